@@ -1,0 +1,102 @@
+//! How the kernel learns what to run, and by which doors it speaks to its machine.
+
+use core::str::SplitAsciiWhitespace;
+
+/// Name of the QEMU firmware-configuration file whose text, if it is there, is the command line.
+pub const FW_CFG_COMMAND_LINE: &str = "opt/tally/cmdline";
+/// Name of the file in the ramdisk that holds the command line otherwise.
+pub const RAMDISK_COMMAND_LINE: &str = "cmdline";
+/// I/O port of the UART (COM1) that carries the kernel's log, text for people.
+pub const LOG_PORT: u16 = 0x3f8;
+/// I/O port of the UART (COM2) that carries [`crate::wire`] messages when `wire` is asked for.
+pub const WIRE_PORT: u16 = 0x2f8;
+/// I/O port of QEMU's `isa-debug-exit`: a byte `v` written here ends QEMU with status `2v + 1`.
+pub const DEBUG_EXIT_PORT: u16 = 0xf4;
+/// The most processors that the kernel starts.
+pub const MAX_CPUS: usize = 16;
+
+/// The kernel's command line: options, then one program with its arguments after each `--`.
+///
+/// `seed=7 wire -- deflate --slice 100000 -- spin` runs two programs. Words are separated by
+/// white space; there is no quoting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandLine<'a> {
+    /// Seed of every random order that the engine draws (`seed=N`, default 1).
+    pub seed: u64,
+    /// Whether messages for the host go to COM2 (`wire`); otherwise results go to the log.
+    pub wire: bool,
+    /// Whether every slice's record is sent to the host too (`trace`).
+    pub trace: bool,
+    /// Processors to start at most (`cpus=N`, default all up to [`MAX_CPUS`]).
+    pub cpus: usize,
+    programs: &'a str,
+}
+
+/// An option that the kernel does not know, or whose value it cannot read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadOption<'a>(pub &'a str);
+
+impl<'a> CommandLine<'a> {
+    /// Parses `text`.
+    ///
+    /// # Errors
+    /// The first option that is unknown or has no readable value.
+    pub fn parse(text: &'a str) -> Result<Self, BadOption<'a>> {
+        let text = text.trim();
+        let (options, programs) = match text.strip_prefix("-- ") {
+            Some(programs) => ("", programs),
+            None => text.split_once(" -- ").unwrap_or((text, "")),
+        };
+        let mut line = CommandLine { seed: 1, wire: false, trace: false, cpus: MAX_CPUS, programs };
+        for option in options.split_ascii_whitespace() {
+            match option.split_once('=') {
+                None if option == "wire" => line.wire = true,
+                None if option == "trace" => line.trace = true,
+                Some(("seed", n)) => line.seed = n.parse().map_err(|_| BadOption(option))?,
+                Some(("cpus", n)) => {
+                    line.cpus = n.parse().map_err(|_| BadOption(option))?;
+                    if !(1..=MAX_CPUS).contains(&line.cpus) {
+                        return Err(BadOption(option));
+                    }
+                }
+                _ => return Err(BadOption(option)),
+            }
+        }
+        Ok(line)
+    }
+
+    /// The programs, each as its words: its name, then its arguments.
+    pub fn programs(&self) -> impl Iterator<Item = SplitAsciiWhitespace<'a>> + use<'a> {
+        self.programs
+            .split(" -- ")
+            .map(str::split_ascii_whitespace)
+            .filter(|words| words.clone().next().is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::{vec, vec::Vec};
+
+    fn programs(text: &str) -> Vec<Vec<&str>> {
+        CommandLine::parse(text).unwrap().programs().map(Iterator::collect).collect()
+    }
+
+    #[test]
+    fn options_then_programs() {
+        let line = CommandLine::parse("seed=7 wire cpus=2 -- a --x 1 -- b").unwrap();
+        assert_eq!((line.seed, line.wire, line.trace, line.cpus), (7, true, false, 2));
+        assert_eq!(programs("seed=7 -- a --x 1 -- b"), vec![vec!["a", "--x", "1"], vec!["b"]]);
+        assert_eq!(programs("-- a"), vec![vec!["a"]]);
+        assert_eq!(programs("seed=3"), Vec::<Vec<&str>>::new());
+    }
+
+    #[test]
+    fn bad_options_are_named() {
+        for bad in ["seed=x", "cpus=0", "cpus=17", "colour", "seed"] {
+            assert_eq!(CommandLine::parse(bad), Err(BadOption(bad)));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Errors that a system call of Tally's gives to the program that made it.
+
+use crate::ExitStatus;
+
+/// Why the kernel refused a call: the program's mistake, or something that this machine lacks.
+///
+/// Returned in RAX as its negative; the numbers lie within Linux's error range (1 to 4095) and
+/// above every number that Linux uses, so that one look tells the two apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Error {
+    /// An event's name is not in this processor's catalogue.
+    UnknownEvent = 2001,
+    /// More events than any plan can hold.
+    TooManyEvents = 2002,
+    /// The slice is shorter than the engine can bear or longer than a counter can hold.
+    SliceOutOfRange = 2003,
+    /// The machine has no PMU that the engine can drive.
+    NoPmu = 2004,
+    /// The event exists, but nothing on this machine can count it.
+    EventNotSupported = 2005,
+    /// The list of events is empty.
+    NoEvents = 2006,
+    /// An argument is not of the form that the call takes.
+    BadArgument = 2007,
+    /// A buffer does not lie in the program's own memory.
+    BadPointer = 2008,
+    /// There is no session of that number.
+    NoSession = 2009,
+    /// The session cannot do that now: start when started, stop when stopped.
+    WrongState = 2010,
+    /// This address space has its session already.
+    Busy = 2011,
+}
+
+impl Error {
+    const ALL: [Error; 11] = [
+        Error::UnknownEvent,
+        Error::TooManyEvents,
+        Error::SliceOutOfRange,
+        Error::NoPmu,
+        Error::EventNotSupported,
+        Error::NoEvents,
+        Error::BadArgument,
+        Error::BadPointer,
+        Error::NoSession,
+        Error::WrongState,
+        Error::Busy,
+    ];
+
+    /// The error whose negative is `rax`, if it is one of Tally's.
+    pub fn from_return(rax: i64) -> Option<Error> {
+        Self::ALL.into_iter().find(|error| error.to_return() == rax)
+    }
+
+    /// What goes into RAX.
+    pub fn to_return(self) -> i64 {
+        -i64::from(self as u16)
+    }
+
+    /// One sentence for people, with what to do.
+    pub fn message(self) -> &'static str {
+        match self {
+            Error::UnknownEvent => "this processor's catalogue has no such event",
+            Error::TooManyEvents => "more events than a plan can hold; ask for fewer",
+            Error::SliceOutOfRange => "the slice is out of range",
+            Error::NoPmu => {
+                "this machine shows no performance counters; run under the virtual PMU, pass the \
+                 PMU through to the guest, or boot on a processor that has one"
+            }
+            Error::EventNotSupported => "no counter of this machine can count the event",
+            Error::NoEvents => "the list of events is empty; name at least one",
+            Error::BadArgument => "an argument is not of the form that the call takes",
+            Error::BadPointer => "a buffer does not lie in the program's own memory",
+            Error::NoSession => "there is no such session",
+            Error::WrongState => "the session is already started or stopped",
+            Error::Busy => "this address space has an open session already; close it first",
+        }
+    }
+
+    /// The status with which a program that cannot go on should end.
+    pub fn exit_status(self) -> ExitStatus {
+        match self {
+            Error::UnknownEvent => ExitStatus::UnknownEvent,
+            Error::TooManyEvents => ExitStatus::TooManyEvents,
+            Error::SliceOutOfRange => ExitStatus::SliceOutOfRange,
+            Error::NoPmu => ExitStatus::NoPmu,
+            Error::EventNotSupported => ExitStatus::EventNotSupported,
+            _ => ExitStatus::CallRefused,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn returns_round_trip_and_are_distinct() {
+        for error in Error::ALL {
+            assert_eq!(Error::from_return(error.to_return()), Some(error));
+            assert!((-4095..=-1).contains(&error.to_return()));
+        }
+        assert_eq!(Error::from_return(-14), None);
+        assert_eq!(Error::from_return(3), None);
+    }
+}

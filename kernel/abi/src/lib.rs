@@ -1,0 +1,33 @@
+//! What the Tally kernel, its programs, the host tools and the virtual PMU agree on.
+//!
+//! A definition belongs here if two of them must have the same one: numbers of system calls and
+//! errors, the words that cross the system-call boundary, trace records, the messages that the
+//! kernel sends to the host, the truth file. Logic does not. There is no unsafe code: what crosses
+//! a boundary is an array of 64-bit words or a stream of bytes, and decoding it can fail.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
+pub mod boot;
+pub mod error;
+pub mod exit;
+pub mod reading;
+pub mod session;
+pub mod syscall;
+pub mod trace;
+#[cfg(feature = "alloc")]
+pub mod truth;
+pub mod vpmu;
+pub mod wire;
+
+pub use error::Error;
+pub use exit::ExitStatus;
+pub use reading::{Reading, Value};
+pub use session::{Mode, SessionConfig, SessionStats, Slice};
+
+/// Decoding failed: the bytes or words are not of the form that this version defines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;

@@ -1,0 +1,137 @@
+//! The value of a logical counter: never a bare number.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Malformed;
+
+/// What is known of a count.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Value {
+    /// Counted all the time.
+    Exact {
+        /// Events.
+        count: u64,
+    },
+    /// Counted part of the time and scaled.
+    Estimated {
+        /// Events, rounded to the nearest.
+        estimate: u64,
+        /// Standard error of the estimate, in events.
+        stderr: f64,
+        /// Half the width of the 95 % interval, in events: 1.96 standard errors, and more where
+        /// few slices were counted (Student's t).
+        half_width_95: f64,
+    },
+    /// Not counted, or not enough for an error to be known.
+    NotMeasured {
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// Why a counter has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reason {
+    /// The session has not run yet.
+    NotStarted,
+    /// The event's group has had fewer than two slices.
+    TooFewSlices,
+}
+
+impl Reason {
+    /// For people.
+    pub fn message(self) -> &'static str {
+        match self {
+            Reason::NotStarted => "the session has not run",
+            Reason::TooFewSlices => "fewer than two slices were counted; run longer",
+        }
+    }
+}
+
+/// A logical counter's value and what stands behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// The value.
+    pub value: Value,
+    /// Cycles for which the event was counted, at the session's privilege.
+    pub counted_cycles: u64,
+    /// Cycles for which the session ran, at the session's privilege.
+    pub total_cycles: u64,
+    /// Slices in which the event was counted.
+    pub slices: u64,
+}
+
+/// A [`Reading`] as it crosses the system-call boundary.
+pub type ReadingWords = [u64; 8];
+
+const EXACT: u64 = 1;
+const ESTIMATED: u64 = 2;
+const NOT_MEASURED: u64 = 3;
+
+impl Reading {
+    /// The share of the time for which the event was counted, 0 to 1.
+    pub fn coverage(&self) -> f64 {
+        if self.total_cycles == 0 {
+            return 0.0;
+        }
+        self.counted_cycles as f64 / self.total_cycles as f64
+    }
+
+    /// Encodes: kind, three words of the kind's own, counted and total cycles, slices, zero.
+    pub fn to_words(&self) -> ReadingWords {
+        let (kind, [a, b, c]) = match self.value {
+            Value::Exact { count } => (EXACT, [count, 0, 0]),
+            Value::Estimated { estimate, stderr, half_width_95 } => {
+                (ESTIMATED, [estimate, stderr.to_bits(), half_width_95.to_bits()])
+            }
+            Value::NotMeasured { reason } => (NOT_MEASURED, [reason as u64, 0, 0]),
+        };
+        [kind, a, b, c, self.counted_cycles, self.total_cycles, self.slices, 0]
+    }
+
+    /// Decodes what [`Self::to_words`] made.
+    ///
+    /// # Errors
+    /// A kind or reason that this version does not define.
+    pub fn from_words(words: ReadingWords) -> Result<Self, Malformed> {
+        let [kind, a, b, c, counted_cycles, total_cycles, slices, _] = words;
+        let value = match kind {
+            EXACT => Value::Exact { count: a },
+            ESTIMATED => Value::Estimated {
+                estimate: a,
+                stderr: f64::from_bits(b),
+                half_width_95: f64::from_bits(c),
+            },
+            NOT_MEASURED => Value::NotMeasured {
+                reason: [Reason::NotStarted, Reason::TooFewSlices]
+                    .into_iter()
+                    .find(|r| *r as u64 == a)
+                    .ok_or(Malformed)?,
+            },
+            _ => return Err(Malformed),
+        };
+        Ok(Reading { value, counted_cycles, total_cycles, slices })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_round_trip_and_reject() {
+        let values = [
+            Value::Exact { count: u64::MAX },
+            Value::Estimated { estimate: 5, stderr: 0.25, half_width_95: 0.5 },
+            Value::NotMeasured { reason: Reason::NotStarted },
+            Value::NotMeasured { reason: Reason::TooFewSlices },
+        ];
+        for value in values {
+            let reading = Reading { value, counted_cycles: 1, total_cycles: 4, slices: 2 };
+            assert_eq!(Reading::from_words(reading.to_words()), Ok(reading));
+            assert_eq!(reading.coverage(), 0.25);
+        }
+        assert_eq!(Reading::from_words([0; 8]), Err(Malformed));
+        assert_eq!(Reading::from_words([NOT_MEASURED, 9, 0, 0, 0, 0, 0, 0]), Err(Malformed));
+    }
+}

@@ -1,0 +1,202 @@
+//! What a program asks of the engine, and what the engine tells of itself.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Malformed;
+
+/// The most events in one session's list. With 8 counters and a slice of 200,000 cycles a round of
+/// this many takes 26 million cycles: beyond that no estimate is worth its name.
+pub const MAX_EVENTS: usize = 1024;
+/// The longest list of events, in bytes.
+pub const MAX_EVENT_LIST_BYTES: usize = 64 * 1024;
+/// The longest text about an error that a call writes back, in bytes.
+pub const MAX_DETAIL_BYTES: usize = 512;
+/// The default slice (paper 000, section 2): 100 µs at 2 GHz.
+pub const DEFAULT_SLICE_CYCLES: u64 = 200_000;
+/// The shortest slice, in cycles or instructions: "a few thousand cycles" (paper 000, section 3),
+/// and no less than twice what a switch costs.
+pub const MIN_SLICE: u64 = 5_000;
+/// The longest slice, in cycles or instructions. A reload is written sign-extended from 32 bits on
+/// processors without full-width writes (Intel SDM volume 3, "Full-Width Writes to Performance
+/// Counter Registers").
+pub const MAX_SLICE: u64 = 1 << 30;
+
+/// At which privilege events are counted (paper 000, section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// In ring 3 alone.
+    User,
+    /// In ring 0 alone, while the context's program is current.
+    Kernel,
+    /// In both.
+    Full,
+}
+
+impl Mode {
+    /// Whether ring 3 counts.
+    pub fn user(self) -> bool {
+        self != Mode::Kernel
+    }
+
+    /// Whether ring 0 counts.
+    pub fn kernel(self) -> bool {
+        self != Mode::User
+    }
+}
+
+/// The length of a time slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Slice {
+    /// In core cycles at the session's privilege.
+    Cycles(u64),
+    /// In instructions retired at the session's privilege (paper 000, section 3).
+    Instructions(u64),
+}
+
+impl Slice {
+    /// The number, whatever it counts.
+    pub fn length(self) -> u64 {
+        match self {
+            Slice::Cycles(n) | Slice::Instructions(n) => n,
+        }
+    }
+}
+
+/// How a session counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionConfig {
+    /// Privilege.
+    pub mode: Mode,
+    /// Slice length, [`MIN_SLICE`] to [`MAX_SLICE`].
+    pub slice: Slice,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        SessionConfig { mode: Mode::User, slice: Slice::Cycles(DEFAULT_SLICE_CYCLES) }
+    }
+}
+
+/// A [`SessionConfig`] as it crosses the system-call boundary.
+pub type ConfigWords = [u64; 3];
+
+impl SessionConfig {
+    /// Encodes: mode, unit of the slice, length of the slice.
+    pub fn to_words(self) -> ConfigWords {
+        let unit = matches!(self.slice, Slice::Instructions(_));
+        [self.mode as u64, u64::from(unit), self.slice.length()]
+    }
+
+    /// Decodes what [`Self::to_words`] made. The range of the slice is the kernel's to check.
+    ///
+    /// # Errors
+    /// A mode or unit that this version does not define.
+    pub fn from_words([mode, unit, length]: ConfigWords) -> Result<Self, Malformed> {
+        let mode = [Mode::User, Mode::Kernel, Mode::Full]
+            .into_iter()
+            .find(|m| *m as u64 == mode)
+            .ok_or(Malformed)?;
+        let slice = match unit {
+            0 => Slice::Cycles(length),
+            1 => Slice::Instructions(length),
+            _ => return Err(Malformed),
+        };
+        Ok(SessionConfig { mode, slice })
+    }
+}
+
+/// What the engine tells of a session and of its own work for it. All counts since the session
+/// opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionStats {
+    /// Groups of events that take turns.
+    pub groups: u64,
+    /// Slices begun and ended, those cut short by a switch of context or a stop among them.
+    pub slices: u64,
+    /// Rounds finished: every group had its turn.
+    pub rounds: u64,
+    /// Overflow interrupts that ended a slice.
+    pub pmis: u64,
+    /// Overflow interrupts that ended nothing: no slice's counter had overflowed.
+    pub spurious_pmis: u64,
+    /// Reads and writes of MSRs in the overflow path, the interrupt controller's among them.
+    pub msr_accesses: u64,
+    /// RDPMC instructions in the overflow path.
+    pub rdpmcs: u64,
+    /// Cycles counted, at the session's privilege.
+    pub cycles: u64,
+    /// Instructions counted, at the session's privilege.
+    pub instructions: u64,
+    /// TSC ticks spent in the overflow path.
+    pub engine_ticks: u64,
+    /// TSC ticks for which the session ran, the engine's among them.
+    pub session_ticks: u64,
+    /// Trace records written for this session.
+    pub records: u64,
+}
+
+/// A [`SessionStats`] as it crosses the system-call boundary.
+pub type StatsWords = [u64; 12];
+
+impl SessionStats {
+    /// Encodes in the order of the fields.
+    pub fn to_words(&self) -> StatsWords {
+        [
+            self.groups,
+            self.slices,
+            self.rounds,
+            self.pmis,
+            self.spurious_pmis,
+            self.msr_accesses,
+            self.rdpmcs,
+            self.cycles,
+            self.instructions,
+            self.engine_ticks,
+            self.session_ticks,
+            self.records,
+        ]
+    }
+
+    /// Decodes what [`Self::to_words`] made.
+    pub fn from_words(words: StatsWords) -> Self {
+        let [groups, slices, rounds, pmis, spurious_pmis, msr_accesses, rdpmcs, ..] = words;
+        let [.., cycles, instructions, engine_ticks, session_ticks, records] = words;
+        SessionStats {
+            groups,
+            slices,
+            rounds,
+            pmis,
+            spurious_pmis,
+            msr_accesses,
+            rdpmcs,
+            cycles,
+            instructions,
+            engine_ticks,
+            session_ticks,
+            records,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn config_round_trips_and_rejects() {
+        for mode in [Mode::User, Mode::Kernel, Mode::Full] {
+            for slice in [Slice::Cycles(9), Slice::Instructions(7)] {
+                let config = SessionConfig { mode, slice };
+                assert_eq!(SessionConfig::from_words(config.to_words()), Ok(config));
+            }
+        }
+        assert_eq!(SessionConfig::from_words([3, 0, 1]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([0, 2, 1]), Err(Malformed));
+    }
+
+    #[test]
+    fn stats_round_trip() {
+        let words: StatsWords = core::array::from_fn(|i| i as u64 + 1);
+        assert_eq!(SessionStats::from_words(words).to_words(), words);
+    }
+}

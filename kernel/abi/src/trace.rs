@@ -1,0 +1,139 @@
+//! Trace records: what was counted when, where and for whom.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Malformed, Mode};
+
+/// The most counts in a record: general counters of one group.
+pub const MAX_COUNTS: usize = 8;
+
+/// Why a slice ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// Its length was reached: the overflow interrupt.
+    Overflow,
+    /// The context left the CPU.
+    SwitchedOut,
+    /// The session was stopped.
+    Stopped,
+}
+
+/// One slice of one context on one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SliceRecord {
+    /// The session.
+    pub session: u32,
+    /// The CPU.
+    pub cpu: u16,
+    /// The group that was counted.
+    pub group: u16,
+    /// The privilege that was counted.
+    pub mode: Mode,
+    /// Why the slice ended.
+    pub end: End,
+    /// Events in the group, and so valid entries of [`Self::counts`].
+    pub events: u8,
+    /// Number of this slice within the session, from 0.
+    pub sequence: u64,
+    /// The address space: CR3's page-table base, a physical address.
+    pub address_space: u64,
+    /// TSC when counting began.
+    pub start_tsc: u64,
+    /// TSC when the counters were read.
+    pub end_tsc: u64,
+    /// Cycles at the session's privilege.
+    pub cycles: u64,
+    /// Instructions at the session's privilege.
+    pub instructions: u64,
+    /// Events, in the order of the group's members.
+    pub counts: [u64; MAX_COUNTS],
+}
+
+/// Words of an encoded [`SliceRecord`].
+pub const SLICE_WORDS: usize = 8 + MAX_COUNTS;
+
+impl SliceRecord {
+    /// Encodes for a trace ring.
+    pub fn to_words(&self) -> [u64; SLICE_WORDS] {
+        let head =
+            u64::from(self.session) | u64::from(self.cpu) << 32 | u64::from(self.group) << 48;
+        let kinds = self.mode as u64 | (self.end as u64) << 8 | u64::from(self.events) << 16;
+        let mut words = [0; SLICE_WORDS];
+        words[..8].copy_from_slice(&[
+            head,
+            kinds,
+            self.sequence,
+            self.address_space,
+            self.start_tsc,
+            self.end_tsc,
+            self.cycles,
+            self.instructions,
+        ]);
+        words[8..].copy_from_slice(&self.counts);
+        words
+    }
+
+    /// Decodes what [`Self::to_words`] made.
+    ///
+    /// # Errors
+    /// A mode or an end that this version does not define, or too many events.
+    pub fn from_words(words: &[u64; SLICE_WORDS]) -> Result<Self, Malformed> {
+        let [head, kinds, sequence, address_space, start_tsc, end_tsc, cycles, instructions, ..] =
+            *words;
+        let byte = |shift: u32| kinds >> shift & 0xff;
+        let mode = [Mode::User, Mode::Kernel, Mode::Full].into_iter();
+        let end = [End::Overflow, End::SwitchedOut, End::Stopped].into_iter();
+        let mut counts = [0; MAX_COUNTS];
+        counts.copy_from_slice(&words[8..]);
+        let events = byte(16) as u8;
+        if usize::from(events) > MAX_COUNTS {
+            return Err(Malformed);
+        }
+        Ok(SliceRecord {
+            session: head as u32,
+            cpu: (head >> 32) as u16,
+            group: (head >> 48) as u16,
+            mode: mode.into_iter().find(|m| *m as u64 == byte(0)).ok_or(Malformed)?,
+            end: end.into_iter().find(|e| *e as u64 == byte(8)).ok_or(Malformed)?,
+            events,
+            sequence,
+            address_space,
+            start_tsc,
+            end_tsc,
+            cycles,
+            instructions,
+            counts,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_round_trip_and_reject() {
+        let record = SliceRecord {
+            session: 3,
+            cpu: 2,
+            group: 0xfffe,
+            mode: Mode::Full,
+            end: End::SwitchedOut,
+            events: 4,
+            sequence: 99,
+            address_space: 0x1000,
+            start_tsc: 5,
+            end_tsc: 6,
+            cycles: 7,
+            instructions: 8,
+            counts: [1, 2, 3, 4, 0, 0, 0, 0],
+        };
+        let words = record.to_words();
+        assert_eq!(SliceRecord::from_words(&words), Ok(record));
+        let mut bad = words;
+        bad[1] = 9;
+        assert_eq!(SliceRecord::from_words(&bad), Err(Malformed));
+        bad[1] = 9 << 16;
+        assert_eq!(SliceRecord::from_words(&bad), Err(Malformed));
+    }
+}

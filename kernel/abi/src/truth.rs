@@ -1,0 +1,60 @@
+//! The truth file: what the virtual PMU saw, all events all the time, as one JSON object.
+//!
+//! The plugin writes it when QEMU ends; `xtask` reads it to judge the engine's estimates. Every
+//! number is an exact count of the machine model, never an estimate.
+
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+/// Version of this file's schema.
+pub const VERSION: u32 = 1;
+
+/// The whole file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Truth {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The machine profile, such as `icelake-server` or `zen4`.
+    pub profile: String,
+    /// Regions in the order in which they were first opened.
+    pub regions: Vec<Region>,
+    /// What the overflow interrupts cost.
+    pub pmi: PmiCost,
+}
+
+/// One marked region: everything that happened in one address space while it was open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Region {
+    /// The tag that the guest gave it.
+    pub tag: u32,
+    /// The address space that opened it: CR3's page-table base, a physical address.
+    pub address_space: u64,
+    /// Whether the guest closed it; an open region is summed up to the end of the run.
+    pub closed: bool,
+    /// By the vendor's event name; an event that the profile does not model is not here.
+    pub events: BTreeMap<String, Count>,
+}
+
+/// An event's count, split by the privilege at which it happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// In ring 3.
+    pub user: u64,
+    /// In rings 0 to 2.
+    pub kernel: u64,
+}
+
+/// What the guest spent on overflow interrupts inside open regions: from the first instruction of
+/// the handler to its return (IRET), both included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PmiCost {
+    /// Interrupts delivered.
+    pub count: u64,
+    /// Instructions of their handlers.
+    pub instructions: u64,
+    /// Cycles of their handlers.
+    pub cycles: u64,
+    /// Cycles of everything inside open regions, all privileges, handlers included.
+    pub region_cycles: u64,
+}

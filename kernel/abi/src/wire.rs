@@ -1,0 +1,191 @@
+//! What the kernel tells the host, over the second UART.
+//!
+//! The stream is a row of frames, each a [`Message`] in postcard's encoding, made free of zero
+//! bytes by COBS and ended by one. A reader that lost its place finds it again at the next zero.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Malformed, Reading, SessionConfig, SessionStats, trace::SliceRecord};
+
+/// The most bytes of a frame, its ending zero among them.
+pub const MAX_FRAME_BYTES: usize = 2048;
+/// The most bytes of text that one [`Message::Output`] carries.
+pub const MAX_OUTPUT_BYTES: usize = 1024;
+
+/// The PMU that the kernel found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PmuInfo<'a> {
+    /// Its driver and version, such as `Intel architectural performance monitoring, version 5`.
+    pub name: &'a str,
+    /// The catalogue of events that goes with the processor, such as `icelake-server`.
+    pub catalogue: &'a str,
+    /// General counters that events can take turns on.
+    pub general: u8,
+    /// Events that the driver counts all the time.
+    pub always: u8,
+    /// Width of a counter, in bits.
+    pub width_bits: u8,
+}
+
+/// One thing that the kernel tells.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Message<'a> {
+    /// The kernel is up and about to run programs.
+    Booted {
+        /// Processors that run.
+        cpus: u32,
+        /// Memory that the kernel holds, in bytes: its image, tables, stacks, heap; the ramdisk
+        /// apart.
+        memory_bytes: u64,
+        /// The seed in use.
+        seed: u64,
+        /// The PMU, if the machine has one.
+        #[serde(borrow)]
+        pmu: Option<PmuInfo<'a>>,
+    },
+    /// A program wrote to descriptor 1 or 2.
+    Output {
+        /// The program's number.
+        pid: u32,
+        /// The descriptor.
+        fd: u8,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// A session ended; its readings follow, then its [`Message::Stats`].
+    Session {
+        /// The session.
+        session: u32,
+        /// The program that opened it.
+        pid: u32,
+        /// The program's name.
+        program: &'a str,
+        /// How it counted.
+        config: SessionConfig,
+    },
+    /// The last value of one of a session's logical counters.
+    Reading {
+        /// The session.
+        session: u32,
+        /// The event, as the catalogue names it.
+        event: &'a str,
+        /// Its value.
+        reading: Reading,
+    },
+    /// What the engine tells of the session that it just ended.
+    Stats {
+        /// The session.
+        session: u32,
+        /// The numbers.
+        stats: SessionStats,
+    },
+    /// A slice, if a trace was asked for.
+    Slice(SliceRecord),
+    /// The state of a CPU's trace ring at the end: `written` = `read` + `lost`.
+    Ring {
+        /// The CPU.
+        cpu: u16,
+        /// Records that the engine offered.
+        written: u64,
+        /// Records that were drained.
+        read: u64,
+        /// Records for which there was no room.
+        lost: u64,
+    },
+    /// A program ended by itself.
+    Exited {
+        /// The program's number.
+        pid: u32,
+        /// Its name.
+        program: &'a str,
+        /// Its status.
+        status: i32,
+    },
+    /// A program crashed and was ended.
+    Faulted {
+        /// The program's number.
+        pid: u32,
+        /// Its name.
+        program: &'a str,
+        /// What happened, such as `page fault: write to memory that is not mapped`.
+        fault: &'a str,
+        /// The address that it touched, where the fault has one.
+        address: Option<u64>,
+        /// The instruction.
+        instruction: u64,
+    },
+    /// A program could not be started, or the command line not be followed.
+    Refused {
+        /// The program's name.
+        program: &'a str,
+        /// An [`crate::ExitStatus`].
+        status: u8,
+        /// Why, for people.
+        why: &'a str,
+    },
+    /// The kernel found a mistake of its own and stopped.
+    Panicked {
+        /// Message and place.
+        message: &'a str,
+    },
+    /// Every program has ended; the machine stops.
+    Done {
+        /// 0, or the first status other than 0, in the order in which programs ended.
+        status: u8,
+    },
+}
+
+impl<'a> Message<'a> {
+    /// Encodes one frame into `buffer` and gives the bytes to send.
+    ///
+    /// # Errors
+    /// The message does not fit into `buffer`; [`MAX_FRAME_BYTES`] hold every message whose texts
+    /// keep to [`MAX_OUTPUT_BYTES`].
+    pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b [u8], Malformed> {
+        postcard::to_slice_cobs(self, buffer).map(|frame| &*frame).map_err(|_| Malformed)
+    }
+
+    /// Decodes one frame in place, with or without its ending zero.
+    ///
+    /// # Errors
+    /// The frame is not whole or not of this version.
+    pub fn decode(frame: &'a mut [u8]) -> Result<Self, Malformed> {
+        postcard::from_bytes_cobs(frame).map_err(|_| Malformed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Value, reading::Reason};
+
+    fn check(message: Message<'_>) {
+        let mut buffer = [0; MAX_FRAME_BYTES];
+        let length = message.encode(&mut buffer).unwrap().len();
+        let frame = &mut buffer[..length];
+        assert_eq!(frame.iter().position(|byte| *byte == 0), Some(length - 1));
+        assert_eq!(Message::decode(frame), Ok(message));
+    }
+
+    #[test]
+    fn frames_round_trip() {
+        check(Message::Done { status: 0 });
+        check(Message::Output { pid: 1, fd: 1, bytes: &[0; MAX_OUTPUT_BYTES] });
+        check(Message::Booted { cpus: 1, memory_bytes: 0, seed: 0, pmu: None });
+        let reading = Reading {
+            value: Value::NotMeasured { reason: Reason::NotStarted },
+            counted_cycles: 0,
+            total_cycles: 0,
+            slices: 0,
+        };
+        check(Message::Reading { session: 0, event: "INST_RETIRED.ANY", reading });
+    }
+
+    #[test]
+    fn torn_frames_are_refused() {
+        let mut buffer = [0; MAX_FRAME_BYTES];
+        let message = Message::Panicked { message: "here" };
+        let length = message.encode(&mut buffer).unwrap().len();
+        assert_eq!(Message::decode(&mut buffer[1..length]), Err(Malformed));
+    }
+}
