@@ -1,0 +1,39 @@
+//! The sampling engine: hundreds of logical counters on the handful that a processor has.
+//!
+//! Pure logic. What it needs of the machine it asks for through three small traits: a [`Pmu`] that
+//! counts, a [`Clock`], and a [`Sink`] for records; so it runs on the host under test, and in any
+//! kernel that can provide them. [`plan()`] turns a list of events into groups that the PMU can
+//! count together; a [`Session`] holds the logical counters of one address space; a
+//! [`Multiplexer`], one per CPU, gives each group its slice in the overflow interrupt; a session's
+//! [`Session::reading`] says how many events there were and how sure that is; [`ring::Ring`]
+//! carries records out of the interrupt.
+//!
+//! # Invariants
+//! - The overflow path ([`Multiplexer::overflow`]) neither allocates, locks, panics nor uses
+//!   floating point, and its work is bounded by the number of counters, not of events.
+//! - Whoever calls a `&mut` method of a multiplexer or session has the CPU's overflow interrupt
+//!   held off; the borrow checker does the rest.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod demand;
+pub mod estimate;
+mod hardware;
+pub mod moments;
+mod multiplex;
+mod order;
+pub mod plan;
+pub mod ring;
+mod session;
+mod sync;
+
+pub use demand::{Always, Demand, Layout, MAX_GENERAL, Selector};
+pub use hardware::{Accesses, Clock, Counts, Pmu, Setup, Sink, Unit, Widths};
+pub use multiplex::Multiplexer;
+pub use plan::{Group, Plan, PlanError, plan};
+pub use session::Session;

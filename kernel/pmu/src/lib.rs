@@ -1,0 +1,2 @@
+//! Performance monitoring units.
+#![no_std]
