@@ -1,0 +1,207 @@
+//! What PMU the processor has, by CPUID. Runs once, at boot.
+
+use core::fmt;
+
+use raw_cpuid::CpuIdReader;
+use tally_abi::{Error, wire::PmuInfo};
+use tally_engine::{Layout, Widths};
+
+use crate::{Amd, Bus, Catalogue, Driver, InitError, Intel, amd, intel};
+
+/// A PMU that this crate can drive.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    kind: Kind,
+    catalogue: Catalogue,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Intel { facts: intel::Facts, version: u8, width_bits: u8 },
+    Amd(amd::Facts),
+}
+
+/// Why there is no PMU to drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPmu {
+    /// Neither Intel's nor AMD's processor.
+    Vendor([u8; 12]),
+    /// The processor shows no PMU, or none with counters.
+    Missing {
+        /// Whether a hypervisor says what the processor shows.
+        hypervisor: bool,
+    },
+    /// Intel's version 1, which has no fixed counters.
+    TooOld,
+    /// Fixed counters for instructions and cycles, or AMD's counters 0 and 1, are not both there,
+    /// or leave nothing over.
+    TooFewCounters,
+}
+
+impl NoPmu {
+    /// The error that a program gets to see.
+    pub fn error(self) -> Error {
+        Error::NoPmu
+    }
+}
+
+impl fmt::Display for NoPmu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoPmu::Vendor(name) => {
+                let name = str::from_utf8(name).unwrap_or("?");
+                write!(f, "the processor is from {name}; Tally drives Intel's and AMD's PMUs")
+            }
+            NoPmu::Missing { hypervisor: true } => f.write_str(
+                "the hypervisor shows no PMU; pass the PMU through to the guest, or run under the \
+                 virtual PMU",
+            ),
+            NoPmu::Missing { hypervisor: false } => {
+                f.write_str("the processor shows no PMU; look for a firmware setting that hides it")
+            }
+            NoPmu::TooOld => f.write_str(
+                "the PMU is of architectural version 1; Tally needs version 2, with fixed counters",
+            ),
+            NoPmu::TooFewCounters => f.write_str(
+                "the PMU shows too few counters: cycles, instructions and one more are needed; the \
+                 firmware or a hypervisor may keep the others",
+            ),
+        }
+    }
+}
+
+/// Asks the processor behind `cpuid` for its PMU.
+///
+/// # Errors
+/// See [`NoPmu`].
+pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<Found, NoPmu> {
+    let leaf = cpuid.cpuid1(0);
+    let mut vendor = [0; 12];
+    for (four, register) in vendor.chunks_exact_mut(4).zip([leaf.ebx, leaf.edx, leaf.ecx]) {
+        four.copy_from_slice(&register.to_le_bytes());
+    }
+    let signature = cpuid.cpuid1(1);
+    let hypervisor = signature.ecx >> 31 & 1 == 1;
+    let (family, model) = family_and_model(signature.eax);
+    let (kind, catalogue) = match &vendor {
+        b"GenuineIntel" => {
+            (detect_intel(&cpuid, leaf.eax, hypervisor)?, Catalogue::intel(family, model))
+        }
+        b"AuthenticAMD" => (detect_amd(&cpuid, hypervisor)?, Catalogue::amd(family, model)),
+        _ => return Err(NoPmu::Vendor(vendor)),
+    };
+    Ok(Found { kind, catalogue })
+}
+
+/// Display family and model, as both vendors' manuals compute them (CPUID Fn0000_0001_EAX).
+fn family_and_model(eax: u32) -> (u16, u8) {
+    let field = |shift: u32, bits: u32| eax >> shift & ((1 << bits) - 1);
+    let (family, model) = (field(8, 4), field(4, 4));
+    let extended = if family == 0xf { field(20, 8) } else { 0 };
+    let high = if matches!(family, 6 | 0xf) { field(16, 4) } else { 0 };
+    ((family + extended) as u16, (high << 4 | model) as u8)
+}
+
+/// Intel SDM volume 2, CPUID leaf 0AH.
+fn detect_intel<R: CpuIdReader>(cpuid: &R, leaves: u32, hypervisor: bool) -> Result<Kind, NoPmu> {
+    if leaves < 0xa {
+        return Err(NoPmu::Missing { hypervisor });
+    }
+    let leaf = cpuid.cpuid1(0xa);
+    let byte = |register: u32, shift: u32| (register >> shift) as u8;
+    let (version, general) = (byte(leaf.eax, 0), byte(leaf.eax, 8));
+    match (version, general) {
+        (0, _) | (_, 0) => return Err(NoPmu::Missing { hypervisor }),
+        (1, _) => return Err(NoPmu::TooOld),
+        _ => {}
+    }
+    // From version 5 on, counters that EDX does not number can be there by ECX's mask.
+    let mask = if version >= 5 { leaf.ecx } else { 0 };
+    let fixed = |index: u32| leaf.edx & 0x1f > index || mask >> index & 1 == 1;
+    if !fixed(0) || !fixed(1) {
+        return Err(NoPmu::TooFewCounters);
+    }
+    let width_bits = byte(leaf.eax, 16).clamp(32, 48);
+    let fixed_bits = ((leaf.edx >> 5) as u8).clamp(32, 48);
+    let general = 1_u16.checked_shl(general.into()).map_or(0xff, |bit| bit.wrapping_sub(1)) as u8;
+    let widths = Widths { always: (1 << fixed_bits) - 1, general: (1 << width_bits) - 1 };
+    let facts = intel::Facts { general, reference: fixed(2), widths };
+    Ok(Kind::Intel { facts, version, width_bits })
+}
+
+/// AMD64 Architecture Programmer's Manual volume 3, CPUID Fn8000_0001_ECX and Fn8000_0022.
+fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu> {
+    let leaves = cpuid.cpuid1(0x8000_0000).eax;
+    if leaves < 0x8000_0001 || cpuid.cpuid1(0x8000_0001).ecx >> 23 & 1 == 0 {
+        return Err(NoPmu::Missing { hypervisor });
+    }
+    // The core extension has six counters; PerfMonV2 says how many.
+    let v2 = if leaves >= 0x8000_0022 { cpuid.cpuid1(0x8000_0022) } else { cpuid_nothing() };
+    let global = v2.eax & 1 == 1;
+    let count = if global { (v2.ebx & 0xf).min(6) } else { 6 };
+    let counters = ((1_u16 << count) - 1) as u8;
+    if counters & !amd::ALWAYS == 0 {
+        return Err(NoPmu::TooFewCounters);
+    }
+    Ok(Kind::Amd(amd::Facts { counters, global }))
+}
+
+fn cpuid_nothing() -> raw_cpuid::CpuIdResult {
+    raw_cpuid::CpuIdResult { eax: 0, ebx: 0, ecx: 0, edx: 0 }
+}
+
+impl Found {
+    /// What there is to say of it.
+    pub fn info(&self) -> PmuInfo<'static> {
+        let layout = self.layout();
+        let (name, width_bits) = match self.kind {
+            Kind::Intel { version, width_bits, .. } => (intel_name(version), width_bits),
+            Kind::Amd(amd::Facts { global: true, .. }) => ("AMD PerfMonV2", amd::WIDTH_BITS),
+            Kind::Amd(_) => ("AMD core performance counter extension", amd::WIDTH_BITS),
+        };
+        PmuInfo {
+            name,
+            catalogue: self.catalogue.name(),
+            general: layout.general.count_ones() as u8,
+            always: 2 + u8::from(layout.reference),
+            width_bits,
+        }
+    }
+
+    /// The counters that groups can use.
+    pub fn layout(&self) -> Layout {
+        match self.kind {
+            Kind::Intel { facts, .. } => {
+                Layout { general: facts.general, reference: facts.reference }
+            }
+            Kind::Amd(facts) => Layout { general: facts.counters & !amd::ALWAYS, reference: false },
+        }
+    }
+
+    /// The events that go with the processor.
+    pub fn catalogue(&self) -> Catalogue {
+        self.catalogue
+    }
+
+    /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting.
+    /// Once on each CPU.
+    ///
+    /// # Errors
+    /// See [`InitError`].
+    pub fn init_cpu<B: Bus>(&self, bus: B) -> Result<Driver<B>, InitError> {
+        match self.kind {
+            Kind::Intel { facts, .. } => Intel::new(bus, facts).map(Driver::Intel),
+            Kind::Amd(facts) => Amd::new(bus, facts).map(Driver::Amd),
+        }
+    }
+}
+
+fn intel_name(version: u8) -> &'static str {
+    match version {
+        2 => "Intel architectural performance monitoring, version 2",
+        3 => "Intel architectural performance monitoring, version 3",
+        4 => "Intel architectural performance monitoring, version 4",
+        5 => "Intel architectural performance monitoring, version 5",
+        _ => "Intel architectural performance monitoring, version 6 or later",
+    }
+}

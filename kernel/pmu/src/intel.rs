@@ -1,0 +1,273 @@
+//! The driver for Intel's architectural performance monitoring, versions 2 to 5.
+//!
+//! Fixed counters 0 (instructions), 1 (core cycles) and 2 (reference cycles) count in every slice;
+//! 1, or 0 for slices of instructions, is the slice timer, the only counter that interrupts. The
+//! timer is the only counter ever written: general counters run on through changes of event, and
+//! differences are taken. So IA32_PERF_CAPABILITIES.FW_WRITE does not matter; and a reload of minus
+//! at most 2³⁰, cut to the counter's width, means the same to a processor that takes the width and
+//! to one that takes 32 bits and extends their sign.
+//!
+//! # Traps, and what is done about them
+//! - The overflow is acknowledged after the reload: before it, the timer is past its overflow and
+//!   nothing is lost, but a counter that still counted could set the bit again.
+//! - A timer is reloaded only while it does not count: after the global stop, or, in user mode, in
+//!   ring 0, where no counter of the session's counts.
+//! - Whether the timer has overflowed is told by its own top bit, which the reload sets and the
+//!   overflow clears: an RDPMC, where IA32_PERF_GLOBAL_STATUS would be a far slower RDMSR. The
+//!   interrupt comes some instructions late (skid), so at that point the top bit is always clear.
+//! - WRMSR to these registers waits for what came before, so no event of the old group is counted
+//!   under the new selector.
+
+use tally_engine::{Accesses, Counts, Group, MAX_GENERAL, Pmu, Selector, Setup, Unit, Widths};
+
+use crate::{
+    Bus, InitError,
+    bus::Counted,
+    registers::{
+        Register,
+        intel::{
+            FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalCtrl, PerfGlobalOvfCtrl, RDPMC_FIXED,
+        },
+    },
+};
+
+const INSTRUCTIONS: u8 = 0;
+const CYCLES: u8 = 1;
+const REFERENCE: u8 = 2;
+
+/// What CPUID says of an Intel PMU, as far as the driver cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// General counters, as a mask.
+    pub(crate) general: u8,
+    /// Whether fixed counter 2 is there.
+    pub(crate) reference: bool,
+    pub(crate) widths: Widths,
+}
+
+/// The driver of one CPU's PMU.
+#[derive(Debug)]
+pub struct Intel<B: Bus> {
+    bus: Counted<B>,
+    facts: Facts,
+    /// What the event selects hold.
+    selectors: [Selector; MAX_GENERAL],
+    /// What IA32_FIXED_CTR_CTRL holds.
+    fixed: FixedCtrCtrl,
+    setup: Option<Setup>,
+    counting: bool,
+}
+
+impl<B: Bus> Intel<B> {
+    /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting.
+    pub(crate) fn new(bus: B, facts: Facts) -> Result<Self, InitError> {
+        let mut bus = Counted::new(bus);
+        refuse_if_in_use(&mut bus, &facts)?;
+        bus.put(0, PerfGlobalCtrl::empty());
+        bus.put(0, FixedCtrCtrl::empty());
+        let mut driver = Intel {
+            bus,
+            facts,
+            selectors: Default::default(),
+            fixed: FixedCtrCtrl::empty(),
+            setup: None,
+            counting: false,
+        };
+        for index in counters(facts.general) {
+            driver.bus.put(index, PerfEvtSel::empty());
+        }
+        driver.bus.put(0, driver.all_overflows());
+        driver.refuse_if_not_writable()?;
+        Ok(driver)
+    }
+
+    fn refuse_if_not_writable(&mut self) -> Result<(), InitError> {
+        let probe = FixedCtr(0x1234);
+        self.bus.put(CYCLES, probe);
+        if self.bus.get::<FixedCtr>(CYCLES) != probe {
+            return Err(InitError::NotWritable { register: FixedCtr::NAME, index: CYCLES });
+        }
+        let probe = PerfEvtSel::event(0x3c, 0);
+        for index in counters(self.facts.general) {
+            self.bus.put(index, probe);
+            if self.bus.get::<PerfEvtSel>(index) != probe {
+                return Err(InitError::NotWritable { register: PerfEvtSel::NAME, index });
+            }
+            self.bus.put(index, PerfEvtSel::empty());
+        }
+        Ok(())
+    }
+
+    fn all_overflows(&self) -> PerfGlobalOvfCtrl {
+        PerfGlobalOvfCtrl::from_bits_retain(self.enabled().bits())
+    }
+
+    /// All counters that there are: one without a selector of its own counts nothing that is read.
+    fn enabled(&self) -> PerfGlobalCtrl {
+        let fixed = PerfGlobalCtrl::FIXED0 | PerfGlobalCtrl::FIXED1;
+        let third =
+            if self.facts.reference { PerfGlobalCtrl::FIXED2 } else { PerfGlobalCtrl::empty() };
+        PerfGlobalCtrl::from_bits_retain(u64::from(self.facts.general)) | fixed | third
+    }
+
+    fn timer(&self) -> u8 {
+        match self.setup.map(|setup| setup.unit) {
+            Some(Unit::Instructions) => INSTRUCTIONS,
+            _ => CYCLES,
+        }
+    }
+
+    /// Whether the session's events go on being counted in ring 0, and so in the driver too.
+    fn counts_kernel(&self) -> bool {
+        self.setup.is_some_and(|setup| setup.mode.kernel())
+    }
+
+    fn fixed_for(&self, setup: &Setup) -> FixedCtrCtrl {
+        let mut one = 0;
+        if setup.mode.kernel() {
+            one |= FixedCtrCtrl::OS0.bits();
+        }
+        if setup.mode.user() {
+            one |= FixedCtrCtrl::USR0.bits();
+        }
+        let third = if self.facts.reference { one << 8 } else { 0 };
+        let timer = match setup.unit {
+            Unit::Cycles => FixedCtrCtrl::PMI1,
+            Unit::Instructions => FixedCtrCtrl::PMI0,
+        };
+        FixedCtrCtrl::from_bits_retain(one | one << 4 | third) | timer
+    }
+
+    /// Writes the selectors of `group` that are not in place; those of counters that it does not
+    /// use stay, as nobody reads what they count.
+    fn select(&mut self, group: &Group) {
+        for (index, (held, wanted)) in self.selectors.iter_mut().zip(group.selectors).enumerate() {
+            if group.used >> index & 1 == 1 && *held != wanted {
+                // One access for each event that changes: there is no cheaper way to change it.
+                self.bus.put(index as u8, PerfEvtSel::from_bits_retain(wanted.0));
+                *held = wanted;
+            }
+        }
+    }
+
+    /// Sets the timer to overflow after `slice`.
+    fn reload(&mut self, slice: u64) {
+        let value = slice.wrapping_neg() & self.facts.widths.always;
+        // One access: the only counter that has to be written.
+        self.bus.put(self.timer(), FixedCtr(value));
+    }
+
+    /// Clears the timer's bit in the overflow status.
+    fn acknowledge(&mut self) {
+        let bit = PerfGlobalOvfCtrl::FIXED0.bits() << self.timer();
+        // One access: processors that freeze on a set bit, and whoever reads the status after us,
+        // need it clear.
+        self.bus.put(0, PerfGlobalOvfCtrl::from_bits_retain(bit));
+    }
+
+    fn enable(&mut self) {
+        self.bus.put(0, self.enabled());
+    }
+
+    fn disable(&mut self) {
+        self.bus.put(0, PerfGlobalCtrl::empty());
+    }
+}
+
+impl<B: Bus> Pmu for Intel<B> {
+    fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
+        self.setup = Some(*setup);
+        self.select(group);
+        let fixed = self.fixed_for(setup);
+        if fixed != self.fixed {
+            self.bus.put(0, fixed);
+            self.fixed = fixed;
+        }
+        self.reload(slice);
+        self.counting = true;
+        self.enable();
+    }
+
+    fn stop(&mut self) {
+        self.disable();
+        self.counting = false;
+        self.acknowledge();
+    }
+
+    fn take_overflow(&mut self) -> bool {
+        if !self.counting {
+            return false;
+        }
+        if self.counts_kernel() {
+            // One access: this handler's own events must not be the session's.
+            self.disable();
+        }
+        let top = self.facts.widths.always ^ self.facts.widths.always >> 1;
+        let overflowed = self.bus.count(RDPMC_FIXED | u32::from(self.timer())) & top == 0;
+        if !overflowed && self.counts_kernel() {
+            self.enable();
+        }
+        overflowed
+    }
+
+    fn read(&mut self, general: u8) -> Counts {
+        let mut counts = Counts {
+            cycles: self.bus.count(RDPMC_FIXED | u32::from(CYCLES)),
+            instructions: self.bus.count(RDPMC_FIXED | u32::from(INSTRUCTIONS)),
+            ..Counts::default()
+        };
+        if self.facts.reference {
+            counts.reference = self.bus.count(RDPMC_FIXED | u32::from(REFERENCE));
+        }
+        for (index, count) in counts.general.iter_mut().enumerate() {
+            if general & self.facts.general & 1 << index != 0 {
+                *count = self.bus.count(index as u32);
+            }
+        }
+        counts
+    }
+
+    fn switch(&mut self, next: &Group, slice: u64) {
+        self.select(next);
+        self.reload(slice);
+        self.acknowledge();
+        if self.counts_kernel() {
+            // One access, the last: from here on the session's events are counted again.
+            self.enable();
+        }
+    }
+
+    fn widths(&self) -> Widths {
+        self.facts.widths
+    }
+
+    fn accesses(&self) -> Accesses {
+        self.bus.accesses
+    }
+}
+
+pub(crate) fn counters(mask: u8) -> impl Iterator<Item = u8> {
+    (0..MAX_GENERAL as u8).filter(move |index| mask >> index & 1 == 1)
+}
+
+/// A counter is in use if its own control and the global one both enable it. The global one alone
+/// means nothing: its bits for general counters are set after reset.
+fn refuse_if_in_use<B: Bus>(bus: &mut Counted<B>, facts: &Facts) -> Result<(), InitError> {
+    let global: PerfGlobalCtrl = bus.get(0);
+    for index in counters(facts.general) {
+        let select: PerfEvtSel = bus.get(index);
+        if select.contains(PerfEvtSel::EN) && global.bits() >> index & 1 == 1 {
+            let register = PerfEvtSel::NAME;
+            return Err(InitError::CounterInUse { register, index, value: select.bits() });
+        }
+    }
+    let fixed: FixedCtrCtrl = bus.get(0);
+    for index in 0..3 {
+        let enabled = fixed.bits() >> (4 * index) & 3 != 0;
+        if enabled && global.bits() >> (32 + index) & 1 == 1 {
+            let value = fixed.bits();
+            return Err(InitError::CounterInUse { register: FixedCtr::NAME, index, value });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! AMD's core performance counters: the core extension (six counters) and PerfMonV2.
+//!
+//! AMD64 Architecture Programmer's Manual volume 2, chapter "Debug and Performance Resources",
+//! section "Performance Monitoring Counters"; PerfMonV2: CPUID Fn8000_0022 and the processor
+//! programming reference of family 19h, model 11h, "Performance Monitor Counters".
+
+use bitflags::bitflags;
+
+use super::{counter, register};
+
+bitflags! {
+    /// PERF_CTLx: what counter x counts. Bits 40 and 41 (count in guests or hosts only) are not
+    /// here: they need SVM to be enabled.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PerfCtl: u64 {
+        /// Event code, low eight bits.
+        const CODE = 0xff;
+        /// Unit mask.
+        const UMASK = 0xff << 8;
+        /// Counts in rings 1 to 3.
+        const USR = 1 << 16;
+        /// Counts in ring 0.
+        const OS = 1 << 17;
+        /// Counts rising edges of the condition.
+        const EDGE = 1 << 18;
+        /// Raises an interrupt on overflow.
+        const INT = 1 << 20;
+        /// Counts at all; under PerfMonV2, if [`PerfCntrGlobalCtl`] agrees.
+        const EN = 1 << 22;
+        /// Inverts the comparison with the counter mask.
+        const INV = 1 << 23;
+        /// Counter mask: counts cycles with at least so many events, if not 0.
+        const CMASK = 0xff << 24;
+        /// Event code, high four bits.
+        const CODE_HIGH = 0xf << 32;
+    }
+
+    /// PerfCntrGlobalStatus: which counters have overflowed. Read only.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PerfCntrGlobalStatus: u64 {
+        /// Core counters, by index.
+        const COUNTERS = 0x3f;
+    }
+
+    /// PerfCntrGlobalCtl: which counters are let count.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PerfCntrGlobalCtl: u64 {
+        /// Core counters, by index.
+        const COUNTERS = 0x3f;
+    }
+
+    /// PerfCntrGlobalStatusClr: a one clears the bit of the same place in
+    /// [`PerfCntrGlobalStatus`]. Write only.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PerfCntrGlobalStatusClr: u64 {
+        /// Core counters, by index.
+        const COUNTERS = 0x3f;
+    }
+}
+
+register!(PerfCtl, "PERF_CTL", 0xc001_0200, stride 2);
+register!(PerfCntrGlobalStatus, "PerfCntrGlobalStatus", 0xc000_0300);
+register!(PerfCntrGlobalCtl, "PerfCntrGlobalCtl", 0xc000_0301);
+register!(PerfCntrGlobalStatusClr, "PerfCntrGlobalStatusClr", 0xc000_0302);
+
+counter!(
+    /// PERF_CTRx: counter x, 48 bits.
+    PerfCtr, "PERF_CTR", 0xc001_0201, stride 2
+);
+
+impl PerfCtl {
+    /// The event of this code (12 bits) and unit mask, not enabled, at no privilege.
+    pub const fn event(code: u16, umask: u8) -> PerfCtl {
+        let high = (code as u64 >> 8 & 0xf) << 32;
+        PerfCtl::from_bits_retain(code as u64 & 0xff | (umask as u64) << 8 | high)
+    }
+
+    /// The same with a counter mask.
+    pub const fn with_cmask(self, cmask: u8) -> PerfCtl {
+        PerfCtl::from_bits_retain(self.bits() & !(0xff << 24) | (cmask as u64) << 24)
+    }
+}
+
+/// Event code of cycles not in halt.
+pub const CYCLES_NOT_IN_HALT: u16 = 0x76;
+/// Event code of retired instructions.
+pub const RETIRED_INSTRUCTIONS: u16 = 0xc0;

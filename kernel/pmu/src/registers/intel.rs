@@ -1,0 +1,148 @@
+//! Intel's architectural performance monitoring, versions 2 to 5.
+//!
+//! Intel SDM volume 3, chapter "Performance Monitoring", section "Architectural Performance
+//! Monitoring"; addresses from volume 4, table "IA-32 Architectural MSRs".
+
+use bitflags::bitflags;
+
+use super::{counter, register};
+
+bitflags! {
+    /// IA32_PERFEVTSELx: what general counter x counts. ("Architectural Performance Monitoring
+    /// Version 1 Facilities", figure "Layout of IA32_PERFEVTSELx MSRs".)
+    ///
+    /// Bit 19 (pin control) and bit 21 (AnyThread) are not here: the former is gone, the latter is
+    /// reserved where CPUID.0AH:EDX[15] is set, and sees other threads' events where it is not.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PerfEvtSel: u64 {
+        /// Event code.
+        const CODE = 0xff;
+        /// Unit mask.
+        const UMASK = 0xff << 8;
+        /// Counts in rings 1 to 3.
+        const USR = 1 << 16;
+        /// Counts in ring 0.
+        const OS = 1 << 17;
+        /// Counts rising edges of the condition.
+        const EDGE = 1 << 18;
+        /// Raises an interrupt on overflow.
+        const INT = 1 << 20;
+        /// Counts at all, if IA32_PERF_GLOBAL_CTRL agrees.
+        const EN = 1 << 22;
+        /// Inverts the comparison with the counter mask.
+        const INV = 1 << 23;
+        /// Counter mask: counts cycles with at least so many events, if not 0.
+        const CMASK = 0xff << 24;
+    }
+
+    /// IA32_FIXED_CTR_CTRL: how the fixed counters count, four bits each. ("Architectural
+    /// Performance Monitoring Version 2".) The third of the four, AnyThread, is not here; see
+    /// [`PerfEvtSel`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct FixedCtrCtrl: u64 {
+        /// Fixed counter 0 (instructions) counts in ring 0.
+        const OS0 = 1;
+        /// … in rings 1 to 3.
+        const USR0 = 1 << 1;
+        /// … and raises an interrupt on overflow.
+        const PMI0 = 1 << 3;
+        /// Fixed counter 1 (core cycles) counts in ring 0.
+        const OS1 = 1 << 4;
+        /// … in rings 1 to 3.
+        const USR1 = 1 << 5;
+        /// … and raises an interrupt on overflow.
+        const PMI1 = 1 << 7;
+        /// Fixed counter 2 (reference cycles) counts in ring 0.
+        const OS2 = 1 << 8;
+        /// … in rings 1 to 3.
+        const USR2 = 1 << 9;
+        /// … and raises an interrupt on overflow.
+        const PMI2 = 1 << 11;
+    }
+
+    /// IA32_PERF_GLOBAL_CTRL: which counters are let count. ("Architectural Performance Monitoring
+    /// Version 2".) A bit of a counter that is not there is reserved.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PerfGlobalCtrl: u64 {
+        /// General counters, by index.
+        const GENERAL = 0xff;
+        /// Fixed counter 0.
+        const FIXED0 = 1 << 32;
+        /// Fixed counter 1.
+        const FIXED1 = 1 << 33;
+        /// Fixed counter 2.
+        const FIXED2 = 1 << 34;
+    }
+
+    /// IA32_PERF_GLOBAL_STATUS: which counters have overflowed. Read only; every bit that the SDM
+    /// defines can be set, only those that concern the engine are here.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PerfGlobalStatus: u64 {
+        /// General counters, by index.
+        const GENERAL = 0xff;
+        /// Fixed counter 0.
+        const FIXED0 = 1 << 32;
+        /// Fixed counter 1.
+        const FIXED1 = 1 << 33;
+        /// Fixed counter 2.
+        const FIXED2 = 1 << 34;
+    }
+
+    /// IA32_PERF_GLOBAL_OVF_CTRL, from version 4 on called IA32_PERF_GLOBAL_STATUS_RESET: a one
+    /// clears the bit of the same place in [`PerfGlobalStatus`]. Reads as zero.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PerfGlobalOvfCtrl: u64 {
+        /// General counters, by index.
+        const GENERAL = 0xff;
+        /// Fixed counter 0.
+        const FIXED0 = 1 << 32;
+        /// Fixed counter 1.
+        const FIXED1 = 1 << 33;
+        /// Fixed counter 2.
+        const FIXED2 = 1 << 34;
+    }
+
+    /// IA32_PERF_CAPABILITIES: read only; there if CPUID.01H:ECX[15] is set. Only what the virtual
+    /// PMU and the drivers speak of is here.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PerfCapabilities: u64 {
+        /// [`FullPmc`] exists: general counters can be written in full width.
+        const FW_WRITE = 1 << 13;
+    }
+}
+
+register!(PerfEvtSel, "IA32_PERFEVTSEL", 0x186);
+register!(FixedCtrCtrl, "IA32_FIXED_CTR_CTRL", 0x38d);
+register!(PerfGlobalStatus, "IA32_PERF_GLOBAL_STATUS", 0x38e);
+register!(PerfGlobalCtrl, "IA32_PERF_GLOBAL_CTRL", 0x38f);
+register!(PerfGlobalOvfCtrl, "IA32_PERF_GLOBAL_OVF_CTRL", 0x390);
+register!(PerfCapabilities, "IA32_PERF_CAPABILITIES", 0x345);
+
+counter!(
+    /// IA32_PMCx: general counter x. A write takes the low 32 bits and extends their sign.
+    Pmc, "IA32_PMC", 0xc1
+);
+counter!(
+    /// IA32_A_PMCx: the same counter, written in full width. ("Full-Width Writes to Performance
+    /// Counter Registers".)
+    FullPmc, "IA32_A_PMC", 0x4c1
+);
+counter!(
+    /// IA32_FIXED_CTRx: fixed counter x. 0 counts instructions, 1 core cycles, 2 reference cycles.
+    FixedCtr, "IA32_FIXED_CTR", 0x309
+);
+
+/// RDPMC's ECX selects fixed counters with this bit.
+pub const RDPMC_FIXED: u32 = 1 << 30;
+
+impl PerfEvtSel {
+    /// The event of this code and unit mask, not enabled, at no privilege.
+    pub const fn event(code: u8, umask: u8) -> PerfEvtSel {
+        PerfEvtSel::from_bits_retain(code as u64 | (umask as u64) << 8)
+    }
+
+    /// The same with a counter mask.
+    pub const fn with_cmask(self, cmask: u8) -> PerfEvtSel {
+        PerfEvtSel::from_bits_retain(self.bits() & !(0xff << 24) | (cmask as u64) << 24)
+    }
+}

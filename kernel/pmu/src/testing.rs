@@ -1,0 +1,1 @@
+//! A model of PMU registers that tests drive.
