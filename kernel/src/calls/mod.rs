@@ -1,0 +1,92 @@
+//! System calls: one dispatcher, and a file for each family.
+//!
+//! A call gets its CPU's state and the program's registers, and gives a number back. Three kinds
+//! of answer never mix: a result, an error of Linux's for Linux's calls, an error of Tally's for
+//! Tally's. A mistake of the program's is an answer; a mistake of the kernel's is a panic.
+
+mod files;
+mod memory;
+mod session;
+
+use tally_abi::{Error, syscall};
+
+use crate::{
+    cpu::{Cpu, entry::Frame, entry::SYSCALL_VECTOR},
+    memory::space::SpaceError,
+    task::{self, Process},
+};
+
+/// An error number of Linux's, positive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Errno(i64);
+
+impl From<SpaceError> for Errno {
+    fn from(error: SpaceError) -> Self {
+        match error {
+            SpaceError::OutOfMemory => Errno(syscall::errno::ENOMEM),
+            SpaceError::BadAddress => Errno(syscall::errno::EFAULT),
+            SpaceError::Overlap => Errno(syscall::errno::EINVAL),
+        }
+    }
+}
+
+impl From<SpaceError> for BadPointer {
+    fn from(_: SpaceError) -> Self {
+        BadPointer
+    }
+}
+
+/// A buffer of a Tally call is not in the program's memory.
+struct BadPointer;
+
+impl From<BadPointer> for Error {
+    fn from(_: BadPointer) -> Self {
+        Error::BadPointer
+    }
+}
+
+/// Handles one system call. Gives whether the frame is still the caller's, with all that SYSRET
+/// needs in it.
+pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
+    let number = frame.rax;
+    let arguments = [frame.rdi, frame.rsi, frame.rdx, frame.r10, frame.r8, frame.r9];
+    match number {
+        syscall::EXIT | syscall::EXIT_GROUP => {
+            task::exit(cpu, frame, arguments[0] as i32);
+            return false;
+        }
+        syscall::SCHED_YIELD => {
+            frame.rax = 0;
+            task::preempt(cpu, frame);
+            return frame.vector == SYSCALL_VECTOR;
+        }
+        _ => {}
+    }
+    frame.rax = if number >= syscall::TALLY_BASE {
+        match session::call(cpu, number, arguments) {
+            Ok(value) => value,
+            Err(error) => error.to_return() as u64,
+        }
+    } else {
+        let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+        match linux(process, number, arguments) {
+            Ok(value) => value,
+            Err(Errno(number)) => -number as u64,
+        }
+    };
+    true
+}
+
+fn linux(process: &mut Process, number: u64, arguments: [u64; 6]) -> Result<u64, Errno> {
+    let [a, b, c, d, e, f] = arguments;
+    match number {
+        syscall::READ => files::read(process, a, b, c),
+        syscall::WRITE => files::write(process, a, b, c),
+        syscall::OPEN => files::open(process, a, b),
+        syscall::CLOSE => files::close(process, a),
+        syscall::LSEEK => files::seek(process, a, b as i64, c),
+        syscall::MMAP => memory::map(process, [a, b, c, d, e, f]),
+        syscall::MUNMAP => memory::unmap(process, a, b),
+        _ => Err(Errno(syscall::errno::ENOSYS)),
+    }
+}

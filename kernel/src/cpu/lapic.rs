@@ -1,0 +1,162 @@
+//! The local interrupt controller, in either of its two forms.
+//!
+//! x2APIC (registers are MSRs) where the processor has it, else xAPIC (registers in memory). The
+//! performance entry of the local vector table has no home in other crates, so this part is by
+//! hand. Intel SDM volume 3, chapter "Advanced Programmable Interrupt Controller (APIC)"; AMD APM
+//! volume 2, chapter 16.
+
+use core::ptr;
+
+use raw_cpuid::CpuId;
+use x86_64::{PhysAddr, registers::model_specific::Msr};
+
+use super::vectors;
+use crate::memory::frames;
+
+const APIC_BASE: u32 = 0x1b;
+const BASE_ENABLE: u64 = 1 << 11;
+const BASE_X2APIC: u64 = 1 << 10;
+const BASE_ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+/// First MSR of the x2APIC's registers.
+const X2APIC_FIRST: u32 = 0x800;
+
+/// Offsets of registers in the xAPIC's page; a sixteenth of it is the x2APIC's MSR.
+mod register {
+    pub(super) const ID: u32 = 0x20;
+    pub(super) const EOI: u32 = 0xb0;
+    pub(super) const SPURIOUS: u32 = 0xf0;
+    pub(super) const COMMAND: u32 = 0x300;
+    pub(super) const COMMAND_HIGH: u32 = 0x310;
+    pub(super) const LVT_TIMER: u32 = 0x320;
+    pub(super) const LVT_PERFORMANCE: u32 = 0x340;
+    pub(super) const TIMER_INITIAL: u32 = 0x380;
+    pub(super) const TIMER_CURRENT: u32 = 0x390;
+    pub(super) const TIMER_DIVIDE: u32 = 0x3e0;
+}
+
+const SOFTWARE_ENABLE: u32 = 1 << 8;
+const TIMER_PERIODIC: u32 = 1 << 17;
+const MASKED: u32 = 1 << 16;
+const DIVIDE_BY_1: u32 = 0b1011;
+const DELIVERY_PENDING: u32 = 1 << 12;
+
+/// A CPU's interrupt controller.
+#[derive(Clone, Copy, Debug)]
+pub enum Lapic {
+    /// Registers in memory, at this address of the kernel's.
+    XApic(*mut u32),
+    /// Registers in MSRs.
+    X2Apic,
+}
+
+impl Lapic {
+    /// Enables this CPU's controller, with everything masked but what is asked for later.
+    pub fn enable() -> Lapic {
+        let mut base = Msr::new(APIC_BASE);
+        // SAFETY: every x86-64 processor has this MSR.
+        let value = unsafe { base.read() };
+        let has_x2apic = CpuId::new().get_feature_info().is_some_and(|f| f.has_x2apic());
+        let lapic = if has_x2apic {
+            // The manual allows x2APIC only from the enabled xAPIC, so in two steps.
+            // SAFETY: CPUID says that the mode exists; the kernel has not used xAPIC mode.
+            unsafe {
+                base.write(value | BASE_ENABLE);
+                base.write(value | BASE_ENABLE | BASE_X2APIC);
+            }
+            Lapic::X2Apic
+        } else {
+            // SAFETY: sets only the enable bit.
+            unsafe { base.write(value | BASE_ENABLE) };
+            let page = frames::kernel_view(PhysAddr::new(value & BASE_ADDRESS));
+            Lapic::XApic(page.as_mut_ptr())
+        };
+        lapic.write(register::SPURIOUS, SOFTWARE_ENABLE | u32::from(vectors::SPURIOUS));
+        lapic
+    }
+
+    /// This CPU's number among interrupt controllers.
+    pub fn id(&self) -> u32 {
+        match self {
+            Lapic::XApic(_) => self.read(register::ID) >> 24,
+            Lapic::X2Apic => self.read(register::ID),
+        }
+    }
+
+    /// Ends the interrupt in service. One access.
+    pub fn end_of_interrupt(&self) {
+        self.write(register::EOI, 0);
+    }
+
+    /// Lets overflow interrupts through. One access; needed after each, as delivery sets the mask
+    /// bit (Intel SDM volume 3, "Local Vector Table").
+    pub fn unmask_pmi(&self) {
+        self.write(register::LVT_PERFORMANCE, u32::from(vectors::PMI));
+    }
+
+    /// MSR accesses of an overflow interrupt's end: [`Self::unmask_pmi`] and
+    /// [`Self::end_of_interrupt`]. Registers in memory are no MSRs.
+    pub fn pmi_msr_accesses(&self) -> u64 {
+        match self {
+            Lapic::XApic(_) => 0,
+            Lapic::X2Apic => 2,
+        }
+    }
+
+    /// Starts the timer: an interrupt each `ticks` of the controller's clock.
+    pub fn start_timer(&self, ticks: u32) {
+        self.write(register::TIMER_DIVIDE, DIVIDE_BY_1);
+        self.write(register::LVT_TIMER, TIMER_PERIODIC | u32::from(vectors::TIMER));
+        self.write(register::TIMER_INITIAL, ticks);
+    }
+
+    /// Ticks of the controller's clock during `wait`.
+    pub fn measure_timer(&self, wait: impl FnOnce()) -> u32 {
+        self.write(register::TIMER_DIVIDE, DIVIDE_BY_1);
+        self.write(register::LVT_TIMER, MASKED | u32::from(vectors::TIMER));
+        self.write(register::TIMER_INITIAL, u32::MAX);
+        wait();
+        let elapsed = u32::MAX - self.read(register::TIMER_CURRENT);
+        self.write(register::TIMER_INITIAL, 0);
+        elapsed
+    }
+
+    /// Sends an interrupt command (delivery mode, level and vector in `command`) to one CPU.
+    pub fn send(&self, to: u32, command: u32) {
+        match self {
+            Lapic::XApic(_) => {
+                self.write(register::COMMAND_HIGH, to << 24);
+                self.write(register::COMMAND, command);
+                while self.read(register::COMMAND) & DELIVERY_PENDING != 0 {
+                    core::hint::spin_loop();
+                }
+            }
+            Lapic::X2Apic => {
+                let value = u64::from(to) << 32 | u64::from(command);
+                // SAFETY: the x2APIC's command register takes both halves in one write.
+                unsafe { Msr::new(X2APIC_FIRST + (register::COMMAND >> 4)).write(value) };
+            }
+        }
+    }
+
+    fn read(&self, offset: u32) -> u32 {
+        match *self {
+            // SAFETY: the page is the controller's, mapped for the kernel; registers are aligned.
+            Lapic::XApic(page) => unsafe { ptr::read_volatile(page.byte_add(offset as usize)) },
+            // SAFETY: the offsets above name registers that every x2APIC has.
+            Lapic::X2Apic => unsafe { Msr::new(X2APIC_FIRST + (offset >> 4)).read() as u32 },
+        }
+    }
+
+    fn write(&self, offset: u32, value: u32) {
+        match *self {
+            // SAFETY: as in `read`; what is written enables only vectors that have an entry.
+            Lapic::XApic(page) => unsafe {
+                ptr::write_volatile(page.byte_add(offset as usize), value);
+            },
+            // SAFETY: as in `read`.
+            Lapic::X2Apic => unsafe {
+                Msr::new(X2APIC_FIRST + (offset >> 4)).write(u64::from(value));
+            },
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Segments: the descriptor table, the task state and the stacks that interrupts switch to.
+//!
+//! One set for each CPU, made once and never moved. The order of the descriptors is SYSRET's: user
+//! data, then user code (AMD APM volume 2, section 6.1.1; Intel SDM volume 2, SYSRET).
+
+use alloc::boxed::Box;
+
+use x86_64::{
+    VirtAddr,
+    instructions::{
+        segmentation::{CS, DS, ES, SS, Segment},
+        tables::load_tss,
+    },
+    structures::{
+        gdt::{Descriptor, GlobalDescriptorTable, SegmentSelector},
+        tss::TaskStateSegment,
+    },
+};
+
+/// Selector of ring 0's code.
+pub const KERNEL_CODE: u16 = 0x08;
+/// Selector of ring 0's data.
+pub const KERNEL_DATA: u16 = 0x10;
+/// Selector of ring 3's data.
+pub const USER_DATA: u16 = 0x18 | 3;
+/// Selector of ring 3's code.
+pub const USER_CODE: u16 = 0x20 | 3;
+
+/// Interrupt stack of faults that may find a broken stack: double fault, NMI, machine check.
+pub const FAULT_STACK: u16 = 0;
+
+/// Bytes of each of a CPU's stacks.
+pub const STACK_BYTES: usize = 32 * 1024;
+
+/// A stack, aligned as calls want it.
+#[repr(C, align(16))]
+pub struct Stack([u8; STACK_BYTES]);
+
+impl Stack {
+    /// A new stack that lives for ever; gives the address just above it.
+    pub fn leak_top() -> VirtAddr {
+        let stack: &'static mut Stack = Box::leak(Box::new(Stack([0; STACK_BYTES])));
+        VirtAddr::from_ptr(stack) + STACK_BYTES as u64
+    }
+}
+
+/// Loads a new descriptor table and task state on this CPU. `kernel_stack` is the top of the stack
+/// that an interrupt from ring 3 switches to.
+pub fn load(kernel_stack: VirtAddr) {
+    let tss: &'static mut TaskStateSegment = Box::leak(Box::new(TaskStateSegment::new()));
+    tss.privilege_stack_table[0] = kernel_stack;
+    tss.interrupt_stack_table[usize::from(FAULT_STACK)] = Stack::leak_top();
+    let gdt: &'static mut GlobalDescriptorTable = Box::leak(Box::new(GlobalDescriptorTable::new()));
+    let selectors = [
+        gdt.append(Descriptor::kernel_code_segment()),
+        gdt.append(Descriptor::kernel_data_segment()),
+        gdt.append(Descriptor::user_data_segment()),
+        gdt.append(Descriptor::user_code_segment()),
+    ];
+    let task = gdt.append(Descriptor::tss_segment(tss));
+    assert_eq!(selectors.map(|s| s.0), [KERNEL_CODE, KERNEL_DATA, USER_DATA, USER_CODE]);
+    gdt.load();
+    // SAFETY: (1) the table just loaded holds these selectors; (2) it lives for ever; (3) code
+    // and data segments are flat, so nothing that runs moves.
+    unsafe {
+        CS::set_reg(SegmentSelector(KERNEL_CODE));
+        SS::set_reg(SegmentSelector(KERNEL_DATA));
+        DS::set_reg(SegmentSelector(0));
+        ES::set_reg(SegmentSelector(0));
+        load_tss(task);
+    }
+}

@@ -1,0 +1,8 @@
+//! What the machine offers besides its processors and memory: serial ports, the firmware's tables,
+//! a clock to measure others by, and a way to end.
+
+pub mod acpi;
+pub mod exit;
+pub mod fw_cfg;
+pub mod pit;
+pub mod serial;

@@ -1,0 +1,131 @@
+//! The Tally kernel: boots a machine, runs programs on it, and counts what they do.
+//!
+//! [`boot`] runs once, on the first processor: memory, this CPU, the PMU, the other CPUs, the
+//! programs; then every CPU lives in its idle loop and its interrupts. See ARCHITECTURE.md for the
+//! map.
+
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+
+mod calls;
+mod cpu;
+mod machine;
+mod measure;
+mod memory;
+mod task;
+
+use bootloader_api::{
+    BootInfo, BootloaderConfig,
+    config::{Mapping, Mappings},
+    info::MemoryRegionKind,
+};
+use tally_abi::{
+    ExitStatus,
+    boot::{CommandLine, FW_CFG_COMMAND_LINE, MAX_CPUS, RAMDISK_COMMAND_LINE},
+    wire::Message,
+};
+
+use machine::{fw_cfg, pit, serial};
+use memory::{frames, space::AddressSpace};
+use task::ramdisk;
+
+/// Where the kernel's half of every address space begins.
+const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
+/// A scheduler's turn, in microseconds.
+const TURN_US: u64 = 10_000;
+
+const CONFIG: BootloaderConfig = {
+    let mut config = BootloaderConfig::new_default();
+    let mut mappings = Mappings::new_default();
+    mappings.physical_memory = Some(Mapping::Dynamic);
+    mappings.dynamic_range_start = Some(UPPER_HALF);
+    config.mappings = mappings;
+    config.kernel_stack_size = 64 * 1024;
+    config
+};
+
+bootloader_api::entry_point!(boot, config = &CONFIG);
+
+fn boot(info: &'static mut BootInfo) -> ! {
+    serial::init_log();
+    log::info!("tally {}", env!("CARGO_PKG_VERSION"));
+    let boot_bytes = loaded_bytes(info);
+    let physical = info.physical_memory_offset.into_option();
+    frames::init(&info.memory_regions, physical.expect("the boot loader maps all memory"));
+    task::init(AddressSpace::kernel().expect("there is memory for one page table"));
+    if let Some(start) = info.ramdisk_addr.into_option() {
+        // SAFETY: the boot loader put the ramdisk there, mapped for the kernel, and neither writes
+        // nor unmaps it; its frames are not in the usable regions.
+        ramdisk::init(unsafe {
+            core::slice::from_raw_parts(start as *const u8, info.ramdisk_len as usize)
+        });
+    }
+    let text = command_line();
+    let line = match CommandLine::parse(&text) {
+        Ok(line) => line,
+        Err(bad) => refuse_command_line(bad.0),
+    };
+    if line.wire {
+        serial::init_wire();
+    }
+    pit::mask_legacy_interrupts();
+    measure::init(&line);
+    cpu::Cpu::start(0);
+    let timer_ticks = measure_timer();
+    let cpus = cpu::smp::start_others(info.rsdp_addr.into_option(), line.cpus, timer_ticks);
+    announce(cpus, boot_bytes, line.seed);
+    task::load_all(&line);
+    if !task::any_live() {
+        finish();
+    }
+    cpu::smp::release();
+    cpu::run()
+}
+
+/// Bytes that the boot loader took for the kernel: image, stack, page tables; not the ramdisk.
+fn loaded_bytes(info: &BootInfo) -> u64 {
+    let taken = info.memory_regions.iter().filter(|r| r.kind == MemoryRegionKind::Bootloader);
+    taken.map(|region| region.end - region.start).sum::<u64>().saturating_sub(info.ramdisk_len)
+}
+
+/// From the host where there is one, from the ramdisk otherwise.
+fn command_line() -> alloc::string::String {
+    fw_cfg::read_text(FW_CFG_COMMAND_LINE)
+        .or_else(|| {
+            let bytes = ramdisk::file(RAMDISK_COMMAND_LINE)?;
+            Some(alloc::string::String::from_utf8_lossy(bytes).into_owned())
+        })
+        .unwrap_or_default()
+}
+
+fn refuse_command_line(option: &str) -> ! {
+    // Whether somebody listens is in the line that cannot be read, so say it both ways.
+    serial::init_wire();
+    let why = alloc::format!("the kernel's command line has an unknown or bad option `{option}`");
+    task::refuse("kernel", ExitStatus::Usage, &why);
+    finish()
+}
+
+/// Ends a machine on which nothing can run.
+fn finish() -> ! {
+    let status = task::status();
+    serial::send(&Message::Done { status });
+    machine::exit::stop(status)
+}
+
+/// Measures and starts the scheduler's timer; gives the ticks of one turn.
+fn measure_timer() -> u32 {
+    // SAFETY: interrupts are off and no other reference to this CPU's state is live.
+    let cpu = unsafe { cpu::Cpu::current() };
+    let ticks = cpu.lapic.measure_timer(|| pit::wait_us(TURN_US)).max(1);
+    cpu.lapic.start_timer(ticks);
+    ticks
+}
+
+fn announce(cpus: u32, boot_bytes: u64, seed: u64) {
+    let memory_bytes = boot_bytes + frames::in_use_bytes();
+    log::info!("{cpus} of at most {MAX_CPUS} CPUs, {} KiB of memory", memory_bytes / 1024);
+    serial::send(&Message::Booted { cpus, memory_bytes, seed, pmu: measure::pmu_info() });
+}

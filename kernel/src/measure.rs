@@ -1,0 +1,348 @@
+//! The kernel's side of the sampling engine: whom it counts for, and where results go.
+//!
+//! Each CPU has a [`Measure`]: its multiplexer and its end of the trace ring. Each program that
+//! opened a session has a [`Context`], which follows the program from CPU to CPU. The overflow path
+//! touches these two and the interrupt controller, and nothing that another CPU could hold.
+
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+use core::{
+    arch::x86_64::_rdtsc,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use raw_cpuid::CpuIdReaderNative;
+use spin::{Mutex, Once};
+use tally_abi::{
+    Error, Reading, SessionConfig, SessionStats,
+    boot::{CommandLine, MAX_CPUS},
+    session::{MAX_SLICE, MIN_SLICE},
+    trace::{End, SliceRecord},
+    vpmu,
+    wire::{Message, PmuInfo},
+};
+use tally_engine::{Clock, Multiplexer, Session, Sink, ring::Ring};
+use tally_pmu::{Driver, Found, NoPmu, bus::Native};
+
+use crate::{cpu::lapic::Lapic, machine::serial, task::Process};
+
+/// Records that a CPU's trace ring holds: a turn of the scheduler has some 50 slices of the default
+/// length, and the timer drains the ring each turn.
+const RING_RECORDS: usize = 1024;
+
+static PMU: Once<Result<Found, NoPmu>> = Once::new();
+static SETTINGS: Once<Settings> = Once::new();
+static NEXT_SESSION: AtomicU32 = AtomicU32::new(1);
+/// The rings of all CPUs, for the report at the end. A CPU's ring is made when it starts.
+static RINGS: Mutex<[Option<&'static Ring>; MAX_CPUS]> = Mutex::new([None; MAX_CPUS]);
+
+struct Settings {
+    seed: u64,
+    trace: bool,
+    virtual_pmu: bool,
+}
+
+/// Looks for a PMU and keeps what the command line says of measuring. Once, before CPUs start.
+pub fn init(line: &CommandLine) {
+    let found = PMU.call_once(|| tally_pmu::detect(CpuIdReaderNative));
+    match found {
+        Ok(found) => log::info!("{}", found.info().name),
+        Err(reason) => log::warn!("no event can be counted: {reason}"),
+    }
+    let settings = Settings { seed: line.seed, trace: line.trace, virtual_pmu: virtual_pmu() };
+    SETTINGS.call_once(|| settings);
+}
+
+/// The PMU, for the host.
+pub fn pmu_info() -> Option<PmuInfo<'static>> {
+    PMU.get()?.as_ref().ok().map(Found::info)
+}
+
+fn settings() -> &'static Settings {
+    SETTINGS.get().expect("measure::init runs first")
+}
+
+/// Why a session could not be opened: the error and a text for people.
+pub struct Refusal {
+    /// The error.
+    pub error: Error,
+    /// What went wrong, where, what to do.
+    pub detail: String,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal { error, detail: error.message().into() }
+    }
+}
+
+/// What is measured of one program: its session, and the names of its events.
+pub struct Context {
+    session: Session,
+    names: Vec<String>,
+    /// Between the program's start and stop; the session itself runs only while the program does.
+    started: bool,
+}
+
+impl Context {
+    /// Makes a session for `process` out of a list of events.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub fn open(process: &Process, list: &str, config: SessionConfig) -> Result<Self, Refusal> {
+        if process.context.is_some() {
+            return Err(Error::Busy.into());
+        }
+        let length = config.slice.length();
+        if !(MIN_SLICE..=MAX_SLICE).contains(&length) {
+            let detail = format!("a slice of {length} is out of range: {MIN_SLICE} to {MAX_SLICE}");
+            return Err(Refusal { error: Error::SliceOutOfRange, detail });
+        }
+        let found = PMU
+            .get()
+            .expect("measure::init runs first")
+            .as_ref()
+            .map_err(|reason| Refusal { error: Error::NoPmu, detail: format!("{reason}") })?;
+        let resolved = found
+            .catalogue()
+            .resolve(list, config.mode)
+            .map_err(|e| Refusal { error: e.error, detail: e.detail })?;
+        let (names, demands): (Vec<_>, Vec<_>) =
+            resolved.into_iter().map(|event| (event.name, event.demand)).unzip();
+        let id = NEXT_SESSION.fetch_add(1, Ordering::Relaxed);
+        let seed = settings().seed;
+        let session = Session::open(id, process.space.id(), config, seed, demands, &found.layout())
+            .map_err(|refused| Refusal {
+                error: refused.error(),
+                detail: match refused.event().and_then(|event| names.get(event)) {
+                    Some(name) => format!("{name}: {}", refused.error().message()),
+                    None => refused.error().message().into(),
+                },
+            })?;
+        Ok(Context { session, names, started: false })
+    }
+
+    /// The session's number.
+    pub fn id(&self) -> u32 {
+        self.session.id()
+    }
+
+    /// How many logical counters it has.
+    pub fn events(&self) -> usize {
+        self.names.len()
+    }
+
+    /// What the engine tells of it.
+    pub fn stats(&self) -> SessionStats {
+        self.session.stats()
+    }
+
+    /// Every event's name and value, in the order of the list.
+    pub fn readings(&self) -> impl Iterator<Item = (&str, Reading)> {
+        self.names.iter().enumerate().map(|(i, name)| (name.as_str(), self.session.reading(i)))
+    }
+
+    /// Sends the last values to the host; where nobody listens, to the log.
+    pub fn report(&self, process: &Process) {
+        let (session, stats) = (self.id(), self.stats());
+        serial::send(&Message::Session {
+            session,
+            pid: process.pid,
+            program: &process.name,
+            config: self.session.config(),
+        });
+        for (event, reading) in self.readings() {
+            serial::send(&Message::Reading { session, event, reading });
+            if !serial::has_wire() {
+                log::info!("{event}: {:?}", reading.value);
+            }
+        }
+        serial::send(&Message::Stats { session, stats });
+        if !serial::has_wire() {
+            log::info!("{stats:?}");
+        }
+    }
+}
+
+struct Tsc;
+
+impl Clock for Tsc {
+    fn tsc(&self) -> u64 {
+        // SAFETY: every x86-64 processor has RDTSC; it has no effect on memory.
+        unsafe { _rdtsc() }
+    }
+}
+
+/// A CPU's way to give records away: a ring if a trace was asked for.
+struct Trace(Option<&'static Ring>);
+
+impl Sink for Trace {
+    fn record(&mut self, record: &SliceRecord) {
+        if let Some(mut ring) = self.0 {
+            ring.record(record);
+        }
+    }
+}
+
+/// One CPU's part of the engine.
+pub struct Measure {
+    multiplexer: Option<Multiplexer<Driver<Native>>>,
+    trace: Trace,
+}
+
+impl Measure {
+    /// Takes this CPU's PMU over. Runs on the CPU itself, once.
+    pub fn new(cpu: u16) -> Self {
+        let ring = settings().trace.then(|| &*Box::leak(Box::new(Ring::new(RING_RECORDS))));
+        if let Some(slot) = RINGS.lock().get_mut(usize::from(cpu)) {
+            *slot = ring;
+        }
+        let found = PMU.get().expect("measure::init runs first").as_ref().ok();
+        let multiplexer = found.and_then(|found| {
+            // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs
+            // are alike; (3) the driver stays with this CPU.
+            let bus = unsafe { Native::new() };
+            match found.init_cpu(bus) {
+                Ok(driver) => Some(Multiplexer::new(driver, cpu)),
+                Err(reason) => {
+                    log::error!("CPU {cpu} cannot count: {reason}");
+                    None
+                }
+            }
+        });
+        Measure { multiplexer, trace: Trace(ring) }
+    }
+
+    /// The overflow interrupt. `current` is the program that runs on this CPU.
+    pub fn overflow(&mut self, current: Option<&mut Process>, lapic: &Lapic) {
+        let session = current.and_then(|p| p.context.as_mut()).map(|c| &mut c.session);
+        if let Some(multiplexer) = &mut self.multiplexer {
+            let accesses = lapic.pmi_msr_accesses();
+            multiplexer.overflow(session, &Tsc, &mut self.trace, accesses);
+        }
+        lapic.unmask_pmi();
+        lapic.end_of_interrupt();
+    }
+
+    /// A program comes onto this CPU.
+    pub fn enter(&mut self, process: &mut Process) {
+        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut process.context)
+            && context.started
+        {
+            multiplexer.resume(&mut context.session, &Tsc);
+        }
+    }
+
+    /// A program leaves this CPU, for a time or for good.
+    pub fn leave(&mut self, process: &mut Process) {
+        if let Some(context) = &mut process.context {
+            self.suspend(context, End::SwitchedOut);
+        }
+    }
+
+    fn suspend(&mut self, context: &mut Context, end: End) {
+        if let Some(multiplexer) = &mut self.multiplexer
+            && context.session.is_running()
+        {
+            multiplexer.suspend(&mut context.session, end, &Tsc, &mut self.trace);
+        }
+    }
+
+    /// The program asks for counting to begin, or to go on.
+    ///
+    /// # Errors
+    /// It has begun, or this CPU cannot count.
+    pub fn start(&mut self, context: &mut Context) -> Result<(), Error> {
+        if context.started {
+            return Err(Error::WrongState);
+        }
+        let multiplexer = self.multiplexer.as_mut().ok_or(Error::NoPmu)?;
+        context.started = true;
+        mark(vpmu::Op::Open, context.id());
+        multiplexer.resume(&mut context.session, &Tsc);
+        Ok(())
+    }
+
+    /// The program asks for counting to pause.
+    ///
+    /// # Errors
+    /// It does not count.
+    pub fn stop(&mut self, context: &mut Context) -> Result<(), Error> {
+        if !context.started {
+            return Err(Error::WrongState);
+        }
+        self.end(context);
+        Ok(())
+    }
+
+    /// Counting ends, whether it went on or not.
+    pub fn end(&mut self, context: &mut Context) {
+        self.suspend(context, End::Stopped);
+        if context.started {
+            context.started = false;
+            mark(vpmu::Op::Close, context.id());
+        }
+    }
+
+    /// Brings the values of a session that counts up to date.
+    pub fn sync(&mut self, context: &mut Context) {
+        if let Some(multiplexer) = &mut self.multiplexer {
+            multiplexer.sync(&mut context.session, &Tsc);
+        }
+    }
+
+    /// Sends this CPU's trace records to the host.
+    pub fn drain(&mut self) {
+        let Some(ring) = self.trace.0 else { return };
+        while let Some(words) = ring.pop() {
+            match SliceRecord::from_words(&words) {
+                Ok(record) => serial::send(&Message::Slice(record)),
+                Err(_) => panic!("a trace ring gave back what was never written"),
+            }
+        }
+    }
+}
+
+/// Tells the host how each CPU's trace ring fared. Every CPU has drained its own.
+pub fn report_rings() {
+    for (cpu, ring) in (0..).zip(RINGS.lock().iter()) {
+        if let Some(ring) = ring {
+            let status = ring.status();
+            serial::send(&Message::Ring {
+                cpu,
+                written: status.written,
+                read: status.read,
+                lost: status.lost,
+            });
+        }
+    }
+}
+
+/// Whether the PMU of this machine is the virtual one, which keeps the truth.
+fn virtual_pmu() -> bool {
+    let answer = vpmu_cpuid(vpmu::Op::Identify, 0);
+    answer.0 == vpmu::VERSION && answer.1 == vpmu::SIGNATURE
+}
+
+/// Opens or closes the region that the virtual PMU keeps the truth of. In ring 0, right beside
+/// starting and stopping the counters, so that what user mode does in the region is the same, to
+/// the instruction, as what counters of user mode count.
+fn mark(op: vpmu::Op, tag: u32) {
+    if settings().virtual_pmu {
+        vpmu_cpuid(op, tag);
+    }
+}
+
+fn vpmu_cpuid(op: vpmu::Op, tag: u32) -> (u32, [u32; 3]) {
+    let (mut eax, mut ecx, mut edx) = (vpmu::LEAF, op as u32, tag);
+    let ebx: u64;
+    // SAFETY: CPUID changes these four registers only; RBX is the compiler's, so it is kept.
+    unsafe {
+        core::arch::asm!(
+            "mov {saved}, rbx", "cpuid", "xchg {saved}, rbx",
+            saved = out(reg) ebx,
+            inout("eax") eax, inout("ecx") ecx, inout("edx") edx,
+            options(nostack, preserves_flags),
+        );
+    }
+    (eax, [ebx as u32, ecx, edx])
+}

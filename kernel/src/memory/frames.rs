@@ -1,0 +1,116 @@
+//! Physical memory, 4 KiB at a time.
+//!
+//! Frames come from the regions that the firmware calls usable, lowest first, so that page tables
+//! stay below 4 GiB where a starting processor can reach them. A freed frame goes onto a list
+//! whose links lie in the free frames themselves. One lock guards all; the overflow path never
+//! comes here.
+
+use bootloader_api::info::{MemoryRegion, MemoryRegionKind};
+use spin::{Mutex, Once};
+use x86_64::{
+    PhysAddr, VirtAddr,
+    structures::paging::{PhysFrame, Size4KiB},
+};
+
+/// Bytes of a frame.
+pub const FRAME_BYTES: u64 = 4096;
+/// What lies below is left alone: a starting processor's trampoline and the firmware's tables.
+const LOW_BYTES: u64 = 1 << 20;
+
+static PHYSICAL_OFFSET: Once<u64> = Once::new();
+static FRAMES: Mutex<Option<Frames>> = Mutex::new(None);
+
+/// No frame is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory;
+
+struct Frames {
+    regions: &'static [MemoryRegion],
+    /// Index into `regions` and the next address to hand out of it.
+    region: usize,
+    next: u64,
+    free: Option<PhysAddr>,
+    in_use: u64,
+}
+
+/// Takes over the usable regions; `physical_offset` is where all physical memory is mapped.
+pub fn init(regions: &'static [MemoryRegion], physical_offset: u64) {
+    PHYSICAL_OFFSET.call_once(|| physical_offset);
+    *FRAMES.lock() = Some(Frames { regions, region: 0, next: 0, free: None, in_use: 0 });
+}
+
+/// Where the kernel sees a physical address.
+pub fn kernel_view(address: PhysAddr) -> VirtAddr {
+    let offset = PHYSICAL_OFFSET.get().expect("frames::init runs first");
+    VirtAddr::new(offset + address.as_u64())
+}
+
+/// A frame of zeros.
+///
+/// # Errors
+/// No usable memory is left.
+pub fn allocate() -> Result<PhysFrame, OutOfMemory> {
+    let mut guard = FRAMES.lock();
+    let frames = guard.as_mut().expect("frames::init runs first");
+    let address = frames.take().ok_or(OutOfMemory)?;
+    frames.in_use += 1;
+    drop(guard);
+    let start = kernel_view(address).as_mut_ptr::<u8>();
+    // SAFETY: (1) the frame is usable memory, mapped writable at `start` for its whole length;
+    // (2) nobody else holds it, as it was just taken from the allocator.
+    unsafe { start.write_bytes(0, FRAME_BYTES as usize) };
+    Ok(PhysFrame::containing_address(address))
+}
+
+/// Gives a frame back.
+///
+/// # Safety
+/// The frame came from [`allocate`], and nothing refers to it any more.
+pub unsafe fn free(frame: PhysFrame<Size4KiB>) {
+    let mut guard = FRAMES.lock();
+    let frames = guard.as_mut().expect("frames::init runs first");
+    let link = kernel_view(frame.start_address()).as_mut_ptr::<u64>();
+    // SAFETY: the caller hands over the frame, so its first word is ours to use as the link.
+    unsafe { link.write(frames.free.map_or(0, PhysAddr::as_u64)) };
+    frames.free = Some(frame.start_address());
+    frames.in_use -= 1;
+}
+
+/// Bytes in frames that are handed out.
+pub fn in_use_bytes() -> u64 {
+    FRAMES.lock().as_ref().map_or(0, |frames| frames.in_use * FRAME_BYTES)
+}
+
+/// A usable frame below 1 MiB, for the trampoline of starting processors.
+pub fn low_frame() -> Option<PhysFrame> {
+    let guard = FRAMES.lock();
+    let regions = guard.as_ref()?.regions;
+    // Not the very first page: address 0 is what a null pointer looks like.
+    let fits = |r: &&MemoryRegion| {
+        r.kind == MemoryRegionKind::Usable && r.start.max(FRAME_BYTES) + FRAME_BYTES <= r.end
+    };
+    let region = regions.iter().filter(fits).find(|r| r.start < LOW_BYTES - FRAME_BYTES)?;
+    let start = region.start.max(FRAME_BYTES).next_multiple_of(FRAME_BYTES);
+    Some(PhysFrame::containing_address(PhysAddr::new(start)))
+}
+
+impl Frames {
+    fn take(&mut self) -> Option<PhysAddr> {
+        if let Some(address) = self.free {
+            // SAFETY: a frame on the free list holds the next link in its first word.
+            let link = unsafe { kernel_view(address).as_ptr::<u64>().read() };
+            self.free = (link != 0).then(|| PhysAddr::new(link));
+            return Some(address);
+        }
+        while let Some(region) = self.regions.get(self.region) {
+            let start = region.start.max(LOW_BYTES).max(self.next).next_multiple_of(FRAME_BYTES);
+            if region.kind == MemoryRegionKind::Usable && start + FRAME_BYTES <= region.end {
+                self.next = start + FRAME_BYTES;
+                return Some(PhysAddr::new(start));
+            }
+            self.region += 1;
+            self.next = 0;
+        }
+        None
+    }
+}

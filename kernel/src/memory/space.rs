@@ -1,0 +1,286 @@
+//! Address spaces: the kernel's own page tables and one set for each program.
+//!
+//! A program's half ends at [`USER_END`]. Every page of it is present because a program asked for
+//! it; nothing is shared between programs, and nothing of the kernel's is reachable from ring 3.
+//! The kernel reaches a program's memory through its own view of physical memory after looking the
+//! page up, never through the program's addresses, so a bad pointer is an answer and not a fault.
+
+use x86_64::{
+    PhysAddr, VirtAddr,
+    registers::control::{Cr3, Cr3Flags},
+    structures::paging::{
+        PageTable, PageTableFlags as Flags, PhysFrame, page_table::PageTableEntry,
+    },
+};
+
+use super::frames::{self, FRAME_BYTES, OutOfMemory, kernel_view};
+
+/// The first address above a program's half. The last page below the non-canonical hole stays
+/// unmapped: a SYSCALL at its end would give SYSRET an address that faults in ring 0.
+pub const USER_END: u64 = 0x0000_7fff_ffff_0000;
+/// Entries of a table that belong to the lower half of the top level.
+const USER_ENTRIES: usize = 256;
+
+/// What a program may do with a page, reading apart, which it always may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Read and write.
+    Write,
+    /// Read and execute.
+    Execute,
+}
+
+impl Access {
+    fn flags(self) -> Flags {
+        let common = Flags::PRESENT | Flags::USER_ACCESSIBLE;
+        match self {
+            Access::Read => common | Flags::NO_EXECUTE,
+            Access::Write => common | Flags::WRITABLE | Flags::NO_EXECUTE,
+            Access::Execute => common,
+        }
+    }
+}
+
+/// A program's memory is not as the call needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpaceError {
+    /// No frame is left.
+    OutOfMemory,
+    /// The address is not in the program's half, not mapped, or not writable.
+    BadAddress,
+    /// There is something at the address already.
+    Overlap,
+}
+
+impl From<OutOfMemory> for SpaceError {
+    fn from(_: OutOfMemory) -> Self {
+        SpaceError::OutOfMemory
+    }
+}
+
+/// A set of page tables. Dropping a program's gives back every frame of its lower half.
+#[derive(Debug)]
+pub struct AddressSpace {
+    root: PhysFrame,
+}
+
+fn table<'a>(frame: PhysAddr) -> &'a mut PageTable {
+    // SAFETY: (1) callers pass frames that hold page tables, mapped writable in the kernel's view;
+    // (2) an address space's tables are touched only through its one owner, and the kernel's upper
+    // half not at all after boot.
+    unsafe { &mut *kernel_view(frame).as_mut_ptr() }
+}
+
+impl AddressSpace {
+    /// The tables in use now, with an empty lower half: the kernel's own.
+    ///
+    /// # Errors
+    /// No frame is left.
+    pub fn kernel() -> Result<Self, OutOfMemory> {
+        let current = table(Cr3::read().0.start_address());
+        let root = frames::allocate()?;
+        let new = table(root.start_address());
+        for (new, old) in new.iter_mut().zip(current.iter()).skip(USER_ENTRIES) {
+            *new = old.clone();
+        }
+        Ok(AddressSpace { root })
+    }
+
+    /// A new space with the same upper half and an empty lower one.
+    ///
+    /// # Errors
+    /// No frame is left.
+    pub fn fork_kernel(kernel: &AddressSpace) -> Result<Self, OutOfMemory> {
+        let root = frames::allocate()?;
+        let (new, old) = (table(root.start_address()), table(kernel.root.start_address()));
+        for (new, old) in new.iter_mut().zip(old.iter()).skip(USER_ENTRIES) {
+            *new = old.clone();
+        }
+        Ok(AddressSpace { root })
+    }
+
+    /// Physical address of the top table: what CR3 holds, and the space's name in records.
+    pub fn id(&self) -> u64 {
+        self.root.start_address().as_u64()
+    }
+
+    /// Makes this CPU use the space.
+    ///
+    /// # Safety
+    /// The space outlives its use: another is activated before this one is dropped.
+    pub unsafe fn activate(&self) {
+        // SAFETY: the upper half, where the kernel runs, is the same in every space.
+        unsafe { Cr3::write(self.root, Cr3Flags::empty()) };
+    }
+
+    /// Maps new frames of zeros at `[start, start + bytes)`, both multiples of the page size.
+    ///
+    /// # Errors
+    /// Out of memory (what was mapped stays until the space is dropped), the range leaves the
+    /// lower half, or a page of it is mapped already.
+    pub fn map_zeroed(&mut self, start: u64, bytes: u64, access: Access) -> Result<(), SpaceError> {
+        let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
+        if end > USER_END || !start.is_multiple_of(FRAME_BYTES) || start == 0 {
+            return Err(SpaceError::BadAddress);
+        }
+        for page in (start..end).step_by(FRAME_BYTES as usize) {
+            let entry = self.entry_or_new(page)?;
+            if !entry.is_unused() {
+                return Err(SpaceError::Overlap);
+            }
+            entry.set_frame(frames::allocate()?, access.flags());
+        }
+        Ok(())
+    }
+
+    /// Unmaps `[start, start + bytes)` and gives its frames back.
+    ///
+    /// # Errors
+    /// A page is not mapped; those before it are gone.
+    pub fn unmap(&mut self, start: u64, bytes: u64) -> Result<(), SpaceError> {
+        for page in (start..start + bytes).step_by(FRAME_BYTES as usize) {
+            let entry = self.entry(page).ok_or(SpaceError::BadAddress)?;
+            let frame = PhysFrame::containing_address(entry.addr());
+            entry.set_unused();
+            x86_64::instructions::tlb::flush(VirtAddr::new(page));
+            // SAFETY: (1) leaf frames of the lower half come from `map_zeroed`; (2) the space is
+            // used by one CPU at a time, whose TLB entry is gone.
+            unsafe { frames::free(frame) };
+        }
+        Ok(())
+    }
+
+    /// Copies the program's bytes at `address` into `to`.
+    ///
+    /// # Errors
+    /// Some of them are not the program's to read.
+    pub fn read(&mut self, address: u64, to: &mut [u8]) -> Result<(), SpaceError> {
+        let mut done = 0;
+        while done < to.len() {
+            let (view, room) = self.view(address, done, to.len(), Flags::empty())?;
+            // SAFETY: `view` gives `room` readable bytes of one mapped frame, `to` is ours alone.
+            unsafe { view.copy_to_nonoverlapping(to[done..].as_mut_ptr(), room) };
+            done += room;
+        }
+        Ok(())
+    }
+
+    /// Copies `from` to the program's memory at `address`.
+    ///
+    /// # Errors
+    /// Some of it is not the program's to write.
+    pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), SpaceError> {
+        self.write_with(address, from, Flags::WRITABLE)
+    }
+
+    /// Fills pages that the program itself may not write: for loading it.
+    ///
+    /// # Errors
+    /// Some of the range is not mapped.
+    pub fn fill(&mut self, address: u64, from: &[u8]) -> Result<(), SpaceError> {
+        self.write_with(address, from, Flags::empty())
+    }
+
+    fn write_with(&mut self, address: u64, from: &[u8], needed: Flags) -> Result<(), SpaceError> {
+        let mut done = 0;
+        while done < from.len() {
+            let (view, room) = self.view(address, done, from.len(), needed)?;
+            // SAFETY: `view` gives `room` bytes of one mapped frame that only this space maps.
+            unsafe { view.copy_from_nonoverlapping(from[done..].as_ptr(), room) };
+            done += room;
+        }
+        Ok(())
+    }
+
+    /// The kernel's view of the program's byte `base + done`, and how many of the bytes up to
+    /// `base + total` lie in the same page.
+    fn view(
+        &mut self,
+        base: u64,
+        done: usize,
+        total: usize,
+        needed: Flags,
+    ) -> Result<(*mut u8, usize), SpaceError> {
+        let address = base.checked_add(done as u64).ok_or(SpaceError::BadAddress)?;
+        if address >= USER_END {
+            return Err(SpaceError::BadAddress);
+        }
+        let entry = self.entry(address).ok_or(SpaceError::BadAddress)?;
+        if !entry.flags().contains(Flags::USER_ACCESSIBLE | needed) {
+            return Err(SpaceError::BadAddress);
+        }
+        let offset = address % FRAME_BYTES;
+        let room = ((FRAME_BYTES - offset) as usize).min(total - done);
+        Ok((kernel_view(entry.addr() + offset).as_mut_ptr(), room))
+    }
+
+    /// The entry of a page that is mapped.
+    fn entry(&mut self, page: u64) -> Option<&mut PageTableEntry> {
+        if page >= USER_END {
+            return None;
+        }
+        let mut frame = self.root.start_address();
+        for level in [3, 2, 1] {
+            let entry = &table(frame)[index(page, level)];
+            if entry.is_unused() {
+                return None;
+            }
+            frame = entry.addr();
+        }
+        let entry = &mut table(frame)[index(page, 0)];
+        (!entry.is_unused()).then_some(entry)
+    }
+
+    /// The entry of a page, with the tables above it made where they are missing.
+    fn entry_or_new(&mut self, page: u64) -> Result<&mut PageTableEntry, OutOfMemory> {
+        let mut frame = self.root.start_address();
+        for level in [3, 2, 1] {
+            let entry = &mut table(frame)[index(page, level)];
+            if entry.is_unused() {
+                let flags = Flags::PRESENT | Flags::WRITABLE | Flags::USER_ACCESSIBLE;
+                entry.set_frame(frames::allocate()?, flags);
+            }
+            frame = entry.addr();
+        }
+        Ok(&mut table(frame)[index(page, 0)])
+    }
+
+    /// Maps one frame at its own physical address, for the kernel alone: a processor that starts
+    /// turns paging on while it runs there.
+    ///
+    /// # Errors
+    /// No frame is left for the tables.
+    pub fn map_identity(&mut self, frame: PhysFrame) -> Result<(), OutOfMemory> {
+        let address = frame.start_address();
+        self.entry_or_new(address.as_u64())?.set_addr(address, Flags::PRESENT | Flags::WRITABLE);
+        Ok(())
+    }
+}
+
+fn index(address: u64, level: u32) -> usize {
+    (address >> (12 + 9 * level)) as usize & 511
+}
+
+/// Frees the tables under `frame`, which is a table of `level` (0: its entries are pages).
+fn free_below(frame: PhysAddr, level: u32, entries: usize) {
+    for entry in table(frame).iter().take(entries).filter(|entry| !entry.is_unused()) {
+        if level > 0 {
+            free_below(entry.addr(), level - 1, 512);
+        }
+        if level > 0 || entry.flags().contains(Flags::USER_ACCESSIBLE) {
+            // SAFETY: tables and pages of a lower half come from the allocator and are this
+            // space's alone; pages that are not the program's (`map_identity`) are skipped.
+            unsafe { frames::free(PhysFrame::containing_address(entry.addr())) };
+        }
+    }
+}
+
+impl Drop for AddressSpace {
+    fn drop(&mut self) {
+        free_below(self.root.start_address(), 3, USER_ENTRIES);
+        // SAFETY: the top table came from the allocator; no CPU uses it (`activate`'s contract).
+        unsafe { frames::free(self.root) };
+    }
+}

@@ -1,0 +1,136 @@
+//! Loads a static x86-64 ELF into a new address space, with its arguments on its stack as the
+//! System V ABI for AMD64 has them (section 3.4.1, "Initial Stack and Register State").
+
+use alloc::{string::String, vec::Vec};
+
+use elf::{ElfBytes, abi, endian::LittleEndian, segment::ProgramHeader};
+use tally_abi::ExitStatus;
+
+use crate::memory::{
+    frames::FRAME_BYTES,
+    space::{Access, AddressSpace, SpaceError, USER_END},
+};
+
+/// Bytes of a program's stack.
+const STACK_BYTES: u64 = 1 << 20;
+/// Top of a program's stack; the page above it is never mapped.
+const STACK_TOP: u64 = USER_END - FRAME_BYTES;
+/// Bytes of arguments that a program can be given.
+const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
+
+/// Why a file could not be made to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadError {
+    /// Not a static x86-64 ELF: what it is instead.
+    NotStaticElf(&'static str),
+    /// Not enough memory for it.
+    OutOfMemory,
+}
+
+impl LoadError {
+    /// The status and the sentence that go to the user.
+    pub fn explain(self) -> (ExitStatus, &'static str) {
+        match self {
+            LoadError::NotStaticElf(what) => (ExitStatus::NotStaticElf, what),
+            LoadError::OutOfMemory => {
+                (ExitStatus::OutOfMemory, "there is not enough memory to load it")
+            }
+        }
+    }
+}
+
+impl From<SpaceError> for LoadError {
+    fn from(error: SpaceError) -> Self {
+        match error {
+            SpaceError::OutOfMemory => LoadError::OutOfMemory,
+            SpaceError::BadAddress => LoadError::NotStaticElf("a segment lies outside user memory"),
+            SpaceError::Overlap => LoadError::NotStaticElf("two segments share a page"),
+        }
+    }
+}
+
+/// Where a loaded program begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// Its first instruction.
+    pub rip: u64,
+    /// Its stack pointer.
+    pub rsp: u64,
+}
+
+/// Maps the program `file` and its stack into `space`.
+///
+/// # Errors
+/// The file is not a program that can run here, or memory is short.
+pub fn load(space: &mut AddressSpace, file: &[u8], words: &[&str]) -> Result<Start, LoadError> {
+    use LoadError::NotStaticElf;
+    let elf = ElfBytes::<LittleEndian>::minimal_parse(file)
+        .map_err(|_| NotStaticElf("it is not an ELF file for a little-endian 64-bit machine"))?;
+    if elf.ehdr.e_machine != abi::EM_X86_64 || elf.ehdr.class != elf::file::Class::ELF64 {
+        return Err(NotStaticElf("it is an ELF file for another machine than x86-64"));
+    }
+    let segments = elf.segments().ok_or(NotStaticElf("it has no segments to load"))?;
+    if segments.iter().any(|s| s.p_type == abi::PT_INTERP) {
+        return Err(NotStaticElf("it is dynamically linked; link it with -static"));
+    }
+    if elf.ehdr.e_type != abi::ET_EXEC {
+        return Err(NotStaticElf("it is not an executable at fixed addresses; link it -no-pie"));
+    }
+    for segment in segments.iter().filter(|s| s.p_type == abi::PT_LOAD && s.p_memsz > 0) {
+        load_segment(space, file, &segment)?;
+    }
+    space.map_zeroed(STACK_TOP - STACK_BYTES, STACK_BYTES, Access::Write)?;
+    Ok(Start { rip: elf.ehdr.e_entry, rsp: push_arguments(space, words)? })
+}
+
+fn load_segment(
+    space: &mut AddressSpace,
+    file: &[u8],
+    segment: &ProgramHeader,
+) -> Result<(), LoadError> {
+    let bytes = usize::try_from(segment.p_offset)
+        .ok()
+        .and_then(|start| Some((start, start.checked_add(segment.p_filesz as usize)?)))
+        .and_then(|(start, end)| file.get(start..end))
+        .filter(|bytes| bytes.len() as u64 <= segment.p_memsz)
+        .ok_or(LoadError::NotStaticElf("a segment lies outside the file"))?;
+    let access = match (segment.p_flags & abi::PF_X != 0, segment.p_flags & abi::PF_W != 0) {
+        (true, true) => {
+            return Err(LoadError::NotStaticElf("a segment is both writable and executable"));
+        }
+        (true, false) => Access::Execute,
+        (false, true) => Access::Write,
+        (false, false) => Access::Read,
+    };
+    let outside = LoadError::NotStaticElf("a segment lies outside user memory");
+    let start = segment.p_vaddr - segment.p_vaddr % FRAME_BYTES;
+    let end = segment.p_vaddr.checked_add(segment.p_memsz).filter(|end| *end <= USER_END);
+    let end = end.ok_or(outside)?.next_multiple_of(FRAME_BYTES);
+    space.map_zeroed(start, end - start, access)?;
+    space.fill(segment.p_vaddr, bytes)?;
+    Ok(())
+}
+
+/// Puts argument count, pointers and strings on the stack; gives the stack pointer.
+fn push_arguments(space: &mut AddressSpace, words: &[&str]) -> Result<u64, LoadError> {
+    let mut strings = String::new();
+    let mut offsets = Vec::new();
+    for word in words {
+        offsets.push(strings.len() as u64);
+        strings.push_str(word);
+        strings.push('\0');
+    }
+    if strings.len() > MAX_ARGUMENT_BYTES {
+        return Err(LoadError::OutOfMemory);
+    }
+    let text = STACK_TOP - strings.len() as u64;
+    // argc, argv, 0, an empty environment's 0, an empty auxiliary vector's two.
+    let mut stack = Vec::from([words.len() as u64]);
+    stack.extend(offsets.iter().map(|offset| text + offset));
+    stack.extend([0; 4]);
+    let rsp = (text - 8 * stack.len() as u64) & !15;
+    let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
+    space.write(text, strings.as_bytes())?;
+    space.write(rsp, &bytes)?;
+    Ok(rsp)
+}

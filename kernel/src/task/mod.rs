@@ -1,0 +1,190 @@
+//! Programs: loading them, sharing the CPUs among them, ending them.
+//!
+//! Programs that wait stand in one queue, first come, first served; the timer ends a program's
+//! turn if another waits. A CPU that takes a program owns it until it gives it back. When the last
+//! program has ended, the machine stops.
+
+mod loader;
+pub mod process;
+pub mod ramdisk;
+
+use alloc::{boxed::Box, collections::VecDeque, format, vec::Vec};
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+use spin::{Mutex, Once};
+use tally_abi::{ExitStatus, boot::CommandLine, wire::Message};
+use x86_64::registers::control::Cr2;
+
+pub use process::Process;
+
+use crate::{
+    cpu::{Cpu, entry::Frame, vectors},
+    machine::{exit, serial},
+    measure,
+    memory::space::AddressSpace,
+};
+
+static KERNEL_SPACE: Once<AddressSpace> = Once::new();
+static WAITING: Mutex<VecDeque<Box<Process>>> = Mutex::new(VecDeque::new());
+/// Programs that have not ended. Relaxed order is enough: the count alone decides.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+/// The first status other than 0.
+static STATUS: AtomicU8 = AtomicU8::new(0);
+
+/// Makes the kernel's own page tables the ones in use, and keeps them for idle CPUs.
+pub fn init(kernel: AddressSpace) {
+    KERNEL_SPACE.call_once(|| kernel);
+    activate_kernel_space();
+}
+
+/// The kernel's own page tables.
+pub fn kernel_space() -> &'static AddressSpace {
+    KERNEL_SPACE.get().expect("task::init runs first")
+}
+
+/// Leaves whatever program's page tables are in use.
+pub fn activate_kernel_space() {
+    // SAFETY: the kernel's own space is never dropped.
+    unsafe { kernel_space().activate() };
+}
+
+/// Loads the programs of the command line. Those that cannot be loaded are reported.
+pub fn load_all(line: &CommandLine) {
+    for (pid, words) in (1..).zip(line.programs()) {
+        let words: Vec<&str> = words.collect();
+        match Process::load(pid, &words, kernel_space()) {
+            Ok(process) => {
+                LIVE.fetch_add(1, Ordering::Relaxed);
+                WAITING.lock().push_back(Box::new(process));
+            }
+            Err((status, why)) => refuse(words.first().copied().unwrap_or_default(), status, why),
+        }
+    }
+}
+
+/// Reports something that could not be started.
+pub fn refuse(program: &str, status: ExitStatus, why: &str) {
+    log::error!("{program}: {why}");
+    serial::send(&Message::Refused { program, status: status.into(), why });
+    note_status(status.into());
+}
+
+/// Whether any program is left to run.
+pub fn any_live() -> bool {
+    LIVE.load(Ordering::Relaxed) > 0
+}
+
+/// The first status other than 0, of the programs that have ended.
+pub fn status() -> u8 {
+    STATUS.load(Ordering::Relaxed)
+}
+
+fn note_status(status: u8) {
+    // Only the first counts, so a failed exchange is as it should be.
+    let _ = STATUS.compare_exchange(0, status, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Gives the CPU, which has no program, the next one that waits; or lets it go on waiting.
+pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
+    let next = WAITING.lock().pop_front();
+    match next {
+        Some(process) => resume(cpu, frame, process),
+        None if frame.is_user() => {
+            activate_kernel_space();
+            *frame = cpu.idle_frame();
+        }
+        None => {}
+    }
+}
+
+/// Ends the running program's turn, if another waits.
+pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
+    let Some(next) = WAITING.lock().pop_front() else { return };
+    let mut current = cpu.current.take().expect("only a program is preempted");
+    current.frame = *frame;
+    current.save_fpu();
+    cpu.measure.leave(&mut current);
+    WAITING.lock().push_back(current);
+    resume(cpu, frame, next);
+}
+
+fn resume(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
+    *frame = process.frame;
+    process.restore_fpu();
+    // SAFETY: a process is dropped only in `end`, after the kernel's own space is activated.
+    unsafe { process.space.activate() };
+    cpu.measure.enter(&mut process);
+    cpu.current = Some(process);
+}
+
+/// The running program ends with `status`.
+pub fn exit(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
+    let Some(process) = cpu.current.take() else { return };
+    serial::send(&Message::Exited { pid: process.pid, program: &process.name, status });
+    log::info!("program {} ended with status {status}", process.name);
+    end(cpu, frame, process, status as u8);
+}
+
+/// An exception in ring 3: the program's mistake, which ends it and nothing else.
+pub fn fault(cpu: &mut Cpu, frame: &mut Frame) {
+    let address = (frame.vector == 14).then(Cr2::read_raw);
+    let name = vectors::exception_name(frame.vector);
+    let fault = match frame.vector {
+        14 => format!("{name}: {}", page_fault_cause(frame.error)),
+        _ => name.into(),
+    };
+    let Some(process) = cpu.current.take() else {
+        panic!("{fault} in ring 3 at {:#x}, but no program is running", frame.rip);
+    };
+    log::error!(
+        "program {} crashed: {fault}, address {:#x}, instruction {:#x}",
+        process.name,
+        address.unwrap_or_default(),
+        frame.rip
+    );
+    serial::send(&Message::Faulted {
+        pid: process.pid,
+        program: &process.name,
+        fault: &fault,
+        address,
+        instruction: frame.rip,
+    });
+    end(cpu, frame, process, ExitStatus::ProgramFault.into());
+}
+
+/// What a page fault's error code says (Intel SDM volume 3, "Page-Fault Exceptions").
+fn page_fault_cause(error: u64) -> &'static str {
+    match (error & 1 != 0, error & 16 != 0, error & 2 != 0) {
+        (false, true, _) => "execution of memory that is not mapped",
+        (false, false, true) => "write to memory that is not mapped",
+        (false, false, false) => "read of memory that is not mapped",
+        (true, true, _) => "execution of memory that is not the program's to execute",
+        (true, false, true) => "write to memory that is not the program's to write",
+        (true, false, false) => "read of memory that is not the program's to read",
+    }
+}
+
+fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) {
+    cpu.measure.leave(&mut process);
+    cpu.measure.drain();
+    if let Some(context) = process.context.take() {
+        context.report(&process);
+    }
+    note_status(status);
+    activate_kernel_space();
+    drop(process);
+    if LIVE.fetch_sub(1, Ordering::Relaxed) == 1 {
+        finish(cpu);
+    }
+    schedule(cpu, frame);
+}
+
+/// Every program has ended: the last words, and the end.
+pub fn finish(cpu: &mut Cpu) -> ! {
+    cpu.measure.drain();
+    measure::report_rings();
+    let status = status();
+    log::info!("all programs have ended, status {status}");
+    serial::send(&Message::Done { status });
+    exit::stop(status)
+}

@@ -1,0 +1,143 @@
+//! A program that runs: its memory, its registers while it waits, its files, its session.
+//!
+//! A process is owned by the CPU that runs it or by the queue that it waits in, never by both, so
+//! nothing of it needs a lock.
+
+use alloc::{boxed::Box, collections::BTreeMap, string::String};
+use core::arch::asm;
+
+use tally_abi::ExitStatus;
+
+use super::{loader, ramdisk};
+use crate::{
+    cpu::entry::Frame,
+    measure::Context,
+    memory::{
+        frames::FRAME_BYTES,
+        space::{Access, AddressSpace, SpaceError, USER_END},
+    },
+};
+
+/// Where `mmap` looks for room first: above every fixed program, far below the stack.
+const MMAP_START: u64 = 0x1000_0000_0000;
+/// The most open files of one program.
+const MAX_FILES: usize = 16;
+
+/// FPU and SSE registers, as FXSAVE64 stores them.
+#[derive(Clone)]
+#[repr(C, align(16))]
+struct FpuState([u8; 512]);
+
+impl FpuState {
+    /// The state at a program's start: System V ABI for AMD64, section 3.4.1.
+    fn initial() -> Box<Self> {
+        let mut state = FpuState([0; 512]);
+        state.0[0..2].copy_from_slice(&0x037f_u16.to_le_bytes());
+        state.0[24..28].copy_from_slice(&0x1f80_u32.to_le_bytes());
+        Box::new(state)
+    }
+}
+
+/// A file of the ramdisk, open for reading.
+pub struct OpenFile {
+    /// Its bytes.
+    pub bytes: &'static [u8],
+    /// Where the next read begins.
+    pub position: usize,
+}
+
+/// A program that runs.
+pub struct Process {
+    /// Its number, from 1.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its memory.
+    pub space: AddressSpace,
+    /// Its files, by descriptor; 0 to 2 are not files.
+    pub files: BTreeMap<u64, OpenFile>,
+    /// What is measured of it.
+    pub context: Option<Context>,
+    /// Its registers while it does not run.
+    pub frame: Frame,
+    fpu: Box<FpuState>,
+    mappings: BTreeMap<u64, u64>,
+    next_mapping: u64,
+}
+
+impl Process {
+    /// Loads the program `words[0]` from the ramdisk.
+    ///
+    /// # Errors
+    /// The status and sentence for the user.
+    pub fn load(
+        pid: u32,
+        words: &[&str],
+        kernel: &AddressSpace,
+    ) -> Result<Process, (ExitStatus, &'static str)> {
+        let name = words.first().copied().unwrap_or_default();
+        let file = ramdisk::file(name)
+            .ok_or((ExitStatus::ProgramNotFound, "there is no such program in the ramdisk"))?;
+        let mut space = AddressSpace::fork_kernel(kernel)
+            .map_err(|_| loader::LoadError::OutOfMemory.explain())?;
+        let start = loader::load(&mut space, file, words).map_err(loader::LoadError::explain)?;
+        Ok(Process {
+            pid,
+            name: name.into(),
+            space,
+            files: BTreeMap::new(),
+            context: None,
+            frame: Frame::user(start.rip, start.rsp),
+            fpu: FpuState::initial(),
+            mappings: BTreeMap::new(),
+            next_mapping: MMAP_START,
+        })
+    }
+
+    /// Keeps the FPU's registers, which are the program's: the kernel uses none.
+    pub fn save_fpu(&mut self) {
+        // SAFETY: the area is 512 bytes, aligned to 16, as the instruction wants.
+        unsafe { asm!("fxsave64 [{}]", in(reg) &raw mut *self.fpu, options(nostack)) };
+    }
+
+    /// Puts the FPU's registers back.
+    pub fn restore_fpu(&self) {
+        // SAFETY: the area was made by `fxsave64` or `initial`, so no reserved bit is set.
+        unsafe { asm!("fxrstor64 [{}]", in(reg) &raw const *self.fpu, options(nostack)) };
+    }
+
+    /// Opens a file of the ramdisk; gives its descriptor.
+    pub fn open(&mut self, bytes: &'static [u8]) -> Option<u64> {
+        let fd = (3..3 + MAX_FILES as u64).find(|fd| !self.files.contains_key(fd))?;
+        self.files.insert(fd, OpenFile { bytes, position: 0 });
+        Some(fd)
+    }
+
+    /// New memory of zeros; gives its address.
+    ///
+    /// # Errors
+    /// No memory, or no room for so much.
+    pub fn map(&mut self, bytes: u64, access: Access) -> Result<u64, SpaceError> {
+        let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::OutOfMemory)?;
+        let start = self.next_mapping;
+        // One page between mappings stays empty, so that running over an end is a fault.
+        let end = start.checked_add(bytes).filter(|end| *end < USER_END / 2);
+        self.next_mapping = end.ok_or(SpaceError::OutOfMemory)? + FRAME_BYTES;
+        self.mappings.insert(start, bytes);
+        self.space.map_zeroed(start, bytes, access)?;
+        Ok(start)
+    }
+
+    /// Gives a whole mapping of [`Self::map`] back.
+    ///
+    /// # Errors
+    /// There is no such mapping of that size.
+    pub fn unmap(&mut self, start: u64, bytes: u64) -> Result<(), SpaceError> {
+        let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::BadAddress)?;
+        if self.mappings.get(&start) != Some(&bytes) {
+            return Err(SpaceError::BadAddress);
+        }
+        self.mappings.remove(&start);
+        self.space.unmap(start, bytes)
+    }
+}

@@ -1,0 +1,106 @@
+//! The user library for C programs: what `tally.h` declares.
+//!
+//! The structures are the words that cross the system-call boundary, so most functions are one
+//! call. `tests/guests` has a C program that holds the header against this file.
+
+#![no_std]
+
+use core::ffi::{CStr, c_char, c_int};
+
+use tally_rust::{Error, sys};
+
+/// Opens a session. See `tally.h`.
+///
+/// # Safety
+/// `events` is a string, `config` points to three words, `detail` to `detail_bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tally_open(
+    events: *const c_char,
+    config: *const [u64; 3],
+    detail: *mut c_char,
+    detail_bytes: usize,
+) -> i64 {
+    // SAFETY: the caller's word.
+    let bytes = unsafe { CStr::from_ptr(events) }.count_bytes();
+    let arguments =
+        [events as u64, bytes as u64, config as u64, detail as u64, detail_bytes as u64, 0];
+    // SAFETY: the caller's word.
+    unsafe { sys::call(sys::SESSION_OPEN, arguments) }
+}
+
+/// Begins to count. See `tally.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tally_start(session: i64) -> i64 {
+    // SAFETY: the call has no buffer.
+    unsafe { sys::call(sys::SESSION_START, [session as u64, 0, 0, 0, 0, 0]) }
+}
+
+/// Pauses counting. See `tally.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tally_stop(session: i64) -> i64 {
+    // SAFETY: the call has no buffer.
+    unsafe { sys::call(sys::SESSION_STOP, [session as u64, 0, 0, 0, 0, 0]) }
+}
+
+/// Reads values. See `tally.h`.
+///
+/// # Safety
+/// `readings` has room for `n` readings of eight words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tally_read(session: i64, readings: *mut [u64; 8], n: usize) -> i64 {
+    // SAFETY: the caller's word.
+    unsafe { sys::call(sys::SESSION_READ, [session as u64, readings as u64, n as u64, 0, 0, 0]) }
+}
+
+/// Reads the engine's own numbers. See `tally.h`.
+///
+/// # Safety
+/// `stats` has room for twelve words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tally_stats(session: i64, stats: *mut [u64; 12]) -> i64 {
+    // SAFETY: the caller's word.
+    unsafe { sys::call(sys::SESSION_STATS, [session as u64, stats as u64, 0, 0, 0, 0]) }
+}
+
+/// Ends a session. See `tally.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tally_close(session: i64) -> i64 {
+    // SAFETY: the call has no buffer.
+    unsafe { sys::call(sys::SESSION_CLOSE, [session as u64, 0, 0, 0, 0, 0]) }
+}
+
+/// A sentence about an error. See `tally.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
+    macro_rules! sentences {
+        ($($error:ident: $text:literal,)*) => {
+            match Error::from_return(error) {
+                $(Some(Error::$error) => $text.as_ptr(),)*
+                None => c"not an error of Tally's".as_ptr(),
+            }
+        };
+    }
+    sentences! {
+        UnknownEvent: c"this processor's catalogue has no such event",
+        TooManyEvents: c"more events than a plan can hold",
+        SliceOutOfRange: c"the slice is out of range",
+        NoPmu: c"this machine shows no performance counters",
+        EventNotSupported: c"no counter of this machine can count the event",
+        NoEvents: c"the list of events is empty",
+        BadArgument: c"an argument is not of the form that the call takes",
+        BadPointer: c"a buffer does not lie in the program's own memory",
+        NoSession: c"there is no such session",
+        WrongState: c"the session is already started or stopped",
+        Busy: c"this address space has an open session already",
+    }
+}
+
+/// Writes text. See `tally.h`.
+///
+/// # Safety
+/// `text` has `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tally_write(output: c_int, text: *const c_char, bytes: usize) -> i64 {
+    // SAFETY: the caller's word.
+    unsafe { sys::call(sys::WRITE, [output as u64, text as u64, bytes as u64, 0, 0, 0]) }
+}

@@ -1,0 +1,67 @@
+//! The default job: compresses a real text with a real library, decompresses it, checks the result,
+//! and measures itself while it does.
+//!
+//! `deflate [--events LIST] [--slice CYCLES] [--file PATH] [--level 0..10]`
+
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+
+use alloc::{format, string::String};
+
+use miniz_oxide::{deflate::compress_to_vec, inflate::decompress_to_vec};
+use tally::{
+    ExitStatus, Session, SessionConfig, Slice, eprintln, io::read_file, println, runtime::arguments,
+};
+use tally_programs::{default_events, options::Options};
+
+tally::main!(main);
+
+/// The status when the text does not come back as it went.
+const MISMATCH: i32 = 1;
+
+fn main() -> i32 {
+    match run() {
+        Ok(()) => 0,
+        Err((status, text)) => {
+            eprintln!("deflate: {text}");
+            status
+        }
+    }
+}
+
+type Failure = (i32, String);
+
+fn status(status: ExitStatus) -> i32 {
+    i32::from(u8::from(status))
+}
+
+fn run() -> Result<(), Failure> {
+    let usage = |text: String| (status(ExitStatus::Usage), text);
+    let options = Options::parse(arguments().skip(1)).map_err(usage)?;
+    let path = options.file.unwrap_or("corpus.txt");
+    let text = read_file(path).map_err(|e| {
+        (status(ExitStatus::HostError), format!("cannot read {path}: error {}", e.0))
+    })?;
+    let config = SessionConfig {
+        slice: options.slice.map_or(SessionConfig::default().slice, Slice::Cycles),
+        ..SessionConfig::default()
+    };
+    let events = options.events.unwrap_or_else(default_events);
+    let mut session = Session::open(events, config)
+        .map_err(|refused| (status(refused.error.exit_status()), refused.detail))?;
+    let failed = |error: tally::Error| (status(error.exit_status()), error.message().into());
+    session.start().map_err(failed)?;
+    let packed = compress_to_vec(&text, options.level.unwrap_or(6));
+    let unpacked = decompress_to_vec(&packed);
+    session.stop().map_err(failed)?;
+    match unpacked {
+        Ok(unpacked) if unpacked == text => {
+            println!("deflate: {} bytes became {}, and came back", text.len(), packed.len());
+            Ok(())
+        }
+        Ok(_) => Err((MISMATCH, "the text came back changed".into())),
+        Err(error) => Err((MISMATCH, format!("the text did not come back: {error:?}"))),
+    }
+}

@@ -1,0 +1,41 @@
+//! The options that measuring programs take.
+
+use alloc::{format, string::String};
+
+/// Options, as given.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Options<'a> {
+    /// `--events LIST`.
+    pub events: Option<&'a str>,
+    /// `--slice CYCLES`.
+    pub slice: Option<u64>,
+    /// `--file PATH`.
+    pub file: Option<&'a str>,
+    /// `--level N`, 0 (store) to 10 (smallest).
+    pub level: Option<u8>,
+}
+
+impl<'a> Options<'a> {
+    /// Parses words.
+    ///
+    /// # Errors
+    /// A text that names the word that cannot be understood.
+    pub fn parse(mut words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+        let mut options = Options::default();
+        while let Some(word) = words.next() {
+            let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
+            let unreadable = || format!("{word} cannot be {value}");
+            match word {
+                "--events" => options.events = Some(value),
+                "--file" => options.file = Some(value),
+                "--slice" => options.slice = Some(value.parse().map_err(|_| unreadable())?),
+                "--level" => {
+                    let level = value.parse().ok().filter(|level| *level <= 10);
+                    options.level = Some(level.ok_or_else(unreadable)?);
+                }
+                _ => return Err(format!("unknown option {word}")),
+            }
+        }
+        Ok(options)
+    }
+}

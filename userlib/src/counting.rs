@@ -1,0 +1,151 @@
+//! Sessions: a list of events, counted between start and stop.
+
+use alloc::{string::String, vec, vec::Vec};
+use core::{fmt, ptr};
+
+use tally_abi::{
+    Error, Reading, SessionConfig, SessionStats,
+    reading::ReadingWords,
+    session::{MAX_DETAIL_BYTES, StatsWords},
+    syscall::errno::ENOSYS,
+};
+
+use crate::sys;
+
+/// A session could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenError {
+    /// The error, for the program.
+    pub error: Error,
+    /// What went wrong, where, what to do: for people.
+    pub detail: String,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl core::error::Error for OpenError {}
+
+impl From<Error> for OpenError {
+    fn from(error: Error) -> Self {
+        OpenError { error, detail: error.message().into() }
+    }
+}
+
+/// A session on a list of events. Dropping it closes it.
+#[derive(Debug)]
+pub struct Session {
+    id: u64,
+    events: usize,
+}
+
+/// The result of one of Tally's calls. A kernel that does not know the call is not Tally's, and has
+/// no PMU for us.
+fn check(result: i64) -> Result<u64, Error> {
+    if result == -ENOSYS {
+        return Err(Error::NoPmu);
+    }
+    u64::try_from(result).map_err(|_| Error::from_return(result).unwrap_or(Error::BadArgument))
+}
+
+impl Session {
+    /// Opens a session on `events`: names as the processor's vendor gives them, or raw events such
+    /// as `r01c2`, separated by commas or white space.
+    ///
+    /// # Errors
+    /// The list or the slice cannot be had on this machine; the detail says why.
+    pub fn open(events: &str, config: SessionConfig) -> Result<Session, OpenError> {
+        let words = config.to_words();
+        let mut detail = [0_u8; MAX_DETAIL_BYTES];
+        let arguments = [
+            events.as_ptr() as u64,
+            events.len() as u64,
+            words.as_ptr() as u64,
+            detail.as_mut_ptr() as u64,
+            detail.len() as u64,
+            0,
+        ];
+        // SAFETY: the list and the configuration are valid for reading, the detail for writing.
+        let result = check(unsafe { sys::call(sys::SESSION_OPEN, arguments) });
+        let id = result.map_err(|error| {
+            let text = detail.split(|byte| *byte == 0).next().unwrap_or_default();
+            match core::str::from_utf8(text) {
+                Ok(text) if !text.is_empty() => OpenError { error, detail: text.into() },
+                _ => error.into(),
+            }
+        })?;
+        let mut session = Session { id, events: 0 };
+        // SAFETY: with room for no reading, nothing is written.
+        session.events = unsafe { session.read_raw(ptr::null_mut(), 0) }?;
+        Ok(session)
+    }
+
+    /// Begins to count, or goes on.
+    ///
+    /// # Errors
+    /// It counts already.
+    pub fn start(&mut self) -> Result<(), Error> {
+        self.call(sys::SESSION_START, 0, 0).map(|_| ())
+    }
+
+    /// Pauses counting.
+    ///
+    /// # Errors
+    /// It does not count.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        self.call(sys::SESSION_STOP, 0, 0).map(|_| ())
+    }
+
+    /// How many events there are.
+    pub fn events(&self) -> usize {
+        self.events
+    }
+
+    /// The value of every event, in the order of the list; while counting, of now.
+    ///
+    /// # Errors
+    /// The kernel's answer is of another version.
+    pub fn read(&self) -> Result<Vec<Reading>, Error> {
+        let mut words: Vec<ReadingWords> = vec![[0; 8]; self.events];
+        // SAFETY: the buffer has room for that many readings.
+        unsafe { self.read_raw(words.as_mut_ptr(), words.len()) }?;
+        words
+            .into_iter()
+            .map(|words| Reading::from_words(words).map_err(|_| Error::BadArgument))
+            .collect()
+    }
+
+    /// Writes up to `room` readings to `to`, and gives how many events there are.
+    ///
+    /// # Safety
+    /// `to` is valid for writing `room` readings.
+    unsafe fn read_raw(&self, to: *mut ReadingWords, room: usize) -> Result<usize, Error> {
+        self.call(sys::SESSION_READ, to as u64, room as u64).map(|events| events as usize)
+    }
+
+    /// What the engine tells of the session and of its own work.
+    ///
+    /// # Errors
+    /// None while the session is open.
+    pub fn stats(&self) -> Result<SessionStats, Error> {
+        let mut words = StatsWords::default();
+        self.call(sys::SESSION_STATS, words.as_mut_ptr() as u64, 0)?;
+        Ok(SessionStats::from_words(words))
+    }
+
+    /// A call whose buffer, if it has one, is valid for what the call writes.
+    fn call(&self, number: u64, buffer: u64, room: u64) -> Result<u64, Error> {
+        // SAFETY: the callers here pass buffers of their own, of the call's size.
+        check(unsafe { sys::call(number, [self.id, buffer, room, 0, 0, 0]) })
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // A session that is gone already is closed.
+        let _ = self.call(sys::SESSION_CLOSE, 0, 0);
+    }
+}

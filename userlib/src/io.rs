@@ -1,0 +1,91 @@
+//! Output and files.
+
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+use crate::sys;
+
+/// One of the two outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Output {
+    /// Standard output.
+    Out = 1,
+    /// Standard error.
+    Err = 2,
+}
+
+impl Write for Output {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let arguments = [*self as u64, rest.as_ptr() as u64, rest.len() as u64, 0, 0, 0];
+            // SAFETY: the buffer is valid for reading its length.
+            let written = unsafe { sys::call(sys::WRITE, arguments) };
+            let written = usize::try_from(written).map_err(|_| fmt::Error)?;
+            rest = rest.get(written..).ok_or(fmt::Error)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a line in one call, so that lines of several programs do not mix. A program whose output
+/// nobody takes goes on.
+pub fn print_line(mut output: Output, text: fmt::Arguments) {
+    let mut line = alloc::fmt::format(text);
+    line.push('\n');
+    let _ = output.write_str(&line);
+}
+
+/// Prints a line to standard output.
+#[macro_export]
+macro_rules! println {
+    ($($argument:tt)*) => {
+        $crate::io::print_line($crate::io::Output::Out, format_args!($($argument)*))
+    };
+}
+
+/// Prints a line to standard error.
+#[macro_export]
+macro_rules! eprintln {
+    ($($argument:tt)*) => {
+        $crate::io::print_line($crate::io::Output::Err, format_args!($($argument)*))
+    };
+}
+
+/// A file could not be read: an error number of Linux's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileError(pub i64);
+
+/// The whole of a file.
+///
+/// # Errors
+/// There is no such file, or it cannot be read.
+pub fn read_file(path: &str) -> Result<Vec<u8>, FileError> {
+    let mut name = Vec::from(path);
+    name.push(0);
+    let check = |result: i64| u64::try_from(result).map_err(|_| FileError(-result));
+    // SAFETY: the path is a string that ends in a zero byte.
+    let fd = check(unsafe { sys::call(sys::OPEN, [name.as_ptr() as u64, 0, 0, 0, 0, 0]) })?;
+    let seek = |offset: u64, whence: u64| {
+        // SAFETY: the call touches no memory of the program's.
+        check(unsafe { sys::call(sys::LSEEK, [fd, offset, whence, 0, 0, 0]) })
+    };
+    let length = seek(0, 2)? as usize;
+    seek(0, 0)?;
+    let mut bytes = alloc::vec![0; length];
+    let mut done = 0;
+    while done < length {
+        let rest = &mut bytes[done..];
+        let arguments = [fd, rest.as_mut_ptr() as u64, rest.len() as u64, 0, 0, 0];
+        // SAFETY: the buffer is valid for writing its length.
+        match check(unsafe { sys::call(sys::READ, arguments) })? {
+            0 => break,
+            read => done += read as usize,
+        }
+    }
+    bytes.truncate(done);
+    // SAFETY: the call touches no memory of the program's.
+    check(unsafe { sys::call(sys::CLOSE, [fd, 0, 0, 0, 0, 0]) })?;
+    Ok(bytes)
+}

@@ -1,0 +1,34 @@
+//! Logical performance counters for programs that run under Tally.
+//!
+//! ```no_run
+//! use tally::{Session, SessionConfig};
+//!
+//! let mut session = Session::open("INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES",
+//!     SessionConfig::default())?;
+//! session.start()?;
+//! // … the region of interest …
+//! session.stop()?;
+//! for reading in session.read()? {
+//!     // exact, estimated with its error, or not measured: see `Value`
+//! }
+//! # Ok::<(), tally::OpenError>(())
+//! ```
+//!
+//! With the feature `runtime` it is also a small standard library for programs that have no other:
+//! a beginning, arguments, a heap, output, files, an end.
+
+#![no_std]
+
+extern crate alloc;
+
+mod counting;
+pub mod io;
+#[cfg(feature = "runtime")]
+pub mod runtime;
+pub mod sys;
+
+pub use counting::{OpenError, Session};
+pub use tally_abi::{
+    Error, ExitStatus, Mode, Reading, SessionConfig, SessionStats, Slice, Value, reading::Reason,
+    session,
+};
