@@ -1,0 +1,164 @@
+//! A translated block as the model sees it: what its instructions are, worked out once.
+
+use crate::{STATIC_SIGNALS, Signal};
+
+/// The longest block that QEMU translates.
+pub const MAX_INSNS: usize = 512;
+
+/// The privilege that a count belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ring {
+    /// Ring 3.
+    User = 0,
+    /// Rings 0 to 2.
+    Kernel = 1,
+}
+
+/// What kind of branch ends a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum BranchKind {
+    /// It runs on into the next block, or ends in something that is not predicted.
+    #[default]
+    None,
+    /// Direct jump.
+    Jump,
+    /// Conditional jump.
+    Cond,
+    /// Direct near call.
+    Call,
+    /// Indirect near jump.
+    IndirectJump,
+    /// Indirect near call.
+    IndirectCall,
+    /// Near return.
+    Return,
+}
+
+/// The branch at a block's end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Branch {
+    /// Its kind.
+    pub kind: BranchKind,
+    /// Its address.
+    pub pc: u64,
+    /// The address after it.
+    pub fall_through: u64,
+}
+
+/// One instruction: what it adds to the static signals.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Insn {
+    /// Address at translation; another mapping of the page may run it, so only the low 12 bits are
+    /// the same at every execution.
+    pub pc: u64,
+    /// Bit `i` stands for one count of static signal `i`.
+    pub adds: u32,
+    /// Length in bytes.
+    pub length: u8,
+    /// Micro-operations in the fused domain.
+    pub uops: u8,
+    /// Cycles for which it keeps the pipeline to itself.
+    pub serialize_cycles: u16,
+    /// Cycles for which it keeps the divider busy.
+    pub divider_cycles: u8,
+    /// A repeated string instruction: retires when it goes on, not at each iteration.
+    pub repeats: bool,
+    /// A software interrupt: it retires although it ends in an exception.
+    pub traps: bool,
+    /// IRET: the end of a handler.
+    pub returns_from_interrupt: bool,
+}
+
+impl Insn {
+    /// Marks one count of the static signal `signal`.
+    pub fn add(&mut self, signal: Signal) {
+        debug_assert!((signal as usize) < STATIC_SIGNALS);
+        self.adds |= 1 << signal as u32;
+    }
+}
+
+/// A translated block.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct Block {
+    counts: [u16; STATIC_SIGNALS],
+    /// The branch at its end.
+    pub branch: Branch,
+    /// Address of its first instruction at translation.
+    pub pc: u64,
+    /// Physical addresses of its first and last cache line, in lines.
+    pub lines: (u64, u64),
+    /// The ring that it runs in.
+    pub ring: Ring,
+    /// Whether its last instruction is a repeated string instruction.
+    pub ends_in_repeat: bool,
+    /// Whether its last instruction is IRET.
+    pub ends_in_iret: bool,
+    width: u16,
+    insns: Box<[Insn]>,
+}
+
+impl Block {
+    /// A block of these instructions for a pipeline `width` slots wide.
+    pub fn new(ring: Ring, width: u16, lines: (u64, u64), branch: Branch, insns: &[Insn]) -> Block {
+        let last = insns.last().copied().unwrap_or_default();
+        Block {
+            counts: sum(insns, width),
+            branch,
+            pc: insns.first().map_or(0, |insn| insn.pc),
+            lines,
+            ring,
+            ends_in_repeat: last.repeats,
+            ends_in_iret: last.returns_from_interrupt,
+            width,
+            insns: insns.into(),
+        }
+    }
+
+    /// Its instructions.
+    pub fn insns(&self) -> &[Insn] {
+        &self.insns
+    }
+
+    /// The index of the instruction at `pc`, whatever mapping of the page it ran under.
+    pub fn index_of(&self, pc: u64) -> Option<usize> {
+        self.insns.iter().position(|insn| (insn.pc ^ pc) & 0xfff == 0)
+    }
+
+    pub(crate) fn counts(&self) -> &[u16; STATIC_SIGNALS] {
+        &self.counts
+    }
+
+    /// The static counts of its instructions in `range` only.
+    pub(crate) fn partial_counts(&self, range: std::ops::Range<usize>) -> [u16; STATIC_SIGNALS] {
+        sum(&self.insns[range], self.width)
+    }
+}
+
+fn sum(insns: &[Insn], width: u16) -> [u16; STATIC_SIGNALS] {
+    let mut counts = [0u16; STATIC_SIGNALS];
+    for insn in insns {
+        for (bit, count) in counts.iter_mut().enumerate() {
+            *count += (insn.adds >> bit & 1) as u16;
+        }
+        // Half of a division hides behind independent work.
+        let behind_divider = u16::from(insn.divider_cycles) / 2;
+        let microcoded = insn.adds >> Signal::Microcoded as u32 & 1 == 1;
+        let slots = u16::from(insn.uops) + (insn.serialize_cycles + behind_divider) * width;
+        for (signal, amount) in [
+            (Signal::Instructions, 1),
+            (Signal::Uops, u16::from(insn.uops)),
+            (Signal::UopsMicrocode, if microcoded { u16::from(insn.uops) } else { 0 }),
+            (Signal::StallSerialize, insn.serialize_cycles),
+            (Signal::DividerActive, u16::from(insn.divider_cycles)),
+            (Signal::StallDivider, behind_divider),
+            (Signal::Slots, slots),
+        ] {
+            // Saturating: forty instructions in a row that each take hundreds of cycles.
+            let count = &mut counts[signal as usize];
+            *count = count.saturating_add(amount);
+        }
+    }
+    counts
+}

@@ -1,0 +1,415 @@
+//! One processor core: fetch, data access, retirement, and the time that they take.
+//!
+//! Time is kept in slots, the pipeline's width to a cycle: every fused micro-operation takes one,
+//! and each penalty takes its cycles times the width. Penalties of long misses overlap: a miss in
+//! the shadow of an earlier one, less than a reorder buffer behind it, costs only its share of the
+//! memory's bandwidth. This is the interval model of Eyerman, Eeckhout et al. (TOCS 27:2, 2009) in
+//! its simplest form.
+
+use crate::{
+    Block, Branch, BranchKind, Counts, Geometry, Ring, Signal,
+    branch::Predictor,
+    cache::Cache,
+    tlb::{Found, Tlbs},
+};
+
+/// Share of a hidden miss's latency that still shows, as bandwidth: one part in this.
+const OVERLAP: u32 = 12;
+/// Cycles of a page walk beside its reads of page-table entries.
+const WALK_BASE_CYCLES: u32 = 6;
+
+/// One access to memory by an instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Virtual address.
+    pub address: u64,
+    /// Size in bytes, a power of two.
+    pub bytes: u64,
+    /// Whether it writes.
+    pub store: bool,
+    /// Whether its instruction has a lock.
+    pub locked: bool,
+    /// Whether it is the instruction's first access of its kind: later parts of the same load or
+    /// store move data but retire nothing.
+    pub retires: bool,
+}
+
+/// Where data came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    L2,
+    Llc,
+    Memory,
+}
+
+/// A core: its caches, buffers and predictors, and everything it has counted.
+#[derive(Clone, Debug)]
+pub struct Core {
+    counts: [Counts; 2],
+    clock: u64,
+    l1i: Cache,
+    l1d: Cache,
+    l2: Cache,
+    llc: Cache,
+    tlbs: Tlbs,
+    /// Upper levels of the page tables that the walker has at hand.
+    walker: Cache,
+    predictor: Predictor,
+    /// The line of code fetched last.
+    fetched: u64,
+    /// The space that page-table entries are told apart by.
+    space: u64,
+    uops: u64,
+    /// Until this many micro-operations have retired, a long miss hides behind an earlier one.
+    shadow_ends_uops: u64,
+    geometry: Geometry,
+}
+
+impl Core {
+    /// A core at rest with nothing in its caches.
+    pub fn new(geometry: &Geometry) -> Core {
+        let cache = |level: crate::Level| Cache::new(level.sets, level.ways);
+        Core {
+            counts: [Counts::ZERO, Counts::ZERO],
+            clock: 0,
+            l1i: cache(geometry.l1i),
+            l1d: cache(geometry.l1d),
+            l2: cache(geometry.l2),
+            llc: cache(geometry.llc),
+            tlbs: Tlbs::new(geometry),
+            walker: Cache::new(8, 4),
+            predictor: Predictor::new(),
+            fetched: u64::MAX,
+            space: 0,
+            uops: 0,
+            shadow_ends_uops: 0,
+            geometry: *geometry,
+        }
+    }
+
+    /// What it has counted, by [`Ring`].
+    #[inline]
+    pub fn counts(&self) -> &[Counts; 2] {
+        &self.counts
+    }
+
+    /// Slots that have passed, in any ring.
+    #[inline]
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// The machine that it is.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// A block is about to run: fetches its lines.
+    #[inline]
+    pub fn fetch(&mut self, block: &Block) {
+        let (first, last) = block.lines;
+        if first != self.fetched {
+            self.fetch_line(block.ring, block.pc >> 12, first);
+        }
+        let mut line = first;
+        while line != last {
+            // A block that crosses into a page elsewhere has its lines one after the other here.
+            line = if last.wrapping_sub(line) < 64 { line + 1 } else { last };
+            let page = (block.pc >> 6).wrapping_add(line.wrapping_sub(first)) >> 6;
+            self.fetch_line(block.ring, page, line);
+        }
+        self.fetched = last;
+    }
+
+    fn fetch_line(&mut self, ring: Ring, page: u64, line: u64) {
+        match self.tlbs.code(page, line >> 6) {
+            Found::First => self.bump(ring, Signal::ItlbHit),
+            Found::Second => {
+                self.bump(ring, Signal::ItlbStlbHit);
+                self.stall(ring, Signal::StallItlb, self.geometry.latency.stlb_cycles);
+            }
+            Found::Walk => {
+                let cycles = self.walk(ring, page);
+                self.bump(ring, Signal::ItlbWalks);
+                self.add(ring, Signal::ItlbWalkCycles, u64::from(cycles));
+                self.stall(ring, Signal::StallItlb, cycles);
+            }
+        }
+        if self.l1i.touch(line) {
+            return self.bump(ring, Signal::L1iHit);
+        }
+        self.bump(ring, Signal::L1iMiss);
+        let source = self.beyond_l1(ring, line, Signal::L2CodeHit, Signal::L2CodeMiss);
+        // Fetch runs ahead of the pipeline by about the L2's latency's half.
+        let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
+        self.stall(ring, Signal::StallL1i, cycles);
+    }
+
+    /// An instruction reads or writes memory; `translate` gives the physical address of a virtual
+    /// one.
+    #[inline]
+    pub fn access(&mut self, ring: Ring, access: Access, translate: impl Fn(u64) -> u64) {
+        let splits = (access.address & 63) + access.bytes > 64;
+        if access.retires {
+            self.count_access(ring, access, splits);
+        }
+        self.touch_data(ring, access, &translate);
+        if splits {
+            let next = Access {
+                address: (access.address | 63).wrapping_add(1),
+                retires: false,
+                ..access
+            };
+            self.touch_data(ring, next, &translate);
+        }
+    }
+
+    #[inline]
+    fn count_access(&mut self, ring: Ring, access: Access, splits: bool) {
+        let counts = &mut self.counts[ring as usize];
+        if access.store {
+            counts[Signal::Stores] += 1;
+            counts[Signal::SplitStores] += u64::from(splits);
+        } else {
+            counts[Signal::Loads] += 1;
+            counts[Signal::SplitLoads] += u64::from(splits);
+            counts[Signal::LockedLoads] += u64::from(access.locked);
+        }
+    }
+
+    #[inline]
+    fn touch_data(&mut self, ring: Ring, access: Access, translate: &impl Fn(u64) -> u64) {
+        let page = access.address >> 12;
+        let (frame, found) = self.tlbs.data(page, || translate(access.address) >> 12);
+        if found != Found::First {
+            self.data_tlb_miss(ring, page, access.store, found);
+        }
+        let line = frame << 6 | access.address >> 6 & 63;
+        if self.l1d.find(line).is_some() {
+            if access.retires && !access.store {
+                self.bump(ring, Signal::LoadL1Hit);
+            }
+            return;
+        }
+        self.data_miss(ring, line, access);
+    }
+
+    fn data_tlb_miss(&mut self, ring: Ring, page: u64, store: bool, found: Found) {
+        let (hit, walks, walk_cycles) = if store {
+            (Signal::DtlbStoreStlbHit, Signal::DtlbStoreWalks, Signal::DtlbStoreWalkCycles)
+        } else {
+            (Signal::DtlbLoadStlbHit, Signal::DtlbLoadWalks, Signal::DtlbLoadWalkCycles)
+        };
+        if found == Found::Second {
+            self.bump(ring, hit);
+            return self.stall(ring, Signal::StallDtlb, self.geometry.latency.stlb_cycles / 2);
+        }
+        let cycles = self.walk(ring, page);
+        self.bump(ring, walks);
+        self.add(ring, walk_cycles, u64::from(cycles));
+        // A store's walk is behind the retirement; a load's hides about half of itself.
+        self.stall(ring, Signal::StallDtlb, if store { cycles / 8 } else { cycles / 2 });
+    }
+
+    /// A page walk: its reads of page-table entries go through the caches. Answers its cycles.
+    fn walk(&mut self, ring: Ring, page: u64) -> u32 {
+        // The entry's real address is the guest's affair; this one has its locality.
+        let table = 1 << 51 | self.space << 36;
+        let mut cycles = WALK_BASE_CYCLES;
+        if !self.walker.touch(page >> 9 ^ self.space << 40) {
+            cycles += self.walker_read(ring, table | 1 << 35 | page >> 12 & 0x7_ffff_ffff);
+        }
+        cycles + self.walker_read(ring, table | page >> 3 & 0x7_ffff_ffff)
+    }
+
+    fn walker_read(&mut self, ring: Ring, line: u64) -> u32 {
+        self.bump(ring, Signal::L2WalkReads);
+        if self.l2.touch(line) {
+            return self.latency(Source::L2);
+        }
+        let source = if self.llc.touch(line) { Source::Llc } else { Source::Memory };
+        self.latency(source)
+    }
+
+    #[cold]
+    fn data_miss(&mut self, ring: Ring, line: u64, access: Access) {
+        self.l1d.fill(line, 0);
+        self.bump(ring, Signal::L1dFills);
+        let (hit, miss) = match access.store {
+            true => (Signal::L2RfoHit, Signal::L2RfoMiss),
+            false => (Signal::L2ReadHit, Signal::L2ReadMiss),
+        };
+        let source = self.beyond_l1(ring, line, hit, miss);
+        let (served, stall) = match source {
+            Source::L2 => (Signal::LoadL2Hit, Signal::StallL2Hit),
+            Source::Llc => (Signal::LoadL3Hit, Signal::StallL3Hit),
+            Source::Memory => (Signal::LoadL3Miss, Signal::StallMemory),
+        };
+        if access.retires && !access.store {
+            self.bump(ring, served);
+        }
+        let cycles = self.exposed_cycles(source, access.store);
+        self.stall(ring, stall, cycles);
+    }
+
+    /// What shows of a data miss, after what the reorder buffer hides.
+    fn exposed_cycles(&mut self, source: Source, store: bool) -> u32 {
+        let latency = self.latency(source);
+        let ahead = self.geometry.reorder_uops / u32::from(self.geometry.width);
+        if source == Source::L2 {
+            return if store { 0 } else { latency / 4 };
+        }
+        if store || self.uops < self.shadow_ends_uops {
+            return latency / OVERLAP;
+        }
+        self.shadow_ends_uops = self.uops + u64::from(self.geometry.reorder_uops);
+        latency - (latency / 2).min(ahead / 2)
+    }
+
+    fn beyond_l1(&mut self, ring: Ring, line: u64, hit: Signal, miss: Signal) -> Source {
+        if self.l2.touch(line) {
+            self.bump(ring, hit);
+            return Source::L2;
+        }
+        self.bump(ring, miss);
+        if self.llc.touch(line) {
+            self.bump(ring, Signal::LlcHit);
+            return Source::Llc;
+        }
+        self.bump(ring, Signal::LlcMiss);
+        Source::Memory
+    }
+
+    fn latency(&self, source: Source) -> u32 {
+        match source {
+            Source::L2 => self.geometry.latency.l2_cycles,
+            Source::Llc => self.geometry.latency.llc_cycles,
+            Source::Memory => self.geometry.latency.memory_cycles,
+        }
+    }
+
+    /// A block ran to its end, and execution went on at `next_pc` (an address under the mapping at
+    /// translation).
+    #[inline]
+    pub fn retire(&mut self, block: &Block, next_pc: u64) {
+        self.retire_counts(block.ring, block.counts());
+        if block.branch.kind != BranchKind::None {
+            self.resolve(block.ring, &block.branch, next_pc);
+        }
+    }
+
+    /// Only the instructions of `range` of a block ran: it was left, or resumed, in the middle.
+    pub fn retire_part(&mut self, block: &Block, range: std::ops::Range<usize>) {
+        self.retire_counts(block.ring, &block.partial_counts(range));
+    }
+
+    #[inline]
+    fn retire_counts(&mut self, ring: Ring, counts: &[u16; crate::STATIC_SIGNALS]) {
+        self.counts[ring as usize].add_static(counts);
+        self.clock += u64::from(counts[Signal::Slots as usize]);
+        self.uops += u64::from(counts[Signal::Uops as usize]);
+    }
+
+    /// The branch at a block's end went to `next_pc`.
+    #[inline]
+    pub fn resolve(&mut self, ring: Ring, branch: &Branch, next_pc: u64) {
+        // The block may have run under another mapping of its page than it was translated under,
+        // so only offsets in the page tell a branch that was not taken.
+        let taken = (next_pc ^ branch.fall_through) & 0xfff != 0;
+        let predictor = &mut self.predictor;
+        let counts = &mut self.counts[ring as usize];
+        let wrong = match branch.kind {
+            BranchKind::None => return,
+            BranchKind::Jump => false,
+            BranchKind::Cond => {
+                let wrong = predictor.conditional(branch.pc, taken);
+                counts[Signal::CondTaken] += u64::from(taken);
+                counts[Signal::Taken] += u64::from(taken);
+                counts[Signal::MispredictCond] += u64::from(wrong);
+                counts[Signal::MispredictCondTaken] += u64::from(wrong & taken);
+                if wrong {
+                    self.mispredicted(ring);
+                }
+                return;
+            }
+            BranchKind::Call => {
+                predictor.call(branch.fall_through);
+                false
+            }
+            BranchKind::IndirectJump => predictor.indirect(branch.pc, next_pc),
+            BranchKind::IndirectCall => {
+                predictor.call(branch.fall_through);
+                let wrong = predictor.indirect(branch.pc, next_pc);
+                counts[Signal::MispredictIndirectCall] += u64::from(wrong);
+                wrong
+            }
+            BranchKind::Return => predictor.ret(next_pc),
+        };
+        counts[Signal::Taken] += 1;
+        if wrong {
+            counts[match branch.kind {
+                BranchKind::Return => Signal::MispredictReturn,
+                _ => Signal::MispredictIndirect,
+            }] += 1;
+            self.mispredicted(ring);
+        }
+    }
+
+    fn mispredicted(&mut self, ring: Ring) {
+        self.bump(ring, Signal::Mispredicts);
+        self.stall(ring, Signal::StallMispredict, self.geometry.latency.mispredict_cycles);
+    }
+
+    /// The processor is busy for `cycles` with something that is no instruction: delivering an
+    /// interrupt, say.
+    pub fn serialize(&mut self, ring: Ring, cycles: u32) {
+        self.stall(ring, Signal::StallSerialize, cycles);
+    }
+
+    /// An interrupt or exception was delivered.
+    pub fn interrupt(&mut self, cycles: u32) {
+        self.bump(Ring::Kernel, Signal::Interrupts);
+        self.serialize(Ring::Kernel, cycles);
+    }
+
+    /// The address space is now `space`, the page number of its top table; translations of the
+    /// old one go.
+    pub fn switch_space(&mut self, space: u64) {
+        self.space = space & 0x7fff;
+        self.flush(false);
+    }
+
+    /// Translations were thrown away: all but the kernel's, or all.
+    pub fn flush(&mut self, global_too: bool) {
+        self.bump(Ring::Kernel, Signal::TlbFlushes);
+        self.fetched = u64::MAX;
+        self.tlbs.flush(global_too);
+        self.walker.retain(|_| false);
+    }
+
+    /// The translation of the page at `address` was thrown away.
+    pub fn flush_page(&mut self, address: u64) {
+        self.fetched = u64::MAX;
+        self.tlbs.flush_page(address >> 12);
+    }
+
+    #[inline]
+    fn bump(&mut self, ring: Ring, signal: Signal) {
+        self.add(ring, signal, 1);
+    }
+
+    #[inline]
+    fn add(&mut self, ring: Ring, signal: Signal, amount: u64) {
+        self.counts[ring as usize][signal] += amount;
+    }
+
+    fn stall(&mut self, ring: Ring, cause: Signal, cycles: u32) {
+        let slots = u64::from(cycles) * u64::from(self.geometry.width);
+        self.add(ring, cause, u64::from(cycles));
+        self.add(ring, Signal::Slots, slots);
+        self.clock += slots;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! What the core counts on accesses and blocks of known content.
+
+use super::*;
+use crate::Insn;
+
+fn core() -> Core {
+    Core::new(&Geometry::ICELAKE_SERVER)
+}
+
+fn load(address: u64) -> Access {
+    Access { address, bytes: 8, store: false, locked: false, retires: true }
+}
+
+fn walk_over(core: &mut Core, bytes: u64, rounds: u32) {
+    for _ in 0..rounds {
+        for address in (0..bytes).step_by(64) {
+            core.access(Ring::User, load(address), |address| address);
+        }
+    }
+}
+
+#[test]
+fn each_level_serves_what_fits_in_it() {
+    for (bytes, signal) in [
+        (32 << 10, Signal::LoadL1Hit),
+        (512 << 10, Signal::LoadL2Hit),
+        (8 << 20, Signal::LoadL3Hit),
+        (64 << 20, Signal::LoadL3Miss),
+    ] {
+        let mut core = core();
+        walk_over(&mut core, bytes, 1);
+        let before = core.counts()[0][signal];
+        walk_over(&mut core, bytes, 1);
+        let served = core.counts()[0][signal] - before;
+        assert!(served * 64 >= bytes * 95 / 100, "{bytes} bytes: {served} from {signal:?}");
+    }
+}
+
+#[test]
+fn loads_are_the_sum_of_where_they_were_served() {
+    let mut core = core();
+    walk_over(&mut core, 3 << 20, 2);
+    let user = &core.counts()[0];
+    let served = [Signal::LoadL1Hit, Signal::LoadL2Hit, Signal::LoadL3Hit, Signal::LoadL3Miss];
+    assert_eq!(user[Signal::Loads], served.iter().map(|signal| user[*signal]).sum::<u64>());
+    assert_eq!(core.counts()[1], Counts::ZERO);
+}
+
+#[test]
+fn the_clock_is_the_slots_of_both_rings() {
+    let mut core = core();
+    walk_over(&mut core, 1 << 20, 2);
+    core.interrupt(100);
+    let insns = [Insn { uops: 3, serialize_cycles: 7, ..Insn::default() }];
+    core.retire(&Block::new(Ring::User, 5, (0, 0), Branch::default(), &insns), 0);
+    let slots: u64 = core.counts().iter().map(|ring| ring[Signal::Slots]).sum();
+    assert_eq!(core.clock(), slots);
+}
+
+#[test]
+fn a_part_of_a_block_counts_its_part() {
+    let insn = |pc| Insn { pc, uops: 2, length: 4, ..Insn::default() };
+    let block =
+        Block::new(Ring::Kernel, 5, (0, 0), Branch::default(), &[insn(0), insn(4), insn(8)]);
+    let mut core = core();
+    core.retire_part(&block, 0..1);
+    core.retire_part(&block, 1..3);
+    let parts = core.counts().clone();
+    let mut whole = super::Core::new(&Geometry::ICELAKE_SERVER);
+    whole.retire(&block, 12);
+    assert_eq!(&parts, whole.counts());
+    assert_eq!(parts[1][Signal::Instructions], 3);
+}
+
+#[test]
+fn a_taken_branch_is_told_by_its_page_offset() {
+    let branch = Branch { kind: BranchKind::Cond, pc: 0x1010, fall_through: 0x1012 };
+    let block = Block::new(Ring::User, 5, (64, 64), branch, &[Insn::default()]);
+    let mut core = core();
+    core.retire(&block, 0x7f00_0012);
+    assert_eq!(core.counts()[0][Signal::CondTaken], 0);
+    core.retire(&block, 0x1000);
+    assert_eq!(core.counts()[0][Signal::CondTaken], 1);
+}

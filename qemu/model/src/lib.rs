@@ -1,0 +1,28 @@
+//! The machine behind the virtual PMU: what it counts, and how long things take.
+//!
+//! Pure and deterministic: no clock, no hashing by address of host memory, no allocation after
+//! [`Core::new`]. One [`Core`] belongs to one virtual CPU; nothing here is shared, so it may run on
+//! any thread that owns it. It is fed three things in the order in which they happen: a block's
+//! fetch ([`Core::fetch`]), each memory access ([`Core::access`]), and how far a block got and where
+//! it went next ([`Core::retire`]). It answers with [`Counts`] per [`Ring`], which only ever grow.
+//!
+//! Invariant that the PMU's overflow check relies on: between two calls no signal grows by more than
+//! [`GROWTH_PER_SLOT`] times the growth of [`Core::clock`] plus one block's worth.
+
+mod block;
+mod branch;
+mod cache;
+mod core;
+mod geometry;
+mod signal;
+mod tlb;
+
+pub use self::{
+    block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Ring},
+    core::{Access, Core},
+    geometry::{Geometry, Latency, Level, TlbShape},
+    signal::{Counts, STATIC_SIGNALS, Signal},
+};
+
+/// How many times any one signal can grow while the clock advances by one slot.
+pub const GROWTH_PER_SLOT: u64 = 4;

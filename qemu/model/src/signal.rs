@@ -1,0 +1,220 @@
+//! What the model counts: the signals that events are made of.
+//!
+//! Invariant: the first [`STATIC_SIGNALS`] follow from a block's bytes alone, so that a block adds
+//! them as one short vector; the rest depend on addresses, outcomes and time.
+
+use std::ops::{Index, IndexMut};
+
+macro_rules! signals {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// A quantity that the model counts, per ring.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Signal { $($(#[$doc])* $name),* }
+
+        impl Signal {
+            /// Every signal, in the order of the accumulators.
+            pub const ALL: &[Signal] = &[$(Signal::$name),*];
+        }
+    };
+}
+
+signals! {
+    /// Instructions retired; a repeated string instruction is one.
+    Instructions,
+    /// Micro-operations retired, in the fused domain: the pipeline slots that did work.
+    Uops,
+    /// Pipeline slots that passed: width times cycles.
+    Slots,
+    /// Cycles in which a serialising or microcoded instruction kept the pipeline to itself.
+    StallSerialize,
+    /// Branches retired, of every kind.
+    Branches,
+    /// Conditional branches retired.
+    BranchCond,
+    /// Near calls retired, direct and indirect.
+    BranchCall,
+    /// Near returns retired.
+    BranchReturn,
+    /// Near indirect jumps and calls retired, without returns.
+    BranchIndirect,
+    /// Near unconditional branches retired: jumps, calls and returns.
+    BranchUncond,
+    /// Far branches retired: system calls and returns, software interrupts, far jumps.
+    BranchFar,
+    /// No-operation instructions retired.
+    Nops,
+    /// Pairs of a compare and a branch that retired as one micro-operation.
+    Fused,
+    /// Scalar double-precision arithmetic instructions retired.
+    FpScalarDouble,
+    /// Scalar single-precision arithmetic instructions retired.
+    FpScalarSingle,
+    /// Packed 128-bit double-precision arithmetic instructions retired.
+    FpPackedDouble,
+    /// Packed 128-bit single-precision arithmetic instructions retired.
+    FpPackedSingle,
+    /// x87 instructions retired.
+    X87,
+    /// SSE and AVX instructions retired.
+    Sse,
+    /// Divisions and square roots retired.
+    Divisions,
+    /// Cycles in which the divider was busy.
+    DividerActive,
+    /// Instructions retired with a lock.
+    Locked,
+    /// PAUSE instructions retired.
+    Pauses,
+    /// Micro-operations retired that came from the microcode sequencer.
+    UopsMicrocode,
+    /// Instructions retired that the microcode sequencer ran.
+    Microcoded,
+    /// Software prefetch instructions retired.
+    Prefetches,
+    /// CPUID instructions retired.
+    Cpuids,
+    /// Cache-line flush instructions retired.
+    Flushes,
+    /// Cycles without retirement behind the divider.
+    StallDivider,
+    /// Unused, so that the static signals fill one cache line.
+    Reserved1,
+    /// Unused, so that the static signals fill one cache line.
+    Reserved2,
+    /// Unused, so that the static signals fill one cache line.
+    Reserved3,
+
+    /// Conditional branches that were taken.
+    CondTaken,
+    /// Near branches that were taken.
+    Taken,
+    /// Mispredicted branches of every near kind.
+    Mispredicts,
+    /// Mispredicted conditional branches.
+    MispredictCond,
+    /// Mispredicted conditional branches that were taken.
+    MispredictCondTaken,
+    /// Mispredicted near returns.
+    MispredictReturn,
+    /// Mispredicted indirect jumps and calls.
+    MispredictIndirect,
+    /// Mispredicted indirect calls.
+    MispredictIndirectCall,
+    /// Loads retired.
+    Loads,
+    /// Stores retired.
+    Stores,
+    /// Loads retired that crossed a cache line.
+    SplitLoads,
+    /// Stores retired that crossed a cache line.
+    SplitStores,
+    /// Loads retired with a lock.
+    LockedLoads,
+    /// Loads that the L1 data cache served.
+    LoadL1Hit,
+    /// Loads that the L2 served.
+    LoadL2Hit,
+    /// Loads that the last-level cache served.
+    LoadL3Hit,
+    /// Loads that memory served.
+    LoadL3Miss,
+    /// Lines that came into the L1 data cache.
+    L1dFills,
+    /// Data reads that asked the L2 and hit.
+    L2ReadHit,
+    /// Data reads that asked the L2 and missed.
+    L2ReadMiss,
+    /// Requests for ownership that asked the L2 and hit.
+    L2RfoHit,
+    /// Requests for ownership that asked the L2 and missed.
+    L2RfoMiss,
+    /// Code reads that asked the L2 and hit.
+    L2CodeHit,
+    /// Code reads that asked the L2 and missed.
+    L2CodeMiss,
+    /// Requests of any kind that the last-level cache served.
+    LlcHit,
+    /// Requests of any kind that the last-level cache did not serve.
+    LlcMiss,
+    /// Page-walker reads that asked the L2.
+    L2WalkReads,
+    /// Code lines fetched that the L1 instruction cache had.
+    L1iHit,
+    /// Code lines fetched that it had not.
+    L1iMiss,
+    /// Loads that missed the first-level data TLB and hit the second level.
+    DtlbLoadStlbHit,
+    /// Page walks for loads.
+    DtlbLoadWalks,
+    /// Cycles of page walks for loads.
+    DtlbLoadWalkCycles,
+    /// Stores that missed the first-level data TLB and hit the second level.
+    DtlbStoreStlbHit,
+    /// Page walks for stores.
+    DtlbStoreWalks,
+    /// Cycles of page walks for stores.
+    DtlbStoreWalkCycles,
+    /// Fetches that hit the instruction TLB.
+    ItlbHit,
+    /// Fetches that missed the instruction TLB and hit the second level.
+    ItlbStlbHit,
+    /// Page walks for fetches.
+    ItlbWalks,
+    /// Cycles of page walks for fetches.
+    ItlbWalkCycles,
+    /// Cycles without retirement because the line of code was not there.
+    StallL1i,
+    /// Cycles without retirement because the translation of a fetch was not there.
+    StallItlb,
+    /// Cycles without retirement between a mispredicted branch and the right path.
+    StallMispredict,
+    /// Cycles without retirement behind data that the L2 served.
+    StallL2Hit,
+    /// Cycles without retirement behind data that the last-level cache served.
+    StallL3Hit,
+    /// Cycles without retirement behind data that memory served.
+    StallMemory,
+    /// Cycles without retirement behind a data page walk.
+    StallDtlb,
+    /// Interrupts and exceptions delivered.
+    Interrupts,
+    /// Times the translations of an address space were thrown away.
+    TlbFlushes,
+}
+
+/// How many signals a block's bytes alone determine.
+pub const STATIC_SIGNALS: usize = 32;
+const _: () = assert!(Signal::CondTaken as usize == STATIC_SIGNALS);
+
+/// One accumulator a signal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts([u64; Signal::ALL.len()]);
+
+impl Counts {
+    /// All zero.
+    pub const ZERO: Counts = Counts([0; Signal::ALL.len()]);
+
+    /// Adds a block's static counts.
+    #[inline]
+    pub(crate) fn add_static(&mut self, counts: &[u16; STATIC_SIGNALS]) {
+        for (acc, count) in self.0.iter_mut().zip(counts) {
+            *acc += u64::from(*count);
+        }
+    }
+}
+
+impl Index<Signal> for Counts {
+    type Output = u64;
+    #[inline]
+    fn index(&self, signal: Signal) -> &u64 {
+        &self.0[signal as usize]
+    }
+}
+
+impl IndexMut<Signal> for Counts {
+    #[inline]
+    fn index_mut(&mut self, signal: Signal) -> &mut u64 {
+        &mut self.0[signal as usize]
+    }
+}

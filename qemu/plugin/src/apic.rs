@@ -1,0 +1,99 @@
+//! The way of an overflow interrupt: the local APIC's performance entry, and the message that
+//! delivers it.
+//!
+//! QEMU's APIC has the entry as a register and raises nothing from it, so the plugin reads it and
+//! sends the interrupt as a message (SDM vol. 3, "Message Signalled Interrupts"). In x2APIC mode
+//! the entry cannot be read from outside; then the guest's writes of MSR 834H are followed.
+
+use tally_vpmu::Vendor;
+
+use crate::registers::Registers;
+
+/// MSR of the performance entry in x2APIC mode.
+pub(crate) const MSR_LVT_PERFORMANCE: u32 = 0x834;
+/// IA32_APIC_BASE, whose bit 10 turns x2APIC mode on.
+pub(crate) const MSR_APIC_BASE: u32 = 0x1b;
+
+const APIC_BASE_X2APIC: u64 = 1 << 10;
+const APIC_PAGE: u64 = 0xfee0_0000;
+const APIC_ID: u64 = APIC_PAGE + 0x20;
+const APIC_LVT_PERFORMANCE: u64 = APIC_PAGE + 0x340;
+
+/// Mask bit of a local vector table entry.
+const LVT_MASKED: u32 = 1 << 16;
+/// Vector and delivery mode, which a message carries in the same place.
+const LVT_MESSAGE: u32 = 0x7ff;
+const DELIVERY_FIXED: u32 = 0;
+const DELIVERY_NMI: u32 = 4;
+/// Interrupt vector of an NMI.
+const NMI_VECTOR: u8 = 2;
+
+/// One vCPU's view of its local APIC.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Apic {
+    /// The entry in x2APIC mode.
+    x2apic_entry: Option<u32>,
+    id: Option<u32>,
+}
+
+impl Apic {
+    /// The guest writes IA32_APIC_BASE.
+    pub(crate) fn base_written(&mut self, value: u64) {
+        let on = value & APIC_BASE_X2APIC != 0;
+        // The entry keeps what it had, which is masked after reset.
+        self.x2apic_entry = on.then(|| self.x2apic_entry.unwrap_or(LVT_MASKED));
+    }
+
+    /// The guest writes the entry in x2APIC mode.
+    pub(crate) fn entry_written(&mut self, value: u64) {
+        self.x2apic_entry = Some(value as u32);
+    }
+
+    /// The entry in x2APIC mode.
+    pub(crate) fn entry(&self) -> Option<u32> {
+        self.x2apic_entry
+    }
+
+    /// Learns the identifier while it can be read: before the guest turns x2APIC mode on.
+    pub(crate) fn learn_id(&mut self, registers: &mut Registers) -> Option<u32> {
+        if self.id.is_none() && self.x2apic_entry.is_none() {
+            self.id = registers.read_physical(APIC_ID).map(|id| id >> 24);
+        }
+        self.id
+    }
+
+    /// Raises the overflow interrupt as the entry says; the vector that it takes, or none where the
+    /// entry is masked or of a kind that is not delivered.
+    pub(crate) fn deliver(&mut self, registers: &mut Registers, vendor: Vendor) -> Option<u8> {
+        let id = self.learn_id(registers)?;
+        let entry = match self.x2apic_entry {
+            Some(entry) => entry,
+            None => registers.read_physical(APIC_LVT_PERFORMANCE)?,
+        };
+        if entry & LVT_MASKED != 0 {
+            return None;
+        }
+        let vector = match entry >> 8 & 7 {
+            DELIVERY_FIXED => entry as u8,
+            DELIVERY_NMI => NMI_VECTOR,
+            other => {
+                crate::log::once(other.into(), || {
+                    format!("performance interrupt with delivery mode {other} is not delivered")
+                });
+                return None;
+            }
+        };
+        // Intel's APIC masks the entry as it delivers (SDM vol. 3, "Local Vector Table"); AMD's
+        // leaves it alone.
+        if vendor == Vendor::Intel {
+            match &mut self.x2apic_entry {
+                Some(entry) => *entry |= LVT_MASKED,
+                None => {
+                    registers.write_physical(APIC_LVT_PERFORMANCE, entry | LVT_MASKED);
+                }
+            }
+        }
+        let message = APIC_PAGE | u64::from(id) << 12;
+        registers.write_physical(message, entry & LVT_MESSAGE).then_some(vector)
+    }
+}

@@ -1,0 +1,333 @@
+//! From an instruction's bytes to what the model needs to know of it, once a translation.
+
+use iced_x86::{
+    Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
+    OpAccess, OpKind, Register,
+};
+use tally_model::{BranchKind, Insn, Signal};
+
+/// An instruction that the plugin steps in at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Special {
+    Rdmsr,
+    Wrmsr,
+    Rdpmc,
+    Cpuid,
+    /// A write of CR3.
+    LoadSpace,
+    /// A write of CR0 or CR4, or INVPCID: translations may go.
+    FlushAll,
+    /// INVLPG.
+    FlushPage,
+    /// LIDT.
+    LoadIdt,
+}
+
+/// What the decoder found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decoded {
+    pub(crate) insn: Insn,
+    pub(crate) branch: BranchKind,
+    pub(crate) special: Option<Special>,
+    /// Whether it has a lock, written or implied.
+    pub(crate) locked: bool,
+    /// Whether QEMU may split what is one load or store of the instruction.
+    pub(crate) in_parts: bool,
+    /// A compare or test that a conditional jump behind it fuses with.
+    pub(crate) fusible: bool,
+    pub(crate) raw: Instruction,
+}
+
+/// Decodes the instruction of these bytes at `pc`.
+pub(crate) fn decode(bytes: &[u8], pc: u64, factory: &mut InstructionInfoFactory) -> Decoded {
+    let raw = raw(bytes, pc);
+    let mut decoded = Decoded {
+        insn: Insn { pc, length: bytes.len() as u8, uops: 1, ..Insn::default() },
+        branch: BranchKind::None,
+        special: special(&raw),
+        locked: raw.has_lock_prefix(),
+        in_parts: raw.memory_size().size() > 16,
+        fusible: matches!(raw.mnemonic(), Mnemonic::Cmp | Mnemonic::Test),
+        raw,
+    };
+    operands(&mut decoded, factory);
+    flow(&mut decoded);
+    classify(&mut decoded);
+    decoded
+}
+
+/// QEMU knows the processor's mode and the instruction's length; of the modes, 64-bit first, the one
+/// that gives that length is right or does no harm.
+fn raw(bytes: &[u8], pc: u64) -> Instruction {
+    [64, 32, 16]
+        .into_iter()
+        .map(|bits| Decoder::with_ip(bits, bytes, pc, DecoderOptions::NONE).decode())
+        .find(|raw| raw.len() == bytes.len() && !raw.is_invalid())
+        .unwrap_or_default()
+}
+
+fn special(raw: &Instruction) -> Option<Special> {
+    match raw.mnemonic() {
+        Mnemonic::Rdmsr => Some(Special::Rdmsr),
+        Mnemonic::Wrmsr => Some(Special::Wrmsr),
+        Mnemonic::Rdpmc => Some(Special::Rdpmc),
+        Mnemonic::Cpuid => Some(Special::Cpuid),
+        Mnemonic::Invlpg => Some(Special::FlushPage),
+        Mnemonic::Invpcid => Some(Special::FlushAll),
+        Mnemonic::Lidt => Some(Special::LoadIdt),
+        Mnemonic::Mov if raw.op0_kind() == OpKind::Register => match raw.op0_register() {
+            Register::CR3 => Some(Special::LoadSpace),
+            Register::CR0 | Register::CR4 => Some(Special::FlushAll),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
+    let (mut reads, mut writes) = (0, 0);
+    for memory in factory.info(&decoded.raw).used_memory() {
+        match memory.access() {
+            OpAccess::Read | OpAccess::CondRead => reads += 1,
+            OpAccess::Write | OpAccess::CondWrite => writes += 1,
+            OpAccess::ReadWrite | OpAccess::ReadCondWrite => {
+                reads += 1;
+                writes += 1;
+            }
+            _ => {}
+        }
+    }
+    // A load fuses with its operation and a store's two halves with each other; read, modify and
+    // write takes two slots.
+    decoded.insn.uops = if reads > 0 && writes > 0 { 2 } else { 1 };
+    let implied_lock = decoded.raw.mnemonic() == Mnemonic::Xchg && reads > 0;
+    decoded.locked |= implied_lock;
+    if decoded.locked {
+        decoded.insn.add(Signal::Locked);
+        decoded.insn.uops = 8;
+    }
+    if reads > 1 && writes > 1 || decoded.raw.is_save_restore_instruction() {
+        decoded.in_parts = true;
+    }
+    let string = decoded.raw.is_string_instruction();
+    decoded.insn.repeats =
+        string && (decoded.raw.has_rep_prefix() || decoded.raw.has_repne_prefix());
+}
+
+fn flow(decoded: &mut Decoded) {
+    let raw = decoded.raw;
+    let far = raw.is_jmp_far()
+        || raw.is_call_far()
+        || raw.is_jmp_far_indirect()
+        || raw.is_call_far_indirect()
+        || matches!(raw.mnemonic(), Mnemonic::Retf | Mnemonic::Sysret | Mnemonic::Sysretq)
+        || matches!(raw.mnemonic(), Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq)
+        || matches!(raw.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Sysexit);
+    let insn = &mut decoded.insn;
+    if far || raw.flow_control() == FlowControl::Interrupt {
+        insn.add(Signal::Branches);
+        insn.add(Signal::BranchFar);
+        decoded.in_parts = true;
+        insn.traps = raw.flow_control() == FlowControl::Interrupt;
+        insn.returns_from_interrupt =
+            matches!(raw.mnemonic(), Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq);
+        return;
+    }
+    decoded.branch = match raw.flow_control() {
+        FlowControl::UnconditionalBranch => BranchKind::Jump,
+        FlowControl::IndirectBranch => BranchKind::IndirectJump,
+        FlowControl::ConditionalBranch => BranchKind::Cond,
+        FlowControl::Call => BranchKind::Call,
+        FlowControl::IndirectCall => BranchKind::IndirectCall,
+        FlowControl::Return => BranchKind::Return,
+        _ => return,
+    };
+    insn.add(Signal::Branches);
+    match decoded.branch {
+        BranchKind::Cond => insn.add(Signal::BranchCond),
+        _ => insn.add(Signal::BranchUncond),
+    }
+    match decoded.branch {
+        BranchKind::Call => insn.add(Signal::BranchCall),
+        BranchKind::IndirectCall => {
+            insn.add(Signal::BranchCall);
+            insn.add(Signal::BranchIndirect);
+        }
+        BranchKind::IndirectJump => insn.add(Signal::BranchIndirect),
+        BranchKind::Return => insn.add(Signal::BranchReturn),
+        _ => {}
+    }
+    if matches!(decoded.branch, BranchKind::Call | BranchKind::IndirectCall) {
+        insn.uops = 2;
+    }
+}
+
+/// Cycles that an instruction keeps the pipeline to itself, and its micro-operations, where it is
+/// microcoded. Rounded from uops.info's and Agner Fog's tables for Ice Lake; WRMSR and RDMSR of PMU
+/// registers from Weaver, "Self-monitoring Overhead of the Linux perf_event Performance Counter
+/// Interface" (ISPASS 2015).
+fn microcode(mnemonic: Mnemonic) -> Option<(u16, u8)> {
+    Some(match mnemonic {
+        Mnemonic::Wrmsr => (200, 60),
+        Mnemonic::Rdmsr => (90, 30),
+        Mnemonic::Rdpmc => (30, 30),
+        Mnemonic::Cpuid => (90, 25),
+        Mnemonic::Syscall => (40, 20),
+        Mnemonic::Sysret | Mnemonic::Sysretq => (45, 20),
+        Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq => (120, 60),
+        Mnemonic::Rdtsc | Mnemonic::Rdtscp => (20, 20),
+        Mnemonic::Pause => (40, 4),
+        Mnemonic::Swapgs => (10, 4),
+        Mnemonic::Lfence => (5, 2),
+        Mnemonic::Mfence => (30, 4),
+        Mnemonic::Invlpg => (100, 40),
+        Mnemonic::In | Mnemonic::Out => (100, 30),
+        Mnemonic::Lgdt | Mnemonic::Lidt | Mnemonic::Ltr | Mnemonic::Invpcid => (150, 40),
+        Mnemonic::Xgetbv | Mnemonic::Sti | Mnemonic::Cli => (5, 4),
+        _ => return None,
+    })
+}
+
+fn classify(decoded: &mut Decoded) {
+    let raw = decoded.raw;
+    let insn = &mut decoded.insn;
+    let writes_control = matches!(decoded.special, Some(Special::LoadSpace | Special::FlushAll));
+    let costs = microcode(raw.mnemonic()).or(writes_control.then_some((120, 20)));
+    if let Some((cycles, uops)) = costs {
+        insn.serialize_cycles = cycles;
+        insn.uops = uops;
+    }
+    if insn.uops > 4 {
+        insn.add(Signal::Microcoded);
+        if insn.repeats {
+            insn.uops = 12;
+        }
+    }
+    match raw.mnemonic() {
+        Mnemonic::Nop | Mnemonic::Endbr64 => insn.add(Signal::Nops),
+        Mnemonic::Pause => insn.add(Signal::Pauses),
+        Mnemonic::Cpuid => insn.add(Signal::Cpuids),
+        Mnemonic::Clflush | Mnemonic::Clflushopt => insn.add(Signal::Flushes),
+        Mnemonic::Prefetcht0
+        | Mnemonic::Prefetcht1
+        | Mnemonic::Prefetcht2
+        | Mnemonic::Prefetchnta
+        | Mnemonic::Prefetchw => insn.add(Signal::Prefetches),
+        _ => {}
+    }
+    divider(insn, &raw);
+    floating(insn, &raw);
+}
+
+/// Division latencies of Ice Lake by uops.info.
+fn divider(insn: &mut Insn, raw: &Instruction) {
+    let (cycles, uops) = match raw.mnemonic() {
+        Mnemonic::Div | Mnemonic::Idiv => match raw.code() {
+            Code::Div_rm64 | Code::Idiv_rm64 => (14, 4),
+            _ => (6, 4),
+        },
+        Mnemonic::Divsd | Mnemonic::Divpd | Mnemonic::Vdivsd | Mnemonic::Vdivpd => (4, 1),
+        Mnemonic::Divss | Mnemonic::Divps | Mnemonic::Vdivss | Mnemonic::Vdivps => (3, 1),
+        Mnemonic::Sqrtsd | Mnemonic::Sqrtpd | Mnemonic::Vsqrtsd | Mnemonic::Vsqrtpd => (6, 1),
+        Mnemonic::Sqrtss | Mnemonic::Sqrtps | Mnemonic::Vsqrtss | Mnemonic::Vsqrtps => (3, 1),
+        _ => return,
+    };
+    insn.divider_cycles = cycles;
+    insn.uops = uops;
+    insn.add(Signal::Divisions);
+}
+
+fn floating(insn: &mut Insn, raw: &Instruction) {
+    let registers = [raw.op0_register(), raw.op1_register()];
+    if raw.cpuid_features().contains(&CpuidFeature::FPU) {
+        insn.add(Signal::X87);
+    } else if registers.iter().any(|register| register.is_vector_register()) {
+        insn.add(Signal::Sse);
+    }
+    let name = match raw.mnemonic() {
+        Mnemonic::Addsd
+        | Mnemonic::Subsd
+        | Mnemonic::Mulsd
+        | Mnemonic::Divsd
+        | Mnemonic::Sqrtsd
+        | Mnemonic::Minsd
+        | Mnemonic::Maxsd => Signal::FpScalarDouble,
+        Mnemonic::Addss
+        | Mnemonic::Subss
+        | Mnemonic::Mulss
+        | Mnemonic::Divss
+        | Mnemonic::Sqrtss
+        | Mnemonic::Minss
+        | Mnemonic::Maxss => Signal::FpScalarSingle,
+        Mnemonic::Addpd
+        | Mnemonic::Subpd
+        | Mnemonic::Mulpd
+        | Mnemonic::Divpd
+        | Mnemonic::Sqrtpd
+        | Mnemonic::Minpd
+        | Mnemonic::Maxpd => Signal::FpPackedDouble,
+        Mnemonic::Addps
+        | Mnemonic::Subps
+        | Mnemonic::Mulps
+        | Mnemonic::Divps
+        | Mnemonic::Sqrtps
+        | Mnemonic::Minps
+        | Mnemonic::Maxps => Signal::FpPackedSingle,
+        _ => return,
+    };
+    insn.add(name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(bytes: &[u8]) -> Decoded {
+        decode(bytes, 0x1000, &mut InstructionInfoFactory::new())
+    }
+
+    fn has(decoded: &Decoded, signal: Signal) -> bool {
+        decoded.insn.adds >> signal as u32 & 1 == 1
+    }
+
+    #[test]
+    fn branches_are_told_apart() {
+        for (bytes, kind) in [
+            (&[0xeb, 0x00][..], BranchKind::Jump),
+            (&[0x75, 0x00], BranchKind::Cond),
+            (&[0xe8, 0, 0, 0, 0], BranchKind::Call),
+            (&[0xff, 0xd0], BranchKind::IndirectCall),
+            (&[0xff, 0xe0], BranchKind::IndirectJump),
+            (&[0xc3], BranchKind::Return),
+            (&[0x0f, 0x05], BranchKind::None),
+            (&[0x90], BranchKind::None),
+        ] {
+            assert_eq!(of(bytes).branch, kind, "{bytes:x?}");
+        }
+        assert!(has(&of(&[0x0f, 0x05]), Signal::BranchFar));
+        assert!(of(&[0xcc]).insn.traps);
+        assert!(of(&[0x48, 0xcf]).insn.returns_from_interrupt);
+    }
+
+    #[test]
+    fn what_the_plugin_steps_in_at_is_found() {
+        for (bytes, special) in [
+            (&[0x0f, 0x30][..], Some(Special::Wrmsr)),
+            (&[0x0f, 0x32], Some(Special::Rdmsr)),
+            (&[0x0f, 0x33], Some(Special::Rdpmc)),
+            (&[0x0f, 0xa2], Some(Special::Cpuid)),
+            (&[0x0f, 0x22, 0xd8], Some(Special::LoadSpace)),
+            (&[0x0f, 0x20, 0xd8], None),
+        ] {
+            assert_eq!(of(bytes).special, special, "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn repeats_are_string_instructions_only() {
+        assert!(of(&[0xf3, 0xa4]).insn.repeats);
+        assert!(!of(&[0xa4]).insn.repeats);
+        assert!(!of(&[0xf3, 0x90]).insn.repeats, "PAUSE");
+        assert!(!of(&[0xf3, 0xc3]).insn.repeats, "REP RET");
+    }
+}

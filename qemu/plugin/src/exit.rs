@@ -1,0 +1,58 @@
+//! The ends of a run: each vCPU's start, and the truth file when QEMU ends.
+
+use std::{
+    ffi::{c_int, c_uint, c_void},
+    fs,
+    path::Path,
+    sync::OnceLock,
+};
+
+use crate::{log, options::Options, region, vcpu};
+
+static OPTIONS: OnceLock<Options> = OnceLock::new();
+
+unsafe extern "C" {
+    fn _exit(status: c_int) -> !;
+}
+
+/// Keeps the options for the run.
+pub(crate) fn keep(options: Options) {
+    let _ = OPTIONS.set(options);
+}
+
+/// The options of the run.
+pub(crate) fn options() -> Option<&'static Options> {
+    OPTIONS.get()
+}
+
+/// A vCPU is there.
+pub(crate) extern "C" fn on_vcpu_init(index: c_uint, _: *mut c_void) {
+    let Some(options) = options() else { return };
+    if let Err(error) = vcpu::create(index as usize, options) {
+        eprintln!("tally-vpmu: {error}");
+        // SAFETY: ends the process at once; QEMU's own exit would wait for this very thread.
+        unsafe { _exit(1) }
+    }
+}
+
+/// QEMU ends.
+pub(crate) extern "C" fn on_exit(_: *mut c_void) {
+    let Some(options) = options() else { return };
+    let Some(path) = &options.truth else { return };
+    let truth = region::truth(&options.profile, vcpu::all());
+    if let Err(error) = write(path, &truth) {
+        log::line(&format!("truth={}: {error}", path.display()));
+        // A missing truth must not pass for a run without one.
+        // SAFETY: QEMU is past its own end; nothing is left to be written but what just failed.
+        unsafe { _exit(1) }
+    }
+}
+
+/// Writes beside and renames, so that there is never half a file.
+fn write(path: &Path, truth: &tally_abi::truth::Truth) -> Result<(), String> {
+    let text = serde_json::to_string_pretty(truth).map_err(|error| error.to_string())?;
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    fs::write(&beside, text).map_err(|error| error.to_string())?;
+    fs::rename(&beside, path).map_err(|error| error.to_string())
+}

@@ -1,0 +1,93 @@
+//! A virtual PMU for x86-64 guests of stock QEMU's TCG, as a plugin.
+//!
+//! `qemu-system-x86_64 -plugin libtally_vpmu_plugin.so,profile=zen4,truth=truth.json …`
+//!
+//! The registers are in `tally-vpmu`, the machine that they count in `tally-model`; this crate is
+//! the glue to QEMU's plugin interface, version 7. All entries from QEMU are `extern "C"` functions
+//! named `on_…`; each sheds its pointers at once.
+
+mod apic;
+mod decode;
+mod exec;
+mod exit;
+mod ffi;
+mod gear;
+mod intercept;
+mod log;
+mod options;
+mod region;
+mod registers;
+mod translate;
+mod vcpu;
+
+use std::ffi::{CStr, c_char, c_int};
+
+use options::Options;
+
+/// The version of the plugin interface that QEMU looks for.
+#[unsafe(no_mangle)]
+#[used]
+#[expect(non_upper_case_globals, reason = "QEMU's name")]
+pub static qemu_plugin_version: c_int = ffi::API_VERSION;
+
+/// QEMU loads the plugin.
+///
+/// # Safety
+/// QEMU calls it, once, with what its plugin interface promises: `info` and `argc` strings at
+/// `argv`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qemu_plugin_install(
+    plugin: u64,
+    info: *const std::ffi::c_void,
+    argc: c_int,
+    argv: *const *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let info = unsafe { &*info.cast::<ffi::Info>() };
+    let arguments: Vec<_> = (0..argc as usize)
+        .map(|index| {
+            // SAFETY: the caller's promise: `argc` pointers.
+            let argument = unsafe { *argv.add(index) };
+            // SAFETY: each to a string.
+            unsafe { CStr::from_ptr(argument) }.to_string_lossy().into_owned()
+        })
+        .collect();
+    match check(info).and_then(|()| Options::parse(&arguments)).and_then(install) {
+        Ok(()) => {
+            gear::start(plugin);
+            0
+        }
+        Err(error) => {
+            eprintln!("tally-vpmu: {error}");
+            1
+        }
+    }
+}
+
+fn check(info: &ffi::Info) -> Result<(), String> {
+    // SAFETY: QEMU's name of its target is a string.
+    let target = unsafe { CStr::from_ptr(info.target_name) };
+    if target.to_bytes() != b"x86_64" || !info.system_emulation {
+        return Err("needs qemu-system-x86_64".to_owned());
+    }
+    if !(info.version_min..=info.version_current).contains(&ffi::API_VERSION) {
+        return Err(format!(
+            "this QEMU has plugin interface {} to {}, not {}; use QEMU 11.1 or later",
+            info.version_min,
+            info.version_current,
+            ffi::API_VERSION
+        ));
+    }
+    if info.max_vcpus as usize > vcpu::MAX_VCPUS {
+        return Err(format!("serves at most {} CPUs; lower -smp's maxcpus", vcpu::MAX_VCPUS));
+    }
+    Ok(())
+}
+
+fn install(options: Options) -> Result<(), String> {
+    if let Some(path) = &options.log {
+        log::open(path)?;
+    }
+    exit::keep(options);
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! The guest's registers, through QEMU's interface.
+//!
+//! Every function here may be called only from the vCPU's own callback, registered with the flag
+//! that the access needs; the caller's `SAFETY` comments say which.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{CStr, c_uint},
+};
+
+use crate::ffi;
+
+/// The registers that the plugin reads or writes by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Reg {
+    Rax,
+    Rbx,
+    Rcx,
+    Rdx,
+    Rsi,
+    Rdi,
+    Rbp,
+    Rsp,
+    R8,
+    R9,
+    R10,
+    R11,
+    R12,
+    R13,
+    R14,
+    R15,
+    Rip,
+    Cs,
+    Cr3,
+    Cr4,
+}
+
+/// QEMU's names of them, in the same order.
+const NAMES: [&str; 20] = [
+    "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12",
+    "r13", "r14", "r15", "rip", "cs", "cr3", "cr4",
+];
+
+/// One vCPU's register handles and the buffer that values travel in.
+pub(crate) struct Registers {
+    handles: [*mut ffi::RegisterHandle; NAMES.len()],
+    buffer: *mut ffi::GByteArray,
+}
+
+impl Registers {
+    /// The handles of the vCPU whose initialisation callback this is called from.
+    pub(crate) fn of_current_vcpu() -> Option<Registers> {
+        // SAFETY: called from the vCPU's initialisation callback, as the interface asks.
+        let list = unsafe { ffi::qemu_plugin_get_registers() };
+        if list.is_null() {
+            return None;
+        }
+        // SAFETY: QEMU answers a GArray, which begins with data and length.
+        let (data, len) = unsafe { ((*list).data, (*list).len) };
+        // SAFETY: its elements are descriptors, and nothing frees or changes them.
+        let list = unsafe {
+            std::slice::from_raw_parts(data.cast::<ffi::RegisterDescriptor>(), len as usize)
+        };
+        let by_name: BTreeMap<_, _> = list
+            .iter()
+            .map(|descriptor| {
+                // SAFETY: a register's name is a string that lives as long as QEMU.
+                let name = unsafe { CStr::from_ptr(descriptor.name) };
+                (name.to_string_lossy().into_owned(), descriptor.handle)
+            })
+            .collect();
+        let mut handles = [std::ptr::null_mut(); NAMES.len()];
+        for (handle, name) in handles.iter_mut().zip(NAMES) {
+            *handle = *by_name.get(name)?;
+        }
+        // SAFETY: GLib is part of QEMU.
+        let buffer = unsafe { ffi::g_byte_array_new() };
+        Some(Registers { handles, buffer })
+    }
+
+    /// Reads a register.
+    pub(crate) fn read(&mut self, register: Reg) -> u64 {
+        // SAFETY: the buffer is ours alone.
+        unsafe { ffi::g_byte_array_set_size(self.buffer, 0) };
+        // SAFETY: the handle is this vCPU's; every caller runs in a callback that may read.
+        unsafe { ffi::qemu_plugin_read_register(self.handles[register as usize], self.buffer) };
+        let mut value = [0; 8];
+        let bytes = buffer_bytes(self.buffer);
+        let len = bytes.len().min(8);
+        value[..len].copy_from_slice(&bytes[..len]);
+        u64::from_le_bytes(value)
+    }
+
+    /// Writes a 64-bit register.
+    pub(crate) fn write(&mut self, register: Reg, value: u64) {
+        fill_buffer(self.buffer, &value.to_le_bytes());
+        // SAFETY: the handle is this vCPU's; every caller runs in a callback that may write.
+        unsafe { ffi::qemu_plugin_write_register(self.handles[register as usize], self.buffer) };
+    }
+
+    /// Reads physical memory, devices included, as the current vCPU sees it.
+    pub(crate) fn read_physical(&mut self, address: u64) -> Option<u32> {
+        // SAFETY: the buffer is ours alone.
+        unsafe { ffi::g_byte_array_set_size(self.buffer, 0) };
+        // SAFETY: called from a vCPU's callback.
+        let result = unsafe { ffi::qemu_plugin_read_memory_hwaddr(address, self.buffer, 4) };
+        let bytes = buffer_bytes(self.buffer);
+        (result == 0).then_some(())?;
+        Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
+    }
+
+    /// Writes physical memory, devices included.
+    pub(crate) fn write_physical(&mut self, address: u64, value: u32) -> bool {
+        fill_buffer(self.buffer, &value.to_le_bytes());
+        // SAFETY: called from a vCPU's callback.
+        let result = unsafe { ffi::qemu_plugin_write_memory_hwaddr(address, self.buffer) };
+        result == 0
+    }
+
+    /// Reads 16 bytes at a virtual address.
+    pub(crate) fn read_virtual(&mut self, address: u64) -> Option<[u8; 16]> {
+        // SAFETY: the buffer is ours alone.
+        unsafe { ffi::g_byte_array_set_size(self.buffer, 0) };
+        // SAFETY: called from a vCPU's callback.
+        let found = unsafe { ffi::qemu_plugin_read_memory_vaddr(address, self.buffer, 16) };
+        found.then_some(())?;
+        buffer_bytes(self.buffer).get(..16)?.try_into().ok()
+    }
+}
+
+fn buffer_bytes<'a>(buffer: *mut ffi::GByteArray) -> &'a [u8] {
+    // SAFETY: a GByteArray begins with data and length.
+    let (data, len) = unsafe { ((*buffer).data, (*buffer).len) };
+    if len == 0 {
+        return &[];
+    }
+    // SAFETY: GLib keeps `len` bytes there, and only the vCPU that owns the buffer touches them.
+    unsafe { std::slice::from_raw_parts(data, len as usize) }
+}
+
+fn fill_buffer(buffer: *mut ffi::GByteArray, bytes: &[u8]) {
+    // SAFETY: the buffer belongs to the calling vCPU.
+    unsafe { ffi::g_byte_array_set_size(buffer, bytes.len() as c_uint) };
+    // SAFETY: a GByteArray begins with its data.
+    let data = unsafe { (*buffer).data };
+    // SAFETY: it was just given this many bytes.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
+}

@@ -1,0 +1,234 @@
+//! The translation callback: decodes a block once and asks for the callbacks that it needs.
+//!
+//! What it makes is kept until QEMU throws its translations away, as QEMU keeps the code that calls
+//! back with it.
+
+use std::{
+    collections::BTreeSet,
+    ffi::c_void,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use iced_x86::InstructionInfoFactory;
+use tally_model::{Block, Branch, BranchKind, Ring, Signal};
+
+use crate::{
+    decode::{Decoded, Special, decode},
+    exec::{self, AccessTag},
+    exit, ffi, gear,
+    intercept::{self, Intercept},
+    registers::{Reg, Registers},
+    vcpu,
+};
+
+/// What all vCPUs' translations share.
+#[derive(Default)]
+struct Translator {
+    /// Boxed: QEMU keeps their addresses.
+    #[expect(clippy::vec_box, reason = "QEMU keeps the addresses")]
+    blocks: Vec<Box<Block>>,
+    #[expect(clippy::vec_box, reason = "QEMU keeps the addresses")]
+    intercepts: Vec<Box<Intercept>>,
+    /// Physical addresses behind a CPUID that ends its block.
+    after_cpuid: BTreeSet<u64>,
+    registers: Option<Registers>,
+    factory: Option<InstructionInfoFactory>,
+}
+
+// SAFETY: the raw pointers inside belong to QEMU and to the arrays of `Registers`, which are used
+// under the mutex only.
+unsafe impl Send for Translator {}
+
+static TRANSLATOR: Mutex<Option<Translator>> = Mutex::new(None);
+
+fn translator() -> MutexGuard<'static, Option<Translator>> {
+    TRANSLATOR.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// QEMU has thrown its translations away, with every vCPU stopped between two blocks.
+pub(crate) extern "C" fn on_flush(_: *mut c_void) {
+    vcpu::all().for_each(|vcpu| vcpu.settle_all());
+    if let Some(translator) = translator().as_mut() {
+        translator.blocks.clear();
+        translator.intercepts.clear();
+    }
+}
+
+/// A block is being translated.
+pub(crate) extern "C" fn on_translate(tb: *mut ffi::Tb, _: *mut c_void) {
+    let mut guard = translator();
+    guard.get_or_insert_default().translate(tb);
+}
+
+/// An instruction of the block, with QEMU's handle of it.
+struct Translated {
+    handle: *mut ffi::TbInsn,
+    decoded: Decoded,
+}
+
+impl Translator {
+    fn translate(&mut self, tb: *mut ffi::Tb) {
+        let mut insns = self.decode_block(tb);
+        let Some(first) = insns.first().map(|insn| insn.decoded.insn.pc) else { return };
+        let ring = self.ring();
+        self.intercept(tb, &insns, ring);
+        if !gear::is_high() {
+            return;
+        }
+        let block = make_block(ring, first, &mut insns);
+        let block: *const Block = &*self.keep(block);
+        // SAFETY: `tb` is this callback's; the block outlives the translation.
+        unsafe {
+            ffi::qemu_plugin_register_vcpu_tb_exec_cb(
+                tb,
+                exec::on_block,
+                ffi::CB_NO_REGS,
+                block.cast_mut().cast(),
+            );
+        }
+        for (index, insn) in insns.iter().enumerate() {
+            let Decoded { locked, in_parts, .. } = insn.decoded;
+            let tag = AccessTag::new(block, index, locked, in_parts);
+            // SAFETY: the handle is this callback's; the tag's block outlives the translation.
+            unsafe {
+                ffi::qemu_plugin_register_vcpu_mem_cb(
+                    insn.handle,
+                    exec::on_access,
+                    ffi::CB_NO_REGS,
+                    ffi::MEM_RW,
+                    tag.0 as *mut c_void,
+                );
+            }
+        }
+    }
+
+    fn keep(&mut self, block: Block) -> &Block {
+        self.blocks.push(Box::new(block));
+        &self.blocks[self.blocks.len() - 1]
+    }
+
+    fn decode_block(&mut self, tb: *mut ffi::Tb) -> Vec<Translated> {
+        let factory = self.factory.get_or_insert_with(InstructionInfoFactory::new);
+        // SAFETY: `tb` is the translation callback's.
+        let count = unsafe { ffi::qemu_plugin_tb_n_insns(tb) };
+        (0..count)
+            .map(|index| {
+                // SAFETY: below the count.
+                let handle = unsafe { ffi::qemu_plugin_tb_get_insn(tb, index) };
+                let mut bytes = [0u8; 16];
+                // SAFETY: the buffer is as long as it is said to be.
+                let len =
+                    unsafe { ffi::qemu_plugin_insn_data(handle, bytes.as_mut_ptr().cast(), 16) };
+                // SAFETY: the handle is this callback's.
+                let pc = unsafe { ffi::qemu_plugin_insn_vaddr(handle) };
+                Translated { handle, decoded: decode(&bytes[..len.min(15)], pc, factory) }
+            })
+            .collect()
+    }
+
+    /// QEMU's blocks are of one privilege, the current one.
+    fn ring(&mut self) -> Ring {
+        if self.registers.is_none() {
+            self.registers = Registers::of_current_vcpu();
+        }
+        let selector = self.registers.as_mut().map_or(0, |registers| registers.read(Reg::Cs));
+        if selector & 3 == 3 { Ring::User } else { Ring::Kernel }
+    }
+
+    /// Asks for the callbacks of the instructions that the plugin steps in at.
+    fn intercept(&mut self, tb: *mut ffi::Tb, insns: &[Translated], ring: Ring) {
+        let block_pc = insns[0].decoded.insn.pc;
+        if !self.after_cpuid.is_empty() && self.after_cpuid.contains(&physical(block_pc)) {
+            // SAFETY: `tb` is this callback's.
+            unsafe {
+                ffi::qemu_plugin_register_vcpu_tb_exec_cb(
+                    tb,
+                    intercept::on_after_cpuid,
+                    ffi::CB_RW_REGS,
+                    std::ptr::null_mut(),
+                );
+            }
+        }
+        for (index, insn) in insns.iter().enumerate() {
+            let Some(special) = insn.decoded.special else { continue };
+            let next_pc = insn.decoded.insn.pc + u64::from(insn.decoded.insn.length);
+            match (special, insns.get(index + 1)) {
+                (Special::LoadIdt, _) => follow_idt(insn.handle),
+                (Special::Cpuid, Some(next)) => patch_cpuid(next.handle),
+                (Special::Cpuid, None) => {
+                    self.after_cpuid.insert(physical(next_pc));
+                }
+                _ => {}
+            }
+            let raw = insn.decoded.raw;
+            let intercept = Intercept { special, index, block_pc, next_pc, ring, raw };
+            self.intercepts.push(Box::new(intercept));
+            let intercept: *const Intercept = &*self.intercepts[self.intercepts.len() - 1];
+            // SAFETY: the handle is this callback's; the intercept outlives the translation.
+            unsafe {
+                ffi::qemu_plugin_register_vcpu_insn_exec_cb(
+                    insn.handle,
+                    intercept::on_intercept,
+                    ffi::CB_RW_REGS_PC,
+                    intercept.cast_mut().cast(),
+                );
+            }
+        }
+    }
+}
+
+fn follow_idt(insn: *mut ffi::TbInsn) {
+    // SAFETY: the handle is the translation callback's.
+    unsafe {
+        ffi::qemu_plugin_register_vcpu_mem_cb(
+            insn,
+            intercept::on_idt_load,
+            ffi::CB_NO_REGS,
+            ffi::MEM_R,
+            std::ptr::null_mut(),
+        );
+    }
+}
+
+fn patch_cpuid(next: *mut ffi::TbInsn) {
+    // SAFETY: the handle is the translation callback's.
+    unsafe {
+        ffi::qemu_plugin_register_vcpu_insn_exec_cb(
+            next,
+            intercept::on_after_cpuid,
+            ffi::CB_RW_REGS,
+            std::ptr::null_mut(),
+        );
+    }
+}
+
+fn make_block(ring: Ring, first_pc: u64, insns: &mut [Translated]) -> Block {
+    fuse(insns);
+    let last = insns[insns.len() - 1].decoded;
+    let end_pc = last.insn.pc + u64::from(last.insn.length);
+    let branch = match last.branch {
+        BranchKind::None => Branch::default(),
+        kind => Branch { kind, pc: last.insn.pc, fall_through: end_pc },
+    };
+    let lines = (physical(first_pc) >> 6, physical(end_pc - 1) >> 6);
+    let insns: Vec<_> = insns.iter().map(|insn| insn.decoded.insn).collect();
+    let width = exit::options().map_or(1, |options| options.profile.geometry.width);
+    Block::new(ring, width, lines, branch, &insns)
+}
+
+/// A compare or test right before a conditional jump retires with it.
+fn fuse(insns: &mut [Translated]) {
+    let [.., compare, jump] = insns else { return };
+    if compare.decoded.fusible && jump.decoded.branch == BranchKind::Cond {
+        jump.decoded.insn.uops = 0;
+        jump.decoded.insn.add(Signal::Fused);
+    }
+}
+
+/// The physical address of a virtual one; the virtual one where there is none.
+fn physical(address: u64) -> u64 {
+    let mut found = address;
+    // SAFETY: the translation callback runs in vCPU context.
+    unsafe { ffi::qemu_plugin_translate_vaddr(address, &mut found) };
+    found
+}

@@ -1,0 +1,319 @@
+//! One vCPU: its PMU, its core, and the block that it is in.
+//!
+//! A block is counted when it is known how far it got, which is when the next one starts, when an
+//! interrupt or exception leaves it, or when the plugin steps in at one of its instructions. So what
+//! a guest reads is exact at the instruction that reads it, and a block that was left in the middle
+//! counts its part.
+//!
+//! Invariant: `settled` instructions of the pending block are counted already, and everything before
+//! the pending block is.
+
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use tally_model::{Block, Core, Ring, Signal};
+use tally_vpmu::{Pmu, Vendor};
+
+use crate::{
+    apic::Apic,
+    options::Options,
+    region::{self, Shares},
+    registers::{Reg, Registers},
+};
+
+/// Cycles from an interrupt's or exception's recognition to its handler's first instruction: about
+/// what Linux kernel selftests and the x86 literature measure for bare delivery without mitigation.
+const DELIVERY_CYCLES: u32 = 250;
+
+/// The most vCPUs that are served.
+pub(crate) const MAX_VCPUS: usize = 256;
+
+static VCPUS: [AtomicPtr<Vcpu>; MAX_VCPUS] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_VCPUS];
+
+/// One vCPU. Only its own thread touches it, but for the end of the run.
+pub(crate) struct Vcpu {
+    pub(crate) registers: Registers,
+    pub(crate) pmu: Pmu,
+    pub(crate) core: Core,
+    pub(crate) apic: Apic,
+    pub(crate) shares: Shares,
+    pending: *const Block,
+    settled: usize,
+    /// The part of an instruction in several parts that was counted as its load or store.
+    part: (usize, bool),
+    /// The clock before which no counter can overflow.
+    deadline: u64,
+    generation: u64,
+    /// Page number of the top table of the address space.
+    pub(crate) space: u64,
+    /// Base of the interrupt descriptor table, once it has been seen being loaded.
+    pub(crate) idt: Option<u64>,
+    /// The address of the handler that a performance interrupt on its way will enter.
+    expected_handler: Option<u64>,
+    /// Interrupts and exceptions taken since the performance handler was entered, and not returned
+    /// from.
+    handler_depth: Option<u32>,
+    /// A register to put back when the fault that was provoked has been taken.
+    pub(crate) restore: Option<(Reg, u64)>,
+    /// A CPUID whose answer is to be patched once the processor has given it.
+    pub(crate) cpuid: Option<(u32, u32)>,
+}
+
+/// Makes a vCPU's state; called once for each, from its initialisation.
+pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
+    let slot = VCPUS.get(index).ok_or_else(|| format!("at most {MAX_VCPUS} CPUs are served"))?;
+    let registers = Registers::of_current_vcpu()
+        .ok_or("QEMU does not name the registers that the PMU needs; is this an x86-64 guest?")?;
+    let vcpu = Box::new(Vcpu {
+        registers,
+        pmu: Pmu::new(options.profile, options.counters),
+        core: Core::new(&options.profile.geometry),
+        apic: Apic::default(),
+        shares: Shares::default(),
+        pending: std::ptr::null(),
+        settled: 0,
+        part: (0, false),
+        deadline: 0,
+        generation: 0,
+        space: 0,
+        idt: None,
+        expected_handler: None,
+        handler_depth: None,
+        restore: None,
+        cpuid: None,
+    });
+    slot.store(Box::into_raw(vcpu), Ordering::Release);
+    Ok(())
+}
+
+/// The state of the vCPU whose callback is running.
+#[inline]
+pub(crate) fn current<'a>(index: u32) -> &'a mut Vcpu {
+    // Acquire pairs with the release in `create`.
+    let vcpu = VCPUS[index as usize].load(Ordering::Acquire);
+    // SAFETY: QEMU initialises a vCPU before it runs, so the pointer is set; it is never freed; and
+    // a vCPU's callbacks run one at a time on its own thread, each using this reference only until
+    // it returns.
+    unsafe { &mut *vcpu }
+}
+
+/// Every vCPU, once none of them runs any more.
+pub(crate) fn all<'a>() -> impl Iterator<Item = &'a mut Vcpu> {
+    VCPUS.iter().map(|slot| slot.load(Ordering::Acquire)).filter(|vcpu| !vcpu.is_null()).map(
+        |vcpu| {
+            // SAFETY: as in `current`; the caller runs at QEMU's exit or with all vCPUs stopped.
+            unsafe { &mut *vcpu }
+        },
+    )
+}
+
+impl Vcpu {
+    /// A block starts: the one before went on to it.
+    #[inline]
+    pub(crate) fn enter(&mut self, block: &Block) {
+        self.finish(block.pc);
+        self.pending = block;
+        self.core.fetch(block);
+        if self.core.clock() >= self.deadline || region::generation() != self.generation {
+            self.attend();
+        }
+    }
+
+    /// The pending block ended and execution goes on at `next_pc`.
+    #[inline]
+    pub(crate) fn finish(&mut self, next_pc: u64) {
+        // SAFETY: blocks live until the translation cache is flushed, which settles first.
+        let Some(block) = (unsafe { self.pending.as_ref() }) else { return };
+        if self.settled == 0 && !block.ends_in_repeat {
+            self.core.retire(block, next_pc);
+        } else {
+            self.finish_in_part(block, next_pc);
+        }
+        self.pending = std::ptr::null();
+        self.settled = 0;
+        self.part = (0, false);
+        if block.ends_in_iret {
+            self.handler_returned();
+        }
+    }
+
+    #[cold]
+    fn finish_in_part(&mut self, block: &Block, next_pc: u64) {
+        let count = block.insns().len();
+        let repeats = block.ends_in_repeat
+            && block.insns()[count - 1].pc.wrapping_sub(next_pc) & 0xfff == 0;
+        // A string instruction that goes on where it is has not retired yet.
+        let end = if repeats { count - 1 } else { count };
+        if self.settled < end {
+            self.core.retire_part(block, self.settled..end);
+        }
+        if !repeats {
+            self.core.resolve(block.ring, &block.branch, next_pc);
+        }
+    }
+
+    /// Counts the pending block's instructions before `end`.
+    pub(crate) fn settle(&mut self, end: usize) {
+        // SAFETY: as in `finish`.
+        let Some(block) = (unsafe { self.pending.as_ref() }) else { return };
+        if self.settled < end {
+            self.core.retire_part(block, self.settled..end);
+            self.settled = end;
+        }
+    }
+
+    /// Counts the whole pending block, wherever execution goes on: its translation is going.
+    pub(crate) fn settle_all(&mut self) {
+        // SAFETY: as in `finish`.
+        let end = unsafe { self.pending.as_ref() }.map_or(0, |block| block.insns().len());
+        self.settle(end);
+        self.abandon();
+    }
+
+    /// The rest of the pending block will not run.
+    pub(crate) fn abandon(&mut self) {
+        self.pending = std::ptr::null();
+        self.settled = 0;
+        self.part = (0, false);
+    }
+
+    /// A memory access of `block` shows that QEMU gave up the pending block at an instruction that
+    /// reaches a device, and now runs that instruction alone, without a word.
+    #[cold]
+    pub(crate) fn aborted_into(&mut self, block: &Block) {
+        // SAFETY: as in `finish`.
+        if let Some(pending) = unsafe { self.pending.as_ref() } {
+            match pending.index_of(block.pc) {
+                Some(index) => {
+                    self.settle(index);
+                    self.abandon();
+                }
+                None => self.finish(block.pc),
+            }
+        }
+        self.pending = block;
+    }
+
+    /// The block that is running.
+    #[inline]
+    pub(crate) fn is_in(&self, block: *const Block) -> bool {
+        std::ptr::eq(self.pending, block)
+    }
+
+    /// Whether an access of an instruction in several parts is its first of this kind.
+    #[inline]
+    pub(crate) fn is_first_part(&mut self, instruction: usize, store: bool) -> bool {
+        let is_first = self.part != (instruction, store);
+        self.part = (instruction, store);
+        is_first
+    }
+
+    /// An interrupt (`None`) or an exception at the instruction `fault_pc` leaves the pending block
+    /// for the handler at `to_pc`.
+    pub(crate) fn interrupted(&mut self, exception: bool, from_pc: u64, to_pc: u64) {
+        self.leave_block(exception, from_pc);
+        self.note_handler(to_pc);
+        self.core.interrupt(DELIVERY_CYCLES);
+    }
+
+    fn leave_block(&mut self, exception: bool, from_pc: u64) {
+        // SAFETY: as in `finish`.
+        let pending = unsafe { self.pending.as_ref() };
+        let at = pending
+            .filter(|_| exception)
+            .and_then(|block| Some((block, block.index_of(from_pc)?)));
+        match at {
+            Some((block, index)) => {
+                self.settle(index + usize::from(block.insns()[index].traps));
+                self.abandon();
+            }
+            None => self.finish(from_pc),
+        }
+    }
+
+    fn note_handler(&mut self, to_pc: u64) {
+        if let Some(depth) = &mut self.handler_depth {
+            *depth += 1;
+        } else if self.expected_handler == Some(to_pc) {
+            self.expected_handler = None;
+            if self.shares.inside() {
+                self.handler_depth = Some(0);
+                let instructions = self.kernel_instructions();
+                self.shares.handlers.begin(instructions, self.core.clock());
+            }
+        }
+    }
+
+    #[cold]
+    fn handler_returned(&mut self) {
+        match self.handler_depth {
+            None => {}
+            Some(0) => {
+                self.handler_depth = None;
+                let instructions = self.kernel_instructions();
+                self.shares.handlers.end(instructions, self.core.clock());
+            }
+            Some(depth) => self.handler_depth = Some(depth - 1),
+        }
+    }
+
+    fn kernel_instructions(&self) -> u64 {
+        self.core.counts()[Ring::Kernel as usize][Signal::Instructions]
+    }
+
+    /// Something may be due: an overflow, or a region opened or closed elsewhere.
+    #[cold]
+    pub(crate) fn attend(&mut self) {
+        if region::generation() != self.generation {
+            self.update_regions();
+        }
+        self.pmu.sync(self.core.counts());
+        self.after_pmu();
+    }
+
+    /// Delivers what the PMU asks for and works out when to look again.
+    pub(crate) fn after_pmu(&mut self) {
+        if self.pmu.take_interrupt() {
+            let vendor: Vendor = self.pmu.profile().vendor;
+            if let Some(vector) = self.apic.deliver(&mut self.registers, vendor) {
+                self.expected_handler = self.handler(vector);
+            }
+        }
+        let slots = self.pmu.slots_to_overflow(self.core.counts());
+        self.deadline = self.core.clock() + slots.max(1);
+        for select in self.pmu.take_unmodelled() {
+            crate::log::once(select | 1 << 63, || {
+                format!("event select {select:#x} is not modelled and counts nothing")
+            });
+        }
+    }
+
+    /// The address that the interrupt descriptor table has for a vector (SDM vol. 3, "64-bit Mode
+    /// IDT").
+    fn handler(&mut self, vector: u8) -> Option<u64> {
+        let gate = self.registers.read_virtual(self.idt? + 16 * u64::from(vector))?;
+        let gate = u128::from_le_bytes(gate);
+        let low = gate as u64 & 0xffff | (gate >> 32) as u64 & 0xffff_0000;
+        Some(low | ((gate >> 64) as u64 & 0xffff_ffff) << 32)
+    }
+
+    /// The address space is now the one whose top table is at `cr3`.
+    pub(crate) fn switch_space(&mut self, cr3: u64) {
+        self.space = cr3 >> 12 & 0xff_ffff_ffff;
+        self.core.switch_space(self.space);
+        self.update_regions();
+    }
+
+    /// Enters and leaves regions.
+    pub(crate) fn update_regions(&mut self) {
+        let profile = *self.pmu.profile();
+        let (counts, clock) = (self.core.counts(), self.core.clock());
+        self.generation = self.shares.update(self.space, counts, clock, &profile);
+    }
+
+    /// Leaves every region, for good.
+    pub(crate) fn leave_regions(&mut self) {
+        self.space = u64::MAX;
+        self.update_regions();
+    }
+}

@@ -1,0 +1,156 @@
+//! AMD core performance counters (APM vol. 2, 13.2 "Performance Monitoring Counters").
+
+use tally_model::Counts;
+
+use crate::{
+    Event, Pmu,
+    pmu::{Access, select},
+};
+
+/// Register addresses (APM vol. 2, appendix A.5 "Performance-Monitoring MSRs").
+mod msr {
+    pub(super) const LEGACY_SELECT0: u32 = 0xc001_0000;
+    pub(super) const LEGACY_COUNTER0: u32 = 0xc001_0004;
+    pub(super) const CORE_BANK: u32 = 0xc001_0200;
+    pub(super) const GLOBAL_STATUS: u32 = 0xc000_0300;
+    pub(super) const GLOBAL_CTL: u32 = 0xc000_0301;
+    pub(super) const GLOBAL_STATUS_CLEAR: u32 = 0xc000_0302;
+    pub(super) const GLOBAL_STATUS_SET: u32 = 0xc000_0303;
+}
+
+/// Counters that the legacy K7 registers reach.
+const LEGACY_COUNTERS: u32 = 4;
+/// Select and counter registers of the widest core bank, six pairs.
+const CORE_REGISTERS: u32 = 12;
+/// Event-select bits that are reserved and must be zero: 63:42, 39:36, 21 and 19.
+const SELECT_RESERVED: u64 = !0x0000_030f_ffd7_ffff;
+/// CPUID 8000_0001H ECX: PerfCtrExtCore.
+const CPUID_CORE_EXTENSION: u32 = 1 << 23;
+
+/// One register of the counter banks.
+enum Register {
+    Select(usize),
+    Counter(usize),
+}
+
+impl Pmu {
+    fn amd_register(&self, msr: u32) -> Option<Register> {
+        let register = match msr {
+            _ if msr.wrapping_sub(msr::LEGACY_SELECT0) < LEGACY_COUNTERS => {
+                Register::Select((msr - msr::LEGACY_SELECT0) as usize)
+            }
+            _ if msr.wrapping_sub(msr::LEGACY_COUNTER0) < LEGACY_COUNTERS => {
+                Register::Counter((msr - msr::LEGACY_COUNTER0) as usize)
+            }
+            _ if msr.wrapping_sub(msr::CORE_BANK) < CORE_REGISTERS => {
+                let offset = (msr - msr::CORE_BANK) as usize;
+                match offset % 2 {
+                    0 => Register::Select(offset / 2),
+                    _ => Register::Counter(offset / 2),
+                }
+            }
+            _ => return None,
+        };
+        Some(register)
+    }
+
+    fn amd_all(&self) -> u64 {
+        (1 << self.counters.len()) - 1
+    }
+
+    fn amd_is_global(&self, msr: u32) -> bool {
+        (msr::GLOBAL_STATUS..=msr::GLOBAL_STATUS_SET).contains(&msr)
+    }
+
+    pub(crate) fn amd_rdmsr(&mut self, msr: u32, counts: &[Counts; 2]) -> Access {
+        if self.amd_is_global(msr) && self.profile.version < 2 {
+            return Access::Fault;
+        }
+        match msr {
+            msr::GLOBAL_STATUS => return Access::Done(self.status),
+            msr::GLOBAL_CTL => return Access::Done(self.global_ctrl),
+            msr::GLOBAL_STATUS_CLEAR | msr::GLOBAL_STATUS_SET => return Access::Done(0),
+            _ => {}
+        }
+        let general = self.counters.len();
+        match self.amd_register(msr) {
+            Some(Register::Select(index)) if index < general => Access::Done(self.selects[index]),
+            Some(Register::Counter(index)) if index < general => {
+                Access::Done(self.value(index, counts))
+            }
+            Some(_) => Access::Fault,
+            None => Access::Foreign,
+        }
+    }
+
+    pub(crate) fn amd_wrmsr(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
+        if self.amd_is_global(msr) {
+            return self.amd_write_global(msr, value, counts);
+        }
+        let general = self.counters.len();
+        match self.amd_register(msr) {
+            Some(Register::Select(index)) if index < general => {
+                if value & SELECT_RESERVED != 0 {
+                    return Access::Fault;
+                }
+                self.selects[index] = value;
+                self.restart(counts);
+            }
+            // The upper 16 bits of a counter are not there to be written.
+            Some(Register::Counter(index)) if index < general => {
+                self.set_value(index, value, counts);
+            }
+            Some(_) => return Access::Fault,
+            None => return Access::Foreign,
+        }
+        Access::Done(0)
+    }
+
+    fn amd_write_global(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
+        if self.profile.version < 2 || msr == msr::GLOBAL_STATUS || value & !self.amd_all() != 0 {
+            return Access::Fault;
+        }
+        match msr {
+            msr::GLOBAL_CTL => self.global_ctrl = value,
+            msr::GLOBAL_STATUS_CLEAR => self.status &= !value,
+            _ => self.status |= value,
+        }
+        self.restart(counts);
+        Access::Done(0)
+    }
+
+    pub(crate) fn amd_rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> Access {
+        match (index as usize) < self.counters.len() {
+            true => Access::Done(self.value(index as usize, counts)),
+            false => Access::Fault,
+        }
+    }
+
+    /// The events that a select value asks for: one by its whole unit mask, or one for each bit.
+    pub(crate) fn amd_events(&self, value: u64) -> Vec<&'static Event> {
+        let code = (value & 0xff | value >> 24 & 0xf00) as u16;
+        let umask = (value >> 8) as u8;
+        let cmask = (value >> select::CMASK_SHIFT) as u8;
+        let (inv, edge) = (value & select::INV != 0, value & select::EDGE != 0);
+        if let Some(event) = self.profile.event(code, umask, cmask, inv, edge) {
+            return vec![event];
+        }
+        let bits = (0..8).map(|bit| 1u8 << bit).filter(|bit| umask & bit != 0);
+        bits.map(|bit| self.profile.event(code, bit, cmask, inv, edge))
+            .collect::<Option<Vec<_>>>()
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn amd_cpuid(&self, leaf: u32, _: u32, registers: [u32; 4]) -> [u32; 4] {
+        let [eax, ebx, ecx, edx] = registers;
+        let general = self.counters.len() as u32;
+        match leaf {
+            1 => [self.profile.signature, ebx, ecx, edx],
+            0x8000_0000 if self.profile.version >= 2 => [eax.max(0x8000_0022), ebx, ecx, edx],
+            0x8000_0001 => [self.profile.signature, ebx, ecx | CPUID_CORE_EXTENSION, edx],
+            // PerfMonV2 (EAX[0]) and the number of core counters (EBX[3:0]).
+            0x8000_0022 if self.profile.version >= 2 => [1, general, 0, 0],
+            _ => registers,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! One counter: the difference of a sum of signals since it was started.
+
+use tally_model::{Counts, Geometry, Ring, Signal};
+
+use crate::{Event, event::Unit};
+
+/// What a counter counts: signals in a unit, in rings. Several of AMD's unit-mask bits together are
+/// several events.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Source {
+    pub(crate) events: Vec<&'static Event>,
+    pub(crate) user: bool,
+    pub(crate) kernel: bool,
+}
+
+impl Source {
+    fn total(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
+        let in_ring = |ring| {
+            self.events.iter().map(|event| event.in_ring(counts, ring, geometry)).sum::<u64>()
+        };
+        let user = if self.user { in_ring(Ring::User) } else { 0 };
+        user + if self.kernel { in_ring(Ring::Kernel) } else { 0 }
+    }
+
+    /// How many times the clock's slots it may at most grow.
+    fn growth_per_slot(&self) -> u64 {
+        let signals: usize = self.events.iter().map(|event| event.signals.len()).sum();
+        tally_model::GROWTH_PER_SLOT * signals.max(1) as u64
+    }
+}
+
+/// A counter of some width.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counter {
+    /// Its value when it was last started, written or folded.
+    base: u64,
+    /// The source's total at that time.
+    since: u64,
+    running: bool,
+    source: Source,
+}
+
+impl Counter {
+    /// Whether it is counting.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running
+    }
+
+    fn unfolded(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
+        match self.running {
+            true => self.base + (self.source.total(counts, geometry) - self.since),
+            false => self.base,
+        }
+    }
+
+    /// Its value, below `1 << width`.
+    pub(crate) fn value(&self, counts: &[Counts; 2], geometry: &Geometry, width: u8) -> u64 {
+        self.unfolded(counts, geometry) & ((1 << width) - 1)
+    }
+
+    /// Folds an overflow in: true if it had gone past its width since it was folded last.
+    pub(crate) fn fold(&mut self, counts: &[Counts; 2], geometry: &Geometry, width: u8) -> bool {
+        let unfolded = self.unfolded(counts, geometry);
+        let overflowed = unfolded >> width != 0;
+        if overflowed {
+            self.set(unfolded & ((1 << width) - 1), counts, geometry);
+        }
+        overflowed
+    }
+
+    /// Slots that pass at least before it can overflow.
+    pub(crate) fn slots_to_overflow(
+        &self,
+        counts: &[Counts; 2],
+        geometry: &Geometry,
+        width: u8,
+    ) -> u64 {
+        let left = (1u64 << width).saturating_sub(self.unfolded(counts, geometry));
+        left / self.source.growth_per_slot()
+    }
+
+    /// Sets its value.
+    pub(crate) fn set(&mut self, value: u64, counts: &[Counts; 2], geometry: &Geometry) {
+        self.base = value;
+        self.since = if self.running { self.source.total(counts, geometry) } else { 0 };
+    }
+
+    /// Makes it count `source`, or stand still without one.
+    pub(crate) fn run(
+        &mut self,
+        source: Option<Source>,
+        counts: &[Counts; 2],
+        geometry: &Geometry,
+    ) {
+        let value = self.unfolded(counts, geometry);
+        self.running = source.is_some();
+        self.source = source.unwrap_or_default();
+        self.set(value, counts, geometry);
+    }
+}
+
+/// The sources of Intel's fixed counters, in their order (SDM vol. 3, "Fixed-function Performance
+/// Counters").
+pub(crate) static FIXED: [Event; 4] = [
+    Event::new(
+        "INST_RETIRED.ANY",
+        0,
+        1,
+        &[Signal::Instructions],
+        "Instructions retired, on a fixed counter.",
+    ),
+    Event::new(
+        "CPU_CLK_UNHALTED.THREAD",
+        0,
+        2,
+        &[Signal::Slots],
+        "Core cycles while not halted, on a fixed counter.",
+    )
+    .unit(Unit::SlotsAsCycles),
+    Event::new(
+        "CPU_CLK_UNHALTED.REF_TSC",
+        0,
+        3,
+        &[Signal::Slots],
+        "Time-stamp counter ticks while not halted, on a fixed counter.",
+    )
+    .unit(Unit::SlotsAsReference),
+    Event::new(
+        "TOPDOWN.SLOTS",
+        0,
+        4,
+        &[Signal::Slots],
+        "Pipeline slots that passed while not halted, on a fixed counter.",
+    ),
+];

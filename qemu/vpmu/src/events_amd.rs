@@ -1,0 +1,83 @@
+//! The events of Zen 4 that the model counts.
+//!
+//! Names and encodings are those of AMD's Processor Programming Reference as libpfm4 spells them,
+//! the unit mask's name after a dot. The sentences say what the model counts.
+
+use tally_model::Signal::*;
+
+use crate::{Event, Unit};
+
+/// Shorthand for the table.
+const fn e(
+    name: &'static str,
+    code: u16,
+    umask: u8,
+    signals: &'static [tally_model::Signal],
+    about: &'static str,
+) -> Event {
+    Event::new(name, code, umask, signals, about)
+}
+
+#[rustfmt::skip] // One event a line, as in the vendor's table.
+pub(crate) const ZEN4: &[Event] = &[
+    e("RETIRED_INSTRUCTIONS", 0xc0, 0x00, &[Instructions], "Instructions retired."),
+    e("RETIRED_OPS", 0xc1, 0x00, &[Uops], "Macro-operations retired."),
+    e("CYCLES_NOT_IN_HALT", 0x76, 0x00, &[Slots], "Core cycles while not halted.").unit(Unit::SlotsAsCycles),
+    e("P0_FREQ_CYCLES_NOT_IN_HALT.P0_FREQ_CYCLES", 0x120, 0x01, &[Slots], "Cycles at the reference frequency while not halted.").unit(Unit::SlotsAsReference),
+    e("RETIRED_BRANCH_INSTRUCTIONS", 0xc2, 0x00, &[Branches], "Branches retired, near and far."),
+    e("RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED", 0xc3, 0x00, &[Mispredicts], "Branches retired that were mispredicted."),
+    e("RETIRED_TAKEN_BRANCH_INSTRUCTIONS", 0xc4, 0x00, &[Taken, BranchFar], "Branches retired that were taken, near and far."),
+    e("RETIRED_TAKEN_BRANCH_INSTRUCTIONS_MISPREDICTED", 0xc5, 0x00, &[MispredictCondTaken, MispredictReturn, MispredictIndirect], "Taken branches retired that were mispredicted."),
+    e("RETIRED_FAR_CONTROL_TRANSFERS", 0xc6, 0x00, &[BranchFar, Interrupts], "Far branches, interrupts and exceptions."),
+    e("RETIRED_NEAR_RETURNS", 0xc8, 0x00, &[BranchReturn], "Near returns retired."),
+    e("RETIRED_NEAR_RETURNS_MISPREDICTED", 0xc9, 0x00, &[MispredictReturn], "Near returns retired that were mispredicted."),
+    e("RETIRED_INDIRECT_BRANCH_INSTRUCTIONS_MISPREDICTED", 0xca, 0x00, &[MispredictIndirect], "Indirect jumps and calls retired that were mispredicted."),
+    e("RETIRED_MMX_FP_INSTRUCTIONS.SSE_INSTR", 0xcb, 0x04, &[Sse], "SSE and AVX instructions retired."),
+    e("RETIRED_MMX_FP_INSTRUCTIONS.X87_INSTR", 0xcb, 0x01, &[X87], "x87 instructions retired."),
+    e("RETIRED_INDIRECT_BRANCH_INSTRUCTIONS", 0xcc, 0x00, &[BranchIndirect], "Indirect jumps and calls retired, without returns."),
+    e("RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS", 0xd1, 0x00, &[BranchCond], "Conditional branches retired."),
+    e("RETIRED_BRANCH_MISPREDICTED_DIRECTION_MISMATCH", 0x1c7, 0x00, &[MispredictCond], "Conditional branches retired that went the other way than predicted."),
+    e("RETIRED_UNCONDITIONAL_INDIRECT_BRANCH_INSTRUCTIONS_MISPREDICTED", 0x1c8, 0x00, &[MispredictIndirect], "Unconditional indirect branches retired that were mispredicted."),
+    e("RETIRED_UNCONDITIONAL_BRANCH_INSTRUCTIONS", 0x1c9, 0x00, &[BranchUncond], "Near unconditional branches retired: jumps, calls and returns."),
+    e("RETIRED_FUSED_INSTRUCTIONS", 0x1d0, 0x00, &[Fused], "Pairs of compare and branch retired as one."),
+    e("RETIRED_UCODE_INSTRUCTIONS", 0x1c1, 0x00, &[Microcoded], "Instructions retired that the microcode sequencer ran."),
+    e("RETIRED_UCODE_OPS", 0x1c2, 0x00, &[UopsMicrocode], "Macro-operations retired that came from the microcode sequencer."),
+    e("DIV_CYCLES_BUSY_COUNT", 0xd3, 0x00, &[DividerActive], "Cycles in which the divider was busy."),
+    e("DIV_OP_COUNT", 0xd4, 0x00, &[Divisions], "Divisions and square roots retired."),
+    e("RETIRED_LOCK_INSTRUCTIONS.BUS_LOCK", 0x25, 0x01, &[Locked], "Instructions retired with a lock."),
+    e("RETIRED_CLFLUSH_INSTRUCTIONS", 0x26, 0x00, &[Flushes], "Cache-line flushes retired."),
+    e("RETIRED_CPUID_INSTRUCTIONS", 0x27, 0x00, &[Cpuids], "CPUID instructions retired."),
+    e("LS_DISPATCH.LD_DISPATCH", 0x29, 0x01, &[Loads], "Loads; the model dispatches none that it does not retire."),
+    e("LS_DISPATCH.STORE_DISPATCH", 0x29, 0x02, &[Stores], "Stores; the model dispatches none that it does not retire."),
+    e("INTERRUPT_TAKEN", 0x2c, 0x00, &[Interrupts], "Interrupts and exceptions delivered."),
+    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2", 0x43, 0x01, &[L2ReadHit, L2RfoHit], "Lines that the L2 gave to the data cache."),
+    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LOCAL_CCX", 0x43, 0x02, &[LoadL3Hit], "Loads' lines that the L3 gave to the data cache."),
+    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.DRAM_IO_NEAR", 0x43, 0x08, &[LoadL3Miss], "Loads' lines that memory gave to the data cache."),
+    e("ANY_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2", 0x44, 0x01, &[L2ReadHit, L2RfoHit], "Lines that the L2 gave to the data cache."),
+    e("MAB_ALLOCATION_BY_TYPE.LS", 0x41, 0x3f, &[L1dFills], "Lines that the data cache asked for."),
+    e("L1_DTLB_MISS.TLB_RELOAD_4K_L2_HIT", 0x45, 0x01, &[DtlbLoadStlbHit, DtlbStoreStlbHit], "Data accesses that missed the first TLB and hit the second."),
+    e("L1_DTLB_MISS.TLB_RELOAD_4K_L2_MISS", 0x45, 0x10, &[DtlbLoadWalks, DtlbStoreWalks], "Data accesses that took a page walk."),
+    e("MISALIGNED_LOADS.MA64", 0x47, 0x01, &[SplitLoads], "Loads that crossed a cache line."),
+    e("PREFETCH_INSTRUCTIONS_DISPATCHED.ANY", 0x4b, 0x07, &[Prefetches], "Software prefetches dispatched."),
+    e("TLB_FLUSHES.ALL", 0x78, 0xff, &[TlbFlushes], "Times the TLBs were flushed."),
+    e("INSTRUCTION_CACHE_REFILLS_FROM_L2", 0x82, 0x00, &[L2CodeHit], "Lines of code that the L2 gave."),
+    e("INSTRUCTION_CACHE_REFILLS_FROM_SYSTEM", 0x83, 0x00, &[L2CodeMiss], "Lines of code that came from beyond the L2."),
+    e("L1_ITLB_MISS_L2_ITLB_HIT", 0x84, 0x00, &[ItlbStlbHit], "Fetches that missed the first TLB and hit the second."),
+    e("L1_ITLB_MISS_L2_ITLB_MISS.IF4K", 0x85, 0x01, &[ItlbWalks], "Fetches that took a page walk."),
+    e("L1_ITLB_FETCH_HIT.IF4K", 0x94, 0x01, &[ItlbHit], "Fetches that hit the first TLB."),
+    e("IC_TAG_HIT_MISS.IC_HIT", 0x18e, 0x07, &[L1iHit], "Lines of code fetched that the instruction cache had."),
+    e("IC_TAG_HIT_MISS.IC_MISS", 0x18e, 0x18, &[L1iMiss], "Lines of code fetched that the instruction cache had not."),
+    e("IC_TAG_HIT_MISS.ALL_IC_ACCESS", 0x18e, 0x1f, &[L1iHit, L1iMiss], "Lines of code fetched."),
+    e("REQUESTS_TO_L2_GROUP1.RD_BLK_L", 0x60, 0x80, &[L2ReadHit, L2ReadMiss], "Data reads that asked the L2."),
+    e("REQUESTS_TO_L2_GROUP1.RD_BLK_X", 0x60, 0x40, &[L2RfoHit, L2RfoMiss], "Stores that asked the L2."),
+    e("REQUESTS_TO_L2_GROUP1.CACHEABLE_IC_READ", 0x60, 0x10, &[L2CodeHit, L2CodeMiss], "Code reads that asked the L2."),
+    e("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.LS_RD_BLK_L_HIT_X", 0x64, 0x40, &[L2ReadHit], "Data reads that hit the L2."),
+    e("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.LS_RD_BLK_X", 0x64, 0x10, &[L2RfoHit], "Stores that hit the L2."),
+    e("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.LS_RD_BLK_C", 0x64, 0x08, &[L2ReadMiss, L2RfoMiss], "Data requests that missed the L2."),
+    e("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.IC_FILL_HIT_X", 0x64, 0x04, &[L2CodeHit], "Code reads that hit the L2."),
+    e("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.IC_FILL_MISS", 0x64, 0x01, &[L2CodeMiss], "Code reads that missed the L2."),
+    e("CYCLES_NO_RETIRE.EMPTY", 0xd6, 0x01, &[StallL1i, StallItlb, StallMispredict], "Cycles without retirement because the retire queue was empty."),
+    e("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 0xd6, 0xa2, &[StallL2Hit, StallL3Hit, StallMemory, StallDtlb], "Cycles without retirement behind a load that missed."),
+    e("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 0xd6, 0x02, &[StallL2Hit, StallL3Hit, StallMemory, StallDtlb, StallDivider], "Cycles without retirement because the oldest operation was not complete."),
+    e("CYCLES_NO_RETIRE.OTHER", 0xd6, 0x08, &[StallSerialize], "Cycles without retirement for another reason."),
+];

@@ -1,0 +1,262 @@
+//! Intel architectural performance monitoring (SDM vol. 3, chapter "Performance Monitoring").
+
+use tally_model::Counts;
+
+use crate::{
+    Event, Pmu,
+    counter::{FIXED, Source},
+    pmu::{Access, STATUS_FROZEN, WIDTH, select},
+};
+
+/// Register addresses (SDM vol. 4, "Architectural MSRs").
+mod msr {
+    pub(super) const PMC0: u32 = 0xc1;
+    pub(super) const PERFEVTSEL0: u32 = 0x186;
+    pub(super) const OFFCORE_RSP0: u32 = 0x1a6;
+    pub(super) const OFFCORE_RSP1: u32 = 0x1a7;
+    pub(super) const DEBUGCTL: u32 = 0x1d9;
+    pub(super) const FIXED_CTR0: u32 = 0x309;
+    pub(super) const PERF_CAPABILITIES: u32 = 0x345;
+    pub(super) const FIXED_CTR_CTRL: u32 = 0x38d;
+    pub(super) const GLOBAL_STATUS: u32 = 0x38e;
+    pub(super) const GLOBAL_CTRL: u32 = 0x38f;
+    pub(super) const GLOBAL_STATUS_RESET: u32 = 0x390;
+    pub(super) const GLOBAL_STATUS_SET: u32 = 0x391;
+    pub(super) const GLOBAL_INUSE: u32 = 0x392;
+    pub(super) const PEBS_LD_LAT: u32 = 0x3f6;
+    pub(super) const FRONTEND: u32 = 0x3f7;
+    pub(super) const A_PMC0: u32 = 0x4c1;
+}
+
+/// PERF_CAPABILITIES: full-width writes, and nothing else: no PEBS, no LBR, no PERF_METRICS.
+const CAPABILITIES: u64 = 1 << 13;
+/// Event-select bits that are reserved: AnyThread, which version 5 took away, and the upper half.
+const SELECT_RESERVED: u64 = 0xffff_ffff_0020_0000;
+/// Status bits beside the counters' that can be reset: LBR_FRZ, CTR_FRZ, OvfUncore, OvfDSBuffer,
+/// CondChgd.
+const STATUS_OTHER: u64 = 1 << 58 | STATUS_FROZEN | 1 << 61 | 1 << 62 | 1 << 63;
+/// `IA32_DEBUGCTL` bits that can be set: LBR to TR, BTS, freezing, uncore PMI, SMM freezing.
+const DEBUGCTL_VALID: u64 = 0xffc3;
+/// The bits of one counter in FIXED_CTR_CTRL: OS, user and interrupt, without AnyThread.
+const FIXED_CTRL_VALID: u64 = 0b1011;
+/// Architectural events that CPUID leaf 0AH announces: the seven and top-down slots.
+const ARCHITECTURAL_EVENTS: u32 = 8;
+
+/// The index of `msr` in a bank of `count` registers from `first` on.
+fn bank(msr: u32, first: u32, count: usize) -> Option<usize> {
+    let index = msr.checked_sub(first)? as usize;
+    (index < count).then_some(index)
+}
+
+impl Pmu {
+    fn all_counters(&self) -> u64 {
+        let general = (1u64 << self.counters.len()) - 1;
+        general | ((1u64 << self.fixed.len()) - 1) << 32
+    }
+
+    /// Whether the architectural version has `msr` at all.
+    fn intel_has(&self, msr: u32) -> bool {
+        let since = match msr {
+            msr::FIXED_CTR_CTRL | msr::GLOBAL_STATUS..=msr::GLOBAL_STATUS_RESET => 2,
+            msr::GLOBAL_STATUS_SET | msr::GLOBAL_INUSE => 4,
+            _ => 1,
+        };
+        self.profile.version >= since
+    }
+
+    fn extra_slot(msr: u32) -> Option<usize> {
+        [msr::OFFCORE_RSP0, msr::OFFCORE_RSP1, msr::FRONTEND, msr::PEBS_LD_LAT]
+            .iter()
+            .position(|extra| *extra == msr)
+    }
+
+    pub(crate) fn intel_rdmsr(&mut self, msr: u32, counts: &[Counts; 2]) -> Access {
+        if !self.intel_has(msr) {
+            return Access::Fault;
+        }
+        let general = self.counters.len();
+        let value = match msr {
+            msr::FIXED_CTR_CTRL => self.fixed_ctrl,
+            msr::GLOBAL_STATUS => self.status,
+            msr::GLOBAL_CTRL => self.global_ctrl,
+            msr::GLOBAL_STATUS_RESET | msr::GLOBAL_STATUS_SET => 0,
+            msr::GLOBAL_INUSE => self.in_use(),
+            msr::PERF_CAPABILITIES => CAPABILITIES,
+            msr::DEBUGCTL => self.debugctl,
+            _ => {
+                if let Some(index) =
+                    bank(msr, msr::PMC0, general).or(bank(msr, msr::A_PMC0, general))
+                {
+                    self.value(index, counts)
+                } else if let Some(index) = bank(msr, msr::PERFEVTSEL0, general) {
+                    self.selects[index]
+                } else if let Some(index) = bank(msr, msr::FIXED_CTR0, self.fixed.len()) {
+                    self.fixed[index].value(counts, self.geometry(), WIDTH)
+                } else if let Some(slot) = Pmu::extra_slot(msr) {
+                    self.extra[slot]
+                } else {
+                    return absent(msr);
+                }
+            }
+        };
+        Access::Done(value)
+    }
+
+    // One arm a register; splitting it would only hide the list.
+    pub(crate) fn intel_wrmsr(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
+        if !self.intel_has(msr) {
+            return Access::Fault;
+        }
+        let status = self.all_counters() | STATUS_OTHER;
+        let (slot, reserved) = match msr {
+            msr::FIXED_CTR_CTRL => (&mut self.fixed_ctrl, !fixed_ctrl_valid(self.fixed.len())),
+            msr::GLOBAL_CTRL => (&mut self.global_ctrl, !(status & !STATUS_OTHER)),
+            msr::DEBUGCTL => (&mut self.debugctl, !DEBUGCTL_VALID),
+            msr::GLOBAL_STATUS | msr::GLOBAL_INUSE | msr::PERF_CAPABILITIES => {
+                return Access::Fault;
+            }
+            msr::GLOBAL_STATUS_RESET | msr::GLOBAL_STATUS_SET => {
+                if value & !status != 0 {
+                    return Access::Fault;
+                }
+                match msr {
+                    msr::GLOBAL_STATUS_SET => self.status |= value,
+                    _ => self.status &= !value,
+                }
+                self.restart(counts);
+                return Access::Done(0);
+            }
+            _ => return self.intel_write_bank(msr, value, counts),
+        };
+        if value & reserved != 0 {
+            return Access::Fault;
+        }
+        *slot = value;
+        self.restart(counts);
+        Access::Done(0)
+    }
+
+    fn intel_write_bank(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
+        let general = self.counters.len();
+        if let Some(index) = bank(msr, msr::PMC0, general) {
+            // A legacy write takes 32 bits and extends their sign.
+            self.set_value(index, value as u32 as i32 as u64, counts);
+        } else if let Some(index) = bank(msr, msr::A_PMC0, general) {
+            if value >> WIDTH != 0 {
+                return Access::Fault;
+            }
+            self.set_value(index, value, counts);
+        } else if let Some(index) = bank(msr, msr::PERFEVTSEL0, general) {
+            if value & SELECT_RESERVED != 0 {
+                return Access::Fault;
+            }
+            self.selects[index] = value;
+            self.restart(counts);
+        } else if let Some(index) = bank(msr, msr::FIXED_CTR0, self.fixed.len()) {
+            if value >> WIDTH != 0 {
+                return Access::Fault;
+            }
+            self.fixed[index].set(value, counts, &self.profile.geometry);
+        } else if let Some(slot) = Pmu::extra_slot(msr) {
+            self.extra[slot] = value;
+        } else {
+            return absent(msr);
+        }
+        Access::Done(0)
+    }
+
+    pub(crate) fn intel_rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> Access {
+        // SDM vol. 2, RDPMC: ECX[30] selects the fixed counters.
+        let counter = match index.checked_sub(1 << 30) {
+            Some(fixed) => self.fixed.get(fixed as usize),
+            None => self.counters.get(index as usize),
+        };
+        match counter {
+            Some(counter) => Access::Done(counter.value(counts, self.geometry(), WIDTH)),
+            None => Access::Fault,
+        }
+    }
+
+    fn in_use(&self) -> u64 {
+        let mut bits = 0;
+        let mut interrupts = false;
+        for (index, value) in self.selects.iter().enumerate() {
+            bits |= u64::from(value & 0xff != 0) << index;
+            interrupts |= value & select::INT != 0;
+        }
+        for index in 0..self.fixed.len() {
+            let control = self.fixed_ctrl >> (4 * index);
+            bits |= u64::from(control & 3 != 0) << (32 + index);
+            interrupts |= control & 8 != 0;
+        }
+        bits | u64::from(interrupts) << 63
+    }
+
+    pub(crate) fn restart_fixed(&mut self, counts: &[Counts; 2]) {
+        for index in 0..self.fixed.len() {
+            let control = self.fixed_ctrl >> (4 * index);
+            let enabled = control & 3 != 0
+                && self.global_ctrl >> (32 + index) & 1 != 0
+                && self.status & STATUS_FROZEN == 0;
+            let source = enabled.then(|| Source {
+                events: vec![&FIXED[index]],
+                user: control & 2 != 0,
+                kernel: control & 1 != 0,
+            });
+            self.fixed[index].run(source, counts, &self.profile.geometry);
+        }
+    }
+
+    pub(crate) fn intel_events(&self, index: usize, value: u64) -> Vec<&'static Event> {
+        self.profile
+            .event(
+                (value & 0xff) as u16,
+                (value >> 8) as u8,
+                (value >> select::CMASK_SHIFT) as u8,
+                value & select::INV != 0,
+                value & select::EDGE != 0,
+            )
+            .filter(|event| event.counters >> index & 1 != 0)
+            .into_iter()
+            .collect()
+    }
+
+    pub(crate) fn intel_cpuid(&self, leaf: u32, _: u32, registers: [u32; 4]) -> [u32; 4] {
+        let [eax, ebx, ecx, edx] = registers;
+        match leaf {
+            0 => [eax.max(0xa), ebx, ecx, edx],
+            // Family, model and stepping of the machine; PDCM.
+            1 => [self.profile.signature, ebx, ecx | 1 << 15, edx],
+            0xa => self.intel_leaf_a(),
+            _ => registers,
+        }
+    }
+
+    fn intel_leaf_a(&self) -> [u32; 4] {
+        let (version, width) = (u32::from(self.profile.version), u32::from(WIDTH));
+        let (general, fixed) = (self.counters.len() as u32, self.fixed.len() as u32);
+        let eax = version | general << 8 | width << 16 | ARCHITECTURAL_EVENTS << 24;
+        if version < 2 {
+            return [eax, 0, 0, 0];
+        }
+        // Version 5 lists the fixed counters one by one and has no AnyThread (EDX[15]).
+        let (list, any_thread_gone) =
+            if version >= 5 { ((1 << fixed) - 1, 1 << 15) } else { (0, 0) };
+        [eax, 0, list, fixed | width << 5 | any_thread_gone]
+    }
+}
+
+fn fixed_ctrl_valid(fixed: usize) -> u64 {
+    (0..fixed).map(|index| FIXED_CTRL_VALID << (4 * index)).sum()
+}
+
+/// What an access to a register that this PMU does not have comes to: a fault where a PMU with more
+/// counters would have it, else somebody else's affair.
+fn absent(msr: u32) -> Access {
+    let banks = [msr::PMC0, msr::A_PMC0, msr::PERFEVTSEL0];
+    let of_a_bank = banks.iter().any(|first| bank(msr, *first, 8).is_some());
+    match of_a_bank || bank(msr, msr::FIXED_CTR0, 8).is_some() {
+        true => Access::Fault,
+        false => Access::Foreign,
+    }
+}

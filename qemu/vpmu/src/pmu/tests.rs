@@ -1,0 +1,196 @@
+//! Register rules, one by one, on the profiles that follow them.
+
+use tally_model::{Block, Branch, Core, Insn, Ring};
+
+use super::*;
+
+struct Machine {
+    pmu: Pmu,
+    core: Core,
+}
+
+impl Machine {
+    fn new(profile: &str, counters: u8) -> Machine {
+        let profile = Profile::find(profile).expect("a profile of that name");
+        Machine { pmu: Pmu::new(profile, counters), core: Core::new(&profile.geometry) }
+    }
+
+    fn run(&mut self, ring: Ring, instructions: usize) {
+        let insns = vec![Insn { uops: 1, ..Insn::default() }; instructions];
+        let width = self.core.geometry().width;
+        self.core.retire(&Block::new(ring, width, (0, 0), Branch::default(), &insns), 0);
+    }
+
+    fn write(&mut self, msr: u32, value: u64) -> Access {
+        self.pmu.wrmsr(msr, value, self.core.counts())
+    }
+
+    fn read(&mut self, msr: u32) -> Access {
+        self.pmu.rdmsr(msr, self.core.counts())
+    }
+}
+
+const USER_INSTRUCTIONS: u64 = 0xc0 | select::USR | select::EN;
+
+#[test]
+fn a_counter_counts_its_ring_only() {
+    for (profile, select, counter) in
+        [("icelake-server", 0x186, 0xc1), ("zen4", 0xc001_0200, 0xc001_0201)]
+    {
+        let mut machine = Machine::new(profile, 4);
+        machine.run(Ring::User, 5);
+        assert_eq!(machine.write(select, USER_INSTRUCTIONS), Access::Done(0));
+        machine.run(Ring::User, 7);
+        machine.run(Ring::Kernel, 100);
+        assert_eq!(machine.read(counter), Access::Done(7));
+        assert_eq!(machine.pmu.rdpmc(0, machine.core.counts()), Access::Done(7));
+    }
+}
+
+#[test]
+fn an_overflow_sets_status_and_asks_for_an_interrupt_once() {
+    let mut machine = Machine::new("icelake-server", 4);
+    machine.write(0x4c2, (1 << 48) - 10);
+    machine.write(0x187, USER_INSTRUCTIONS | select::INT);
+    machine.run(Ring::User, 9);
+    assert_eq!(machine.read(0x38e), Access::Done(0));
+    assert!(!machine.pmu.take_interrupt());
+    machine.run(Ring::User, 4);
+    assert_eq!(machine.read(0x38e), Access::Done(2));
+    assert!(machine.pmu.take_interrupt());
+    assert!(!machine.pmu.take_interrupt());
+    assert_eq!(machine.read(0xc2), Access::Done(3));
+    assert_eq!(machine.write(0x390, 2), Access::Done(0));
+    assert_eq!(machine.read(0x38e), Access::Done(0));
+}
+
+#[test]
+fn the_overflow_bound_holds_to_the_last_instruction() {
+    let mut machine = Machine::new("zen4", 6);
+    machine.write(0xc001_0201, (1 << 48) - 1_000);
+    machine.write(0xc001_0200, USER_INSTRUCTIONS | select::INT);
+    let mut ran = 0;
+    while !machine.pmu.take_interrupt() {
+        let bound = machine.core.clock() + machine.pmu.slots_to_overflow(machine.core.counts());
+        while machine.core.clock() < bound || machine.core.clock() == 0 {
+            machine.run(Ring::User, 1);
+            ran += 1;
+        }
+        machine.run(Ring::User, 1);
+        ran += 1;
+        machine.pmu.sync(machine.core.counts());
+    }
+    assert!((1_000..1_010).contains(&ran), "{ran}");
+}
+
+#[test]
+fn legacy_writes_extend_their_sign_and_full_writes_refuse_excess() {
+    let mut machine = Machine::new("icelake-server", 4);
+    machine.write(0xc1, 0x1234_5678_ffff_fff0);
+    assert_eq!(machine.read(0x4c1), Access::Done((1 << 48) - 16));
+    machine.write(0xc1, 0xffff_ffff_7fff_ffff);
+    assert_eq!(machine.read(0xc1), Access::Done(0x7fff_ffff));
+    assert_eq!(machine.write(0x4c1, 1 << 48), Access::Fault);
+    assert_eq!(machine.write(0x309, 1 << 48), Access::Fault);
+}
+
+#[test]
+fn intel_reserved_bits_fault() {
+    let mut machine = Machine::new("icelake-server", 4);
+    for (msr, value) in [
+        (0x186, 1 << 21),
+        (0x186, 1 << 32),
+        (0x38d, 1 << 2),
+        (0x38d, 1 << 16),
+        (0x38e, 0),
+        (0x38f, 1 << 4),
+        (0x38f, 1 << 36),
+        (0x390, 1 << 4),
+        (0x391, 1 << 40),
+        (0x345, 0),
+        (0x392, 0),
+        (0x18a, 0),
+        (0xc5, 0),
+        (0x4c5, 0),
+        (0x30d, 0),
+    ] {
+        assert_eq!(machine.write(msr, value), Access::Fault, "{msr:#x} <- {value:#x}");
+    }
+    assert_eq!(machine.write(0x38f, 0xf_0000_000f), Access::Done(0));
+    assert_eq!(machine.write(0x17, 0), Access::Foreign);
+    for index in [4, 1 << 30 | 4, 1 << 29, 1 << 31] {
+        assert_eq!(machine.pmu.rdpmc(index, machine.core.counts()), Access::Fault);
+    }
+}
+
+#[test]
+fn fixed_counters_follow_their_control_and_the_global_one() {
+    let mut machine = Machine::new("icelake-server", 4);
+    machine.write(0x38d, 0x2);
+    machine.run(Ring::User, 3);
+    assert_eq!(machine.read(0x309), Access::Done(0), "global control is still off");
+    machine.write(0x38f, 1 << 32);
+    machine.run(Ring::User, 3);
+    machine.run(Ring::Kernel, 3);
+    assert_eq!(machine.read(0x309), Access::Done(3));
+    assert_eq!(machine.pmu.rdpmc(1 << 30, machine.core.counts()), Access::Done(3));
+    machine.write(0x38d, 0x1);
+    machine.run(Ring::Kernel, 2);
+    assert_eq!(machine.read(0x309), Access::Done(5));
+}
+
+#[test]
+fn freezing_stops_every_counter_at_the_interrupt() {
+    let mut machine = Machine::new("icelake-server", 4);
+    machine.write(0x1d9, 1 << 12);
+    machine.write(0x4c1, (1 << 48) - 5);
+    machine.write(0x186, USER_INSTRUCTIONS | select::INT);
+    machine.run(Ring::User, 8);
+    assert_eq!(machine.read(0x38e), Access::Done(1 | STATUS_FROZEN));
+    machine.run(Ring::User, 8);
+    assert_eq!(machine.read(0xc1), Access::Done(3));
+    machine.write(0x390, STATUS_FROZEN | 1);
+    machine.run(Ring::User, 8);
+    assert_eq!(machine.read(0xc1), Access::Done(11));
+}
+
+#[test]
+fn amd_global_control_gates_and_the_legacy_names_reach_the_same_counters() {
+    let mut machine = Machine::new("zen4", 6);
+    machine.write(0xc000_0301, 0);
+    machine.write(0xc001_0000, USER_INSTRUCTIONS);
+    machine.run(Ring::User, 4);
+    assert_eq!(machine.read(0xc001_0004), Access::Done(0));
+    machine.write(0xc000_0301, 0x3f);
+    machine.run(Ring::User, 4);
+    assert_eq!(machine.read(0xc001_0201), Access::Done(4));
+    assert_eq!(machine.read(0xc001_0004), Access::Done(4));
+    assert_eq!(machine.write(0xc000_0301, 0x40), Access::Fault);
+    assert_eq!(machine.write(0xc000_0300, 0), Access::Fault);
+    assert_eq!(machine.pmu.rdpmc(6, machine.core.counts()), Access::Fault);
+}
+
+#[test]
+fn amd_unit_mask_bits_add_up() {
+    let mut machine = Machine::new("zen4", 6);
+    let loads_and_stores = 0x29 | 0x300 | select::USR | select::EN;
+    machine.write(0xc001_0200, loads_and_stores);
+    assert!(machine.pmu.take_unmodelled().is_empty());
+    let access = |store| tally_model::Access {
+        address: 0x1000,
+        bytes: 8,
+        store,
+        locked: false,
+        retires: true,
+    };
+    machine.core.access(Ring::User, access(false), |address| address);
+    machine.core.access(Ring::User, access(true), |address| address);
+    assert_eq!(machine.read(0xc001_0201), Access::Done(2));
+}
+
+#[test]
+fn what_is_not_modelled_is_said() {
+    let mut machine = Machine::new("icelake-server", 4);
+    machine.write(0x186, 0x1ff | select::USR | select::EN);
+    assert_eq!(machine.pmu.take_unmodelled(), [0x1ff | select::USR | select::EN]);
+}
