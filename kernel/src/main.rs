@@ -23,7 +23,7 @@ use bootloader_api::{
 };
 use tally_abi::{
     ExitStatus,
-    boot::{CommandLine, FW_CFG_COMMAND_LINE, MAX_CPUS, RAMDISK_COMMAND_LINE},
+    boot::{CommandLine, FW_CFG_COMMAND_LINE, Failure, MAX_CPUS, RAMDISK_COMMAND_LINE},
     wire::Message,
 };
 
@@ -76,6 +76,13 @@ fn boot(info: &'static mut BootInfo) -> ! {
     let timer_ticks = measure_timer();
     let cpus = cpu::smp::start_others(info.rsdp_addr.into_option(), line.cpus, timer_ticks);
     announce(cpus, boot_bytes, line.seed);
+    match line.fail {
+        Some(Failure::Panic) => panic!("the command line asks for it"),
+        Some(Failure::Hang) => loop {
+            core::hint::spin_loop();
+        },
+        None => {}
+    }
     task::load_all(&line);
     if !task::any_live() {
         finish();

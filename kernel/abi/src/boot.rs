@@ -29,7 +29,19 @@ pub struct CommandLine<'a> {
     pub trace: bool,
     /// Processors to start at most (`cpus=N`, default all up to [`MAX_CPUS`]).
     pub cpus: usize,
+    /// A way in which the kernel is to fail after it has booted, for those who test how a host
+    /// takes it (`fail=panic`, `fail=hang`).
+    pub fail: Option<Failure>,
     programs: &'a str,
+}
+
+/// See [`CommandLine::fail`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Panic.
+    Panic,
+    /// Stop doing anything.
+    Hang,
 }
 
 /// An option that the kernel does not know, or whose value it cannot read.
@@ -47,7 +59,14 @@ impl<'a> CommandLine<'a> {
             Some(programs) => ("", programs),
             None => text.split_once(" -- ").unwrap_or((text, "")),
         };
-        let mut line = CommandLine { seed: 1, wire: false, trace: false, cpus: MAX_CPUS, programs };
+        let mut line = CommandLine {
+            seed: 1,
+            wire: false,
+            trace: false,
+            cpus: MAX_CPUS,
+            fail: None,
+            programs,
+        };
         for option in options.split_ascii_whitespace() {
             match option.split_once('=') {
                 None if option == "wire" => line.wire = true,
@@ -59,6 +78,8 @@ impl<'a> CommandLine<'a> {
                         return Err(BadOption(option));
                     }
                 }
+                Some(("fail", "panic")) => line.fail = Some(Failure::Panic),
+                Some(("fail", "hang")) => line.fail = Some(Failure::Hang),
                 _ => return Err(BadOption(option)),
             }
         }
@@ -95,7 +116,7 @@ mod tests {
 
     #[test]
     fn bad_options_are_named() {
-        for bad in ["seed=x", "cpus=0", "cpus=17", "colour", "seed"] {
+        for bad in ["seed=x", "cpus=0", "cpus=17", "colour", "seed", "fail=badly"] {
             assert_eq!(CommandLine::parse(bad), Err(BadOption(bad)));
         }
     }

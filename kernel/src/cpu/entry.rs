@@ -200,7 +200,8 @@ unsafe extern "C" fn syscall_entry() {
 }
 
 extern "C" fn trap(frame: &mut Frame) {
-    if frame.vector < 32 && !frame.is_user() {
+    let of_machine = matches!(frame.vector, 2 | 8 | 18);
+    if of_machine || frame.vector < 32 && !frame.is_user() {
         super::trap::kernel_fault(frame);
     }
     // SAFETY: this is an entry to the kernel, the only one active on this CPU.

@@ -1,4 +1,7 @@
 //! What the kernel does about each interrupt and exception.
+//!
+//! An exception in ring 3 is the program's; in ring 0, and whatever the machine itself complains of
+//! (NMI, double fault, machine check), it is the kernel's end.
 
 use tally_abi::wire::Message;
 

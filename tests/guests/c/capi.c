@@ -1,0 +1,60 @@
+/* Holds tally.h against the library: opens, counts, reads and closes a session from C, and checks
+ * every structure's layout. `capi EVENTS` with instructions first. */
+#include "tally.h"
+
+_Static_assert(sizeof(struct tally_config) == 24, "three words");
+_Static_assert(sizeof(struct tally_reading) == 64, "eight words");
+_Static_assert(sizeof(struct tally_stats) == 96, "twelve words");
+_Static_assert(offsetof(struct tally_reading, total_cycles) == 40, "the sixth word");
+
+static int64_t say(const char *text)
+{
+    size_t bytes = 0;
+    while (text[bytes])
+        bytes++;
+    return tally_write(1, text, bytes);
+}
+
+static int fail(const char *what)
+{
+    say("FAILED ");
+    say(what);
+    say("\n");
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    char detail[256];
+    struct tally_config config = { TALLY_USER, TALLY_CYCLES, 100 };
+    struct tally_reading readings[2];
+    struct tally_stats stats;
+    volatile uint64_t sum = 0;
+
+    if (argc != 2)
+        return fail("usage: capi EVENTS");
+    if (tally_open(argv[1], &config, detail, sizeof detail) != TALLY_SLICE_OUT_OF_RANGE || !detail[0])
+        return fail("a slice of 100 cycles is refused, with a text");
+    config.slice_length = 50000;
+    int64_t session = tally_open(argv[1], &config, detail, sizeof detail);
+    if (session < 0)
+        return fail(detail);
+    if (tally_start(session) != 0)
+        return fail("start");
+    for (uint64_t i = 0; i < 100000; i++)
+        sum += i;
+    if (tally_stop(session) != 0)
+        return fail("stop");
+    if (tally_read(session, readings, 2) != 2)
+        return fail("two events");
+    if (readings[0].kind != TALLY_EXACT || readings[0].count < 400000)
+        return fail("instructions are exact and many");
+    if (tally_stats(session, &stats) != 0 || stats.instructions != readings[0].count)
+        return fail("the engine counted the same instructions");
+    if (tally_close(session) != 0)
+        return fail("close");
+    if (tally_start(session) != TALLY_NO_SESSION || !tally_strerror(TALLY_NO_SESSION)[0])
+        return fail("a session that is closed is gone");
+    say("capi: done\n");
+    return 0;
+}

@@ -1,0 +1,52 @@
+//! Crashes in the way that its argument names: what the kernel must survive and report.
+
+#![no_std]
+#![no_main]
+
+use core::{arch::asm, hint::black_box};
+
+use tally::{println, runtime::arguments};
+
+tally::main!(main);
+
+/// An address of the kernel's half.
+const KERNEL_ADDRESS: u64 = 0xffff_8000_0000_0000;
+
+fn main() -> i32 {
+    let way = arguments().nth(1).unwrap_or_default();
+    println!("crash: {way}");
+    // SAFETY: none of these is sound, which is the point: each is stopped by the processor before
+    // it has an effect, and the program does not go on.
+    unsafe {
+        match way {
+            "read-null" => asm!("mov rax, [0]", out("rax") _),
+            "write-null" => asm!("mov qword ptr [8], 1"),
+            "read-kernel" => asm!("mov rax, [{}]", in(reg) KERNEL_ADDRESS, out("rax") _),
+            "jump-kernel" => asm!("jmp {}", in(reg) KERNEL_ADDRESS),
+            "write-code" => asm!("mov qword ptr [{}], 1", in(reg) main as fn() -> i32 as u64),
+            "run-stack" => asm!("jmp rsp"),
+            "invalid" => asm!("ud2"),
+            "divide" => asm!("xor ecx, ecx", "div ecx", out("rax") _, out("rcx") _, out("rdx") _),
+            "privileged" => asm!("cli"),
+            "msr" => asm!("rdmsr", in("ecx") 0x38f, out("rax") _, out("rdx") _),
+            "interrupt" => asm!("int 0x31"),
+            "port" => asm!("out 0xf4, al", in("al") 0_u8),
+            "trap-flag" => asm!("pushf", "or dword ptr [rsp], 0x100", "popf", "nop"),
+            "non-canonical" => {
+                asm!("mov rax, [{}]", in(reg) 0x8000_0000_0000_0000_u64, out("rax") _);
+            }
+            "stack" => {
+                overflow(0);
+            }
+            _ => return 2,
+        }
+    }
+    println!("crash: {way} was survived");
+    3
+}
+
+#[expect(unconditional_recursion, reason = "the stack is to end")]
+fn overflow(depth: u64) -> u64 {
+    let page = black_box([depth; 128]);
+    overflow(depth + 1) + page[0]
+}
