@@ -1,11 +1,32 @@
 //! From the sums of [`crate::moments`] to an estimate with its error.
 //!
+//! **Estimate.** Of two bases, cycles and instructions, the exact total X is known, and how much of
+//! it, Σx, passed while the event was counted. The ratio estimate of the event's total is X·Σy/Σx,
+//! by the base that leaves the smaller error.
+//!
+//! **Error.** What is uncertain is how far the slices not counted stray from the rate: the residual
+//! e = y − (Σy/Σx)·x of a slice. A group has one slice at a random place in each round of G, so the
+//! variance that matters is that of residuals *within a round*. Half the mean square difference of
+//! residuals of successive slices measures it, but those lie a round apart on average, and within a
+//! round two slices lie only (G + 1)/3 apart. So where close pairs differ less than distant ones,
+//! the measure follows a straight line back to that distance, as far as the difference is beyond
+//! chance.
+//!
+//! **Few events.** Counts that happen to be all the same, all zero say, do not show that there is no
+//! spread. To the squared error of what was counted, [`UNSEEN`] squared events are added: nothing
+//! seen then means at most three per share counted, the rule of three.
+//!
+//! **Few slices.** The spread itself is uncertain; Student's t widens the interval accordingly.
+//!
 //! Uses floating point: never in the overflow path.
 
-use libm::sqrt;
+use libm::{round, sqrt};
 use tally_abi::{Value, reading::Reason};
 
 use crate::moments::{Base, EventMoments, GroupMoments, PerBase};
+
+/// Squared events that might have been seen or missed by chance in the slices counted: (3 / 1.96)².
+const UNSEEN: f64 = 2.343;
 
 /// All that is known of one event.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +35,8 @@ pub struct Sample {
     pub event: EventMoments,
     /// Its group's.
     pub group: GroupMoments,
+    /// Groups in a round.
+    pub groups: u64,
     /// Of each base, for as long as the session ran: counted all the time, so exact.
     pub totals: PerBase<u64>,
 }
@@ -24,23 +47,20 @@ pub fn by_time(sample: &Sample) -> Option<f64> {
     rate(sample, Base::Cycles).map(|rate| rate * sample.totals[Base::Cycles as usize] as f64)
 }
 
-/// The ratio estimate: the event's rate by the better of the two bases, times the base's exact
-/// total.
+/// The ratio estimate with its error; see the module.
 pub fn estimate(sample: &Sample) -> Value {
-    if sample.group.slices < 2 {
-        return Value::NotMeasured { reason: Reason::TooFewSlices };
-    }
     let by = |base| by_base(sample, base);
-    let best =
-        Base::ALL.into_iter().filter_map(by).min_by(|a, b| a.variance.total_cmp(&b.variance));
-    let Some(best) = best else {
-        return Value::NotMeasured { reason: Reason::TooFewSlices };
-    };
-    let stderr = sqrt(best.variance);
-    Value::Estimated {
-        estimate: libm::round(best.estimate) as u64,
-        stderr,
-        half_width_95: 1.96 * stderr,
+    let best = Base::ALL.into_iter().filter_map(by).min_by(|a, b| a.variance.total_cmp(&b.variance));
+    match best {
+        Some(best) if sample.group.slices >= 2 => {
+            let stderr = sqrt(best.variance);
+            Value::Estimated {
+                estimate: round(best.estimate) as u64,
+                stderr,
+                half_width_95: student_t_95(degrees(sample.group.slices)) * stderr,
+            }
+        }
+        _ => Value::NotMeasured { reason: Reason::TooFewSlices },
     }
 }
 
@@ -56,15 +76,75 @@ fn rate(sample: &Sample, base: Base) -> Option<f64> {
 
 fn by_base(sample: &Sample, base: Base) -> Option<ByBase> {
     let rate = rate(sample, base)?;
-    let (event, group) = (&sample.event, &sample.group);
     let total = sample.totals[base as usize] as f64;
-    let counted = group.sums[base as usize] as f64;
-    let products = event.products[base as usize] as f64;
-    let squares = group.squares[base as usize] as f64;
-    let residual = event.squares as f64 - 2.0 * rate * products + rate * rate * squares;
-    let n = group.slices as f64;
-    let spread = residual.max(0.0) / (2.0 * (n - 1.0));
+    let counted = sample.group.sums[base as usize] as f64;
     let scale = total / counted;
     let uncounted = (1.0 - counted / total).max(0.0);
-    Some(ByBase { estimate: rate * total, variance: scale * scale * uncounted * n * spread })
+    let squared_error = sample.group.slices as f64 * spread(sample, base, rate) + UNSEEN;
+    Some(ByBase { estimate: rate * total, variance: scale * scale * uncounted * squared_error })
+}
+
+/// The variance of residuals within a round.
+fn spread(sample: &Sample, base: Base, rate: f64) -> f64 {
+    let [near, far] = [0, 1].map(|distance| {
+        let (event, group) = (&sample.event.pairs[distance], &sample.group.pairs[distance]);
+        let products = event.products[base as usize] as f64;
+        let squares = group.squares[base as usize] as f64;
+        let residual = event.squares as f64 - 2.0 * rate * products + rate * rate * squares;
+        let pairs = group.pairs as f64;
+        Half { pairs, distance: group.distance as f64, sum: residual.max(0.0) / 2.0 }
+    });
+    let pairs = near.pairs + far.pairs;
+    let mean = (near.sum + far.sum) / pairs.max(1.0);
+    if near.pairs == 0.0 || far.pairs == 0.0 {
+        return mean;
+    }
+    let apart = far.distance / far.pairs - near.distance / near.pairs;
+    let back = (near.distance + far.distance) / pairs - (sample.groups as f64 + 1.0) / 3.0;
+    let reach = back / apart;
+    let fall = (far.sum / far.pairs - near.sum / near.pairs) * reach;
+    // The variance of `fall` if distance did not matter; 3 / m is that of a mean square of m
+    // successive differences of a normal variable, relative to its own square.
+    let chance = 3.0 * (mean * reach) * (mean * reach) * (1.0 / near.pairs + 1.0 / far.pairs);
+    let beyond_chance = if fall > 0.0 { (fall - chance / fall).max(0.0) } else { 0.0 };
+    // A line through the origin is as steep as it gets.
+    let least = mean * (1.0 - back / (back + (sample.groups as f64 + 1.0) / 3.0));
+    (mean - beyond_chance).max(least)
+}
+
+struct Half {
+    pairs: f64,
+    distance: f64,
+    /// Σ of half the squared differences.
+    sum: f64,
+}
+
+/// The degrees of freedom of a mean square of successive differences of `slices` values
+/// (von Neumann 1941: its variance is that of as many independent ones).
+fn degrees(slices: u64) -> f64 {
+    let n = slices as f64;
+    2.0 * (n - 1.0) * (n - 1.0) / (3.0 * n - 4.0)
+}
+
+/// The 97.5 % quantile of Student's t.
+fn student_t_95(degrees: f64) -> f64 {
+    /// Of 1/degrees and quantile; between them the quantile is close to linear.
+    const TABLE: [(f64, f64); 12] = [
+        (0.0, 1.960),
+        (1.0 / 60.0, 2.000),
+        (1.0 / 30.0, 2.042),
+        (1.0 / 20.0, 2.086),
+        (1.0 / 12.0, 2.179),
+        (1.0 / 8.0, 2.306),
+        (1.0 / 6.0, 2.447),
+        (1.0 / 5.0, 2.571),
+        (1.0 / 4.0, 2.776),
+        (1.0 / 3.0, 3.182),
+        (1.0 / 2.0, 4.303),
+        (1.0, 12.706),
+    ];
+    let x = (1.0 / degrees.max(1.0)).clamp(0.0, 1.0);
+    let mut spans = TABLE.windows(2).filter_map(|span| <[_; 2]>::try_from(span).ok());
+    let span = spans.find(|[_, (upper, _)]| x <= *upper);
+    span.map_or(12.706, |[(x0, t0), (x1, t1)]| t0 + (t1 - t0) * (x - x0) / (x1 - x0))
 }

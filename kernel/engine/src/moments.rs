@@ -1,9 +1,10 @@
 //! What the overflow path remembers of a group's slices: sums of integers, from which
 //! [`crate::estimate`] computes estimates and errors later.
 //!
-//! Slices of one group are a systematic sample in time: one at a random place in each round. Their
-//! spread about a common mean would blame the program's slow changes on sampling, so the spread
-//! between *successive* slices is kept instead, as sums of products of differences.
+//! The slices of one group are one at a random place in each round. Their spread about a common
+//! mean would blame the program's slow changes on sampling, so the spread between *successive*
+//! slices is kept instead, as sums of products of differences; and as slices that are far apart
+//! differ more, pairs closer than a round and pairs further apart are kept separately.
 //!
 //! [`GroupMoments::add`] runs in the overflow path: no allocation, no floating point, no panic, at
 //! most eight counters. The sums cannot overflow: a slice is at most 2³⁰ cycles, so a difference is
@@ -28,15 +29,36 @@ impl Base {
 /// One number for each [`Base`].
 pub type PerBase<T> = [T; 2];
 
+/// Sums over pairs of successive slices: of pairs closer than a round, then of the others.
+pub type ByDistance<T> = [T; 2];
+
+/// Pairs of slices of one event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventPairs {
+    /// Σ Δy².
+    pub squares: i128,
+    /// Σ Δy·Δx, for each base x.
+    pub products: PerBase<i128>,
+}
+
+/// Pairs of slices of one group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupPairs {
+    /// How many.
+    pub pairs: u64,
+    /// Σ of the distances, in slices.
+    pub distance: u64,
+    /// Σ Δx², for each base x.
+    pub squares: PerBase<i128>,
+}
+
 /// The slices of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventMoments {
     /// Σ y: events in all slices.
     pub events: u64,
-    /// Σ Δy²: over successive slices.
-    pub squares: i128,
-    /// Σ Δy·Δx, for each base x.
-    pub products: PerBase<i128>,
+    /// Pairs of successive slices.
+    pub pairs: ByDistance<EventPairs>,
     last: u64,
 }
 
@@ -47,43 +69,60 @@ pub struct GroupMoments {
     pub slices: u64,
     /// Σ x, for each base.
     pub sums: PerBase<u64>,
-    /// Σ Δx², for each base.
-    pub squares: PerBase<i128>,
+    /// Pairs of successive slices.
+    pub pairs: ByDistance<GroupPairs>,
     /// By counter.
     pub events: [EventMoments; MAX_GENERAL],
     last: PerBase<u64>,
+    last_turn: u64,
 }
 
 impl GroupMoments {
-    /// Takes in one slice.
-    pub fn add(&mut self, slice: &Counts) {
+    /// Takes in one slice, the `turn`-th of its session, whose rounds have `groups` slices.
+    pub fn add(&mut self, slice: &Counts, turn: u64, groups: u64) {
         if *slice == Counts::default() {
             return;
         }
         let x = [slice.cycles, slice.instructions];
-        let first = self.slices == 0;
-        let mut dx = [0; 2];
-        for (dx, (x, last)) in dx.iter_mut().zip(x.iter().zip(self.last)) {
-            *dx = if first { 0 } else { difference(*x, last) };
+        if self.slices > 0 {
+            self.add_pair(slice, x, turn.wrapping_sub(self.last_turn), groups);
         }
         for (event, y) in self.events.iter_mut().zip(slice.general) {
-            let dy = if first { 0 } else { difference(y, event.last) };
             event.events = event.events.wrapping_add(y);
-            event.squares += dy * dy;
-            for (product, dx) in event.products.iter_mut().zip(dx) {
-                *product += dy * dx;
-            }
             event.last = y;
         }
-        for ((sum, square), (x, dx)) in
-            self.sums.iter_mut().zip(&mut self.squares).zip(x.into_iter().zip(dx))
-        {
+        for (sum, x) in self.sums.iter_mut().zip(x) {
             *sum = sum.wrapping_add(x);
-            *square += dx * dx;
         }
         self.last = x;
+        self.last_turn = turn;
         self.slices += 1;
     }
+
+    fn add_pair(&mut self, slice: &Counts, x: PerBase<u64>, distance: u64, groups: u64) {
+        let [x0, x1] = x;
+        let [last0, last1] = self.last;
+        let dx = [difference(x0, last0), difference(x1, last1)];
+        let near = distance < groups;
+        let pairs = choose(&mut self.pairs, near);
+        pairs.pairs += 1;
+        pairs.distance = pairs.distance.wrapping_add(distance);
+        for (square, dx) in pairs.squares.iter_mut().zip(dx) {
+            *square += dx * dx;
+        }
+        for (event, y) in self.events.iter_mut().zip(slice.general) {
+            let dy = difference(y, event.last);
+            let pairs = choose(&mut event.pairs, near);
+            pairs.squares += dy * dy;
+            for (product, dx) in pairs.products.iter_mut().zip(dx) {
+                *product += dy * dx;
+            }
+        }
+    }
+}
+
+fn choose<T>([near, far]: &mut ByDistance<T>, is_near: bool) -> &mut T {
+    if is_near { near } else { far }
 }
 
 fn difference(now: u64, then: u64) -> i128 {

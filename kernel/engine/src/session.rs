@@ -163,10 +163,15 @@ impl Session {
     pub fn sample(&self, group: u16, counter: u8) -> Sample {
         let mut moments = self.moments.get(usize::from(group)).copied().unwrap_or_default();
         if let Some(open) = self.open.filter(|open| open.group == group) {
-            moments.add(&open.slice);
+            moments.add(&open.slice, self.finished, self.stats.groups);
         }
         let event = moments.events.get(usize::from(counter)).copied().unwrap_or_default();
-        Sample { event, group: moments, totals: [self.total.cycles, self.total.instructions] }
+        Sample {
+            event,
+            group: moments,
+            groups: self.stats.groups,
+            totals: [self.total.cycles, self.total.instructions],
+        }
     }
 
     pub(crate) fn setup(&self) -> Setup {
@@ -223,10 +228,10 @@ impl Session {
     /// Ends the slice under way.
     pub(crate) fn finish(&mut self) {
         let Some(open) = self.open.take() else { return };
-        self.finished += 1;
         if let Some(moments) = self.moments.get_mut(usize::from(open.group)) {
-            moments.add(&open.slice);
+            moments.add(&open.slice, self.finished, self.stats.groups);
         }
+        self.finished += 1;
     }
 
     /// Takes the slice under way off its CPU.

@@ -1,0 +1,256 @@
+//! Synthetic programs, and a simulated PMU that they run on.
+
+use rand_xoshiro::{
+    Xoshiro256PlusPlus,
+    rand_core::{Rng, SeedableRng},
+};
+use std::{cell::RefCell, rc::Rc};
+use tally_abi::{
+    Mode, SessionConfig, Slice, Value,
+    trace::{End, SliceRecord},
+};
+use tally_engine::{
+    Accesses, Clock, Counts, Demand, Group, Layout, Multiplexer, Pmu, Selector, Session, Setup, Sink,
+    Widths, estimate, plan::Place,
+};
+
+pub const SLICE_CYCLES: u64 = 200_000;
+const WIDTH: u64 = (1 << 48) - 1;
+
+/// What an event does over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A steady rate by the cycle, with noise.
+    Steady,
+    /// A share of the instructions, with noise.
+    Mix,
+    /// A rate of its own in every phase of the program.
+    Phases,
+    /// Nothing for long, then much for a few slices.
+    Bursts,
+    /// One in a hundred slices.
+    Rare,
+    /// One in a dozen slices.
+    Few,
+    /// A slow drift with slow noise on it.
+    Drift,
+    /// A period of eight slices.
+    Periodic,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 8] = [
+        Kind::Steady, Kind::Mix, Kind::Phases, Kind::Bursts, Kind::Rare, Kind::Few, Kind::Drift,
+        Kind::Periodic,
+    ];
+}
+
+pub struct Random(Xoshiro256PlusPlus);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+    pub fn uniform(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+    pub fn normal(&mut self) -> f64 {
+        let (u, v) = (1.0 - self.uniform(), self.uniform());
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+}
+
+/// One slice of a program: its instructions, and each kind's events.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub instructions: u64,
+    pub events: [u64; 8],
+}
+
+/// A program of so many slices.
+pub fn program(slices: usize, random: &mut Random) -> Vec<Step> {
+    let (mut ipc, mut rate, mut left) = (1.0, 1.0, 0);
+    let (mut burst, mut slow) = (0, 0.0);
+    (0..slices)
+        .map(|t| {
+            if left == 0 {
+                left = 20 + (random.uniform() * 150.0) as usize;
+                ipc = 0.5 + 2.5 * random.uniform();
+                rate = random.uniform().powi(2);
+            }
+            left -= 1;
+            if burst == 0 && random.uniform() < 0.02 {
+                burst = 1 + (random.uniform() * 5.0) as usize;
+            }
+            slow = 0.97 * slow + 0.1 * random.normal();
+            let instructions = SLICE_CYCLES as f64 * ipc * (1.0 + 0.05 * random.normal());
+            let noise = |random: &mut Random, share: f64| (1.0 + share * random.normal()).max(0.0);
+            let events = [
+                1000.0 * noise(random, 0.1),
+                instructions * 0.2 * noise(random, 0.05),
+                5000.0 * rate * noise(random, 0.2),
+                if burst > 0 { 4000.0 * noise(random, 0.3) } else { 20.0 * noise(random, 0.5) },
+                f64::from(random.uniform() < 0.01),
+                f64::from(random.uniform() < 0.08),
+                (3000.0 + 2000.0 * t as f64 / slices as f64) * (1.0 + 0.5 * slow).max(0.1)
+                    * noise(random, 0.02),
+                2000.0 * (1.0 + 0.8 * (t as f64 * std::f64::consts::TAU / 8.0).sin())
+                    * noise(random, 0.05),
+            ];
+            burst = burst.saturating_sub(1);
+            Step { instructions: instructions as u64, events: events.map(|e| e as u64) }
+        })
+        .collect()
+}
+
+/// A PMU on which each [`Step`] takes one slice. A selector is the number of an event. Clones are
+/// handles of the same PMU: one for the engine, one for the program.
+#[derive(Clone, Default)]
+pub struct Simulated(Rc<RefCell<State>>);
+
+#[derive(Default)]
+struct State {
+    counters: Counts,
+    group: Group,
+    counting: bool,
+}
+
+impl Simulated {
+    fn run(&self, step: &Step) {
+        let mut state = self.0.borrow_mut();
+        assert!(state.counting);
+        let group = state.group;
+        state.counters.cycles = (state.counters.cycles + SLICE_CYCLES) & WIDTH;
+        state.counters.instructions += step.instructions;
+        for (counter, selector) in group.selectors.iter().enumerate() {
+            if group.used >> counter & 1 == 1 {
+                state.counters.general[counter] += step.events[selector.0 as usize % 8];
+            }
+        }
+    }
+}
+
+impl Pmu for Simulated {
+    fn start(&mut self, group: &Group, _: &Setup, slice: u64) {
+        self.switch(group, slice);
+        self.0.borrow_mut().counting = true;
+    }
+    fn stop(&mut self) {
+        self.0.borrow_mut().counting = false;
+    }
+    fn take_overflow(&mut self) -> bool {
+        self.0.borrow().counting
+    }
+    fn read(&mut self, general: u8) -> Counts {
+        let mut counts = self.0.borrow().counters;
+        for (counter, count) in counts.general.iter_mut().enumerate() {
+            *count *= u64::from(general >> counter & 1);
+        }
+        counts
+    }
+    fn switch(&mut self, next: &Group, slice: u64) {
+        let mut state = self.0.borrow_mut();
+        state.group = *next;
+        state.counters.cycles = slice.wrapping_neg() & WIDTH;
+    }
+    fn widths(&self) -> Widths {
+        Widths { always: WIDTH, general: WIDTH }
+    }
+    fn accesses(&self) -> Accesses {
+        Accesses::default()
+    }
+}
+
+struct NoClock;
+impl Clock for NoClock {
+    fn tsc(&self) -> u64 {
+        0
+    }
+}
+struct NoSink;
+impl Sink for NoSink {
+    fn record(&mut self, _: &SliceRecord) {}
+}
+
+/// What came of many runs, for one kind of event.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    pub kind: Kind,
+    pub groups: usize,
+    pub slices: usize,
+    /// Share of the runs whose interval held the truth.
+    pub coverage: f64,
+    /// Mean error in its own standard errors.
+    pub bias_z: f64,
+    /// Root mean square error, relative to the mean truth.
+    pub relative_error: f64,
+    /// The same of paper 000's estimate.
+    pub relative_error_by_time: f64,
+}
+
+/// Runs many programs with `groups` groups; the eight kinds share the first groups.
+pub fn study(groups: usize, slices: usize, runs: u64) -> Vec<Outcome> {
+    let mut sums = [[0.0_f64; 6]; 8];
+    for run in 0..runs {
+        let mut random = Random::new(run * 1000 + slices as u64 + groups as u64);
+        let steps = program(slices, &mut random);
+        for (sums, (truth, sample, value)) in sums.iter_mut().zip(once(groups, run, &steps)) {
+            let Value::Estimated { estimate, half_width_95, .. } = value else { panic!("{value:?}") };
+            let error = estimate as f64 - truth as f64;
+            let by_time = estimate::by_time(&sample).unwrap() - truth as f64;
+            let covered = f64::from(error.abs() <= half_width_95);
+            for (sum, more) in
+                sums.iter_mut().zip([covered, error, error * error, by_time * by_time, truth as f64])
+            {
+                *sum += more;
+            }
+        }
+    }
+    let n = runs as f64;
+    Kind::ALL
+        .into_iter()
+        .zip(sums)
+        .map(|(kind, [covered, error, squares, by_time, truth, _])| {
+            let mean = error / n;
+            let sd = (squares / n - mean * mean).max(0.0).sqrt();
+            Outcome {
+                kind,
+                groups,
+                slices,
+                coverage: covered / n,
+                bias_z: mean / (sd / n.sqrt()),
+                relative_error: (squares / n).sqrt() / (truth / n),
+                relative_error_by_time: (by_time / n).sqrt() / (truth / n),
+            }
+        })
+        .collect()
+}
+
+/// One run: for each kind the truth, what the engine remembers, and what it says.
+fn once(groups: usize, seed: u64, steps: &[Step]) -> Vec<(u64, estimate::Sample, Value)> {
+    // One counter to a group: event e is counted in group e, so 8 + filler events make 8 or more.
+    let counters = 8_usize.div_ceil(groups);
+    let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: false };
+    let count = (counters * groups).max(8);
+    let demands = (0..count as u64)
+        .map(|e| Demand { selector: Selector(e), counters: 0xff, always: None })
+        .collect();
+    let config = SessionConfig { mode: Mode::User, slice: Slice::Cycles(SLICE_CYCLES) };
+    let mut session = Session::open(1, 0, config, seed, demands, &layout).unwrap();
+    assert_eq!(session.plan().groups.len(), groups);
+    let pmu = Simulated::default();
+    let mut multiplexer = Multiplexer::new(pmu.clone(), 0);
+    multiplexer.resume(&mut session, &NoClock);
+    for step in steps {
+        pmu.run(step);
+        multiplexer.overflow(Some(&mut session), &NoClock, &mut NoSink, 0);
+    }
+    multiplexer.suspend(&mut session, End::Stopped, &NoClock, &mut NoSink);
+    (0..8)
+        .map(|event| {
+            let truth = steps.iter().map(|step| step.events[event]).sum();
+            let Place::General { group, counter } = session.plan().places[event] else { panic!() };
+            (truth, session.sample(group, counter), session.reading(event).value)
+        })
+        .collect()
+}
