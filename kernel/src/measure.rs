@@ -102,10 +102,10 @@ impl Context {
             .expect("measure::init runs first")
             .as_ref()
             .map_err(|reason| Refusal { error: Error::NoPmu, detail: format!("{reason}") })?;
-        let resolved = found
-            .catalogue()
-            .resolve(list, config.mode)
-            .map_err(|e| Refusal { error: e.error, detail: e.detail })?;
+        let resolved = found.catalogue().resolve(list, config.mode).map_err(|e| Refusal {
+            error: e.error,
+            detail: format!("{}: {}", e.event, e.detail),
+        })?;
         let (names, demands): (Vec<_>, Vec<_>) =
             resolved.into_iter().map(|event| (event.name, event.demand)).unzip();
         let id = NEXT_SESSION.fetch_add(1, Ordering::Relaxed);

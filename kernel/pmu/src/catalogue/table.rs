@@ -51,7 +51,7 @@ impl<'a> Entry<'a> {
         let (inv, edge) = (number()? != 0, number()? != 0);
         let counter = fields.next()?;
         let counter = match counter.strip_prefix('f') {
-            Some(index) if index.len() == 1 => Counter::Fixed(index.parse().ok()?),
+            Some(index) if index.len() == 1 && index != "f" => Counter::Fixed(index.parse().ok()?),
             _ => Counter::General(u8::from_str_radix(counter, 16).ok()?),
         };
         let msr = u32::from_str_radix(fields.next()?, 16).ok()?;
