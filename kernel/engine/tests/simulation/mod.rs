@@ -10,8 +10,8 @@ use tally_abi::{
     trace::{End, SliceRecord},
 };
 use tally_engine::{
-    Accesses, Clock, Counts, Demand, Group, Layout, Multiplexer, Pmu, Selector, Session, Setup, Sink,
-    Widths, estimate, plan::Place,
+    Accesses, Clock, Counts, Demand, Group, Layout, Multiplexer, Pmu, Selector, Session, Setup,
+    Sink, Widths, estimate, plan::Place,
 };
 
 pub const SLICE_CYCLES: u64 = 200_000;
@@ -40,7 +40,13 @@ pub enum Kind {
 
 impl Kind {
     pub const ALL: [Kind; 8] = [
-        Kind::Steady, Kind::Mix, Kind::Phases, Kind::Bursts, Kind::Rare, Kind::Few, Kind::Drift,
+        Kind::Steady,
+        Kind::Mix,
+        Kind::Phases,
+        Kind::Bursts,
+        Kind::Rare,
+        Kind::Few,
+        Kind::Drift,
         Kind::Periodic,
     ];
 }
@@ -92,9 +98,11 @@ pub fn program(slices: usize, random: &mut Random) -> Vec<Step> {
                 if burst > 0 { 4000.0 * noise(random, 0.3) } else { 20.0 * noise(random, 0.5) },
                 f64::from(random.uniform() < 0.01),
                 f64::from(random.uniform() < 0.08),
-                (3000.0 + 2000.0 * t as f64 / slices as f64) * (1.0 + 0.5 * slow).max(0.1)
+                (3000.0 + 2000.0 * t as f64 / slices as f64)
+                    * (1.0 + 0.5 * slow).max(0.1)
                     * noise(random, 0.02),
-                2000.0 * (1.0 + 0.8 * (t as f64 * std::f64::consts::TAU / 8.0).sin())
+                2000.0
+                    * (1.0 + 0.8 * (t as f64 * std::f64::consts::TAU / 8.0).sin())
                     * noise(random, 0.05),
             ];
             burst = burst.saturating_sub(1);
@@ -195,13 +203,19 @@ pub fn study(groups: usize, slices: usize, runs: u64) -> Vec<Outcome> {
         let mut random = Random::new(run * 1000 + slices as u64 + groups as u64);
         let steps = program(slices, &mut random);
         for (sums, (truth, sample, value)) in sums.iter_mut().zip(once(groups, run, &steps)) {
-            let Value::Estimated { estimate, half_width_95, .. } = value else { panic!("{value:?}") };
+            let Value::Estimated { estimate, half_width_95, .. } = value else {
+                panic!("{value:?}")
+            };
             let error = estimate as f64 - truth as f64;
             let by_time = estimate::by_time(&sample).unwrap() - truth as f64;
             let covered = f64::from(error.abs() <= half_width_95);
-            for (sum, more) in
-                sums.iter_mut().zip([covered, error, error * error, by_time * by_time, truth as f64])
-            {
+            for (sum, more) in sums.iter_mut().zip([
+                covered,
+                error,
+                error * error,
+                by_time * by_time,
+                truth as f64,
+            ]) {
                 *sum += more;
             }
         }
