@@ -27,7 +27,6 @@ use options::Options;
 /// The version of the plugin interface that QEMU looks for.
 #[unsafe(no_mangle)]
 #[used]
-#[expect(non_upper_case_globals, reason = "QEMU's name")]
 pub static qemu_plugin_version: c_int = ffi::API_VERSION;
 
 /// QEMU loads the plugin.

@@ -1,0 +1,273 @@
+//! Counts of loops of known content, exact to the one, in both rings, with and without interrupts.
+
+use core::{arch::global_asm, sync::atomic::Ordering::Relaxed};
+
+use crate::{
+    kernel::{self, in_ring3, in_ring3_interrupted},
+    machine::{rdmsr, rdpmc, wrmsr},
+    report::Report,
+};
+
+global_asm!(
+    r#"
+    .section .text
+    .balign 64
+// RDI rounds of: one load, one store, a conditional jump never and one always but once taken.
+.globl mixed
+mixed:
+1:  mov rax, [rsi]
+    mov [rsi + 8], rax
+    test rdi, rdi
+    jz 2f
+    dec rdi
+    jnz 1b
+2:  syscall
+mixed_in_ring0:
+1:  mov rax, [rsi]
+    mov [rsi + 8], rax
+    test rdi, rdi
+    jz 2f
+    dec rdi
+    jnz 1b
+2:  ret
+
+// RDI rounds of: a call, its return, an indirect jump, a read-modify-write, a locked one.
+calls:
+    mov rcx, rdi
+    lea rdx, [rip + 3f]
+1:  call 2f
+    jmp rdx
+2:  ret
+3:  inc qword ptr [rsi]
+    lock inc qword ptr [rsi + 64]
+    dec rcx
+    jnz 1b
+    syscall
+
+// One repeated string store of RDI bytes, then one of RDI moves.
+strings:
+    mov rcx, rdi
+    mov rdx, rdi
+    lea rdi, [rsi]
+    xor eax, eax
+    cld
+    rep stosb
+    mov rcx, rdx
+    lea rdi, [rsi]
+    rep movsb
+    syscall
+
+// RDI software breakpoints' worth of nothing: divisions, which take the divider.
+divisions:
+    mov rcx, rdi
+    mov rdi, 7
+1:  xor edx, edx
+    mov eax, 1000
+    div rdi
+    dec rcx
+    jnz 1b
+    syscall
+    "#
+);
+
+unsafe extern "C" {
+    static mixed: u8;
+    static mixed_in_ring0: u8;
+    static calls: u8;
+    static strings: u8;
+    static divisions: u8;
+}
+
+static mut MEMORY: [u64; 4096] = [0; 4096];
+
+fn memory() -> u64 {
+    &raw const MEMORY as u64
+}
+
+const USR: u64 = 1 << 16;
+const OS: u64 = 1 << 17;
+const INT: u64 = 1 << 20;
+const EN: u64 = 1 << 22;
+
+/// The counters of one vendor, for the checks that are alike on both.
+#[derive(Clone, Copy)]
+pub struct Vendor {
+    /// Event-select register of the first counter and the step to the next.
+    pub select: (u32, u32),
+    /// Counter register likewise.
+    pub counter: (u32, u32),
+    /// Global control, status and status reset.
+    pub global: [u32; 3],
+    /// Codes with unit masks of: instructions, branches, conditional branches, loads, stores.
+    pub events: [u64; 5],
+}
+
+/// Intel with full-width writes.
+pub const INTEL: Vendor = Vendor {
+    select: (0x186, 1),
+    counter: (0x4c1, 1),
+    global: [0x38f, 0x38e, 0x390],
+    events: [0xc0, 0xc4, 0x11c4, 0x81d0, 0x82d0],
+};
+
+/// AMD with PerfMonV2.
+pub const AMD: Vendor = Vendor {
+    select: (0xc001_0200, 2),
+    counter: (0xc001_0201, 2),
+    global: [0xc000_0301, 0xc000_0300, 0xc000_0302],
+    events: [0xc0, 0xc2, 0xd1, 0x129, 0x229],
+};
+
+impl Vendor {
+    /// The vendor of this machine.
+    pub fn here() -> Vendor {
+        match crate::machine::cpuid(0, 0)[1] {
+            0x756e_6547 => INTEL,
+            _ => AMD,
+        }
+    }
+
+    /// Sets counter `index` to `value` and its select register.
+    pub fn program(&self, index: u32, value: u64, select: u64) {
+        wrmsr(self.select.0 + index * self.select.1, 0);
+        wrmsr(self.counter.0 + index * self.counter.1, value & ((1 << 48) - 1));
+        wrmsr(self.select.0 + index * self.select.1, select);
+    }
+
+    /// Counts up to four events while `work` runs.
+    pub fn count(&self, events: &[u64], rings: u64, work: impl FnOnce()) -> [u64; 4] {
+        wrmsr(self.global[0], 0);
+        for (index, event) in events.iter().enumerate() {
+            self.program(index as u32, 0, event | rings | EN);
+        }
+        wrmsr(self.global[0], (1 << events.len()) - 1);
+        work();
+        wrmsr(self.global[0], 0);
+        core::array::from_fn(|index| if index < events.len() { rdpmc(index as u32) } else { 0 })
+    }
+}
+
+/// Every check of this module.
+pub fn run(report: &mut Report) {
+    let vendor = Vendor::here();
+    for rounds in [1, 2, 100, 12_345] {
+        mixed_loop(report, &vendor, rounds);
+    }
+    rings(report, &vendor);
+    call_loop(report, &vendor);
+    string_run(report, &vendor);
+    with_timer(report, &vendor);
+    overflow(report, &vendor);
+}
+
+fn mixed_loop(report: &mut Report, vendor: &Vendor, rounds: u64) {
+    let [instructions, branches, cond, loads, stores] = vendor.events;
+    let entry = &raw const mixed as u64;
+    let counts = vendor.count(&[instructions, branches, cond, loads], USR, || {
+        in_ring3(entry, rounds, memory());
+    });
+    report.equal(format_args!("ring 3, {rounds} rounds: instructions"), counts[0], 6 * rounds + 1);
+    report.equal(format_args!("ring 3, {rounds} rounds: branches"), counts[1], 2 * rounds + 1);
+    report.equal(format_args!("ring 3, {rounds} rounds: conditional"), counts[2], 2 * rounds);
+    report.equal(format_args!("ring 3, {rounds} rounds: loads"), counts[3], rounds);
+    let counts = vendor.count(&[stores], USR, || in_ring3(entry, rounds, memory()));
+    report.equal(format_args!("ring 3, {rounds} rounds: stores"), counts[0], rounds);
+}
+
+/// A function of known content between two reads: what two reads in a row differ by is taken off.
+fn rings(report: &mut Report, vendor: &Vendor) {
+    let [instructions, branches, ..] = vendor.events;
+    let counts = vendor.count(&[instructions, branches], USR, || ());
+    report.equal("ring 0 work counts nothing under USR", counts[0] + counts[1], 0);
+    let code = &raw const mixed_in_ring0;
+    let run = |rounds: u64| {
+        vendor.count(&[instructions, branches], OS, || {
+            // SAFETY: the loop touches RAX, RDI and the memory that it is given, and returns.
+            unsafe {
+                core::arch::asm!("call {}", in(reg) code, inout("rdi") rounds => _,
+                    in("rsi") memory(), out("rax") _);
+            }
+        })
+    };
+    let (few, many) = (run(10), run(1010));
+    report.equal("ring 0, 1000 rounds: instructions", many[0] - few[0], 6000);
+    report.equal("ring 0, 1000 rounds: branches", many[1] - few[1], 2000);
+    // One piece of code for the three, so that the kernel's part is the same.
+    let [user, kernel, both] =
+        [USR, OS, USR | OS].map(|rings| vendor.count(&[instructions], rings, mixed_1000)[0]);
+    report.equal("both rings are the sum of each", both, user + kernel);
+}
+
+fn mixed_1000() {
+    in_ring3(&raw const mixed as u64, 1000, memory());
+}
+
+fn call_loop(report: &mut Report, vendor: &Vendor) {
+    let [instructions, branches, _, loads, stores] = vendor.events;
+    let counts = vendor.count(&[instructions, branches, loads, stores], USR, || {
+        in_ring3(&raw const calls as u64, 500, memory());
+    });
+    report.equal("calls: instructions", counts[0], 500 * 7 + 3);
+    report.equal("calls: branches", counts[1], 500 * 4 + 1);
+    report.equal("calls: loads", counts[2], 500 * 3);
+    report.equal("calls: stores", counts[3], 500 * 3);
+}
+
+fn string_run(report: &mut Report, vendor: &Vendor) {
+    let [instructions, _, _, loads, stores] = vendor.events;
+    let counts = vendor.count(&[instructions, loads, stores], USR, || {
+        in_ring3(&raw const strings as u64, 3000, memory());
+    });
+    report.equal("a repeated string instruction is one", counts[0], 10);
+    report.equal("a repeated move loads each element", counts[1], 3000);
+    report.equal("repeated stores store each element", counts[2], 6000);
+}
+
+fn with_timer(report: &mut Report, vendor: &Vendor) {
+    let [instructions, branches, _, loads, _] = vendor.events;
+    let before = kernel::TAKEN[kernel::TIMER_VECTOR as usize].load(Relaxed);
+    kernel::timer(20_000);
+    let counts = vendor.count(&[instructions, branches, loads], USR, || {
+        in_ring3_interrupted(&raw const mixed as u64, 1_000_000, memory());
+    });
+    let strings_counted = vendor.count(&[instructions], USR, || {
+        in_ring3_interrupted(&raw const strings as u64, 30_000, memory());
+    });
+    kernel::timer(0);
+    let taken = kernel::TAKEN[kernel::TIMER_VECTOR as usize].load(Relaxed) - before;
+    report.within("timer interrupts in the run", taken, 10, 1_000_000);
+    report.equal("interrupted: instructions", counts[0], 6_000_001);
+    report.equal("interrupted: branches", counts[1], 2_000_001);
+    report.equal("interrupted: loads", counts[2], 1_000_000);
+    report.equal("interrupted strings: instructions", strings_counted[0], 10);
+}
+
+fn overflow(report: &mut Report, vendor: &Vendor) {
+    let taken = || kernel::TAKEN[kernel::PMI_VECTOR as usize].load(Relaxed);
+    kernel::apic_write(kernel::LVT_PERFORMANCE, kernel::PMI_VECTOR.into());
+    let before = taken();
+    vendor.program(0, 0u64.wrapping_sub(3_000), vendor.events[0] | USR | EN | INT);
+    wrmsr(vendor.global[0], 1);
+    in_ring3_interrupted(&raw const mixed as u64, 1_000, memory());
+    wrmsr(vendor.global[0], 0);
+    report.equal("one interrupt at the overflow", taken() - before, 1);
+    report.equal("status shows it", rdmsr(vendor.global[1]) & 1, 1);
+    report.equal("the counter went on", rdpmc(0), 3_001);
+    let at = kernel::PMI_RIP.load(Relaxed);
+    let first = &raw const mixed as u64;
+    report.within("it came within the loop", at, first, first + 32);
+    let masked = kernel::apic_read(kernel::LVT_PERFORMANCE) & kernel::LVT_MASKED != 0;
+    let intel = vendor.select == INTEL.select;
+    report.equal("the entry is masked on Intel only", masked.into(), intel.into());
+    wrmsr(vendor.global[2], 1);
+    report.equal("status is reset", rdmsr(vendor.global[1]), 0);
+    kernel::apic_write(kernel::LVT_PERFORMANCE, kernel::LVT_MASKED);
+    let before = taken();
+    vendor.program(0, 0u64.wrapping_sub(300), vendor.events[0] | USR | EN | INT);
+    wrmsr(vendor.global[0], 1);
+    in_ring3_interrupted(&raw const mixed as u64, 1_000, memory());
+    wrmsr(vendor.global[0], 0);
+    report.equal("no interrupt through a masked entry", taken() - before, 0);
+    report.equal("status shows the overflow all the same", rdmsr(vendor.global[1]) & 1, 1);
+    wrmsr(vendor.global[2], 1);
+}

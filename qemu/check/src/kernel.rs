@@ -1,0 +1,333 @@
+//! Just enough of a kernel: segments, interrupt handlers that note what came, ring 3 and back.
+//!
+//! One CPU, and handlers that only write the statics here, so relaxed atomics are all that is
+//! needed.
+
+use core::{
+    arch::{asm, global_asm, naked_asm},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use crate::machine::{outb, rdmsr, wrmsr};
+
+/// Vector of the performance interrupt in these checks.
+pub const PMI_VECTOR: u8 = 0xe0;
+/// Vector of the timer.
+pub const TIMER_VECTOR: u8 = 0xe1;
+
+/// Interrupts taken, by vector.
+pub static TAKEN: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
+/// Where a fault goes on instead of at its instruction, if not zero; and where the last one was.
+static FAULT_RESUME: AtomicU64 = AtomicU64::new(0);
+/// RCX as the last fault's handler saw it.
+pub static FAULT_RCX: AtomicU64 = AtomicU64::new(0);
+/// Interrupted address of the last performance interrupt.
+pub static PMI_RIP: AtomicU64 = AtomicU64::new(0);
+
+/// What the stubs push.
+#[repr(C)]
+pub struct Frame {
+    /// R11 to RAX, as pushed.
+    scratch: [u64; 9],
+    vector: u64,
+    error: u64,
+    rip: u64,
+    cs: u64,
+    rflags: u64,
+    rsp: u64,
+    ss: u64,
+}
+
+static mut GDT: [u64; 8] = [
+    0,
+    0x00af_9a00_0000_ffff,
+    0x00cf_9200_0000_ffff,
+    0x00cf_f200_0000_ffff,
+    0x00af_fa00_0000_ffff,
+    0,
+    0,
+    0,
+];
+static mut TSS: [u32; 26] = [0; 26];
+static mut IDT: [[u64; 2]; 256] = [[0; 2]; 256];
+static mut FAULT_STACK: [u64; 2048] = [0; 2048];
+static mut USER_STACK: [u64; 2048] = [0; 2048];
+
+/// Selectors of [`GDT`]: SYSRET's order, user data before user code.
+const USER_DATA: u64 = 3 << 3 | 3;
+const USER_CODE: u64 = 4 << 3 | 3;
+const TASK: u16 = 5 << 3;
+
+/// Every stub is this long.
+const STUB_BYTES: u64 = 16;
+
+global_asm!(
+    r#"
+    .section .text
+    .balign 16
+stubs:
+    .set vector, 0
+    .rept 256
+    .balign 16
+    .if (vector == 8) | ((vector >= 10) & (vector <= 14)) | (vector == 17) | (vector == 21)
+    .else
+    push 0
+    .endif
+    push vector
+    jmp common
+    .set vector, vector + 1
+    .endr
+common:
+    push rax
+    push rcx
+    push rdx
+    push rsi
+    push rdi
+    push r8
+    push r9
+    push r10
+    push r11
+    mov rdi, rsp
+    cld
+    call {on_interrupt}
+    pop r11
+    pop r10
+    pop r9
+    pop r8
+    pop rdi
+    pop rsi
+    pop rdx
+    pop rcx
+    pop rax
+    add rsp, 16
+    iretq
+    "#,
+    on_interrupt = sym on_interrupt,
+);
+
+unsafe extern "C" {
+    static stubs: u8;
+}
+
+extern "C" fn on_interrupt(frame: &mut Frame) {
+    TAKEN[frame.vector as usize & 0xff].fetch_add(1, Relaxed);
+    match frame.vector as u8 {
+        2 | PMI_VECTOR => PMI_RIP.store(frame.rip, Relaxed),
+        0..32 => {
+            FAULT_RCX.store(frame.scratch[7], Relaxed);
+            let resume = FAULT_RESUME.swap(0, Relaxed);
+            assert!(resume != 0, "fault {} ({:#x}) at {:#x}", frame.vector, frame.error, frame.rip);
+            if frame.cs & 3 == 3 {
+                // Out of ring 3: back into the kernel, as a system call would.
+                frame.cs = 8;
+                frame.ss = 16;
+                frame.rsp = USER_RETURN_RSP.load(Relaxed);
+            }
+            frame.rip = resume;
+        }
+        _ => {}
+    }
+    if frame.vector as u8 >= 32 {
+        end_of_interrupt();
+    }
+}
+
+/// Local APIC registers, mapped to themselves.
+pub const APIC: u64 = 0xfee0_0000;
+const IA32_APIC_BASE: u32 = 0x1b;
+const X2APIC: u64 = 1 << 10;
+
+/// Whether the APIC is in x2APIC mode.
+fn x2apic() -> bool {
+    rdmsr(IA32_APIC_BASE) & X2APIC != 0
+}
+
+/// Turns x2APIC mode on, for good.
+pub fn enter_x2apic() {
+    wrmsr(IA32_APIC_BASE, rdmsr(IA32_APIC_BASE) | X2APIC);
+}
+
+/// Writes an APIC register in the mode that it is in.
+pub fn apic_write(register: u64, value: u32) {
+    match x2apic() {
+        true => wrmsr(0x800 + (register >> 4) as u32, value.into()),
+        // SAFETY: the APIC's page is mapped, and a write to these registers is defined.
+        false => unsafe { core::ptr::write_volatile((APIC + register) as *mut u32, value) },
+    }
+}
+
+/// Reads an APIC register in the mode that it is in.
+pub fn apic_read(register: u64) -> u32 {
+    match x2apic() {
+        true => rdmsr(0x800 + (register >> 4) as u32) as u32,
+        // SAFETY: as above.
+        false => unsafe { core::ptr::read_volatile((APIC + register) as *const u32) },
+    }
+}
+
+fn end_of_interrupt() {
+    apic_write(0xb0, 0);
+}
+
+/// The performance entry of the local vector table.
+pub const LVT_PERFORMANCE: u64 = 0x340;
+/// Its mask bit.
+pub const LVT_MASKED: u32 = 1 << 16;
+
+/// Starts the timer: an interrupt every `count` ticks, or none for 0.
+pub fn timer(count: u32) {
+    apic_write(0x3e0, 0xb);
+    apic_write(0x320, if count == 0 { LVT_MASKED } else { 1 << 17 | u32::from(TIMER_VECTOR) });
+    apic_write(0x380, count);
+}
+
+/// Lets interrupts in while `work` runs.
+pub fn with_interrupts<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: every vector has a handler.
+    unsafe { asm!("sti") };
+    let done = work();
+    // SAFETY: and out again.
+    unsafe { asm!("cli") };
+    done
+}
+
+/// Sets segments, handlers and system calls up.
+pub fn set_up() {
+    let gates = &raw mut IDT;
+    let first = &raw const stubs as u64;
+    for vector in 0..256 {
+        let address = first + vector * STUB_BYTES;
+        let low = address & 0xffff | 8 << 16 | 0xee00 << 32 | (address & 0xffff_0000) << 32;
+        // SAFETY: set up once, before anything uses it.
+        unsafe { (*gates)[vector as usize] = [low, address >> 32] };
+    }
+    let tss = &raw mut TSS;
+    let stack = &raw const FAULT_STACK as u64 + 2048 * 8;
+    // SAFETY: likewise.
+    unsafe { (*tss)[1] = stack as u32 };
+    let gdt = &raw mut GDT;
+    let base = tss as u64;
+    let task = 103 | (base & 0xff_ffff) << 16 | 0x89 << 40 | (base >> 24 & 0xff) << 56;
+    // SAFETY: likewise.
+    unsafe { (*gdt)[5] = task };
+    load(gdt as u64, gates as u64);
+    wrmsr(0xc000_0081, (2 << 3 | 3) << 48 | 8 << 32);
+    wrmsr(0xc000_0082, on_syscall as *const () as u64);
+    wrmsr(0xc000_0084, 0x200);
+    // The two old interrupt controllers off.
+    outb(0x21, 0xff);
+    outb(0xa1, 0xff);
+    // The APIC on, with its spurious vector.
+    apic_write(0xf0, 0x1ff);
+}
+
+fn load(gdt: u64, idt: u64) {
+    let pointer = |limit: u16, base: u64| {
+        let mut bytes = [0u8; 10];
+        bytes[..2].copy_from_slice(&limit.to_le_bytes());
+        bytes[2..].copy_from_slice(&base.to_le_bytes());
+        bytes
+    };
+    let (gdt, idt) = (pointer(63, gdt), pointer(0xfff, idt));
+    // SAFETY: both tables are complete and static.
+    unsafe {
+        asm!("lgdt [{}]", "lidt [{}]", "ltr {:x}", in(reg) &gdt, in(reg) &idt, in(reg) TASK);
+    }
+}
+
+static USER_RETURN_RSP: AtomicU64 = AtomicU64::new(0);
+
+/// Runs the code at `entry` in ring 3 with `RDI` = `argument` and `RSI` = `memory` until it makes a
+/// system call.
+pub fn in_ring3(entry: u64, argument: u64, memory: u64) {
+    let stack = &raw const USER_STACK as u64 + 2048 * 8;
+    enter_ring3(entry, argument, memory, stack, 0x2);
+}
+
+/// The same with interrupts let in.
+pub fn in_ring3_interrupted(entry: u64, argument: u64, memory: u64) {
+    let stack = &raw const USER_STACK as u64 + 2048 * 8;
+    enter_ring3(entry, argument, memory, stack, 0x202);
+}
+
+#[unsafe(naked)]
+extern "C" fn enter_ring3(entry: u64, argument: u64, memory: u64, stack: u64, flags: u64) {
+    naked_asm!(
+        "push rbx",
+        "push rbp",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "mov [rip + {rsp}], rsp",
+        "push {data}",
+        "push rcx",
+        "push r8",
+        "push {code}",
+        "push rdi",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "iretq",
+        rsp = sym USER_RETURN_RSP,
+        data = const USER_DATA,
+        code = const USER_CODE,
+    )
+}
+
+#[unsafe(naked)]
+extern "C" fn on_syscall() {
+    naked_asm!(
+        "mov rsp, [rip + {rsp}]",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbp",
+        "pop rbx",
+        "ret",
+        rsp = sym USER_RETURN_RSP,
+    )
+}
+
+/// The vector of the fault that `code` runs into in ring 0, if any. `code` is entered with RCX, RAX
+/// and RDX as given.
+pub fn fault_of(code: unsafe extern "C" fn(), rcx: u64, rax: u64, rdx: u64) -> Option<u8> {
+    let before = fault_counts();
+    // SAFETY: a fault resumes behind the call with the stack as it was; the code touches only the
+    // registers named.
+    unsafe {
+        asm!(
+            "lea r12, [rip + 2f]",
+            "mov [rip + {resume}], r12",
+            "mov r12, rsp",
+            "call rsi",
+            "2:",
+            "mov rsp, r12",
+            out("r12") _,
+            in("rsi") code,
+            resume = sym FAULT_RESUME,
+            inout("rcx") rcx => _,
+            inout("rax") rax => _,
+            inout("rdx") rdx => _,
+            clobber_abi("C"),
+        );
+    }
+    FAULT_RESUME.store(0, Relaxed);
+    let after = fault_counts();
+    (0..32u8).find(|vector| after[*vector as usize] != before[*vector as usize])
+}
+
+/// The vector of the fault that the code at `entry` runs into in ring 3, if it does before it makes
+/// a system call.
+pub fn fault_of_ring3(entry: u64, argument: u64, memory: u64) -> Option<u8> {
+    let before = fault_counts();
+    FAULT_RESUME.store(on_syscall as *const () as u64, Relaxed);
+    in_ring3(entry, argument, memory);
+    FAULT_RESUME.store(0, Relaxed);
+    let after = fault_counts();
+    (0..32u8).find(|vector| after[*vector as usize] != before[*vector as usize])
+}
+
+fn fault_counts() -> [u64; 32] {
+    core::array::from_fn(|vector| TAKEN[vector].load(Relaxed))
+}

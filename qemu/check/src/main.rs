@@ -1,0 +1,27 @@
+#![no_std]
+#![no_main]
+//! A guest that walks the virtual PMU's rules: one line a check on the serial port, `ok` or `FAIL`,
+//! and an exit status that says whether all held.
+
+mod boot;
+mod exactness;
+mod kernel;
+mod machine;
+mod report;
+
+use core::fmt::Write;
+
+/// Entered from [`boot`] in 64-bit mode with interrupts off.
+extern "C" fn main() -> ! {
+    kernel::set_up();
+    let mut report = report::Report::default();
+    exactness::run(&mut report);
+    let _ = writeln!(machine::Serial, "{report}");
+    machine::exit(u32::from(!report.all_held()))
+}
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    let _ = writeln!(machine::Serial, "PANIC {info}");
+    machine::exit(2)
+}

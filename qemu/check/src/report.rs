@@ -1,0 +1,47 @@
+//! What held and what did not.
+
+use core::fmt::{self, Display, Write};
+
+use crate::machine::Serial;
+
+/// The checks so far.
+#[derive(Default)]
+pub struct Report {
+    held: u32,
+    failed: u32,
+}
+
+impl Report {
+    /// One check: `got` must equal `want`.
+    pub fn equal(&mut self, what: impl Display, got: u64, want: u64) {
+        let held = got == want;
+        self.line(held, what, format_args!("{got:#x} ({got}), want {want:#x} ({want})"));
+    }
+
+    /// One check: `got` must be in the range.
+    pub fn within(&mut self, what: impl Display, got: u64, low: u64, high: u64) {
+        let held = (low..=high).contains(&got);
+        self.line(held, what, format_args!("{got}, want {low} to {high}"));
+    }
+
+    fn line(&mut self, held: bool, what: impl Display, detail: fmt::Arguments<'_>) {
+        // The serial port cannot fail.
+        let _ = match held {
+            true => writeln!(Serial, "ok   {what}"),
+            false => writeln!(Serial, "FAIL {what}: {detail}"),
+        };
+        self.held += u32::from(held);
+        self.failed += u32::from(!held);
+    }
+
+    /// Whether every check held.
+    pub fn all_held(&self) -> bool {
+        self.failed == 0
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} checks, {} failed", self.held + self.failed, self.failed)
+    }
+}
