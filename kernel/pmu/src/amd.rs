@@ -207,6 +207,13 @@ impl<B: Bus> Amd<B> {
     }
 }
 
+#[cfg(test)]
+impl<B: Bus> Amd<B> {
+    pub(crate) fn model(&mut self) -> &mut B {
+        self.bus.inner()
+    }
+}
+
 impl<B: Bus> Pmu for Amd<B> {
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
         self.setup = Some(*setup);

@@ -91,3 +91,6 @@ impl<B: Bus> Pmu for Driver<B> {
         either!(self, driver => driver.accesses())
     }
 }
+
+#[cfg(test)]
+mod tests;

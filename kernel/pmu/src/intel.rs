@@ -174,6 +174,13 @@ impl<B: Bus> Intel<B> {
     }
 }
 
+#[cfg(test)]
+impl<B: Bus> Intel<B> {
+    pub(crate) fn model(&mut self) -> &mut B {
+        self.bus.inner()
+    }
+}
+
 impl<B: Bus> Pmu for Intel<B> {
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
         self.setup = Some(*setup);

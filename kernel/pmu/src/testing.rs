@@ -1,1 +1,189 @@
-//! A model of PMU registers that tests drive.
+//! A model of PMU registers, as far as the manuals go, that drivers are tested against: an MSR that
+//! is not there, a reserved bit, or a write that the manual forbids fails the test.
+
+use std::{collections::BTreeMap, vec::Vec};
+
+use crate::{
+    Bus,
+    registers::{Register, amd, intel},
+};
+
+const WIDTH_MASK: u64 = (1 << 48) - 1;
+
+/// Which vendor's registers there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vendor {
+    Intel,
+    Amd { global: bool },
+}
+
+/// One CPU's PMU, with the events that happen on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) vendor: Vendor,
+    pub(crate) msrs: BTreeMap<u32, u64>,
+    /// WRMSRs since the test last looked, in order.
+    pub(crate) written: Vec<(u32, u64)>,
+    /// Writes to this register have no effect.
+    pub(crate) stuck: Option<u32>,
+    /// Overflow interrupts raised.
+    pub(crate) interrupts: u64,
+    counters: u8,
+}
+
+impl Model {
+    pub(crate) fn new(vendor: Vendor, counters: u8) -> Model {
+        let mut msrs = BTreeMap::new();
+        for index in 0..counters {
+            let addresses = match vendor {
+                Vendor::Intel => [intel::PerfEvtSel::address(index), intel::Pmc::address(index)],
+                Vendor::Amd { .. } => [amd::PerfCtl::address(index), amd::PerfCtr::address(index)],
+            };
+            msrs.extend(addresses.map(|address| (address, 0)));
+        }
+        let others: &[u32] = match vendor {
+            Vendor::Intel => &[0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390],
+            Vendor::Amd { global: true } => &[0xc000_0300, 0xc000_0301, 0xc000_0302],
+            Vendor::Amd { global: false } => &[],
+        };
+        msrs.extend(others.iter().map(|address| (*address, 0)));
+        if vendor == Vendor::Intel {
+            // After reset the general counters are let count, if their own control says so.
+            msrs.insert(intel::PerfGlobalCtrl::FIRST, (1 << counters) - 1);
+        }
+        Model { vendor, msrs, written: Vec::new(), stuck: None, interrupts: 0, counters }
+    }
+
+    pub(crate) fn peek<R: Register>(&self, index: u8) -> R {
+        R::from_raw(self.msrs[&R::address(index)])
+    }
+
+    /// Lets time pass at the given privilege. `events(code, umask)` says how often each happens;
+    /// code 0 is the fixed counters'.
+    pub(crate) fn run(&mut self, kernel: bool, events: impl Fn(u16, u8) -> u64) {
+        for index in 0..self.counters {
+            let (select, counter, enabled) = match self.vendor {
+                Vendor::Intel => {
+                    let global = self.peek::<intel::PerfGlobalCtrl>(0).bits() >> index & 1 == 1;
+                    let select = self.peek::<intel::PerfEvtSel>(index).bits();
+                    (select, intel::Pmc::address(index), global)
+                }
+                Vendor::Amd { global } => {
+                    let on =
+                        !global || self.peek::<amd::PerfCntrGlobalCtl>(0).bits() >> index & 1 == 1;
+                    let select = self.peek::<amd::PerfCtl>(index).bits();
+                    (select, amd::PerfCtr::address(index), on)
+                }
+            };
+            let at_privilege = select >> if kernel { 17 } else { 16 } & 1 == 1;
+            if enabled && at_privilege && select >> 22 & 1 == 1 {
+                let code = (select & 0xff | select >> 24 & 0xf00) as u16;
+                let more = events(code, (select >> 8) as u8);
+                self.count(counter, more, 1 << index, select >> 20 & 1 == 1);
+            }
+        }
+        if self.vendor == Vendor::Intel {
+            self.run_fixed(kernel, &events);
+        }
+    }
+
+    fn run_fixed(&mut self, kernel: bool, events: &impl Fn(u16, u8) -> u64) {
+        let control = self.peek::<intel::FixedCtrCtrl>(0).bits();
+        let global = self.peek::<intel::PerfGlobalCtrl>(0).bits();
+        for index in 0..3_u8 {
+            let nibble = control >> (4 * index);
+            let at_privilege = nibble >> u8::from(!kernel) & 1 == 1;
+            if at_privilege && global >> (32 + index) & 1 == 1 {
+                let more = events(0, index + 1);
+                let address = intel::FixedCtr::address(index);
+                self.count(address, more, 1 << (32 + index), nibble >> 3 & 1 == 1);
+            }
+        }
+    }
+
+    fn count(&mut self, address: u32, more: u64, status_bit: u64, interrupts: bool) {
+        let counter = self.msrs.get_mut(&address).unwrap();
+        let sum = *counter + more;
+        *counter = sum & WIDTH_MASK;
+        if sum > WIDTH_MASK {
+            let status = match self.vendor {
+                Vendor::Intel => Some(0x38e),
+                Vendor::Amd { global } => global.then_some(0xc000_0300),
+            };
+            if let Some(status) = status.and_then(|address| self.msrs.get_mut(&address)) {
+                *status |= status_bit;
+            }
+            self.interrupts += u64::from(interrupts);
+        }
+    }
+
+    /// The bits that a write to `msr` may set; a read-only register takes none.
+    fn writable(&self, msr: u32) -> u64 {
+        let rows = (1_u64 << self.counters) - 1;
+        match (self.vendor, msr) {
+            (Vendor::Intel, 0x186..=0x18d) => intel::PerfEvtSel::VALID,
+            (Vendor::Intel, 0xc1..=0xc8 | 0x309..=0x30b) => WIDTH_MASK,
+            (Vendor::Intel, 0x38d) => intel::FixedCtrCtrl::VALID,
+            (Vendor::Intel, 0x38f | 0x390) => rows | 7 << 32,
+            (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) if msr & 1 == 0 => amd::PerfCtl::VALID,
+            (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) => WIDTH_MASK,
+            (Vendor::Amd { .. }, 0xc000_0301 | 0xc000_0302) => rows,
+            _ => panic!("write to {msr:#x}, which is read only or not there"),
+        }
+    }
+
+    /// An AMD counter must not change its event while it is enabled, nor by the write that enables
+    /// it.
+    fn check_amd_select(&self, index: u8, new: u64) {
+        let old = self.peek::<amd::PerfCtl>(index).bits();
+        let enable = amd::PerfCtl::EN.bits();
+        let event_changes = (old ^ new) & !enable != 0;
+        let let_count = match self.vendor {
+            Vendor::Amd { global: true } => {
+                self.peek::<amd::PerfCntrGlobalCtl>(0).bits() >> index & 1 == 1
+            }
+            _ => true,
+        };
+        assert!(
+            !(event_changes && let_count && new & enable != 0),
+            "PERF_CTL{index} {old:#x} {new:#x}"
+        );
+    }
+}
+
+impl Bus for Model {
+    fn read(&mut self, msr: u32) -> u64 {
+        *self.msrs.get(&msr).unwrap_or_else(|| panic!("read of {msr:#x}, which is not there"))
+    }
+
+    fn write(&mut self, msr: u32, value: u64) {
+        assert!(self.msrs.contains_key(&msr), "write to {msr:#x}, which is not there");
+        assert_eq!(value & !self.writable(msr), 0, "reserved bits in {msr:#x}: {value:#x}");
+        if matches!(self.vendor, Vendor::Amd { .. }) && msr >= 0xc001_0200 && msr & 1 == 0 {
+            self.check_amd_select(((msr - 0xc001_0200) / 2) as u8, value);
+        }
+        self.written.push((msr, value));
+        match msr {
+            _ if self.stuck == Some(msr) => {}
+            0x390 => *self.msrs.get_mut(&0x38e).unwrap() &= !value,
+            0xc000_0302 => *self.msrs.get_mut(&0xc000_0300).unwrap() &= !value,
+            // The legacy address takes 32 bits and extends their sign.
+            0xc1..=0xc8 => {
+                self.msrs.insert(msr, value as u32 as i32 as i64 as u64 & WIDTH_MASK);
+            }
+            _ => {
+                self.msrs.insert(msr, value);
+            }
+        }
+    }
+
+    fn rdpmc(&mut self, index: u32) -> u64 {
+        let address = match (self.vendor, index >> 30) {
+            (Vendor::Intel, 1) => 0x309 + (index & 0xffff),
+            (Vendor::Intel, 0) => 0xc1 + index,
+            (Vendor::Amd { .. }, 0) => 0xc001_0201 + 2 * index,
+            _ => panic!("RDPMC of {index:#x}, which is not there"),
+        };
+        self.read(address)
+    }
+}

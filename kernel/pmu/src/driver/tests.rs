@@ -1,0 +1,225 @@
+//! Both drivers against the model of their registers: what they count is what happened, and what
+//! they write is what is needed and allowed.
+
+use std::vec::Vec;
+
+use tally_abi::Mode;
+use tally_engine::{Counts, Group, Pmu, Selector, Setup, Unit};
+
+use super::*;
+use crate::{
+    amd, intel,
+    testing::{Model, Vendor},
+};
+
+const WIDTH: u64 = (1 << 48) - 1;
+const SLICE: u64 = 10_000;
+const ALL: [Vendor; 3] =
+    [Vendor::Intel, Vendor::Amd { global: true }, Vendor::Amd { global: false }];
+
+fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
+    let widths = Widths { always: WIDTH, general: WIDTH };
+    match model.vendor {
+        Vendor::Intel => {
+            let facts = intel::Facts { general: 0xf, reference: true, widths };
+            Intel::new(model, facts).map(Driver::Intel)
+        }
+        Vendor::Amd { global } => {
+            Amd::new(model, amd::Facts { counters: 0x3f, global }).map(Driver::Amd)
+        }
+    }
+}
+
+fn new_model(vendor: Vendor) -> Model {
+    Model::new(vendor, if vendor == Vendor::Intel { 4 } else { 6 })
+}
+
+fn driver(vendor: Vendor) -> Driver<Model> {
+    try_driver(new_model(vendor)).unwrap()
+}
+
+fn model(driver: &mut Driver<Model>) -> &mut Model {
+    either!(driver, driver => driver.model())
+}
+
+/// Four events, on the counters that groups can use.
+fn group(vendor: Vendor, codes: [u8; 4], mode: Mode) -> Group {
+    let first = if vendor == Vendor::Intel { 0 } else { 2 };
+    let mut group = Group::default();
+    for (counter, code) in (first..).zip(codes) {
+        let privilege = u64::from(mode.user()) << 16 | u64::from(mode.kernel()) << 17;
+        group.selectors[counter] = Selector(1 << 22 | privilege | u64::from(code));
+        group.used |= 1 << counter;
+    }
+    group
+}
+
+/// What happens: so many events of each code, cycles, instructions and reference cycles.
+fn happen(driver: &mut Driver<Model>, kernel: bool, cycles: u64) {
+    model(driver).run(kernel, |code, umask| match (code, umask) {
+        (0, 2) | (0x76, 0) => cycles,
+        (0, 1) | (0xc0, 0) => 2 * cycles,
+        (0, 3) => cycles / 2,
+        (code, _) => u64::from(code) * 10,
+    });
+}
+
+fn counted(driver: &mut Driver<Model>, group: &Group, base: &Counts) -> Counts {
+    let widths = driver.widths();
+    driver.read(group.used).since(base, widths)
+}
+
+fn general(counts: &Counts, group: &Group) -> Vec<u64> {
+    let used = counts.general.iter().enumerate().filter(|(i, _)| group.used >> i & 1 == 1);
+    used.map(|(_, count)| *count).collect()
+}
+
+fn setup(mode: Mode) -> Setup {
+    Setup { mode, unit: Unit::Cycles }
+}
+
+#[test]
+fn slices_count_what_happened_and_interrupt_once() {
+    for vendor in ALL {
+        for mode in [Mode::User, Mode::Kernel, Mode::Full] {
+            let mut pmu = driver(vendor);
+            let (a, b) = (group(vendor, [1, 2, 3, 4], mode), group(vendor, [5, 2, 3, 6], mode));
+            let mut base = pmu.read(a.used | b.used);
+            base.cycles = SLICE.wrapping_neg() & WIDTH;
+            pmu.start(&a, &setup(mode), SLICE);
+            happen(&mut pmu, mode == Mode::Kernel, SLICE - 1);
+            assert_eq!(model(&mut pmu).interrupts, 0);
+            assert!(!pmu.take_overflow());
+            happen(&mut pmu, mode == Mode::Kernel, 8);
+            assert_eq!(model(&mut pmu).interrupts, 1, "{vendor:?} {mode:?}");
+            assert!(pmu.take_overflow());
+            // The interrupt handler's own events are nobody's.
+            happen(&mut pmu, true, 1000);
+            let slice = counted(&mut pmu, &a, &base);
+            assert_eq!((slice.cycles, slice.instructions), (SLICE + 7, 2 * SLICE + 14));
+            assert_eq!(general(&slice, &a), [20, 40, 60, 80], "{vendor:?} {mode:?}");
+            let mut base = pmu.read(b.used);
+            base.cycles = SLICE.wrapping_neg() & WIDTH;
+            pmu.switch(&b, SLICE);
+            happen(&mut pmu, mode == Mode::Kernel, 100);
+            let slice = counted(&mut pmu, &b, &base);
+            assert_eq!((slice.cycles, general(&slice, &b)), (100, [50, 20, 30, 60].to_vec()));
+            assert!(!pmu.take_overflow());
+        }
+    }
+}
+
+#[test]
+fn nothing_counts_after_stop_and_a_late_interrupt_finds_nothing() {
+    for vendor in ALL {
+        let mut pmu = driver(vendor);
+        let group = group(vendor, [1, 2, 3, 4], Mode::Full);
+        pmu.start(&group, &setup(Mode::Full), SLICE);
+        happen(&mut pmu, false, SLICE + 5);
+        pmu.stop();
+        let before = pmu.read(group.used);
+        happen(&mut pmu, false, 500);
+        happen(&mut pmu, true, 500);
+        assert_eq!(pmu.read(group.used), before);
+        assert!(!pmu.take_overflow());
+        let status = match vendor {
+            Vendor::Intel => 0x38e,
+            Vendor::Amd { .. } => 0xc000_0300,
+        };
+        assert_eq!(model(&mut pmu).msrs.get(&status).copied().unwrap_or(0), 0);
+    }
+}
+
+#[test]
+fn slices_of_instructions_end_by_the_instruction_counter() {
+    for vendor in ALL {
+        let mut pmu = driver(vendor);
+        let group = group(vendor, [1, 2, 3, 4], Mode::User);
+        pmu.start(&group, &Setup { mode: Mode::User, unit: Unit::Instructions }, SLICE);
+        happen(&mut pmu, false, SLICE / 2);
+        assert_eq!(model(&mut pmu).interrupts, 1);
+        assert!(pmu.take_overflow());
+    }
+}
+
+/// Accesses of one switch in which `changed` of four selectors change.
+fn cost(vendor: Vendor, mode: Mode, changed: usize) -> Accesses {
+    let mut pmu = driver(vendor);
+    let mut codes = [1, 2, 3, 4];
+    pmu.start(&group(vendor, codes, mode), &setup(mode), SLICE);
+    codes[..changed].fill(9);
+    happen(&mut pmu, mode == Mode::Kernel, SLICE + 1);
+    let before = pmu.accesses();
+    assert!(pmu.take_overflow());
+    let next = group(vendor, codes, mode);
+    pmu.read(next.used);
+    pmu.switch(&next, SLICE);
+    let after = pmu.accesses();
+    Accesses { msr: after.msr - before.msr, rdpmc: after.rdpmc - before.rdpmc }
+}
+
+#[test]
+fn switches_cost_no_more_accesses_than_they_must() {
+    let check = |vendor, mode, changed, msr| {
+        assert_eq!(cost(vendor, mode, changed).msr, msr, "{vendor:?} {mode:?} {changed}");
+    };
+    for changed in 0..=4 {
+        let n = changed as u64;
+        check(Vendor::Intel, Mode::User, changed, n + 2);
+        check(Vendor::Intel, Mode::Full, changed, n + 4);
+        let v2 = Vendor::Amd { global: true };
+        check(v2, Mode::User, changed, if n == 0 { 2 } else { n + 4 });
+        check(v2, Mode::Full, changed, n + 4);
+        check(Vendor::Amd { global: false }, Mode::User, changed, 2 * n + 1);
+    }
+    // Timer's sign, three fixed counters, four general ones.
+    assert_eq!(cost(Vendor::Intel, Mode::User, 4).rdpmc, 8);
+}
+
+#[test]
+fn intel_acknowledges_after_the_reload() {
+    let mut pmu = driver(Vendor::Intel);
+    let group = group(Vendor::Intel, [1, 2, 3, 4], Mode::User);
+    pmu.start(&group, &setup(Mode::User), SLICE);
+    happen(&mut pmu, false, SLICE);
+    assert!(pmu.take_overflow());
+    model(&mut pmu).written.clear();
+    pmu.switch(&group, SLICE);
+    let timer = (0x30a, SLICE.wrapping_neg() & WIDTH);
+    assert_eq!(model(&mut pmu).written, [timer, (0x390, 1 << 33)]);
+}
+
+#[test]
+fn counters_of_others_are_named() {
+    let used = |vendor, msr, value| {
+        let mut model = new_model(vendor);
+        model.msrs.insert(msr, value);
+        try_driver(model).map(|_| ())
+    };
+    let taken = |register, index, value| Err(InitError::CounterInUse { register, index, value });
+    let select = 1 << 22 | 0x3c;
+    assert_eq!(used(Vendor::Intel, 0x188, select), taken("IA32_PERFEVTSEL", 2, select));
+    let global = Vendor::Amd { global: true };
+    // Enabled by its own control, but not by the global one: free.
+    assert_eq!(used(global, 0xc001_0204, select), Ok(()));
+    let legacy = Vendor::Amd { global: false };
+    assert_eq!(used(legacy, 0xc001_0204, select), taken("PERF_CTL", 2, select));
+    let mut model = new_model(Vendor::Intel);
+    model.msrs.insert(0x38d, 0xb0);
+    model.msrs.insert(0x38f, 0x2_0000_000f);
+    assert_eq!(try_driver(model).map(|_| ()), taken("IA32_FIXED_CTR", 1, 0xb0));
+}
+
+#[test]
+fn counters_that_do_not_keep_what_is_written_are_named() {
+    let stuck = |vendor, msr| {
+        let mut model = new_model(vendor);
+        model.stuck = Some(msr);
+        try_driver(model).map(|_| ())
+    };
+    let kept = |register, index| Err(InitError::NotWritable { register, index });
+    assert_eq!(stuck(Vendor::Intel, 0x30a), kept("IA32_FIXED_CTR", 1));
+    assert_eq!(stuck(Vendor::Intel, 0x187), kept("IA32_PERFEVTSEL", 1));
+    assert_eq!(stuck(Vendor::Amd { global: true }, 0xc001_0203), kept("PERF_CTR", 1));
+    assert_eq!(stuck(Vendor::Amd { global: false }, 0xc001_0200), kept("PERF_CTL", 0));
+}
