@@ -1,10 +1,12 @@
 //! Counts of loops of known content, exact to the one, in both rings, with and without interrupts.
 
-use core::{arch::global_asm, sync::atomic::Ordering::Relaxed};
+use core::{arch::global_asm, fmt::Write, sync::atomic::Ordering::Relaxed};
+
+use tally_abi::vpmu::Op;
 
 use crate::{
     kernel::{self, in_ring3, in_ring3_interrupted},
-    machine::{rdmsr, rdpmc, wrmsr},
+    machine::{Serial, rdmsr, rdpmc, vpmu, wrmsr},
     report::Report,
 };
 
@@ -158,6 +160,7 @@ pub fn run(report: &mut Report) {
     string_run(report, &vendor);
     with_timer(report, &vendor);
     overflow(report, &vendor);
+    regions(report);
 }
 
 fn mixed_loop(report: &mut Report, vendor: &Vendor, rounds: u64) {
@@ -270,4 +273,40 @@ fn overflow(report: &mut Report, vendor: &Vendor) {
     report.equal("no interrupt through a masked entry", taken() - before, 0);
     report.equal("status shows the overflow all the same", rdmsr(vendor.global[1]) & 1, 1);
     wrmsr(vendor.global[2], 1);
+}
+
+/// Regions and counters side by side: prints what the counters say, for the host to compare with
+/// the truth file.
+fn regions(report: &mut Report) {
+    let vendor = Vendor::here();
+    let named: &[(&str, u64)] = match vendor.select == INTEL.select {
+        true => &[
+            ("INST_RETIRED.ANY_P", 0xc0),
+            ("CPU_CLK_UNHALTED.THREAD_P", 0x3c),
+            ("MEM_LOAD_RETIRED.L1_HIT", 0x1d1),
+            ("BR_MISP_RETIRED.ALL_BRANCHES", 0xc5),
+        ],
+        false => &[
+            ("RETIRED_INSTRUCTIONS", 0xc0),
+            ("CYCLES_NOT_IN_HALT", 0x76),
+            ("LS_DISPATCH.LD_DISPATCH", 0x129),
+            ("RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED", 0xc3),
+        ],
+    };
+    let events: [u64; 4] = core::array::from_fn(|index| named[index].1);
+    kernel::timer(30_000);
+    let counts = vendor.count(&events, USR, || {
+        let opened = vpmu(Op::Open, 7)[0];
+        report.equal("a region opens", opened.into(), 1);
+        in_ring3_interrupted(&raw const mixed as u64, 300_000, memory());
+        in_ring3_interrupted(&raw const strings as u64, 20_000, memory());
+        let closed = vpmu(Op::Close, 7)[0];
+        report.equal("and closes", closed.into(), 1);
+    });
+    kernel::timer(0);
+    report.equal("a closed region does not close", vpmu(Op::Close, 7)[0].into(), 0);
+    for ((name, _), count) in named.iter().zip(counts) {
+        // The serial port cannot fail.
+        let _ = writeln!(Serial, "truth 7 {name} {count}");
+    }
 }
