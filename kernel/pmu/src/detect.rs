@@ -205,3 +205,6 @@ fn intel_name(version: u8) -> &'static str {
         _ => "Intel architectural performance monitoring, version 6 or later",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,7 +77,7 @@ fn number(text: &str) -> Option<u32> {
 /// `Fixed counter 1` or `0,1,2,3`.
 fn counters(text: &str) -> Option<String> {
     if let Some(index) = text.strip_prefix("Fixed counter ") {
-        return Some(format!("f{}", number(index)?));
+        return Some(format!("fixed{}", number(index)?));
     }
     let mut mask = 0_u8;
     for index in text.split(',') {
@@ -101,7 +101,7 @@ mod tests {
             "MSRIndex": "0" } ] }"#;
         let table = table(json).unwrap();
         let lines: Vec<&str> = table.lines().filter(|line| !line.starts_with('#')).collect();
-        assert_eq!(lines, ["OCR.X\tb7\t1\t10\t1\t0\tf\t1a6", "F\t0\t2\t0\t0\t0\tf1\t0"]);
+        assert_eq!(lines, ["OCR.X\tb7\t1\t10\t1\t0\tf\t1a6", "F\t0\t2\t0\t0\t0\tfixed1\t0"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(crate) struct Line {
     pub(crate) cmask: u8,
     pub(crate) inv: bool,
     pub(crate) edge: bool,
-    /// A mask in hexadecimal, or `fN` for a fixed counter.
+    /// A mask in hexadecimal, or `fixedN` for a fixed counter.
     pub(crate) counters: String,
     /// The first extra register that the event needs, 0 if none.
     pub(crate) msr: u32,

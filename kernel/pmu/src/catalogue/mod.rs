@@ -7,6 +7,8 @@
 mod nearest;
 mod resolve;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use resolve::{ResolveError, Resolved};
 pub use table::{Counter, Entry};

@@ -5,7 +5,7 @@
 //! name, code, umask, cmask, inv, edge, counters, msr
 //!
 //! separated by tabs; numbers are hexadecimal without prefix. `counters` is a mask of general
-//! counters, or `fN` for fixed counter N, and then code and umask are the vendor's
+//! counters, or `fixedN` for fixed counter N, and then code and umask are the vendor's
 //! pseudo-encoding. `msr` is the address of an extra register that the event needs, 0 if none.
 
 /// One event of a table.
@@ -50,9 +50,9 @@ impl<'a> Entry<'a> {
         let (code, umask, cmask) = (number()?, number()?, number()?);
         let (inv, edge) = (number()? != 0, number()? != 0);
         let counter = fields.next()?;
-        let counter = match counter.strip_prefix('f') {
-            Some(index) if index.len() == 1 && index != "f" => Counter::Fixed(index.parse().ok()?),
-            _ => Counter::General(u8::from_str_radix(counter, 16).ok()?),
+        let counter = match counter.strip_prefix("fixed") {
+            Some(index) => Counter::Fixed(index.parse().ok()?),
+            None => Counter::General(u8::from_str_radix(counter, 16).ok()?),
         };
         let msr = u32::from_str_radix(fields.next()?, 16).ok()?;
         Some(Entry {

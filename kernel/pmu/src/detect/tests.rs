@@ -1,0 +1,90 @@
+//! Processors as CPUID shows them, and what is made of each.
+
+use raw_cpuid::CpuIdResult;
+
+use super::*;
+
+/// A processor: its vendor, signature, hypervisor bit, and other leaves.
+#[derive(Clone)]
+struct Cpu {
+    vendor: &'static [u8; 12],
+    signature: u32,
+    hypervisor: bool,
+    leaves: &'static [(u32, [u32; 4])],
+}
+
+impl CpuIdReader for Cpu {
+    fn cpuid2(&self, eax: u32, _: u32) -> CpuIdResult {
+        let word = |at: usize| u32::from_le_bytes(self.vendor[at..at + 4].try_into().unwrap());
+        let [eax, ebx, ecx, edx] = match eax {
+            0 => [0x20, word(0), word(8), word(4)],
+            1 => [self.signature, 0, u32::from(self.hypervisor) << 31, 0],
+            0x8000_0000 => [0x8000_0028, 0, 0, 0],
+            leaf => self.leaves.iter().find(|(l, _)| *l == leaf).map_or([0; 4], |(_, r)| *r),
+        };
+        CpuIdResult { eax, ebx, ecx, edx }
+    }
+}
+
+/// Ice Lake server, version 5, 8 general counters of 48 bits, 4 fixed ones.
+const ICELAKE: Cpu = Cpu {
+    vendor: b"GenuineIntel",
+    signature: 0x606a6,
+    hypervisor: false,
+    leaves: &[(0xa, [0x0830_0805, 0, 0xf, 0x8604])],
+};
+
+/// Zen 4, family 19h, model 11h.
+const ZEN4: Cpu = Cpu {
+    vendor: b"AuthenticAMD",
+    signature: 0xa1_0f11,
+    hypervisor: false,
+    leaves: &[(0x8000_0001, [0, 0, 1 << 23, 0]), (0x8000_0022, [1, 6, 0, 0])],
+};
+
+#[test]
+fn real_processors_are_known() {
+    let found = detect(ICELAKE).unwrap();
+    assert_eq!(
+        found.info(),
+        PmuInfo {
+            name: "Intel architectural performance monitoring, version 5",
+            catalogue: "icelake-server",
+            general: 8,
+            always: 3,
+            width_bits: 48,
+        }
+    );
+    assert_eq!(found.layout(), Layout { general: 0xff, reference: true });
+    let found = detect(ZEN4).unwrap();
+    assert_eq!(
+        found.info(),
+        PmuInfo { name: "AMD PerfMonV2", catalogue: "zen4", general: 4, always: 2, width_bits: 48 }
+    );
+    assert_eq!(found.layout(), Layout { general: 0x3c, reference: false });
+    let zen3 = Cpu { signature: 0xa0_0f11, leaves: &ZEN4.leaves[..1], ..ZEN4 };
+    let info = detect(zen3).unwrap().info();
+    assert_eq!((info.catalogue, info.general), ("zen3", 4));
+    assert_eq!(info.name, "AMD core performance counter extension");
+    let unknown = Cpu { signature: 0x50657, ..ICELAKE };
+    assert_eq!(detect(unknown).unwrap().info().catalogue, "architectural");
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let check = |cpu: Cpu, why: NoPmu| assert_eq!(detect(cpu).unwrap_err(), why);
+    check(Cpu { vendor: b"CentaurHauls", ..ICELAKE }, NoPmu::Vendor(*b"CentaurHauls"));
+    check(Cpu { leaves: &[], ..ICELAKE }, NoPmu::Missing { hypervisor: false });
+    check(Cpu { leaves: &[], hypervisor: true, ..ZEN4 }, NoPmu::Missing { hypervisor: true });
+    check(Cpu { leaves: &[(0xa, [0x0830_0401, 0, 0, 0])], ..ICELAKE }, NoPmu::TooOld);
+    check(Cpu { leaves: &[(0xa, [0x0830_0402, 0, 0, 0x601])], ..ICELAKE }, NoPmu::TooFewCounters);
+    let two = &[(0x8000_0001, [0, 0, 1 << 23, 0]), (0x8000_0022, [1, 2, 0, 0])];
+    check(Cpu { leaves: two, ..ZEN4 }, NoPmu::TooFewCounters);
+}
+
+#[test]
+fn two_fixed_counters_are_enough() {
+    let found = detect(Cpu { leaves: &[(0xa, [0x0730_0402, 0, 0, 0x602])], ..ICELAKE }).unwrap();
+    assert_eq!(found.layout(), Layout { general: 0xf, reference: false });
+    assert_eq!(found.info().always, 2);
+}
