@@ -1,0 +1,1 @@
+//! Tests that boot a machine and check how it ended and what it told.

@@ -1,0 +1,209 @@
+//! `cargo xtask build`: kernel, programs, plugin and image maker, each with its own settings.
+//!
+//! Two chains of calls of cargo run side by side: what is built for the guest, and what is built
+//! for the host. Each chain has target folders of its own, so that neither waits for the other's
+//! locks and a warm build has nothing to do.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+};
+
+use tally_abi::ExitStatus;
+
+use crate::{Failure, Result, process::Child, progress::Step, project::Project, setup};
+
+/// Makes programs plain static executables: no start files, no libc, not position-independent.
+const PROGRAM_FLAGS: &str = "-C panic=abort -C relocation-model=static \
+    -C target-feature=+crt-static -C link-arg=-nostartfiles -C link-arg=-nostdlib \
+    -C link-arg=-static -C link-arg=-no-pie";
+/// Keeps names of functions, leaves out what would only make booting slower.
+const STRIP: &str = "profile.release.strip=\"debuginfo\"";
+/// A cold build of everything, tests included.
+const NEEDED_MB: u64 = 2500;
+
+/// A package that is built for the guest.
+#[derive(Clone, Copy, Debug)]
+pub struct GuestPackage {
+    /// Its name.
+    pub name: &'static str,
+    /// Its folder in the project.
+    pub folder: &'static str,
+    /// Its target.
+    pub target: &'static str,
+    /// The library's crates that it is built with.
+    library: &'static str,
+    flags: &'static str,
+}
+
+/// The kernel.
+pub const KERNEL: GuestPackage = GuestPackage {
+    name: "tally-kernel",
+    folder: "kernel",
+    target: "x86_64-unknown-none",
+    library: "core,alloc,compiler_builtins",
+    flags: "",
+};
+/// The programs that come with Tally.
+pub const PROGRAMS: GuestPackage = GuestPackage {
+    name: "tally-programs",
+    folder: "userlib/programs",
+    target: "x86_64-unknown-linux-gnu",
+    library: "core,alloc,compiler_builtins,panic_abort",
+    flags: PROGRAM_FLAGS,
+};
+/// The programs that only tests run.
+pub const TEST_GUESTS: GuestPackage =
+    GuestPackage { name: "tally-test-guests", folder: "tests/guests", ..PROGRAMS };
+
+/// What was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The kernel's ELF file.
+    pub kernel: PathBuf,
+    /// Programs of [`PROGRAMS`], sorted.
+    pub programs: Vec<PathBuf>,
+    /// Programs of [`TEST_GUESTS`], sorted.
+    pub test_guests: Vec<PathBuf>,
+    /// The plugin.
+    pub plugin: PathBuf,
+    /// The image maker.
+    pub image_maker: PathBuf,
+}
+
+impl GuestPackage {
+    /// `cargo subcommand` for this package, with the library from `library`.
+    pub fn cargo(&self, project: &Project, library: &Path, subcommand: &str) -> Command {
+        let mut cargo = project.cargo(subcommand, &project.target.join("guest"));
+        with_library(&mut cargo, library)
+            .args(["--release", "--package", self.name, "--target", self.target])
+            .arg(format!("-Zbuild-std={}", self.library))
+            .args(["-Zbuild-std-features=compiler-builtins-mem", "--config", STRIP])
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .env("RUSTFLAGS", self.flags);
+        cargo
+    }
+
+    fn executables(&self, project: &Project, bins: &[String]) -> Vec<PathBuf> {
+        let folder = project.target.join("guest").join(self.target).join("release");
+        bins.iter().map(|bin| folder.join(bin)).collect()
+    }
+}
+
+/// Lets a stable cargo build the library from our own copy of its sources.
+fn with_library<'a>(cargo: &'a mut Command, library: &Path) -> &'a mut Command {
+    cargo.env("RUSTC_BOOTSTRAP", "1").env("__CARGO_TESTS_ONLY_SRC_ROOT", library)
+}
+
+/// Builds everything that a run needs.
+///
+/// # Errors
+/// Something does not build; the message holds what the compiler said.
+pub fn all(project: &Project, library: &Path) -> Result<Built> {
+    if !project.target.join("guest").exists() {
+        setup::check_space(&project.target, NEEDED_MB, "a first build")?;
+    }
+    let (guest, host) = thread::scope(|scope| {
+        let guest = scope.spawn(|| build_guest(project, library));
+        let host = build_host(project, library);
+        (guest.join(), host)
+    });
+    let (kernel, programs, test_guests) =
+        guest.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    let (plugin, image_maker) = host?;
+    Ok(Built { kernel, programs, test_guests, plugin, image_maker })
+}
+
+type Guest = (PathBuf, Vec<PathBuf>, Vec<PathBuf>);
+
+fn build_guest(project: &Project, library: &Path) -> Result<Guest> {
+    cargo("Building the kernel", &mut KERNEL.cargo(project, library, "build"))?;
+    let programs = build_programs(project, library, &PROGRAMS)?;
+    let test_guests = match project.has_package(TEST_GUESTS.folder) {
+        true => build_programs(project, library, &TEST_GUESTS)?,
+        false => Vec::new(),
+    };
+    let kernel = KERNEL.executables(project, &[KERNEL.name.into()]).remove(0);
+    Ok((kernel, programs, test_guests))
+}
+
+fn build_programs(
+    project: &Project,
+    library: &Path,
+    package: &GuestPackage,
+) -> Result<Vec<PathBuf>> {
+    let title = format!("Building the programs of {}", package.folder);
+    cargo(&title, package.cargo(project, library, "build").arg("--bins"))?;
+    Ok(package.executables(project, &bins(&project.root.join(package.folder))?))
+}
+
+fn build_host(project: &Project, library: &Path) -> Result<(PathBuf, PathBuf)> {
+    let mut plugin = project.cargo("build", &project.target);
+    plugin.args(["--release", "--package", "tally-vpmu-plugin"]);
+    cargo("Building the virtual PMU", &mut plugin)?;
+    let images = project.images();
+    let mut maker = project.cargo("build", &images);
+    with_library(&mut maker, library).args(["--release", "--package", "tally-image"]);
+    cargo("Building the boot loader", &mut maker)?;
+    Ok((project.target.join("release/libtally_vpmu_plugin.so"), images.join("release/tally-image")))
+}
+
+/// The names of a package's programs: what cargo finds in `src/bin`.
+fn bins(package: &Path) -> Result<Vec<String>> {
+    let folder = package.join("src/bin");
+    let entries = fs::read_dir(&folder).map_err(|error| Failure::io("read", &folder, &error))?;
+    let files = entries.flatten().map(|entry| entry.path());
+    let mut names: Vec<String> = files
+        .filter(|path| {
+            path.extension().is_some_and(|e| e == "rs") || path.join("main.rs").is_file()
+        })
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Runs a call of cargo behind a progress line; what it said is shown only if it fails.
+fn cargo(title: &str, command: &mut Command) -> Result<()> {
+    let step = Step::start(title);
+    let refused = |error: std::io::Error| {
+        Failure::new(ExitStatus::BuildFailed, format!("cannot run cargo: {error}"))
+    };
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = Child::spawn(command).map_err(refused)?;
+    let stderr = child.take_stderr().expect("standard error is a pipe");
+    let mut said = String::new();
+    for line in BufReader::new(stderr).lines() {
+        let line = line.map_err(refused)?;
+        step.at(line.trim());
+        said.push_str(&line);
+        said.push('\n');
+    }
+    if child.wait().map_err(refused)?.success() {
+        step.done();
+        return Ok(());
+    }
+    let status = match said.contains("No space left on device") {
+        true => ExitStatus::NoSpace,
+        false => ExitStatus::BuildFailed,
+    };
+    Err(Failure::new(status, format!("{title} failed; cargo said:\n{}", said.trim_end())))
+}
+
+/// Does the task.
+///
+/// # Errors
+/// Something is missing or does not build.
+pub fn main(project: &Project) -> Result<u8> {
+    let built = all(project, &setup::library(project)?)?;
+    let guests = built.programs.iter().chain(&built.test_guests);
+    let all = [&built.kernel].into_iter().chain(guests).chain([&built.plugin, &built.image_maker]);
+    for file in all {
+        let size = fs::metadata(file).map_err(|error| Failure::io("look at", file, &error))?.len();
+        println!("{:>9} bytes  {}", size, file.display());
+    }
+    Ok(0)
+}

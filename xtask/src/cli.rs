@@ -1,0 +1,84 @@
+//! The command line: which tasks there are, and how they end.
+
+use clap::{Parser, Subcommand};
+use tally_abi::ExitStatus;
+
+use crate::{Result, build, image, lint, project::Project, run, setup, study, test};
+
+/// Tally's tasks: set up, build, run, test.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Fetch what is missing into .tally/: sources of core, QEMU 11.1, OVMF
+    Setup,
+    /// Build kernel, programs, virtual PMU and image maker
+    Build,
+    /// Make a UEFI disk image for a USB stick; results go to the log on COM1
+    Image(image::ImageArgs),
+    /// Boot a machine, run programs on it, and print what was counted
+    Run(run::RunArgs),
+    /// Repeat the default job over many seeds and judge its claims
+    Study(study::StudyArgs),
+    /// Run every test there is, those that boot among them
+    Test,
+    /// Check the form and the lints of everything
+    Lint,
+}
+
+/// Does what the command line says and gives the status to exit with.
+pub fn main() -> u8 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // If nobody listens, the status has to do.
+            let _ = error.print();
+            return if error.use_stderr() { ExitStatus::Usage.into() } else { 0 };
+        }
+    };
+    match dispatch(&cli.task) {
+        Ok(status) => status,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            failure.status.into()
+        }
+    }
+}
+
+fn dispatch(task: &Task) -> Result<u8> {
+    let project = Project::here();
+    match task {
+        Task::Setup => setup::main(&project),
+        Task::Build => build::main(&project),
+        Task::Image(args) => image::main(&project, args),
+        Task::Run(args) => run::main(&project, args),
+        Task::Study(args) => study::main(&project, args),
+        Task::Test => test::main(&project),
+        Task::Lint => lint::main(&project),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_is_no_error_and_nonsense_is() {
+        assert!(!Cli::try_parse_from(["cargo xtask", "run", "--help"]).unwrap_err().use_stderr());
+        for bad in [["run", "--pmu", "arm"], ["run", "--cpus", "0"], ["run", "--cpus", "17"]] {
+            let line = ["cargo xtask"].into_iter().chain(bad);
+            assert!(Cli::try_parse_from(line).unwrap_err().use_stderr());
+        }
+    }
+}

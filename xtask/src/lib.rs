@@ -1,0 +1,22 @@
+//! What `cargo xtask` is made of: one module a task, and what the tasks share.
+//!
+//! Tests that boot use [`machine`] to start a machine and to look at how it ended. Every error that
+//! leaves this crate is a [`Failure`]: a line for people and the status to exit with.
+
+pub mod build;
+pub mod cli;
+pub mod failure;
+pub mod image;
+pub mod lint;
+pub mod machine;
+pub mod process;
+pub mod progress;
+pub mod project;
+pub mod ramdisk;
+pub mod report;
+pub mod run;
+pub mod setup;
+pub mod study;
+pub mod test;
+
+pub use failure::{Failure, Result};

@@ -1,0 +1,121 @@
+//! QEMU's command line.
+
+use std::{path::Path, process::Command};
+
+use serde::Deserialize;
+use tally_abi::{
+    ExitStatus,
+    boot::{DEBUG_EXIT_PORT, FW_CFG_COMMAND_LINE},
+};
+
+use super::{Accel, Artefacts, Folder, Pmu, Request};
+use crate::{
+    Failure, Result,
+    project::{self, Project},
+};
+
+/// One table of `qemu/machines.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Machine {
+    cpu: String,
+    profile: String,
+    counters: u8,
+}
+
+/// The file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Machines {
+    intel: Machine,
+    amd: Machine,
+}
+
+fn machine(pmu: Pmu) -> Result<Machine> {
+    let path = Project::here().root.join("qemu/machines.toml");
+    let text = String::from_utf8_lossy(&project::read(&path)?).into_owned();
+    let machines: Machines = toml::from_str(&text).map_err(|error| {
+        Failure::new(ExitStatus::HostError, format!("{}: {error}", path.display()))
+    })?;
+    Ok(match pmu {
+        Pmu::Intel => machines.intel,
+        Pmu::Amd => machines.amd,
+    })
+}
+
+/// In QEMU's option lists a comma within a value is written twice.
+fn value(text: &str) -> String {
+    text.replace(',', ",,")
+}
+
+fn path_value(path: &Path) -> String {
+    value(&path.to_string_lossy())
+}
+
+/// The whole call.
+pub(super) fn qemu(artefacts: &Artefacts, request: &Request, folder: &Folder) -> Result<Command> {
+    let machine = machine(request.pmu)?;
+    let mut qemu = artefacts.qemu.command();
+    qemu.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "256M"]);
+    qemu.args(["-monitor", "none", "-no-user-config"]);
+    match request.accel {
+        Accel::Tcg => tcg(&mut qemu, artefacts, request, folder, &machine),
+        Accel::Kvm => {
+            qemu.args(["-accel", "kvm", "-cpu", "host,pmu=on"]);
+        }
+    }
+    qemu.arg("-smp").arg(request.cpus.to_string());
+    qemu.arg("-drive").arg(format!(
+        "if=pflash,format=raw,readonly=on,file={}",
+        path_value(&artefacts.qemu.firmware)
+    ));
+    qemu.arg("-drive").arg(format!(
+        "if=none,id=disk,format=raw,snapshot=on,file={}",
+        path_value(&artefacts.image)
+    ));
+    qemu.args(["-device", "virtio-blk-pci,drive=disk,bootindex=0"]);
+    qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
+    qemu.arg("-serial").arg(format!("file:{}", folder.wire().display()));
+    qemu.arg("-device").arg(format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4"));
+    let line = value(&request.command_line);
+    qemu.arg("-fw_cfg").arg(format!("name={FW_CFG_COMMAND_LINE},string={line}"));
+    Ok(qemu)
+}
+
+fn tcg(qemu: &mut Command, artefacts: &Artefacts, request: &Request, folder: &Folder, m: &Machine) {
+    if request.cpus == 1 {
+        // One instruction is one nanosecond of virtual time: every run is the same run.
+        qemu.args(["-accel", "tcg", "-icount", "shift=0,sleep=off"]);
+        qemu.args(["-rtc", "base=2026-01-01,clock=vm"]);
+    } else {
+        // Taking turns on one thread would give plugins wrong numbers of CPUs.
+        qemu.args(["-accel", "tcg,thread=multi"]);
+    }
+    qemu.arg("-cpu").arg(&m.cpu);
+    if request.virtual_pmu {
+        qemu.arg("-plugin").arg(format!(
+            "{},profile={},counters={},truth={}",
+            path_value(&artefacts.plugin),
+            m.profile,
+            m.counters,
+            path_value(&folder.truth())
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_machines_are_defined() {
+        for pmu in [Pmu::Intel, Pmu::Amd] {
+            assert!(machine(pmu).unwrap().counters > 0);
+        }
+    }
+
+    #[test]
+    fn commas_are_doubled() {
+        assert_eq!(value("--events a,b"), "--events a,,b");
+    }
+}

@@ -1,0 +1,261 @@
+//! Boots a machine and tells how it ended.
+//!
+//! [`boot`] starts QEMU on the image, follows what the kernel says on the second UART, and gives a
+//! [`Boot`]: a typed [`Outcome`], everything that was said, and the truth if the virtual PMU was
+//! there. However the machine ends, QEMU is reaped, and every boot has a time limit.
+
+mod command;
+mod folder;
+mod outcome;
+mod transcript;
+
+use std::{
+    fs::{self, File},
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use tally_abi::{ExitStatus, truth::Truth};
+
+pub use folder::{Folder, keep_newest};
+pub use outcome::Outcome;
+pub use transcript::{Output, Session, Transcript};
+
+use crate::{
+    Failure, Result, build, image,
+    process::Child,
+    progress::Step,
+    project::{self, Project},
+    setup,
+};
+
+/// The environment variable in which `cargo xtask test` tells the boot tests about [`Artefacts`].
+pub const ARTEFACTS_VARIABLE: &str = "TALLY_ARTEFACTS";
+/// The time limit of a boot that nobody set another for.
+pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(120);
+/// For how long a machine under KVM may be silent before KVM counts as unusable.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// For how long QEMU may live on after the kernel's last word.
+const LAST_WORD: Duration = Duration::from_secs(10);
+/// How often the machine is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Whose PMU the machine shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Pmu {
+    /// Intel architectural performance monitoring, as on Ice Lake servers
+    #[default]
+    Intel,
+    /// AMD PerfMonV2, as on Zen 4
+    Amd,
+}
+
+/// What executes the guest's instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Accel {
+    /// QEMU's own translator, with Tally's virtual PMU
+    #[default]
+    Tcg,
+    /// This machine's processor and its PMU, by KVM
+    Kvm,
+}
+
+/// Everything that a boot is made of, built.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Artefacts {
+    /// The disk image.
+    pub image: PathBuf,
+    /// The virtual PMU.
+    pub plugin: PathBuf,
+    /// QEMU.
+    pub qemu: setup::Qemu,
+}
+
+impl Artefacts {
+    /// Fetches and builds what is missing or out of date.
+    ///
+    /// # Errors
+    /// Something cannot be fetched or built.
+    pub fn make(project: &Project) -> Result<Artefacts> {
+        let tools = setup::tools(project)?;
+        let built = build::all(project, &tools.library)?;
+        let image = image::for_machine(project, &built, &tools.library)?;
+        Ok(Artefacts { image, plugin: built.plugin, qemu: tools.qemu })
+    }
+
+    /// What `cargo xtask test` built.
+    ///
+    /// # Errors
+    /// The caller was not started by it.
+    pub fn from_environment() -> Result<Artefacts> {
+        let text = std::env::var(ARTEFACTS_VARIABLE).ok();
+        text.and_then(|text| serde_json::from_str(&text).ok()).ok_or_else(|| {
+            Failure::new(
+                ExitStatus::Usage,
+                "this test boots a machine that is not built yet; run `cargo xtask test`",
+            )
+        })
+    }
+}
+
+/// One boot.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Whose PMU.
+    pub pmu: Pmu,
+    /// What executes.
+    pub accel: Accel,
+    /// Processors.
+    pub cpus: usize,
+    /// The kernel's command line.
+    pub command_line: String,
+    /// After this, the machine is killed.
+    pub time_limit: Duration,
+    /// Whether the virtual PMU is there; without it, TCG has none at all.
+    pub virtual_pmu: bool,
+}
+
+impl Request {
+    /// One processor under TCG with Intel's virtual PMU.
+    pub fn new(command_line: impl Into<String>) -> Request {
+        Request {
+            pmu: Pmu::Intel,
+            accel: Accel::Tcg,
+            cpus: 1,
+            command_line: command_line.into(),
+            time_limit: DEFAULT_TIME_LIMIT,
+            virtual_pmu: true,
+        }
+    }
+}
+
+/// A machine that has ended.
+#[derive(Debug)]
+pub struct Boot {
+    /// How.
+    pub outcome: Outcome,
+    /// What the kernel told.
+    pub transcript: Transcript,
+    /// What the virtual PMU saw.
+    pub truth: Option<Truth>,
+    /// The log and what else the run left; gone with this value unless it is kept.
+    pub folder: Folder,
+}
+
+/// Who hears of a program's output while the machine runs.
+pub type Listener<'a> = &'a mut dyn FnMut(&Output);
+
+/// Boots a machine and waits for its end; `listen` hears of each output at once.
+///
+/// # Errors
+/// QEMU cannot be started, KVM is not usable, or the host refuses a file. However the guest ends
+/// is no error but a [`Boot::outcome`].
+pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> Result<Boot> {
+    if request.accel == Accel::Kvm {
+        check_kvm_device()?;
+    }
+    let folder = Folder::make(&Project::here())?;
+    let mut command = command::qemu(artefacts, request, &folder)?;
+    let errors = folder.errors();
+    let stderr = File::create(&errors).map_err(|error| Failure::io("write", &errors, &error))?;
+    File::create(folder.wire()).map_err(|e| Failure::io("write", &folder.wire(), &e))?;
+    let mut qemu = Child::spawn(command.stdout(std::process::Stdio::null()).stderr(stderr))
+        .map_err(|error| {
+            let why = format!("cannot start QEMU: {error}");
+            Failure::new(ExitStatus::QemuUnavailable, why)
+        })?;
+    let mut transcript = Transcript::default();
+    let end = follow(&mut qemu, request, &folder, &mut transcript, listen)?;
+    drop(qemu);
+    let truth = read_truth(&folder)?;
+    let outcome = Outcome::of(end, &transcript, request.time_limit, &folder);
+    Ok(Boot { outcome, transcript, truth, folder })
+}
+
+/// How the process ended, whatever the guest said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    ByItself,
+    OutOfTime,
+}
+
+fn follow(
+    qemu: &mut Child,
+    request: &Request,
+    folder: &Folder,
+    transcript: &mut Transcript,
+    listen: Listener<'_>,
+) -> Result<End> {
+    let wire = folder.wire();
+    let mut wire = File::open(&wire).map_err(|error| Failure::io("read", &wire, &error))?;
+    let start = Instant::now();
+    let mut last_word: Option<Instant> = None;
+    loop {
+        let ended = qemu
+            .try_wait()
+            .map_err(|error| Failure::new(ExitStatus::HostError, format!("lost QEMU: {error}")))?;
+        transcript
+            .follow(&mut wire, listen)
+            .map_err(|error| Failure::io("read", &folder.wire(), &error))?;
+        if ended.is_some() {
+            return Ok(End::ByItself);
+        }
+        if transcript.is_over() && last_word.get_or_insert_with(Instant::now).elapsed() > LAST_WORD
+        {
+            return Ok(End::ByItself);
+        }
+        if start.elapsed() > request.time_limit {
+            return Ok(End::OutOfTime);
+        }
+        if request.accel == Accel::Kvm && start.elapsed() > SIGN_OF_LIFE && folder.is_log_empty() {
+            return Err(kvm_unusable("a guest makes no progress under it"));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn read_truth(folder: &Folder) -> Result<Option<Truth>> {
+    let path = folder.truth();
+    if !path.exists() {
+        return Ok(None);
+    }
+    let truth: Truth = serde_json::from_slice(&project::read(&path)?).map_err(|error| {
+        let why = format!("cannot read the truth in {}: {error}", path.display());
+        Failure::new(ExitStatus::MachineFailed, why)
+    })?;
+    Ok(Some(truth))
+}
+
+fn check_kvm_device() -> Result<()> {
+    match fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
+        Ok(_) => Ok(()),
+        Err(error) => Err(kvm_unusable(&format!("/dev/kvm: {error}"))),
+    }
+}
+
+fn kvm_unusable(why: &str) -> Failure {
+    Failure::new(
+        ExitStatus::KvmUnusable,
+        format!(
+            "KVM cannot run a guest here ({why}); run without `--accel kvm`, or on a machine \
+             whose processor and permissions allow it"
+        ),
+    )
+}
+
+/// Boots behind a progress line.
+///
+/// # Errors
+/// As [`boot`].
+pub fn boot_with_progress(
+    artefacts: &Artefacts,
+    request: &Request,
+    listen: Listener<'_>,
+) -> Result<Boot> {
+    let step = Step::start("Running the machine");
+    let boot = boot(artefacts, request, listen)?;
+    step.done();
+    Ok(boot)
+}

@@ -1,0 +1,212 @@
+//! What the kernel told, put together from the messages on the second UART.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read},
+};
+
+use tally_abi::{Reading, SessionConfig, SessionStats, trace::SliceRecord, wire::Message};
+
+use super::Outcome;
+
+/// A piece of what a program wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// The program's number.
+    pub pid: u32,
+    /// The descriptor: 1 or 2.
+    pub fd: u8,
+    /// What it wrote.
+    pub bytes: Vec<u8>,
+}
+
+/// A session that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// The program that opened it.
+    pub program: String,
+    /// How it counted.
+    pub config: SessionConfig,
+    /// Its logical counters, in the order in which the kernel told them.
+    pub readings: Vec<(String, Reading)>,
+    /// What the engine told of it.
+    pub stats: Option<SessionStats>,
+}
+
+/// The PMU that the kernel found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pmu {
+    /// Its driver and version.
+    pub name: String,
+    /// Its catalogue.
+    pub catalogue: String,
+    /// General counters.
+    pub general: u8,
+}
+
+/// The kernel as it came up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Booted {
+    /// Processors.
+    pub cpus: u32,
+    /// Memory that the kernel holds, in bytes.
+    pub memory_bytes: u64,
+    /// The seed.
+    pub seed: u64,
+    /// The PMU, if there is one.
+    pub pmu: Option<Pmu>,
+}
+
+/// The state of a trace ring at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    /// Its CPU.
+    pub cpu: u16,
+    /// Records that the engine offered.
+    pub written: u64,
+    /// Records that were drained.
+    pub read: u64,
+    /// Records for which there was no room.
+    pub lost: u64,
+}
+
+/// Everything that was said.
+#[derive(Clone, Debug, Default)]
+pub struct Transcript {
+    /// The first message, if it came.
+    pub booted: Option<Booted>,
+    /// Output of all programs.
+    pub output: Vec<Output>,
+    /// Sessions by number.
+    pub sessions: BTreeMap<u32, Session>,
+    /// The trace, if one was asked for.
+    pub slices: Vec<SliceRecord>,
+    /// Trace rings.
+    pub rings: Vec<Ring>,
+    /// Programs that ended by themselves, with their status.
+    pub exits: Vec<(String, i32)>,
+    /// The first refusal or crash.
+    pub first_trouble: Option<Outcome>,
+    /// The kernel's own mistake.
+    pub panicked: Option<String>,
+    /// The status with which everything ended.
+    pub done: Option<u8>,
+    /// Frames that could not be read.
+    pub unreadable: u64,
+    /// The beginning of a frame whose end has not come yet.
+    partial: Vec<u8>,
+}
+
+impl Transcript {
+    /// Takes in what has come on `wire` since last time.
+    pub(super) fn follow(
+        &mut self,
+        wire: &mut impl Read,
+        listen: &mut dyn FnMut(&Output),
+    ) -> io::Result<()> {
+        let mut fresh = Vec::new();
+        wire.read_to_end(&mut fresh)?;
+        for byte in fresh {
+            self.partial.push(byte);
+            if byte == 0 {
+                let mut frame = std::mem::take(&mut self.partial);
+                let before = self.output.len();
+                match Message::decode(&mut frame) {
+                    Ok(message) => self.take(message),
+                    Err(_) => self.unreadable += 1,
+                }
+                self.output[before..].iter().for_each(&mut *listen);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel has said its last word.
+    pub(super) fn is_over(&self) -> bool {
+        self.done.is_some() || self.panicked.is_some()
+    }
+
+    /// The text that programs wrote, all together.
+    pub fn text(&self) -> String {
+        let bytes: Vec<u8> = self.output.iter().flat_map(|output| output.bytes.clone()).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    // Long because there is one arm a message.
+    fn take(&mut self, message: Message<'_>) {
+        match message {
+            Message::Booted { cpus, memory_bytes, seed, pmu } => {
+                let pmu = pmu.map(|pmu| Pmu {
+                    name: pmu.name.into(),
+                    catalogue: pmu.catalogue.into(),
+                    general: pmu.general,
+                });
+                self.booted = Some(Booted { cpus, memory_bytes, seed, pmu });
+            }
+            Message::Output { pid, fd, bytes } => {
+                self.output.push(Output { pid, fd, bytes: bytes.into() });
+            }
+            Message::Session { session, program, config, .. } => {
+                let program = program.into();
+                let fresh = Session { program, config, readings: Vec::new(), stats: None };
+                self.sessions.insert(session, fresh);
+            }
+            Message::Reading { session, event, reading } => match self.sessions.get_mut(&session) {
+                Some(known) => known.readings.push((event.into(), reading)),
+                None => self.unreadable += 1,
+            },
+            Message::Stats { session, stats } => match self.sessions.get_mut(&session) {
+                Some(known) => known.stats = Some(stats),
+                None => self.unreadable += 1,
+            },
+            Message::Slice(record) => self.slices.push(record),
+            Message::Ring { cpu, written, read, lost } => {
+                self.rings.push(Ring { cpu, written, read, lost });
+            }
+            Message::Exited { program, status, .. } => self.exits.push((program.into(), status)),
+            Message::Faulted { program, fault, address, instruction, .. } => {
+                self.trouble(Outcome::Faulted {
+                    program: program.into(),
+                    fault: fault.into(),
+                    address,
+                    instruction,
+                });
+            }
+            Message::Refused { program, status, why } => {
+                self.trouble(Outcome::Refused { program: program.into(), status, why: why.into() });
+            }
+            Message::Panicked { message } => self.panicked = Some(message.into()),
+            Message::Done { status } => self.done = Some(status),
+        }
+    }
+
+    fn trouble(&mut self, outcome: Outcome) {
+        self.first_trouble.get_or_insert(outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tally_abi::wire::MAX_FRAME_BYTES;
+
+    fn frame(message: Message<'_>) -> Vec<u8> {
+        message.encode(&mut [0; MAX_FRAME_BYTES]).unwrap().to_vec()
+    }
+
+    #[test]
+    fn frames_may_come_in_pieces_and_broken() {
+        let mut bytes = frame(Message::Output { pid: 1, fd: 1, bytes: b"hello " });
+        bytes.extend([7, 7, 7, 0]);
+        bytes.extend(frame(Message::Output { pid: 1, fd: 2, bytes: b"there" }));
+        bytes.extend(frame(Message::Done { status: 3 }));
+        let (mut said, mut heard) = (Transcript::default(), Vec::new());
+        for piece in bytes.chunks(5) {
+            said.follow(&mut &*piece, &mut |output| heard.extend_from_slice(&output.bytes))
+                .unwrap();
+        }
+        assert_eq!(heard, b"hello there");
+        assert_eq!((said.text().as_str(), said.unreadable), ("hello there", 1));
+        assert_eq!(said.done, Some(3));
+    }
+}

@@ -1,0 +1,139 @@
+//! Processes that never outlive us.
+//!
+//! Each child leads a process group of its own. Dropping a [`Child`] kills the whole group and
+//! reaps the child; a signal that ends us ends every group first; and should we die without a
+//! word, the system kills the children that we started ourselves.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    os::unix::process::CommandExt,
+    process::{Command, ExitStatus, Stdio},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use rustix::process::{Pid, Signal};
+
+/// Leaders of the groups that are alive.
+static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// What a shell shows for a program that was interrupted (128 + SIGINT).
+const INTERRUPTED: i32 = 130;
+
+fn groups() -> MutexGuard<'static, BTreeSet<i32>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn kill_group(leader: i32) {
+    if let Some(leader) = Pid::from_raw(leader) {
+        // A group that has ended already is what we want.
+        let _ = rustix::process::kill_process_group(leader, Signal::KILL);
+    }
+}
+
+/// From here on, Ctrl-C, a hang-up or a request to terminate ends every child before us.
+pub fn end_children_with_me() {
+    let ended = ctrlc::set_handler(|| {
+        // The lock is never given back: no child is started any more.
+        let groups = groups();
+        groups.iter().copied().for_each(kill_group);
+        std::process::exit(INTERRUPTED);
+    });
+    if let Err(error) = ended {
+        eprintln!("xtask: cannot handle signals: {error}");
+    }
+}
+
+/// A running child and its process group.
+#[derive(Debug)]
+pub struct Child {
+    inner: std::process::Child,
+    group: i32,
+}
+
+impl Child {
+    /// Starts `command` with its standard input closed.
+    ///
+    /// The thread that starts a child must live until the child has ended: the system counts the
+    /// parent as gone when that thread is.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn spawn(command: &mut Command) -> io::Result<Child> {
+        let me = rustix::process::getpid();
+        command.stdin(Stdio::null()).process_group(0);
+        // SAFETY: between fork and exec, the closure makes two system calls and allocates nothing.
+        unsafe {
+            command.pre_exec(move || {
+                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+                match rustix::process::getppid() {
+                    Some(parent) if parent == me => Ok(()),
+                    _ => Err(io::ErrorKind::Interrupted.into()),
+                }
+            });
+        }
+        let mut groups = groups();
+        let inner = command.spawn()?;
+        let group = inner.id().cast_signed();
+        groups.insert(group);
+        Ok(Child { inner, group })
+    }
+
+    /// The status, if the child has ended.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.inner.try_wait()
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.inner.wait()
+    }
+
+    /// Its standard error, if that is a pipe and was not taken yet.
+    pub fn take_stderr(&mut self) -> Option<std::process::ChildStderr> {
+        self.inner.stderr.take()
+    }
+
+    /// Its standard output, if that is a pipe and was not taken yet.
+    pub fn take_stdout(&mut self) -> Option<std::process::ChildStdout> {
+        self.inner.stdout.take()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        kill_group(self.group);
+        // It is dead or was reaped before; there is nobody to tell of an error.
+        let _ = self.inner.wait();
+        groups().remove(&self.group);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn dropping_a_child_ends_its_children_too() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000 & echo $!; wait"]).stdout(Stdio::piped());
+        let mut child = Child::spawn(&mut command).unwrap();
+        let mut stdout = child.take_stdout().unwrap();
+        let mut text = Vec::new();
+        while !text.ends_with(b"\n") {
+            let mut byte = [0];
+            stdout.read_exact(&mut byte).unwrap();
+            text.push(byte[0]);
+        }
+        drop(child);
+        // The grandchild held the other end of the pipe: it ends when the grandchild has.
+        assert_eq!(stdout.read(&mut [0]).unwrap(), 0);
+    }
+}

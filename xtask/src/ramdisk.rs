@@ -1,0 +1,104 @@
+//! The ramdisk: programs, a text for them to work on, and a command line, as one tar.
+//!
+//! The same input gives the same bytes: entries are sorted and bear no time and no owner.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use tally_abi::{ExitStatus, boot::RAMDISK_COMMAND_LINE};
+
+use crate::{Failure, Result, project};
+
+/// Name of the text in the ramdisk.
+pub const CORPUS: &str = "corpus.txt";
+/// Bytes of the text: 3 MiB.
+pub const CORPUS_BYTES: usize = 3 << 20;
+
+/// The bytes of a ramdisk with `programs`, the text made of the library's sources, and, if there
+/// is one, a command line.
+///
+/// # Errors
+/// A file cannot be read, or the sources are too short for the text.
+pub fn make(programs: &[PathBuf], library: &Path, command_line: Option<&str>) -> Result<Vec<u8>> {
+    let mut files = BTreeMap::from([(CORPUS.to_owned(), corpus(&library.join("core/src"))?)]);
+    for program in programs {
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        files.insert(name, project::read(program)?);
+    }
+    if let Some(line) = command_line {
+        files.insert(RAMDISK_COMMAND_LINE.to_owned(), line.as_bytes().to_vec());
+    }
+    pack(&files).map_err(|error| {
+        Failure::new(ExitStatus::HostError, format!("cannot make the ramdisk: {error}"))
+    })
+}
+
+fn pack(files: &BTreeMap<String, Vec<u8>>) -> std::io::Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, bytes) in files {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o755);
+        archive.append_data(&mut header, name, bytes.as_slice())?;
+    }
+    archive.into_inner()
+}
+
+/// The first 3 MiB of all Rust sources under `folder`, one after another in the order of their
+/// paths.
+fn corpus(folder: &Path) -> Result<Vec<u8>> {
+    let mut files = Vec::new();
+    find_sources(folder, &mut files)?;
+    files.sort();
+    let mut text = Vec::with_capacity(CORPUS_BYTES);
+    for file in files {
+        text.extend(project::read(&file)?);
+        if text.len() >= CORPUS_BYTES {
+            text.truncate(CORPUS_BYTES);
+            return Ok(text);
+        }
+    }
+    Err(Failure::new(
+        ExitStatus::BuildFailed,
+        format!("the sources in {} are not whole; remove them and try again", folder.display()),
+    ))
+}
+
+fn find_sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let refused = |error: std::io::Error| Failure::io("read", folder, &error);
+    for entry in fs::read_dir(folder).map_err(refused)? {
+        let path = entry.map_err(refused)?.path();
+        if path.is_dir() {
+            find_sources(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn same_files_same_bytes() {
+        let files = BTreeMap::from([("b".into(), vec![1; 700]), ("a".into(), b"x".to_vec())]);
+        let bytes = pack(&files).unwrap();
+        assert_eq!(bytes, pack(&files).unwrap());
+        let mut archive = tar::Archive::new(bytes.as_slice());
+        let entries: Vec<(String, u64, u64)> = archive
+            .entries()
+            .unwrap()
+            .map(|entry| {
+                let header = entry.unwrap().header().clone();
+                let name = header.path().unwrap().to_string_lossy().into_owned();
+                (name, header.size().unwrap(), header.mtime().unwrap())
+            })
+            .collect();
+        assert_eq!(entries, [("a".into(), 1, 0), ("b".into(), 700, 0)]);
+    }
+}

@@ -1,0 +1,142 @@
+//! A report as text, 80 columns wide.
+
+use std::fmt::{self, Write};
+
+use super::{EventReport, Kind, Report, SessionReport};
+
+/// Columns of an event's name; a longer one has a line of its own.
+const NAME: usize = 27;
+
+/// The whole report.
+pub fn render(report: &Report) -> String {
+    let mut text = String::new();
+    write_all(&mut text, report).expect("a string takes everything");
+    text
+}
+
+fn write_all(text: &mut String, report: &Report) -> fmt::Result {
+    for session in report.sessions() {
+        let pmu = report.pmu.as_deref().unwrap_or("no PMU");
+        writeln!(text, "{}: {pmu}, seed {}", session.program, report.seed.unwrap_or_default())?;
+        write_events(text, &session.events)?;
+        write_engine(text, session)?;
+    }
+    Ok(())
+}
+
+fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
+    let (name, estimate, bar, share, truth) = ("event", "estimate", "± 95 %", "counted", "truth");
+    writeln!(text, "{name:<NAME$} {estimate:>13} {bar:>8} {share:>7} {truth:>13} {:>6}", "error")?;
+    for event in events {
+        write_event(text, event)?;
+    }
+    let outside = events.iter().filter(|event| event.is_within() == Some(false)).count();
+    let judged = events.iter().filter(|event| event.is_within().is_some()).count();
+    if judged > 0 {
+        writeln!(text, "{}/{judged} within their bar; ! marks the others", judged - outside)?;
+    }
+    writeln!(text)
+}
+
+fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {
+    let name = &event.name;
+    if name.chars().count() > NAME {
+        writeln!(text, "{name}")?;
+        write!(text, "{:NAME$} ", "")?;
+    } else {
+        write!(text, "{name:<NAME$} ")?;
+    }
+    if let Some(reason) = event.reason {
+        return writeln!(text, "not measured: {reason}");
+    }
+    let estimate = event.estimate.map_or_else(String::new, grouped);
+    let bar = match event.kind {
+        Kind::Exact => "exact".into(),
+        _ => event.relative_half_width().map_or_else(|| "unknown".into(), |w| percent(w, false)),
+    };
+    let share = percent(event.coverage, false);
+    write!(text, "{estimate:>13} {bar:>8} {share:>7}")?;
+    if let Some(truth) = event.truth {
+        let error = event.relative_error().map_or_else(|| "-".into(), |error| percent(error, true));
+        let mark = if event.is_within() == Some(false) { "!" } else { "" };
+        write!(text, " {:>13} {error:>6}{mark}", grouped(truth))?;
+    }
+    writeln!(text)
+}
+
+fn write_engine(text: &mut String, session: &SessionReport) -> fmt::Result {
+    let count = |value: Option<u64>| value.map_or_else(|| "not measured".into(), grouped);
+    let number = |value: Option<f64>| {
+        value.map_or_else(|| "not measured".into(), |value| format!("{value:.1}"))
+    };
+    let share = session.engine_share.map_or_else(|| "not measured".into(), |s| percent(s, false));
+    for (what, value) in [
+        ("slices", count(session.slices)),
+        ("rounds", count(session.rounds)),
+        ("PMIs", count(session.pmis)),
+        ("MSR accesses per switch", number(session.msr_accesses_per_switch)),
+        ("instructions per switch", number(session.instructions_per_switch)),
+        ("engine's share of the time", share),
+    ] {
+        writeln!(text, "{what:<NAME$} {value:>13}")?;
+    }
+    Ok(())
+}
+
+/// `1234567` as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share as a percentage of at most six characters for what is below 1000 %.
+pub fn percent(share: f64, signed: bool) -> String {
+    let percent = share * 100.0;
+    let decimals = if percent.abs() < 9.995 { 2 } else { 1 };
+    match signed {
+        true => format!("{percent:+.decimals$}%"),
+        false => format!("{percent:.decimals$}%"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tally_abi::{Reading, Value, reading::Reason};
+
+    fn check(value: Value, truth: Option<u64>, expect: &str) {
+        let reading = Reading { value, counted_cycles: 1, total_cycles: 8, slices: 3 };
+        let mut text = String::new();
+        write_event(&mut text, &EventReport::of("E", &reading, truth)).unwrap();
+        assert_eq!(text.split_whitespace().collect::<Vec<_>>().join(" "), expect);
+        assert!(text.trim_end().chars().count() <= 80, "{text}");
+    }
+
+    #[test]
+    fn each_kind_of_value_shows_as_such() {
+        let estimated = |estimate| Value::Estimated { estimate, stderr: 1.0, half_width_95: 20.0 };
+        check(estimated(2000), Some(2010), "E 2,000 1.00% 12.5% 2,010 -0.50%");
+        check(estimated(2000), Some(3000), "E 2,000 1.00% 12.5% 3,000 -33.3%!");
+        check(estimated(9_999_999_999), None, "E 9,999,999,999 0.00% 12.5%");
+        check(estimated(0), Some(0), "E 0 unknown 12.5% 0 +0.00%");
+        check(estimated(5), Some(0), "E 5 400.0% 12.5% 0 -");
+        check(Value::Exact { count: 7 }, Some(7), "E 7 exact 12.5% 7 +0.00%");
+        let reason = Reason::TooFewSlices;
+        let expect = "E not measured: fewer than two slices were counted; run longer";
+        check(Value::NotMeasured { reason }, Some(7), expect);
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, expect) in [(0, "0"), (999, "999"), (1000, "1,000"), (1234567, "1,234,567")] {
+            assert_eq!(grouped(number), expect);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! `cargo xtask run`: everything, from nothing to the table.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::Args;
+use tally_abi::{
+    ExitStatus,
+    boot::MAX_CPUS,
+    session::{MAX_SLICE, MIN_SLICE},
+    trace::SliceRecord,
+};
+
+use crate::{
+    Failure, Result,
+    machine::{self, Accel, Artefacts, Boot, Outcome, Pmu, Request},
+    project::Project,
+    report::{Report, table},
+};
+
+/// What runs on the machine.
+#[derive(Args, Clone, Debug)]
+pub struct Job {
+    /// Programs to run at the same time, by their names in the ramdisk
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "deflate")]
+    pub program: Vec<String>,
+    /// Events to count, separated by commas; without it, the program's own list
+    #[arg(long, value_name = "LIST")]
+    pub events: Option<String>,
+    /// Length of a time slice, in cycles [default: 200000]
+    #[arg(long, value_name = "CYCLES")]
+    pub slice: Option<u64>,
+    /// Seed of every random order
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Processors to use
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=MAX_CPUS as i64))]
+    pub cpus: u16,
+}
+
+/// Options of `cargo xtask run`.
+#[derive(Args, Clone, Debug)]
+pub struct RunArgs {
+    #[command(flatten)]
+    job: Job,
+    /// Whose PMU the machine shows
+    #[arg(long, value_enum, default_value_t)]
+    pmu: Pmu,
+    /// What executes the guest
+    #[arg(long, value_enum, default_value_t)]
+    accel: Accel,
+    /// Print one JSON object, alone on standard output
+    #[arg(long)]
+    json: bool,
+    /// Write every slice's record to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Stop the machine after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = machine::DEFAULT_TIME_LIMIT.as_secs(),
+          value_parser = clap::value_parser!(u64).range(1..))]
+    time_limit: u64,
+}
+
+impl Job {
+    /// Fails at once on what the kernel could only refuse later.
+    ///
+    /// # Errors
+    /// A name or list that the kernel's command line cannot hold, or a slice out of range.
+    pub fn check(&self) -> Result<()> {
+        let words = self.program.iter().chain(&self.events);
+        for word in words {
+            if word.is_empty() || word.starts_with('-') || word.contains(char::is_whitespace) {
+                let why = format!("'{word}' is no name: it is empty, has blanks, or begins with -");
+                return Err(Failure::new(ExitStatus::Usage, why));
+            }
+        }
+        match self.slice {
+            Some(slice) if !(MIN_SLICE..=MAX_SLICE).contains(&slice) => Err(Failure::new(
+                ExitStatus::SliceOutOfRange,
+                format!(
+                    "a slice of {slice} cycles is out of range: choose {MIN_SLICE} to {MAX_SLICE}"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The kernel's command line, with `options` beside the job's own.
+    pub fn command_line(&self, options: &str) -> String {
+        let mut line = format!("seed={} cpus={}", self.seed, self.cpus);
+        if !options.is_empty() {
+            line += &format!(" {options}");
+        }
+        for program in &self.program {
+            line += &format!(" -- {program}");
+            if let Some(events) = &self.events {
+                line += &format!(" --events {events}");
+            }
+            if let Some(slice) = self.slice {
+                line += &format!(" --slice {slice}");
+            }
+        }
+        line
+    }
+}
+
+/// Does the task.
+///
+/// # Errors
+/// The machine cannot be built or started. However it ends otherwise is in the status.
+pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
+    args.job.check()?;
+    let mut trace = args.trace.as_deref().map(create).transpose()?;
+    let artefacts = Artefacts::make(project)?;
+    let options = if trace.is_some() { "wire trace" } else { "wire" };
+    let request = Request {
+        pmu: args.pmu,
+        accel: args.accel,
+        cpus: args.job.cpus.into(),
+        time_limit: Duration::from_secs(args.time_limit),
+        ..Request::new(args.job.command_line(options))
+    };
+    let mut boot = machine::boot_with_progress(&artefacts, &request, &mut |output| {
+        // Somebody who closes our standard error wants no output.
+        let _ = io::stderr().write_all(&output.bytes);
+    })?;
+    let folder = boot.folder.keep().to_owned();
+    machine::keep_newest(project);
+    if let Some(trace) = &mut trace {
+        write_trace(trace, &boot.transcript.slices).map_err(|error| {
+            Failure::io("write", args.trace.as_deref().unwrap_or(&folder), &error)
+        })?;
+    }
+    show(&boot, args.json, &folder)
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>> {
+    File::create(path).map(BufWriter::new).map_err(|error| Failure::io("write", path, &error))
+}
+
+fn write_trace(file: &mut BufWriter<File>, slices: &[SliceRecord]) -> io::Result<()> {
+    for slice in slices {
+        serde_json::to_writer(&mut *file, slice)?;
+        file.write_all(b"\n")?;
+    }
+    file.flush()
+}
+
+fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {
+    let report = Report::of(boot);
+    let text = match json {
+        true => serde_json::to_string(&report).map(|text| text + "\n").map_err(|error| {
+            Failure::new(ExitStatus::HostError, format!("cannot print the results: {error}"))
+        })?,
+        false => table::render(&report),
+    };
+    io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| Failure::io("write", Path::new("standard output"), &error))?;
+    for ring in boot.transcript.rings.iter().filter(|ring| ring.lost > 0) {
+        eprintln!("xtask: CPU {}: {} of {} trace records lost", ring.cpu, ring.lost, ring.written);
+    }
+    // A program that ends with a status of its own has said why itself.
+    if !matches!(boot.outcome, Outcome::Done(_)) {
+        eprintln!("xtask: {}", boot.outcome);
+        eprintln!("xtask: the kernel's log is in {}", folder.display());
+    }
+    Ok(boot.outcome.status())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tally_abi::boot::CommandLine;
+
+    fn job() -> Job {
+        let program = vec!["deflate".into(), "spin".into()];
+        Job { program, events: Some("A,B".into()), slice: Some(MIN_SLICE), seed: 7, cpus: 2 }
+    }
+
+    #[test]
+    fn the_kernel_reads_what_we_write() {
+        let text = job().command_line("wire trace");
+        let line = CommandLine::parse(&text).unwrap();
+        assert_eq!((line.seed, line.cpus, line.wire, line.trace), (7, 2, true, true));
+        let programs: Vec<Vec<&str>> = line.programs().map(Iterator::collect).collect();
+        assert_eq!(programs[0], ["deflate", "--events", "A,B", "--slice", "5000"]);
+        assert_eq!(programs[1][0], "spin");
+    }
+
+    #[test]
+    fn bad_jobs_are_refused_before_anything_is_built() {
+        assert_eq!(job().check(), Ok(()));
+        let status = |job: Job| job.check().unwrap_err().status;
+        assert_eq!(status(Job { slice: Some(0), ..job() }), ExitStatus::SliceOutOfRange);
+        assert_eq!(status(Job { events: Some("A B".into()), ..job() }), ExitStatus::Usage);
+        assert_eq!(status(Job { program: vec!["--".into()], ..job() }), ExitStatus::Usage);
+    }
+}

@@ -1,0 +1,160 @@
+//! Debian's package tool, run on lists, state and cache of our own: nothing on the system changes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use tally_abi::ExitStatus;
+
+use crate::{
+    Failure, Result,
+    process::Child,
+    project::{make_folder, write},
+};
+
+/// Used where the machine has no Debian mirror configured.
+const DEFAULT_MIRROR: &str = "http://deb.debian.org/debian";
+/// The suites that everything comes from.
+const SUITES: &str = "trixie trixie-backports";
+/// The keys that Debian's lists are signed with.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// An apt of our own with fresh lists.
+#[derive(Debug)]
+pub(super) struct Apt {
+    folder: PathBuf,
+}
+
+impl Apt {
+    /// Makes one in `folder` and fetches the lists of packages.
+    pub(super) fn prepare(folder: &Path) -> Result<Apt> {
+        if !Path::new(KEYRING).is_file() {
+            return Err(Failure::new(
+                ExitStatus::HostError,
+                "this is not a Debian with its package tools and archive keyring",
+            ));
+        }
+        for inner in ["state/lists/partial", "cache/archives/partial"] {
+            make_folder(&folder.join(inner))?;
+        }
+        write(&folder.join("state/status"), b"")?;
+        let sources = format!(
+            "Types: deb\nURIs: {}\nSuites: {SUITES}\nComponents: main\nArchitectures: amd64\n\
+             Signed-By: {KEYRING}\n",
+            mirror()
+        );
+        write(&folder.join("tally.sources"), sources.as_bytes())?;
+        let apt = Apt { folder: folder.to_owned() };
+        apt.get(&["update"], folder)?;
+        Ok(apt)
+    }
+
+    /// Downloads `package` alone into `into` and gives its file.
+    pub(super) fn download(&self, package: &str, into: &Path) -> Result<PathBuf> {
+        self.get(&["download", package], into)?;
+        archives(into)?.pop().ok_or_else(|| {
+            Failure::new(ExitStatus::HostError, format!("no file came for {package}"))
+        })
+    }
+
+    /// Downloads `packages` with all that they depend on and gives the files.
+    pub(super) fn download_all(&self, packages: &[&str]) -> Result<Vec<PathBuf>> {
+        let mut arguments = vec!["install", "--download-only", "-t", "trixie-backports"];
+        arguments.extend(packages);
+        self.get(&arguments, &self.folder)?;
+        archives(&self.folder.join("cache/archives"))
+    }
+
+    fn get(&self, arguments: &[&str], folder: &Path) -> Result<()> {
+        let own = |name: &str, value: &str| format!("{name}={}/{value}", self.folder.display());
+        let mut command = Command::new("apt-get");
+        command.env("LC_ALL", "C").current_dir(folder).args(["-q", "-y"]);
+        for option in [
+            own("Dir::State", "state"),
+            own("Dir::State::status", "state/status"),
+            own("Dir::Cache", "cache"),
+            own("Dir::Etc::sourcelist", "tally.sources"),
+            own("Dir::Etc::sourceparts", "none"),
+            own("Dir::Etc::preferences", "none"),
+            own("Dir::Etc::preferencesparts", "none"),
+            "APT::Architecture=amd64".into(),
+            "APT::Sandbox::User=".into(),
+            "APT::Install-Recommends=0".into(),
+            "APT::Update::Error-Mode=any".into(),
+            "Acquire::Languages=none".into(),
+            "Acquire::Retries=2".into(),
+            "Acquire::http::Timeout=30".into(),
+            "Acquire::https::Timeout=30".into(),
+        ] {
+            command.arg("-o").arg(option);
+        }
+        succeed(command.args(arguments))
+    }
+}
+
+/// Runs `command` silently; its last line of complaint becomes the failure's message.
+pub(super) fn succeed(command: &mut Command) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let refused = |why: String| Failure::new(ExitStatus::HostError, format!("{name}: {why}"));
+    let mut child = Child::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()))
+        .map_err(|error| refused(error.to_string()))?;
+    let stderr = child.take_stderr().expect("standard error is a pipe");
+    let said = std::io::read_to_string(stderr).map_err(|error| refused(error.to_string()))?;
+    let status = child.wait().map_err(|error| refused(error.to_string()))?;
+    if status.success() {
+        return Ok(());
+    }
+    if said.contains("No space left on device") || said.contains("enough free space") {
+        return Err(Failure::new(ExitStatus::NoSpace, format!("{name}: the disk is full")));
+    }
+    let complaint = said.lines().find(|line| line.starts_with("E:")).or(said.lines().last());
+    Err(refused(complaint.map_or_else(|| status.to_string(), str::to_owned)))
+}
+
+fn archives(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).map_err(|error| Failure::io("read", folder, &error))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "deb"));
+    files.sort();
+    Ok(files)
+}
+
+/// The Debian mirror that this machine is configured with.
+fn mirror() -> String {
+    let listed = Command::new("apt-get")
+        .args(["indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"])
+        .output()
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
+    mirror_among(&listed).unwrap_or(DEFAULT_MIRROR).to_owned()
+}
+
+/// The first archive of Debian's own; those of security updates have other suites.
+fn mirror_among(listed: &str) -> Option<&str> {
+    let archives = listed.lines().filter_map(|line| line.split_once(' '));
+    let uris = archives.map(|(_, uri)| uri.trim_end_matches('/'));
+    uris.into_iter().find(|uri| uri.ends_with("/debian"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configured_mirror_is_taken() {
+        let listed = "Debian http://x/debian-security/\n http://y/debian/\nDebian http://z/debian/";
+        assert_eq!(mirror_among(listed), Some("http://y/debian"));
+        assert_eq!(mirror_among("Ubuntu http://x/ubuntu/"), None);
+    }
+
+    #[test]
+    fn the_complaint_is_passed_on() {
+        let said = succeed(Command::new("sh").args(["-c", "echo E: why >&2; echo x >&2; exit 3"]));
+        assert_eq!(said.unwrap_err().message, "sh: E: why");
+        let full = "echo No space left on device >&2; exit 1";
+        let said = succeed(Command::new("sh").args(["-c", full]));
+        assert_eq!(said.unwrap_err().status, ExitStatus::NoSpace);
+    }
+}

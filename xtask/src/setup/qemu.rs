@@ -1,0 +1,183 @@
+//! QEMU with plugins, and UEFI firmware for its machine.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde::{Deserialize, Serialize};
+use tally_abi::ExitStatus;
+
+use super::{
+    apt::{self, Apt},
+    check_space, install,
+};
+use crate::{
+    Failure, Result,
+    progress::Step,
+    project::{self, Project},
+};
+
+/// The oldest version whose plugins can do what the virtual PMU needs.
+const OLDEST: (u32, u32) = (11, 1);
+/// What is fetched; if a version has left the archive, the newest is tried.
+const PINNED: [&str; 2] = ["qemu-system-x86=1:11.1.3+ds-1~bpo13+1", "ovmf=2025.02-8+deb13u1"];
+/// Packages and what they unpack to.
+const NEEDED_MB: u64 = 300;
+/// Where systems keep the firmware.
+const FIRMWARE: [&str; 7] = [
+    "/usr/share/OVMF/OVMF_CODE_4M.fd",
+    "/usr/share/OVMF/OVMF_CODE.fd",
+    "/usr/share/edk2/x64/OVMF_CODE.4m.fd",
+    "/usr/share/edk2/ovmf/OVMF_CODE.fd",
+    "/usr/share/edk2-ovmf/x64/OVMF_CODE.fd",
+    "/usr/share/qemu/edk2-x86_64-code.fd",
+    "/usr/local/share/qemu/edk2-x86_64-code.fd",
+];
+
+/// How to run QEMU.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Qemu {
+    /// The program and the arguments that come before all others.
+    pub argv: Vec<PathBuf>,
+    /// The firmware's code.
+    pub firmware: PathBuf,
+}
+
+impl Qemu {
+    /// A command with the arguments that every call needs.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.argv[0]);
+        command.args(&self.argv[1..]);
+        command
+    }
+
+    /// For people.
+    pub fn describe(&self) -> String {
+        let name = "qemu-system-x86_64";
+        let program = self.argv.iter().find(|part| part.ends_with(name)).unwrap_or(&self.argv[0]);
+        match version(&mut self.command()) {
+            Some((major, minor)) => format!("{} (version {major}.{minor})", program.display()),
+            None => program.display().to_string(),
+        }
+    }
+
+    /// The unpacked packages under `folder`, run by their own dynamic linker and libraries.
+    fn unpacked(folder: &Path) -> Qemu {
+        let part = |path: &str| folder.join(path);
+        Qemu {
+            argv: vec![
+                part("usr/lib64/ld-linux-x86-64.so.2"),
+                "--library-path".into(),
+                part("usr/lib/x86_64-linux-gnu"),
+                part("usr/bin/qemu-system-x86_64"),
+                "-L".into(),
+                part("usr/share/qemu"),
+                "-L".into(),
+                part("usr/share/seabios"),
+            ],
+            firmware: part("usr/share/OVMF/OVMF_CODE_4M.fd"),
+        }
+    }
+}
+
+/// The system's QEMU if it will do, or else the project's own.
+pub(super) fn find_or_fetch(project: &Project) -> Result<Qemu> {
+    let system = system();
+    if let Ok(qemu) = system {
+        return Ok(qemu);
+    }
+    let place = project.private().join("qemu");
+    let qemu = Qemu::unpacked(&place);
+    if !place.exists() {
+        fetch(project, &place).map_err(|error| unavailable(&system, error))?;
+    }
+    match version(&mut qemu.command()) {
+        Some(found) if found >= OLDEST && qemu.firmware.is_file() => Ok(qemu),
+        _ => Err(Failure::new(
+            ExitStatus::QemuUnavailable,
+            format!("{} does not run; remove that folder and try again", place.display()),
+        )),
+    }
+}
+
+fn unavailable(system: &std::result::Result<Qemu, String>, error: Failure) -> Failure {
+    if error.status == ExitStatus::NoSpace {
+        return error;
+    }
+    let system = system.as_ref().err().map_or("", String::as_str);
+    Failure::new(
+        ExitStatus::QemuUnavailable,
+        format!(
+            "{system}, and QEMU {}.{} could not be fetched ({error}); connect to the network and \
+             try again, or install QEMU {}.{} or later with plugins, and OVMF",
+            OLDEST.0, OLDEST.1, OLDEST.0, OLDEST.1
+        ),
+    )
+}
+
+/// The system's own, or what it lacks.
+fn system() -> std::result::Result<Qemu, String> {
+    let name = "qemu-system-x86_64";
+    let found = version(&mut Command::new(name)).ok_or("this machine has no QEMU")?;
+    if found < OLDEST {
+        return Err(format!("this machine's QEMU {}.{} is too old", found.0, found.1));
+    }
+    let help = Command::new(name).arg("--help").output().map_err(|error| error.to_string())?;
+    if !String::from_utf8_lossy(&help.stdout).contains("-plugin ") {
+        return Err("this machine's QEMU was built without plugins".into());
+    }
+    let firmware = FIRMWARE.iter().map(PathBuf::from).find(|path| path.is_file());
+    let firmware = firmware.ok_or("this machine has no OVMF firmware")?;
+    Ok(Qemu { argv: vec![name.into()], firmware })
+}
+
+fn version(qemu: &mut Command) -> Option<(u32, u32)> {
+    let output = qemu.arg("--version").output().ok()?;
+    parse_version(&String::from_utf8_lossy(&output.stdout))
+}
+
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.strip_prefix("QEMU emulator version ")?.split(['.', ' ', '\n', '-']);
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn fetch(project: &Project, place: &Path) -> Result<()> {
+    check_space(&project.private(), NEEDED_MB, "QEMU and its firmware")?;
+    let step = Step::start("Downloading QEMU 11.1 and OVMF (42 MB)");
+    install(project, place, |fresh| {
+        let archives = fresh.join("apt");
+        let apt = Apt::prepare(&archives)?;
+        let newest = PINNED.map(|package| package.split('=').next().unwrap_or(package));
+        let files = match apt.download_all(&PINNED) {
+            Err(error) if error.status != ExitStatus::NoSpace => apt.download_all(&newest)?,
+            files => files?,
+        };
+        let mut names = String::new();
+        for file in &files {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            step.at(&format!("unpacking {name}"));
+            apt::succeed(Command::new("dpkg-deb").arg("-x").arg(file).arg(fresh))?;
+            names.push_str(&name);
+            names.push('\n');
+        }
+        project::write(&fresh.join("PACKAGES"), names.as_bytes())?;
+        super::clear(&archives)
+    })?;
+    step.done();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        let debian = "QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds-1~bpo13+1)\nCopyright";
+        assert_eq!(parse_version(debian), Some((11, 1)));
+        assert_eq!(parse_version("QEMU emulator version 7.2\n"), Some((7, 2)));
+        assert_eq!(parse_version("bash: not found"), None);
+        assert!((11, 0) < OLDEST && (7, 2) < OLDEST && (12, 0) > OLDEST);
+    }
+}

@@ -1,0 +1,269 @@
+//! `cargo xtask study`: repeats a run over many seeds and judges what is claimed of it.
+
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    path::Path,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use tally_abi::ExitStatus;
+
+use crate::{
+    Failure, Result,
+    machine::{self, Artefacts, Pmu, Request},
+    progress::Step,
+    project::Project,
+    report::{EventReport, Report, table::percent},
+    run::Job,
+};
+
+/// The claim: this share of estimates has its truth within the stated 95 % bar.
+const CLAIMED_SHARE: f64 = 0.9;
+/// Machines that run at once: each keeps one core busy.
+const AT_ONCE: usize = 2;
+
+/// Options of `cargo xtask study`.
+#[derive(Args, Debug)]
+pub struct StudyArgs {
+    #[command(subcommand)]
+    study: Study,
+}
+
+#[derive(Debug, Subcommand)]
+enum Study {
+    /// How often the truth lies within the estimate's stated bar
+    Error(ErrorArgs),
+}
+
+/// Options of `cargo xtask study error`.
+#[derive(Args, Debug)]
+struct ErrorArgs {
+    /// Seeds to run: 1 to N
+    #[arg(long, value_name = "N", default_value_t = 20,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+    /// Whose PMU the machine shows
+    #[arg(long, value_enum, default_value_t)]
+    pmu: Pmu,
+    /// Print one JSON object, alone on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// The judgement of one event over all seeds.
+#[derive(Debug, Serialize)]
+struct EventError {
+    name: String,
+    /// Seeds that gave an estimate and a truth.
+    judged: u64,
+    /// The share of those in which the truth was within the bar.
+    within: f64,
+    /// Mean of |estimate − truth| / truth, where the truth is not 0.
+    mean_relative_error: Option<f64>,
+    /// Mean of half the bar's width / estimate, where the estimate is not 0.
+    mean_relative_half_width: Option<f64>,
+}
+
+/// The judgement of everything.
+#[derive(Debug, Serialize)]
+struct ErrorStudy {
+    seeds: u64,
+    pmu: Option<String>,
+    /// Estimates that were judged: events times seeds.
+    judged: u64,
+    /// Readings that could not be judged: not measured, or without a truth.
+    not_judged: u64,
+    /// The share of judged estimates whose truth was within the bar.
+    within: f64,
+    /// The lowest share of any one seed.
+    worst_seed_within: f64,
+    /// The share that is claimed.
+    claimed: f64,
+    /// Whether the claim holds.
+    holds: bool,
+    events: Vec<EventError>,
+}
+
+/// Does the task.
+///
+/// # Errors
+/// A machine cannot be built, or a run of the job fails.
+pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
+    let Study::Error(args) = &args.study;
+    let artefacts = Artefacts::make(project)?;
+    let study = judge(&run_seeds(&artefacts, args)?);
+    let text = match args.json {
+        true => serde_json::to_string(&study).map_err(|error| {
+            Failure::new(ExitStatus::HostError, format!("cannot print the results: {error}"))
+        })?,
+        false => render(&study),
+    };
+    writeln!(std::io::stdout(), "{text}")
+        .map_err(|error| Failure::io("write", Path::new("standard output"), &error))?;
+    Ok(if study.holds { 0 } else { ExitStatus::CheckFailed.into() })
+}
+
+/// The reports of all seeds, in their order.
+fn run_seeds(artefacts: &Artefacts, args: &ErrorArgs) -> Result<Vec<Report>> {
+    let step = Step::start(format!("Running {} seeds", args.seeds));
+    let (next, reports) = (AtomicU64::new(1), Mutex::new(BTreeMap::new()));
+    let work = || -> Result<()> {
+        loop {
+            // Relaxed: the counter stands alone; the map has a lock of its own.
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed > args.seeds {
+                return Ok(());
+            }
+            let report = run_seed(artefacts, args.pmu, seed);
+            if report.is_err() {
+                next.store(u64::MAX / 2, Ordering::Relaxed);
+            }
+            let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+            reports.insert(seed, report?);
+            step.at(&format!("{} done", reports.len()));
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(&work)).collect();
+        let ended = workers.into_iter().map(|worker| worker.join());
+        ended
+            .map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect::<Result<()>>()
+    })?;
+    step.done();
+    Ok(reports.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect())
+}
+
+fn run_seed(artefacts: &Artefacts, pmu: Pmu, seed: u64) -> Result<Report> {
+    let job = Job { program: vec!["deflate".into()], events: None, slice: None, seed, cpus: 1 };
+    let request = Request { pmu, ..Request::new(job.command_line("wire")) };
+    let boot = machine::boot(artefacts, &request, &mut |_| {})?;
+    if !boot.outcome.is_success() {
+        let why = format!("seed {seed}: {}\n{}", boot.outcome, boot.transcript.text());
+        return Err(Failure::new(ExitStatus::CheckFailed, why));
+    }
+    Ok(Report::of(&boot))
+}
+
+fn judge(reports: &[Report]) -> ErrorStudy {
+    let mut by_name: BTreeMap<&str, Vec<&EventReport>> = BTreeMap::new();
+    let events = |report| Report::sessions(report).flat_map(|session| &session.events);
+    for event in reports.iter().flat_map(events) {
+        by_name.entry(&event.name).or_default().push(event);
+    }
+    let all: Vec<&EventReport> = reports.iter().flat_map(events).collect();
+    let (judged, within) = share_within(&all);
+    let seeds = reports.iter().map(|report| share_within(&events(report).collect::<Vec<_>>()).1);
+    ErrorStudy {
+        seeds: reports.len() as u64,
+        pmu: reports.first().and_then(|report| report.pmu.clone()),
+        judged,
+        not_judged: all.len() as u64 - judged,
+        within,
+        worst_seed_within: seeds.fold(1.0, f64::min),
+        claimed: CLAIMED_SHARE,
+        holds: judged > 0 && within >= CLAIMED_SHARE,
+        events: by_name.into_iter().map(|(name, events)| judge_event(name, &events)).collect(),
+    }
+}
+
+fn judge_event(name: &str, events: &[&EventReport]) -> EventError {
+    let (judged, within) = share_within(events);
+    EventError {
+        name: name.to_owned(),
+        judged,
+        within,
+        mean_relative_error: mean(events.iter().filter_map(|e| e.relative_error()).map(f64::abs)),
+        mean_relative_half_width: mean(events.iter().filter_map(|e| e.relative_half_width())),
+    }
+}
+
+/// How many can be judged, and the share of those that are within their bar.
+fn share_within(events: &[&EventReport]) -> (u64, f64) {
+    let judged: Vec<bool> = events.iter().filter_map(|event| event.is_within()).collect();
+    let within = judged.iter().filter(|within| **within).count();
+    (judged.len() as u64, if judged.is_empty() { 0.0 } else { within as f64 / judged.len() as f64 })
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0u64), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / count as f64)
+}
+
+fn render(study: &ErrorStudy) -> String {
+    let share = |value: Option<f64>| value.map_or_else(|| "-".into(), |v| percent(v, false));
+    let mut text = format!(
+        "{:<44} {:>10} {:>11} {:>12}\n",
+        "event", "within bar", "mean error", "mean ± 95 %"
+    );
+    for event in &study.events {
+        let within = if event.judged == 0 { "-".into() } else { percent(event.within, false) };
+        let (error, width) =
+            (share(event.mean_relative_error), share(event.mean_relative_half_width));
+        text += &format!("{:<44} {within:>10} {error:>11} {width:>12}\n", event.name);
+    }
+    text += &format!(
+        "{} of {} estimates over {} seeds within their bar ({}); worst seed {}\n",
+        (study.within * study.judged as f64).round(),
+        study.judged,
+        study.seeds,
+        percent(study.within, false),
+        percent(study.worst_seed_within, false),
+    );
+    if study.not_judged > 0 {
+        text += &format!("{} readings without estimate or truth\n", study.not_judged);
+    }
+    let verdict = if study.holds { "pass" } else { "FAIL" };
+    text += &format!("{verdict}: at least 9 in 10 are claimed");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::SessionReport;
+    use tally_abi::{Reading, Value};
+
+    /// One seed's report of one event whose truth is 100 and whose bar is 10 wide to each side.
+    fn report(estimate: u64) -> Report {
+        let value = Value::Estimated { estimate, stderr: 5.0, half_width_95: 10.0 };
+        let reading = Reading { value, counted_cycles: 1, total_cycles: 2, slices: 9 };
+        let first = SessionReport {
+            program: "deflate".into(),
+            slices: None,
+            rounds: None,
+            pmis: None,
+            msr_accesses_per_switch: None,
+            instructions_per_switch: None,
+            engine_share: None,
+            events: vec![EventReport::of("E", &reading, Some(100))],
+        };
+        Report { seed: Some(1), pmu: None, first: Some(first), others: vec![], status: 0 }
+    }
+
+    #[test]
+    fn nine_in_ten_pass_and_fewer_fail() {
+        let mut reports: Vec<Report> = (0..9).map(|_| report(105)).collect();
+        reports.push(report(120));
+        let study = judge(&reports);
+        assert_eq!((study.judged, study.within, study.holds), (10, 0.9, true));
+        assert_eq!(study.worst_seed_within, 0.0);
+        let error = study.events[0].mean_relative_error.unwrap();
+        assert!((error - 0.065).abs() < 1e-12);
+        reports.push(report(120));
+        assert!(!judge(&reports).holds);
+        assert!(render(&judge(&reports)).contains("FAIL"));
+    }
+
+    #[test]
+    fn nothing_judged_is_no_pass() {
+        assert!(!judge(&[]).holds);
+    }
+}
