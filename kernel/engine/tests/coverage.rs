@@ -3,6 +3,7 @@
 //! Synthetic programs run on a simulated PMU under the real session and multiplexer, so that what
 //! is judged is the whole of the engine: plan, random order, sums, estimate. Seeds are fixed.
 
+mod fake;
 mod simulation;
 
 use simulation::{Kind, Outcome, study};

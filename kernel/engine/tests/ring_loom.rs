@@ -14,7 +14,7 @@ use tally_engine::ring::Ring;
 fn take(ring: &Ring, last: &mut u64) -> u64 {
     let Some(words) = ring.pop() else { return 0 };
     assert!(words.iter().all(|word| *word == words[0]), "torn: {words:?}");
-    assert!(words[0] > *last, "out of order");
+    assert!(words[0] > *last, "out of order: {} after {last}", words[0]);
     *last = words[0];
     1
 }

@@ -1,21 +1,15 @@
-//! Synthetic programs, and a simulated PMU that they run on.
+//! Synthetic programs, and studies of how well the engine estimates their events.
 
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
     rand_core::{Rng, SeedableRng},
 };
-use std::{cell::RefCell, rc::Rc};
-use tally_abi::{
-    Mode, SessionConfig, Slice, Value,
-    trace::{End, SliceRecord},
-};
-use tally_engine::{
-    Accesses, Clock, Counts, Demand, Group, Layout, Multiplexer, Pmu, Selector, Session, Setup,
-    Sink, Widths, estimate, plan::Place,
-};
+use tally_abi::{Mode, SessionConfig, Slice, Value, trace::End};
+use tally_engine::{Demand, Layout, Multiplexer, Selector, Session, estimate, plan::Place};
 
-pub const SLICE_CYCLES: u64 = 200_000;
-const WIDTH: u64 = (1 << 48) - 1;
+use crate::fake::{NoClock, NoSink, Simulated};
+
+const SLICE_CYCLES: u64 = 200_000;
 
 /// What an event does over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,75 +105,6 @@ pub fn program(slices: usize, random: &mut Random) -> Vec<Step> {
         .collect()
 }
 
-/// A PMU on which each [`Step`] takes one slice. A selector is the number of an event. Clones are
-/// handles of the same PMU: one for the engine, one for the program.
-#[derive(Clone, Default)]
-pub struct Simulated(Rc<RefCell<State>>);
-
-#[derive(Default)]
-struct State {
-    counters: Counts,
-    group: Group,
-    counting: bool,
-}
-
-impl Simulated {
-    fn run(&self, step: &Step) {
-        let mut state = self.0.borrow_mut();
-        assert!(state.counting);
-        let group = state.group;
-        state.counters.cycles = (state.counters.cycles + SLICE_CYCLES) & WIDTH;
-        state.counters.instructions += step.instructions;
-        for (counter, selector) in group.selectors.iter().enumerate() {
-            if group.used >> counter & 1 == 1 {
-                state.counters.general[counter] += step.events[selector.0 as usize % 8];
-            }
-        }
-    }
-}
-
-impl Pmu for Simulated {
-    fn start(&mut self, group: &Group, _: &Setup, slice: u64) {
-        self.switch(group, slice);
-        self.0.borrow_mut().counting = true;
-    }
-    fn stop(&mut self) {
-        self.0.borrow_mut().counting = false;
-    }
-    fn take_overflow(&mut self) -> bool {
-        self.0.borrow().counting
-    }
-    fn read(&mut self, general: u8) -> Counts {
-        let mut counts = self.0.borrow().counters;
-        for (counter, count) in counts.general.iter_mut().enumerate() {
-            *count *= u64::from(general >> counter & 1);
-        }
-        counts
-    }
-    fn switch(&mut self, next: &Group, slice: u64) {
-        let mut state = self.0.borrow_mut();
-        state.group = *next;
-        state.counters.cycles = slice.wrapping_neg() & WIDTH;
-    }
-    fn widths(&self) -> Widths {
-        Widths { always: WIDTH, general: WIDTH }
-    }
-    fn accesses(&self) -> Accesses {
-        Accesses::default()
-    }
-}
-
-struct NoClock;
-impl Clock for NoClock {
-    fn tsc(&self) -> u64 {
-        0
-    }
-}
-struct NoSink;
-impl Sink for NoSink {
-    fn record(&mut self, _: &SliceRecord) {}
-}
-
 /// What came of many runs, for one kind of event.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
@@ -256,7 +181,7 @@ fn once(groups: usize, seed: u64, steps: &[Step]) -> Vec<(u64, estimate::Sample,
     let mut multiplexer = Multiplexer::new(pmu.clone(), 0);
     multiplexer.resume(&mut session, &NoClock);
     for step in steps {
-        pmu.run(step);
+        assert!(pmu.run(SLICE_CYCLES, step.instructions, &step.events));
         multiplexer.overflow(Some(&mut session), &NoClock, &mut NoSink, 0);
     }
     multiplexer.suspend(&mut session, End::Stopped, &NoClock, &mut NoSink);

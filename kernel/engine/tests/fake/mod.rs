@@ -1,0 +1,147 @@
+//! A simulated PMU, clock and sink for tests of the engine.
+
+#![allow(dead_code, reason = "each test uses its own part of this")]
+
+use std::{cell::RefCell, rc::Rc};
+
+use tally_abi::trace::SliceRecord;
+use tally_engine::{Accesses, Clock, Counts, Group, Pmu, Setup, Sink, Widths};
+
+/// All counters are 48 bits wide.
+pub const WIDTH: u64 = (1 << 48) - 1;
+
+/// A PMU that counts eight events. A selector is the number of an event, modulo eight. Clones are
+/// handles of the same PMU: one for the engine, one for the program.
+#[derive(Clone, Default)]
+pub struct Simulated(Rc<RefCell<State>>);
+
+#[derive(Default)]
+struct State {
+    counters: Counts,
+    group: Group,
+    counting: bool,
+    accesses: Accesses,
+    /// Slices that were armed, in order.
+    armed: Vec<u64>,
+}
+
+impl Simulated {
+    /// A PMU whose counters all show `value`.
+    pub fn showing(value: u64) -> Simulated {
+        let pmu = Simulated::default();
+        pmu.0.borrow_mut().counters =
+            Counts { cycles: value, instructions: value, reference: value, general: [value; 8] };
+        pmu
+    }
+
+    /// A program runs for so long: whether the slice timer has overflowed.
+    pub fn run(&self, cycles: u64, instructions: u64, events: &[u64; 8]) -> bool {
+        let mut state = self.0.borrow_mut();
+        if !state.counting {
+            return false;
+        }
+        let group = state.group;
+        let counters = &mut state.counters;
+        let add = |counter: &mut u64, more: u64| *counter = (*counter + more) & WIDTH;
+        add(&mut counters.cycles, cycles);
+        add(&mut counters.instructions, instructions);
+        add(&mut counters.reference, cycles / 2);
+        for (counter, selector) in group.selectors.iter().enumerate() {
+            // An unused counter goes on with whatever it has: the engine must not care.
+            add(&mut counters.general[counter], events[selector.0 as usize % 8]);
+        }
+        counters.cycles >> 47 == 0
+    }
+
+    pub fn armed(&self) -> Vec<u64> {
+        self.0.borrow().armed.clone()
+    }
+
+    pub fn is_counting(&self) -> bool {
+        self.0.borrow().counting
+    }
+}
+
+impl Pmu for Simulated {
+    fn start(&mut self, group: &Group, _: &Setup, slice: u64) {
+        assert!(!self.is_counting());
+        self.switch(group, slice);
+        self.0.borrow_mut().counting = true;
+    }
+
+    fn stop(&mut self) {
+        self.0.borrow_mut().counting = false;
+    }
+
+    fn take_overflow(&mut self) -> bool {
+        let state = self.0.borrow();
+        state.counting && state.counters.cycles >> 47 == 0
+    }
+
+    fn read(&mut self, general: u8) -> Counts {
+        let mut state = self.0.borrow_mut();
+        state.accesses.rdpmc += 3 + u64::from(general.count_ones());
+        let mut counts = state.counters;
+        for (counter, count) in counts.general.iter_mut().enumerate() {
+            *count *= u64::from(general >> counter & 1);
+        }
+        counts
+    }
+
+    fn switch(&mut self, next: &Group, slice: u64) {
+        let mut state = self.0.borrow_mut();
+        for (counter, selector) in next.selectors.iter().enumerate() {
+            if next.used >> counter & 1 == 1 {
+                state.group.selectors[counter] = *selector;
+            }
+        }
+        state.counters.cycles = slice.wrapping_neg() & WIDTH;
+        state.armed.push(slice);
+        state.accesses.msr += 2;
+    }
+
+    fn widths(&self) -> Widths {
+        Widths { always: WIDTH, general: WIDTH }
+    }
+
+    fn accesses(&self) -> Accesses {
+        self.0.borrow().accesses
+    }
+}
+
+/// A clock that stands still.
+pub struct NoClock;
+
+impl Clock for NoClock {
+    fn tsc(&self) -> u64 {
+        0
+    }
+}
+
+/// A clock that goes on by one each time it is looked at.
+#[derive(Default)]
+pub struct Ticking(std::cell::Cell<u64>);
+
+impl Clock for Ticking {
+    fn tsc(&self) -> u64 {
+        self.0.set(self.0.get() + 1);
+        self.0.get()
+    }
+}
+
+/// Forgets.
+pub struct NoSink;
+
+impl Sink for NoSink {
+    fn record(&mut self, _: &SliceRecord) {}
+}
+
+/// Keeps every record.
+#[derive(Default)]
+pub struct Records(pub Vec<SliceRecord>);
+
+impl Sink for Records {
+    fn record(&mut self, record: &SliceRecord) {
+        self.0.push(*record);
+    }
+}

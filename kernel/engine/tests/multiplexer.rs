@@ -1,0 +1,298 @@
+//! The multiplexer and its sessions on a simulated PMU: nothing is lost, counted twice, or credited
+//! to another.
+
+mod fake;
+
+use fake::{Records, Simulated, Ticking};
+use proptest::prelude::*;
+use tally_abi::{Mode, SessionConfig, Slice, Value, reading::Reason, trace::End};
+use tally_engine::{Always, Demand, Layout, Multiplexer, Selector, Session, plan::Place};
+
+const SLICE: u64 = 10_000;
+const EVENTS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+/// A session and its CPU.
+struct Bench {
+    pmu: Simulated,
+    multiplexer: Multiplexer<Simulated>,
+    session: Session,
+    clock: Ticking,
+    records: Records,
+}
+
+fn demands() -> Vec<Demand> {
+    let general = (0..8).map(|e| Demand { selector: Selector(e), counters: 0xff, always: None });
+    let always = [Always::Cycles, Always::Instructions, Always::Reference];
+    let always = always.map(|a| Demand { selector: Selector(0), counters: 0, always: Some(a) });
+    general.chain(always).collect()
+}
+
+impl Bench {
+    /// Eight events and the always-counted ones, on `counters` counters that show `value`.
+    fn new(counters: u32, seed: u64, value: u64) -> Bench {
+        let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: true };
+        let config = SessionConfig { mode: Mode::User, slice: Slice::Cycles(SLICE) };
+        let pmu = Simulated::showing(value);
+        Bench {
+            multiplexer: Multiplexer::new(pmu.clone(), 3),
+            pmu,
+            session: Session::open(9, 0x5000, config, seed, demands(), &layout).unwrap(),
+            clock: Ticking::default(),
+            records: Records::default(),
+        }
+    }
+
+    fn resume(&mut self) {
+        self.multiplexer.resume(&mut self.session, &self.clock);
+    }
+
+    fn suspend(&mut self, end: End) {
+        self.multiplexer.suspend(&mut self.session, end, &self.clock, &mut self.records);
+    }
+
+    fn sync(&mut self) {
+        self.multiplexer.sync(&mut self.session, &self.clock);
+    }
+
+    fn overflow(&mut self) {
+        self.multiplexer.overflow(Some(&mut self.session), &self.clock, &mut self.records, 2);
+    }
+
+    /// The program runs, and is interrupted if the timer overflows.
+    fn run(&mut self, cycles: u64) {
+        if self.pmu.run(cycles, 2 * cycles, &EVENTS) {
+            self.overflow();
+        }
+    }
+
+    fn exact(&self, event: usize) -> u64 {
+        match self.session.reading(event).value {
+            Value::Exact { count } => count,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Events of each kind that the engine holds, over all slices.
+    fn held(&self) -> Vec<u64> {
+        let places = self.session.plan().places.iter().take(8);
+        places
+            .map(|place| {
+                let Place::General { group, counter } = *place else { panic!("{place:?}") };
+                self.session.sample(group, counter).event.events
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn always_counted_events_are_exact_through_everything() {
+    let mut bench = Bench::new(2, 1, u64::MAX & fake::WIDTH);
+    let mut cycles = 0;
+    for step in 0..400 {
+        bench.resume();
+        for more in [3_000, 9_000, 1, 10_500, 40 + step] {
+            bench.run(more);
+            cycles += more;
+        }
+        bench.sync();
+        assert_eq!(bench.exact(8), cycles);
+        bench.suspend(if step % 7 == 0 { End::Stopped } else { End::SwitchedOut });
+    }
+    assert_eq!((bench.exact(8), bench.exact(9)), (cycles, 2 * cycles));
+    let reading = bench.session.reading(8);
+    assert_eq!((reading.coverage(), reading.total_cycles), (1.0, cycles));
+    let records = &bench.records.0;
+    assert_eq!(records.iter().map(|record| record.cycles).sum::<u64>(), cycles);
+    assert_eq!(bench.session.stats().slices, records.len() as u64);
+    assert!(records.iter().zip(0..).all(|(record, n)| record.sequence == n));
+    assert!(records.iter().all(|record| (record.cpu, record.session) == (3, 9)));
+}
+
+#[test]
+fn a_slice_cut_short_goes_on_with_its_group_and_what_is_left() {
+    let mut bench = Bench::new(2, 1, 0);
+    bench.resume();
+    bench.run(4_000);
+    bench.suspend(End::SwitchedOut);
+    bench.resume();
+    bench.run(5_999);
+    bench.suspend(End::SwitchedOut);
+    bench.resume();
+    assert_eq!(bench.pmu.armed(), [SLICE, SLICE - 4_000, 1]);
+    bench.run(8);
+    let groups: Vec<u16> = bench.records.0.iter().map(|record| record.group).collect();
+    assert_eq!(groups, [groups[0]; 3]);
+    assert_eq!(bench.pmu.armed().last(), Some(&SLICE));
+    let ends: Vec<End> = bench.records.0.iter().map(|record| record.end).collect();
+    assert_eq!(ends, [End::SwitchedOut, End::SwitchedOut, End::Overflow]);
+}
+
+#[test]
+fn an_overflow_that_was_pending_at_a_switch_of_context_ends_the_slice() {
+    let mut bench = Bench::new(2, 1, 0);
+    bench.resume();
+    assert!(bench.pmu.run(SLICE + 3, 0, &EVENTS));
+    bench.suspend(End::SwitchedOut);
+    // The interrupt arrives after all.
+    bench.overflow();
+    assert_eq!(bench.session.stats().pmis, 0);
+    bench.resume();
+    assert_eq!(bench.pmu.armed(), [SLICE, SLICE]);
+}
+
+#[test]
+fn a_spurious_interrupt_ends_nothing_and_is_counted() {
+    let mut bench = Bench::new(2, 1, 0);
+    bench.resume();
+    bench.run(100);
+    bench.overflow();
+    bench.run(100);
+    let stats = bench.session.stats();
+    assert_eq!((stats.spurious_pmis, stats.pmis, stats.slices), (1, 0, 0));
+    assert_eq!(stats.msr_accesses, 2);
+    bench.run(SLICE);
+    assert_eq!(bench.records.0[0].cycles, SLICE + 200);
+}
+
+#[test]
+fn what_nobody_owns_is_stopped() {
+    let mut bench = Bench::new(2, 1, 0);
+    bench.resume();
+    assert!(bench.pmu.run(SLICE, 0, &EVENTS));
+    bench.multiplexer.overflow(None, &bench.clock, &mut bench.records, 2);
+    assert!(!bench.pmu.is_counting());
+}
+
+#[test]
+fn one_group_is_exact() {
+    let mut bench = Bench::new(8, 1, 0);
+    bench.resume();
+    for _ in 0..5 {
+        bench.run(7_000);
+    }
+    bench.sync();
+    assert_eq!((0..8).map(|e| bench.exact(e)).collect::<Vec<_>>(), EVENTS.map(|e| 5 * e));
+    assert_eq!(bench.session.reading(0).coverage(), 1.0);
+}
+
+#[test]
+fn every_group_has_its_turn_in_every_round_and_seeds_decide_when() {
+    let groups = |seed| {
+        let mut bench = Bench::new(2, seed, 0);
+        bench.resume();
+        for _ in 0..40 {
+            bench.run(SLICE + 10);
+        }
+        assert_eq!(bench.session.stats().rounds, 10);
+        bench.records.0.iter().map(|record| record.group).collect::<Vec<u16>>()
+    };
+    for round in groups(1).chunks(4) {
+        let mut round = round.to_vec();
+        round.sort_unstable();
+        assert_eq!(round, [0, 1, 2, 3]);
+    }
+    assert_eq!(groups(1), groups(1));
+    assert_ne!(groups(1), groups(2));
+}
+
+#[test]
+fn what_was_not_measured_says_so() {
+    let mut bench = Bench::new(2, 1, 0);
+    let not = |reason| Value::NotMeasured { reason };
+    assert_eq!(bench.session.reading(0).value, not(Reason::NotStarted));
+    assert_eq!(bench.session.reading(8).value, not(Reason::NotStarted));
+    bench.resume();
+    bench.run(SLICE);
+    bench.sync();
+    assert_eq!(bench.session.reading(0).value, not(Reason::TooFewSlices));
+    assert_eq!(bench.exact(8), SLICE);
+}
+
+#[test]
+fn the_engine_charges_itself() {
+    let mut bench = Bench::new(2, 1, 0);
+    bench.resume();
+    for _ in 0..10 {
+        bench.run(SLICE);
+    }
+    bench.suspend(End::Stopped);
+    let stats = bench.session.stats();
+    assert_eq!((stats.pmis, stats.msr_accesses), (10, 10 * (2 + 2)));
+    // Three always-counted events and two of each group.
+    assert_eq!(stats.rdpmcs, 10 * 5);
+    assert!(stats.engine_ticks >= 10 && stats.session_ticks >= stats.engine_ticks);
+}
+
+proptest! {
+    /// Whatever happens in whatever order: cycles are exact, and the events that the engine holds
+    /// are those of its records.
+    #[test]
+    fn counts_are_conserved(
+        seed: u64,
+        start in 0..=fake::WIDTH,
+        steps in prop::collection::vec((0_u8..6, 1_u64..25_000), 1..200),
+    ) {
+        let mut bench = Bench::new(3, seed, start);
+        let mut cycles = 0;
+        for (what, amount) in steps {
+            match (what, bench.session.is_running()) {
+                (0, true) => bench.suspend(End::SwitchedOut),
+                (1, true) => bench.suspend(End::Stopped),
+                (2, true) => bench.sync(),
+                (_, true) => {
+                    bench.run(amount);
+                    cycles += amount;
+                }
+                (_, false) => bench.resume(),
+            }
+        }
+        if bench.session.is_running() {
+            bench.suspend(End::SwitchedOut);
+        }
+        prop_assert_eq!(bench.session.stats().cycles, cycles);
+        let mut recorded = vec![0; 8];
+        for record in &bench.records.0 {
+            let places = bench.session.plan().places.iter().take(8).enumerate();
+            let mut members: Vec<(u8, usize)> = places
+                .filter_map(|(event, place)| match *place {
+                    Place::General { group, counter } if group == record.group => Some((counter, event)),
+                    _ => None,
+                })
+                .collect();
+            members.sort_unstable();
+            prop_assert_eq!(members.len(), usize::from(record.events));
+            for ((_, event), count) in members.into_iter().zip(record.counts) {
+                recorded[event] += count;
+            }
+        }
+        prop_assert_eq!(bench.held(), recorded);
+    }
+
+    /// Whatever was counted: no estimate is absurd.
+    #[test]
+    fn estimates_are_numbers(
+        seed: u64,
+        steps in prop::collection::vec((1_u64..60_000, prop::array::uniform8(0_u64..1 << 33)), 1..60),
+    ) {
+        let mut bench = Bench::new(3, seed, 0);
+        bench.resume();
+        for (cycles, events) in &steps {
+            if bench.pmu.run(*cycles, cycles * (events[0] % 5), events) {
+                bench.overflow();
+            }
+        }
+        bench.suspend(End::Stopped);
+        for event in 0..8 {
+            let reading = bench.session.reading(event);
+            prop_assert!((0.0..=1.0).contains(&reading.coverage()));
+            match reading.value {
+                Value::Estimated { stderr, half_width_95, .. } => {
+                    prop_assert!(stderr.is_finite() && stderr >= 0.0);
+                    prop_assert!(half_width_95.is_finite() && half_width_95 >= 1.9 * stderr);
+                }
+                Value::NotMeasured { reason } => prop_assert_eq!(reason, Reason::TooFewSlices),
+                Value::Exact { .. } => prop_assert!(false, "there are several groups"),
+            }
+        }
+    }
+}
