@@ -9,7 +9,7 @@ mod simulation;
 use simulation::{Kind, Outcome, study};
 
 /// Runs of each program.
-const RUNS: u64 = 400;
+const RUNS: u64 = 200;
 
 /// Groups and slices of each study.
 const STUDIES: [(usize, usize); 6] =

@@ -121,48 +121,54 @@ pub struct Outcome {
     pub relative_error_by_time: f64,
 }
 
-/// Runs many programs with `groups` groups; the eight kinds share the first groups.
+/// Runs many programs with `groups` groups, over which the eight kinds are spread.
 pub fn study(groups: usize, slices: usize, runs: u64) -> Vec<Outcome> {
-    let mut sums = [[0.0_f64; 6]; 8];
+    let mut sums = [Sums::default(); 8];
     for run in 0..runs {
         let mut random = Random::new(run * 1000 + slices as u64 + groups as u64);
         let steps = program(slices, &mut random);
         for (sums, (truth, sample, value)) in sums.iter_mut().zip(once(groups, run, &steps)) {
-            let Value::Estimated { estimate, half_width_95, .. } = value else {
-                panic!("{value:?}")
-            };
-            let error = estimate as f64 - truth as f64;
-            let by_time = estimate::by_time(&sample).unwrap() - truth as f64;
-            let covered = f64::from(error.abs() <= half_width_95);
-            for (sum, more) in sums.iter_mut().zip([
-                covered,
-                error,
-                error * error,
-                by_time * by_time,
-                truth as f64,
-            ]) {
-                *sum += more;
-            }
+            let by_time = estimate::by_time(&sample).expect("time has passed");
+            sums.add(truth as f64, by_time, value);
         }
     }
-    let n = runs as f64;
-    Kind::ALL
-        .into_iter()
-        .zip(sums)
-        .map(|(kind, [covered, error, squares, by_time, truth, _])| {
-            let mean = error / n;
-            let sd = (squares / n - mean * mean).max(0.0).sqrt();
-            Outcome {
-                kind,
-                groups,
-                slices,
-                coverage: covered / n,
-                bias_z: mean / (sd / n.sqrt()),
-                relative_error: (squares / n).sqrt() / (truth / n),
-                relative_error_by_time: (by_time / n).sqrt() / (truth / n),
-            }
-        })
-        .collect()
+    let kinds = Kind::ALL.into_iter().zip(sums);
+    kinds.map(|(kind, sums)| sums.outcome(kind, groups, slices, runs as f64)).collect()
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    covered: f64,
+    error: f64,
+    squares: f64,
+    squares_by_time: f64,
+    truth: f64,
+}
+
+impl Sums {
+    fn add(&mut self, truth: f64, by_time: f64, value: Value) {
+        let Value::Estimated { estimate, half_width_95, .. } = value else { panic!("{value:?}") };
+        let error = estimate as f64 - truth;
+        self.covered += f64::from(error.abs() <= half_width_95);
+        self.error += error;
+        self.squares += error * error;
+        self.squares_by_time += (by_time - truth) * (by_time - truth);
+        self.truth += truth;
+    }
+
+    fn outcome(self, kind: Kind, groups: usize, slices: usize, runs: f64) -> Outcome {
+        let mean = self.error / runs;
+        let variance = (self.squares / runs - mean * mean).max(0.0);
+        Outcome {
+            kind,
+            groups,
+            slices,
+            coverage: self.covered / runs,
+            bias_z: mean / (variance / runs).sqrt(),
+            relative_error: (self.squares / runs).sqrt() / (self.truth / runs),
+            relative_error_by_time: (self.squares_by_time / runs).sqrt() / (self.truth / runs),
+        }
+    }
 }
 
 /// One run: for each kind the truth, what the engine remembers, and what it says.

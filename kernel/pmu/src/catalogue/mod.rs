@@ -60,6 +60,9 @@ impl Catalogue {
 
     /// The entry of this name, in whatever case.
     pub fn find(&self, name: &str) -> Option<Entry<'static>> {
-        self.entries().find(|entry| entry.name.eq_ignore_ascii_case(name))
+        let is_named = |line: &&str| {
+            line.split('\t').next().is_some_and(|first| first.eq_ignore_ascii_case(name))
+        };
+        self.table.lines().filter(is_named).find_map(Entry::parse)
     }
 }

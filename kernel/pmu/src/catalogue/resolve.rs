@@ -140,19 +140,7 @@ impl Catalogue {
     /// A raw event, on the counters that the catalogue's events of the same code and unit mask can
     /// use, or on any if it has none. `None` if bits are set that are not the event's.
     fn raw_demand(&self, raw: u64, mode: Mode) -> Option<Demand> {
-        let allowed = match self.vendor {
-            Vendor::Intel => {
-                use PerfEvtSel as S;
-                S::CODE | S::UMASK | S::EDGE | S::INV | S::CMASK
-            }
-            .bits(),
-            Vendor::Amd => {
-                use PerfCtl as S;
-                S::CODE | S::UMASK | S::EDGE | S::INV | S::CMASK | S::CODE_HIGH
-            }
-            .bits(),
-        };
-        if raw & !allowed != 0 {
+        if raw & !self.vendor.event_bits() != 0 {
             return None;
         }
         let code = (raw & 0xff | raw >> 24 & 0xf00) as u16;
@@ -180,6 +168,22 @@ impl Catalogue {
             counters,
             always: self.always(&entry),
         })
+    }
+}
+
+impl Vendor {
+    /// The bits of an event select that say which event, not when it is counted.
+    fn event_bits(self) -> u64 {
+        let select = PerfEvtSel::CODE
+            | PerfEvtSel::UMASK
+            | PerfEvtSel::EDGE
+            | PerfEvtSel::INV
+            | PerfEvtSel::CMASK;
+        match self {
+            Vendor::Intel => select.bits(),
+            // The same places, and four more bits of code.
+            Vendor::Amd => select.bits() | PerfCtl::CODE_HIGH.bits(),
+        }
     }
 }
 
