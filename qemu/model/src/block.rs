@@ -1,6 +1,6 @@
 //! A translated block as the model sees it: what its instructions are, worked out once.
 
-use crate::{STATIC_SIGNALS, Signal};
+use crate::{STATIC_SIGNALS, Signal, signal::COMMON_SIGNALS};
 
 /// The longest block that QEMU translates.
 pub const MAX_INSNS: usize = 512;
@@ -78,11 +78,20 @@ impl Insn {
     }
 }
 
+/// What a run of instructions adds to the static signals.
+#[derive(Clone, Debug)]
+pub(crate) struct StaticCounts {
+    /// In the accumulators' width, so that adding them is a few vector additions.
+    pub(crate) common: [u64; COMMON_SIGNALS],
+    pub(crate) rare: [u16; STATIC_SIGNALS - COMMON_SIGNALS],
+    pub(crate) has_rare: bool,
+}
+
 /// A translated block.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Block {
-    counts: [u16; STATIC_SIGNALS],
+    counts: StaticCounts,
     /// The branch at its end.
     pub branch: Branch,
     /// Address of its first instruction at translation.
@@ -126,17 +135,18 @@ impl Block {
         self.insns.iter().position(|insn| (insn.pc ^ pc) & 0xfff == 0)
     }
 
-    pub(crate) fn counts(&self) -> &[u16; STATIC_SIGNALS] {
+    #[inline]
+    pub(crate) fn counts(&self) -> &StaticCounts {
         &self.counts
     }
 
     /// The static counts of its instructions in `range` only.
-    pub(crate) fn partial_counts(&self, range: std::ops::Range<usize>) -> [u16; STATIC_SIGNALS] {
+    pub(crate) fn partial_counts(&self, range: std::ops::Range<usize>) -> StaticCounts {
         sum(&self.insns[range], self.width)
     }
 }
 
-fn sum(insns: &[Insn], width: u16) -> [u16; STATIC_SIGNALS] {
+fn sum(insns: &[Insn], width: u16) -> StaticCounts {
     let mut counts = [0u16; STATIC_SIGNALS];
     for insn in insns {
         for (bit, count) in counts.iter_mut().enumerate() {
@@ -160,5 +170,9 @@ fn sum(insns: &[Insn], width: u16) -> [u16; STATIC_SIGNALS] {
             *count = count.saturating_add(amount);
         }
     }
-    counts
+    StaticCounts {
+        common: std::array::from_fn(|signal| counts[signal].into()),
+        rare: std::array::from_fn(|signal| counts[COMMON_SIGNALS + signal]),
+        has_rare: counts[COMMON_SIGNALS..].iter().any(|count| *count != 0),
+    }
 }

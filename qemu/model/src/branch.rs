@@ -1,7 +1,7 @@
 //! Branch prediction: direction, indirect targets, return addresses.
 //!
-//! The direction predictor is written without branches of its own: on random data it would
-//! otherwise cost the host a misprediction for each of the guest's.
+//! The direction predictor is a table look-up, without branches of its own: on random data they
+//! would cost the host a misprediction for each of the guest's.
 
 /// Entries of each direction table, a power of two.
 const TABLE: usize = 1 << 14;
@@ -13,12 +13,10 @@ const RETURNS: usize = 32;
 /// A core's predictors.
 #[derive(Clone, Debug)]
 pub(crate) struct Predictor {
-    /// Two-bit counters by address.
-    bimodal: Box<[u8; TABLE]>,
-    /// Two-bit counters by address and history.
+    /// By address: a two-bit counter, and above it another that says which table to believe.
+    local: Box<[u8; TABLE]>,
+    /// By address and history: a two-bit counter.
     global: Box<[u8; TABLE]>,
-    /// Two-bit counters: which of the two to believe.
-    chooser: Box<[u8; TABLE]>,
     targets: Box<[u64; TARGETS]>,
     returns: [u64; RETURNS],
     top: usize,
@@ -26,12 +24,54 @@ pub(crate) struct Predictor {
     path: u64,
 }
 
+/// What an outcome makes of a pair of entries.
+#[derive(Clone, Copy)]
+struct Step {
+    local: u8,
+    global: u8,
+    wrong: bool,
+}
+
+/// Every step there is, by local entry (4 bits), global entry (2 bits) and outcome (1 bit).
+static STEPS: [Step; 128] = steps();
+
+const fn steps() -> [Step; 128] {
+    let mut steps = [Step { local: 0, global: 0, wrong: false }; 128];
+    let mut index = 0;
+    while index < 128 {
+        let (bias, chooser) = (index as u8 >> 3 & 3, index as u8 >> 5 & 3);
+        let (global, taken) = (index as u8 >> 1 & 3, index as u8 & 1);
+        let says = if chooser >> 1 == 1 { global >> 1 } else { bias >> 1 };
+        let chooser = match (bias >> 1 == taken, global >> 1 == taken) {
+            (false, true) => towards(chooser, 1),
+            (true, false) => towards(chooser, 0),
+            _ => chooser,
+        };
+        steps[index] = Step {
+            local: towards(bias, taken) | chooser << 2,
+            global: towards(global, taken),
+            wrong: says != taken,
+        };
+        index += 1;
+    }
+    steps
+}
+
+/// A two-bit counter one step towards taken (1) or not (0).
+const fn towards(counter: u8, taken: u8) -> u8 {
+    match (taken, counter) {
+        (1, 0..3) => counter + 1,
+        (0, 1..=3) => counter - 1,
+        _ => counter,
+    }
+}
+
 impl Predictor {
     pub(crate) fn new() -> Predictor {
         Predictor {
-            bimodal: Box::new([2; TABLE]),
+            // Weakly taken, and weakly for the table by address.
+            local: Box::new([2 | 1 << 2; TABLE]),
             global: Box::new([2; TABLE]),
-            chooser: Box::new([1; TABLE]),
             targets: Box::new([0; TARGETS]),
             returns: [0; RETURNS],
             top: 0,
@@ -44,22 +84,13 @@ impl Predictor {
     #[inline]
     pub(crate) fn conditional(&mut self, pc: u64, taken: bool) -> bool {
         let address = (pc ^ pc >> 14) as usize;
-        let by_pc = address & (TABLE - 1);
-        let by_history = (address ^ self.history as usize) & (TABLE - 1);
-        let (simple, global) = (&mut self.bimodal[by_pc], &mut self.global[by_history]);
-        let (says_simple, says_global) = (*simple >> 1, *global >> 1);
-        let chooser = &mut self.chooser[by_pc];
-        let believes_global = *chooser >> 1;
-        let says = says_simple ^ ((says_simple ^ says_global) & believes_global);
-        let outcome = u8::from(taken);
-        let disagree = says_simple ^ says_global;
-        let step = i8::from(says_global == outcome) * 2 - 1;
-        *chooser = chooser.saturating_add_signed(step * disagree as i8).min(3);
-        let step = outcome as i8 * 2 - 1;
-        *simple = simple.saturating_add_signed(step).min(3);
-        *global = global.saturating_add_signed(step).min(3);
+        let local = &mut self.local[address & (TABLE - 1)];
+        let global = &mut self.global[(address ^ self.history as usize) & (TABLE - 1)];
+        let index = usize::from(*local) << 3 | usize::from(*global) << 1 | usize::from(taken);
+        let step = STEPS[index & 127];
+        (*local, *global) = (step.local, step.global);
         self.history = self.history << 1 | u64::from(taken);
-        says != outcome
+        step.wrong
     }
 
     /// Learns an indirect branch's target; whether it had been predicted wrongly.

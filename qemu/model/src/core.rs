@@ -8,8 +8,9 @@
 
 use crate::{
     Block, Branch, BranchKind, Counts, Geometry, Ring, Signal,
+    block::StaticCounts,
     branch::Predictor,
-    cache::Cache,
+    cache::{Cache, NARROW, WIDE},
     tlb::{Found, Tlbs},
 };
 
@@ -27,8 +28,6 @@ pub struct Access {
     pub bytes: u64,
     /// Whether it writes.
     pub store: bool,
-    /// Whether its instruction has a lock.
-    pub locked: bool,
     /// Whether it is the instruction's first access of its kind: later parts of the same load or
     /// store move data but retire nothing.
     pub retires: bool,
@@ -47,16 +46,19 @@ enum Source {
 pub struct Core {
     counts: [Counts; 2],
     clock: u64,
-    l1i: Cache,
-    l1d: Cache,
-    l2: Cache,
-    llc: Cache,
+    l1i: Cache<NARROW>,
+    l1d: Cache<NARROW>,
+    l2: Cache<WIDE>,
+    llc: Cache<NARROW>,
     tlbs: Tlbs,
-    /// Upper levels of the page tables that the walker has at hand.
-    walker: Cache,
+    /// The virtual line of data touched last: it is the most recent everywhere, so touching it
+    /// again changes nothing.
+    touched: u64,
     predictor: Predictor,
     /// The line of code fetched last.
     fetched: u64,
+    /// The virtual page of code fetched from last.
+    fetched_page: u64,
     /// The space that page-table entries are told apart by.
     space: u64,
     uops: u64,
@@ -70,16 +72,17 @@ impl Core {
     pub fn new(geometry: &Geometry) -> Core {
         let cache = |level: crate::Level| Cache::new(level.sets, level.ways);
         Core {
+            touched: u64::MAX,
             counts: [Counts::ZERO, Counts::ZERO],
             clock: 0,
             l1i: cache(geometry.l1i),
             l1d: cache(geometry.l1d),
-            l2: cache(geometry.l2),
+            l2: Cache::new(geometry.l2.sets, geometry.l2.ways),
             llc: cache(geometry.llc),
             tlbs: Tlbs::new(geometry),
-            walker: Cache::new(8, 4),
             predictor: Predictor::new(),
             fetched: u64::MAX,
+            fetched_page: u64::MAX,
             space: 0,
             uops: 0,
             shadow_ends_uops: 0,
@@ -122,7 +125,24 @@ impl Core {
     }
 
     fn fetch_line(&mut self, ring: Ring, page: u64, line: u64) {
-        match self.tlbs.code(page, line >> 6) {
+        if page == self.fetched_page {
+            self.bump(ring, Signal::ItlbHit);
+        } else {
+            self.fetched_page = page;
+            self.translate_fetch(ring, page, line >> 6);
+        }
+        if self.l1i.touch(line) {
+            return self.bump(ring, Signal::L1iHit);
+        }
+        self.bump(ring, Signal::L1iMiss);
+        let source = self.beyond_l1(ring, line, Signal::L2CodeHit, Signal::L2CodeMiss);
+        // Fetch runs ahead of the pipeline by about half of the L2's latency.
+        let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
+        self.stall(ring, Signal::StallL1i, cycles);
+    }
+
+    fn translate_fetch(&mut self, ring: Ring, page: u64, frame: u64) {
+        match self.tlbs.code(page, frame) {
             Found::First => self.bump(ring, Signal::ItlbHit),
             Found::Second => {
                 self.bump(ring, Signal::ItlbStlbHit);
@@ -135,57 +155,47 @@ impl Core {
                 self.stall(ring, Signal::StallItlb, cycles);
             }
         }
-        if self.l1i.touch(line) {
-            return self.bump(ring, Signal::L1iHit);
-        }
-        self.bump(ring, Signal::L1iMiss);
-        let source = self.beyond_l1(ring, line, Signal::L2CodeHit, Signal::L2CodeMiss);
-        // Fetch runs ahead of the pipeline by about the L2's latency's half.
-        let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
-        self.stall(ring, Signal::StallL1i, cycles);
     }
 
     /// An instruction reads or writes memory; `translate` gives the physical address of a virtual
     /// one.
     #[inline]
     pub fn access(&mut self, ring: Ring, access: Access, translate: impl Fn(u64) -> u64) {
-        let splits = (access.address & 63) + access.bytes > 64;
         if access.retires {
-            self.count_access(ring, access, splits);
+            self.bump(ring, if access.store { Signal::Stores } else { Signal::Loads });
         }
         self.touch_data(ring, access, &translate);
-        if splits {
-            let next = Access {
-                address: (access.address | 63).wrapping_add(1),
-                retires: false,
-                ..access
-            };
-            self.touch_data(ring, next, &translate);
+        if (access.address & 63) + access.bytes > 64 {
+            self.split(ring, access, &translate);
         }
     }
 
-    #[inline]
-    fn count_access(&mut self, ring: Ring, access: Access, splits: bool) {
-        let counts = &mut self.counts[ring as usize];
-        if access.store {
-            counts[Signal::Stores] += 1;
-            counts[Signal::SplitStores] += u64::from(splits);
-        } else {
-            counts[Signal::Loads] += 1;
-            counts[Signal::SplitLoads] += u64::from(splits);
-            counts[Signal::LockedLoads] += u64::from(access.locked);
+    /// The second half of an access that crosses a cache line.
+    #[cold]
+    fn split(&mut self, ring: Ring, access: Access, translate: &impl Fn(u64) -> u64) {
+        if access.retires {
+            self.bump(ring, if access.store { Signal::SplitStores } else { Signal::SplitLoads });
         }
+        let address = (access.address | 63).wrapping_add(1);
+        self.touch_data(ring, Access { address, retires: false, ..access }, translate);
     }
 
     #[inline]
     fn touch_data(&mut self, ring: Ring, access: Access, translate: &impl Fn(u64) -> u64) {
+        if access.address >> 6 == self.touched {
+            if access.retires && !access.store {
+                self.bump(ring, Signal::LoadL1Hit);
+            }
+            return;
+        }
+        self.touched = access.address >> 6;
         let page = access.address >> 12;
         let (frame, found) = self.tlbs.data(page, || translate(access.address) >> 12);
         if found != Found::First {
             self.data_tlb_miss(ring, page, access.store, found);
         }
         let line = frame << 6 | access.address >> 6 & 63;
-        if self.l1d.find(line).is_some() {
+        if self.l1d.find(line) {
             if access.retires && !access.store {
                 self.bump(ring, Signal::LoadL1Hit);
             }
@@ -213,13 +223,15 @@ impl Core {
 
     /// A page walk: its reads of page-table entries go through the caches. Answers its cycles.
     fn walk(&mut self, ring: Ring, page: u64) -> u32 {
-        // The entry's real address is the guest's affair; this one has its locality.
-        let table = 1 << 51 | self.space << 36;
+        // The entry's real address is the guest's affair; this one has its locality, and room in a
+        // cache's tag.
+        let table = 1 << 40 | self.space << 26;
+        let entry = |entries: u64| table | (entries ^ entries >> 26) & 0x3ff_ffff;
         let mut cycles = WALK_BASE_CYCLES;
-        if !self.walker.touch(page >> 9 ^ self.space << 40) {
-            cycles += self.walker_read(ring, table | 1 << 35 | page >> 12 & 0x7_ffff_ffff);
+        if !self.tlbs.walker_has(page) {
+            cycles += self.walker_read(ring, entry(page >> 12) | 1 << 41);
         }
-        cycles + self.walker_read(ring, table | page >> 3 & 0x7_ffff_ffff)
+        cycles + self.walker_read(ring, entry(page >> 3))
     }
 
     fn walker_read(&mut self, ring: Ring, line: u64) -> u32 {
@@ -233,7 +245,7 @@ impl Core {
 
     #[cold]
     fn data_miss(&mut self, ring: Ring, line: u64, access: Access) {
-        self.l1d.fill(line, 0);
+        self.l1d.fill(line);
         self.bump(ring, Signal::L1dFills);
         let (hit, miss) = match access.store {
             true => (Signal::L2RfoHit, Signal::L2RfoMiss),
@@ -304,34 +316,42 @@ impl Core {
     }
 
     #[inline]
-    fn retire_counts(&mut self, ring: Ring, counts: &[u16; crate::STATIC_SIGNALS]) {
-        self.counts[ring as usize].add_static(counts);
-        self.clock += u64::from(counts[Signal::Slots as usize]);
-        self.uops += u64::from(counts[Signal::Uops as usize]);
+    fn retire_counts(&mut self, ring: Ring, counts: &StaticCounts) {
+        let acc = &mut self.counts[ring as usize];
+        acc.add_common(&counts.common);
+        if counts.has_rare {
+            acc.add_rare(&counts.rare);
+        }
+        self.clock += counts.common[Signal::Slots as usize];
+        self.uops += counts.common[Signal::Uops as usize];
     }
 
     /// The branch at a block's end went to `next_pc`.
     #[inline]
     pub fn resolve(&mut self, ring: Ring, branch: &Branch, next_pc: u64) {
+        if branch.kind != BranchKind::Cond {
+            return self.resolve_unconditional(ring, branch, next_pc);
+        }
         // The block may have run under another mapping of its page than it was translated under,
         // so only offsets in the page tell a branch that was not taken.
         let taken = (next_pc ^ branch.fall_through) & 0xfff != 0;
+        let wrong = self.predictor.conditional(branch.pc, taken);
+        let counts = &mut self.counts[ring as usize];
+        counts[Signal::CondTaken] += u64::from(taken);
+        counts[Signal::Taken] += u64::from(taken);
+        counts[Signal::MispredictCond] += u64::from(wrong);
+        counts[Signal::MispredictCondTaken] += u64::from(wrong & taken);
+        if wrong {
+            self.mispredicted(ring);
+        }
+    }
+
+    fn resolve_unconditional(&mut self, ring: Ring, branch: &Branch, next_pc: u64) {
         let predictor = &mut self.predictor;
         let counts = &mut self.counts[ring as usize];
         let wrong = match branch.kind {
             BranchKind::None => return,
-            BranchKind::Jump => false,
-            BranchKind::Cond => {
-                let wrong = predictor.conditional(branch.pc, taken);
-                counts[Signal::CondTaken] += u64::from(taken);
-                counts[Signal::Taken] += u64::from(taken);
-                counts[Signal::MispredictCond] += u64::from(wrong);
-                counts[Signal::MispredictCondTaken] += u64::from(wrong & taken);
-                if wrong {
-                    self.mispredicted(ring);
-                }
-                return;
-            }
+            BranchKind::Jump | BranchKind::Cond => false,
             BranchKind::Call => {
                 predictor.call(branch.fall_through);
                 false
@@ -347,10 +367,11 @@ impl Core {
         };
         counts[Signal::Taken] += 1;
         if wrong {
-            counts[match branch.kind {
+            let kind = match branch.kind {
                 BranchKind::Return => Signal::MispredictReturn,
                 _ => Signal::MispredictIndirect,
-            }] += 1;
+            };
+            counts[kind] += 1;
             self.mispredicted(ring);
         }
     }
@@ -375,7 +396,7 @@ impl Core {
     /// The address space is now `space`, the page number of its top table; translations of the
     /// old one go.
     pub fn switch_space(&mut self, space: u64) {
-        self.space = space & 0x7fff;
+        self.space = space & 0x3fff;
         self.flush(false);
     }
 
@@ -383,13 +404,16 @@ impl Core {
     pub fn flush(&mut self, global_too: bool) {
         self.bump(Ring::Kernel, Signal::TlbFlushes);
         self.fetched = u64::MAX;
+        self.fetched_page = u64::MAX;
+        self.touched = u64::MAX;
         self.tlbs.flush(global_too);
-        self.walker.retain(|_| false);
     }
 
     /// The translation of the page at `address` was thrown away.
     pub fn flush_page(&mut self, address: u64) {
         self.fetched = u64::MAX;
+        self.fetched_page = u64::MAX;
+        self.touched = u64::MAX;
         self.tlbs.flush_page(address >> 12);
     }
 

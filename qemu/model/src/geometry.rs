@@ -110,9 +110,10 @@ impl Geometry {
         l1d: Level { sets: 64, ways: 8 },
         l2: Level { sets: 1024, ways: 8 },
         llc: Level { sets: 32768, ways: 16 },
-        // Fully associative in the machine; eight sets here keep the look-up short.
-        itlb: TlbShape { sets: 8, ways: 8 },
-        dtlb: TlbShape { sets: 8, ways: 8 },
+        // Fully associative in the machine, and 72 entries for data on Zen 4; sets keep the look-up
+        // short here.
+        itlb: TlbShape { sets: 16, ways: 4 },
+        dtlb: TlbShape { sets: 16, ways: 4 },
         stlb: TlbShape { sets: 256, ways: 8 },
         width: 6,
         reorder_uops: 256,
@@ -129,7 +130,6 @@ impl Geometry {
     /// Zen 4: 32 KiB L1I and L1D, 1 MiB L2, 32 MiB of L3 a complex.
     pub const ZEN4: Geometry = Geometry {
         l2: Level { sets: 2048, ways: 8 },
-        dtlb: TlbShape { sets: 8, ways: 9 },
         stlb: TlbShape { sets: 256, ways: 12 },
         reorder_uops: 320,
         latency: Latency {

@@ -26,8 +26,6 @@ signals! {
     Uops,
     /// Pipeline slots that passed: width times cycles.
     Slots,
-    /// Cycles in which a serialising or microcoded instruction kept the pipeline to itself.
-    StallSerialize,
     /// Branches retired, of every kind.
     Branches,
     /// Conditional branches retired.
@@ -40,12 +38,18 @@ signals! {
     BranchIndirect,
     /// Near unconditional branches retired: jumps, calls and returns.
     BranchUncond,
-    /// Far branches retired: system calls and returns, software interrupts, far jumps.
-    BranchFar,
     /// No-operation instructions retired.
     Nops,
     /// Pairs of a compare and a branch that retired as one micro-operation.
     Fused,
+    /// SSE and AVX instructions retired.
+    Sse,
+    /// Far branches retired: system calls and returns, software interrupts, far jumps.
+    BranchFar,
+    /// Cycles in which a serialising or microcoded instruction kept the pipeline to itself.
+    StallSerialize,
+    /// Instructions retired with a lock.
+    Locked,
     /// Scalar double-precision arithmetic instructions retired.
     FpScalarDouble,
     /// Scalar single-precision arithmetic instructions retired.
@@ -56,14 +60,10 @@ signals! {
     FpPackedSingle,
     /// x87 instructions retired.
     X87,
-    /// SSE and AVX instructions retired.
-    Sse,
     /// Divisions and square roots retired.
     Divisions,
     /// Cycles in which the divider was busy.
     DividerActive,
-    /// Instructions retired with a lock.
-    Locked,
     /// PAUSE instructions retired.
     Pauses,
     /// Micro-operations retired that came from the microcode sequencer.
@@ -109,8 +109,6 @@ signals! {
     SplitLoads,
     /// Stores retired that crossed a cache line.
     SplitStores,
-    /// Loads retired with a lock.
-    LockedLoads,
     /// Loads that the L1 data cache served.
     LoadL1Hit,
     /// Loads that the L2 served.
@@ -185,6 +183,9 @@ signals! {
 
 /// How many signals a block's bytes alone determine.
 pub const STATIC_SIGNALS: usize = 32;
+/// Of these, the first, which most blocks have some of.
+pub(crate) const COMMON_SIGNALS: usize = 12;
+const _: () = assert!(Signal::BranchFar as usize == COMMON_SIGNALS);
 const _: () = assert!(Signal::CondTaken as usize == STATIC_SIGNALS);
 
 /// One accumulator a signal.
@@ -195,10 +196,17 @@ impl Counts {
     /// All zero.
     pub const ZERO: Counts = Counts([0; Signal::ALL.len()]);
 
-    /// Adds a block's static counts.
+    /// Adds a block's counts of the signals that most blocks have some of.
     #[inline]
-    pub(crate) fn add_static(&mut self, counts: &[u16; STATIC_SIGNALS]) {
+    pub(crate) fn add_common(&mut self, counts: &[u64; COMMON_SIGNALS]) {
         for (acc, count) in self.0.iter_mut().zip(counts) {
+            *acc += count;
+        }
+    }
+
+    /// Adds a block's counts of the other static signals.
+    pub(crate) fn add_rare(&mut self, counts: &[u16; STATIC_SIGNALS - COMMON_SIGNALS]) {
+        for (acc, count) in self.0[COMMON_SIGNALS..].iter_mut().zip(counts) {
             *acc += u64::from(*count);
         }
     }

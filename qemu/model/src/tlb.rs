@@ -1,9 +1,17 @@
-//! Translation look-aside buffers: two first levels, a second level, and page walks.
+//! Translation look-aside buffers: two first levels, a second level, and the walker's own cache.
 //!
 //! The second level is unified, as on the profiles' machines or near enough. Pages are 4 KiB; a
 //! larger page of the guest takes one entry for each 4 KiB that is touched.
 
-use crate::{cache::Cache, geometry::Geometry};
+use crate::{
+    cache::{Cache, Map, NARROW},
+    geometry::Geometry,
+};
+
+/// The bits of a page number that tell pages apart in a 48-bit address space.
+const PAGE_BITS: u64 = (1 << 36) - 1;
+/// Of these, the one that tells the upper half, the kernel's, from the lower.
+const UPPER_HALF: u64 = 1 << 35;
 
 /// Where a translation was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,26 +24,30 @@ pub(crate) enum Found {
 /// All of a core's translation buffers.
 #[derive(Clone, Debug)]
 pub(crate) struct Tlbs {
-    data: Cache,
-    code: Cache,
-    second: Cache,
+    data: Map,
+    code: Map,
+    second: Map,
+    /// The regions of 2 MiB whose upper page-table levels the walker has at hand.
+    walker: Cache<NARROW>,
 }
 
 impl Tlbs {
     pub(crate) fn new(geometry: &Geometry) -> Tlbs {
-        let cache = |shape: crate::TlbShape| Cache::new(shape.sets, shape.ways);
+        let map = |shape: crate::TlbShape| Map::new(shape.sets, shape.ways);
         Tlbs {
-            data: cache(geometry.dtlb),
-            code: cache(geometry.itlb),
-            second: cache(geometry.stlb),
+            data: map(geometry.dtlb),
+            code: map(geometry.itlb),
+            second: map(geometry.stlb),
+            walker: Cache::new(8, 4),
         }
     }
 
     /// The physical page of the virtual page `page`, asking `walk` where it is in no level.
     #[inline]
     pub(crate) fn data(&mut self, page: u64, walk: impl FnOnce() -> u64) -> (u64, Found) {
+        let page = page & PAGE_BITS;
         match self.data.find(page) {
-            Some(physical) => (physical, Found::First),
+            Some(physical) => (physical.into(), Found::First),
             None => refill(&mut self.data, &mut self.second, page, walk),
         }
     }
@@ -43,44 +55,51 @@ impl Tlbs {
     /// Likewise for a fetch, whose physical page is known.
     #[inline]
     pub(crate) fn code(&mut self, page: u64, physical: u64) -> Found {
+        let page = page & PAGE_BITS;
         match self.code.find(page) {
             Some(_) => Found::First,
             None => refill(&mut self.code, &mut self.second, page, || physical).1,
         }
     }
 
-    /// Forgets translations: the lower half's, which belong to one address space, or all.
+    /// Whether the walker had the upper levels for `page` at hand; it has them afterwards.
+    pub(crate) fn walker_has(&mut self, page: u64) -> bool {
+        self.walker.touch((page & PAGE_BITS) >> 9)
+    }
+
+    /// Forgets translations: the lower half's, which belong to one address space, or all. Kernels
+    /// map their own half as global pages.
     pub(crate) fn flush(&mut self, global_too: bool) {
-        // Kernels map their own half as global pages; the walker does not tell the model.
-        let keep = |page: u64| !global_too && page >> 51 & 1 == 1;
-        for cache in [&mut self.data, &mut self.code, &mut self.second] {
-            cache.retain(keep);
+        for map in [&mut self.data, &mut self.code, &mut self.second] {
+            map.retain(|page| !global_too && page & UPPER_HALF != 0);
         }
+        self.walker.clear();
     }
 
     /// Forgets one page.
     pub(crate) fn flush_page(&mut self, page: u64) {
-        for cache in [&mut self.data, &mut self.code, &mut self.second] {
-            cache.retain(|held| held != page);
+        for map in [&mut self.data, &mut self.code, &mut self.second] {
+            map.retain(|held| held != page & PAGE_BITS);
         }
     }
 }
 
 #[cold]
 fn refill(
-    first: &mut Cache,
-    second: &mut Cache,
+    first: &mut Map,
+    second: &mut Map,
     page: u64,
     walk: impl FnOnce() -> u64,
 ) -> (u64, Found) {
     let (physical, found) = match second.find(page) {
         Some(physical) => (physical, Found::Second),
         None => {
-            let physical = walk();
+            // 32 bits of frame number: 16 TiB of guest memory.
+            let physical = walk() as u32;
             second.fill(page, physical);
             (physical, Found::Walk)
         }
     };
     first.fill(page, physical);
-    (physical, found)
+    (physical.into(), found)
 }

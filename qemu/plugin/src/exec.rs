@@ -9,19 +9,17 @@ use tally_model::{Access, Block};
 use crate::{ffi, vcpu};
 
 /// What a memory callback is given: the block's address (aligned to 64 bytes, below 2^48), the
-/// instruction's index above it, and flags below it, in one pointer-sized word, so that the common
+/// instruction's index above it, and a flag below it, in one pointer-sized word, so that the common
 /// case reads nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AccessTag(pub(crate) usize);
 
-const TAG_LOCKED: usize = 1;
-const TAG_IN_PARTS: usize = 2;
+const TAG_IN_PARTS: usize = 1;
 const TAG_BLOCK: usize = 0xffff_ffff_ffc0;
 
 impl AccessTag {
-    pub(crate) fn new(block: *const Block, index: usize, locked: bool, in_parts: bool) -> AccessTag {
-        let flags = usize::from(locked) * TAG_LOCKED | usize::from(in_parts) * TAG_IN_PARTS;
-        AccessTag(block as usize | index << 48 | flags)
+    pub(crate) fn new(block: *const Block, index: usize, in_parts: bool) -> AccessTag {
+        AccessTag(block as usize | index << 48 | usize::from(in_parts) * TAG_IN_PARTS)
     }
 
     fn block(self) -> *const Block {
@@ -36,26 +34,33 @@ pub(crate) extern "C" fn on_block(vcpu: c_uint, block: *mut c_void) {
     vcpu::current(vcpu).enter(block);
 }
 
-/// An instruction reads or writes memory.
-pub(crate) extern "C" fn on_access(vcpu: c_uint, info: u32, address: u64, tag: *mut c_void) {
+/// An instruction reads memory.
+pub(crate) extern "C" fn on_load(vcpu: c_uint, info: u32, address: u64, tag: *mut c_void) {
+    access(vcpu, info, address, AccessTag(tag as usize), false);
+}
+
+/// An instruction writes memory.
+pub(crate) extern "C" fn on_store(vcpu: c_uint, info: u32, address: u64, tag: *mut c_void) {
+    access(vcpu, info, address, AccessTag(tag as usize), true);
+}
+
+#[inline(always)] // Twice, each without the other's branch.
+fn access(vcpu: c_uint, info: u32, address: u64, tag: AccessTag, store: bool) {
     let vcpu = vcpu::current(vcpu);
-    let tag = AccessTag(tag as usize);
     // SAFETY: as in `on_block`.
     let block = unsafe { &*tag.block() };
     if !vcpu.is_in(block) {
         vcpu.aborted_into(block);
     }
-    // SAFETY: `info` is this callback's.
-    let store = unsafe { ffi::qemu_plugin_mem_is_store(info) };
-    // SAFETY: likewise.
-    let bytes = 1 << unsafe { ffi::qemu_plugin_mem_size_shift(info) };
+    // QEMU's widest access is 16 bytes, so only one that starts in a line's last 16 can cross it;
+    // the others need not be asked for their size.
+    let bytes = match address & 63 {
+        0..=48 => 1,
+        // SAFETY: `info` is this callback's.
+        _ => 1 << unsafe { ffi::qemu_plugin_mem_size_shift(info) },
+    };
     let retires = tag.0 & TAG_IN_PARTS == 0 || vcpu.is_first_part(tag.0, store);
-    let locked = tag.0 & TAG_LOCKED != 0;
-    vcpu.core.access(
-        block.ring,
-        Access { address, bytes, store, locked, retires },
-        physical,
-    );
+    vcpu.core.access(block.ring, Access { address, bytes, store, retires }, physical);
 }
 
 /// The physical address of a virtual one; the virtual one where there is none any more.

@@ -71,10 +71,10 @@ pub(crate) const CB_NO_REGS: c_int = 0;
 pub(crate) const CB_RW_REGS: c_int = 2;
 /// The callback reads and writes registers and may set the program counter.
 pub(crate) const CB_RW_REGS_PC: c_int = 3;
-/// `qemu_plugin_mem_rw`: reads and writes.
-pub(crate) const MEM_RW: c_int = 3;
 /// `qemu_plugin_mem_rw`: reads.
 pub(crate) const MEM_R: c_int = 1;
+/// `qemu_plugin_mem_rw`: writes.
+pub(crate) const MEM_W: c_int = 2;
 /// `qemu_plugin_discon_type`: an interrupt.
 pub(crate) const DISCON_INTERRUPT: c_int = 1;
 /// `qemu_plugin_discon_type`: every kind.
@@ -131,7 +131,6 @@ unsafe extern "C" {
     pub(crate) fn qemu_plugin_insn_vaddr(insn: *const TbInsn) -> u64;
 
     pub(crate) fn qemu_plugin_mem_size_shift(info: u32) -> c_uint;
-    pub(crate) fn qemu_plugin_mem_is_store(info: u32) -> bool;
     pub(crate) fn qemu_plugin_mem_get_value(info: u32) -> MemValue;
     pub(crate) fn qemu_plugin_translate_vaddr(vaddr: u64, hwaddr: *mut u64) -> bool;
 

@@ -87,18 +87,8 @@ impl Translator {
             );
         }
         for (index, insn) in insns.iter().enumerate() {
-            let Decoded { locked, in_parts, .. } = insn.decoded;
-            let tag = AccessTag::new(block, index, locked, in_parts);
-            // SAFETY: the handle is this callback's; the tag's block outlives the translation.
-            unsafe {
-                ffi::qemu_plugin_register_vcpu_mem_cb(
-                    insn.handle,
-                    exec::on_access,
-                    ffi::CB_NO_REGS,
-                    ffi::MEM_RW,
-                    tag.0 as *mut c_void,
-                );
-            }
+            let tag = AccessTag::new(block, index, insn.decoded.in_parts);
+            follow_accesses(insn.handle, tag);
         }
     }
 
@@ -173,6 +163,24 @@ impl Translator {
                     intercept.cast_mut().cast(),
                 );
             }
+        }
+    }
+}
+
+fn follow_accesses(insn: *mut ffi::TbInsn, tag: AccessTag) {
+    let callbacks: [(ffi::MemCb, _); 2] =
+        [(exec::on_load, ffi::MEM_R), (exec::on_store, ffi::MEM_W)];
+    for (callback, kind) in callbacks {
+        // SAFETY: the handle is the translation callback's; the tag's block outlives the
+        // translation.
+        unsafe {
+            ffi::qemu_plugin_register_vcpu_mem_cb(
+                insn,
+                callback,
+                ffi::CB_NO_REGS,
+                kind,
+                tag.0 as *mut c_void,
+            );
         }
     }
 }

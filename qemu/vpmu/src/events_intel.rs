@@ -64,7 +64,7 @@ pub(crate) const ICELAKE_SERVER: &[Event] = &[
     e("MEM_INST_RETIRED.ALL_LOADS", 0xd0, 0x81, &[Loads], "Loads retired.").on(LOW),
     e("MEM_INST_RETIRED.ALL_STORES", 0xd0, 0x82, &[Stores], "Stores retired.").on(LOW),
     e("MEM_INST_RETIRED.ANY", 0xd0, 0x83, &[Loads, Stores], "Loads and stores retired.").on(LOW),
-    e("MEM_INST_RETIRED.LOCK_LOADS", 0xd0, 0x21, &[LockedLoads], "Loads retired with a lock.").on(LOW),
+    e("MEM_INST_RETIRED.LOCK_LOADS", 0xd0, 0x21, &[Locked], "Loads retired with a lock.").on(LOW),
     e("MEM_INST_RETIRED.SPLIT_LOADS", 0xd0, 0x41, &[SplitLoads], "Loads retired that crossed a cache line.").on(LOW),
     e("MEM_INST_RETIRED.SPLIT_STORES", 0xd0, 0x42, &[SplitStores], "Stores retired that crossed a cache line.").on(LOW),
     e("MEM_LOAD_RETIRED.L1_HIT", 0xd1, 0x01, &[LoadL1Hit], "Loads retired that the L1 data cache served.").on(LOW),

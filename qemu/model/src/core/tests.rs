@@ -8,7 +8,7 @@ fn core() -> Core {
 }
 
 fn load(address: u64) -> Access {
-    Access { address, bytes: 8, store: false, locked: false, retires: true }
+    Access { address, bytes: 8, store: false, retires: true }
 }
 
 fn walk_over(core: &mut Core, bytes: u64, rounds: u32) {

@@ -180,7 +180,6 @@ fn amd_unit_mask_bits_add_up() {
         address: 0x1000,
         bytes: 8,
         store,
-        locked: false,
         retires: true,
     };
     machine.core.access(Ring::User, access(false), |address| address);
