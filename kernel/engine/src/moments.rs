@@ -108,14 +108,18 @@ impl GroupMoments {
         pairs.pairs += 1;
         pairs.distance = pairs.distance.wrapping_add(distance);
         for (square, dx) in pairs.squares.iter_mut().zip(dx) {
-            *square += dx * dx;
+            *square += product(dx, dx);
         }
         for (event, y) in self.events.iter_mut().zip(slice.general) {
             let dy = difference(y, event.last);
+            if dy == 0 {
+                // As for a counter that the group does not use: nothing to add.
+                continue;
+            }
             let pairs = choose(&mut event.pairs, near);
-            pairs.squares += dy * dy;
-            for (product, dx) in pairs.products.iter_mut().zip(dx) {
-                *product += dy * dx;
+            pairs.squares += product(dy, dy);
+            for (sum, dx) in pairs.products.iter_mut().zip(dx) {
+                *sum += product(dy, dx);
             }
         }
     }
@@ -125,6 +129,12 @@ fn choose<T>([near, far]: &mut ByDistance<T>, is_near: bool) -> &mut T {
     if is_near { near } else { far }
 }
 
-fn difference(now: u64, then: u64) -> i128 {
-    i128::from(now) - i128::from(then)
+/// Counts are 48 bits at most, so their difference fits.
+fn difference(now: u64, then: u64) -> i64 {
+    now.wrapping_sub(then) as i64
+}
+
+/// One multiplication, 64 by 64 bits.
+fn product(a: i64, b: i64) -> i128 {
+    i128::from(a) * i128::from(b)
 }
