@@ -1,0 +1,144 @@
+//! Tidy: rules of the house that a compiler does not know.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The longest file that needs no reason.
+const MOST_LINES: usize = 400;
+/// Lines that give the reason begin so.
+const REASONS: [&str; 2] = ["// Long because ", "//! Long: "];
+
+/// Every package with the project's own packages that it may depend on: arrows point one way only.
+/// Tests and tools that stand above everything are free to look at what they judge.
+const ARROWS: [(&str, &[&str]); 15] = [
+    ("tally-abi", &[]),
+    ("tally-engine", &["tally-abi"]),
+    ("tally-pmu", &["tally-abi", "tally-engine"]),
+    ("tally-kernel", &["tally-abi", "tally-engine", "tally-pmu"]),
+    ("tally", &["tally-abi"]),
+    ("tally-capi", &["tally", "tally-abi"]),
+    ("tally-programs", &["tally", "tally-abi"]),
+    ("tally-test-guests", &["tally", "tally-abi"]),
+    ("tally-model", &["tally-abi"]),
+    ("tally-vpmu", &["tally-abi", "tally-model", "tally-pmu"]),
+    ("tally-vpmu-plugin", &["tally-abi", "tally-model", "tally-pmu", "tally-vpmu"]),
+    ("tally-vpmu-check", &["tally-abi"]),
+    ("xtask", &["tally-abi"]),
+    ("tally-image", &[]),
+    ("tally-tests", &["tally-abi", "xtask"]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask has a parent").to_owned()
+}
+
+/// The project's files with the given name or extension, what is built or fetched apart.
+fn files(wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("the project can be read") {
+            let path = entry.expect("the project can be read").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            match path.is_dir() {
+                true if name.starts_with('.') || name == "target" => {}
+                true => walk(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root(), &mut found);
+    found.retain(|path| wanted(path));
+    found.sort();
+    assert!(!found.is_empty(), "there is nothing to check");
+    found
+}
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let paths = files(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("a source can be read");
+        (path, text)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// What is wrong with a file's beginning or length, if anything.
+fn complaint(text: &str) -> Option<String> {
+    let lines = text.lines().count();
+    let has_reason =
+        || text.lines().any(|line| REASONS.iter().any(|reason| line.trim().starts_with(reason)));
+    if !text.starts_with("//!") {
+        return Some("does not begin with `//!`: what it is for, who may run it when".into());
+    }
+    (lines > MOST_LINES && !has_reason())
+        .then(|| format!("has {lines} lines; split it, or say `// Long because …`"))
+}
+
+#[test]
+fn modules_say_what_they_are_for_and_are_short() {
+    let complaints: Vec<String> = sources()
+        .into_iter()
+        .filter_map(|(path, text)| Some(format!("{} {}", path.display(), complaint(&text)?)))
+        .collect();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn complaints_are_raised() {
+    let long = |head: &str| head.to_owned() + &"x\n".repeat(MOST_LINES + 1);
+    assert!(complaint("use x;\n").unwrap().contains("does not begin"));
+    assert!(complaint(&long("//! A.\n")).unwrap().contains("lines"));
+    assert_eq!(complaint(&long("//! A.\n// Long because it is a table.\n")), None);
+    assert_eq!(complaint("//! A.\nuse x;\n"), None);
+}
+
+/// Packages with the names of what they depend on, for building as for running.
+fn packages() -> BTreeMap<String, Vec<String>> {
+    let manifests = files(|path| path.ends_with("Cargo.toml"));
+    let read = |path: &PathBuf| {
+        let text = fs::read_to_string(path).expect("a manifest can be read");
+        toml::from_str::<toml::Table>(&text).expect("a manifest is TOML")
+    };
+    let named = |manifest: toml::Table| {
+        let name = manifest.get("package")?.get("name")?.as_str()?.to_owned();
+        let keys = |table: &str| -> Vec<String> {
+            let table = manifest.get(table).and_then(toml::Value::as_table);
+            // A dependency that goes by another name here says its own.
+            let own = |(key, value): (&String, &toml::Value)| {
+                value.get("package").and_then(toml::Value::as_str).unwrap_or(key).to_owned()
+            };
+            table.into_iter().flatten().map(own).collect()
+        };
+        let mut uses = keys("dependencies");
+        uses.extend(keys("build-dependencies"));
+        // The test package is nothing but tests.
+        if name == "tally-tests" {
+            uses.extend(keys("dev-dependencies"));
+        }
+        Some((name, uses))
+    };
+    manifests.iter().map(read).filter_map(named).collect()
+}
+
+#[test]
+fn arrows_point_one_way() {
+    let packages = packages();
+    let arrows = BTreeMap::from(ARROWS);
+    let mut wrong = Vec::new();
+    for (name, uses) in &packages {
+        let Some(allowed) = arrows.get(name.as_str()) else {
+            // A package that nothing depends on cannot point back; it stands above all others.
+            let users = packages.iter().filter(|(_, uses)| uses.contains(name));
+            wrong.extend(users.map(|(user, _)| format!("{user} → {name}, which has no rule")));
+            continue;
+        };
+        let own = uses.iter().filter(|used| packages.contains_key(*used));
+        let back = own.filter(|used| !allowed.contains(&used.as_str()));
+        wrong.extend(back.map(|used| format!("{name} → {used}")));
+    }
+    assert!(packages.contains_key("tally-abi"), "packages are found");
+    assert!(wrong.is_empty(), "arrows that must not be: {}", wrong.join(", "));
+}
