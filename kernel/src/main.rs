@@ -19,7 +19,6 @@ mod task;
 use bootloader_api::{
     BootInfo, BootloaderConfig,
     config::{Mapping, Mappings},
-    info::MemoryRegionKind,
 };
 use tally_abi::{
     ExitStatus,
@@ -28,7 +27,7 @@ use tally_abi::{
 };
 
 use machine::{fw_cfg, pit, serial};
-use memory::{frames, space::AddressSpace};
+use memory::{frames, takeover};
 use task::ramdisk;
 
 /// Where the kernel's half of every address space begins.
@@ -51,10 +50,10 @@ bootloader_api::entry_point!(boot, config = &CONFIG);
 fn boot(info: &'static mut BootInfo) -> ! {
     serial::init_log();
     log::info!("tally {}", env!("CARGO_PKG_VERSION"));
-    let boot_bytes = loaded_bytes(info);
-    let physical = info.physical_memory_offset.into_option();
-    frames::init(&info.memory_regions, physical.expect("the boot loader maps all memory"));
-    task::init(AddressSpace::kernel().expect("there is memory for one page table"));
+    let offset = info.physical_memory_offset.into_option().expect("CONFIG asks for it");
+    frames::init(&info.memory_regions, offset);
+    let space = takeover::take_over(&info.memory_regions, offset);
+    task::init(space.expect("there is memory for the kernel's page tables"));
     if let Some(start) = info.ramdisk_addr.into_option() {
         // SAFETY: the boot loader put the ramdisk there, mapped for the kernel, and neither writes
         // nor unmaps it; its frames are not in the usable regions.
@@ -75,7 +74,7 @@ fn boot(info: &'static mut BootInfo) -> ! {
     cpu::Cpu::start(0);
     let timer_ticks = measure_timer();
     let cpus = cpu::smp::start_others(info.rsdp_addr.into_option(), line.cpus, timer_ticks);
-    announce(cpus, boot_bytes, line.seed);
+    announce(cpus, info.ramdisk_len, line.seed);
     match line.fail {
         Some(Failure::Panic) => panic!("the command line asks for it"),
         Some(Failure::Hang) => loop {
@@ -89,12 +88,6 @@ fn boot(info: &'static mut BootInfo) -> ! {
     }
     cpu::smp::release();
     cpu::run()
-}
-
-/// Bytes that the boot loader took for the kernel: image, stack, page tables; not the ramdisk.
-fn loaded_bytes(info: &BootInfo) -> u64 {
-    let taken = info.memory_regions.iter().filter(|r| r.kind == MemoryRegionKind::Bootloader);
-    taken.map(|region| region.end - region.start).sum::<u64>().saturating_sub(info.ramdisk_len)
 }
 
 /// From the host where there is one, from the ramdisk otherwise.
@@ -131,8 +124,8 @@ fn measure_timer() -> u32 {
     ticks
 }
 
-fn announce(cpus: u32, boot_bytes: u64, seed: u64) {
-    let memory_bytes = boot_bytes + frames::in_use_bytes();
+fn announce(cpus: u32, ramdisk_bytes: u64, seed: u64) {
+    let memory_bytes = frames::in_use_bytes() - ramdisk_bytes;
     log::info!("{cpus} of at most {MAX_CPUS} CPUs, {} KiB of memory", memory_bytes / 1024);
     serial::send(&Message::Booted { cpus, memory_bytes, seed, pmu: measure::pmu_info() });
 }

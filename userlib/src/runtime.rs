@@ -15,6 +15,8 @@ use talc::{
     source::Source,
 };
 
+use tally_abi::text::FixedText;
+
 use crate::sys;
 
 /// The least that the heap asks of the kernel at once.
@@ -99,8 +101,10 @@ unsafe impl Source for Kernel {
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo) -> ! {
-    // Not by way of the heap, which may be what failed.
-    let _ = writeln!(crate::io::Output::Err, "{info}");
+    // Not by way of the heap, which may be what failed; in one piece; and to nobody, if nobody
+    // takes it.
+    let text = FixedText::<512>::of(format_args!("{info}\n"));
+    let _ = crate::io::Output::Err.write_str(text.as_str());
     sys::exit(PANIC_STATUS)
 }
 

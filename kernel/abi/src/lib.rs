@@ -17,6 +17,7 @@ pub mod exit;
 pub mod reading;
 pub mod session;
 pub mod syscall;
+pub mod text;
 pub mod trace;
 #[cfg(feature = "alloc")]
 pub mod truth;

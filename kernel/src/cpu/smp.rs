@@ -116,7 +116,9 @@ pub fn start_others(rsdp: Option<u64>, wanted: usize, timer_ticks: u32) -> u32 {
     if others.is_empty() {
         return 1;
     }
-    let (Some(page), Ok(mut space)) = (frames::low_frame(), AddressSpace::kernel()) else {
+    let (Some(page), Ok(mut space)) =
+        (frames::low_frame(), AddressSpace::for_program(task::kernel_space()))
+    else {
         log::error!("no memory below 1 MiB to start other CPUs from; one runs");
         return 1;
     };

@@ -3,7 +3,7 @@
 //! An exception in ring 3 is the program's; in ring 0, and whatever the machine itself complains of
 //! (NMI, double fault, machine check), it is the kernel's end.
 
-use tally_abi::wire::Message;
+use tally_abi::{text::FixedText, wire::Message};
 
 use super::{Cpu, entry::Frame, vectors};
 use crate::{machine::serial, task};
@@ -48,7 +48,8 @@ pub fn kernel_fault(frame: &Frame) -> ! {
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo) -> ! {
     x86_64::instructions::interrupts::disable();
-    let text = serial::PanicText::of(info);
+    let (file, line) = info.location().map_or(("?", 0), |place| (place.file(), place.line()));
+    let text = FixedText::<512>::of(format_args!("{} ({file}:{line})", info.message()));
     serial::unlock_for_panic();
     log::error!("kernel panic: {}", text.as_str());
     serial::send(&Message::Panicked { message: text.as_str() });

@@ -103,36 +103,3 @@ pub fn unlock_for_panic() {
         }
     }
 }
-
-/// A panic's message and place, without allocating.
-pub struct PanicText {
-    bytes: [u8; 512],
-    length: usize,
-}
-
-impl PanicText {
-    /// The text, cut to what fits.
-    pub fn of(info: &core::panic::PanicInfo) -> Self {
-        let mut text = PanicText { bytes: [0; 512], length: 0 };
-        let place = info.location().map(|l| (l.file(), l.line()));
-        let (file, line) = place.unwrap_or(("?", 0));
-        // Cut texts are still texts.
-        let _ = write!(text, "{} ({file}:{line})", info.message());
-        text
-    }
-
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.bytes[..self.length]).unwrap_or("(text cut)")
-    }
-}
-
-impl Write for PanicText {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = self.bytes.len() - self.length;
-        let cut = text.floor_char_boundary(room.min(text.len()));
-        self.bytes[self.length..self.length + cut].copy_from_slice(&text.as_bytes()[..cut]);
-        self.length += cut;
-        if cut < text.len() { Err(fmt::Error) } else { Ok(()) }
-    }
-}

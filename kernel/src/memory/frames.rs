@@ -76,6 +76,23 @@ pub unsafe fn free(frame: PhysFrame<Size4KiB>) {
     frames.in_use -= 1;
 }
 
+/// Takes a frame over that the boot loader had.
+///
+/// # Safety
+/// The frame is memory, and nothing refers to it any more.
+pub unsafe fn reclaim(frame: PhysFrame<Size4KiB>) {
+    note_kept();
+    // SAFETY: the caller's word; from here on it is as if it had been handed out.
+    unsafe { free(frame) };
+}
+
+/// Counts a frame of the boot loader's that stays in use as handed out.
+pub fn note_kept() {
+    if let Some(frames) = FRAMES.lock().as_mut() {
+        frames.in_use += 1;
+    }
+}
+
 /// Bytes in frames that are handed out.
 pub fn in_use_bytes() -> u64 {
     FRAMES.lock().as_ref().map_or(0, |frames| frames.in_use * FRAME_BYTES)

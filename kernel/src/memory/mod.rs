@@ -6,3 +6,4 @@
 pub mod frames;
 pub mod heap;
 pub mod space;
+pub mod takeover;

@@ -66,7 +66,8 @@ pub struct AddressSpace {
     root: PhysFrame,
 }
 
-fn table<'a>(frame: PhysAddr) -> &'a mut PageTable {
+/// The table in a frame.
+pub(super) fn table<'a>(frame: PhysAddr) -> &'a mut PageTable {
     // SAFETY: (1) callers pass frames that hold page tables, mapped writable in the kernel's view;
     // (2) an address space's tables are touched only through its one owner, and the kernel's upper
     // half not at all after boot.
@@ -74,31 +75,26 @@ fn table<'a>(frame: PhysAddr) -> &'a mut PageTable {
 }
 
 impl AddressSpace {
-    /// The tables in use now, with an empty lower half: the kernel's own.
+    /// A new space with the upper half of the one whose top table is `from`, and an empty lower
+    /// half.
     ///
     /// # Errors
     /// No frame is left.
-    pub fn kernel() -> Result<Self, OutOfMemory> {
-        let current = table(Cr3::read().0.start_address());
+    pub fn with_upper_half(from: PhysFrame) -> Result<Self, OutOfMemory> {
         let root = frames::allocate()?;
-        let new = table(root.start_address());
-        for (new, old) in new.iter_mut().zip(current.iter()).skip(USER_ENTRIES) {
+        let (new, old) = (table(root.start_address()), table(from.start_address()));
+        for (new, old) in new.iter_mut().zip(old.iter()).skip(USER_ENTRIES) {
             *new = old.clone();
         }
         Ok(AddressSpace { root })
     }
 
-    /// A new space with the same upper half and an empty lower one.
+    /// A new space for a program.
     ///
     /// # Errors
     /// No frame is left.
-    pub fn fork_kernel(kernel: &AddressSpace) -> Result<Self, OutOfMemory> {
-        let root = frames::allocate()?;
-        let (new, old) = (table(root.start_address()), table(kernel.root.start_address()));
-        for (new, old) in new.iter_mut().zip(old.iter()).skip(USER_ENTRIES) {
-            *new = old.clone();
-        }
-        Ok(AddressSpace { root })
+    pub fn for_program(kernel: &AddressSpace) -> Result<Self, OutOfMemory> {
+        Self::with_upper_half(kernel.root)
     }
 
     /// Physical address of the top table: what CR3 holds, and the space's name in records.
@@ -118,20 +114,28 @@ impl AddressSpace {
     /// Maps new frames of zeros at `[start, start + bytes)`, both multiples of the page size.
     ///
     /// # Errors
-    /// Out of memory (what was mapped stays until the space is dropped), the range leaves the
-    /// lower half, or a page of it is mapped already.
+    /// Out of memory, the range leaves the lower half, or a page of it is mapped already; then
+    /// nothing of it is mapped that was not before.
     pub fn map_zeroed(&mut self, start: u64, bytes: u64, access: Access) -> Result<(), SpaceError> {
         let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
         if end > USER_END || !start.is_multiple_of(FRAME_BYTES) || start == 0 {
             return Err(SpaceError::BadAddress);
         }
         for page in (start..end).step_by(FRAME_BYTES as usize) {
-            let entry = self.entry_or_new(page)?;
-            if !entry.is_unused() {
-                return Err(SpaceError::Overlap);
+            if let Err(error) = self.map_page(page, access) {
+                self.unmap(start, page - start)?;
+                return Err(error);
             }
-            entry.set_frame(frames::allocate()?, access.flags());
         }
+        Ok(())
+    }
+
+    fn map_page(&mut self, page: u64, access: Access) -> Result<(), SpaceError> {
+        let entry = self.entry_or_new(page)?;
+        if !entry.is_unused() {
+            return Err(SpaceError::Overlap);
+        }
+        entry.set_frame(frames::allocate()?, access.flags());
         Ok(())
     }
 
@@ -233,18 +237,31 @@ impl AddressSpace {
         (!entry.is_unused()).then_some(entry)
     }
 
-    /// The entry of a page, with the tables above it made where they are missing.
+    /// The entry of a program's page, with the tables above it made where they are missing.
     fn entry_or_new(&mut self, page: u64) -> Result<&mut PageTableEntry, OutOfMemory> {
+        self.entry_at(page, 0, Flags::PRESENT | Flags::WRITABLE | Flags::USER_ACCESSIBLE)
+    }
+
+    /// The entry of an address in its table of level `down_to`, 0 to 2, with the tables above that
+    /// made where they are missing, with `flags`.
+    ///
+    /// # Errors
+    /// No frame is left for a table.
+    pub fn entry_at(
+        &mut self,
+        address: u64,
+        down_to: u32,
+        flags: Flags,
+    ) -> Result<&mut PageTableEntry, OutOfMemory> {
         let mut frame = self.root.start_address();
-        for level in [3, 2, 1] {
-            let entry = &mut table(frame)[index(page, level)];
+        for level in (down_to + 1..=3).rev() {
+            let entry = &mut table(frame)[index(address, level)];
             if entry.is_unused() {
-                let flags = Flags::PRESENT | Flags::WRITABLE | Flags::USER_ACCESSIBLE;
                 entry.set_frame(frames::allocate()?, flags);
             }
             frame = entry.addr();
         }
-        Ok(&mut table(frame)[index(page, 0)])
+        Ok(&mut table(frame)[index(address, down_to)])
     }
 
     /// Maps one frame at its own physical address, for the kernel alone: a processor that starts
@@ -259,7 +276,8 @@ impl AddressSpace {
     }
 }
 
-fn index(address: u64, level: u32) -> usize {
+/// Where an address stands in its table of a level, 0 for the pages' to 3 for the top.
+pub(super) fn index(address: u64, level: u32) -> usize {
     (address >> (12 + 9 * level)) as usize & 511
 }
 

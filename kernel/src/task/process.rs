@@ -78,7 +78,7 @@ impl Process {
         let name = words.first().copied().unwrap_or_default();
         let file = ramdisk::file(name)
             .ok_or((ExitStatus::ProgramNotFound, "there is no such program in the ramdisk"))?;
-        let mut space = AddressSpace::fork_kernel(kernel)
+        let mut space = AddressSpace::for_program(kernel)
             .map_err(|_| loader::LoadError::OutOfMemory.explain())?;
         let start = loader::load(&mut space, file, words).map_err(loader::LoadError::explain)?;
         Ok(Process {
@@ -122,9 +122,10 @@ impl Process {
         let start = self.next_mapping;
         // One page between mappings stays empty, so that running over an end is a fault.
         let end = start.checked_add(bytes).filter(|end| *end < USER_END / 2);
-        self.next_mapping = end.ok_or(SpaceError::OutOfMemory)? + FRAME_BYTES;
-        self.mappings.insert(start, bytes);
+        let end = end.ok_or(SpaceError::OutOfMemory)?;
         self.space.map_zeroed(start, bytes, access)?;
+        self.mappings.insert(start, bytes);
+        self.next_mapping = end + FRAME_BYTES;
         Ok(start)
     }
 

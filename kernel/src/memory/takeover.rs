@@ -1,0 +1,121 @@
+//! Taking page tables over from the boot loader.
+//!
+//! The boot loader maps all physical addresses that the firmware mentions, windows for devices far
+//! above memory among them, and spends up to tens of megabytes of tables on that. The kernel makes
+//! tables of its own, for memory alone, keeps those parts of the boot loader's that map its image,
+//! stack and ramdisk in small pages, and takes the rest over. The boot loader also counts as its
+//! own what it merely passed over; what no table leads to is free.
+
+use alloc::vec::Vec;
+
+use bootloader_api::info::{MemoryRegion, MemoryRegionKind};
+use raw_cpuid::CpuId;
+use x86_64::{
+    PhysAddr,
+    registers::control::Cr3,
+    structures::paging::{PageTableFlags as Flags, PhysFrame},
+};
+
+use super::{
+    frames::{self, FRAME_BYTES, OutOfMemory},
+    space::{AddressSpace, index, table},
+};
+
+const GIB: u64 = 1 << 30;
+const MIB_2: u64 = 2 << 20;
+/// Devices that every PC has, the interrupt controller among them, lie below.
+const ALWAYS_MAPPED: u64 = 4 * GIB;
+/// UEFI memory types that hold ACPI's tables (UEFI specification, "Memory Type Usage").
+const ACPI_TYPES: [u32; 2] = [9, 10];
+/// Bytes that one entry of the top table spans.
+const TOP_ENTRY_BYTES: u64 = 512 * GIB;
+
+/// Makes the kernel's own page tables, uses them, and takes over what the boot loader holds of
+/// memory but nothing maps any more. Its view of physical memory begins at `offset`, and so does
+/// the new one. The lower half of the new tables is empty.
+///
+/// # Errors
+/// No memory for them.
+pub fn take_over(regions: &[MemoryRegion], offset: u64) -> Result<AddressSpace, OutOfMemory> {
+    let mut space = AddressSpace::with_upper_half(Cr3::read().0)?;
+    detach_view(&mut space, offset);
+    let mut kept = Vec::new();
+    collect_frames(PhysAddr::new(space.id()), 3, &mut kept);
+    kept.sort_unstable();
+    let end = regions.iter().filter(|r| is_memory(r)).map(|r| r.end).max().unwrap_or(0);
+    map_view(&mut space, offset, end.max(ALWAYS_MAPPED))?;
+    // SAFETY: the new tables map the kernel as the old ones did, and physical memory at the same
+    // place; the caller keeps them for ever.
+    unsafe { space.activate() };
+    for region in regions.iter().filter(|r| r.kind == MemoryRegionKind::Bootloader) {
+        for start in (region.start..region.end).step_by(FRAME_BYTES as usize) {
+            let frame = PhysFrame::containing_address(PhysAddr::new(start));
+            if kept.binary_search(&frame).is_ok() {
+                frames::note_kept();
+            } else {
+                // SAFETY: the boot loader's work is done, and the tables in use neither lie in the
+                // frame nor lead to it.
+                unsafe { frames::reclaim(frame) };
+            }
+        }
+    }
+    Ok(space)
+}
+
+fn is_memory(region: &MemoryRegion) -> bool {
+    match region.kind {
+        MemoryRegionKind::Usable | MemoryRegionKind::Bootloader => true,
+        MemoryRegionKind::UnknownUefi(kind) => ACPI_TYPES.contains(&kind),
+        _ => false,
+    }
+}
+
+/// Takes the entries of the boot loader's view out of the new top table. They are those whose first
+/// page is the physical address that belongs there.
+fn detach_view(space: &mut AddressSpace, offset: u64) {
+    let entries = table(PhysAddr::new(space.id())).iter_mut().skip(index(offset, 3));
+    for (entry, expected) in entries.zip((0..).step_by(TOP_ENTRY_BYTES as usize)) {
+        if entry.is_unused() || first_mapped(entry.addr()) != Some(expected) {
+            break;
+        }
+        entry.set_unused();
+    }
+}
+
+/// Lists the frames of the tables under `frame` and of the pages that they map.
+fn collect_frames(frame: PhysAddr, level: u32, kept: &mut Vec<PhysFrame>) {
+    for entry in table(frame).iter().filter(|entry| !entry.is_unused()) {
+        kept.push(PhysFrame::containing_address(entry.addr()));
+        if level > 0 && !entry.flags().contains(Flags::HUGE_PAGE) {
+            collect_frames(entry.addr(), level - 1, kept);
+        }
+    }
+}
+
+/// The physical address that the first entry under a table of the third level leads to.
+fn first_mapped(mut tables: PhysAddr) -> Option<u64> {
+    for level in [2, 1, 0] {
+        let entry = &table(tables)[0];
+        if entry.is_unused() {
+            return None;
+        }
+        if level == 0 || entry.flags().contains(Flags::HUGE_PAGE) {
+            return Some(entry.addr().as_u64());
+        }
+        tables = entry.addr();
+    }
+    None
+}
+
+/// Maps physical addresses up to `end` at `offset`, in the largest pages that the processor has.
+fn map_view(space: &mut AddressSpace, offset: u64, end: u64) -> Result<(), OutOfMemory> {
+    let features = CpuId::new().get_extended_processor_and_feature_identifiers();
+    let giant = features.is_some_and(|f| f.has_1gib_pages());
+    let (level, bytes) = if giant { (2, GIB) } else { (1, MIB_2) };
+    let flags = Flags::PRESENT | Flags::WRITABLE | Flags::NO_EXECUTE | Flags::HUGE_PAGE;
+    for physical in (0..end).step_by(bytes as usize) {
+        let entry = space.entry_at(offset + physical, level, Flags::PRESENT | Flags::WRITABLE)?;
+        entry.set_addr(PhysAddr::new(physical), flags);
+    }
+    Ok(())
+}
