@@ -72,8 +72,13 @@ pub fn init_log() {
 /// Opens the way to the host.
 pub fn init_wire() {
     *WIRE.lock() = open(WIRE_PORT);
-    if WIRE.lock().is_none() {
-        log::warn!("messages for the host were asked for, but there is no second serial port");
+    match WIRE.lock().as_mut() {
+        // Firmware may have used the port as a console: what it said ends here, as a frame that
+        // nobody can read.
+        Some(port) => port.send_bytes_exact(&[0]),
+        None => {
+            log::warn!("messages for the host are asked for, but no second serial port is there")
+        }
     }
 }
 

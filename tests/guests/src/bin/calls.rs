@@ -40,7 +40,7 @@ fn files(checks: &mut Checks) {
     checks.equal("open to write", open(c"corpus.txt", 1), -errno::EACCES);
     let fd = open(c"corpus.txt", 0) as u64;
     checks.equal("first descriptor", fd, 3);
-    for bad in [NOWHERE, KERNEL, main as fn() -> i32 as u64] {
+    for bad in [NOWHERE, KERNEL, main as fn() -> i32 as usize as u64] {
         checks.equal("read to", call(sys::READ, [fd, bad, 64, 0, 0, 0]), -errno::EFAULT);
     }
     checks.equal("seek below 0", call(sys::LSEEK, [fd, u64::MAX, 0, 0, 0, 0]), -errno::EINVAL);

@@ -23,7 +23,9 @@ fn main() -> i32 {
             "write-null" => asm!("mov qword ptr [8], 1"),
             "read-kernel" => asm!("mov rax, [{}]", in(reg) KERNEL_ADDRESS, out("rax") _),
             "jump-kernel" => asm!("jmp {}", in(reg) KERNEL_ADDRESS),
-            "write-code" => asm!("mov qword ptr [{}], 1", in(reg) main as fn() -> i32 as u64),
+            "write-code" => {
+                asm!("mov qword ptr [{}], 1", in(reg) main as fn() -> i32 as usize as u64)
+            }
             "run-stack" => asm!("jmp rsp"),
             "invalid" => asm!("ud2"),
             "divide" => asm!("xor ecx, ecx", "div ecx", out("rax") _, out("rcx") _, out("rdx") _),
