@@ -4,6 +4,8 @@
 //! compare; and a set is one array of fixed length, so that finding and reordering are a handful of
 //! vector instructions without a branch. A set of 16 ways is one cache line of the host.
 
+/// Ways that a first-level translation buffer has room for.
+pub(crate) const SMALL: usize = 8;
 /// Ways that a narrow array has room for.
 pub(crate) const NARROW: usize = 16;
 /// Ways that a wide array has room for.
@@ -14,7 +16,7 @@ const EMPTY: u32 = u32::MAX;
 
 /// The ways of one set.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
+#[repr(C, align(32))]
 struct Set<const ROOM: usize>([u32; ROOM]);
 
 impl<const ROOM: usize> Set<ROOM> {
@@ -109,15 +111,15 @@ impl<const ROOM: usize> Cache<ROOM> {
 
 /// A map of recent keys to values: a cache with a payload.
 #[derive(Clone, Debug)]
-pub(crate) struct Map {
-    keys: Cache<NARROW>,
-    values: Box<[Set<NARROW>]>,
+pub(crate) struct Map<const ROOM: usize> {
+    keys: Cache<ROOM>,
+    values: Box<[Set<ROOM>]>,
 }
 
-impl Map {
+impl<const ROOM: usize> Map<ROOM> {
     /// A map of `sets` (a power of two) times `ways`.
-    pub(crate) fn new(sets: u32, ways: u32) -> Map {
-        let values = vec![Set([0; NARROW]); sets as usize].into_boxed_slice();
+    pub(crate) fn new(sets: u32, ways: u32) -> Map<ROOM> {
+        let values = vec![Set([0; ROOM]); sets as usize].into_boxed_slice();
         Map { keys: Cache::new(sets, ways), values }
     }
 
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_goes() {
-        let mut map = Map::new(1, 3);
+        let mut map = Map::<SMALL>::new(1, 3);
         (1..=3).for_each(|key| map.fill(key, key as u32 * 10));
         assert_eq!(map.find(1), Some(10));
         map.fill(4, 40);
@@ -203,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_goes() {
-        let mut map = Map::new(2, 2);
+        let mut map = Map::<SMALL>::new(2, 2);
         (0..4).for_each(|key| map.fill(key, 1));
         map.retain(|key| key != 2);
         assert_eq!((0..4).filter(|key| map.find(*key).is_some()).count(), 3);

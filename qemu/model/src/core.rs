@@ -26,11 +26,16 @@ pub struct Access {
     pub address: u64,
     /// Size in bytes, a power of two.
     pub bytes: u64,
-    /// Whether it writes.
-    pub store: bool,
     /// Whether it is the instruction's first access of its kind: later parts of the same load or
     /// store move data but retire nothing.
     pub retires: bool,
+}
+
+impl Access {
+    #[inline]
+    fn ends_in_line(self) -> bool {
+        (self.address & 63) + self.bytes <= 64
+    }
 }
 
 /// Where data came from.
@@ -157,51 +162,65 @@ impl Core {
         }
     }
 
-    /// An instruction reads or writes memory; `translate` gives the physical address of a virtual
-    /// one.
-    #[inline]
-    pub fn access(&mut self, ring: Ring, access: Access, translate: impl Fn(u64) -> u64) {
-        if access.retires {
-            self.bump(ring, if access.store { Signal::Stores } else { Signal::Loads });
+    /// An instruction reads or, if `STORE`, writes memory; `translate` gives the physical address of
+    /// a virtual one.
+    #[inline(always)] // The caller's common case is what is common here.
+    pub fn access<const STORE: bool>(
+        &mut self,
+        ring: Ring,
+        access: Access,
+        translate: impl Fn(u64) -> u64,
+    ) {
+        if access.address >> 6 == self.touched && access.ends_in_line() {
+            // The most recent everywhere already: touching it again changes nothing.
+            return self.served::<STORE>(ring, access.retires, Signal::LoadL1Hit);
         }
-        self.touch_data(ring, access, &translate);
-        if (access.address & 63) + access.bytes > 64 {
-            self.split(ring, access, &translate);
+        self.touch_data::<STORE>(ring, access, &translate);
+        if !access.ends_in_line() {
+            self.split::<STORE>(ring, access, &translate);
         }
     }
 
     /// The second half of an access that crosses a cache line.
     #[cold]
-    fn split(&mut self, ring: Ring, access: Access, translate: &impl Fn(u64) -> u64) {
+    fn split<const STORE: bool>(
+        &mut self,
+        ring: Ring,
+        access: Access,
+        translate: &impl Fn(u64) -> u64,
+    ) {
         if access.retires {
-            self.bump(ring, if access.store { Signal::SplitStores } else { Signal::SplitLoads });
+            self.bump(ring, if STORE { Signal::SplitStores } else { Signal::SplitLoads });
         }
         let address = (access.address | 63).wrapping_add(1);
-        self.touch_data(ring, Access { address, retires: false, ..access }, translate);
+        self.touch_data::<STORE>(ring, Access { address, bytes: 1, retires: false }, translate);
     }
 
+    /// Counts a load by where it was served, or a store.
     #[inline]
-    fn touch_data(&mut self, ring: Ring, access: Access, translate: &impl Fn(u64) -> u64) {
-        if access.address >> 6 == self.touched {
-            if access.retires && !access.store {
-                self.bump(ring, Signal::LoadL1Hit);
-            }
-            return;
-        }
+    fn served<const STORE: bool>(&mut self, ring: Ring, retires: bool, by: Signal) {
+        self.add(ring, if STORE { Signal::Stores } else { by }, retires.into());
+    }
+
+    #[inline(never)]
+    fn touch_data<const STORE: bool>(
+        &mut self,
+        ring: Ring,
+        access: Access,
+        translate: &impl Fn(u64) -> u64,
+    ) {
         self.touched = access.address >> 6;
         let page = access.address >> 12;
         let (frame, found) = self.tlbs.data(page, || translate(access.address) >> 12);
         if found != Found::First {
-            self.data_tlb_miss(ring, page, access.store, found);
+            self.data_tlb_miss(ring, page, STORE, found);
         }
         let line = frame << 6 | access.address >> 6 & 63;
-        if self.l1d.find(line) {
-            if access.retires && !access.store {
-                self.bump(ring, Signal::LoadL1Hit);
-            }
-            return;
-        }
-        self.data_miss(ring, line, access);
+        let by = match self.l1d.find(line) {
+            true => Signal::LoadL1Hit,
+            false => self.data_miss(ring, line, STORE),
+        };
+        self.served::<STORE>(ring, access.retires, by);
     }
 
     fn data_tlb_miss(&mut self, ring: Ring, page: u64, store: bool, found: Found) {
@@ -243,25 +262,23 @@ impl Core {
         self.latency(source)
     }
 
-    #[cold]
-    fn data_miss(&mut self, ring: Ring, line: u64, access: Access) {
+    /// Brings a line into the L1; answers the signal of a load that is served so.
+    fn data_miss(&mut self, ring: Ring, line: u64, store: bool) -> Signal {
         self.l1d.fill(line);
         self.bump(ring, Signal::L1dFills);
-        let (hit, miss) = match access.store {
+        let (hit, miss) = match store {
             true => (Signal::L2RfoHit, Signal::L2RfoMiss),
             false => (Signal::L2ReadHit, Signal::L2ReadMiss),
         };
         let source = self.beyond_l1(ring, line, hit, miss);
-        let (served, stall) = match source {
+        let (by, stall) = match source {
             Source::L2 => (Signal::LoadL2Hit, Signal::StallL2Hit),
             Source::Llc => (Signal::LoadL3Hit, Signal::StallL3Hit),
             Source::Memory => (Signal::LoadL3Miss, Signal::StallMemory),
         };
-        if access.retires && !access.store {
-            self.bump(ring, served);
-        }
-        let cycles = self.exposed_cycles(source, access.store);
+        let cycles = self.exposed_cycles(source, store);
         self.stall(ring, stall, cycles);
+        by
     }
 
     /// What shows of a data miss, after what the reorder buffer hides.

@@ -101,21 +101,19 @@ signals! {
     MispredictIndirect,
     /// Mispredicted indirect calls.
     MispredictIndirectCall,
-    /// Loads retired.
-    Loads,
     /// Stores retired.
     Stores,
     /// Loads retired that crossed a cache line.
     SplitLoads,
     /// Stores retired that crossed a cache line.
     SplitStores,
-    /// Loads that the L1 data cache served.
+    /// Loads retired that the L1 data cache served. A load is one of this and the next three.
     LoadL1Hit,
-    /// Loads that the L2 served.
+    /// Loads retired that the L2 served.
     LoadL2Hit,
-    /// Loads that the last-level cache served.
+    /// Loads retired that the last-level cache served.
     LoadL3Hit,
-    /// Loads that memory served.
+    /// Loads retired that memory served.
     LoadL3Miss,
     /// Lines that came into the L1 data cache.
     L1dFills,
@@ -199,8 +197,9 @@ impl Counts {
     /// Adds a block's counts of the signals that most blocks have some of.
     #[inline]
     pub(crate) fn add_common(&mut self, counts: &[u64; COMMON_SIGNALS]) {
-        for (acc, count) in self.0.iter_mut().zip(counts) {
-            *acc += count;
+        if let Some(acc) = self.0.first_chunk_mut::<COMMON_SIGNALS>() {
+            // Read as a whole and written as a whole, so that it becomes vector additions.
+            *acc = std::array::from_fn(|signal| acc[signal] + counts[signal]);
         }
     }
 

@@ -4,7 +4,7 @@
 //! larger page of the guest takes one entry for each 4 KiB that is touched.
 
 use crate::{
-    cache::{Cache, Map, NARROW},
+    cache::{Cache, Map, NARROW, SMALL},
     geometry::Geometry,
 };
 
@@ -24,20 +24,20 @@ pub(crate) enum Found {
 /// All of a core's translation buffers.
 #[derive(Clone, Debug)]
 pub(crate) struct Tlbs {
-    data: Map,
-    code: Map,
-    second: Map,
+    data: Map<SMALL>,
+    code: Map<SMALL>,
+    second: Map<NARROW>,
     /// The regions of 2 MiB whose upper page-table levels the walker has at hand.
-    walker: Cache<NARROW>,
+    walker: Cache<SMALL>,
 }
 
 impl Tlbs {
     pub(crate) fn new(geometry: &Geometry) -> Tlbs {
-        let map = |shape: crate::TlbShape| Map::new(shape.sets, shape.ways);
+        let (dtlb, itlb, stlb) = (geometry.dtlb, geometry.itlb, geometry.stlb);
         Tlbs {
-            data: map(geometry.dtlb),
-            code: map(geometry.itlb),
-            second: map(geometry.stlb),
+            data: Map::new(dtlb.sets, dtlb.ways),
+            code: Map::new(itlb.sets, itlb.ways),
+            second: Map::new(stlb.sets, stlb.ways),
             walker: Cache::new(8, 4),
         }
     }
@@ -70,24 +70,26 @@ impl Tlbs {
     /// Forgets translations: the lower half's, which belong to one address space, or all. Kernels
     /// map their own half as global pages.
     pub(crate) fn flush(&mut self, global_too: bool) {
-        for map in [&mut self.data, &mut self.code, &mut self.second] {
-            map.retain(|page| !global_too && page & UPPER_HALF != 0);
-        }
+        self.retain(|page| !global_too && page & UPPER_HALF != 0);
         self.walker.clear();
     }
 
     /// Forgets one page.
     pub(crate) fn flush_page(&mut self, page: u64) {
-        for map in [&mut self.data, &mut self.code, &mut self.second] {
-            map.retain(|held| held != page & PAGE_BITS);
-        }
+        self.retain(|held| held != page & PAGE_BITS);
+    }
+
+    fn retain(&mut self, keep: impl Fn(u64) -> bool) {
+        self.data.retain(&keep);
+        self.code.retain(&keep);
+        self.second.retain(&keep);
     }
 }
 
 #[cold]
 fn refill(
-    first: &mut Map,
-    second: &mut Map,
+    first: &mut Map<SMALL>,
+    second: &mut Map<NARROW>,
     page: u64,
     walk: impl FnOnce() -> u64,
 ) -> (u64, Found) {

@@ -36,16 +36,16 @@ pub(crate) extern "C" fn on_block(vcpu: c_uint, block: *mut c_void) {
 
 /// An instruction reads memory.
 pub(crate) extern "C" fn on_load(vcpu: c_uint, info: u32, address: u64, tag: *mut c_void) {
-    access(vcpu, info, address, AccessTag(tag as usize), false);
+    access::<false>(vcpu, info, address, AccessTag(tag as usize));
 }
 
 /// An instruction writes memory.
 pub(crate) extern "C" fn on_store(vcpu: c_uint, info: u32, address: u64, tag: *mut c_void) {
-    access(vcpu, info, address, AccessTag(tag as usize), true);
+    access::<true>(vcpu, info, address, AccessTag(tag as usize));
 }
 
 #[inline(always)] // Twice, each without the other's branch.
-fn access(vcpu: c_uint, info: u32, address: u64, tag: AccessTag, store: bool) {
+fn access<const STORE: bool>(vcpu: c_uint, info: u32, address: u64, tag: AccessTag) {
     let vcpu = vcpu::current(vcpu);
     // SAFETY: as in `on_block`.
     let block = unsafe { &*tag.block() };
@@ -59,8 +59,8 @@ fn access(vcpu: c_uint, info: u32, address: u64, tag: AccessTag, store: bool) {
         // SAFETY: `info` is this callback's.
         _ => 1 << unsafe { ffi::qemu_plugin_mem_size_shift(info) },
     };
-    let retires = tag.0 & TAG_IN_PARTS == 0 || vcpu.is_first_part(tag.0, store);
-    vcpu.core.access(block.ring, Access { address, bytes, store, retires }, physical);
+    let retires = tag.0 & TAG_IN_PARTS == 0 || vcpu.is_first_part(tag.0, STORE);
+    vcpu.core.access::<STORE>(block.ring, Access { address, bytes, retires }, physical);
 }
 
 /// The physical address of a virtual one; the virtual one where there is none any more.

@@ -18,6 +18,9 @@ const fn e(
     Event::new(name, code, umask, signals, about)
 }
 
+/// Every load, by where it was served.
+const LOADS: &[tally_model::Signal] = &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss];
+
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 pub(crate) const ZEN4: &[Event] = &[
     e("RETIRED_INSTRUCTIONS", 0xc0, 0x00, &[Instructions], "Instructions retired."),
@@ -47,7 +50,7 @@ pub(crate) const ZEN4: &[Event] = &[
     e("RETIRED_LOCK_INSTRUCTIONS.BUS_LOCK", 0x25, 0x01, &[Locked], "Instructions retired with a lock."),
     e("RETIRED_CLFLUSH_INSTRUCTIONS", 0x26, 0x00, &[Flushes], "Cache-line flushes retired."),
     e("RETIRED_CPUID_INSTRUCTIONS", 0x27, 0x00, &[Cpuids], "CPUID instructions retired."),
-    e("LS_DISPATCH.LD_DISPATCH", 0x29, 0x01, &[Loads], "Loads; the model dispatches none that it does not retire."),
+    e("LS_DISPATCH.LD_DISPATCH", 0x29, 0x01, LOADS, "Loads; the model dispatches none that it does not retire."),
     e("LS_DISPATCH.STORE_DISPATCH", 0x29, 0x02, &[Stores], "Stores; the model dispatches none that it does not retire."),
     e("INTERRUPT_TAKEN", 0x2c, 0x00, &[Interrupts], "Interrupts and exceptions delivered."),
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2", 0x43, 0x01, &[L2ReadHit, L2RfoHit], "Lines that the L2 gave to the data cache."),

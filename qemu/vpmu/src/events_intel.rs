@@ -37,6 +37,9 @@ const STALLS: &[tally_model::Signal] = &[
 /// Every request that asks the L2 for code.
 const L2_CODE: &[tally_model::Signal] = &[L2CodeHit, L2CodeMiss];
 
+/// Every load, by where it was served.
+const LOADS: &[tally_model::Signal] = &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss];
+
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 pub(crate) const ICELAKE_SERVER: &[Event] = &[
     e("INST_RETIRED.ANY_P", 0xc0, 0x00, &[Instructions], "Instructions retired."),
@@ -61,9 +64,9 @@ pub(crate) const ICELAKE_SERVER: &[Event] = &[
     e("BR_MISP_RETIRED.RET", 0xc5, 0x08, &[MispredictReturn], "Near returns retired that were mispredicted."),
     e("BR_MISP_RETIRED.COND", 0xc5, 0x11, &[MispredictCond], "Conditional branches retired that were mispredicted."),
     e("BR_MISP_RETIRED.INDIRECT", 0xc5, 0x80, &[MispredictIndirect], "Indirect jumps and calls retired that were mispredicted."),
-    e("MEM_INST_RETIRED.ALL_LOADS", 0xd0, 0x81, &[Loads], "Loads retired.").on(LOW),
+    e("MEM_INST_RETIRED.ALL_LOADS", 0xd0, 0x81, LOADS, "Loads retired.").on(LOW),
     e("MEM_INST_RETIRED.ALL_STORES", 0xd0, 0x82, &[Stores], "Stores retired.").on(LOW),
-    e("MEM_INST_RETIRED.ANY", 0xd0, 0x83, &[Loads, Stores], "Loads and stores retired.").on(LOW),
+    e("MEM_INST_RETIRED.ANY", 0xd0, 0x83, &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss, Stores], "Loads and stores retired.").on(LOW),
     e("MEM_INST_RETIRED.LOCK_LOADS", 0xd0, 0x21, &[Locked], "Loads retired with a lock.").on(LOW),
     e("MEM_INST_RETIRED.SPLIT_LOADS", 0xd0, 0x41, &[SplitLoads], "Loads retired that crossed a cache line.").on(LOW),
     e("MEM_INST_RETIRED.SPLIT_STORES", 0xd0, 0x42, &[SplitStores], "Stores retired that crossed a cache line.").on(LOW),

@@ -8,13 +8,13 @@ fn core() -> Core {
 }
 
 fn load(address: u64) -> Access {
-    Access { address, bytes: 8, store: false, retires: true }
+    Access { address, bytes: 8, retires: true }
 }
 
 fn walk_over(core: &mut Core, bytes: u64, rounds: u32) {
     for _ in 0..rounds {
         for address in (0..bytes).step_by(64) {
-            core.access(Ring::User, load(address), |address| address);
+            core.access::<false>(Ring::User, load(address), |address| address);
         }
     }
 }
@@ -37,13 +37,24 @@ fn each_level_serves_what_fits_in_it() {
 }
 
 #[test]
-fn loads_are_the_sum_of_where_they_were_served() {
+fn every_load_is_served_once_and_every_store_counted() {
     let mut core = core();
     walk_over(&mut core, 3 << 20, 2);
+    (0..100).for_each(|at| core.access::<true>(Ring::User, load(at * 8), |address| address));
     let user = &core.counts()[0];
     let served = [Signal::LoadL1Hit, Signal::LoadL2Hit, Signal::LoadL3Hit, Signal::LoadL3Miss];
-    assert_eq!(user[Signal::Loads], served.iter().map(|signal| user[*signal]).sum::<u64>());
+    let loads: u64 = served.iter().map(|signal| user[*signal]).sum();
+    assert_eq!((loads, user[Signal::Stores]), (2 * (3 << 20) / 64, 100));
     assert_eq!(core.counts()[1], Counts::ZERO);
+}
+
+#[test]
+fn an_access_across_lines_touches_both_and_counts_once() {
+    let mut core = core();
+    core.access::<false>(Ring::User, load(60), |address| address);
+    let user = &core.counts()[0];
+    assert_eq!((user[Signal::SplitLoads], user[Signal::L1dFills]), (1, 2));
+    assert_eq!(user[Signal::LoadL3Miss], 1);
 }
 
 #[test]
