@@ -1,4 +1,5 @@
-//! Disk images: the one that runs and tests boot, and, as `cargo xtask image`, one for a USB stick.
+//! What firmware boots: files that runs and tests hand to QEMU, and, as `cargo xtask image`, a disk
+//! image for a USB stick.
 
 use std::{
     fs,
@@ -8,6 +9,7 @@ use std::{
 };
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 use tally_abi::ExitStatus;
 
 use crate::{
@@ -39,55 +41,109 @@ pub fn main(project: &Project, args: &ImageArgs) -> Result<u8> {
     let library = setup::library(project)?;
     let built = build::all(project, &library)?;
     let line = args.job.command_line("");
-    let image = make(project, &built, &built.programs, &library, Some(&line), "stick")?;
+    let image = make(project, &built, &built.programs, &library, Some(&line), Kind::Disk)?;
     fs::copy(&image, &args.out).map_err(|error| Failure::io("write", &args.out, &error))?;
     println!("{}: boots by UEFI and runs `{line}`", args.out.display());
     Ok(0)
 }
 
-/// The image that runs and tests boot: with every program, and its command line from outside.
+/// The files that runs and tests boot.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BootFiles {
+    /// The boot loader, an EFI program.
+    pub loader: PathBuf,
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// The ramdisk: every program, and no command line, which comes from outside.
+    pub ramdisk: PathBuf,
+}
+
+/// Makes the files that runs and tests boot.
 ///
 /// # Errors
 /// A file cannot be read or written, or the image maker fails.
-pub fn for_machine(project: &Project, built: &Built, library: &Path) -> Result<PathBuf> {
+pub fn for_machine(project: &Project, built: &Built, library: &Path) -> Result<BootFiles> {
     let programs: Vec<PathBuf> = built.programs.iter().chain(&built.test_guests).cloned().collect();
-    make(project, built, &programs, library, None, "machine")
+    let folder = make(project, built, &programs, library, None, Kind::Folder)?;
+    // The names are the boot loader's.
+    Ok(BootFiles {
+        loader: folder.join("bootloader"),
+        kernel: folder.join("kernel-x86_64"),
+        ramdisk: folder.join("ramdisk"),
+    })
 }
 
+#[derive(Clone, Copy)]
+enum Kind {
+    Disk,
+    Folder,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Disk => "disk",
+            Kind::Folder => "folder",
+        }
+    }
+}
+
+/// Makes an image or folder whose name says what went into it, so one that is there is right.
 fn make(
     project: &Project,
     built: &Built,
     programs: &[PathBuf],
     library: &Path,
     command_line: Option<&str>,
-    name: &str,
+    kind: Kind,
 ) -> Result<PathBuf> {
-    let file = |extension| project.images().join(name).with_extension(extension);
-    let (image, ramdisk_file, stamp_file) = (file("img"), file("tar"), file("stamp"));
     let ramdisk = ramdisk::make(programs, library, command_line)?;
     let stamp =
         stamp([&project::read(&built.kernel)?, &ramdisk, &project::read(&built.image_maker)?]);
-    if image.is_file() && fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) {
-        return Ok(image);
+    let folder = project.images();
+    let prefix = format!("boot-{}-", kind.name());
+    let made = folder.join(format!("{prefix}{stamp}"));
+    if made.exists() {
+        return Ok(made);
     }
+    let ramdisk_file = folder.join(format!("ramdisk-{}.tar", std::process::id()));
     project::write(&ramdisk_file, &ramdisk)?;
-    // A stamp must never stand beside an image that is not its own.
-    let _ = fs::remove_file(&stamp_file);
+    let part = folder.join(format!("part-{}", std::process::id()));
     let mut maker = Command::new(&built.image_maker);
-    let part = file("img-part");
-    let made = Child::spawn(maker.arg(&built.kernel).arg(&ramdisk_file).arg(&part))
+    maker.arg(kind.name()).args([&built.kernel, &ramdisk_file, &part]);
+    let ended = Child::spawn(&mut maker)
         .and_then(|mut child| child.wait())
         .map_err(|error| Failure::io("run", &built.image_maker, &error))?;
-    if !made.success() {
-        return Err(Failure::new(
-            ExitStatus::BuildFailed,
-            format!("the image maker could not write {}", image.display()),
-        ));
+    // Best effort: it is a copy of what is in the image.
+    let _ = fs::remove_file(&ramdisk_file);
+    if !ended.success() {
+        let why = format!("the image maker could not write {}", part.display());
+        return Err(Failure::new(ExitStatus::BuildFailed, why));
     }
-    // Renamed, not rewritten: another run may be booting from the old one.
-    fs::rename(&part, &image).map_err(|error| Failure::io("write", &image, &error))?;
-    project::write(&stamp_file, stamp.as_bytes())?;
-    Ok(image)
+    remove_old(&folder, &prefix);
+    match fs::rename(&part, &made) {
+        Ok(()) => Ok(made),
+        // Somebody else was faster, with the same content.
+        Err(_) if made.exists() => {
+            remove(&part);
+            Ok(made)
+        }
+        Err(error) => Err(Failure::io("write", &made, &error)),
+    }
+}
+
+/// Removes what older builds left. QEMU has read its files long before the next build.
+fn remove_old(folder: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            remove(&entry.path());
+        }
+    }
+}
+
+/// Removes a file or folder; that it stays is no harm.
+fn remove(path: &Path) {
+    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
 /// Changes when one of `inputs` does; nobody is expected to forge it.

@@ -1,22 +1,33 @@
-//! Makes a UEFI disk image: `tally-image KERNEL RAMDISK IMAGE`.
+//! Makes what UEFI firmware boots: `tally-image disk|folder KERNEL RAMDISK OUT`.
 //!
-//! `cargo xtask` builds and calls it; nobody else needs to.
+//! `disk` is an image for a USB stick; `folder` holds the boot loader and, under the names that it
+//! looks for, the files that it loads. `cargo xtask` builds and calls it; nobody else needs to.
 
-use std::{env, path::PathBuf, process::ExitCode};
+use std::{env, ffi::OsString, path::PathBuf, process::ExitCode};
 
 fn main() -> ExitCode {
-    let paths: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
-    let [kernel, ramdisk, image] = paths.as_slice() else {
-        eprintln!("tally-image: call it as `tally-image KERNEL RAMDISK IMAGE`");
-        return ExitCode::from(64);
+    let words: Vec<OsString> = env::args_os().skip(1).collect();
+    let [kind, kernel, ramdisk, out] = words.as_slice() else {
+        return usage();
     };
-    let mut builder = bootloader::UefiBoot::new(kernel);
-    builder.set_ramdisk(ramdisk);
-    match builder.create_disk_image(image) {
+    let mut builder = bootloader::UefiBoot::new(kernel.as_ref());
+    builder.set_ramdisk(ramdisk.as_ref());
+    let out = PathBuf::from(out);
+    let made = match kind.to_str() {
+        Some("disk") => builder.create_disk_image(&out),
+        Some("folder") => builder.create_pxe_tftp_folder(&out),
+        _ => return usage(),
+    };
+    match made {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tally-image: cannot make {}: {error:#}", image.display());
+            eprintln!("tally-image: cannot make {}: {error:#}", out.display());
             ExitCode::FAILURE
         }
     }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("tally-image: call it as `tally-image disk|folder KERNEL RAMDISK OUT`");
+    ExitCode::from(64)
 }

@@ -69,11 +69,14 @@ pub(super) fn qemu(artefacts: &Artefacts, request: &Request, folder: &Folder) ->
         "if=pflash,format=raw,readonly=on,file={}",
         path_value(&artefacts.qemu.firmware)
     ));
-    qemu.arg("-drive").arg(format!(
-        "if=none,id=disk,format=raw,snapshot=on,file={}",
-        path_value(&artefacts.image)
-    ));
-    qemu.args(["-device", "virtio-blk-pci,drive=disk,bootindex=0"]);
+    // The firmware finds these beside the boot loader, and reads them without waiting for the host
+    // (docs/decisions/0004-boot-without-a-disk.md).
+    qemu.arg("-kernel").arg(&artefacts.boot.loader);
+    for (name, file) in
+        [("kernel-x86_64", &artefacts.boot.kernel), ("ramdisk", &artefacts.boot.ramdisk)]
+    {
+        qemu.arg("-fw_cfg").arg(format!("name=etc/boot/{name},file={}", path_value(file)));
+    }
     qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
     qemu.arg("-serial").arg(format!("file:{}", folder.wire().display()));
     qemu.arg("-device").arg(format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4"));

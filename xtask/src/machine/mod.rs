@@ -65,8 +65,8 @@ pub enum Accel {
 /// Everything that a boot is made of, built.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Artefacts {
-    /// The disk image.
-    pub image: PathBuf,
+    /// What firmware boots.
+    pub boot: image::BootFiles,
     /// The virtual PMU.
     pub plugin: PathBuf,
     /// QEMU.
@@ -81,8 +81,8 @@ impl Artefacts {
     pub fn make(project: &Project) -> Result<Artefacts> {
         let tools = setup::tools(project)?;
         let built = build::all(project, &tools.library)?;
-        let image = image::for_machine(project, &built, &tools.library)?;
-        Ok(Artefacts { image, plugin: built.plugin, qemu: tools.qemu })
+        let boot = image::for_machine(project, &built, &tools.library)?;
+        Ok(Artefacts { boot, plugin: built.plugin, qemu: tools.qemu })
     }
 
     /// What `cargo xtask test` built.
