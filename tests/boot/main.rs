@@ -1,1 +1,30 @@
 //! Tests that boot a machine and check how it ended and what it told.
+//!
+//! `cargo xtask test` builds what they boot and tells them where it is. Each boot is a machine of
+//! its own, under TCG with the virtual PMU, and has a time limit.
+
+mod measures;
+mod outcomes;
+mod programs;
+
+use xtask::machine::{self, Artefacts, Boot, Request};
+
+/// What `cargo xtask test` built.
+fn artefacts() -> Artefacts {
+    Artefacts::from_environment().unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// Boots what `request` asks for.
+fn boot(request: &Request) -> Boot {
+    machine::boot(&artefacts(), request, &mut |_| {}).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// Boots one processor with Intel's virtual PMU on `programs`, with the kernel's `options`.
+fn run(options: &str, programs: &str) -> Boot {
+    boot(&Request::new(format!("wire {options} -- {programs}")))
+}
+
+/// Panics with everything there is to know unless `boot` ended well.
+fn assert_success(boot: &Boot) {
+    assert!(boot.outcome.is_success(), "{}\n{}", boot.outcome, boot.transcript.text());
+}

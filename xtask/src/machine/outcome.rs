@@ -59,14 +59,15 @@ impl Outcome {
             return Outcome::Panicked { message: message.clone() };
         }
         match (said.done, end) {
-            (Some(status), _) => said.first_trouble.clone().unwrap_or(Outcome::Done(status)),
+            (Some(status), _) => said.troubles.first().cloned().unwrap_or(Outcome::Done(status)),
             (None, End::OutOfTime) => {
                 Outcome::TimedOut { limit, log_tail: folder.log_tail(SHOWN_LINES) }
             }
             // A command line that cannot be followed is refused before there is a program to end.
             (None, End::ByItself) => said
-                .first_trouble
-                .clone()
+                .troubles
+                .first()
+                .cloned()
                 .unwrap_or_else(|| Outcome::MachineFailed { said: complaint(said, folder) }),
         }
     }

@@ -85,8 +85,8 @@ pub struct Transcript {
     pub rings: Vec<Ring>,
     /// Programs that ended by themselves, with their status.
     pub exits: Vec<(String, i32)>,
-    /// The first refusal or crash.
-    pub first_trouble: Option<Outcome>,
+    /// Refusals and crashes, in the order in which they happened.
+    pub troubles: Vec<Outcome>,
     /// The kernel's own mistake.
     pub panicked: Option<String>,
     /// The status with which everything ended.
@@ -167,7 +167,7 @@ impl Transcript {
             }
             Message::Exited { program, status, .. } => self.exits.push((program.into(), status)),
             Message::Faulted { program, fault, address, instruction, .. } => {
-                self.trouble(Outcome::Faulted {
+                self.troubles.push(Outcome::Faulted {
                     program: program.into(),
                     fault: fault.into(),
                     address,
@@ -175,15 +175,15 @@ impl Transcript {
                 });
             }
             Message::Refused { program, status, why } => {
-                self.trouble(Outcome::Refused { program: program.into(), status, why: why.into() });
+                self.troubles.push(Outcome::Refused {
+                    program: program.into(),
+                    status,
+                    why: why.into(),
+                });
             }
             Message::Panicked { message } => self.panicked = Some(message.into()),
             Message::Done { status } => self.done = Some(status),
         }
-    }
-
-    fn trouble(&mut self, outcome: Outcome) {
-        self.first_trouble.get_or_insert(outcome);
     }
 }
 

@@ -1,0 +1,78 @@
+//! Every way in which a run can end is told apart from every other.
+
+use std::{path::Path, time::Duration};
+
+use tally_abi::ExitStatus;
+use xtask::machine::{self, Outcome, Request};
+
+use crate::{artefacts, boot, run};
+
+/// Asserts a refusal with `status` whose reason has `word` in it.
+fn assert_refused(outcome: &Outcome, status: ExitStatus, word: &str) {
+    match outcome {
+        Outcome::Refused { status: found, why, .. } => {
+            assert_eq!(*found, u8::from(status), "{why}");
+            assert!(why.contains(word), "{why}");
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_program_s_status_passes_through() {
+    assert_eq!(run("", "status 42").outcome, Outcome::Done(42));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_refused() {
+    assert_refused(&run("", "no-such").outcome, ExitStatus::ProgramNotFound, "no-such");
+}
+
+#[test]
+fn a_program_that_is_no_program_is_refused() {
+    assert_refused(&run("", "corpus.txt").outcome, ExitStatus::NotStaticElf, "ELF");
+}
+
+#[test]
+fn an_option_that_is_not_there_is_refused() {
+    let boot = boot(&Request::new("wire colour=red -- status 0"));
+    assert_ne!(boot.outcome.status(), 0, "{}", boot.outcome);
+    assert!(boot.folder.log_tail(20).contains("colour=red"), "{}", boot.folder.log_tail(20));
+}
+
+#[test]
+fn a_kernel_that_panics_says_so() {
+    let boot = run("fail=panic", "status 0");
+    assert!(matches!(boot.outcome, Outcome::Panicked { .. }), "{}", boot.outcome);
+    assert_eq!(boot.outcome.status(), u8::from(ExitStatus::KernelPanic));
+}
+
+#[test]
+fn a_kernel_that_hangs_is_stopped() {
+    let time_limit = Duration::from_secs(25);
+    let boot = boot(&Request { time_limit, ..Request::new("wire fail=hang -- status 0") });
+    match &boot.outcome {
+        Outcome::TimedOut { log_tail, .. } => assert!(log_tail.contains("tally"), "{log_tail}"),
+        other => panic!("{other}"),
+    }
+    assert_eq!(boot.outcome.status(), u8::from(ExitStatus::TimedOut));
+    assert!(!is_used(&boot.folder.log()), "QEMU has ended");
+}
+
+#[test]
+fn a_machine_that_does_not_start_says_why() {
+    let artefacts = machine::Artefacts { plugin: "/no/such/plugin.so".into(), ..artefacts() };
+    let boot = machine::boot(&artefacts, &Request::new("wire -- status 0"), &mut |_| {}).unwrap();
+    match &boot.outcome {
+        Outcome::MachineFailed { said } => assert!(said.contains("no/such/plugin"), "{said}"),
+        other => panic!("{other}"),
+    }
+}
+
+/// Whether some process has `file` open.
+fn is_used(file: &Path) -> bool {
+    let folders =
+        std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("fd"));
+    let mut open = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    open.any(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == file))
+}

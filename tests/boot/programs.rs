@@ -1,0 +1,77 @@
+//! The kernel runs programs, and outlives everything that they do.
+
+use xtask::machine::{Outcome, Request};
+
+use crate::{assert_success, boot, run};
+
+/// What the program `crash` can do, and a word of how the kernel must call it.
+const CRASHES: [&str; 15] = [
+    "read-null",
+    "write-null",
+    "read-kernel",
+    "jump-kernel",
+    "write-code",
+    "run-stack",
+    "invalid",
+    "divide",
+    "privileged",
+    "msr",
+    "interrupt",
+    "port",
+    "trap-flag",
+    "non-canonical",
+    "stack",
+];
+
+#[test]
+fn every_crash_ends_its_program_alone() {
+    let mut programs: Vec<String> = CRASHES.iter().map(|way| format!("crash {way}")).collect();
+    programs.push("status 0".into());
+    let boot = run("", &programs.join(" -- "));
+    let told = boot.transcript.text();
+    assert_eq!(boot.transcript.panicked, None);
+    assert_eq!(boot.transcript.done, Some(boot.outcome.status()), "{}", boot.outcome);
+    let crashes = boot.transcript.troubles.iter();
+    let named = crashes.filter(
+        |trouble| matches!(trouble, Outcome::Faulted { fault, instruction, .. } if !fault.is_empty() && *instruction != 0),
+    );
+    assert_eq!(named.count(), CRASHES.len(), "{:#?}\n{told}", boot.transcript.troubles);
+    assert!(!told.contains("survived"), "{told}");
+    assert!(boot.transcript.exits.contains(&("status".into(), 0)), "{told}");
+}
+
+#[test]
+fn wrong_system_calls_have_their_answers() {
+    let boot = run("", "calls INST_RETIRED.ANY");
+    assert_success(&boot);
+    assert!(boot.transcript.text().contains("calls: done"));
+}
+
+#[test]
+fn programs_share_a_processor_without_a_trace() {
+    let events = "INST_RETIRED.ANY";
+    let boot = run(
+        "",
+        &format!("share 1 {events} 20000 -- share 2 {events} 30000 -- share 3 {events} 10000"),
+    );
+    assert_success(&boot);
+    assert_eq!(boot.transcript.sessions.len(), 3);
+}
+
+#[test]
+fn several_processors_run_several_programs() {
+    let events = "INST_RETIRED.ANY";
+    let line = format!("wire cpus=4 -- share 1 {events} 20000 -- share 2 {events} 20000");
+    let boot = boot(&Request { cpus: 4, ..Request::new(line) });
+    assert_success(&boot);
+    assert_eq!(boot.transcript.booted.map(|booted| booted.cpus), Some(4));
+    assert_eq!(boot.transcript.sessions.len(), 2);
+}
+
+#[test]
+fn the_kernel_is_small() {
+    let boot = run("", "status 0");
+    assert_success(&boot);
+    let memory_bytes = boot.transcript.booted.expect("the kernel says so").memory_bytes;
+    assert!(memory_bytes <= 16 << 20, "the kernel holds {memory_bytes} bytes");
+}
