@@ -181,16 +181,6 @@ pub fn timer(count: u32) {
     apic_write(0x380, count);
 }
 
-/// Lets interrupts in while `work` runs.
-pub fn with_interrupts<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: every vector has a handler.
-    unsafe { asm!("sti") };
-    let done = work();
-    // SAFETY: and out again.
-    unsafe { asm!("cli") };
-    done
-}
-
 /// Sets segments, handlers and system calls up.
 pub fn set_up() {
     let gates = &raw mut IDT;

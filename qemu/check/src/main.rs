@@ -8,6 +8,7 @@ mod exactness;
 mod kernel;
 mod machine;
 mod report;
+mod rules;
 
 use core::fmt::Write;
 
@@ -15,6 +16,7 @@ use core::fmt::Write;
 extern "C" fn main() -> ! {
     kernel::set_up();
     let mut report = report::Report::default();
+    rules::run(&mut report);
     exactness::run(&mut report);
     let _ = writeln!(machine::Serial, "{report}");
     machine::exit(u32::from(!report.all_held()))

@@ -71,7 +71,8 @@ fn physical(address: u64) -> u64 {
     found
 }
 
-/// An interrupt or exception was taken.
+/// An interrupt or exception. Of an exception QEMU tells twice: that an instruction raises it, with
+/// the two addresses alike, and then, as of an interrupt, that it is delivered.
 pub(crate) extern "C" fn on_discontinuity(
     vcpu: c_uint,
     kind: c_int,
@@ -80,8 +81,8 @@ pub(crate) extern "C" fn on_discontinuity(
     _: *mut c_void,
 ) {
     let vcpu = vcpu::current(vcpu);
-    if let Some((register, value)) = vcpu.restore.take() {
-        vcpu.registers.write(register, value);
+    match kind {
+        ffi::DISCON_EXCEPTION => vcpu.faulted(from_pc),
+        _ => vcpu.delivered(from_pc, to_pc),
     }
-    vcpu.interrupted(kind != ffi::DISCON_INTERRUPT, from_pc, to_pc);
 }

@@ -75,10 +75,10 @@ pub(crate) const CB_RW_REGS_PC: c_int = 3;
 pub(crate) const MEM_R: c_int = 1;
 /// `qemu_plugin_mem_rw`: writes.
 pub(crate) const MEM_W: c_int = 2;
-/// `qemu_plugin_discon_type`: an interrupt.
-pub(crate) const DISCON_INTERRUPT: c_int = 1;
-/// `qemu_plugin_discon_type`: every kind.
-pub(crate) const DISCON_ALL: c_int = -1;
+/// `qemu_plugin_discon_type`: an exception.
+pub(crate) const DISCON_EXCEPTION: c_int = 2;
+/// `qemu_plugin_discon_type`: an interrupt, or an exception.
+pub(crate) const DISCON_INTERRUPT_OR_EXCEPTION: c_int = 3;
 
 unsafe extern "C" {
     pub(crate) fn qemu_plugin_reset(id: PluginId, cb: UdataCb, userdata: *mut c_void);
@@ -150,6 +150,7 @@ unsafe extern "C" {
         len: usize,
     ) -> c_int;
     pub(crate) fn qemu_plugin_write_memory_hwaddr(addr: u64, data: *mut GByteArray) -> c_int;
+    pub(crate) fn qemu_plugin_write_memory_vaddr(addr: u64, data: *mut GByteArray) -> bool;
     pub(crate) fn qemu_plugin_read_memory_vaddr(
         addr: u64,
         data: *mut GByteArray,

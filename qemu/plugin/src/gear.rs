@@ -51,7 +51,7 @@ fn register() {
     unsafe {
         ffi::qemu_plugin_register_vcpu_discon_cb(
             plugin,
-            ffi::DISCON_ALL,
+            ffi::DISCON_INTERRUPT_OR_EXCEPTION,
             exec::on_discontinuity,
             none,
         );

@@ -23,17 +23,17 @@ pub(crate) struct Intercept {
     pub(crate) special: Special,
     /// Its index in its block.
     pub(crate) index: usize,
-    /// The block's and the next instruction's address at translation.
+    /// The block's, its own and the next instruction's address at translation.
     pub(crate) block_pc: u64,
+    pub(crate) pc: u64,
     pub(crate) next_pc: u64,
     pub(crate) ring: Ring,
     pub(crate) raw: Instruction,
 }
 
-/// MSRs to which a write and from which a read always faults in QEMU: the x2APIC's identifier is
-/// read-only and its register 4 reserved, and outside x2APIC mode neither is there.
-const MSR_WRITE_FAULTS: u32 = 0x802;
-const MSR_READ_FAULTS: u32 = 0x804;
+/// An address that is not canonical: to go on there is a general-protection fault (SDM vol. 1,
+/// "Canonical Addressing").
+const NOT_CANONICAL: u64 = 1 << 63;
 /// CR4.PCE: RDPMC in ring 3.
 const CR4_PCE: u64 = 1 << 8;
 
@@ -49,38 +49,54 @@ pub(crate) extern "C" fn on_intercept(vcpu: c_uint, intercept: *mut c_void) {
     }
 }
 
+/// What became of an instruction.
+enum Outcome {
+    /// QEMU shall run it.
+    Leave,
+    /// It is done.
+    Done,
+    /// It takes a general-protection fault.
+    Fault,
+}
+
 /// Does the instruction's work; the address to go on at, or none to let QEMU do it.
 fn step_in(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
-    let done = match intercept.special {
+    let outcome = match intercept.special {
         Special::Rdmsr => rdmsr(vcpu, intercept),
         Special::Wrmsr => wrmsr(vcpu, intercept),
         Special::Rdpmc => rdpmc(vcpu, intercept),
         Special::Cpuid => cpuid(vcpu, intercept),
         Special::LoadSpace => {
             vcpu.settle(intercept.index + 1);
-            let cr3 = gpr(&mut vcpu.registers, intercept.raw.op1_register());
-            vcpu.switch_space(cr3);
-            false
+            let cr3 = find_gpr(&mut vcpu.registers, intercept.raw.op1_register());
+            vcpu.switch_space(cr3.unwrap_or(0));
+            Outcome::Leave
         }
         Special::FlushAll => {
             vcpu.core.flush(true);
-            false
+            Outcome::Leave
         }
         Special::FlushPage => {
             if let Some(address) = effective_address(&mut vcpu.registers, &intercept.raw) {
                 vcpu.core.flush_page(address);
             }
-            false
+            Outcome::Leave
         }
-        Special::LoadIdt => false,
+        Special::LoadIdt => Outcome::Leave,
     };
-    if !done {
+    if matches!(outcome, Outcome::Leave) {
         return None;
     }
     vcpu.abandon();
     // The block may run under another mapping of its page than at translation.
     let moved = vcpu.registers.read(Reg::Rip).wrapping_sub(intercept.block_pc) & !0xfff;
-    Some(intercept.next_pc.wrapping_add(moved))
+    if matches!(outcome, Outcome::Done) {
+        return Some(intercept.next_pc.wrapping_add(moved));
+    }
+    // QEMU raises the fault for the address; when it is delivered, the handler's frame is made to
+    // name the instruction.
+    vcpu.fault_at = Some(intercept.pc.wrapping_add(moved));
+    Some(NOT_CANONICAL)
 }
 
 fn msr(vcpu: &mut Vcpu) -> u32 {
@@ -92,46 +108,38 @@ fn answer(vcpu: &mut Vcpu, value: u64) {
     vcpu.registers.write(Reg::Rdx, value >> 32);
 }
 
-/// Lets QEMU's own instruction fault, by an MSR number that always does; the discontinuity callback
-/// puts the guest's number back.
-fn fault(vcpu: &mut Vcpu, msr: u32) -> bool {
-    vcpu.restore = Some((Reg::Rcx, vcpu.registers.read(Reg::Rcx)));
-    vcpu.registers.write(Reg::Rcx, msr.into());
-    false
-}
-
-fn rdmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> bool {
+fn rdmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     // In ring 3 QEMU faults by itself.
     if intercept.ring == Ring::User {
-        return false;
+        return Outcome::Leave;
     }
     let number = msr(vcpu);
     if number == apic::MSR_LVT_PERFORMANCE {
-        let Some(entry) = vcpu.apic.entry() else { return false };
+        let Some(entry) = vcpu.apic.entry() else { return Outcome::Leave };
         return done(vcpu, intercept, Some(entry.into()));
     }
     vcpu.settle(intercept.index);
     match vcpu.pmu.rdmsr(number, vcpu.core.counts()) {
-        Access::Foreign => false,
-        Access::Fault => fault(vcpu, MSR_READ_FAULTS),
+        Access::Foreign => Outcome::Leave,
+        Access::Fault => Outcome::Fault,
         Access::Done(value) => done(vcpu, intercept, Some(value)),
     }
 }
 
 /// The register access at `intercept` is done. It counts towards what it leaves running: a read
 /// does not see itself, a start does and a stop does not.
-fn done(vcpu: &mut Vcpu, intercept: &Intercept, value: Option<u64>) -> bool {
+fn done(vcpu: &mut Vcpu, intercept: &Intercept, value: Option<u64>) -> Outcome {
     if let Some(value) = value {
         answer(vcpu, value);
     }
     vcpu.settle(intercept.index + 1);
     vcpu.after_pmu();
-    true
+    Outcome::Done
 }
 
-fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> bool {
+fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     if intercept.ring == Ring::User {
-        return false;
+        return Outcome::Leave;
     }
     let number = msr(vcpu);
     let low = vcpu.registers.read(Reg::Rax) & 0xffff_ffff;
@@ -140,21 +148,21 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> bool {
         apic::MSR_APIC_BASE => {
             vcpu.apic.learn_id(&mut vcpu.registers);
             vcpu.apic.base_written(value);
-            return false;
+            return Outcome::Leave;
         }
         apic::MSR_LVT_PERFORMANCE => {
             // QEMU keeps it too, and faults where it must.
             if vcpu.apic.entry().is_some() {
                 vcpu.apic.entry_written(value);
             }
-            return false;
+            return Outcome::Leave;
         }
         _ => {}
     }
     vcpu.settle(intercept.index);
     match vcpu.pmu.wrmsr(number, value, vcpu.core.counts()) {
-        Access::Foreign => false,
-        Access::Fault => fault(vcpu, MSR_WRITE_FAULTS),
+        Access::Foreign => Outcome::Leave,
+        Access::Fault => Outcome::Fault,
         Access::Done(_) => {
             if vcpu.pmu.is_counting() {
                 gear::up();
@@ -164,19 +172,19 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> bool {
     }
 }
 
-fn rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> bool {
+fn rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     if intercept.ring == Ring::User && vcpu.registers.read(Reg::Cr4) & CR4_PCE == 0 {
-        return false;
+        return Outcome::Leave;
     }
     let index = msr(vcpu);
     vcpu.settle(intercept.index);
     match vcpu.pmu.rdpmc(index, vcpu.core.counts()) {
         Access::Done(value) => done(vcpu, intercept, Some(value)),
-        _ => false,
+        _ => Outcome::Fault,
     }
 }
 
-fn cpuid(vcpu: &mut Vcpu, intercept: &Intercept) -> bool {
+fn cpuid(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     let leaf = vcpu.registers.read(Reg::Rax) as u32;
     let subleaf = vcpu.registers.read(Reg::Rcx) as u32;
     if leaf == LEAF {
@@ -191,13 +199,13 @@ fn cpuid(vcpu: &mut Vcpu, intercept: &Intercept) -> bool {
             for (register, value) in CPUID_REGISTERS.into_iter().zip(answer) {
                 vcpu.registers.write(register, value.into());
             }
-            true
+            Outcome::Done
         }
         CpuidKind::Patched => {
             vcpu.cpuid = Some((leaf, subleaf));
-            false
+            Outcome::Leave
         }
-        CpuidKind::Foreign => false,
+        CpuidKind::Foreign => Outcome::Leave,
     }
 }
 
@@ -272,10 +280,6 @@ fn find_gpr(registers: &mut Registers, register: Register) -> Option<u64> {
     let full = register.full_register();
     let (_, reg) = GPRS.iter().find(|(name, _)| *name == full)?;
     Some(registers.read(*reg))
-}
-
-fn gpr(registers: &mut Registers, register: Register) -> u64 {
-    find_gpr(registers, register).unwrap_or(0)
 }
 
 fn effective_address(registers: &mut Registers, raw: &Instruction) -> Option<u64> {

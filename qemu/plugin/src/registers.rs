@@ -118,6 +118,13 @@ impl Registers {
         result == 0
     }
 
+    /// Writes a word at a virtual address.
+    pub(crate) fn write_virtual(&mut self, address: u64, value: u64) -> bool {
+        fill_buffer(self.buffer, &value.to_le_bytes());
+        // SAFETY: called from a vCPU's callback.
+        unsafe { ffi::qemu_plugin_write_memory_vaddr(address, self.buffer) }
+    }
+
     /// Reads 16 bytes at a virtual address.
     pub(crate) fn read_virtual(&mut self, address: u64) -> Option<[u8; 16]> {
         // SAFETY: the buffer is ours alone.

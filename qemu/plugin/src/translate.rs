@@ -141,7 +141,8 @@ impl Translator {
         }
         for (index, insn) in insns.iter().enumerate() {
             let Some(special) = insn.decoded.special else { continue };
-            let next_pc = insn.decoded.insn.pc + u64::from(insn.decoded.insn.length);
+            let pc = insn.decoded.insn.pc;
+            let next_pc = pc + u64::from(insn.decoded.insn.length);
             match (special, insns.get(index + 1)) {
                 (Special::LoadIdt, _) => follow_idt(insn.handle),
                 (Special::Cpuid, Some(next)) => patch_cpuid(next.handle),
@@ -151,7 +152,7 @@ impl Translator {
                 _ => {}
             }
             let raw = insn.decoded.raw;
-            let intercept = Intercept { special, index, block_pc, next_pc, ring, raw };
+            let intercept = Intercept { special, index, block_pc, pc, next_pc, ring, raw };
             self.intercepts.push(Box::new(intercept));
             let intercept: *const Intercept = &*self.intercepts[self.intercepts.len() - 1];
             // SAFETY: the handle is this callback's; the intercept outlives the translation.

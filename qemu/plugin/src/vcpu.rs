@@ -53,8 +53,8 @@ pub(crate) struct Vcpu {
     /// Interrupts and exceptions taken since the performance handler was entered, and not returned
     /// from.
     handler_depth: Option<u32>,
-    /// A register to put back when the fault that was provoked has been taken.
-    pub(crate) restore: Option<(Reg, u64)>,
+    /// The address of the instruction that a general-protection fault on its way is of.
+    pub(crate) fault_at: Option<u64>,
     /// A CPUID whose answer is to be patched once the processor has given it.
     pub(crate) cpuid: Option<(u32, u32)>,
 }
@@ -79,7 +79,7 @@ pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
         idt: None,
         expected_handler: None,
         handler_depth: None,
-        restore: None,
+        fault_at: None,
         cpuid: None,
     });
     slot.store(Box::into_raw(vcpu), Ordering::Release);
@@ -208,27 +208,31 @@ impl Vcpu {
         is_first
     }
 
-    /// An interrupt (`None`) or an exception at the instruction `fault_pc` leaves the pending block
-    /// for the handler at `to_pc`.
-    pub(crate) fn interrupted(&mut self, exception: bool, from_pc: u64, to_pc: u64) {
-        self.leave_block(exception, from_pc);
-        self.note_handler(to_pc);
-        self.core.interrupt(DELIVERY_CYCLES);
-    }
-
-    fn leave_block(&mut self, exception: bool, from_pc: u64) {
+    /// The instruction at `pc` raises an exception: the pending block ends before it, or after it
+    /// where it is one that asks for that.
+    pub(crate) fn faulted(&mut self, pc: u64) {
         // SAFETY: as in `finish`.
         let pending = unsafe { self.pending.as_ref() };
-        let at = pending
-            .filter(|_| exception)
-            .and_then(|block| Some((block, block.index_of(from_pc)?)));
-        match at {
+        match pending.and_then(|block| Some((block, block.index_of(pc)?))) {
             Some((block, index)) => {
                 self.settle(index + usize::from(block.insns()[index].traps));
                 self.abandon();
             }
-            None => self.finish(from_pc),
+            None => self.finish(pc),
         }
+    }
+
+    /// An interrupt or exception is delivered to the handler at `to_pc`; an interrupt leaves the
+    /// pending block at its end for that.
+    pub(crate) fn delivered(&mut self, from_pc: u64, to_pc: u64) {
+        self.finish(from_pc);
+        if let Some(fault_at) = self.fault_at.take() {
+            // The handler's frame: the error code, then the address to return to.
+            let frame = self.registers.read(Reg::Rsp);
+            self.registers.write_virtual(frame.wrapping_add(8), fault_at);
+        }
+        self.note_handler(to_pc);
+        self.core.interrupt(DELIVERY_CYCLES);
     }
 
     fn note_handler(&mut self, to_pc: u64) {

@@ -1,0 +1,370 @@
+//! The register rules as a table: what reads back, what faults, in which ring.
+
+use core::{arch::global_asm, fmt::Display, sync::atomic::Ordering::Relaxed};
+
+use crate::{
+    exactness::{INTEL, Vendor},
+    kernel::{self, fault_of, fault_of_ring3},
+    machine::{cpuid, rdmsr, rdpmc, wrmsr},
+    report::Report,
+};
+
+global_asm!(
+    r#"
+    .section .text
+do_wrmsr:
+    wrmsr
+    ret
+do_rdmsr:
+    rdmsr
+    ret
+do_rdpmc:
+    rdpmc
+    ret
+// In ring 3: RDI is the register.
+user_wrmsr:
+    mov ecx, edi
+    xor eax, eax
+    xor edx, edx
+    wrmsr
+    syscall
+user_rdmsr:
+    mov ecx, edi
+    rdmsr
+    syscall
+user_rdpmc:
+    mov ecx, edi
+    rdpmc
+    shl rdx, 32
+    or rax, rdx
+    mov [rsi], rax
+    syscall
+    "#
+);
+
+unsafe extern "C" {
+    fn do_wrmsr();
+    fn do_rdmsr();
+    fn do_rdpmc();
+    static user_wrmsr: u8;
+    static user_rdmsr: u8;
+    static user_rdpmc: u8;
+}
+
+/// A general-protection fault's vector.
+const GP: u8 = 13;
+const CR4_PCE: u64 = 1 << 8;
+/// The value of "no fault" in the report.
+const NONE: u64 = 0x100;
+
+/// One rule about a register in ring 0.
+#[derive(Clone, Copy)]
+enum Rule {
+    /// A write of the first is read as the second.
+    Holds(u32, u64, u64),
+    /// A write faults, and changes nothing.
+    RefusesWrite(u32, u64),
+    /// A read gives this.
+    Reads(u32, u64),
+    /// A read faults.
+    RefusesRead(u32),
+    /// RDPMC of this index faults.
+    RefusesIndex(u32),
+}
+
+use Rule::{Holds, Reads, RefusesIndex, RefusesRead, RefusesWrite};
+
+fn check(report: &mut Report, rule: Rule) {
+    match rule {
+        Holds(msr, value, reads) => {
+            let before = rdmsr(msr);
+            let fault = fault_of(do_wrmsr, msr.into(), value & 0xffff_ffff, value >> 32);
+            let got = if fault.is_none() { rdmsr(msr) } else { !reads };
+            report.equal(format_args!("{msr:#x} <- {value:#x} reads {reads:#x}"), got, reads);
+            wrmsr(msr, before & if is_full_width(msr) { WIDTH_MASK } else { u64::MAX });
+        }
+        RefusesWrite(msr, value) => {
+            let what = format_args!("{msr:#x} <- {value:#x} faults");
+            let before = fault_of(do_rdmsr, msr.into(), 0, 0).is_none().then(|| rdmsr(msr));
+            let fault = fault_of(do_wrmsr, msr.into(), value & 0xffff_ffff, value >> 32);
+            expect_gp(report, what, fault, msr);
+            if let Some(before) = before {
+                let what = format_args!("{msr:#x} <- {value:#x} changes nothing");
+                report.equal(what, rdmsr(msr), before);
+            }
+        }
+        Reads(msr, value) => report.equal(format_args!("{msr:#x} reads"), rdmsr(msr), value),
+        RefusesRead(msr) => {
+            let fault = fault_of(do_rdmsr, msr.into(), 0, 0);
+            expect_gp(report, format_args!("a read of {msr:#x} faults"), fault, msr);
+        }
+        RefusesIndex(index) => {
+            let fault = fault_of(do_rdpmc, index.into(), 0, 0);
+            expect_gp(report, format_args!("rdpmc {index:#x} faults"), fault, index);
+        }
+    }
+}
+
+/// A general-protection fault, with the guest's own RCX in its handler.
+fn expect_gp(report: &mut Report, what: impl Display, fault: Option<u8>, rcx: u32) {
+    let rcx_kept = kernel::FAULT_RCX.load(Relaxed) == rcx.into();
+    let got = match fault {
+        None => NONE,
+        Some(_) if !rcx_kept => NONE + 1,
+        Some(vector) => vector.into(),
+    };
+    report.equal(what, got, GP.into());
+}
+
+const WIDTH_MASK: u64 = (1 << 48) - 1;
+
+fn is_full_width(msr: u32) -> bool {
+    matches!(msr, 0x309..=0x30c | 0x4c1..=0x4c8)
+}
+
+/// Every check of this module.
+pub fn run(report: &mut Report) {
+    let vendor = Vendor::here();
+    if vendor.select == INTEL.select {
+        intel_cpuid(report);
+        intel(report);
+    } else {
+        amd_cpuid(report);
+        amd(report);
+    }
+    rings(report, &vendor);
+}
+
+fn intel_cpuid(report: &mut Report) {
+    report.equal("leaf 1: PDCM", (cpuid(1, 0)[2] >> 15 & 1).into(), 1);
+    report.equal("leaf 1: family and model", (cpuid(1, 0)[0] >> 4).into(), 0x606a);
+    let [eax, ebx, ecx, edx] = cpuid(0xa, 0);
+    report.equal("leaf 0AH: version", (eax & 0xff).into(), 5);
+    report.within("leaf 0AH: general counters", (eax >> 8 & 0xff).into(), 1, 8);
+    report.equal("leaf 0AH: their width", (eax >> 16 & 0xff).into(), 48);
+    report.equal("leaf 0AH: architectural events", (eax >> 24).into(), 8);
+    report.equal("leaf 0AH: all of them are there", ebx.into(), 0);
+    report.equal("leaf 0AH: fixed counters, by bit", ecx.into(), 0xf);
+    report.equal("leaf 0AH: fixed counters, in number", (edx & 0x1f).into(), 4);
+    report.equal("leaf 0AH: their width", (edx >> 5 & 0xff).into(), 48);
+    report.equal("leaf 0AH: AnyThread is deprecated", (edx >> 15 & 1).into(), 1);
+}
+
+fn intel(report: &mut Report) {
+    let general = cpuid(0xa, 0)[0] >> 8 & 0xff;
+    let all = (1u64 << general) - 1 | 0xf << 32;
+    for index in 0..8 {
+        let (legacy, full, select) = (0xc1 + index, 0x4c1 + index, 0x186 + index);
+        if index >= general {
+            for msr in [legacy, full, select] {
+                check(report, RefusesRead(msr));
+                check(report, RefusesWrite(msr, 0));
+            }
+            check(report, RefusesIndex(index));
+            continue;
+        }
+        for rule in [
+            Holds(legacy, 0x7fff_ffff, 0x7fff_ffff),
+            Holds(legacy, 0xffff_fff0, 0xffff_ffff_fff0),
+            Holds(legacy, 0x1234_0000_0001, 1),
+            Holds(full, 0x8234_5678_9abc, 0x8234_5678_9abc),
+            RefusesWrite(full, 1 << 48),
+            RefusesWrite(full, u64::MAX),
+            Holds(select, 0xff9f_ffff & !(1 << 22), 0xff9f_ffff & !(1 << 22)),
+            RefusesWrite(select, 1 << 21),
+            RefusesWrite(select, 1 << 32),
+            RefusesWrite(select, 1 << 63),
+        ] {
+            check(report, rule);
+        }
+    }
+    for index in 0..4 {
+        let (counter, nibble) = (0x309 + index, 4 * index);
+        for rule in [
+            Holds(counter, 0xffff_0000_1111, 0xffff_0000_1111),
+            RefusesWrite(counter, 1 << 48),
+            Holds(0x38d, 0xb << nibble, 0xb << nibble),
+            RefusesWrite(0x38d, 4 << nibble),
+        ] {
+            check(report, rule);
+        }
+    }
+    intel_global(report, all, general);
+}
+
+fn intel_global(report: &mut Report, all: u64, general: u32) {
+    for rule in [
+        Holds(0x38f, all, all),
+        Holds(0x38f, 0, 0),
+        RefusesWrite(0x38f, 1 << general),
+        RefusesWrite(0x38f, 1 << 36),
+        RefusesWrite(0x38f, 1 << 63),
+        RefusesWrite(0x38d, 1 << 16),
+        RefusesWrite(0x38d, 1 << 63),
+        RefusesWrite(0x38e, 0),
+        RefusesWrite(0x38e, 1),
+        Reads(0x390, 0),
+        RefusesWrite(0x390, 1 << general),
+        RefusesWrite(0x390, 1 << 36),
+        RefusesWrite(0x391, 1 << general),
+        RefusesWrite(0x391, 1 << 36),
+        Reads(0x392, 0),
+        RefusesWrite(0x392, 0),
+        Reads(0x345, 1 << 13),
+        RefusesWrite(0x345, 0),
+        Holds(0x1d9, 1 << 12, 1 << 12),
+        Holds(0x1d9, 1 << 11 | 1, 1 << 11 | 1),
+        RefusesWrite(0x1d9, 1 << 20),
+        Holds(0x1a6, 0x3f_8000_0001, 0x3f_8000_0001),
+        Holds(0x1a7, 0x10001, 0x10001),
+        Holds(0x3f6, 0x20, 0x20),
+        Holds(0x3f7, 0x11, 0x11),
+        RefusesRead(0x30d),
+        RefusesWrite(0x30d, 0),
+        RefusesIndex(general),
+        RefusesIndex(0x20),
+        RefusesIndex(0x4000_0004),
+        RefusesIndex(0x8000_0000),
+        RefusesIndex(0xffff_ffff),
+    ] {
+        check(report, rule);
+    }
+    for bit in (0..general).chain(32..36) {
+        wrmsr(0x391, 1 << bit);
+        report.equal(format_args!("status bit {bit} can be set"), rdmsr(0x38e), 1 << bit);
+        wrmsr(0x390, 1 << bit);
+        report.equal(format_args!("status bit {bit} can be reset"), rdmsr(0x38e), 0);
+    }
+    for index in 0..general {
+        wrmsr(0x186 + index, 0xc0);
+        report.equal(format_args!("in use: general {index}"), rdmsr(0x392), 1 << index);
+        wrmsr(0x186 + index, 0xc0 | 1 << 20);
+        report.equal(
+            format_args!("in use: the interrupt by general {index}"),
+            rdmsr(0x392),
+            1 << 63 | 1 << index,
+        );
+        wrmsr(0x186 + index, 0);
+    }
+    for index in 0..4 {
+        wrmsr(0x38d, 2 << (4 * index));
+        report.equal(format_args!("in use: fixed {index}"), rdmsr(0x392), 1 << (32 + index));
+    }
+    wrmsr(0x38d, 0);
+}
+
+fn amd_cpuid(report: &mut Report) {
+    let family = cpuid(1, 0)[0];
+    report.equal("leaf 1: family", (family >> 20 & 0xff).into(), 0xa);
+    report.equal(
+        "leaf 8000_0001H: PerfCtrExtCore",
+        (cpuid(0x8000_0001, 0)[2] >> 23 & 1).into(),
+        1,
+    );
+    report.within("leaves to 8000_0022H", cpuid(0x8000_0000, 0)[0].into(), 0x8000_0022, u64::MAX);
+    let [eax, ebx, ecx, edx] = cpuid(0x8000_0022, 0);
+    report.equal("leaf 8000_0022H: PerfMonV2", (eax & 1).into(), 1);
+    report.within("leaf 8000_0022H: core counters", (ebx & 0xf).into(), 1, 6);
+    report.equal("leaf 8000_0022H: nothing else", (ecx | edx | eax >> 1 | ebx >> 4).into(), 0);
+}
+
+fn amd(report: &mut Report) {
+    let general = cpuid(0x8000_0022, 0)[1] & 0xf;
+    for index in 0..6 {
+        let (select, counter) = (0xc001_0200 + 2 * index, 0xc001_0201 + 2 * index);
+        if index >= general {
+            for msr in [select, counter] {
+                check(report, RefusesRead(msr));
+                check(report, RefusesWrite(msr, 0));
+            }
+            check(report, RefusesIndex(index));
+            continue;
+        }
+        amd_bank(report, select, counter);
+        if index < 4 {
+            amd_bank(report, 0xc001_0000 + index, 0xc001_0004 + index);
+            wrmsr(counter, 0x1234);
+            let what = format_args!("counter {index} is legacy counter {index}");
+            report.equal(what, rdmsr(0xc001_0004 + index), 0x1234);
+        }
+    }
+    let all = (1 << general) - 1;
+    for rule in [
+        Holds(0xc000_0301, all, all),
+        Holds(0xc000_0301, 0, 0),
+        RefusesWrite(0xc000_0301, 1 << general),
+        RefusesWrite(0xc000_0301, 1 << 63),
+        RefusesWrite(0xc000_0300, 0),
+        RefusesWrite(0xc000_0302, 1 << general),
+        RefusesWrite(0xc000_0303, 1 << general),
+        RefusesIndex(general),
+        RefusesIndex(0x4000_0000),
+        RefusesIndex(0xffff_ffff),
+    ] {
+        check(report, rule);
+    }
+    for bit in 0..general {
+        wrmsr(0xc000_0303, 1 << bit);
+        report.equal(format_args!("status bit {bit} can be set"), rdmsr(0xc000_0300), 1 << bit);
+        wrmsr(0xc000_0302, 1 << bit);
+        report.equal(format_args!("status bit {bit} can be cleared"), rdmsr(0xc000_0300), 0);
+    }
+}
+
+fn amd_bank(report: &mut Report, select: u32, counter: u32) {
+    let valid = 0x30f_ff97_ffff;
+    for rule in [
+        Holds(counter, 0x8234_5678_9abc, 0x8234_5678_9abc),
+        Holds(counter, u64::MAX, WIDTH_MASK),
+        Holds(counter, 1 << 48 | 5, 5),
+        Holds(select, valid, valid),
+        RefusesWrite(select, 1 << 19),
+        RefusesWrite(select, 1 << 21),
+        RefusesWrite(select, 1 << 36),
+        RefusesWrite(select, 1 << 42),
+        RefusesWrite(select, 1 << 63),
+    ] {
+        check(report, rule);
+    }
+}
+
+/// Who may: ring 3 has RDPMC only, and that only while CR4.PCE is set.
+fn rings(report: &mut Report, vendor: &Vendor) {
+    let mut value = 0u64;
+    let memory = &raw mut value as u64;
+    let ring3 = |entry: *const u8, register: u32| {
+        fault_of_ring3(entry as u64, register.into(), memory)
+    };
+    for register in [vendor.select.0, vendor.counter.0, vendor.global[0], vendor.global[1]] {
+        let what = format_args!("ring 3 may not read {register:#x}");
+        expect_gp(report, what, ring3(&raw const user_rdmsr, register), register);
+        let what = format_args!("ring 3 may not write {register:#x}");
+        expect_gp(report, what, ring3(&raw const user_wrmsr, register), register);
+    }
+    set_pce(false);
+    let fault = ring3(&raw const user_rdpmc, 0);
+    expect_gp(report, "ring 3 may not rdpmc without CR4.PCE", fault, 0);
+    set_pce(true);
+    vendor.program(0, 0x55, 0);
+    let fault = ring3(&raw const user_rdpmc, 0);
+    report.equal("ring 3 may rdpmc with CR4.PCE", fault.map_or(NONE, u64::from), NONE);
+    // SAFETY: ring 3 wrote it.
+    let read = unsafe { core::ptr::read_volatile(&raw const value) };
+    report.equal("and reads what ring 0 reads", read, rdpmc(0));
+    let fault = ring3(&raw const user_rdpmc, 0x1f);
+    expect_gp(report, "ring 3 may not rdpmc what is not there", fault, 0x1f);
+    report.equal("CR4.PCE is as it was", read_cr4() & CR4_PCE, CR4_PCE);
+}
+
+fn read_cr4() -> u64 {
+    let cr4;
+    // SAFETY: reading CR4 has no effect.
+    unsafe { core::arch::asm!("mov {}, cr4", out(reg) cr4) };
+    cr4
+}
+
+fn set_pce(on: bool) {
+    let cr4 = read_cr4() & !CR4_PCE | if on { CR4_PCE } else { 0 };
+    // SAFETY: only RDPMC's permission changes.
+    unsafe { core::arch::asm!("mov cr4, {}", in(reg) cr4) };
+}
