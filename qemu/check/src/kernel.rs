@@ -8,7 +8,10 @@ use core::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use crate::machine::{outb, rdmsr, wrmsr};
+use crate::{
+    exactness::Vendor,
+    machine::{outb, rdmsr, wrmsr},
+};
 
 /// Vector of the performance interrupt in these checks.
 pub const PMI_VECTOR: u8 = 0xe0;
@@ -23,6 +26,9 @@ static FAULT_RESUME: AtomicU64 = AtomicU64::new(0);
 pub static FAULT_RCX: AtomicU64 = AtomicU64::new(0);
 /// Interrupted address of the last performance interrupt.
 pub static PMI_RIP: AtomicU64 = AtomicU64::new(0);
+
+/// The period that the performance interrupt's handler re-arms the first counter with, if not zero.
+pub static REARM: AtomicU64 = AtomicU64::new(0);
 
 /// What the stubs push.
 #[repr(C)]
@@ -112,7 +118,10 @@ unsafe extern "C" {
 extern "C" fn on_interrupt(frame: &mut Frame) {
     TAKEN[frame.vector as usize & 0xff].fetch_add(1, Relaxed);
     match frame.vector as u8 {
-        2 | PMI_VECTOR => PMI_RIP.store(frame.rip, Relaxed),
+        2 | PMI_VECTOR => {
+            PMI_RIP.store(frame.rip, Relaxed);
+            rearm();
+        }
         0..32 => {
             FAULT_RCX.store(frame.scratch[7], Relaxed);
             let resume = FAULT_RESUME.swap(0, Relaxed);
@@ -129,6 +138,17 @@ extern "C" fn on_interrupt(frame: &mut Frame) {
     }
     if frame.vector as u8 >= 32 {
         end_of_interrupt();
+    }
+}
+
+/// Makes the first counter ready for the next overflow, if that is asked for.
+fn rearm() {
+    let period = REARM.load(Relaxed);
+    if period != 0 {
+        let vendor = Vendor::here();
+        wrmsr(vendor.counter.0, 0u64.wrapping_sub(period) & ((1 << 48) - 1));
+        wrmsr(vendor.global[2], 1);
+        apic_write(LVT_PERFORMANCE, PMI_VECTOR.into());
     }
 }
 

@@ -256,11 +256,7 @@ fn intel_global(report: &mut Report, all: u64, general: u32) {
 fn amd_cpuid(report: &mut Report) {
     let family = cpuid(1, 0)[0];
     report.equal("leaf 1: family", (family >> 20 & 0xff).into(), 0xa);
-    report.equal(
-        "leaf 8000_0001H: PerfCtrExtCore",
-        (cpuid(0x8000_0001, 0)[2] >> 23 & 1).into(),
-        1,
-    );
+    report.equal("leaf 8000_0001H: PerfCtrExtCore", (cpuid(0x8000_0001, 0)[2] >> 23 & 1).into(), 1);
     report.within("leaves to 8000_0022H", cpuid(0x8000_0000, 0)[0].into(), 0x8000_0022, u64::MAX);
     let [eax, ebx, ecx, edx] = cpuid(0x8000_0022, 0);
     report.equal("leaf 8000_0022H: PerfMonV2", (eax & 1).into(), 1);
@@ -332,9 +328,8 @@ fn amd_bank(report: &mut Report, select: u32, counter: u32) {
 fn rings(report: &mut Report, vendor: &Vendor) {
     let mut value = 0u64;
     let memory = &raw mut value as u64;
-    let ring3 = |entry: *const u8, register: u32| {
-        fault_of_ring3(entry as u64, register.into(), memory)
-    };
+    let ring3 =
+        |entry: *const u8, register: u32| fault_of_ring3(entry as u64, register.into(), memory);
     for register in [vendor.select.0, vendor.counter.0, vendor.global[0], vendor.global[1]] {
         let what = format_args!("ring 3 may not read {register:#x}");
         expect_gp(report, what, ring3(&raw const user_rdmsr, register), register);

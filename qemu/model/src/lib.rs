@@ -19,7 +19,7 @@ mod tlb;
 
 pub use self::{
     block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Ring},
-    core::{Access, Core},
+    core::{Core, memory::Access},
     geometry::{Geometry, Latency, Level, TlbShape},
     signal::{Counts, STATIC_SIGNALS, Signal},
 };

@@ -1,8 +1,8 @@
 //! From an instruction's bytes to what the model needs to know of it, once a translation.
 
 use iced_x86::{
-    Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
-    OpAccess, OpKind, Register,
+    Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
+    Mnemonic, OpAccess, OpKind, Register,
 };
 use tally_model::{BranchKind, Insn, Signal};
 

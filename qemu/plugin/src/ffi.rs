@@ -158,6 +158,5 @@ unsafe extern "C" {
     ) -> bool;
 
     pub(crate) fn g_byte_array_new() -> *mut GByteArray;
-    pub(crate) fn g_byte_array_set_size(array: *mut GByteArray, length: c_uint)
-    -> *mut GByteArray;
+    pub(crate) fn g_byte_array_set_size(array: *mut GByteArray, length: c_uint) -> *mut GByteArray;
 }

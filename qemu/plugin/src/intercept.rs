@@ -12,7 +12,9 @@ use tally_model::Ring;
 use tally_vpmu::{Access, CpuidKind};
 
 use crate::{
-    apic, decode::Special, ffi, gear, region,
+    apic,
+    decode::Special,
+    ffi, gear, region,
     registers::{Reg, Registers},
     vcpu::{self, Vcpu},
 };

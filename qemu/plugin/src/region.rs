@@ -56,9 +56,8 @@ pub(crate) fn open(tag: u32, space: u64) {
 /// Closes it; whether it was open.
 pub(crate) fn close(tag: u32, space: u64) -> bool {
     let mut regions = regions();
-    let found = regions
-        .iter_mut()
-        .find(|region| region.tag == tag && region.space == space && region.open);
+    let found =
+        regions.iter_mut().find(|region| region.tag == tag && region.space == space && region.open);
     let Some(region) = found else { return false };
     region.open = false;
     GENERATION.fetch_add(1, Ordering::Relaxed);
@@ -173,10 +172,7 @@ fn add_differences(sums: &mut [Count], from: &[Count], to: &[Count]) {
 }
 
 /// The truth of all vCPUs together, as it stands. Ends every stay in a region.
-pub(crate) fn truth<'a>(
-    profile: &Profile,
-    vcpus: impl Iterator<Item = &'a mut Vcpu>,
-) -> Truth {
+pub(crate) fn truth<'a>(profile: &Profile, vcpus: impl Iterator<Item = &'a mut Vcpu>) -> Truth {
     let marked = regions().clone();
     let mut truth = Truth {
         version: tally_abi::truth::VERSION,

@@ -38,8 +38,8 @@ pub(crate) enum Reg {
 
 /// QEMU's names of them, in the same order.
 const NAMES: [&str; 20] = [
-    "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12",
-    "r13", "r14", "r15", "rip", "cs", "cr3", "cr4",
+    "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
+    "r14", "r15", "rip", "cs", "cr3", "cr4",
 ];
 
 /// One vCPU's register handles and the buffer that values travel in.

@@ -140,8 +140,8 @@ impl Vcpu {
     #[cold]
     fn finish_in_part(&mut self, block: &Block, next_pc: u64) {
         let count = block.insns().len();
-        let repeats = block.ends_in_repeat
-            && block.insns()[count - 1].pc.wrapping_sub(next_pc) & 0xfff == 0;
+        let repeats =
+            block.ends_in_repeat && block.insns()[count - 1].pc.wrapping_sub(next_pc) & 0xfff == 0;
         // A string instruction that goes on where it is has not retired yet.
         let end = if repeats { count - 1 } else { count };
         if self.settled < end {

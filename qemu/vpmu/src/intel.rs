@@ -193,17 +193,16 @@ impl Pmu {
     }
 
     pub(crate) fn restart_fixed(&mut self, counts: &[Counts; 2]) {
-        for index in 0..self.fixed.len() {
+        let frozen = self.status & STATUS_FROZEN != 0;
+        for (index, (counter, event)) in self.fixed.iter_mut().zip(&FIXED).enumerate() {
             let control = self.fixed_ctrl >> (4 * index);
-            let enabled = control & 3 != 0
-                && self.global_ctrl >> (32 + index) & 1 != 0
-                && self.status & STATUS_FROZEN == 0;
-            let source = enabled.then(|| Source {
-                events: vec![&FIXED[index]],
+            let selected = self.global_ctrl >> (32 + index) & 1 != 0;
+            let source = (control & 3 != 0 && selected && !frozen).then(|| Source {
+                events: vec![event],
                 user: control & 2 != 0,
                 kernel: control & 1 != 0,
             });
-            self.fixed[index].run(source, counts, &self.profile.geometry);
+            counter.run(source, counts, &self.profile.geometry);
         }
     }
 

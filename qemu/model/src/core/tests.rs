@@ -1,7 +1,7 @@
 //! What the core counts on accesses and blocks of known content.
 
 use super::*;
-use crate::Insn;
+use crate::{Access, Insn};
 
 fn core() -> Core {
     Core::new(&Geometry::ICELAKE_SERVER)
