@@ -19,7 +19,8 @@ const TAG_BLOCK: usize = 0xffff_ffff_ffc0;
 
 impl AccessTag {
     pub(crate) fn new(block: *const Block, index: usize, in_parts: bool) -> AccessTag {
-        AccessTag(block as usize | index << 48 | usize::from(in_parts) * TAG_IN_PARTS)
+        let flag = if in_parts { TAG_IN_PARTS } else { 0 };
+        AccessTag(block as usize | index << 48 | flag)
     }
 
     fn block(self) -> *const Block {

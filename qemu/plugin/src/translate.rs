@@ -76,7 +76,7 @@ impl Translator {
             return;
         }
         let block = make_block(ring, first, &mut insns);
-        let block: *const Block = &*self.keep(block);
+        let block: *const Block = self.keep(block);
         // SAFETY: `tb` is this callback's; the block outlives the translation.
         unsafe {
             ffi::qemu_plugin_register_vcpu_tb_exec_cb(
