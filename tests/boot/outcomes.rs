@@ -25,7 +25,7 @@ fn a_program_s_status_passes_through() {
 
 #[test]
 fn a_program_that_is_not_there_is_refused() {
-    assert_refused(&run("", "no-such").outcome, ExitStatus::ProgramNotFound, "no-such");
+    assert_refused(&run("", "no-such").outcome, ExitStatus::ProgramNotFound, "ramdisk");
 }
 
 #[test]

@@ -131,11 +131,9 @@ fn run_seeds(artefacts: &Artefacts, args: &ErrorArgs) -> Result<Vec<Report>> {
         }
     };
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(&work)).collect();
-        let ended = workers.into_iter().map(|worker| worker.join());
-        ended
-            .map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect::<Result<()>>()
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let mut ended = workers.into_iter().map(|worker| worker.join());
+        ended.try_for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })?;
     step.done();
     Ok(reports.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect())
