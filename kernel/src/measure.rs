@@ -104,7 +104,10 @@ impl Context {
             .map_err(|reason| Refusal { error: Error::NoPmu, detail: format!("{reason}") })?;
         let resolved = found.catalogue().resolve(list, config.mode).map_err(|e| Refusal {
             error: e.error,
-            detail: format!("{}: {}", e.event, e.detail),
+            detail: match e.event.is_empty() {
+                true => e.detail,
+                false => format!("{}: {}", e.event, e.detail),
+            },
         })?;
         let (names, demands): (Vec<_>, Vec<_>) =
             resolved.into_iter().map(|event| (event.name, event.demand)).unzip();
