@@ -13,7 +13,7 @@ use core::{
 use raw_cpuid::CpuIdReaderNative;
 use spin::{Mutex, Once};
 use tally_abi::{
-    Error, Reading, SessionConfig, SessionStats,
+    Error, Reading, SessionConfig, SessionStats, Value,
     boot::{CommandLine, MAX_CPUS},
     session::{MAX_SLICE, MIN_SLICE},
     trace::{End, SliceRecord},
@@ -146,6 +146,9 @@ impl Context {
 
     /// Sends the last values to the host; where nobody listens, to the log.
     pub fn report(&self, process: &Process) {
+        if !serial::has_wire() {
+            return self.log(process);
+        }
         let (session, stats) = (self.id(), self.stats());
         serial::send(&Message::Session {
             session,
@@ -155,14 +158,28 @@ impl Context {
         });
         for (event, reading) in self.readings() {
             serial::send(&Message::Reading { session, event, reading });
-            if !serial::has_wire() {
-                log::info!("{event}: {:?}", reading.value);
-            }
         }
         serial::send(&Message::Stats { session, stats });
-        if !serial::has_wire() {
-            log::info!("{stats:?}");
+    }
+
+    fn log(&self, process: &Process) {
+        log::info!("{}: session {}, half width at 95 %, share of time", process.name, self.id());
+        for (event, reading) in self.readings() {
+            let share = 100.0 * reading.coverage();
+            match reading.value {
+                Value::Exact { count } => log::info!("{event:<44} {count:>16} exact"),
+                Value::Estimated { estimate, half_width_95, .. } => {
+                    log::info!("{event:<44} {estimate:>16} +-{half_width_95:.0} {share:.1}%");
+                }
+                Value::NotMeasured { reason } => {
+                    log::info!("{event:<44} not measured: {}", reason.message());
+                }
+            }
         }
+        let s = self.stats();
+        log::info!("{} slices, {} rounds, {} overflow interrupts", s.slices, s.rounds, s.pmis);
+        let (engine, session) = (s.engine_ticks, s.session_ticks);
+        log::info!("{engine} of {session} TSC ticks were the engine's own");
     }
 }
 

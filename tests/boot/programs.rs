@@ -75,3 +75,19 @@ fn the_kernel_is_small() {
     let memory_bytes = boot.transcript.booted.expect("the kernel says so").memory_bytes;
     assert!(memory_bytes <= 16 << 20, "the kernel holds {memory_bytes} bytes");
 }
+
+#[test]
+fn a_c_program_measures_itself() {
+    let boot = run("", "capi INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES");
+    assert_success(&boot);
+    assert!(boot.transcript.text().contains("capi: done"), "{}", boot.transcript.text());
+}
+
+/// The image for a USB stick: another way to the kernel, and results for people in the log.
+#[test]
+fn the_disk_image_boots_and_logs_its_results() {
+    let boot = boot(&Request { from_disk: true, ..Request::new("") });
+    let log = boot.folder.log_tail(100);
+    assert!(log.contains("INST_RETIRED.ANY") && log.contains(" exact"), "{log}");
+    assert!(log.contains("all programs have ended, status 0"), "{log}");
+}

@@ -58,6 +58,11 @@ pub const PROGRAMS: GuestPackage = GuestPackage {
 /// The programs that only tests run.
 pub const TEST_GUESTS: GuestPackage =
     GuestPackage { name: "tally-test-guests", folder: "tests/guests", ..PROGRAMS };
+/// The user library for C programs.
+pub const C_LIBRARY: GuestPackage =
+    GuestPackage { name: "tally-capi", folder: "userlib/capi", ..PROGRAMS };
+/// Where the C programs are that only tests run.
+const C_GUESTS: &str = "tests/guests/c";
 
 /// What was built.
 #[derive(Clone, Debug)]
@@ -88,8 +93,11 @@ impl GuestPackage {
     }
 
     fn executables(&self, project: &Project, bins: &[String]) -> Vec<PathBuf> {
-        let folder = project.target.join("guest").join(self.target).join("release");
-        bins.iter().map(|bin| folder.join(bin)).collect()
+        bins.iter().map(|bin| self.release_folder(project).join(bin)).collect()
+    }
+
+    fn release_folder(&self, project: &Project) -> PathBuf {
+        project.target.join("guest").join(self.target).join("release")
     }
 }
 
@@ -122,10 +130,9 @@ type Guest = (PathBuf, Vec<PathBuf>, Vec<PathBuf>);
 fn build_guest(project: &Project, library: &Path) -> Result<Guest> {
     cargo("Building the kernel", &mut KERNEL.cargo(project, library, "build"))?;
     let programs = build_programs(project, library, &PROGRAMS)?;
-    let test_guests = match project.has_package(TEST_GUESTS.folder) {
-        true => build_programs(project, library, &TEST_GUESTS)?,
-        false => Vec::new(),
-    };
+    let mut test_guests = build_programs(project, library, &TEST_GUESTS)?;
+    cargo("Building libtally.a", &mut C_LIBRARY.cargo(project, library, "build"))?;
+    test_guests.extend(build_c_guests(project)?);
     let kernel = KERNEL.executables(project, &[KERNEL.name.into()]).remove(0);
     Ok((kernel, programs, test_guests))
 }
@@ -138,6 +145,34 @@ fn build_programs(
     let title = format!("Building the programs of {}", package.folder);
     cargo(&title, package.cargo(project, library, "build").arg("--bins"))?;
     Ok(package.executables(project, &bins(&project.root.join(package.folder))?))
+}
+
+/// Compiles each C program with the system's compiler, which Rust needs for linking anyway, and links
+/// it as `tally.h` tells C programmers to.
+fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
+    let folder = C_LIBRARY.release_folder(project);
+    let header = project.root.join(C_LIBRARY.folder).join("include");
+    let compile = |name: &String| {
+        let program = folder.join(name);
+        let mut cc = Command::new("cc");
+        cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-ffreestanding", "-s"])
+            .args([
+                "-fno-stack-protector",
+                "-static",
+                "-no-pie",
+                "-nostdlib",
+                "-Wl,--gc-sections",
+                "-I",
+            ])
+            .arg(&header)
+            .arg(project.root.join(C_GUESTS).join(name).with_extension("c"))
+            .arg(folder.join("libtally.a"))
+            .arg("-o")
+            .arg(&program);
+        cargo(&format!("Compiling {name}.c"), &mut cc)?;
+        Ok(program)
+    };
+    sources(&project.root.join(C_GUESTS), "c")?.iter().map(compile).collect()
 }
 
 fn build_host(project: &Project, library: &Path) -> Result<(PathBuf, PathBuf)> {
@@ -153,24 +188,28 @@ fn build_host(project: &Project, library: &Path) -> Result<(PathBuf, PathBuf)> {
 
 /// The names of a package's programs: what cargo finds in `src/bin`.
 fn bins(package: &Path) -> Result<Vec<String>> {
-    let folder = package.join("src/bin");
-    let entries = fs::read_dir(&folder).map_err(|error| Failure::io("read", &folder, &error))?;
+    sources(&package.join("src/bin"), "rs")
+}
+
+/// The names, without extension, of a folder's files of one extension, sorted.
+fn sources(folder: &Path, extension: &str) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).map_err(|error| Failure::io("read", folder, &error))?;
     let files = entries.flatten().map(|entry| entry.path());
     let mut names: Vec<String> = files
-        .filter(|path| {
-            path.extension().is_some_and(|e| e == "rs") || path.join("main.rs").is_file()
-        })
+        .filter(|path| path.extension().is_some_and(|e| e == extension))
         .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
         .collect();
     names.sort();
     Ok(names)
 }
 
-/// Runs a call of cargo behind a progress line; what it said is shown only if it fails.
+/// Runs a call of cargo or a compiler behind a progress line; what it said is shown only if it
+/// fails.
 fn cargo(title: &str, command: &mut Command) -> Result<()> {
     let step = Step::start(title);
+    let name = command.get_program().to_string_lossy().into_owned();
     let refused = |error: std::io::Error| {
-        Failure::new(ExitStatus::BuildFailed, format!("cannot run cargo: {error}"))
+        Failure::new(ExitStatus::BuildFailed, format!("cannot run {name}: {error}"))
     };
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = Child::spawn(command).map_err(refused)?;
@@ -190,7 +229,7 @@ fn cargo(title: &str, command: &mut Command) -> Result<()> {
         true => ExitStatus::NoSpace,
         false => ExitStatus::BuildFailed,
     };
-    Err(Failure::new(status, format!("{title} failed; cargo said:\n{}", said.trim_end())))
+    Err(Failure::new(status, format!("{title} failed; it said:\n{}", said.trim_end())))
 }
 
 /// Does the task.

@@ -47,6 +47,20 @@ pub fn main(project: &Project, args: &ImageArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// A disk image that runs `command_line`, with every program in it: for a test of the image itself.
+///
+/// # Errors
+/// A file cannot be read or written, or the image maker fails.
+pub fn for_test(
+    project: &Project,
+    built: &Built,
+    library: &Path,
+    command_line: &str,
+) -> Result<PathBuf> {
+    let programs: Vec<PathBuf> = built.programs.iter().chain(&built.test_guests).cloned().collect();
+    make(project, built, &programs, library, Some(command_line), Kind::Disk)
+}
+
 /// The files that runs and tests boot.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BootFiles {

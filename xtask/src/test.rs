@@ -21,9 +21,10 @@ const LOOM: &str = "kernel/engine/tests/ring_loom.rs";
 /// # Errors
 /// Something does not build, or a test failed.
 pub fn main(project: &Project) -> Result<u8> {
-    let artefacts = serde_json::to_string(&Artefacts::make(project)?).map_err(|error| {
-        Failure::new(ExitStatus::HostError, format!("cannot tell the tests: {error}"))
-    })?;
+    let artefacts =
+        serde_json::to_string(&Artefacts::make_with_disk(project)?).map_err(|error| {
+            Failure::new(ExitStatus::HostError, format!("cannot tell the tests: {error}"))
+        })?;
     let mut tests = project.cargo("test", &project.target);
     let all = check("tests", tests.arg("--no-fail-fast").env(ARTEFACTS_VARIABLE, artefacts));
     let loom = match project.root.join(LOOM).is_file() {

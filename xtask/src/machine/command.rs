@@ -69,6 +69,23 @@ pub(super) fn qemu(artefacts: &Artefacts, request: &Request, folder: &Folder) ->
         "if=pflash,format=raw,readonly=on,file={}",
         path_value(&artefacts.qemu.firmware)
     ));
+    match &artefacts.disk {
+        Some(disk) if request.from_disk => from_disk(&mut qemu, disk),
+        _ => from_files(&mut qemu, artefacts, request),
+    }
+    qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
+    qemu.arg("-serial").arg(format!("file:{}", folder.wire().display()));
+    qemu.arg("-device").arg(format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4"));
+    Ok(qemu)
+}
+
+fn from_disk(qemu: &mut Command, disk: &Path) {
+    qemu.arg("-drive")
+        .arg(format!("if=none,id=disk,format=raw,snapshot=on,file={}", path_value(disk)));
+    qemu.args(["-device", "virtio-blk-pci,drive=disk,bootindex=0"]);
+}
+
+fn from_files(qemu: &mut Command, artefacts: &Artefacts, request: &Request) {
     // The firmware finds these beside the boot loader, and reads them without waiting for the host
     // (docs/decisions/0004-boot-without-a-disk.md).
     qemu.arg("-kernel").arg(&artefacts.boot.loader);
@@ -77,12 +94,8 @@ pub(super) fn qemu(artefacts: &Artefacts, request: &Request, folder: &Folder) ->
     {
         qemu.arg("-fw_cfg").arg(format!("name=etc/boot/{name},file={}", path_value(file)));
     }
-    qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
-    qemu.arg("-serial").arg(format!("file:{}", folder.wire().display()));
-    qemu.arg("-device").arg(format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4"));
     let line = value(&request.command_line);
     qemu.arg("-fw_cfg").arg(format!("name={FW_CFG_COMMAND_LINE},string={line}"));
-    Ok(qemu)
 }
 
 fn tcg(qemu: &mut Command, artefacts: &Artefacts, request: &Request, folder: &Folder, m: &Machine) {

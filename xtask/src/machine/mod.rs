@@ -33,6 +33,8 @@ use crate::{
 
 /// The environment variable in which `cargo xtask test` tells the boot tests about [`Artefacts`].
 pub const ARTEFACTS_VARIABLE: &str = "TALLY_ARTEFACTS";
+/// What the disk image of [`Artefacts::disk`] runs, its results going to the log.
+pub const DISK_COMMAND_LINE: &str = "seed=1 -- deflate --level 1";
 /// The time limit of a boot that nobody set another for.
 pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(120);
 /// For how long a machine under KVM may be silent before KVM counts as unusable.
@@ -67,6 +69,8 @@ pub enum Accel {
 pub struct Artefacts {
     /// What firmware boots.
     pub boot: image::BootFiles,
+    /// A disk image that runs [`DISK_COMMAND_LINE`], if tests are to boot one.
+    pub disk: Option<PathBuf>,
     /// The virtual PMU.
     pub plugin: PathBuf,
     /// QEMU.
@@ -81,8 +85,23 @@ impl Artefacts {
     pub fn make(project: &Project) -> Result<Artefacts> {
         let tools = setup::tools(project)?;
         let built = build::all(project, &tools.library)?;
+        Artefacts::of(project, tools, built)
+    }
+
+    /// The same, and a disk image, for `cargo xtask test`.
+    ///
+    /// # Errors
+    /// Something cannot be fetched or built.
+    pub fn make_with_disk(project: &Project) -> Result<Artefacts> {
+        let tools = setup::tools(project)?;
+        let built = build::all(project, &tools.library)?;
+        let disk = image::for_test(project, &built, &tools.library, DISK_COMMAND_LINE)?;
+        Ok(Artefacts { disk: Some(disk), ..Artefacts::of(project, tools, built)? })
+    }
+
+    fn of(project: &Project, tools: setup::Tools, built: build::Built) -> Result<Artefacts> {
         let boot = image::for_machine(project, &built, &tools.library)?;
-        Ok(Artefacts { boot, plugin: built.plugin, qemu: tools.qemu })
+        Ok(Artefacts { boot, disk: None, plugin: built.plugin, qemu: tools.qemu })
     }
 
     /// What `cargo xtask test` built.
@@ -115,6 +134,8 @@ pub struct Request {
     pub time_limit: Duration,
     /// Whether the virtual PMU is there; without it, TCG has none at all.
     pub virtual_pmu: bool,
+    /// Whether to boot the disk image, with its own command line, as from a USB stick.
+    pub from_disk: bool,
 }
 
 impl Request {
@@ -127,6 +148,7 @@ impl Request {
             command_line: command_line.into(),
             time_limit: DEFAULT_TIME_LIMIT,
             virtual_pmu: true,
+            from_disk: false,
         }
     }
 }
