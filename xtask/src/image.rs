@@ -6,6 +6,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
 use clap::Args;
@@ -146,10 +147,15 @@ fn make(
     }
 }
 
-/// Removes what older builds left. QEMU has read its files long before the next build.
+/// What other builds made stays that long: a study may still boot from it.
+const KEPT: Duration = Duration::from_secs(3 * 60 * 60);
+
+/// Removes what builds of some time ago left.
 fn remove_old(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(prefix) {
+        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|m| m.elapsed().ok());
+        let ours = entry.file_name().to_string_lossy().starts_with(prefix);
+        if ours && age.is_some_and(|age| age > KEPT) {
             remove(&entry.path());
         }
     }
