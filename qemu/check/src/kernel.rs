@@ -147,7 +147,7 @@ fn rearm() {
     if period != 0 {
         let vendor = Vendor::here();
         wrmsr(vendor.counter.0, 0u64.wrapping_sub(period) & ((1 << 48) - 1));
-        wrmsr(vendor.global[2], 1);
+        vendor.forget_overflow();
         apic_write(LVT_PERFORMANCE, PMI_VECTOR.into());
     }
 }

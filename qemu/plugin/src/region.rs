@@ -151,7 +151,7 @@ impl Shares {
 
 /// Every event of the truth file: the general ones and, where there are any, the fixed.
 fn events(profile: &Profile) -> impl Iterator<Item = &'static Event> {
-    profile.fixed_events().iter().chain(profile.events)
+    profile.fixed_events().iter().chain(profile.events())
 }
 
 fn totals(profile: &Profile, counts: &[Counts; 2]) -> Vec<Count> {

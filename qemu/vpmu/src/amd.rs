@@ -126,7 +126,8 @@ impl Pmu {
         }
     }
 
-    /// The events that a select value asks for: one by its whole unit mask, or one for each bit.
+    /// The events that a select value asks for: one by its whole unit mask, or one for each bit that
+    /// the profile knows. What the others stand for does not happen in the model.
     pub(crate) fn amd_events(&self, value: u64) -> Vec<&'static Event> {
         let code = (value & 0xff | value >> 24 & 0xf00) as u16;
         let umask = (value >> 8) as u8;
@@ -136,9 +137,7 @@ impl Pmu {
             return vec![event];
         }
         let bits = (0..8).map(|bit| 1u8 << bit).filter(|bit| umask & bit != 0);
-        bits.map(|bit| self.profile.event(code, bit, cmask, inv, edge))
-            .collect::<Option<Vec<_>>>()
-            .unwrap_or_default()
+        bits.filter_map(|bit| self.profile.event(code, bit, cmask, inv, edge)).collect()
     }
 
     pub(crate) fn amd_cpuid(&self, leaf: u32, _: u32, registers: [u32; 4]) -> [u32; 4] {

@@ -1,7 +1,7 @@
-//! The events of Zen 4 that the model counts.
+//! The events of Zen 3 and Zen 4 that the model counts.
 //!
 //! Names and encodings are those of AMD's Processor Programming Reference as libpfm4 spells them,
-//! the unit mask's name after a dot. The sentences say what the model counts.
+//! the unit mask's name after a dot; a test compares them with the catalogue. The sentences say what the model counts.
 
 use tally_model::Signal::*;
 
@@ -21,12 +21,17 @@ const fn e(
 /// Every load, by where it was served.
 const LOADS: &[tally_model::Signal] = &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss];
 
+/// Zen 3's events.
+pub(crate) const ZEN3: &[&[Event]] = &[COMMON, THREE];
+/// Zen 4's events.
+pub(crate) const ZEN4: &[&[Event]] = &[COMMON, FOUR];
+
+/// What both have alike.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
-pub(crate) const ZEN4: &[Event] = &[
+const COMMON: &[Event] = &[
     e("RETIRED_INSTRUCTIONS", 0xc0, 0x00, &[Instructions], "Instructions retired."),
     e("RETIRED_OPS", 0xc1, 0x00, &[Uops], "Macro-operations retired."),
     e("CYCLES_NOT_IN_HALT", 0x76, 0x00, &[Slots], "Core cycles while not halted.").unit(Unit::SlotsAsCycles),
-    e("P0_FREQ_CYCLES_NOT_IN_HALT.P0_FREQ_CYCLES", 0x120, 0x01, &[Slots], "Cycles at the reference frequency while not halted.").unit(Unit::SlotsAsReference),
     e("RETIRED_BRANCH_INSTRUCTIONS", 0xc2, 0x00, &[Branches], "Branches retired, near and far."),
     e("RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED", 0xc3, 0x00, &[Mispredicts], "Branches retired that were mispredicted."),
     e("RETIRED_TAKEN_BRANCH_INSTRUCTIONS", 0xc4, 0x00, &[Taken, BranchFar], "Branches retired that were taken, near and far."),
@@ -40,11 +45,7 @@ pub(crate) const ZEN4: &[Event] = &[
     e("RETIRED_INDIRECT_BRANCH_INSTRUCTIONS", 0xcc, 0x00, &[BranchIndirect], "Indirect jumps and calls retired, without returns."),
     e("RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS", 0xd1, 0x00, &[BranchCond], "Conditional branches retired."),
     e("RETIRED_BRANCH_MISPREDICTED_DIRECTION_MISMATCH", 0x1c7, 0x00, &[MispredictCond], "Conditional branches retired that went the other way than predicted."),
-    e("RETIRED_UNCONDITIONAL_INDIRECT_BRANCH_INSTRUCTIONS_MISPREDICTED", 0x1c8, 0x00, &[MispredictIndirect], "Unconditional indirect branches retired that were mispredicted."),
-    e("RETIRED_UNCONDITIONAL_BRANCH_INSTRUCTIONS", 0x1c9, 0x00, &[BranchUncond], "Near unconditional branches retired: jumps, calls and returns."),
     e("RETIRED_FUSED_INSTRUCTIONS", 0x1d0, 0x00, &[Fused], "Pairs of compare and branch retired as one."),
-    e("RETIRED_UCODE_INSTRUCTIONS", 0x1c1, 0x00, &[Microcoded], "Instructions retired that the microcode sequencer ran."),
-    e("RETIRED_UCODE_OPS", 0x1c2, 0x00, &[UopsMicrocode], "Macro-operations retired that came from the microcode sequencer."),
     e("DIV_CYCLES_BUSY_COUNT", 0xd3, 0x00, &[DividerActive], "Cycles in which the divider was busy."),
     e("DIV_OP_COUNT", 0xd4, 0x00, &[Divisions], "Divisions and square roots retired."),
     e("RETIRED_LOCK_INSTRUCTIONS.BUS_LOCK", 0x25, 0x01, &[Locked], "Instructions retired with a lock."),
@@ -54,8 +55,6 @@ pub(crate) const ZEN4: &[Event] = &[
     e("LS_DISPATCH.STORE_DISPATCH", 0x29, 0x02, &[Stores], "Stores; the model dispatches none that it does not retire."),
     e("INTERRUPT_TAKEN", 0x2c, 0x00, &[Interrupts], "Interrupts and exceptions delivered."),
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2", 0x43, 0x01, &[L2ReadHit, L2RfoHit], "Lines that the L2 gave to the data cache."),
-    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LOCAL_CCX", 0x43, 0x02, &[LoadL3Hit], "Loads' lines that the L3 gave to the data cache."),
-    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.DRAM_IO_NEAR", 0x43, 0x08, &[LoadL3Miss], "Loads' lines that memory gave to the data cache."),
     e("ANY_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2", 0x44, 0x01, &[L2ReadHit, L2RfoHit], "Lines that the L2 gave to the data cache."),
     e("MAB_ALLOCATION_BY_TYPE.LS", 0x41, 0x3f, &[L1dFills], "Lines that the data cache asked for."),
     e("L1_DTLB_MISS.TLB_RELOAD_4K_L2_HIT", 0x45, 0x01, &[DtlbLoadStlbHit, DtlbStoreStlbHit], "Data accesses that missed the first TLB and hit the second."),
@@ -79,6 +78,25 @@ pub(crate) const ZEN4: &[Event] = &[
     e("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.LS_RD_BLK_C", 0x64, 0x08, &[L2ReadMiss, L2RfoMiss], "Data requests that missed the L2."),
     e("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.IC_FILL_HIT_X", 0x64, 0x04, &[L2CodeHit], "Code reads that hit the L2."),
     e("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.IC_FILL_MISS", 0x64, 0x01, &[L2CodeMiss], "Code reads that missed the L2."),
+];
+
+/// What only Zen 3 has.
+#[rustfmt::skip] // One event a line, as in the vendor's table.
+const THREE: &[Event] = &[
+    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.INT_CACHE", 0x43, 0x02, &[LoadL3Hit], "Loads' lines that the L3 gave to the data cache."),
+    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.MEM_IO_LCL", 0x43, 0x08, &[LoadL3Miss], "Loads' lines that memory gave to the data cache."),
+];
+
+/// What only Zen 4 has.
+#[rustfmt::skip] // One event a line, as in the vendor's table.
+const FOUR: &[Event] = &[
+    e("P0_FREQ_CYCLES_NOT_IN_HALT.P0_FREQ_CYCLES", 0x120, 0x01, &[Slots], "Cycles at the reference frequency while not halted.").unit(Unit::SlotsAsReference),
+    e("RETIRED_UNCONDITIONAL_INDIRECT_BRANCH_INSTRUCTIONS_MISPREDICTED", 0x1c8, 0x00, &[MispredictIndirect], "Unconditional indirect branches retired that were mispredicted."),
+    e("RETIRED_UNCONDITIONAL_BRANCH_INSTRUCTIONS", 0x1c9, 0x00, &[BranchUncond], "Near unconditional branches retired: jumps, calls and returns."),
+    e("RETIRED_UCODE_INSTRUCTIONS", 0x1c1, 0x00, &[Microcoded], "Instructions retired that the microcode sequencer ran."),
+    e("RETIRED_UCODE_OPS", 0x1c2, 0x00, &[UopsMicrocode], "Macro-operations retired that came from the microcode sequencer."),
+    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LOCAL_CCX", 0x43, 0x02, &[LoadL3Hit], "Loads' lines that the L3 gave to the data cache."),
+    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.DRAM_IO_NEAR", 0x43, 0x08, &[LoadL3Miss], "Loads' lines that memory gave to the data cache."),
     e("CYCLES_NO_RETIRE.EMPTY", 0xd6, 0x01, &[StallL1i, StallItlb, StallMispredict], "Cycles without retirement because the retire queue was empty."),
     e("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 0xd6, 0xa2, &[StallL2Hit, StallL3Hit, StallMemory, StallDtlb], "Cycles without retirement behind a load that missed."),
     e("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 0xd6, 0x02, &[StallL2Hit, StallL3Hit, StallMemory, StallDtlb, StallDivider], "Cycles without retirement because the oldest operation was not complete."),

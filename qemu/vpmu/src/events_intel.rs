@@ -1,7 +1,7 @@
-//! The events of Ice Lake servers that the model counts.
+//! The events of Ice Lake and Sapphire Rapids servers that the model counts.
 //!
-//! Names, encodings and counter restrictions are those of Intel's published table for the machine
-//! (perfmon, icelakex); a test compares the two. The sentences say what the model counts.
+//! Names, encodings and counter restrictions are those of Intel's published tables for the machines
+//! (perfmon, icelakex and sapphirerapids); a test compares them with the catalogue. The sentences say what the model counts.
 
 use tally_model::Signal::*;
 
@@ -40,15 +40,19 @@ const L2_CODE: &[tally_model::Signal] = &[L2CodeHit, L2CodeMiss];
 /// Every load, by where it was served.
 const LOADS: &[tally_model::Signal] = &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss];
 
+/// Ice Lake's events.
+pub(crate) const ICELAKE_SERVER: &[&[Event]] = &[COMMON, ICELAKE];
+/// Sapphire Rapids' events.
+pub(crate) const SAPPHIRE_RAPIDS: &[&[Event]] = &[COMMON, SAPPHIRE];
+
+/// What both have alike.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
-pub(crate) const ICELAKE_SERVER: &[Event] = &[
+const COMMON: &[Event] = &[
     e("INST_RETIRED.ANY_P", 0xc0, 0x00, &[Instructions], "Instructions retired."),
     e("INST_RETIRED.NOP", 0xc0, 0x02, &[Nops], "No-operation instructions retired."),
     e("UOPS_RETIRED.SLOTS", 0xc2, 0x02, &[Uops], "Retirement slots used: fused micro-operations."),
     e("UOPS_RETIRED.STALL_CYCLES", 0xc2, 0x02, STALLS, "Cycles in which a stall kept every micro-operation from retiring.").cmask(1).inv(),
-    e("UOPS_ISSUED.ANY", 0x0e, 0x01, &[Uops], "Micro-operations issued; the model issues none that it does not retire."),
     e("CPU_CLK_UNHALTED.THREAD_P", 0x3c, 0x00, &[Slots], "Core cycles while not halted.").unit(Unit::SlotsAsCycles),
-    e("CPU_CLK_UNHALTED.REF_XCLK", 0x3c, 0x01, &[Slots], "Ticks of the 25 MHz crystal while not halted.").unit(Unit::SlotsAsCrystal),
     e("TOPDOWN.SLOTS_P", 0xa4, 0x01, &[Slots], "Pipeline slots that passed while not halted."),
     e("BR_INST_RETIRED.ALL_BRANCHES", 0xc4, 0x00, &[Branches], "Branches retired, near and far."),
     e("BR_INST_RETIRED.COND_TAKEN", 0xc4, 0x01, &[CondTaken], "Conditional branches retired that were taken."),
@@ -87,13 +91,30 @@ pub(crate) const ICELAKE_SERVER: &[Event] = &[
     e("L2_RQSTS.CODE_RD_MISS", 0x24, 0x24, &[L2CodeMiss], "Code reads that missed the L2.").on(LOW),
     e("L2_RQSTS.ALL_CODE_RD", 0x24, 0xe4, L2_CODE, "Code reads that asked the L2.").on(LOW),
     e("L2_RQSTS.ALL_DEMAND_MISS", 0x24, 0x27, &[L2ReadMiss, L2RfoMiss, L2CodeMiss], "Demand requests that missed the L2.").on(LOW),
-    e("L2_LINES_IN.ALL", 0xf1, 0x1f, &[L2ReadMiss, L2RfoMiss, L2CodeMiss], "Lines brought into the L2.").on(LOW),
     e("LONGEST_LAT_CACHE.REFERENCE", 0x2e, 0x4f, &[LlcHit, LlcMiss], "Requests that asked the last-level cache."),
     e("LONGEST_LAT_CACHE.MISS", 0x2e, 0x41, &[LlcMiss], "Requests that the last-level cache did not serve."),
-    e("ICACHE_64B.IFTAG_HIT", 0x83, 0x01, &[L1iHit], "Lines of code fetched that the L1 instruction cache had.").on(LOW),
-    e("ICACHE_64B.IFTAG_MISS", 0x83, 0x02, &[L1iMiss], "Lines of code fetched that the L1 instruction cache had not.").on(LOW),
     e("ICACHE_DATA.STALLS", 0x80, 0x04, &[StallL1i], "Cycles in which fetch waited for a line of code.").on(LOW),
     e("ICACHE_TAG.STALLS", 0x83, 0x04, &[StallItlb], "Cycles in which fetch waited for a translation.").on(LOW),
+    e("CYCLE_ACTIVITY.STALLS_TOTAL", 0xa3, 0x04, STALLS, "Cycles in which nothing executed, for any cause.").cmask(4),
+    e("CYCLE_ACTIVITY.STALLS_L1D_MISS", 0xa3, 0x0c, &[StallL2Hit, StallL3Hit, StallMemory], "Cycles in which nothing executed behind a load that missed L1.").cmask(12).on(LOW),
+    e("CYCLE_ACTIVITY.STALLS_L2_MISS", 0xa3, 0x05, &[StallL3Hit, StallMemory], "Cycles in which nothing executed behind a load that missed L2.").cmask(5).on(LOW),
+    e("CYCLE_ACTIVITY.STALLS_L3_MISS", 0xa3, 0x06, &[StallMemory], "Cycles in which nothing executed behind a load that memory served.").cmask(6).on(LOW),
+    e("RESOURCE_STALLS.SCOREBOARD", 0xa2, 0x02, &[StallSerialize], "Cycles in which a serialising operation kept others from issuing."),
+    e("FP_ARITH_INST_RETIRED.SCALAR_DOUBLE", 0xc7, 0x01, &[FpScalarDouble], "Scalar double-precision arithmetic instructions retired."),
+    e("FP_ARITH_INST_RETIRED.SCALAR_SINGLE", 0xc7, 0x02, &[FpScalarSingle], "Scalar single-precision arithmetic instructions retired."),
+    e("FP_ARITH_INST_RETIRED.SCALAR", 0xc7, 0x03, &[FpScalarDouble, FpScalarSingle], "Scalar arithmetic instructions retired."),
+    e("FP_ARITH_INST_RETIRED.128B_PACKED_DOUBLE", 0xc7, 0x04, &[FpPackedDouble], "Packed 128-bit double-precision arithmetic instructions retired."),
+    e("FP_ARITH_INST_RETIRED.128B_PACKED_SINGLE", 0xc7, 0x08, &[FpPackedSingle], "Packed 128-bit single-precision arithmetic instructions retired."),
+];
+
+/// What Ice Lake has otherwise.
+#[rustfmt::skip] // One event a line, as in the vendor's table.
+const ICELAKE: &[Event] = &[
+    e("UOPS_ISSUED.ANY", 0x0e, 0x01, &[Uops], "Micro-operations issued; the model issues none that it does not retire."),
+    e("CPU_CLK_UNHALTED.REF_XCLK", 0x3c, 0x01, &[Slots], "Ticks of the 25 MHz crystal while not halted.").unit(Unit::SlotsAsCrystal),
+    e("L2_LINES_IN.ALL", 0xf1, 0x1f, &[L2ReadMiss, L2RfoMiss, L2CodeMiss], "Lines brought into the L2.").on(LOW),
+    e("ICACHE_64B.IFTAG_HIT", 0x83, 0x01, &[L1iHit], "Lines of code fetched that the L1 instruction cache had.").on(LOW),
+    e("ICACHE_64B.IFTAG_MISS", 0x83, 0x02, &[L1iMiss], "Lines of code fetched that the L1 instruction cache had not.").on(LOW),
     e("ITLB_MISSES.STLB_HIT", 0x85, 0x20, &[ItlbStlbHit], "Fetches that missed the instruction TLB and hit the second level.").on(LOW),
     e("ITLB_MISSES.WALK_COMPLETED", 0x85, 0x0e, &[ItlbWalks], "Page walks for fetches.").on(LOW),
     e("ITLB_MISSES.WALK_PENDING", 0x85, 0x10, &[ItlbWalkCycles], "Page walks for fetches in flight, summed over cycles.").on(LOW),
@@ -106,21 +127,34 @@ pub(crate) const ICELAKE_SERVER: &[Event] = &[
     e("DTLB_STORE_MISSES.WALK_COMPLETED", 0x49, 0x0e, &[DtlbStoreWalks], "Page walks for stores.").on(LOW),
     e("DTLB_STORE_MISSES.WALK_PENDING", 0x49, 0x10, &[DtlbStoreWalkCycles], "Page walks for stores in flight, summed over cycles.").on(LOW),
     e("TLB_FLUSH.DTLB_THREAD", 0xbd, 0x01, &[TlbFlushes], "Times the data TLB was flushed.").on(LOW),
-    e("CYCLE_ACTIVITY.STALLS_TOTAL", 0xa3, 0x04, STALLS, "Cycles in which nothing executed, for any cause.").cmask(4),
-    e("CYCLE_ACTIVITY.STALLS_L1D_MISS", 0xa3, 0x0c, &[StallL2Hit, StallL3Hit, StallMemory], "Cycles in which nothing executed behind a load that missed L1.").cmask(12).on(LOW),
-    e("CYCLE_ACTIVITY.STALLS_L2_MISS", 0xa3, 0x05, &[StallL3Hit, StallMemory], "Cycles in which nothing executed behind a load that missed L2.").cmask(5).on(LOW),
-    e("CYCLE_ACTIVITY.STALLS_L3_MISS", 0xa3, 0x06, &[StallMemory], "Cycles in which nothing executed behind a load that memory served.").cmask(6).on(LOW),
     e("CYCLE_ACTIVITY.STALLS_MEM_ANY", 0xa3, 0x14, MEMORY, "Cycles in which nothing executed behind memory of any level.").cmask(20),
     e("INT_MISC.RECOVERY_CYCLES", 0x0d, 0x01, &[StallMispredict], "Cycles spent on getting back to the right path."),
     e("INT_MISC.CLEARS_COUNT", 0x0d, 0x01, &[Mispredicts], "Times the pipeline was cleared for a misprediction.").cmask(1).edge(),
-    e("RESOURCE_STALLS.SCOREBOARD", 0xa2, 0x02, &[StallSerialize], "Cycles in which a serialising operation kept others from issuing."),
     e("ARITH.DIVIDER_ACTIVE", 0x14, 0x09, &[DividerActive], "Cycles in which the divider was busy.").cmask(1),
     e("IDQ.MS_UOPS", 0x79, 0x30, &[UopsMicrocode], "Micro-operations that came from the microcode sequencer.").on(LOW),
-    e("FP_ARITH_INST_RETIRED.SCALAR_DOUBLE", 0xc7, 0x01, &[FpScalarDouble], "Scalar double-precision arithmetic instructions retired."),
-    e("FP_ARITH_INST_RETIRED.SCALAR_SINGLE", 0xc7, 0x02, &[FpScalarSingle], "Scalar single-precision arithmetic instructions retired."),
-    e("FP_ARITH_INST_RETIRED.SCALAR", 0xc7, 0x03, &[FpScalarDouble, FpScalarSingle], "Scalar arithmetic instructions retired."),
-    e("FP_ARITH_INST_RETIRED.128B_PACKED_DOUBLE", 0xc7, 0x04, &[FpPackedDouble], "Packed 128-bit double-precision arithmetic instructions retired."),
-    e("FP_ARITH_INST_RETIRED.128B_PACKED_SINGLE", 0xc7, 0x08, &[FpPackedSingle], "Packed 128-bit single-precision arithmetic instructions retired."),
     e("MISC_RETIRED.PAUSE_INST", 0xcc, 0x40, &[Pauses], "PAUSE instructions retired."),
     e("SW_PREFETCH_ACCESS.ANY", 0x32, 0x0f, &[Prefetches], "Software prefetches executed.").on(LOW),
+];
+
+/// What Sapphire Rapids has otherwise.
+#[rustfmt::skip] // One event a line, as in the vendor's table.
+const SAPPHIRE: &[Event] = &[
+    e("UOPS_ISSUED.ANY", 0xae, 0x01, &[Uops], "Micro-operations issued; the model issues none that it does not retire."),
+    e("L2_LINES_IN.ALL", 0x25, 0x1f, &[L2ReadMiss, L2RfoMiss, L2CodeMiss], "Lines brought into the L2.").on(LOW),
+    e("ITLB_MISSES.STLB_HIT", 0x11, 0x20, &[ItlbStlbHit], "Fetches that missed the instruction TLB and hit the second level.").on(LOW),
+    e("ITLB_MISSES.WALK_COMPLETED", 0x11, 0x0e, &[ItlbWalks], "Page walks for fetches.").on(LOW),
+    e("ITLB_MISSES.WALK_PENDING", 0x11, 0x10, &[ItlbWalkCycles], "Page walks for fetches in flight, summed over cycles.").on(LOW),
+    e("ITLB_MISSES.WALK_ACTIVE", 0x11, 0x10, &[ItlbWalkCycles], "Cycles with a page walk for a fetch in flight.").cmask(1).on(LOW),
+    e("DTLB_LOAD_MISSES.STLB_HIT", 0x12, 0x20, &[DtlbLoadStlbHit], "Loads that missed the data TLB and hit the second level.").on(LOW),
+    e("DTLB_LOAD_MISSES.WALK_COMPLETED", 0x12, 0x0e, &[DtlbLoadWalks], "Page walks for loads.").on(LOW),
+    e("DTLB_LOAD_MISSES.WALK_PENDING", 0x12, 0x10, &[DtlbLoadWalkCycles], "Page walks for loads in flight, summed over cycles.").on(LOW),
+    e("DTLB_LOAD_MISSES.WALK_ACTIVE", 0x12, 0x10, &[DtlbLoadWalkCycles], "Cycles with a page walk for a load in flight.").cmask(1).on(LOW),
+    e("DTLB_STORE_MISSES.STLB_HIT", 0x13, 0x20, &[DtlbStoreStlbHit], "Stores that missed the data TLB and hit the second level.").on(LOW),
+    e("DTLB_STORE_MISSES.WALK_COMPLETED", 0x13, 0x0e, &[DtlbStoreWalks], "Page walks for stores.").on(LOW),
+    e("DTLB_STORE_MISSES.WALK_PENDING", 0x13, 0x10, &[DtlbStoreWalkCycles], "Page walks for stores in flight, summed over cycles.").on(LOW),
+    e("INT_MISC.RECOVERY_CYCLES", 0xad, 0x01, &[StallMispredict], "Cycles spent on getting back to the right path."),
+    e("INT_MISC.CLEARS_COUNT", 0xad, 0x01, &[Mispredicts], "Times the pipeline was cleared for a misprediction.").cmask(1).edge(),
+    e("ARITH.DIVIDER_ACTIVE", 0xb0, 0x09, &[DividerActive], "Cycles in which the divider was busy.").cmask(1),
+    e("IDQ.MS_UOPS", 0x79, 0x20, &[UopsMicrocode], "Micro-operations that came from the microcode sequencer.").on(LOW),
+    e("SW_PREFETCH_ACCESS.ANY", 0x40, 0x0f, &[Prefetches], "Software prefetches executed.").on(LOW),
 ];

@@ -31,11 +31,10 @@ pub struct Profile {
     /// CPUID leaf 1, EAX: family, model and stepping.
     pub signature: u32,
     /// The events that it counts.
-    pub events: &'static [Event],
+    tables: &'static [&'static [Event]],
 }
 
-/// What is alike in Intel's profiles.
-const INTEL: Profile = Profile {
+const ICELAKE_SERVER: Profile = Profile {
     name: "icelake-server",
     vendor: Vendor::Intel,
     geometry: Geometry::ICELAKE_SERVER,
@@ -44,11 +43,10 @@ const INTEL: Profile = Profile {
     version: 5,
     // Family 6, model 6AH.
     signature: 0x606a6,
-    events: events_intel::ICELAKE_SERVER,
+    tables: events_intel::ICELAKE_SERVER,
 };
 
-/// What is alike in AMD's.
-const AMD: Profile = Profile {
+const ZEN4: Profile = Profile {
     name: "zen4",
     vendor: Vendor::Amd,
     geometry: Geometry::ZEN4,
@@ -57,12 +55,36 @@ const AMD: Profile = Profile {
     version: 2,
     // Family 19H, model 11H.
     signature: 0xa1_0f11,
-    events: events_amd::ZEN4,
+    tables: events_amd::ZEN4,
+};
+
+const SAPPHIRE_RAPIDS: Profile = Profile {
+    name: "sapphire-rapids",
+    geometry: Geometry::SAPPHIRE_RAPIDS,
+    // Family 6, model 8FH.
+    signature: 0x806f8,
+    tables: events_intel::SAPPHIRE_RAPIDS,
+    ..ICELAKE_SERVER
+};
+
+const ZEN3: Profile = Profile {
+    name: "zen3",
+    geometry: Geometry::ZEN3,
+    version: 1,
+    // Family 19H, model 1.
+    signature: 0xa0_0f11,
+    tables: events_amd::ZEN3,
+    ..ZEN4
 };
 
 impl Profile {
     /// Every profile there is.
-    pub const ALL: &[Profile] = &[INTEL, AMD];
+    pub const ALL: &[Profile] = &[ICELAKE_SERVER, SAPPHIRE_RAPIDS, ZEN3, ZEN4];
+
+    /// The events that its general counters count.
+    pub fn events(&self) -> impl Iterator<Item = &'static Event> + use<> {
+        self.tables.iter().copied().flatten()
+    }
 
     /// The profile of that name.
     pub fn find(name: &str) -> Option<Profile> {
@@ -83,9 +105,61 @@ impl Profile {
         inv: bool,
         edge: bool,
     ) -> Option<&'static Event> {
-        self.events.iter().find(|event| {
+        self.events().find(|event| {
             (event.code, event.umask, event.cmask, event.inv, event.edge)
                 == (code, umask, cmask, inv, edge)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tally_pmu::catalogue::{Catalogue, Counter};
+
+    use super::*;
+
+    fn catalogue(profile: &Profile) -> Catalogue {
+        let model = (profile.signature >> 4 & 0xf | profile.signature >> 12 & 0xf0) as u8;
+        match profile.vendor {
+            Vendor::Intel => Catalogue::intel(6, model),
+            Vendor::Amd => Catalogue::amd(0x19, model),
+        }
+    }
+
+    #[test]
+    fn every_event_is_the_vendors() {
+        for profile in Profile::ALL {
+            let catalogue = catalogue(profile);
+            assert_eq!(catalogue.name(), profile.name);
+            for event in profile.events() {
+                let entry = catalogue.find(event.name);
+                let entry = entry.unwrap_or_else(|| panic!("{}: {}", profile.name, event.name));
+                let ours = (event.code, event.umask, event.cmask, event.inv, event.edge);
+                let theirs = (entry.code, entry.umask, entry.cmask, entry.inv, entry.edge);
+                assert_eq!(ours, theirs, "{}: {}", profile.name, event.name);
+                let mask = match entry.counter {
+                    Counter::General(mask) => mask,
+                    other => panic!("{}: {other:?}", event.name),
+                };
+                let most = (1u32 << profile.counters.1) - 1;
+                assert_eq!(u32::from(event.counters) & most, u32::from(mask), "{}", event.name);
+            }
+        }
+    }
+
+    #[test]
+    fn names_and_encodings_are_told_apart() {
+        for profile in Profile::ALL {
+            let names: BTreeSet<_> = profile.events().map(|event| event.name).collect();
+            let encodings: BTreeSet<_> = profile
+                .events()
+                .map(|event| (event.code, event.umask, event.cmask, event.inv, event.edge))
+                .collect();
+            let events = profile.events().count();
+            assert_eq!((names.len(), encodings.len()), (events, events), "{}", profile.name);
+            assert!(events >= 40, "{}: {events}", profile.name);
+        }
     }
 }
