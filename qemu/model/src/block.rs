@@ -87,6 +87,13 @@ pub(crate) struct StaticCounts {
     pub(crate) has_rare: bool,
 }
 
+impl StaticCounts {
+    fn add_chain(&mut self, slots: u16, width: u16) {
+        self.common[Signal::Slots as usize] += u64::from(slots);
+        self.common[Signal::StallChain as usize] += u64::from(slots / width);
+    }
+}
+
 /// A translated block.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -105,6 +112,8 @@ pub struct Block {
     /// Whether its last instruction is IRET.
     pub ends_in_iret: bool,
     width: u16,
+    /// Slots that its recurrence takes beyond its micro-operations; its last instruction's.
+    chain_slots: u16,
     insns: Box<[Insn]>,
 }
 
@@ -121,8 +130,18 @@ impl Block {
             ends_in_repeat: last.repeats,
             ends_in_iret: last.returns_from_interrupt,
             width,
+            chain_slots: 0,
             insns: insns.into(),
         }
+    }
+
+    /// The same block with a recurrence of so many cycles, which is the least that it takes.
+    pub fn with_recurrence(mut self, cycles: u16) -> Block {
+        let slots = cycles.saturating_mul(self.width).into();
+        let working = self.counts.common[Signal::Slots as usize];
+        self.chain_slots = u64::saturating_sub(slots, working) as u16;
+        self.counts.add_chain(self.chain_slots, self.width);
+        self
     }
 
     /// Its instructions.
@@ -142,7 +161,12 @@ impl Block {
 
     /// The static counts of its instructions in `range` only.
     pub(crate) fn partial_counts(&self, range: std::ops::Range<usize>) -> StaticCounts {
-        sum(&self.insns[range], self.width)
+        let is_last = range.end == self.insns.len();
+        let mut counts = sum(&self.insns[range], self.width);
+        if is_last {
+            counts.add_chain(self.chain_slots, self.width);
+        }
+        counts
     }
 }
 

@@ -26,6 +26,8 @@ signals! {
     Uops,
     /// Pipeline slots that passed: width times cycles.
     Slots,
+    /// Cycles without retirement behind a chain of dependent results.
+    StallChain,
     /// Branches retired, of every kind.
     Branches,
     /// Conditional branches retired.
@@ -78,12 +80,6 @@ signals! {
     Flushes,
     /// Cycles without retirement behind the divider.
     StallDivider,
-    /// Unused, so that the static signals fill one cache line.
-    Reserved1,
-    /// Unused, so that the static signals fill one cache line.
-    Reserved2,
-    /// Unused, so that the static signals fill one cache line.
-    Reserved3,
 
     /// Conditional branches that were taken.
     CondTaken,
@@ -180,9 +176,9 @@ signals! {
 }
 
 /// How many signals a block's bytes alone determine.
-pub const STATIC_SIGNALS: usize = 32;
+pub const STATIC_SIGNALS: usize = 30;
 /// Of these, the first, which most blocks have some of.
-pub(crate) const COMMON_SIGNALS: usize = 12;
+pub(crate) const COMMON_SIGNALS: usize = 13;
 const _: () = assert!(Signal::BranchFar as usize == COMMON_SIGNALS);
 const _: () = assert!(Signal::CondTaken as usize == STATIC_SIGNALS);
 

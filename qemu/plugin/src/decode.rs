@@ -6,6 +6,8 @@ use iced_x86::{
 };
 use tally_model::{BranchKind, Insn, Signal};
 
+use crate::dataflow::Operands;
+
 /// An instruction that the plugin steps in at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Special {
@@ -35,6 +37,7 @@ pub(crate) struct Decoded {
     pub(crate) in_parts: bool,
     /// A compare or test that a conditional jump behind it fuses with.
     pub(crate) fusible: bool,
+    pub(crate) operands: Operands,
     pub(crate) raw: Instruction,
 }
 
@@ -48,6 +51,7 @@ pub(crate) fn decode(bytes: &[u8], pc: u64, factory: &mut InstructionInfoFactory
         locked: raw.has_lock_prefix(),
         in_parts: raw.memory_size().size() > 16,
         fusible: matches!(raw.mnemonic(), Mnemonic::Cmp | Mnemonic::Test),
+        operands: Operands::of(&raw, factory),
         raw,
     };
     operands(&mut decoded, factory);

@@ -9,18 +9,25 @@ use tally_model::{Access, Block};
 use crate::{ffi, vcpu};
 
 /// What a memory callback is given: the block's address (aligned to 64 bytes, below 2^48), the
-/// instruction's index above it, and a flag below it, in one pointer-sized word, so that the common
+/// instruction's index above it, and flags below it, in one pointer-sized word, so that the common
 /// case reads nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AccessTag(pub(crate) usize);
 
 const TAG_IN_PARTS: usize = 1;
+const TAG_CHASES: usize = 2;
 const TAG_BLOCK: usize = 0xffff_ffff_ffc0;
 
 impl AccessTag {
-    pub(crate) fn new(block: *const Block, index: usize, in_parts: bool) -> AccessTag {
-        let flag = if in_parts { TAG_IN_PARTS } else { 0 };
-        AccessTag(block as usize | index << 48 | flag)
+    pub(crate) fn new(
+        block: *const Block,
+        index: usize,
+        in_parts: bool,
+        chases: bool,
+    ) -> AccessTag {
+        let in_parts = if in_parts { TAG_IN_PARTS } else { 0 };
+        let chases = if chases { TAG_CHASES } else { 0 };
+        AccessTag(block as usize | index << 48 | in_parts | chases)
     }
 
     fn block(self) -> *const Block {
@@ -61,7 +68,8 @@ fn access<const STORE: bool>(vcpu: c_uint, info: u32, address: u64, tag: AccessT
         _ => 1 << unsafe { ffi::qemu_plugin_mem_size_shift(info) },
     };
     let retires = tag.0 & TAG_IN_PARTS == 0 || vcpu.is_first_part(tag.0, STORE);
-    vcpu.core.access::<STORE>(block.ring, Access { address, bytes, retires }, physical);
+    let chases = tag.0 & TAG_CHASES != 0;
+    vcpu.core.access::<STORE>(block.ring, Access { address, bytes, retires, chases }, physical);
 }
 
 /// The physical address of a virtual one; the virtual one where there is none any more.

@@ -7,6 +7,7 @@
 //! named `on_…`; each sheds its pointers at once.
 
 mod apic;
+mod dataflow;
 mod decode;
 mod exec;
 mod exit;

@@ -13,6 +13,7 @@ use iced_x86::InstructionInfoFactory;
 use tally_model::{Block, Branch, BranchKind, Ring, Signal};
 
 use crate::{
+    dataflow,
     decode::{Decoded, Special, decode},
     exec::{self, AccessTag},
     exit, ffi, gear,
@@ -75,7 +76,9 @@ impl Translator {
         if !gear::is_high() {
             return;
         }
-        let block = make_block(ring, first, &mut insns);
+        let operands: Vec<_> = insns.iter().map(|insn| insn.decoded.operands).collect();
+        let recurrence = dataflow::recurrence(&operands);
+        let block = make_block(ring, first, &mut insns, recurrence.cycles);
         let block: *const Block = self.keep(block);
         // SAFETY: `tb` is this callback's; the block outlives the translation.
         unsafe {
@@ -87,7 +90,8 @@ impl Translator {
             );
         }
         for (index, insn) in insns.iter().enumerate() {
-            let tag = AccessTag::new(block, index, insn.decoded.in_parts);
+            let chases = index < 128 && recurrence.chases >> index & 1 == 1;
+            let tag = AccessTag::new(block, index, insn.decoded.in_parts, chases);
             follow_accesses(insn.handle, tag);
         }
     }
@@ -211,7 +215,12 @@ fn patch_cpuid(next: *mut ffi::TbInsn) {
     }
 }
 
-fn make_block(ring: Ring, first_pc: u64, insns: &mut [Translated]) -> Block {
+fn make_block(
+    ring: Ring,
+    first_pc: u64,
+    insns: &mut [Translated],
+    recurrence_cycles: u16,
+) -> Block {
     fuse(insns);
     let last = insns[insns.len() - 1].decoded;
     let end_pc = last.insn.pc + u64::from(last.insn.length);
@@ -222,7 +231,7 @@ fn make_block(ring: Ring, first_pc: u64, insns: &mut [Translated]) -> Block {
     let lines = (physical(first_pc) >> 6, physical(end_pc - 1) >> 6);
     let insns: Vec<_> = insns.iter().map(|insn| insn.decoded.insn).collect();
     let width = exit::options().map_or(1, |options| options.profile.geometry.width);
-    Block::new(ring, width, lines, branch, &insns)
+    Block::new(ring, width, lines, branch, &insns).with_recurrence(recurrence_cycles)
 }
 
 /// A compare or test right before a conditional jump retires with it.

@@ -99,6 +99,6 @@ const FOUR: &[Event] = &[
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.DRAM_IO_NEAR", 0x43, 0x08, &[LoadL3Miss], "Loads' lines that memory gave to the data cache."),
     e("CYCLES_NO_RETIRE.EMPTY", 0xd6, 0x01, &[StallL1i, StallItlb, StallMispredict], "Cycles without retirement because the retire queue was empty."),
     e("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 0xd6, 0xa2, &[StallL2Hit, StallL3Hit, StallMemory, StallDtlb], "Cycles without retirement behind a load that missed."),
-    e("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 0xd6, 0x02, &[StallL2Hit, StallL3Hit, StallMemory, StallDtlb, StallDivider], "Cycles without retirement because the oldest operation was not complete."),
+    e("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 0xd6, 0x02, &[StallL2Hit, StallL3Hit, StallMemory, StallDtlb, StallDivider, StallChain], "Cycles without retirement because the oldest operation was not complete."),
     e("CYCLES_NO_RETIRE.OTHER", 0xd6, 0x08, &[StallSerialize], "Cycles without retirement for another reason."),
 ];

@@ -33,6 +33,7 @@ const STALLS: &[tally_model::Signal] = &[
     StallMemory,
     StallDtlb,
     StallDivider,
+    StallChain,
 ];
 /// Every request that asks the L2 for code.
 const L2_CODE: &[tally_model::Signal] = &[L2CodeHit, L2CodeMiss];

@@ -5,6 +5,8 @@ use crate::{Block, Ring, Signal, tlb::Found};
 
 /// Share of a hidden miss's latency that still shows, as bandwidth: one part in this.
 const OVERLAP: u32 = 12;
+/// Load-to-use latency of the L1 data cache.
+const L1_CYCLES: u32 = 5;
 /// Cycles of a page walk beside its reads of page-table entries.
 const WALK_BASE_CYCLES: u32 = 6;
 
@@ -18,6 +20,9 @@ pub struct Access {
     /// Whether it is the instruction's first access of its kind: later parts of the same load or
     /// store move data but retire nothing.
     pub retires: bool,
+    /// Whether it is a load whose address hangs on what it loaded the last time, so that nothing
+    /// hides its latency.
+    pub chases: bool,
 }
 
 impl Access {
@@ -117,7 +122,11 @@ impl Core {
             self.bump(ring, if STORE { Signal::SplitStores } else { Signal::SplitLoads });
         }
         let address = (access.address | 63).wrapping_add(1);
-        self.touch_data::<STORE>(ring, Access { address, bytes: 1, retires: false }, translate);
+        self.touch_data::<STORE>(
+            ring,
+            Access { address, bytes: 1, retires: false, ..access },
+            translate,
+        );
     }
 
     /// Counts a load by where it was served, or a store.
@@ -137,17 +146,17 @@ impl Core {
         let page = access.address >> 12;
         let (frame, found) = self.tlbs.data(page, || translate(access.address) >> 12);
         if found != Found::First {
-            self.data_tlb_miss(ring, page, STORE, found);
+            self.data_tlb_miss(ring, page, STORE, access.chases, found);
         }
         let line = frame << 6 | access.address >> 6 & 63;
         let by = match self.l1d.find(line) {
             true => Signal::LoadL1Hit,
-            false => self.data_miss(ring, line, STORE),
+            false => self.data_miss(ring, line, STORE, access.chases),
         };
         self.served::<STORE>(ring, access.retires, by);
     }
 
-    fn data_tlb_miss(&mut self, ring: Ring, page: u64, store: bool, found: Found) {
+    fn data_tlb_miss(&mut self, ring: Ring, page: u64, store: bool, chases: bool, found: Found) {
         let (hit, walks, walk_cycles) = if store {
             (Signal::DtlbStoreStlbHit, Signal::DtlbStoreWalks, Signal::DtlbStoreWalkCycles)
         } else {
@@ -155,13 +164,19 @@ impl Core {
         };
         if found == Found::Second {
             self.bump(ring, hit);
-            return self.stall(ring, Signal::StallDtlb, self.geometry.latency.stlb_cycles / 2);
+            let cycles = self.geometry.latency.stlb_cycles;
+            return self.stall(ring, Signal::StallDtlb, if chases { cycles } else { cycles / 2 });
         }
         let cycles = self.walk(ring, page);
         self.bump(ring, walks);
         self.add(ring, walk_cycles, u64::from(cycles));
         // A store's walk is behind the retirement; a load's hides about half of itself.
-        self.stall(ring, Signal::StallDtlb, if store { cycles / 8 } else { cycles / 2 });
+        let shown = match (store, chases) {
+            (true, _) => cycles / 8,
+            (false, true) => cycles,
+            (false, false) => cycles / 2,
+        };
+        self.stall(ring, Signal::StallDtlb, shown);
     }
 
     /// A page walk: its reads of page-table entries go through the caches. Answers its cycles.
@@ -187,7 +202,7 @@ impl Core {
     }
 
     /// Brings a line into the L1; answers the signal of a load that is served so.
-    fn data_miss(&mut self, ring: Ring, line: u64, store: bool) -> Signal {
+    fn data_miss(&mut self, ring: Ring, line: u64, store: bool, chases: bool) -> Signal {
         self.l1d.fill(line);
         self.bump(ring, Signal::L1dFills);
         let (hit, miss) = match store {
@@ -200,7 +215,11 @@ impl Core {
             Source::Llc => (Signal::LoadL3Hit, Signal::StallL3Hit),
             Source::Memory => (Signal::LoadL3Miss, Signal::StallMemory),
         };
-        let cycles = self.exposed_cycles(source, store);
+        let cycles = match chases {
+            // The block's own time has the L1's latency.
+            true => self.latency(source) - L1_CYCLES,
+            false => self.exposed_cycles(source, store),
+        };
         self.stall(ring, stall, cycles);
         by
     }

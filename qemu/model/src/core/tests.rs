@@ -8,7 +8,7 @@ fn core() -> Core {
 }
 
 fn load(address: u64) -> Access {
-    Access { address, bytes: 8, retires: true }
+    Access { address, bytes: 8, retires: true, chases: false }
 }
 
 fn walk_over(core: &mut Core, bytes: u64, rounds: u32) {
@@ -92,4 +92,45 @@ fn a_taken_branch_is_told_by_its_page_offset() {
     assert_eq!(core.counts()[0][Signal::CondTaken], 0);
     core.retire(&block, 0x1000);
     assert_eq!(core.counts()[0][Signal::CondTaken], 1);
+}
+
+#[test]
+fn a_pointer_chase_shows_each_levels_latency() {
+    let latency = Geometry::ICELAKE_SERVER.latency;
+    for (bytes, cycles) in [
+        (32 << 10, 5),
+        (128 << 10, latency.l2_cycles),
+        (4 << 20, latency.llc_cycles),
+        (64 << 20, latency.memory_cycles),
+    ] {
+        let mut core = core();
+        let insn = Insn { uops: 1, ..Insn::default() };
+        let block =
+            Block::new(Ring::User, 5, (0, 0), Branch::default(), &[insn]).with_recurrence(5);
+        let round = |core: &mut Core| {
+            for address in (0..bytes).step_by(64) {
+                let access = Access { chases: true, ..load(address) };
+                core.access::<false>(Ring::User, access, |address| address);
+                core.retire(&block, 0);
+            }
+            // Without the page walks, which are not the caches' affair.
+            core.clock() / 5 - core.counts()[0][Signal::StallDtlb]
+        };
+        let before = round(&mut core);
+        let shown = (round(&mut core) - before) * 64 / bytes;
+        assert!(shown.abs_diff(cycles.into()) <= 1, "{bytes} bytes: {shown}, not {cycles}");
+    }
+}
+
+#[test]
+fn a_recurrence_is_the_least_that_a_block_takes() {
+    let insn = Insn { uops: 1, ..Insn::default() };
+    let insns = [insn; 4];
+    let mut core = core();
+    let block = Block::new(Ring::User, 5, (0, 0), Branch::default(), &insns);
+    core.retire(&block.clone().with_recurrence(3), 0);
+    assert_eq!(core.clock(), 15);
+    core.retire_part(&block.clone().with_recurrence(3), 0..2);
+    core.retire_part(&block.with_recurrence(3), 2..4);
+    assert_eq!(core.clock(), 30);
 }

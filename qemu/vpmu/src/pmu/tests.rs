@@ -176,7 +176,7 @@ fn amd_unit_mask_bits_add_up() {
     let loads_and_stores = 0x29 | 0x300 | select::USR | select::EN;
     machine.write(0xc001_0200, loads_and_stores);
     assert!(machine.pmu.take_unmodelled().is_empty());
-    let access = tally_model::Access { address: 0x1000, bytes: 8, retires: true };
+    let access = tally_model::Access { address: 0x1000, bytes: 8, retires: true, chases: false };
     machine.core.access::<false>(Ring::User, access, |address| address);
     machine.core.access::<true>(Ring::User, access, |address| address);
     assert_eq!(machine.read(0xc001_0201), Access::Done(2));

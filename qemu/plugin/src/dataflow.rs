@@ -1,0 +1,208 @@
+//! How long a block's values take to come round to themselves.
+//!
+//! Out of order, a loop runs as fast as its longest recurrence: the longest path from a register at
+//! the block's start to the same register at its end. Paths through memory are not followed, moves
+//! between registers are free, and so is what push, pop, call and return do to the stack pointer.
+//! Latencies are Ice Lake's by uops.info, and serve for all profiles.
+
+use iced_x86::{
+    Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedRegister,
+};
+
+/// Cycles from an address to the data that the L1 has there.
+const LOAD_CYCLES: u16 = 5;
+/// Index of the flags among the registers: after 16 general and 32 vector ones.
+const FLAGS: u32 = 48;
+const REGISTERS: usize = 49;
+
+/// What an instruction needs and makes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Operands {
+    /// Registers that an address is made of, as a mask.
+    address: u64,
+    /// Other registers that are read.
+    reads: u64,
+    writes: u64,
+    cycles: u16,
+    loads: bool,
+}
+
+/// A block's longest recurrence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recurrence {
+    pub(crate) cycles: u16,
+    /// The instructions, by bit, that load on a recurrence through their own address: pointer
+    /// chases, whose misses nothing hides.
+    pub(crate) chases: u128,
+}
+
+impl Operands {
+    /// Those of an instruction.
+    pub(crate) fn of(raw: &Instruction, factory: &mut InstructionInfoFactory) -> Operands {
+        let mut operands = Operands { cycles: latency(raw), ..Operands::default() };
+        let info = factory.info(raw);
+        for memory in info.used_memory() {
+            operands.address |= bit(memory.base()) | bit(memory.index());
+            let access = memory.access();
+            operands.loads |= !matches!(access, OpAccess::Write | OpAccess::CondWrite);
+        }
+        for used in info.used_registers() {
+            operands.add(used);
+        }
+        if raw.rflags_read() != 0 {
+            operands.reads |= 1 << FLAGS;
+        }
+        if raw.rflags_modified() != 0 {
+            operands.writes |= 1 << FLAGS;
+        }
+        if matches!(
+            raw.mnemonic(),
+            Mnemonic::Push | Mnemonic::Pop | Mnemonic::Call | Mnemonic::Ret | Mnemonic::Leave
+        ) {
+            let stack = !bit(Register::RSP);
+            operands.address &= stack;
+            operands.reads &= stack;
+            operands.writes &= stack;
+        }
+        operands.reads &= !operands.address;
+        operands
+    }
+
+    fn add(&mut self, used: &UsedRegister) {
+        let register = bit(used.register());
+        match used.access() {
+            OpAccess::Read | OpAccess::CondRead => self.reads |= register,
+            OpAccess::Write => self.writes |= register,
+            OpAccess::NoMemAccess | OpAccess::None => {}
+            _ => {
+                self.reads |= register;
+                self.writes |= register;
+            }
+        }
+    }
+}
+
+fn bit(register: Register) -> u64 {
+    if register == Register::None {
+        return 0;
+    }
+    let full = register.full_register();
+    if full.is_gpr64() {
+        1 << full.number()
+    } else if full.is_vector_register() {
+        1 << (16 + full.number())
+    } else {
+        0
+    }
+}
+
+/// A path from a register at the block's start.
+#[derive(Clone, Copy)]
+struct Path {
+    cycles: u16,
+    loads: u128,
+}
+
+/// The longest recurrence of a block of these instructions.
+pub(crate) fn recurrence(block: &[Operands]) -> Recurrence {
+    let written = block.iter().fold(0, |mask, operands| mask | operands.writes);
+    let mut longest = Recurrence::default();
+    for start in (0..REGISTERS).filter(|start| written >> start & 1 == 1) {
+        if let Some(path) = path_round(block, start) {
+            longest.cycles = longest.cycles.max(path.cycles);
+            longest.chases |= path.loads;
+        }
+    }
+    longest
+}
+
+/// The longest path from the register `start` to itself.
+fn path_round(block: &[Operands], start: usize) -> Option<Path> {
+    let mut paths = [None; REGISTERS];
+    paths[start] = Some(Path { cycles: 0, loads: 0 });
+    for (index, operands) in block.iter().enumerate() {
+        let by_address = longest(&paths, operands.address).map(|path| {
+            let this = if operands.loads && index < 128 { 1 << index } else { 0 };
+            Path { cycles: path.cycles + LOAD_CYCLES, loads: path.loads | this }
+        });
+        let by_value = longest(&paths, operands.reads);
+        let into = [by_address, by_value].into_iter().flatten().max_by_key(|path| path.cycles);
+        let out = into.map(|path| Path { cycles: path.cycles + operands.cycles, ..path });
+        for (register, path) in paths.iter_mut().enumerate() {
+            if operands.writes >> register & 1 == 1 {
+                *path = out;
+            }
+        }
+    }
+    paths[start]
+}
+
+fn longest(paths: &[Option<Path>; REGISTERS], of: u64) -> Option<Path> {
+    let named = paths.iter().enumerate().filter(|(register, _)| of >> register & 1 == 1);
+    named.filter_map(|(_, path)| *path).max_by_key(|path| path.cycles)
+}
+
+/// Cycles from an instruction's operands to its result, its load aside.
+fn latency(raw: &Instruction) -> u16 {
+    use Mnemonic::*;
+    match raw.mnemonic() {
+        Mov | Movaps | Movups | Movdqa | Movdqu | Movapd | Movupd => 0,
+        Lea if raw.memory_index() == Register::None || raw.memory_displacement64() == 0 => 1,
+        Imul | Mul | Popcnt | Lzcnt | Tzcnt | Bsf | Bsr | Crc32 | Pdep | Pext => 3,
+        Movd | Movq if raw.op0_kind() == OpKind::Register => 2,
+        Div | Idiv => 14,
+        Addss | Addsd | Addps | Addpd | Subss | Subsd | Subps | Subpd | Mulss | Mulsd | Mulps
+        | Mulpd | Minss | Minsd | Maxss | Maxsd | Cvtsi2sd | Cvtsi2ss | Cvttsd2si | Cvttss2si
+        | Cvtsd2ss | Cvtss2sd => 4,
+        Divss | Divps => 11,
+        Divsd | Divpd | Sqrtss | Sqrtps => 13,
+        Sqrtsd | Sqrtpd => 18,
+        Pmulld => 10,
+        Pmullw | Pmuludq | Pmaddwd | Pclmulqdq => 5,
+        Aesenc | Aesdec | Xchg => 3,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iced_x86::{Decoder, DecoderOptions};
+
+    use super::*;
+
+    fn of(bytes: &[u8]) -> Recurrence {
+        let mut factory = InstructionInfoFactory::new();
+        let decoder = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE);
+        let block: Vec<_> =
+            decoder.into_iter().map(|raw| Operands::of(&raw, &mut factory)).collect();
+        recurrence(&block)
+    }
+
+    #[test]
+    fn independent_work_has_none_and_chains_add_up() {
+        // mov eax, 1
+        assert_eq!(of(&[0xb8, 1, 0, 0, 0]).cycles, 0);
+        // add rax, rbx; add rax, rbx; imul rax, rbx
+        let chain = [0x48, 1, 0xd8, 0x48, 1, 0xd8, 0x48, 0x0f, 0xaf, 0xc3];
+        assert_eq!(of(&chain), Recurrence { cycles: 5, chases: 0 });
+        // add rax, rcx; add rbx, rcx
+        assert_eq!(of(&[0x48, 1, 0xc8, 0x48, 1, 0xcb]).cycles, 1);
+        // imul rax, rbx; xor eax, eax
+        assert_eq!(of(&[0x48, 0x0f, 0xaf, 0xc3, 0x31, 0xc0]).cycles, 0);
+    }
+
+    #[test]
+    fn a_pointer_chase_is_found() {
+        // mov rax, [rax]
+        assert_eq!(of(&[0x48, 0x8b, 0x00]), Recurrence { cycles: 5, chases: 1 });
+        // inc rcx; mov rax, [rbx + rcx*8]: the load hangs on a recurrence but is none
+        let indexed = [0x48, 0xff, 0xc1, 0x48, 0x8b, 0x04, 0xcb];
+        assert_eq!(of(&indexed), Recurrence { cycles: 1, chases: 0 });
+    }
+
+    #[test]
+    fn the_stack_pointer_is_free() {
+        // push rbx; pop rbx; ret
+        assert_eq!(of(&[0x53, 0x5b, 0xc3]).cycles, 0);
+    }
+}
