@@ -1,7 +1,8 @@
-#![no_std]
-#![no_main]
 //! A guest that walks the virtual PMU's rules: one line a check on the serial port, `ok` or `FAIL`,
 //! and an exit status that says whether all held.
+
+#![no_std]
+#![no_main]
 
 mod boot;
 mod exactness;
