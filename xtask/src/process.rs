@@ -12,7 +12,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitOptions};
 
 /// Leaders of the groups that are alive.
 static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
@@ -37,6 +37,10 @@ pub fn end_children_with_me() {
         // The lock is never given back: no child is started any more.
         let groups = groups();
         groups.iter().copied().for_each(kill_group);
+        for leader in groups.iter().copied().filter_map(Pid::from_raw) {
+            // Another thread of ours may have reaped it already.
+            let _ = rustix::process::waitpid(Some(leader), WaitOptions::empty());
+        }
         std::process::exit(INTERRUPTED);
     });
     if let Err(error) = ended {

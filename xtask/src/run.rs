@@ -115,6 +115,7 @@ impl Job {
 /// The machine cannot be built or started. However it ends otherwise is in the status.
 pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     args.job.check()?;
+    args.accel.check()?;
     let mut trace = args.trace.as_deref().map(create).transpose()?;
     let artefacts = Artefacts::make(project)?;
     let options = if trace.is_some() { "wire trace" } else { "wire" };

@@ -64,6 +64,19 @@ pub enum Accel {
     Kvm,
 }
 
+impl Accel {
+    /// Fails on what can be known before there is a machine.
+    ///
+    /// # Errors
+    /// KVM, where this user has none.
+    pub fn check(self) -> Result<()> {
+        match fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
+            Err(error) if self == Accel::Kvm => Err(kvm_unusable(&format!("/dev/kvm: {error}"))),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Everything that a boot is made of, built.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Artefacts {
@@ -175,9 +188,7 @@ pub type Listener<'a> = &'a mut dyn FnMut(&Output);
 /// QEMU cannot be started, KVM is not usable, or the host refuses a file. However the guest ends
 /// is no error but a [`Boot::outcome`].
 pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> Result<Boot> {
-    if request.accel == Accel::Kvm {
-        check_kvm_device()?;
-    }
+    request.accel.check()?;
     let folder = Folder::make(&Project::here())?;
     let mut command = command::qemu(artefacts, request, &folder)?;
     let errors = folder.errors();
@@ -248,13 +259,6 @@ fn read_truth(folder: &Folder) -> Result<Option<Truth>> {
         Failure::new(ExitStatus::MachineFailed, why)
     })?;
     Ok(Some(truth))
-}
-
-fn check_kvm_device() -> Result<()> {
-    match fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
-        Ok(_) => Ok(()),
-        Err(error) => Err(kvm_unusable(&format!("/dev/kvm: {error}"))),
-    }
 }
 
 fn kvm_unusable(why: &str) -> Failure {

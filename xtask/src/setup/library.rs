@@ -37,8 +37,10 @@ pub(super) fn find_or_fetch(project: &Project) -> Result<PathBuf> {
     }
     check_space(&project.private(), NEEDED_MB, "the library sources")?;
     let step = Step::start("Downloading the library sources of Rust 1.95.0 (45 MB)");
-    install(project, &place, |fresh| fetch(fresh, &step))
-        .map_err(|error| Failure { message: failure(&error.message).message, ..error })?;
+    install(project, &place, |fresh| fetch(fresh, &step)).map_err(|error| match error.status {
+        ExitStatus::NoSpace => error,
+        _ => failure(&error.message),
+    })?;
     step.done();
     Ok(place)
 }
