@@ -9,12 +9,12 @@ use std::ffi::{c_uint, c_void};
 use iced_x86::{Instruction, Register};
 use tally_abi::vpmu::{LEAF, Op, SIGNATURE, VERSION};
 use tally_model::Ring;
-use tally_vpmu::{Access, CpuidKind};
+use tally_vpmu::{Access, CpuidKind, Vendor};
 
 use crate::{
     apic,
     decode::Special,
-    ffi, gear, region,
+    ffi, gear, log, region,
     registers::{Reg, Registers},
     vcpu::{self, Vcpu},
 };
@@ -219,9 +219,24 @@ pub(crate) extern "C" fn on_after_cpuid(vcpu: c_uint, _: *mut c_void) {
     let vcpu = vcpu::current(vcpu);
     let Some((leaf, subleaf)) = vcpu.cpuid.take() else { return };
     let given = CPUID_REGISTERS.map(|register| vcpu.registers.read(register) as u32);
+    check_vendor(vcpu, leaf, given[1]);
     let patched = vcpu.pmu.cpuid(leaf, subleaf, given);
     for (register, value) in CPUID_REGISTERS.into_iter().zip(patched) {
         vcpu.registers.write(register, value.into());
+    }
+}
+
+/// Says so if the processor is not of the profile's vendor, by CPUID's EBX.
+fn check_vendor(vcpu: &Vcpu, leaf: u32, ebx: u32) {
+    let (name, first) = match vcpu.pmu.profile().vendor {
+        Vendor::Intel => ("GenuineIntel", u32::from_le_bytes(*b"Genu")),
+        Vendor::Amd => ("AuthenticAMD", u32::from_le_bytes(*b"Auth")),
+    };
+    if matches!(leaf, 0 | 0x8000_0000) && ebx != first {
+        log::once(u64::MAX, || {
+            let profile = vcpu.pmu.profile().name;
+            format!("the processor is not {profile}'s; use -cpu max,vendor={name}")
+        });
     }
 }
 

@@ -81,7 +81,9 @@ fn check(info: &ffi::Info) -> Result<(), String> {
     if info.max_vcpus as usize > vcpu::MAX_VCPUS {
         return Err(format!("serves at most {} CPUs; lower -smp's maxcpus", vcpu::MAX_VCPUS));
     }
-    Ok(())
+    let arguments: Vec<_> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    options::check_machine(&arguments, info.max_vcpus as usize)
 }
 
 fn install(options: Options) -> Result<(), String> {

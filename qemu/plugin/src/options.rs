@@ -52,6 +52,31 @@ impl Options {
     }
 }
 
+/// Whether QEMU's own command line is one that the plugin can serve: the interface says nothing of
+/// accelerators and instruction counting.
+pub(crate) fn check_machine(arguments: &[String], max_vcpus: usize) -> Result<(), String> {
+    let value_of = |names: &[&str]| {
+        let at = arguments.iter().position(|argument| names.contains(&argument.as_str()));
+        at.and_then(|at| arguments.get(at + 1))
+    };
+    let accelerator = value_of(&["-accel", "--accel"]).map(String::as_str).unwrap_or("tcg");
+    let by_machine = value_of(&["-machine", "-M", "--machine"]).map(String::as_str).unwrap_or("");
+    let enabled = arguments.iter().any(|argument| argument.ends_with("-enable-kvm"));
+    if !accelerator.starts_with("tcg") || by_machine.contains("accel=kvm") || enabled {
+        return Err("counts only what TCG runs; use -accel tcg".to_owned());
+    }
+    if max_vcpus == 1 {
+        return Ok(());
+    }
+    if value_of(&["-icount", "--icount"]).is_some_and(|value| value != "off") {
+        return Err("with -icount QEMU mixes CPUs up for plugins; use -smp 1".to_owned());
+    }
+    if accelerator.contains("thread=single") {
+        return Err("with thread=single QEMU mixes CPUs up for plugins; use -smp 1".to_owned());
+    }
+    Ok(())
+}
+
 fn profile(name: &str) -> Result<Profile, String> {
     Profile::find(name).ok_or_else(|| {
         let names: Vec<_> = Profile::ALL.iter().map(|profile| profile.name).collect();
@@ -72,6 +97,21 @@ mod tests {
         assert_eq!(parse(&[]).map(|options| options.counters), Ok(4));
         assert_eq!(parse(&["truth=x", "profile=zen4"]).map(|options| options.counters), Ok(6));
         assert_eq!(parse(&["counters=8"]).map(|options| options.counters), Ok(8));
+    }
+
+    #[test]
+    fn machines_that_cannot_be_served_are_refused() {
+        let check = |line: &str, vcpus| {
+            let arguments: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            check_machine(&arguments, vcpus)
+        };
+        assert_eq!(check("qemu -accel tcg -icount shift=0 -smp 1", 1), Ok(()));
+        assert_eq!(check("qemu -accel tcg,thread=multi -smp 4", 4), Ok(()));
+        assert!(check("qemu -icount shift=0", 2).is_err());
+        assert!(check("qemu -accel tcg,thread=single", 2).is_err());
+        assert!(check("qemu -accel kvm", 1).is_err());
+        assert!(check("qemu -enable-kvm", 1).is_err());
+        assert!(check("qemu -machine q35,accel=kvm:tcg", 1).is_err());
     }
 
     #[test]
