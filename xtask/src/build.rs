@@ -175,15 +175,24 @@ fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
     sources(&project.root.join(C_GUESTS), "c")?.iter().map(compile).collect()
 }
 
-fn build_host(project: &Project, library: &Path) -> Result<(PathBuf, PathBuf)> {
+/// Builds the virtual PMU alone.
+///
+/// # Errors
+/// It does not build.
+pub fn plugin(project: &Project) -> Result<PathBuf> {
     let mut plugin = project.cargo("build", &project.target);
     plugin.args(["--release", "--package", "tally-vpmu-plugin"]);
     cargo("Building the virtual PMU", &mut plugin)?;
+    Ok(project.target.join("release/libtally_vpmu_plugin.so"))
+}
+
+fn build_host(project: &Project, library: &Path) -> Result<(PathBuf, PathBuf)> {
+    let plugin = plugin(project)?;
     let images = project.images();
     let mut maker = project.cargo("build", &images);
     with_library(&mut maker, library).args(["--release", "--package", "tally-image"]);
     cargo("Building the boot loader", &mut maker)?;
-    Ok((project.target.join("release/libtally_vpmu_plugin.so"), images.join("release/tally-image")))
+    Ok((plugin, images.join("release/tally-image")))
 }
 
 /// The names of a package's programs: what cargo finds in `src/bin`.

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 use tally_abi::ExitStatus;
 
-use crate::{Result, build, image, lint, project::Project, run, setup, study, test};
+use crate::{Result, build, image, lint, linux, project::Project, run, setup, study, test};
 
 /// Tally's tasks: set up, build, run, test.
 #[derive(Debug, Parser)]
@@ -25,6 +25,8 @@ enum Task {
     Run(run::RunArgs),
     /// Repeat the default job over many seeds and judge its claims
     Study(study::StudyArgs),
+    /// Run a command under an unmodified Linux with perf, on the virtual PMU
+    Linux(linux::LinuxArgs),
     /// Run every test there is, those that boot among them
     Test,
     /// Check the form and the lints of everything
@@ -58,6 +60,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Image(args) => image::main(&project, args),
         Task::Run(args) => run::main(&project, args),
         Task::Study(args) => study::main(&project, args),
+        Task::Linux(args) => linux::main(&project, args),
         Task::Test => test::main(&project),
         Task::Lint => lint::main(&project),
     }

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod failure;
 pub mod image;
 pub mod lint;
+pub mod linux;
 pub mod machine;
 pub mod process;
 pub mod progress;

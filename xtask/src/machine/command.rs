@@ -12,6 +12,7 @@ use super::{Accel, Artefacts, Folder, Pmu, Request};
 use crate::{
     Failure, Result,
     project::{self, Project},
+    setup::Qemu,
 };
 
 /// One table of `qemu/machines.toml`.
@@ -59,7 +60,12 @@ pub(super) fn qemu(artefacts: &Artefacts, request: &Request, folder: &Folder) ->
     qemu.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "256M"]);
     qemu.args(["-monitor", "none", "-no-user-config"]);
     match request.accel {
-        Accel::Tcg => tcg(&mut qemu, artefacts, request, folder, &machine),
+        Accel::Tcg => {
+            tcg(&mut qemu, request.cpus, &machine);
+            if request.virtual_pmu {
+                virtual_pmu(&mut qemu, &artefacts.plugin, &machine, folder);
+            }
+        }
         Accel::Kvm => {
             qemu.args(["-accel", "kvm", "-cpu", "host,pmu=on"]);
         }
@@ -98,8 +104,47 @@ fn from_files(qemu: &mut Command, artefacts: &Artefacts, request: &Request) {
     qemu.arg("-fw_cfg").arg(format!("name={FW_CFG_COMMAND_LINE},string={line}"));
 }
 
-fn tcg(qemu: &mut Command, artefacts: &Artefacts, request: &Request, folder: &Folder, m: &Machine) {
-    if request.cpus == 1 {
+/// A machine that boots Linux.
+#[derive(Clone, Copy, Debug)]
+pub struct LinuxMachine<'a> {
+    /// Whose PMU.
+    pub pmu: Pmu,
+    /// Processors.
+    pub cpus: usize,
+    /// The virtual PMU, unless the machine is to have none.
+    pub plugin: Option<&'a Path>,
+    /// The compressed kernel.
+    pub kernel: &'a Path,
+    /// Its file system.
+    pub initramfs: &'a Path,
+    /// Whether the kernel speaks.
+    pub verbose: bool,
+}
+
+/// The call for Linux, whose console goes to the log.
+///
+/// # Errors
+/// The machines' definitions cannot be read.
+pub fn linux(qemu: &Qemu, linux: &LinuxMachine, folder: &Folder) -> Result<Command> {
+    let machine = machine(linux.pmu)?;
+    let mut qemu = qemu.command();
+    qemu.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "1G"]);
+    qemu.args(["-monitor", "none", "-no-user-config"]);
+    tcg(&mut qemu, linux.cpus, &machine);
+    if let Some(plugin) = linux.plugin {
+        virtual_pmu(&mut qemu, plugin, &machine, folder);
+    }
+    qemu.arg("-smp").arg(linux.cpus.to_string());
+    qemu.arg("-kernel").arg(linux.kernel).arg("-initrd").arg(linux.initramfs);
+    // The watchdog would keep a counter for ever; a panic is to end the machine.
+    let quiet = if linux.verbose { "" } else { " quiet" };
+    qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 nmi_watchdog=0{quiet}"));
+    qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
+    Ok(qemu)
+}
+
+fn tcg(qemu: &mut Command, cpus: usize, m: &Machine) {
+    if cpus == 1 {
         // One instruction is one nanosecond of virtual time: every run is the same run.
         qemu.args(["-accel", "tcg", "-icount", "shift=0,sleep=off"]);
         qemu.args(["-rtc", "base=2026-01-01,clock=vm"]);
@@ -110,15 +155,16 @@ fn tcg(qemu: &mut Command, artefacts: &Artefacts, request: &Request, folder: &Fo
         qemu.args(["-accel", "tcg,thread=multi"]);
         qemu.arg("-cpu").arg(&m.cpu);
     }
-    if request.virtual_pmu {
-        qemu.arg("-plugin").arg(format!(
-            "{},profile={},counters={},truth={}",
-            path_value(&artefacts.plugin),
-            m.profile,
-            m.counters,
-            path_value(&folder.truth())
-        ));
-    }
+}
+
+fn virtual_pmu(qemu: &mut Command, plugin: &Path, machine: &Machine, folder: &Folder) {
+    qemu.arg("-plugin").arg(format!(
+        "{},profile={},counters={},truth={}",
+        path_value(plugin),
+        machine.profile,
+        machine.counters,
+        path_value(&folder.truth())
+    ));
 }
 
 #[cfg(test)]

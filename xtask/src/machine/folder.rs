@@ -23,7 +23,11 @@ pub struct Folder {
 }
 
 impl Folder {
-    pub(super) fn make(project: &Project) -> Result<Folder> {
+    /// A new one.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn make(project: &Project) -> Result<Folder> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // Relaxed: all that counts is that no two in this process are the same.
@@ -38,6 +42,11 @@ impl Folder {
     pub fn keep(&mut self) -> &Path {
         self.kept = true;
         &self.path
+    }
+
+    /// A file of another name.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
     }
 
     /// The kernel's log (COM1).
@@ -56,7 +65,7 @@ impl Folder {
     }
 
     /// What QEMU complained of.
-    pub(super) fn errors(&self) -> PathBuf {
+    pub fn errors(&self) -> PathBuf {
         self.path.join("qemu.txt")
     }
 

@@ -19,6 +19,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tally_abi::{ExitStatus, truth::Truth};
 
+pub use command::{LinuxMachine, linux};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
 pub use transcript::{Output, Session, Transcript};

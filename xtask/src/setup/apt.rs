@@ -67,10 +67,28 @@ impl Apt {
         archives(&self.folder.join("cache/archives"))
     }
 
+    /// The first package that `package` depends on.
+    pub(super) fn dependency(&self, package: &str) -> Result<String> {
+        let output =
+            self.command("apt-cache", &self.folder).args(["depends", package]).output().map_err(
+                |error| Failure::new(ExitStatus::HostError, format!("apt-cache: {error}")),
+            )?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let first = said.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
+        first.map(str::to_owned).ok_or_else(|| {
+            Failure::new(ExitStatus::HostError, format!("the archive has no package {package}"))
+        })
+    }
+
     fn get(&self, arguments: &[&str], folder: &Path) -> Result<()> {
+        succeed(self.command("apt-get", folder).args(["-q", "-y"]).args(arguments))
+    }
+
+    /// One of apt's programs, on our own state.
+    fn command(&self, program: &str, folder: &Path) -> Command {
         let own = |name: &str, value: &str| format!("{name}={}/{value}", self.folder.display());
-        let mut command = Command::new("apt-get");
-        command.env("LC_ALL", "C").current_dir(folder).args(["-q", "-y"]);
+        let mut command = Command::new(program);
+        command.env("LC_ALL", "C").current_dir(folder);
         for option in [
             own("Dir::State", "state"),
             own("Dir::State::status", "state/status"),
@@ -90,7 +108,7 @@ impl Apt {
         ] {
             command.arg("-o").arg(option);
         }
-        succeed(command.args(arguments))
+        command
     }
 }
 

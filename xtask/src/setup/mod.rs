@@ -5,6 +5,7 @@
 
 mod apt;
 mod library;
+mod linux;
 mod qemu;
 
 use std::{fs, path::Path};
@@ -12,6 +13,7 @@ use std::{fs, path::Path};
 use serde::{Deserialize, Serialize};
 use tally_abi::ExitStatus;
 
+pub use linux::{Linux, linux};
 pub use qemu::Qemu;
 
 use crate::{
@@ -33,7 +35,15 @@ pub struct Tools {
 /// # Errors
 /// Something is missing and cannot be fetched.
 pub fn tools(project: &Project) -> Result<Tools> {
-    Ok(Tools { library: library(project)?, qemu: qemu::find_or_fetch(project)? })
+    Ok(Tools { library: library(project)?, qemu: qemu(project)? })
+}
+
+/// Sees to it that QEMU and its firmware are there.
+///
+/// # Errors
+/// They are missing and cannot be fetched.
+pub fn qemu(project: &Project) -> Result<Qemu> {
+    qemu::find_or_fetch(project)
 }
 
 /// Sees to it that the library sources are there.

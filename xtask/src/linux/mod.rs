@@ -1,0 +1,161 @@
+//! `cargo xtask linux -- COMMAND`: runs a shell command under an unmodified Debian kernel with perf,
+//! on the same virtual PMU as Tally's kernel.
+//!
+//! The guest has busybox and perf and nothing else; its console is our standard output, and the
+//! command's status is ours.
+
+mod initramfs;
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use tally_abi::ExitStatus;
+
+use crate::{
+    Failure, Result, build,
+    machine::{self, Folder, Pmu},
+    process::Child,
+    project::{self, Project},
+    setup,
+};
+
+/// How often the machine is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Options of `cargo xtask linux`.
+#[derive(Args, Clone, Debug)]
+pub struct LinuxArgs {
+    /// Whose PMU the machine shows
+    #[arg(long, value_enum, default_value_t)]
+    pmu: Pmu,
+    /// Processors
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=16))]
+    cpus: u16,
+    /// Without the virtual PMU, to compare
+    #[arg(long)]
+    no_pmu: bool,
+    /// Show the kernel's own messages too
+    #[arg(long)]
+    verbose: bool,
+    /// Stop the machine after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    time_limit: u64,
+    /// The shell command
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Does the task.
+///
+/// # Errors
+/// Something cannot be fetched, built or started, or the machine does not come to its end.
+pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
+    let qemu = setup::qemu(project)?;
+    let linux = setup::linux(project)?;
+    let plugin = build::plugin(project)?;
+    let mut folder = Folder::make(project)?;
+    let initramfs = folder.file("initramfs.cpio");
+    let archive = initramfs::make(&linux, &args.command.join(" "), args.verbose)?;
+    project::write(&initramfs, &archive)?;
+    let machine = machine::LinuxMachine {
+        pmu: args.pmu,
+        cpus: args.cpus.into(),
+        plugin: (!args.no_pmu).then_some(plugin.as_path()),
+        kernel: &linux.kernel,
+        initramfs: &initramfs,
+        verbose: args.verbose,
+    };
+    let mut command = machine::linux(&qemu, &machine, &folder)?;
+    let errors = folder.errors();
+    let stderr = File::create(&errors).map_err(|error| Failure::io("write", &errors, &error))?;
+    let log = folder.log();
+    File::create(&log).map_err(|error| Failure::io("write", &log, &error))?;
+    let child = Child::spawn(command.stdout(std::process::Stdio::null()).stderr(stderr));
+    let mut child = child.map_err(|error| {
+        Failure::new(ExitStatus::QemuUnavailable, format!("cannot start QEMU: {error}"))
+    })?;
+    let status = follow(&mut child, &log, Duration::from_secs(args.time_limit))?;
+    drop(child);
+    status.ok_or_else(|| {
+        let said = std::fs::read_to_string(folder.errors()).unwrap_or_default();
+        let kept = folder.keep().display().to_string();
+        let why = format!("the machine ended without the command's status ({kept})\n{said}");
+        Failure::new(ExitStatus::MachineFailed, why)
+    })
+}
+
+/// Shows the console until the machine has ended; gives the command's status if it was told.
+fn follow(child: &mut Child, log: &Path, limit: Duration) -> Result<Option<u8>> {
+    let lost = |error: io::Error| Failure::io("read", log, &error);
+    let mut console = File::open(log).map_err(lost)?;
+    let mut lines = Console::default();
+    let start = Instant::now();
+    loop {
+        let ended = child.try_wait().map_err(lost)?.is_some();
+        let mut new = Vec::new();
+        console.read_to_end(&mut new).map_err(lost)?;
+        lines.take(&new);
+        if ended {
+            return Ok(lines.status);
+        }
+        if start.elapsed() > limit {
+            let why = format!("the machine did not end within {} s", limit.as_secs());
+            return Err(Failure::new(ExitStatus::TimedOut, why));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// What the guest prints, line by line, from the command's first.
+#[derive(Default)]
+struct Console {
+    rest: Vec<u8>,
+    shown: bool,
+    status: Option<u8>,
+}
+
+impl Console {
+    fn take(&mut self, new: &[u8]) {
+        self.rest.extend(new);
+        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.rest.drain(..=end).collect();
+            self.line(String::from_utf8_lossy(&line).trim_end());
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        if line == initramfs::BEGIN {
+            self.shown = true;
+        } else if let Some(status) = line.strip_prefix(initramfs::STATUS) {
+            self.status = status.trim().parse().ok();
+            self.shown = false;
+        } else if self.shown {
+            // Somebody who closes our output wants no more of it.
+            let _ = writeln!(io::stdout(), "{line}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_is_found_and_only_the_command_shown() {
+        let mut console = Console::default();
+        console.take(b"SeaBIOS\r\n");
+        console.take(format!("{}\r\n", initramfs::BEGIN).as_bytes());
+        assert!(console.shown);
+        console.take(format!("{}3", initramfs::STATUS).as_bytes());
+        assert_eq!(console.status, None);
+        console.take(b"\r\n");
+        assert_eq!((console.status, console.shown), (Some(3), false));
+    }
+}
