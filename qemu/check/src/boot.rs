@@ -79,6 +79,7 @@ boot_gdt_pointer:
     .align 4096
 tables_pml4: .skip 4096
 tables_pdpt: .skip 4096
+.globl tables_pd
 tables_pd: .skip 16384
 boot_stack: .skip 65536
 boot_stack_end:

@@ -70,11 +70,13 @@ unsafe extern "C" {
 
 static mut MEMORY: [u64; 4096] = [0; 4096];
 
-fn memory() -> u64 {
+/// Memory that ring 3 may use.
+pub fn memory() -> u64 {
     &raw const MEMORY as u64
 }
 
-const USR: u64 = 1 << 16;
+/// Event select: count in ring 3.
+pub const USR: u64 = 1 << 16;
 const OS: u64 = 1 << 17;
 const INT: u64 = 1 << 20;
 const EN: u64 = 1 << 22;

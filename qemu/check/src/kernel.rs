@@ -122,6 +122,8 @@ extern "C" fn on_interrupt(frame: &mut Frame) {
             PMI_RIP.store(frame.rip, Relaxed);
             rearm();
         }
+        3 => {}
+        14 if map_hole() => {}
         0..32 => {
             FAULT_RCX.store(frame.scratch[7], Relaxed);
             let resume = FAULT_RESUME.swap(0, Relaxed);
@@ -138,6 +140,61 @@ extern "C" fn on_interrupt(frame: &mut Frame) {
     }
     if frame.vector as u8 >= 32 {
         end_of_interrupt();
+    }
+}
+
+/// Where nothing is mapped until it is touched, and how many pages of 2 MiB that goes on for.
+pub const HOLE: u64 = 0x8000_0000;
+/// Likewise.
+pub const HOLE_PAGES: u64 = 64;
+
+unsafe extern "C" {
+    static mut tables_pd: [u64; 2048];
+}
+
+/// Makes the hole one again.
+pub fn unmap_hole() {
+    let first = (HOLE >> 21) as usize;
+    let tables = &raw mut tables_pd;
+    for page in first..first + HOLE_PAGES as usize {
+        // SAFETY: nothing but the checks' own loops uses the hole.
+        unsafe { (*tables)[page] = 0 };
+    }
+    // SAFETY: writes CR3 as it is, which forgets the hole's translations.
+    unsafe { asm!("mov {0}, cr3", "mov cr3, {0}", out(reg) _) };
+}
+
+/// Maps the page of the hole at the faulting address, all of them to the same memory; false where
+/// that is elsewhere.
+fn map_hole() -> bool {
+    let address: u64;
+    // SAFETY: reading CR2 has no effect.
+    unsafe { asm!("mov {}, cr2", out(reg) address) };
+    let inside = (HOLE..HOLE + (HOLE_PAGES << 21)).contains(&address);
+    if inside {
+        // Memory above the image, which nothing else uses.
+        let entry = 64 << 20 | 0x87;
+        let tables = &raw mut tables_pd;
+        // SAFETY: the hole is the checks' own.
+        unsafe { (*tables)[(address >> 21) as usize] = entry };
+    }
+    inside
+}
+
+/// Lets ring 3 use AVX.
+pub fn enable_avx() {
+    // SAFETY: sets CR4.OSXSAVE and, in XCR0, x87, SSE and AVX, which the processor has.
+    unsafe {
+        asm!(
+            "mov {0}, cr4",
+            "or {0}, 0x40000",
+            "mov cr4, {0}",
+            "xsetbv",
+            out(reg) _,
+            in("ecx") 0,
+            in("eax") 7,
+            in("edx") 0,
+        );
     }
 }
 
@@ -284,9 +341,14 @@ extern "C" fn enter_ring3(entry: u64, argument: u64, memory: u64, stack: u64, fl
     )
 }
 
+/// In EAX at a system call: go back to ring 3.
+pub const RETURN_AT_ONCE: u32 = 0x7a11_7a11;
+
 #[unsafe(naked)]
 extern "C" fn on_syscall() {
     naked_asm!(
+        "cmp eax, {return_at_once}",
+        "je 2f",
         "mov rsp, [rip + {rsp}]",
         "pop r15",
         "pop r14",
@@ -295,7 +357,9 @@ extern "C" fn on_syscall() {
         "pop rbp",
         "pop rbx",
         "ret",
+        "2: sysretq",
         rsp = sym USER_RETURN_RSP,
+        return_at_once = const RETURN_AT_ONCE,
     )
 }
 

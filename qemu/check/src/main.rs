@@ -5,6 +5,7 @@
 #![no_main]
 
 mod boot;
+mod edges;
 mod exactness;
 mod kernel;
 mod machine;
@@ -18,6 +19,7 @@ extern "C" fn main() -> ! {
     kernel::set_up();
     let mut report = report::Report::default();
     rules::run(&mut report);
+    edges::run(&mut report);
     exactness::run(&mut report);
     let _ = writeln!(machine::Serial, "{report}");
     machine::exit(u32::from(!report.all_held()))

@@ -80,8 +80,9 @@ fn physical(address: u64) -> u64 {
     found
 }
 
-/// An interrupt or exception. Of an exception QEMU tells twice: that an instruction raises it, with
-/// the two addresses alike, and then, as of an interrupt, that it is delivered.
+/// An interrupt or exception. Of an exception QEMU tells twice: first that there is one, with the
+/// address of the block's start twice; then, as of an interrupt, that it is delivered, with the
+/// address of the instruction that raised it.
 pub(crate) extern "C" fn on_discontinuity(
     vcpu: c_uint,
     kind: c_int,
@@ -91,7 +92,7 @@ pub(crate) extern "C" fn on_discontinuity(
 ) {
     let vcpu = vcpu::current(vcpu);
     match kind {
-        ffi::DISCON_EXCEPTION => vcpu.faulted(from_pc),
+        ffi::DISCON_EXCEPTION => vcpu.raised = true,
         _ => vcpu.delivered(from_pc, to_pc),
     }
 }

@@ -53,6 +53,8 @@ pub(crate) struct Vcpu {
     /// Interrupts and exceptions taken since the performance handler was entered, and not returned
     /// from.
     handler_depth: Option<u32>,
+    /// Whether an exception was raised that is not delivered yet.
+    pub(crate) raised: bool,
     /// The address of the instruction that a general-protection fault on its way is of.
     pub(crate) fault_at: Option<u64>,
     /// A CPUID whose answer is to be patched once the processor has given it.
@@ -79,6 +81,7 @@ pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
         idt: None,
         expected_handler: None,
         handler_depth: None,
+        raised: false,
         fault_at: None,
         cpuid: None,
     });
@@ -210,7 +213,7 @@ impl Vcpu {
 
     /// The instruction at `pc` raises an exception: the pending block ends before it, or after it
     /// where it is one that asks for that.
-    pub(crate) fn faulted(&mut self, pc: u64) {
+    fn faulted(&mut self, pc: u64) {
         // SAFETY: as in `finish`.
         let pending = unsafe { self.pending.as_ref() };
         match pending.and_then(|block| Some((block, block.index_of(pc)?))) {
@@ -222,10 +225,13 @@ impl Vcpu {
         }
     }
 
-    /// An interrupt or exception is delivered to the handler at `to_pc`; an interrupt leaves the
-    /// pending block at its end for that.
+    /// An interrupt or, if one was raised, an exception is delivered to the handler at `to_pc`. An
+    /// interrupt leaves the pending block at its end for that.
     pub(crate) fn delivered(&mut self, from_pc: u64, to_pc: u64) {
-        self.finish(from_pc);
+        match std::mem::take(&mut self.raised) {
+            true => self.faulted(from_pc),
+            false => self.finish(from_pc),
+        }
         if let Some(fault_at) = self.fault_at.take() {
             // The handler's frame: the error code, then the address to return to.
             let frame = self.registers.read(Reg::Rsp);
