@@ -6,13 +6,26 @@
 //! memory's bandwidth. This is the interval model of Eyerman, Eeckhout et al. (TOCS 27:2, 2009) in
 //! its simplest form.
 
+use std::sync::Arc;
+
 use crate::{
     Block, Branch, BranchKind, Counts, Geometry, Ring, Signal,
     block::StaticCounts,
     branch::Predictor,
-    cache::{Cache, NARROW, WIDE},
+    cache::{Cache, NARROW, Shared, WIDE},
     tlb::Tlbs,
 };
+
+/// The last-level cache, which cores share.
+#[derive(Debug)]
+pub struct LastLevel(Shared);
+
+impl LastLevel {
+    /// With nothing in it.
+    pub fn new(geometry: &Geometry) -> Arc<LastLevel> {
+        Arc::new(LastLevel(Shared::new(geometry.llc.sets, geometry.llc.ways)))
+    }
+}
 
 /// A core: its caches, buffers and predictors, and everything it has counted.
 #[derive(Clone, Debug)]
@@ -22,7 +35,7 @@ pub struct Core {
     l1i: Cache<NARROW>,
     l1d: Cache<NARROW>,
     l2: Cache<WIDE>,
-    llc: Cache<NARROW>,
+    llc: Arc<LastLevel>,
     tlbs: Tlbs,
     /// The virtual line of data touched last: it is the most recent everywhere, so touching it
     /// again changes nothing.
@@ -41,8 +54,8 @@ pub struct Core {
 }
 
 impl Core {
-    /// A core at rest with nothing in its caches.
-    pub fn new(geometry: &Geometry) -> Core {
+    /// A core at rest with nothing in its caches, before this last level.
+    pub fn new(geometry: &Geometry, llc: &Arc<LastLevel>) -> Core {
         let cache = |level: crate::Level| Cache::new(level.sets, level.ways);
         Core {
             touched: u64::MAX,
@@ -51,7 +64,7 @@ impl Core {
             l1i: cache(geometry.l1i),
             l1d: cache(geometry.l1d),
             l2: Cache::new(geometry.l2.sets, geometry.l2.ways),
-            llc: cache(geometry.llc),
+            llc: llc.clone(),
             tlbs: Tlbs::new(geometry),
             predictor: Predictor::new(),
             fetched: u64::MAX,

@@ -1,8 +1,8 @@
 //! The machine behind the virtual PMU: what it counts, and how long things take.
 //!
 //! Pure and deterministic: no clock, no hashing by address of host memory, no allocation after
-//! [`Core::new`]. One [`Core`] belongs to one virtual CPU; nothing here is shared, so it may run on
-//! any thread that owns it. It is fed three things in the order in which they happen: a block's
+//! [`Core::new`]. One [`Core`] belongs to one virtual CPU and may run on any thread that owns it;
+//! only the [`LastLevel`] is shared, under locks of its own. It is fed three things in the order in which they happen: a block's
 //! fetch ([`Core::fetch`]), each memory access ([`Core::access`]), and how far a block got and where
 //! it went next ([`Core::retire`]). It answers with [`Counts`] per [`Ring`], which only ever grow.
 //!
@@ -19,7 +19,7 @@ mod tlb;
 
 pub use self::{
     block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Ring},
-    core::{Core, memory::Access},
+    core::{Core, LastLevel, memory::Access},
     geometry::{Geometry, Latency, Level, TlbShape},
     signal::{Counts, STATIC_SIGNALS, Signal},
 };

@@ -43,21 +43,33 @@ pub(crate) struct Decoded {
 
 /// Decodes the instruction of these bytes at `pc`.
 pub(crate) fn decode(bytes: &[u8], pc: u64, factory: &mut InstructionInfoFactory) -> Decoded {
-    let raw = raw(bytes, pc);
-    let mut decoded = Decoded {
-        insn: Insn { pc, length: bytes.len() as u8, uops: 1, ..Insn::default() },
-        branch: BranchKind::None,
-        special: special(&raw),
-        locked: raw.has_lock_prefix(),
-        in_parts: raw.memory_size().size() > 16,
-        fusible: matches!(raw.mnemonic(), Mnemonic::Cmp | Mnemonic::Test),
-        operands: Operands::of(&raw, factory),
-        raw,
-    };
+    let mut decoded = Decoded::plain(raw(bytes, pc), bytes, pc);
+    decoded.operands = Operands::of(&decoded.raw, factory);
     operands(&mut decoded, factory);
     flow(&mut decoded);
     classify(&mut decoded);
     decoded
+}
+
+/// Decodes as much of it as is needed to step in at it. All such instructions have a byte 0FH.
+pub(crate) fn decode_special(bytes: &[u8], pc: u64) -> Decoded {
+    let raw = if bytes.contains(&0x0f) { raw(bytes, pc) } else { Instruction::default() };
+    Decoded::plain(raw, bytes, pc)
+}
+
+impl Decoded {
+    fn plain(raw: Instruction, bytes: &[u8], pc: u64) -> Decoded {
+        Decoded {
+            insn: Insn { pc, length: bytes.len() as u8, uops: 1, ..Insn::default() },
+            branch: BranchKind::None,
+            special: special(&raw),
+            locked: raw.has_lock_prefix(),
+            in_parts: raw.memory_size().size() > 16,
+            fusible: matches!(raw.mnemonic(), Mnemonic::Cmp | Mnemonic::Test),
+            operands: Operands::default(),
+            raw,
+        }
+    }
 }
 
 /// QEMU knows the processor's mode and the instruction's length; of the modes, 64-bit first, the one

@@ -14,7 +14,7 @@ use tally_model::{Block, Branch, BranchKind, Ring, Signal};
 
 use crate::{
     dataflow,
-    decode::{Decoded, Special, decode},
+    decode::{Decoded, Special, decode, decode_special},
     exec::{self, AccessTag},
     exit, ffi, gear,
     intercept::{self, Intercept},
@@ -102,6 +102,7 @@ impl Translator {
     }
 
     fn decode_block(&mut self, tb: *mut ffi::Tb) -> Vec<Translated> {
+        let high = gear::is_high();
         let factory = self.factory.get_or_insert_with(InstructionInfoFactory::new);
         // SAFETY: `tb` is the translation callback's.
         let count = unsafe { ffi::qemu_plugin_tb_n_insns(tb) };
@@ -115,7 +116,10 @@ impl Translator {
                     unsafe { ffi::qemu_plugin_insn_data(handle, bytes.as_mut_ptr().cast(), 16) };
                 // SAFETY: the handle is this callback's.
                 let pc = unsafe { ffi::qemu_plugin_insn_vaddr(handle) };
-                Translated { handle, decoded: decode(&bytes[..len.min(15)], pc, factory) }
+                let bytes = &bytes[..len.min(15)];
+                let decoded =
+                    if high { decode(bytes, pc, factory) } else { decode_special(bytes, pc) };
+                Translated { handle, decoded }
             })
             .collect()
     }

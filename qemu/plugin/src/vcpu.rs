@@ -8,9 +8,12 @@
 //! Invariant: `settled` instructions of the pending block are counted already, and everything before
 //! the pending block is.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicPtr, Ordering},
+};
 
-use tally_model::{Block, Core, Ring, Signal};
+use tally_model::{Block, Core, LastLevel, Ring, Signal};
 use tally_vpmu::{Pmu, Vendor};
 
 use crate::{
@@ -29,6 +32,9 @@ pub(crate) const MAX_VCPUS: usize = 256;
 
 static VCPUS: [AtomicPtr<Vcpu>; MAX_VCPUS] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_VCPUS];
+
+/// The last-level cache of all vCPUs.
+static LLC: OnceLock<Arc<LastLevel>> = OnceLock::new();
 
 /// One vCPU. Only its own thread touches it, but for the end of the run.
 pub(crate) struct Vcpu {
@@ -66,10 +72,11 @@ pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
     let slot = VCPUS.get(index).ok_or_else(|| format!("at most {MAX_VCPUS} CPUs are served"))?;
     let registers = Registers::of_current_vcpu()
         .ok_or("QEMU does not name the registers that the PMU needs; is this an x86-64 guest?")?;
+    let llc = LLC.get_or_init(|| LastLevel::new(&options.profile.geometry));
     let vcpu = Box::new(Vcpu {
         registers,
         pmu: Pmu::new(options.profile, options.counters),
-        core: Core::new(&options.profile.geometry),
+        core: Core::new(&options.profile.geometry, llc),
         apic: Apic::default(),
         shares: Shares::default(),
         pending: std::ptr::null(),

@@ -197,7 +197,7 @@ impl Core {
         if self.l2.touch(line) {
             return self.latency(Source::L2);
         }
-        let source = if self.llc.touch(line) { Source::Llc } else { Source::Memory };
+        let source = if self.llc.0.touch(line) { Source::Llc } else { Source::Memory };
         self.latency(source)
     }
 
@@ -244,7 +244,7 @@ impl Core {
             return Source::L2;
         }
         self.bump(ring, miss);
-        if self.llc.touch(line) {
+        if self.llc.0.touch(line) {
             self.bump(ring, Signal::LlcHit);
             return Source::Llc;
         }

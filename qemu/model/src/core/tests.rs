@@ -4,7 +4,8 @@ use super::*;
 use crate::{Access, Insn};
 
 fn core() -> Core {
-    Core::new(&Geometry::ICELAKE_SERVER)
+    let geometry = &Geometry::ICELAKE_SERVER;
+    Core::new(geometry, &LastLevel::new(geometry))
 }
 
 fn load(address: u64) -> Access {
@@ -77,7 +78,7 @@ fn a_part_of_a_block_counts_its_part() {
     core.retire_part(&block, 0..1);
     core.retire_part(&block, 1..3);
     let parts = core.counts().clone();
-    let mut whole = super::Core::new(&Geometry::ICELAKE_SERVER);
+    let mut whole = self::core();
     whole.retire(&block, 12);
     assert_eq!(&parts, whole.counts());
     assert_eq!(parts[1][Signal::Instructions], 3);
@@ -133,4 +134,14 @@ fn a_recurrence_is_the_least_that_a_block_takes() {
     core.retire_part(&block.clone().with_recurrence(3), 0..2);
     core.retire_part(&block.with_recurrence(3), 2..4);
     assert_eq!(core.clock(), 30);
+}
+
+#[test]
+fn cores_share_the_last_level() {
+    let geometry = &Geometry::ICELAKE_SERVER;
+    let llc = LastLevel::new(geometry);
+    let (mut one, mut other) = (Core::new(geometry, &llc), Core::new(geometry, &llc));
+    walk_over(&mut one, 1 << 20, 1);
+    walk_over(&mut other, 1 << 20, 1);
+    assert_eq!(other.counts()[0][Signal::LoadL3Hit], (1 << 20) / 64);
 }

@@ -1,6 +1,6 @@
 //! Register rules, one by one, on the profiles that follow them.
 
-use tally_model::{Block, Branch, Core, Insn, Ring};
+use tally_model::{Block, Branch, Core, Insn, LastLevel, Ring};
 
 use super::*;
 
@@ -12,7 +12,10 @@ struct Machine {
 impl Machine {
     fn new(profile: &str, counters: u8) -> Machine {
         let profile = Profile::find(profile).expect("a profile of that name");
-        Machine { pmu: Pmu::new(profile, counters), core: Core::new(&profile.geometry) }
+        Machine {
+            pmu: Pmu::new(profile, counters),
+            core: Core::new(&profile.geometry, &LastLevel::new(&profile.geometry)),
+        }
     }
 
     fn run(&mut self, ring: Ring, instructions: usize) {
