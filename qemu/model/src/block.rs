@@ -1,6 +1,6 @@
 //! A translated block as the model sees it: what its instructions are, worked out once.
 
-use crate::{STATIC_SIGNALS, Signal, signal::COMMON_SIGNALS};
+use crate::{Operation, STATIC_SIGNALS, Signal, signal::COMMON_SIGNALS};
 
 /// The longest block that QEMU translates.
 pub const MAX_INSNS: usize = 512;
@@ -68,6 +68,12 @@ pub struct Insn {
     pub traps: bool,
     /// IRET: the end of a handler.
     pub returns_from_interrupt: bool,
+    /// A conditional branch: the bit of its condition code.
+    pub condition: u16,
+    /// The conditions of the branches that fuse with it when they follow at once.
+    pub fuses_with: u16,
+    /// What it computes with.
+    pub operation: Operation,
 }
 
 impl Insn {
@@ -83,7 +89,7 @@ impl Insn {
 pub(crate) struct StaticCounts {
     /// In the accumulators' width, so that adding them is a few vector additions.
     pub(crate) common: [u64; COMMON_SIGNALS],
-    pub(crate) rare: [u16; STATIC_SIGNALS - COMMON_SIGNALS],
+    pub(crate) rare: [u32; STATIC_SIGNALS - COMMON_SIGNALS],
     pub(crate) has_rare: bool,
 }
 
@@ -114,6 +120,12 @@ pub struct Block {
     width: u16,
     /// Slots that its recurrence takes beyond its micro-operations; its last instruction's.
     chain_slots: u16,
+    /// How many cache lines it lies in.
+    line_count: u32,
+    /// What its first instruction would fuse by with one before the block, and its last with one
+    /// behind.
+    begins_with: u16,
+    ends_with: u16,
     insns: Box<[Insn]>,
 }
 
@@ -121,8 +133,10 @@ impl Block {
     /// A block of these instructions for a pipeline `width` slots wide.
     pub fn new(ring: Ring, width: u16, lines: (u64, u64), branch: Branch, insns: &[Insn]) -> Block {
         let last = insns.last().copied().unwrap_or_default();
-        Block {
-            counts: sum(insns, width),
+        let mut insns: Box<[Insn]> = insns.into();
+        fuse(&mut insns);
+        let mut block = Block {
+            counts: sum(&insns, width),
             branch,
             pc: insns.first().map_or(0, |insn| insn.pc),
             lines,
@@ -131,17 +145,63 @@ impl Block {
             ends_in_iret: last.returns_from_interrupt,
             width,
             chain_slots: 0,
-            insns: insns.into(),
-        }
+            line_count: 1,
+            begins_with: insns.first().map_or(0, |insn| insn.condition),
+            ends_with: last.fuses_with,
+            insns,
+        };
+        block.line_count = block.lines_through(block.insns.len().saturating_sub(1));
+        block
     }
 
-    /// The same block with a recurrence of so many cycles, which is the least that it takes.
+    /// The same block with a recurrence of so many cycles, which is the least that it takes where
+    /// time goes by penalties.
     pub fn with_recurrence(mut self, cycles: u16) -> Block {
         let slots = cycles.saturating_mul(self.width).into();
         let working = self.counts.common[Signal::Slots as usize];
         self.chain_slots = u64::saturating_sub(slots, working) as u16;
         self.counts.add_chain(self.chain_slots, self.width);
         self
+    }
+
+    /// The condition of the branch that it begins with, if it does.
+    #[inline]
+    pub(crate) fn begins_with(&self) -> u16 {
+        self.begins_with
+    }
+
+    /// The conditions that instruction `index` fuses with when they come next.
+    #[inline]
+    pub(crate) fn fuses_after(&self, index: usize) -> u16 {
+        match index + 1 == self.insns.len() {
+            true => self.ends_with,
+            false => self.insns[index].fuses_with,
+        }
+    }
+
+    /// How many cache lines it lies in.
+    #[inline]
+    pub(crate) fn line_count(&self) -> u32 {
+        self.line_count
+    }
+
+    /// How many of its lines have been fetched when instruction `index` has.
+    pub(crate) fn lines_through(&self, index: usize) -> u32 {
+        let Some(insn) = self.insns.get(index) else { return self.line_count };
+        let last_byte = insn.pc + u64::from(insn.length.max(1)) - 1;
+        ((last_byte >> 6) - (self.pc >> 6)) as u32 + 1
+    }
+
+    /// The virtual page and the physical address of its line `ordinal`, in lines. The second page
+    /// of a block that crosses into one may be anywhere.
+    pub(crate) fn line(&self, ordinal: u32) -> (u64, u64) {
+        let (first, last) = self.lines;
+        let virtual_line = (self.pc >> 6) + u64::from(ordinal);
+        let line = match virtual_line >> 6 == self.pc >> 12 {
+            true => first + u64::from(ordinal),
+            false => last.wrapping_sub(u64::from(self.line_count - 1 - ordinal)),
+        };
+        (virtual_line >> 6, line)
     }
 
     /// Its instructions.
@@ -170,28 +230,45 @@ impl Block {
     }
 }
 
+/// Whether `branch` right behind `head` retires with it as one micro-operation.
+#[inline]
+pub(crate) fn fuses(head_fuses_with: u16, branch_condition: u16) -> bool {
+    head_fuses_with & branch_condition != 0
+}
+
+/// Makes one of each pair that fuses inside a block. A pair that a block's edge parts is the core's
+/// to see.
+fn fuse(insns: &mut [Insn]) {
+    for at in 1..insns.len() {
+        if fuses(insns[at - 1].fuses_with, insns[at].condition) {
+            insns[at].uops = 0;
+            insns[at].add(Signal::Fused);
+        }
+    }
+}
+
 fn sum(insns: &[Insn], width: u16) -> StaticCounts {
-    let mut counts = [0u16; STATIC_SIGNALS];
+    let mut counts = [0u32; STATIC_SIGNALS];
+    let width = u32::from(width);
     for insn in insns {
         for (bit, count) in counts.iter_mut().enumerate() {
-            *count += (insn.adds >> bit & 1) as u16;
+            *count += insn.adds >> bit & 1;
         }
+        let (uops, serialize) = (u32::from(insn.uops), u32::from(insn.serialize_cycles));
         // Half of a division hides behind independent work.
-        let behind_divider = u16::from(insn.divider_cycles) / 2;
+        let behind_divider = u32::from(insn.divider_cycles) / 2;
         let microcoded = insn.adds >> Signal::Microcoded as u32 & 1 == 1;
-        let slots = u16::from(insn.uops) + (insn.serialize_cycles + behind_divider) * width;
+        let slots = uops + (serialize + behind_divider) * width;
         for (signal, amount) in [
             (Signal::Instructions, 1),
-            (Signal::Uops, u16::from(insn.uops)),
-            (Signal::UopsMicrocode, if microcoded { u16::from(insn.uops) } else { 0 }),
-            (Signal::StallSerialize, insn.serialize_cycles),
-            (Signal::DividerActive, u16::from(insn.divider_cycles)),
+            (Signal::Uops, uops),
+            (Signal::UopsMicrocode, if microcoded { uops } else { 0 }),
+            (Signal::StallSerialize, serialize),
+            (Signal::DividerActive, u32::from(insn.divider_cycles)),
             (Signal::StallDivider, behind_divider),
             (Signal::Slots, slots),
         ] {
-            // Saturating: forty instructions in a row that each take hundreds of cycles.
-            let count = &mut counts[signal as usize];
-            *count = count.saturating_add(amount);
+            counts[signal as usize] += amount;
         }
     }
     StaticCounts {

@@ -4,8 +4,6 @@
 //! compare; and a set is one array of fixed length, so that finding and reordering are a handful of
 //! vector instructions without a branch. A set of 16 ways is one cache line of the host.
 
-use std::sync::{Mutex, PoisonError};
-
 /// Ways that a first-level translation buffer has room for.
 pub(crate) const SMALL: usize = 8;
 /// Ways that a narrow array has room for.
@@ -108,29 +106,6 @@ impl<const ROOM: usize> Cache<ROOM> {
     /// Throws everything away.
     pub(crate) fn clear(&mut self) {
         self.sets.fill(Set([EMPTY; ROOM]));
-    }
-}
-
-/// Locks that a shared cache is divided among, a power of two.
-const SHARDS: u64 = 64;
-
-/// A cache that several cores share. Only what missed everything before it comes here, so a lock for
-/// each of a few dozen parts is no crowd.
-#[derive(Debug)]
-pub(crate) struct Shared(Box<[Mutex<Cache<NARROW>>]>);
-
-impl Shared {
-    /// A cache of `sets` (a power of two, and not less than the number of parts) times `ways`.
-    pub(crate) fn new(sets: u32, ways: u32) -> Shared {
-        let part = || Mutex::new(Cache::new(sets / SHARDS as u32, ways));
-        Shared((0..SHARDS).map(|_| part()).collect())
-    }
-
-    /// Whether `key` was here; it is afterwards, as the most recent of its set.
-    pub(crate) fn touch(&self, key: u64) -> bool {
-        let part = &self.0[(key % SHARDS) as usize];
-        // A cache is whole after every step, so a poisoned lock is as good.
-        part.lock().unwrap_or_else(PoisonError::into_inner).touch(key / SHARDS)
     }
 }
 

@@ -1,29 +1,67 @@
 //! One processor core: fetch, data access, retirement, and the time that they take.
 //!
-//! Time is kept in slots, the pipeline's width to a cycle: every fused micro-operation takes one,
-//! and each penalty takes its cycles times the width. Penalties of long misses overlap: a miss in
-//! the shadow of an earlier one, less than a reorder buffer behind it, costs only its share of the
-//! memory's bandwidth. This is the interval model of Eyerman, Eeckhout et al. (TOCS 27:2, 2009) in
-//! its simplest form.
+//! Caches, translation buffers and predictors are followed access by access in program order; what
+//! they answer costs time by one of two pipelines: `interval` (penalties, here and in `interval`)
+//! or out of order (`crate::ooo`). Time is kept in slots, the pipeline's width to a cycle.
 
-use std::sync::Arc;
+mod branches;
+mod data;
+mod fetch;
+mod interval;
 
 use crate::{
-    Block, Branch, BranchKind, Counts, Geometry, Ring, Signal,
-    block::StaticCounts,
+    Block, BranchKind, Counts, Geometry, Llc, Pipeline, Ring, Signal,
+    block::{StaticCounts, fuses},
     branch::Predictor,
-    cache::{Cache, NARROW, Shared, WIDE},
+    cache::{Cache, NARROW, WIDE},
+    ooo::Engine,
+    signal::COMMON_SIGNALS,
     tlb::Tlbs,
 };
 
-/// The last-level cache, which cores share.
-#[derive(Debug)]
-pub struct LastLevel(Shared);
+/// One access to memory by an instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Virtual address.
+    pub address: u64,
+    /// Size in bytes, a power of two. Only the out-of-order pipeline, for store forwarding, wants
+    /// to know it of accesses that cannot cross a line.
+    pub bytes: u64,
+    /// Whether it is the instruction's first access of its kind: later parts of the same load or
+    /// store move data but retire nothing.
+    pub retires: bool,
+    /// Whether it is a load whose address hangs on what it loaded the last time, so that nothing
+    /// hides its latency.
+    pub chases: bool,
+    /// The instruction's index in its block.
+    pub insn: usize,
+}
 
-impl LastLevel {
-    /// With nothing in it.
-    pub fn new(geometry: &Geometry) -> Arc<LastLevel> {
-        Arc::new(LastLevel(Shared::new(geometry.llc.sets, geometry.llc.ways)))
+impl Access {
+    #[inline]
+    fn ends_in_line(self) -> bool {
+        (self.address & 63) + self.bytes <= 64
+    }
+}
+
+/// Where data came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    L1,
+    L2,
+    Llc,
+    Memory,
+}
+
+impl Source {
+    /// The signal of cycles without retirement behind it.
+    pub(crate) fn stall(self) -> Signal {
+        match self {
+            Source::L1 => Signal::StallL1Hit,
+            Source::L2 => Signal::StallL2Hit,
+            Source::Llc => Signal::StallL3Hit,
+            Source::Memory => Signal::StallMemory,
+        }
     }
 }
 
@@ -35,43 +73,69 @@ pub struct Core {
     l1i: Cache<NARROW>,
     l1d: Cache<NARROW>,
     l2: Cache<WIDE>,
-    llc: Arc<LastLevel>,
+    llc: Llc,
     tlbs: Tlbs,
     /// The virtual line of data touched last: it is the most recent everywhere, so touching it
-    /// again changes nothing.
+    /// again changes nothing. Never set where the pipeline wants to see every access.
     touched: u64,
+    /// All ones where it does.
+    sees_all: u64,
     predictor: Predictor,
     /// The line of code fetched last.
     fetched: u64,
     /// The virtual page of code fetched from last.
     fetched_page: u64,
+    /// How many lines of the running block have been fetched. Lines are fetched when the first
+    /// instruction in them is known to run, so that code and data reach shared structures in the
+    /// same order however the stream is cut into blocks.
+    lines_done: u32,
+    /// The conditions that the last instruction retired fuses with.
+    fuses_with: u16,
     /// The space that page-table entries are told apart by.
     space: u64,
     uops: u64,
+    /// How many of the running block's instructions have retired.
+    settled: usize,
     /// Until this many micro-operations have retired, a long miss hides behind an earlier one.
     shadow_ends_uops: u64,
+    engine: Option<Box<Engine>>,
     geometry: Geometry,
 }
 
 impl Core {
-    /// A core at rest with nothing in its caches, before this last level.
-    pub fn new(geometry: &Geometry, llc: &Arc<LastLevel>) -> Core {
+    /// A core at rest with nothing in its caches, alone in its machine.
+    pub fn new(geometry: &Geometry) -> Core {
+        Core::sharing(geometry, Llc::new(geometry.llc))
+    }
+
+    /// A core that shares the last-level cache with others.
+    pub fn sharing(geometry: &Geometry, llc: Llc) -> Core {
         let cache = |level: crate::Level| Cache::new(level.sets, level.ways);
+        let engine = match geometry.pipeline {
+            Pipeline::Interval => None,
+            Pipeline::OutOfOrder(mode) => Some(Box::new(Engine::new(geometry, mode))),
+        };
         Core {
             touched: u64::MAX,
+            sees_all: if engine.is_some() { u64::MAX } else { 0 },
             counts: [Counts::ZERO, Counts::ZERO],
             clock: 0,
             l1i: cache(geometry.l1i),
             l1d: cache(geometry.l1d),
             l2: Cache::new(geometry.l2.sets, geometry.l2.ways),
-            llc: llc.clone(),
+            llc,
             tlbs: Tlbs::new(geometry),
-            predictor: Predictor::new(),
+            predictor: Predictor::new(geometry.returns),
             fetched: u64::MAX,
             fetched_page: u64::MAX,
+            // No block is running.
+            lines_done: u32::MAX,
+            fuses_with: 0,
             space: 0,
             uops: 0,
+            settled: 0,
             shadow_ends_uops: 0,
+            engine,
             geometry: *geometry,
         }
     }
@@ -93,11 +157,23 @@ impl Core {
         &self.geometry
     }
 
+    /// Whether it wants every access's real size.
+    #[inline]
+    pub fn wants_sizes(&self) -> bool {
+        self.sees_all != 0
+    }
+
     /// A block ran to its end, and execution went on at `next_pc` (an address under the mapping at
     /// translation).
     #[inline]
     pub fn retire(&mut self, block: &Block, next_pc: u64) {
-        self.retire_counts(block.ring, block.counts());
+        if block.line_count() > self.lines_done {
+            self.fetch_rest(block, block.insns().len());
+        }
+        match self.engine {
+            None => self.retire_counts(block, block.counts(), 0..block.insns().len()),
+            Some(_) => self.run(block, 0..block.insns().len()),
+        }
         if block.branch.kind != BranchKind::None {
             self.resolve(block.ring, &block.branch, next_pc);
         }
@@ -105,79 +181,90 @@ impl Core {
 
     /// Only the instructions of `range` of a block ran: it was left, or resumed, in the middle.
     pub fn retire_part(&mut self, block: &Block, range: std::ops::Range<usize>) {
-        self.retire_counts(block.ring, &block.partial_counts(range));
+        if range.is_empty() {
+            return;
+        }
+        self.fetch_rest(block, range.end);
+        match self.engine {
+            None => self.retire_counts(block, &block.partial_counts(range.clone()), range),
+            Some(_) => self.run(block, range),
+        }
     }
 
     #[inline]
-    fn retire_counts(&mut self, ring: Ring, counts: &StaticCounts) {
+    fn retire_counts(
+        &mut self,
+        block: &Block,
+        counts: &StaticCounts,
+        range: std::ops::Range<usize>,
+    ) {
+        if self.fuses_with != 0 && range.start == 0 {
+            self.fuse_over_edge(block);
+        }
+        self.fuses_with = block.fuses_after(range.end - 1);
+        self.add_static(block.ring, counts);
+        self.clock += counts.common[Signal::Slots as usize];
+        self.uops += counts.common[Signal::Uops as usize];
+        self.settled = range.end;
+    }
+
+    #[inline]
+    fn add_static(&mut self, ring: Ring, counts: &StaticCounts) {
         let acc = &mut self.counts[ring as usize];
         acc.add_common(&counts.common);
         if counts.has_rare {
             acc.add_rare(&counts.rare);
         }
-        self.clock += counts.common[Signal::Slots as usize];
-        self.uops += counts.common[Signal::Uops as usize];
     }
 
-    /// The branch at a block's end went to `next_pc`.
+    /// The last instruction retired fuses with some branches; whether the block begins with one.
     #[inline]
-    pub fn resolve(&mut self, ring: Ring, branch: &Branch, next_pc: u64) {
-        if branch.kind != BranchKind::Cond {
-            return self.resolve_unconditional(ring, branch, next_pc);
-        }
-        // The block may have run under another mapping of its page than it was translated under,
-        // so only offsets in the page tell a branch that was not taken.
-        let taken = (next_pc ^ branch.fall_through) & 0xfff != 0;
-        let wrong = self.predictor.conditional(branch.pc, taken);
-        let counts = &mut self.counts[ring as usize];
-        counts[Signal::CondTaken] += u64::from(taken);
-        counts[Signal::Taken] += u64::from(taken);
-        counts[Signal::MispredictCond] += u64::from(wrong);
-        counts[Signal::MispredictCondTaken] += u64::from(wrong & taken);
-        if wrong {
-            self.mispredicted(ring);
+    fn is_fused(&self, block: &Block) -> bool {
+        fuses(self.fuses_with, block.begins_with())
+    }
+
+    /// Where a block's edge parts a pair that fuses, the branch takes no slot.
+    #[cold]
+    fn fuse_over_edge(&mut self, block: &Block) {
+        if self.is_fused(block) {
+            let counts = &mut self.counts[block.ring as usize];
+            counts[Signal::Fused] += 1;
+            // The branch's own come in the same call, so no sum shrinks over it.
+            counts[Signal::Uops] = counts[Signal::Uops].wrapping_sub(1);
+            counts[Signal::Slots] = counts[Signal::Slots].wrapping_sub(1);
+            self.clock = self.clock.wrapping_sub(1);
+            self.uops = self.uops.wrapping_sub(1);
         }
     }
 
-    fn resolve_unconditional(&mut self, ring: Ring, branch: &Branch, next_pc: u64) {
-        let predictor = &mut self.predictor;
-        let counts = &mut self.counts[ring as usize];
-        let wrong = match branch.kind {
-            BranchKind::None => return,
-            BranchKind::Jump | BranchKind::Cond => false,
-            BranchKind::Call => {
-                predictor.call(branch.fall_through);
-                false
-            }
-            BranchKind::IndirectJump => predictor.indirect(branch.pc, next_pc),
-            BranchKind::IndirectCall => {
-                predictor.call(branch.fall_through);
-                let wrong = predictor.indirect(branch.pc, next_pc);
-                counts[Signal::MispredictIndirectCall] += u64::from(wrong);
-                wrong
-            }
-            BranchKind::Return => predictor.ret(next_pc),
+    /// Runs instructions through the out-of-order engine.
+    fn run(&mut self, block: &Block, range: std::ops::Range<usize>) {
+        let fused = range.start == 0 && self.is_fused(block);
+        self.fuses_with = block.fuses_after(range.end - 1);
+        let mut counts = match range.len() == block.insns().len() {
+            true => block.counts().clone(),
+            false => block.partial_counts(range.clone()),
         };
-        counts[Signal::Taken] += 1;
-        if wrong {
-            let kind = match branch.kind {
-                BranchKind::Return => Signal::MispredictReturn,
-                _ => Signal::MispredictIndirect,
-            };
-            counts[kind] += 1;
-            self.mispredicted(ring);
-        }
-    }
-
-    fn mispredicted(&mut self, ring: Ring) {
-        self.bump(ring, Signal::Mispredicts);
-        self.stall(ring, Signal::StallMispredict, self.geometry.latency.mispredict_cycles);
+        // Time is the engine's.
+        counts.common[Signal::Slots as usize] = 0;
+        counts.common[Signal::StallChain as usize] = 0;
+        counts.rare[Signal::StallSerialize as usize - COMMON_SIGNALS] = 0;
+        counts.rare[Signal::StallDivider as usize - COMMON_SIGNALS] = 0;
+        counts.common[Signal::Fused as usize] += u64::from(fused);
+        counts.common[Signal::Uops as usize] -= u64::from(fused);
+        self.add_static(block.ring, &counts);
+        let Some(engine) = &mut self.engine else { return };
+        self.clock += engine.run(block, range, fused, &mut self.counts[block.ring as usize]);
     }
 
     /// The processor is busy for `cycles` with something that is no instruction: delivering an
     /// interrupt, say.
     pub fn serialize(&mut self, ring: Ring, cycles: u32) {
-        self.stall(ring, Signal::StallSerialize, cycles);
+        self.fuses_with = 0;
+        match &mut self.engine {
+            None => self.stall(ring, Signal::StallSerialize, cycles),
+            Some(engine) => self.clock += engine.idle(cycles, &mut self.counts[ring as usize]),
+        }
     }
 
     /// An interrupt or exception was delivered.
@@ -196,18 +283,21 @@ impl Core {
     /// Translations were thrown away: all but the kernel's, or all.
     pub fn flush(&mut self, global_too: bool) {
         self.bump(Ring::Kernel, Signal::TlbFlushes);
-        self.fetched = u64::MAX;
-        self.fetched_page = u64::MAX;
-        self.touched = u64::MAX;
+        self.forget_places();
         self.tlbs.flush(global_too);
     }
 
     /// The translation of the page at `address` was thrown away.
     pub fn flush_page(&mut self, address: u64) {
+        self.forget_places();
+        self.tlbs.flush_page(address >> 12);
+    }
+
+    /// Nothing is at hand any more without asking a translation buffer.
+    fn forget_places(&mut self) {
         self.fetched = u64::MAX;
         self.fetched_page = u64::MAX;
         self.touched = u64::MAX;
-        self.tlbs.flush_page(address >> 12);
     }
 
     #[inline]
@@ -220,6 +310,7 @@ impl Core {
         self.counts[ring as usize][signal] += amount;
     }
 
+    /// Time passes by the interval model.
     fn stall(&mut self, ring: Ring, cause: Signal, cycles: u32) {
         let slots = u64::from(cycles) * u64::from(self.geometry.width);
         self.add(ring, cause, u64::from(cycles));
@@ -228,6 +319,5 @@ impl Core {
     }
 }
 
-pub(crate) mod memory;
 #[cfg(test)]
 mod tests;

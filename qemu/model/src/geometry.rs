@@ -1,7 +1,6 @@
-//! The shapes and latencies of the machines that are modelled.
-//!
-//! Sizes are the makers' own; latencies are the published measurements of chipsandcheese.com and
-//! 7-cpu.com for these cores, rounded, at a typical all-core frequency.
+//! The shape of a modelled machine: structures, latencies, pipeline, and what is made perfect.
+
+use crate::operation::Unit;
 
 /// Sets and ways of a cache of 64-byte lines.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +9,13 @@ pub struct Level {
     pub sets: u32,
     /// Ways.
     pub ways: u32,
+}
+
+impl Level {
+    /// What it holds.
+    pub const fn bytes(self) -> u64 {
+        self.sets as u64 * self.ways as u64 * 64
+    }
 }
 
 /// Sets and ways of a translation buffer.
@@ -24,16 +30,120 @@ pub struct TlbShape {
 /// Load-to-use latencies and penalties, in core cycles.
 #[derive(Clone, Copy, Debug)]
 pub struct Latency {
+    /// Data from the L1.
+    pub l1_cycles: u32,
     /// Data from the L2.
     pub l2_cycles: u32,
     /// Data from the last-level cache.
     pub llc_cycles: u32,
     /// Data from memory.
     pub memory_cycles: u32,
+    /// Data from a store that is still in the store queue.
+    pub forward_cycles: u32,
     /// A second-level TLB hit.
     pub stlb_cycles: u32,
     /// A mispredicted branch, to the first right instruction.
     pub mispredict_cycles: u32,
+}
+
+/// A kind of functional unit.
+#[derive(Clone, Copy, Debug)]
+pub struct UnitShape {
+    /// The issue ports that have one, a bit each.
+    pub ports: u16,
+    /// Cycles from issue to result; a divider's own cycles come on top.
+    pub latency_cycles: u8,
+}
+
+/// The out-of-order engine's structures.
+#[derive(Clone, Copy, Debug)]
+pub struct Backend {
+    /// Micro-operations that retire in a cycle.
+    pub retire_width: u16,
+    /// Micro-operations that wait between fetch and dispatch.
+    pub queue_uops: u16,
+    /// Scheduler entries, all schedulers together.
+    pub scheduler_uops: u16,
+    /// Load-queue entries.
+    pub loads: u16,
+    /// Store-queue entries.
+    pub stores: u16,
+    /// L1 data misses in flight.
+    pub fill_buffers: u16,
+    /// Ports that loads issue to.
+    pub load_ports: u16,
+    /// Ports that compute stores' addresses.
+    pub store_ports: u16,
+    /// Units by [`Unit`]; one without ports costs nothing.
+    pub units: [UnitShape; Unit::COUNT],
+}
+
+/// How time is modelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pipeline {
+    /// By penalties, those of long misses overlapping within the reorder window.
+    #[default]
+    Interval,
+    /// Instruction by instruction, out of order.
+    OutOfOrder(Mode),
+}
+
+/// The modes of the out-of-order pipeline: those of "Online performance analysis by statistical
+/// sampling of microprocessor performance counters" (Azimi, Stumm, Wisniewski, ICS 2005), 6.3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// As the machine is.
+    #[default]
+    Real,
+    /// One instruction is dispatched, and retires, in a cycle.
+    SingleDispatch,
+    /// Likewise, and none issues before the one before it has retired.
+    InOrder,
+}
+
+macro_rules! perfect {
+    ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
+        /// Structures that never miss, as a CPI stack's reference runs need them.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Perfect { $($(#[$doc])* pub $field: bool),* }
+
+        impl Perfect {
+            /// The structures' names.
+            pub const NAMES: &[&str] = &[$(stringify!($field)),*];
+
+            /// Makes the structure of that name perfect; whether there is one.
+            pub fn set(&mut self, name: &str) -> bool {
+                match name {
+                    $(stringify!($field) => self.$field = true,)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+perfect! {
+    /// The L1 instruction cache.
+    l1i,
+    /// The L1 data cache.
+    l1d,
+    /// The L2.
+    l2,
+    /// The last-level cache.
+    llc,
+    /// The first-level instruction TLB.
+    itlb,
+    /// The first-level data TLB.
+    dtlb,
+    /// The second-level TLBs.
+    stlb,
+    /// Directions of conditional branches.
+    branch,
+    /// Targets of indirect jumps and calls.
+    indirect,
+    /// Targets of returns.
+    returns,
 }
 
 /// One machine.
@@ -51,95 +161,39 @@ pub struct Geometry {
     pub itlb: TlbShape,
     /// First-level data TLB.
     pub dtlb: TlbShape,
-    /// Second-level TLB.
+    /// Second-level TLB: for data, and for code too where `stlb_code` is none.
     pub stlb: TlbShape,
-    /// Slots that the pipeline allocates and retires in a cycle.
+    /// Second-level TLB for code alone.
+    pub stlb_code: Option<TlbShape>,
+    /// Return addresses that are remembered.
+    pub returns: u8,
+    /// Slots that the pipeline allocates in a cycle.
     pub width: u16,
     /// Entries of the reorder buffer.
     pub reorder_uops: u32,
+    /// The rest of the out-of-order engine.
+    pub backend: Backend,
     /// Latencies.
     pub latency: Latency,
     /// Time-stamp counter ticks in 1000 core cycles.
     pub ref_per_1000_cycles: u32,
+    /// How time is modelled.
+    pub pipeline: Pipeline,
+    /// What never misses.
+    pub perfect: Perfect,
 }
 
-impl Geometry {
-    /// Ice Lake server (Sunny Cove): 32 KiB L1I, 48 KiB L1D, 1.25 MiB L2, 24 MiB of LLC.
-    pub const ICELAKE_SERVER: Geometry = Geometry {
-        l1i: Level { sets: 64, ways: 8 },
-        l1d: Level { sets: 64, ways: 12 },
-        l2: Level { sets: 1024, ways: 20 },
-        llc: Level { sets: 32768, ways: 12 },
-        itlb: TlbShape { sets: 16, ways: 8 },
-        dtlb: TlbShape { sets: 16, ways: 4 },
-        stlb: TlbShape { sets: 128, ways: 16 },
-        width: 5,
-        reorder_uops: 352,
-        latency: Latency {
-            l2_cycles: 14,
-            llc_cycles: 70,
-            memory_cycles: 250,
-            stlb_cycles: 7,
-            mispredict_cycles: 17,
-        },
-        ref_per_1000_cycles: 800,
-    };
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Sapphire Rapids server (Golden Cove): 32 KiB L1I, 48 KiB L1D, 2 MiB L2, 30 MiB of LLC.
-    pub const SAPPHIRE_RAPIDS: Geometry = Geometry {
-        l2: Level { sets: 2048, ways: 16 },
-        llc: Level { sets: 32768, ways: 15 },
-        itlb: TlbShape { sets: 32, ways: 8 },
-        dtlb: TlbShape { sets: 16, ways: 6 },
-        width: 6,
-        reorder_uops: 512,
-        latency: Latency {
-            l2_cycles: 15,
-            llc_cycles: 75,
-            memory_cycles: 280,
-            stlb_cycles: 7,
-            mispredict_cycles: 17,
-        },
-        ref_per_1000_cycles: 667,
-        ..Geometry::ICELAKE_SERVER
-    };
-
-    /// Zen 3: 32 KiB L1I and L1D, 512 KiB L2, 32 MiB of L3 a complex.
-    pub const ZEN3: Geometry = Geometry {
-        l1i: Level { sets: 64, ways: 8 },
-        l1d: Level { sets: 64, ways: 8 },
-        l2: Level { sets: 1024, ways: 8 },
-        llc: Level { sets: 32768, ways: 16 },
-        // Fully associative in the machine, and 72 entries for data on Zen 4; sets keep the look-up
-        // short here.
-        itlb: TlbShape { sets: 16, ways: 4 },
-        dtlb: TlbShape { sets: 16, ways: 4 },
-        stlb: TlbShape { sets: 256, ways: 8 },
-        width: 6,
-        reorder_uops: 256,
-        latency: Latency {
-            l2_cycles: 12,
-            llc_cycles: 46,
-            memory_cycles: 260,
-            stlb_cycles: 7,
-            mispredict_cycles: 13,
-        },
-        ref_per_1000_cycles: 700,
-    };
-
-    /// Zen 4: 32 KiB L1I and L1D, 1 MiB L2, 32 MiB of L3 a complex.
-    pub const ZEN4: Geometry = Geometry {
-        l2: Level { sets: 2048, ways: 8 },
-        stlb: TlbShape { sets: 256, ways: 12 },
-        reorder_uops: 320,
-        latency: Latency {
-            l2_cycles: 14,
-            llc_cycles: 50,
-            memory_cycles: 280,
-            stlb_cycles: 7,
-            mispredict_cycles: 13,
-        },
-        ref_per_1000_cycles: 667,
-        ..Geometry::ZEN3
-    };
+    #[test]
+    fn structures_are_made_perfect_by_name() {
+        for name in Perfect::NAMES {
+            let mut perfect = Perfect::default();
+            assert!(perfect.set(name), "{name}");
+            assert_ne!(perfect, Perfect::default(), "{name}");
+        }
+        assert!(!Perfect::default().set("l4"));
+    }
 }

@@ -1,26 +1,34 @@
 //! The machine behind the virtual PMU: what it counts, and how long things take.
 //!
 //! Pure and deterministic: no clock, no hashing by address of host memory, no allocation after
-//! [`Core::new`]. One [`Core`] belongs to one virtual CPU and may run on any thread that owns it;
-//! only the [`LastLevel`] is shared, under locks of its own. It is fed three things in the order in which they happen: a block's
-//! fetch ([`Core::fetch`]), each memory access ([`Core::access`]), and how far a block got and where
-//! it went next ([`Core::retire`]). It answers with [`Counts`] per [`Ring`], which only ever grow.
+//! [`Core::new`] but for the accesses of a single instruction. One [`Core`] belongs to one virtual
+//! CPU and may run on any thread that owns it; cores share nothing but, where asked, an [`Llc`]. It
+//! is fed three things in the order in which they happen: a block's fetch ([`Core::fetch`]), each
+//! memory access ([`Core::access`]), and how far a block got and where it went next
+//! ([`Core::retire`]). It answers with [`Counts`] per [`Ring`], which only ever grow.
 //!
-//! Invariant that the PMU's overflow check relies on: between two calls no signal grows by more than
-//! [`GROWTH_PER_SLOT`] times the growth of [`Core::clock`] plus one block's worth.
+//! Invariants: what is counted depends on the stream of instructions alone and not on how it was
+//! cut into blocks. Between two calls no signal grows by more than [`GROWTH_PER_SLOT`] times the
+//! growth of [`Core::clock`] plus one block's worth; the PMU's overflow check relies on it.
 
 mod block;
 mod branch;
 mod cache;
 mod core;
 mod geometry;
+mod llc;
+mod ooo;
+mod operation;
+mod profiles;
 mod signal;
 mod tlb;
 
 pub use self::{
     block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Ring},
-    core::{Core, LastLevel, memory::Access},
-    geometry::{Geometry, Latency, Level, TlbShape},
+    core::{Access, Core},
+    geometry::{Backend, Geometry, Latency, Level, Mode, Perfect, Pipeline, TlbShape, UnitShape},
+    llc::Llc,
+    operation::{Operation, Registers, Unit},
     signal::{Counts, STATIC_SIGNALS, Signal},
 };
 

@@ -26,7 +26,7 @@ signals! {
     Uops,
     /// Pipeline slots that passed: width times cycles.
     Slots,
-    /// Cycles without retirement behind a chain of dependent results.
+    /// Cycles without retirement behind a chain of dependent results; the interval pipeline's alone.
     StallChain,
     /// Branches retired, of every kind.
     Branches,
@@ -161,6 +161,12 @@ signals! {
     StallItlb,
     /// Cycles without retirement between a mispredicted branch and the right path.
     StallMispredict,
+    /// Cycles without retirement because fetch and dispatch had nothing to give, for no other cause.
+    StallFrontEnd,
+    /// Cycles without retirement because a structure was full of what had not retired yet.
+    StallResources,
+    /// Cycles without retirement behind data that the L1 data cache or the store queue served.
+    StallL1Hit,
     /// Cycles without retirement behind data that the L2 served.
     StallL2Hit,
     /// Cycles without retirement behind data that the last-level cache served.
@@ -169,10 +175,53 @@ signals! {
     StallMemory,
     /// Cycles without retirement behind a data page walk.
     StallDtlb,
+    /// Cycles without retirement behind a store: it waits for its data, the store queue is full, or
+    /// a load waits for what it cannot be forwarded.
+    StallStore,
+    /// Cycles without retirement behind floating-point and vector units, dividers aside.
+    StallFp,
+    /// Cycles without retirement behind integer units, the divider aside.
+    StallInteger,
+    /// Cycles in which something retired.
+    RetireCycles,
+    /// Cycles for which a full reorder buffer kept an instruction from dispatch.
+    FullReorder,
+    /// Cycles for which a full scheduler kept an instruction from dispatch.
+    FullScheduler,
+    /// Cycles for which a full load queue kept an instruction from dispatch.
+    FullLoads,
+    /// Cycles for which a full store queue kept an instruction from dispatch.
+    FullStores,
+    /// Loads that a store in the store queue served.
+    Forwards,
+    /// Loads that waited for a store that could not be forwarded.
+    ForwardsBlocked,
     /// Interrupts and exceptions delivered.
     Interrupts,
     /// Times the translations of an address space were thrown away.
     TlbFlushes,
+}
+
+impl Signal {
+    /// The causes of cycles without retirement: disjoint, and together all such cycles.
+    pub const STALLS: &[Signal] = &[
+        Signal::StallSerialize,
+        Signal::StallDivider,
+        Signal::StallChain,
+        Signal::StallL1i,
+        Signal::StallItlb,
+        Signal::StallMispredict,
+        Signal::StallFrontEnd,
+        Signal::StallResources,
+        Signal::StallL1Hit,
+        Signal::StallL2Hit,
+        Signal::StallL3Hit,
+        Signal::StallMemory,
+        Signal::StallDtlb,
+        Signal::StallStore,
+        Signal::StallFp,
+        Signal::StallInteger,
+    ];
 }
 
 /// How many signals a block's bytes alone determine.
@@ -200,7 +249,7 @@ impl Counts {
     }
 
     /// Adds a block's counts of the other static signals.
-    pub(crate) fn add_rare(&mut self, counts: &[u16; STATIC_SIGNALS - COMMON_SIGNALS]) {
+    pub(crate) fn add_rare(&mut self, counts: &[u32; STATIC_SIGNALS - COMMON_SIGNALS]) {
         for (acc, count) in self.0[COMMON_SIGNALS..].iter_mut().zip(counts) {
             *acc += u64::from(*count);
         }

@@ -1,7 +1,7 @@
 //! Translation look-aside buffers: two first levels, a second level, and the walker's own cache.
 //!
-//! The second level is unified, as on the profiles' machines or near enough. Pages are 4 KiB; a
-//! larger page of the guest takes one entry for each 4 KiB that is touched.
+//! The second level is shared by data and code on Intel's machines and parted on AMD's. Pages are
+//! 4 KiB; a larger page of the guest takes one entry for each 4 KiB that is touched.
 
 use crate::{
     cache::{Cache, Map, NARROW, SMALL},
@@ -27,6 +27,8 @@ pub(crate) struct Tlbs {
     data: Map<SMALL>,
     code: Map<SMALL>,
     second: Map<NARROW>,
+    /// The second level for code, where it has its own.
+    second_code: Option<Map<NARROW>>,
     /// The regions of 2 MiB whose upper page-table levels the walker has at hand.
     walker: Cache<SMALL>,
 }
@@ -38,28 +40,31 @@ impl Tlbs {
             data: Map::new(dtlb.sets, dtlb.ways),
             code: Map::new(itlb.sets, itlb.ways),
             second: Map::new(stlb.sets, stlb.ways),
+            second_code: geometry.stlb_code.map(|shape| Map::new(shape.sets, shape.ways)),
             walker: Cache::new(8, 4),
         }
     }
 
-    /// The physical page of the virtual page `page`, asking `walk` where it is in no level.
+    /// The physical page of the virtual page `page`, where the first level has it.
     #[inline]
-    pub(crate) fn data(&mut self, page: u64, walk: impl FnOnce() -> u64) -> (u64, Found) {
-        let page = page & PAGE_BITS;
-        match self.data.find(page) {
-            Some(physical) => (physical.into(), Found::First),
-            None => refill(&mut self.data, &mut self.second, page, walk),
-        }
+    pub(crate) fn data(&mut self, page: u64) -> Option<u64> {
+        self.data.find(page & PAGE_BITS).map(u64::from)
     }
 
-    /// Likewise for a fetch, whose physical page is known.
-    #[inline]
+    /// The physical page of one that the first level has not, asking `walk` where the second has it
+    /// neither; the first has it afterwards.
+    pub(crate) fn refill_data(&mut self, page: u64, walk: impl FnOnce() -> u64) -> (u64, Found) {
+        refill(&mut self.data, &mut self.second, page & PAGE_BITS, walk)
+    }
+
+    /// Where a fetch finds the translation of `page`, which is `physical`.
     pub(crate) fn code(&mut self, page: u64, physical: u64) -> Found {
         let page = page & PAGE_BITS;
-        match self.code.find(page) {
-            Some(_) => Found::First,
-            None => refill(&mut self.code, &mut self.second, page, || physical).1,
+        if self.code.find(page).is_some() {
+            return Found::First;
         }
+        let second = self.second_code.as_mut().unwrap_or(&mut self.second);
+        refill(&mut self.code, second, page, || physical).1
     }
 
     /// Whether the walker had the upper levels for `page` at hand; it has them afterwards.
@@ -83,6 +88,9 @@ impl Tlbs {
         self.data.retain(&keep);
         self.code.retain(&keep);
         self.second.retain(&keep);
+        if let Some(second) = &mut self.second_code {
+            second.retain(&keep);
+        }
     }
 }
 

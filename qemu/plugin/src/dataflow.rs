@@ -8,21 +8,18 @@
 use iced_x86::{
     Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedRegister,
 };
+use tally_model::{Operation, Registers};
+
+use crate::unit;
 
 /// Cycles from an address to the data that the L1 has there.
 const LOAD_CYCLES: u16 = 5;
-/// Index of the flags among the registers: after 16 general and 32 vector ones.
-const FLAGS: u32 = 48;
-const REGISTERS: usize = 49;
+const REGISTERS: usize = 64;
 
 /// What an instruction needs and makes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Operands {
-    /// Registers that an address is made of, as a mask.
-    address: u64,
-    /// Other registers that are read.
-    reads: u64,
-    writes: u64,
+    pub(crate) operation: Operation,
     cycles: u16,
     loads: bool,
 }
@@ -40,59 +37,72 @@ impl Operands {
     /// Those of an instruction.
     pub(crate) fn of(raw: &Instruction, factory: &mut InstructionInfoFactory) -> Operands {
         let mut operands = Operands { cycles: latency(raw), ..Operands::default() };
+        let operation = &mut operands.operation;
+        operation.unit = unit::of(raw);
         let info = factory.info(raw);
         for memory in info.used_memory() {
-            operands.address |= bit(memory.base()) | bit(memory.index());
+            operation.address |= register(memory.base()) | register(memory.index());
             let access = memory.access();
             operands.loads |= !matches!(access, OpAccess::Write | OpAccess::CondWrite);
         }
         for used in info.used_registers() {
-            operands.add(used);
+            add(operation, used);
         }
         if raw.rflags_read() != 0 {
-            operands.reads |= 1 << FLAGS;
+            operation.reads |= Registers::FLAGS;
         }
         if raw.rflags_modified() != 0 {
-            operands.writes |= 1 << FLAGS;
+            operation.writes |= Registers::FLAGS;
         }
         if matches!(
             raw.mnemonic(),
             Mnemonic::Push | Mnemonic::Pop | Mnemonic::Call | Mnemonic::Ret | Mnemonic::Leave
         ) {
-            let stack = !bit(Register::RSP);
-            operands.address &= stack;
-            operands.reads &= stack;
-            operands.writes &= stack;
+            let stack = register(Register::RSP);
+            operation.address = operation.address.without(stack);
+            operation.reads = operation.reads.without(stack);
+            operation.writes = operation.writes.without(stack);
         }
-        operands.reads &= !operands.address;
+        // What is an address and an operand both waits as an operand.
+        let values = (0..raw.op_count())
+            .filter(|operand| raw.op_kind(*operand) == OpKind::Register)
+            .fold(Registers::NONE, |all, operand| all | register(raw.op_register(operand)));
+        let only_address = operation.address.without(values);
+        operation.reads = operation.reads.without(only_address);
         operands
     }
+}
 
-    fn add(&mut self, used: &UsedRegister) {
-        let register = bit(used.register());
-        match used.access() {
-            OpAccess::Read | OpAccess::CondRead => self.reads |= register,
-            OpAccess::Write => self.writes |= register,
-            OpAccess::NoMemAccess | OpAccess::None => {}
-            _ => {
-                self.reads |= register;
-                self.writes |= register;
-            }
+fn add(operation: &mut Operation, used: &UsedRegister) {
+    let register = register(used.register());
+    // What writes a part of a general register keeps the rest of it.
+    let merges = used.register().is_gpr8() || used.register().is_gpr16();
+    match used.access() {
+        OpAccess::Read | OpAccess::CondRead => operation.reads |= register,
+        OpAccess::Write if !merges => operation.writes |= register,
+        OpAccess::NoMemAccess | OpAccess::None => {}
+        _ => {
+            operation.reads |= register;
+            operation.writes |= register;
         }
     }
 }
 
-fn bit(register: Register) -> u64 {
-    if register == Register::None {
-        return 0;
-    }
+fn register(register: Register) -> Registers {
     let full = register.full_register();
-    if full.is_gpr64() {
-        1 << full.number()
+    let number = full.number() as u8;
+    if register == Register::None {
+        Registers::NONE
+    } else if full.is_gpr64() {
+        Registers::general(number)
     } else if full.is_vector_register() {
-        1 << (16 + full.number())
+        Registers::vector(number)
+    } else if full.is_mm() {
+        Registers::mmx(number)
+    } else if full.is_st() {
+        Registers::X87
     } else {
-        0
+        Registers::NONE
     }
 }
 
@@ -105,7 +115,7 @@ struct Path {
 
 /// The longest recurrence of a block of these instructions.
 pub(crate) fn recurrence(block: &[Operands]) -> Recurrence {
-    let written = block.iter().fold(0, |mask, operands| mask | operands.writes);
+    let written = block.iter().fold(0, |mask, operands| mask | operands.operation.writes.bits());
     let mut longest = Recurrence::default();
     for start in (0..REGISTERS).filter(|start| written >> start & 1 == 1) {
         if let Some(path) = path_round(block, start) {
@@ -121,25 +131,23 @@ fn path_round(block: &[Operands], start: usize) -> Option<Path> {
     let mut paths = [None; REGISTERS];
     paths[start] = Some(Path { cycles: 0, loads: 0 });
     for (index, operands) in block.iter().enumerate() {
-        let by_address = longest(&paths, operands.address).map(|path| {
+        let operation = &operands.operation;
+        let by_address = longest(&paths, operation.address).map(|path| {
             let this = if operands.loads && index < 128 { 1 << index } else { 0 };
             Path { cycles: path.cycles + LOAD_CYCLES, loads: path.loads | this }
         });
-        let by_value = longest(&paths, operands.reads);
+        let by_value = longest(&paths, operation.reads);
         let into = [by_address, by_value].into_iter().flatten().max_by_key(|path| path.cycles);
         let out = into.map(|path| Path { cycles: path.cycles + operands.cycles, ..path });
-        for (register, path) in paths.iter_mut().enumerate() {
-            if operands.writes >> register & 1 == 1 {
-                *path = out;
-            }
+        for register in operation.writes.numbers() {
+            paths[register] = out;
         }
     }
     paths[start]
 }
 
-fn longest(paths: &[Option<Path>; REGISTERS], of: u64) -> Option<Path> {
-    let named = paths.iter().enumerate().filter(|(register, _)| of >> register & 1 == 1);
-    named.filter_map(|(_, path)| *path).max_by_key(|path| path.cycles)
+fn longest(paths: &[Option<Path>; REGISTERS], of: Registers) -> Option<Path> {
+    of.numbers().filter_map(|register| paths[register]).max_by_key(|path| path.cycles)
 }
 
 /// Cycles from an instruction's operands to its result, its load aside.

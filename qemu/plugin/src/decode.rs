@@ -6,7 +6,7 @@ use iced_x86::{
 };
 use tally_model::{BranchKind, Insn, Signal};
 
-use crate::dataflow::Operands;
+use crate::{dataflow::Operands, unit};
 
 /// An instruction that the plugin steps in at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,6 @@ pub(crate) struct Decoded {
     pub(crate) locked: bool,
     /// Whether QEMU may split what is one load or store of the instruction.
     pub(crate) in_parts: bool,
-    /// A compare or test that a conditional jump behind it fuses with.
-    pub(crate) fusible: bool,
     pub(crate) operands: Operands,
     pub(crate) raw: Instruction,
 }
@@ -45,6 +43,9 @@ pub(crate) struct Decoded {
 pub(crate) fn decode(bytes: &[u8], pc: u64, factory: &mut InstructionInfoFactory) -> Decoded {
     let mut decoded = Decoded::plain(raw(bytes, pc), bytes, pc);
     decoded.operands = Operands::of(&decoded.raw, factory);
+    decoded.insn.operation = decoded.operands.operation;
+    decoded.insn.condition = unit::condition(&decoded.raw);
+    decoded.insn.fuses_with = unit::fuses_with(&decoded.raw);
     operands(&mut decoded, factory);
     flow(&mut decoded);
     classify(&mut decoded);
@@ -65,7 +66,6 @@ impl Decoded {
             special: special(&raw),
             locked: raw.has_lock_prefix(),
             in_parts: raw.memory_size().size() > 16,
-            fusible: matches!(raw.mnemonic(), Mnemonic::Cmp | Mnemonic::Test),
             operands: Operands::default(),
             raw,
         }

@@ -63,13 +63,14 @@ fn access<const STORE: bool>(vcpu: c_uint, info: u32, address: u64, tag: AccessT
     // QEMU's widest access is 16 bytes, so only one that starts in a line's last 16 can cross it;
     // the others need not be asked for their size.
     let bytes = match address & 63 {
-        0..=48 => 1,
+        0..=48 if !vcpu.core.wants_sizes() => 1,
         // SAFETY: `info` is this callback's.
         _ => 1 << unsafe { ffi::qemu_plugin_mem_size_shift(info) },
     };
     let retires = tag.0 & TAG_IN_PARTS == 0 || vcpu.is_first_part(tag.0, STORE);
     let chases = tag.0 & TAG_CHASES != 0;
-    vcpu.core.access::<STORE>(block.ring, Access { address, bytes, retires, chases }, physical);
+    let access = Access { address, bytes, retires, chases, insn: tag.0 >> 48 };
+    vcpu.core.access::<STORE>(block, access, physical);
 }
 
 /// The physical address of a virtual one; the virtual one where there is none any more.

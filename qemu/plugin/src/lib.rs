@@ -19,6 +19,7 @@ mod options;
 mod region;
 mod registers;
 mod translate;
+mod unit;
 mod vcpu;
 
 use std::ffi::{CStr, c_char, c_int};

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tally_model::{Mode, Perfect, Pipeline};
 use tally_vpmu::Profile;
 
 /// The options, checked.
@@ -22,7 +23,7 @@ impl Options {
             truth: None,
             log: None,
         };
-        let mut counters = None;
+        let (mut counters, mut model) = (None, Model::default());
         for argument in arguments {
             let (key, value) = argument
                 .split_once('=')
@@ -32,13 +33,19 @@ impl Options {
                 "counters" => counters = Some(value),
                 "truth" => options.truth = Some(value.into()),
                 "log" => options.log = Some(value.into()),
+                "pipeline" => model.pipeline = Some(value),
+                "mode" => model.mode = Some(value),
+                "perfect" => model.perfect = Some(value),
                 _ => {
                     return Err(format!(
-                        "there is no option '{key}'; there are profile, counters, truth, log"
+                        "there is no option '{key}'; there are profile, counters, truth, log, \
+                         pipeline, mode, perfect"
                     ));
                 }
             }
         }
+        options.profile.geometry.pipeline = model.pipeline()?;
+        options.profile.geometry.perfect = model.perfect()?;
         let (default, most) = options.profile.counters;
         options.counters = match counters {
             None => default,
@@ -49,6 +56,44 @@ impl Options {
             }
         };
         Ok(options)
+    }
+}
+
+/// What the options say of the machine model.
+#[derive(Clone, Copy, Debug, Default)]
+struct Model<'a> {
+    pipeline: Option<&'a str>,
+    mode: Option<&'a str>,
+    perfect: Option<&'a str>,
+}
+
+impl Model<'_> {
+    fn pipeline(self) -> Result<Pipeline, String> {
+        match (self.pipeline.unwrap_or("interval"), self.mode) {
+            ("interval", None) => Ok(Pipeline::Interval),
+            ("interval", Some(mode)) => {
+                Err(format!("mode={mode} is of the other pipeline; add pipeline=ooo"))
+            }
+            ("ooo", None | Some("real")) => Ok(Pipeline::OutOfOrder(Mode::Real)),
+            ("ooo", Some("single")) => Ok(Pipeline::OutOfOrder(Mode::SingleDispatch)),
+            ("ooo", Some("inorder")) => Ok(Pipeline::OutOfOrder(Mode::InOrder)),
+            ("ooo", Some(mode)) => {
+                Err(format!("there is no mode '{mode}'; there are real, single, inorder"))
+            }
+            (name, _) => Err(format!("there is no pipeline '{name}'; there are interval, ooo")),
+        }
+    }
+
+    /// Structures joined by `+`, as QEMU's own option parser takes commas.
+    fn perfect(self) -> Result<Perfect, String> {
+        let mut perfect = Perfect::default();
+        for name in self.perfect.into_iter().flat_map(|names| names.split('+')) {
+            if !perfect.set(name) {
+                let names = Perfect::NAMES.join(", ");
+                return Err(format!("perfect={name}: no such structure; there are {names}"));
+            }
+        }
+        Ok(perfect)
     }
 }
 
@@ -115,6 +160,25 @@ mod tests {
     }
 
     #[test]
+    fn the_model_is_configured_whatever_the_order() {
+        let geometry =
+            |arguments: &[&str]| parse(arguments).map(|options| options.profile.geometry);
+        for (arguments, pipeline) in [
+            (&[][..], Pipeline::Interval),
+            (&["pipeline=ooo"], Pipeline::OutOfOrder(Mode::Real)),
+            (&["mode=inorder", "pipeline=ooo"], Pipeline::OutOfOrder(Mode::InOrder)),
+            (
+                &["pipeline=ooo", "mode=single", "profile=zen4"],
+                Pipeline::OutOfOrder(Mode::SingleDispatch),
+            ),
+        ] {
+            assert_eq!(geometry(arguments).map(|geometry| geometry.pipeline), Ok(pipeline));
+        }
+        let perfect = geometry(&["perfect=l1d+branch"]).map(|geometry| geometry.perfect);
+        assert_eq!(perfect, Ok(Perfect { l1d: true, branch: true, ..Perfect::default() }));
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (argument, part) in [
             ("profile=p4", "no profile 'p4'"),
@@ -122,6 +186,9 @@ mod tests {
             ("counters=0", "counters=0"),
             ("speed=1", "no option 'speed'"),
             ("truth", "has no value"),
+            ("pipeline=fast", "no pipeline 'fast'"),
+            ("mode=single", "add pipeline=ooo"),
+            ("perfect=l1d+l4", "perfect=l4"),
         ] {
             let error = parse(&[argument]).expect_err(argument);
             assert!(error.contains(part) && !error.contains('\n'), "{error}");

@@ -10,7 +10,7 @@ use std::{
 };
 
 use iced_x86::InstructionInfoFactory;
-use tally_model::{Block, Branch, BranchKind, Ring, Signal};
+use tally_model::{Block, Branch, BranchKind, Ring};
 
 use crate::{
     dataflow,
@@ -225,7 +225,6 @@ fn make_block(
     insns: &mut [Translated],
     recurrence_cycles: u16,
 ) -> Block {
-    fuse(insns);
     let last = insns[insns.len() - 1].decoded;
     let end_pc = last.insn.pc + u64::from(last.insn.length);
     let branch = match last.branch {
@@ -236,15 +235,6 @@ fn make_block(
     let insns: Vec<_> = insns.iter().map(|insn| insn.decoded.insn).collect();
     let width = exit::options().map_or(1, |options| options.profile.geometry.width);
     Block::new(ring, width, lines, branch, &insns).with_recurrence(recurrence_cycles)
-}
-
-/// A compare or test right before a conditional jump retires with it.
-fn fuse(insns: &mut [Translated]) {
-    let [.., compare, jump] = insns else { return };
-    if compare.decoded.fusible && jump.decoded.branch == BranchKind::Cond {
-        jump.decoded.insn.uops = 0;
-        jump.decoded.insn.add(Signal::Fused);
-    }
 }
 
 /// The physical address of a virtual one; the virtual one where there is none.

@@ -9,11 +9,11 @@
 //! the pending block is.
 
 use std::sync::{
-    Arc, OnceLock,
+    OnceLock,
     atomic::{AtomicPtr, Ordering},
 };
 
-use tally_model::{Block, Core, LastLevel, Ring, Signal};
+use tally_model::{Block, Core, Llc, Ring, Signal};
 use tally_vpmu::{Pmu, Vendor};
 
 use crate::{
@@ -32,9 +32,6 @@ pub(crate) const MAX_VCPUS: usize = 256;
 
 static VCPUS: [AtomicPtr<Vcpu>; MAX_VCPUS] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_VCPUS];
-
-/// The last-level cache of all vCPUs.
-static LLC: OnceLock<Arc<LastLevel>> = OnceLock::new();
 
 /// One vCPU. Only its own thread touches it, but for the end of the run.
 pub(crate) struct Vcpu {
@@ -67,16 +64,21 @@ pub(crate) struct Vcpu {
     pub(crate) cpuid: Option<(u32, u32)>,
 }
 
+/// The last-level cache that all vCPUs share.
+fn llc(options: &Options) -> Llc {
+    static SHARED: OnceLock<Llc> = OnceLock::new();
+    SHARED.get_or_init(|| Llc::new(options.profile.geometry.llc)).clone()
+}
+
 /// Makes a vCPU's state; called once for each, from its initialisation.
 pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
     let slot = VCPUS.get(index).ok_or_else(|| format!("at most {MAX_VCPUS} CPUs are served"))?;
     let registers = Registers::of_current_vcpu()
         .ok_or("QEMU does not name the registers that the PMU needs; is this an x86-64 guest?")?;
-    let llc = LLC.get_or_init(|| LastLevel::new(&options.profile.geometry));
     let vcpu = Box::new(Vcpu {
         registers,
         pmu: Pmu::new(options.profile, options.counters),
-        core: Core::new(&options.profile.geometry, llc),
+        core: Core::sharing(&options.profile.geometry, llc(options)),
         apic: Apic::default(),
         shares: Shares::default(),
         pending: std::ptr::null(),
@@ -202,6 +204,7 @@ impl Vcpu {
             }
         }
         self.pending = block;
+        self.core.fetch(block);
     }
 
     /// The block that is running.

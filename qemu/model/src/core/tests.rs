@@ -1,21 +1,27 @@
 //! What the core counts on accesses and blocks of known content.
 
 use super::*;
-use crate::{Access, Insn};
+use crate::{Branch, Insn};
 
 fn core() -> Core {
-    let geometry = &Geometry::ICELAKE_SERVER;
-    Core::new(geometry, &LastLevel::new(geometry))
+    Core::new(&Geometry::ICELAKE_SERVER)
 }
 
 fn load(address: u64) -> Access {
-    Access { address, bytes: 8, retires: true, chases: false }
+    Access { address, bytes: 8, retires: true, chases: false, insn: 0 }
+}
+
+/// A block of one instruction, away from all data.
+fn nowhere() -> Block {
+    let insn = Insn { pc: 0x4000_0000, length: 4, ..Insn::default() };
+    Block::new(Ring::User, 5, (0x100_0000, 0x100_0000), Branch::default(), &[insn])
 }
 
 fn walk_over(core: &mut Core, bytes: u64, rounds: u32) {
+    let block = nowhere();
     for _ in 0..rounds {
         for address in (0..bytes).step_by(64) {
-            core.access::<false>(Ring::User, load(address), |address| address);
+            core.access::<false>(&block, load(address), |address| address);
         }
     }
 }
@@ -41,7 +47,7 @@ fn each_level_serves_what_fits_in_it() {
 fn every_load_is_served_once_and_every_store_counted() {
     let mut core = core();
     walk_over(&mut core, 3 << 20, 2);
-    (0..100).for_each(|at| core.access::<true>(Ring::User, load(at * 8), |address| address));
+    (0..100).for_each(|at| core.access::<true>(&nowhere(), load(at * 8), |address| address));
     let user = &core.counts()[0];
     let served = [Signal::LoadL1Hit, Signal::LoadL2Hit, Signal::LoadL3Hit, Signal::LoadL3Miss];
     let loads: u64 = served.iter().map(|signal| user[*signal]).sum();
@@ -52,7 +58,7 @@ fn every_load_is_served_once_and_every_store_counted() {
 #[test]
 fn an_access_across_lines_touches_both_and_counts_once() {
     let mut core = core();
-    core.access::<false>(Ring::User, load(60), |address| address);
+    core.access::<false>(&nowhere(), load(60), |address| address);
     let user = &core.counts()[0];
     assert_eq!((user[Signal::SplitLoads], user[Signal::L1dFills]), (1, 2));
     assert_eq!(user[Signal::LoadL3Miss], 1);
@@ -78,7 +84,7 @@ fn a_part_of_a_block_counts_its_part() {
     core.retire_part(&block, 0..1);
     core.retire_part(&block, 1..3);
     let parts = core.counts().clone();
-    let mut whole = self::core();
+    let mut whole = super::Core::new(&Geometry::ICELAKE_SERVER);
     whole.retire(&block, 12);
     assert_eq!(&parts, whole.counts());
     assert_eq!(parts[1][Signal::Instructions], 3);
@@ -111,7 +117,7 @@ fn a_pointer_chase_shows_each_levels_latency() {
         let round = |core: &mut Core| {
             for address in (0..bytes).step_by(64) {
                 let access = Access { chases: true, ..load(address) };
-                core.access::<false>(Ring::User, access, |address| address);
+                core.access::<false>(&block, access, |address| address);
                 core.retire(&block, 0);
             }
             // Without the page walks, which are not the caches' affair.
@@ -129,18 +135,21 @@ fn a_recurrence_is_the_least_that_a_block_takes() {
     let insns = [insn; 4];
     let mut core = core();
     let block = Block::new(Ring::User, 5, (0, 0), Branch::default(), &insns);
+    core.fetch(&block);
+    let fetched = core.clock();
     core.retire(&block.clone().with_recurrence(3), 0);
-    assert_eq!(core.clock(), 15);
+    assert_eq!(core.clock() - fetched, 15);
     core.retire_part(&block.clone().with_recurrence(3), 0..2);
     core.retire_part(&block.with_recurrence(3), 2..4);
-    assert_eq!(core.clock(), 30);
+    assert_eq!(core.clock() - fetched, 30);
 }
 
 #[test]
 fn cores_share_the_last_level() {
     let geometry = &Geometry::ICELAKE_SERVER;
-    let llc = LastLevel::new(geometry);
-    let (mut one, mut other) = (Core::new(geometry, &llc), Core::new(geometry, &llc));
+    let llc = Llc::new(geometry.llc);
+    let mut one = Core::sharing(geometry, llc.clone());
+    let mut other = Core::sharing(geometry, llc);
     walk_over(&mut one, 1 << 20, 1);
     walk_over(&mut other, 1 << 20, 1);
     assert_eq!(other.counts()[0][Signal::LoadL3Hit], (1 << 20) / 64);

@@ -1,6 +1,6 @@
 //! Register rules, one by one, on the profiles that follow them.
 
-use tally_model::{Block, Branch, Core, Insn, LastLevel, Ring};
+use tally_model::{Block, Branch, Core, Insn, Ring};
 
 use super::*;
 
@@ -12,10 +12,7 @@ struct Machine {
 impl Machine {
     fn new(profile: &str, counters: u8) -> Machine {
         let profile = Profile::find(profile).expect("a profile of that name");
-        Machine {
-            pmu: Pmu::new(profile, counters),
-            core: Core::new(&profile.geometry, &LastLevel::new(&profile.geometry)),
-        }
+        Machine { pmu: Pmu::new(profile, counters), core: Core::new(&profile.geometry) }
     }
 
     fn run(&mut self, ring: Ring, instructions: usize) {
@@ -179,9 +176,11 @@ fn amd_unit_mask_bits_add_up() {
     let loads_and_stores = 0x29 | 0x300 | select::USR | select::EN;
     machine.write(0xc001_0200, loads_and_stores);
     assert!(machine.pmu.take_unmodelled().is_empty());
-    let access = tally_model::Access { address: 0x1000, bytes: 8, retires: true, chases: false };
-    machine.core.access::<false>(Ring::User, access, |address| address);
-    machine.core.access::<true>(Ring::User, access, |address| address);
+    let access =
+        tally_model::Access { address: 0x1000, bytes: 8, retires: true, chases: false, insn: 0 };
+    let block = Block::new(Ring::User, 6, (0, 0), Branch::default(), &[Insn::default()]);
+    machine.core.access::<false>(&block, access, |address| address);
+    machine.core.access::<true>(&block, access, |address| address);
     assert_eq!(machine.read(0xc001_0201), Access::Done(2));
 }
 

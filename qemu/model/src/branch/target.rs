@@ -1,0 +1,103 @@
+//! Targets of indirect branches, in the manner of ITTAGE (Seznec, "A 64-Kbytes ITTAGE indirect
+//! branch predictor", 2011): a table by address alone, and two tagged ones by address and the path of
+//! recent targets.
+
+/// Entries of a table, as a power of two.
+const BITS: u32 = 10;
+const ENTRIES: usize = 1 << BITS;
+/// Path bits that the tagged tables look at: four to a target.
+const PATHS: [u32; 2] = [16, 64];
+/// A multiplier that spreads bits upwards, from the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A target and who it is for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    target: u64,
+    tag: u32,
+    /// Wrong since it was right last: the target stays once.
+    doubted: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Targets {
+    /// By address, then by path.
+    tables: Box<[[Entry; ENTRIES]; 1 + PATHS.len()]>,
+    path: u64,
+}
+
+impl Targets {
+    pub(super) fn new() -> Targets {
+        Targets { tables: Box::new([[Entry::default(); ENTRIES]; 1 + PATHS.len()]), path: 0 }
+    }
+
+    /// Where the branch is in a table, and its tag there.
+    fn place(&self, pc: u64, table: usize) -> (usize, u32) {
+        let path = if table == 0 { 0 } else { self.path << (64 - PATHS[table - 1]) };
+        let mixed = (pc ^ path.wrapping_mul(SPREAD) >> 7).wrapping_mul(SPREAD);
+        ((mixed >> (64 - BITS)) as usize, (mixed >> 8) as u32)
+    }
+
+    /// Learns a target; whether the prediction was wrong.
+    pub(super) fn learn(&mut self, pc: u64, target: u64) -> bool {
+        let places = [0, 1, 2].map(|table| self.place(pc, table));
+        let provider = (1..places.len())
+            .rev()
+            .find(|table| {
+                let (at, tag) = places[*table];
+                self.tables[*table][at].tag == tag
+            })
+            .unwrap_or(0);
+        let entry = &mut self.tables[provider][places[provider].0];
+        let wrong = entry.target != target;
+        if wrong && (entry.doubted || provider == 0) {
+            entry.target = target;
+        }
+        entry.doubted = wrong && !entry.doubted;
+        if wrong && provider + 1 < places.len() {
+            let (at, tag) = places[provider + 1];
+            self.tables[provider + 1][at] = Entry { target, tag, doubted: false };
+        }
+        self.path = self.path << 4 ^ (target.wrapping_mul(SPREAD) >> 60);
+        wrong
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn late_misses(count: usize, mut outcome: impl FnMut(usize) -> (u64, u64)) -> usize {
+        let mut targets = Targets::new();
+        (0..count)
+            .filter(|at| {
+                let (pc, target) = outcome(*at);
+                targets.learn(pc, target) & (*at >= count / 2)
+            })
+            .count()
+    }
+
+    #[test]
+    fn one_target_is_learnt_at_once() {
+        let mut targets = Targets::new();
+        let wrong = (0..100).filter(|_| targets.learn(0x1000, 0x2000)).count();
+        assert_eq!(wrong, 1);
+    }
+
+    #[test]
+    fn an_interpreters_loop_is_learnt() {
+        let program = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
+        let misses = late_misses(20_000, |at| (0x1000, 0x4000 + 64 * program[at % program.len()]));
+        assert!(misses < 20, "{misses}");
+    }
+
+    #[test]
+    fn random_targets_are_missed() {
+        let mut state = 1u64;
+        let misses = late_misses(20_000, |_| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (0x1000, 0x4000 + 64 * (state >> 61))
+        });
+        assert!(misses > 7_500, "{misses} of 10000 among eight targets");
+    }
+}

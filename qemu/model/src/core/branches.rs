@@ -1,0 +1,71 @@
+//! Branches: what the predictors would have said, and what a wrong one costs.
+
+use super::Core;
+use crate::{Branch, BranchKind, Ring, Signal};
+
+impl Core {
+    /// The branch at a block's end went to `next_pc`.
+    #[inline]
+    pub fn resolve(&mut self, ring: Ring, branch: &Branch, next_pc: u64) {
+        if branch.kind != BranchKind::Cond {
+            return self.resolve_unconditional(ring, branch, next_pc);
+        }
+        // The block may have run under another mapping of its page than it was translated under,
+        // so only offsets in the page tell a branch that was not taken.
+        let taken = (next_pc ^ branch.fall_through) & 0xfff != 0;
+        let wrong = self.predictor.conditional(branch.pc, taken) & !self.geometry.perfect.branch;
+        let counts = &mut self.counts[ring as usize];
+        counts[Signal::CondTaken] += u64::from(taken);
+        counts[Signal::Taken] += u64::from(taken);
+        counts[Signal::MispredictCond] += u64::from(wrong);
+        counts[Signal::MispredictCondTaken] += u64::from(wrong & taken);
+        if let Some(engine) = &mut self.engine {
+            engine.branch(taken, wrong);
+        }
+        if wrong {
+            self.mispredicted(ring);
+        }
+    }
+
+    fn resolve_unconditional(&mut self, ring: Ring, branch: &Branch, next_pc: u64) {
+        let perfect = self.geometry.perfect;
+        let predictor = &mut self.predictor;
+        let counts = &mut self.counts[ring as usize];
+        let wrong = match branch.kind {
+            BranchKind::None => return,
+            BranchKind::Jump | BranchKind::Cond => false,
+            BranchKind::Call => {
+                predictor.call(branch.fall_through);
+                false
+            }
+            BranchKind::IndirectJump => predictor.indirect(branch.pc, next_pc) & !perfect.indirect,
+            BranchKind::IndirectCall => {
+                predictor.call(branch.fall_through);
+                let wrong = predictor.indirect(branch.pc, next_pc) & !perfect.indirect;
+                counts[Signal::MispredictIndirectCall] += u64::from(wrong);
+                wrong
+            }
+            BranchKind::Return => predictor.ret(next_pc) & !perfect.returns,
+        };
+        counts[Signal::Taken] += 1;
+        if let Some(engine) = &mut self.engine {
+            engine.branch(true, wrong);
+        }
+        if wrong {
+            let kind = match branch.kind {
+                BranchKind::Return => Signal::MispredictReturn,
+                _ => Signal::MispredictIndirect,
+            };
+            counts[kind] += 1;
+            self.mispredicted(ring);
+        }
+    }
+
+    fn mispredicted(&mut self, ring: Ring) {
+        self.bump(ring, Signal::Mispredicts);
+        if self.engine.is_none() {
+            let cycles = self.geometry.latency.mispredict_cycles;
+            self.stall(ring, Signal::StallMispredict, cycles);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Fetch: lines of code and their translations.
+
+use super::{Core, Source};
+use crate::{Block, Signal, tlb::Found};
+
+impl Core {
+    /// A block is about to run: fetches its first line. The others follow when the instructions in
+    /// them are known to run.
+    #[inline]
+    pub fn fetch(&mut self, block: &Block) {
+        self.lines_done = 1;
+        self.settled = 0;
+        if let Some(engine) = &mut self.engine {
+            engine.begin_block(block);
+        }
+        if block.lines.0 != self.fetched {
+            self.fetch_line(block, 0);
+        }
+    }
+
+    /// Fetches the lines of the instructions before `end` that have not been fetched yet.
+    #[inline(never)]
+    pub(super) fn fetch_rest(&mut self, block: &Block, end: usize) {
+        let lines = block.lines_through(end.saturating_sub(1));
+        while self.lines_done < lines {
+            let ordinal = self.lines_done;
+            self.lines_done += 1;
+            self.fetch_line(block, ordinal);
+        }
+    }
+
+    fn fetch_line(&mut self, block: &Block, ordinal: u32) {
+        let (page, line) = block.line(ordinal);
+        self.fetched = line;
+        if page == self.fetched_page {
+            self.bump(block.ring, Signal::ItlbHit);
+        } else {
+            self.fetched_page = page;
+            self.translate_fetch(block, ordinal, page, line >> 6);
+        }
+        if self.l1i.touch(line) || self.geometry.perfect.l1i {
+            return self.bump(block.ring, Signal::L1iHit);
+        }
+        self.bump(block.ring, Signal::L1iMiss);
+        let source = self.beyond_l1(block.ring, line, Signal::L2CodeHit, Signal::L2CodeMiss);
+        // Fetch runs ahead of the pipeline by about half of the L2's latency.
+        let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
+        self.starve(block, ordinal, Signal::StallL1i, cycles);
+    }
+
+    fn translate_fetch(&mut self, block: &Block, ordinal: u32, page: u64, frame: u64) {
+        let perfect = self.geometry.perfect;
+        let stlb_cycles = self.geometry.latency.stlb_cycles;
+        match self.tlbs.code(page, frame) {
+            Found::Second if !perfect.itlb => {
+                self.bump(block.ring, Signal::ItlbStlbHit);
+                self.starve(block, ordinal, Signal::StallItlb, stlb_cycles);
+            }
+            Found::Walk if !perfect.itlb && perfect.stlb => {
+                self.bump(block.ring, Signal::ItlbStlbHit);
+                self.starve(block, ordinal, Signal::StallItlb, stlb_cycles);
+            }
+            Found::Walk if !perfect.itlb => {
+                let cycles = self.walk(block.ring, page);
+                self.bump(block.ring, Signal::ItlbWalks);
+                self.add(block.ring, Signal::ItlbWalkCycles, u64::from(cycles));
+                self.starve(block, ordinal, Signal::StallItlb, cycles);
+            }
+            _ => self.bump(block.ring, Signal::ItlbHit),
+        }
+    }
+
+    /// Fetch waits before it has line `ordinal` of the block.
+    fn starve(&mut self, block: &Block, ordinal: u32, cause: Signal, cycles: u32) {
+        match &mut self.engine {
+            None => self.stall(block.ring, cause, cycles),
+            Some(engine) => engine.starve(block, ordinal, cause, cycles),
+        }
+    }
+
+    pub(super) fn latency(&self, source: Source) -> u32 {
+        let latency = &self.geometry.latency;
+        match source {
+            Source::L1 => latency.l1_cycles,
+            Source::L2 => latency.l2_cycles,
+            Source::Llc => latency.llc_cycles,
+            Source::Memory => latency.memory_cycles,
+        }
+    }
+}

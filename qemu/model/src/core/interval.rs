@@ -1,0 +1,43 @@
+//! The interval pipeline's view of data misses: which overlap and which do not.
+//!
+//! A long miss opens a window of one reorder buffer. A later miss inside it is served in its shadow
+//! and costs only its share of the memory's bandwidth. A load that chases its own pointer could not
+//! start there: it hides nothing. This is the interval model of Eyerman, Eeckhout, Karkhanis and
+//! Smith, "A mechanistic performance model for superscalar out-of-order processors" (TOCS 27:2,
+//! 2009).
+
+use super::{Access, Core, Source};
+use crate::Block;
+
+/// Share of a hidden miss's latency that still shows, as bandwidth: one part in this.
+const OVERLAP: u32 = 12;
+
+impl Core {
+    /// What shows of a data miss, after what the reorder buffer hides.
+    pub(super) fn exposed_cycles<const STORE: bool>(
+        &mut self,
+        block: &Block,
+        access: Access,
+        source: Source,
+    ) -> u32 {
+        let latency = self.latency(source);
+        if access.chases {
+            // The block's own time has the L1's latency.
+            return latency - self.geometry.latency.l1_cycles;
+        }
+        match source {
+            Source::L1 => return 0,
+            Source::L2 => return if STORE { 0 } else { latency / 4 },
+            Source::Llc | Source::Memory if STORE => return latency / OVERLAP,
+            Source::Llc | Source::Memory => {}
+        }
+        let before = block.insns().get(self.settled..access.insn).unwrap_or_default();
+        let now_uops = self.uops + before.iter().map(|insn| u64::from(insn.uops)).sum::<u64>();
+        if now_uops < self.shadow_ends_uops {
+            return latency / OVERLAP;
+        }
+        self.shadow_ends_uops = now_uops + u64::from(self.geometry.reorder_uops);
+        let ahead = self.geometry.reorder_uops / u32::from(self.geometry.width);
+        latency - (latency / 2).min(ahead / 2)
+    }
+}

@@ -1,0 +1,99 @@
+//! The last-level cache, which all cores of a machine share.
+//!
+//! Lock-free: a set is a row of relaxed atomics, most recent first, and a look-up moves the ways
+//! before the line back by one as it searches. Cores that use a set at the same moment may lose or
+//! double an entry of it, which costs a hit or a way until it is evicted; alone, a core sees exact
+//! least-recently-used replacement. Only what misses a core's own L2 comes here.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering::Relaxed},
+};
+
+use crate::geometry::Level;
+
+/// A tag that nothing has: keys are too short to reach it.
+const EMPTY: u32 = u32::MAX;
+
+/// A last-level cache; clones are the same cache.
+#[derive(Clone, Debug)]
+pub struct Llc {
+    tags: Arc<[AtomicU32]>,
+    ways: usize,
+    index_bits: u32,
+}
+
+impl Llc {
+    /// An empty one.
+    pub fn new(level: Level) -> Llc {
+        assert!(level.sets.is_power_of_two(), "a cache of {} sets", level.sets);
+        let entries = level.sets as usize * level.ways as usize;
+        Llc {
+            tags: (0..entries).map(|_| AtomicU32::new(EMPTY)).collect(),
+            ways: level.ways as usize,
+            index_bits: level.sets.trailing_zeros(),
+        }
+    }
+
+    /// Whether the line was here; it is afterwards, as the most recent of its set.
+    // Relaxed: the tags are data about themselves only; nothing is published through them.
+    pub(crate) fn touch(&self, line: u64) -> bool {
+        let set = (line & ((1 << self.index_bits) - 1)) as usize;
+        let tag = (line >> self.index_bits) as u32;
+        let mut moved = tag;
+        for way in &self.tags[set * self.ways..][..self.ways] {
+            let held = way.load(Relaxed);
+            way.store(moved, Relaxed);
+            if held == tag {
+                return true;
+            }
+            moved = held;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_agrees_with_a_list_in_order_of_use() {
+        let llc = Llc::new(Level { sets: 1, ways: 12 });
+        let mut list: Vec<u64> = Vec::new();
+        let mut state = 7u64;
+        for _ in 0..20_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let line = state >> 60;
+            let was_here = list.iter().position(|held| *held == line);
+            assert_eq!(llc.touch(line), was_here.is_some());
+            was_here.map(|at| list.remove(at));
+            list.insert(0, line);
+            list.truncate(12);
+        }
+    }
+
+    #[test]
+    fn cores_share_it() {
+        let ours = Llc::new(Level { sets: 64, ways: 4 });
+        let theirs = ours.clone();
+        assert!(!ours.touch(123));
+        assert!(theirs.touch(123));
+    }
+
+    #[test]
+    fn cores_that_race_neither_crash_nor_grow_it() {
+        let llc = Llc::new(Level { sets: 2, ways: 4 });
+        std::thread::scope(|scope| {
+            for seed in 0..2u64 {
+                let llc = llc.clone();
+                scope.spawn(move || (0..50_000).for_each(|at| _ = llc.touch((at * 7 + seed) % 16)));
+            }
+        });
+        let held = (0..1000).filter(|line| {
+            let set = (line % 2) as usize;
+            llc.tags[set * 4..][..4].iter().any(|tag| u64::from(tag.load(Relaxed)) == line / 2)
+        });
+        assert!(held.count() <= 8);
+    }
+}

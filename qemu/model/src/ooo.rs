@@ -1,0 +1,465 @@
+//! The out-of-order pipeline, instruction by instruction, by timestamps.
+//!
+//! Each instruction gets, in program order, the cycles at which it is fetched, dispatched, issued,
+//! complete and retired: the maximum of what it waits for. Structures are the times at which their
+//! entries become free (`queue`), ports the cycles in which they are taken (`ports`), registers the
+//! cycles at which they are ready. Nothing steps through cycles, so time without events is free.
+//!
+//! Every cycle between two retirements is charged to one cause: as long as the oldest instruction
+//! was not dispatched, to what kept fetch or dispatch; then to the parts of its own execution in
+//! their order. All older instructions have retired by then, so what it still waits for is its own
+//! (`Steps`). This is the "first event that lets retirement resume" of Azimi, Stumm and Wisniewski
+//! (ICS 2005, section 4).
+
+mod memory;
+mod ports;
+mod queue;
+mod steps;
+
+use std::ops::Range;
+
+use self::{
+    memory::{Forward, Lines, Stores},
+    ports::Ports,
+    queue::{Fifo, Lanes, Pool},
+    steps::Steps,
+};
+use crate::{
+    Access, Block, Counts, Geometry, Insn, Mode, Signal, Unit,
+    core::Source,
+    operation::{REGISTERS, Registers},
+};
+
+/// Cycles from dispatch to the retirement of an instruction that nothing holds up: issue, one cycle
+/// of execution, retirement. Until then an empty pipeline is still being filled.
+const TRANSIT_CYCLES: u64 = 3;
+/// Cycles of an atomic operation beyond those of its load and store: the published figures for both
+/// vendors' cores are 18 to 20 in all.
+const LOCK_CYCLES: u64 = 12;
+/// Cycles until a load is tried again that a store could not be forwarded to: with the store's own
+/// way to the cache, the published 12 to 14 in all.
+const REPLAY_CYCLES: u64 = 5;
+/// Accesses of one instruction that are followed one by one; a repeated string instruction may have
+/// any number.
+const MOST_TOUCHES: usize = 1024;
+
+/// An access to data, as the caches served it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touch {
+    pub(crate) access: Access,
+    pub(crate) store: bool,
+    pub(crate) line: u64,
+    pub(crate) by: Source,
+    pub(crate) walk_cycles: u32,
+}
+
+/// Fetch had to wait before it had the instruction.
+#[derive(Clone, Copy, Debug)]
+struct Starved {
+    insn: usize,
+    cause: Signal,
+    cycles: u32,
+}
+
+/// The engine.
+#[derive(Clone, Debug)]
+pub(crate) struct Engine {
+    geometry: Geometry,
+    mode: Mode,
+    touches: Vec<Touch>,
+    starved: Vec<Starved>,
+
+    /// When the next instruction is there to be dispatched, and what kept it last.
+    fetched_at: u64,
+    fetch_cause: Signal,
+    dispatch: Lanes,
+    retirement: Lanes,
+    /// The cycle of the last retirement.
+    retired_at: u64,
+
+    queue: Fifo,
+    reorder: Fifo,
+    loads: Fifo,
+    stores: Fifo,
+    fills: Fifo,
+    scheduler: Pool,
+    ports: Ports,
+    ready: [u64; REGISTERS],
+    divider_free: u64,
+    /// Before this cycle no load issues: an atomic operation is not done.
+    fence: u64,
+    /// When the last store reaches the cache.
+    store_done: u64,
+    lines: Lines,
+    forwards: Stores,
+    /// When the last instruction was complete.
+    complete_at: u64,
+}
+
+impl Engine {
+    pub(crate) fn new(geometry: &Geometry, mode: Mode) -> Engine {
+        let backend = &geometry.backend;
+        Engine {
+            geometry: *geometry,
+            mode,
+            touches: Vec::with_capacity(2 * MOST_TOUCHES),
+            starved: Vec::with_capacity(64),
+            fetched_at: 0,
+            fetch_cause: Signal::StallFrontEnd,
+            dispatch: Lanes::new(geometry.width),
+            retirement: Lanes::new(backend.retire_width),
+            retired_at: 0,
+            queue: Fifo::new(backend.queue_uops.into()),
+            reorder: Fifo::new(geometry.reorder_uops as usize),
+            loads: Fifo::new(backend.loads.into()),
+            stores: Fifo::new(backend.stores.into()),
+            fills: Fifo::new(backend.fill_buffers.into()),
+            scheduler: Pool::new(backend.scheduler_uops.into()),
+            ports: Ports::new(),
+            ready: [0; REGISTERS],
+            divider_free: 0,
+            fence: 0,
+            store_done: 0,
+            lines: Lines::new(),
+            forwards: Stores::new(),
+            complete_at: 0,
+        }
+    }
+
+    /// A block begins. A repeated string instruction that goes on takes its accesses along; of any
+    /// other that did not retire they are forgotten.
+    pub(crate) fn begin_block(&mut self, block: &Block) {
+        match block.insns().first() {
+            Some(insn) if insn.repeats => {
+                self.touches.iter_mut().for_each(|touch| touch.access.insn = 0);
+            }
+            _ => self.touches.clear(),
+        }
+        self.starved.clear();
+    }
+
+    /// An instruction touched memory. A repeated string instruction moves all that it moves in a
+    /// line in one breath.
+    pub(crate) fn touch(&mut self, touch: Touch, repeats: bool) {
+        let of_it = |other: &&Touch| other.access.insn == touch.access.insn;
+        let again = |other: &Touch| (other.line, other.store) == (touch.line, touch.store);
+        // The last load and the last store, as they alternate.
+        if repeats
+            && (self.touches.iter().rev().take(2).take_while(of_it).any(again)
+                || self.touches.iter().rev().take_while(of_it).count() >= MOST_TOUCHES)
+        {
+            return;
+        }
+        self.touches.push(touch);
+    }
+
+    /// Fetch waits for line `ordinal` of the block.
+    pub(crate) fn starve(&mut self, block: &Block, ordinal: u32, cause: Signal, cycles: u32) {
+        let insn = (0..block.insns().len())
+            .find(|index| block.lines_through(*index) > ordinal)
+            .unwrap_or_default();
+        self.starved.push(Starved { insn, cause, cycles });
+    }
+
+    /// Runs instructions of a block; the slots that passed.
+    pub(crate) fn run(
+        &mut self,
+        block: &Block,
+        range: Range<usize>,
+        fused: bool,
+        counts: &mut Counts,
+    ) -> u64 {
+        let before = self.retired_at;
+        let mut touches = std::mem::take(&mut self.touches);
+        let mut done = 0;
+        for index in range.clone() {
+            let insn = &block.insns()[index];
+            while touches.get(done).is_some_and(|touch| touch.access.insn < index) {
+                done += 1;
+            }
+            let first = done;
+            while touches.get(done).is_some_and(|touch| touch.access.insn == index) {
+                done += 1;
+            }
+            self.starve_now(index);
+            let uops = if fused && index == range.start { 0 } else { insn.uops };
+            self.step(insn, uops, &touches[first..done], counts);
+        }
+        touches.drain(..done);
+        self.touches = touches;
+        let slots = (self.retired_at - before) * u64::from(self.geometry.width);
+        counts[Signal::Slots] += slots;
+        slots
+    }
+
+    /// Fetch waits, if it has to, before the instruction.
+    fn starve_now(&mut self, index: usize) {
+        for at in 0..self.starved.len() {
+            let Starved { insn, cause, cycles } = self.starved[at];
+            if insn == index {
+                // Fetch is ahead by what waits for dispatch, but no further.
+                self.fetched_at = self.fetched_at.max(self.queue.room(1)) + u64::from(cycles);
+                self.fetch_cause = cause;
+            }
+        }
+    }
+
+    /// One instruction.
+    fn step(&mut self, insn: &Insn, uops: u8, touches: &[Touch], counts: &mut Counts) {
+        let mut steps = Steps::after(self.retired_at, counts);
+        let dispatched = self.dispatch_at(uops, touches, &mut steps);
+        let mut start = dispatched + 1;
+        if self.mode == Mode::InOrder || insn.serialize_cycles != 0 {
+            start = start.max(self.retired_at);
+        }
+        let locked = insn.adds >> Signal::Locked as u32 & 1 == 1;
+        if locked {
+            // All older stores first: the operation drains the store queue.
+            start = start.max(self.store_done);
+            steps.until(start + 1, Signal::StallStore);
+        }
+        let data_at = self.load_all(insn, start, touches, &mut steps);
+        let mut complete = self.compute(insn, start, data_at, uops == 0, &mut steps);
+        if locked {
+            complete += LOCK_CYCLES;
+            steps.until(complete + 1, Signal::StallStore);
+            self.fence = complete;
+        }
+        if insn.serialize_cycles != 0 {
+            complete += u64::from(insn.serialize_cycles);
+            steps.until(complete + 1, Signal::StallSerialize);
+            self.fetched_at = self.fetched_at.max(complete);
+            self.fetch_cause = Signal::StallSerialize;
+        }
+        let result = complete;
+        complete = complete.max(self.address_stores(insn, start, touches));
+        complete = complete.max(dispatched + TRANSIT_CYCLES - 1);
+        steps.until(complete + 1, Signal::StallStore);
+        self.complete_at = complete;
+        for register in insn.operation.writes.numbers() {
+            self.ready[register] = result;
+        }
+        self.retire(uops, complete, steps);
+        self.commit(result, touches);
+        let (loads, _) = kinds(touches);
+        (0..loads).for_each(|_| self.loads.take(self.retired_at));
+    }
+
+    /// The cycle of dispatch: when the instruction is fetched, there is a slot, and there is room
+    /// for it everywhere.
+    fn dispatch_at(&mut self, uops: u8, touches: &[Touch], steps: &mut Steps<'_>) -> u64 {
+        let (loads, stores) = kinds(touches);
+        let fetched = self.fetched_at;
+        let mut at = self.dispatch.cycle().max(fetched);
+        let mut cause = if at == fetched { self.fetch_cause } else { Signal::StallFrontEnd };
+        let rooms = [
+            (self.reorder.room(uops.into()), Signal::FullReorder),
+            (if loads > 0 { self.loads.room(loads) } else { 0 }, Signal::FullLoads),
+            (if stores > 0 { self.stores.room(stores) } else { 0 }, Signal::FullStores),
+            (self.scheduler.room(at), Signal::FullScheduler),
+        ];
+        for (room, full) in rooms {
+            if room > at {
+                steps.count(full, room - at);
+                at = room;
+                cause = match full {
+                    Signal::FullStores => Signal::StallStore,
+                    _ => Signal::StallResources,
+                };
+            }
+        }
+        let at = self.dispatch.take(at, uops);
+        if self.mode != Mode::Real {
+            self.dispatch.close();
+        }
+        (0..uops).for_each(|_| self.queue.take(at));
+        steps.until(at + TRANSIT_CYCLES, cause);
+        at
+    }
+
+    /// When all of these registers are ready.
+    #[inline]
+    fn ready(&self, registers: Registers) -> u64 {
+        let mut at = 0;
+        for register in registers.numbers() {
+            at = self.ready[register].max(at);
+        }
+        at
+    }
+
+    /// All loads of an instruction; when their data is there.
+    fn load_all(
+        &mut self,
+        insn: &Insn,
+        start: u64,
+        touches: &[Touch],
+        steps: &mut Steps<'_>,
+    ) -> u64 {
+        let mut data_at = 0;
+        if touches.is_empty() {
+            return data_at;
+        }
+        let ready = start.max(self.ready(insn.operation.address)).max(self.fence);
+        for touch in touches.iter().filter(|touch| !touch.store) {
+            let issued = self.ports.issue(self.geometry.backend.load_ports, ready);
+            self.scheduler.take(issued);
+            data_at = data_at.max(self.load(touch, issued, steps));
+        }
+        data_at
+    }
+
+    /// One load; when its data is there.
+    fn load(&mut self, touch: &Touch, issued: u64, steps: &mut Steps<'_>) -> u64 {
+        let latency = &self.geometry.latency;
+        let translated = issued + u64::from(touch.walk_cycles);
+        steps.until(translated + 1, Signal::StallDtlb);
+        let hit_at = translated + u64::from(latency.l1_cycles);
+        match self.forwards.load(touch.access, translated) {
+            Forward::None => {}
+            Forward::Whole(at) => {
+                steps.count(Signal::Forwards, 1);
+                let data_at = at.max(translated) + u64::from(latency.forward_cycles);
+                steps.until(data_at + 1, Signal::StallL1Hit);
+                return data_at;
+            }
+            Forward::Blocked(at) => {
+                steps.count(Signal::ForwardsBlocked, 1);
+                let data_at = at.max(translated) + u64::from(latency.l1_cycles) + REPLAY_CYCLES;
+                steps.until(data_at + 1, Signal::StallStore);
+                return data_at;
+            }
+        }
+        let (data_at, from) = match touch.by {
+            Source::L1 => self.lines.on_its_way(touch.line, hit_at).unwrap_or((hit_at, Source::L1)),
+            from => (self.fill(touch, translated), from),
+        };
+        steps.until(data_at + 1, from.stall());
+        data_at
+    }
+
+    /// Brings a line into the L1, from when there is a fill buffer for it; when it arrives.
+    fn fill(&mut self, touch: &Touch, translated: u64) -> u64 {
+        let latency = &self.geometry.latency;
+        let cycles = match touch.by {
+            Source::L1 => latency.l1_cycles,
+            Source::L2 => latency.l2_cycles,
+            Source::Llc => latency.llc_cycles,
+            Source::Memory => latency.memory_cycles,
+        };
+        let arrives = translated.max(self.fills.room(1)) + u64::from(cycles);
+        self.fills.take(arrives);
+        self.lines.ask(touch.line, arrives, touch.by);
+        arrives
+    }
+
+    /// The instruction's own operation; when its result is there.
+    fn compute(
+        &mut self,
+        insn: &Insn,
+        start: u64,
+        data_at: u64,
+        fused: bool,
+        steps: &mut Steps<'_>,
+    ) -> u64 {
+        let operation = &insn.operation;
+        let ready = start.max(data_at).max(self.ready(operation.reads));
+        // The second of a fused pair is the first one's operation.
+        let shape = self.geometry.unit(operation.unit);
+        if shape.ports == 0 || fused {
+            return ready;
+        }
+        let divides = insn.divider_cycles != 0;
+        let earliest = if divides { ready.max(self.divider_free) } else { ready };
+        let issued = self.ports.issue(shape.ports, earliest);
+        self.scheduler.take(issued);
+        if divides {
+            self.divider_free = issued + u64::from(insn.divider_cycles);
+        }
+        let complete = issued + u64::from(shape.latency_cycles) + u64::from(insn.divider_cycles);
+        steps.until(complete + 1, stall_of(operation.unit));
+        complete
+    }
+
+    /// The addresses of an instruction's stores; when the last is known.
+    fn address_stores(&mut self, insn: &Insn, start: u64, touches: &[Touch]) -> u64 {
+        let mut last = 0;
+        let ready = start.max(self.ready(insn.operation.address));
+        for touch in touches.iter().filter(|touch| touch.store) {
+            let issued = self.ports.issue(self.geometry.backend.store_ports, ready);
+            self.scheduler.take(issued);
+            last = last.max(issued + 1);
+            if touch.by != Source::L1 {
+                // Asked for as soon as the address is known, long before the store retires.
+                self.fill(touch, issued + u64::from(touch.walk_cycles));
+            }
+        }
+        last
+    }
+
+    /// Retirement in order, and the cause of every cycle that passed without.
+    fn retire(&mut self, uops: u8, complete: u64, steps: Steps<'_>) {
+        let retired = self.retirement.take((complete + 1).max(self.retired_at), uops);
+        if self.mode != Mode::Real {
+            self.retirement.close();
+        }
+        if retired > self.retired_at {
+            self.retired_at = retired;
+            steps.retire(retired);
+        }
+        (0..uops).for_each(|_| self.reorder.take(retired));
+    }
+
+    /// Retired stores reach the cache one a cycle, in order, each when its line is there.
+    fn commit(&mut self, data_at: u64, touches: &[Touch]) {
+        for touch in touches.iter().filter(|touch| touch.store) {
+            let next = self.store_done.max(self.retired_at) + 1;
+            let line_at = self.lines.on_its_way(touch.line, next).map_or(next, |(at, _)| at);
+            self.store_done = line_at;
+            self.stores.take(line_at);
+            self.forwards.store(touch.access, data_at, line_at);
+        }
+    }
+
+    /// The last instruction was a branch: where fetch goes on.
+    pub(crate) fn branch(&mut self, taken: bool, wrong: bool) {
+        if wrong {
+            // The penalty as it is measured goes from dispatch to dispatch; two cycles of it are the
+            // branch's own issue and execution.
+            let refill = u64::from(self.geometry.latency.mispredict_cycles).saturating_sub(2);
+            self.fetched_at = self.fetched_at.max(self.complete_at + refill);
+            self.fetch_cause = Signal::StallMispredict;
+        } else if taken {
+            // One taken branch a cycle.
+            self.dispatch.close();
+        }
+    }
+
+    /// Nothing runs for `cycles`; the slots of them.
+    pub(crate) fn idle(&mut self, cycles: u32, counts: &mut Counts) -> u64 {
+        let (cycles, width) = (u64::from(cycles), u64::from(self.geometry.width));
+        counts[Signal::StallSerialize] += cycles;
+        counts[Signal::Slots] += cycles * width;
+        self.retired_at += cycles;
+        self.fetched_at = self.fetched_at.max(self.retired_at);
+        self.fetch_cause = Signal::StallSerialize;
+        cycles * width
+    }
+}
+
+/// How many loads and stores there are.
+fn kinds(touches: &[Touch]) -> (usize, usize) {
+    let stores = touches.iter().filter(|touch| touch.store).count();
+    (touches.len() - stores, stores)
+}
+
+fn stall_of(unit: Unit) -> Signal {
+    match unit {
+        Unit::Divide | Unit::FpDivide => Signal::StallDivider,
+        Unit::Vector | Unit::Shuffle | Unit::FpAdd | Unit::FpMultiply | Unit::Convert => {
+            Signal::StallFp
+        }
+        Unit::None | Unit::Integer | Unit::Shift | Unit::Branch | Unit::Multiply | Unit::Move => {
+            Signal::StallInteger
+        }
+    }
+}

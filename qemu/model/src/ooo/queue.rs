@@ -1,0 +1,150 @@
+//! Structures with a number of entries, by the times at which their entries become free, and lanes
+//! that take a number of micro-operations a cycle.
+
+/// A structure whose entries are freed in the order in which they were taken.
+#[derive(Clone, Debug)]
+pub(super) struct Fifo {
+    /// When each entry becomes free, the oldest at `next`.
+    free_at: Box<[u64]>,
+    next: usize,
+}
+
+impl Fifo {
+    pub(super) fn new(entries: usize) -> Fifo {
+        Fifo { free_at: vec![0; entries.max(1)].into_boxed_slice(), next: 0 }
+    }
+
+    /// The cycle from which `count` more entries (1 at least) are free.
+    #[inline]
+    pub(super) fn room(&self, count: usize) -> u64 {
+        let entries = self.free_at.len();
+        let last = self.next + count.clamp(1, entries) - 1;
+        self.free_at[if last >= entries { last - entries } else { last }]
+    }
+
+    /// Takes an entry until the cycle `free_at`.
+    #[inline]
+    pub(super) fn take(&mut self, free_at: u64) {
+        self.free_at[self.next] = free_at;
+        self.next = if self.next + 1 == self.free_at.len() { 0 } else { self.next + 1 };
+    }
+}
+
+/// Cycles ahead that a [`Pool`] looks, a power of two. What is freed later is taken to be freed then.
+const AHEAD: usize = 1 << 12;
+
+/// A structure whose entries are freed in any order: the scheduler. How many are freed in each cycle
+/// to come is all that it keeps.
+#[derive(Clone, Debug)]
+pub(super) struct Pool {
+    freed: Box<[u16; AHEAD]>,
+    /// What was freed up to this cycle has been taken off.
+    now: u64,
+    held: usize,
+    entries: usize,
+}
+
+impl Pool {
+    pub(super) fn new(entries: usize) -> Pool {
+        Pool { freed: Box::new([0; AHEAD]), now: 0, held: 0, entries: entries.max(1) }
+    }
+
+    /// The first cycle, `from` at the earliest, at which an entry is free. Time does not go back.
+    #[inline]
+    pub(super) fn room(&mut self, from: u64) -> u64 {
+        while self.now < from && self.held != 0 || self.held >= self.entries {
+            self.now += 1;
+            let freed = &mut self.freed[self.now as usize & (AHEAD - 1)];
+            self.held -= usize::from(std::mem::take(freed));
+        }
+        self.now = self.now.max(from);
+        self.now
+    }
+
+    /// Takes an entry until the cycle `free_at`.
+    #[inline]
+    pub(super) fn take(&mut self, free_at: u64) {
+        if free_at > self.now {
+            let at = free_at.min(self.now + AHEAD as u64 - 1);
+            self.freed[at as usize & (AHEAD - 1)] += 1;
+            self.held += 1;
+        }
+    }
+}
+
+/// What takes up to `width` micro-operations a cycle, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Lanes {
+    width: u64,
+    cycle: u64,
+    used: u64,
+}
+
+impl Lanes {
+    pub(super) fn new(width: u16) -> Lanes {
+        Lanes { width: width.into(), cycle: 0, used: 0 }
+    }
+
+    /// The cycle that is being filled.
+    pub(super) fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// Takes `count`, from `earliest` on; the cycle of the last.
+    #[inline]
+    pub(super) fn take(&mut self, earliest: u64, count: u8) -> u64 {
+        if earliest > self.cycle {
+            (self.cycle, self.used) = (earliest, 0);
+        }
+        self.used += u64::from(count);
+        while self.used > self.width {
+            self.used -= self.width;
+            self.cycle += 1;
+        }
+        self.cycle
+    }
+
+    /// Nothing more in this cycle.
+    #[inline]
+    pub(super) fn close(&mut self) {
+        if self.used != 0 {
+            (self.cycle, self.used) = (self.cycle + 1, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_filled_in_order() {
+        let mut lanes = Lanes::new(4);
+        let cycles = [(5, 3), (5, 1), (5, 1), (0, 0), (9, 2), (0, 9)];
+        let taken = cycles.map(|(earliest, count)| lanes.take(earliest, count));
+        assert_eq!(taken, [5, 5, 6, 6, 9, 11]);
+        lanes.close();
+        lanes.close();
+        assert_eq!(lanes.take(0, 1), 12);
+    }
+
+    #[test]
+    fn an_entry_is_free_when_the_one_that_had_it_goes() {
+        let mut fifo = Fifo::new(3);
+        [10, 20, 30].into_iter().for_each(|at| fifo.take(at));
+        assert_eq!([1, 2, 3, 9].map(|count| fifo.room(count)), [10, 20, 30, 30]);
+        fifo.take(40);
+        assert_eq!(fifo.room(3), 40);
+    }
+
+    #[test]
+    fn a_pool_frees_the_earliest_first() {
+        let mut pool = Pool::new(2);
+        assert_eq!(pool.room(0), 0);
+        pool.take(30);
+        pool.take(10);
+        assert_eq!(pool.room(5), 10);
+        pool.take(20);
+        assert_eq!(pool.room(40), 40);
+    }
+}

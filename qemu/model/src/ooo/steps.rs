@@ -1,0 +1,62 @@
+//! What an instruction waited for, step after step, and whose the cycles without retirement are.
+
+use crate::{Counts, Signal};
+
+/// The cycles since the last retirement, as far as they have been charged. Each step of an
+/// instruction lasts until a cycle; of steps side by side the longer hides the other. None may last
+/// beyond the instruction's own retirement.
+#[derive(Debug)]
+pub(super) struct Steps<'a> {
+    counts: &'a mut Counts,
+    at: u64,
+    cause: Signal,
+}
+
+impl Steps<'_> {
+    /// The steps after a retirement at the cycle `retired`.
+    pub(super) fn after(retired: u64, counts: &mut Counts) -> Steps<'_> {
+        Steps { counts, at: retired + 1, cause: Signal::StallFrontEnd }
+    }
+
+    /// Up to the cycle `end`, not including it, it was this.
+    #[inline]
+    pub(super) fn until(&mut self, end: u64, cause: Signal) {
+        if end > self.at {
+            self.counts[cause] += end - self.at;
+            (self.at, self.cause) = (end, cause);
+        }
+    }
+
+    /// Counts an occurrence.
+    #[inline]
+    pub(super) fn count(&mut self, signal: Signal, amount: u64) {
+        self.counts[signal] += amount;
+    }
+
+    /// Retirement at `cycle`. What no step explains is the last one's: retirement has its width.
+    #[inline]
+    pub(super) fn retire(mut self, cycle: u64) {
+        debug_assert!(self.at <= cycle, "a step lasts until {}, beyond {cycle}", self.at);
+        self.until(cycle, self.cause);
+        self.counts[Signal::RetireCycles] += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cycle_has_one_cause() {
+        let mut counts = Counts::ZERO;
+        let mut steps = Steps::after(10, &mut counts);
+        steps.until(12, Signal::StallMispredict);
+        steps.until(11, Signal::StallDtlb);
+        steps.until(20, Signal::StallMemory);
+        steps.retire(23);
+        assert_eq!(counts[Signal::StallMispredict], 1);
+        assert_eq!(counts[Signal::StallDtlb], 0);
+        assert_eq!(counts[Signal::StallMemory], 11);
+        assert_eq!(counts[Signal::RetireCycles], 1);
+    }
+}

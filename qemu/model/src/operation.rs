@@ -1,0 +1,150 @@
+//! What an instruction computes with: the registers that it waits for and the unit that runs it.
+
+use std::ops::{BitOr, BitOrAssign};
+
+/// A set of architectural registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers(u64);
+
+/// How many registers are told apart.
+pub(crate) const REGISTERS: usize = 64;
+
+impl Registers {
+    /// None.
+    pub const NONE: Registers = Registers(0);
+    /// The arithmetic flags, as one.
+    pub const FLAGS: Registers = Registers(1 << 16);
+    /// The x87 stack, as one.
+    pub const X87: Registers = Registers(1 << 49);
+
+    /// The general register of this number, 0 to 15.
+    pub const fn general(number: u8) -> Registers {
+        Registers(1 << (number & 15))
+    }
+
+    /// The vector register of this number, 0 to 31.
+    pub const fn vector(number: u8) -> Registers {
+        Registers(1 << (17 + (number & 31)))
+    }
+
+    /// The MMX register of this number, 0 to 7.
+    pub const fn mmx(number: u8) -> Registers {
+        Registers(1 << (50 + (number & 7)))
+    }
+
+    /// Whether it is empty.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// These and a bit for each: bit `n` is the register of number `n`.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Whether the two sets have a register in common.
+    pub const fn meets(self, other: Registers) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// These without `other`.
+    #[must_use]
+    pub const fn without(self, other: Registers) -> Registers {
+        Registers(self.0 & !other.0)
+    }
+
+    /// The registers' numbers, below 64.
+    #[inline]
+    pub fn numbers(self) -> impl Iterator<Item = usize> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let number = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            (number < REGISTERS).then_some(number)
+        })
+    }
+}
+
+impl BitOr for Registers {
+    type Output = Registers;
+    fn bitor(self, other: Registers) -> Registers {
+        Registers(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Registers {
+    fn bitor_assign(&mut self, other: Registers) {
+        self.0 |= other.0;
+    }
+}
+
+/// The kind of functional unit that runs an instruction, its loads and stores aside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Unit {
+    /// None: a plain move to or from memory, a no-operation, a zeroing idiom, an eliminated move.
+    #[default]
+    None,
+    /// Integer arithmetic and logic.
+    Integer,
+    /// Shifts and rotations.
+    Shift,
+    /// Branches.
+    Branch,
+    /// Integer multiplication.
+    Multiply,
+    /// Integer division.
+    Divide,
+    /// Vector integer arithmetic and logic.
+    Vector,
+    /// Shuffles, and moves between register files.
+    Shuffle,
+    /// Floating-point addition and comparison.
+    FpAdd,
+    /// Floating-point multiplication, fused with an addition or not; x87.
+    FpMultiply,
+    /// Floating-point division and square root.
+    FpDivide,
+    /// Conversions between integers and floating point.
+    Convert,
+    /// Moves between general registers; no unit where renaming does them.
+    Move,
+}
+
+impl Unit {
+    pub(crate) const COUNT: usize = 13;
+}
+
+/// An instruction's operands, for a pipeline that follows them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Operation {
+    /// The unit that runs it.
+    pub unit: Unit,
+    /// The registers that its addresses are made of.
+    pub address: Registers,
+    /// The other registers that it reads.
+    pub reads: Registers,
+    /// The registers that it writes.
+    pub writes: Registers,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_register_has_its_own_number() {
+        let all = (0..16)
+            .map(Registers::general)
+            .chain((0..32).map(Registers::vector))
+            .chain((0..8).map(Registers::mmx))
+            .chain([Registers::FLAGS, Registers::X87]);
+        let mut seen = Registers::NONE;
+        for register in all {
+            assert!(!seen.meets(register), "{register:?}");
+            seen |= register;
+        }
+        assert_eq!(seen.numbers().count(), 58);
+        assert_eq!(Registers::NONE.numbers().count(), 0);
+    }
+}

@@ -1,0 +1,148 @@
+//! A stream of instructions as tests write it, and how to feed it to a core, cut as they like.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use tally_model::{
+    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, Registers, Ring, Signal,
+    Unit,
+};
+
+/// An instruction that ran: what it is, what it accessed, where execution went on.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    pub insn: Insn,
+    pub kind: BranchKind,
+    /// Address, size, and whether it was a store.
+    pub accesses: Vec<(u64, u64, bool)>,
+    pub next_pc: u64,
+    pub ring: Ring,
+}
+
+impl Ran {
+    /// An instruction of four bytes at `pc` that goes on behind itself.
+    pub fn new(pc: u64, operation: Operation) -> Ran {
+        let mut insn = Insn { pc, length: 4, uops: 1, operation, ..Insn::default() };
+        let divides = matches!(operation.unit, Unit::Divide | Unit::FpDivide);
+        if divides {
+            insn.divider_cycles = 10;
+            insn.add(Signal::Divisions);
+        }
+        Ran { insn, kind: BranchKind::None, accesses: vec![], next_pc: pc + 4, ring: Ring::User }
+    }
+
+    /// The same with a load.
+    pub fn load(mut self, address: u64) -> Ran {
+        self.accesses.push((address, 8, false));
+        self
+    }
+
+    /// The same with a store.
+    pub fn store(mut self, address: u64) -> Ran {
+        self.accesses.push((address, 8, true));
+        self
+    }
+
+    /// The same as a branch to `target`.
+    pub fn branch(mut self, kind: BranchKind, target: u64) -> Ran {
+        self.kind = kind;
+        self.next_pc = target;
+        self.insn.add(Signal::Branches);
+        if kind == BranchKind::Cond {
+            self.insn.add(Signal::BranchCond);
+            self.insn.condition = 1 << 5;
+            self.insn.operation.reads |= Registers::FLAGS;
+        }
+        self.insn.operation.unit = Unit::Branch;
+        self
+    }
+
+    fn ends_block(&self) -> bool {
+        self.kind != BranchKind::None || self.next_pc != self.insn.pc + 4
+    }
+}
+
+/// An operation on general registers.
+pub fn op(unit: Unit, reads: &[u8], writes: u8) -> Operation {
+    let reads = reads.iter().fold(Registers::NONE, |all, number| all | Registers::general(*number));
+    Operation { unit, reads, writes: Registers::general(writes), ..Operation::default() }
+}
+
+/// A load into a general register from an address in another.
+pub fn load_op(address: u8, writes: u8) -> Operation {
+    Operation {
+        address: Registers::general(address),
+        writes: Registers::general(writes),
+        ..Operation::default()
+    }
+}
+
+/// A store of a general register to an address in another.
+pub fn store_op(address: u8, value: u8) -> Operation {
+    Operation {
+        address: Registers::general(address),
+        reads: Registers::general(value),
+        ..Operation::default()
+    }
+}
+
+/// Physical addresses: pages are not where their numbers say, nor in their order.
+fn physical(address: u64) -> u64 {
+    (address >> 12 ^ 5) << 12 | address & 0xfff
+}
+
+/// Feeds a stream to a core, as blocks that end where it branches and where `cut` says.
+pub fn feed(core: &mut Core, stream: &[Ran], mut cut: impl FnMut(usize) -> bool) {
+    let mut start = 0;
+    for at in 0..stream.len() {
+        let ends = stream[at].ends_block() || at + 1 == stream.len();
+        if !ends && stream[at + 1].ring == stream[at].ring && !cut(at) && at - start < 500 {
+            continue;
+        }
+        feed_block(core, &stream[start..=at]);
+        start = at + 1;
+    }
+}
+
+fn feed_block(core: &mut Core, ran: &[Ran]) {
+    let insns: Vec<_> = ran.iter().map(|ran| ran.insn).collect();
+    let last = &ran[ran.len() - 1];
+    let end = last.insn.pc + u64::from(last.insn.length);
+    let branch = match last.kind {
+        BranchKind::None => Branch::default(),
+        kind => Branch { kind, pc: last.insn.pc, fall_through: end },
+    };
+    let lines = (physical(insns[0].pc) >> 6, physical(end - 1) >> 6);
+    let block = Block::new(last.ring, core.geometry().width, lines, branch, &insns);
+    core.fetch(&block);
+    for (insn, ran) in ran.iter().enumerate() {
+        for (address, bytes, store) in &ran.accesses {
+            let access =
+                Access { address: *address, bytes: *bytes, retires: true, chases: false, insn };
+            match store {
+                true => core.access::<true>(&block, access, physical),
+                false => core.access::<false>(&block, access, physical),
+            }
+        }
+    }
+    core.retire(&block, last.next_pc);
+}
+
+/// Cycles of the second of two equal runs: what a stream takes when everything is warm.
+pub fn warm_cycles(geometry: &Geometry, stream: &[Ran]) -> u64 {
+    let mut core = Core::new(geometry);
+    feed(&mut core, stream, |_| false);
+    let before = core.clock();
+    feed(&mut core, stream, |_| false);
+    (core.clock() - before) / u64::from(geometry.width)
+}
+
+/// A generator of numbers, the same for the same seed.
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next one, below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % bound
+    }
+}

@@ -1,0 +1,219 @@
+//! What must hold of every stream of instructions, whatever is in it.
+
+mod common;
+
+use common::{Ran, Random, feed};
+use proptest::prelude::*;
+use tally_model::{
+    BranchKind, Core, Counts, GROWTH_PER_SLOT, Geometry, Mode, Operation, Registers, Ring, Signal,
+    Unit,
+};
+
+const UNITS: [Unit; 8] = [
+    Unit::None,
+    Unit::Integer,
+    Unit::Shift,
+    Unit::Multiply,
+    Unit::Divide,
+    Unit::FpAdd,
+    Unit::FpDivide,
+    Unit::Shuffle,
+];
+
+/// A stream of some program of some kilobytes with everything in it.
+fn stream(seed: u64, length: usize) -> Vec<Ran> {
+    let mut random = Random(seed);
+    let mut pc = 0x40_0f00;
+    let mut stream = Vec::new();
+    for _ in 0..length {
+        let register = |random: &mut Random| Registers::general(random.below(16) as u8);
+        let operation = Operation {
+            unit: UNITS[random.below(8) as usize],
+            address: register(&mut random),
+            reads: register(&mut random) | register(&mut random),
+            writes: register(&mut random),
+        };
+        let mut ran = Ran::new(pc, operation);
+        // Registers of the program, so that the same address is the same instruction.
+        let address = match random.below(4) {
+            0 => 0x7fff_0000 + random.below(64) * 4,
+            1 => 0x10_0000 + random.below(1 << 14),
+            _ => 0x1000_0000 + random.below(1 << 24),
+        };
+        match random.below(12) {
+            0..3 => ran = ran.load(address),
+            3..5 => ran = ran.store(address),
+            5 => ran.insn.fuses_with = 1 << 5,
+            6 => {
+                let target = 0x40_0f00 + random.below(0x800) * 4;
+                let taken = random.below(3) != 0;
+                ran = ran.branch(BranchKind::Cond, if taken { target } else { pc + 4 });
+            }
+            7 if random.below(4) == 0 => {
+                ran = ran.branch(BranchKind::IndirectJump, 0x40_0f00 + random.below(16) * 512);
+            }
+            8 if random.below(20) == 0 => ran.insn.serialize_cycles = 40,
+            9 if random.below(20) == 0 => {
+                ran = ran.load(address).store(address);
+                ran.insn.add(Signal::Locked);
+            }
+            _ => {}
+        }
+        pc = ran.next_pc;
+        stream.push(ran);
+    }
+    let mut ring = Ring::User;
+    for ran in &mut stream {
+        if random.below(500) == 0 {
+            ring = if ring == Ring::User { Ring::Kernel } else { Ring::User };
+        }
+        ran.ring = ring;
+    }
+    stream
+}
+
+fn machines() -> Vec<(String, Geometry)> {
+    let mut machines = vec![];
+    for (name, geometry) in Geometry::ALL {
+        machines.push((format!("{name} interval"), *geometry));
+        for mode in [Mode::Real, Mode::SingleDispatch, Mode::InOrder] {
+            machines.push((format!("{name} {mode:?}"), geometry.out_of_order(mode)));
+        }
+    }
+    machines
+}
+
+fn count(geometry: &Geometry, stream: &[Ran], cut: impl FnMut(usize) -> bool) -> [Counts; 2] {
+    let mut core = Core::new(geometry);
+    feed(&mut core, stream, cut);
+    core.counts().clone()
+}
+
+fn sum(counts: &[Counts; 2], signals: &[Signal]) -> u64 {
+    counts.iter().map(|ring| signals.iter().map(|signal| ring[*signal]).sum::<u64>()).sum()
+}
+
+/// The first signal in which two counts differ.
+fn difference(one: &[Counts; 2], other: &[Counts; 2]) -> Option<String> {
+    let mut rings = one.iter().zip(other);
+    rings.find_map(|(one, other)| {
+        let signal = Signal::ALL.iter().find(|signal| one[**signal] != other[**signal])?;
+        Some(format!("{signal:?}: {} and {}", one[*signal], other[*signal]))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Where blocks end is the translator's business and changes nothing.
+    #[test]
+    fn cuts_change_nothing(seed in any::<u64>(), often in 1u64..20) {
+        let stream = stream(seed, 4000);
+        for (name, geometry) in machines() {
+            let mut random = Random(seed ^ 1);
+            let whole = count(&geometry, &stream, |_| false);
+            let cut = count(&geometry, &stream, |_| random.below(often) == 0);
+            prop_assert_eq!(difference(&whole, &cut), None, "{}", name);
+        }
+    }
+
+    /// Each cycle is one in which something retired, or has one cause; each slot is of a cycle.
+    #[test]
+    fn causes_are_disjoint_and_complete(seed in any::<u64>()) {
+        let stream = stream(seed, 4000);
+        for (name, geometry) in machines() {
+            if name.ends_with("interval") {
+                continue;
+            }
+            let counts = count(&geometry, &stream, |_| false);
+            let slots = sum(&counts, &[Signal::Slots]);
+            let cycles = slots / u64::from(geometry.width);
+            prop_assert_eq!(slots % u64::from(geometry.width), 0);
+            let stalls = sum(&counts, Signal::STALLS);
+            let retiring = sum(&counts, &[Signal::RetireCycles]);
+            prop_assert_eq!(stalls + retiring, cycles, "{}", name);
+            prop_assert!(retiring * u64::from(geometry.backend.retire_width)
+                >= sum(&counts, &[Signal::Uops]), "{}", name);
+        }
+    }
+
+    /// The clock is the slots of both rings, and no signal outruns it.
+    #[test]
+    fn nothing_outruns_the_clock(seed in any::<u64>()) {
+        let stream = stream(seed, 3000);
+        for (name, geometry) in machines() {
+            let mut core = Core::new(&geometry);
+            for part in stream.chunks(100) {
+                let (before, clock) = (core.counts().clone(), core.clock());
+                feed(&mut core, part, |_| false);
+                let passed = core.clock() - clock;
+                for (ring, earlier) in core.counts().iter().zip(&before) {
+                    for signal in Signal::ALL {
+                        let grown = ring[*signal] - earlier[*signal];
+                        // A block's worth on top: retirement may lag behind its accesses.
+                        let most = GROWTH_PER_SLOT * (passed + 2048);
+                        prop_assert!(grown <= most, "{name}: {signal:?} grew by {grown}");
+                    }
+                }
+            }
+            prop_assert_eq!(sum(core.counts(), &[Signal::Slots]), core.clock(), "{}", name);
+        }
+    }
+}
+
+#[test]
+fn the_same_stream_gives_the_same_counts() {
+    let stream = stream(7, 20_000);
+    for (name, geometry) in machines() {
+        let (one, other) =
+            (count(&geometry, &stream, |_| false), count(&geometry, &stream, |_| false));
+        assert_eq!(difference(&one, &other), None, "{name}");
+    }
+}
+
+#[test]
+fn pipelines_agree_on_what_is_not_time() {
+    let stream = stream(11, 20_000);
+    let untimed: Vec<_> = Signal::ALL
+        .iter()
+        .filter(|signal| {
+            let name = format!("{signal:?}");
+            !["Stall", "Full", "Slots", "RetireCycles", "Forwards"]
+                .iter()
+                .any(|timed| name.starts_with(timed))
+        })
+        .collect();
+    for (name, geometry) in Geometry::ALL {
+        let interval = count(geometry, &stream, |_| false);
+        let ooo = count(&geometry.out_of_order(Mode::Real), &stream, |_| false);
+        for signal in &untimed {
+            assert_eq!(interval[0][**signal], ooo[0][**signal], "{name}: {signal:?}");
+        }
+    }
+}
+
+#[test]
+fn a_perfect_structure_never_misses() {
+    let stream = stream(13, 20_000);
+    let misses: [(&str, &[Signal]); 8] = [
+        ("l1i", &[Signal::L1iMiss, Signal::StallL1i]),
+        ("l1d", &[Signal::L1dFills, Signal::LoadL2Hit, Signal::LoadL3Miss, Signal::StallMemory]),
+        ("l2", &[Signal::LoadL3Hit, Signal::LoadL3Miss, Signal::L2ReadMiss]),
+        ("llc", &[Signal::LlcMiss, Signal::LoadL3Miss, Signal::StallMemory]),
+        ("itlb", &[Signal::ItlbWalks, Signal::ItlbStlbHit, Signal::StallItlb]),
+        ("dtlb", &[Signal::DtlbLoadWalks, Signal::DtlbLoadStlbHit, Signal::StallDtlb]),
+        ("stlb", &[Signal::DtlbLoadWalks, Signal::DtlbStoreWalks, Signal::ItlbWalks]),
+        ("branch", &[Signal::MispredictCond]),
+    ];
+    for (name, signals) in misses {
+        for pipeline in [Geometry::ZEN4, Geometry::ZEN4.out_of_order(Mode::Real)] {
+            let real = count(&pipeline, &stream, |_| false);
+            let mut geometry = pipeline;
+            assert!(geometry.perfect.set(name));
+            let perfect = count(&geometry, &stream, |_| false);
+            assert_eq!(sum(&perfect, signals), 0, "{name}");
+            assert!(sum(&real, signals) > 0, "{name}");
+            assert!(sum(&perfect, &[Signal::Slots]) < sum(&real, &[Signal::Slots]), "{name}");
+        }
+    }
+}
