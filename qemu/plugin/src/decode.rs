@@ -14,6 +14,8 @@ pub(crate) enum Special {
     Rdmsr,
     Wrmsr,
     Rdpmc,
+    /// An RDPMC whose bytes were replaced by a CPUID's.
+    RdpmcAsCpuid,
     Cpuid,
     /// A write of CR3.
     LoadSpace,

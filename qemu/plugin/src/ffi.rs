@@ -59,6 +59,14 @@ pub(crate) struct MemValue {
     pub(crate) high: u64,
 }
 
+/// One `u64` for each vCPU, which inline conditions can look at.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PerVcpu {
+    pub(crate) scoreboard: *mut c_void,
+    pub(crate) offset: usize,
+}
+
 pub(crate) type UdataCb = extern "C" fn(*mut c_void);
 pub(crate) type VcpuCb = extern "C" fn(c_uint, *mut c_void);
 pub(crate) type TransCb = extern "C" fn(*mut Tb, *mut c_void);
@@ -71,6 +79,8 @@ pub(crate) const CB_NO_REGS: c_int = 0;
 pub(crate) const CB_RW_REGS: c_int = 2;
 /// The callback reads and writes registers and may set the program counter.
 pub(crate) const CB_RW_REGS_PC: c_int = 3;
+/// `qemu_plugin_cond`: not equal.
+pub(crate) const COND_NE: c_int = 3;
 /// `qemu_plugin_mem_rw`: reads.
 pub(crate) const MEM_R: c_int = 1;
 /// `qemu_plugin_mem_rw`: writes.
@@ -107,6 +117,17 @@ unsafe extern "C" {
         flags: c_int,
         userdata: *mut c_void,
     );
+    pub(crate) fn qemu_plugin_register_vcpu_tb_exec_cond_cb(
+        tb: *mut Tb,
+        cb: VcpuCb,
+        flags: c_int,
+        condition: c_int,
+        entry: PerVcpu,
+        operand: u64,
+        userdata: *mut c_void,
+    );
+    pub(crate) fn qemu_plugin_scoreboard_new(element_size: usize) -> *mut c_void;
+    pub(crate) fn qemu_plugin_u64_set(entry: PerVcpu, vcpu: c_uint, value: u64);
     pub(crate) fn qemu_plugin_register_vcpu_insn_exec_cb(
         insn: *mut TbInsn,
         cb: VcpuCb,

@@ -1,21 +1,24 @@
 //! The instructions that the plugin steps in at: register accesses, CPUID, and changes of address
 //! space.
 //!
-//! The callback runs before the instruction. Where the plugin does the instruction's work itself, it
-//! sets the program counter behind it; where QEMU should, it lets it run.
+//! The callback runs before the instruction. QEMU then runs it: its WRMSR ignores the PMU's registers,
+//! and what its RDMSR and CPUID answer is replaced ([`crate::after`]). RDPMC it does not have, so that
+//! is skipped; and what must fault is made to.
 
 use std::ffi::{c_uint, c_void};
 
 use iced_x86::{Instruction, Register};
 use tally_abi::vpmu::{LEAF, Op, SIGNATURE, VERSION};
 use tally_model::Ring;
-use tally_vpmu::{Access, CpuidKind, Vendor};
+use tally_vpmu::{Access, CpuidKind};
 
 use crate::{
+    after::{self, After},
     apic,
     decode::Special,
-    ffi, gear, log, region,
+    ffi, gear, region,
     registers::{Reg, Registers},
+    translate,
     vcpu::{self, Vcpu},
 };
 
@@ -36,6 +39,10 @@ pub(crate) struct Intercept {
 /// An address that is not canonical: to go on there is a general-protection fault (SDM vol. 1,
 /// "Canonical Addressing").
 const NOT_CANONICAL: u64 = 1 << 63;
+/// MSRs to which a write and from which a read always faults in QEMU: the x2APIC's identifier is
+/// read-only and its register 4 reserved, and outside x2APIC mode neither is there.
+const MSR_WRITE_FAULTS: u32 = 0x802;
+const MSR_READ_FAULTS: u32 = 0x804;
 /// CR4.PCE: RDPMC in ring 3.
 const CR4_PCE: u64 = 1 << 8;
 
@@ -51,12 +58,12 @@ pub(crate) extern "C" fn on_intercept(vcpu: c_uint, intercept: *mut c_void) {
     }
 }
 
-/// What became of an instruction.
+/// What becomes of an instruction.
 enum Outcome {
-    /// QEMU shall run it.
-    Leave,
-    /// It is done.
-    Done,
+    /// QEMU runs it.
+    Run,
+    /// It is skipped.
+    Skip,
     /// It takes a general-protection fault.
     Fault,
 }
@@ -66,37 +73,37 @@ fn step_in(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
     let outcome = match intercept.special {
         Special::Rdmsr => rdmsr(vcpu, intercept),
         Special::Wrmsr => wrmsr(vcpu, intercept),
-        Special::Rdpmc => rdpmc(vcpu, intercept),
+        Special::Rdpmc | Special::RdpmcAsCpuid => rdpmc(vcpu, intercept),
         Special::Cpuid => cpuid(vcpu, intercept),
         Special::LoadSpace => {
             vcpu.settle(intercept.index + 1);
             let cr3 = find_gpr(&mut vcpu.registers, intercept.raw.op1_register());
             vcpu.switch_space(cr3.unwrap_or(0));
-            Outcome::Leave
+            Outcome::Run
         }
         Special::FlushAll => {
             vcpu.core.flush(true);
-            Outcome::Leave
+            Outcome::Run
         }
         Special::FlushPage => {
             if let Some(address) = effective_address(&mut vcpu.registers, &intercept.raw) {
                 vcpu.core.flush_page(address);
             }
-            Outcome::Leave
+            Outcome::Run
         }
-        Special::LoadIdt => Outcome::Leave,
+        Special::LoadIdt => Outcome::Run,
     };
-    if matches!(outcome, Outcome::Leave) {
+    if matches!(outcome, Outcome::Run) {
         return None;
     }
     vcpu.abandon();
     // The block may run under another mapping of its page than at translation.
     let moved = vcpu.registers.read(Reg::Rip).wrapping_sub(intercept.block_pc) & !0xfff;
-    if matches!(outcome, Outcome::Done) {
+    if matches!(outcome, Outcome::Skip) {
         return Some(intercept.next_pc.wrapping_add(moved));
     }
     // QEMU raises the fault for the address; when it is delivered, the handler's frame is made to
-    // name the instruction.
+    // name the instruction. The arithmetic flags in it may be out of date: RDPMC alone comes here.
     vcpu.fault_at = Some(intercept.pc.wrapping_add(moved));
     Some(NOT_CANONICAL)
 }
@@ -105,43 +112,48 @@ fn msr(vcpu: &mut Vcpu) -> u32 {
     vcpu.registers.read(Reg::Rcx) as u32
 }
 
-fn answer(vcpu: &mut Vcpu, value: u64) {
-    vcpu.registers.write(Reg::Rax, value & 0xffff_ffff);
-    vcpu.registers.write(Reg::Rdx, value >> 32);
+/// A value in EDX:EAX, as After::Set has it.
+fn in_edx_eax(value: u64) -> [Option<u64>; 4] {
+    [Some(value & 0xffff_ffff), None, None, Some(value >> 32)]
+}
+
+/// Lets QEMU's own instruction fault, by an MSR that always does; the guest's RCX is put back when
+/// the fault is delivered.
+fn fault_by(vcpu: &mut Vcpu, msr: u32) -> Outcome {
+    vcpu.restore = Some((Reg::Rcx, vcpu.registers.read(Reg::Rcx)));
+    vcpu.registers.write(Reg::Rcx, msr.into());
+    Outcome::Run
 }
 
 fn rdmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     // In ring 3 QEMU faults by itself.
     if intercept.ring == Ring::User {
-        return Outcome::Leave;
+        return Outcome::Run;
     }
     let number = msr(vcpu);
     if number == apic::MSR_LVT_PERFORMANCE {
-        let Some(entry) = vcpu.apic.entry() else { return Outcome::Leave };
-        return done(vcpu, intercept, Some(entry.into()));
+        if let Some(entry) = vcpu.apic.entry() {
+            vcpu.note_after(After::Set(in_edx_eax(entry.into())));
+        }
+        return Outcome::Run;
     }
     vcpu.settle(intercept.index);
     match vcpu.pmu.rdmsr(number, vcpu.core.counts()) {
-        Access::Foreign => Outcome::Leave,
-        Access::Fault => Outcome::Fault,
-        Access::Done(value) => done(vcpu, intercept, Some(value)),
+        Access::Foreign => Outcome::Run,
+        Access::Fault => fault_by(vcpu, MSR_READ_FAULTS),
+        Access::Done(value) => {
+            vcpu.note_after(After::Set(in_edx_eax(value)));
+            vcpu.after_pmu();
+            Outcome::Run
+        }
     }
 }
 
-/// The register access at `intercept` is done. It counts towards what it leaves running: a read
-/// does not see itself, a start does and a stop does not.
-fn done(vcpu: &mut Vcpu, intercept: &Intercept, value: Option<u64>) -> Outcome {
-    if let Some(value) = value {
-        answer(vcpu, value);
-    }
-    vcpu.settle(intercept.index + 1);
-    vcpu.after_pmu();
-    Outcome::Done
-}
-
+// A register access takes effect before it is itself counted: a read does not see itself, a start
+// counts its own instruction and a stop does not.
 fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     if intercept.ring == Ring::User {
-        return Outcome::Leave;
+        return Outcome::Run;
     }
     let number = msr(vcpu);
     let low = vcpu.registers.read(Reg::Rax) & 0xffff_ffff;
@@ -150,39 +162,68 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
         apic::MSR_APIC_BASE => {
             vcpu.apic.learn_id(&mut vcpu.registers);
             vcpu.apic.base_written(value);
-            return Outcome::Leave;
+            return Outcome::Run;
         }
         apic::MSR_LVT_PERFORMANCE => {
             // QEMU keeps it too, and faults where it must.
             if vcpu.apic.entry().is_some() {
                 vcpu.apic.entry_written(value);
             }
-            return Outcome::Leave;
+            return Outcome::Run;
         }
         _ => {}
     }
     vcpu.settle(intercept.index);
     match vcpu.pmu.wrmsr(number, value, vcpu.core.counts()) {
-        Access::Foreign => Outcome::Leave,
-        Access::Fault => Outcome::Fault,
+        Access::Foreign => Outcome::Run,
+        Access::Fault => fault_by(vcpu, MSR_WRITE_FAULTS),
         Access::Done(_) => {
             if vcpu.pmu.is_counting() {
                 gear::up();
             }
-            done(vcpu, intercept, None)
+            vcpu.after_pmu();
+            Outcome::Run
         }
     }
 }
 
 fn rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     if intercept.ring == Ring::User && vcpu.registers.read(Reg::Cr4) & CR4_PCE == 0 {
-        return Outcome::Leave;
+        vcpu.settle(intercept.index);
+        return match intercept.special {
+            Special::RdpmcAsCpuid => Outcome::Fault,
+            _ => Outcome::Run,
+        };
     }
     let index = msr(vcpu);
     vcpu.settle(intercept.index);
-    match vcpu.pmu.rdpmc(index, vcpu.core.counts()) {
-        Access::Done(value) => done(vcpu, intercept, Some(value)),
-        _ => Outcome::Fault,
+    let Access::Done(value) = vcpu.pmu.rdpmc(index, vcpu.core.counts()) else {
+        return Outcome::Fault;
+    };
+    vcpu.after_pmu();
+    let [rax, _, _, rdx] = in_edx_eax(value);
+    if intercept.special == Special::RdpmcAsCpuid {
+        let kept = [Reg::Rbx, Reg::Rcx].map(|register| Some(vcpu.registers.read(register)));
+        vcpu.note_after(After::Set([rax, kept[0], kept[1], rdx]));
+        return Outcome::Run;
+    }
+    vcpu.settle(intercept.index + 1);
+    after::set(vcpu, [rax, None, None, rdx]);
+    Outcome::Skip
+}
+
+/// A block in which QEMU's flags would not be up to date at an RDPMC, and which therefore cannot be
+/// left there: puts a CPUID in the RDPMC's place, which is as long and which QEMU can run, and starts
+/// over. The block's start is a place that can be left.
+pub(crate) extern "C" fn on_unsafe_block(vcpu: c_uint, intercept: *mut c_void) {
+    // SAFETY: as in `on_intercept`.
+    let intercept = unsafe { &*intercept.cast::<Intercept>() };
+    let registers = &mut vcpu::current(vcpu).registers;
+    let start = registers.read(Reg::Rip);
+    let moved = start.wrapping_sub(intercept.block_pc) & !0xfff;
+    if translate::replace_rdpmc(registers, intercept.pc.wrapping_add(moved)) {
+        // SAFETY: as in `on_intercept`.
+        unsafe { ffi::qemu_plugin_set_pc(start) }
     }
 }
 
@@ -191,59 +232,21 @@ fn cpuid(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     let subleaf = vcpu.registers.read(Reg::Rcx) as u32;
     if leaf == LEAF {
         vcpu.settle(intercept.index);
-        mark(vcpu, subleaf);
-        return done(vcpu, intercept, None);
+        let answer = mark(vcpu, subleaf);
+        vcpu.note_after(After::Set(answer.map(|value| Some(value.into()))));
+        return Outcome::Run;
     }
     match vcpu.pmu.cpuid_kind(leaf) {
-        CpuidKind::Whole => {
-            vcpu.settle(intercept.index + 1);
-            let answer = vcpu.pmu.cpuid(leaf, subleaf, [0; 4]);
-            for (register, value) in CPUID_REGISTERS.into_iter().zip(answer) {
-                vcpu.registers.write(register, value.into());
-            }
-            Outcome::Done
-        }
-        CpuidKind::Patched => {
-            vcpu.cpuid = Some((leaf, subleaf));
-            Outcome::Leave
-        }
-        CpuidKind::Foreign => Outcome::Leave,
+        CpuidKind::Whole | CpuidKind::Patched => vcpu.note_after(After::Cpuid(leaf, subleaf)),
+        CpuidKind::Foreign => {}
     }
+    Outcome::Run
 }
 
-/// CPUID's answer, in its order.
-const CPUID_REGISTERS: [Reg; 4] = [Reg::Rax, Reg::Rbx, Reg::Rcx, Reg::Rdx];
-
-/// The instruction or block after a CPUID: patches what the processor answered.
-pub(crate) extern "C" fn on_after_cpuid(vcpu: c_uint, _: *mut c_void) {
-    let vcpu = vcpu::current(vcpu);
-    let Some((leaf, subleaf)) = vcpu.cpuid.take() else { return };
-    let given = CPUID_REGISTERS.map(|register| vcpu.registers.read(register) as u32);
-    check_vendor(vcpu, leaf, given[1]);
-    let patched = vcpu.pmu.cpuid(leaf, subleaf, given);
-    for (register, value) in CPUID_REGISTERS.into_iter().zip(patched) {
-        vcpu.registers.write(register, value.into());
-    }
-}
-
-/// Says so if the processor is not of the profile's vendor, by CPUID's EBX.
-fn check_vendor(vcpu: &Vcpu, leaf: u32, ebx: u32) {
-    let (name, first) = match vcpu.pmu.profile().vendor {
-        Vendor::Intel => ("GenuineIntel", u32::from_le_bytes(*b"Genu")),
-        Vendor::Amd => ("AuthenticAMD", u32::from_le_bytes(*b"Auth")),
-    };
-    if matches!(leaf, 0 | 0x8000_0000) && ebx != first {
-        log::once(u64::MAX, || {
-            let profile = vcpu.pmu.profile().name;
-            format!("the processor is not {profile}'s; use -cpu max,vendor={name}")
-        });
-    }
-}
-
-/// The plugin's own leaf.
-fn mark(vcpu: &mut Vcpu, op: u32) {
+/// The plugin's own leaf: does what it asks for and answers.
+fn mark(vcpu: &mut Vcpu, op: u32) -> [u32; 4] {
     let tag = vcpu.registers.read(Reg::Rdx) as u32;
-    let answer = match Op::decode(op) {
+    match Op::decode(op) {
         Some(Op::Identify) => [VERSION, SIGNATURE[0], SIGNATURE[1], SIGNATURE[2]],
         Some(Op::Open) => {
             let cr3 = vcpu.registers.read(Reg::Cr3);
@@ -259,9 +262,6 @@ fn mark(vcpu: &mut Vcpu, op: u32) {
             [was_open.into(), 0, 0, 0]
         }
         None => [0; 4],
-    };
-    for (register, value) in CPUID_REGISTERS.into_iter().zip(answer) {
-        vcpu.registers.write(register, value.into());
     }
 }
 

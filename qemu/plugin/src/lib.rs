@@ -6,6 +6,7 @@
 //! the glue to QEMU's plugin interface, version 7. All entries from QEMU are `extern "C"` functions
 //! named `on_…`; each sheds its pointers at once.
 
+mod after;
 mod apic;
 mod dataflow;
 mod decode;

@@ -118,9 +118,9 @@ impl Registers {
         result == 0
     }
 
-    /// Writes a word at a virtual address.
-    pub(crate) fn write_virtual(&mut self, address: u64, value: u64) -> bool {
-        fill_buffer(self.buffer, &value.to_le_bytes());
+    /// Writes bytes at a virtual address.
+    pub(crate) fn write_virtual(&mut self, address: u64, bytes: &[u8]) -> bool {
+        fill_buffer(self.buffer, bytes);
         // SAFETY: called from a vCPU's callback.
         unsafe { ffi::qemu_plugin_write_memory_vaddr(address, self.buffer) }
     }

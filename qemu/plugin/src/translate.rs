@@ -13,7 +13,7 @@ use iced_x86::InstructionInfoFactory;
 use tally_model::{Block, Branch, BranchKind, Ring};
 
 use crate::{
-    dataflow,
+    after, dataflow,
     decode::{Decoded, Special, decode, decode_special},
     exec::{self, AccessTag},
     exit, ffi, gear,
@@ -25,13 +25,13 @@ use crate::{
 /// What all vCPUs' translations share.
 #[derive(Default)]
 struct Translator {
+    /// Physical addresses of RDPMCs that were replaced by CPUIDs.
+    replaced: BTreeSet<u64>,
     /// Boxed: QEMU keeps their addresses.
     #[expect(clippy::vec_box, reason = "QEMU keeps the addresses")]
     blocks: Vec<Box<Block>>,
     #[expect(clippy::vec_box, reason = "QEMU keeps the addresses")]
     intercepts: Vec<Box<Intercept>>,
-    /// Physical addresses behind a CPUID that ends its block.
-    after_cpuid: BTreeSet<u64>,
     registers: Option<Registers>,
     factory: Option<InstructionInfoFactory>,
 }
@@ -39,6 +39,9 @@ struct Translator {
 // SAFETY: the raw pointers inside belong to QEMU and to the arrays of `Registers`, which are used
 // under the mutex only.
 unsafe impl Send for Translator {}
+
+const RDPMC: [u8; 2] = [0x0f, 0x33];
+const CPUID: [u8; 2] = [0x0f, 0xa2];
 
 static TRANSLATOR: Mutex<Option<Translator>> = Mutex::new(None);
 
@@ -116,9 +119,15 @@ impl Translator {
                     unsafe { ffi::qemu_plugin_insn_data(handle, bytes.as_mut_ptr().cast(), 16) };
                 // SAFETY: the handle is this callback's.
                 let pc = unsafe { ffi::qemu_plugin_insn_vaddr(handle) };
-                let bytes = &bytes[..len.min(15)];
-                let decoded =
+                let is_replaced = bytes[..len.min(15)] == CPUID
+                    && !self.replaced.is_empty()
+                    && self.replaced.contains(&physical(pc));
+                let bytes = if is_replaced { &RDPMC } else { &bytes[..len.min(15)] };
+                let mut decoded =
                     if high { decode(bytes, pc, factory) } else { decode_special(bytes, pc) };
+                if is_replaced {
+                    decoded.special = Some(Special::RdpmcAsCpuid);
+                }
                 Translated { handle, decoded }
             })
             .collect()
@@ -136,33 +145,32 @@ impl Translator {
     /// Asks for the callbacks of the instructions that the plugin steps in at.
     fn intercept(&mut self, tb: *mut ffi::Tb, insns: &[Translated], ring: Ring) {
         let block_pc = insns[0].decoded.insn.pc;
-        if !self.after_cpuid.is_empty() && self.after_cpuid.contains(&physical(block_pc)) {
-            // SAFETY: `tb` is this callback's.
-            unsafe {
-                ffi::qemu_plugin_register_vcpu_tb_exec_cb(
-                    tb,
-                    intercept::on_after_cpuid,
-                    ffi::CB_RW_REGS,
-                    std::ptr::null_mut(),
-                );
-            }
-        }
+        after::before_block(tb);
         for (index, insn) in insns.iter().enumerate() {
             let Some(special) = insn.decoded.special else { continue };
             let pc = insn.decoded.insn.pc;
             let next_pc = pc + u64::from(insn.decoded.insn.length);
-            match (special, insns.get(index + 1)) {
-                (Special::LoadIdt, _) => follow_idt(insn.handle),
-                (Special::Cpuid, Some(next)) => patch_cpuid(next.handle),
-                (Special::Cpuid, None) => {
-                    self.after_cpuid.insert(physical(next_pc));
-                }
-                _ => {}
+            if special == Special::LoadIdt {
+                follow_idt(insn.handle);
+            }
+            if let Some(next) = insns.get(index + 1) {
+                after::before_instruction(next.handle);
             }
             let raw = insn.decoded.raw;
             let intercept = Intercept { special, index, block_pc, pc, next_pc, ring, raw };
             self.intercepts.push(Box::new(intercept));
             let intercept: *const Intercept = &*self.intercepts[self.intercepts.len() - 1];
+            if special == Special::Rdpmc && insns[..index].iter().any(changes_flags) {
+                // SAFETY: `tb` is this callback's; the intercept outlives the translation.
+                unsafe {
+                    ffi::qemu_plugin_register_vcpu_tb_exec_cb(
+                        tb,
+                        intercept::on_unsafe_block,
+                        ffi::CB_RW_REGS_PC,
+                        intercept.cast_mut().cast(),
+                    );
+                }
+            }
             // SAFETY: the handle is this callback's; the intercept outlives the translation.
             unsafe {
                 ffi::qemu_plugin_register_vcpu_insn_exec_cb(
@@ -174,6 +182,21 @@ impl Translator {
             }
         }
     }
+}
+
+/// Whether QEMU's flags may be out of date behind an instruction.
+fn changes_flags(insn: &Translated) -> bool {
+    // The low gear has not decoded it.
+    !gear::is_high() || insn.decoded.raw.rflags_modified() != 0
+}
+
+/// Puts a CPUID in the place of the RDPMC at `address`; false where that is not possible.
+pub(crate) fn replace_rdpmc(registers: &mut Registers, address: u64) -> bool {
+    let written = registers.write_virtual(address, &CPUID);
+    if written {
+        translator().get_or_insert_default().replaced.insert(physical(address));
+    }
+    written
 }
 
 fn follow_accesses(insn: *mut ffi::TbInsn, tag: AccessTag) {
@@ -202,18 +225,6 @@ fn follow_idt(insn: *mut ffi::TbInsn) {
             intercept::on_idt_load,
             ffi::CB_NO_REGS,
             ffi::MEM_R,
-            std::ptr::null_mut(),
-        );
-    }
-}
-
-fn patch_cpuid(next: *mut ffi::TbInsn) {
-    // SAFETY: the handle is the translation callback's.
-    unsafe {
-        ffi::qemu_plugin_register_vcpu_insn_exec_cb(
-            next,
-            intercept::on_after_cpuid,
-            ffi::CB_RW_REGS,
             std::ptr::null_mut(),
         );
     }

@@ -17,6 +17,7 @@ use tally_model::{Block, Core, Llc, Ring, Signal};
 use tally_vpmu::{Pmu, Vendor};
 
 use crate::{
+    after::{self, After},
     apic::Apic,
     options::Options,
     region::{self, Shares},
@@ -58,10 +59,13 @@ pub(crate) struct Vcpu {
     handler_depth: Option<u32>,
     /// Whether an exception was raised that is not delivered yet.
     pub(crate) raised: bool,
+    /// A register to put back when the fault that its value provokes is delivered.
+    pub(crate) restore: Option<(Reg, u64)>,
     /// The address of the instruction that a general-protection fault on its way is of.
     pub(crate) fault_at: Option<u64>,
-    /// A CPUID whose answer is to be patched once the processor has given it.
-    pub(crate) cpuid: Option<(u32, u32)>,
+    index: u32,
+    /// What is to be done behind the instruction that is about to run.
+    pub(crate) after: Option<After>,
 }
 
 /// The last-level cache that all vCPUs share.
@@ -91,8 +95,10 @@ pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
         expected_handler: None,
         handler_depth: None,
         raised: false,
+        restore: None,
         fault_at: None,
-        cpuid: None,
+        index: index as u32,
+        after: None,
     });
     slot.store(Box::into_raw(vcpu), Ordering::Release);
     Ok(())
@@ -182,6 +188,12 @@ impl Vcpu {
         self.abandon();
     }
 
+    /// Notes what is to be done behind the instruction that is about to run.
+    pub(crate) fn note_after(&mut self, after: After) {
+        self.after = Some(after);
+        after::raise_flag(self.index);
+    }
+
     /// The rest of the pending block will not run.
     pub(crate) fn abandon(&mut self) {
         self.pending = std::ptr::null();
@@ -242,10 +254,13 @@ impl Vcpu {
             true => self.faulted(from_pc),
             false => self.finish(from_pc),
         }
+        if let Some((register, value)) = self.restore.take() {
+            self.registers.write(register, value);
+        }
         if let Some(fault_at) = self.fault_at.take() {
             // The handler's frame: the error code, then the address to return to.
             let frame = self.registers.read(Reg::Rsp);
-            self.registers.write_virtual(frame.wrapping_add(8), fault_at);
+            self.registers.write_virtual(frame.wrapping_add(8), &fault_at.to_le_bytes());
         }
         self.note_handler(to_pc);
         self.core.interrupt(DELIVERY_CYCLES);
