@@ -6,6 +6,7 @@
 mod measures;
 mod outcomes;
 mod programs;
+mod virtual_pmu;
 
 use xtask::machine::{self, Artefacts, Boot, Request};
 

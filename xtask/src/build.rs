@@ -64,6 +64,14 @@ pub const C_LIBRARY: GuestPackage =
 /// Where the C programs are that only tests run.
 const C_GUESTS: &str = "tests/guests/c";
 
+/// The guest that checks the virtual PMU.
+pub const CHECK_GUEST: GuestPackage = GuestPackage {
+    name: "tally-vpmu-check",
+    folder: "qemu/check",
+    library: "core,compiler_builtins",
+    ..KERNEL
+};
+
 /// What was built.
 #[derive(Clone, Debug)]
 pub struct Built {
@@ -184,6 +192,15 @@ pub fn plugin(project: &Project) -> Result<PathBuf> {
     plugin.args(["--release", "--package", "tally-vpmu-plugin"]);
     cargo("Building the virtual PMU", &mut plugin)?;
     Ok(project.target.join("release/libtally_vpmu_plugin.so"))
+}
+
+/// Builds the guest that checks the virtual PMU.
+///
+/// # Errors
+/// It does not build.
+pub fn check_guest(project: &Project, library: &Path) -> Result<PathBuf> {
+    cargo("Building the check guest", &mut CHECK_GUEST.cargo(project, library, "build"))?;
+    Ok(CHECK_GUEST.executables(project, &[CHECK_GUEST.name.into()]).remove(0))
 }
 
 fn build_host(project: &Project, library: &Path) -> Result<(PathBuf, PathBuf)> {

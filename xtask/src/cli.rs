@@ -3,7 +3,9 @@
 use clap::{Parser, Subcommand};
 use tally_abi::ExitStatus;
 
-use crate::{Result, build, image, lint, linux, project::Project, run, setup, study, test};
+use crate::{
+    Result, build, image, lint, linux, project::Project, run, setup, study, test, vpmu_check,
+};
 
 /// Tally's tasks: set up, build, run, test.
 #[derive(Debug, Parser)]
@@ -25,6 +27,8 @@ enum Task {
     Run(run::RunArgs),
     /// Repeat the default job over many seeds and judge its claims
     Study(study::StudyArgs),
+    /// Check every rule of the virtual PMU, one line each
+    VpmuCheck(vpmu_check::CheckArgs),
     /// Run a command under an unmodified Linux with perf, on the virtual PMU
     Linux(linux::LinuxArgs),
     /// Run every test there is, those that boot among them
@@ -61,6 +65,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Run(args) => run::main(&project, args),
         Task::Study(args) => study::main(&project, args),
         Task::Linux(args) => linux::main(&project, args),
+        Task::VpmuCheck(args) => vpmu_check::main(&project, args),
         Task::Test => test::main(&project),
         Task::Lint => lint::main(&project),
     }

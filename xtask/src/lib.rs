@@ -19,5 +19,6 @@ pub mod run;
 pub mod setup;
 pub mod study;
 pub mod test;
+pub mod vpmu_check;
 
 pub use failure::{Failure, Result};

@@ -22,7 +22,7 @@ const LOOM: &str = "kernel/engine/tests/ring_loom.rs";
 /// Something does not build, or a test failed.
 pub fn main(project: &Project) -> Result<u8> {
     let artefacts =
-        serde_json::to_string(&Artefacts::make_with_disk(project)?).map_err(|error| {
+        serde_json::to_string(&Artefacts::make_for_tests(project)?).map_err(|error| {
             Failure::new(ExitStatus::HostError, format!("cannot tell the tests: {error}"))
         })?;
     let mut tests = project.cargo("test", &project.target);

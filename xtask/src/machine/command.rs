@@ -13,6 +13,7 @@ use crate::{
     Failure, Result,
     project::{self, Project},
     setup::Qemu,
+    vpmu_check::Profile,
 };
 
 /// One table of `qemu/machines.toml`.
@@ -141,6 +142,25 @@ pub fn linux(qemu: &Qemu, linux: &LinuxMachine, folder: &Folder) -> Result<Comma
     qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 nmi_watchdog=0{quiet}"));
     qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
     Ok(qemu)
+}
+
+/// The call for the guest that checks the virtual PMU; what it says goes to the log.
+pub fn check_guest(
+    qemu: &Qemu,
+    plugin: &Path,
+    guest: &Path,
+    profile: Profile,
+    folder: &Folder,
+) -> Command {
+    let mut qemu = qemu.command();
+    qemu.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "256M"]);
+    qemu.args(["-monitor", "none", "-no-user-config", "-accel", "tcg"]);
+    qemu.arg("-cpu").arg(format!("max,vendor={}", profile.vendor()));
+    qemu.arg("-plugin").arg(format!("{},profile={}", path_value(plugin), profile.name()));
+    qemu.arg("-kernel").arg(guest);
+    qemu.arg("-device").arg(format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4"));
+    qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
+    qemu
 }
 
 fn tcg(qemu: &mut Command, cpus: usize, m: &Machine) {

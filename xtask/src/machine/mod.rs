@@ -19,7 +19,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tally_abi::{ExitStatus, truth::Truth};
 
-pub use command::{LinuxMachine, linux};
+pub use command::{LinuxMachine, check_guest, linux};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
 pub use transcript::{Output, Session, Transcript};
@@ -87,6 +87,8 @@ pub struct Artefacts {
     pub disk: Option<PathBuf>,
     /// The virtual PMU.
     pub plugin: PathBuf,
+    /// The guest that checks it, if tests are to boot it.
+    pub check_guest: Option<PathBuf>,
     /// QEMU.
     pub qemu: setup::Qemu,
 }
@@ -102,20 +104,28 @@ impl Artefacts {
         Artefacts::of(project, tools, built)
     }
 
-    /// The same, and a disk image, for `cargo xtask test`.
+    /// The same, and what only `cargo xtask test` boots.
     ///
     /// # Errors
     /// Something cannot be fetched or built.
-    pub fn make_with_disk(project: &Project) -> Result<Artefacts> {
+    pub fn make_for_tests(project: &Project) -> Result<Artefacts> {
         let tools = setup::tools(project)?;
         let built = build::all(project, &tools.library)?;
         let disk = image::for_test(project, &built, &tools.library, DISK_COMMAND_LINE)?;
-        Ok(Artefacts { disk: Some(disk), ..Artefacts::of(project, tools, built)? })
+        let check_guest = Some(build::check_guest(project, &tools.library)?);
+        let artefacts = Artefacts::of(project, tools, built)?;
+        Ok(Artefacts { disk: Some(disk), check_guest, ..artefacts })
     }
 
     fn of(project: &Project, tools: setup::Tools, built: build::Built) -> Result<Artefacts> {
         let boot = image::for_machine(project, &built, &tools.library)?;
-        Ok(Artefacts { boot, disk: None, plugin: built.plugin, qemu: tools.qemu })
+        Ok(Artefacts {
+            boot,
+            disk: None,
+            plugin: built.plugin,
+            check_guest: None,
+            qemu: tools.qemu,
+        })
     }
 
     /// What `cargo xtask test` built.

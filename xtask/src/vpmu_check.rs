@@ -1,0 +1,170 @@
+//! `cargo xtask vpmu-check`: a guest of its own walks the virtual PMU's rules, on every profile.
+//!
+//! The guest prints a line for each check and ends with whether all held.
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use clap::{Args, ValueEnum};
+use tally_abi::ExitStatus;
+
+use crate::{
+    Failure, Result, build,
+    machine::{self, Folder},
+    process::Child,
+    project::{self, Project},
+    setup,
+};
+
+/// After this, a guest hangs: it takes seconds.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// How often the machine is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A machine that the virtual PMU can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// Intel, version 5
+    IcelakeServer,
+    /// Intel, version 5
+    SapphireRapids,
+    /// AMD, core extension
+    Zen3,
+    /// AMD, PerfMonV2
+    Zen4,
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Profile; 4] =
+        [Profile::IcelakeServer, Profile::SapphireRapids, Profile::Zen3, Profile::Zen4];
+
+    /// As the plugin calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::IcelakeServer => "icelake-server",
+            Profile::SapphireRapids => "sapphire-rapids",
+            Profile::Zen3 => "zen3",
+            Profile::Zen4 => "zen4",
+        }
+    }
+
+    /// The vendor that CPUID has to say.
+    pub fn vendor(self) -> &'static str {
+        match self {
+            Profile::IcelakeServer | Profile::SapphireRapids => "GenuineIntel",
+            Profile::Zen3 | Profile::Zen4 => "AuthenticAMD",
+        }
+    }
+}
+
+/// Options of `cargo xtask vpmu-check`.
+#[derive(Args, Clone, Debug)]
+pub struct CheckArgs {
+    /// One profile instead of all
+    #[arg(long, value_enum)]
+    profile: Option<Profile>,
+    /// Print the checks that failed and the sums alone
+    #[arg(long)]
+    brief: bool,
+}
+
+/// What a guest found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Every check's line.
+    pub lines: Vec<String>,
+    /// Checks that held.
+    pub held: usize,
+    /// Checks that did not.
+    pub failed: usize,
+    /// Whether the guest came to its end.
+    pub complete: bool,
+}
+
+impl Checked {
+    fn read(log: &str) -> Checked {
+        let mut checked = Checked::default();
+        for line in log.lines().map(str::trim_end) {
+            let held = line.starts_with("ok ");
+            let failed = line.starts_with("FAIL ");
+            if held || failed {
+                checked.held += usize::from(held);
+                checked.failed += usize::from(failed);
+                checked.lines.push(line.to_owned());
+            }
+        }
+        let sum = format!("{} checks, ", checked.held + checked.failed);
+        checked.complete = log.lines().any(|line| line.starts_with(&sum));
+        checked
+    }
+}
+
+/// Does the task.
+///
+/// # Errors
+/// Something is missing or does not build, or a guest cannot be started.
+pub fn main(project: &Project, args: &CheckArgs) -> Result<u8> {
+    let tools = setup::tools(project)?;
+    let plugin = build::plugin(project)?;
+    let guest = build::check_guest(project, &tools.library)?;
+    let mut all_held = true;
+    for profile in Profile::ALL {
+        if args.profile.is_some_and(|one| one != profile) {
+            continue;
+        }
+        let checked = check(&tools.qemu, &plugin, &guest, profile)?;
+        for line in checked.lines.iter().filter(|line| !args.brief || line.starts_with("FAIL")) {
+            println!("{} {line}", profile.name());
+        }
+        println!("{}: {} of {} checks hold", profile.name(), checked.held, checked.lines.len());
+        all_held &= checked.failed == 0;
+    }
+    Ok(if all_held { 0 } else { ExitStatus::CheckFailed.into() })
+}
+
+/// Boots the guest on one profile.
+///
+/// # Errors
+/// QEMU cannot be started, or the guest does not come to its end.
+pub fn check(qemu: &setup::Qemu, plugin: &Path, guest: &Path, profile: Profile) -> Result<Checked> {
+    let folder = Folder::make(&Project::here())?;
+    let mut command = machine::check_guest(qemu, plugin, guest, profile, &folder);
+    let errors = folder.errors();
+    let stderr = std::fs::File::create(&errors).map_err(|e| Failure::io("write", &errors, &e))?;
+    let mut child =
+        Child::spawn(command.stdout(Stdio::null()).stderr(stderr)).map_err(|error| {
+            Failure::new(ExitStatus::QemuUnavailable, format!("cannot start QEMU: {error}"))
+        })?;
+    let lost = |error| Failure::new(ExitStatus::HostError, format!("lost QEMU: {error}"));
+    let start = std::time::Instant::now();
+    while child.try_wait().map_err(lost)?.is_none() && start.elapsed() < TIME_LIMIT {
+        std::thread::sleep(LOOK);
+    }
+    drop(child);
+    let log = String::from_utf8_lossy(&project::read(&folder.log())?).into_owned();
+    let checked = Checked::read(&log);
+    if checked.complete {
+        return Ok(checked);
+    }
+    let said = String::from_utf8_lossy(&project::read(&errors)?).into_owned();
+    let why = format!(
+        "the check guest did not come to its end on {}:\n{}\n{said}",
+        profile.name(),
+        folder.log_tail(10)
+    );
+    Err(Failure::new(ExitStatus::MachineFailed, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_and_the_end_is_seen() {
+        let log = "ok   a\r\nFAIL b: 1, want 2\r\nnoise\r\n2 checks, 1 failed\r\n";
+        let checked = Checked::read(log);
+        assert_eq!((checked.held, checked.failed, checked.complete), (1, 1, true));
+        assert_eq!(checked.lines, ["ok   a", "FAIL b: 1, want 2"]);
+        assert!(!Checked::read("ok   a\r\n").complete);
+    }
+}
