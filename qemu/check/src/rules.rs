@@ -203,7 +203,7 @@ fn intel_cpuid(report: &mut Report) {
 
 fn intel(report: &mut Report) {
     let general = cpuid(0xa, 0)[0] >> 8 & 0xff;
-    let all = (1u64 << general) - 1 | 0xf << 32;
+    let all = ((1u64 << general) - 1) | (0xf << 32);
     for index in 0..8 {
         let (legacy, full, select) = (0xc1 + index, 0x4c1 + index, 0x186 + index);
         if index >= general {
