@@ -4,15 +4,18 @@
 
 use std::process::ExitCode;
 
+use tally_model::{Mode, Pipeline};
 use tally_vpmu::Profile;
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
-    let Some(profile) = Profile::find(&name) else {
+    let Some(mut profile) = Profile::find(&name) else {
         let names: Vec<_> = Profile::ALL.iter().map(|profile| profile.name).collect();
         eprintln!("name a profile: {}", names.join(", "));
         return ExitCode::FAILURE;
     };
+    // Some only the out-of-order pipeline has.
+    profile.geometry.pipeline = Pipeline::OutOfOrder(Mode::Real);
     for event in profile.fixed_events() {
         println!("{:<62} fixed                {}", event.name, event.about);
     }
@@ -26,6 +29,9 @@ fn main() -> ExitCode {
         }
         if event.edge {
             filter += " edge";
+        }
+        if event.needs_out_of_order {
+            filter += " ooo";
         }
         let code = format!("{:#05x}:{:02x}{filter}", event.code, event.umask);
         println!("{:<62} {code:<20} {}", event.name, event.about);

@@ -13,6 +13,8 @@ pub enum Unit {
     SlotsAsReference,
     /// Slots, to be given in ticks of the 25 MHz crystal.
     SlotsAsCrystal,
+    /// Cycles, to be given in slots.
+    CyclesAsSlots,
 }
 
 /// Time-stamp counter ticks to a tick of the crystal clock: 2 GHz to 25 MHz.
@@ -39,6 +41,8 @@ pub struct Event {
     pub signals: &'static [Signal],
     /// Their unit.
     pub unit: Unit,
+    /// Whether only the out-of-order pipeline has what it counts.
+    pub needs_out_of_order: bool,
     /// What it counts, in one sentence.
     pub about: &'static str,
 }
@@ -62,6 +66,7 @@ impl Event {
             counters: 0xff,
             signals,
             unit: Unit::Plain,
+            needs_out_of_order: false,
             about,
         }
     }
@@ -91,6 +96,11 @@ impl Event {
         Event { unit, ..self }
     }
 
+    /// The same where the out-of-order pipeline is chosen.
+    pub const fn out_of_order(self) -> Event {
+        Event { needs_out_of_order: true, ..self }
+    }
+
     /// How often it has happened in one ring.
     pub fn in_ring(&self, counts: &[Counts; 2], ring: Ring, geometry: &Geometry) -> u64 {
         let ring = &counts[ring as usize];
@@ -107,6 +117,7 @@ impl Unit {
         match self {
             Unit::Plain => sum,
             Unit::SlotsAsCycles => sum / width,
+            Unit::CyclesAsSlots => sum * width,
             Unit::SlotsAsReference => (reference() / (1000 * u128::from(width))) as u64,
             Unit::SlotsAsCrystal => {
                 (reference() / (1000 * u128::from(width * REFERENCE_PER_CRYSTAL))) as u64

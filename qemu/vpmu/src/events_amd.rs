@@ -21,6 +21,20 @@ const fn e(
 /// Every load, by where it was served.
 const LOADS: &[tally_model::Signal] = &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss];
 
+/// Every cause of a cycle in which the oldest operation has not done its work.
+const NOT_COMPLETE: &[tally_model::Signal] = &[
+    StallL1Hit,
+    StallL2Hit,
+    StallL3Hit,
+    StallMemory,
+    StallDtlb,
+    StallStore,
+    StallDivider,
+    StallChain,
+    StallFp,
+    StallInteger,
+];
+
 /// Zen 3's events.
 pub(crate) const ZEN3: &[&[Event]] = &[COMMON, THREE];
 /// Zen 4's events.
@@ -78,6 +92,11 @@ const COMMON: &[Event] = &[
     e("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.LS_RD_BLK_C", 0x64, 0x08, &[L2ReadMiss, L2RfoMiss], "Data requests that missed the L2."),
     e("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.IC_FILL_HIT_X", 0x64, 0x04, &[L2CodeHit], "Code reads that hit the L2."),
     e("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.IC_FILL_MISS", 0x64, 0x01, &[L2CodeMiss], "Code reads that missed the L2."),
+    e("BAD_STATUS_2.STLI_OTHER", 0x24, 0x02, &[ForwardsBlocked], "Loads that waited for a store that could not be forwarded.").out_of_order(),
+    e("STORE_TO_LOAD_FORWARD", 0x35, 0x00, &[Forwards], "Loads that a store in the store queue served.").out_of_order(),
+    e("DISPATCH_RESOURCE_STALL_CYCLES_1.LOAD_QUEUE_RSRC_STALL", 0xae, 0x02, &[FullLoads], "Cycles for which a full load queue kept an instruction from dispatch.").out_of_order(),
+    e("DISPATCH_RESOURCE_STALL_CYCLES_1.STORE_QUEUE_RSRC_STALL", 0xae, 0x04, &[FullStores], "Cycles for which a full store queue kept an instruction from dispatch.").out_of_order(),
+    e("DISPATCH_RESOURCE_STALL_CYCLES_2.RETIRE_TOKEN_STALL", 0xaf, 0x20, &[FullReorder], "Cycles for which a full retire queue kept an instruction from dispatch.").out_of_order(),
 ];
 
 /// What only Zen 3 has.
@@ -97,8 +116,10 @@ const FOUR: &[Event] = &[
     e("RETIRED_UCODE_OPS", 0x1c2, 0x00, &[UopsMicrocode], "Macro-operations retired that came from the microcode sequencer."),
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LOCAL_CCX", 0x43, 0x02, &[LoadL3Hit], "Loads' lines that the L3 gave to the data cache."),
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.DRAM_IO_NEAR", 0x43, 0x08, &[LoadL3Miss], "Loads' lines that memory gave to the data cache."),
-    e("CYCLES_NO_RETIRE.EMPTY", 0xd6, 0x01, &[StallL1i, StallItlb, StallMispredict], "Cycles without retirement because the retire queue was empty."),
+    e("CYCLES_NO_RETIRE.EMPTY", 0xd6, 0x01, &[StallL1i, StallItlb, StallMispredict, StallFrontEnd], "Cycles without retirement because the retire queue was empty."),
     e("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 0xd6, 0xa2, &[StallL2Hit, StallL3Hit, StallMemory, StallDtlb], "Cycles without retirement behind a load that missed."),
-    e("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 0xd6, 0x02, &[StallL2Hit, StallL3Hit, StallMemory, StallDtlb, StallDivider, StallChain], "Cycles without retirement because the oldest operation was not complete."),
-    e("CYCLES_NO_RETIRE.OTHER", 0xd6, 0x08, &[StallSerialize], "Cycles without retirement for another reason."),
+    e("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 0xd6, 0x02, NOT_COMPLETE, "Cycles without retirement because the oldest operation was not complete."),
+    e("CYCLES_NO_RETIRE.OTHER", 0xd6, 0x08, &[StallSerialize, StallResources], "Cycles without retirement for another reason."),
+    e("DISPATCH_STALLS_1.FE_NO_OPS", 0x1a0, 0x01, &[StallL1i, StallItlb, StallMispredict, StallFrontEnd], "Slots of the cycles without retirement because nothing came from the front end.").unit(Unit::CyclesAsSlots),
+    e("DISPATCH_STALLS_1.BE_STALLS", 0x1a0, 0x1e, NOT_COMPLETE, "Slots of the cycles without retirement behind memory or units.").unit(Unit::CyclesAsSlots),
 ];

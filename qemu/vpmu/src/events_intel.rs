@@ -21,20 +21,25 @@ const fn e(
 }
 
 /// Every cause of a cycle without retirement that lies in memory.
-const MEMORY: &[tally_model::Signal] = &[StallL2Hit, StallL3Hit, StallMemory, StallDtlb];
-/// Every cause of a cycle without retirement.
-const STALLS: &[tally_model::Signal] = &[
-    StallSerialize,
-    StallL1i,
-    StallItlb,
-    StallMispredict,
+const MEMORY: &[tally_model::Signal] =
+    &[StallL1Hit, StallL2Hit, StallL3Hit, StallMemory, StallDtlb, StallStore];
+/// Every cause of a cycle without retirement that lies behind the front end.
+const BACK_END: &[tally_model::Signal] = &[
+    StallL1Hit,
     StallL2Hit,
     StallL3Hit,
     StallMemory,
     StallDtlb,
+    StallStore,
     StallDivider,
     StallChain,
+    StallFp,
+    StallInteger,
+    StallResources,
+    StallSerialize,
 ];
+/// Every cause of a cycle without retirement.
+const STALLS: &[tally_model::Signal] = tally_model::Signal::STALLS;
 /// Every request that asks the L2 for code.
 const L2_CODE: &[tally_model::Signal] = &[L2CodeHit, L2CodeMiss];
 
@@ -106,6 +111,9 @@ const COMMON: &[Event] = &[
     e("FP_ARITH_INST_RETIRED.SCALAR", 0xc7, 0x03, &[FpScalarDouble, FpScalarSingle], "Scalar arithmetic instructions retired."),
     e("FP_ARITH_INST_RETIRED.128B_PACKED_DOUBLE", 0xc7, 0x04, &[FpPackedDouble], "Packed 128-bit double-precision arithmetic instructions retired."),
     e("FP_ARITH_INST_RETIRED.128B_PACKED_SINGLE", 0xc7, 0x08, &[FpPackedSingle], "Packed 128-bit single-precision arithmetic instructions retired."),
+    e("EXE_ACTIVITY.BOUND_ON_STORES", 0xa6, 0x40, &[StallStore], "Cycles in which nothing executed behind a store.").cmask(2).out_of_order(),
+    e("RESOURCE_STALLS.SB", 0xa2, 0x08, &[FullStores], "Cycles for which a full store queue kept an instruction from issuing.").out_of_order(),
+    e("TOPDOWN.BACKEND_BOUND_SLOTS", 0xa4, 0x02, BACK_END, "Slots of the cycles without retirement behind memory or units.").unit(Unit::CyclesAsSlots),
 ];
 
 /// What Ice Lake has otherwise.
@@ -135,6 +143,8 @@ const ICELAKE: &[Event] = &[
     e("IDQ.MS_UOPS", 0x79, 0x30, &[UopsMicrocode], "Micro-operations that came from the microcode sequencer.").on(LOW),
     e("MISC_RETIRED.PAUSE_INST", 0xcc, 0x40, &[Pauses], "PAUSE instructions retired."),
     e("SW_PREFETCH_ACCESS.ANY", 0x32, 0x0f, &[Prefetches], "Software prefetches executed.").on(LOW),
+    e("INT_MISC.CLEAR_RESTEER_CYCLES", 0x0d, 0x80, &[StallMispredict], "Cycles from a misprediction to the right path."),
+    e("LD_BLOCKS.STORE_FORWARD", 0x03, 0x02, &[ForwardsBlocked], "Loads that waited for a store that could not be forwarded.").on(LOW).out_of_order(),
 ];
 
 /// What Sapphire Rapids has otherwise.
@@ -158,4 +168,8 @@ const SAPPHIRE: &[Event] = &[
     e("ARITH.DIVIDER_ACTIVE", 0xb0, 0x09, &[DividerActive], "Cycles in which the divider was busy.").cmask(1),
     e("IDQ.MS_UOPS", 0x79, 0x20, &[UopsMicrocode], "Micro-operations that came from the microcode sequencer.").on(LOW),
     e("SW_PREFETCH_ACCESS.ANY", 0x40, 0x0f, &[Prefetches], "Software prefetches executed.").on(LOW),
+    e("INT_MISC.CLEAR_RESTEER_CYCLES", 0xad, 0x80, &[StallMispredict], "Cycles from a misprediction to the right path."),
+    e("LD_BLOCKS.STORE_FORWARD", 0x03, 0x82, &[ForwardsBlocked], "Loads that waited for a store that could not be forwarded.").on(LOW).out_of_order(),
+    e("TOPDOWN.MEMORY_BOUND_SLOTS", 0xa4, 0x10, MEMORY, "Slots of the cycles without retirement behind memory.").unit(Unit::CyclesAsSlots),
+    e("UOPS_RETIRED.CYCLES", 0xc2, 0x02, &[RetireCycles], "Cycles in which something retired.").cmask(1).out_of_order(),
 ];

@@ -1,6 +1,6 @@
 //! The machines that the virtual PMU can be.
 
-use tally_model::Geometry;
+use tally_model::{Geometry, Pipeline};
 
 use crate::{Event, counter::FIXED, events_amd, events_intel};
 
@@ -81,9 +81,11 @@ impl Profile {
     /// Every profile there is.
     pub const ALL: &[Profile] = &[ICELAKE_SERVER, SAPPHIRE_RAPIDS, ZEN3, ZEN4];
 
-    /// The events that its general counters count.
+    /// The events that its general counters count with the pipeline that is chosen.
     pub fn events(&self) -> impl Iterator<Item = &'static Event> + use<> {
-        self.tables.iter().copied().flatten()
+        let out_of_order = matches!(self.geometry.pipeline, Pipeline::OutOfOrder(_));
+        let all = self.tables.iter().copied().flatten();
+        all.filter(move |event| out_of_order || !event.needs_out_of_order)
     }
 
     /// The profile of that name.
@@ -116,9 +118,18 @@ impl Profile {
 mod tests {
     use std::collections::BTreeSet;
 
+    use tally_model::Mode;
     use tally_pmu::catalogue::{Catalogue, Counter};
 
     use super::*;
+
+    /// Every profile with the pipeline that has all events.
+    fn profiles() -> impl Iterator<Item = Profile> {
+        Profile::ALL.iter().map(|profile| {
+            let pipeline = Pipeline::OutOfOrder(Mode::Real);
+            Profile { geometry: Geometry { pipeline, ..profile.geometry }, ..*profile }
+        })
+    }
 
     fn catalogue(profile: &Profile) -> Catalogue {
         let model = (profile.signature >> 4 & 0xf | profile.signature >> 12 & 0xf0) as u8;
@@ -130,8 +141,8 @@ mod tests {
 
     #[test]
     fn every_event_is_the_vendors() {
-        for profile in Profile::ALL {
-            let catalogue = catalogue(profile);
+        for profile in profiles() {
+            let catalogue = catalogue(&profile);
             assert_eq!(catalogue.name(), profile.name);
             for event in profile.events() {
                 let entry = catalogue.find(event.name);
@@ -151,7 +162,7 @@ mod tests {
 
     #[test]
     fn names_and_encodings_are_told_apart() {
-        for profile in Profile::ALL {
+        for profile in profiles() {
             let names: BTreeSet<_> = profile.events().map(|event| event.name).collect();
             let encodings: BTreeSet<_> = profile
                 .events()
