@@ -23,7 +23,7 @@ impl Options {
             truth: None,
             log: None,
         };
-        let (mut counters, mut model) = (None, Model::default());
+        let (mut counters, mut version, mut model) = (None, None, Model::default());
         for argument in arguments {
             let (key, value) = argument
                 .split_once('=')
@@ -31,6 +31,7 @@ impl Options {
             match key {
                 "profile" => options.profile = profile(value)?,
                 "counters" => counters = Some(value),
+                "version" => version = Some(value),
                 "truth" => options.truth = Some(value.into()),
                 "log" => options.log = Some(value.into()),
                 "pipeline" => model.pipeline = Some(value),
@@ -38,11 +39,19 @@ impl Options {
                 "perfect" => model.perfect = Some(value),
                 _ => {
                     return Err(format!(
-                        "there is no option '{key}'; there are profile, counters, truth, log, \
-                         pipeline, mode, perfect"
+                        "there is no option '{key}'; there are profile, counters, version, \
+                         truth, log, pipeline, mode, perfect"
                     ));
                 }
             }
+        }
+        if let Some(text) = version {
+            let number = text.parse().ok();
+            options.profile = number
+                .and_then(|number| options.profile.with_version(number))
+                .ok_or_else(|| {
+                    format!("version={text}: Intel's profiles have 1 to 5, AMD's none to choose")
+                })?;
         }
         options.profile.geometry.pipeline = model.pipeline()?;
         options.profile.geometry.perfect = model.perfect()?;
@@ -184,6 +193,7 @@ mod tests {
             ("profile=p4", "no profile 'p4'"),
             ("counters=9", "counters=9"),
             ("counters=0", "counters=0"),
+            ("version=6", "version=6"),
             ("speed=1", "no option 'speed'"),
             ("truth", "has no value"),
             ("pipeline=fast", "no pipeline 'fast'"),

@@ -30,15 +30,20 @@ mod msr {
 
 /// PERF_CAPABILITIES: full-width writes, and nothing else: no PEBS, no LBR, no PERF_METRICS.
 const CAPABILITIES: u64 = 1 << 13;
-/// Event-select bits that are reserved: AnyThread, which version 5 took away, and the upper half.
-const SELECT_RESERVED: u64 = 0xffff_ffff_0020_0000;
-/// Status bits beside the counters' that can be reset: LBR_FRZ, CTR_FRZ, OvfUncore, OvfDSBuffer,
-/// CondChgd.
-const STATUS_OTHER: u64 = 1 << 58 | STATUS_FROZEN | 1 << 61 | 1 << 62 | 1 << 63;
+/// Event-select bits that are reserved in every version: the upper half.
+const SELECT_RESERVED: u64 = 0xffff_ffff_0000_0000;
+/// The event select's AnyThread bit, which versions 3 and 4 have.
+const SELECT_ANY_THREAD: u64 = 1 << 21;
+/// Status bits beside the counters' that can be reset: OvfUncore, OvfDSBuffer, CondChgd.
+const STATUS_OTHER: u64 = 1 << 61 | 1 << 62 | 1 << 63;
+/// Likewise from version 4 on: LBR_FRZ and CTR_FRZ.
+const STATUS_FREEZES: u64 = 1 << 58 | STATUS_FROZEN;
 /// `IA32_DEBUGCTL` bits that can be set: LBR to TR, BTS, freezing, uncore PMI, SMM freezing.
 const DEBUGCTL_VALID: u64 = 0xffc3;
 /// The bits of one counter in FIXED_CTR_CTRL: OS, user and interrupt, without AnyThread.
 const FIXED_CTRL_VALID: u64 = 0b1011;
+/// The AnyThread bit of one counter in it.
+const FIXED_CTRL_ANY_THREAD: u64 = 0b0100;
 /// Architectural events that CPUID leaf 0AH announces: the seven and top-down slots.
 const ARCHITECTURAL_EVENTS: u32 = 8;
 
@@ -52,6 +57,18 @@ impl Pmu {
     fn all_counters(&self) -> u64 {
         let general = (1u64 << self.counters.len()) - 1;
         general | ((1u64 << self.fixed.len()) - 1) << 32
+    }
+
+    /// Whether counters can be asked to count both threads of a core, of which there is one here:
+    /// version 3 brought it and version 5 took it away.
+    fn has_any_thread(&self) -> bool {
+        matches!(self.profile.version, 3 | 4)
+    }
+
+    fn fixed_ctrl_valid(&self) -> u64 {
+        let any_thread = if self.has_any_thread() { FIXED_CTRL_ANY_THREAD } else { 0 };
+        let each = FIXED_CTRL_VALID | any_thread;
+        (0..self.fixed.len()).map(|index| each << (4 * index)).sum()
     }
 
     /// Whether the architectural version has `msr` at all.
@@ -107,10 +124,17 @@ impl Pmu {
         if !self.intel_has(msr) {
             return Access::Fault;
         }
-        let status = self.all_counters() | STATUS_OTHER;
+        let freezes = if self.profile.version >= 4 { STATUS_FREEZES } else { 0 };
+        let status = self.all_counters() | STATUS_OTHER | freezes;
         let (slot, reserved) = match msr {
-            msr::FIXED_CTR_CTRL => (&mut self.fixed_ctrl, !fixed_ctrl_valid(self.fixed.len())),
-            msr::GLOBAL_CTRL => (&mut self.global_ctrl, !(status & !STATUS_OTHER)),
+            msr::FIXED_CTR_CTRL => {
+                let valid = self.fixed_ctrl_valid();
+                (&mut self.fixed_ctrl, !valid)
+            }
+            msr::GLOBAL_CTRL => {
+                let valid = self.all_counters();
+                (&mut self.global_ctrl, !valid)
+            }
             msr::DEBUGCTL => (&mut self.debugctl, !DEBUGCTL_VALID),
             msr::GLOBAL_STATUS | msr::GLOBAL_INUSE | msr::PERF_CAPABILITIES => {
                 return Access::Fault;
@@ -147,7 +171,8 @@ impl Pmu {
             }
             self.set_value(index, value, counts);
         } else if let Some(index) = bank(msr, msr::PERFEVTSEL0, general) {
-            if value & SELECT_RESERVED != 0 {
+            let any_thread = if self.has_any_thread() { 0 } else { SELECT_ANY_THREAD };
+            if value & (SELECT_RESERVED | any_thread) != 0 {
                 return Access::Fault;
             }
             self.selects[index] = value;
@@ -243,10 +268,6 @@ impl Pmu {
             if version >= 5 { ((1 << fixed) - 1, 1 << 15) } else { (0, 0) };
         [eax, 0, list, fixed | width << 5 | any_thread_gone]
     }
-}
-
-fn fixed_ctrl_valid(fixed: usize) -> u64 {
-    (0..fixed).map(|index| FIXED_CTRL_VALID << (4 * index)).sum()
 }
 
 /// What an access to a register that this PMU does not have comes to: a fault where a PMU with more

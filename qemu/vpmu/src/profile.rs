@@ -93,6 +93,14 @@ impl Profile {
         Profile::ALL.iter().find(|profile| profile.name == name).copied()
     }
 
+    /// The same machine with another version of Intel's architecture, 1 to 5. Version 1 has no fixed
+    /// counters.
+    pub fn with_version(self, version: u8) -> Option<Profile> {
+        let known = self.vendor == Vendor::Intel && (1..=5).contains(&version);
+        let fixed = if version == 1 { 0 } else { self.fixed };
+        known.then_some(Profile { version, fixed, ..self })
+    }
+
     /// The events of its fixed counters, in their order.
     pub fn fixed_events(&self) -> &'static [Event] {
         &FIXED[..usize::from(self.fixed)]

@@ -190,3 +190,57 @@ fn what_is_not_modelled_is_said() {
     machine.write(0x186, 0x1ff | select::USR | select::EN);
     assert_eq!(machine.pmu.take_unmodelled(), [0x1ff | select::USR | select::EN]);
 }
+
+/// A machine of Intel's with an older version of the architecture.
+fn version(version: u8) -> Machine {
+    let mut machine = Machine::new("icelake-server", 4);
+    let profile = machine.pmu.profile().with_version(version).expect("a version of Intel's");
+    machine.pmu = Pmu::new(profile, 4);
+    machine
+}
+
+#[test]
+fn the_first_version_has_general_counters_alone() {
+    let mut machine = version(1);
+    for msr in [0x38d, 0x38e, 0x38f, 0x390, 0x391, 0x392, 0x309] {
+        assert_eq!(machine.write(msr, 0), Access::Fault, "{msr:#x}");
+    }
+    machine.write(0x186, USER_INSTRUCTIONS);
+    machine.run(Ring::User, 6);
+    assert_eq!(machine.read(0xc1), Access::Done(6));
+    assert_eq!(machine.pmu.cpuid(0xa, 0, [0; 4])[3], 0);
+}
+
+#[test]
+fn any_thread_comes_with_version_3_and_goes_with_5() {
+    for (number, valid) in [(2, false), (3, true), (4, true), (5, false)] {
+        let want = if valid { Access::Done(0) } else { Access::Fault };
+        let mut machine = version(number);
+        assert_eq!(machine.write(0x186, 1 << 21), want, "version {number}");
+        assert_eq!(machine.write(0x38d, 1 << 2), want, "version {number}");
+        let gone = machine.pmu.cpuid(0xa, 0, [0; 4])[3] >> 15;
+        assert_eq!(gone, u32::from(number == 5));
+    }
+}
+
+#[test]
+fn status_bits_grow_with_the_version() {
+    for number in [2, 3, 4, 5] {
+        let mut machine = version(number);
+        let want = if number >= 4 { Access::Done(0) } else { Access::Fault };
+        assert_eq!(machine.write(0x390, 1 << 59), want, "version {number}");
+        assert_eq!(machine.write(0x391, 1), want, "version {number}");
+        assert_eq!(machine.write(0x390, 1 << 62), Access::Done(0));
+    }
+}
+
+#[test]
+fn before_version_4_a_freeze_clears_global_control() {
+    let mut machine = version(3);
+    machine.write(0x1d9, 1 << 12);
+    machine.write(0x4c1, (1 << 48) - 5);
+    machine.write(0x186, USER_INSTRUCTIONS | select::INT);
+    machine.run(Ring::User, 8);
+    assert_eq!(machine.read(0x38e), Access::Done(1));
+    assert_eq!(machine.read(0x38f), Access::Done(0));
+}
