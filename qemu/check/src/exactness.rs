@@ -5,6 +5,7 @@ use core::{arch::global_asm, fmt::Write, sync::atomic::Ordering::Relaxed};
 use tally_abi::vpmu::Op;
 
 use crate::{
+    apic,
     kernel::{self, in_ring3, in_ring3_interrupted},
     machine::{Serial, cpuid, rdmsr, rdpmc, vpmu, wrmsr},
     report::Report,
@@ -180,7 +181,7 @@ pub fn run(report: &mut Report) {
     overflow(report, &vendor, "xAPIC");
     sampling(report, &vendor);
     regions(report);
-    kernel::enter_x2apic();
+    apic::enter_x2apic();
     overflow(report, &vendor, "x2APIC");
 }
 
@@ -250,14 +251,14 @@ fn string_run(report: &mut Report, vendor: &Vendor) {
 fn with_timer(report: &mut Report, vendor: &Vendor) {
     let [instructions, branches, _, loads, _] = vendor.events;
     let before = kernel::TAKEN[kernel::TIMER_VECTOR as usize].load(Relaxed);
-    kernel::timer(20_000);
+    apic::timer(20_000);
     let counts = vendor.count(&[instructions, branches, loads], USR, || {
         in_ring3_interrupted(&raw const mixed as u64, 1_000_000, memory());
     });
     let strings_counted = vendor.count(&[instructions], USR, || {
         in_ring3_interrupted(&raw const strings as u64, 30_000, memory());
     });
-    kernel::timer(0);
+    apic::timer(0);
     let taken = kernel::TAKEN[kernel::TIMER_VECTOR as usize].load(Relaxed) - before;
     report.within("timer interrupts in the run", taken, 10, 1_000_000);
     report.equal("interrupted: instructions", counts[0], 6_000_001);
@@ -284,7 +285,7 @@ fn overflow(report: &mut Report, vendor: &Vendor, mode: &str) {
     for Delivery { name, entry, vector } in DELIVERIES {
         let taken = || kernel::TAKEN[vector as usize].load(Relaxed);
         let what = |what| Named { mode, name, what };
-        kernel::apic_write(kernel::LVT_PERFORMANCE, entry);
+        apic::apic_write(apic::LVT_PERFORMANCE, entry);
         let before = taken();
         overflow_at(vendor, 3_000);
         report.equal(what("one interrupt at the overflow"), taken() - before, 1);
@@ -294,12 +295,12 @@ fn overflow(report: &mut Report, vendor: &Vendor, mode: &str) {
         report.equal(what("the counter went on"), rdpmc(0), 3_001);
         let (at, first) = (kernel::PMI_RIP.load(Relaxed), &raw const mixed as u64);
         report.within(what("it came within the loop"), at, first, first + 32);
-        let masked = kernel::apic_read(kernel::LVT_PERFORMANCE) & kernel::LVT_MASKED != 0;
+        let masked = apic::apic_read(apic::LVT_PERFORMANCE) & apic::LVT_MASKED != 0;
         let intel = vendor.select == INTEL.select;
         report.equal(what("the entry is masked on Intel only"), masked.into(), intel.into());
         vendor.forget_overflow();
         report.equal(what("status is reset"), vendor.overflowed().unwrap_or(0), 0);
-        kernel::apic_write(kernel::LVT_PERFORMANCE, entry | kernel::LVT_MASKED);
+        apic::apic_write(apic::LVT_PERFORMANCE, entry | apic::LVT_MASKED);
         let before = taken();
         overflow_at(vendor, 300);
         report.equal(what("no interrupt through a masked entry"), taken() - before, 0);
@@ -335,17 +336,17 @@ impl core::fmt::Display for Named<'_> {
 /// came, for the host to compare with the truth file.
 fn sampling(report: &mut Report, vendor: &Vendor) {
     const PERIOD: u64 = 10_000;
-    kernel::apic_write(kernel::LVT_PERFORMANCE, kernel::PMI_VECTOR.into());
+    apic::apic_write(apic::LVT_PERFORMANCE, kernel::PMI_VECTOR.into());
     let before = kernel::TAKEN[kernel::PMI_VECTOR as usize].load(Relaxed);
     kernel::REARM.store(PERIOD, Relaxed);
-    kernel::timer(15_000);
+    apic::timer(15_000);
     vpmu(Op::Open, 8);
     vendor.program(0, 0u64.wrapping_sub(PERIOD), vendor.events[0] | USR | EN | INT);
     vendor.enable(1);
     in_ring3_interrupted(&raw const mixed as u64, 200_000, memory());
     vendor.enable(0);
     vpmu(Op::Close, 8);
-    kernel::timer(0);
+    apic::timer(0);
     kernel::REARM.store(0, Relaxed);
     let taken = kernel::TAKEN[kernel::PMI_VECTOR as usize].load(Relaxed) - before;
     // What runs between an overflow and its handler is lost from each period.
@@ -373,7 +374,7 @@ fn regions(report: &mut Report) {
         ],
     };
     let events: [u64; 4] = core::array::from_fn(|index| named[index].1);
-    kernel::timer(30_000);
+    apic::timer(30_000);
     let counts = vendor.count(&events, USR, || {
         let opened = vpmu(Op::Open, 7)[0];
         report.equal("a region opens", opened.into(), 1);
@@ -382,7 +383,7 @@ fn regions(report: &mut Report) {
         let closed = vpmu(Op::Close, 7)[0];
         report.equal("and closes", closed.into(), 1);
     });
-    kernel::timer(0);
+    apic::timer(0);
     report.equal("a closed region does not close", vpmu(Op::Close, 7)[0].into(), 0);
     for ((name, _), count) in named.iter().zip(counts) {
         // The serial port cannot fail.

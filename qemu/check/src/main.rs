@@ -4,9 +4,11 @@
 #![no_std]
 #![no_main]
 
+mod apic;
 mod boot;
 mod edges;
 mod exactness;
+mod flags;
 mod kernel;
 mod machine;
 mod report;

@@ -1,0 +1,56 @@
+//! The local APIC, in both of its modes: the performance entry and the timer.
+
+use crate::{
+    kernel::TIMER_VECTOR,
+    machine::{rdmsr, wrmsr},
+};
+
+/// Local APIC registers, mapped to themselves.
+pub const APIC: u64 = 0xfee0_0000;
+const IA32_APIC_BASE: u32 = 0x1b;
+const X2APIC: u64 = 1 << 10;
+
+/// Whether the APIC is in x2APIC mode.
+fn x2apic() -> bool {
+    rdmsr(IA32_APIC_BASE) & X2APIC != 0
+}
+
+/// Turns x2APIC mode on, for good.
+pub fn enter_x2apic() {
+    wrmsr(IA32_APIC_BASE, rdmsr(IA32_APIC_BASE) | X2APIC);
+}
+
+/// Writes an APIC register in the mode that it is in.
+pub fn apic_write(register: u64, value: u32) {
+    match x2apic() {
+        true => wrmsr(0x800 + (register >> 4) as u32, value.into()),
+        // SAFETY: the APIC's page is mapped, and a write to these registers is defined.
+        false => unsafe { core::ptr::write_volatile((APIC + register) as *mut u32, value) },
+    }
+}
+
+/// Reads an APIC register in the mode that it is in.
+pub fn apic_read(register: u64) -> u32 {
+    match x2apic() {
+        true => rdmsr(0x800 + (register >> 4) as u32) as u32,
+        // SAFETY: as above.
+        false => unsafe { core::ptr::read_volatile((APIC + register) as *const u32) },
+    }
+}
+
+/// The handler is done with its interrupt.
+pub fn end_of_interrupt() {
+    apic_write(0xb0, 0);
+}
+
+/// The performance entry of the local vector table.
+pub const LVT_PERFORMANCE: u64 = 0x340;
+/// Its mask bit.
+pub const LVT_MASKED: u32 = 1 << 16;
+
+/// Starts the timer: an interrupt every `count` ticks, or none for 0.
+pub fn timer(count: u32) {
+    apic_write(0x3e0, 0xb);
+    apic_write(0x320, if count == 0 { LVT_MASKED } else { 1 << 17 | u32::from(TIMER_VECTOR) });
+    apic_write(0x380, count);
+}
