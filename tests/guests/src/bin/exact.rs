@@ -9,7 +9,7 @@
 
 use core::arch::asm;
 
-use tally::{Session, SessionConfig, Slice, Value, println, runtime::arguments};
+use tally::{Mode, Session, SessionConfig, Slice, Value, println, runtime::arguments};
 use tally_test_guests::Checks;
 
 tally::main!(main);
@@ -35,8 +35,7 @@ fn spin(turns: u64) {
     }
 }
 
-fn count(events: &str, slice: Slice, turns: u64) -> [u64; 3] {
-    let config = SessionConfig { slice, ..SessionConfig::default() };
+fn count(events: &str, config: SessionConfig, turns: u64) -> [u64; 3] {
     let mut session = Session::open(events, config).expect("the events are there");
     session.start().expect("it was not started");
     spin(turns);
@@ -53,9 +52,10 @@ fn main() -> i32 {
     let mut checks = Checks::default();
     // The same slice with no turn at all shows what start and stop themselves add.
     for slice in [Slice::Cycles(200_000), Slice::Cycles(20_000), Slice::Instructions(50_000)] {
-        let base = count(events, slice, 1);
+        let config = SessionConfig { slice, mode: Mode::User };
+        let base = count(events, config, 1);
         for turns in [2, 1_000, 1_000_000, 3_000_001] {
-            let found = count(events, slice, turns);
+            let found = count(events, config, turns);
             for i in 0..3 {
                 checks.equal(
                     ["instructions", "branches", "loads"][i],
@@ -65,6 +65,19 @@ fn main() -> i32 {
             }
         }
     }
+    other_modes(&mut checks, events);
     println!("exact: done");
     checks.status()
+}
+
+/// With the kernel's instructions counted too there is no exact number to expect, but bounds: the
+/// loop has millions, and the kernel's share of it (overflow interrupts, the timer) is small.
+fn other_modes(checks: &mut Checks, events: &str) {
+    const TURNS: u64 = 3_000_001;
+    let [kernel, full] = [Mode::Kernel, Mode::Full]
+        .map(|mode| count(events, SessionConfig { mode, ..SessionConfig::default() }, TURNS)[0]);
+    let user = TURNS * PER_TURN[0];
+    checks.equal("the kernel's own instructions", (1..user / 20).contains(&kernel), true);
+    checks.equal("all instructions", (user..user + user / 20).contains(&full), true);
+    println!("exact: {kernel} in the kernel, {full} in all, {user} in the loop");
 }
