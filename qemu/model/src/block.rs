@@ -86,11 +86,12 @@ impl Insn {
 
 /// What a run of instructions adds to the static signals.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct StaticCounts {
     /// In the accumulators' width, so that adding them is a few vector additions.
     pub(crate) common: [u64; COMMON_SIGNALS],
-    pub(crate) rare: [u32; STATIC_SIGNALS - COMMON_SIGNALS],
     pub(crate) has_rare: bool,
+    pub(crate) rare: [u32; STATIC_SIGNALS - COMMON_SIGNALS],
 }
 
 impl StaticCounts {
@@ -100,11 +101,10 @@ impl StaticCounts {
     }
 }
 
-/// A translated block.
+/// A translated block. What every execution reads comes first and fills three cache lines.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Block {
-    counts: StaticCounts,
     /// The branch at its end.
     pub branch: Branch,
     /// Address of its first instruction at translation.
@@ -127,7 +127,10 @@ pub struct Block {
     begins_with: u16,
     ends_with: u16,
     insns: Box<[Insn]>,
+    counts: StaticCounts,
 }
+
+const _: () = assert!(std::mem::offset_of!(Block, counts.rare) <= 192);
 
 impl Block {
     /// A block of these instructions for a pipeline `width` slots wide.

@@ -168,7 +168,7 @@ impl Core {
     #[inline]
     pub fn retire(&mut self, block: &Block, next_pc: u64) {
         if block.line_count() > self.lines_done {
-            self.fetch_rest(block, block.insns().len());
+            self.fetch_rest(block, block.line_count());
         }
         match self.engine {
             None => self.retire_counts(block, block.counts(), 0..block.insns().len()),
@@ -184,7 +184,7 @@ impl Core {
         if range.is_empty() {
             return;
         }
-        self.fetch_rest(block, range.end);
+        self.fetch_rest(block, block.lines_through(range.end - 1));
         match self.engine {
             None => self.retire_counts(block, &block.partial_counts(range.clone()), range),
             Some(_) => self.run(block, range),

@@ -11,6 +11,7 @@
 //! (`Steps`). This is the "first event that lets retirement resume" of Azimi, Stumm and Wisniewski
 //! (ICS 2005, section 4).
 
+mod data;
 mod memory;
 mod ports;
 mod queue;
@@ -19,7 +20,7 @@ mod steps;
 use std::ops::Range;
 
 use self::{
-    memory::{Forward, Lines, Stores},
+    memory::{Lines, Stores},
     ports::Ports,
     queue::{Fifo, Lanes, Pool},
     steps::Steps,
@@ -36,9 +37,6 @@ const TRANSIT_CYCLES: u64 = 3;
 /// Cycles of an atomic operation beyond those of its load and store: the published figures for both
 /// vendors' cores are 18 to 20 in all.
 const LOCK_CYCLES: u64 = 12;
-/// Cycles until a load is tried again that a store could not be forwarded to: with the store's own
-/// way to the cache, the published 12 to 14 in all.
-const REPLAY_CYCLES: u64 = 5;
 /// Accesses of one instruction that are followed one by one; a repeated string instruction may have
 /// any number.
 const MOST_TOUCHES: usize = 1024;
@@ -287,71 +285,6 @@ impl Engine {
         at
     }
 
-    /// All loads of an instruction; when their data is there.
-    fn load_all(
-        &mut self,
-        insn: &Insn,
-        start: u64,
-        touches: &[Touch],
-        steps: &mut Steps<'_>,
-    ) -> u64 {
-        let mut data_at = 0;
-        if touches.is_empty() {
-            return data_at;
-        }
-        let ready = start.max(self.ready(insn.operation.address)).max(self.fence);
-        for touch in touches.iter().filter(|touch| !touch.store) {
-            let issued = self.ports.issue(self.geometry.backend.load_ports, ready);
-            self.scheduler.take(issued);
-            data_at = data_at.max(self.load(touch, issued, steps));
-        }
-        data_at
-    }
-
-    /// One load; when its data is there.
-    fn load(&mut self, touch: &Touch, issued: u64, steps: &mut Steps<'_>) -> u64 {
-        let latency = &self.geometry.latency;
-        let translated = issued + u64::from(touch.walk_cycles);
-        steps.until(translated + 1, Signal::StallDtlb);
-        let hit_at = translated + u64::from(latency.l1_cycles);
-        match self.forwards.load(touch.access, translated) {
-            Forward::None => {}
-            Forward::Whole(at) => {
-                steps.count(Signal::Forwards, 1);
-                let data_at = at.max(translated) + u64::from(latency.forward_cycles);
-                steps.until(data_at + 1, Signal::StallL1Hit);
-                return data_at;
-            }
-            Forward::Blocked(at) => {
-                steps.count(Signal::ForwardsBlocked, 1);
-                let data_at = at.max(translated) + u64::from(latency.l1_cycles) + REPLAY_CYCLES;
-                steps.until(data_at + 1, Signal::StallStore);
-                return data_at;
-            }
-        }
-        let (data_at, from) = match touch.by {
-            Source::L1 => self.lines.on_its_way(touch.line, hit_at).unwrap_or((hit_at, Source::L1)),
-            from => (self.fill(touch, translated), from),
-        };
-        steps.until(data_at + 1, from.stall());
-        data_at
-    }
-
-    /// Brings a line into the L1, from when there is a fill buffer for it; when it arrives.
-    fn fill(&mut self, touch: &Touch, translated: u64) -> u64 {
-        let latency = &self.geometry.latency;
-        let cycles = match touch.by {
-            Source::L1 => latency.l1_cycles,
-            Source::L2 => latency.l2_cycles,
-            Source::Llc => latency.llc_cycles,
-            Source::Memory => latency.memory_cycles,
-        };
-        let arrives = translated.max(self.fills.room(1)) + u64::from(cycles);
-        self.fills.take(arrives);
-        self.lines.ask(touch.line, arrives, touch.by);
-        arrives
-    }
-
     /// The instruction's own operation; when its result is there.
     fn compute(
         &mut self,
@@ -380,22 +313,6 @@ impl Engine {
         complete
     }
 
-    /// The addresses of an instruction's stores; when the last is known.
-    fn address_stores(&mut self, insn: &Insn, start: u64, touches: &[Touch]) -> u64 {
-        let mut last = 0;
-        let ready = start.max(self.ready(insn.operation.address));
-        for touch in touches.iter().filter(|touch| touch.store) {
-            let issued = self.ports.issue(self.geometry.backend.store_ports, ready);
-            self.scheduler.take(issued);
-            last = last.max(issued + 1);
-            if touch.by != Source::L1 {
-                // Asked for as soon as the address is known, long before the store retires.
-                self.fill(touch, issued + u64::from(touch.walk_cycles));
-            }
-        }
-        last
-    }
-
     /// Retirement in order, and the cause of every cycle that passed without.
     fn retire(&mut self, uops: u8, complete: u64, steps: Steps<'_>) {
         let retired = self.retirement.take((complete + 1).max(self.retired_at), uops);
@@ -407,17 +324,6 @@ impl Engine {
             steps.retire(retired);
         }
         (0..uops).for_each(|_| self.reorder.take(retired));
-    }
-
-    /// Retired stores reach the cache one a cycle, in order, each when its line is there.
-    fn commit(&mut self, data_at: u64, touches: &[Touch]) {
-        for touch in touches.iter().filter(|touch| touch.store) {
-            let next = self.store_done.max(self.retired_at) + 1;
-            let line_at = self.lines.on_its_way(touch.line, next).map_or(next, |(at, _)| at);
-            self.store_done = line_at;
-            self.stores.take(line_at);
-            self.forwards.store(touch.access, data_at, line_at);
-        }
     }
 
     /// The last instruction was a branch: where fetch goes on.

@@ -18,9 +18,10 @@ const BASE: usize = 1 << BASE_BITS;
 /// The bits of a tag.
 const TAG: u16 = 0x3ff;
 
-// An entry: a counter of three bits, two bits of usefulness, a tag of ten.
+// An entry: a counter of three bits, two bits of usefulness, one unused, a tag of ten.
 const USEFUL: u16 = 1 << 3;
 const USEFUL_MASK: u16 = 3 << 3;
+const STATE: u16 = 31;
 const TAG_SHIFT: u32 = 6;
 const WEAKLY_TAKEN: u16 = 4;
 
@@ -28,9 +29,9 @@ const WEAKLY_TAKEN: u16 = 4;
 const SPREAD_PC: u64 = 0x9e37_79b9_7f4a_7c15;
 const SPREAD_HISTORY: u64 = 0xbb67_ae85_84ca_a73b;
 
-/// All tables one after the other, the one by address first, so that which of them provides is an
-/// index and not a branch.
+/// All tables one after the other, the one by address first: a power of two.
 const ENTRIES: usize = BASE + (TABLES << BITS);
+const _: () = assert!(ENTRIES.is_power_of_two());
 
 #[derive(Clone, Debug)]
 pub(super) struct Directions {
@@ -39,13 +40,44 @@ pub(super) struct Directions {
     history: u64,
 }
 
-/// What a look-up finds in the table by address and the four tagged ones.
-struct Found {
-    at: [usize; TABLES + 1],
-    tags: [u16; TABLES + 1],
-    /// The table that provides the prediction, and the one that would without it.
-    provider: usize,
-    alternate: usize,
+/// Where a branch would be in a tagged table, and its tag there.
+#[derive(Clone, Copy)]
+struct Place {
+    at: usize,
+    tag: u16,
+}
+
+/// What a step says beside an entry's new state: the prediction was wrong.
+const WRONG: u8 = 1 << 7;
+
+/// Every step there is, by the provider's state (5 bits), what the next best says and the outcome.
+static STEPS: [u8; 128] = steps();
+
+const fn steps() -> [u8; 128] {
+    let mut steps = [0; 128];
+    let mut index = 0;
+    while index < 128 {
+        let (counter, useful) = (index & 7, index >> 3 & 3);
+        let (otherwise, taken) = (index >> 5 & 1, index >> 6);
+        let says = counter >> 2;
+        // A new entry knows less than what it was made to correct.
+        let is_new = (counter == 3 || counter == 4) && useful == 0;
+        let predicted = if is_new { otherwise } else { says };
+        let counter = match taken {
+            1 => counter + (counter != 7) as usize,
+            _ => counter - (counter != 0) as usize,
+        };
+        // Useful is what was right where the next best was not.
+        let useful = match (says == otherwise, says == taken) {
+            (true, _) => useful,
+            (false, true) => useful + (useful != 3) as usize,
+            (false, false) => useful - (useful != 0) as usize,
+        };
+        let wrong = if predicted != taken { WRONG } else { 0 };
+        steps[index] = (counter | useful << 3) as u8 | wrong;
+        index += 1;
+    }
+    steps
 }
 
 impl Directions {
@@ -53,83 +85,64 @@ impl Directions {
         Directions { entries: Box::new([WEAKLY_TAKEN; ENTRIES]), history: 0 }
     }
 
+    /// Where the branch is in the tagged tables, shortest history first.
     #[inline]
-    fn find(&self, pc: u64) -> Found {
+    fn places(&self, pc: u64) -> [Place; TABLES] {
         let spread = pc.wrapping_mul(SPREAD_PC);
-        let mut at = [(spread >> (64 - BASE_BITS)) as usize; TABLES + 1];
-        let mut tags = [0; TABLES + 1];
-        let mut hits = 1u32;
-        for table in 1..=TABLES {
-            let seen = self.history << (64 - HISTORY[table - 1]);
+        [0, 1, 2, 3].map(|table| {
+            let seen = self.history << (64 - HISTORY[table]);
             // The table's number goes in, so that histories of noughts differ by length.
-            let mixed = (seen ^ spread ^ (table as u64) << 20).wrapping_mul(SPREAD_HISTORY);
-            at[table] = BASE + ((table - 1) << BITS) + (mixed >> (64 - BITS)) as usize;
-            tags[table] = (mixed >> 32) as u16 & TAG;
-            hits |= u32::from(self.entries[at[table]] >> TAG_SHIFT == tags[table]) << table;
-        }
-        let provider = hits.ilog2();
-        // Without the provider; the table by address always stays.
-        let others = hits & !(1 << provider) | 1;
-        Found { at, tags, provider: provider as usize, alternate: others.ilog2() as usize }
+            let mixed = (seen ^ spread ^ (table as u64 + 1) << 20).wrapping_mul(SPREAD_HISTORY);
+            Place {
+                at: BASE + (table << BITS) + (mixed >> (64 - BITS)) as usize,
+                tag: (mixed >> 32) as u16 & TAG,
+            }
+        })
     }
 
     /// Learns an outcome; whether the prediction was wrong.
     #[inline]
     pub(super) fn learn(&mut self, pc: u64, taken: bool) -> bool {
-        let found = self.find(pc);
-        let entry = self.entries[found.at[found.provider]];
-        let alternate = self.entries[found.at[found.alternate]];
-        let (says, otherwise) = (counter_says(entry), counter_says(alternate));
-        // A new entry knows less than what it was made to correct.
-        let is_new = matches!(entry & 7, 3 | 4) & (entry & USEFUL_MASK == 0);
-        let predicted = if is_new { otherwise } else { says };
-        let updated = towards(entry, taken);
-        let useful = useful(updated, says == taken);
-        self.entries[found.at[found.provider]] = if says != otherwise { useful } else { updated };
-        self.history = self.history << 1 | u64::from(taken);
-        if predicted != taken {
-            self.allocate(&found, taken);
+        let mut at = (pc.wrapping_mul(SPREAD_PC) >> (64 - BASE_BITS)) as usize;
+        let mut entry = self.entries[at & (ENTRIES - 1)];
+        let mut next_best = entry;
+        // The longest history that matches provides; by conditional moves, not branches.
+        for place in self.places(pc) {
+            let found = self.entries[place.at & (ENTRIES - 1)];
+            let hit = found >> TAG_SHIFT == place.tag;
+            next_best = if hit { entry } else { next_best };
+            entry = if hit { found } else { entry };
+            at = if hit { place.at } else { at };
         }
-        predicted != taken
+        let index = entry & STATE | (next_best >> 2 & 1) << 5 | u16::from(taken) << 6;
+        let step = STEPS[usize::from(index) & 127];
+        self.entries[at & (ENTRIES - 1)] = entry & !STATE | u16::from(step) & STATE;
+        let wrong = step & WRONG != 0;
+        if wrong {
+            self.allocate(pc, at, taken);
+        }
+        self.history = self.history << 1 | u64::from(taken);
+        wrong
     }
 
-    /// Makes an entry with more history than the one that was wrong, where one is free.
+    /// Makes an entry with more history than the one at `provider`, which was wrong, where one is
+    /// free.
     #[inline(never)]
-    fn allocate(&mut self, found: &Found, taken: bool) {
-        for table in found.provider + 1..=TABLES {
-            let entry = &mut self.entries[found.at[table]];
+    fn allocate(&mut self, pc: u64, provider: usize, taken: bool) {
+        let longer = if provider < BASE { 0 } else { ((provider - BASE) >> BITS) + 1 };
+        let places = self.places(pc);
+        for place in &places[longer..] {
+            let entry = &mut self.entries[place.at];
             if *entry & USEFUL_MASK == 0 {
-                *entry = found.tags[table] << TAG_SHIFT | (WEAKLY_TAKEN - u16::from(!taken));
+                *entry = place.tag << TAG_SHIFT | (WEAKLY_TAKEN - u16::from(!taken));
                 return;
             }
         }
         // None is: make one freer.
-        for table in found.provider + 1..=TABLES {
-            self.entries[found.at[table]] -= USEFUL;
+        for place in &places[longer..] {
+            self.entries[place.at] -= USEFUL;
         }
     }
-}
-
-fn counter_says(entry: u16) -> bool {
-    entry & 4 != 0
-}
-
-/// An entry's counter one step towards the outcome.
-#[inline]
-fn towards(entry: u16, taken: bool) -> u16 {
-    let counter = entry & 7;
-    let up = u16::from(taken & (counter != 7));
-    let down = u16::from(!taken & (counter != 0));
-    entry + up - down
-}
-
-/// An entry that was right where the next best was not, or the other way round.
-#[inline]
-fn useful(entry: u16, right: bool) -> u16 {
-    let bits = entry & USEFUL_MASK;
-    let up = u16::from(right & (bits != USEFUL_MASK));
-    let down = u16::from(!right & (bits != 0));
-    entry + up * USEFUL - down * USEFUL
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::{Branch, BranchKind, Ring, Signal};
 
 impl Core {
     /// The branch at a block's end went to `next_pc`.
-    #[inline]
+    #[inline(always)] // Six registers saved for a call are a fifth of it.
     pub fn resolve(&mut self, ring: Ring, branch: &Branch, next_pc: u64) {
         if branch.kind != BranchKind::Cond {
             return self.resolve_unconditional(ring, branch, next_pc);

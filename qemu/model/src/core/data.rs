@@ -92,7 +92,7 @@ impl Core {
         access: Access,
         translate: &impl Fn(u64) -> u64,
     ) -> (u64, u32) {
-        self.fetch_rest(block, access.insn + 1);
+        self.fetch_rest(block, block.lines_through(access.insn));
         let page = access.address >> 12;
         let perfect = self.geometry.perfect;
         let stlb_cycles = self.geometry.latency.stlb_cycles;
@@ -152,7 +152,7 @@ impl Core {
             return Source::L1;
         }
         if block.line_count() > self.lines_done {
-            self.fetch_rest(block, access.insn + 1);
+            self.fetch_rest(block, block.lines_through(access.insn));
         }
         self.l1d.fill(line);
         self.bump(block.ring, Signal::L1dFills);

@@ -18,10 +18,9 @@ impl Core {
         }
     }
 
-    /// Fetches the lines of the instructions before `end` that have not been fetched yet.
+    /// Fetches those of the block's first `lines` lines that have not been fetched yet.
     #[inline(never)]
-    pub(super) fn fetch_rest(&mut self, block: &Block, end: usize) {
-        let lines = block.lines_through(end.saturating_sub(1));
+    pub(super) fn fetch_rest(&mut self, block: &Block, lines: u32) {
         while self.lines_done < lines {
             let ordinal = self.lines_done;
             self.lines_done += 1;

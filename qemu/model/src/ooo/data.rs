@@ -1,0 +1,102 @@
+//! Loads and stores: when their data is there, and when it reaches the cache.
+
+use super::{Engine, Steps, Touch, memory::Forward};
+use crate::{Insn, Signal, core::Source};
+
+/// Cycles until a load is tried again that a store could not be forwarded to: with the store's own
+/// way to the cache, the published 12 to 14 in all.
+const REPLAY_CYCLES: u64 = 5;
+
+impl Engine {
+    /// All loads of an instruction; when their data is there.
+    pub(super) fn load_all(
+        &mut self,
+        insn: &Insn,
+        start: u64,
+        touches: &[Touch],
+        steps: &mut Steps<'_>,
+    ) -> u64 {
+        let mut data_at = 0;
+        if touches.is_empty() {
+            return data_at;
+        }
+        let ready = start.max(self.ready(insn.operation.address)).max(self.fence);
+        for touch in touches.iter().filter(|touch| !touch.store) {
+            let issued = self.ports.issue(self.geometry.backend.load_ports, ready);
+            self.scheduler.take(issued);
+            data_at = data_at.max(self.load(touch, issued, steps));
+        }
+        data_at
+    }
+
+    /// One load; when its data is there.
+    fn load(&mut self, touch: &Touch, issued: u64, steps: &mut Steps<'_>) -> u64 {
+        let latency = &self.geometry.latency;
+        let translated = issued + u64::from(touch.walk_cycles);
+        steps.until(translated + 1, Signal::StallDtlb);
+        let hit_at = translated + u64::from(latency.l1_cycles);
+        match self.forwards.load(touch.access, translated) {
+            Forward::None => {}
+            Forward::Whole(at) => {
+                steps.count(Signal::Forwards, 1);
+                let data_at = at.max(translated) + u64::from(latency.forward_cycles);
+                steps.until(data_at + 1, Signal::StallL1Hit);
+                return data_at;
+            }
+            Forward::Blocked(at) => {
+                steps.count(Signal::ForwardsBlocked, 1);
+                let data_at = at.max(translated) + u64::from(latency.l1_cycles) + REPLAY_CYCLES;
+                steps.until(data_at + 1, Signal::StallStore);
+                return data_at;
+            }
+        }
+        let (data_at, from) = match touch.by {
+            Source::L1 => self.lines.on_its_way(touch.line, hit_at).unwrap_or((hit_at, Source::L1)),
+            from => (self.fill(touch, translated), from),
+        };
+        steps.until(data_at + 1, from.stall());
+        data_at
+    }
+
+    /// Brings a line into the L1, from when there is a fill buffer for it; when it arrives.
+    fn fill(&mut self, touch: &Touch, translated: u64) -> u64 {
+        let latency = &self.geometry.latency;
+        let cycles = match touch.by {
+            Source::L1 => latency.l1_cycles,
+            Source::L2 => latency.l2_cycles,
+            Source::Llc => latency.llc_cycles,
+            Source::Memory => latency.memory_cycles,
+        };
+        let arrives = translated.max(self.fills.room(1)) + u64::from(cycles);
+        self.fills.take(arrives);
+        self.lines.ask(touch.line, arrives, touch.by);
+        arrives
+    }
+
+    /// The addresses of an instruction's stores; when the last is known.
+    pub(super) fn address_stores(&mut self, insn: &Insn, start: u64, touches: &[Touch]) -> u64 {
+        let mut last = 0;
+        let ready = start.max(self.ready(insn.operation.address));
+        for touch in touches.iter().filter(|touch| touch.store) {
+            let issued = self.ports.issue(self.geometry.backend.store_ports, ready);
+            self.scheduler.take(issued);
+            last = last.max(issued + 1);
+            if touch.by != Source::L1 {
+                // Asked for as soon as the address is known, long before the store retires.
+                self.fill(touch, issued + u64::from(touch.walk_cycles));
+            }
+        }
+        last
+    }
+
+    /// Retired stores reach the cache one a cycle, in order, each when its line is there.
+    pub(super) fn commit(&mut self, data_at: u64, touches: &[Touch]) {
+        for touch in touches.iter().filter(|touch| touch.store) {
+            let next = self.store_done.max(self.retired_at) + 1;
+            let line_at = self.lines.on_its_way(touch.line, next).map_or(next, |(at, _)| at);
+            self.store_done = line_at;
+            self.stores.take(line_at);
+            self.forwards.store(touch.access, data_at, line_at);
+        }
+    }
+}
