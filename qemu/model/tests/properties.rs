@@ -5,8 +5,8 @@ mod common;
 use common::{Ran, Random, feed};
 use proptest::prelude::*;
 use tally_model::{
-    BranchKind, Core, Counts, GROWTH_PER_SLOT, Geometry, Mode, Operation, Registers, Ring, Signal,
-    Unit,
+    BranchKind, Core, Counts, GROWTH_PER_SLOT, Geometry, Level, Mode, Operation, Registers, Ring,
+    Signal, TlbShape, Unit,
 };
 
 const UNITS: [Unit; 8] = [
@@ -72,8 +72,22 @@ fn stream(seed: u64, length: usize) -> Vec<Ran> {
     stream
 }
 
+/// A machine so small that code and data drive each other out everywhere, so that the order in which
+/// they come shows.
+fn tiny() -> Geometry {
+    Geometry {
+        l2: Level { sets: 4, ways: 4 },
+        llc: Level { sets: 8, ways: 4 },
+        stlb: TlbShape { sets: 2, ways: 4 },
+        ..Geometry::ICELAKE_SERVER
+    }
+}
+
 fn machines() -> Vec<(String, Geometry)> {
-    let mut machines = vec![];
+    let mut machines = vec![
+        ("tiny interval".to_owned(), tiny()),
+        ("tiny out of order".to_owned(), tiny().out_of_order(Mode::Real)),
+    ];
     for (name, geometry) in Geometry::ALL {
         machines.push((format!("{name} interval"), *geometry));
         for mode in [Mode::Real, Mode::SingleDispatch, Mode::InOrder] {
