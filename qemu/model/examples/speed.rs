@@ -52,6 +52,7 @@ fn block(random: &mut Random, pc: u64) -> Block {
     Block::new(Ring::User, 5, (pc >> 6, (end - 1) >> 6), branch, &insns)
 }
 
+// Long because it is the one loop that is measured, with what it needs set up beside it.
 fn run(geometry: &Geometry) -> f64 {
     let mut random = Random(42);
     let mut pc = 0x40_0000;

@@ -21,6 +21,7 @@ const UNITS: [Unit; 8] = [
 ];
 
 /// A stream of some program of some kilobytes with everything in it.
+// Long because it lists one of everything.
 fn stream(seed: u64, length: usize) -> Vec<Ran> {
     let mut random = Random(seed);
     let mut pc = 0x40_0f00;

@@ -55,17 +55,18 @@ impl Options {
         }
         options.profile.geometry.pipeline = model.pipeline()?;
         options.profile.geometry.perfect = model.perfect()?;
-        let (default, most) = options.profile.counters;
-        options.counters = match counters {
-            None => default,
-            Some(text) => {
-                text.parse().ok().filter(|n| (1..=most).contains(n)).ok_or_else(|| {
-                    format!("counters={text}: {} has 1 to {most}", options.profile.name)
-                })?
-            }
-        };
+        options.counters = general_counters(&options.profile, counters)?;
         Ok(options)
     }
+}
+
+fn general_counters(profile: &Profile, asked_for: Option<&str>) -> Result<u8, String> {
+    let (default, most) = profile.counters;
+    let Some(text) = asked_for else { return Ok(default) };
+    text.parse()
+        .ok()
+        .filter(|count| (1..=most).contains(count))
+        .ok_or_else(|| format!("counters={text}: {} has 1 to {most}", profile.name))
 }
 
 /// What the options say of the machine model.

@@ -4,6 +4,7 @@ use iced_x86::{ConditionCode, CpuidFeature, Instruction, Mnemonic, OpKind};
 use tally_model::Unit;
 
 /// The unit of an instruction, its loads and stores aside.
+// Long because it is a table.
 pub(crate) fn of(raw: &Instruction) -> Unit {
     use Mnemonic::*;
     match raw.mnemonic() {
