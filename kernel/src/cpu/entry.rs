@@ -114,6 +114,22 @@ pub fn table() -> VirtAddr {
     VirtAddr::from_ptr(&raw const tally_vectors)
 }
 
+/// Pushes what a [`Frame`] begins with, from its end to its beginning.
+macro_rules! save_registers {
+    () => {
+        "push rax; push rbx; push rcx; push rdx; push rsi; push rdi; push rbp; push r8; push r9; \
+         push r10; push r11; push r12; push r13; push r14; push r15"
+    };
+}
+
+/// The opposite of [`save_registers`].
+macro_rules! restore_registers {
+    () => {
+        "pop r15; pop r14; pop r13; pop r12; pop r11; pop r10; pop r9; pop r8; pop rbp; pop rdi; \
+         pop rsi; pop rdx; pop rcx; pop rbx; pop rax"
+    };
+}
+
 /// From a vector's entry, the vector and error code pushed: saves, calls [`trap`], returns.
 #[unsafe(naked)]
 unsafe extern "C" fn trap_entry() {
@@ -122,9 +138,7 @@ unsafe extern "C" fn trap_entry() {
         "jz 2f",
         "swapgs",
         "2:",
-        "push rax", "push rbx", "push rcx", "push rdx", "push rsi", "push rdi", "push rbp",
-        "push r8", "push r9", "push r10", "push r11", "push r12", "push r13", "push r14",
-        "push r15",
+        save_registers!(),
         "cld",
         "mov rdi, rsp",
         "call {trap}",
@@ -138,21 +152,7 @@ unsafe extern "C" fn trap_entry() {
 #[unsafe(naked)]
 unsafe extern "C" fn restore() {
     naked_asm!(
-        "pop r15",
-        "pop r14",
-        "pop r13",
-        "pop r12",
-        "pop r11",
-        "pop r10",
-        "pop r9",
-        "pop r8",
-        "pop rbp",
-        "pop rdi",
-        "pop rsi",
-        "pop rdx",
-        "pop rcx",
-        "pop rbx",
-        "pop rax",
+        restore_registers!(),
         "test byte ptr [rsp + 24], 3",
         "jz 2f",
         "swapgs",
@@ -177,15 +177,12 @@ unsafe extern "C" fn syscall_entry() {
         "push rcx",
         "push 0",
         "push {vector}",
-        "push rax", "push rbx", "push rcx", "push rdx", "push rsi", "push rdi", "push rbp",
-        "push r8", "push r9", "push r10", "push r11", "push r12", "push r13", "push r14",
-        "push r15",
+        save_registers!(),
         "mov rdi, rsp",
         "call {syscall}",
         "test al, al",
         "jz {restore}",
-        "pop r15", "pop r14", "pop r13", "pop r12", "pop r11", "pop r10", "pop r9", "pop r8",
-        "pop rbp", "pop rdi", "pop rsi", "pop rdx", "pop rcx", "pop rbx", "pop rax",
+        restore_registers!(),
         "mov rsp, [rsp + 40]",
         "swapgs",
         "sysretq",
