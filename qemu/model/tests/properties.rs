@@ -5,8 +5,8 @@ mod common;
 use common::{Ran, Random, feed};
 use proptest::prelude::*;
 use tally_model::{
-    BranchKind, Core, Counts, GROWTH_PER_SLOT, Geometry, Level, Mode, Operation, Registers, Ring,
-    Signal, TlbShape, Unit,
+    BranchKind, Core, Counts, GROWTH_PER_SLOT, Geometry, Level, Mode, Operation, Perfect,
+    Registers, Ring, Signal, TlbShape, Unit,
 };
 
 const UNITS: [Unit; 8] = [
@@ -74,11 +74,21 @@ fn stream(seed: u64, length: usize) -> Vec<Ran> {
 }
 
 /// A machine so small that code and data drive each other out everywhere, so that the order in which
-/// they come shows.
+/// they come shows. Its caches have too few sets for the tags of page-table entries, so it has none.
 fn tiny() -> Geometry {
     Geometry {
         l2: Level { sets: 4, ways: 4 },
         llc: Level { sets: 8, ways: 4 },
+        perfect: Perfect { itlb: true, dtlb: true, ..Perfect::default() },
+        ..Geometry::ICELAKE_SERVER
+    }
+}
+
+/// The same for translations: few entries, and as few ways for those of page tables.
+fn narrow() -> Geometry {
+    Geometry {
+        l2: Level { sets: 1024, ways: 1 },
+        llc: Level { sets: 1024, ways: 1 },
         stlb: TlbShape { sets: 2, ways: 4 },
         ..Geometry::ICELAKE_SERVER
     }
@@ -88,6 +98,8 @@ fn machines() -> Vec<(String, Geometry)> {
     let mut machines = vec![
         ("tiny interval".to_owned(), tiny()),
         ("tiny out of order".to_owned(), tiny().out_of_order(Mode::Real)),
+        ("narrow interval".to_owned(), narrow()),
+        ("narrow out of order".to_owned(), narrow().out_of_order(Mode::Real)),
     ];
     for (name, geometry) in Geometry::ALL {
         machines.push((format!("{name} interval"), *geometry));
