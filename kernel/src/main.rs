@@ -84,7 +84,7 @@ fn boot(info: &'static mut BootInfo) -> ! {
     }
     task::load_all(&line);
     if !task::any_live() {
-        finish();
+        task::finish();
     }
     cpu::smp::release();
     cpu::run()
@@ -105,14 +105,7 @@ fn refuse_command_line(option: &str) -> ! {
     serial::init_wire();
     let why = alloc::format!("the kernel's command line has an unknown or bad option `{option}`");
     task::refuse("kernel", ExitStatus::Usage, &why);
-    finish()
-}
-
-/// Ends a machine on which nothing can run.
-fn finish() -> ! {
-    let status = task::status();
-    serial::send(&Message::Done { status });
-    machine::exit::stop(status)
+    task::finish()
 }
 
 /// Measures and starts the scheduler's timer; gives the ticks of one turn.

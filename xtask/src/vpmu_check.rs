@@ -2,7 +2,7 @@
 //!
 //! The guest prints a line for each check and ends with whether all held.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{path::Path, time::Duration};
 
 use clap::{Args, ValueEnum};
 use tally_abi::ExitStatus;
@@ -10,7 +10,6 @@ use tally_abi::ExitStatus;
 use crate::{
     Failure, Result, build,
     machine::{self, Folder},
-    process::Child,
     project::{self, Project},
     setup,
 };
@@ -129,12 +128,7 @@ pub fn main(project: &Project, args: &CheckArgs) -> Result<u8> {
 pub fn check(qemu: &setup::Qemu, plugin: &Path, guest: &Path, profile: Profile) -> Result<Checked> {
     let folder = Folder::make(&Project::here())?;
     let mut command = machine::check_guest(qemu, plugin, guest, profile, &folder);
-    let errors = folder.errors();
-    let stderr = std::fs::File::create(&errors).map_err(|e| Failure::io("write", &errors, &e))?;
-    let mut child =
-        Child::spawn(command.stdout(Stdio::null()).stderr(stderr)).map_err(|error| {
-            Failure::new(ExitStatus::QemuUnavailable, format!("cannot start QEMU: {error}"))
-        })?;
+    let mut child = machine::start(&mut command, &folder)?;
     let lost = |error| Failure::new(ExitStatus::HostError, format!("lost QEMU: {error}"));
     let start = std::time::Instant::now();
     while child.try_wait().map_err(lost)?.is_none() && start.elapsed() < TIME_LIMIT {
@@ -146,7 +140,7 @@ pub fn check(qemu: &setup::Qemu, plugin: &Path, guest: &Path, profile: Profile) 
     if checked.complete {
         return Ok(checked);
     }
-    let said = String::from_utf8_lossy(&project::read(&errors)?).into_owned();
+    let said = String::from_utf8_lossy(&project::read(&folder.errors())?).into_owned();
     let why = format!(
         "the check guest did not come to its end on {}:\n{}\n{said}",
         profile.name(),

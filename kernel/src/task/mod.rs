@@ -74,11 +74,6 @@ pub fn any_live() -> bool {
     LIVE.load(Ordering::Relaxed) > 0
 }
 
-/// The first status other than 0, of the programs that have ended.
-pub fn status() -> u8 {
-    STATUS.load(Ordering::Relaxed)
-}
-
 fn note_status(status: u8) {
     // Only the first counts, so a failed exchange is as it should be.
     let _ = STATUS.compare_exchange(0, status, Ordering::Relaxed, Ordering::Relaxed);
@@ -174,16 +169,15 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
     activate_kernel_space();
     drop(process);
     if LIVE.fetch_sub(1, Ordering::Relaxed) == 1 {
-        finish(cpu);
+        finish();
     }
     schedule(cpu, frame);
 }
 
-/// Every program has ended: the last words, and the end.
-pub fn finish(cpu: &mut Cpu) -> ! {
-    cpu.measure.drain();
+/// Nothing is left to run, or nothing could be: the last words, and the end of the machine.
+pub fn finish() -> ! {
     measure::report_rings();
-    let status = status();
+    let status = STATUS.load(Ordering::Relaxed);
     log::info!("all programs have ended, status {status}");
     serial::send(&Message::Done { status });
     exit::stop(status)

@@ -73,14 +73,9 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
         verbose: args.verbose,
     };
     let mut command = machine::linux(&qemu, &machine, &folder)?;
-    let errors = folder.errors();
-    let stderr = File::create(&errors).map_err(|error| Failure::io("write", &errors, &error))?;
     let log = folder.log();
     File::create(&log).map_err(|error| Failure::io("write", &log, &error))?;
-    let child = Child::spawn(command.stdout(std::process::Stdio::null()).stderr(stderr));
-    let mut child = child.map_err(|error| {
-        Failure::new(ExitStatus::QemuUnavailable, format!("cannot start QEMU: {error}"))
-    })?;
+    let mut child = machine::start(&mut command, &folder)?;
     let status = follow(&mut child, &log, Duration::from_secs(args.time_limit))?;
     drop(child);
     status.ok_or_else(|| {

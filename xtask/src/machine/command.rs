@@ -54,12 +54,18 @@ fn path_value(path: &Path) -> String {
     value(&path.to_string_lossy())
 }
 
+/// A machine with nothing in it but what is added.
+fn plain(qemu: &Qemu, memory: &str) -> Command {
+    let mut qemu = qemu.command();
+    qemu.args(["-nodefaults", "-no-user-config", "-no-reboot", "-machine", "pc", "-m", memory]);
+    qemu.args(["-display", "none", "-monitor", "none"]);
+    qemu
+}
+
 /// The whole call.
 pub(super) fn qemu(artefacts: &Artefacts, request: &Request, folder: &Folder) -> Result<Command> {
     let machine = machine(request.pmu)?;
-    let mut qemu = artefacts.qemu.command();
-    qemu.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "256M"]);
-    qemu.args(["-monitor", "none", "-no-user-config"]);
+    let mut qemu = plain(&artefacts.qemu, "256M");
     match request.accel {
         Accel::Tcg => {
             tcg(&mut qemu, request.cpus, &machine);
@@ -128,9 +134,7 @@ pub struct LinuxMachine<'a> {
 /// The machines' definitions cannot be read.
 pub fn linux(qemu: &Qemu, linux: &LinuxMachine, folder: &Folder) -> Result<Command> {
     let machine = machine(linux.pmu)?;
-    let mut qemu = qemu.command();
-    qemu.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "1G"]);
-    qemu.args(["-monitor", "none", "-no-user-config"]);
+    let mut qemu = plain(qemu, "1G");
     tcg(&mut qemu, linux.cpus, &machine);
     if let Some(plugin) = linux.plugin {
         virtual_pmu(&mut qemu, plugin, &machine, folder);
@@ -152,9 +156,8 @@ pub fn check_guest(
     profile: Profile,
     folder: &Folder,
 ) -> Command {
-    let mut qemu = qemu.command();
-    qemu.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "256M"]);
-    qemu.args(["-monitor", "none", "-no-user-config", "-accel", "tcg"]);
+    let mut qemu = plain(qemu, "256M");
+    qemu.args(["-accel", "tcg"]);
     qemu.arg("-cpu").arg(format!("max,vendor={}", profile.vendor()));
     qemu.arg("-plugin").arg(format!("{},profile={}", path_value(plugin), profile.name()));
     qemu.arg("-kernel").arg(guest);

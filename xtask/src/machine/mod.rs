@@ -12,6 +12,7 @@ mod transcript;
 use std::{
     fs::{self, File},
     path::PathBuf,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -202,20 +203,26 @@ pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> R
     request.accel.check()?;
     let folder = Folder::make(&Project::here())?;
     let mut command = command::qemu(artefacts, request, &folder)?;
-    let errors = folder.errors();
-    let stderr = File::create(&errors).map_err(|error| Failure::io("write", &errors, &error))?;
     File::create(folder.wire()).map_err(|e| Failure::io("write", &folder.wire(), &e))?;
-    let mut qemu = Child::spawn(command.stdout(std::process::Stdio::null()).stderr(stderr))
-        .map_err(|error| {
-            let why = format!("cannot start QEMU: {error}");
-            Failure::new(ExitStatus::QemuUnavailable, why)
-        })?;
+    let mut qemu = start(&mut command, &folder)?;
     let mut transcript = Transcript::default();
     let end = follow(&mut qemu, request, &folder, &mut transcript, listen)?;
     drop(qemu);
     let truth = read_truth(&folder)?;
     let outcome = Outcome::of(end, &transcript, request.time_limit, &folder);
     Ok(Boot { outcome, transcript, truth, folder })
+}
+
+/// Starts QEMU, whose complaints go to the folder.
+///
+/// # Errors
+/// It cannot be started, or the host refuses the file.
+pub fn start(qemu: &mut Command, folder: &Folder) -> Result<Child> {
+    let errors = folder.errors();
+    let stderr = File::create(&errors).map_err(|error| Failure::io("write", &errors, &error))?;
+    Child::spawn(qemu.stdout(Stdio::null()).stderr(stderr)).map_err(|error| {
+        Failure::new(ExitStatus::QemuUnavailable, format!("cannot start QEMU: {error}"))
+    })
 }
 
 /// How the process ended, whatever the guest said.
