@@ -145,7 +145,7 @@ impl Context {
     }
 
     /// Sends the last values to the host; where nobody listens, to the log.
-    pub fn report(&self, process: &Process) {
+    fn report(&self, process: &Process) {
         if !serial::has_wire() {
             return self.log(process);
         }
@@ -294,8 +294,16 @@ impl Measure {
         Ok(())
     }
 
+    /// The program's session ends, if it has one: counting stops and the last values are told.
+    pub fn close(&mut self, process: &mut Process) {
+        if let Some(mut context) = process.context.take() {
+            self.end(&mut context);
+            context.report(process);
+        }
+    }
+
     /// Counting ends, whether it went on or not.
-    pub fn end(&mut self, context: &mut Context) {
+    fn end(&mut self, context: &mut Context) {
         self.suspend(context, End::Stopped);
         if context.started {
             context.started = false;

@@ -115,3 +115,13 @@ fn a_machine_without_a_pmu_says_what_to_do() {
     assert_eq!(boot.outcome, Outcome::Done(ExitStatus::NoPmu.into()));
     assert!(boot.transcript.text().contains("virtual PMU"), "{}", boot.transcript.text());
 }
+
+#[test]
+fn a_program_that_ends_in_a_session_has_it_closed() {
+    let boot = run("", "status 0 INST_RETIRED.ANY");
+    assert_success(&boot);
+    let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
+    assert!(truth.regions.len() == 1 && truth.regions[0].closed, "{:?}", truth.regions);
+    let event = &Report::of(&boot).first.expect("the session is told").events[0];
+    assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth));
+}

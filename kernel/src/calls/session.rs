@@ -101,10 +101,7 @@ fn read(process: &mut Process, buffer: u64, count: u64) -> Result<u64, Error> {
 fn close(cpu: &mut Cpu) {
     let Cpu { current, measure, .. } = cpu;
     let Some(process) = current.as_deref_mut() else { return };
-    if let Some(mut context) = process.context.take() {
-        measure.end(&mut context);
-        context.report(process);
-    }
+    measure.close(process);
 }
 
 fn write_words<const N: usize>(

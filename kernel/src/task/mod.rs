@@ -160,11 +160,8 @@ fn page_fault_cause(error: u64) -> &'static str {
 }
 
 fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) {
-    cpu.measure.leave(&mut process);
+    cpu.measure.close(&mut process);
     cpu.measure.drain();
-    if let Some(context) = process.context.take() {
-        context.report(&process);
-    }
     note_status(status);
     activate_kernel_space();
     drop(process);

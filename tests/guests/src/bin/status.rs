@@ -1,13 +1,19 @@
-//! Ends with the status that its argument names: `status N`. Without one, panics.
+//! Ends with the status that its argument names: `status N [EVENTS]`. Without one, panics. With
+//! events, ends in the middle of a session on them.
 
 #![no_std]
 #![no_main]
 
-use tally::runtime::arguments;
+use tally::{Session, SessionConfig, runtime::arguments};
 
 tally::main!(main);
 
 fn main() -> i32 {
     let word = arguments().nth(1).expect("usage: status N");
+    if let Some(events) = arguments().nth(2) {
+        let mut session = Session::open(events, SessionConfig::default()).expect("they exist");
+        session.start().expect("it was not started");
+        core::mem::forget(session);
+    }
     word.parse().expect("a number")
 }
