@@ -44,9 +44,9 @@ pub struct Counts {
     pub cycles: u64,
     /// Instructions retired.
     pub instructions: u64,
-    /// Reference cycles; 0 where the PMU does not count them.
+    /// Reference cycles; 0 where the PMU does not count them or nobody wants them.
     pub reference: u64,
-    /// General counters, by hardware index; one that was not asked for is 0.
+    /// General counters, by hardware index; one that was not asked for means nothing.
     pub general: [u64; MAX_GENERAL],
 }
 
@@ -67,30 +67,54 @@ impl Counts {
         }
     }
 
-    /// What was counted from `earlier` to `self` by counters that wrap at `widths`.
-    pub fn since(&self, earlier: &Counts, widths: Widths) -> Counts {
+    /// What was counted from `earlier` to `self` by counters that wrap at `widths`; of the general
+    /// counters, only those in the mask `general` mean anything.
+    #[inline]
+    pub fn since(&self, earlier: &Counts, general: u8, widths: Widths) -> Counts {
         let always = |now: u64, then: u64| now.wrapping_sub(then) & widths.always;
-        let mut general = self.general;
-        for (now, then) in general.iter_mut().zip(earlier.general) {
-            *now = now.wrapping_sub(then) & widths.general;
-        }
-        Counts {
+        let mut counts = Counts {
             cycles: always(self.cycles, earlier.cycles),
             instructions: always(self.instructions, earlier.instructions),
             reference: always(self.reference, earlier.reference),
-            general,
+            ..Counts::default()
+        };
+        for counter in counters(general) {
+            let difference = self.general[counter].wrapping_sub(earlier.general[counter]);
+            counts.general[counter] = difference & widths.general;
         }
+        counts
     }
 
-    /// Adds differences.
-    pub fn add(&mut self, more: &Counts) {
+    /// Adds differences; of the general counters, those in the mask `general`.
+    #[inline]
+    pub fn add(&mut self, more: &Counts, general: u8) {
         self.cycles = self.cycles.wrapping_add(more.cycles);
         self.instructions = self.instructions.wrapping_add(more.instructions);
         self.reference = self.reference.wrapping_add(more.reference);
-        for (sum, more) in self.general.iter_mut().zip(more.general) {
-            *sum = sum.wrapping_add(more);
+        for counter in counters(general) {
+            let sum = self.general[counter].wrapping_add(more.general[counter]);
+            self.general[counter] = sum;
         }
     }
+}
+
+/// Which counters to read: those of cycles and instructions, and these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Set {
+    /// General counters, as a mask.
+    pub general: u8,
+    /// That of reference cycles; wanted only where the PMU counts them.
+    pub reference: bool,
+}
+
+/// The counters in a mask, by their hardware indices, from the lowest. A step is four instructions.
+#[inline]
+pub fn counters(mut mask: u8) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let counter = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (counter < MAX_GENERAL).then_some(counter)
+    })
 }
 
 /// The widths of counters, as masks of the bits that they have.
@@ -112,6 +136,11 @@ pub struct Accesses {
 }
 
 /// One CPU's performance monitoring unit.
+///
+/// A switch in the overflow interrupt is [`Pmu::take_overflow`], [`Pmu::read_others`],
+/// [`Pmu::switch`] and [`Pmu::release`], in this order; nothing counts at the session's privilege
+/// from the first to the last, as far as that is the driver's to say: in user mode the interrupt
+/// itself has seen to it.
 pub trait Pmu {
     /// Begins to count `group`, from a state in which nothing counts. The slice timer overflows
     /// after `slice` more of its unit; all other counters go on from the values that they have.
@@ -120,17 +149,21 @@ pub trait Pmu {
     /// Ends counting. Counters keep their values; an overflow that was pending is forgotten.
     fn stop(&mut self);
 
-    /// In the overflow interrupt: whether the slice timer has overflowed. If so, nothing counts at
-    /// the session's privilege from here to [`Pmu::switch`], as far as that is the driver's to say:
-    /// in user mode the interrupt itself has seen to it.
-    fn take_overflow(&mut self) -> bool;
+    /// In the overflow interrupt: whether the slice timer has overflowed. If so, its value is put
+    /// into `counts`; if not, counting goes on.
+    fn take_overflow(&mut self, counts: &mut Counts) -> bool;
 
-    /// The values of the always-counted events and of the general counters in the mask `general`.
-    fn read(&mut self, general: u8) -> Counts;
+    /// The values of the counters in `set`.
+    fn read(&mut self, set: Set) -> Counts;
 
-    /// In the overflow interrupt, after [`Pmu::take_overflow`] was true: changes to `next`, arms the
-    /// slice timer with `slice`, acknowledges the overflow and counts again.
+    /// The same without the slice timer's, which [`Pmu::take_overflow`] has read.
+    fn read_others(&mut self, set: Set, counts: &mut Counts);
+
+    /// Changes to `next` and arms the slice timer with `slice`.
     fn switch(&mut self, next: &Group, slice: u64);
+
+    /// Acknowledges the overflow and counts again.
+    fn release(&mut self);
 
     /// The widths of the counters.
     fn widths(&self) -> Widths;
@@ -141,8 +174,9 @@ pub trait Pmu {
 
 /// Where records of slices go. Called in the overflow path, so it has to keep to that path's rules.
 pub trait Sink {
-    /// Takes a record, or counts it as lost.
-    fn record(&mut self, record: &SliceRecord);
+    /// Takes the record that `record` makes, or counts it as lost, or wants none and leaves it
+    /// unmade.
+    fn record(&mut self, record: impl FnOnce() -> SliceRecord);
 }
 
 /// The time-stamp counter.

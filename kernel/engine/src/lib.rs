@@ -33,7 +33,7 @@ mod session;
 mod sync;
 
 pub use demand::{Always, Demand, Layout, MAX_GENERAL, Selector};
-pub use hardware::{Accesses, Clock, Counts, Pmu, Setup, Sink, Unit, Widths};
+pub use hardware::{Accesses, Clock, Counts, Pmu, Set, Setup, Sink, Unit, Widths, counters};
 pub use multiplex::Multiplexer;
 pub use plan::{Group, Plan, PlanError, plan};
 pub use session::Session;

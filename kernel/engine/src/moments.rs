@@ -10,7 +10,7 @@
 //! most eight counters. The sums cannot overflow: a slice is at most 2³⁰ cycles, so a difference is
 //! below 2³⁴ at sixteen events a cycle, and 2⁵⁸ slices fit.
 
-use crate::{Counts, MAX_GENERAL};
+use crate::{Counts, MAX_GENERAL, hardware::counters};
 
 /// What rates can be taken by: known exactly in total, and counted in every slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,16 +78,35 @@ pub struct GroupMoments {
 }
 
 impl GroupMoments {
-    /// Takes in one slice, the `turn`-th of its session, whose rounds have `groups` slices.
-    pub fn add(&mut self, slice: &Counts, turn: u64, groups: u64) {
-        if *slice == Counts::default() {
+    /// Takes in one slice of the counters in the mask `used`, the `turn`-th of its session, whose
+    /// rounds have `groups` slices.
+    pub fn add(&mut self, slice: &Counts, used: u8, turn: u64, groups: u64) {
+        let x = [slice.cycles, slice.instructions];
+        if x == [0; 2] {
+            // It ended before it began: events need instructions or cycles.
             return;
         }
-        let x = [slice.cycles, slice.instructions];
-        if self.slices > 0 {
-            self.add_pair(slice, x, turn.wrapping_sub(self.last_turn), groups);
+        let near = turn.wrapping_sub(self.last_turn) < groups;
+        let dx = [difference(x[0], self.last[0]), difference(x[1], self.last[1])];
+        let paired = self.slices > 0;
+        if paired {
+            let pairs = choose(&mut self.pairs, near);
+            pairs.pairs += 1;
+            pairs.distance = pairs.distance.wrapping_add(turn.wrapping_sub(self.last_turn));
+            for (square, dx) in pairs.squares.iter_mut().zip(dx) {
+                *square += product(dx, dx);
+            }
         }
-        for (event, y) in self.events.iter_mut().zip(slice.general) {
+        for counter in counters(used) {
+            let (event, y) = (&mut self.events[counter], slice.general[counter]);
+            if paired {
+                let dy = difference(y, event.last);
+                let pairs = choose(&mut event.pairs, near);
+                pairs.squares += product(dy, dy);
+                for (sum, dx) in pairs.products.iter_mut().zip(dx) {
+                    *sum += product(dy, dx);
+                }
+            }
             event.events = event.events.wrapping_add(y);
             event.last = y;
         }
@@ -97,31 +116,6 @@ impl GroupMoments {
         self.last = x;
         self.last_turn = turn;
         self.slices += 1;
-    }
-
-    fn add_pair(&mut self, slice: &Counts, x: PerBase<u64>, distance: u64, groups: u64) {
-        let [x0, x1] = x;
-        let [last0, last1] = self.last;
-        let dx = [difference(x0, last0), difference(x1, last1)];
-        let near = distance < groups;
-        let pairs = choose(&mut self.pairs, near);
-        pairs.pairs += 1;
-        pairs.distance = pairs.distance.wrapping_add(distance);
-        for (square, dx) in pairs.squares.iter_mut().zip(dx) {
-            *square += product(dx, dx);
-        }
-        for (event, y) in self.events.iter_mut().zip(slice.general) {
-            let dy = difference(y, event.last);
-            if dy == 0 {
-                // As for a counter that the group does not use: nothing to add.
-                continue;
-            }
-            let pairs = choose(&mut event.pairs, near);
-            pairs.squares += product(dy, dy);
-            for (sum, dx) in pairs.products.iter_mut().zip(dx) {
-                *sum += product(dy, dx);
-            }
-        }
     }
 }
 

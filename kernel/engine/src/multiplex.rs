@@ -9,7 +9,7 @@
 
 use tally_abi::trace::End;
 
-use crate::{Clock, Counts, Pmu, Session, Sink};
+use crate::{Accesses, Clock, Counts, Pmu, Session, Sink, Unit};
 
 /// One CPU's side of the engine.
 #[derive(Debug)]
@@ -18,12 +18,14 @@ pub struct Multiplexer<P: Pmu> {
     cpu: u16,
     /// What the counters showed when they were last credited.
     base: Counts,
+    /// What they showed when they were last read.
+    raw: Counts,
 }
 
 impl<P: Pmu> Multiplexer<P> {
     /// Takes the PMU of CPU number `cpu`, on which nothing counts yet.
     pub fn new(pmu: P, cpu: u16) -> Self {
-        Multiplexer { pmu, cpu, base: Counts::default() }
+        Multiplexer { pmu, cpu, base: Counts::default(), raw: Counts::default() }
     }
 
     /// The driver, for what it tells of itself.
@@ -36,10 +38,10 @@ impl<P: Pmu> Multiplexer<P> {
     pub fn resume(&mut self, session: &mut Session, clock: &impl Clock) {
         debug_assert!(!session.is_running());
         let left = session.enter(clock.tsc());
-        let group = session.group();
-        self.base = self.pmu.read(group.used);
-        self.arm(session, left);
-        self.pmu.start(&group, &session.setup(), left);
+        let (group, setup) = (session.group(), session.setup());
+        self.base = self.pmu.read(session.set(group.used));
+        self.pmu.start(group, &setup, left);
+        self.arm(setup.unit, left);
     }
 
     /// Ends counting for `session` on this CPU: it was stopped, or its address space leaves.
@@ -54,12 +56,7 @@ impl<P: Pmu> Multiplexer<P> {
         self.pmu.stop();
         let tsc = clock.tsc();
         self.credit(session, tsc);
-        self.record(session, end, tsc, sink);
-        // An overflow that was pending is forgotten by the PMU; its slice is over all the same.
-        if end == End::Stopped || session.left() == 0 {
-            session.finish();
-        }
-        session.leave();
+        session.leave(self.cpu, end, tsc, sink);
     }
 
     /// Credits what the running slice has counted so far, so that [`Session::reading`] is up to
@@ -75,11 +72,15 @@ impl<P: Pmu> Multiplexer<P> {
     /// to end it.
     ///
     /// The work is bounded: at most [`crate::MAX_GENERAL`] counters are read, credited and given
-    /// another event; the next group is drawn in constant time; one record is written. Per switch
-    /// the driver makes at most 8 selector writes (16 where the processor wants a counter disabled
-    /// before its event changes), the timer's reload, the acknowledgement and, where counting has to
-    /// be stopped for it, two more. It neither allocates nor locks, has no floating point, and
-    /// indexes nothing that could be out of range.
+    /// another event; the next group is known and the one after it drawn in constant time; one
+    /// record is written. Per switch the driver makes at most 8 selector writes (16 where the
+    /// processor wants a counter disabled before its event changes), the timer's reload, the
+    /// acknowledgement and, where counting has to be stopped for it, two more. It neither allocates
+    /// nor locks, has no floating point, and indexes nothing that could be out of range.
+    ///
+    /// First the counters are read, changed and armed, then what they showed is logged:
+    /// `cargo xtask bench switch` tells the two apart.
+    #[inline]
     pub fn overflow(
         &mut self,
         session: Option<&mut Session>,
@@ -89,7 +90,7 @@ impl<P: Pmu> Multiplexer<P> {
     ) {
         let start_tsc = clock.tsc();
         let before = self.pmu.accesses();
-        let overflowed = self.pmu.take_overflow();
+        let overflowed = self.pmu.take_overflow(&mut self.raw);
         let Some(session) = session.filter(|session| session.is_running()) else {
             // Nobody owns what counts here, so nothing may count.
             if overflowed {
@@ -98,52 +99,40 @@ impl<P: Pmu> Multiplexer<P> {
             return;
         };
         if overflowed {
-            self.switch(session, start_tsc, clock, sink);
+            let (ended, next) = session.groups();
+            // Counters of the next group are read with those of this one: that is where it begins.
+            self.pmu.read_others(session.set(ended.used | next.used), &mut self.raw);
+            self.pmu.switch(next, session.slice_length());
+            self.log(session, start_tsc, sink);
+            self.pmu.release();
         }
         let after = self.pmu.accesses();
-        let stats = session.stats_mut();
-        stats.pmis += u64::from(overflowed);
-        stats.spurious_pmis += u64::from(!overflowed);
-        stats.msr_accesses += after.msr - before.msr + other_msr_accesses;
-        stats.rdpmcs += after.rdpmc - before.rdpmc;
-        stats.engine_ticks += clock.tsc().saturating_sub(start_tsc);
+        let accesses = Accesses {
+            msr: after.msr - before.msr + other_msr_accesses,
+            rdpmc: after.rdpmc - before.rdpmc,
+        };
+        session.charge(overflowed, accesses, start_tsc, clock.tsc());
     }
 
-    fn switch(
-        &mut self,
-        session: &mut Session,
-        start_tsc: u64,
-        clock: &impl Clock,
-        sink: &mut impl Sink,
-    ) {
-        let ended = session.group();
-        let next = session.next_group();
-        // Counters of the next group are read with those of this one: that is where it begins.
-        let raw = self.pmu.read(ended.used | next.used);
-        session.credit(&raw.since(&self.base, self.pmu.widths()), start_tsc);
-        self.base = raw;
-        self.record(session, End::Overflow, start_tsc, sink);
-        session.finish();
-        let slice = session.enter(clock.tsc());
-        self.arm(session, slice);
-        self.pmu.switch(&next, slice);
+    /// What the slice that has ended counted goes to the session and the trace.
+    #[inline(never)]
+    fn log(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+        let (unit, slice) = (session.setup().unit, session.slice_length());
+        let counted = self.raw.since(&self.base, session.group().used, self.pmu.widths());
+        self.base = self.raw;
+        self.arm(unit, slice);
+        session.turn_over(self.cpu, &counted, tsc, sink);
     }
 
     fn credit(&mut self, session: &mut Session, tsc: u64) {
-        let raw = self.pmu.read(session.group().used);
-        session.credit(&raw.since(&self.base, self.pmu.widths()), tsc);
+        let used = session.group().used;
+        let raw = self.pmu.read(session.set(used));
+        session.credit(&raw.since(&self.base, used, self.pmu.widths()), tsc);
         self.base = raw;
     }
 
-    /// Notes what the slice timer is about to be set to.
-    fn arm(&mut self, session: &Session, slice: u64) {
-        *self.base.timer_mut(session.setup().unit) =
-            slice.wrapping_neg() & self.pmu.widths().always;
-    }
-
-    fn record(&self, session: &mut Session, end: End, tsc: u64, sink: &mut impl Sink) {
-        if let Some(record) = session.record(self.cpu, end, tsc) {
-            sink.record(&record);
-        }
+    /// Notes what the slice timer was set to.
+    fn arm(&mut self, unit: Unit, slice: u64) {
+        *self.base.timer_mut(unit) = slice.wrapping_neg() & self.pmu.widths().always;
     }
 }

@@ -25,6 +25,11 @@ pub struct Group {
     pub selectors: [Selector; MAX_GENERAL],
 }
 
+impl Group {
+    /// No events.
+    pub(crate) const NONE: Group = Group { used: 0, selectors: [Selector(0); MAX_GENERAL] };
+}
+
 /// Where an event's count comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {

@@ -104,8 +104,8 @@ impl Ring {
 }
 
 impl Sink for &Ring {
-    fn record(&mut self, record: &SliceRecord) {
-        self.push(&record.to_words());
+    fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
+        self.push(&record().to_words());
     }
 }
 

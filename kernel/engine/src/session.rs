@@ -17,8 +17,9 @@ use tally_abi::{
 };
 
 use crate::{
-    Always, Counts, Demand, Group, Layout, Plan, PlanError, Setup,
+    Accesses, Always, Counts, Demand, Group, Layout, Plan, PlanError, Set, Setup, Sink,
     estimate::{self, Sample},
+    hardware::counters,
     moments::GroupMoments,
     order::Order,
     plan::{Place, plan},
@@ -32,11 +33,14 @@ pub struct Session {
     config: SessionConfig,
     plan: Plan,
     order: Order,
-    /// The group after the slice under way, where it had to be known before.
-    next: Option<u16>,
+    /// The slice under way, which may be off the CPU, or the one to come.
+    open: Open,
+    /// The group after it: drawn beforehand, so that the overflow path finds it.
+    next: u16,
+    setup: Setup,
+    /// Whether anybody wants reference cycles.
+    reference: bool,
     moments: Box<[GroupMoments]>,
-    /// The slice under way, which may be off the CPU.
-    open: Option<Open>,
     /// Of the always-counted events, for as long as the session ran.
     total: Counts,
     /// Slices that have ended, however many pieces they came in.
@@ -48,9 +52,11 @@ pub struct Session {
 }
 
 /// A slice that has begun and not ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Open {
     group: u16,
+    /// Whether anything is in the two sums: only where a slice is cut or looked at in the middle.
+    credited: bool,
     /// Counted in this slice so far.
     slice: Counts,
     /// Counted since the slice was last put on a CPU: what its next record will say.
@@ -73,14 +79,17 @@ impl Session {
     ) -> Result<Session, PlanError> {
         let plan = plan(&demands, layout)?;
         let groups = plan.groups.len();
+        let mut order = Order::new(groups as u16, seed, id);
         Ok(Session {
             id,
             address_space,
             config,
-            order: Order::new(groups as u16, seed, id),
-            next: None,
+            open: Open { group: order.draw(), ..Open::default() },
+            next: order.draw(),
+            order,
+            setup: Setup::from(config),
+            reference: plan.places.contains(&Place::Always(Always::Reference)),
             moments: (0..groups).map(|_| GroupMoments::default()).collect(),
-            open: None,
             total: Counts::default(),
             finished: 0,
             stats: SessionStats { groups: groups as u64, ..SessionStats::default() },
@@ -162,8 +171,8 @@ impl Session {
     /// All that is known of the event on `counter` in `group`, the slice under way included.
     pub fn sample(&self, group: u16, counter: u8) -> Sample {
         let mut moments = self.moments.get(usize::from(group)).copied().unwrap_or_default();
-        if let Some(open) = self.open.filter(|open| open.group == group) {
-            moments.add(&open.slice, self.finished, self.stats.groups);
+        if self.open.credited && self.open.group == group {
+            moments.add(&self.open.slice, self.group().used, self.finished, self.stats.groups);
         }
         let event = moments.events.get(usize::from(counter)).copied().unwrap_or_default();
         Sample {
@@ -175,118 +184,146 @@ impl Session {
     }
 
     pub(crate) fn setup(&self) -> Setup {
-        Setup::from(self.config)
+        self.setup
     }
 
     pub(crate) fn slice_length(&self) -> u64 {
         self.config.slice.length()
     }
 
-    /// The group of the slice under way; an empty one if there is none.
-    pub(crate) fn group(&self) -> Group {
-        let group = self.open.and_then(|open| self.plan.groups.get(usize::from(open.group)));
-        group.copied().unwrap_or_default()
+    /// The group of the slice under way.
+    pub(crate) fn group(&self) -> &Group {
+        self.groups().0
     }
 
-    /// Puts the slice under way, or else a new one, on a CPU: what is left of it, at least 1.
+    /// The group of the slice under way, and the one after it.
+    pub(crate) fn groups(&self) -> (&Group, &Group) {
+        let group = |index: u16| self.plan.groups.get(usize::from(index)).unwrap_or(&NO_GROUP);
+        (group(self.open.group), group(self.next))
+    }
+
+    /// The counters to read for the groups whose counters are in the mask `general`.
+    #[inline]
+    pub(crate) fn set(&self, general: u8) -> Set {
+        Set { general, reference: self.reference }
+    }
+
+    /// Puts the slice under way on a CPU: what is left of it, at least 1.
     pub(crate) fn enter(&mut self, tsc: u64) -> u64 {
-        let mut open = self.open.unwrap_or_else(|| self.fresh());
-        open.piece = Counts::default();
-        open.piece_start_tsc = tsc;
-        self.open = Some(open);
-        if !self.running {
-            self.running = true;
-            self.ticks_until = tsc;
-        }
+        self.open.piece = Counts::default();
+        self.open.piece_start_tsc = tsc;
+        self.running = true;
+        self.ticks_until = tsc;
         self.left().max(1)
     }
 
     /// What is left of the slice under way, in its unit; 0 if its length was reached.
     pub(crate) fn left(&self) -> u64 {
-        let unit = self.setup().unit;
-        let counted = self.open.map_or(0, |open| open.slice.timer(unit));
-        self.slice_length().saturating_sub(counted)
+        self.slice_length().saturating_sub(self.open.slice.timer(self.setup.unit))
     }
 
-    /// Credits what was counted since the last credit.
+    /// Credits what was counted since the last credit, in the middle of the slice under way.
     pub(crate) fn credit(&mut self, counted: &Counts, tsc: u64) {
+        let used = self.group().used;
+        self.count(counted, tsc);
+        self.open.slice.add(counted, used);
+        self.open.piece.add(counted, used);
+        self.open.credited = true;
+    }
+
+    fn count(&mut self, counted: &Counts, tsc: u64) {
         self.stats.session_ticks += tsc.saturating_sub(self.ticks_until);
         self.ticks_until = tsc;
-        let used = self.group().used;
-        let Some(open) = &mut self.open else { return };
-        let mut counted = *counted;
-        for (counter, count) in counted.general.iter_mut().enumerate() {
-            if used >> counter & 1 == 0 {
-                *count = 0;
-            }
-        }
-        open.slice.add(&counted);
-        open.piece.add(&counted);
-        self.total.add(&Counts { general: Default::default(), ..counted });
+        self.total.add(counted, 0);
     }
 
-    /// Ends the slice under way.
-    pub(crate) fn finish(&mut self) {
-        let Some(open) = self.open.take() else { return };
-        if let Some(moments) = self.moments.get_mut(usize::from(open.group)) {
-            moments.add(&open.slice, self.finished, self.stats.groups);
+    /// Ends the slice under way, which was put on a CPU, with what was counted since the last
+    /// credit.
+    #[inline]
+    pub(crate) fn turn_over(&mut self, cpu: u16, counted: &Counts, tsc: u64, sink: &mut impl Sink) {
+        if self.open.credited {
+            self.credit(counted, tsc);
+            let Open { slice, piece, .. } = self.open;
+            self.record(cpu, End::Overflow, &piece, tsc, sink);
+            self.finish(&slice);
+        } else {
+            self.count(counted, tsc);
+            self.record(cpu, End::Overflow, counted, tsc, sink);
+            self.finish(counted);
         }
-        self.finished += 1;
     }
 
-    /// Takes the slice under way off its CPU.
-    pub(crate) fn leave(&mut self) {
+    /// Takes the slice under way off its CPU, where all was credited.
+    pub(crate) fn leave(&mut self, cpu: u16, end: End, tsc: u64, sink: &mut impl Sink) {
+        let Open { slice, piece, .. } = self.open;
+        self.record(cpu, end, &piece, tsc, sink);
+        // An overflow that was pending is forgotten by the PMU; its slice is over all the same.
+        if end == End::Stopped || self.left() == 0 {
+            self.finish(&slice);
+        }
         self.running = false;
     }
 
-    /// The record of what was counted since the slice under way was put on its CPU.
-    pub(crate) fn record(&mut self, cpu: u16, end: End, tsc: u64) -> Option<SliceRecord> {
+    /// Ends the slice under way, in which `slice` was counted; the next is the one to come.
+    fn finish(&mut self, slice: &Counts) {
         let used = self.group().used;
-        let open = self.open?;
+        if let Some(moments) = self.moments.get_mut(usize::from(self.open.group)) {
+            moments.add(slice, used, self.finished, self.stats.groups);
+        }
+        self.finished += 1;
+        self.open.group = self.next;
+        if self.open.credited {
+            self.open = Open { group: self.next, ..Open::default() };
+        }
+        self.next = self.order.draw();
+    }
+
+    /// Gives away a record of what was counted since the slice under way was put on its CPU.
+    fn record(&mut self, cpu: u16, end: End, piece: &Counts, tsc: u64, sink: &mut impl Sink) {
         let sequence = self.stats.slices;
         self.stats.slices += 1;
-        self.stats.records += 1;
-        let mut counts = Counts::default().general;
-        let members = open.piece.general.iter().enumerate().filter(|(c, _)| used >> c & 1 == 1);
-        for (count, (_, value)) in counts.iter_mut().zip(members) {
-            *count = *value;
-        }
-        Some(SliceRecord {
-            session: self.id,
-            cpu,
-            group: open.group,
-            mode: self.config.mode,
-            end,
-            events: used.count_ones() as u8,
-            sequence,
-            address_space: self.address_space,
-            start_tsc: open.piece_start_tsc,
-            end_tsc: tsc,
-            cycles: open.piece.cycles,
-            instructions: open.piece.instructions,
-            counts,
-        })
+        let used = self.group().used;
+        let stats = &mut self.stats;
+        sink.record(|| {
+            stats.records += 1;
+            let mut counts = Counts::default().general;
+            for (count, counter) in counts.iter_mut().zip(counters(used)) {
+                *count = piece.general[counter];
+            }
+            SliceRecord {
+                session: self.id,
+                cpu,
+                group: self.open.group,
+                mode: self.config.mode,
+                end,
+                events: used.count_ones() as u8,
+                sequence,
+                address_space: self.address_space,
+                start_tsc: self.open.piece_start_tsc,
+                end_tsc: tsc,
+                cycles: piece.cycles,
+                instructions: piece.instructions,
+                counts,
+            }
+        });
     }
 
-    pub(crate) fn stats_mut(&mut self) -> &mut SessionStats {
-        &mut self.stats
-    }
-
-    /// The group that comes after the slice under way.
-    pub(crate) fn next_group(&mut self) -> Group {
-        let next = *self.next.get_or_insert_with(|| self.order.draw());
-        self.plan.groups.get(usize::from(next)).copied().unwrap_or_default()
-    }
-
-    fn fresh(&mut self) -> Open {
-        Open {
-            group: self.next.take().unwrap_or_else(|| self.order.draw()),
-            slice: Counts::default(),
-            piece: Counts::default(),
-            piece_start_tsc: 0,
+    /// The overflow path ends: what it cost, and when the program goes on.
+    #[inline]
+    pub(crate) fn charge(&mut self, overflowed: bool, accesses: Accesses, from_tsc: u64, tsc: u64) {
+        let stats = &mut self.stats;
+        stats.pmis += u64::from(overflowed);
+        stats.spurious_pmis += u64::from(!overflowed);
+        stats.msr_accesses += accesses.msr;
+        stats.rdpmcs += accesses.rdpmc;
+        stats.engine_ticks += tsc.saturating_sub(from_tsc);
+        if overflowed {
+            self.open.piece_start_tsc = tsc;
         }
     }
 }
+
+static NO_GROUP: Group = Group::NONE;
 
 fn not_started() -> Value {
     Value::NotMeasured { reason: Reason::NotStarted }

@@ -14,12 +14,13 @@
 //! - Whether the timer has overflowed is told by its own top bit, as in the Intel driver: without
 //!   PerfMonV2 there is no status register at all.
 
-use tally_engine::{Accesses, Counts, Group, MAX_GENERAL, Pmu, Selector, Setup, Unit, Widths};
+use tally_engine::{
+    Accesses, Counts, Group, MAX_GENERAL, Pmu, Selector, Set, Setup, Unit, Widths, counters,
+};
 
 use crate::{
     Bus, InitError,
     bus::Counted,
-    intel::counters,
     registers::{
         Register,
         amd::{
@@ -55,7 +56,10 @@ pub struct Amd<B: Bus> {
     selects: [PerfCtl; MAX_GENERAL],
     /// Whether counters are let count, by whichever way there is.
     enabled: bool,
-    setup: Option<Setup>,
+    /// Which counter is the slice timer.
+    timer: u8,
+    /// Whether the session's events go on being counted in ring 0, and so in the driver too.
+    counts_kernel: bool,
     counting: bool,
 }
 
@@ -67,7 +71,7 @@ impl<B: Bus> Amd<B> {
             true => bus.get::<PerfCntrGlobalCtl>(0).bits(),
             false => u64::MAX,
         };
-        for index in counters(facts.counters) {
+        for index in counters(facts.counters).map(|index| index as u8) {
             let select: PerfCtl = bus.get(index);
             if select.contains(PerfCtl::EN) && global >> index & 1 == 1 {
                 let (register, value) = (PerfCtl::NAME, select.bits());
@@ -75,7 +79,15 @@ impl<B: Bus> Amd<B> {
             }
         }
         let selects = [PerfCtl::empty(); MAX_GENERAL];
-        let mut driver = Amd { bus, facts, selects, enabled: false, setup: None, counting: false };
+        let mut driver = Amd {
+            bus,
+            facts,
+            selects,
+            enabled: false,
+            timer: CYCLES,
+            counts_kernel: false,
+            counting: false,
+        };
         if facts.global {
             driver.bus.put(0, PerfCntrGlobalCtl::empty());
         }
@@ -85,7 +97,7 @@ impl<B: Bus> Amd<B> {
     }
 
     fn refuse_if_not_writable(&mut self) -> Result<(), InitError> {
-        for index in counters(self.facts.counters) {
+        for index in counters(self.facts.counters).map(|index| index as u8) {
             let (select, count) = (PerfCtl::event(CYCLES_NOT_IN_HALT, 0), PerfCtr(0x1234));
             self.bus.put(index, select);
             if self.bus.get::<PerfCtl>(index) != select {
@@ -100,70 +112,45 @@ impl<B: Bus> Amd<B> {
         Ok(())
     }
 
-    fn timer(&self) -> u8 {
-        match self.setup.map(|setup| setup.unit) {
-            Some(Unit::Instructions) => INSTRUCTIONS,
-            _ => CYCLES,
-        }
+    fn unit(&self) -> Unit {
+        if self.timer == INSTRUCTIONS { Unit::Instructions } else { Unit::Cycles }
     }
 
-    /// Whether the session's events go on being counted in ring 0, and so in the driver too.
-    fn counts_kernel(&self) -> bool {
-        self.setup.is_some_and(|setup| setup.mode.kernel())
-    }
-
-    /// What the counters are to count for `group` under the present setup.
-    fn wanted(&self, group: &Group) -> [PerfCtl; MAX_GENERAL] {
-        let mut wanted = self.selects;
-        for (index, (wanted, Selector(bits))) in wanted.iter_mut().zip(group.selectors).enumerate()
-        {
-            if group.used & !ALWAYS & self.facts.counters & 1 << index != 0 {
-                *wanted = PerfCtl::from_bits_retain(bits);
-            }
-        }
-        if let Some(setup) = self.setup {
-            wanted[usize::from(CYCLES)] = always(CYCLES_NOT_IN_HALT, &setup, Unit::Cycles);
-            wanted[usize::from(INSTRUCTIONS)] =
-                always(RETIRED_INSTRUCTIONS, &setup, Unit::Instructions);
-        }
-        wanted
-    }
-
-    /// Writes the selects that differ. Those of counters that the group does not use stay, as
-    /// nobody reads what they count.
+    /// Writes the selects of `group` that are not in place. Those of counters that it does not use
+    /// stay, as nobody reads what they count.
+    #[inline]
     fn select(&mut self, group: &Group) {
-        let wanted = self.wanted(group);
-        if wanted == self.selects {
+        for index in counters(group.used & !ALWAYS & self.facts.counters) {
+            let Selector(wanted) = group.selectors[index];
+            self.put_select(index, PerfCtl::from_bits_retain(wanted));
+        }
+    }
+
+    #[inline]
+    fn put_select(&mut self, index: usize, wanted: PerfCtl) {
+        if self.selects[index] == wanted {
             return;
         }
+        // One access for each event that changes, and without global registers one more, as the
+        // new event has to be in place, disabled, before it is enabled.
         if self.facts.global {
-            // One access to disable all; `enable` makes up for it.
+            // One access to disable all, before the first; `enable` makes up for it.
             self.disable();
-        }
-        for (index, (held, wanted)) in self.selects.iter_mut().zip(wanted).enumerate() {
-            if *held == wanted {
-                continue;
+            self.bus.put(index as u8, wanted);
+        } else {
+            self.bus.put(index as u8, wanted.difference(PerfCtl::EN));
+            if self.enabled {
+                self.bus.put(index as u8, wanted);
             }
-            // One access for each event that changes, and without global registers one more, as the
-            // new event has to be in place, disabled, before it is enabled.
-            let index = index as u8;
-            if self.facts.global {
-                self.bus.put(index, wanted);
-            } else {
-                self.bus.put(index, wanted.difference(PerfCtl::EN));
-                if self.enabled {
-                    self.bus.put(index, wanted);
-                }
-            }
-            *held = wanted;
         }
+        self.selects[index] = wanted;
     }
 
     /// Sets the timer to overflow after `slice`.
     fn reload(&mut self, slice: u64) {
         let value = slice.wrapping_neg() & self.widths().always;
         // One access: the only counter that has to be written.
-        self.bus.put(self.timer(), PerfCtr(value));
+        self.bus.put(self.timer, PerfCtr(value));
     }
 
     /// Clears overflow bits.
@@ -216,8 +203,15 @@ impl<B: Bus> Amd<B> {
 
 impl<B: Bus> Pmu for Amd<B> {
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
-        self.setup = Some(*setup);
+        self.timer = match setup.unit {
+            Unit::Cycles => CYCLES,
+            Unit::Instructions => INSTRUCTIONS,
+        };
+        self.counts_kernel = setup.mode.kernel();
         self.select(group);
+        self.put_select(CYCLES.into(), always(CYCLES_NOT_IN_HALT, setup, Unit::Cycles));
+        let instructions = always(RETIRED_INSTRUCTIONS, setup, Unit::Instructions);
+        self.put_select(INSTRUCTIONS.into(), instructions);
         self.reload(slice);
         self.counting = true;
         self.enable();
@@ -226,42 +220,55 @@ impl<B: Bus> Pmu for Amd<B> {
     fn stop(&mut self) {
         self.disable();
         self.counting = false;
-        self.acknowledge(1 << self.timer());
+        self.acknowledge(1 << self.timer);
     }
 
-    fn take_overflow(&mut self) -> bool {
+    #[inline]
+    fn take_overflow(&mut self, counts: &mut Counts) -> bool {
         if !self.counting {
             return false;
         }
-        if self.counts_kernel() {
+        if self.counts_kernel {
             // This handler's own events must not be the session's.
             self.disable();
         }
-        let overflowed = self.bus.count(u32::from(self.timer())) >> (WIDTH_BITS - 1) & 1 == 0;
+        let timer = self.bus.count(u32::from(self.timer));
+        *counts.timer_mut(self.unit()) = timer;
+        let overflowed = timer >> (WIDTH_BITS - 1) & 1 == 0;
         if !overflowed {
             self.enable();
         }
         overflowed
     }
 
-    fn read(&mut self, general: u8) -> Counts {
-        let mut counts = Counts {
-            cycles: self.bus.count(u32::from(CYCLES)),
-            instructions: self.bus.count(u32::from(INSTRUCTIONS)),
-            ..Counts::default()
-        };
-        for (index, count) in counts.general.iter_mut().enumerate() {
-            if general & self.facts.counters & !ALWAYS & 1 << index != 0 {
-                *count = self.bus.count(index as u32);
-            }
-        }
+    fn read(&mut self, set: Set) -> Counts {
+        let mut counts = Counts::default();
+        *counts.timer_mut(self.unit()) = self.bus.count(u32::from(self.timer));
+        self.read_others(set, &mut counts);
         counts
     }
 
+    #[inline]
+    fn read_others(&mut self, set: Set, counts: &mut Counts) {
+        if self.timer == CYCLES {
+            counts.instructions = self.bus.count(u32::from(INSTRUCTIONS));
+        } else {
+            counts.cycles = self.bus.count(u32::from(CYCLES));
+        }
+        for index in counters(set.general & self.facts.counters & !ALWAYS) {
+            counts.general[index] = self.bus.count(index as u32);
+        }
+    }
+
+    #[inline]
     fn switch(&mut self, next: &Group, slice: u64) {
         self.select(next);
         self.reload(slice);
-        self.acknowledge(1 << self.timer());
+    }
+
+    #[inline]
+    fn release(&mut self) {
+        self.acknowledge(1 << self.timer);
         self.enable();
     }
 

@@ -125,8 +125,16 @@ fn detect_intel<R: CpuIdReader>(cpuid: &R, leaves: u32, hypervisor: bool) -> Res
     let fixed_bits = ((leaf.edx >> 5) as u8).clamp(32, 48);
     let general = 1_u16.checked_shl(general.into()).map_or(0xff, |bit| bit.wrapping_sub(1)) as u8;
     let widths = Widths { always: (1 << fixed_bits) - 1, general: (1 << width_bits) - 1 };
-    let facts = intel::Facts { general, reference: fixed(2), widths };
+    let freeze = version >= 4 && (!hypervisor || is_tcg(cpuid));
+    let facts = intel::Facts { general, reference: fixed(2), freeze, widths };
     Ok(Kind::Intel { facts, version, width_bits })
+}
+
+/// Whether the hypervisor is QEMU's TCG, under which the virtual PMU has what it shows. KVM shows
+/// version 4 and more too, and faults writes of the bit in IA32_DEBUGCTL that makes overflows freeze.
+fn is_tcg<R: CpuIdReader>(cpuid: &R) -> bool {
+    let leaf = cpuid.cpuid1(0x4000_0000);
+    [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes).as_flattened() == b"TCGTCGTCGTCG"
 }
 
 /// AMD64 Architecture Programmer's Manual volume 3, CPUID Fn8000_0001_ECX and Fn8000_0022.

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use tally_engine::{Accesses, Counts, Group, Pmu, Setup, Widths};
+use tally_engine::{Accesses, Counts, Group, Pmu, Set, Setup, Widths};
 
 use crate::{Amd, Bus, Intel};
 
@@ -71,16 +71,24 @@ impl<B: Bus> Pmu for Driver<B> {
         either!(self, driver => driver.stop());
     }
 
-    fn take_overflow(&mut self) -> bool {
-        either!(self, driver => driver.take_overflow())
+    fn take_overflow(&mut self, counts: &mut Counts) -> bool {
+        either!(self, driver => driver.take_overflow(counts))
     }
 
-    fn read(&mut self, general: u8) -> Counts {
-        either!(self, driver => driver.read(general))
+    fn read(&mut self, set: Set) -> Counts {
+        either!(self, driver => driver.read(set))
+    }
+
+    fn read_others(&mut self, set: Set, counts: &mut Counts) {
+        either!(self, driver => driver.read_others(set, counts));
     }
 
     fn switch(&mut self, next: &Group, slice: u64) {
         either!(self, driver => driver.switch(next, slice));
+    }
+
+    fn release(&mut self) {
+        either!(self, driver => driver.release());
     }
 
     fn widths(&self) -> Widths {

@@ -10,15 +10,23 @@
 //! # Traps, and what is done about them
 //! - The overflow is acknowledged after the reload: before it, the timer is past its overflow and
 //!   nothing is lost, but a counter that still counted could set the bit again.
-//! - A timer is reloaded only while it does not count: after the global stop, or, in user mode, in
-//!   ring 0, where no counter of the session's counts.
+//! - A timer is reloaded only while it does not count. In user mode ring 0 counts nothing of the
+//!   session's. In the other modes the overflow itself freezes all counters until it is
+//!   acknowledged (version 4, "Streamlined Freeze PMI"); where it cannot, a write to the global
+//!   control stops them and another lets them go.
+//! - Freezing loses what happens from the overflow to the interrupt (the skid); not freezing counts
+//!   the way into the interrupt handler. So user mode, which the handler is not part of, does not
+//!   freeze and is exact, and the other modes do, as the skid is the shorter: `bench switch`
+//!   measures both.
 //! - Whether the timer has overflowed is told by its own top bit, which the reload sets and the
 //!   overflow clears: an RDPMC, where IA32_PERF_GLOBAL_STATUS would be a far slower RDMSR. The
 //!   interrupt comes some instructions late (skid), so at that point the top bit is always clear.
 //! - WRMSR to these registers waits for what came before, so no event of the old group is counted
 //!   under the new selector.
 
-use tally_engine::{Accesses, Counts, Group, MAX_GENERAL, Pmu, Selector, Setup, Unit, Widths};
+use tally_engine::{
+    Accesses, Counts, Group, MAX_GENERAL, Pmu, Selector, Set, Setup, Unit, Widths, counters,
+};
 
 use crate::{
     Bus, InitError,
@@ -26,7 +34,8 @@ use crate::{
     registers::{
         Register,
         intel::{
-            FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalCtrl, PerfGlobalOvfCtrl, RDPMC_FIXED,
+            DebugCtl, FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalCtrl, PerfGlobalOvfCtrl,
+            RDPMC_FIXED,
         },
     },
 };
@@ -42,6 +51,8 @@ pub(crate) struct Facts {
     pub(crate) general: u8,
     /// Whether fixed counter 2 is there.
     pub(crate) reference: bool,
+    /// Whether an overflow interrupt can freeze all counters, from version 4 on.
+    pub(crate) freeze: bool,
     pub(crate) widths: Widths,
 }
 
@@ -54,7 +65,12 @@ pub struct Intel<B: Bus> {
     selectors: [Selector; MAX_GENERAL],
     /// What IA32_FIXED_CTR_CTRL holds.
     fixed: FixedCtrCtrl,
-    setup: Option<Setup>,
+    /// Which fixed counter is the slice timer.
+    timer: u8,
+    /// Whether the session's events go on being counted in ring 0, and so in the driver too.
+    counts_kernel: bool,
+    /// Whether an overflow freezes the counters.
+    freezes: bool,
     counting: bool,
 }
 
@@ -70,11 +86,13 @@ impl<B: Bus> Intel<B> {
             facts,
             selectors: Default::default(),
             fixed: FixedCtrCtrl::empty(),
-            setup: None,
+            timer: CYCLES,
+            counts_kernel: false,
+            freezes: false,
             counting: false,
         };
         for index in counters(facts.general) {
-            driver.bus.put(index, PerfEvtSel::empty());
+            driver.bus.put(index as u8, PerfEvtSel::empty());
         }
         driver.bus.put(0, driver.all_overflows());
         driver.refuse_if_not_writable()?;
@@ -88,7 +106,7 @@ impl<B: Bus> Intel<B> {
             return Err(InitError::NotWritable { register: FixedCtr::NAME, index: CYCLES });
         }
         let probe = PerfEvtSel::event(0x3c, 0);
-        for index in counters(self.facts.general) {
+        for index in counters(self.facts.general).map(|index| index as u8) {
             self.bus.put(index, probe);
             if self.bus.get::<PerfEvtSel>(index) != probe {
                 return Err(InitError::NotWritable { register: PerfEvtSel::NAME, index });
@@ -99,7 +117,30 @@ impl<B: Bus> Intel<B> {
     }
 
     fn all_overflows(&self) -> PerfGlobalOvfCtrl {
-        PerfGlobalOvfCtrl::from_bits_retain(self.enabled().bits())
+        PerfGlobalOvfCtrl::from_bits_retain(self.enabled().bits()) | self.frozen()
+    }
+
+    /// What acknowledges a freeze too, where there is one.
+    fn frozen(&self) -> PerfGlobalOvfCtrl {
+        match self.freezes {
+            true => PerfGlobalOvfCtrl::CTR_FRZ,
+            false => PerfGlobalOvfCtrl::empty(),
+        }
+    }
+
+    /// Whether the overflow path has to stop the session's counting by itself.
+    fn must_stop(&self) -> bool {
+        self.counts_kernel && !self.freezes
+    }
+
+    /// Lets overflows freeze the counters, or not.
+    fn set_freeze(&mut self, freezes: bool) {
+        if self.freezes != freezes {
+            let mut debug: DebugCtl = self.bus.get(0);
+            debug.set(DebugCtl::FREEZE_PERFMON_ON_PMI, freezes);
+            self.bus.put(0, debug);
+            self.freezes = freezes;
+        }
     }
 
     /// All counters that there are: one without a selector of its own counts nothing that is read.
@@ -110,16 +151,8 @@ impl<B: Bus> Intel<B> {
         PerfGlobalCtrl::from_bits_retain(u64::from(self.facts.general)) | fixed | third
     }
 
-    fn timer(&self) -> u8 {
-        match self.setup.map(|setup| setup.unit) {
-            Some(Unit::Instructions) => INSTRUCTIONS,
-            _ => CYCLES,
-        }
-    }
-
-    /// Whether the session's events go on being counted in ring 0, and so in the driver too.
-    fn counts_kernel(&self) -> bool {
-        self.setup.is_some_and(|setup| setup.mode.kernel())
+    fn unit(&self) -> Unit {
+        if self.timer == INSTRUCTIONS { Unit::Instructions } else { Unit::Cycles }
     }
 
     fn fixed_for(&self, setup: &Setup) -> FixedCtrCtrl {
@@ -140,12 +173,14 @@ impl<B: Bus> Intel<B> {
 
     /// Writes the selectors of `group` that are not in place; those of counters that it does not
     /// use stay, as nobody reads what they count.
+    #[inline]
     fn select(&mut self, group: &Group) {
-        for (index, (held, wanted)) in self.selectors.iter_mut().zip(group.selectors).enumerate() {
-            if group.used >> index & 1 == 1 && *held != wanted {
+        for index in counters(group.used) {
+            let wanted = group.selectors[index];
+            if self.selectors[index] != wanted {
                 // One access for each event that changes: there is no cheaper way to change it.
                 self.bus.put(index as u8, PerfEvtSel::from_bits_retain(wanted.0));
-                *held = wanted;
+                self.selectors[index] = wanted;
             }
         }
     }
@@ -154,12 +189,12 @@ impl<B: Bus> Intel<B> {
     fn reload(&mut self, slice: u64) {
         let value = slice.wrapping_neg() & self.facts.widths.always;
         // One access: the only counter that has to be written.
-        self.bus.put(self.timer(), FixedCtr(value));
+        self.bus.put(self.timer, FixedCtr(value));
     }
 
-    /// Clears the timer's bit in the overflow status.
+    /// Clears the timer's bit in the overflow status, and thaws what the overflow froze.
     fn acknowledge(&mut self) {
-        let bit = PerfGlobalOvfCtrl::FIXED0.bits() << self.timer();
+        let bit = PerfGlobalOvfCtrl::FIXED0.bits() << self.timer | self.frozen().bits();
         // One access: processors that freeze on a set bit, and whoever reads the status after us,
         // need it clear.
         self.bus.put(0, PerfGlobalOvfCtrl::from_bits_retain(bit));
@@ -183,7 +218,12 @@ impl<B: Bus> Intel<B> {
 
 impl<B: Bus> Pmu for Intel<B> {
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
-        self.setup = Some(*setup);
+        self.timer = match setup.unit {
+            Unit::Cycles => CYCLES,
+            Unit::Instructions => INSTRUCTIONS,
+        };
+        self.counts_kernel = setup.mode.kernel();
+        self.set_freeze(self.counts_kernel && self.facts.freeze);
         self.select(group);
         let fixed = self.fixed_for(setup);
         if fixed != self.fixed {
@@ -201,44 +241,57 @@ impl<B: Bus> Pmu for Intel<B> {
         self.acknowledge();
     }
 
-    fn take_overflow(&mut self) -> bool {
+    #[inline]
+    fn take_overflow(&mut self, counts: &mut Counts) -> bool {
         if !self.counting {
             return false;
         }
-        if self.counts_kernel() {
+        if self.must_stop() {
             // One access: this handler's own events must not be the session's.
             self.disable();
         }
+        let timer = self.bus.count(RDPMC_FIXED | u32::from(self.timer));
+        *counts.timer_mut(self.unit()) = timer;
         let top = self.facts.widths.always ^ self.facts.widths.always >> 1;
-        let overflowed = self.bus.count(RDPMC_FIXED | u32::from(self.timer())) & top == 0;
-        if !overflowed && self.counts_kernel() {
+        let overflowed = timer & top == 0;
+        if !overflowed && self.must_stop() {
             self.enable();
         }
         overflowed
     }
 
-    fn read(&mut self, general: u8) -> Counts {
-        let mut counts = Counts {
-            cycles: self.bus.count(RDPMC_FIXED | u32::from(CYCLES)),
-            instructions: self.bus.count(RDPMC_FIXED | u32::from(INSTRUCTIONS)),
-            ..Counts::default()
-        };
-        if self.facts.reference {
-            counts.reference = self.bus.count(RDPMC_FIXED | u32::from(REFERENCE));
-        }
-        for (index, count) in counts.general.iter_mut().enumerate() {
-            if general & self.facts.general & 1 << index != 0 {
-                *count = self.bus.count(index as u32);
-            }
-        }
+    fn read(&mut self, set: Set) -> Counts {
+        let mut counts = Counts::default();
+        *counts.timer_mut(self.unit()) = self.bus.count(RDPMC_FIXED | u32::from(self.timer));
+        self.read_others(set, &mut counts);
         counts
     }
 
+    #[inline]
+    fn read_others(&mut self, set: Set, counts: &mut Counts) {
+        if self.timer == CYCLES {
+            counts.instructions = self.bus.count(RDPMC_FIXED | u32::from(INSTRUCTIONS));
+        } else {
+            counts.cycles = self.bus.count(RDPMC_FIXED | u32::from(CYCLES));
+        }
+        if set.reference {
+            counts.reference = self.bus.count(RDPMC_FIXED | u32::from(REFERENCE));
+        }
+        for index in counters(set.general) {
+            counts.general[index] = self.bus.count(index as u32);
+        }
+    }
+
+    #[inline]
     fn switch(&mut self, next: &Group, slice: u64) {
         self.select(next);
         self.reload(slice);
+    }
+
+    #[inline]
+    fn release(&mut self) {
         self.acknowledge();
-        if self.counts_kernel() {
+        if self.must_stop() {
             // One access, the last: from here on the session's events are counted again.
             self.enable();
         }
@@ -253,15 +306,11 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 }
 
-pub(crate) fn counters(mask: u8) -> impl Iterator<Item = u8> {
-    (0..MAX_GENERAL as u8).filter(move |index| mask >> index & 1 == 1)
-}
-
 /// A counter is in use if its own control and the global one both enable it. The global one alone
 /// means nothing: its bits for general counters are set after reset.
 fn refuse_if_in_use<B: Bus>(bus: &mut Counted<B>, facts: &Facts) -> Result<(), InitError> {
     let global: PerfGlobalCtrl = bus.get(0);
-    for index in counters(facts.general) {
+    for index in counters(facts.general).map(|index| index as u8) {
         let select: PerfEvtSel = bus.get(index);
         if select.contains(PerfEvtSel::EN) && global.bits() >> index & 1 == 1 {
             let register = PerfEvtSel::NAME;

@@ -13,7 +13,7 @@ const WIDTH_MASK: u64 = (1 << 48) - 1;
 /// Which vendor's registers there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vendor {
-    Intel,
+    Intel { freeze: bool },
     Amd { global: bool },
 }
 
@@ -36,18 +36,23 @@ impl Model {
         let mut msrs = BTreeMap::new();
         for index in 0..counters {
             let addresses = match vendor {
-                Vendor::Intel => [intel::PerfEvtSel::address(index), intel::Pmc::address(index)],
+                Vendor::Intel { .. } => {
+                    [intel::PerfEvtSel::address(index), intel::Pmc::address(index)]
+                }
                 Vendor::Amd { .. } => [amd::PerfCtl::address(index), amd::PerfCtr::address(index)],
             };
             msrs.extend(addresses.map(|address| (address, 0)));
         }
         let others: &[u32] = match vendor {
-            Vendor::Intel => &[0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390],
+            Vendor::Intel { freeze: true } => {
+                &[0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390, 0x1d9]
+            }
+            Vendor::Intel { freeze: false } => &[0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390],
             Vendor::Amd { global: true } => &[0xc000_0300, 0xc000_0301, 0xc000_0302],
             Vendor::Amd { global: false } => &[],
         };
         msrs.extend(others.iter().map(|address| (*address, 0)));
-        if vendor == Vendor::Intel {
+        if matches!(vendor, Vendor::Intel { .. }) {
             // After reset the general counters are let count, if their own control says so.
             msrs.insert(intel::PerfGlobalCtrl::FIRST, (1 << counters) - 1);
         }
@@ -58,12 +63,20 @@ impl Model {
         R::from_raw(self.msrs[&R::address(index)])
     }
 
+    /// Whether an overflow has frozen all counters.
+    fn is_frozen(&self) -> bool {
+        self.msrs.get(&0x38e).is_some_and(|status| status >> 59 & 1 == 1)
+    }
+
     /// Lets time pass at the given privilege. `events(code, umask)` says how often each happens;
     /// code 0 is the fixed counters'.
     pub(crate) fn run(&mut self, kernel: bool, events: impl Fn(u16, u8) -> u64) {
+        if self.is_frozen() {
+            return;
+        }
         for index in 0..self.counters {
             let (select, counter, enabled) = match self.vendor {
-                Vendor::Intel => {
+                Vendor::Intel { .. } => {
                     let global = self.peek::<intel::PerfGlobalCtrl>(0).bits() >> index & 1 == 1;
                     let select = self.peek::<intel::PerfEvtSel>(index).bits();
                     (select, intel::Pmc::address(index), global)
@@ -82,7 +95,7 @@ impl Model {
                 self.count(counter, more, 1 << index, select >> 20 & 1 == 1);
             }
         }
-        if self.vendor == Vendor::Intel {
+        if matches!(self.vendor, Vendor::Intel { .. }) {
             self.run_fixed(kernel, &events);
         }
     }
@@ -107,13 +120,17 @@ impl Model {
         *counter = sum & WIDTH_MASK;
         if sum > WIDTH_MASK {
             let status = match self.vendor {
-                Vendor::Intel => Some(0x38e),
+                Vendor::Intel { .. } => Some(0x38e),
                 Vendor::Amd { global } => global.then_some(0xc000_0300),
             };
             if let Some(status) = status.and_then(|address| self.msrs.get_mut(&address)) {
                 *status |= status_bit;
             }
             self.interrupts += u64::from(interrupts);
+            let freezes = self.msrs.get(&0x1d9).is_some_and(|debug| debug >> 12 & 1 == 1);
+            if interrupts && freezes {
+                *self.msrs.get_mut(&0x38e).unwrap() |= 1 << 59;
+            }
         }
     }
 
@@ -121,10 +138,12 @@ impl Model {
     fn writable(&self, msr: u32) -> u64 {
         let rows = (1_u64 << self.counters) - 1;
         match (self.vendor, msr) {
-            (Vendor::Intel, 0x186..=0x18d) => intel::PerfEvtSel::VALID,
-            (Vendor::Intel, 0xc1..=0xc8 | 0x309..=0x30b) => WIDTH_MASK,
-            (Vendor::Intel, 0x38d) => intel::FixedCtrCtrl::VALID,
-            (Vendor::Intel, 0x38f | 0x390) => rows | 7 << 32,
+            (Vendor::Intel { .. }, 0x186..=0x18d) => intel::PerfEvtSel::VALID,
+            (Vendor::Intel { .. }, 0xc1..=0xc8 | 0x309..=0x30b) => WIDTH_MASK,
+            (Vendor::Intel { .. }, 0x38d) => intel::FixedCtrCtrl::VALID,
+            (Vendor::Intel { .. }, 0x38f) => rows | 7 << 32,
+            (Vendor::Intel { freeze }, 0x390) => rows | 7 << 32 | u64::from(freeze) << 59,
+            (Vendor::Intel { .. }, 0x1d9) => 1 << 12,
             (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) if msr & 1 == 0 => amd::PerfCtl::VALID,
             (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) => WIDTH_MASK,
             (Vendor::Amd { .. }, 0xc000_0301 | 0xc000_0302) => rows,
@@ -179,8 +198,8 @@ impl Bus for Model {
 
     fn rdpmc(&mut self, index: u32) -> u64 {
         let address = match (self.vendor, index >> 30) {
-            (Vendor::Intel, 1) => 0x309 + (index & 0xffff),
-            (Vendor::Intel, 0) => 0xc1 + index,
+            (Vendor::Intel { .. }, 1) => 0x309 + (index & 0xffff),
+            (Vendor::Intel { .. }, 0) => 0xc1 + index,
             (Vendor::Amd { .. }, 0) => 0xc001_0201 + 2 * index,
             _ => panic!("RDPMC of {index:#x}, which is not there"),
         };

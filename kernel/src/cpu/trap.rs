@@ -12,9 +12,6 @@ use crate::{machine::serial, task};
 pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
     match frame.vector {
         vector if vector < 32 => task::fault(cpu, frame),
-        vector if vector == u64::from(vectors::PMI) => {
-            cpu.measure.overflow(cpu.current.as_deref_mut(), &cpu.lapic);
-        }
         vector if vector == u64::from(vectors::TIMER) => {
             cpu.lapic.end_of_interrupt();
             cpu.measure.drain();

@@ -55,6 +55,8 @@ fn build() -> InterruptDescriptorTable {
         // SAFETY: as above; these vectors have no error code and their entries push a zero.
         unsafe { idt[vector].set_handler_addr(entry(u64::from(vector))) };
     }
+    // SAFETY: the entry saves what its handler may change and returns by IRET.
+    unsafe { idt[PMI].set_handler_addr(super::entry::pmi()) };
     idt
 }
 

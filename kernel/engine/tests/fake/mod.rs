@@ -5,7 +5,7 @@
 use std::{cell::RefCell, rc::Rc};
 
 use tally_abi::trace::SliceRecord;
-use tally_engine::{Accesses, Clock, Counts, Group, Pmu, Setup, Sink, Widths};
+use tally_engine::{Accesses, Clock, Counts, Group, Pmu, Set, Setup, Sink, Widths, counters};
 
 /// All counters are 48 bits wide.
 pub const WIDTH: u64 = (1 << 48) - 1;
@@ -73,31 +73,44 @@ impl Pmu for Simulated {
         self.0.borrow_mut().counting = false;
     }
 
-    fn take_overflow(&mut self) -> bool {
-        let state = self.0.borrow();
+    fn take_overflow(&mut self, counts: &mut Counts) -> bool {
+        let mut state = self.0.borrow_mut();
+        state.accesses.rdpmc += 1;
+        counts.cycles = state.counters.cycles;
         state.counting && state.counters.cycles >> 47 == 0
     }
 
-    fn read(&mut self, general: u8) -> Counts {
-        let mut state = self.0.borrow_mut();
-        state.accesses.rdpmc += 3 + u64::from(general.count_ones());
-        let mut counts = state.counters;
-        for (counter, count) in counts.general.iter_mut().enumerate() {
-            *count *= u64::from(general >> counter & 1);
-        }
+    fn read(&mut self, set: Set) -> Counts {
+        let mut counts = Counts::default();
+        counts.cycles = self.0.borrow().counters.cycles;
+        self.read_others(set, &mut counts);
         counts
+    }
+
+    fn read_others(&mut self, set: Set, counts: &mut Counts) {
+        let mut state = self.0.borrow_mut();
+        counts.instructions = state.counters.instructions;
+        if set.reference {
+            counts.reference = state.counters.reference;
+        }
+        for counter in counters(set.general) {
+            counts.general[counter] = state.counters.general[counter];
+        }
+        state.accesses.rdpmc += 1 + u64::from(set.reference) + u64::from(set.general.count_ones());
     }
 
     fn switch(&mut self, next: &Group, slice: u64) {
         let mut state = self.0.borrow_mut();
-        for (counter, selector) in next.selectors.iter().enumerate() {
-            if next.used >> counter & 1 == 1 {
-                state.group.selectors[counter] = *selector;
-            }
+        for counter in counters(next.used) {
+            state.group.selectors[counter] = next.selectors[counter];
         }
         state.counters.cycles = slice.wrapping_neg() & WIDTH;
         state.armed.push(slice);
-        state.accesses.msr += 2;
+        state.accesses.msr += 1;
+    }
+
+    fn release(&mut self) {
+        self.0.borrow_mut().accesses.msr += 1;
     }
 
     fn widths(&self) -> Widths {
@@ -133,7 +146,7 @@ impl Clock for Ticking {
 pub struct NoSink;
 
 impl Sink for NoSink {
-    fn record(&mut self, _: &SliceRecord) {}
+    fn record(&mut self, _: impl FnOnce() -> SliceRecord) {}
 }
 
 /// Keeps every record.
@@ -141,7 +154,7 @@ impl Sink for NoSink {
 pub struct Records(pub Vec<SliceRecord>);
 
 impl Sink for Records {
-    fn record(&mut self, record: &SliceRecord) {
-        self.0.push(*record);
+    fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
+        self.0.push(record());
     }
 }

@@ -4,7 +4,7 @@
 use std::vec::Vec;
 
 use tally_abi::Mode;
-use tally_engine::{Counts, Group, Pmu, Selector, Setup, Unit};
+use tally_engine::{Counts, Group, Pmu, Selector, Set, Setup, Unit};
 
 use super::*;
 use crate::{
@@ -14,14 +14,16 @@ use crate::{
 
 const WIDTH: u64 = (1 << 48) - 1;
 const SLICE: u64 = 10_000;
-const ALL: [Vendor; 3] =
-    [Vendor::Intel, Vendor::Amd { global: true }, Vendor::Amd { global: false }];
+const INTEL: Vendor = Vendor::Intel { freeze: true };
+const OLD_INTEL: Vendor = Vendor::Intel { freeze: false };
+const ALL: [Vendor; 4] =
+    [INTEL, OLD_INTEL, Vendor::Amd { global: true }, Vendor::Amd { global: false }];
 
 fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
     let widths = Widths { always: WIDTH, general: WIDTH };
     match model.vendor {
-        Vendor::Intel => {
-            let facts = intel::Facts { general: 0xf, reference: true, widths };
+        Vendor::Intel { freeze } => {
+            let facts = intel::Facts { general: 0xf, reference: true, freeze, widths };
             Intel::new(model, facts).map(Driver::Intel)
         }
         Vendor::Amd { global } => {
@@ -30,8 +32,12 @@ fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
     }
 }
 
+fn is_intel(vendor: Vendor) -> bool {
+    matches!(vendor, Vendor::Intel { .. })
+}
+
 fn new_model(vendor: Vendor) -> Model {
-    Model::new(vendor, if vendor == Vendor::Intel { 4 } else { 6 })
+    Model::new(vendor, if is_intel(vendor) { 4 } else { 6 })
 }
 
 fn driver(vendor: Vendor) -> Driver<Model> {
@@ -44,7 +50,7 @@ fn model(driver: &mut Driver<Model>) -> &mut Model {
 
 /// Four events, on the counters that groups can use.
 fn group(vendor: Vendor, codes: [u8; 4], mode: Mode) -> Group {
-    let first = if vendor == Vendor::Intel { 0 } else { 2 };
+    let first = if is_intel(vendor) { 0 } else { 2 };
     let mut group = Group::default();
     for (counter, code) in (first..).zip(codes) {
         let privilege = u64::from(mode.user()) << 16 | u64::from(mode.kernel()) << 17;
@@ -66,7 +72,11 @@ fn happen(driver: &mut Driver<Model>, kernel: bool, cycles: u64) {
 
 fn counted(driver: &mut Driver<Model>, group: &Group, base: &Counts) -> Counts {
     let widths = driver.widths();
-    driver.read(group.used).since(base, widths)
+    read(driver, group.used).since(base, group.used, widths)
+}
+
+fn read(driver: &mut Driver<Model>, general: u8) -> Counts {
+    driver.read(Set { general, reference: false })
 }
 
 fn general(counts: &Counts, group: &Group) -> Vec<u64> {
@@ -84,27 +94,28 @@ fn slices_count_what_happened_and_interrupt_once() {
         for mode in [Mode::User, Mode::Kernel, Mode::Full] {
             let mut pmu = driver(vendor);
             let (a, b) = (group(vendor, [1, 2, 3, 4], mode), group(vendor, [5, 2, 3, 6], mode));
-            let mut base = pmu.read(a.used | b.used);
+            let mut base = read(&mut pmu, a.used | b.used);
             base.cycles = SLICE.wrapping_neg() & WIDTH;
             pmu.start(&a, &setup(mode), SLICE);
             happen(&mut pmu, mode == Mode::Kernel, SLICE - 1);
             assert_eq!(model(&mut pmu).interrupts, 0);
-            assert!(!pmu.take_overflow());
+            assert!(!pmu.take_overflow(&mut Counts::default()));
             happen(&mut pmu, mode == Mode::Kernel, 8);
             assert_eq!(model(&mut pmu).interrupts, 1, "{vendor:?} {mode:?}");
-            assert!(pmu.take_overflow());
+            assert!(pmu.take_overflow(&mut Counts::default()));
             // The interrupt handler's own events are nobody's.
             happen(&mut pmu, true, 1000);
             let slice = counted(&mut pmu, &a, &base);
             assert_eq!((slice.cycles, slice.instructions), (SLICE + 7, 2 * SLICE + 14));
             assert_eq!(general(&slice, &a), [20, 40, 60, 80], "{vendor:?} {mode:?}");
-            let mut base = pmu.read(b.used);
+            let mut base = read(&mut pmu, b.used);
             base.cycles = SLICE.wrapping_neg() & WIDTH;
             pmu.switch(&b, SLICE);
+            pmu.release();
             happen(&mut pmu, mode == Mode::Kernel, 100);
             let slice = counted(&mut pmu, &b, &base);
             assert_eq!((slice.cycles, general(&slice, &b)), (100, [50, 20, 30, 60].to_vec()));
-            assert!(!pmu.take_overflow());
+            assert!(!pmu.take_overflow(&mut Counts::default()));
         }
     }
 }
@@ -117,13 +128,13 @@ fn nothing_counts_after_stop_and_a_late_interrupt_finds_nothing() {
         pmu.start(&group, &setup(Mode::Full), SLICE);
         happen(&mut pmu, false, SLICE + 5);
         pmu.stop();
-        let before = pmu.read(group.used);
+        let before = read(&mut pmu, group.used);
         happen(&mut pmu, false, 500);
         happen(&mut pmu, true, 500);
-        assert_eq!(pmu.read(group.used), before);
-        assert!(!pmu.take_overflow());
+        assert_eq!(read(&mut pmu, group.used), before);
+        assert!(!pmu.take_overflow(&mut Counts::default()));
         let status = match vendor {
-            Vendor::Intel => 0x38e,
+            Vendor::Intel { .. } => 0x38e,
             Vendor::Amd { .. } => 0xc000_0300,
         };
         assert_eq!(model(&mut pmu).msrs.get(&status).copied().unwrap_or(0), 0);
@@ -138,7 +149,7 @@ fn slices_of_instructions_end_by_the_instruction_counter() {
         pmu.start(&group, &Setup { mode: Mode::User, unit: Unit::Instructions }, SLICE);
         happen(&mut pmu, false, SLICE / 2);
         assert_eq!(model(&mut pmu).interrupts, 1);
-        assert!(pmu.take_overflow());
+        assert!(pmu.take_overflow(&mut Counts::default()));
     }
 }
 
@@ -150,10 +161,12 @@ fn cost(vendor: Vendor, mode: Mode, changed: usize) -> Accesses {
     codes[..changed].fill(9);
     happen(&mut pmu, mode == Mode::Kernel, SLICE + 1);
     let before = pmu.accesses();
-    assert!(pmu.take_overflow());
+    let mut counts = Counts::default();
+    assert!(pmu.take_overflow(&mut counts));
     let next = group(vendor, codes, mode);
-    pmu.read(next.used);
+    pmu.read_others(Set { general: next.used, reference: false }, &mut counts);
     pmu.switch(&next, SLICE);
+    pmu.release();
     let after = pmu.accesses();
     Accesses { msr: after.msr - before.msr, rdpmc: after.rdpmc - before.rdpmc }
 }
@@ -165,26 +178,30 @@ fn switches_cost_no_more_accesses_than_they_must() {
     };
     for changed in 0..=4 {
         let n = changed as u64;
-        check(Vendor::Intel, Mode::User, changed, n + 2);
-        check(Vendor::Intel, Mode::Full, changed, n + 4);
+        for mode in [Mode::User, Mode::Kernel, Mode::Full] {
+            check(INTEL, mode, changed, n + 2);
+        }
+        check(OLD_INTEL, Mode::User, changed, n + 2);
+        check(OLD_INTEL, Mode::Full, changed, n + 4);
         let v2 = Vendor::Amd { global: true };
         check(v2, Mode::User, changed, if n == 0 { 2 } else { n + 4 });
         check(v2, Mode::Full, changed, n + 4);
         check(Vendor::Amd { global: false }, Mode::User, changed, 2 * n + 1);
     }
-    // Timer's sign, three fixed counters, four general ones.
-    assert_eq!(cost(Vendor::Intel, Mode::User, 4).rdpmc, 8);
+    // Cycles, instructions, four general ones.
+    assert_eq!(cost(INTEL, Mode::User, 4).rdpmc, 6);
 }
 
 #[test]
 fn intel_acknowledges_after_the_reload() {
-    let mut pmu = driver(Vendor::Intel);
-    let group = group(Vendor::Intel, [1, 2, 3, 4], Mode::User);
+    let mut pmu = driver(INTEL);
+    let group = group(INTEL, [1, 2, 3, 4], Mode::User);
     pmu.start(&group, &setup(Mode::User), SLICE);
     happen(&mut pmu, false, SLICE);
-    assert!(pmu.take_overflow());
+    assert!(pmu.take_overflow(&mut Counts::default()));
     model(&mut pmu).written.clear();
     pmu.switch(&group, SLICE);
+    pmu.release();
     let timer = (0x30a, SLICE.wrapping_neg() & WIDTH);
     assert_eq!(model(&mut pmu).written, [timer, (0x390, 1 << 33)]);
 }
@@ -198,13 +215,13 @@ fn counters_of_others_are_named() {
     };
     let taken = |register, index, value| Err(InitError::CounterInUse { register, index, value });
     let select = 1 << 22 | 0x3c;
-    assert_eq!(used(Vendor::Intel, 0x188, select), taken("IA32_PERFEVTSEL", 2, select));
+    assert_eq!(used(INTEL, 0x188, select), taken("IA32_PERFEVTSEL", 2, select));
     let global = Vendor::Amd { global: true };
     // Enabled by its own control, but not by the global one: free.
     assert_eq!(used(global, 0xc001_0204, select), Ok(()));
     let legacy = Vendor::Amd { global: false };
     assert_eq!(used(legacy, 0xc001_0204, select), taken("PERF_CTL", 2, select));
-    let mut model = new_model(Vendor::Intel);
+    let mut model = new_model(INTEL);
     model.msrs.insert(0x38d, 0xb0);
     model.msrs.insert(0x38f, 0x2_0000_000f);
     assert_eq!(try_driver(model).map(|_| ()), taken("IA32_FIXED_CTR", 1, 0xb0));
@@ -218,8 +235,8 @@ fn counters_that_do_not_keep_what_is_written_are_named() {
         try_driver(model).map(|_| ())
     };
     let kept = |register, index| Err(InitError::NotWritable { register, index });
-    assert_eq!(stuck(Vendor::Intel, 0x30a), kept("IA32_FIXED_CTR", 1));
-    assert_eq!(stuck(Vendor::Intel, 0x187), kept("IA32_PERFEVTSEL", 1));
+    assert_eq!(stuck(INTEL, 0x30a), kept("IA32_FIXED_CTR", 1));
+    assert_eq!(stuck(INTEL, 0x187), kept("IA32_PERFEVTSEL", 1));
     assert_eq!(stuck(Vendor::Amd { global: true }, 0xc001_0203), kept("PERF_CTR", 1));
     assert_eq!(stuck(Vendor::Amd { global: false }, 0xc001_0200), kept("PERF_CTL", 0));
 }

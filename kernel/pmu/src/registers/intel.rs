@@ -100,6 +100,16 @@ bitflags! {
         const FIXED1 = 1 << 33;
         /// Fixed counter 2.
         const FIXED2 = 1 << 34;
+        /// From version 4 on: counters are frozen.
+        const CTR_FRZ = 1 << 59;
+    }
+
+    /// IA32_DEBUGCTL: only what concerns counters is here; the rest is kept. ("Streamlined Freeze
+    /// PMI".)
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct DebugCtl: u64 {
+        /// An overflow interrupt freezes all counters, and sets CTR_FRZ in the status.
+        const FREEZE_PERFMON_ON_PMI = 1 << 12;
     }
 
     /// IA32_PERF_CAPABILITIES: read only; there if CPUID.01H:ECX[15] is set. Only what the virtual
@@ -112,6 +122,7 @@ bitflags! {
 }
 
 register!(PerfEvtSel, "IA32_PERFEVTSEL", 0x186);
+register!(DebugCtl, "IA32_DEBUGCTL", 0x1d9);
 register!(FixedCtrCtrl, "IA32_FIXED_CTR_CTRL", 0x38d);
 register!(PerfGlobalStatus, "IA32_PERF_GLOBAL_STATUS", 0x38e);
 register!(PerfGlobalCtrl, "IA32_PERF_GLOBAL_CTRL", 0x38f);
