@@ -54,6 +54,9 @@ pub struct RunArgs {
     /// What executes the guest
     #[arg(long, value_enum, default_value_t)]
     accel: Accel,
+    /// More options of the virtual PMU, such as series=FILE,every=1000000i (see qemu/README.md)
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
+    vpmu: Vec<String>,
     /// Print one JSON object, alone on standard output
     #[arg(long)]
     json: bool,
@@ -124,6 +127,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         accel: args.accel,
         cpus: args.job.cpus.into(),
         time_limit: Duration::from_secs(args.time_limit),
+        vpmu: args.vpmu.clone(),
         ..Request::new(args.job.command_line(options))
     };
     let mut boot = machine::boot_with_progress(&artefacts, &request, &mut |output| {

@@ -8,7 +8,7 @@ use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 /// Version of this file's schema.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The whole file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,8 @@ pub struct Region {
     pub closed: bool,
     /// By the vendor's event name; an event that the profile does not model is not here.
     pub events: BTreeMap<String, Count>,
+    /// The same of each CPU alone, in their order.
+    pub cpus: Vec<BTreeMap<String, Count>>,
 }
 
 /// An event's count, split by the privilege at which it happened.

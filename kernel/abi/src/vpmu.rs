@@ -27,11 +27,15 @@ pub enum Op {
     Open = 1,
     /// Closes the region with the tag in EDX. Answers EAX = 1, or 0 if it was not open.
     Close = 2,
+    /// Raises an overflow interrupt on this CPU, as its local vector table says, when EDX more
+    /// instructions have retired behind this one: the handler's frame names the next. Answers
+    /// EAX = 1, or 0 while nothing is counted: no counter was started yet and no region opened.
+    Interrupt = 3,
 }
 
 impl Op {
     /// The operation that `ecx` names.
     pub fn decode(ecx: u32) -> Option<Op> {
-        [Op::Identify, Op::Open, Op::Close].into_iter().find(|op| *op as u32 == ecx)
+        [Op::Identify, Op::Open, Op::Close, Op::Interrupt].into_iter().find(|op| *op as u32 == ecx)
     }
 }

@@ -268,15 +268,17 @@ fn with_timer(report: &mut Report, vendor: &Vendor) {
 }
 
 /// One way of delivering the interrupt.
-struct Delivery {
-    name: &'static str,
+pub struct Delivery {
+    /// What it is called.
+    pub name: &'static str,
     /// The entry of the local vector table.
-    entry: u32,
+    pub entry: u32,
     /// The vector that it comes by.
-    vector: u8,
+    pub vector: u8,
 }
 
-const DELIVERIES: [Delivery; 2] = [
+/// Both ways: by a vector, and as an NMI.
+pub const DELIVERIES: [Delivery; 2] = [
     Delivery { name: "fixed", entry: kernel::PMI_VECTOR as u32, vector: kernel::PMI_VECTOR },
     Delivery { name: "nmi", entry: 4 << 8, vector: 2 },
 ];

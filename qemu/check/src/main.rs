@@ -11,6 +11,7 @@ mod exactness;
 mod flags;
 mod kernel;
 mod machine;
+mod planned;
 mod report;
 mod rules;
 
@@ -20,8 +21,10 @@ use core::fmt::Write;
 extern "C" fn main() -> ! {
     kernel::set_up();
     let mut report = report::Report::default();
+    planned::run_first(&mut report);
     rules::run(&mut report);
     edges::run(&mut report);
+    planned::run(&mut report);
     exactness::run(&mut report);
     let _ = writeln!(machine::Serial, "{report}");
     machine::exit(u32::from(!report.all_held()))

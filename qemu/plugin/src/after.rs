@@ -12,6 +12,7 @@ use std::{
     sync::OnceLock,
 };
 
+use tally_model::Block;
 use tally_vpmu::Vendor;
 
 use crate::{
@@ -30,6 +31,15 @@ pub(crate) enum After {
     Cpuid(u32, u32),
     /// RAX, RBX, RCX and RDX become these, where there is something.
     Set([Option<u64>; 4]),
+}
+
+/// The block is to be left behind an instruction, and begun again there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stop {
+    /// The block's instructions up to there.
+    pub(crate) settled: usize,
+    /// The address of the next.
+    pub(crate) pc: u64,
 }
 
 /// Whether a vCPU has something to do, for the blocks to look at.
@@ -58,12 +68,22 @@ pub(crate) fn raise_flag(index: u32) {
     unsafe { ffi::qemu_plugin_u64_set(flag(), index, 1) };
 }
 
-/// Does what is to be done, whichever of the two places comes first.
-extern "C" fn on_after(index: c_uint, _: *mut c_void) {
+/// Behind an instruction that the plugin stepped in at, in the same block.
+extern "C" fn on_next_instruction(index: c_uint, _: *mut c_void) {
     let vcpu = vcpu::current(index);
+    do_after(vcpu);
+    let Some(Stop { settled, pc }) = vcpu.stop.take() else { return };
+    vcpu.settle(settled);
+    vcpu.abandon();
+    // SAFETY: the callback is registered with the flag that allows this, and nothing here is left to
+    // be dropped. The flags are up to date: CPUID alone asks for a stop, and QEMU brings them up to
+    // date for that.
+    unsafe { ffi::qemu_plugin_set_pc(pc) }
+}
+
+/// Does what is to be done, whichever of the two places comes first.
+fn do_after(vcpu: &mut Vcpu) {
     let Some(after) = vcpu.after.take() else { return };
-    // SAFETY: the vCPU exists.
-    unsafe { ffi::qemu_plugin_u64_set(flag(), index, 0) };
     let values = match after {
         After::Set(values) => values,
         After::Cpuid(leaf, subleaf) => {
@@ -73,6 +93,24 @@ extern "C" fn on_after(index: c_uint, _: *mut c_void) {
         }
     };
     set(vcpu, values);
+}
+
+/// Before a block whose vCPU has something to do.
+extern "C" fn on_flagged_block(index: c_uint, block: *mut c_void) {
+    // SAFETY: the vCPU exists.
+    unsafe { ffi::qemu_plugin_u64_set(flag(), index, 0) };
+    let vcpu = vcpu::current(index);
+    do_after(vcpu);
+    // The block that was to be left has ended.
+    vcpu.stop = None;
+    // SAFETY: the word is none or the block that `translate` kept for as long as QEMU keeps the
+    // translation.
+    let Some(block) = (unsafe { block.cast::<Block>().as_ref() }) else { return };
+    if let Some(pc) = vcpu.stop_for_planned(block) {
+        // SAFETY: the callback is registered with the flag that allows this, nothing here is left to
+        // be dropped, and at a block's start the flags are up to date.
+        unsafe { ffi::qemu_plugin_set_pc(pc) }
+    }
 }
 
 /// Gives RAX, RBX, RCX and RDX these values, where there is something.
@@ -98,18 +136,18 @@ fn check_vendor(vcpu: &Vcpu, leaf: u32, ebx: u32) {
     }
 }
 
-/// Has a block look whether there is something to do.
-pub(crate) fn before_block(tb: *mut ffi::Tb) {
+/// Has a block, where it is counted, look whether there is something to do.
+pub(crate) fn before_block(tb: *mut ffi::Tb, block: *const Block) {
     // SAFETY: the handle is the translation callback's.
     unsafe {
         ffi::qemu_plugin_register_vcpu_tb_exec_cond_cb(
             tb,
-            on_after,
-            ffi::CB_RW_REGS,
+            on_flagged_block,
+            ffi::CB_RW_REGS_PC,
             ffi::COND_NE,
             flag(),
             0,
-            ptr::null_mut(),
+            block.cast_mut().cast(),
         );
     }
 }
@@ -120,8 +158,8 @@ pub(crate) fn before_instruction(insn: *mut ffi::TbInsn) {
     unsafe {
         ffi::qemu_plugin_register_vcpu_insn_exec_cb(
             insn,
-            on_after,
-            ffi::CB_RW_REGS,
+            on_next_instruction,
+            ffi::CB_RW_REGS_PC,
             ptr::null_mut(),
         );
     }

@@ -89,11 +89,12 @@ impl Apic {
             match &mut self.x2apic_entry {
                 Some(entry) => *entry |= LVT_MASKED,
                 None => {
-                    registers.write_physical(APIC_LVT_PERFORMANCE, entry | LVT_MASKED);
+                    registers
+                        .write_physical(APIC_LVT_PERFORMANCE, &(entry | LVT_MASKED).to_le_bytes());
                 }
             }
         }
         let message = APIC_PAGE | u64::from(id) << 12;
-        registers.write_physical(message, entry & LVT_MESSAGE).then_some(vector)
+        registers.write_physical(message, &(entry & LVT_MESSAGE).to_le_bytes()).then_some(vector)
     }
 }

@@ -1,4 +1,4 @@
-//! The ends of a run: each vCPU's start, and the truth file when QEMU ends.
+//! The ends of a run: each vCPU's start, and the truth when QEMU ends.
 
 use std::{
     ffi::{c_int, c_uint, c_void},
@@ -7,7 +7,12 @@ use std::{
     sync::OnceLock,
 };
 
-use crate::{log, options::Options, region, vcpu};
+use crate::{
+    log,
+    options::Options,
+    region, series,
+    vcpu::{self, Vcpu},
+};
 
 static OPTIONS: OnceLock<Options> = OnceLock::new();
 
@@ -38,10 +43,14 @@ pub(crate) extern "C" fn on_vcpu_init(index: c_uint, _: *mut c_void) {
 /// QEMU ends.
 pub(crate) extern "C" fn on_exit(_: *mut c_void) {
     let Some(options) = options() else { return };
-    let Some(path) = &options.truth else { return };
-    let truth = region::truth(&options.profile, vcpu::all());
-    if let Err(error) = write(path, &truth) {
-        log::line(&format!("truth={}: {error}", path.display()));
+    vcpu::all().for_each(Vcpu::leave_regions);
+    let truth = || match &options.truth {
+        Some(path) => write(path, &region::truth(&options.profile, vcpu::all()))
+            .map_err(|error| format!("truth={}: {error}", path.display())),
+        None => Ok(()),
+    };
+    if let Err(error) = series::finish().and_then(|()| truth()) {
+        log::line(&error);
         // A missing truth must not pass for a run without one.
         // SAFETY: QEMU is past its own end; nothing is left to be written but what just failed.
         unsafe { _exit(1) }

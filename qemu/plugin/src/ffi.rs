@@ -75,8 +75,6 @@ pub(crate) type MemCb = extern "C" fn(c_uint, u32, u64, *mut c_void);
 
 /// `qemu_plugin_cb_flags`: the callback touches no register.
 pub(crate) const CB_NO_REGS: c_int = 0;
-/// The callback reads and writes registers.
-pub(crate) const CB_RW_REGS: c_int = 2;
 /// The callback reads and writes registers and may set the program counter.
 pub(crate) const CB_RW_REGS_PC: c_int = 3;
 /// `qemu_plugin_cond`: not equal.

@@ -21,9 +21,11 @@ pub(crate) fn is_high() -> bool {
     HIGH.load(Ordering::Relaxed)
 }
 
-/// Starts in the low gear.
+/// Starts in the low gear, or where everything is to be counted, in the high one.
 pub(crate) fn start(plugin: ffi::PluginId) {
     PLUGIN.store(plugin, Ordering::Relaxed);
+    let high = exit::options().is_some_and(|options| options.from_boot);
+    HIGH.store(high, Ordering::Relaxed);
     register();
 }
 

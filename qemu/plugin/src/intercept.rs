@@ -13,7 +13,7 @@ use tally_model::Ring;
 use tally_vpmu::{Access, CpuidKind};
 
 use crate::{
-    after::{self, After},
+    after::{self, After, Stop},
     apic,
     decode::Special,
     ffi, gear, region,
@@ -58,6 +58,13 @@ pub(crate) extern "C" fn on_intercept(vcpu: c_uint, intercept: *mut c_void) {
     }
 }
 
+impl Intercept {
+    /// How far the block runs from where it was at translation: under another mapping of its page.
+    fn moved(&self, vcpu: &mut Vcpu) -> u64 {
+        vcpu.registers.read(Reg::Rip).wrapping_sub(self.block_pc) & !0xfff
+    }
+}
+
 /// What becomes of an instruction.
 enum Outcome {
     /// QEMU runs it.
@@ -97,8 +104,7 @@ fn step_in(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
         return None;
     }
     vcpu.abandon();
-    // The block may run under another mapping of its page than at translation.
-    let moved = vcpu.registers.read(Reg::Rip).wrapping_sub(intercept.block_pc) & !0xfff;
+    let moved = intercept.moved(vcpu);
     if matches!(outcome, Outcome::Skip) {
         return Some(intercept.next_pc.wrapping_add(moved));
     }
@@ -233,6 +239,9 @@ fn cpuid(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     if leaf == LEAF {
         vcpu.settle(intercept.index);
         let answer = mark(vcpu, subleaf);
+        // What was asked for may change how the rest of the block has to run.
+        let pc = intercept.next_pc.wrapping_add(intercept.moved(vcpu));
+        vcpu.stop = Some(Stop { settled: intercept.index + 1, pc });
         vcpu.note_after(After::Set(answer.map(|value| Some(value.into()))));
         return Outcome::Run;
     }
@@ -261,7 +270,12 @@ fn mark(vcpu: &mut Vcpu, op: u32) -> [u32; 4] {
             vcpu.update_regions();
             [was_open.into(), 0, 0, 0]
         }
-        None => [0; 4],
+        // What is in EDX is the number of instructions here.
+        Some(Op::Interrupt) if vcpu.counts_now() => {
+            vcpu.plan_interrupt(u64::from(tag) + 1);
+            [1, 0, 0, 0]
+        }
+        Some(Op::Interrupt) | None => [0; 4],
     }
 }
 

@@ -17,8 +17,10 @@ mod gear;
 mod intercept;
 mod log;
 mod options;
+mod planned;
 mod region;
 mod registers;
+mod series;
 mod translate;
 mod unit;
 mod vcpu;
@@ -91,6 +93,9 @@ fn check(info: &ffi::Info) -> Result<(), String> {
 fn install(options: Options) -> Result<(), String> {
     if let Some(path) = &options.log {
         log::open(path)?;
+    }
+    if let Some(series) = &options.series {
+        series::create(series, &options.profile)?;
     }
     exit::keep(options);
     Ok(())

@@ -1,6 +1,6 @@
 //! What stands behind the plugin's file name on QEMU's command line.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use tally_model::{Mode, Perfect, Pipeline};
 use tally_vpmu::Profile;
@@ -11,52 +11,144 @@ pub(crate) struct Options {
     pub(crate) profile: Profile,
     pub(crate) counters: u8,
     pub(crate) truth: Option<PathBuf>,
+    pub(crate) series: Option<Series>,
+    /// CPUs and how many instructions each retires before an overflow interrupt is raised on it.
+    pub(crate) interrupts: Vec<(u32, u64)>,
+    /// Whether everything is counted from power-on, not from the first counter or region.
+    pub(crate) from_boot: bool,
     pub(crate) log: Option<PathBuf>,
+}
+
+/// The truth over time that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Series {
+    pub(crate) path: PathBuf,
+    pub(crate) every: Every,
+}
+
+/// The length of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Every {
+    /// Instructions retired.
+    Instructions(u64),
+    /// Core cycles.
+    Cycles(u64),
+}
+
+impl Every {
+    /// Less would be shorter than a block.
+    const LEAST: u64 = 1_000;
+    const DEFAULT: Every = Every::Instructions(1_000_000);
+
+    fn parse(text: &str) -> Option<Every> {
+        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let number = number.parse().ok().filter(|number| *number >= Every::LEAST)?;
+        match unit {
+            "i" => Some(Every::Instructions(number)),
+            "c" => Some(Every::Cycles(number)),
+            _ => None,
+        }
+    }
+}
+
+/// Every option's name.
+const NAMES: [&str; 12] = [
+    "profile", "counters", "version", "truth", "series", "every", "pmi", "from", "log", "pipeline",
+    "mode", "perfect",
+];
+
+/// The options as they were written, by name.
+struct Given<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Given<'a> {
+    fn parse(arguments: &'a [String]) -> Result<Given<'a>, String> {
+        let mut given = BTreeMap::new();
+        for argument in arguments {
+            let (name, value) = argument
+                .split_once('=')
+                .ok_or_else(|| format!("option '{argument}' has no value; write {argument}=..."))?;
+            if !NAMES.contains(&name) {
+                return Err(format!("there is no option '{name}'; there are {}", NAMES.join(", ")));
+            }
+            given.insert(name, value);
+        }
+        Ok(Given(given))
+    }
+
+    fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.get(name).copied()
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(PathBuf::from)
+    }
+
+    fn profile(&self) -> Result<Profile, String> {
+        let mut profile = self.get("profile").map_or(Ok(Profile::ALL[0]), profile)?;
+        if let Some(text) = self.get("version") {
+            let number = text.parse().ok();
+            profile = number.and_then(|number| profile.with_version(number)).ok_or_else(|| {
+                format!("version={text}: Intel's profiles have 1 to 5, AMD's none to choose")
+            })?;
+        }
+        profile.geometry.pipeline = pipeline(self.get("pipeline"), self.get("mode"))?;
+        profile.geometry.perfect = perfect(self.get("perfect"))?;
+        Ok(profile)
+    }
+
+    fn series(&self) -> Result<Option<Series>, String> {
+        let every = self.get("every").map_or(Ok(Every::DEFAULT), |text| {
+            Every::parse(text).ok_or_else(|| {
+                let least = Every::LEAST;
+                format!("every={text}: write a number from {least} up with i for instructions or c for cycles")
+            })
+        })?;
+        match self.path("series") {
+            None if self.get("every").is_some() => {
+                Err("every=... is of a series; add series=FILE".to_owned())
+            }
+            path => Ok(path.map(|path| Series { path, every })),
+        }
+    }
+
+    /// `COUNT` on the first CPU or `CPU:COUNT`, joined by `+`.
+    fn interrupts(&self) -> Result<Vec<(u32, u64)>, String> {
+        let one = |text: &str| -> Option<(u32, u64)> {
+            let (cpu, count) = text.split_once(':').unwrap_or(("0", text));
+            Some((cpu.parse().ok()?, count.parse().ok()?))
+        };
+        let all = self.get("pmi").into_iter().flat_map(|list| list.split('+'));
+        all.map(|text| {
+            one(text).ok_or_else(|| {
+                format!("pmi={text}: write COUNT or CPU:COUNT in instructions, joined by +")
+            })
+        })
+        .collect()
+    }
+
+    fn is_from_boot(&self) -> Result<bool, String> {
+        match self.get("from") {
+            None | Some("first") => Ok(false),
+            Some("boot") => Ok(true),
+            Some(text) => Err(format!("from={text}: there are first, boot")),
+        }
+    }
 }
 
 impl Options {
     /// Parses `key=value` arguments; an error is one line that says what to do.
     pub(crate) fn parse(arguments: &[String]) -> Result<Options, String> {
-        let mut options = Options {
-            profile: Profile::ALL[0],
-            counters: Profile::ALL[0].counters.0,
-            truth: None,
-            log: None,
-        };
-        let (mut counters, mut version, mut model) = (None, None, Model::default());
-        for argument in arguments {
-            let (key, value) = argument
-                .split_once('=')
-                .ok_or_else(|| format!("option '{argument}' has no value; write {argument}=..."))?;
-            match key {
-                "profile" => options.profile = profile(value)?,
-                "counters" => counters = Some(value),
-                "version" => version = Some(value),
-                "truth" => options.truth = Some(value.into()),
-                "log" => options.log = Some(value.into()),
-                "pipeline" => model.pipeline = Some(value),
-                "mode" => model.mode = Some(value),
-                "perfect" => model.perfect = Some(value),
-                _ => {
-                    return Err(format!(
-                        "there is no option '{key}'; there are profile, counters, version, \
-                         truth, log, pipeline, mode, perfect"
-                    ));
-                }
-            }
-        }
-        if let Some(text) = version {
-            let number = text.parse().ok();
-            options.profile = number
-                .and_then(|number| options.profile.with_version(number))
-                .ok_or_else(|| {
-                    format!("version={text}: Intel's profiles have 1 to 5, AMD's none to choose")
-                })?;
-        }
-        options.profile.geometry.pipeline = model.pipeline()?;
-        options.profile.geometry.perfect = model.perfect()?;
-        options.counters = general_counters(&options.profile, counters)?;
-        Ok(options)
+        let given = Given::parse(arguments)?;
+        let profile = given.profile()?;
+        Ok(Options {
+            counters: general_counters(&profile, given.get("counters"))?,
+            truth: given.path("truth"),
+            series: given.series()?,
+            interrupts: given.interrupts()?,
+            from_boot: given.is_from_boot()?,
+            log: given.path("log"),
+            profile,
+        })
     }
 }
 
@@ -69,42 +161,32 @@ fn general_counters(profile: &Profile, asked_for: Option<&str>) -> Result<u8, St
         .ok_or_else(|| format!("counters={text}: {} has 1 to {most}", profile.name))
 }
 
-/// What the options say of the machine model.
-#[derive(Clone, Copy, Debug, Default)]
-struct Model<'a> {
-    pipeline: Option<&'a str>,
-    mode: Option<&'a str>,
-    perfect: Option<&'a str>,
+fn pipeline(name: Option<&str>, mode: Option<&str>) -> Result<Pipeline, String> {
+    match (name.unwrap_or("interval"), mode) {
+        ("interval", None) => Ok(Pipeline::Interval),
+        ("interval", Some(mode)) => {
+            Err(format!("mode={mode} is of the other pipeline; add pipeline=ooo"))
+        }
+        ("ooo", None | Some("real")) => Ok(Pipeline::OutOfOrder(Mode::Real)),
+        ("ooo", Some("single")) => Ok(Pipeline::OutOfOrder(Mode::SingleDispatch)),
+        ("ooo", Some("inorder")) => Ok(Pipeline::OutOfOrder(Mode::InOrder)),
+        ("ooo", Some(mode)) => {
+            Err(format!("there is no mode '{mode}'; there are real, single, inorder"))
+        }
+        (name, _) => Err(format!("there is no pipeline '{name}'; there are interval, ooo")),
+    }
 }
 
-impl Model<'_> {
-    fn pipeline(self) -> Result<Pipeline, String> {
-        match (self.pipeline.unwrap_or("interval"), self.mode) {
-            ("interval", None) => Ok(Pipeline::Interval),
-            ("interval", Some(mode)) => {
-                Err(format!("mode={mode} is of the other pipeline; add pipeline=ooo"))
-            }
-            ("ooo", None | Some("real")) => Ok(Pipeline::OutOfOrder(Mode::Real)),
-            ("ooo", Some("single")) => Ok(Pipeline::OutOfOrder(Mode::SingleDispatch)),
-            ("ooo", Some("inorder")) => Ok(Pipeline::OutOfOrder(Mode::InOrder)),
-            ("ooo", Some(mode)) => {
-                Err(format!("there is no mode '{mode}'; there are real, single, inorder"))
-            }
-            (name, _) => Err(format!("there is no pipeline '{name}'; there are interval, ooo")),
+/// Structures joined by `+`, as QEMU's own option parser takes commas.
+fn perfect(names: Option<&str>) -> Result<Perfect, String> {
+    let mut perfect = Perfect::default();
+    for name in names.into_iter().flat_map(|names| names.split('+')) {
+        if !perfect.set(name) {
+            let names = Perfect::NAMES.join(", ");
+            return Err(format!("perfect={name}: no such structure; there are {names}"));
         }
     }
-
-    /// Structures joined by `+`, as QEMU's own option parser takes commas.
-    fn perfect(self) -> Result<Perfect, String> {
-        let mut perfect = Perfect::default();
-        for name in self.perfect.into_iter().flat_map(|names| names.split('+')) {
-            if !perfect.set(name) {
-                let names = Perfect::NAMES.join(", ");
-                return Err(format!("perfect={name}: no such structure; there are {names}"));
-            }
-        }
-        Ok(perfect)
-    }
+    Ok(perfect)
 }
 
 /// Whether QEMU's own command line is one that the plugin can serve: the interface says nothing of
@@ -189,6 +271,21 @@ mod tests {
     }
 
     #[test]
+    fn series_and_interrupts_are_read() {
+        let series = |every: &str| {
+            let options = parse(&["series=x", every])?;
+            Ok::<_, String>(options.series.map(|series| series.every))
+        };
+        assert_eq!(series("every=1000i"), Ok(Some(Every::Instructions(1_000))));
+        assert_eq!(series("every=50000c"), Ok(Some(Every::Cycles(50_000))));
+        for bad in ["every=", "every=999i", "every=1000", "every=1000é", "every=xi"] {
+            assert!(series(bad).is_err(), "{bad}");
+        }
+        let interrupts = parse(&["pmi=10+1:20"]).map(|options| options.interrupts);
+        assert_eq!(interrupts, Ok(vec![(0, 10), (1, 20)]));
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (argument, part) in [
             ("profile=p4", "no profile 'p4'"),
@@ -200,6 +297,9 @@ mod tests {
             ("pipeline=fast", "no pipeline 'fast'"),
             ("mode=single", "add pipeline=ooo"),
             ("perfect=l1d+l4", "perfect=l4"),
+            ("every=1000i", "add series"),
+            ("pmi=100+x", "pmi=x"),
+            ("from=now", "from=now"),
         ] {
             let error = parse(&[argument]).expect_err(argument);
             assert!(error.contains(part) && !error.contains('\n'), "{error}");

@@ -18,7 +18,10 @@ use tally_abi::truth::{Count, Region, Truth};
 use tally_model::{Counts, Geometry, Ring};
 use tally_vpmu::{Event, Profile};
 
-use crate::vcpu::Vcpu;
+use crate::{
+    series::{Place, Stretch},
+    vcpu::Vcpu,
+};
 
 /// One region, as all vCPUs share it.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +84,8 @@ pub(crate) struct Shares {
     inside_since_slots: Option<u64>,
     inside_slots: u64,
     pub(crate) handlers: Handlers,
+    /// What it did over time, where that is asked for.
+    pub(crate) series: Option<Stretch>,
 }
 
 /// What the overflow handlers did inside regions.
@@ -110,6 +115,11 @@ impl Handlers {
 }
 
 impl Shares {
+    /// None yet; over time too where that is asked for.
+    pub(crate) fn with(series: Option<Stretch>) -> Shares {
+        Shares { series, ..Shares::default() }
+    }
+
     /// Whether the vCPU is inside any region.
     pub(crate) fn inside(&self) -> bool {
         self.inside_since_slots.is_some()
@@ -127,6 +137,11 @@ impl Shares {
         let generation = generation();
         let zero = vec![Count::default(); events(profile).count()];
         self.shares.resize(regions.len(), Share { entered: None, sums: zero });
+        if let Some(series) = &mut self.series {
+            let open = regions.iter().filter(|region| region.open && region.space == space);
+            let tags = open.map(|region| region.tag).collect();
+            series.moved(Place { space, tags }, counts, profile);
+        }
         let mut now = None;
         let mut inside = false;
         for (region, share) in regions.iter().zip(&mut self.shares) {
@@ -150,11 +165,12 @@ impl Shares {
 }
 
 /// Every event of the truth file: the general ones and, where there are any, the fixed.
-fn events(profile: &Profile) -> impl Iterator<Item = &'static Event> {
+pub(crate) fn events(profile: &Profile) -> impl Iterator<Item = &'static Event> {
     profile.fixed_events().iter().chain(profile.events())
 }
 
-fn totals(profile: &Profile, counts: &[Counts; 2]) -> Vec<Count> {
+/// Every event's count so far.
+pub(crate) fn totals(profile: &Profile, counts: &[Counts; 2]) -> Vec<Count> {
     let geometry: &Geometry = &profile.geometry;
     events(profile)
         .map(|event| Count {
@@ -164,48 +180,56 @@ fn totals(profile: &Profile, counts: &[Counts; 2]) -> Vec<Count> {
         .collect()
 }
 
-fn add_differences(sums: &mut [Count], from: &[Count], to: &[Count]) {
+/// Adds to each sum what lies between two pictures.
+pub(crate) fn add_differences(sums: &mut [Count], from: &[Count], to: &[Count]) {
     for ((sum, from), to) in sums.iter_mut().zip(from).zip(to) {
         sum.user += to.user - from.user;
         sum.kernel += to.kernel - from.kernel;
     }
 }
 
-/// The truth of all vCPUs together, as it stands. Ends every stay in a region.
+/// The truth of all vCPUs, which have left every region, as it stands.
 pub(crate) fn truth<'a>(profile: &Profile, vcpus: impl Iterator<Item = &'a mut Vcpu>) -> Truth {
-    let marked = regions().clone();
+    let marked = regions();
     let mut truth = Truth {
         version: tally_abi::truth::VERSION,
         profile: profile.name.to_owned(),
-        regions: Vec::new(),
+        regions: marked.iter().map(|region| region.without_counts(profile)).collect(),
         pmi: Default::default(),
     };
-    let mut sums = vec![vec![Count::default(); events(profile).count()]; marked.len()];
     let width = u64::from(profile.geometry.width);
     for vcpu in vcpus {
-        vcpu.leave_regions();
         let shares = &vcpu.shares;
-        for (sum, share) in sums.iter_mut().zip(&shares.shares) {
-            let zero = vec![Count::default(); sum.len()];
-            add_differences(sum, &zero, &share.sums);
+        for (region, share) in truth.regions.iter_mut().zip(&shares.shares) {
+            for (event, count) in events(profile).zip(&share.sums) {
+                if let Some(sum) = region.events.get_mut(event.name) {
+                    sum.user += count.user;
+                    sum.kernel += count.kernel;
+                }
+            }
+            region.cpus.push(by_name(profile, &share.sums));
         }
         truth.pmi.count += shares.handlers.count;
         truth.pmi.instructions += shares.handlers.instructions;
         truth.pmi.cycles += shares.handlers.slots / width;
         truth.pmi.region_cycles += shares.inside_slots / width;
     }
-    truth.regions = marked
-        .iter()
-        .zip(sums)
-        .map(|(region, sums)| Region {
-            tag: region.tag,
-            address_space: region.space << 12,
-            closed: !region.open,
-            events: events(profile)
-                .zip(sums)
-                .map(|(event, count)| (event.name.to_owned(), count))
-                .collect::<BTreeMap<_, _>>(),
-        })
-        .collect();
     truth
+}
+
+fn by_name(profile: &Profile, counts: &[Count]) -> BTreeMap<String, Count> {
+    events(profile).zip(counts).map(|(event, count)| (event.name.to_owned(), *count)).collect()
+}
+
+impl Marked {
+    fn without_counts(&self, profile: &Profile) -> Region {
+        let zero = vec![Count::default(); events(profile).count()];
+        Region {
+            tag: self.tag,
+            address_space: self.space << 12,
+            closed: !self.open,
+            events: by_name(profile, &zero),
+            cpus: Vec::new(),
+        }
+    }
 }

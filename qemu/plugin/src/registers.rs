@@ -111,8 +111,8 @@ impl Registers {
     }
 
     /// Writes physical memory, devices included.
-    pub(crate) fn write_physical(&mut self, address: u64, value: u32) -> bool {
-        fill_buffer(self.buffer, &value.to_le_bytes());
+    pub(crate) fn write_physical(&mut self, address: u64, bytes: &[u8]) -> bool {
+        fill_buffer(self.buffer, bytes);
         // SAFETY: called from a vCPU's callback.
         let result = unsafe { ffi::qemu_plugin_write_memory_hwaddr(address, self.buffer) };
         result == 0

@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeSet,
     ffi::c_void,
+    ptr,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -75,14 +76,17 @@ impl Translator {
         let mut insns = self.decode_block(tb);
         let Some(first) = insns.first().map(|insn| insn.decoded.insn.pc) else { return };
         let ring = self.ring();
-        self.intercept(tb, &insns, ring);
         if !gear::is_high() {
+            after::before_block(tb, ptr::null());
+            self.intercept(tb, &insns, ring);
             return;
         }
         let operands: Vec<_> = insns.iter().map(|insn| insn.decoded.operands).collect();
         let recurrence = dataflow::recurrence(&operands);
         let block = make_block(ring, first, &mut insns, recurrence.cycles);
         let block: *const Block = self.keep(block);
+        after::before_block(tb, block);
+        self.intercept(tb, &insns, ring);
         // SAFETY: `tb` is this callback's; the block outlives the translation.
         unsafe {
             ffi::qemu_plugin_register_vcpu_tb_exec_cb(
@@ -145,7 +149,6 @@ impl Translator {
     /// Asks for the callbacks of the instructions that the plugin steps in at.
     fn intercept(&mut self, tb: *mut ffi::Tb, insns: &[Translated], ring: Ring) {
         let block_pc = insns[0].decoded.insn.pc;
-        after::before_block(tb);
         for (index, insn) in insns.iter().enumerate() {
             let Some(special) = insn.decoded.special else { continue };
             let pc = insn.decoded.insn.pc;
@@ -249,7 +252,7 @@ fn make_block(
 }
 
 /// The physical address of a virtual one; the virtual one where there is none.
-fn physical(address: u64) -> u64 {
+pub(crate) fn physical(address: u64) -> u64 {
     let mut found = address;
     // SAFETY: the translation callback runs in vCPU context.
     unsafe { ffi::qemu_plugin_translate_vaddr(address, &mut found) };

@@ -17,11 +17,13 @@ use tally_model::{Block, Core, Llc, Ring, Signal};
 use tally_vpmu::{Pmu, Vendor};
 
 use crate::{
-    after::{self, After},
+    after::{self, After, Stop},
     apic::Apic,
     options::Options,
+    planned::{self, Planned},
     region::{self, Shares},
     registers::{Reg, Registers},
+    series::{Stretch, instructions},
 };
 
 /// Cycles from an interrupt's or exception's recognition to its handler's first instruction: about
@@ -64,8 +66,11 @@ pub(crate) struct Vcpu {
     /// The address of the instruction that a general-protection fault on its way is of.
     pub(crate) fault_at: Option<u64>,
     index: u32,
+    /// Overflow interrupts that are asked for at instructions.
+    pub(crate) planned: Planned,
     /// What is to be done behind the instruction that is about to run.
     pub(crate) after: Option<After>,
+    pub(crate) stop: Option<Stop>,
 }
 
 /// The last-level cache that all vCPUs share.
@@ -79,12 +84,14 @@ pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
     let slot = VCPUS.get(index).ok_or_else(|| format!("at most {MAX_VCPUS} CPUs are served"))?;
     let registers = Registers::of_current_vcpu()
         .ok_or("QEMU does not name the registers that the PMU needs; is this an x86-64 guest?")?;
+    let series = options.series.as_ref();
+    let series = series.map(|series| Stretch::new(index as u32, series.every, &options.profile));
     let vcpu = Box::new(Vcpu {
         registers,
         pmu: Pmu::new(options.profile, options.counters),
         core: Core::sharing(&options.profile.geometry, llc(options)),
         apic: Apic::default(),
-        shares: Shares::default(),
+        shares: Shares::with(series),
         pending: std::ptr::null(),
         settled: 0,
         part: (0, false),
@@ -97,8 +104,10 @@ pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
         raised: false,
         restore: None,
         fault_at: None,
+        planned: Planned::of(index as u32, &options.interrupts),
         index: index as u32,
         after: None,
+        stop: None,
     });
     slot.store(Box::into_raw(vcpu), Ordering::Release);
     Ok(())
@@ -182,6 +191,9 @@ impl Vcpu {
 
     /// Counts the whole pending block, wherever execution goes on: its translation is going.
     pub(crate) fn settle_all(&mut self) {
+        if self.leave_patched() {
+            return;
+        }
         // SAFETY: as in `finish`.
         let end = unsafe { self.pending.as_ref() }.map_or(0, |block| block.insns().len());
         self.settle(end);
@@ -250,9 +262,10 @@ impl Vcpu {
     /// An interrupt or, if one was raised, an exception is delivered to the handler at `to_pc`. An
     /// interrupt leaves the pending block at its end for that.
     pub(crate) fn delivered(&mut self, from_pc: u64, to_pc: u64) {
-        match std::mem::take(&mut self.raised) {
-            true => self.faulted(from_pc),
-            false => self.finish(from_pc),
+        if std::mem::take(&mut self.raised) {
+            self.faulted(from_pc);
+        } else if !self.leave_patched() {
+            self.finish(from_pc);
         }
         if let Some((register, value)) = self.restore.take() {
             self.registers.write(register, value);
@@ -309,18 +322,40 @@ impl Vcpu {
     /// Delivers what the PMU asks for and works out when to look again.
     pub(crate) fn after_pmu(&mut self) {
         if self.pmu.take_interrupt() {
-            let vendor: Vendor = self.pmu.profile().vendor;
-            if let Some(vector) = self.apic.deliver(&mut self.registers, vendor) {
-                self.expected_handler = self.handler(vector);
-            }
+            self.raise_interrupt();
         }
-        let slots = self.pmu.slots_to_overflow(self.core.counts());
-        self.deadline = self.core.clock() + slots.max(1);
+        self.set_deadline();
         for select in self.pmu.take_unmodelled() {
             crate::log::once(select | 1 << 63, || {
                 format!("event select {select:#x} is not modelled and counts nothing")
             });
         }
+    }
+
+    fn set_deadline(&mut self) {
+        let profile = *self.pmu.profile();
+        let (counts, clock) = (self.core.counts(), self.core.clock());
+        let mut slots = self.pmu.slots_to_overflow(counts);
+        if let Some(series) = &mut self.shares.series {
+            slots = slots.min(series.tick(counts, clock, &profile));
+        }
+        if let Some(left) = self.planned.next_in(instructions(counts)) {
+            slots = slots.min(planned::slots_to(left));
+            if planned::is_near(left) {
+                after::raise_flag(self.index);
+            }
+        }
+        self.deadline = clock + slots.max(1);
+    }
+
+    /// Raises the overflow interrupt as the local vector table says; whether it is delivered.
+    pub(crate) fn raise_interrupt(&mut self) -> bool {
+        let vendor: Vendor = self.pmu.profile().vendor;
+        let vector = self.apic.deliver(&mut self.registers, vendor);
+        if let Some(vector) = vector {
+            self.expected_handler = self.handler(vector);
+        }
+        vector.is_some()
     }
 
     /// The address that the interrupt descriptor table has for a vector (SDM vol. 3, "64-bit Mode
@@ -348,7 +383,15 @@ impl Vcpu {
 
     /// Leaves every region, for good.
     pub(crate) fn leave_regions(&mut self) {
+        if let Some(series) = &mut self.shares.series {
+            series.end(self.core.counts(), self.pmu.profile());
+        }
         self.space = u64::MAX;
         self.update_regions();
+    }
+
+    /// Whether the block that is running is counted: nothing is before the first counter or region.
+    pub(crate) fn counts_now(&self) -> bool {
+        !self.pending.is_null()
     }
 }

@@ -37,6 +37,9 @@ pub struct LinuxArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=16))]
     cpus: u16,
+    /// More options of the virtual PMU, such as series=FILE,every=1000000i (see qemu/README.md)
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
+    vpmu: Vec<String>,
     /// Without the virtual PMU, to compare
     #[arg(long)]
     no_pmu: bool,
@@ -68,6 +71,7 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
         pmu: args.pmu,
         cpus: args.cpus.into(),
         plugin: (!args.no_pmu).then_some(plugin.as_path()),
+        vpmu: &args.vpmu,
         kernel: &linux.kernel,
         initramfs: &initramfs,
         verbose: args.verbose,

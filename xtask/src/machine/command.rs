@@ -1,6 +1,6 @@
 //! QEMU's command line.
 
-use std::{path::Path, process::Command};
+use std::{collections::BTreeMap, fmt::Display, path::Path, process::Command};
 
 use serde::Deserialize;
 use tally_abi::{
@@ -25,24 +25,16 @@ struct Machine {
     counters: u8,
 }
 
-/// The file.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Machines {
-    intel: Machine,
-    amd: Machine,
-}
-
 fn machine(pmu: Pmu) -> Result<Machine> {
     let path = Project::here().root.join("qemu/machines.toml");
     let text = String::from_utf8_lossy(&project::read(&path)?).into_owned();
-    let machines: Machines = toml::from_str(&text).map_err(|error| {
-        Failure::new(ExitStatus::HostError, format!("{}: {error}", path.display()))
-    })?;
-    Ok(match pmu {
-        Pmu::Intel => machines.intel,
-        Pmu::Amd => machines.amd,
-    })
+    let failed = |what: &dyn Display| {
+        Failure::new(ExitStatus::HostError, format!("{}: {what}", path.display()))
+    };
+    let mut machines: BTreeMap<String, Machine> =
+        toml::from_str(&text).map_err(|error| failed(&error))?;
+    let name = pmu.name();
+    machines.remove(name).ok_or_else(|| failed(&format!("there is no table '{name}'")))
 }
 
 /// In QEMU's option lists a comma within a value is written twice.
@@ -70,7 +62,8 @@ pub(super) fn qemu(artefacts: &Artefacts, request: &Request, folder: &Folder) ->
         Accel::Tcg => {
             tcg(&mut qemu, request.cpus, &machine);
             if request.virtual_pmu {
-                virtual_pmu(&mut qemu, &artefacts.plugin, &machine, folder);
+                let plugin = &artefacts.plugin;
+                virtual_pmu(&mut qemu, plugin, &machine, folder, &request.vpmu);
             }
         }
         Accel::Kvm => {
@@ -120,6 +113,8 @@ pub struct LinuxMachine<'a> {
     pub cpus: usize,
     /// The virtual PMU, unless the machine is to have none.
     pub plugin: Option<&'a Path>,
+    /// More options of it.
+    pub vpmu: &'a [String],
     /// The compressed kernel.
     pub kernel: &'a Path,
     /// Its file system.
@@ -137,7 +132,7 @@ pub fn linux(qemu: &Qemu, linux: &LinuxMachine, folder: &Folder) -> Result<Comma
     let mut qemu = plain(qemu, "1G");
     tcg(&mut qemu, linux.cpus, &machine);
     if let Some(plugin) = linux.plugin {
-        virtual_pmu(&mut qemu, plugin, &machine, folder);
+        virtual_pmu(&mut qemu, plugin, &machine, folder, linux.vpmu);
     }
     qemu.arg("-smp").arg(linux.cpus.to_string());
     qemu.arg("-kernel").arg(linux.kernel).arg("-initrd").arg(linux.initramfs);
@@ -159,7 +154,13 @@ pub fn check_guest(
     let mut qemu = plain(qemu, "256M");
     qemu.args(["-accel", "tcg"]);
     qemu.arg("-cpu").arg(format!("max,vendor={}", profile.vendor()));
-    qemu.arg("-plugin").arg(format!("{},profile={}", path_value(plugin), profile.name()));
+    qemu.arg("-plugin").arg(format!(
+        "{},profile={},truth={},series={},every=10000i",
+        path_value(plugin),
+        profile.name(),
+        path_value(&folder.truth()),
+        path_value(&folder.series())
+    ));
     qemu.arg("-kernel").arg(guest);
     qemu.arg("-device").arg(format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4"));
     qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
@@ -180,24 +181,36 @@ fn tcg(qemu: &mut Command, cpus: usize, m: &Machine) {
     }
 }
 
-fn virtual_pmu(qemu: &mut Command, plugin: &Path, machine: &Machine, folder: &Folder) {
-    qemu.arg("-plugin").arg(format!(
+fn virtual_pmu(
+    qemu: &mut Command,
+    plugin: &Path,
+    machine: &Machine,
+    folder: &Folder,
+    options: &[String],
+) {
+    let mut argument = format!(
         "{},profile={},counters={},truth={}",
         path_value(plugin),
         machine.profile,
         machine.counters,
         path_value(&folder.truth())
-    ));
+    );
+    for option in options {
+        argument += &format!(",{}", value(option));
+    }
+    qemu.arg("-plugin").arg(argument);
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
 
     #[test]
-    fn both_machines_are_defined() {
-        for pmu in [Pmu::Intel, Pmu::Amd] {
-            assert!(machine(pmu).unwrap().counters > 0);
+    fn every_machine_is_defined() {
+        for pmu in Pmu::value_variants() {
+            assert!(machine(*pmu).unwrap().counters > 0);
         }
     }
 

@@ -64,6 +64,11 @@ impl Folder {
         self.path.join("truth.json")
     }
 
+    /// The same over time.
+    pub fn series(&self) -> PathBuf {
+        self.path.join("series.csv")
+    }
+
     /// What QEMU complained of.
     pub fn errors(&self) -> PathBuf {
         self.path.join("qemu.txt")

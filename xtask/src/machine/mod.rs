@@ -54,6 +54,22 @@ pub enum Pmu {
     Intel,
     /// AMD PerfMonV2, as on Zen 4
     Amd,
+    /// Intel's, as on Sapphire Rapids
+    SapphireRapids,
+    /// AMD's core extension, as on Zen 3
+    Zen3,
+}
+
+impl Pmu {
+    /// Its name here and in `qemu/machines.toml`.
+    fn name(self) -> &'static str {
+        match self {
+            Pmu::Intel => "intel",
+            Pmu::Amd => "amd",
+            Pmu::SapphireRapids => "sapphire-rapids",
+            Pmu::Zen3 => "zen3",
+        }
+    }
 }
 
 /// What executes the guest's instructions.
@@ -159,6 +175,8 @@ pub struct Request {
     pub time_limit: Duration,
     /// Whether the virtual PMU is there; without it, TCG has none at all.
     pub virtual_pmu: bool,
+    /// More options of the virtual PMU, `name=value` each (qemu/README.md).
+    pub vpmu: Vec<String>,
     /// Whether to boot the disk image, with its own command line, as from a USB stick.
     pub from_disk: bool,
 }
@@ -173,6 +191,7 @@ impl Request {
             command_line: command_line.into(),
             time_limit: DEFAULT_TIME_LIMIT,
             virtual_pmu: true,
+            vpmu: Vec::new(),
             from_disk: false,
         }
     }
@@ -267,7 +286,8 @@ fn follow(
     }
 }
 
-fn read_truth(folder: &Folder) -> Result<Option<Truth>> {
+/// The truth, if the virtual PMU wrote it.
+pub(crate) fn read_truth(folder: &Folder) -> Result<Option<Truth>> {
     let path = folder.truth();
     if !path.exists() {
         return Ok(None);

@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn the_truth_follows_the_mode() {
         let events = BTreeMap::from([("E".to_owned(), Count { user: 3, kernel: 4 })]);
-        let region = Region { tag: 1, address_space: 0, closed: true, events };
+        let region = Region { tag: 1, address_space: 0, closed: true, events, cpus: Vec::new() };
         let of = |event, mode| true_count(Some(&region), event, mode);
         assert_eq!(of("E", Mode::User), Some(3));
         assert_eq!(of("E", Mode::Kernel), Some(4));

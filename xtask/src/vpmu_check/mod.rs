@@ -1,6 +1,9 @@
 //! `cargo xtask vpmu-check`: a guest of its own walks the virtual PMU's rules, on every profile.
 //!
-//! The guest prints a line for each check and ends with whether all held.
+//! The guest prints a line for each check and ends with whether all held; what its counters said is
+//! then compared with the truth files.
+
+mod truth;
 
 use std::{path::Path, time::Duration};
 
@@ -98,6 +101,19 @@ impl Checked {
     }
 }
 
+impl Checked {
+    /// A check of the host's own.
+    fn equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, got: T, want: T) {
+        let holds = got == want;
+        self.lines.push(match holds {
+            true => format!("ok   {what}"),
+            false => format!("FAIL {what}: {got:?}, want {want:?}"),
+        });
+        self.held += usize::from(holds);
+        self.failed += usize::from(!holds);
+    }
+}
+
 /// Does the task.
 ///
 /// # Errors
@@ -136,8 +152,9 @@ pub fn check(qemu: &setup::Qemu, plugin: &Path, guest: &Path, profile: Profile) 
     }
     drop(child);
     let log = String::from_utf8_lossy(&project::read(&folder.log())?).into_owned();
-    let checked = Checked::read(&log);
-    if checked.complete {
+    let mut checked = Checked::read(&log);
+    if let (true, Some(truth)) = (checked.complete, machine::read_truth(&folder)?) {
+        truth::check(&mut checked, &log, &truth, &folder)?;
         return Ok(checked);
     }
     let said = String::from_utf8_lossy(&project::read(&folder.errors())?).into_owned();

@@ -1,0 +1,83 @@
+//! What the guest's counters said beside what the truth files say.
+
+use std::collections::BTreeMap;
+
+use tally_abi::truth::Truth;
+
+use super::Checked;
+use crate::{Result, machine::Folder, project};
+
+/// Compares; a line for each check.
+///
+/// # Errors
+/// The series cannot be read.
+pub(super) fn check(
+    checked: &mut Checked,
+    log: &str,
+    truth: &Truth,
+    folder: &Folder,
+) -> Result<()> {
+    for line in log.lines().map(str::trim_end) {
+        if let Some(pmis) = line.strip_prefix("pmis ") {
+            let told = pmis.parse().ok();
+            checked.equal("truth: overflow interrupts in the region", told, Some(truth.pmi.count));
+        }
+        let words: Vec<&str> = line.split(' ').collect();
+        if let ["truth", tag, event, count] = words[..] {
+            let region = truth.regions.iter().find(|region| region.tag.to_string() == tag);
+            let count = count.parse().ok();
+            let sum = region.and_then(|region| region.events.get(event));
+            let what = format!("truth: the counter of {event} and region {tag}");
+            checked.equal(&what, count, sum.map(|sum| sum.user));
+        }
+    }
+    let series = String::from_utf8_lossy(&project::read(&folder.series())?).into_owned();
+    let sums = sums(&series);
+    for region in &truth.regions {
+        for (event, count) in &region.events {
+            let sum = |ring| {
+                let key = (region.tag.to_string(), region.address_space.to_string(), ring, event);
+                sums.get(&(key.0.as_str(), key.1.as_str(), key.2, key.3.as_str())).copied()
+            };
+            let both = [sum("user"), sum("kernel")].map(Option::unwrap_or_default);
+            let what = format!("series: {event} of region {} adds up", region.tag);
+            checked.equal(&what, Some(both), Some([count.user, count.kernel]));
+        }
+    }
+    Ok(())
+}
+
+/// The sums of a series by region, address space, ring and event.
+fn sums(series: &str) -> BTreeMap<(&str, &str, &str, &str), u64> {
+    let mut lines = series.lines();
+    let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let mut sums = BTreeMap::new();
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        let of = |name| names.iter().zip(&cells).find(|(n, _)| **n == name).map_or("", |(_, c)| *c);
+        let (space, ring) = (of("address_space"), of("ring"));
+        for tag in of("regions").split_ascii_whitespace() {
+            for (event, cell) in names.iter().zip(&cells).skip(5) {
+                let count: u64 = cell.parse().unwrap_or_default();
+                *sums.entry((tag, space, ring, *event)).or_default() += count;
+            }
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_add_up_by_region() {
+        let series = "interval,vcpu,address_space,regions,ring,A,B\n\
+                      0,0,4096,1 2,user,3,4\n1,0,4096,2,user,5,6\n1,0,8192,2,kernel,7,8\n";
+        let sums = sums(series);
+        assert_eq!(sums[&("1", "4096", "user", "A")], 3);
+        assert_eq!(sums[&("2", "4096", "user", "B")], 10);
+        assert_eq!(sums[&("2", "8192", "kernel", "A")], 7);
+        assert_eq!(sums.len(), 6);
+    }
+}
