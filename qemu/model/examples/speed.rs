@@ -11,6 +11,10 @@ use tally_model::{
 const BLOCKS: usize = 600;
 const STEPS: usize = 1 << 20;
 
+/// Data requests that missed the L2.
+const LLC_DATA: [Signal; 4] =
+    [Signal::LlcReadHit, Signal::LlcReadMiss, Signal::LlcRfoHit, Signal::LlcRfoMiss];
+
 struct Random(u64);
 
 impl Random {
@@ -97,7 +101,7 @@ fn run(geometry: &Geometry) -> f64 {
         "  per 1000 instructions: {} mispredictions, {} L1D misses, {} L2 misses",
         user[Signal::MispredictCond] * 1000 / instructions,
         user[Signal::L1dFills] * 1000 / instructions,
-        (user[Signal::L2ReadMiss] + user[Signal::L2RfoMiss]) * 1000 / instructions,
+        LLC_DATA.iter().map(|signal| user[*signal]).sum::<u64>() * 1000 / instructions,
     );
     instructions as f64 / seconds / 1e6
 }

@@ -115,20 +115,22 @@ signals! {
     L1dFills,
     /// Data reads that asked the L2 and hit.
     L2ReadHit,
-    /// Data reads that asked the L2 and missed.
-    L2ReadMiss,
+    /// Data reads that missed the L2 and that the last-level cache served.
+    LlcReadHit,
+    /// Data reads that memory served.
+    LlcReadMiss,
     /// Requests for ownership that asked the L2 and hit.
     L2RfoHit,
-    /// Requests for ownership that asked the L2 and missed.
-    L2RfoMiss,
+    /// Requests for ownership that missed the L2 and that the last-level cache served.
+    LlcRfoHit,
+    /// Requests for ownership that memory served.
+    LlcRfoMiss,
     /// Code reads that asked the L2 and hit.
     L2CodeHit,
-    /// Code reads that asked the L2 and missed.
-    L2CodeMiss,
-    /// Requests of any kind that the last-level cache served.
-    LlcHit,
-    /// Requests of any kind that the last-level cache did not serve.
-    LlcMiss,
+    /// Code reads that missed the L2 and that the last-level cache served.
+    LlcCodeHit,
+    /// Code reads that memory served.
+    LlcCodeMiss,
     /// Page-walker reads that asked the L2.
     L2WalkReads,
     /// Code lines fetched that the L1 instruction cache had.

@@ -225,8 +225,8 @@ fn a_perfect_structure_never_misses() {
     let misses: [(&str, &[Signal]); 8] = [
         ("l1i", &[Signal::L1iMiss, Signal::StallL1i]),
         ("l1d", &[Signal::L1dFills, Signal::LoadL2Hit, Signal::LoadL3Miss, Signal::StallMemory]),
-        ("l2", &[Signal::LoadL3Hit, Signal::LoadL3Miss, Signal::L2ReadMiss]),
-        ("llc", &[Signal::LlcMiss, Signal::LoadL3Miss, Signal::StallMemory]),
+        ("l2", &[Signal::LoadL3Hit, Signal::LoadL3Miss, Signal::LlcReadHit, Signal::LlcReadMiss]),
+        ("llc", &[Signal::LlcReadMiss, Signal::LoadL3Miss, Signal::StallMemory]),
         ("itlb", &[Signal::ItlbWalks, Signal::ItlbStlbHit, Signal::StallItlb]),
         ("dtlb", &[Signal::DtlbLoadWalks, Signal::DtlbLoadStlbHit, Signal::StallDtlb]),
         ("stlb", &[Signal::DtlbLoadWalks, Signal::DtlbStoreWalks, Signal::ItlbWalks]),

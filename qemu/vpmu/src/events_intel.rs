@@ -41,7 +41,7 @@ const BACK_END: &[tally_model::Signal] = &[
 /// Every cause of a cycle without retirement.
 const STALLS: &[tally_model::Signal] = tally_model::Signal::STALLS;
 /// Every request that asks the L2 for code.
-const L2_CODE: &[tally_model::Signal] = &[L2CodeHit, L2CodeMiss];
+const L2_CODE: &[tally_model::Signal] = &[L2CodeHit, LlcCodeHit, LlcCodeMiss];
 
 /// Every load, by where it was served.
 const LOADS: &[tally_model::Signal] = &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss];
@@ -88,17 +88,17 @@ const COMMON: &[Event] = &[
     e("MEM_LOAD_RETIRED.L3_MISS", 0xd1, 0x20, &[LoadL3Miss], "Loads retired that memory served.").on(LOW),
     e("L1D.REPLACEMENT", 0x51, 0x01, &[L1dFills], "Lines brought into the L1 data cache.").on(LOW),
     e("L2_RQSTS.DEMAND_DATA_RD_HIT", 0x24, 0xc1, &[L2ReadHit], "Data reads that hit the L2.").on(LOW),
-    e("L2_RQSTS.DEMAND_DATA_RD_MISS", 0x24, 0x21, &[L2ReadMiss], "Data reads that missed the L2.").on(LOW),
-    e("L2_RQSTS.ALL_DEMAND_DATA_RD", 0x24, 0xe1, &[L2ReadHit, L2ReadMiss], "Data reads that asked the L2.").on(LOW),
+    e("L2_RQSTS.DEMAND_DATA_RD_MISS", 0x24, 0x21, &[LlcReadHit, LlcReadMiss], "Data reads that missed the L2.").on(LOW),
+    e("L2_RQSTS.ALL_DEMAND_DATA_RD", 0x24, 0xe1, &[L2ReadHit, LlcReadHit, LlcReadMiss], "Data reads that asked the L2.").on(LOW),
     e("L2_RQSTS.RFO_HIT", 0x24, 0xc2, &[L2RfoHit], "Requests for ownership that hit the L2.").on(LOW),
-    e("L2_RQSTS.RFO_MISS", 0x24, 0x22, &[L2RfoMiss], "Requests for ownership that missed the L2.").on(LOW),
-    e("L2_RQSTS.ALL_RFO", 0x24, 0xe2, &[L2RfoHit, L2RfoMiss], "Requests for ownership that asked the L2.").on(LOW),
+    e("L2_RQSTS.RFO_MISS", 0x24, 0x22, &[LlcRfoHit, LlcRfoMiss], "Requests for ownership that missed the L2.").on(LOW),
+    e("L2_RQSTS.ALL_RFO", 0x24, 0xe2, &[L2RfoHit, LlcRfoHit, LlcRfoMiss], "Requests for ownership that asked the L2.").on(LOW),
     e("L2_RQSTS.CODE_RD_HIT", 0x24, 0xc4, &[L2CodeHit], "Code reads that hit the L2.").on(LOW),
-    e("L2_RQSTS.CODE_RD_MISS", 0x24, 0x24, &[L2CodeMiss], "Code reads that missed the L2.").on(LOW),
+    e("L2_RQSTS.CODE_RD_MISS", 0x24, 0x24, &[LlcCodeHit, LlcCodeMiss], "Code reads that missed the L2.").on(LOW),
     e("L2_RQSTS.ALL_CODE_RD", 0x24, 0xe4, L2_CODE, "Code reads that asked the L2.").on(LOW),
-    e("L2_RQSTS.ALL_DEMAND_MISS", 0x24, 0x27, &[L2ReadMiss, L2RfoMiss, L2CodeMiss], "Demand requests that missed the L2.").on(LOW),
-    e("LONGEST_LAT_CACHE.REFERENCE", 0x2e, 0x4f, &[LlcHit, LlcMiss], "Requests that asked the last-level cache."),
-    e("LONGEST_LAT_CACHE.MISS", 0x2e, 0x41, &[LlcMiss], "Requests that the last-level cache did not serve."),
+    e("L2_RQSTS.ALL_DEMAND_MISS", 0x24, 0x27, &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss], "Demand requests that missed the L2.").on(LOW),
+    e("LONGEST_LAT_CACHE.REFERENCE", 0x2e, 0x4f, &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss], "Requests that asked the last-level cache."),
+    e("LONGEST_LAT_CACHE.MISS", 0x2e, 0x41, &[LlcReadMiss, LlcRfoMiss, LlcCodeMiss], "Requests that the last-level cache did not serve."),
     e("ICACHE_DATA.STALLS", 0x80, 0x04, &[StallL1i], "Cycles in which fetch waited for a line of code.").on(LOW),
     e("ICACHE_TAG.STALLS", 0x83, 0x04, &[StallItlb], "Cycles in which fetch waited for a translation.").on(LOW),
     e("CYCLE_ACTIVITY.STALLS_TOTAL", 0xa3, 0x04, STALLS, "Cycles in which nothing executed, for any cause.").cmask(4),
@@ -121,7 +121,7 @@ const COMMON: &[Event] = &[
 const ICELAKE: &[Event] = &[
     e("UOPS_ISSUED.ANY", 0x0e, 0x01, &[Uops], "Micro-operations issued; the model issues none that it does not retire."),
     e("CPU_CLK_UNHALTED.REF_XCLK", 0x3c, 0x01, &[Slots], "Ticks of the 25 MHz crystal while not halted.").unit(Unit::SlotsAsCrystal),
-    e("L2_LINES_IN.ALL", 0xf1, 0x1f, &[L2ReadMiss, L2RfoMiss, L2CodeMiss], "Lines brought into the L2.").on(LOW),
+    e("L2_LINES_IN.ALL", 0xf1, 0x1f, &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss], "Lines brought into the L2.").on(LOW),
     e("ICACHE_64B.IFTAG_HIT", 0x83, 0x01, &[L1iHit], "Lines of code fetched that the L1 instruction cache had.").on(LOW),
     e("ICACHE_64B.IFTAG_MISS", 0x83, 0x02, &[L1iMiss], "Lines of code fetched that the L1 instruction cache had not.").on(LOW),
     e("ITLB_MISSES.STLB_HIT", 0x85, 0x20, &[ItlbStlbHit], "Fetches that missed the instruction TLB and hit the second level.").on(LOW),
@@ -151,7 +151,7 @@ const ICELAKE: &[Event] = &[
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 const SAPPHIRE: &[Event] = &[
     e("UOPS_ISSUED.ANY", 0xae, 0x01, &[Uops], "Micro-operations issued; the model issues none that it does not retire."),
-    e("L2_LINES_IN.ALL", 0x25, 0x1f, &[L2ReadMiss, L2RfoMiss, L2CodeMiss], "Lines brought into the L2.").on(LOW),
+    e("L2_LINES_IN.ALL", 0x25, 0x1f, &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss], "Lines brought into the L2.").on(LOW),
     e("ITLB_MISSES.STLB_HIT", 0x11, 0x20, &[ItlbStlbHit], "Fetches that missed the instruction TLB and hit the second level.").on(LOW),
     e("ITLB_MISSES.WALK_COMPLETED", 0x11, 0x0e, &[ItlbWalks], "Page walks for fetches.").on(LOW),
     e("ITLB_MISSES.WALK_PENDING", 0x11, 0x10, &[ItlbWalkCycles], "Page walks for fetches in flight, summed over cycles.").on(LOW),

@@ -156,11 +156,11 @@ impl Core {
         }
         self.l1d.fill(line);
         self.bump(block.ring, Signal::L1dFills);
-        let (hit, miss) = match STORE {
-            true => (Signal::L2RfoHit, Signal::L2RfoMiss),
-            false => (Signal::L2ReadHit, Signal::L2ReadMiss),
+        let served = match STORE {
+            true => [Signal::L2RfoHit, Signal::LlcRfoHit, Signal::LlcRfoMiss],
+            false => [Signal::L2ReadHit, Signal::LlcReadHit, Signal::LlcReadMiss],
         };
-        let source = self.beyond_l1(block.ring, line, hit, miss);
+        let source = self.beyond_l1(block.ring, line, served);
         if self.engine.is_none() {
             let cycles = self.exposed_cycles::<STORE>(block, access, source);
             self.stall(block.ring, source.stall(), cycles);
@@ -168,14 +168,19 @@ impl Core {
         source
     }
 
-    pub(super) fn beyond_l1(&mut self, ring: Ring, line: u64, hit: Signal, miss: Signal) -> Source {
+    /// Where a line beyond the L1 was, counted by one of three signals: for the L2, the last-level
+    /// cache, and memory.
+    pub(super) fn beyond_l1(&mut self, ring: Ring, line: u64, served: [Signal; 3]) -> Source {
         let source = self.lookup(line);
-        self.bump(ring, if source == Source::L2 { hit } else { miss });
-        match source {
-            Source::Llc => self.bump(ring, Signal::LlcHit),
-            Source::Memory => self.bump(ring, Signal::LlcMiss),
-            Source::L1 | Source::L2 => {}
-        }
+        let [l2, llc, memory] = served;
+        self.bump(
+            ring,
+            match source {
+                Source::L1 | Source::L2 => l2,
+                Source::Llc => llc,
+                Source::Memory => memory,
+            },
+        );
         source
     }
 

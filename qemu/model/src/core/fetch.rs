@@ -41,7 +41,8 @@ impl Core {
             return self.bump(block.ring, Signal::L1iHit);
         }
         self.bump(block.ring, Signal::L1iMiss);
-        let source = self.beyond_l1(block.ring, line, Signal::L2CodeHit, Signal::L2CodeMiss);
+        let served = [Signal::L2CodeHit, Signal::LlcCodeHit, Signal::LlcCodeMiss];
+        let source = self.beyond_l1(block.ring, line, served);
         // Fetch runs ahead of the pipeline by about half of the L2's latency.
         let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
         self.starve(block, ordinal, Signal::StallL1i, cycles);
