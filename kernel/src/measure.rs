@@ -1,8 +1,9 @@
 //! The kernel's side of the sampling engine: whom it counts for, and where results go.
 //!
 //! Each CPU has a [`Measure`]: its multiplexer and its end of the trace ring. Each program that
-//! opened a session has a [`Context`], which follows the program from CPU to CPU. The overflow path
-//! touches these two and the interrupt controller, and nothing that another CPU could hold.
+//! opened a session has a [`Context`], which is the CPU's while the program runs and the program's
+//! while it waits. The overflow path touches these two and the interrupt controller, and nothing
+//! that another CPU could hold.
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::{
@@ -88,10 +89,7 @@ impl Context {
     ///
     /// # Errors
     /// Why not, for people.
-    pub fn open(process: &Process, list: &str, config: SessionConfig) -> Result<Self, Refusal> {
-        if process.context.is_some() {
-            return Err(Error::Busy.into());
-        }
+    fn open(process: &Process, list: &str, config: SessionConfig) -> Result<Self, Refusal> {
         let length = config.slice.length();
         if !(MIN_SLICE..=MAX_SLICE).contains(&length) {
             let detail = format!("a slice of {length} is out of range: {MIN_SLICE} to {MAX_SLICE}");
@@ -206,12 +204,14 @@ impl Sink for Trace {
 /// One CPU's part of the engine.
 pub struct Measure {
     multiplexer: Option<Multiplexer<Driver<Native>>>,
+    /// What is measured of the program that runs on this CPU.
+    context: Option<Box<Context>>,
     trace: Trace,
 }
 
 impl Measure {
     /// Takes this CPU's PMU over. Runs on the CPU itself, once.
-    pub fn new(cpu: u16) -> Self {
+    pub fn new(cpu: u16, lapic: &Lapic) -> Self {
         let ring = settings().trace.then(|| &*Box::leak(Box::new(Ring::new(RING_RECORDS))));
         if let Some(slot) = RINGS.lock().get_mut(usize::from(cpu)) {
             *slot = ring;
@@ -222,22 +222,22 @@ impl Measure {
             // are alike; (3) the driver stays with this CPU.
             let bus = unsafe { Native::new() };
             match found.init_cpu(bus) {
-                Ok(driver) => Some(Multiplexer::new(driver, cpu)),
+                Ok(driver) => Some(Multiplexer::new(driver, cpu, lapic.pmi_msr_accesses())),
                 Err(reason) => {
                     log::error!("CPU {cpu} cannot count: {reason}");
                     None
                 }
             }
         });
-        Measure { multiplexer, trace: Trace(ring) }
+        Measure { multiplexer, context: None, trace: Trace(ring) }
     }
 
-    /// The overflow interrupt. `current` is the program that runs on this CPU.
-    pub fn overflow(&mut self, current: Option<&mut Process>, lapic: &Lapic) {
-        let session = current.and_then(|p| p.context.as_mut()).map(|c| &mut c.session);
+    /// The overflow interrupt.
+    #[inline(always)]
+    pub fn overflow(&mut self, lapic: &Lapic) {
         if let Some(multiplexer) = &mut self.multiplexer {
-            let accesses = lapic.pmi_msr_accesses();
-            multiplexer.overflow(session, &Tsc, &mut self.trace, accesses);
+            let session = self.context.as_mut().map(|context| &mut context.session);
+            multiplexer.overflow(session, &Tsc, &mut self.trace);
         }
         lapic.unmask_pmi();
         lapic.end_of_interrupt();
@@ -245,33 +245,65 @@ impl Measure {
 
     /// A program comes onto this CPU.
     pub fn enter(&mut self, process: &mut Process) {
-        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut process.context)
+        self.context = process.context.take();
+        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.context)
             && context.started
         {
             multiplexer.resume(&mut context.session, &Tsc);
         }
     }
 
-    /// A program leaves this CPU, for a time or for good.
+    /// The program leaves this CPU for a time.
     pub fn leave(&mut self, process: &mut Process) {
-        if let Some(context) = &mut process.context {
-            self.suspend(context, End::SwitchedOut);
-        }
+        self.suspend(End::SwitchedOut);
+        process.context = self.context.take();
     }
 
-    fn suspend(&mut self, context: &mut Context, end: End) {
-        if let Some(multiplexer) = &mut self.multiplexer
+    fn suspend(&mut self, end: End) {
+        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.context)
             && context.session.is_running()
         {
             multiplexer.suspend(&mut context.session, end, &Tsc, &mut self.trace);
         }
     }
 
+    /// Makes a session for the program that runs here, out of a list of events: its number.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub fn open(
+        &mut self,
+        process: &Process,
+        list: &str,
+        config: SessionConfig,
+    ) -> Result<u32, Refusal> {
+        if self.context.is_some() {
+            return Err(Error::Busy.into());
+        }
+        let context = Context::open(process, list, config)?;
+        Ok(self.context.insert(Box::new(context)).id())
+    }
+
+    /// The running program's context, if its session has this number, with values that are up to
+    /// date.
+    ///
+    /// # Errors
+    /// It has no such session.
+    pub fn context(&mut self, session: u64) -> Result<&Context, Error> {
+        let context = self.context.as_mut().filter(|context| u64::from(context.id()) == session);
+        let context = context.ok_or(Error::NoSession)?;
+        if let Some(multiplexer) = &mut self.multiplexer {
+            multiplexer.sync(&mut context.session, &Tsc);
+        }
+        Ok(context)
+    }
+
     /// The program asks for counting to begin, or to go on.
     ///
     /// # Errors
-    /// It has begun, or this CPU cannot count.
-    pub fn start(&mut self, context: &mut Context) -> Result<(), Error> {
+    /// It has no session, it has begun, or this CPU cannot count.
+    pub fn start(&mut self) -> Result<(), Error> {
+        let context = self.context.as_mut().ok_or(Error::NoSession)?;
         if context.started {
             return Err(Error::WrongState);
         }
@@ -286,35 +318,29 @@ impl Measure {
     ///
     /// # Errors
     /// It does not count.
-    pub fn stop(&mut self, context: &mut Context) -> Result<(), Error> {
-        if !context.started {
+    pub fn stop(&mut self) -> Result<(), Error> {
+        if !self.context.as_ref().is_some_and(|context| context.started) {
             return Err(Error::WrongState);
         }
-        self.end(context);
+        self.end();
         Ok(())
     }
 
-    /// The program's session ends, if it has one: counting stops and the last values are told.
-    pub fn close(&mut self, process: &mut Process) {
-        if let Some(mut context) = process.context.take() {
-            self.end(&mut context);
+    /// The running program's session ends, if it has one: counting stops and the last values are
+    /// told.
+    pub fn close(&mut self, process: &Process) {
+        self.end();
+        if let Some(context) = self.context.take() {
             context.report(process);
         }
     }
 
     /// Counting ends, whether it went on or not.
-    fn end(&mut self, context: &mut Context) {
-        self.suspend(context, End::Stopped);
-        if context.started {
+    fn end(&mut self) {
+        self.suspend(End::Stopped);
+        if let Some(context) = self.context.as_mut().filter(|context| context.started) {
             context.started = false;
             mark(vpmu::Op::Close, context.id());
-        }
-    }
-
-    /// Brings the values of a session that counts up to date.
-    pub fn sync(&mut self, context: &mut Context) {
-        if let Some(multiplexer) = &mut self.multiplexer {
-            multiplexer.sync(&mut context.session, &Tsc);
         }
     }
 

@@ -15,12 +15,17 @@ pub struct Selector(pub u64);
 /// What the driver counts in every slice, besides the group's own events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Always {
-    /// Core cycles.
-    Cycles,
     /// Instructions retired.
     Instructions,
+    /// Core cycles.
+    Cycles,
     /// Cycles of the reference clock (the TSC's rate), while not halted.
     Reference,
+}
+
+impl Always {
+    /// All, in the order of their values.
+    pub const ALL: [Always; 3] = [Always::Instructions, Always::Cycles, Always::Reference];
 }
 
 /// One event that is to be counted.

@@ -2,20 +2,13 @@
 //!
 //! Invariant of [`Pmu`]: after [`Pmu::stop`], and before the first [`Pmu::start`], nothing counts
 //! and no overflow is pending in the PMU. An overflow interrupt that was already under way then
-//! finds [`Pmu::take_overflow`] false.
+//! finds nobody, or a slice that has just begun and whose timer has not overflowed.
+
+use core::ops::{Index, IndexMut};
 
 use tally_abi::{Mode, SessionConfig, Slice, trace::SliceRecord};
 
-use crate::{MAX_GENERAL, plan::Group};
-
-/// What the slice timer counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Core cycles.
-    Cycles,
-    /// Instructions retired.
-    Instructions,
-}
+use crate::{Always, MAX_GENERAL, plan::Group};
 
 /// How a session wants the PMU set up, whichever group is on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,98 +16,72 @@ pub struct Setup {
     /// The privilege at which the always-counted events and the slice timer count; selectors carry
     /// their own.
     pub mode: Mode,
-    /// What the slice timer counts.
-    pub unit: Unit,
+    /// What the slice timer counts: cycles or instructions.
+    pub timer: Always,
 }
 
 impl From<SessionConfig> for Setup {
     fn from(config: SessionConfig) -> Setup {
-        let unit = match config.slice {
-            Slice::Cycles(_) => Unit::Cycles,
-            Slice::Instructions(_) => Unit::Instructions,
+        let timer = match config.slice {
+            Slice::Cycles(_) => Always::Cycles,
+            Slice::Instructions(_) => Always::Instructions,
         };
-        Setup { mode: config.mode, unit }
+        Setup { mode: config.mode, timer }
     }
 }
 
-/// Values of counters, or differences between two such.
+/// Values of counters, or differences between two such. The always-counted are found by
+/// indexing with [`Always`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Core cycles.
-    pub cycles: u64,
-    /// Instructions retired.
-    pub instructions: u64,
-    /// Reference cycles; 0 where the PMU does not count them or nobody wants them.
-    pub reference: u64,
+    always: [u64; 3],
     /// General counters, by hardware index; one that was not asked for means nothing.
     pub general: [u64; MAX_GENERAL],
 }
 
+impl Index<Always> for Counts {
+    type Output = u64;
+
+    #[inline(always)]
+    fn index(&self, event: Always) -> &u64 {
+        &self.always[event as usize]
+    }
+}
+
+impl IndexMut<Always> for Counts {
+    #[inline(always)]
+    fn index_mut(&mut self, event: Always) -> &mut u64 {
+        &mut self.always[event as usize]
+    }
+}
+
 impl Counts {
-    /// What the slice timer shows.
-    pub fn timer(&self, unit: Unit) -> u64 {
-        match unit {
-            Unit::Cycles => self.cycles,
-            Unit::Instructions => self.instructions,
-        }
-    }
-
-    /// The same, to change.
-    pub fn timer_mut(&mut self, unit: Unit) -> &mut u64 {
-        match unit {
-            Unit::Cycles => &mut self.cycles,
-            Unit::Instructions => &mut self.instructions,
-        }
-    }
-
     /// What was counted from `earlier` to `self` by counters that wrap at `widths`; of the general
     /// counters, only those in the mask `general` mean anything.
     #[inline]
     pub fn since(&self, earlier: &Counts, general: u8, widths: Widths) -> Counts {
-        let always = |now: u64, then: u64| now.wrapping_sub(then) & widths.always;
-        let mut counts = Counts {
-            cycles: always(self.cycles, earlier.cycles),
-            instructions: always(self.instructions, earlier.instructions),
-            reference: always(self.reference, earlier.reference),
-            ..Counts::default()
-        };
-        for counter in counters(general) {
+        let mut counts = Counts::default();
+        for event in Always::ALL {
+            counts[event] = self[event].wrapping_sub(earlier[event]) & widths.always;
+        }
+        for_each_counter(general, |counter| {
             let difference = self.general[counter].wrapping_sub(earlier.general[counter]);
             counts.general[counter] = difference & widths.general;
-        }
+        });
         counts
     }
 
     /// Adds differences; of the general counters, those in the mask `general`.
     #[inline]
     pub fn add(&mut self, more: &Counts, general: u8) {
-        self.cycles = self.cycles.wrapping_add(more.cycles);
-        self.instructions = self.instructions.wrapping_add(more.instructions);
-        self.reference = self.reference.wrapping_add(more.reference);
-        for counter in counters(general) {
+        for event in Always::ALL {
+            self[event] = self[event].wrapping_add(more[event]);
+        }
+        for_each_counter(general, |counter| {
             let sum = self.general[counter].wrapping_add(more.general[counter]);
             self.general[counter] = sum;
-        }
+        });
     }
-}
-
-/// Which counters to read: those of cycles and instructions, and these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Set {
-    /// General counters, as a mask.
-    pub general: u8,
-    /// That of reference cycles; wanted only where the PMU counts them.
-    pub reference: bool,
-}
-
-/// The counters in a mask, by their hardware indices, from the lowest. A step is four instructions.
-#[inline]
-pub fn counters(mut mask: u8) -> impl Iterator<Item = usize> {
-    core::iter::from_fn(move || {
-        let counter = mask.trailing_zeros() as usize;
-        mask &= mask.wrapping_sub(1);
-        (counter < MAX_GENERAL).then_some(counter)
-    })
 }
 
 /// The widths of counters, as masks of the bits that they have.
@@ -126,21 +93,50 @@ pub struct Widths {
     pub general: u64,
 }
 
-/// How often the driver touched the PMU since it was made.
+/// Which counters to read: those of cycles and instructions, and these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Accesses {
-    /// RDMSR and WRMSR instructions.
-    pub msr: u64,
-    /// RDPMC instructions.
-    pub rdpmc: u64,
+pub struct Set {
+    /// General counters, as a mask.
+    pub general: u8,
+    /// That of reference cycles; wanted only where the PMU counts them.
+    pub reference: bool,
+}
+
+impl Set {
+    /// How many counters there are in it.
+    pub fn counters(&self) -> u64 {
+        2 + u64::from(self.reference) + u64::from(self.general.count_ones())
+    }
+}
+
+/// Calls `visit` with each counter in a mask, by its hardware index, from the lowest.
+#[inline(always)]
+pub fn for_each_counter(mask: u8, mut visit: impl FnMut(usize)) {
+    let mut left = u32::from(mask);
+    while left != 0 {
+        visit(left.trailing_zeros() as usize % MAX_GENERAL);
+        left &= left - 1;
+    }
+}
+
+/// The same for the overflow path: the masks that full groups have are written out, so that every
+/// index is a constant and nothing is tested.
+#[inline(always)]
+pub fn for_each_counter_unrolled(mask: u8, mut visit: impl FnMut(usize)) {
+    match mask {
+        // Four of Intel's, all eight, and those of AMD's six that the driver leaves to groups.
+        0x0f => [0, 1, 2, 3].into_iter().for_each(visit),
+        0xff => [0, 1, 2, 3, 4, 5, 6, 7].into_iter().for_each(visit),
+        0x3c => [2, 3, 4, 5].into_iter().for_each(visit),
+        _ => for_each_counter(mask, &mut visit),
+    }
 }
 
 /// One CPU's performance monitoring unit.
 ///
-/// A switch in the overflow interrupt is [`Pmu::take_overflow`], [`Pmu::read_others`],
-/// [`Pmu::switch`] and [`Pmu::release`], in this order; nothing counts at the session's privilege
-/// from the first to the last, as far as that is the driver's to say: in user mode the interrupt
-/// itself has seen to it.
+/// A switch in the overflow interrupt is [`Pmu::switch`] and [`Pmu::release`], in this order;
+/// nothing counts at the session's privilege from the one to the other, as far as that is the
+/// driver's to say: in user mode the interrupt itself has seen to it.
 pub trait Pmu {
     /// Begins to count `group`, from a state in which nothing counts. The slice timer overflows
     /// after `slice` more of its unit; all other counters go on from the values that they have.
@@ -149,18 +145,14 @@ pub trait Pmu {
     /// Ends counting. Counters keep their values; an overflow that was pending is forgotten.
     fn stop(&mut self);
 
-    /// In the overflow interrupt: whether the slice timer has overflowed. If so, its value is put
-    /// into `counts`; if not, counting goes on.
-    fn take_overflow(&mut self, counts: &mut Counts) -> bool;
-
     /// The values of the counters in `set`.
     fn read(&mut self, set: Set) -> Counts;
 
-    /// The same without the slice timer's, which [`Pmu::take_overflow`] has read.
-    fn read_others(&mut self, set: Set, counts: &mut Counts);
-
-    /// Changes to `next` and arms the slice timer with `slice`.
-    fn switch(&mut self, next: &Group, slice: u64);
+    /// In the overflow interrupt, between [`Pmu::start`] and [`Pmu::stop`]: if the slice timer has
+    /// overflowed, puts the values of the counters in `set` into `counts`, changes to `next`, whose
+    /// counters are in `set`, and arms the timer with `slice`. If it has not, says so, and counting
+    /// goes on.
+    fn switch(&mut self, set: Set, next: &Group, slice: u64, counts: &mut Counts) -> bool;
 
     /// Acknowledges the overflow and counts again.
     fn release(&mut self);
@@ -168,8 +160,8 @@ pub trait Pmu {
     /// The widths of the counters.
     fn widths(&self) -> Widths;
 
-    /// Running totals of what the driver has done.
-    fn accesses(&self) -> Accesses;
+    /// RDMSR and WRMSR instructions since the driver was made.
+    fn msr_accesses(&self) -> u64;
 }
 
 /// Where records of slices go. Called in the overflow path, so it has to keep to that path's rules.

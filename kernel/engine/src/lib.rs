@@ -33,7 +33,9 @@ mod session;
 mod sync;
 
 pub use demand::{Always, Demand, Layout, MAX_GENERAL, Selector};
-pub use hardware::{Accesses, Clock, Counts, Pmu, Set, Setup, Sink, Unit, Widths, counters};
+pub use hardware::{
+    Clock, Counts, Pmu, Set, Setup, Sink, Widths, for_each_counter, for_each_counter_unrolled,
+};
 pub use multiplex::Multiplexer;
 pub use plan::{Group, Plan, PlanError, plan};
 pub use session::Session;

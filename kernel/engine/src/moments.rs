@@ -10,7 +10,7 @@
 //! most eight counters. The sums cannot overflow: a slice is at most 2³⁰ cycles, so a difference is
 //! below 2³⁴ at sixteen events a cycle, and 2⁵⁸ slices fit.
 
-use crate::{Counts, MAX_GENERAL, hardware::counters};
+use crate::{Always, Counts, MAX_GENERAL, for_each_counter};
 
 /// What rates can be taken by: known exactly in total, and counted in every slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl GroupMoments {
     /// Takes in one slice of the counters in the mask `used`, the `turn`-th of its session, whose
     /// rounds have `groups` slices.
     pub fn add(&mut self, slice: &Counts, used: u8, turn: u64, groups: u64) {
-        let x = [slice.cycles, slice.instructions];
+        let x = [slice[Always::Cycles], slice[Always::Instructions]];
         if x == [0; 2] {
             // It ended before it began: events need instructions or cycles.
             return;
@@ -97,7 +97,7 @@ impl GroupMoments {
                 *square += product(dx, dx);
             }
         }
-        for counter in counters(used) {
+        for_each_counter(used, |counter| {
             let (event, y) = (&mut self.events[counter], slice.general[counter]);
             if paired {
                 let dy = difference(y, event.last);
@@ -109,7 +109,7 @@ impl GroupMoments {
             }
             event.events = event.events.wrapping_add(y);
             event.last = y;
-        }
+        });
         for (sum, x) in self.sums.iter_mut().zip(x) {
             *sum = sum.wrapping_add(x);
         }

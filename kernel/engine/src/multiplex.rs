@@ -9,23 +9,42 @@
 
 use tally_abi::trace::End;
 
-use crate::{Accesses, Clock, Counts, Pmu, Session, Sink, Unit};
+use crate::{Always, Clock, Counts, Pmu, Session, Sink};
 
 /// One CPU's side of the engine.
 #[derive(Debug)]
 pub struct Multiplexer<P: Pmu> {
     pmu: P,
     cpu: u16,
+    /// MSR accesses that the kernel adds to each overflow interrupt, to unmask it and to end it.
+    other_msr_accesses: u64,
+    /// The driver's count of MSR accesses, and the session's of interrupts, up to which the session
+    /// was charged.
+    charged: Charged,
     /// What the counters showed when they were last credited.
     base: Counts,
     /// What they showed when they were last read.
     raw: Counts,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Charged {
+    msr_accesses: u64,
+    interrupts: u64,
+}
+
 impl<P: Pmu> Multiplexer<P> {
-    /// Takes the PMU of CPU number `cpu`, on which nothing counts yet.
-    pub fn new(pmu: P, cpu: u16) -> Self {
-        Multiplexer { pmu, cpu, base: Counts::default(), raw: Counts::default() }
+    /// Takes the PMU of CPU number `cpu`, on which nothing counts yet. `other_msr_accesses` are
+    /// those that the kernel adds to each overflow interrupt, to unmask it and to end it.
+    pub fn new(pmu: P, cpu: u16, other_msr_accesses: u64) -> Self {
+        Multiplexer {
+            pmu,
+            cpu,
+            other_msr_accesses,
+            charged: Charged::default(),
+            base: Counts::default(),
+            raw: Counts::default(),
+        }
     }
 
     /// The driver, for what it tells of itself.
@@ -39,9 +58,10 @@ impl<P: Pmu> Multiplexer<P> {
         debug_assert!(!session.is_running());
         let left = session.enter(clock.tsc());
         let (group, setup) = (session.group(), session.setup());
-        self.base = self.pmu.read(session.set(group.used));
+        self.base = self.pmu.read(session.set());
         self.pmu.start(group, &setup, left);
-        self.arm(setup.unit, left);
+        self.arm(setup.timer, left);
+        self.charged = self.so_far(session);
     }
 
     /// Ends counting for `session` on this CPU: it was stopped, or its address space leaves.
@@ -53,6 +73,7 @@ impl<P: Pmu> Multiplexer<P> {
         sink: &mut impl Sink,
     ) {
         debug_assert!(session.is_running());
+        self.charge(session);
         self.pmu.stop();
         let tsc = clock.tsc();
         self.credit(session, tsc);
@@ -63,13 +84,12 @@ impl<P: Pmu> Multiplexer<P> {
     /// date while the session runs.
     pub fn sync(&mut self, session: &mut Session, clock: &impl Clock) {
         if session.is_running() {
+            self.charge(session);
             self.credit(session, clock.tsc());
         }
     }
 
-    /// The overflow interrupt. `session` is the one that is current on this CPU, if any;
-    /// `other_msr_accesses` are those that the kernel adds to each such interrupt, to unmask it and
-    /// to end it.
+    /// The overflow interrupt. `session` is the one that is current on this CPU, if any.
     ///
     /// The work is bounded: at most [`crate::MAX_GENERAL`] counters are read, credited and given
     /// another event; the next group is known and the one after it drawn in constant time; one
@@ -80,59 +100,70 @@ impl<P: Pmu> Multiplexer<P> {
     ///
     /// First the counters are read, changed and armed, then what they showed is logged:
     /// `cargo xtask bench switch` tells the two apart.
-    #[inline]
+    #[inline(always)]
     pub fn overflow(
         &mut self,
         session: Option<&mut Session>,
         clock: &impl Clock,
         sink: &mut impl Sink,
-        other_msr_accesses: u64,
     ) {
         let start_tsc = clock.tsc();
-        let before = self.pmu.accesses();
-        let overflowed = self.pmu.take_overflow(&mut self.raw);
         let Some(session) = session.filter(|session| session.is_running()) else {
-            // Nobody owns what counts here, so nothing may count.
-            if overflowed {
-                self.pmu.stop();
-            }
-            return;
+            return self.disown();
         };
-        if overflowed {
-            let (ended, next) = session.groups();
-            // Counters of the next group are read with those of this one: that is where it begins.
-            self.pmu.read_others(session.set(ended.used | next.used), &mut self.raw);
-            self.pmu.switch(next, session.slice_length());
+        let (set, next) = session.turn();
+        if self.pmu.switch(set, next, session.slice_length(), &mut self.raw) {
             self.log(session, start_tsc, sink);
             self.pmu.release();
+        } else {
+            session.stats_mut().spurious_pmis += 1;
         }
-        let after = self.pmu.accesses();
-        let accesses = Accesses {
-            msr: after.msr - before.msr + other_msr_accesses,
-            rdpmc: after.rdpmc - before.rdpmc,
-        };
-        session.charge(overflowed, accesses, start_tsc, clock.tsc());
+        session.stats_mut().engine_ticks += clock.tsc().wrapping_sub(start_tsc);
+    }
+
+    fn so_far(&self, session: &mut Session) -> Charged {
+        let stats = session.stats_mut();
+        Charged {
+            msr_accesses: self.pmu.msr_accesses(),
+            interrupts: stats.pmis + stats.spurious_pmis,
+        }
+    }
+
+    /// Charges the session for what overflow interrupts did since it was charged last: all that the
+    /// driver did since counting began. Not in the overflow path, which has enough to do.
+    fn charge(&mut self, session: &mut Session) {
+        let now = self.so_far(session);
+        session.stats_mut().msr_accesses += now.msr_accesses - self.charged.msr_accesses
+            + self.other_msr_accesses * (now.interrupts - self.charged.interrupts);
+        self.charged = now;
+    }
+
+    /// An overflow that nobody owns, or one that was under way when counting ended: nothing may
+    /// count here.
+    #[cold]
+    fn disown(&mut self) {
+        self.pmu.stop();
     }
 
     /// What the slice that has ended counted goes to the session and the trace.
     #[inline(never)]
     fn log(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
-        let (unit, slice) = (session.setup().unit, session.slice_length());
+        let (timer, slice) = (session.setup().timer, session.slice_length());
         let counted = self.raw.since(&self.base, session.group().used, self.pmu.widths());
         self.base = self.raw;
-        self.arm(unit, slice);
+        self.arm(timer, slice);
         session.turn_over(self.cpu, &counted, tsc, sink);
     }
 
     fn credit(&mut self, session: &mut Session, tsc: u64) {
         let used = session.group().used;
-        let raw = self.pmu.read(session.set(used));
+        let raw = self.pmu.read(session.set());
         session.credit(&raw.since(&self.base, used, self.pmu.widths()), tsc);
         self.base = raw;
     }
 
     /// Notes what the slice timer was set to.
-    fn arm(&mut self, unit: Unit, slice: u64) {
-        *self.base.timer_mut(unit) = slice.wrapping_neg() & self.pmu.widths().always;
+    fn arm(&mut self, timer: Always, slice: u64) {
+        self.base[timer] = slice.wrapping_neg() & self.pmu.widths().always;
     }
 }

@@ -17,9 +17,9 @@ use tally_abi::{
 };
 
 use crate::{
-    Accesses, Always, Counts, Demand, Group, Layout, Plan, PlanError, Set, Setup, Sink,
+    Always, Counts, Demand, Group, Layout, Plan, PlanError, Set, Setup, Sink,
     estimate::{self, Sample},
-    hardware::counters,
+    for_each_counter,
     moments::GroupMoments,
     order::Order,
     plan::{Place, plan},
@@ -38,8 +38,8 @@ pub struct Session {
     /// The group after it: drawn beforehand, so that the overflow path finds it.
     next: u16,
     setup: Setup,
-    /// Whether anybody wants reference cycles.
-    reference: bool,
+    /// The counters of the slice under way and the next one.
+    turn: Set,
     moments: Box<[GroupMoments]>,
     /// Of the always-counted events, for as long as the session ran.
     total: Counts,
@@ -80,15 +80,18 @@ impl Session {
         let plan = plan(&demands, layout)?;
         let groups = plan.groups.len();
         let mut order = Order::new(groups as u16, seed, id);
-        Ok(Session {
+        let mut session = Session {
             id,
             address_space,
             config,
             open: Open { group: order.draw(), ..Open::default() },
-            next: order.draw(),
+            next: 0,
             order,
             setup: Setup::from(config),
-            reference: plan.places.contains(&Place::Always(Always::Reference)),
+            turn: Set {
+                reference: plan.places.contains(&Place::Always(Always::Reference)),
+                ..Set::default()
+            },
             moments: (0..groups).map(|_| GroupMoments::default()).collect(),
             total: Counts::default(),
             finished: 0,
@@ -96,7 +99,9 @@ impl Session {
             running: false,
             ticks_until: 0,
             plan,
-        })
+        };
+        session.draw();
+        Ok(session)
     }
 
     /// The session's number.
@@ -129,12 +134,12 @@ impl Session {
         self.running
     }
 
-    /// What the engine did for it so far.
+    /// What the engine did for it, up to the last suspend or [`crate::Multiplexer::sync`].
     pub fn stats(&self) -> SessionStats {
         SessionStats {
             rounds: self.finished / self.stats.groups.max(1),
-            cycles: self.total.cycles,
-            instructions: self.total.instructions,
+            cycles: self.total[Always::Cycles],
+            instructions: self.total[Always::Instructions],
             ..self.stats
         }
     }
@@ -143,18 +148,13 @@ impl Session {
     /// [`crate::Multiplexer::sync`]. `event` is its index in the list of demands; one out of range
     /// was never started.
     pub fn reading(&self, event: usize) -> Reading {
-        let total_cycles = self.total.cycles;
+        let total_cycles = self.total[Always::Cycles];
         let place = self.plan.places.get(event);
         let (value, counted_cycles, slices) = match place {
             _ if self.total == Counts::default() => (not_started(), 0, 0),
             None => (not_started(), 0, 0),
             Some(Place::Always(always)) => {
-                let count = match always {
-                    Always::Cycles => self.total.cycles,
-                    Always::Instructions => self.total.instructions,
-                    Always::Reference => self.total.reference,
-                };
-                (Value::Exact { count }, total_cycles, self.stats.slices)
+                (Value::Exact { count: self.total[*always] }, total_cycles, self.stats.slices)
             }
             Some(Place::General { group, counter }) => {
                 let sample = self.sample(*group, *counter);
@@ -179,7 +179,7 @@ impl Session {
             event,
             group: moments,
             groups: self.stats.groups,
-            totals: [self.total.cycles, self.total.instructions],
+            totals: [self.total[Always::Cycles], self.total[Always::Instructions]],
         }
     }
 
@@ -193,19 +193,29 @@ impl Session {
 
     /// The group of the slice under way.
     pub(crate) fn group(&self) -> &Group {
-        self.groups().0
+        self.group_at(self.open.group)
     }
 
-    /// The group of the slice under way, and the one after it.
-    pub(crate) fn groups(&self) -> (&Group, &Group) {
-        let group = |index: u16| self.plan.groups.get(usize::from(index)).unwrap_or(&NO_GROUP);
-        (group(self.open.group), group(self.next))
+    fn group_at(&self, index: u16) -> &Group {
+        self.plan.groups.get(usize::from(index)).unwrap_or(&NO_GROUP)
     }
 
-    /// The counters to read for the groups whose counters are in the mask `general`.
+    /// The counters to read for the slice under way.
+    pub(crate) fn set(&self) -> Set {
+        Set { general: self.group().used, ..self.turn }
+    }
+
+    /// The next group, and the counters to read where it takes over: where those of it begin and
+    /// those of the slice under way end.
     #[inline]
-    pub(crate) fn set(&self, general: u8) -> Set {
-        Set { general, reference: self.reference }
+    pub(crate) fn turn(&self) -> (Set, &Group) {
+        (self.turn, self.group_at(self.next))
+    }
+
+    /// Draws the next group. Beforehand, so that the overflow path finds it.
+    fn draw(&mut self) {
+        self.next = self.order.draw();
+        self.turn.general = self.group().used | self.group_at(self.next).used;
     }
 
     /// Puts the slice under way on a CPU: what is left of it, at least 1.
@@ -219,7 +229,7 @@ impl Session {
 
     /// What is left of the slice under way, in its unit; 0 if its length was reached.
     pub(crate) fn left(&self) -> u64 {
-        self.slice_length().saturating_sub(self.open.slice.timer(self.setup.unit))
+        self.slice_length().saturating_sub(self.open.slice[self.setup.timer])
     }
 
     /// Credits what was counted since the last credit, in the middle of the slice under way.
@@ -241,6 +251,9 @@ impl Session {
     /// credit.
     #[inline]
     pub(crate) fn turn_over(&mut self, cpu: u16, counted: &Counts, tsc: u64, sink: &mut impl Sink) {
+        self.stats.pmis += 1;
+        // The timer's own value told of the overflow; the others were read after it.
+        self.stats.rdpmcs += self.turn.counters();
         if self.open.credited {
             self.credit(counted, tsc);
             let Open { slice, piece, .. } = self.open;
@@ -275,7 +288,8 @@ impl Session {
         if self.open.credited {
             self.open = Open { group: self.next, ..Open::default() };
         }
-        self.next = self.order.draw();
+        self.open.piece_start_tsc = self.ticks_until;
+        self.draw();
     }
 
     /// Gives away a record of what was counted since the slice under way was put on its CPU.
@@ -287,9 +301,12 @@ impl Session {
         sink.record(|| {
             stats.records += 1;
             let mut counts = Counts::default().general;
-            for (count, counter) in counts.iter_mut().zip(counters(used)) {
-                *count = piece.general[counter];
-            }
+            let mut members = counts.iter_mut();
+            for_each_counter(used, |counter| {
+                if let Some(count) = members.next() {
+                    *count = piece.general[counter];
+                }
+            });
             SliceRecord {
                 session: self.id,
                 cpu,
@@ -301,25 +318,15 @@ impl Session {
                 address_space: self.address_space,
                 start_tsc: self.open.piece_start_tsc,
                 end_tsc: tsc,
-                cycles: piece.cycles,
-                instructions: piece.instructions,
+                cycles: piece[Always::Cycles],
+                instructions: piece[Always::Instructions],
                 counts,
             }
         });
     }
 
-    /// The overflow path ends: what it cost, and when the program goes on.
-    #[inline]
-    pub(crate) fn charge(&mut self, overflowed: bool, accesses: Accesses, from_tsc: u64, tsc: u64) {
-        let stats = &mut self.stats;
-        stats.pmis += u64::from(overflowed);
-        stats.spurious_pmis += u64::from(!overflowed);
-        stats.msr_accesses += accesses.msr;
-        stats.rdpmcs += accesses.rdpmc;
-        stats.engine_ticks += tsc.saturating_sub(from_tsc);
-        if overflowed {
-            self.open.piece_start_tsc = tsc;
-        }
+    pub(crate) fn stats_mut(&mut self) -> &mut SessionStats {
+        &mut self.stats
     }
 }
 

@@ -34,7 +34,7 @@ impl Bench {
         let config = SessionConfig { mode: Mode::User, slice: Slice::Cycles(SLICE) };
         let pmu = Simulated::showing(value);
         Bench {
-            multiplexer: Multiplexer::new(pmu.clone(), 3),
+            multiplexer: Multiplexer::new(pmu.clone(), 3, 2),
             pmu,
             session: Session::open(9, 0x5000, config, seed, demands(), &layout).unwrap(),
             clock: Ticking::default(),
@@ -55,7 +55,7 @@ impl Bench {
     }
 
     fn overflow(&mut self) {
-        self.multiplexer.overflow(Some(&mut self.session), &self.clock, &mut self.records, 2);
+        self.multiplexer.overflow(Some(&mut self.session), &self.clock, &mut self.records);
     }
 
     /// The program runs, and is interrupted if the timer overflows.
@@ -147,6 +147,7 @@ fn a_spurious_interrupt_ends_nothing_and_is_counted() {
     bench.run(100);
     bench.overflow();
     bench.run(100);
+    bench.sync();
     let stats = bench.session.stats();
     assert_eq!((stats.spurious_pmis, stats.pmis, stats.slices), (1, 0, 0));
     assert_eq!(stats.msr_accesses, 2);
@@ -159,7 +160,7 @@ fn what_nobody_owns_is_stopped() {
     let mut bench = Bench::new(2, 1, 0);
     bench.resume();
     assert!(bench.pmu.run(SLICE, 0, &EVENTS));
-    bench.multiplexer.overflow(None, &bench.clock, &mut bench.records, 2);
+    bench.multiplexer.overflow(None, &bench.clock, &mut bench.records);
     assert!(!bench.pmu.is_counting());
 }
 

@@ -15,12 +15,14 @@
 //!   PerfMonV2 there is no status register at all.
 
 use tally_engine::{
-    Accesses, Counts, Group, MAX_GENERAL, Pmu, Selector, Set, Setup, Unit, Widths, counters,
+    Always, Counts, Group, MAX_GENERAL, Pmu, Set, Setup, Widths, for_each_counter,
+    for_each_counter_unrolled,
 };
 
 use crate::{
     Bus, InitError,
     bus::Counted,
+    driver::counters,
     registers::{
         Register,
         amd::{
@@ -56,11 +58,12 @@ pub struct Amd<B: Bus> {
     selects: [PerfCtl; MAX_GENERAL],
     /// Whether counters are let count, by whichever way there is.
     enabled: bool,
-    /// Which counter is the slice timer.
-    timer: u8,
+    /// The slice timer.
+    timer: Always,
+    /// What is counted besides, of cycles and instructions.
+    other: Always,
     /// Whether the session's events go on being counted in ring 0, and so in the driver too.
     counts_kernel: bool,
-    counting: bool,
 }
 
 impl<B: Bus> Amd<B> {
@@ -71,7 +74,7 @@ impl<B: Bus> Amd<B> {
             true => bus.get::<PerfCntrGlobalCtl>(0).bits(),
             false => u64::MAX,
         };
-        for index in counters(facts.counters).map(|index| index as u8) {
+        for index in counters(facts.counters) {
             let select: PerfCtl = bus.get(index);
             if select.contains(PerfCtl::EN) && global >> index & 1 == 1 {
                 let (register, value) = (PerfCtl::NAME, select.bits());
@@ -84,9 +87,9 @@ impl<B: Bus> Amd<B> {
             facts,
             selects,
             enabled: false,
-            timer: CYCLES,
+            timer: Always::Cycles,
+            other: Always::Instructions,
             counts_kernel: false,
-            counting: false,
         };
         if facts.global {
             driver.bus.put(0, PerfCntrGlobalCtl::empty());
@@ -97,7 +100,7 @@ impl<B: Bus> Amd<B> {
     }
 
     fn refuse_if_not_writable(&mut self) -> Result<(), InitError> {
-        for index in counters(self.facts.counters).map(|index| index as u8) {
+        for index in counters(self.facts.counters) {
             let (select, count) = (PerfCtl::event(CYCLES_NOT_IN_HALT, 0), PerfCtr(0x1234));
             self.bus.put(index, select);
             if self.bus.get::<PerfCtl>(index) != select {
@@ -112,22 +115,9 @@ impl<B: Bus> Amd<B> {
         Ok(())
     }
 
-    fn unit(&self) -> Unit {
-        if self.timer == INSTRUCTIONS { Unit::Instructions } else { Unit::Cycles }
-    }
-
-    /// Writes the selects of `group` that are not in place. Those of counters that it does not use
-    /// stay, as nobody reads what they count.
-    #[inline]
-    fn select(&mut self, group: &Group) {
-        for index in counters(group.used & !ALWAYS & self.facts.counters) {
-            let Selector(wanted) = group.selectors[index];
-            self.put_select(index, PerfCtl::from_bits_retain(wanted));
-        }
-    }
-
-    #[inline]
-    fn put_select(&mut self, index: usize, wanted: PerfCtl) {
+    /// Puts a select into place if it is not there already.
+    #[inline(always)]
+    fn select(&mut self, index: usize, wanted: PerfCtl) {
         if self.selects[index] == wanted {
             return;
         }
@@ -146,11 +136,16 @@ impl<B: Bus> Amd<B> {
         self.selects[index] = wanted;
     }
 
+    #[inline(always)]
+    fn read_always(&mut self, event: Always, counts: &mut Counts) {
+        counts[event] = self.bus.count(u32::from(counter_of(event)));
+    }
+
     /// Sets the timer to overflow after `slice`.
     fn reload(&mut self, slice: u64) {
         let value = slice.wrapping_neg() & self.widths().always;
         // One access: the only counter that has to be written.
-        self.bus.put(self.timer, PerfCtr(value));
+        self.bus.put(counter_of(self.timer), PerfCtr(value));
     }
 
     /// Clears overflow bits.
@@ -203,72 +198,71 @@ impl<B: Bus> Amd<B> {
 
 impl<B: Bus> Pmu for Amd<B> {
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
-        self.timer = match setup.unit {
-            Unit::Cycles => CYCLES,
-            Unit::Instructions => INSTRUCTIONS,
+        (self.timer, self.other) = match setup.timer {
+            Always::Instructions => (Always::Instructions, Always::Cycles),
+            _ => (Always::Cycles, Always::Instructions),
         };
         self.counts_kernel = setup.mode.kernel();
-        self.select(group);
-        self.put_select(CYCLES.into(), always(CYCLES_NOT_IN_HALT, setup, Unit::Cycles));
-        let instructions = always(RETIRED_INSTRUCTIONS, setup, Unit::Instructions);
-        self.put_select(INSTRUCTIONS.into(), instructions);
+        for_each_counter(group.used, |index| {
+            self.select(index, PerfCtl::from_bits_retain(group.selectors[index].0));
+        });
+        self.select(CYCLES.into(), always(CYCLES_NOT_IN_HALT, setup, Always::Cycles));
+        let instructions = always(RETIRED_INSTRUCTIONS, setup, Always::Instructions);
+        self.select(INSTRUCTIONS.into(), instructions);
         self.reload(slice);
-        self.counting = true;
         self.enable();
     }
 
     fn stop(&mut self) {
         self.disable();
-        self.counting = false;
-        self.acknowledge(1 << self.timer);
-    }
-
-    #[inline]
-    fn take_overflow(&mut self, counts: &mut Counts) -> bool {
-        if !self.counting {
-            return false;
-        }
-        if self.counts_kernel {
-            // This handler's own events must not be the session's.
-            self.disable();
-        }
-        let timer = self.bus.count(u32::from(self.timer));
-        *counts.timer_mut(self.unit()) = timer;
-        let overflowed = timer >> (WIDTH_BITS - 1) & 1 == 0;
-        if !overflowed {
-            self.enable();
-        }
-        overflowed
+        self.acknowledge(1 << counter_of(self.timer));
     }
 
     fn read(&mut self, set: Set) -> Counts {
         let mut counts = Counts::default();
-        *counts.timer_mut(self.unit()) = self.bus.count(u32::from(self.timer));
-        self.read_others(set, &mut counts);
+        for event in [Always::Cycles, Always::Instructions] {
+            self.read_always(event, &mut counts);
+        }
+        for_each_counter(set.general, |index| {
+            counts.general[index] = self.bus.count(index as u32);
+        });
         counts
     }
 
-    #[inline]
-    fn read_others(&mut self, set: Set, counts: &mut Counts) {
-        if self.timer == CYCLES {
-            counts.instructions = self.bus.count(u32::from(INSTRUCTIONS));
+    #[inline(always)]
+    fn switch(&mut self, set: Set, next: &Group, slice: u64, counts: &mut Counts) -> bool {
+        if self.counts_kernel {
+            // This handler's own events must not be the session's.
+            self.disable();
+        }
+        let timer = self.bus.count(u32::from(counter_of(self.timer)));
+        if timer >> (WIDTH_BITS - 1) & 1 == 1 {
+            self.enable();
+            return false;
+        }
+        counts[self.timer] = timer;
+        self.read_always(self.other, counts);
+        if next.used == set.general {
+            for_each_counter_unrolled(set.general, |index| {
+                counts.general[index] = self.bus.count(index as u32);
+                self.select(index, PerfCtl::from_bits_retain(next.selectors[index].0));
+            });
         } else {
-            counts.cycles = self.bus.count(u32::from(CYCLES));
+            for_each_counter(set.general, |index| {
+                counts.general[index] = self.bus.count(index as u32);
+                // A counter that the next group does not use goes on: nobody reads what it counts.
+                if next.used >> index & 1 == 1 {
+                    self.select(index, PerfCtl::from_bits_retain(next.selectors[index].0));
+                }
+            });
         }
-        for index in counters(set.general & self.facts.counters & !ALWAYS) {
-            counts.general[index] = self.bus.count(index as u32);
-        }
-    }
-
-    #[inline]
-    fn switch(&mut self, next: &Group, slice: u64) {
-        self.select(next);
         self.reload(slice);
+        true
     }
 
-    #[inline]
+    #[inline(always)]
     fn release(&mut self) {
-        self.acknowledge(1 << self.timer);
+        self.acknowledge(1 << counter_of(self.timer));
         self.enable();
     }
 
@@ -277,16 +271,23 @@ impl<B: Bus> Pmu for Amd<B> {
         Widths { always: mask, general: mask }
     }
 
-    fn accesses(&self) -> Accesses {
-        self.bus.accesses
+    #[inline(always)]
+    fn msr_accesses(&self) -> u64 {
+        self.bus.msr_accesses
     }
 }
 
+/// The counter of an always-counted event. (There is none of reference cycles.)
+#[inline(always)]
+fn counter_of(event: Always) -> u8 {
+    if event == Always::Cycles { CYCLES } else { INSTRUCTIONS }
+}
+
 /// The select of an always-counted event; it interrupts if it is the slice timer.
-fn always(code: u16, setup: &Setup, unit: Unit) -> PerfCtl {
+fn always(code: u16, setup: &Setup, event: Always) -> PerfCtl {
     let mut select = PerfCtl::event(code, 0) | PerfCtl::EN;
     select.set(PerfCtl::USR, setup.mode.user());
     select.set(PerfCtl::OS, setup.mode.kernel());
-    select.set(PerfCtl::INT, setup.unit == unit);
+    select.set(PerfCtl::INT, setup.timer == event);
     select
 }

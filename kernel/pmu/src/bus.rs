@@ -2,8 +2,6 @@
 
 use core::arch::asm;
 
-use tally_engine::Accesses;
-
 use crate::registers::Register;
 
 /// One CPU's MSRs and performance counters.
@@ -48,6 +46,7 @@ impl Bus for Native {
         u64::from(high) << 32 | u64::from(low)
     }
 
+    #[inline(always)]
     fn write(&mut self, msr: u32, value: u64) {
         // SAFETY: by the contract of `new`, 1. WRMSR is allowed, 2. nobody else relies on the PMU's
         // state and 3. the register exists and the value has no reserved bits, so it does not
@@ -58,42 +57,46 @@ impl Bus for Native {
         }
     }
 
+    #[inline(always)]
     fn rdpmc(&mut self, index: u32) -> u64 {
-        let (low, high): (u32, u32);
+        // In 64-bit mode both registers are cleared above 32 bits.
+        let (low, high): (u64, u64);
         // SAFETY: by the contract of `new`, 1. RDPMC is allowed whatever CR4.PCE says, and 3. the
         // counter exists, so it does not fault.
         unsafe {
-            asm!("rdpmc", in("ecx") index, out("eax") low, out("edx") high,
+            asm!("rdpmc", in("ecx") index, out("rax") low, out("rdx") high,
                  options(nostack, preserves_flags));
         }
-        u64::from(high) << 32 | u64::from(low)
+        high << 32 | low
     }
 }
 
-/// A bus that speaks in registers and counts what it is used for.
+/// A bus that speaks in registers and counts the accesses to them.
 #[derive(Debug)]
 pub(crate) struct Counted<B> {
     bus: B,
-    pub(crate) accesses: Accesses,
+    /// RDMSR and WRMSR instructions so far.
+    pub(crate) msr_accesses: u64,
 }
 
 impl<B: Bus> Counted<B> {
     pub(crate) fn new(bus: B) -> Self {
-        Counted { bus, accesses: Accesses::default() }
+        Counted { bus, msr_accesses: 0 }
     }
 
     pub(crate) fn get<R: Register>(&mut self, index: u8) -> R {
-        self.accesses.msr += 1;
+        self.msr_accesses += 1;
         R::from_raw(self.bus.read(R::address(index)))
     }
 
+    #[inline(always)]
     pub(crate) fn put<R: Register>(&mut self, index: u8, value: R) {
-        self.accesses.msr += 1;
+        self.msr_accesses += 1;
         self.bus.write(R::address(index), value.raw());
     }
 
+    #[inline(always)]
     pub(crate) fn count(&mut self, index: u32) -> u64 {
-        self.accesses.rdpmc += 1;
         self.bus.rdpmc(index)
     }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use tally_engine::{Accesses, Counts, Group, Pmu, Set, Setup, Widths};
+use tally_engine::{Counts, Group, MAX_GENERAL, Pmu, Set, Setup, Widths};
 
 use crate::{Amd, Bus, Intel};
 
@@ -71,22 +71,16 @@ impl<B: Bus> Pmu for Driver<B> {
         either!(self, driver => driver.stop());
     }
 
-    fn take_overflow(&mut self, counts: &mut Counts) -> bool {
-        either!(self, driver => driver.take_overflow(counts))
-    }
-
     fn read(&mut self, set: Set) -> Counts {
         either!(self, driver => driver.read(set))
     }
 
-    fn read_others(&mut self, set: Set, counts: &mut Counts) {
-        either!(self, driver => driver.read_others(set, counts));
+    #[inline(always)]
+    fn switch(&mut self, set: Set, next: &Group, slice: u64, counts: &mut Counts) -> bool {
+        either!(self, driver => driver.switch(set, next, slice, counts))
     }
 
-    fn switch(&mut self, next: &Group, slice: u64) {
-        either!(self, driver => driver.switch(next, slice));
-    }
-
+    #[inline(always)]
     fn release(&mut self) {
         either!(self, driver => driver.release());
     }
@@ -95,9 +89,16 @@ impl<B: Bus> Pmu for Driver<B> {
         either!(self, driver => driver.widths())
     }
 
-    fn accesses(&self) -> Accesses {
-        either!(self, driver => driver.accesses())
+    #[inline(always)]
+    fn msr_accesses(&self) -> u64 {
+        either!(self, driver => driver.msr_accesses())
     }
+}
+
+/// The counters in a mask, by their hardware indices. Not for the overflow path, which has
+/// [`tally_engine::for_each_counter`].
+pub(crate) fn counters(mask: u8) -> impl Iterator<Item = u8> {
+    (0..MAX_GENERAL as u8).filter(move |index| mask >> index & 1 == 1)
 }
 
 #[cfg(test)]

@@ -25,12 +25,14 @@
 //!   under the new selector.
 
 use tally_engine::{
-    Accesses, Counts, Group, MAX_GENERAL, Pmu, Selector, Set, Setup, Unit, Widths, counters,
+    Always, Counts, Group, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths, for_each_counter,
+    for_each_counter_unrolled,
 };
 
 use crate::{
     Bus, InitError,
     bus::Counted,
+    driver::counters,
     registers::{
         Register,
         intel::{
@@ -40,9 +42,10 @@ use crate::{
     },
 };
 
-const INSTRUCTIONS: u8 = 0;
-const CYCLES: u8 = 1;
-const REFERENCE: u8 = 2;
+// A fixed counter's number is its event's value.
+const _: () = assert!(Always::Instructions as u8 == 0);
+const CYCLES: u8 = Always::Cycles as u8;
+const _: () = assert!(CYCLES == 1 && Always::Reference as u8 == 2);
 
 /// What CPUID says of an Intel PMU, as far as the driver cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +59,18 @@ pub(crate) struct Facts {
     pub(crate) widths: Widths,
 }
 
+/// The slice timer, and what of it the overflow path would work out each time.
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    event: Always,
+    /// What is counted besides, of cycles and instructions.
+    other: Always,
+    /// The highest bit of its counter.
+    top: u64,
+    /// What acknowledges its overflow.
+    acknowledge: PerfGlobalOvfCtrl,
+}
+
 /// The driver of one CPU's PMU.
 #[derive(Debug)]
 pub struct Intel<B: Bus> {
@@ -65,13 +80,12 @@ pub struct Intel<B: Bus> {
     selectors: [Selector; MAX_GENERAL],
     /// What IA32_FIXED_CTR_CTRL holds.
     fixed: FixedCtrCtrl,
-    /// Which fixed counter is the slice timer.
-    timer: u8,
-    /// Whether the session's events go on being counted in ring 0, and so in the driver too.
-    counts_kernel: bool,
+    timer: Timer,
+    /// Whether the overflow path has to stop the session's counting by itself: what it counts goes
+    /// on in ring 0, and the overflow does not freeze it.
+    must_stop: bool,
     /// Whether an overflow freezes the counters.
     freezes: bool,
-    counting: bool,
 }
 
 impl<B: Bus> Intel<B> {
@@ -86,13 +100,12 @@ impl<B: Bus> Intel<B> {
             facts,
             selectors: Default::default(),
             fixed: FixedCtrCtrl::empty(),
-            timer: CYCLES,
-            counts_kernel: false,
+            timer: Timer::new(Always::Cycles, facts.widths, false),
+            must_stop: false,
             freezes: false,
-            counting: false,
         };
         for index in counters(facts.general) {
-            driver.bus.put(index as u8, PerfEvtSel::empty());
+            driver.bus.put(index, PerfEvtSel::empty());
         }
         driver.bus.put(0, driver.all_overflows());
         driver.refuse_if_not_writable()?;
@@ -106,7 +119,7 @@ impl<B: Bus> Intel<B> {
             return Err(InitError::NotWritable { register: FixedCtr::NAME, index: CYCLES });
         }
         let probe = PerfEvtSel::event(0x3c, 0);
-        for index in counters(self.facts.general).map(|index| index as u8) {
+        for index in counters(self.facts.general) {
             self.bus.put(index, probe);
             if self.bus.get::<PerfEvtSel>(index) != probe {
                 return Err(InitError::NotWritable { register: PerfEvtSel::NAME, index });
@@ -117,20 +130,7 @@ impl<B: Bus> Intel<B> {
     }
 
     fn all_overflows(&self) -> PerfGlobalOvfCtrl {
-        PerfGlobalOvfCtrl::from_bits_retain(self.enabled().bits()) | self.frozen()
-    }
-
-    /// What acknowledges a freeze too, where there is one.
-    fn frozen(&self) -> PerfGlobalOvfCtrl {
-        match self.freezes {
-            true => PerfGlobalOvfCtrl::CTR_FRZ,
-            false => PerfGlobalOvfCtrl::empty(),
-        }
-    }
-
-    /// Whether the overflow path has to stop the session's counting by itself.
-    fn must_stop(&self) -> bool {
-        self.counts_kernel && !self.freezes
+        PerfGlobalOvfCtrl::from_bits_retain(self.enabled().bits())
     }
 
     /// Lets overflows freeze the counters, or not.
@@ -151,10 +151,6 @@ impl<B: Bus> Intel<B> {
         PerfGlobalCtrl::from_bits_retain(u64::from(self.facts.general)) | fixed | third
     }
 
-    fn unit(&self) -> Unit {
-        if self.timer == INSTRUCTIONS { Unit::Instructions } else { Unit::Cycles }
-    }
-
     fn fixed_for(&self, setup: &Setup) -> FixedCtrCtrl {
         let mut one = 0;
         if setup.mode.kernel() {
@@ -164,40 +160,50 @@ impl<B: Bus> Intel<B> {
             one |= FixedCtrCtrl::USR0.bits();
         }
         let third = if self.facts.reference { one << 8 } else { 0 };
-        let timer = match setup.unit {
-            Unit::Cycles => FixedCtrCtrl::PMI1,
-            Unit::Instructions => FixedCtrCtrl::PMI0,
-        };
+        let timer = FixedCtrCtrl::PMI0.bits() << (4 * setup.timer as u8);
+        let timer = FixedCtrCtrl::from_bits_retain(timer);
         FixedCtrCtrl::from_bits_retain(one | one << 4 | third) | timer
     }
 
-    /// Writes the selectors of `group` that are not in place; those of counters that it does not
-    /// use stay, as nobody reads what they count.
-    #[inline]
-    fn select(&mut self, group: &Group) {
-        for index in counters(group.used) {
-            let wanted = group.selectors[index];
-            if self.selectors[index] != wanted {
-                // One access for each event that changes: there is no cheaper way to change it.
-                self.bus.put(index as u8, PerfEvtSel::from_bits_retain(wanted.0));
-                self.selectors[index] = wanted;
-            }
+    /// Puts a selector into place if it is not there already.
+    #[inline(always)]
+    fn select(&mut self, index: usize, wanted: Selector) {
+        if self.selectors[index] != wanted {
+            // One access for each event that changes: there is no cheaper way to change it.
+            // The register has 32 bits.
+            let select = PerfEvtSel::from_bits_retain(u64::from(wanted.0 as u32));
+            self.bus.put(index as u8, select);
+            self.selectors[index] = wanted;
         }
     }
 
+    #[inline(always)]
+    fn read_always(&mut self, event: Always, counts: &mut Counts) {
+        counts[event] = self.bus.count(RDPMC_FIXED | event as u32);
+    }
+
     /// Sets the timer to overflow after `slice`.
+    #[inline(always)]
     fn reload(&mut self, slice: u64) {
         let value = slice.wrapping_neg() & self.facts.widths.always;
         // One access: the only counter that has to be written.
-        self.bus.put(self.timer, FixedCtr(value));
+        self.bus.put(self.timer.event as u8, FixedCtr(value));
     }
 
     /// Clears the timer's bit in the overflow status, and thaws what the overflow froze.
+    #[inline(always)]
     fn acknowledge(&mut self) {
-        let bit = PerfGlobalOvfCtrl::FIXED0.bits() << self.timer | self.frozen().bits();
         // One access: processors that freeze on a set bit, and whoever reads the status after us,
         // need it clear.
-        self.bus.put(0, PerfGlobalOvfCtrl::from_bits_retain(bit));
+        self.bus.put(0, self.timer.acknowledge);
+    }
+
+    /// Nothing has overflowed.
+    #[cold]
+    fn go_on(&mut self) {
+        if self.must_stop {
+            self.enable();
+        }
     }
 
     fn enable(&mut self) {
@@ -218,80 +224,76 @@ impl<B: Bus> Intel<B> {
 
 impl<B: Bus> Pmu for Intel<B> {
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
-        self.timer = match setup.unit {
-            Unit::Cycles => CYCLES,
-            Unit::Instructions => INSTRUCTIONS,
-        };
-        self.counts_kernel = setup.mode.kernel();
-        self.set_freeze(self.counts_kernel && self.facts.freeze);
-        self.select(group);
+        let counts_kernel = setup.mode.kernel();
+        self.set_freeze(counts_kernel && self.facts.freeze);
+        self.must_stop = counts_kernel && !self.freezes;
+        self.timer = Timer::new(setup.timer, self.facts.widths, self.freezes);
+        for_each_counter(group.used, |index| self.select(index, group.selectors[index]));
         let fixed = self.fixed_for(setup);
         if fixed != self.fixed {
             self.bus.put(0, fixed);
             self.fixed = fixed;
         }
         self.reload(slice);
-        self.counting = true;
         self.enable();
     }
 
     fn stop(&mut self) {
         self.disable();
-        self.counting = false;
         self.acknowledge();
-    }
-
-    #[inline]
-    fn take_overflow(&mut self, counts: &mut Counts) -> bool {
-        if !self.counting {
-            return false;
-        }
-        if self.must_stop() {
-            // One access: this handler's own events must not be the session's.
-            self.disable();
-        }
-        let timer = self.bus.count(RDPMC_FIXED | u32::from(self.timer));
-        *counts.timer_mut(self.unit()) = timer;
-        let top = self.facts.widths.always ^ self.facts.widths.always >> 1;
-        let overflowed = timer & top == 0;
-        if !overflowed && self.must_stop() {
-            self.enable();
-        }
-        overflowed
     }
 
     fn read(&mut self, set: Set) -> Counts {
         let mut counts = Counts::default();
-        *counts.timer_mut(self.unit()) = self.bus.count(RDPMC_FIXED | u32::from(self.timer));
-        self.read_others(set, &mut counts);
+        for event in Always::ALL {
+            if event != Always::Reference || set.reference {
+                self.read_always(event, &mut counts);
+            }
+        }
+        for_each_counter(set.general, |index| {
+            counts.general[index] = self.bus.count(index as u32);
+        });
         counts
     }
 
-    #[inline]
-    fn read_others(&mut self, set: Set, counts: &mut Counts) {
-        if self.timer == CYCLES {
-            counts.instructions = self.bus.count(RDPMC_FIXED | u32::from(INSTRUCTIONS));
-        } else {
-            counts.cycles = self.bus.count(RDPMC_FIXED | u32::from(CYCLES));
+    #[inline(always)]
+    fn switch(&mut self, set: Set, next: &Group, slice: u64, counts: &mut Counts) -> bool {
+        if self.must_stop {
+            // One access: this handler's own events must not be the session's.
+            self.disable();
         }
+        let timer = self.bus.count(RDPMC_FIXED | self.timer.event as u32);
+        if timer & self.timer.top != 0 {
+            self.go_on();
+            return false;
+        }
+        counts[self.timer.event] = timer;
+        self.read_always(self.timer.other, counts);
         if set.reference {
-            counts.reference = self.bus.count(RDPMC_FIXED | u32::from(REFERENCE));
+            self.read_always(Always::Reference, counts);
         }
-        for index in counters(set.general) {
-            counts.general[index] = self.bus.count(index as u32);
+        if next.used == set.general {
+            for_each_counter_unrolled(set.general, |index| {
+                counts.general[index] = self.bus.count(index as u32);
+                self.select(index, next.selectors[index]);
+            });
+        } else {
+            for_each_counter(set.general, |index| {
+                counts.general[index] = self.bus.count(index as u32);
+                // A counter that the next group does not use goes on: nobody reads what it counts.
+                if next.used >> index & 1 == 1 {
+                    self.select(index, next.selectors[index]);
+                }
+            });
         }
-    }
-
-    #[inline]
-    fn switch(&mut self, next: &Group, slice: u64) {
-        self.select(next);
         self.reload(slice);
+        true
     }
 
-    #[inline]
+    #[inline(always)]
     fn release(&mut self) {
         self.acknowledge();
-        if self.must_stop() {
+        if self.must_stop {
             // One access, the last: from here on the session's events are counted again.
             self.enable();
         }
@@ -301,8 +303,22 @@ impl<B: Bus> Pmu for Intel<B> {
         self.facts.widths
     }
 
-    fn accesses(&self) -> Accesses {
-        self.bus.accesses
+    #[inline(always)]
+    fn msr_accesses(&self) -> u64 {
+        self.bus.msr_accesses
+    }
+}
+
+impl Timer {
+    fn new(event: Always, widths: Widths, freezes: bool) -> Timer {
+        let bit = PerfGlobalOvfCtrl::FIXED0.bits() << event as u8;
+        let mut acknowledge = PerfGlobalOvfCtrl::from_bits_retain(bit);
+        acknowledge.set(PerfGlobalOvfCtrl::CTR_FRZ, freezes);
+        let other = match event {
+            Always::Instructions => Always::Cycles,
+            _ => Always::Instructions,
+        };
+        Timer { event, other, top: widths.always ^ widths.always >> 1, acknowledge }
     }
 }
 
@@ -310,7 +326,7 @@ impl<B: Bus> Pmu for Intel<B> {
 /// means nothing: its bits for general counters are set after reset.
 fn refuse_if_in_use<B: Bus>(bus: &mut Counted<B>, facts: &Facts) -> Result<(), InitError> {
     let global: PerfGlobalCtrl = bus.get(0);
-    for index in counters(facts.general).map(|index| index as u8) {
+    for index in counters(facts.general) {
         let select: PerfEvtSel = bus.get(index);
         if select.contains(PerfEvtSel::EN) && global.bits() >> index & 1 == 1 {
             let register = PerfEvtSel::NAME;

@@ -11,7 +11,7 @@ use tally_abi::{
 use super::BadPointer;
 use crate::{
     cpu::Cpu,
-    measure::{Context, Refusal},
+    measure::{Context, Measure, Refusal},
     task::Process,
 };
 
@@ -20,31 +20,23 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
     let process = current.as_deref_mut().expect("a system call comes from a program");
     let [session, buffer, count, ..] = arguments;
     match number {
-        syscall::SESSION_OPEN => return open(process, arguments),
+        syscall::SESSION_OPEN => return open(process, measure, arguments),
         syscall::SESSION_START..=syscall::SESSION_CLOSE => {}
         _ => return Err(Error::BadArgument),
     }
-    let context = process.context.as_mut().filter(|c| u64::from(c.id()) == session);
-    let context = context.ok_or(Error::NoSession)?;
+    let context = measure.context(session)?;
     match number {
-        syscall::SESSION_START => measure.start(context)?,
-        syscall::SESSION_STOP => measure.stop(context)?,
-        syscall::SESSION_READ => {
-            measure.sync(context);
-            return read(process, buffer, count);
-        }
-        syscall::SESSION_STATS => {
-            measure.sync(context);
-            let stats = context.stats().to_words();
-            write_words(process, buffer, &stats)?;
-        }
-        _ => close(cpu),
+        syscall::SESSION_START => measure.start()?,
+        syscall::SESSION_STOP => measure.stop()?,
+        syscall::SESSION_READ => return read(process, context, buffer, count),
+        syscall::SESSION_STATS => write_words(process, buffer, &context.stats().to_words())?,
+        _ => measure.close(process),
     }
     Ok(0)
 }
 
 /// `session_open(events, events_bytes, config, detail, detail_bytes)`.
-fn open(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
+fn open(process: &mut Process, measure: &mut Measure, arguments: [u64; 6]) -> Result<u64, Error> {
     let [events, events_bytes, config, detail, detail_bytes, _] = arguments;
     let mut words: ConfigWords = Default::default();
     let mut bytes = [0; size_of::<ConfigWords>()];
@@ -54,13 +46,9 @@ fn open(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
     }
     let config = SessionConfig::from_words(words).map_err(|_| Error::BadArgument)?;
     let refusal = match read_list(process, events, events_bytes)
-        .and_then(|list| Context::open(process, &list, config))
+        .and_then(|list| measure.open(process, &list, config))
     {
-        Ok(context) => {
-            let id = context.id();
-            process.context = Some(context);
-            return Ok(id.into());
-        }
+        Ok(session) => return Ok(session.into()),
         Err(refusal) => refusal,
     };
     let mut text = refusal.detail;
@@ -86,22 +74,14 @@ fn read_list(process: &mut Process, address: u64, bytes: u64) -> Result<String, 
     String::from_utf8(list).map_err(|_| Refusal::from(Error::BadArgument))
 }
 
-fn read(process: &mut Process, buffer: u64, count: u64) -> Result<u64, Error> {
-    let Process { context, space, .. } = process;
-    let Some(context) = context.as_ref() else { return Err(Error::NoSession) };
+fn read(process: &mut Process, context: &Context, buffer: u64, count: u64) -> Result<u64, Error> {
     for (index, (_, reading)) in context.readings().enumerate().take(count as usize) {
         let words = Reading::to_words(&reading);
         let at = (index * size_of_val(&words)) as u64;
         let at = buffer.checked_add(at).ok_or(Error::BadPointer)?;
-        space.write(at, &to_bytes(&words)).map_err(BadPointer::from)?;
+        process.space.write(at, &to_bytes(&words)).map_err(BadPointer::from)?;
     }
     Ok(context.events() as u64)
-}
-
-fn close(cpu: &mut Cpu) {
-    let Cpu { current, measure, .. } = cpu;
-    let Some(process) = current.as_deref_mut() else { return };
-    measure.close(process);
 }
 
 fn write_words<const N: usize>(

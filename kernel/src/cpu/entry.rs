@@ -236,7 +236,7 @@ extern "C" fn trap(frame: &mut Frame) {
 extern "C" fn handle_pmi() {
     // SAFETY: this is an entry to the kernel, the only one active on this CPU.
     let cpu = unsafe { Cpu::current() };
-    cpu.measure.overflow(cpu.current.as_deref_mut(), &cpu.lapic);
+    cpu.measure.overflow(&cpu.lapic);
 }
 
 extern "C" fn syscall(frame: &mut Frame) -> bool {

@@ -67,7 +67,7 @@ impl Cpu {
             index,
             lapic,
             current: None,
-            measure: Measure::new(index),
+            measure: Measure::new(index, &lapic),
         }));
         cpu.this = cpu;
         lapic.unmask_pmi();

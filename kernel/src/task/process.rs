@@ -56,8 +56,8 @@ pub struct Process {
     pub space: AddressSpace,
     /// Its files, by descriptor; 0 to 2 are not files.
     pub files: BTreeMap<u64, OpenFile>,
-    /// What is measured of it.
-    pub context: Option<Context>,
+    /// What is measured of it, while it does not run.
+    pub context: Option<Box<Context>>,
     /// Its registers while it does not run.
     pub frame: Frame,
     fpu: Box<FpuState>,

@@ -5,7 +5,7 @@
 use std::{cell::RefCell, rc::Rc};
 
 use tally_abi::trace::SliceRecord;
-use tally_engine::{Accesses, Clock, Counts, Group, Pmu, Set, Setup, Sink, Widths, counters};
+use tally_engine::{Always, Clock, Counts, Group, Pmu, Set, Setup, Sink, Widths, for_each_counter};
 
 /// All counters are 48 bits wide.
 pub const WIDTH: u64 = (1 << 48) - 1;
@@ -20,7 +20,7 @@ struct State {
     counters: Counts,
     group: Group,
     counting: bool,
-    accesses: Accesses,
+    msr_accesses: u64,
     /// Slices that were armed, in order.
     armed: Vec<u64>,
 }
@@ -29,8 +29,10 @@ impl Simulated {
     /// A PMU whose counters all show `value`.
     pub fn showing(value: u64) -> Simulated {
         let pmu = Simulated::default();
-        pmu.0.borrow_mut().counters =
-            Counts { cycles: value, instructions: value, reference: value, general: [value; 8] };
+        let mut counters = Counts::default();
+        counters.general = [value; 8];
+        Always::ALL.into_iter().for_each(|event| counters[event] = value);
+        pmu.0.borrow_mut().counters = counters;
         pmu
     }
 
@@ -43,18 +45,39 @@ impl Simulated {
         let group = state.group;
         let counters = &mut state.counters;
         let add = |counter: &mut u64, more: u64| *counter = (*counter + more) & WIDTH;
-        add(&mut counters.cycles, cycles);
-        add(&mut counters.instructions, instructions);
-        add(&mut counters.reference, cycles / 2);
+        add(&mut counters[Always::Cycles], cycles);
+        add(&mut counters[Always::Instructions], instructions);
+        add(&mut counters[Always::Reference], cycles / 2);
         for (counter, selector) in group.selectors.iter().enumerate() {
             // An unused counter goes on with whatever it has: the engine must not care.
             add(&mut counters.general[counter], events[selector.0 as usize % 8]);
         }
-        counters.cycles >> 47 == 0
+        counters[Always::Cycles] >> 47 == 0
     }
 
     pub fn armed(&self) -> Vec<u64> {
         self.0.borrow().armed.clone()
+    }
+
+    fn read_others(&self, set: Set, counts: &mut Counts) {
+        let state = self.0.borrow();
+        counts[Always::Instructions] = state.counters[Always::Instructions];
+        if set.reference {
+            counts[Always::Reference] = state.counters[Always::Reference];
+        }
+        for_each_counter(set.general, |counter| {
+            counts.general[counter] = state.counters.general[counter];
+        });
+    }
+
+    fn change(&self, next: &Group, slice: u64) {
+        let mut state = self.0.borrow_mut();
+        for_each_counter(next.used, |counter| {
+            state.group.selectors[counter] = next.selectors[counter];
+        });
+        state.counters[Always::Cycles] = slice.wrapping_neg() & WIDTH;
+        state.armed.push(slice);
+        state.msr_accesses += 1;
     }
 
     pub fn is_counting(&self) -> bool {
@@ -65,7 +88,7 @@ impl Simulated {
 impl Pmu for Simulated {
     fn start(&mut self, group: &Group, _: &Setup, slice: u64) {
         assert!(!self.is_counting());
-        self.switch(group, slice);
+        self.change(group, slice);
         self.0.borrow_mut().counting = true;
     }
 
@@ -73,52 +96,32 @@ impl Pmu for Simulated {
         self.0.borrow_mut().counting = false;
     }
 
-    fn take_overflow(&mut self, counts: &mut Counts) -> bool {
-        let mut state = self.0.borrow_mut();
-        state.accesses.rdpmc += 1;
-        counts.cycles = state.counters.cycles;
-        state.counting && state.counters.cycles >> 47 == 0
-    }
-
     fn read(&mut self, set: Set) -> Counts {
         let mut counts = Counts::default();
-        counts.cycles = self.0.borrow().counters.cycles;
+        counts[Always::Cycles] = self.0.borrow().counters[Always::Cycles];
         self.read_others(set, &mut counts);
         counts
     }
 
-    fn read_others(&mut self, set: Set, counts: &mut Counts) {
-        let mut state = self.0.borrow_mut();
-        counts.instructions = state.counters.instructions;
-        if set.reference {
-            counts.reference = state.counters.reference;
+    fn switch(&mut self, set: Set, next: &Group, slice: u64, counts: &mut Counts) -> bool {
+        if self.0.borrow().counters[Always::Cycles] >> 47 == 1 {
+            return false;
         }
-        for counter in counters(set.general) {
-            counts.general[counter] = state.counters.general[counter];
-        }
-        state.accesses.rdpmc += 1 + u64::from(set.reference) + u64::from(set.general.count_ones());
-    }
-
-    fn switch(&mut self, next: &Group, slice: u64) {
-        let mut state = self.0.borrow_mut();
-        for counter in counters(next.used) {
-            state.group.selectors[counter] = next.selectors[counter];
-        }
-        state.counters.cycles = slice.wrapping_neg() & WIDTH;
-        state.armed.push(slice);
-        state.accesses.msr += 1;
+        *counts = self.read(set);
+        self.change(next, slice);
+        true
     }
 
     fn release(&mut self) {
-        self.0.borrow_mut().accesses.msr += 1;
+        self.0.borrow_mut().msr_accesses += 1;
     }
 
     fn widths(&self) -> Widths {
         Widths { always: WIDTH, general: WIDTH }
     }
 
-    fn accesses(&self) -> Accesses {
-        self.0.borrow().accesses
+    fn msr_accesses(&self) -> u64 {
+        self.0.borrow().msr_accesses
     }
 }
 

@@ -184,11 +184,11 @@ fn once(groups: usize, seed: u64, steps: &[Step]) -> Vec<(u64, estimate::Sample,
     let mut session = Session::open(1, 0, config, seed, demands, &layout).unwrap();
     assert_eq!(session.plan().groups.len(), groups);
     let pmu = Simulated::default();
-    let mut multiplexer = Multiplexer::new(pmu.clone(), 0);
+    let mut multiplexer = Multiplexer::new(pmu.clone(), 0, 0);
     multiplexer.resume(&mut session, &NoClock);
     for step in steps {
         assert!(pmu.run(SLICE_CYCLES, step.instructions, &step.events));
-        multiplexer.overflow(Some(&mut session), &NoClock, &mut NoSink, 0);
+        multiplexer.overflow(Some(&mut session), &NoClock, &mut NoSink);
     }
     multiplexer.suspend(&mut session, End::Stopped, &NoClock, &mut NoSink);
     (0..8)
