@@ -23,6 +23,7 @@ extern crate alloc;
 
 mod counting;
 pub mod io;
+pub mod region;
 #[cfg(feature = "runtime")]
 pub mod runtime;
 pub mod sys;

@@ -194,6 +194,17 @@ pub fn plugin(project: &Project) -> Result<PathBuf> {
     Ok(project.target.join("release/libtally_vpmu_plugin.so"))
 }
 
+/// Builds the plugin that does nothing, for comparison.
+///
+/// # Errors
+/// It does not build.
+pub fn empty_plugin(project: &Project) -> Result<PathBuf> {
+    let mut plugin = project.cargo("build", &project.target);
+    plugin.args(["--release", "--package", "tally-empty-plugin"]);
+    cargo("Building the empty plugin", &mut plugin)?;
+    Ok(project.target.join("release/libtally_empty_plugin.so"))
+}
+
 /// Builds the guest that checks the virtual PMU.
 ///
 /// # Errors

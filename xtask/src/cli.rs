@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Result, build, image, lint, linux, project::Project, run, setup, study, test, vpmu_check,
+    Result, bench, build, image, lint, linux, project::Project, run, setup, study, test, vpmu_check,
 };
 
 /// Tally's tasks: set up, build, run, test.
@@ -31,6 +31,8 @@ enum Task {
     VpmuCheck(vpmu_check::CheckArgs),
     /// Run a command under an unmodified Linux with perf, on the virtual PMU
     Linux(linux::LinuxArgs),
+    /// Measure how fast something is
+    Bench(bench::BenchArgs),
     /// Run every test there is, those that boot among them
     Test,
     /// Check the form and the lints of everything
@@ -66,6 +68,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Study(args) => study::main(&project, args),
         Task::Linux(args) => linux::main(&project, args),
         Task::VpmuCheck(args) => vpmu_check::main(&project, args),
+        Task::Bench(args) => bench::main(&project, args),
         Task::Test => test::main(&project),
         Task::Lint => lint::main(&project),
     }

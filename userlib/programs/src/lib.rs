@@ -1,10 +1,11 @@
-//! What the programs share: their options and the events that they ask for by default.
+//! What the programs share: their options, the events that they ask for by default, and the work.
 
 #![no_std]
 
 extern crate alloc;
 
 pub mod options;
+pub mod store;
 
 use core::arch::x86_64::__cpuid;
 

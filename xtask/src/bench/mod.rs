@@ -1,0 +1,90 @@
+//! `cargo xtask bench …`: how fast things are, as ratios of one run.
+//!
+//! Each bench is a module with its arguments, its measurement and its table. What a noisy host does to
+//! one setting it is to do to all: benches take turns among their settings, and report medians with
+//! the least and the most.
+
+mod vpmu;
+
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use tally_abi::ExitStatus;
+
+use crate::{Failure, Result, project::Project};
+
+/// Options of `cargo xtask bench`.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// Million guest instructions a second under each gear and model of the virtual PMU
+    Vpmu(vpmu::VpmuArgs),
+}
+
+/// Does the task.
+///
+/// # Errors
+/// Something does not build, a machine cannot be started, or its job fails.
+pub fn main(project: &Project, args: &BenchArgs) -> Result<u8> {
+    match &args.bench {
+        Bench::Vpmu(args) => vpmu::main(project, args),
+    }
+}
+
+/// What repetitions of one measurement gave; never empty.
+#[derive(Clone, Debug, PartialEq)]
+struct Samples(Vec<f64>);
+
+impl Samples {
+    /// The one in the middle, or the mean of the two there.
+    fn median(&self) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        let half = sorted.len() / 2;
+        match sorted.len() % 2 {
+            0 => f64::midpoint(sorted[half - 1], sorted[half]),
+            _ => sorted[half],
+        }
+    }
+
+    fn least(&self) -> f64 {
+        self.0.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    fn most(&self) -> f64 {
+        self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+}
+
+/// Prints one JSON object or a text, alone on standard output.
+fn print(json: bool, object: &impl Serialize, text: &str) -> Result<()> {
+    use std::io::Write;
+    let text = match json {
+        true => serde_json::to_string(object).map(|text| text + "\n").map_err(|error| {
+            Failure::new(ExitStatus::HostError, format!("cannot print the results: {error}"))
+        })?,
+        false => text.to_owned(),
+    };
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| Failure::io("write", Path::new("standard output"), &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle_whatever_the_order() {
+        assert_eq!(Samples(vec![3.0, 1.0, 20.0]).median(), 3.0);
+        assert_eq!(Samples(vec![4.0, 1.0, 2.0, 30.0]).median(), 3.0);
+        let samples = Samples(vec![3.0, 1.0, 2.0]);
+        assert_eq!((samples.least(), samples.most()), (1.0, 3.0));
+    }
+}
