@@ -90,11 +90,22 @@ pub struct Built {
 impl GuestPackage {
     /// `cargo subcommand` for this package, with the library from `library`.
     pub fn cargo(&self, project: &Project, library: &Path, subcommand: &str) -> Command {
-        let mut cargo = project.cargo(subcommand, &project.target.join("guest"));
+        self.cargo_into("guest", STRIP, project, library, subcommand)
+    }
+
+    fn cargo_into(
+        &self,
+        folder: &str,
+        strip: &str,
+        project: &Project,
+        library: &Path,
+        subcommand: &str,
+    ) -> Command {
+        let mut cargo = project.cargo(subcommand, &project.target.join(folder));
         with_library(&mut cargo, library)
             .args(["--release", "--package", self.name, "--target", self.target])
             .arg(format!("-Zbuild-std={}", self.library))
-            .args(["-Zbuild-std-features=compiler-builtins-mem", "--config", STRIP])
+            .args(["-Zbuild-std-features=compiler-builtins-mem", "--config", strip])
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .env("RUSTFLAGS", self.flags);
         cargo
@@ -181,6 +192,18 @@ fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
         Ok(program)
     };
     sources(&project.root.join(C_GUESTS), "c")?.iter().map(compile).collect()
+}
+
+/// Builds the kernel with the lines of its code in its file.
+///
+/// # Errors
+/// It does not build.
+pub fn kernel_with_lines(project: &Project, library: &Path) -> Result<PathBuf> {
+    const WITH_LINES: &str = "profile.release.strip=\"none\"";
+    let folder = "lines";
+    let mut build = KERNEL.cargo_into(folder, WITH_LINES, project, library, "build");
+    cargo("Building the kernel with its lines", &mut build)?;
+    Ok(project.target.join(folder).join(KERNEL.target).join("release").join(KERNEL.name))
 }
 
 /// Builds the virtual PMU alone.

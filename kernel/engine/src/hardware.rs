@@ -123,11 +123,15 @@ pub fn for_each_counter(mask: u8, mut visit: impl FnMut(usize)) {
 /// index is a constant and nothing is tested.
 #[inline(always)]
 pub fn for_each_counter_unrolled(mask: u8, mut visit: impl FnMut(usize)) {
+    // An iterator over an array is a loop, and a function of its own, when the code is large.
+    macro_rules! visit {
+        ($($counter:literal)*) => {{ $(visit($counter);)* }};
+    }
     match mask {
         // Four of Intel's, all eight, and those of AMD's six that the driver leaves to groups.
-        0x0f => [0, 1, 2, 3].into_iter().for_each(visit),
-        0xff => [0, 1, 2, 3, 4, 5, 6, 7].into_iter().for_each(visit),
-        0x3c => [2, 3, 4, 5].into_iter().for_each(visit),
+        0x0f => visit!(0 1 2 3),
+        0xff => visit!(0 1 2 3 4 5 6 7),
+        0x3c => visit!(2 3 4 5),
         _ => for_each_counter(mask, &mut visit),
     }
 }

@@ -235,13 +235,13 @@ impl Session {
     /// Credits what was counted since the last credit, in the middle of the slice under way.
     pub(crate) fn credit(&mut self, counted: &Counts, tsc: u64) {
         let used = self.group().used;
-        self.count(counted, tsc);
+        self.take_in(counted, tsc);
         self.open.slice.add(counted, used);
         self.open.piece.add(counted, used);
         self.open.credited = true;
     }
 
-    fn count(&mut self, counted: &Counts, tsc: u64) {
+    fn take_in(&mut self, counted: &Counts, tsc: u64) {
         self.stats.session_ticks += tsc.saturating_sub(self.ticks_until);
         self.ticks_until = tsc;
         self.total.add(counted, 0);
@@ -260,7 +260,7 @@ impl Session {
             self.record(cpu, End::Overflow, &piece, tsc, sink);
             self.finish(&slice);
         } else {
-            self.count(counted, tsc);
+            self.take_in(counted, tsc);
             self.record(cpu, End::Overflow, counted, tsc, sink);
             self.finish(counted);
         }

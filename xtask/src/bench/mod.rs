@@ -4,6 +4,7 @@
 //! one setting it is to do to all: benches take turns among their settings, and report medians with
 //! the least and the most.
 
+mod switch;
 mod vpmu;
 
 use std::path::Path;
@@ -25,6 +26,8 @@ pub struct BenchArgs {
 enum Bench {
     /// Million guest instructions a second under each gear and model of the virtual PMU
     Vpmu(vpmu::VpmuArgs),
+    /// Instructions and MSR accesses of a switch between groups, step by step
+    Switch(switch::SwitchArgs),
 }
 
 /// Does the task.
@@ -34,6 +37,7 @@ enum Bench {
 pub fn main(project: &Project, args: &BenchArgs) -> Result<u8> {
     match &args.bench {
         Bench::Vpmu(args) => vpmu::main(project, args),
+        Bench::Switch(args) => switch::main(project, args),
     }
 }
 

@@ -50,7 +50,7 @@ fn path_value(path: &Path) -> String {
 fn plain(qemu: &Qemu, memory: &str) -> Command {
     let mut qemu = qemu.command();
     qemu.args(["-nodefaults", "-no-user-config", "-no-reboot", "-machine", "pc", "-m", memory]);
-    qemu.args(["-display", "none", "-monitor", "none"]);
+    qemu.args(["-display", "none"]);
     qemu
 }
 
@@ -69,6 +69,10 @@ pub(super) fn qemu(artefacts: &Artefacts, request: &Request, folder: &Folder) ->
         Accel::Kvm => {
             qemu.args(["-accel", "kvm", "-cpu", "host,pmu=on"]);
         }
+    }
+    if let Some(socket) = &request.monitor {
+        let socket = path_value(socket);
+        qemu.arg("-monitor").arg(format!("unix:{socket},server=on,wait=off"));
     }
     qemu.arg("-smp").arg(request.cpus.to_string());
     qemu.arg("-drive").arg(format!(

@@ -134,6 +134,19 @@ impl Artefacts {
         Ok(Artefacts { disk: Some(disk), check_guest, ..artefacts })
     }
 
+    /// The same as [`Artefacts::make`] with the lines of the code in the kernel, whose file this
+    /// also gives.
+    ///
+    /// # Errors
+    /// Something cannot be fetched or built.
+    pub fn with_lines(project: &Project) -> Result<(Artefacts, PathBuf)> {
+        let tools = setup::tools(project)?;
+        let built = build::all(project, &tools.library)?;
+        let kernel = build::kernel_with_lines(project, &tools.library)?;
+        let built = build::Built { kernel: kernel.clone(), ..built };
+        Ok((Artefacts::of(project, tools, built)?, kernel))
+    }
+
     fn of(project: &Project, tools: setup::Tools, built: build::Built) -> Result<Artefacts> {
         let boot = image::for_machine(project, &built, &tools.library)?;
         Ok(Artefacts {
@@ -179,6 +192,8 @@ pub struct Request {
     pub vpmu: Vec<String>,
     /// Whether to boot the disk image, with its own command line, as from a USB stick.
     pub from_disk: bool,
+    /// Where QEMU's monitor is to listen, if it is to: the path of a socket.
+    pub monitor: Option<PathBuf>,
 }
 
 impl Request {
@@ -193,6 +208,7 @@ impl Request {
             virtual_pmu: true,
             vpmu: Vec::new(),
             from_disk: false,
+            monitor: None,
         }
     }
 }

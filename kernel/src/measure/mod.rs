@@ -5,24 +5,24 @@
 //! while it waits. The overflow path touches these two and the interrupt controller, and nothing
 //! that another CPU could hold.
 
-use alloc::{boxed::Box, format, string::String, vec::Vec};
-use core::{
-    arch::x86_64::_rdtsc,
-    sync::atomic::{AtomicU32, Ordering},
-};
+mod context;
+
+use alloc::boxed::Box;
+use core::arch::x86_64::_rdtsc;
 
 use raw_cpuid::CpuIdReaderNative;
 use spin::{Mutex, Once};
 use tally_abi::{
-    Error, Reading, SessionConfig, SessionStats, Value,
+    Error, SessionConfig,
     boot::{CommandLine, MAX_CPUS},
-    session::{MAX_SLICE, MIN_SLICE},
     trace::{End, SliceRecord},
     vpmu,
     wire::{Message, PmuInfo},
 };
-use tally_engine::{Clock, Multiplexer, Session, Sink, ring::Ring};
+use tally_engine::{Clock, Multiplexer, Sink, ring::Ring};
 use tally_pmu::{Driver, Found, NoPmu, bus::Native};
+
+pub use context::{Context, Refusal};
 
 use crate::{cpu::lapic::Lapic, machine::serial, task::Process};
 
@@ -32,7 +32,6 @@ const RING_RECORDS: usize = 1024;
 
 static PMU: Once<Result<Found, NoPmu>> = Once::new();
 static SETTINGS: Once<Settings> = Once::new();
-static NEXT_SESSION: AtomicU32 = AtomicU32::new(1);
 /// The rings of all CPUs, for the report at the end. A CPU's ring is made when it starts.
 static RINGS: Mutex<[Option<&'static Ring>; MAX_CPUS]> = Mutex::new([None; MAX_CPUS]);
 
@@ -58,127 +57,12 @@ pub fn pmu_info() -> Option<PmuInfo<'static>> {
     PMU.get()?.as_ref().ok().map(Found::info)
 }
 
+fn pmu() -> Result<&'static Found, &'static NoPmu> {
+    PMU.get().expect("measure::init runs first").as_ref()
+}
+
 fn settings() -> &'static Settings {
     SETTINGS.get().expect("measure::init runs first")
-}
-
-/// Why a session could not be opened: the error and a text for people.
-pub struct Refusal {
-    /// The error.
-    pub error: Error,
-    /// What went wrong, where, what to do.
-    pub detail: String,
-}
-
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        Refusal { error, detail: error.message().into() }
-    }
-}
-
-/// What is measured of one program: its session, and the names of its events.
-pub struct Context {
-    session: Session,
-    names: Vec<String>,
-    /// Between the program's start and stop; the session itself runs only while the program does.
-    started: bool,
-}
-
-impl Context {
-    /// Makes a session for `process` out of a list of events.
-    ///
-    /// # Errors
-    /// Why not, for people.
-    fn open(process: &Process, list: &str, config: SessionConfig) -> Result<Self, Refusal> {
-        let length = config.slice.length();
-        if !(MIN_SLICE..=MAX_SLICE).contains(&length) {
-            let detail = format!("a slice of {length} is out of range: {MIN_SLICE} to {MAX_SLICE}");
-            return Err(Refusal { error: Error::SliceOutOfRange, detail });
-        }
-        let found = PMU
-            .get()
-            .expect("measure::init runs first")
-            .as_ref()
-            .map_err(|reason| Refusal { error: Error::NoPmu, detail: format!("{reason}") })?;
-        let resolved = found.catalogue().resolve(list, config.mode).map_err(|e| Refusal {
-            error: e.error,
-            detail: match e.event.is_empty() {
-                true => e.detail,
-                false => format!("{}: {}", e.event, e.detail),
-            },
-        })?;
-        let (names, demands): (Vec<_>, Vec<_>) =
-            resolved.into_iter().map(|event| (event.name, event.demand)).unzip();
-        let id = NEXT_SESSION.fetch_add(1, Ordering::Relaxed);
-        let seed = settings().seed;
-        let session = Session::open(id, process.space.id(), config, seed, demands, &found.layout())
-            .map_err(|refused| Refusal {
-                error: refused.error(),
-                detail: match refused.event().and_then(|event| names.get(event)) {
-                    Some(name) => format!("{name}: {}", refused.error().message()),
-                    None => refused.error().message().into(),
-                },
-            })?;
-        Ok(Context { session, names, started: false })
-    }
-
-    /// The session's number.
-    pub fn id(&self) -> u32 {
-        self.session.id()
-    }
-
-    /// How many logical counters it has.
-    pub fn events(&self) -> usize {
-        self.names.len()
-    }
-
-    /// What the engine tells of it.
-    pub fn stats(&self) -> SessionStats {
-        self.session.stats()
-    }
-
-    /// Every event's name and value, in the order of the list.
-    pub fn readings(&self) -> impl Iterator<Item = (&str, Reading)> {
-        self.names.iter().enumerate().map(|(i, name)| (name.as_str(), self.session.reading(i)))
-    }
-
-    /// Sends the last values to the host; where nobody listens, to the log.
-    fn report(&self, process: &Process) {
-        if !serial::has_wire() {
-            return self.log(process);
-        }
-        let (session, stats) = (self.id(), self.stats());
-        serial::send(&Message::Session {
-            session,
-            pid: process.pid,
-            program: &process.name,
-            config: self.session.config(),
-        });
-        for (event, reading) in self.readings() {
-            serial::send(&Message::Reading { session, event, reading });
-        }
-        serial::send(&Message::Stats { session, stats });
-    }
-
-    fn log(&self, process: &Process) {
-        log::info!("{}: session {}, half width at 95 %, share of time", process.name, self.id());
-        for (event, reading) in self.readings() {
-            let share = 100.0 * reading.coverage();
-            match reading.value {
-                Value::Exact { count } => log::info!("{event:<44} {count:>16} exact"),
-                Value::Estimated { estimate, half_width_95, .. } => {
-                    log::info!("{event:<44} {estimate:>16} +-{half_width_95:.0} {share:.1}%");
-                }
-                Value::NotMeasured { reason } => {
-                    log::info!("{event:<44} not measured: {}", reason.message());
-                }
-            }
-        }
-        let s = self.stats();
-        log::info!("{} slices, {} rounds, {} overflow interrupts", s.slices, s.rounds, s.pmis);
-        let (engine, session) = (s.engine_ticks, s.session_ticks);
-        log::info!("{engine} of {session} TSC ticks were the engine's own");
-    }
 }
 
 struct Tsc;
@@ -216,8 +100,7 @@ impl Measure {
         if let Some(slot) = RINGS.lock().get_mut(usize::from(cpu)) {
             *slot = ring;
         }
-        let found = PMU.get().expect("measure::init runs first").as_ref().ok();
-        let multiplexer = found.and_then(|found| {
+        let multiplexer = pmu().ok().and_then(|found| {
             // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs
             // are alike; (3) the driver stays with this CPU.
             let bus = unsafe { Native::new() };

@@ -1,0 +1,52 @@
+//! Is switched between groups of events, again and again: what `cargo xtask bench switch` looks at.
+//!
+//! `switches EVENTS CYCLES MODE COUNT` opens a session with slices of so many cycles in the mode
+//! `user`, `kernel` or `full`, says `begin` when the first groups have taken turns, and works until
+//! COUNT overflow interrupts have ended a slice.
+
+#![no_std]
+#![no_main]
+
+use core::hint::black_box;
+
+use tally::{Mode, Session, SessionConfig, Slice, println, runtime::arguments};
+
+tally::main!(main);
+
+/// Overflow interrupts after which everything has been touched once.
+const WARM_UP: u64 = 20;
+
+/// Loads, stores, branches and a multiplication, so that most events happen.
+fn work(memory: &mut [u64; 512]) {
+    let mut sum = 1_u64;
+    for turn in 0..2000 {
+        let slot = &mut memory[(sum >> 32) as usize % 512];
+        sum = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ *slot;
+        *slot = if sum & 1 == 1 { sum } else { turn };
+    }
+    black_box(memory);
+}
+
+fn main() -> i32 {
+    let mut words = arguments().skip(1);
+    let events = words.next().expect("usage: switches EVENTS CYCLES MODE COUNT");
+    let cycles = words.next().and_then(|word| word.parse().ok()).expect("a number of cycles");
+    let mode = match words.next() {
+        Some("user") => Mode::User,
+        Some("kernel") => Mode::Kernel,
+        Some("full") => Mode::Full,
+        other => panic!("{other:?} is no mode"),
+    };
+    let count: u64 = words.next().and_then(|word| word.parse().ok()).expect("a number of switches");
+    let config = SessionConfig { mode, slice: Slice::Cycles(cycles) };
+    let mut session = Session::open(events, config).expect("the events exist");
+    let mut memory = [0; 512];
+    session.start().expect("it was not started");
+    for (until, word) in [(WARM_UP, "begin"), (WARM_UP + count, "end")] {
+        while session.stats().expect("the session is open").pmis < until {
+            (0..10).for_each(|_| work(&mut memory));
+        }
+        println!("{word}");
+    }
+    0
+}

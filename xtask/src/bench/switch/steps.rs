@@ -1,0 +1,202 @@
+//! Which step of the overflow path an instruction belongs to, by the functions that it was inlined
+//! from.
+
+use std::{borrow::Cow, collections::HashMap, path::Path};
+
+use addr2line::Loader;
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
+use serde::Serialize;
+use tally_abi::ExitStatus;
+
+use crate::{Failure, Result, project};
+
+/// A step of the overflow path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Step {
+    /// From the interrupt to the handler, and back: the entry's assembly.
+    Enter,
+    /// Finding the session and the next group.
+    Find,
+    /// Reading counters.
+    Read,
+    /// Changing events.
+    Select,
+    /// Arming the slice timer.
+    Arm,
+    /// Acknowledging the overflow; where it is needed, stopping counters and letting them go on.
+    Acknowledge,
+    /// Unmasking and ending the interrupt.
+    Controller,
+    /// Logging: crediting what was counted, statistics, the trace record, the engine's own cost,
+    /// drawing the group after the next.
+    Log,
+}
+
+impl Step {
+    pub(super) const ALL: [Step; 8] = [
+        Step::Enter,
+        Step::Find,
+        Step::Read,
+        Step::Select,
+        Step::Arm,
+        Step::Acknowledge,
+        Step::Controller,
+        Step::Log,
+    ];
+
+    pub(super) fn sentence(self) -> &'static str {
+        match self {
+            Step::Enter => "enter and leave the interrupt",
+            Step::Find => "find session and next group",
+            Step::Read => "read counters",
+            Step::Select => "change events",
+            Step::Arm => "arm the slice timer",
+            Step::Acknowledge => "acknowledge, stop, go on",
+            Step::Controller => "interrupt controller",
+            Step::Log => "log",
+        }
+    }
+
+    /// The step that a function's name decides, if it does.
+    fn of(function: &str) -> Option<Step> {
+        Some(match function {
+            "pmi_entry" => Step::Enter,
+            "overflow" | "handle_pmi" => Step::Find,
+            "switch" => Step::Read,
+            "select" => Step::Select,
+            "reload" => Step::Arm,
+            "acknowledge" | "release" | "enable" | "disable" | "gate" => Step::Acknowledge,
+            "unmask_pmi" | "end_of_interrupt" => Step::Controller,
+            "log" | "turn_over" | "take_in" | "finish" | "record" | "draw" | "tsc" => Step::Log,
+            _ => return None,
+        })
+    }
+}
+
+/// A function's own name, without its path and type arguments.
+fn own_name(name: &str) -> String {
+    let mut bare = String::new();
+    let mut depth = 0_u32;
+    for letter in name.chars() {
+        match letter {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => bare.push(letter),
+            _ => {}
+        }
+    }
+    bare.rsplit("::").find(|part| !part.is_empty()).unwrap_or_default().to_owned()
+}
+
+/// What an instruction does to the PMU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    None,
+    Msr,
+    Counter,
+}
+
+/// The kernel's file, with the names of its functions and the lines of its code.
+pub(super) struct Code {
+    loader: Loader,
+    /// Sections: where they begin, and what is in them.
+    sections: Vec<(u64, Vec<u8>)>,
+    functions: Vec<(String, u64)>,
+    known: HashMap<u64, (Step, Access)>,
+}
+
+impl Code {
+    pub(super) fn read(kernel: &Path) -> Result<Code> {
+        let loader = Loader::new(kernel).map_err(|error| bad(kernel, &*error))?;
+        let bytes = project::read(kernel)?;
+        let file = object::File::parse(&*bytes).map_err(|error| bad(kernel, &error))?;
+        let code = file.sections().filter(|section| section.kind() == SectionKind::Text);
+        let sections = code.filter_map(|s| Some((s.address(), s.data().ok()?.to_vec()))).collect();
+        let functions = file
+            .symbols()
+            .filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.address())))
+            .collect();
+        Ok(Code { loader, sections, functions, known: HashMap::new() })
+    }
+
+    /// The address of the function with `name` in its mangled name, in the file.
+    pub(super) fn address(&self, name: &str) -> Option<u64> {
+        let found = self.functions.iter().find(|(function, _)| function.contains(name));
+        found.map(|(_, address)| *address)
+    }
+
+    /// The step and the access of the instruction at this address of the file.
+    pub(super) fn look(&mut self, address: u64) -> (Step, Access) {
+        if let Some(known) = self.known.get(&address) {
+            return *known;
+        }
+        let found = (self.step(address), self.access(address));
+        self.known.insert(address, found);
+        found
+    }
+
+    fn step(&self, address: u64) -> Step {
+        // From the innermost function outwards.
+        let mut names = Vec::new();
+        if let Ok(mut frames) = self.loader.find_frames(address) {
+            while let Ok(Some(frame)) = frames.next() {
+                names.extend(
+                    frame.function.map(|name| {
+                        name.demangle().map_or_else(|_| String::new(), Cow::into_owned)
+                    }),
+                );
+            }
+        }
+        names.extend(
+            self.loader
+                .find_symbol(address)
+                .map(|mangled| addr2line::demangle_auto(Cow::Borrowed(mangled), None).into_owned()),
+        );
+        names.iter().find_map(|name| Step::of(&own_name(name))).unwrap_or(Step::Log)
+    }
+
+    fn access(&self, address: u64) -> Access {
+        match self.first_bytes(address) {
+            [0x0f, 0x30 | 0x32] => Access::Msr,
+            [0x0f, 0x33] => Access::Counter,
+            _ => Access::None,
+        }
+    }
+
+    /// Whether the instruction returns from an interrupt.
+    pub(super) fn is_return(&self, address: u64) -> bool {
+        self.first_bytes(address) == [0x48, 0xcf]
+    }
+
+    fn first_bytes(&self, address: u64) -> &[u8] {
+        let of = |(start, bytes): &'_ (u64, Vec<u8>)| {
+            let offset = usize::try_from(address.checked_sub(*start)?).ok()?;
+            (offset + 2 <= bytes.len()).then_some(offset)
+        };
+        let found = self.sections.iter().find_map(|section| Some((of(section)?, section)));
+        found.map_or(&[], |(offset, (_, bytes))| &bytes[offset..offset + 2])
+    }
+}
+
+fn bad(kernel: &Path, error: &dyn std::error::Error) -> Failure {
+    Failure::new(ExitStatus::HostError, format!("cannot read {}: {error}", kernel.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_names_have_neither_path_nor_types() {
+        for (name, own) in [
+            ("pmi_entry", "pmi_entry"),
+            ("switch<tally_pmu::bus::Native>", "switch"),
+            ("<tally_engine::moments::GroupMoments>::add", "add"),
+            ("<a::Multiplexer<b::Driver<c::Native>>>::log::<d::Trace>", "log"),
+            ("<a::Trace as b::Sink>::record::<c::Session>::{closure#0}", "{closure#0}"),
+        ] {
+            assert_eq!(own_name(name), own);
+        }
+    }
+}
