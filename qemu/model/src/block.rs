@@ -1,6 +1,6 @@
 //! A translated block as the model sees it: what its instructions are, worked out once.
 
-use crate::{Operation, STATIC_SIGNALS, Signal, signal::COMMON_SIGNALS};
+use crate::{Operation, STATIC_SIGNALS, Signal, signal::Lanes};
 
 /// The longest block that QEMU translates.
 pub const MAX_INSNS: usize = 512;
@@ -85,23 +85,9 @@ impl Insn {
 }
 
 /// What a run of instructions adds to the static signals.
-#[derive(Clone, Debug)]
-#[repr(C)]
-pub(crate) struct StaticCounts {
-    /// In the accumulators' width, so that adding them is a few vector additions.
-    pub(crate) common: [u64; COMMON_SIGNALS],
-    pub(crate) has_rare: bool,
-    pub(crate) rare: [u32; STATIC_SIGNALS - COMMON_SIGNALS],
-}
+pub(crate) type StaticCounts = [u32; STATIC_SIGNALS];
 
-impl StaticCounts {
-    fn add_chain(&mut self, slots: u16, width: u16) {
-        self.common[Signal::Slots as usize] += u64::from(slots);
-        self.common[Signal::StallChain as usize] += u64::from(slots / width);
-    }
-}
-
-/// A translated block. What every execution reads comes first and fills three cache lines.
+/// A translated block. What every execution reads comes first and fills two cache lines.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Block {
@@ -117,20 +103,23 @@ pub struct Block {
     pub ends_in_repeat: bool,
     /// Whether its last instruction is IRET.
     pub ends_in_iret: bool,
-    width: u16,
-    /// Slots that its recurrence takes beyond its micro-operations; its last instruction's.
-    chain_slots: u16,
+    /// Whether `lanes` is all that it adds to the static signals.
+    is_small: bool,
     /// How many cache lines it lies in.
     line_count: u32,
     /// What its first instruction would fuse by with one before the block, and its last with one
     /// behind.
     begins_with: u16,
     ends_with: u16,
+    lanes: Lanes,
     insns: Box<[Insn]>,
+    width: u16,
+    /// Slots that its recurrence takes beyond its micro-operations; its last instruction's.
+    chain_slots: u16,
     counts: StaticCounts,
 }
 
-const _: () = assert!(std::mem::offset_of!(Block, counts.rare) <= 192);
+const _: () = assert!(std::mem::offset_of!(Block, insns) <= 128);
 
 impl Block {
     /// A block of these instructions for a pipeline `width` slots wide.
@@ -139,32 +128,40 @@ impl Block {
         let mut insns: Box<[Insn]> = insns.into();
         fuse(&mut insns);
         let mut block = Block {
-            counts: sum(&insns, width),
             branch,
             pc: insns.first().map_or(0, |insn| insn.pc),
             lines,
             ring,
             ends_in_repeat: last.repeats,
             ends_in_iret: last.returns_from_interrupt,
-            width,
-            chain_slots: 0,
+            is_small: false,
             line_count: 1,
             begins_with: insns.first().map_or(0, |insn| insn.condition),
             ends_with: last.fuses_with,
+            lanes: Lanes::ZERO,
             insns,
+            width,
+            chain_slots: 0,
+            counts: [0; STATIC_SIGNALS],
         };
         block.line_count = block.lines_through(block.insns.len().saturating_sub(1));
+        block.sum_up();
         block
     }
 
     /// The same block with a recurrence of so many cycles, which is the least that it takes where
     /// time goes by penalties.
     pub fn with_recurrence(mut self, cycles: u16) -> Block {
-        let slots = cycles.saturating_mul(self.width).into();
-        let working = self.counts.common[Signal::Slots as usize];
-        self.chain_slots = u64::saturating_sub(slots, working) as u16;
-        self.counts.add_chain(self.chain_slots, self.width);
+        let slots = cycles.saturating_mul(self.width);
+        self.chain_slots =
+            slots.saturating_sub(self.counts[Signal::Slots as usize].min(u16::MAX.into()) as u16);
+        self.sum_up();
         self
+    }
+
+    fn sum_up(&mut self) {
+        self.counts = self.partial_counts(0..self.insns.len());
+        self.is_small = Lanes::of(&self.counts).map(|lanes| self.lanes = lanes).is_some();
     }
 
     /// The condition of the branch that it begins with, if it does.
@@ -173,13 +170,15 @@ impl Block {
         self.begins_with
     }
 
-    /// The conditions that instruction `index` fuses with when they come next.
+    /// The conditions that its last instruction fuses with when they come next.
     #[inline]
+    pub(crate) fn ends_with(&self) -> u16 {
+        self.ends_with
+    }
+
+    /// The conditions that instruction `index` fuses with when they come next.
     pub(crate) fn fuses_after(&self, index: usize) -> u16 {
-        match index + 1 == self.insns.len() {
-            true => self.ends_with,
-            false => self.insns[index].fuses_with,
-        }
+        self.insns[index].fuses_with
     }
 
     /// How many cache lines it lies in.
@@ -217,7 +216,13 @@ impl Block {
         self.insns.iter().position(|insn| (insn.pc ^ pc) & 0xfff == 0)
     }
 
+    /// What all of it adds to the static signals, if it is little.
     #[inline]
+    pub(crate) fn lanes(&self) -> Option<&Lanes> {
+        self.is_small.then_some(&self.lanes)
+    }
+
+    /// What all of it adds to the static signals.
     pub(crate) fn counts(&self) -> &StaticCounts {
         &self.counts
     }
@@ -227,7 +232,8 @@ impl Block {
         let is_last = range.end == self.insns.len();
         let mut counts = sum(&self.insns[range], self.width);
         if is_last {
-            counts.add_chain(self.chain_slots, self.width);
+            counts[Signal::Slots as usize] += u32::from(self.chain_slots);
+            counts[Signal::StallChain as usize] += u32::from(self.chain_slots / self.width);
         }
         counts
     }
@@ -274,9 +280,5 @@ fn sum(insns: &[Insn], width: u16) -> StaticCounts {
             counts[signal as usize] += amount;
         }
     }
-    StaticCounts {
-        common: std::array::from_fn(|signal| counts[signal].into()),
-        rare: std::array::from_fn(|signal| counts[COMMON_SIGNALS + signal]),
-        has_rare: counts[COMMON_SIGNALS..].iter().any(|count| *count != 0),
-    }
+    counts
 }

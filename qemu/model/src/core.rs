@@ -10,14 +10,18 @@ mod fetch;
 mod interval;
 
 use crate::{
-    Block, BranchKind, Counts, Geometry, Llc, Pipeline, Ring, Signal,
-    block::{StaticCounts, fuses},
+    Block, BranchKind, Counts, Geometry, Llc, Pipeline, Ring, STATIC_SIGNALS, Signal,
+    block::fuses,
     branch::Predictor,
     cache::{Cache, NARROW, WIDE},
     ooo::Engine,
-    signal::COMMON_SIGNALS,
+    signal::Lanes,
     tlb::Tlbs,
 };
+
+/// Static signals that are time as the interval pipeline sees it; the other one finds its own.
+const TIMES: [Signal; 4] =
+    [Signal::Slots, Signal::StallChain, Signal::StallSerialize, Signal::StallDivider];
 
 /// One access to memory by an instruction.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +72,11 @@ impl Source {
 /// A core: its caches, buffers and predictors, and everything it has counted.
 #[derive(Clone, Debug)]
 pub struct Core {
+    /// What is counted, but for the blocks that are still in `lanes`.
     counts: [Counts; 2],
+    /// Static counts of the last blocks, and how many more there is room for.
+    lanes: [Lanes; 2],
+    lanes_left: u16,
     clock: u64,
     l1i: Cache<NARROW>,
     l1d: Cache<NARROW>,
@@ -119,6 +127,8 @@ impl Core {
             touched: u64::MAX,
             sees_all: if engine.is_some() { u64::MAX } else { 0 },
             counts: [Counts::ZERO, Counts::ZERO],
+            lanes: [Lanes::ZERO; 2],
+            lanes_left: Lanes::BLOCKS,
             clock: 0,
             l1i: cache(geometry.l1i),
             l1d: cache(geometry.l1d),
@@ -142,7 +152,8 @@ impl Core {
 
     /// What it has counted, by [`Ring`].
     #[inline]
-    pub fn counts(&self) -> &[Counts; 2] {
+    pub fn counts(&mut self) -> &[Counts; 2] {
+        self.gather();
         &self.counts
     }
 
@@ -170,9 +181,14 @@ impl Core {
         if block.line_count() > self.lines_done {
             self.fetch_rest(block, block.line_count());
         }
-        match self.engine {
-            None => self.retire_counts(block, block.counts(), 0..block.insns().len()),
-            Some(_) => self.run(block, 0..block.insns().len()),
+        let fused = self.fuses_with != 0 && self.fuse_over_edge(block);
+        self.fuses_with = block.ends_with();
+        match block.lanes() {
+            Some(lanes) => self.add_lanes(block.ring, lanes),
+            None => self.add_static(block.ring, block.counts()),
+        }
+        if self.engine.is_some() {
+            self.run(block, 0..block.insns().len(), fused);
         }
         if block.branch.kind != BranchKind::None {
             self.resolve(block.ring, &block.branch, next_pc);
@@ -185,74 +201,75 @@ impl Core {
             return;
         }
         self.fetch_rest(block, block.lines_through(range.end - 1));
-        match self.engine {
-            None => self.retire_counts(block, &block.partial_counts(range.clone()), range),
-            Some(_) => self.run(block, range),
-        }
-    }
-
-    #[inline]
-    fn retire_counts(
-        &mut self,
-        block: &Block,
-        counts: &StaticCounts,
-        range: std::ops::Range<usize>,
-    ) {
-        if self.fuses_with != 0 && range.start == 0 {
-            self.fuse_over_edge(block);
-        }
+        let fused = range.start == 0 && self.fuse_over_edge(block);
         self.fuses_with = block.fuses_after(range.end - 1);
-        self.add_static(block.ring, counts);
-        self.clock += counts.common[Signal::Slots as usize];
-        self.uops += counts.common[Signal::Uops as usize];
+        let counts = block.partial_counts(range.clone());
+        self.add_static(block.ring, &counts);
         self.settled = range.end;
-    }
-
-    #[inline]
-    fn add_static(&mut self, ring: Ring, counts: &StaticCounts) {
-        let acc = &mut self.counts[ring as usize];
-        acc.add_common(&counts.common);
-        if counts.has_rare {
-            acc.add_rare(&counts.rare);
+        if self.engine.is_some() {
+            self.run(block, range, fused);
         }
     }
 
-    /// The last instruction retired fuses with some branches; whether the block begins with one.
     #[inline]
-    fn is_fused(&self, block: &Block) -> bool {
-        fuses(self.fuses_with, block.begins_with())
+    fn add_lanes(&mut self, ring: Ring, lanes: &Lanes) {
+        self.lanes[ring as usize].add(lanes);
+        self.lanes_left -= 1;
+        if self.lanes_left == 0 {
+            self.gather();
+        }
+        if self.engine.is_none() {
+            self.clock += u64::from(lanes[Signal::Slots]);
+            self.uops += u64::from(lanes[Signal::Uops]);
+        }
     }
 
-    /// Where a block's edge parts a pair that fuses, the branch takes no slot.
     #[cold]
-    fn fuse_over_edge(&mut self, block: &Block) {
-        if self.is_fused(block) {
-            let counts = &mut self.counts[block.ring as usize];
-            counts[Signal::Fused] += 1;
-            // The branch's own come in the same call, so no sum shrinks over it.
-            counts[Signal::Uops] = counts[Signal::Uops].wrapping_sub(1);
+    fn add_static(&mut self, ring: Ring, counts: &[u32; STATIC_SIGNALS]) {
+        let mut counts = *counts;
+        match self.engine {
+            None => {
+                self.clock += u64::from(counts[Signal::Slots as usize]);
+                self.uops += u64::from(counts[Signal::Uops as usize]);
+            }
+            Some(_) => TIMES.iter().for_each(|signal| counts[*signal as usize] = 0),
+        }
+        self.counts[ring as usize].add_static(&counts);
+    }
+
+    /// Brings what is in the lanes to the counts.
+    #[inline(never)]
+    fn gather(&mut self) {
+        for (counts, lanes) in self.counts.iter_mut().zip(&mut self.lanes) {
+            if self.engine.is_some() {
+                TIMES.iter().for_each(|signal| lanes.forget(*signal));
+            }
+            counts.add_lanes(lanes);
+            *lanes = Lanes::ZERO;
+        }
+        self.lanes_left = Lanes::BLOCKS;
+    }
+
+    /// Where a block's edge parts a pair that fuses, the branch takes no slot; whether it does.
+    #[cold]
+    fn fuse_over_edge(&mut self, block: &Block) -> bool {
+        if !fuses(self.fuses_with, block.begins_with()) {
+            return false;
+        }
+        let counts = &mut self.counts[block.ring as usize];
+        counts[Signal::Fused] += 1;
+        // The branch's own come in the same call, so no sum shrinks over it.
+        counts[Signal::Uops] = counts[Signal::Uops].wrapping_sub(1);
+        if self.engine.is_none() {
             counts[Signal::Slots] = counts[Signal::Slots].wrapping_sub(1);
             self.clock = self.clock.wrapping_sub(1);
             self.uops = self.uops.wrapping_sub(1);
         }
+        true
     }
 
     /// Runs instructions through the out-of-order engine.
-    fn run(&mut self, block: &Block, range: std::ops::Range<usize>) {
-        let fused = range.start == 0 && self.is_fused(block);
-        self.fuses_with = block.fuses_after(range.end - 1);
-        let mut counts = match range.len() == block.insns().len() {
-            true => block.counts().clone(),
-            false => block.partial_counts(range.clone()),
-        };
-        // Time is the engine's.
-        counts.common[Signal::Slots as usize] = 0;
-        counts.common[Signal::StallChain as usize] = 0;
-        counts.rare[Signal::StallSerialize as usize - COMMON_SIGNALS] = 0;
-        counts.rare[Signal::StallDivider as usize - COMMON_SIGNALS] = 0;
-        counts.common[Signal::Fused as usize] += u64::from(fused);
-        counts.common[Signal::Uops as usize] -= u64::from(fused);
-        self.add_static(block.ring, &counts);
+    fn run(&mut self, block: &Block, range: std::ops::Range<usize>, fused: bool) {
         let Some(engine) = &mut self.engine else { return };
         self.clock += engine.run(block, range, fused, &mut self.counts[block.ring as usize]);
     }

@@ -1,7 +1,7 @@
 //! What the model counts: the signals that events are made of.
 //!
 //! Invariant: the first [`STATIC_SIGNALS`] follow from a block's bytes alone, so that a block adds
-//! them as one short vector; the rest depend on addresses, outcomes and time.
+//! them as one short vector ([`Lanes`]); the rest depend on addresses, outcomes and time.
 
 use std::ops::{Index, IndexMut};
 
@@ -228,10 +228,45 @@ impl Signal {
 
 /// How many signals a block's bytes alone determine.
 pub const STATIC_SIGNALS: usize = 30;
-/// Of these, the first, which most blocks have some of.
-pub(crate) const COMMON_SIGNALS: usize = 13;
-const _: () = assert!(Signal::BranchFar as usize == COMMON_SIGNALS);
 const _: () = assert!(Signal::CondTaken as usize == STATIC_SIGNALS);
+
+/// Signals that [`Lanes`] has room for: the first, which most blocks have some of.
+const LANES: usize = 16;
+
+/// Sums of the first signals over some blocks, so narrow that adding a block's is two vector
+/// additions.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(32))]
+pub(crate) struct Lanes([u16; LANES]);
+
+impl Lanes {
+    pub(crate) const ZERO: Lanes = Lanes([0; LANES]);
+    /// How many blocks the sums have room for.
+    pub(crate) const BLOCKS: u16 = 256;
+    /// The most that one block may have of any signal.
+    const MOST: u32 = (u16::MAX / Lanes::BLOCKS) as u32;
+
+    /// A block's counts, if they are small and there are none of other signals.
+    pub(crate) fn of(counts: &[u32; STATIC_SIGNALS]) -> Option<Lanes> {
+        let (first, others) = counts.split_at(LANES);
+        let fits = first.iter().all(|count| *count <= Lanes::MOST)
+            && others.iter().all(|count| *count == 0);
+        fits.then(|| Lanes(std::array::from_fn(|lane| first[lane] as u16)))
+    }
+
+    /// Forgets a signal, if it has a lane.
+    pub(crate) fn forget(&mut self, signal: Signal) {
+        if let Some(lane) = self.0.get_mut(signal as usize) {
+            *lane = 0;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, other: &Lanes) {
+        // Read as a whole and written as a whole, so that it becomes vector additions.
+        self.0 = std::array::from_fn(|lane| self.0[lane].wrapping_add(other.0[lane]));
+    }
+}
 
 /// One accumulator a signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -241,20 +276,27 @@ impl Counts {
     /// All zero.
     pub const ZERO: Counts = Counts([0; Signal::ALL.len()]);
 
-    /// Adds a block's counts of the signals that most blocks have some of.
-    #[inline]
-    pub(crate) fn add_common(&mut self, counts: &[u64; COMMON_SIGNALS]) {
-        if let Some(acc) = self.0.first_chunk_mut::<COMMON_SIGNALS>() {
-            // Read as a whole and written as a whole, so that it becomes vector additions.
-            *acc = std::array::from_fn(|signal| acc[signal] + counts[signal]);
+    /// Adds the sums of some blocks.
+    pub(crate) fn add_lanes(&mut self, lanes: &Lanes) {
+        for (acc, lane) in self.0.iter_mut().zip(&lanes.0) {
+            // A sum may be below zero for a moment (`Core::fuse_over_edge`).
+            *acc = acc.wrapping_add(u64::from(*lane));
         }
     }
 
-    /// Adds a block's counts of the other static signals.
-    pub(crate) fn add_rare(&mut self, counts: &[u32; STATIC_SIGNALS - COMMON_SIGNALS]) {
-        for (acc, count) in self.0[COMMON_SIGNALS..].iter_mut().zip(counts) {
-            *acc += u64::from(*count);
+    /// Adds a block's counts of the static signals.
+    pub(crate) fn add_static(&mut self, counts: &[u32; STATIC_SIGNALS]) {
+        for (acc, count) in self.0.iter_mut().zip(counts) {
+            *acc = acc.wrapping_add(u64::from(*count));
         }
+    }
+}
+
+impl Index<Signal> for Lanes {
+    type Output = u16;
+    #[inline]
+    fn index(&self, signal: Signal) -> &u16 {
+        &self.0[signal as usize]
     }
 }
 

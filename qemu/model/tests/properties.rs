@@ -183,7 +183,8 @@ proptest! {
                     }
                 }
             }
-            prop_assert_eq!(sum(core.counts(), &[Signal::Slots]), core.clock(), "{}", name);
+            let slots = sum(core.counts(), &[Signal::Slots]);
+            prop_assert_eq!(slots, core.clock(), "{}", name);
         }
     }
 }

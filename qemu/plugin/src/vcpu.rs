@@ -305,7 +305,7 @@ impl Vcpu {
         }
     }
 
-    fn kernel_instructions(&self) -> u64 {
+    fn kernel_instructions(&mut self) -> u64 {
         self.core.counts()[Ring::Kernel as usize][Signal::Instructions]
     }
 
@@ -377,7 +377,8 @@ impl Vcpu {
     /// Enters and leaves regions.
     pub(crate) fn update_regions(&mut self) {
         let profile = *self.pmu.profile();
-        let (counts, clock) = (self.core.counts(), self.core.clock());
+        let clock = self.core.clock();
+        let counts = self.core.counts();
         self.generation = self.shares.update(self.space, counts, clock, &profile);
     }
 
