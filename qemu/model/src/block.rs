@@ -260,8 +260,10 @@ fn sum(insns: &[Insn], width: u16) -> StaticCounts {
     let mut counts = [0u32; STATIC_SIGNALS];
     let width = u32::from(width);
     for insn in insns {
-        for (bit, count) in counts.iter_mut().enumerate() {
-            *count += insn.adds >> bit & 1;
+        let mut adds = insn.adds;
+        while adds != 0 {
+            counts[adds.trailing_zeros() as usize] += 1;
+            adds &= adds - 1;
         }
         let (uops, serialize) = (u32::from(insn.uops), u32::from(insn.serialize_cycles));
         // Half of a division hides behind independent work.

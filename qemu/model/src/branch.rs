@@ -29,7 +29,7 @@ impl Predictor {
     }
 
     /// Learns a conditional branch's outcome; whether it had been predicted wrongly.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn conditional(&mut self, pc: u64, taken: bool) -> bool {
         self.directions.learn(pc, taken)
     }

@@ -1,8 +1,9 @@
-//! A set-associative array with least-recently-used replacement, most recent first.
+//! A set-associative array with least-recently-used replacement.
 //!
-//! Invariants: the ways of a set are in the order of their last use, so the common hit is one
-//! compare; and a set is one array of fixed length, so that finding and reordering are a handful of
-//! vector instructions without a branch. A set of 16 ways is one cache line of the host.
+//! Invariants: the first way of a set is the one used last, so that the most common hit is one compare
+//! and changes nothing; of the others, `left` tells when each stopped being the first, so that they are
+//! in the order of their last use. A hit beyond the first way compares all ways by a handful of vector
+//! instructions and swaps two; which way is the oldest is worked out when one has to go.
 
 /// Ways that a first-level translation buffer has room for.
 pub(crate) const SMALL: usize = 8;
@@ -16,39 +17,41 @@ const EMPTY: u32 = u32::MAX;
 
 /// The ways of one set.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(32))]
-struct Set<const ROOM: usize>([u32; ROOM]);
+#[repr(C, align(64))]
+struct Set<const ROOM: usize> {
+    tags: [u32; ROOM],
+    /// When each was the first last; 0 for never, as where it is empty.
+    left: [u32; ROOM],
+}
 
 impl<const ROOM: usize> Set<ROOM> {
-    /// Where `tag` is, the first way aside; 0 where it is not.
+    const CLEAR: Set<ROOM> = Set { tags: [EMPTY; ROOM], left: [0; ROOM] };
+
+    /// Where `tag` is.
     #[inline]
-    fn position(&self, tag: u32) -> usize {
+    fn position(&self, tag: u32) -> Option<usize> {
+        // Counted from one, so that all ways are treated alike, in vectors.
         let mut found = 0;
-        for way in 1..ROOM {
-            found |= if self.0[way] == tag { way } else { 0 };
+        for way in 0..ROOM {
+            found |= if self.tags[way] == tag { way as u32 + 1 } else { 0 };
         }
-        found
+        (found as usize).checked_sub(1)
     }
 
-    /// Whether `tag` is here beyond the first way; it is the first afterwards.
-    // Out of line, so that the common case stays small where it is inlined.
-    #[inline(never)]
-    fn find_further(&mut self, tag: u32) -> bool {
-        let way = self.position(tag);
-        if way != 0 {
-            self.promote(way, tag);
+    /// Where a new tag goes: to an empty way, or to the one whose last use is the longest ago.
+    fn victim(&self, ways: usize) -> usize {
+        if self.tags[0] == EMPTY {
+            return 0;
         }
-        way != 0
+        (1..ways.min(ROOM)).min_by_key(|way| self.left[*way]).unwrap_or_default()
     }
 
-    /// Puts `value` first and moves the ways before `way` back by one, over it.
+    /// The first way's tag goes to `way`, and `tag` becomes the first.
     #[inline]
-    fn promote(&mut self, way: usize, value: u32) {
-        let old = self.0;
-        for to in 1..ROOM {
-            self.0[to] = if to <= way { old[to - 1] } else { old[to] };
-        }
-        self.0[0] = value;
+    fn bring_forward(&mut self, tag: u32, way: usize, now: u32) {
+        self.tags[way] = self.tags[0];
+        self.left[way] = now;
+        self.tags[0] = tag;
     }
 }
 
@@ -58,6 +61,8 @@ pub(crate) struct Cache<const ROOM: usize> {
     sets: Box<[Set<ROOM>]>,
     ways: usize,
     index_bits: u32,
+    /// How often a first way has changed.
+    now: u32,
 }
 
 impl<const ROOM: usize> Cache<ROOM> {
@@ -66,9 +71,10 @@ impl<const ROOM: usize> Cache<ROOM> {
         assert!(sets.is_power_of_two(), "a cache of {sets} sets");
         assert!((1..=ROOM).contains(&(ways as usize)), "a cache of {ways} ways");
         Cache {
-            sets: vec![Set([EMPTY; ROOM]); sets as usize].into_boxed_slice(),
+            sets: vec![Set::CLEAR; sets as usize].into_boxed_slice(),
             ways: ways as usize,
             index_bits: sets.trailing_zeros(),
+            now: 0,
         }
     }
 
@@ -78,12 +84,51 @@ impl<const ROOM: usize> Cache<ROOM> {
         (key as usize & (self.sets.len() - 1), (key >> self.index_bits) as u32)
     }
 
+    /// A time later than all before.
+    #[inline]
+    fn tick(&mut self) -> u32 {
+        if self.now == u32::MAX {
+            self.age();
+        }
+        self.now += 1;
+        self.now
+    }
+
+    /// Makes all times small again, in each set in their order.
+    #[cold]
+    fn age(&mut self) {
+        for set in &mut self.sets {
+            let before = set.left;
+            for (way, left) in set.left.iter_mut().enumerate() {
+                let older = before.iter().filter(|other| **other < before[way]).count();
+                *left = if before[way] == 0 { 0 } else { 1 + older as u32 };
+            }
+        }
+        self.now = ROOM as u32;
+    }
+
+    /// Whether `key` is the most recent of its set, so that finding it would change nothing.
+    #[inline]
+    pub(crate) fn is_recent(&self, key: u64) -> bool {
+        let (set, tag) = self.place(key);
+        self.sets[set].tags[0] == tag
+    }
+
     /// Whether `key` is here; it then is the most recent of its set.
     #[inline]
     pub(crate) fn find(&mut self, key: u64) -> bool {
-        let (set, tag) = self.place(key);
-        let set = &mut self.sets[set];
-        set.0[0] == tag || set.find_further(tag)
+        self.is_recent(key) || self.find_further(key).is_some()
+    }
+
+    /// The same beyond the first way: the set, and the way where it was.
+    // Out of line, so that the common case stays small where it is inlined.
+    #[inline(never)]
+    fn find_further(&mut self, key: u64) -> Option<(usize, usize)> {
+        let (at, tag) = self.place(key);
+        let way = self.sets[at].position(tag)?;
+        let now = self.tick();
+        self.sets[at].bring_forward(tag, way, now);
+        Some((at, way))
     }
 
     /// Whether `key` was here; it is afterwards, as the most recent of its set.
@@ -95,17 +140,20 @@ impl<const ROOM: usize> Cache<ROOM> {
         }
     }
 
-    /// Brings `key` in over the least recent of its set.
-    #[inline]
-    pub(crate) fn fill(&mut self, key: u64) {
-        let (set, tag) = self.place(key);
-        let last = self.ways - 1;
-        self.sets[set].promote(last, tag);
+    /// Brings `key`, which is not here, in over the least recent of its set; answers the set, and the
+    /// way that what was first is in now.
+    pub(crate) fn fill(&mut self, key: u64) -> (usize, usize) {
+        let now = self.tick();
+        let (at, tag) = self.place(key);
+        let set = &mut self.sets[at];
+        let way = set.victim(self.ways);
+        set.bring_forward(tag, way, now);
+        (at, way)
     }
 
     /// Throws everything away.
     pub(crate) fn clear(&mut self) {
-        self.sets.fill(Set([EMPTY; ROOM]));
+        self.sets.fill(Set::CLEAR);
     }
 }
 
@@ -113,51 +161,47 @@ impl<const ROOM: usize> Cache<ROOM> {
 #[derive(Clone, Debug)]
 pub(crate) struct Map<const ROOM: usize> {
     keys: Cache<ROOM>,
-    values: Box<[Set<ROOM>]>,
+    values: Box<[[u32; ROOM]]>,
 }
 
 impl<const ROOM: usize> Map<ROOM> {
     /// A map of `sets` (a power of two) times `ways`.
     pub(crate) fn new(sets: u32, ways: u32) -> Map<ROOM> {
-        let values = vec![Set([0; ROOM]); sets as usize].into_boxed_slice();
+        let values = vec![[0; ROOM]; sets as usize].into_boxed_slice();
         Map { keys: Cache::new(sets, ways), values }
+    }
+
+    /// The value of `key`, if it is the most recent of its set.
+    #[inline]
+    pub(crate) fn recent(&self, key: u64) -> Option<u32> {
+        let (set, _) = self.keys.place(key);
+        self.keys.is_recent(key).then(|| self.values[set][0])
     }
 
     /// The value of `key`, which then is the most recent of its set.
     #[inline]
     pub(crate) fn find(&mut self, key: u64) -> Option<u32> {
-        let (set, tag) = self.keys.place(key);
-        match self.keys.sets[set].0[0] == tag || self.find_further(set, tag) {
-            true => Some(self.values[set].0[0]),
-            false => None,
-        }
+        self.recent(key).or_else(|| {
+            let (set, way) = self.keys.find_further(key)?;
+            self.values[set].swap(0, way);
+            Some(self.values[set][0])
+        })
     }
 
-    #[inline(never)]
-    fn find_further(&mut self, set: usize, tag: u32) -> bool {
-        let (keys, values) = (&mut self.keys.sets[set], &mut self.values[set]);
-        let way = keys.position(tag);
-        if way != 0 {
-            keys.promote(way, tag);
-            values.promote(way, values.0[way]);
-        }
-        way != 0
-    }
-
-    /// Brings `key` in over the least recent of its set.
+    /// Brings `key`, which is not here, in over the least recent of its set.
     pub(crate) fn fill(&mut self, key: u64, value: u32) {
-        let (set, _) = self.keys.place(key);
-        self.values[set].promote(self.keys.ways - 1, value);
-        self.keys.fill(key);
+        let (set, way) = self.keys.fill(key);
+        self.values[set][way] = self.values[set][0];
+        self.values[set][0] = value;
     }
 
     /// Throws away every entry whose key `keep` refuses.
     pub(crate) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
         let bits = self.keys.index_bits;
         for (index, set) in self.keys.sets.iter_mut().enumerate() {
-            for tag in &mut set.0 {
+            for (tag, left) in set.tags.iter_mut().zip(&mut set.left) {
                 if *tag != EMPTY && !keep(u64::from(*tag) << bits | index as u64) {
-                    *tag = EMPTY;
+                    (*tag, *left) = (EMPTY, 0);
                 }
             }
         }
@@ -201,6 +245,30 @@ mod tests {
             list.insert(0, key);
             list.truncate(20);
         }
+    }
+
+    #[test]
+    fn order_outlives_the_end_of_time() {
+        let mut cache = Cache::<NARROW>::new(1, 4);
+        cache.now = u32::MAX - 5;
+        (0..4).for_each(|key| assert!(!cache.touch(key)));
+        // The second of these starts time anew.
+        assert!(cache.find(0) && cache.find(2));
+        assert!(cache.now < 100);
+        assert!(!cache.touch(4) && !cache.find(1));
+        assert!(!cache.touch(5) && !cache.find(3));
+        assert!(cache.find(0) && cache.find(2) && cache.find(4) && cache.find(5));
+    }
+
+    #[test]
+    fn what_is_thrown_away_makes_room() {
+        let mut map = Map::<SMALL>::new(1, 4);
+        (0..4).for_each(|key| map.fill(key, key as u32));
+        map.retain(|key| key != 3 && key != 1);
+        map.fill(4, 4);
+        map.fill(5, 5);
+        let left: Vec<_> = (0..6).map(|key| map.find(key)).collect();
+        assert_eq!(left, [Some(0), None, Some(2), None, Some(4), Some(5)]);
     }
 
     #[test]

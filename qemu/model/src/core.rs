@@ -72,11 +72,13 @@ impl Source {
 /// A core: its caches, buffers and predictors, and everything it has counted.
 #[derive(Clone, Debug)]
 pub struct Core {
-    /// What is counted, but for the blocks that are still in `lanes`.
+    /// What is counted, but for what is still in `lanes` and `outcomes`.
     counts: [Counts; 2],
     /// Static counts of the last blocks, and how many more there is room for.
     lanes: [Lanes; 2],
     lanes_left: u16,
+    /// Conditional branches: right and not taken, right and taken, wrong and not, wrong and taken.
+    outcomes: [[u64; 4]; 2],
     clock: u64,
     l1i: Cache<NARROW>,
     l1d: Cache<NARROW>,
@@ -129,6 +131,7 @@ impl Core {
             counts: [Counts::ZERO, Counts::ZERO],
             lanes: [Lanes::ZERO; 2],
             lanes_left: Lanes::BLOCKS,
+            outcomes: [[0; 4]; 2],
             clock: 0,
             l1i: cache(geometry.l1i),
             l1d: cache(geometry.l1d),
@@ -176,7 +179,7 @@ impl Core {
 
     /// A block ran to its end, and execution went on at `next_pc` (an address under the mapping at
     /// translation).
-    #[inline]
+    #[inline(always)] // Called for every block, from one place that matters.
     pub fn retire(&mut self, block: &Block, next_pc: u64) {
         if block.line_count() > self.lines_done {
             self.fetch_rest(block, block.line_count());
@@ -211,7 +214,7 @@ impl Core {
         }
     }
 
-    #[inline]
+    #[inline(always)] // As its caller.
     fn add_lanes(&mut self, ring: Ring, lanes: &Lanes) {
         self.lanes[ring as usize].add(lanes);
         self.lanes_left -= 1;
@@ -237,7 +240,7 @@ impl Core {
         self.counts[ring as usize].add_static(&counts);
     }
 
-    /// Brings what is in the lanes to the counts.
+    /// Brings what is in the lanes and outcomes to the counts.
     #[inline(never)]
     fn gather(&mut self) {
         for (counts, lanes) in self.counts.iter_mut().zip(&mut self.lanes) {
@@ -246,6 +249,13 @@ impl Core {
             }
             counts.add_lanes(lanes);
             *lanes = Lanes::ZERO;
+        }
+        for (counts, outcomes) in self.counts.iter_mut().zip(&mut self.outcomes) {
+            let [_, taken, wrong, wrong_taken] = std::mem::take(outcomes);
+            counts[Signal::CondTaken] += taken + wrong_taken;
+            counts[Signal::Taken] += taken + wrong_taken;
+            counts[Signal::MispredictCond] += wrong + wrong_taken;
+            counts[Signal::MispredictCondTaken] += wrong_taken;
         }
         self.lanes_left = Lanes::BLOCKS;
     }

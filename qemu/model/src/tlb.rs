@@ -45,8 +45,14 @@ impl Tlbs {
         }
     }
 
-    /// The physical page of the virtual page `page`, where the first level has it.
+    /// The physical page of the virtual page `page`, where it is the most recent of its set.
     #[inline]
+    pub(crate) fn recent_data(&self, page: u64) -> Option<u64> {
+        self.data.recent(page & PAGE_BITS).map(u64::from)
+    }
+
+    /// The physical page of the virtual page `page`, where the first level has it.
+    #[inline(always)] // Once, in what is out of line already.
     pub(crate) fn data(&mut self, page: u64) -> Option<u64> {
         self.data.find(page & PAGE_BITS).map(u64::from)
     }

@@ -2,7 +2,7 @@
 
 use iced_x86::{
     Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
-    Mnemonic, OpAccess, OpKind, Register,
+    Mnemonic, OpAccess, OpKind, Register, UsedMemory,
 };
 use tally_model::{BranchKind, Insn, Signal};
 
@@ -37,6 +37,8 @@ pub(crate) struct Decoded {
     pub(crate) locked: bool,
     /// Whether QEMU may split what is one load or store of the instruction.
     pub(crate) in_parts: bool,
+    /// The most bytes that one of its accesses has; 0 if that is not known.
+    pub(crate) access_bytes: u8,
     pub(crate) operands: Operands,
     pub(crate) raw: Instruction,
 }
@@ -68,6 +70,7 @@ impl Decoded {
             special: special(&raw),
             locked: raw.has_lock_prefix(),
             in_parts: raw.memory_size().size() > 16,
+            access_bytes: 0,
             operands: Operands::default(),
             raw,
         }
@@ -104,7 +107,9 @@ fn special(raw: &Instruction) -> Option<Special> {
 
 fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
     let (mut reads, mut writes) = (0, 0);
-    for memory in factory.info(&decoded.raw).used_memory() {
+    let used_memory = factory.info(&decoded.raw).used_memory();
+    decoded.access_bytes = most_bytes(used_memory);
+    for memory in used_memory {
         match memory.access() {
             OpAccess::Read | OpAccess::CondRead => reads += 1,
             OpAccess::Write | OpAccess::CondWrite => writes += 1,
@@ -130,6 +135,14 @@ fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
     let string = decoded.raw.is_string_instruction();
     decoded.insn.repeats =
         string && (decoded.raw.has_rep_prefix() || decoded.raw.has_repne_prefix());
+}
+
+/// The most bytes of an access; 0 if one's size is not known. At least four: code of other modes may
+/// have been taken for 64-bit code, where the prefix for 32-bit operands is that for 16-bit ones.
+fn most_bytes(used_memory: &[UsedMemory]) -> u8 {
+    let sizes = used_memory.iter().map(|memory| memory.memory_size().size());
+    let most = sizes.map(|bytes| if bytes == 0 { usize::MAX } else { bytes }).max();
+    most.map_or(0, |bytes| u8::try_from(bytes).unwrap_or(0).max(4))
 }
 
 fn flow(decoded: &mut Decoded) {

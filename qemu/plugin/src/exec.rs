@@ -4,34 +4,70 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use tally_model::{Access, Block};
+use tally_model::{Access, Block, Ring};
 
-use crate::{ffi, vcpu};
+use crate::{decode::Decoded, ffi, vcpu};
 
-/// What a memory callback is given: the block's address (aligned to 64 bytes, below 2^48), the
-/// instruction's index above it, and flags below it, in one pointer-sized word, so that the common
-/// case reads nothing more.
+/// What a memory callback is given, in one pointer-sized word, so that the common case reads nothing
+/// more: the block's address (aligned to 64 bytes, below 2^48) with the instruction's index and the
+/// ring above it, and flags and a size below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AccessTag(pub(crate) usize);
 
 const TAG_IN_PARTS: usize = 1;
 const TAG_CHASES: usize = 2;
+const TAG_LAST_BYTE_SHIFT: u32 = 2;
 const TAG_BLOCK: usize = 0xffff_ffff_ffc0;
+const TAG_INDEX_SHIFT: u32 = 48;
+const TAG_KERNEL: usize = 1 << 63;
+
+/// The most bytes that QEMU accesses at once.
+const MOST_BYTES: u8 = 16;
 
 impl AccessTag {
+    /// For instruction `index` of a block that runs in `ring`.
     pub(crate) fn new(
         block: *const Block,
+        ring: Ring,
         index: usize,
-        in_parts: bool,
+        decoded: &Decoded,
         chases: bool,
     ) -> AccessTag {
-        let in_parts = if in_parts { TAG_IN_PARTS } else { 0 };
-        let chases = if chases { TAG_CHASES } else { 0 };
-        AccessTag(block as usize | index << 48 | in_parts | chases)
+        let bytes = match decoded.access_bytes {
+            bytes @ 1..MOST_BYTES => bytes,
+            _ => MOST_BYTES,
+        };
+        let mut tag = block as usize | index << TAG_INDEX_SHIFT;
+        tag |= usize::from(bytes - 1) << TAG_LAST_BYTE_SHIFT;
+        for (flag, is_set) in [
+            (TAG_IN_PARTS, decoded.in_parts),
+            (TAG_CHASES, chases),
+            (TAG_KERNEL, ring == Ring::Kernel),
+        ] {
+            tag |= if is_set { flag } else { 0 };
+        }
+        AccessTag(tag)
     }
 
+    #[inline]
     fn block(self) -> *const Block {
         (self.0 & TAG_BLOCK) as *const Block
+    }
+
+    #[inline]
+    fn index(self) -> usize {
+        (self.0 & !TAG_KERNEL) >> TAG_INDEX_SHIFT
+    }
+
+    #[inline]
+    fn ring(self) -> Ring {
+        if self.0 & TAG_KERNEL == 0 { Ring::User } else { Ring::Kernel }
+    }
+
+    /// Whether an access at `address` surely lies in one line.
+    #[inline]
+    fn ends_in_line(self, address: u64) -> bool {
+        (address as usize & 63) + (self.0 >> TAG_LAST_BYTE_SHIFT & 15) < 64
     }
 }
 
@@ -52,24 +88,36 @@ pub(crate) extern "C" fn on_store(vcpu: c_uint, info: u32, address: u64, tag: *m
     access::<true>(vcpu, info, address, AccessTag(tag as usize));
 }
 
-#[inline(always)] // Twice, each without the other's branch.
-fn access<const STORE: bool>(vcpu: c_uint, info: u32, address: u64, tag: AccessTag) {
-    let vcpu = vcpu::current(vcpu);
+/// The common case, so small that it needs no stack; all others go on in [`access_any`].
+#[inline(always)]
+fn access<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: AccessTag) {
+    let vcpu = vcpu::current(index);
+    // In one compare: the access is of the pending block and not of an instruction in parts.
+    let is_plain = vcpu.is_in((tag.0 & (TAG_BLOCK | TAG_IN_PARTS)) as *const Block);
+    if !is_plain
+        || !tag.ends_in_line(address)
+        || !vcpu.core.access_recent::<STORE>(tag.ring(), address)
+    {
+        access_any::<STORE>(index, info, address, tag);
+    }
+}
+
+#[inline(never)]
+fn access_any<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: AccessTag) {
+    let vcpu = vcpu::current(index);
     // SAFETY: as in `on_block`.
     let block = unsafe { &*tag.block() };
     if !vcpu.is_in(block) {
         vcpu.aborted_into(block);
     }
-    // QEMU's widest access is 16 bytes, so only one that starts in a line's last 16 can cross it;
-    // the others need not be asked for their size.
-    let bytes = match address & 63 {
-        0..=48 if !vcpu.core.wants_sizes() => 1,
+    let bytes = match tag.ends_in_line(address) && !vcpu.core.wants_sizes() {
+        true => 1,
         // SAFETY: `info` is this callback's.
-        _ => 1 << unsafe { ffi::qemu_plugin_mem_size_shift(info) },
+        false => 1 << unsafe { ffi::qemu_plugin_mem_size_shift(info) },
     };
     let retires = tag.0 & TAG_IN_PARTS == 0 || vcpu.is_first_part(tag.0, STORE);
     let chases = tag.0 & TAG_CHASES != 0;
-    let access = Access { address, bytes, retires, chases, insn: tag.0 >> 48 };
+    let access = Access { address, bytes, retires, chases, insn: tag.index() };
     vcpu.core.access::<STORE>(block, access, physical);
 }
 

@@ -98,7 +98,7 @@ impl Translator {
         }
         for (index, insn) in insns.iter().enumerate() {
             let chases = index < 128 && recurrence.chases >> index & 1 == 1;
-            let tag = AccessTag::new(block, index, insn.decoded.in_parts, chases);
+            let tag = AccessTag::new(block, ring, index, &insn.decoded, chases);
             follow_accesses(insn.handle, tag);
         }
     }
@@ -228,7 +228,7 @@ fn follow_idt(insn: *mut ffi::TbInsn) {
             intercept::on_idt_load,
             ffi::CB_NO_REGS,
             ffi::MEM_R,
-            std::ptr::null_mut(),
+            ptr::null_mut(),
         );
     }
 }

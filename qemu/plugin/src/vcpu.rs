@@ -138,7 +138,7 @@ impl Vcpu {
     /// A block starts: the one before went on to it.
     #[inline]
     pub(crate) fn enter(&mut self, block: &Block) {
-        self.finish(block.pc);
+        self.finish_here(block.pc);
         self.pending = block;
         self.core.fetch(block);
         if self.core.clock() >= self.deadline || region::generation() != self.generation {
@@ -147,8 +147,15 @@ impl Vcpu {
     }
 
     /// The pending block ended and execution goes on at `next_pc`.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn finish(&mut self, next_pc: u64) {
+        self.finish_here(next_pc);
+    }
+
+    /// The same, for the one caller that is called for every block: saving registers for calls costs
+    /// as much as a block's counts.
+    #[inline(always)]
+    fn finish_here(&mut self, next_pc: u64) {
         // SAFETY: blocks live until the translation cache is flushed, which settles first.
         let Some(block) = (unsafe { self.pending.as_ref() }) else { return };
         if self.settled == 0 && !block.ends_in_repeat {

@@ -86,22 +86,24 @@ impl Directions {
     }
 
     /// Where the branch is in the tagged tables, shortest history first.
-    #[inline]
+    #[inline(always)]
     fn places(&self, pc: u64) -> [Place; TABLES] {
         let spread = pc.wrapping_mul(SPREAD_PC);
-        [0, 1, 2, 3].map(|table| {
+        let mut places = [Place { at: 0, tag: 0 }; TABLES];
+        for (table, place) in places.iter_mut().enumerate() {
             let seen = self.history << (64 - HISTORY[table]);
             // The table's number goes in, so that histories of noughts differ by length.
             let mixed = (seen ^ spread ^ (table as u64 + 1) << 20).wrapping_mul(SPREAD_HISTORY);
-            Place {
+            *place = Place {
                 at: BASE + (table << BITS) + (mixed >> (64 - BITS)) as usize,
                 tag: (mixed >> 32) as u16 & TAG,
-            }
-        })
+            };
+        }
+        places
     }
 
     /// Learns an outcome; whether the prediction was wrong.
-    #[inline]
+    #[inline(always)]
     pub(super) fn learn(&mut self, pc: u64, taken: bool) -> bool {
         let mut at = (pc.wrapping_mul(SPREAD_PC) >> (64 - BASE_BITS)) as usize;
         let mut entry = self.entries[at & (ENTRIES - 1)];

@@ -14,11 +14,7 @@ impl Core {
         // so only offsets in the page tell a branch that was not taken.
         let taken = (next_pc ^ branch.fall_through) & 0xfff != 0;
         let wrong = self.predictor.conditional(branch.pc, taken) & !self.geometry.perfect.branch;
-        let counts = &mut self.counts[ring as usize];
-        counts[Signal::CondTaken] += u64::from(taken);
-        counts[Signal::Taken] += u64::from(taken);
-        counts[Signal::MispredictCond] += u64::from(wrong);
-        counts[Signal::MispredictCondTaken] += u64::from(wrong & taken);
+        self.outcomes[ring as usize][usize::from(wrong) << 1 | usize::from(taken)] += 1;
         if let Some(engine) = &mut self.engine {
             engine.branch(taken, wrong);
         }

@@ -7,19 +7,31 @@ use crate::{Block, Ring, Signal, ooo::Touch, tlb::Found};
 const WALK_BASE_CYCLES: u32 = 6;
 
 impl Core {
+    /// The common case of [`Core::access`], as small as it can be: a whole load or store in one line
+    /// that is the most recent everywhere already, so that nothing but counts changes. Whether it was
+    /// that; if not, nothing was done.
+    #[inline(always)]
+    pub fn access_recent<const STORE: bool>(&mut self, ring: Ring, address: u64) -> bool {
+        let line = address >> 6;
+        if line != self.touched {
+            let Some(frame) = self.tlbs.recent_data(address >> 12) else { return false };
+            if !self.l1d.is_recent(frame << 6 | line & 63) || self.sees_all != 0 {
+                return false;
+            }
+            self.touched = line;
+        }
+        self.served::<STORE>(ring, true, Source::L1);
+        true
+    }
+
     /// An instruction of `block` reads or, if `STORE`, writes memory; `translate` gives the physical
     /// address of a virtual one.
-    #[inline(always)] // The caller's common case is what is common here.
     pub fn access<const STORE: bool>(
         &mut self,
         block: &Block,
         access: Access,
         translate: impl Fn(u64) -> u64,
     ) {
-        if access.address >> 6 == self.touched && access.ends_in_line() {
-            // The most recent everywhere already: touching it again changes nothing.
-            return self.served::<STORE>(block.ring, access.retires, Source::L1);
-        }
         self.touch_data::<STORE>(block, access, &translate);
         if !access.ends_in_line() {
             self.split::<STORE>(block, access, &translate);
@@ -55,7 +67,7 @@ impl Core {
         self.add(ring, if STORE { Signal::Stores } else { load }, retires.into());
     }
 
-    #[inline(never)]
+    #[inline]
     fn touch_data<const STORE: bool>(
         &mut self,
         block: &Block,
