@@ -10,6 +10,7 @@ use std::{
     os::unix::process::CommandExt,
     process::{Command, ExitStatus, Stdio},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -99,6 +100,19 @@ impl Child {
         self.inner.wait()
     }
 
+    /// Processor time that it has used, all its threads together, to a hundredth of a second or so;
+    /// nothing once it has ended.
+    pub fn processor_time(&self) -> Option<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.group)).ok()?;
+        // Behind the name, which may hold anything: the twelfth and thirteenth word (proc(5)).
+        let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+        let mut ticks = || words.next()?.parse::<u64>().ok();
+        let ticks = ticks()? + ticks()?;
+        (ticks > 0).then(|| {
+            Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+        })
+    }
+
     /// Its standard error, if that is a pipe and was not taken yet.
     pub fn take_stderr(&mut self) -> Option<std::process::ChildStderr> {
         self.inner.stderr.take()
@@ -123,6 +137,25 @@ impl Drop for Child {
 mod tests {
     use super::*;
     use std::io::Read;
+
+    #[test]
+    fn processor_time_grows_with_work_and_not_with_sleep() {
+        let used = |script: &str| {
+            let mut child = Child::spawn(Command::new("sh").args(["-c", script])).unwrap();
+            let start = std::time::Instant::now();
+            let mut used = Duration::ZERO;
+            while child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(20) {
+                used = child.processor_time().unwrap_or(used);
+                if used >= Duration::from_millis(100) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            used
+        };
+        assert!(used("while :; do :; done") >= Duration::from_millis(100));
+        assert!(used("sleep 0.3") < Duration::from_millis(100));
+    }
 
     #[test]
     fn dropping_a_child_ends_its_children_too() {

@@ -147,14 +147,11 @@ impl Vcpu {
     }
 
     /// The pending block ended and execution goes on at `next_pc`.
-    #[inline(never)]
     pub(crate) fn finish(&mut self, next_pc: u64) {
         self.finish_here(next_pc);
     }
 
-    /// The same, for the one caller that is called for every block: saving registers for calls costs
-    /// as much as a block's counts.
-    #[inline(always)]
+    #[inline(always)] // Into `enter`: saving registers for a call costs as much as counting.
     fn finish_here(&mut self, next_pc: u64) {
         // SAFETY: blocks live until the translation cache is flushed, which settles first.
         let Some(block) = (unsafe { self.pending.as_ref() }) else { return };
@@ -163,9 +160,7 @@ impl Vcpu {
         } else {
             self.finish_in_part(block, next_pc);
         }
-        self.pending = std::ptr::null();
-        self.settled = 0;
-        self.part = (0, false);
+        self.abandon();
         if block.ends_in_iret {
             self.handler_returned();
         }
@@ -341,7 +336,8 @@ impl Vcpu {
 
     fn set_deadline(&mut self) {
         let profile = *self.pmu.profile();
-        let (counts, clock) = (self.core.counts(), self.core.clock());
+        let clock = self.core.clock();
+        let counts = self.core.counts();
         let mut slots = self.pmu.slots_to_overflow(counts);
         if let Some(series) = &mut self.shares.series {
             slots = slots.min(series.tick(counts, clock, &profile));
@@ -385,8 +381,7 @@ impl Vcpu {
     pub(crate) fn update_regions(&mut self) {
         let profile = *self.pmu.profile();
         let clock = self.core.clock();
-        let counts = self.core.counts();
-        self.generation = self.shares.update(self.space, counts, clock, &profile);
+        self.generation = self.shares.update(self.space, self.core.counts(), clock, &profile);
     }
 
     /// Leaves every region, for good.

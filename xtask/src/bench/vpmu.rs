@@ -1,14 +1,18 @@
 //! `cargo xtask bench vpmu`: million guest instructions a second under each gear and model of the
 //! virtual PMU, beside a plugin that does nothing and beside no plugin.
 //!
-//! The job is gzip's: the program `rounds` compresses and decompresses a real text by deflate at
-//! level 6, again and again, under Tally's kernel on one CPU. Only its rounds are timed, from its line
-//! `begin` to its line `end`; booting, the change of gears and the first round are over by then. A
-//! round has the same instructions in every machine, and the models count them: user mode's of region
-//! 1. The model that is not there cannot count, so the models' figure stands for all, and they have to
-//! agree on it.
+//! The job is gzip's: the program `rounds` compresses and decompresses a real text by deflate at level
+//! 6, again and again, under Tally's kernel on one CPU. Only its rounds are timed, from its line
+//! `begin` to its line `end`; booting, the change of gears and the first round are over by then.
+//!
+//! A round has the same instructions in every machine, and the models count them: user mode's of
+//! region 1. What counts nothing runs the same rounds, so the models' figure stands for all, and they
+//! have to agree on it.
+//!
+//! Seconds are of QEMU's processor time, which on an idle host are seconds; so the benchmark says the
+//! same while the host has other work, but for what that does to caches.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -111,6 +115,7 @@ impl Setting {
 #[derive(Clone, Copy, Debug)]
 struct Run {
     setting: Setting,
+    /// QEMU's processor time for its rounds.
     seconds: f64,
     /// User mode's instructions of its rounds, where a model counts.
     instructions: Option<u64>,
@@ -167,10 +172,10 @@ fn run(artefacts: &Artefacts, setting: Setting, pmu: Pmu) -> Result<Run> {
         said.extend_from_slice(&output.bytes);
         let has = |line: &str| String::from_utf8_lossy(&said).lines().any(|told| told == line);
         if begin.is_none() && has("begin") {
-            begin = Some(Instant::now());
+            begin = Some(output.seen_at);
         }
         if end.is_none() && has("end") {
-            end = Some(Instant::now());
+            end = Some(output.seen_at);
         }
     })?;
     let (Some(begin), Some(end), true) = (begin, end, boot.outcome.is_success()) else {

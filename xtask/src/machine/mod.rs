@@ -282,6 +282,7 @@ fn follow(
         let ended = qemu
             .try_wait()
             .map_err(|error| Failure::new(ExitStatus::HostError, format!("lost QEMU: {error}")))?;
+        transcript.now = qemu.processor_time().unwrap_or(transcript.now);
         transcript
             .follow(&mut wire, listen)
             .map_err(|error| Failure::io("read", &folder.wire(), &error))?;

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::{self, Read},
+    time::Duration,
 };
 
 use tally_abi::{Reading, SessionConfig, SessionStats, trace::SliceRecord, wire::Message};
@@ -18,6 +19,8 @@ pub struct Output {
     pub fd: u8,
     /// What it wrote.
     pub bytes: Vec<u8>,
+    /// Processor time that QEMU had used when it was seen.
+    pub seen_at: Duration,
 }
 
 /// A session that has ended.
@@ -93,6 +96,8 @@ pub struct Transcript {
     pub done: Option<u8>,
     /// Frames that could not be read.
     pub unreadable: u64,
+    /// Processor time that QEMU has used by now.
+    pub(super) now: Duration,
     /// The beginning of a frame whose end has not come yet.
     partial: Vec<u8>,
 }
@@ -146,7 +151,8 @@ impl Transcript {
                 self.booted = Some(Booted { cpus, memory_bytes, seed, pmu });
             }
             Message::Output { pid, fd, bytes } => {
-                self.output.push(Output { pid, fd, bytes: bytes.into() });
+                let seen_at = self.now;
+                self.output.push(Output { pid, fd, bytes: bytes.into(), seen_at });
             }
             Message::Session { session, program, config, .. } => {
                 let program = program.into();
