@@ -189,6 +189,48 @@ proptest! {
     }
 }
 
+/// Two lines of code with a load in the second, in turns a load that takes that line's place in the L2
+/// and one that does not. If the load came before its own line of code, that line would stay.
+fn rivals(disturbs: impl Fn(u64) -> u64, leaves: u64) -> Vec<Ran> {
+    let start = 0x40_0038;
+    let nop = |pc| Ran::new(pc, Operation::default());
+    let mut stream = Vec::new();
+    for round in 0..200 {
+        let address = if round % 2 == 0 { disturbs(round) } else { leaves };
+        stream.extend([nop(start), nop(start + 4), nop(start + 8).load(address)]);
+        stream.push(nop(start + 12).branch(BranchKind::Jump, start));
+    }
+    stream
+}
+
+#[test]
+fn code_and_data_reach_shared_levels_in_the_programs_order() {
+    // First levels of one line, and a direct-mapped L2: everything asks it, and who came last is there.
+    let one = Level { sets: 1, ways: 1 };
+    let geometry = Geometry {
+        l1i: one,
+        l1d: one,
+        l2: Level { sets: 1024, ways: 1 },
+        ..Geometry::ICELAKE_SERVER
+    };
+    // The second line of code is the second of physical page 405H (`common::physical`).
+    let set = (0x405 << 6 | 1) & 1023u64;
+    // Data there, of a page whose translation is at hand; a page-table entry there, of another page
+    // each time. (`Core::walk` has eight entries to a line.)
+    let data = rivals(|_| (set >> 6 ^ 5) << 12 | 1 << 6, (set >> 6 ^ 5) << 12 | 2 << 6);
+    let walks = rivals(|round| ((round + 1) << 10 | set) << 15, 0x1000_0080);
+    for (what, stream) in [("data", data), ("walks", walks)] {
+        for geometry in [geometry, geometry.out_of_order(Mode::Real)] {
+            let whole = count(&geometry, &stream, |_| false);
+            let cut = count(&geometry, &stream, |_| true);
+            assert_eq!(difference(&whole, &cut), None, "{what}");
+            // The line is read anew after each load that took its place.
+            let missed = sum(&whole, &[Signal::LlcCodeHit, Signal::LlcCodeMiss]);
+            assert!((100..110).contains(&missed), "{what}: {missed}");
+        }
+    }
+}
+
 #[test]
 fn the_same_stream_gives_the_same_counts() {
     let stream = stream(7, 20_000);
