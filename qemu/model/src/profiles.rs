@@ -5,8 +5,9 @@
 //! Guide" for family 19h models 00h (Zen 3, publication 56665) and 10h (Zen 4, 57647), chapter 2.
 //! Where the makers are silent (schedulers' sums, fill buffers, return stacks, latencies beyond the
 //! L2) they are the measurements published by chipsandcheese.com for these cores, rounded, and for
-//! servers at a typical all-core frequency. Units' ports and latencies are those of uops.info and of
-//! Agner Fog's instruction tables.
+//! servers at a typical all-core frequency; TLBs and return stacks also by jia.je's "Comparisons across
+//! microarchitectures". Units' ports and latencies are those of uops.info and of Agner Fog's
+//! instruction tables.
 
 use crate::{
     Mode,
@@ -141,14 +142,15 @@ impl Geometry {
         llc: Level { sets: 32768, ways: 15 },
         itlb: TlbShape { sets: 32, ways: 8 },
         dtlb: TlbShape { sets: 16, ways: 6 },
-        returns: 24,
+        returns: 20,
         width: 6,
         reorder_uops: 512,
         backend: GOLDEN_COVE,
         latency: Latency {
             l1_cycles: 5,
-            l2_cycles: 15,
-            llc_cycles: 75,
+            l2_cycles: 16,
+            // 33 ns by Chips and Cheese ("A peek at Sapphire Rapids"), at 3 GHz.
+            llc_cycles: 100,
             memory_cycles: 280,
             forward_cycles: 5,
             stlb_cycles: 7,

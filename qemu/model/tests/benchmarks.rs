@@ -165,6 +165,37 @@ fn independent_misses_overlap_up_to_the_fill_buffers() {
 }
 
 #[test]
+fn a_stream_is_bound_by_ports_fill_buffers_or_the_load_queue() {
+    for (name, mut geometry) in machines() {
+        geometry.perfect.dtlb = true;
+        let latency = geometry.latency;
+        for (bytes, cycles) in [
+            (geometry.l1d.bytes() / 2, 0),
+            (geometry.l2.bytes() / 2, latency.l2_cycles),
+            (geometry.l2.bytes() * 2, latency.llc_cycles),
+            (geometry.llc.bytes() * 2, latency.memory_cycles),
+        ] {
+            // Eight loads to a line. In a latency, no more lines come than there are fill buffers, and no
+            // more loads than the load queue holds.
+            let stream = line(bytes as usize / 8, |pc, at| {
+                Ran::new(pc, load_op(15, (at % 14) as u8)).load(DATA + 8 * at as u64)
+            });
+            let by_ports = 8.0 / f64::from(geometry.backend.load_ports.count_ones());
+            let by_fills = f64::from(cycles) / f64::from(geometry.backend.fill_buffers);
+            let by_queue = 8.0 * f64::from(cycles) / f64::from(geometry.backend.loads);
+            let found = 8.0 * cycles_each(&geometry, &stream);
+            let expected = by_ports.max(by_fills).max(by_queue);
+            // Where two come near each other, they get in each other's way a little.
+            let allowed = 0.08 * expected;
+            assert!(
+                (found - expected).abs() <= allowed,
+                "{name}, {bytes}: {found}, not {expected}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_store_is_forwarded_to_the_load_behind_it() {
     for (name, geometry) in machines() {
         // Through memory and back, eight bytes each: a chain of store, load.
