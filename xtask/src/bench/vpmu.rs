@@ -151,7 +151,7 @@ pub fn main(project: &Project, args: &VpmuArgs) -> Result<u8> {
     machine::keep_newest(project);
     let round_instructions = round_instructions(&runs)?;
     let samples = |setting| speeds(&runs, setting, round_instructions);
-    let median = |setting| samples(setting).median();
+    let median = |setting| (samples(setting).median() * 10.0).round() / 10.0;
     let speeds = Speeds {
         none: median(Setting::None),
         empty: median(Setting::Empty),
