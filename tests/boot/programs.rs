@@ -1,6 +1,6 @@
 //! The kernel runs programs, and outlives everything that they do.
 
-use xtask::machine::{Outcome, Request};
+use xtask::machine::{Outcome, Pmu, Request};
 
 use crate::{assert_success, boot, run};
 
@@ -74,6 +74,28 @@ fn the_kernel_is_small() {
     assert_success(&boot);
     let memory_bytes = boot.transcript.booted.expect("the kernel says so").memory_bytes;
     assert!(memory_bytes <= 16 << 20, "the kernel holds {memory_bytes} bytes");
+}
+
+#[test]
+fn logical_counters_are_read_without_system_calls() {
+    for (pmu, exact, events) in [
+        (
+            Pmu::Intel,
+            "INST_RETIRED.ANY",
+            "MEM_INST_RETIRED.ALL_LOADS,MEM_INST_RETIRED.ALL_STORES,BR_INST_RETIRED.COND,\
+             BR_INST_RETIRED.ALL_BRANCHES,BR_MISP_RETIRED.COND,MEM_LOAD_RETIRED.L1_HIT",
+        ),
+        (
+            Pmu::Amd,
+            "RETIRED_INSTRUCTIONS",
+            "LS_DISPATCH.LD_DISPATCH,LS_DISPATCH.STORE_DISPATCH,RETIRED_BRANCH_INSTRUCTIONS,\
+             RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,RETIRED_TAKEN_BRANCH_INSTRUCTIONS,\
+             RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED",
+        ),
+    ] {
+        let job = format!("wire -- bank {exact} {events} -- share 1 {exact} 1000");
+        assert_success(&boot(&Request { pmu, ..Request::new(job) }));
+    }
 }
 
 #[test]

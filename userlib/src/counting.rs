@@ -10,7 +10,7 @@ use tally_abi::{
     syscall::errno::ENOSYS,
 };
 
-use crate::sys;
+use crate::{bank::Bank, sys};
 
 /// A session could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Session {
     ///
     /// # Errors
     /// It counts already.
-    pub fn start(&mut self) -> Result<(), Error> {
+    pub fn start(&self) -> Result<(), Error> {
         self.call(sys::SESSION_START, 0, 0).map(|_| ())
     }
 
@@ -95,7 +95,7 @@ impl Session {
     ///
     /// # Errors
     /// It does not count.
-    pub fn stop(&mut self) -> Result<(), Error> {
+    pub fn stop(&self) -> Result<(), Error> {
         self.call(sys::SESSION_STOP, 0, 0).map(|_| ())
     }
 
@@ -134,6 +134,18 @@ impl Session {
         let mut words = StatsWords::default();
         self.call(sys::SESSION_STATS, words.as_mut_ptr() as u64, 0)?;
         Ok(SessionStats::from_words(words))
+    }
+
+    /// Lets the program read its logical counters without system calls. Before the session is
+    /// started.
+    ///
+    /// # Errors
+    /// It counts already, or there is no memory.
+    pub fn map(&self) -> Result<Bank<'_>, Error> {
+        let address = self.call(sys::SESSION_MAP, 0, 0)?;
+        // SAFETY: the kernel keeps a bank of all events there until the session closes, which takes
+        // the `Session` that the bank borrows.
+        Ok(unsafe { Bank::new(address as *const u64, self.events) })
     }
 
     /// A call whose buffer, if it has one, is valid for what the call writes.

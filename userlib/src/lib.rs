@@ -3,7 +3,7 @@
 //! ```no_run
 //! use tally::{Session, SessionConfig};
 //!
-//! let mut session = Session::open("INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES",
+//! let session = Session::open("INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES",
 //!     SessionConfig::default())?;
 //! session.start()?;
 //! // … the region of interest …
@@ -21,6 +21,7 @@
 
 extern crate alloc;
 
+mod bank;
 mod counting;
 pub mod io;
 pub mod region;
@@ -28,6 +29,7 @@ pub mod region;
 pub mod runtime;
 pub mod sys;
 
+pub use bank::{Bank, Counter, Details};
 pub use counting::{OpenError, Session};
 pub use tally_abi::{
     Error, ExitStatus, Mode, Reading, SessionConfig, SessionStats, Slice, Value, reading::Reason,

@@ -34,7 +34,7 @@ enum Task {
     /// Measure how fast something is
     Bench(bench::BenchArgs),
     /// Run every test there is, those that boot among them
-    Test,
+    Test(test::TestArgs),
     /// Check the form and the lints of everything
     Lint,
 }
@@ -69,7 +69,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Linux(args) => linux::main(&project, args),
         Task::VpmuCheck(args) => vpmu_check::main(&project, args),
         Task::Bench(args) => bench::main(&project, args),
-        Task::Test => test::main(&project),
+        Task::Test(args) => test::main(&project, args),
         Task::Lint => lint::main(&project),
     }
 }

@@ -1,9 +1,10 @@
 //! `cargo xtask test`: every test there is.
 //!
 //! Everything is built first; then one call of `cargo test` runs the host crates' tests and, with
-//! [`ARTEFACTS_VARIABLE`] set, those that boot; then loom walks through the trace ring's
-//! interleavings, in a target folder of its own.
+//! [`ARTEFACTS_VARIABLE`] set, those that boot; then loom walks through the interleavings of what
+//! has no locks, in a target folder of its own.
 
+use clap::Args;
 use tally_abi::ExitStatus;
 
 use crate::{
@@ -13,31 +14,37 @@ use crate::{
     project::Project,
 };
 
-/// The tests behind `cfg(loom)`.
-const LOOM: &str = "kernel/engine/tests/ring_loom.rs";
+/// The engine's tests behind `cfg(loom)`.
+const LOOM: [&str; 2] = ["bank_loom", "ring_loom"];
+
+/// Options of `cargo xtask test`.
+#[derive(Args, Debug)]
+pub struct TestArgs {
+    /// Run only the tests with one of these in their names, and leave loom out
+    filter: Vec<String>,
+}
 
 /// Does the task.
 ///
 /// # Errors
 /// Something does not build, or a test failed.
-pub fn main(project: &Project) -> Result<u8> {
+pub fn main(project: &Project, args: &TestArgs) -> Result<u8> {
     let artefacts =
         serde_json::to_string(&Artefacts::make_for_tests(project)?).map_err(|error| {
             Failure::new(ExitStatus::HostError, format!("cannot tell the tests: {error}"))
         })?;
     let mut tests = project.cargo("test", &project.target);
-    let all = check("tests", tests.arg("--no-fail-fast").env(ARTEFACTS_VARIABLE, artefacts));
-    let loom = match project.root.join(LOOM).is_file() {
-        true => check(
-            "loom tests",
-            project
-                .cargo("test", &project.target.join("loom"))
-                .args(["--release", "--package", "tally-engine", "--test", "ring_loom"])
-                .env_remove("CARGO_ENCODED_RUSTFLAGS")
-                .env("RUSTFLAGS", "--cfg loom"),
-        ),
-        false => Ok(()),
-    };
-    all.and(loom)?;
+    tests.arg("--no-fail-fast").env(ARTEFACTS_VARIABLE, artefacts);
+    if !args.filter.is_empty() {
+        check("tests", tests.arg("--").args(&args.filter))?;
+        return Ok(0);
+    }
+    let all = check("tests", &mut tests);
+    let mut loom = project.cargo("test", &project.target.join("loom"));
+    loom.args(["--release", "--package", "tally-engine"])
+        .args(LOOM.iter().flat_map(|test| ["--test", test]))
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env("RUSTFLAGS", "--cfg loom");
+    all.and(check("loom tests", &mut loom))?;
     Ok(0)
 }

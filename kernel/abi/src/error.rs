@@ -31,10 +31,12 @@ pub enum Error {
     WrongState = 2010,
     /// This address space has its session already.
     Busy = 2011,
+    /// The machine has no memory left for what was asked for.
+    NoMemory = 2012,
 }
 
 impl Error {
-    const ALL: [Error; 11] = [
+    const ALL: [Error; 12] = [
         Error::UnknownEvent,
         Error::TooManyEvents,
         Error::SliceOutOfRange,
@@ -46,6 +48,7 @@ impl Error {
         Error::NoSession,
         Error::WrongState,
         Error::Busy,
+        Error::NoMemory,
     ];
 
     /// The error whose negative is `rax`, if it is one of Tally's.
@@ -75,6 +78,7 @@ impl Error {
             Error::NoSession => "there is no such session",
             Error::WrongState => "the session is already started or stopped",
             Error::Busy => "this address space has an open session already; close it first",
+            Error::NoMemory => "the machine has no memory left for it",
         }
     }
 

@@ -11,6 +11,7 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
+pub mod bank;
 pub mod boot;
 pub mod error;
 pub mod exit;

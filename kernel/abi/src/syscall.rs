@@ -49,6 +49,11 @@ pub const SESSION_STATS: u64 = TALLY_BASE + 4;
 /// program that ends has its session closed for it.
 pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 
+/// `session_map(session)` → address of the session's logical counter bank ([`crate::bank`]), of
+/// [`crate::bank::bytes`], readable until the session closes. From here on the program may use
+/// RDPMC.
+pub const SESSION_MAP: u64 = TALLY_BASE + 6;
+
 /// Linux's error numbers that the calls above return, as positive numbers.
 pub mod errno {
     /// No such file.

@@ -47,12 +47,19 @@ pub fn by_time(sample: &Sample) -> Option<f64> {
     rate(sample, Base::Cycles).map(|rate| rate * sample.totals[Base::Cycles as usize] as f64)
 }
 
+/// The base that leaves the smaller error, or cycles before anything was counted.
+pub fn best_base(sample: &Sample) -> Base {
+    best(sample).map_or(Base::Cycles, |best| best.base)
+}
+
+fn best(sample: &Sample) -> Option<ByBase> {
+    let by = |base| by_base(sample, base);
+    Base::ALL.into_iter().filter_map(by).min_by(|a, b| a.variance.total_cmp(&b.variance))
+}
+
 /// The ratio estimate with its error; see the module.
 pub fn estimate(sample: &Sample) -> Value {
-    let by = |base| by_base(sample, base);
-    let best =
-        Base::ALL.into_iter().filter_map(by).min_by(|a, b| a.variance.total_cmp(&b.variance));
-    match best {
+    match best(sample) {
         Some(best) if sample.group.slices >= 2 => {
             let stderr = sqrt(best.variance);
             Value::Estimated {
@@ -66,6 +73,7 @@ pub fn estimate(sample: &Sample) -> Value {
 }
 
 struct ByBase {
+    base: Base,
     estimate: f64,
     variance: f64,
 }
@@ -82,7 +90,11 @@ fn by_base(sample: &Sample, base: Base) -> Option<ByBase> {
     let scale = total / counted;
     let uncounted = (1.0 - counted / total).max(0.0);
     let squared_error = sample.group.slices as f64 * spread(sample, base, rate) + UNSEEN;
-    Some(ByBase { estimate: rate * total, variance: scale * scale * uncounted * squared_error })
+    Some(ByBase {
+        base,
+        estimate: rate * total,
+        variance: scale * scale * uncounted * squared_error,
+    })
 }
 
 /// The variance of residuals within a round.

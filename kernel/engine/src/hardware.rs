@@ -161,6 +161,10 @@ pub trait Pmu {
     /// Acknowledges the overflow and counts again.
     fn release(&mut self);
 
+    /// Sets every counter to 0, from a state in which nothing counts: what others counted is not
+    /// the next program's to see.
+    fn clear(&mut self);
+
     /// The widths of the counters.
     fn widths(&self) -> Widths;
 

@@ -21,6 +21,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod bank;
 mod demand;
 pub mod estimate;
 mod hardware;

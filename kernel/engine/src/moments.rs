@@ -24,6 +24,14 @@ pub enum Base {
 impl Base {
     /// Both.
     pub const ALL: [Base; 2] = [Base::Cycles, Base::Instructions];
+
+    /// The event that it is.
+    pub fn event(self) -> Always {
+        match self {
+            Base::Cycles => Always::Cycles,
+            Base::Instructions => Always::Instructions,
+        }
+    }
 }
 
 /// One number for each [`Base`].

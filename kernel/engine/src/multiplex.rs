@@ -9,7 +9,7 @@
 
 use tally_abi::trace::End;
 
-use crate::{Always, Clock, Counts, Pmu, Session, Sink};
+use crate::{Always, Clock, Counts, Pmu, Session, Sink, session::SliceStart};
 
 /// One CPU's side of the engine.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Multiplexer<P: Pmu> {
     /// The driver's count of MSR accesses, and the session's of interrupts, up to which the session
     /// was charged.
     charged: Charged,
+    /// Whose counts are in the counters: sessions are numbered from 1.
+    last_session: u32,
     /// What the counters showed when they were last credited.
     base: Counts,
     /// What they showed when they were last read.
@@ -42,6 +44,7 @@ impl<P: Pmu> Multiplexer<P> {
             cpu,
             other_msr_accesses,
             charged: Charged::default(),
+            last_session: 0,
             base: Counts::default(),
             raw: Counts::default(),
         }
@@ -58,10 +61,15 @@ impl<P: Pmu> Multiplexer<P> {
         debug_assert!(!session.is_running());
         let left = session.enter(clock.tsc());
         let (group, setup) = (session.group(), session.setup());
+        if session.is_exposed() && self.last_session != session.id() {
+            self.pmu.clear();
+        }
+        self.last_session = session.id();
         self.base = self.pmu.read(session.set());
         self.pmu.start(group, &setup, left);
         self.arm(setup.timer, left);
         self.charged = self.so_far(session);
+        self.publish(session, session.slice_start(), true, clock.tsc());
     }
 
     /// Ends counting for `session` on this CPU: it was stopped, or its address space leaves.
@@ -77,7 +85,9 @@ impl<P: Pmu> Multiplexer<P> {
         self.pmu.stop();
         let tsc = clock.tsc();
         self.credit(session, tsc);
+        let slice = session.slice_start();
         session.leave(self.cpu, end, tsc, sink);
+        self.publish(session, slice, false, tsc);
     }
 
     /// Credits what the running slice has counted so far, so that [`Session::reading`] is up to
@@ -85,7 +95,9 @@ impl<P: Pmu> Multiplexer<P> {
     pub fn sync(&mut self, session: &mut Session, clock: &impl Clock) {
         if session.is_running() {
             self.charge(session);
-            self.credit(session, clock.tsc());
+            let tsc = clock.tsc();
+            self.credit(session, tsc);
+            self.publish(session, session.slice_start(), true, tsc);
         }
     }
 
@@ -152,7 +164,18 @@ impl<P: Pmu> Multiplexer<P> {
         let counted = self.raw.since(&self.base, session.group().used, self.pmu.widths());
         self.base = self.raw;
         self.arm(timer, slice);
+        let ended = session.slice_start();
         session.turn_over(self.cpu, &counted, tsc, sink);
+        self.publish(session, ended, true, tsc);
+    }
+
+    /// Tells the program that sees its logical counters what was counted in the slice `of`,
+    /// and whether the counters go on.
+    #[inline]
+    fn publish(&self, session: &mut Session, of: SliceStart, running: bool, tsc: u64) {
+        if session.is_exposed() {
+            session.publish(of, running.then_some(&self.base), self.pmu.widths(), tsc);
+        }
     }
 
     fn credit(&mut self, session: &mut Session, tsc: u64) {

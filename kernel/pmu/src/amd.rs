@@ -218,6 +218,12 @@ impl<B: Bus> Pmu for Amd<B> {
         self.acknowledge(1 << counter_of(self.timer));
     }
 
+    fn clear(&mut self) {
+        for index in counters(self.facts.counters) {
+            self.bus.put(index, PerfCtr(0));
+        }
+    }
+
     fn read(&mut self, set: Set) -> Counts {
         let mut counts = Counts::default();
         for event in [Always::Cycles, Always::Instructions] {
@@ -275,6 +281,11 @@ impl<B: Bus> Pmu for Amd<B> {
     fn msr_accesses(&self) -> u64 {
         self.bus.msr_accesses
     }
+}
+
+/// RDPMC's ECX for the counter of an event that is always counted.
+pub(crate) fn rdpmc_always(event: Always) -> u32 {
+    counter_of(event).into()
 }
 
 /// The counter of an always-counted event. (There is none of reference cycles.)

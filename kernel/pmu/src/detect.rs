@@ -4,7 +4,7 @@ use core::fmt;
 
 use raw_cpuid::CpuIdReader;
 use tally_abi::{Error, wire::PmuInfo};
-use tally_engine::{Layout, Widths};
+use tally_engine::{Layout, Widths, plan::Place};
 
 use crate::{Amd, Bus, Catalogue, Driver, InitError, Intel, amd, intel};
 
@@ -183,6 +183,15 @@ impl Found {
                 Layout { general: facts.general, reference: facts.reference }
             }
             Kind::Amd(facts) => Layout { general: facts.counters & !amd::ALWAYS, reference: false },
+        }
+    }
+
+    /// RDPMC's ECX for the counter at which an event is counted.
+    pub fn rdpmc(&self, place: Place) -> u32 {
+        match (place, self.kind) {
+            (Place::General { counter, .. }, _) => counter.into(),
+            (Place::Always(event), Kind::Intel { .. }) => intel::rdpmc_always(event),
+            (Place::Always(event), Kind::Amd(_)) => amd::rdpmc_always(event),
         }
     }
 

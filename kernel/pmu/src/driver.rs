@@ -71,6 +71,10 @@ impl<B: Bus> Pmu for Driver<B> {
         either!(self, driver => driver.stop());
     }
 
+    fn clear(&mut self) {
+        either!(self, driver => driver.clear());
+    }
+
     fn read(&mut self, set: Set) -> Counts {
         either!(self, driver => driver.read(set))
     }

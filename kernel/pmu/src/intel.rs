@@ -36,7 +36,7 @@ use crate::{
     registers::{
         Register,
         intel::{
-            DebugCtl, FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalCtrl, PerfGlobalOvfCtrl,
+            DebugCtl, FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalCtrl, PerfGlobalOvfCtrl, Pmc,
             RDPMC_FIXED,
         },
     },
@@ -222,6 +222,11 @@ impl<B: Bus> Intel<B> {
     }
 }
 
+/// RDPMC's ECX for the counter of an event that is always counted.
+pub(crate) fn rdpmc_always(event: Always) -> u32 {
+    RDPMC_FIXED | event as u32
+}
+
 impl<B: Bus> Pmu for Intel<B> {
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
         let counts_kernel = setup.mode.kernel();
@@ -241,6 +246,15 @@ impl<B: Bus> Pmu for Intel<B> {
     fn stop(&mut self) {
         self.disable();
         self.acknowledge();
+    }
+
+    fn clear(&mut self) {
+        for index in counters(self.facts.general) {
+            self.bus.put(index, Pmc(0));
+        }
+        for index in 0..2 + u8::from(self.facts.reference) {
+            self.bus.put(index, FixedCtr(0));
+        }
     }
 
     fn read(&mut self, set: Set) -> Counts {

@@ -21,13 +21,14 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
     let [session, buffer, count, ..] = arguments;
     match number {
         syscall::SESSION_OPEN => return open(process, measure, arguments),
-        syscall::SESSION_START..=syscall::SESSION_CLOSE => {}
+        syscall::SESSION_START..=syscall::SESSION_MAP => {}
         _ => return Err(Error::BadArgument),
     }
     let context = measure.context(session)?;
     match number {
         syscall::SESSION_START => measure.start()?,
         syscall::SESSION_STOP => measure.stop()?,
+        syscall::SESSION_MAP => return measure.map(process),
         syscall::SESSION_READ => return read(process, context, buffer, count),
         syscall::SESSION_STATS => write_words(process, buffer, &context.stats().to_words())?,
         _ => measure.close(process),

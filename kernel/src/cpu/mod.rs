@@ -113,6 +113,12 @@ extern "C" fn idle() -> ! {
     }
 }
 
+/// Lets ring 3 use RDPMC on this CPU, or not.
+pub fn allow_rdpmc(allowed: bool) {
+    // SAFETY: what the counters show is the running program's own, as `Measure` sees to.
+    unsafe { Cr4::update(|flags| flags.set(Cr4Flags::PERFORMANCE_MONITOR_COUNTER, allowed)) };
+}
+
 /// Turns on what programs and their isolation need: SSE, no execution of or access to programs'
 /// memory by the kernel where the processor can forbid it.
 fn enable_features() {

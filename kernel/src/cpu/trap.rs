@@ -15,6 +15,7 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
         vector if vector == u64::from(vectors::TIMER) => {
             cpu.lapic.end_of_interrupt();
             cpu.measure.drain();
+            cpu.measure.tick();
             if frame.is_user() {
                 task::preempt(cpu, frame);
             }

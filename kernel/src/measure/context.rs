@@ -4,13 +4,13 @@ use alloc::{format, string::String, vec::Vec};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use tally_abi::{
-    Error, Reading, SessionConfig, SessionStats, Value,
+    Error, Reading, SessionConfig, SessionStats, Value, bank,
     session::{MAX_SLICE, MIN_SLICE},
     wire::Message,
 };
-use tally_engine::Session;
+use tally_engine::{Session, bank::Page};
 
-use crate::{machine::serial, task::Process};
+use crate::{machine::serial, memory::space::Access, task::Process};
 
 static NEXT_SESSION: AtomicU32 = AtomicU32::new(1);
 
@@ -34,6 +34,8 @@ pub struct Context {
     names: Vec<String>,
     /// Between the program's start and stop; the session itself runs only while the program does.
     pub(super) started: bool,
+    /// Where the program sees its logical counters, if it asked for that, and the bytes.
+    pub(super) bank: Option<(u64, u64)>,
 }
 
 impl Context {
@@ -72,7 +74,7 @@ impl Context {
                     None => refused.error().message().into(),
                 },
             })?;
-        Ok(Context { session, names, started: false })
+        Ok(Context { session, names, started: false, bank: None })
     }
 
     /// The session's number.
@@ -95,8 +97,45 @@ impl Context {
         self.names.iter().enumerate().map(|(i, name)| (name.as_str(), self.session.reading(i)))
     }
 
+    /// Lets the program see its logical counters; gives their address.
+    ///
+    /// # Errors
+    /// It counts already, or there is no memory.
+    pub(super) fn map(&mut self, process: &mut Process) -> Result<u64, Error> {
+        if let Some((address, _)) = self.bank {
+            return Ok(address);
+        }
+        if self.started {
+            return Err(Error::WrongState);
+        }
+        let found = super::pmu().map_err(|_| Error::NoPmu)?;
+        let bytes = bank::bytes(self.events()) as u64;
+        let address = process.map_for_kernel(bytes, Access::Read).map_err(|_| Error::NoMemory)?;
+        self.bank = Some((address, bytes));
+        let views = (address..address + bytes)
+            .step_by(size_of::<Page>())
+            .filter_map(|page| process.space.page_view(page));
+        // SAFETY: (1) the frame holds zeros, which a page of atomics may; it is aligned as frames
+        // are; (2) programs can only read it; (3) it is given back in `unmap`, after the session
+        // that holds this reference, as no other way leads there (`Process::map_for_kernel`).
+        let pages = views.map(|view| unsafe { &*view.cast::<Page>() });
+        let exposed = self.session.expose(pages.collect(), |place| found.rdpmc(place));
+        assert!(exposed, "every page was mapped just now");
+        Ok(address)
+    }
+
+    /// Ends the context: its last values are told, and the program loses sight of its counters.
+    pub(super) fn close(self, process: &mut Process) {
+        self.report(process);
+        let bank = self.bank;
+        drop(self.session);
+        if let Some((address, bytes)) = bank {
+            process.space.unmap(address, bytes).expect("nobody else can unmap a bank");
+        }
+    }
+
     /// Sends the last values to the host; where nobody listens, to the log.
-    pub(super) fn report(&self, process: &Process) {
+    fn report(&self, process: &Process) {
         if !serial::has_wire() {
             return self.log(process);
         }

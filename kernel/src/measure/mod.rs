@@ -24,11 +24,18 @@ use tally_pmu::{Driver, Found, NoPmu, bus::Native};
 
 pub use context::{Context, Refusal};
 
-use crate::{cpu::lapic::Lapic, machine::serial, task::Process};
+use crate::{
+    cpu::{self, lapic::Lapic},
+    machine::serial,
+    task::Process,
+};
 
 /// Records that a CPU's trace ring holds: a turn of the scheduler has some 50 slices of the default
 /// length, and the timer drains the ring each turn.
 const RING_RECORDS: usize = 1024;
+/// Logical counters whose errors are told at each turn of the scheduler: working one out takes some
+/// thousands of instructions, as the kernel has no floating-point unit.
+const ERRORS_A_TICK: usize = 4;
 
 static PMU: Once<Result<Found, NoPmu>> = Once::new();
 static SETTINGS: Once<Settings> = Once::new();
@@ -90,6 +97,8 @@ pub struct Measure {
     multiplexer: Option<Multiplexer<Driver<Native>>>,
     /// What is measured of the program that runs on this CPU.
     context: Option<Box<Context>>,
+    /// Whether ring 3 may use RDPMC.
+    rdpmc_allowed: bool,
     trace: Trace,
 }
 
@@ -112,7 +121,7 @@ impl Measure {
                 }
             }
         });
-        Measure { multiplexer, context: None, trace: Trace(ring) }
+        Measure { multiplexer, context: None, rdpmc_allowed: false, trace: Trace(ring) }
     }
 
     /// The overflow interrupt.
@@ -129,6 +138,7 @@ impl Measure {
     /// A program comes onto this CPU.
     pub fn enter(&mut self, process: &mut Process) {
         self.context = process.context.take();
+        self.let_rdpmc();
         if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.context)
             && context.started
         {
@@ -140,6 +150,33 @@ impl Measure {
     pub fn leave(&mut self, process: &mut Process) {
         self.suspend(End::SwitchedOut);
         process.context = self.context.take();
+        self.let_rdpmc();
+    }
+
+    /// RDPMC is for a program that sees its logical counters, while it is here.
+    fn let_rdpmc(&mut self) {
+        let allowed = self.context.as_ref().is_some_and(|context| context.session.is_exposed());
+        if allowed != self.rdpmc_allowed {
+            cpu::allow_rdpmc(allowed);
+            self.rdpmc_allowed = allowed;
+        }
+    }
+
+    /// Lets the running program see its logical counters; gives their address.
+    ///
+    /// # Errors
+    /// It has no session, it counts already, or there is no memory.
+    pub fn map(&mut self, process: &mut Process) -> Result<u64, Error> {
+        let address = self.context.as_mut().ok_or(Error::NoSession)?.map(process)?;
+        self.let_rdpmc();
+        Ok(address)
+    }
+
+    /// The scheduler's timer: the running program hears of its counters' errors.
+    pub fn tick(&mut self) {
+        if let Some(context) = &mut self.context {
+            context.session.tell_errors(ERRORS_A_TICK);
+        }
     }
 
     fn suspend(&mut self, end: End) {
@@ -178,6 +215,7 @@ impl Measure {
         if let Some(multiplexer) = &mut self.multiplexer {
             multiplexer.sync(&mut context.session, &Tsc);
         }
+        context.session.tell_errors(context.events());
         Ok(context)
     }
 
@@ -211,10 +249,11 @@ impl Measure {
 
     /// The running program's session ends, if it has one: counting stops and the last values are
     /// told.
-    pub fn close(&mut self, process: &Process) {
+    pub fn close(&mut self, process: &mut Process) {
         self.end();
         if let Some(context) = self.context.take() {
-            context.report(process);
+            context.close(process);
+            self.let_rdpmc();
         }
     }
 

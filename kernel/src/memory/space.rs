@@ -156,6 +156,12 @@ impl AddressSpace {
         Ok(())
     }
 
+    /// The kernel's view of the program's page at `page`, if it is mapped.
+    pub fn page_view(&mut self, page: u64) -> Option<*mut u8> {
+        let entry = self.entry(page)?;
+        Some(kernel_view(entry.addr()).as_mut_ptr())
+    }
+
     /// Copies the program's bytes at `address` into `to`.
     ///
     /// # Errors

@@ -160,7 +160,7 @@ fn page_fault_cause(error: u64) -> &'static str {
 }
 
 fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) {
-    cpu.measure.close(&process);
+    cpu.measure.close(&mut process);
     cpu.measure.drain();
     note_status(status);
     activate_kernel_space();

@@ -118,13 +118,22 @@ impl Process {
     /// # Errors
     /// No memory, or no room for so much.
     pub fn map(&mut self, bytes: u64, access: Access) -> Result<u64, SpaceError> {
+        let start = self.map_for_kernel(bytes, access)?;
+        self.mappings.insert(start, self.next_mapping - FRAME_BYTES - start);
+        Ok(start)
+    }
+
+    /// The same for what the program must not unmap, as the kernel uses it.
+    ///
+    /// # Errors
+    /// As [`Self::map`].
+    pub fn map_for_kernel(&mut self, bytes: u64, access: Access) -> Result<u64, SpaceError> {
         let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::OutOfMemory)?;
         let start = self.next_mapping;
         // One page between mappings stays empty, so that running over an end is a fault.
         let end = start.checked_add(bytes).filter(|end| *end < USER_END / 2);
         let end = end.ok_or(SpaceError::OutOfMemory)?;
         self.space.map_zeroed(start, bytes, access)?;
-        self.mappings.insert(start, bytes);
         self.next_mapping = end + FRAME_BYTES;
         Ok(start)
     }

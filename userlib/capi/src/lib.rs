@@ -62,6 +62,13 @@ pub unsafe extern "C" fn tally_stats(session: i64, stats: *mut [u64; 12]) -> i64
     unsafe { sys::call(sys::SESSION_STATS, [session as u64, stats as u64, 0, 0, 0, 0]) }
 }
 
+/// Maps a session's logical counter bank. See `tally.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tally_map(session: i64) -> i64 {
+    // SAFETY: the call gives memory that nobody uses yet.
+    unsafe { sys::call(sys::SESSION_MAP, [session as u64, 0, 0, 0, 0, 0]) }
+}
+
 /// Ends a session. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_close(session: i64) -> i64 {
@@ -92,6 +99,7 @@ pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
         NoSession: c"there is no such session",
         WrongState: c"the session is already started or stopped",
         Busy: c"this address space has an open session already",
+        NoMemory: c"the machine has no memory left for it",
     }
 }
 

@@ -96,6 +96,10 @@ impl Pmu for Simulated {
         self.0.borrow_mut().counting = false;
     }
 
+    fn clear(&mut self) {
+        self.0.borrow_mut().counters = Counts::default();
+    }
+
     fn read(&mut self, set: Set) -> Counts {
         let mut counts = Counts::default();
         counts[Always::Cycles] = self.0.borrow().counters[Always::Cycles];

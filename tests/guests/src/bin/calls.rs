@@ -80,7 +80,7 @@ fn sessions(checks: &mut Checks, event: &str) {
         checks.equal("slice", answer, Err(Error::SliceOutOfRange));
     }
     checks.equal("a good one", open(event, slice), Ok(()));
-    let mut session = Session::open(event, SessionConfig::default()).expect("a good one");
+    let session = Session::open(event, SessionConfig::default()).expect("a good one");
     checks.equal("a second one", open(event, slice), Err(Error::Busy));
     checks.equal("stop first", session.stop(), Err(Error::WrongState));
     checks.equal("start", session.start(), Ok(()));

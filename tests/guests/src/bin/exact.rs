@@ -36,7 +36,7 @@ fn spin(turns: u64) {
 }
 
 fn count(events: &str, config: SessionConfig, turns: u64) -> [u64; 3] {
-    let mut session = Session::open(events, config).expect("the events are there");
+    let session = Session::open(events, config).expect("the events are there");
     session.start().expect("it was not started");
     spin(turns);
     session.stop().expect("it was started");

@@ -47,7 +47,7 @@ fn main() -> i32 {
     let events = words.next().expect("a list of events");
     let turns: u64 = words.next().and_then(|w| w.parse().ok()).expect("a number of turns");
     let mut checks = Checks::default();
-    let mut session = Session::open(events, SessionConfig::default()).expect("the events exist");
+    let session = Session::open(events, SessionConfig::default()).expect("the events exist");
     session.start().expect("it was not started");
     let mut last = None;
     for piece in 0..20 {

@@ -11,7 +11,7 @@ tally::main!(main);
 fn main() -> i32 {
     let word = arguments().nth(1).expect("usage: status N");
     if let Some(events) = arguments().nth(2) {
-        let mut session = Session::open(events, SessionConfig::default()).expect("they exist");
+        let session = Session::open(events, SessionConfig::default()).expect("they exist");
         session.start().expect("it was not started");
         core::mem::forget(session);
     }

@@ -39,7 +39,7 @@ fn main() -> i32 {
     };
     let count: u64 = words.next().and_then(|word| word.parse().ok()).expect("a number of switches");
     let config = SessionConfig { mode, slice: Slice::Cycles(cycles) };
-    let mut session = Session::open(events, config).expect("the events exist");
+    let session = Session::open(events, config).expect("the events exist");
     let mut memory = [0; 512];
     session.start().expect("it was not started");
     for (until, word) in [(WARM_UP, "begin"), (WARM_UP + count, "end")] {

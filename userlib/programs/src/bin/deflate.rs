@@ -50,7 +50,7 @@ fn run() -> Result<(), Failure> {
         ..SessionConfig::default()
     };
     let events = options.events.unwrap_or_else(default_events);
-    let mut session = Session::open(events, config)
+    let session = Session::open(events, config)
         .map_err(|refused| (status(refused.error.exit_status()), refused.detail))?;
     let failed = |error: tally::Error| (status(error.exit_status()), error.message().into());
     let mut store = Store::new(options.level.unwrap_or(6));

@@ -1,0 +1,238 @@
+//! The kernel's side of the logical counter bank: [`tally_abi::bank`] says what programs see.
+//!
+//! A sequence lock with one writer, the CPU that runs the session: the overflow path, or the kernel
+//! with that interrupt held off. It never waits. Readers are programs, which may be interrupted by
+//! the writer anywhere and may run on another CPU.
+//!
+//! Pages are atomics, so there is no unsafe code here: who makes them of mapped memory vouches for
+//! it.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use tally_abi::bank::{
+    ALWAYS, COUNTER_WORDS, HEADER_WORDS, NOBODY, NOTHING, PAGE_WORDS, counter, header, words,
+};
+
+use crate::{
+    Always, Counts, Widths,
+    hardware::for_each_counter,
+    moments::{Base, GroupMoments},
+    plan::{Place, Plan},
+    sync::{AtomicU64, Ordering, fence},
+};
+
+/// A page that programs see.
+#[derive(Debug)]
+#[repr(C, align(4096))]
+pub struct Page([AtomicU64; PAGE_WORDS]);
+
+impl Default for Page {
+    fn default() -> Self {
+        Page(core::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
+
+impl Page {
+    /// A word, as a reader loads it.
+    pub fn load(&self, index: usize) -> u64 {
+        // Pairs with the Release fence and store in `Bank::write`, through the sequence.
+        self.0.get(index).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+}
+
+/// What the overflow path needs to know of an event.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    event: u16,
+    counter: u8,
+    /// What its estimate goes by.
+    base: Base,
+}
+
+/// A session's bank.
+#[derive(Debug)]
+pub(crate) struct Bank {
+    pages: Box<[&'static Page]>,
+    sequence: u64,
+    /// Events that groups count, group by group, …
+    members: Box<[Member]>,
+    /// … and where each group's begin.
+    first: Box<[u16]>,
+    /// The event whose error is told next.
+    next: usize,
+}
+
+/// What was counted of a group, the slice under way included.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted<'a> {
+    pub(crate) moments: &'a GroupMoments,
+    pub(crate) open: &'a Counts,
+    pub(crate) start_tsc: u64,
+}
+
+impl Bank {
+    /// A bank for the events of `plan`, in pages of zeros that are enough for it.
+    pub(crate) fn new(
+        pages: Box<[&'static Page]>,
+        plan: &Plan,
+        rdpmc: impl Fn(Place) -> u32,
+    ) -> Option<Bank> {
+        let events = plan.places.len();
+        if pages.len() * PAGE_WORDS < words(events) {
+            return None;
+        }
+        let mut members = Vec::with_capacity(events);
+        let mut first = Vec::with_capacity(plan.groups.len() + 1);
+        for group in 0..plan.groups.len() {
+            first.push(members.len() as u16);
+            for (event, place) in plan.places.iter().enumerate() {
+                if let Place::General { group: its, counter } = *place
+                    && usize::from(its) == group
+                {
+                    members.push(Member { event: event as u16, counter, base: Base::Cycles });
+                }
+            }
+        }
+        first.push(members.len() as u16);
+        let (members, first) = (members.into(), first.into());
+        let mut bank = Bank { pages, sequence: 0, members, first, next: 0 };
+        bank.write(|bank| {
+            bank.put(header::GROUP, NOBODY);
+            bank.put(header::COUNTERS, events as u64);
+            for (event, place) in plan.places.iter().enumerate() {
+                let group = match *place {
+                    Place::General { group, .. } => u64::from(group),
+                    Place::Always(event) => ALWAYS + event as u64,
+                };
+                bank.put_counter(event, counter::PLACE, group | u64::from(rdpmc(*place)) << 32);
+                bank.put_counter(event, counter::COUNTED, NOTHING);
+                bank.put_counter(event, counter::HALF_WIDTH, f64::NAN.to_bits());
+            }
+        });
+        Some(bank)
+    }
+
+    /// Changes words so that no reader takes half of the change.
+    fn write(&mut self, change: impl FnOnce(&mut Bank)) {
+        self.sequence += 1;
+        self.put(header::SEQUENCE, self.sequence);
+        // Pairs with readers' second load of the sequence: who sees a word of the change sees that
+        // the sequence is odd.
+        fence(Ordering::Release);
+        change(self);
+        self.sequence += 1;
+        if let Some(word) = self.word(header::SEQUENCE) {
+            // Pairs with readers' first load: who sees this sequence sees all of the change.
+            word.store(self.sequence, Ordering::Release);
+        }
+    }
+
+    fn word(&self, index: usize) -> Option<&AtomicU64> {
+        self.pages.get(index / PAGE_WORDS)?.0.get(index % PAGE_WORDS)
+    }
+
+    fn put(&self, index: usize, value: u64) {
+        if let Some(word) = self.word(index) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn put_counter(&self, event: usize, word: usize, value: u64) {
+        self.put(HEADER_WORDS + event * COUNTER_WORDS + word, value);
+    }
+
+    /// Tells what was counted of `group`, and which counters show more from here on: those of the
+    /// group `running`, if any, from `base`. In the overflow path too: the work is bounded by the
+    /// events of one group.
+    pub(crate) fn publish(
+        &mut self,
+        group: u16,
+        counted: Counted,
+        total: &Counts,
+        running: Option<(u16, u8, &Counts, Widths)>,
+        tsc: u64,
+    ) {
+        let first = |group: usize| self.first.get(group).map_or(0, |first| usize::from(*first));
+        let range = first(group.into())..first(usize::from(group) + 1);
+        self.write(|bank| {
+            for index in range {
+                bank.publish_member(index, counted, total);
+                bank.put_member(index, counter::START_TSC, counted.start_tsc);
+                bank.put_member(index, counter::END_TSC, tsc);
+            }
+            for event in Always::ALL {
+                bank.put(header::TOTAL + event as usize, total[event]);
+            }
+            bank.put(header::TSC, tsc);
+            bank.put(header::GROUP, running.map_or(NOBODY, |(group, ..)| group.into()));
+            if let Some((_, used, base, widths)) = running {
+                for_each_counter(used, |index| bank.put(header::BASE + index, base.general[index]));
+                for event in Always::ALL {
+                    bank.put(header::ALWAYS_BASE + event as usize, base[event]);
+                }
+                bank.put(header::GENERAL_MASK, widths.general);
+                bank.put(header::ALWAYS_MASK, widths.always);
+            }
+        });
+    }
+
+    fn publish_member(&self, index: usize, counted: Counted, total: &Counts) {
+        let Some(member) = self.members.get(index) else { return };
+        let Counted { moments, open, .. } = counted;
+        let counter = usize::from(member.counter) % crate::MAX_GENERAL;
+        let events = moments.events[counter].events.wrapping_add(open.general[counter]);
+        let (counted, total) = (
+            moments.sums[member.base as usize].wrapping_add(open[member.base.event()]),
+            total[member.base.event()],
+        );
+        // A share below 2^-20 says nothing, and readers' quotients stay below 2^64.
+        let known = counted > total >> 20;
+        let event = usize::from(member.event);
+        for (word, value) in [
+            (counter::EVENTS, events),
+            (counter::TOTAL, total),
+            (counter::COUNTED, if known { counted } else { NOTHING }),
+            (counter::SLICES, moments.slices),
+        ] {
+            self.put_counter(event, word, value);
+        }
+    }
+
+    fn put_member(&self, index: usize, word: usize, value: u64) {
+        if let Some(member) = self.members.get(index) {
+            self.put_counter(member.event.into(), word, value);
+        }
+    }
+
+    /// The events whose errors are to be told now, at most `count`: all get their turn.
+    pub(crate) fn due(&mut self, count: usize) -> impl Iterator<Item = usize> + use<> {
+        let events = self.members.len();
+        let first = self.next;
+        let count = count.min(events);
+        self.next = if events == 0 { 0 } else { (first + count) % events };
+        (first..first + count).map(move |index| index % events)
+    }
+
+    /// The event that is a group's member of this number.
+    pub(crate) fn event(&self, member: usize) -> Option<usize> {
+        self.members.get(member).map(|member| member.event.into())
+    }
+
+    /// Tells the error of a member's estimate, and what its estimates go by from here on.
+    pub(crate) fn tell_error(
+        &mut self,
+        index: usize,
+        base: Base,
+        half_width: f64,
+        counted: Counted,
+        total: &Counts,
+    ) {
+        if let Some(member) = self.members.get_mut(index) {
+            member.base = base;
+        }
+        self.write(|bank| {
+            bank.publish_member(index, counted, total);
+            bank.put_member(index, counter::HALF_WIDTH, half_width.to_bits());
+        });
+    }
+}

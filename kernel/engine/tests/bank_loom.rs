@@ -1,0 +1,90 @@
+//! The logical counter bank under the interleavings that loom finds: a reader that follows
+//! [`tally_abi::bank`]'s rules never takes half of a change.
+
+#![cfg(loom)]
+
+use loom::thread;
+use tally_abi::{
+    Mode, SessionConfig, Slice,
+    bank::{HEADER_WORDS, counter, header},
+    trace::{End, SliceRecord},
+};
+use tally_engine::{
+    Always, Clock, Counts, Demand, Group, Layout, Multiplexer, Pmu, Selector, Session, Set, Setup,
+    Sink, Widths, bank::Page,
+};
+
+/// Each time somebody looks, every counter has gone on by 100.
+struct Steady(u64);
+
+const WIDTH: u64 = (1 << 48) - 1;
+
+impl Pmu for Steady {
+    fn start(&mut self, _: &Group, _: &Setup, _: u64) {}
+    fn stop(&mut self) {}
+    fn clear(&mut self) {}
+    fn read(&mut self, _: Set) -> Counts {
+        self.0 += 100;
+        let mut counts = Counts::default();
+        counts.general = [self.0; 8];
+        Always::ALL.into_iter().for_each(|event| counts[event] = self.0);
+        counts
+    }
+    fn switch(&mut self, set: Set, _: &Group, _: u64, counts: &mut Counts) -> bool {
+        *counts = self.read(set);
+        true
+    }
+    fn release(&mut self) {}
+    fn widths(&self) -> Widths {
+        Widths { always: WIDTH, general: WIDTH }
+    }
+    fn msr_accesses(&self) -> u64 {
+        0
+    }
+}
+
+struct Nothing;
+
+impl Clock for Nothing {
+    fn tsc(&self) -> u64 {
+        0
+    }
+}
+
+impl Sink for Nothing {
+    fn record(&mut self, _: impl FnOnce() -> SliceRecord) {}
+}
+
+/// The event's count and what passed meanwhile, if the kernel did not write in between.
+fn look(page: &Page) -> Option<(u64, u64)> {
+    let sequence = page.load(header::SEQUENCE);
+    let events = page.load(HEADER_WORDS + counter::EVENTS);
+    let total = page.load(HEADER_WORDS + counter::TOTAL);
+    loom::sync::atomic::fence(loom::sync::atomic::Ordering::Acquire);
+    let same = sequence == page.load(header::SEQUENCE);
+    (sequence % 2 == 0 && same).then_some((events, total))
+}
+
+#[test]
+fn no_reader_takes_half_of_a_change() {
+    // Two preemptions show what a reader can see of one change; without a bound it takes minutes.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let page: &'static Page = Box::leak(Box::default());
+        let demand = Demand { selector: Selector(1), counters: 1, always: None };
+        let config = SessionConfig { mode: Mode::User, slice: Slice::Instructions(1 << 20) };
+        let layout = Layout { general: 1, reference: false };
+        let mut session = Session::open(1, 0, config, 1, vec![demand], &layout).unwrap();
+        assert!(session.expose(Box::new([page]), |_| 0));
+        let reader = thread::spawn(move || look(page));
+        let mut multiplexer = Multiplexer::new(Steady(0), 0, 0);
+        multiplexer.resume(&mut session, &Nothing);
+        multiplexer.sync(&mut session, &Nothing);
+        multiplexer.suspend(&mut session, End::Stopped, &Nothing, &mut Nothing);
+        if let Some((events, total)) = reader.join().unwrap() {
+            // The event and the cycles are counted alike.
+            assert_eq!(events, total);
+        }
+    });
+}

@@ -1,0 +1,92 @@
+//! Reads its logical counters without system calls, and checks them against what the kernel says.
+//!
+//! `bank EXACT EVENTS` wants the event of instructions, which is counted all the time, and others.
+
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+
+use alloc::{format, vec::Vec};
+use core::{arch::asm, hint::black_box};
+
+use tally::{Session, SessionConfig, Slice, Value, println, runtime::arguments};
+use tally_test_guests::Checks;
+
+tally::main!(main);
+
+/// Three instructions a turn.
+fn spin(turns: u64) {
+    // SAFETY: counts a register down.
+    unsafe {
+        asm!("2:", "nop", "sub {0}, 1", "jnz 2b", inout(reg) turns => _, options(nomem, nostack));
+    }
+}
+
+/// Loads, stores and branches in changing proportions.
+fn work(memory: &mut [u64; 1024], turns: u64) {
+    let mut sum = turns | 1;
+    for turn in 0..turns {
+        let slot = &mut memory[(sum >> 40) as usize % 1024];
+        sum = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ *slot;
+        if sum & 3 == 0 {
+            *slot = turn;
+        }
+    }
+    black_box(memory);
+}
+
+fn main() -> i32 {
+    let mut words = arguments().skip(1);
+    let exact = words.next().expect("usage: bank EXACT EVENTS");
+    let events = words.next().expect("usage: bank EXACT EVENTS");
+    let list = format!("{exact},{events}");
+    let config = SessionConfig { slice: Slice::Cycles(20_000), ..SessionConfig::default() };
+    let session = Session::open(&list, config).expect("the events exist");
+    let mut checks = Checks::default();
+    let bank = session.map().expect("it was not started");
+    let counters: Vec<_> =
+        (0..session.events()).map(|event| bank.counter(event).expect("it is there")).collect();
+    checks.equal("a counter before the start", counters[0].read(), 0);
+    session.start().expect("it was not started");
+    // What stands between two readings is always the same, to the instruction.
+    let mut between = Vec::new();
+    for turns in [1_000, 2_000, 1_000_000, 1_001_000] {
+        let before = counters[0].read();
+        spin(turns);
+        between.push(counters[0].read() - before);
+    }
+    checks.equal("a thousand turns more", between[1] - between[0], 3_000);
+    checks.equal("another thousand turns", between[3] - between[2], 3_000);
+    let mut memory = [0; 1024];
+    let mut last = 0;
+    let mut monotone = true;
+    for turns in 0..2_000 {
+        work(&mut memory, turns);
+        let now = counters[0].read();
+        monotone &= now > last;
+        last = now;
+    }
+    checks.equal("exact counts never run backwards", monotone, true);
+    session.stop().expect("it was started");
+    for ((counter, reading), event) in
+        counters.iter().zip(session.read().expect("the session is open")).zip(0..)
+    {
+        let (count, details) = (counter.read(), counter.details());
+        match reading.value {
+            Value::Exact { count: truth } => checks.equal("an exact count", count, truth),
+            Value::Estimated { estimate, half_width_95, .. } => {
+                // The bank divides integers, the kernel rounds.
+                let close = count.abs_diff(estimate) <= 1;
+                checks.equal(&format!("event {event}: {count} and {estimate}"), close, true);
+                checks.equal("its error", details.half_width_95, Some(half_width_95));
+                checks.equal("its slices", details.slices, reading.slices);
+                let order = details.start_tsc < details.end_tsc && details.share < 1.0;
+                checks.equal("its last slice", order, true);
+            }
+            Value::NotMeasured { reason } => panic!("event {event}: {reason:?}"),
+        }
+    }
+    println!("bank: done");
+    checks.status()
+}
