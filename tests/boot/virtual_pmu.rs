@@ -7,11 +7,13 @@ use crate::artefacts;
 fn assert_holds(profile: Profile) {
     let artefacts = artefacts();
     let guest = artefacts.check_guest.expect("`cargo xtask test` builds it");
-    let checked = check(&artefacts.qemu, &artefacts.plugin, &guest, profile)
-        .unwrap_or_else(|failure| panic!("{failure}"));
-    let failed: Vec<&String> = checked.lines.iter().filter(|l| l.starts_with("FAIL")).collect();
-    assert!(failed.is_empty(), "{failed:#?}");
-    assert!(checked.held >= 200, "only {} checks ran", checked.held);
+    for options in profile.variants() {
+        let checked = check(&artefacts.qemu, &artefacts.plugin, &guest, profile, options)
+            .unwrap_or_else(|failure| panic!("{failure}"));
+        let failed: Vec<&String> = checked.lines.iter().filter(|l| l.starts_with("FAIL")).collect();
+        assert!(failed.is_empty(), "{options}: {failed:#?}");
+        assert!(checked.held >= 250, "{options}: only {} checks ran", checked.held);
+    }
 }
 
 #[test]

@@ -4,9 +4,9 @@
 use core::arch::global_asm;
 
 use crate::{
-    exactness::{USR, Vendor},
     kernel::{self, in_ring3},
     report::Report,
+    vendor::{USR, Vendor},
 };
 
 global_asm!(

@@ -2,7 +2,7 @@
 
 use core::arch::global_asm;
 
-use crate::{exactness::Vendor, report::Report};
+use crate::{report::Report, vendor::Vendor};
 
 global_asm!(
     r#"

@@ -10,8 +10,8 @@ use core::{
 
 use crate::{
     apic::{LVT_PERFORMANCE, apic_write, end_of_interrupt},
-    exactness::Vendor,
     machine::{outb, wrmsr},
+    vendor::Vendor,
 };
 
 /// Vector of the performance interrupt in these checks.
@@ -204,7 +204,7 @@ fn rearm() {
     let period = REARM.load(Relaxed);
     if period != 0 {
         let vendor = Vendor::here();
-        wrmsr(vendor.counter.0, 0u64.wrapping_sub(period) & ((1 << 48) - 1));
+        wrmsr(vendor.counter.0, 0u64.wrapping_sub(period) & vendor.counter_mask());
         vendor.forget_overflow();
         apic_write(LVT_PERFORMANCE, PMI_VECTOR.into());
     }

@@ -8,12 +8,14 @@ mod apic;
 mod boot;
 mod edges;
 mod exactness;
+mod features;
 mod flags;
 mod kernel;
 mod machine;
 mod planned;
 mod report;
 mod rules;
+mod vendor;
 
 use core::fmt::Write;
 
@@ -24,6 +26,7 @@ extern "C" fn main() -> ! {
     planned::run_first(&mut report);
     rules::run(&mut report);
     edges::run(&mut report);
+    features::run(&mut report);
     planned::run(&mut report);
     exactness::run(&mut report);
     let _ = writeln!(machine::Serial, "{report}");

@@ -7,9 +7,10 @@ use tally_abi::vpmu::{LEAF, Op};
 
 use crate::{
     apic,
-    exactness::{self, DELIVERIES, USR, Vendor},
+    exactness::{self, DELIVERIES},
     kernel::{self, in_ring3_interrupted},
     report::Report,
+    vendor::{USR, Vendor},
 };
 
 global_asm!(

@@ -3,10 +3,11 @@
 use core::{arch::global_asm, fmt::Display, sync::atomic::Ordering::Relaxed};
 
 use crate::{
-    exactness::{INTEL, Vendor},
+    features,
     kernel::{self, fault_of, fault_of_ring3},
     machine::{cpuid, rdmsr, rdpmc, wrmsr},
     report::Report,
+    vendor::{INTEL, Vendor},
 };
 
 global_asm!(
@@ -59,7 +60,7 @@ const NONE: u64 = 0x100;
 
 /// One rule about a register in ring 0.
 #[derive(Clone, Copy)]
-enum Rule {
+pub enum Rule {
     /// A write of the first is read as the second.
     Holds(u32, u64, u64),
     /// A write faults, and changes nothing.
@@ -74,14 +75,18 @@ enum Rule {
 
 use Rule::{Holds, Reads, RefusesIndex, RefusesRead, RefusesWrite};
 
-fn check(report: &mut Report, rule: Rule) {
+/// Checks one rule.
+pub fn check(report: &mut Report, rule: Rule) {
     match rule {
         Holds(msr, value, reads) => {
             let before = rdmsr(msr);
             let fault = fault_of(do_wrmsr, msr.into(), value & 0xffff_ffff, value >> 32);
             let got = if fault.is_none() { rdmsr(msr) } else { !reads };
             report.equal(format_args!("{msr:#x} <- {value:#x} reads {reads:#x}"), got, reads);
-            wrmsr(msr, before & if is_full_width(msr) { WIDTH_MASK } else { u64::MAX });
+            wrmsr(
+                msr,
+                before & if is_full_width(msr) { Vendor::here().counter_mask() } else { u64::MAX },
+            );
         }
         RefusesWrite(msr, value) => {
             let what = format_args!("{msr:#x} <- {value:#x} faults");
@@ -116,8 +121,6 @@ fn expect_gp(report: &mut Report, what: impl Display, fault: Option<u8>, rcx: u3
     report.equal(what, got, GP.into());
 }
 
-const WIDTH_MASK: u64 = (1 << 48) - 1;
-
 fn is_full_width(msr: u32) -> bool {
     matches!(msr, 0x309..=0x30c | 0x4c1..=0x4c8)
 }
@@ -143,18 +146,22 @@ fn intel_cpuid(report: &mut Report) {
     let [eax, ebx, ecx, edx] = cpuid(0xa, 0);
     report.equal("leaf 0AH: version", (eax & 0xff).into(), 5);
     report.within("leaf 0AH: general counters", (eax >> 8 & 0xff).into(), 1, 8);
-    report.equal("leaf 0AH: their width", (eax >> 16 & 0xff).into(), 48);
+    let width = eax >> 16 & 0xff;
+    report.within("leaf 0AH: their width", width.into(), 32, 48);
     report.equal("leaf 0AH: architectural events", (eax >> 24).into(), 8);
     report.equal("leaf 0AH: all of them are there", ebx.into(), 0);
-    report.equal("leaf 0AH: fixed counters, by bit", ecx.into(), 0xf);
-    report.equal("leaf 0AH: fixed counters, in number", (edx & 0x1f).into(), 4);
-    report.equal("leaf 0AH: their width", (edx >> 5 & 0xff).into(), 48);
+    let fixed = edx & 0x1f;
+    report.within("leaf 0AH: fixed counters, in number", fixed.into(), 0, 4);
+    report.equal("leaf 0AH: fixed counters, by bit", ecx.into(), (1 << fixed) - 1);
+    report.equal("leaf 0AH: their width", (edx >> 5 & 0xff).into(), width.into());
     report.equal("leaf 0AH: AnyThread is deprecated", (edx >> 15 & 1).into(), 1);
 }
 
 fn intel(report: &mut Report) {
     let general = cpuid(0xa, 0)[0] >> 8 & 0xff;
-    let all = ((1u64 << general) - 1) | (0xf << 32);
+    let fixed = cpuid(0xa, 0)[3] & 0x1f;
+    let mask = Vendor::here().counter_mask();
+    let all = ((1u64 << general) - 1) | ((1 << fixed) - 1) << 32;
     for index in 0..8 {
         let (legacy, full, select) = (0xc1 + index, 0x4c1 + index, 0x186 + index);
         if index >= general {
@@ -167,10 +174,10 @@ fn intel(report: &mut Report) {
         }
         for rule in [
             Holds(legacy, 0x7fff_ffff, 0x7fff_ffff),
-            Holds(legacy, 0xffff_fff0, 0xffff_ffff_fff0),
+            Holds(legacy, 0xffff_fff0, mask - 0xf),
             Holds(legacy, 0x1234_0000_0001, 1),
-            Holds(full, 0x8234_5678_9abc, 0x8234_5678_9abc),
-            RefusesWrite(full, 1 << 48),
+            Holds(full, 0x8234_5678_9abc & mask, 0x8234_5678_9abc & mask),
+            RefusesWrite(full, mask + 1),
             RefusesWrite(full, u64::MAX),
             Holds(select, 0xff9f_ffff & !(1 << 22), 0xff9f_ffff & !(1 << 22)),
             RefusesWrite(select, 1 << 21),
@@ -180,58 +187,60 @@ fn intel(report: &mut Report) {
             check(report, rule);
         }
     }
-    for index in 0..4 {
+    for index in 0..fixed {
         let (counter, nibble) = (0x309 + index, 4 * index);
         for rule in [
-            Holds(counter, 0xffff_0000_1111, 0xffff_0000_1111),
-            RefusesWrite(counter, 1 << 48),
+            Holds(counter, mask - 0xeeee, mask - 0xeeee),
+            RefusesWrite(counter, mask + 1),
             Holds(0x38d, 0xb << nibble, 0xb << nibble),
             RefusesWrite(0x38d, 4 << nibble),
         ] {
             check(report, rule);
         }
     }
-    intel_global(report, all, general);
+    intel_global(report, all, general, fixed);
+    features::metrics(report, fixed);
 }
 
-fn intel_global(report: &mut Report, all: u64, general: u32) {
+fn intel_global(report: &mut Report, all: u64, general: u32, fixed: u32) {
     for rule in [
         Holds(0x38f, all, all),
         Holds(0x38f, 0, 0),
         RefusesWrite(0x38f, 1 << general),
-        RefusesWrite(0x38f, 1 << 36),
+        RefusesWrite(0x38f, 1 << (32 + fixed)),
         RefusesWrite(0x38f, 1 << 63),
-        RefusesWrite(0x38d, 1 << 16),
+        RefusesWrite(0x38d, 1 << (4 * fixed)),
         RefusesWrite(0x38d, 1 << 63),
         RefusesWrite(0x38e, 0),
         RefusesWrite(0x38e, 1),
         Reads(0x390, 0),
         RefusesWrite(0x390, 1 << general),
-        RefusesWrite(0x390, 1 << 36),
+        RefusesWrite(0x390, 1 << (32 + fixed)),
         RefusesWrite(0x391, 1 << general),
-        RefusesWrite(0x391, 1 << 36),
+        RefusesWrite(0x391, 1 << (32 + fixed)),
         Reads(0x392, 0),
         RefusesWrite(0x392, 0),
-        Reads(0x345, 1 << 13),
         RefusesWrite(0x345, 0),
         Holds(0x1d9, 1 << 12, 1 << 12),
         Holds(0x1d9, 1 << 11 | 1, 1 << 11 | 1),
         RefusesWrite(0x1d9, 1 << 20),
         Holds(0x1a6, 0x3f_8000_0001, 0x3f_8000_0001),
         Holds(0x1a7, 0x10001, 0x10001),
+        RefusesWrite(0x1a6, 1 << 38),
+        RefusesWrite(0x1a7, 1 << 63),
         Holds(0x3f6, 0x20, 0x20),
         Holds(0x3f7, 0x11, 0x11),
-        RefusesRead(0x30d),
-        RefusesWrite(0x30d, 0),
+        RefusesRead(0x309 + fixed),
+        RefusesWrite(0x309 + fixed, 0),
         RefusesIndex(general),
         RefusesIndex(0x20),
-        RefusesIndex(0x4000_0004),
+        RefusesIndex(0x4000_0000 + fixed),
         RefusesIndex(0x8000_0000),
         RefusesIndex(0xffff_ffff),
     ] {
         check(report, rule);
     }
-    for bit in (0..general).chain(32..36) {
+    for bit in (0..general).chain(32..32 + fixed) {
         wrmsr(0x391, 1 << bit);
         report.equal(format_args!("status bit {bit} can be set"), rdmsr(0x38e), 1 << bit);
         wrmsr(0x390, 1 << bit);
@@ -248,7 +257,7 @@ fn intel_global(report: &mut Report, all: u64, general: u32) {
         );
         wrmsr(0x186 + index, 0);
     }
-    for index in 0..4 {
+    for index in 0..fixed {
         wrmsr(0x38d, 2 << (4 * index));
         report.equal(format_args!("in use: fixed {index}"), rdmsr(0x392), 1 << (32 + index));
     }
@@ -264,9 +273,9 @@ fn amd_cpuid(report: &mut Report) {
     }
     report.within("leaves to 8000_0022H", cpuid(0x8000_0000, 0)[0].into(), 0x8000_0022, u64::MAX);
     let [eax, ebx, ecx, edx] = cpuid(0x8000_0022, 0);
-    report.equal("leaf 8000_0022H: PerfMonV2", (eax & 1).into(), 1);
+    report.equal("leaf 8000_0022H: PerfMonV2 and freezing", eax.into(), 0b101);
     report.within("leaf 8000_0022H: core counters", (ebx & 0xf).into(), 1, 6);
-    report.equal("leaf 8000_0022H: nothing else", (ecx | edx | eax >> 1 | ebx >> 4).into(), 0);
+    report.equal("leaf 8000_0022H: nothing else", (ecx | edx | ebx >> 4).into(), 0);
 }
 
 fn amd(report: &mut Report) {
@@ -312,10 +321,13 @@ fn amd_global(report: &mut Report, general: u32) {
         RefusesWrite(0xc000_0300, 0),
         RefusesWrite(0xc000_0302, 1 << general),
         RefusesWrite(0xc000_0303, 1 << general),
+        RefusesWrite(0xc000_0301, 1 << 59),
+        Holds(0x1d9, 1 << 12, 1 << 12),
+        RefusesWrite(0x1d9, 1 << 6),
     ] {
         check(report, rule);
     }
-    for bit in 0..general {
+    for bit in (0..general).chain([59]) {
         wrmsr(0xc000_0303, 1 << bit);
         report.equal(format_args!("status bit {bit} can be set"), rdmsr(0xc000_0300), 1 << bit);
         wrmsr(0xc000_0302, 1 << bit);
@@ -327,7 +339,7 @@ fn amd_bank(report: &mut Report, select: u32, counter: u32) {
     let valid = 0x30f_ff97_ffff;
     for rule in [
         Holds(counter, 0x8234_5678_9abc, 0x8234_5678_9abc),
-        Holds(counter, u64::MAX, WIDTH_MASK),
+        Holds(counter, u64::MAX, Vendor::here().counter_mask()),
         Holds(counter, 1 << 48 | 5, 5),
         Holds(select, valid, valid),
         RefusesWrite(select, 1 << 19),

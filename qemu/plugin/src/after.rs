@@ -16,7 +16,8 @@ use tally_model::Block;
 use tally_vpmu::Vendor;
 
 use crate::{
-    ffi, log,
+    ffi,
+    log::{self, Said},
     registers::Reg,
     vcpu::{self, Vcpu},
 };
@@ -129,7 +130,7 @@ fn check_vendor(vcpu: &Vcpu, leaf: u32, ebx: u32) {
         Vendor::Amd => ("AuthenticAMD", u32::from_le_bytes(*b"Auth")),
     };
     if matches!(leaf, 0 | 0x8000_0000) && ebx != first {
-        log::once(u64::MAX, || {
+        log::once(Said::WrongVendor, || {
             let profile = vcpu.pmu.profile().name;
             format!("the processor is not {profile}'s; use -cpu max,vendor={name}")
         });

@@ -7,7 +7,10 @@
 
 use tally_vpmu::Vendor;
 
-use crate::registers::Registers;
+use crate::{
+    log::{self, Said},
+    registers::Registers,
+};
 
 /// MSR of the performance entry in x2APIC mode.
 pub(crate) const MSR_LVT_PERFORMANCE: u32 = 0x834;
@@ -77,7 +80,7 @@ impl Apic {
             DELIVERY_FIXED => entry as u8,
             DELIVERY_NMI => NMI_VECTOR,
             other => {
-                crate::log::once(other.into(), || {
+                log::once(Said::Delivery(other), || {
                     format!("performance interrupt with delivery mode {other} is not delivered")
                 });
                 return None;

@@ -8,8 +8,10 @@ use std::{
     sync::{Mutex, OnceLock},
 };
 
+use tally_vpmu::Unmodelled;
+
 static FILE: OnceLock<Mutex<File>> = OnceLock::new();
-static SAID: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+static SAID: Mutex<BTreeSet<Said>> = Mutex::new(BTreeSet::new());
 
 /// Sends what follows to this file.
 pub(crate) fn open(path: &Path) -> Result<(), String> {
@@ -31,8 +33,21 @@ pub(crate) fn line(text: &str) {
     }
 }
 
+/// What is said once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Said {
+    /// The processor is of another vendor.
+    WrongVendor,
+    /// A delivery mode that is not delivered.
+    Delivery(u32),
+    /// A planned interrupt met a masked entry.
+    Masked,
+    /// The guest asked for this.
+    Unmodelled(Unmodelled),
+}
+
 /// One line, the first time that `key` comes up.
-pub(crate) fn once(key: u64, text: impl FnOnce() -> String) {
+pub(crate) fn once(key: Said, text: impl FnOnce() -> String) {
     let is_new = SAID.lock().is_ok_and(|mut said| said.insert(key));
     if is_new {
         line(&text());

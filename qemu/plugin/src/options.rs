@@ -52,9 +52,9 @@ impl Every {
 }
 
 /// Every option's name.
-const NAMES: [&str; 12] = [
-    "profile", "counters", "version", "truth", "series", "every", "pmi", "from", "log", "pipeline",
-    "mode", "perfect",
+const NAMES: [&str; 14] = [
+    "profile", "counters", "fixed", "width", "version", "truth", "series", "every", "pmi", "from",
+    "log", "pipeline", "mode", "perfect",
 ];
 
 /// The options as they were written, by name.
@@ -89,6 +89,18 @@ impl<'a> Given<'a> {
             let number = text.parse().ok();
             profile = number.and_then(|number| profile.with_version(number)).ok_or_else(|| {
                 format!("version={text}: Intel's profiles have 1 to 5, AMD's none to choose")
+            })?;
+        }
+        if let Some(text) = self.get("fixed") {
+            let number = text.parse().ok();
+            profile = number.and_then(|number| profile.with_fixed(number)).ok_or_else(|| {
+                format!("fixed={text}: Intel's profiles have 0 to 4 from version 2 on, AMD's none")
+            })?;
+        }
+        if let Some(text) = self.get("width") {
+            let number = text.parse().ok();
+            profile = number.and_then(|number| profile.with_width(number)).ok_or_else(|| {
+                format!("width={text}: Intel's profiles have 32 to 48 bits, AMD's always 48")
             })?;
         }
         profile.geometry.pipeline = pipeline(self.get("pipeline"), self.get("mode"))?;
@@ -297,6 +309,8 @@ mod tests {
             ("pipeline=fast", "no pipeline 'fast'"),
             ("mode=single", "add pipeline=ooo"),
             ("perfect=l1d+l4", "perfect=l4"),
+            ("fixed=5", "fixed=5"),
+            ("width=31", "width=31"),
             ("every=1000i", "add series"),
             ("pmi=100+x", "pmi=x"),
             ("from=now", "from=now"),

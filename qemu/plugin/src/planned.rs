@@ -11,7 +11,13 @@ use std::{collections::BTreeSet, ptr};
 
 use tally_model::{Block, GROWTH_PER_SLOT, MAX_INSNS};
 
-use crate::{log, registers::Reg, series::instructions, translate::physical, vcpu::Vcpu};
+use crate::{
+    log::{self, Said},
+    registers::Reg,
+    series::instructions,
+    translate::physical,
+    vcpu::Vcpu,
+};
 
 /// JMP to itself.
 const JUMP_HERE: [u8; 2] = [0xeb, 0xfe];
@@ -86,7 +92,7 @@ impl Vcpu {
             Some(0) => {
                 self.planned.at.pop_first();
                 if !self.raise_interrupt() {
-                    log::once(u64::MAX - 1, || {
+                    log::once(Said::Masked, || {
                         format!("the overflow interrupt planned at instruction {now} is masked")
                     });
                 }

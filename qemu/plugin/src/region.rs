@@ -166,7 +166,8 @@ impl Shares {
 
 /// Every event of the truth file: the general ones and, where there are any, the fixed.
 pub(crate) fn events(profile: &Profile) -> impl Iterator<Item = &'static Event> {
-    profile.fixed_events().iter().chain(profile.events())
+    let fixed = profile.fixed_events().iter();
+    fixed.chain(profile.events()).chain(profile.offcore_events())
 }
 
 /// Every event's count so far.

@@ -19,6 +19,7 @@ use tally_vpmu::{Pmu, Vendor};
 use crate::{
     after::{self, After, Stop},
     apic::Apic,
+    log::Said,
     options::Options,
     planned::{self, Planned},
     region::{self, Shares},
@@ -327,10 +328,8 @@ impl Vcpu {
             self.raise_interrupt();
         }
         self.set_deadline();
-        for select in self.pmu.take_unmodelled() {
-            crate::log::once(select | 1 << 63, || {
-                format!("event select {select:#x} is not modelled and counts nothing")
-            });
+        for what in self.pmu.take_unmodelled() {
+            crate::log::once(Said::Unmodelled(what), || what.to_string());
         }
     }
 

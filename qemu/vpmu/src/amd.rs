@@ -4,7 +4,7 @@ use tally_model::Counts;
 
 use crate::{
     Event, Pmu,
-    pmu::{Access, select},
+    pmu::{Access, STATUS_FROZEN, Unmodelled, select},
 };
 
 /// Register addresses (APM vol. 2, appendix A.5 "Performance-Monitoring MSRs").
@@ -16,7 +16,18 @@ mod msr {
     pub(super) const GLOBAL_CTL: u32 = 0xc000_0301;
     pub(super) const GLOBAL_STATUS_CLEAR: u32 = 0xc000_0302;
     pub(super) const GLOBAL_STATUS_SET: u32 = 0xc000_0303;
+    pub(super) const DEBUGCTL: u32 = 0x1d9;
+    /// Instruction-based sampling's controls, the branch records', and the first selects of the L3's
+    /// and the data fabric's counters.
+    pub(super) const ABSENT: [u32; 5] =
+        [0xc001_1030, 0xc001_1033, 0xc000_010f, 0xc001_0230, 0xc001_0240];
 }
+
+/// Bits of the debug control register that can be set: branch records, single-stepping on branches,
+/// the pins, and freezing both kinds of records at the interrupt (APM vol. 2, "DebugCtl MSR").
+const DEBUGCTL_VALID: u64 = 0x183f;
+/// CPUID 8000_0022H EAX: PerfMonV2, and that counters can be frozen (LbrAndPmcFreeze).
+const CPUID_PERFMON: u32 = 1 | 1 << 2;
 
 /// Counters that the legacy K7 registers reach.
 const LEGACY_COUNTERS: u32 = 4;
@@ -67,6 +78,7 @@ impl Pmu {
             return Access::Fault;
         }
         match msr {
+            msr::DEBUGCTL if self.profile.version >= 2 => return Access::Done(self.debugctl),
             msr::GLOBAL_STATUS => return Access::Done(self.status),
             msr::GLOBAL_CTL => return Access::Done(self.global_ctrl),
             msr::GLOBAL_STATUS_CLEAR | msr::GLOBAL_STATUS_SET => return Access::Done(0),
@@ -87,6 +99,13 @@ impl Pmu {
         if self.amd_is_global(msr) {
             return self.amd_write_global(msr, value, counts);
         }
+        if msr == msr::DEBUGCTL && self.profile.version >= 2 {
+            if value & !DEBUGCTL_VALID != 0 {
+                return Access::Fault;
+            }
+            self.debugctl = value;
+            return Access::Done(0);
+        }
         let general = self.counters.len();
         match self.amd_register(msr) {
             Some(Register::Select(index)) if index < general => {
@@ -101,13 +120,20 @@ impl Pmu {
                 self.set_value(index, value, counts);
             }
             Some(_) => return Access::Fault,
-            None => return Access::Foreign,
+            None => {
+                if value != 0 && msr::ABSENT.contains(&msr) {
+                    self.unmodelled.push(Unmodelled::Register(msr));
+                }
+                return Access::Foreign;
+            }
         }
         Access::Done(0)
     }
 
     fn amd_write_global(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
-        if self.profile.version < 2 || msr == msr::GLOBAL_STATUS || value & !self.amd_all() != 0 {
+        let frozen = if msr == msr::GLOBAL_CTL { 0 } else { STATUS_FROZEN };
+        let reserved = !(self.amd_all() | frozen);
+        if self.profile.version < 2 || msr == msr::GLOBAL_STATUS || value & reserved != 0 {
             return Access::Fault;
         }
         match msr {
@@ -128,7 +154,7 @@ impl Pmu {
 
     /// The events that a select value asks for: one by its whole unit mask, or one for each bit that
     /// the profile knows. What the others stand for does not happen in the model.
-    pub(crate) fn amd_events(&self, value: u64) -> Vec<&'static Event> {
+    pub(crate) fn amd_events(&mut self, value: u64) -> Vec<&'static Event> {
         let code = (value & 0xff | value >> 24 & 0xf00) as u16;
         let umask = (value >> 8) as u8;
         let cmask = (value >> select::CMASK_SHIFT) as u8;
@@ -137,7 +163,12 @@ impl Pmu {
             return vec![event];
         }
         let bits = (0..8).map(|bit| 1u8 << bit).filter(|bit| umask & bit != 0);
-        bits.filter_map(|bit| self.profile.event(code, bit, cmask, inv, edge)).collect()
+        let events: Vec<_> =
+            bits.filter_map(|bit| self.profile.event(code, bit, cmask, inv, edge)).collect();
+        if !events.is_empty() && events.len() < umask.count_ones() as usize {
+            self.unmodelled.push(Unmodelled::UnitMask(value));
+        }
+        events
     }
 
     pub(crate) fn amd_cpuid(&self, leaf: u32, _: u32, registers: [u32; 4]) -> [u32; 4] {
@@ -147,8 +178,8 @@ impl Pmu {
             1 => [self.profile.signature, ebx, ecx, edx],
             0x8000_0000 if self.profile.version >= 2 => [eax.max(0x8000_0022), ebx, ecx, edx],
             0x8000_0001 => [self.profile.signature, ebx, ecx | CPUID_CORE_EXTENSION, edx],
-            // PerfMonV2 (EAX[0]) and the number of core counters (EBX[3:0]).
-            0x8000_0022 if self.profile.version >= 2 => [1, general, 0, 0],
+            // The number of core counters is EBX[3:0].
+            0x8000_0022 if self.profile.version >= 2 => [CPUID_PERFMON, general, 0, 0],
             _ => registers,
         }
     }

@@ -46,7 +46,8 @@ impl Counter {
         self.running
     }
 
-    fn unfolded(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
+    /// Its value, past its width where an overflow is not folded in yet.
+    pub(crate) fn unfolded(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
         match self.running {
             true => self.base + (self.source.total(counts, geometry) - self.since),
             false => self.base,

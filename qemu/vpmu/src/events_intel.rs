@@ -21,7 +21,7 @@ const fn e(
 }
 
 /// Every cause of a cycle without retirement that lies in memory.
-const MEMORY: &[tally_model::Signal] =
+pub(crate) const MEMORY: &[tally_model::Signal] =
     &[StallL1Hit, StallL2Hit, StallL3Hit, StallMemory, StallDtlb, StallStore];
 /// Every cause of a cycle without retirement that lies behind the front end.
 const BACK_END: &[tally_model::Signal] = &[

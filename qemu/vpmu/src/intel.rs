@@ -5,7 +5,8 @@ use tally_model::Counts;
 use crate::{
     Event, Pmu,
     counter::{FIXED, Source},
-    pmu::{Access, STATUS_FROZEN, WIDTH, select},
+    offcore,
+    pmu::{Access, STATUS_FROZEN, STATUS_METRICS, Unmodelled, select},
 };
 
 /// Register addresses (SDM vol. 4, "Architectural MSRs").
@@ -16,6 +17,7 @@ mod msr {
     pub(super) const OFFCORE_RSP1: u32 = 0x1a7;
     pub(super) const DEBUGCTL: u32 = 0x1d9;
     pub(super) const FIXED_CTR0: u32 = 0x309;
+    pub(super) const PERF_METRICS: u32 = 0x329;
     pub(super) const PERF_CAPABILITIES: u32 = 0x345;
     pub(super) const FIXED_CTR_CTRL: u32 = 0x38d;
     pub(super) const GLOBAL_STATUS: u32 = 0x38e;
@@ -26,10 +28,19 @@ mod msr {
     pub(super) const PEBS_LD_LAT: u32 = 0x3f6;
     pub(super) const FRONTEND: u32 = 0x3f7;
     pub(super) const A_PMC0: u32 = 0x4c1;
+    /// Precise sampling and branch records: PEBS_ENABLE, PEBS_DATA_CFG, DS_AREA, LBR_SELECT, LBR_TOS
+    /// and the architectural LBR's control.
+    pub(super) const ABSENT: [u32; 6] = [0x3f1, 0x3f2, 0x600, 0x1c8, 0x1c9, 0x14ce];
 }
 
-/// PERF_CAPABILITIES: full-width writes, and nothing else: no PEBS, no LBR, no PERF_METRICS.
+/// PERF_CAPABILITIES: full-width writes; no PEBS, no LBR.
 const CAPABILITIES: u64 = 1 << 13;
+/// PERF_CAPABILITIES.PERF_METRICS_AVAILABLE.
+const CAPABILITIES_METRICS: u64 = 1 << 15;
+/// RDPMC's index of PERF_METRICS (SDM vol. 2, "RDPMC").
+const RDPMC_METRICS: u32 = 1 << 29;
+/// `IA32_DEBUGCTL`: branch records and branch trace messages, which are not there.
+const DEBUGCTL_ABSENT: u64 = 1 | 1 << 6 | 1 << 7;
 /// Event-select bits that are reserved in every version: the upper half.
 const SELECT_RESERVED: u64 = 0xffff_ffff_0000_0000;
 /// The event select's AnyThread bit, which versions 3 and 4 have.
@@ -98,7 +109,12 @@ impl Pmu {
             msr::GLOBAL_CTRL => self.global_ctrl,
             msr::GLOBAL_STATUS_RESET | msr::GLOBAL_STATUS_SET => 0,
             msr::GLOBAL_INUSE => self.in_use(),
+            msr::PERF_CAPABILITIES if self.metrics.is_some() => CAPABILITIES | CAPABILITIES_METRICS,
             msr::PERF_CAPABILITIES => CAPABILITIES,
+            msr::PERF_METRICS => match &self.metrics {
+                Some(metrics) => metrics.read(counts, self.geometry()),
+                None => return Access::Fault,
+            },
             msr::DEBUGCTL => self.debugctl,
             _ => {
                 if let Some(index) =
@@ -108,7 +124,7 @@ impl Pmu {
                 } else if let Some(index) = bank(msr, msr::PERFEVTSEL0, general) {
                     self.selects[index]
                 } else if let Some(index) = bank(msr, msr::FIXED_CTR0, self.fixed.len()) {
-                    self.fixed[index].value(counts, self.geometry(), WIDTH)
+                    self.fixed[index].value(counts, self.geometry(), self.profile.width)
                 } else if let Some(slot) = Pmu::extra_slot(msr) {
                     self.extra[slot]
                 } else {
@@ -125,17 +141,24 @@ impl Pmu {
             return Access::Fault;
         }
         let freezes = if self.profile.version >= 4 { STATUS_FREEZES } else { 0 };
-        let status = self.all_counters() | STATUS_OTHER | freezes;
+        let metrics = if self.metrics.is_some() { STATUS_METRICS } else { 0 };
+        let status = self.all_counters() | STATUS_OTHER | freezes | metrics;
         let (slot, reserved) = match msr {
             msr::FIXED_CTR_CTRL => {
                 let valid = self.fixed_ctrl_valid();
                 (&mut self.fixed_ctrl, !valid)
             }
             msr::GLOBAL_CTRL => {
-                let valid = self.all_counters();
+                let valid = self.all_counters() | metrics;
                 (&mut self.global_ctrl, !valid)
             }
-            msr::DEBUGCTL => (&mut self.debugctl, !DEBUGCTL_VALID),
+            msr::DEBUGCTL => {
+                if value & DEBUGCTL_ABSENT != 0 {
+                    self.unmodelled.push(Unmodelled::Register(msr));
+                }
+                (&mut self.debugctl, !DEBUGCTL_VALID)
+            }
+            msr::PERF_METRICS => return self.write_metrics(value, counts),
             msr::GLOBAL_STATUS | msr::GLOBAL_INUSE | msr::PERF_CAPABILITIES => {
                 return Access::Fault;
             }
@@ -166,7 +189,7 @@ impl Pmu {
             // A legacy write takes 32 bits and extends their sign.
             self.set_value(index, value as u32 as i32 as u64, counts);
         } else if let Some(index) = bank(msr, msr::A_PMC0, general) {
-            if value >> WIDTH != 0 {
+            if value >> self.profile.width != 0 {
                 return Access::Fault;
             }
             self.set_value(index, value, counts);
@@ -178,26 +201,50 @@ impl Pmu {
             self.selects[index] = value;
             self.restart(counts);
         } else if let Some(index) = bank(msr, msr::FIXED_CTR0, self.fixed.len()) {
-            if value >> WIDTH != 0 {
+            if value >> self.profile.width != 0 {
                 return Access::Fault;
             }
             self.fixed[index].set(value, counts, &self.profile.geometry);
         } else if let Some(slot) = Pmu::extra_slot(msr) {
+            if slot < self.profile.offcore.len() && value & !offcore::VALID != 0 {
+                return Access::Fault;
+            }
             self.extra[slot] = value;
+            self.restart(counts);
         } else {
+            if value != 0 && msr::ABSENT.contains(&msr) {
+                self.unmodelled.push(Unmodelled::Register(msr));
+            }
             return absent(msr);
         }
         Access::Done(0)
     }
 
+    fn write_metrics(&mut self, value: u64, counts: &[Counts; 2]) -> Access {
+        let geometry = &self.profile.geometry;
+        match (&mut self.metrics, self.fixed.get(3)) {
+            (Some(metrics), Some(slots)) if value & !metrics.valid() == 0 => {
+                let slots = slots.value(counts, geometry, self.profile.width);
+                metrics.write(value, slots, counts, geometry);
+                Access::Done(0)
+            }
+            _ => Access::Fault,
+        }
+    }
+
     pub(crate) fn intel_rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> Access {
+        if let (RDPMC_METRICS, Some(metrics)) = (index, &self.metrics) {
+            return Access::Done(metrics.read(counts, self.geometry()));
+        }
         // SDM vol. 2, RDPMC: ECX[30] selects the fixed counters.
         let counter = match index.checked_sub(1 << 30) {
             Some(fixed) => self.fixed.get(fixed as usize),
             None => self.counters.get(index as usize),
         };
         match counter {
-            Some(counter) => Access::Done(counter.value(counts, self.geometry(), WIDTH)),
+            Some(counter) => {
+                Access::Done(counter.value(counts, self.geometry(), self.profile.width))
+            }
             None => Access::Fault,
         }
     }
@@ -229,12 +276,31 @@ impl Pmu {
             });
             counter.run(source, counts, &self.profile.geometry);
         }
+        if let Some(metrics) = &mut self.metrics {
+            // It goes with fixed counter 3.
+            let (control, both) = (self.fixed_ctrl >> 12, STATUS_METRICS | 1 << 35);
+            let runs = control & 3 != 0 && self.global_ctrl & both == both && !frozen;
+            let rings = runs.then_some((control & 2 != 0, control & 1 != 0));
+            metrics.run(rings, counts, &self.profile.geometry);
+        }
     }
 
-    pub(crate) fn intel_events(&self, index: usize, value: u64) -> Vec<&'static Event> {
+    pub(crate) fn intel_events(&mut self, index: usize, value: u64) -> Vec<&'static Event> {
+        let code = (value & 0xff) as u16;
+        let plain = value >> 8 & 0xff == 1 && value >> select::CMASK_SHIFT == 0;
+        if let Some(slot) = self.profile.offcore.iter().position(|offcore| *offcore == code)
+            && plain
+            && index < 4
+        {
+            let filter = self.extra[slot];
+            if offcore::is_beyond_model(filter) {
+                self.unmodelled.push(Unmodelled::Offcore(filter));
+            }
+            return offcore::chosen(filter);
+        }
         self.profile
             .event(
-                (value & 0xff) as u16,
+                code,
                 (value >> 8) as u8,
                 (value >> select::CMASK_SHIFT) as u8,
                 value & select::INV != 0,
@@ -257,7 +323,7 @@ impl Pmu {
     }
 
     fn intel_leaf_a(&self) -> [u32; 4] {
-        let (version, width) = (u32::from(self.profile.version), u32::from(WIDTH));
+        let (version, width) = (u32::from(self.profile.version), u32::from(self.profile.width));
         let (general, fixed) = (self.counters.len() as u32, self.fixed.len() as u32);
         let eax = version | general << 8 | width << 16 | ARCHITECTURAL_EVENTS << 24;
         if version < 2 {

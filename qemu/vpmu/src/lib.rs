@@ -14,11 +14,13 @@ mod event;
 mod events_amd;
 mod events_intel;
 mod intel;
+mod metrics;
+mod offcore;
 mod pmu;
 mod profile;
 
 pub use self::{
     event::{Event, Unit},
-    pmu::{Access, CpuidKind, Pmu},
+    pmu::{Access, CpuidKind, Pmu, Unmodelled},
     profile::{Profile, Vendor},
 };

@@ -1,10 +1,13 @@
 //! The PMU of one virtual CPU: what both vendors share, and the way in.
 
+use std::fmt;
+
 use tally_model::{Counts, Geometry};
 
 use crate::{
     Profile, Vendor,
     counter::{Counter, Source},
+    metrics::Metrics,
 };
 
 /// What became of a register access.
@@ -29,6 +32,44 @@ pub enum CpuidKind {
     Foreign,
 }
 
+/// What a guest asked for that does not exist here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unmodelled {
+    /// An event select's value.
+    Select(u64),
+    /// An event select's value, some bits of whose unit mask count nothing.
+    UnitMask(u64),
+    /// An off-core response filter, some of whose requests do not happen.
+    Offcore(u64),
+    /// A register of precise sampling, branch records or other counters.
+    Register(u32),
+}
+
+impl fmt::Display for Unmodelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unmodelled::Select(value) => {
+                write!(f, "event select {value:#x} is not modelled and counts nothing")
+            }
+            Unmodelled::UnitMask(value) => {
+                write!(f, "event select {value:#x} is modelled in part; the rest counts nothing")
+            }
+            Unmodelled::Offcore(value) => {
+                write!(
+                    f,
+                    "off-core response filter {value:#x} is modelled in part or not at all; the rest counts nothing"
+                )
+            }
+            Unmodelled::Register(msr) => {
+                write!(
+                    f,
+                    "MSR {msr:#x} is of a feature that is not there; what is written does nothing"
+                )
+            }
+        }
+    }
+}
+
 /// Event-select bits that both vendors share (SDM vol. 3, "IA32_PERFEVTSELx MSRs"; APM vol. 2,
 /// 13.2.1 "Performance Event-Select Registers").
 pub(crate) mod select {
@@ -41,11 +82,13 @@ pub(crate) mod select {
     pub(crate) const CMASK_SHIFT: u32 = 24;
 }
 
-/// Width of every counter, in bits, on all profiles.
-pub(crate) const WIDTH: u8 = 48;
 /// Global status: counters are frozen because an interrupt was raised (SDM, "CTR_FRZ").
 pub(crate) const STATUS_FROZEN: u64 = 1 << 59;
-/// `IA32_DEBUGCTL.FREEZE_PERFMON_ON_PMI`.
+/// Global status and control: PERF_METRICS (SDM, "PERF_METRICS_OVF", "PERF_METRICS_EN").
+pub(crate) const STATUS_METRICS: u64 = 1 << 48;
+/// Fixed counter control: an interrupt when fixed counter 3 overflows.
+const FIXED_CTRL_SLOTS_INT: u64 = 1 << 15;
+/// Debug control: freeze the counters at their interrupt, in both vendors' registers.
 const DEBUGCTL_FREEZE_ON_PMI: u64 = 1 << 12;
 
 /// The PMU of one virtual CPU.
@@ -59,10 +102,11 @@ pub struct Pmu {
     pub(crate) global_ctrl: u64,
     pub(crate) status: u64,
     pub(crate) debugctl: u64,
-    /// Extra event registers, which hold what is written.
+    /// Extra event registers: two off-core response filters, and two that hold what is written.
     pub(crate) extra: [u64; 4],
+    pub(crate) metrics: Option<Metrics>,
     interrupt_due: bool,
-    unmodelled: Vec<u64>,
+    pub(crate) unmodelled: Vec<Unmodelled>,
 }
 
 impl Pmu {
@@ -80,6 +124,7 @@ impl Pmu {
             status: 0,
             debugctl: 0,
             extra: [0; 4],
+            metrics: profile.has_metrics().then(|| Metrics::new(profile.second_level)),
             interrupt_due: false,
             unmodelled: Vec::new(),
             profile,
@@ -147,19 +192,25 @@ impl Pmu {
 
     /// Folds overflows in.
     pub fn sync(&mut self, counts: &[Counts; 2]) {
-        let geometry = &self.profile.geometry;
+        let (geometry, width) = (&self.profile.geometry, self.profile.width);
         let mut interrupt = false;
         for (index, counter) in self.counters.iter_mut().enumerate() {
-            if counter.is_running() && counter.fold(counts, geometry, WIDTH) {
+            if counter.is_running() && counter.fold(counts, geometry, width) {
                 self.status |= 1 << index;
                 interrupt |= self.selects[index] & select::INT != 0;
             }
         }
         for (index, counter) in self.fixed.iter_mut().enumerate() {
-            if counter.is_running() && counter.fold(counts, geometry, WIDTH) {
+            if counter.is_running() && counter.fold(counts, geometry, width) {
                 self.status |= 1 << (32 + index);
                 interrupt |= self.fixed_ctrl >> (4 * index) & 8 != 0;
             }
+        }
+        if let Some(metrics) = &mut self.metrics
+            && metrics.fold(counts, geometry, width)
+        {
+            self.status |= STATUS_METRICS;
+            interrupt |= self.fixed_ctrl & FIXED_CTRL_SLOTS_INT != 0;
         }
         if interrupt {
             self.interrupt_due = true;
@@ -169,13 +220,14 @@ impl Pmu {
 
     /// Freezes the counters for an interrupt, where the guest asked for that.
     fn freeze(&mut self, counts: &[Counts; 2]) {
-        if self.debugctl & DEBUGCTL_FREEZE_ON_PMI == 0 || self.profile.vendor == Vendor::Amd {
+        if self.debugctl & DEBUGCTL_FREEZE_ON_PMI == 0 {
             return;
         }
         // SDM vol. 3, "Freezing LBR and Performance Counters on PMI": the legacy way clears global
-        // control, version 4's streamlined way sets a status bit.
-        match self.profile.version {
-            0..4 => self.global_ctrl = 0,
+        // control, version 4's streamlined way sets a status bit, as AMD's does (APM vol. 2,
+        // "PerfMonV2").
+        match (self.profile.vendor, self.profile.version) {
+            (Vendor::Intel, 0..4) => self.global_ctrl = 0,
             _ => self.status |= STATUS_FROZEN,
         }
         self.restart(counts);
@@ -193,13 +245,15 @@ impl Pmu {
             .iter()
             .chain(&self.fixed)
             .filter(|counter| counter.is_running())
-            .map(|counter| counter.slots_to_overflow(counts, &self.profile.geometry, WIDTH))
+            .map(|counter| {
+                counter.slots_to_overflow(counts, &self.profile.geometry, self.profile.width)
+            })
             .min()
             .unwrap_or(u64::MAX >> 1)
     }
 
-    /// Event selections that asked for what the profile does not model, since this was asked last.
-    pub fn take_unmodelled(&mut self) -> Vec<u64> {
+    /// What was asked for that the profile does not model, since this was asked last.
+    pub fn take_unmodelled(&mut self) -> Vec<Unmodelled> {
         std::mem::take(&mut self.unmodelled)
     }
 
@@ -208,11 +262,15 @@ impl Pmu {
     }
 
     pub(crate) fn value(&self, index: usize, counts: &[Counts; 2]) -> u64 {
-        self.counters[index].value(counts, self.geometry(), WIDTH)
+        self.counters[index].value(counts, self.geometry(), self.profile.width)
     }
 
     pub(crate) fn set_value(&mut self, index: usize, value: u64, counts: &[Counts; 2]) {
-        self.counters[index].set(value & ((1 << WIDTH) - 1), counts, &self.profile.geometry);
+        self.counters[index].set(
+            value & ((1 << self.profile.width) - 1),
+            counts,
+            &self.profile.geometry,
+        );
     }
 
     /// Starts and stops counters as the control registers say.
@@ -232,12 +290,13 @@ impl Pmu {
     /// What the general counter `index` is selected to count.
     fn source(&mut self, index: usize) -> Source {
         let value = self.selects[index];
+        let said = self.unmodelled.len();
         let events = match self.profile.vendor {
             Vendor::Intel => self.intel_events(index, value),
             Vendor::Amd => self.amd_events(value),
         };
-        if events.is_empty() {
-            self.unmodelled.push(value);
+        if events.is_empty() && self.unmodelled.len() == said {
+            self.unmodelled.push(Unmodelled::Select(value));
         }
         Source { events, user: value & select::USR != 0, kernel: value & select::OS != 0 }
     }

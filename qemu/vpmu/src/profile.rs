@@ -2,7 +2,7 @@
 
 use tally_model::{Geometry, Pipeline};
 
-use crate::{Event, counter::FIXED, events_amd, events_intel};
+use crate::{Event, counter::FIXED, events_amd, events_intel, offcore};
 
 /// Whose architecture a profile follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,12 @@ pub struct Profile {
     pub counters: (u8, u8),
     /// Fixed counters.
     pub fixed: u8,
+    /// Width of every counter in bits.
+    pub width: u8,
+    /// Codes of the off-core response events, by their registers, where there are such.
+    pub(crate) offcore: [u16; 2],
+    /// Whether PERF_METRICS has its second level.
+    pub(crate) second_level: bool,
     /// Intel: architectural version; AMD: 1 without and 2 with PerfMonV2.
     pub version: u8,
     /// CPUID leaf 1, EAX: family, model and stepping.
@@ -40,6 +46,9 @@ const ICELAKE_SERVER: Profile = Profile {
     geometry: Geometry::ICELAKE_SERVER,
     counters: (4, 8),
     fixed: 4,
+    width: 48,
+    offcore: [0xb7, 0xbb],
+    second_level: false,
     version: 5,
     // Family 6, model 6AH.
     signature: 0x606a6,
@@ -52,6 +61,9 @@ const ZEN4: Profile = Profile {
     geometry: Geometry::ZEN4,
     counters: (6, 6),
     fixed: 0,
+    width: 48,
+    offcore: [0; 2],
+    second_level: false,
     version: 2,
     // Family 19H, model 11H.
     signature: 0xa1_0f11,
@@ -61,6 +73,8 @@ const ZEN4: Profile = Profile {
 const SAPPHIRE_RAPIDS: Profile = Profile {
     name: "sapphire-rapids",
     geometry: Geometry::SAPPHIRE_RAPIDS,
+    offcore: [0x2a, 0x2b],
+    second_level: true,
     // Family 6, model 8FH.
     signature: 0x806f8,
     tables: events_intel::SAPPHIRE_RAPIDS,
@@ -99,6 +113,30 @@ impl Profile {
         let known = self.vendor == Vendor::Intel && (1..=5).contains(&version);
         let fixed = if version == 1 { 0 } else { self.fixed };
         known.then_some(Profile { version, fixed, ..self })
+    }
+
+    /// The same machine with another number of Intel's fixed counters, 0 to 4, which version 1 does not
+    /// have.
+    pub fn with_fixed(self, fixed: u8) -> Option<Profile> {
+        let known = self.vendor == Vendor::Intel && self.version > 1 && fixed <= 4;
+        known.then_some(Profile { fixed, ..self })
+    }
+
+    /// The same machine with Intel's counters so many bits wide, 32 to 48. AMD's cannot say.
+    pub fn with_width(self, width: u8) -> Option<Profile> {
+        let known = self.vendor == Vendor::Intel && (32..=48).contains(&width);
+        known.then_some(Profile { width, ..self })
+    }
+
+    /// Whether it has PERF_METRICS, which goes with the fourth fixed counter.
+    pub fn has_metrics(&self) -> bool {
+        self.vendor == Vendor::Intel && self.version >= 5 && self.fixed >= 4
+    }
+
+    /// The off-core responses that the registers for them choose from, by the vendor's names of the
+    /// smallest choices.
+    pub fn offcore_events(&self) -> &'static [Event] {
+        if self.vendor == Vendor::Intel { &offcore::EVENTS } else { &[] }
     }
 
     /// The events of its fixed counters, in their order.

@@ -153,13 +153,14 @@ pub fn check_guest(
     plugin: &Path,
     guest: &Path,
     profile: Profile,
+    options: &str,
     folder: &Folder,
 ) -> Command {
     let mut qemu = plain(qemu, "256M");
     qemu.args(["-accel", "tcg"]);
     qemu.arg("-cpu").arg(format!("max,vendor={}", profile.vendor()));
     qemu.arg("-plugin").arg(format!(
-        "{},profile={},truth={},series={},every=10000i",
+        "{},profile={},truth={},series={},every=10000i{options}",
         path_value(plugin),
         profile.name(),
         path_value(&folder.truth()),

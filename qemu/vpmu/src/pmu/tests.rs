@@ -118,7 +118,7 @@ fn intel_reserved_bits_fault() {
     }
     assert_eq!(machine.write(0x38f, 0xf_0000_000f), Access::Done(0));
     assert_eq!(machine.write(0x17, 0), Access::Foreign);
-    for index in [4, 1 << 30 | 4, 1 << 29, 1 << 31] {
+    for index in [4, 1 << 30 | 4, 1 << 29 | 1, 1 << 31] {
         assert_eq!(machine.pmu.rdpmc(index, machine.core.counts()), Access::Fault);
     }
 }
@@ -155,6 +155,140 @@ fn freezing_stops_every_counter_at_the_interrupt() {
 }
 
 #[test]
+fn amd_freezes_until_its_status_bit_is_cleared() {
+    let mut machine = Machine::new("zen4", 6);
+    assert_eq!(machine.pmu.cpuid(0x8000_0022, 0, [0; 4])[0], 0b101);
+    assert_eq!(machine.write(0x1d9, 1 << 6), Access::Fault);
+    machine.write(0x1d9, 1 << 12);
+    machine.write(0xc001_0201, (1 << 48) - 5);
+    machine.write(0xc001_0200, USER_INSTRUCTIONS | select::INT);
+    machine.run(Ring::User, 8);
+    assert_eq!(machine.read(0xc000_0300), Access::Done(1 | STATUS_FROZEN));
+    machine.run(Ring::User, 8);
+    assert_eq!(machine.read(0xc001_0201), Access::Done(3));
+    machine.write(0xc000_0302, STATUS_FROZEN | 1);
+    machine.run(Ring::User, 8);
+    assert_eq!(machine.read(0xc001_0201), Access::Done(11));
+    assert_eq!(Machine::new("zen3", 6).read(0x1d9), Access::Foreign);
+}
+
+/// A machine of Intel's with fixed counter 3 and PERF_METRICS running in ring 3.
+fn with_metrics(profile: &str) -> Machine {
+    let mut machine = Machine::new(profile, 4);
+    machine.write(0x38d, 0x2000);
+    machine.write(0x38f, 1 << 48 | 1 << 35);
+    machine
+}
+
+#[test]
+fn metrics_are_the_fractions_of_the_slots() {
+    for (profile, want) in [("icelake-server", 0xff), ("sapphire-rapids", 0xff)] {
+        let mut machine = with_metrics(profile);
+        assert_eq!(machine.read(0x345), Access::Done(1 << 13 | 1 << 15));
+        assert_eq!(machine.read(0x329), Access::Done(0));
+        machine.run(Ring::User, 1000);
+        machine.run(Ring::Kernel, 500);
+        assert_eq!(machine.read(0x329), Access::Done(want), "{profile}: all of it retires");
+        assert_eq!(machine.pmu.rdpmc(1 << 29, machine.core.counts()), Access::Done(want));
+        machine.core.interrupt(1000);
+        assert_eq!(machine.read(0x329), Access::Done(want), "{profile}: not ring 3's");
+    }
+}
+
+#[test]
+fn the_first_level_of_metrics_is_the_whole() {
+    let mut machine = with_metrics("icelake-server");
+    // A quarter of so many slots each.
+    machine.write(0x30c, 4000);
+    machine.write(0x329, 0x4040_4040);
+    assert_eq!(machine.read(0x329), Access::Done(0x3f40_4040));
+    machine.write(0x30c, 0);
+    machine.write(0x329, 0);
+    assert_eq!(machine.read(0x329), Access::Done(0));
+    assert_eq!(machine.write(0x329, 1 << 32), Access::Fault);
+    assert_eq!(with_metrics("sapphire-rapids").write(0x329, 1 << 63), Access::Done(0));
+}
+
+#[test]
+fn metrics_overflow_with_their_slots() {
+    let mut machine = with_metrics("icelake-server");
+    machine.write(0x38d, 0xa000);
+    machine.write(0x30c, (1 << 48) - 100);
+    machine.write(0x329, 0xff);
+    machine.run(Ring::User, 200);
+    assert_eq!(machine.read(0x38e), Access::Done(1 << 48 | 1 << 35));
+    assert!(machine.pmu.take_interrupt());
+    machine.write(0x390, 1 << 48 | 1 << 35);
+    assert_eq!(machine.read(0x38e), Access::Done(0));
+}
+
+#[test]
+fn metrics_go_with_the_fourth_fixed_counter_and_version_5() {
+    let profile = Profile::find("icelake-server").expect("there is one");
+    for profile in [profile.with_fixed(3), profile.with_version(4)] {
+        let mut machine = Machine::new("icelake-server", 4);
+        machine.pmu = Pmu::new(profile.expect("of Intel's"), 4);
+        assert_eq!(machine.read(0x329), Access::Fault);
+        assert_eq!(machine.write(0x38f, 1 << 48), Access::Fault);
+        assert_eq!(machine.read(0x345), Access::Done(1 << 13));
+        assert_eq!(machine.pmu.rdpmc(1 << 29, machine.core.counts()), Access::Fault);
+    }
+}
+
+#[test]
+fn counters_can_be_fewer_and_narrower() {
+    let profile = Profile::find("icelake-server").and_then(|profile| profile.with_width(40));
+    let profile = profile.and_then(|profile| profile.with_fixed(2)).expect("of Intel's");
+    let mut machine = Machine::new("icelake-server", 4);
+    machine.pmu = Pmu::new(profile, 4);
+    let [eax, _, ecx, edx] = machine.pmu.cpuid(0xa, 0, [0; 4]);
+    assert_eq!((eax >> 16 & 0xff, ecx, edx & 0x1f, edx >> 5 & 0xff), (40, 3, 2, 40));
+    assert_eq!(machine.write(0x4c1, 1 << 40), Access::Fault);
+    assert_eq!(machine.write(0x30b, 0), Access::Fault);
+    assert_eq!(machine.write(0x38f, 1 << 34), Access::Fault);
+    machine.write(0xc1, 0xffff_fffb);
+    assert_eq!(machine.read(0x4c1), Access::Done((1 << 40) - 5));
+    machine.write(0x186, USER_INSTRUCTIONS | select::INT);
+    machine.run(Ring::User, 8);
+    assert_eq!(machine.read(0x38e), Access::Done(1));
+    assert_eq!(machine.read(0xc1), Access::Done(3));
+}
+
+#[test]
+fn off_core_filters_choose() {
+    let mut machine = Machine::new("icelake-server", 4);
+    machine.write(0x1a6, 0x1_0001);
+    machine.write(0x186, 0x1b7 | select::USR | select::EN);
+    machine.write(0x187, 0x1bb | select::USR | select::EN);
+    assert_eq!(machine.pmu.take_unmodelled(), [Unmodelled::Offcore(0)]);
+    let block = Block::new(Ring::User, 5, (0, 0), Branch::default(), &[Insn::default()]);
+    let access =
+        |address| tally_model::Access { address, bytes: 8, retires: true, chases: false, insn: 0 };
+    machine.core.access::<false>(&block, access(0x1000), |address| address);
+    machine.core.access::<true>(&block, access(0x2000), |address| address);
+    assert_eq!(machine.read(0xc1), Access::Done(1));
+    assert_eq!(machine.write(0x1a6, 1 << 38), Access::Fault);
+    machine.write(0x1a6, 0x1_0003);
+    machine.core.access::<true>(&block, access(0x3000), |address| address);
+    assert_eq!(machine.read(0xc1), Access::Done(2), "a filter holds from when it is written");
+}
+
+#[test]
+fn what_is_absent_is_said() {
+    let mut machine = Machine::new("icelake-server", 4);
+    assert_eq!(machine.write(0x3f1, 0), Access::Foreign);
+    assert!(machine.pmu.take_unmodelled().is_empty());
+    assert_eq!(machine.write(0x3f1, 1), Access::Foreign);
+    machine.write(0x1d9, 1);
+    let absent = [Unmodelled::Register(0x3f1), Unmodelled::Register(0x1d9)];
+    assert_eq!(machine.pmu.take_unmodelled(), absent);
+    let mut machine = Machine::new("zen4", 6);
+    machine.write(0xc001_0200, 0x0329 | 0x400 | select::EN);
+    let select = 0x0329 | 0x400 | select::EN;
+    assert_eq!(machine.pmu.take_unmodelled(), [Unmodelled::UnitMask(select)]);
+}
+
+#[test]
 fn amd_global_control_gates_and_the_legacy_names_reach_the_same_counters() {
     let mut machine = Machine::new("zen4", 6);
     machine.write(0xc000_0301, 0);
@@ -188,7 +322,10 @@ fn amd_unit_mask_bits_add_up() {
 fn what_is_not_modelled_is_said() {
     let mut machine = Machine::new("icelake-server", 4);
     machine.write(0x186, 0x1ff | select::USR | select::EN);
-    assert_eq!(machine.pmu.take_unmodelled(), [0x1ff | select::USR | select::EN]);
+    assert_eq!(
+        machine.pmu.take_unmodelled(),
+        [Unmodelled::Select(0x1ff | select::USR | select::EN)]
+    );
 }
 
 /// A machine of Intel's with an older version of the architecture.

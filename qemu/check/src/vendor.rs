@@ -1,0 +1,106 @@
+//! The counters of one vendor, for the checks that are alike on both.
+
+use crate::machine::{cpuid, rdmsr, rdpmc, wrmsr};
+
+/// Event select: count in ring 3.
+pub const USR: u64 = 1 << 16;
+/// Likewise in ring 0.
+pub const OS: u64 = 1 << 17;
+/// Event select: interrupt at the overflow.
+pub const INT: u64 = 1 << 20;
+/// Event select: count.
+pub const EN: u64 = 1 << 22;
+
+/// The counters of one vendor, for the checks that are alike on both.
+#[derive(Clone, Copy)]
+pub struct Vendor {
+    /// Event-select register of the first counter and the step to the next.
+    pub select: (u32, u32),
+    /// Counter register likewise.
+    pub counter: (u32, u32),
+    /// Global control, status and status reset, where there are such.
+    pub global: Option<[u32; 3]>,
+    /// Codes with unit masks of: instructions, branches, conditional branches, loads, stores.
+    pub events: [u64; 5],
+}
+
+/// Intel with full-width writes.
+pub const INTEL: Vendor = Vendor {
+    select: (0x186, 1),
+    counter: (0x4c1, 1),
+    global: Some([0x38f, 0x38e, 0x390]),
+    events: [0xc0, 0xc4, 0x11c4, 0x81d0, 0x82d0],
+};
+
+/// AMD with PerfMonV2.
+pub const AMD: Vendor = Vendor {
+    select: (0xc001_0200, 2),
+    counter: (0xc001_0201, 2),
+    global: Some([0xc000_0301, 0xc000_0300, 0xc000_0302]),
+    events: [0xc0, 0xc2, 0xd1, 0x129, 0x229],
+};
+
+/// AMD without PerfMonV2.
+pub const AMD_FIRST: Vendor = Vendor { global: None, ..AMD };
+
+impl Vendor {
+    /// The vendor of this machine.
+    pub fn here() -> Vendor {
+        match (cpuid(0, 0)[1], cpuid(0x8000_0000, 0)[0]) {
+            (0x756e_6547, _) => INTEL,
+            (_, 0x8000_0022..) if cpuid(0x8000_0022, 0)[0] & 1 == 1 => AMD,
+            _ => AMD_FIRST,
+        }
+    }
+
+    /// The bits that a counter has.
+    pub fn counter_mask(&self) -> u64 {
+        match self.select == INTEL.select {
+            true => (1 << (cpuid(0xa, 0)[0] >> 16 & 0xff)) - 1,
+            false => (1 << 48) - 1,
+        }
+    }
+
+    /// Lets the counters of `mask` run, and no other.
+    pub fn enable(&self, mask: u64) {
+        match self.global {
+            Some([control, ..]) => wrmsr(control, mask),
+            None => (0..4).for_each(|index| {
+                let select = self.select.0 + index * self.select.1;
+                let on = if mask >> index & 1 == 1 { EN } else { 0 };
+                wrmsr(select, rdmsr(select) & !EN | on);
+            }),
+        }
+    }
+
+    /// Whether the first counter's overflow is on record, where there is a record.
+    pub fn overflowed(&self) -> Option<u64> {
+        self.global.map(|[_, status, _]| rdmsr(status) & 1)
+    }
+
+    /// Takes the first counter's overflow off the record.
+    pub fn forget_overflow(&self) {
+        if let Some([_, _, reset]) = self.global {
+            wrmsr(reset, 1);
+        }
+    }
+
+    /// Sets counter `index` to `value` and its select register.
+    pub fn program(&self, index: u32, value: u64, select: u64) {
+        wrmsr(self.select.0 + index * self.select.1, 0);
+        wrmsr(self.counter.0 + index * self.counter.1, value & self.counter_mask());
+        wrmsr(self.select.0 + index * self.select.1, select);
+    }
+
+    /// Counts up to four events while `work` runs.
+    pub fn count(&self, events: &[u64], rings: u64, work: impl FnOnce()) -> [u64; 4] {
+        self.enable(0);
+        for (index, event) in events.iter().enumerate() {
+            self.program(index as u32, 0, event | rings | EN);
+        }
+        self.enable((1 << events.len()) - 1);
+        work();
+        self.enable(0);
+        core::array::from_fn(|index| if index < events.len() { rdpmc(index as u32) } else { 0 })
+    }
+}

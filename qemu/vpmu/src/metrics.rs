@@ -1,0 +1,110 @@
+//! PERF_METRICS: where a core's slots went, as fractions (SDM vol. 3, "Performance Metrics").
+//!
+//! The model tells for every slot what it was used for, or what kept it from being used. The register
+//! divides that by the slots that passed; what is neither retiring, nor the front end's, nor a wrong
+//! path's is the back end's, so that the four of the first level are the whole.
+
+use tally_model::{Counts, Geometry, Signal::*};
+
+use crate::{
+    Event,
+    counter::{Counter, FIXED, Source},
+    event::Unit,
+    events_intel::MEMORY,
+};
+
+/// A slot's use, in slots. The sentences are not printed anywhere: the register has no events.
+const fn slots_of(signals: &'static [tally_model::Signal]) -> Event {
+    Event::new("", 0, 0, signals, "").unit(Unit::CyclesAsSlots)
+}
+
+static RETIRING: Event = Event::new("", 0, 0, &[Uops], "");
+static BAD_SPECULATION: Event = slots_of(&[StallMispredict]);
+static FRONT_END: Event = slots_of(&[StallL1i, StallItlb, StallFrontEnd]);
+/// Part of retiring: what the microcode sequencer gave.
+static HEAVY: Event = Event::new("", 0, 0, &[UopsMicrocode], "");
+/// Part of the front end's: waiting for lines of code and their translations.
+static FETCH_LATENCY: Event = slots_of(&[StallL1i, StallItlb]);
+/// Part of the back end's: waiting for data.
+static MEMORY_BOUND: Event = slots_of(MEMORY);
+
+/// In the register's order, but for the back end, which is the rest.
+static FIRST_LEVEL: [&Event; 3] = [&RETIRING, &BAD_SPECULATION, &FRONT_END];
+/// Likewise, above the first level. No slot is lost to clears but for mispredictions.
+static SECOND_LEVEL: [&Event; 4] = [&HEAVY, &BAD_SPECULATION, &FETCH_LATENCY, &MEMORY_BOUND];
+
+/// Fractions are of this.
+const WHOLE: u64 = 0xff;
+
+/// The register's parts.
+#[derive(Clone, Debug)]
+pub(crate) struct Metrics {
+    slots: Counter,
+    parts: Vec<(&'static Event, Counter)>,
+}
+
+impl Metrics {
+    /// After reset; with the second level or without.
+    pub(crate) fn new(second_level: bool) -> Metrics {
+        let second: &[&Event] = if second_level { &SECOND_LEVEL } else { &[] };
+        let parts = FIRST_LEVEL.iter().chain(second);
+        let parts = parts.map(|event| (*event, Counter::default())).collect();
+        Metrics { slots: Counter::default(), parts }
+    }
+
+    /// The bits that can be written.
+    pub(crate) fn valid(&self) -> u64 {
+        u64::MAX >> (64 - 8 * (self.parts.len() + 1))
+    }
+
+    /// Lets it run in the rings of fixed counter 3, or stand still.
+    pub(crate) fn run(
+        &mut self,
+        rings: Option<(bool, bool)>,
+        counts: &[Counts; 2],
+        geometry: &Geometry,
+    ) {
+        let source = |event: &'static Event| {
+            rings.map(|(user, kernel)| Source { events: vec![event], user, kernel })
+        };
+        self.slots.run(source(&FIXED[3]), counts, geometry);
+        for (event, counter) in &mut self.parts {
+            counter.run(source(event), counts, geometry);
+        }
+    }
+
+    /// Its value.
+    pub(crate) fn read(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
+        let slots = self.slots.unfolded(counts, geometry);
+        let parts = self.parts.iter().map(|(_, part)| part.unfolded(counts, geometry));
+        let mut parts: Vec<u64> = parts.map(|part| part.min(slots)).collect();
+        let rest = slots.saturating_sub(parts.iter().take(3).sum());
+        parts.insert(3, rest);
+        let fraction = |part: u64| {
+            let (part, slots) = (u128::from(part), u128::from(slots));
+            ((part * u128::from(WHOLE) + slots / 2) / slots.max(1)) as u64
+        };
+        parts.iter().rev().fold(0, |value, part| value << 8 | fraction(*part))
+    }
+
+    /// Sets the fractions of `slots`, fixed counter 3's value.
+    pub(crate) fn write(
+        &mut self,
+        value: u64,
+        slots: u64,
+        counts: &[Counts; 2],
+        geometry: &Geometry,
+    ) {
+        self.slots.set(if value == 0 { 0 } else { slots }, counts, geometry);
+        let places = (0..3).chain(4..);
+        for ((_, part), place) in self.parts.iter_mut().zip(places) {
+            let part_of = u128::from(slots) * u128::from(value >> (8 * place) & WHOLE);
+            part.set((part_of / u128::from(WHOLE)) as u64, counts, geometry);
+        }
+    }
+
+    /// Folds an overflow in: true if the slots had gone past their width.
+    pub(crate) fn fold(&mut self, counts: &[Counts; 2], geometry: &Geometry, width: u8) -> bool {
+        self.slots.is_running() && self.slots.fold(counts, geometry, width)
+    }
+}
