@@ -1,5 +1,10 @@
 //! The virtual PMU keeps the manuals' rules, and counts exactly, on every profile.
 
+use std::{
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
 use xtask::vpmu_check::{Profile, check};
 
 use crate::artefacts;
@@ -34,4 +39,45 @@ fn zen_3_keeps_the_rules() {
 #[test]
 fn zen_4_keeps_the_rules() {
     assert_holds(Profile::Zen4);
+}
+
+/// Starts QEMU with these arguments behind the plugin's options; its status, and what it said.
+fn start(options: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let artefacts = artefacts();
+    let mut qemu = artefacts.qemu.command();
+    qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-m", "16M"]).args(arguments);
+    qemu.arg("-plugin").arg(format!("{}{options}", artefacts.plugin.display()));
+    let mut child = qemu.stderr(Stdio::piped()).spawn().expect("QEMU starts");
+    let start = Instant::now();
+    while child.try_wait().expect("QEMU is ours").is_none() {
+        if start.elapsed() > Duration::from_secs(20) {
+            child.kill().expect("QEMU is ours");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ended = child.wait_with_output().expect("QEMU has ended");
+    (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_in_one_line() {
+    for (options, arguments, word) in [
+        (",profile=p4", &[][..], "no profile 'p4'"),
+        (",speed=1", &[], "no option 'speed'"),
+        (",counters=9", &[], "counters=9"),
+        (",profile=zen4,fixed=2", &[], "fixed=2"),
+        (",truth=/no/such/folder/truth.json", &[], "truth=/no/such/folder"),
+        (",series=/no/such/folder/series.csv", &[], "series=/no/such/folder"),
+        (",pmi=1:5", &[], "CPUs 0 to 0"),
+        ("", &["-accel", "kvm"], "use -accel tcg"),
+        ("", &["-machine", "q35,accel=kvm"], "use -accel tcg"),
+        ("", &["-smp", "2", "-icount", "shift=0"], "use -smp 1"),
+        ("", &["-smp", "2", "-accel", "tcg,thread=single"], "use -smp 1"),
+        ("", &["-machine", "q35", "-smp", "1,maxcpus=257"], "at most 256 CPUs"),
+    ] {
+        let (status, said) = start(options, arguments);
+        assert_eq!(status, Some(1), "{options} {arguments:?}: {said}");
+        let ours: Vec<&str> = said.lines().filter(|line| line.starts_with("tally-vpmu:")).collect();
+        assert!(ours.len() == 1 && ours[0].contains(word), "{options} {arguments:?}: {said}");
+    }
 }

@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Result, bench, build, image, lint, linux, project::Project, run, setup, study, test, vpmu_check,
+    Result, bench, build, image, lint, linux, project::Project, run, setup, study, test,
+    vpmu_check, vpmu_events,
 };
 
 /// Tally's tasks: set up, build, run, test.
@@ -29,6 +30,8 @@ enum Task {
     Study(study::StudyArgs),
     /// Check every rule of the virtual PMU, one line each
     VpmuCheck(vpmu_check::CheckArgs),
+    /// Print the events that a profile of the virtual PMU counts, with what each means
+    VpmuEvents(vpmu_events::EventsArgs),
     /// Run a command under an unmodified Linux with perf, on the virtual PMU
     Linux(linux::LinuxArgs),
     /// Measure how fast something is
@@ -68,6 +71,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Study(args) => study::main(&project, args),
         Task::Linux(args) => linux::main(&project, args),
         Task::VpmuCheck(args) => vpmu_check::main(&project, args),
+        Task::VpmuEvents(args) => vpmu_events::main(args),
         Task::Bench(args) => bench::main(&project, args),
         Task::Test(args) => test::main(&project, args),
         Task::Lint => lint::main(&project),

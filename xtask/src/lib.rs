@@ -21,5 +21,6 @@ pub mod setup;
 pub mod study;
 pub mod test;
 pub mod vpmu_check;
+mod vpmu_events;
 
 pub use failure::{Failure, Result};

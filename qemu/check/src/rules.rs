@@ -324,6 +324,8 @@ fn amd_global(report: &mut Report, general: u32) {
         RefusesWrite(0xc000_0301, 1 << 59),
         Holds(0x1d9, 1 << 12, 1 << 12),
         RefusesWrite(0x1d9, 1 << 6),
+        Holds(0xc000_0302, 1 << 58, 0),
+        RefusesWrite(0xc000_0303, 1 << 58),
     ] {
         check(report, rule);
     }

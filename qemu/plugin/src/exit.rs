@@ -3,7 +3,7 @@
 use std::{
     ffi::{c_int, c_uint, c_void},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::OnceLock,
 };
 
@@ -57,11 +57,21 @@ pub(crate) extern "C" fn on_exit(_: *mut c_void) {
     }
 }
 
+/// The file that becomes the truth when it is whole.
+fn beside(path: &Path) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    beside.into()
+}
+
+/// Fails at once where the truth could not be written at the end.
+pub(crate) fn try_truth(path: &Path) -> Result<(), String> {
+    fs::write(beside(path), "").map_err(|error| format!("truth={}: {error}", path.display()))
+}
+
 /// Writes beside and renames, so that there is never half a file.
 fn write(path: &Path, truth: &tally_abi::truth::Truth) -> Result<(), String> {
     let text = serde_json::to_string_pretty(truth).map_err(|error| error.to_string())?;
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".part");
-    fs::write(&beside, text).map_err(|error| error.to_string())?;
-    fs::rename(&beside, path).map_err(|error| error.to_string())
+    fs::write(beside(path), text).map_err(|error| error.to_string())?;
+    fs::rename(beside(path), path).map_err(|error| error.to_string())
 }

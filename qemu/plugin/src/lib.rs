@@ -56,7 +56,10 @@ pub unsafe extern "C" fn qemu_plugin_install(
             unsafe { CStr::from_ptr(argument) }.to_string_lossy().into_owned()
         })
         .collect();
-    match check(info).and_then(|()| Options::parse(&arguments)).and_then(install) {
+    let options = check(info)
+        .and_then(|()| Options::parse(&arguments))
+        .and_then(|options| options.check_cpus(info.max_vcpus as u32));
+    match options.and_then(install) {
         Ok(()) => {
             gear::start(plugin);
             0
@@ -94,9 +97,36 @@ fn install(options: Options) -> Result<(), String> {
     if let Some(path) = &options.log {
         log::open(path)?;
     }
+    if let Some(path) = &options.truth {
+        exit::try_truth(path)?;
+    }
     if let Some(series) = &options.series {
         series::create(series, &options.profile)?;
     }
     exit::keep(options);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_interface_or_target_is_refused() {
+        let info = |target: &'static CStr, versions: (c_int, c_int)| ffi::Info {
+            target_name: target.as_ptr(),
+            version_min: versions.0,
+            version_current: versions.1,
+            system_emulation: true,
+            smp_vcpus: 1,
+            max_vcpus: 1,
+        };
+        assert_eq!(check(&info(c"x86_64", (2, ffi::API_VERSION))), Ok(()));
+        let refused = |info| check(&info).unwrap_err();
+        assert!(refused(info(c"x86_64", (8, 9))).contains("interface 8 to 9, not 7"));
+        assert!(refused(info(c"x86_64", (0, 4))).contains("11.1 or later"));
+        assert!(refused(info(c"aarch64", (2, 7))).contains("qemu-system-x86_64"));
+        let many = ffi::Info { max_vcpus: 257, ..info(c"x86_64", (2, 7)) };
+        assert!(refused(many).contains("at most 256 CPUs"));
+    }
 }

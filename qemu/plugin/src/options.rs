@@ -164,6 +164,16 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Fails on what this machine does not have.
+    pub(crate) fn check_cpus(self, max_vcpus: u32) -> Result<Options, String> {
+        match self.interrupts.iter().find(|(cpu, _)| *cpu >= max_vcpus) {
+            Some((cpu, _)) => Err(format!("pmi={cpu}:...: there are CPUs 0 to {}", max_vcpus - 1)),
+            None => Ok(self),
+        }
+    }
+}
+
 fn general_counters(profile: &Profile, asked_for: Option<&str>) -> Result<u8, String> {
     let (default, most) = profile.counters;
     let Some(text) = asked_for else { return Ok(default) };
@@ -204,23 +214,26 @@ fn perfect(names: Option<&str>) -> Result<Perfect, String> {
 /// Whether QEMU's own command line is one that the plugin can serve: the interface says nothing of
 /// accelerators and instruction counting.
 pub(crate) fn check_machine(arguments: &[String], max_vcpus: usize) -> Result<(), String> {
-    let value_of = |names: &[&str]| {
-        let at = arguments.iter().position(|argument| names.contains(&argument.as_str()));
-        at.and_then(|at| arguments.get(at + 1))
+    let values_of = |names: [&'static str; 3]| {
+        let pairs = arguments.windows(2).filter(move |pair| names.contains(&pair[0].as_str()));
+        pairs.map(|pair| pair[1].as_str())
     };
-    let accelerator = value_of(&["-accel", "--accel"]).map(String::as_str).unwrap_or("tcg");
-    let by_machine = value_of(&["-machine", "-M", "--machine"]).map(String::as_str).unwrap_or("");
+    let accelerators: Vec<&str> = values_of(["-accel", "--accel", ""]).collect();
+    let by_machine = values_of(["-machine", "--machine", "-M"])
+        .flat_map(|machine| machine.split(','))
+        .filter_map(|part| part.strip_prefix("accel="));
     let enabled = arguments.iter().any(|argument| argument.ends_with("-enable-kvm"));
-    if !accelerator.starts_with("tcg") || by_machine.contains("accel=kvm") || enabled {
+    let mut all = accelerators.iter().copied().chain(by_machine);
+    if enabled || all.any(|accelerator| !accelerator.starts_with("tcg")) {
         return Err("counts only what TCG runs; use -accel tcg".to_owned());
     }
     if max_vcpus == 1 {
         return Ok(());
     }
-    if value_of(&["-icount", "--icount"]).is_some_and(|value| value != "off") {
+    if values_of(["-icount", "--icount", ""]).any(|value| value != "off") {
         return Err("with -icount QEMU mixes CPUs up for plugins; use -smp 1".to_owned());
     }
-    if accelerator.contains("thread=single") {
+    if accelerators.iter().any(|accelerator| accelerator.contains("thread=single")) {
         return Err("with thread=single QEMU mixes CPUs up for plugins; use -smp 1".to_owned());
     }
     Ok(())
@@ -261,6 +274,9 @@ mod tests {
         assert!(check("qemu -accel kvm", 1).is_err());
         assert!(check("qemu -enable-kvm", 1).is_err());
         assert!(check("qemu -machine q35,accel=kvm:tcg", 1).is_err());
+        assert!(check("qemu -machine pc -M q35,accel=hvf", 1).is_err());
+        assert!(check("qemu -accel kvm -accel tcg", 1).is_err());
+        assert_eq!(check("qemu -machine pc,accel=tcg", 1), Ok(()));
     }
 
     #[test]
@@ -295,6 +311,8 @@ mod tests {
         }
         let interrupts = parse(&["pmi=10+1:20"]).map(|options| options.interrupts);
         assert_eq!(interrupts, Ok(vec![(0, 10), (1, 20)]));
+        let cpus = |count| parse(&["pmi=10+1:20"]).and_then(|options| options.check_cpus(count));
+        assert!(cpus(2).is_ok() && cpus(1).is_err());
     }
 
     #[test]

@@ -26,6 +26,8 @@ mod msr {
 /// Bits of the debug control register that can be set: branch records, single-stepping on branches,
 /// the pins, and freezing both kinds of records at the interrupt (APM vol. 2, "DebugCtl MSR").
 const DEBUGCTL_VALID: u64 = 0x183f;
+/// Global status: the branch records are frozen (APM vol. 2, "PerfCntrGlobalStatus").
+const STATUS_LBR_FROZEN: u64 = 1 << 58;
 /// CPUID 8000_0022H EAX: PerfMonV2, and that counters can be frozen (LbrAndPmcFreeze).
 const CPUID_PERFMON: u32 = 1 | 1 << 2;
 
@@ -131,7 +133,12 @@ impl Pmu {
     }
 
     fn amd_write_global(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
-        let frozen = if msr == msr::GLOBAL_CTL { 0 } else { STATUS_FROZEN };
+        let frozen = match msr {
+            msr::GLOBAL_CTL => 0,
+            // Software clears the branch records' bit, too, whether they are there or not.
+            msr::GLOBAL_STATUS_CLEAR => STATUS_FROZEN | STATUS_LBR_FROZEN,
+            _ => STATUS_FROZEN,
+        };
         let reserved = !(self.amd_all() | frozen);
         if self.profile.version < 2 || msr == msr::GLOBAL_STATUS || value & reserved != 0 {
             return Access::Fault;

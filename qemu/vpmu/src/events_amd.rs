@@ -102,6 +102,7 @@ const COMMON: &[Event] = &[
 /// What only Zen 3 has.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 const THREE: &[Event] = &[
+    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.X86DECODER_DISPATCHED", 0xaa, 0x01, &[Uops], "Macro-operations dispatched: the model has no op cache, and dispatches none that it does not retire."),
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.INT_CACHE", 0x43, 0x02, &[LoadL3Hit], "Loads' lines that the L3 gave to the data cache."),
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.MEM_IO_LCL", 0x43, 0x08, &[LoadL3Miss], "Loads' lines that memory gave to the data cache."),
 ];
@@ -109,6 +110,7 @@ const THREE: &[Event] = &[
 /// What only Zen 4 has.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 const FOUR: &[Event] = &[
+    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.DECODER", 0xaa, 0x01, &[Uops], "Macro-operations dispatched: the model has no op cache, and dispatches none that it does not retire."),
     e("P0_FREQ_CYCLES_NOT_IN_HALT.P0_FREQ_CYCLES", 0x120, 0x01, &[Slots], "Cycles at the reference frequency while not halted.").unit(Unit::SlotsAsReference),
     e("RETIRED_UNCONDITIONAL_INDIRECT_BRANCH_INSTRUCTIONS_MISPREDICTED", 0x1c8, 0x00, &[MispredictIndirect], "Unconditional indirect branches retired that were mispredicted."),
     e("RETIRED_UNCONDITIONAL_BRANCH_INSTRUCTIONS", 0x1c9, 0x00, &[BranchUncond], "Near unconditional branches retired: jumps, calls and returns."),

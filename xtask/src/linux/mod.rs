@@ -55,6 +55,27 @@ pub struct LinuxArgs {
     command: Vec<String>,
 }
 
+/// What a command is run on.
+#[derive(Clone, Copy, Debug)]
+pub struct Guest<'a> {
+    /// QEMU.
+    pub qemu: &'a setup::Qemu,
+    /// The kernel and its programs.
+    pub linux: &'a setup::Linux,
+    /// The virtual PMU, unless the machine is to have none.
+    pub plugin: Option<&'a Path>,
+    /// More options of it.
+    pub vpmu: &'a [String],
+    /// Whose PMU.
+    pub pmu: Pmu,
+    /// Processors.
+    pub cpus: usize,
+    /// Whether the kernel speaks.
+    pub verbose: bool,
+    /// After this, the machine is killed.
+    pub time_limit: Duration,
+}
+
 /// Does the task.
 ///
 /// # Errors
@@ -63,24 +84,35 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
     let qemu = setup::qemu(project)?;
     let linux = setup::linux(project)?;
     let plugin = build::plugin(project)?;
-    let mut folder = Folder::make(project)?;
-    let initramfs = folder.file("initramfs.cpio");
-    let archive = initramfs::make(&linux, &args.command.join(" "), args.verbose)?;
-    project::write(&initramfs, &archive)?;
-    let machine = machine::LinuxMachine {
-        pmu: args.pmu,
-        cpus: args.cpus.into(),
+    let guest = Guest {
+        qemu: &qemu,
+        linux: &linux,
         plugin: (!args.no_pmu).then_some(plugin.as_path()),
         vpmu: &args.vpmu,
-        kernel: &linux.kernel,
-        initramfs: &initramfs,
+        pmu: args.pmu,
+        cpus: args.cpus.into(),
         verbose: args.verbose,
+        time_limit: Duration::from_secs(args.time_limit),
     };
-    let mut command = machine::linux(&qemu, &machine, &folder)?;
+    run(&guest, &args.command.join(" "), &mut |line| {
+        // Somebody who closes our output wants no more of it.
+        let _ = writeln!(io::stdout(), "{line}");
+    })
+}
+
+/// Runs a shell command and shows what it prints, line by line; its status.
+///
+/// # Errors
+/// The machine cannot be started, or does not come to its end.
+pub fn run(guest: &Guest<'_>, command: &str, show: &mut dyn FnMut(&str)) -> Result<u8> {
+    let mut folder = Folder::make(&Project::here())?;
+    let initramfs = folder.file("initramfs.cpio");
+    project::write(&initramfs, &initramfs::make(guest.linux, command, guest.verbose)?)?;
+    let mut command = machine::linux(guest, &initramfs, &folder)?;
     let log = folder.log();
     File::create(&log).map_err(|error| Failure::io("write", &log, &error))?;
     let mut child = machine::start(&mut command, &folder)?;
-    let status = follow(&mut child, &log, Duration::from_secs(args.time_limit))?;
+    let status = follow(&mut child, &log, guest.time_limit, show)?;
     drop(child);
     status.ok_or_else(|| {
         let said = std::fs::read_to_string(folder.errors()).unwrap_or_default();
@@ -91,7 +123,12 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
 }
 
 /// Shows the console until the machine has ended; gives the command's status if it was told.
-fn follow(child: &mut Child, log: &Path, limit: Duration) -> Result<Option<u8>> {
+fn follow(
+    child: &mut Child,
+    log: &Path,
+    limit: Duration,
+    show: &mut dyn FnMut(&str),
+) -> Result<Option<u8>> {
     let lost = |error: io::Error| Failure::io("read", log, &error);
     let mut console = File::open(log).map_err(lost)?;
     let mut lines = Console::default();
@@ -100,7 +137,7 @@ fn follow(child: &mut Child, log: &Path, limit: Duration) -> Result<Option<u8>> 
         let ended = child.try_wait().map_err(lost)?.is_some();
         let mut new = Vec::new();
         console.read_to_end(&mut new).map_err(lost)?;
-        lines.take(&new);
+        lines.take(&new, show);
         if ended {
             return Ok(lines.status);
         }
@@ -121,23 +158,22 @@ struct Console {
 }
 
 impl Console {
-    fn take(&mut self, new: &[u8]) {
+    fn take(&mut self, new: &[u8], show: &mut dyn FnMut(&str)) {
         self.rest.extend(new);
         while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.rest.drain(..=end).collect();
-            self.line(String::from_utf8_lossy(&line).trim_end());
+            self.line(String::from_utf8_lossy(&line).trim_end(), show);
         }
     }
 
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, line: &str, show: &mut dyn FnMut(&str)) {
         if line == initramfs::BEGIN {
             self.shown = true;
         } else if let Some(status) = line.strip_prefix(initramfs::STATUS) {
             self.status = status.trim().parse().ok();
             self.shown = false;
         } else if self.shown {
-            // Somebody who closes our output wants no more of it.
-            let _ = writeln!(io::stdout(), "{line}");
+            show(line);
         }
     }
 }
@@ -149,12 +185,17 @@ mod tests {
     #[test]
     fn the_status_is_found_and_only_the_command_shown() {
         let mut console = Console::default();
-        console.take(b"SeaBIOS\r\n");
-        console.take(format!("{}\r\n", initramfs::BEGIN).as_bytes());
+        let mut shown = String::new();
+        let mut take = |console: &mut Console, bytes: &[u8]| {
+            console.take(bytes, &mut |line| shown += line);
+        };
+        take(&mut console, b"SeaBIOS\r\n");
+        take(&mut console, format!("{}\r\nout\r\n", initramfs::BEGIN).as_bytes());
         assert!(console.shown);
-        console.take(format!("{}3", initramfs::STATUS).as_bytes());
+        take(&mut console, format!("{}3", initramfs::STATUS).as_bytes());
         assert_eq!(console.status, None);
-        console.take(b"\r\n");
+        take(&mut console, b"\r\n");
         assert_eq!((console.status, console.shown), (Some(3), false));
+        assert_eq!(shown, "out");
     }
 }

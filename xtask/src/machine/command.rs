@@ -11,6 +11,7 @@ use tally_abi::{
 use super::{Accel, Artefacts, Folder, Pmu, Request};
 use crate::{
     Failure, Result,
+    linux::Guest,
     project::{self, Project},
     setup::Qemu,
     vpmu_check::Profile,
@@ -108,40 +109,21 @@ fn from_files(qemu: &mut Command, artefacts: &Artefacts, request: &Request) {
     qemu.arg("-fw_cfg").arg(format!("name={FW_CFG_COMMAND_LINE},string={line}"));
 }
 
-/// A machine that boots Linux.
-#[derive(Clone, Copy, Debug)]
-pub struct LinuxMachine<'a> {
-    /// Whose PMU.
-    pub pmu: Pmu,
-    /// Processors.
-    pub cpus: usize,
-    /// The virtual PMU, unless the machine is to have none.
-    pub plugin: Option<&'a Path>,
-    /// More options of it.
-    pub vpmu: &'a [String],
-    /// The compressed kernel.
-    pub kernel: &'a Path,
-    /// Its file system.
-    pub initramfs: &'a Path,
-    /// Whether the kernel speaks.
-    pub verbose: bool,
-}
-
 /// The call for Linux, whose console goes to the log.
 ///
 /// # Errors
 /// The machines' definitions cannot be read.
-pub fn linux(qemu: &Qemu, linux: &LinuxMachine, folder: &Folder) -> Result<Command> {
-    let machine = machine(linux.pmu)?;
-    let mut qemu = plain(qemu, "1G");
-    tcg(&mut qemu, linux.cpus, &machine);
-    if let Some(plugin) = linux.plugin {
-        virtual_pmu(&mut qemu, plugin, &machine, folder, linux.vpmu);
+pub fn linux(guest: &Guest<'_>, initramfs: &Path, folder: &Folder) -> Result<Command> {
+    let machine = machine(guest.pmu)?;
+    let mut qemu = plain(guest.qemu, "1G");
+    tcg(&mut qemu, guest.cpus, &machine);
+    if let Some(plugin) = guest.plugin {
+        virtual_pmu(&mut qemu, plugin, &machine, folder, guest.vpmu);
     }
-    qemu.arg("-smp").arg(linux.cpus.to_string());
-    qemu.arg("-kernel").arg(linux.kernel).arg("-initrd").arg(linux.initramfs);
+    qemu.arg("-smp").arg(guest.cpus.to_string());
+    qemu.arg("-kernel").arg(&guest.linux.kernel).arg("-initrd").arg(initramfs);
     // The watchdog would keep a counter for ever; a panic is to end the machine.
-    let quiet = if linux.verbose { "" } else { " quiet" };
+    let quiet = if guest.verbose { "" } else { " quiet" };
     qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 nmi_watchdog=0{quiet}"));
     qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
     Ok(qemu)

@@ -20,7 +20,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tally_abi::{ExitStatus, truth::Truth};
 
-pub use command::{LinuxMachine, check_guest, linux};
+pub use command::{check_guest, linux};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
 pub use transcript::{Output, Session, Transcript};
@@ -106,6 +106,8 @@ pub struct Artefacts {
     pub plugin: PathBuf,
     /// The guest that checks it, if tests are to boot it.
     pub check_guest: Option<PathBuf>,
+    /// Another kernel to run on it, if tests are to boot that.
+    pub linux: Option<setup::Linux>,
     /// QEMU.
     pub qemu: setup::Qemu,
 }
@@ -131,7 +133,8 @@ impl Artefacts {
         let disk = image::for_test(project, &built, &tools.library, DISK_COMMAND_LINE)?;
         let check_guest = Some(build::check_guest(project, &tools.library)?);
         let artefacts = Artefacts::of(project, tools, built)?;
-        Ok(Artefacts { disk: Some(disk), check_guest, ..artefacts })
+        let linux = Some(setup::linux(project)?);
+        Ok(Artefacts { disk: Some(disk), check_guest, linux, ..artefacts })
     }
 
     /// The same as [`Artefacts::make`] with the lines of the code in the kernel, whose file this
@@ -154,6 +157,7 @@ impl Artefacts {
             disk: None,
             plugin: built.plugin,
             check_guest: None,
+            linux: None,
             qemu: tools.qemu,
         })
     }

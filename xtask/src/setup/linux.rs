@@ -7,6 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use serde::{Deserialize, Serialize};
 use tally_abi::ExitStatus;
 
 use super::{
@@ -28,7 +29,7 @@ const PROGRAMS: [&str; 2] = ["linux-perf", "busybox-static"];
 const NEEDED_MB: u64 = 700;
 
 /// The kernel and the programs, as unpacked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Linux {
     /// The compressed kernel.
     pub kernel: PathBuf,

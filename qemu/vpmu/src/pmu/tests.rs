@@ -169,6 +169,8 @@ fn amd_freezes_until_its_status_bit_is_cleared() {
     machine.write(0xc000_0302, STATUS_FROZEN | 1);
     machine.run(Ring::User, 8);
     assert_eq!(machine.read(0xc001_0201), Access::Done(11));
+    assert_eq!(machine.write(0xc000_0302, 1 << 58), Access::Done(0));
+    assert_eq!(machine.write(0xc000_0303, 1 << 58), Access::Fault);
     assert_eq!(Machine::new("zen3", 6).read(0x1d9), Access::Foreign);
 }
 

@@ -1,0 +1,79 @@
+//! `cargo xtask vpmu-events PROFILE`: what a profile of the virtual PMU counts, with the sentence that
+//! defines each event.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use tally_model::{Mode, Pipeline};
+use tally_vpmu::Event;
+
+use crate::{Result, vpmu_check::Profile};
+
+/// Options of `cargo xtask vpmu-events`.
+#[derive(Args, Clone, Debug)]
+pub struct EventsArgs {
+    /// The profile
+    #[arg(value_enum)]
+    profile: Profile,
+}
+
+/// Does the task.
+///
+/// # Errors
+/// None: somebody who closes our output wants no more of it.
+pub fn main(args: &EventsArgs) -> Result<u8> {
+    let _ = io::stdout().write_all(table(args.profile).as_bytes());
+    Ok(0)
+}
+
+fn table(profile: Profile) -> String {
+    let mut text = String::new();
+    let Some(mut profile) = tally_vpmu::Profile::find(profile.name()) else { return text };
+    // Some only the out-of-order pipeline has.
+    profile.geometry.pipeline = Pipeline::OutOfOrder(Mode::Real);
+    let mut line = |event: &Event, place: &str| {
+        text += &format!("{:<62} {place:<22} {}\n", event.name, event.about);
+    };
+    for event in profile.fixed_events() {
+        line(event, "fixed");
+    }
+    for event in profile.offcore_events() {
+        line(event, "off-core");
+    }
+    for event in profile.events() {
+        line(event, &encoding(event));
+    }
+    text
+}
+
+fn encoding(event: &Event) -> String {
+    let mut text = format!("{:#05x}:{:02x}", event.code, event.umask);
+    if event.cmask != 0 {
+        text += &format!(" cmask={}", event.cmask);
+    }
+    for (is_set, word) in
+        [(event.inv, " inv"), (event.edge, " edge"), (event.needs_out_of_order, " ooo")]
+    {
+        if is_set {
+            text += word;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_has_a_line_with_its_sentence() {
+        for profile in Profile::ALL {
+            let table = table(profile);
+            assert!(table.lines().count() >= 45, "{}", profile.name());
+            assert!(table.lines().all(|line| line.ends_with('.')), "{table}");
+        }
+        let table = table(Profile::IcelakeServer);
+        assert!(table.contains("0x0a3:04 cmask=4 "), "{table}");
+        assert!(table.contains("OCR.DEMAND_DATA_RD.L3_HIT"), "{table}");
+    }
+}
