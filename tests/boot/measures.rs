@@ -12,21 +12,32 @@ use crate::{assert_success, boot, run};
 const INTEL: &str = "INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES,MEM_INST_RETIRED.ALL_LOADS";
 const AMD: &str = "RETIRED_INSTRUCTIONS,RETIRED_BRANCH_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH";
 
-/// A run of the default job that is as short as it can be.
-fn short_job(seed: u64) -> Boot {
-    let boot = run(&format!("trace seed={seed}"), "deflate --level 1 --slice 50000");
+/// A run of the default job that is as short as it can be, and its truth over time.
+fn short_job(seed: u64) -> (Boot, String) {
+    let own = std::env::temp_dir().join(format!("tally-{}", std::process::id()));
+    let series = own.join("series.csv");
+    std::fs::create_dir_all(&own).expect("there is room for temporary files");
+    let line = format!("wire trace seed={seed} -- deflate --level 1 --slice 50000");
+    let vpmu = vec![format!("series={}", series.display()), "every=1000000c".to_owned()];
+    let boot = boot(&Request { vpmu, ..Request::new(line) });
     assert_success(&boot);
-    boot
+    let rows = std::fs::read_to_string(series).expect("the virtual PMU writes it");
+    std::fs::remove_dir_all(&own).expect("it is ours");
+    (boot, rows)
 }
 
 #[test]
 fn same_seed_same_trace_and_another_seed_another() {
-    let (first, again, other) = (short_job(7), short_job(7), short_job(8));
+    let [(first, series), (again, same_series), (other, _)] = [7, 7, 8].map(short_job);
     assert!(!first.transcript.slices.is_empty());
     // Not `assert_eq!`: it would print thousands of records.
     assert!(first.transcript.slices == again.transcript.slices, "the traces are the same");
     assert_eq!(first.transcript.sessions, again.transcript.sessions);
     assert_eq!(first.truth, again.truth);
+    assert!(
+        series.lines().count() > 10 && series == same_series,
+        "the truth is the same all the time"
+    );
     let groups = |boot: &Boot| -> Vec<u16> {
         boot.transcript.slices.iter().map(|slice| slice.group).collect()
     };

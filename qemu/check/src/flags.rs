@@ -1,8 +1,12 @@
 //! Flags survive: QEMU keeps them lazily, and whatever is done at an instruction must not lose them.
 
-use core::arch::global_asm;
+use core::{arch::global_asm, sync::atomic::Ordering::Relaxed};
 
-use crate::{report::Report, vendor::Vendor};
+use crate::{
+    kernel::{self, fault_of},
+    report::Report,
+    vendor::Vendor,
+};
 
 global_asm!(
     r#"
@@ -27,6 +31,24 @@ global_asm!(
     flags_behind flags_behind_wrmsr, wrmsr
     flags_behind flags_behind_rdpmc, rdpmc
     flags_behind flags_behind_cpuid, cpuid
+// The same, and a fault.
+flags_at_fault:
+    pushfq
+    popfq
+    mov rsi, 5
+    mov rdi, -1
+    sub rsi, rdi
+    rdpmc
+    nop
+    ret
+flags_at_fault_and_end:
+    pushfq
+    popfq
+    mov rsi, 5
+    mov rdi, -1
+    sub rsi, rdi
+    rdpmc
+    ret
     "#
 );
 
@@ -36,7 +58,15 @@ unsafe extern "C" {
     fn flags_behind_wrmsr();
     fn flags_behind_rdpmc();
     fn flags_behind_cpuid();
+    fn flags_at_fault();
+    fn flags_at_fault_and_end();
 }
+
+/// An index that RDPMC does not have.
+const NO_COUNTER: u64 = 0x1f;
+/// The arithmetic flags, and those of 5 - -1: carry, parity, and carry out of the low digit.
+const ARITHMETIC: u64 = 0x8d5;
+const BORROWED: u64 = 0x15;
 
 /// The arithmetic flags are behind an access what they were before it.
 pub fn run(report: &mut Report, vendor: &Vendor) {
@@ -59,5 +89,19 @@ pub fn run(report: &mut Report, vendor: &Vendor) {
         ("rdpmc again", flags_behind_rdpmc, 0),
     ] {
         report.equal(format_args!("flags behind {name}"), behind(code, rcx), want);
+    }
+    for (name, code) in [
+        ("rdpmc", flags_at_fault as unsafe extern "C" fn()),
+        ("rdpmc again", flags_at_fault),
+        ("rdpmc before a return", flags_at_fault_and_end),
+        ("rdpmc before a return again", flags_at_fault_and_end),
+    ] {
+        let [rax, rdx] = [0x1234, 0x5678];
+        let fault = fault_of(code, NO_COUNTER, rax, rdx);
+        report.equal(format_args!("a fault at {name}"), fault.unwrap_or(0).into(), 13);
+        let flags = kernel::FAULT_RFLAGS.load(Relaxed) & ARITHMETIC;
+        report.equal(format_args!("flags at a fault at {name}"), flags, BORROWED);
+        let rcx = kernel::FAULT_RCX.load(Relaxed);
+        report.equal(format_args!("RCX at a fault at {name}"), rcx, NO_COUNTER);
     }
 }

@@ -25,6 +25,8 @@ pub static TAKEN: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
 static FAULT_RESUME: AtomicU64 = AtomicU64::new(0);
 /// RCX as the last fault's handler saw it.
 pub static FAULT_RCX: AtomicU64 = AtomicU64::new(0);
+/// RFLAGS in the last fault's frame.
+pub static FAULT_RFLAGS: AtomicU64 = AtomicU64::new(0);
 /// Interrupted address of the last performance interrupt.
 pub static PMI_RIP: AtomicU64 = AtomicU64::new(0);
 
@@ -127,6 +129,7 @@ extern "C" fn on_interrupt(frame: &mut Frame) {
         14 if map_hole() => {}
         0..32 => {
             FAULT_RCX.store(frame.scratch[7], Relaxed);
+            FAULT_RFLAGS.store(frame.rflags, Relaxed);
             let resume = FAULT_RESUME.swap(0, Relaxed);
             assert!(resume != 0, "fault {} ({:#x}) at {:#x}", frame.vector, frame.error, frame.rip);
             if frame.cs & 3 == 3 {

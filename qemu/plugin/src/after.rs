@@ -73,12 +73,17 @@ pub(crate) fn raise_flag(index: u32) {
 extern "C" fn on_next_instruction(index: c_uint, _: *mut c_void) {
     let vcpu = vcpu::current(index);
     do_after(vcpu);
+    stop(vcpu);
+}
+
+/// Leaves the block where that was asked for.
+fn stop(vcpu: &mut Vcpu) {
     let Some(Stop { settled, pc }) = vcpu.stop.take() else { return };
     vcpu.settle(settled);
     vcpu.abandon();
-    // SAFETY: the callback is registered with the flag that allows this, and nothing here is left to
-    // be dropped. The flags are up to date: CPUID alone asks for a stop, and QEMU brings them up to
-    // date for that.
+    // SAFETY: the callbacks that come here are registered with the flag that allows this, and nothing
+    // is left to be dropped. The flags are up to date: CPUID alone asks for a stop, and QEMU brings
+    // them up to date for that.
     unsafe { ffi::qemu_plugin_set_pc(pc) }
 }
 
@@ -102,6 +107,9 @@ extern "C" fn on_flagged_block(index: c_uint, block: *mut c_void) {
     unsafe { ffi::qemu_plugin_u64_set(flag(), index, 0) };
     let vcpu = vcpu::current(index);
     do_after(vcpu);
+    if vcpu.fault_at.is_some() {
+        stop(vcpu);
+    }
     // The block that was to be left has ended.
     vcpu.stop = None;
     // SAFETY: the word is none or the block that `translate` kept for as long as QEMU keeps the

@@ -109,9 +109,17 @@ fn step_in(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
         return Some(intercept.next_pc.wrapping_add(moved));
     }
     // QEMU raises the fault for the address; when it is delivered, the handler's frame is made to
-    // name the instruction. The arithmetic flags in it may be out of date: RDPMC alone comes here.
+    // name the instruction. RDPMC alone comes here.
     vcpu.fault_at = Some(intercept.pc.wrapping_add(moved));
-    Some(NOT_CANONICAL)
+    if intercept.special != Special::RdpmcAsCpuid {
+        return Some(NOT_CANONICAL);
+    }
+    // Behind the CPUID in its place the flags are up to date, and what that answers is undone.
+    let kept = [Reg::Rax, Reg::Rbx, Reg::Rcx, Reg::Rdx];
+    let kept = kept.map(|register| Some(vcpu.registers.read(register)));
+    vcpu.stop = Some(Stop { settled: intercept.index, pc: NOT_CANONICAL });
+    vcpu.note_after(After::Set(kept));
+    None
 }
 
 fn msr(vcpu: &mut Vcpu) -> u32 {
