@@ -10,7 +10,7 @@ use xtask::{
 
 use crate::artefacts;
 
-/// Some tens of milliseconds of a processor's time.
+/// Long enough for every one of twenty events to have its turns, of 4 ms each.
 const WORK: &str = "gzip -c /tmp/work 2>&1 >/dev/null";
 
 /// What is asked of perf, in one boot.
@@ -39,7 +39,7 @@ fn boot(asked: &Asked) -> Vec<String> {
     };
     let record = "perf record -B -N --no-bpf-event -o /tmp/data -c 100000 -e instructions:u";
     let script = format!(
-        "head -c 200000 /bin/busybox > /tmp/work\n\
+        "head -c 300000 /bin/busybox > /tmp/work\n\
          echo ----; perf stat -x, -e {few} {WORK}\n\
          echo ----; perf stat -x, -e {many} {WORK}\n\
          echo ----; perf stat -M {metrics} {WORK}\n\
