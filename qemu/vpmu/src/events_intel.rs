@@ -40,6 +40,14 @@ const BACK_END: &[tally_model::Signal] = &[
 ];
 /// Every cause of a cycle without retirement.
 const STALLS: &[tally_model::Signal] = tally_model::Signal::STALLS;
+/// Every cause of a cycle without retirement that lies in the front end, wrong paths aside.
+const FRONT_END: &[tally_model::Signal] = &[StallL1i, StallItlb, StallFrontEnd];
+/// Every cause of a cycle without retirement that lies in loads.
+const LOAD_STALLS: &[tally_model::Signal] =
+    &[StallL1Hit, StallL2Hit, StallL3Hit, StallMemory, StallDtlb];
+/// Taken branches that were mispredicted.
+const MISPREDICTS_TAKEN: &[tally_model::Signal] =
+    &[MispredictCondTaken, MispredictReturn, MispredictIndirect];
 /// Every request that asks the L2 for code.
 const L2_CODE: &[tally_model::Signal] = &[L2CodeHit, LlcCodeHit, LlcCodeMiss];
 
@@ -113,12 +121,22 @@ const COMMON: &[Event] = &[
     e("FP_ARITH_INST_RETIRED.128B_PACKED_SINGLE", 0xc7, 0x08, &[FpPackedSingle], "Packed 128-bit single-precision arithmetic instructions retired."),
     e("EXE_ACTIVITY.BOUND_ON_STORES", 0xa6, 0x40, &[StallStore], "Cycles in which nothing executed behind a store.").cmask(2).out_of_order(),
     e("RESOURCE_STALLS.SB", 0xa2, 0x08, &[FullStores], "Cycles for which a full store queue kept an instruction from issuing.").out_of_order(),
+    e("BR_MISP_RETIRED.NEAR_TAKEN", 0xc5, 0x20, MISPREDICTS_TAKEN, "Near branches retired that were taken and mispredicted."),
+    e("MEM_INST_RETIRED.STLB_MISS_LOADS", 0xd0, 0x11, &[DtlbLoadWalks], "Loads that took a page walk.").on(LOW),
+    e("MEM_INST_RETIRED.STLB_MISS_STORES", 0xd0, 0x12, &[DtlbStoreWalks], "Stores that took a page walk.").on(LOW),
+    e("IDQ_UOPS_NOT_DELIVERED.CORE", 0x9c, 0x01, FRONT_END, "Slots of the cycles without retirement because the front end gave nothing, wrong paths aside.").unit(Unit::CyclesAsSlots),
     e("TOPDOWN.BACKEND_BOUND_SLOTS", 0xa4, 0x02, BACK_END, "Slots of the cycles without retirement behind memory or units.").unit(Unit::CyclesAsSlots),
 ];
 
 /// What Ice Lake has otherwise.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 const ICELAKE: &[Event] = &[
+    e("OFFCORE_REQUESTS.DEMAND_DATA_RD", 0xb0, 0x01, &[LlcReadHit, LlcReadMiss], "Data reads that went beyond the L2.").on(LOW),
+    e("OFFCORE_REQUESTS.DEMAND_CODE_RD", 0xb0, 0x02, &[LlcCodeHit, LlcCodeMiss], "Code reads that went beyond the L2.").on(LOW),
+    e("OFFCORE_REQUESTS.DEMAND_RFO", 0xb0, 0x04, &[LlcRfoHit, LlcRfoMiss], "Requests for ownership that went beyond the L2.").on(LOW),
+    e("OFFCORE_REQUESTS.ALL_DATA_RD", 0xb0, 0x08, &[LlcReadHit, LlcReadMiss], "Data reads that went beyond the L2; there are no prefetchers.").on(LOW),
+    e("OFFCORE_REQUESTS.L3_MISS_DEMAND_DATA_RD", 0xb0, 0x10, &[LlcReadMiss], "Data reads that memory served.").on(LOW),
+    e("IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE", 0x9c, 0x01, FRONT_END, "Cycles without retirement because the front end gave nothing, wrong paths aside.").cmask(5),
     e("UOPS_ISSUED.ANY", 0x0e, 0x01, &[Uops], "Micro-operations issued; the model issues none that it does not retire."),
     e("CPU_CLK_UNHALTED.REF_XCLK", 0x3c, 0x01, &[Slots], "Ticks of the 25 MHz crystal while not halted.").unit(Unit::SlotsAsCrystal),
     e("L2_LINES_IN.ALL", 0xf1, 0x1f, &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss], "Lines brought into the L2.").on(LOW),
@@ -150,6 +168,19 @@ const ICELAKE: &[Event] = &[
 /// What Sapphire Rapids has otherwise.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 const SAPPHIRE: &[Event] = &[
+    e("OFFCORE_REQUESTS.DEMAND_DATA_RD", 0x21, 0x01, &[LlcReadHit, LlcReadMiss], "Data reads that went beyond the L2.").on(LOW),
+    e("OFFCORE_REQUESTS.DEMAND_CODE_RD", 0x21, 0x02, &[LlcCodeHit, LlcCodeMiss], "Code reads that went beyond the L2.").on(LOW),
+    e("OFFCORE_REQUESTS.DEMAND_RFO", 0x21, 0x04, &[LlcRfoHit, LlcRfoMiss], "Requests for ownership that went beyond the L2.").on(LOW),
+    e("OFFCORE_REQUESTS.DATA_RD", 0x21, 0x08, &[LlcReadHit, LlcReadMiss], "Data reads that went beyond the L2; there are no prefetchers.").on(LOW),
+    e("OFFCORE_REQUESTS.L3_MISS_DEMAND_DATA_RD", 0x21, 0x10, &[LlcReadMiss], "Data reads that memory served.").on(LOW),
+    e("L2_RQSTS.ALL_DEMAND_REFERENCES", 0x24, 0xe7, &[L2ReadHit, LlcReadHit, LlcReadMiss, L2RfoHit, LlcRfoHit, LlcRfoMiss, L2CodeHit, LlcCodeHit, LlcCodeMiss], "Demand requests that asked the L2.").on(LOW),
+    e("IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE", 0x9c, 0x01, FRONT_END, "Cycles without retirement because the front end gave nothing, wrong paths aside.").cmask(6),
+    e("MEMORY_ACTIVITY.STALLS_L1D_MISS", 0x47, 0x03, &[StallL2Hit, StallL3Hit, StallMemory], "Cycles in which nothing executed behind a load that missed L1.").cmask(3).on(LOW),
+    e("MEMORY_ACTIVITY.STALLS_L2_MISS", 0x47, 0x05, &[StallL3Hit, StallMemory], "Cycles in which nothing executed behind a load that missed L2.").cmask(5).on(LOW),
+    e("MEMORY_ACTIVITY.STALLS_L3_MISS", 0x47, 0x09, &[StallMemory], "Cycles in which nothing executed behind a load that memory served.").cmask(9).on(LOW),
+    e("EXE_ACTIVITY.BOUND_ON_LOADS", 0xa6, 0x21, LOAD_STALLS, "Cycles in which nothing executed behind a load.").cmask(5),
+    e("TOPDOWN.BAD_SPEC_SLOTS", 0xa4, 0x04, &[StallMispredict], "Slots of the cycles spent on getting back to the right path.").unit(Unit::CyclesAsSlots).on(1),
+    e("TOPDOWN.BR_MISPREDICT_SLOTS", 0xa4, 0x08, &[StallMispredict], "Slots of the cycles spent on getting back from a mispredicted branch; there are no other clears.").unit(Unit::CyclesAsSlots).on(1),
     e("UOPS_ISSUED.ANY", 0xae, 0x01, &[Uops], "Micro-operations issued; the model issues none that it does not retire."),
     e("L2_LINES_IN.ALL", 0x25, 0x1f, &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss], "Lines brought into the L2.").on(LOW),
     e("ITLB_MISSES.STLB_HIT", 0x11, 0x20, &[ItlbStlbHit], "Fetches that missed the instruction TLB and hit the second level.").on(LOW),
