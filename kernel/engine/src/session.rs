@@ -8,6 +8,8 @@
 //! [`Session::open`] allocates and is called once. The `pub(crate)` methods run in the overflow
 //! path and do not. [`Session::reading`] uses floating point: never in the overflow path.
 
+mod exposed;
+
 use alloc::{boxed::Box, vec::Vec};
 
 use tally_abi::{
@@ -17,8 +19,8 @@ use tally_abi::{
 };
 
 use crate::{
-    Always, Counts, Demand, Group, Layout, Plan, PlanError, Set, Setup, Sink, Widths,
-    bank::{Bank, Counted, Page},
+    Always, Counts, Demand, Group, Layout, Plan, PlanError, Set, Setup, Sink,
+    bank::Bank,
     estimate::{self, Sample},
     for_each_counter,
     moments::GroupMoments,
@@ -192,74 +194,6 @@ impl Session {
             groups: self.stats.groups,
             totals: [self.total[Always::Cycles], self.total[Always::Instructions]],
         }
-    }
-
-    /// Lets the program see its logical counters in `pages`, which hold zeros and are enough
-    /// ([`tally_abi::bank::bytes`]). `rdpmc` is RDPMC's ECX for a place. Whether they were enough.
-    pub fn expose(&mut self, pages: Box<[&'static Page]>, rdpmc: impl Fn(Place) -> u32) -> bool {
-        self.bank = Bank::new(pages, &self.plan, rdpmc);
-        self.bank.is_some()
-    }
-
-    /// Whether the program sees its logical counters, and may use RDPMC.
-    pub fn is_exposed(&self) -> bool {
-        self.bank.is_some()
-    }
-
-    /// Tells the program the errors of its next `count` logical counters. Uses floating point:
-    /// never in the overflow path.
-    pub fn tell_errors(&mut self, count: usize) {
-        let Some(mut bank) = self.bank.take() else { return };
-        for member in bank.due(count) {
-            let Some(event) = bank.event(member) else { continue };
-            let Some(Place::General { group, counter }) = self.plan.places.get(event) else {
-                continue;
-            };
-            let base = estimate::best_base(&self.sample(*group, *counter));
-            let half_width = match self.reading(event).value {
-                Value::Exact { .. } => 0.0,
-                Value::Estimated { half_width_95, .. } => half_width_95,
-                Value::NotMeasured { .. } => f64::NAN,
-            };
-            let nothing = Counts::default();
-            if let Some(counted) = self.counted(*group, 0, &nothing) {
-                bank.tell_error(member, base, half_width, counted, &self.total);
-            }
-        }
-        self.bank = Some(bank);
-    }
-
-    /// Tells the program what was counted of a group whose slice is `of`, and what the counters show
-    /// from here on: `base`, if they count.
-    #[inline]
-    pub(crate) fn publish(
-        &mut self,
-        of: SliceStart,
-        base: Option<&Counts>,
-        widths: Widths,
-        tsc: u64,
-    ) {
-        let SliceStart { group, start_tsc } = of;
-        let Some(mut bank) = self.bank.take() else { return };
-        let nothing = Counts::default();
-        if let Some(counted) = self.counted(group, start_tsc, &nothing) {
-            let running = base.map(|base| (self.open.group, self.group().used, base, widths));
-            bank.publish(group, counted, &self.total, running, tsc);
-        }
-        self.bank = Some(bank);
-    }
-
-    /// What was counted of a group; `nothing` is that.
-    fn counted<'a>(
-        &'a self,
-        group: u16,
-        start_tsc: u64,
-        nothing: &'a Counts,
-    ) -> Option<Counted<'a>> {
-        let moments = self.moments.get(usize::from(group))?;
-        let is_open = self.open.credited && self.open.group == group;
-        let open = if is_open { &self.open.slice } else { nothing };
-        Some(Counted { moments, open, start_tsc })
     }
 
     /// The slice under way.

@@ -39,8 +39,15 @@ int main(int argc, char **argv)
     int64_t session = tally_open(argv[1], &config, detail, sizeof detail);
     if (session < 0)
         return fail(detail);
+    int64_t mapped = tally_map(session);
+    if (mapped < 0)
+        return fail("map");
+    const uint64_t *bank = (const uint64_t *)mapped;
     if (tally_start(session) != 0)
         return fail("start");
+    uint64_t before = tally_counter(bank, 0);
+    if (tally_counter(bank, 0) <= before || tally_counter_error(bank, 0) != 0)
+        return fail("instructions are counted exactly while they happen");
     for (uint64_t i = 0; i < 100000; i++)
         sum += i;
     if (tally_stop(session) != 0)
@@ -49,6 +56,9 @@ int main(int argc, char **argv)
         return fail("two events");
     if (readings[0].kind != TALLY_EXACT || readings[0].count < 400000)
         return fail("instructions are exact and many");
+    uint64_t branches = tally_counter(bank, 1), told = readings[1].count;
+    if (tally_counter(bank, 0) != readings[0].count || branches + 1 < told || branches > told + 1)
+        return fail("the bank says what the kernel says");
     if (tally_stats(session, &stats) != 0 || stats.instructions != readings[0].count)
         return fail("the engine counted the same instructions");
     if (tally_close(session) != 0)

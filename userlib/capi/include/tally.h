@@ -72,7 +72,8 @@ enum tally_error {
     TALLY_BAD_POINTER = -2008,
     TALLY_NO_SESSION = -2009,
     TALLY_WRONG_STATE = -2010,
-    TALLY_BUSY = -2011
+    TALLY_BUSY = -2011,
+    TALLY_NO_MEMORY = -2012
 };
 
 /* Opens a session on a list of event names, separated by commas or white space, and returns its
@@ -89,12 +90,78 @@ int64_t tally_stop(int64_t session);
 int64_t tally_read(int64_t session, struct tally_reading *readings, size_t n);
 /* Writes the engine's own numbers; returns 0 or an error. */
 int64_t tally_stats(int64_t session, struct tally_stats *stats);
+/* Lets the program read its logical counters without system calls, before the session is started:
+ * returns the address of its bank, which is there until the session closes, or an error. */
+int64_t tally_map(int64_t session);
+/* The value now of the logical counter of an event, by its index in the list: events so far, exact
+ * or estimated, 0 while nothing is known. No system call. */
+static inline uint64_t tally_counter(const uint64_t *bank, size_t event);
+/* Half the width of its 95 % interval, in events: 0 if it is exact, NaN while it is not known. */
+static inline double tally_counter_error(const uint64_t *bank, size_t event);
 /* Sends the last values to the host and ends the session; returns 0 or an error. */
 int64_t tally_close(int64_t session);
 /* A sentence for people about an error above. */
 const char *tally_strerror(int64_t error);
 /* Writes text to standard output (1) or standard error (2); returns the bytes written. */
 int64_t tally_write(int output, const char *text, size_t bytes);
+
+/* How a bank lies in memory: docs/abi.md, "Logical counter bank". */
+enum {
+    TALLY_BANK_GROUP = 1,
+    TALLY_BANK_TOTAL = 4,
+    TALLY_BANK_MASK = 7,
+    TALLY_BANK_BASE = 8,
+    TALLY_BANK_ALWAYS_BASE = 16,
+    TALLY_BANK_ALWAYS_MASK = 19,
+    TALLY_BANK_HEADER = 24,
+    TALLY_BANK_COUNTER = 8
+};
+#define TALLY_BANK_NOBODY 0xffffffffu
+#define TALLY_BANK_ALWAYS 0xfffffff0u
+
+static inline uint64_t tally_rdpmc(uint32_t index)
+{
+    uint32_t low, high;
+    __asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(index) : "memory");
+    return (uint64_t)high << 32 | low;
+}
+
+static inline uint64_t tally_counter(const uint64_t *bank, size_t event)
+{
+    const volatile uint64_t *header = bank;
+    const volatile uint64_t *words = bank + TALLY_BANK_HEADER + TALLY_BANK_COUNTER * event;
+    for (;;) {
+        uint64_t sequence = header[0], place = words[3], group = header[TALLY_BANK_GROUP], value;
+        uint32_t its = (uint32_t)place, index = (uint32_t)(place >> 32);
+        if (its >= TALLY_BANK_ALWAYS) {
+            size_t which = its - TALLY_BANK_ALWAYS;
+            value = header[TALLY_BANK_TOTAL + which];
+            if (group != TALLY_BANK_NOBODY)
+                value += (tally_rdpmc(index) - header[TALLY_BANK_ALWAYS_BASE + which]) &
+                         header[TALLY_BANK_ALWAYS_MASK];
+        } else {
+            uint64_t events = words[0], total = words[1], counted = words[2];
+            if (its == group)
+                events += (tally_rdpmc(index) - header[TALLY_BANK_BASE + index]) &
+                          header[TALLY_BANK_MASK];
+            /* In 128 bits; the kernel sees to it that the quotient fits. */
+            __asm__("mulq %2\n\tdivq %3"
+                    : "=a"(value), "+&d"(total) : "r"(total), "r"(counted), "0"(events) : "cc");
+        }
+        __asm__ volatile("" ::: "memory");
+        if (sequence % 2 == 0 && sequence == header[0])
+            return value;
+    }
+}
+
+static inline double tally_counter_error(const uint64_t *bank, size_t event)
+{
+    const uint64_t *words = bank + TALLY_BANK_HEADER + TALLY_BANK_COUNTER * event;
+    double half_width = 0;
+    if ((uint32_t)words[3] < TALLY_BANK_ALWAYS)
+        __builtin_memcpy(&half_width, &words[4], sizeof half_width);
+    return half_width;
+}
 
 #ifdef __cplusplus
 }
