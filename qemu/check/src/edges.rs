@@ -115,6 +115,22 @@ edge_divide:
     dec rdi
     jnz 1b
     syscall
+edge_overwrites:
+1:  inc rax
+    mov byte ptr [rip + 2f], 0x90
+    inc rax
+2:  nop
+    nop
+    dec rdi
+    jnz 1b
+    syscall
+edge_overwrites_next:
+1:  mov byte ptr [rip + 2f], 0x90
+    jmp 2f
+2:  nop
+    dec rdi
+    jnz 1b
+    syscall
     "#,
     hole = const kernel::HOLE,
     return_at_once = const kernel::RETURN_AT_ONCE,
@@ -132,6 +148,8 @@ unsafe extern "C" {
     static edge_stack: u8;
     static edge_strings: u8;
     static edge_divide: u8;
+    static edge_overwrites: u8;
+    static edge_overwrites_next: u8;
 }
 
 /// A loop and what it does.
@@ -175,6 +193,8 @@ pub fn run(report: &mut Report) {
         // push, pop, call and LOOP; in the function push, leave and ret.
         edge("the stack", &raw const edge_stack, [11, 4, 4, 4], [1, 1, 0, 0]),
         edge("strings", &raw const edge_strings, [11, 1, 8, 2], [4, 1, 0, 0]),
+        edge("code over itself", &raw const edge_overwrites, [7, 1, 0, 1], [1, 1, 0, 0]),
+        edge("code over what follows", &raw const edge_overwrites_next, [5, 2, 0, 1], [1, 1, 0, 0]),
         edge("divisions", &raw const edge_divide, [7, 1, 0, 0], [1, 1, 0, 0]),
     ] {
         check(report, &vendor, &edge);

@@ -117,6 +117,8 @@ pub struct Block {
     /// Slots that its recurrence takes beyond its micro-operations; its last instruction's.
     chain_slots: u16,
     counts: StaticCounts,
+    /// Where a direct branch at its end goes.
+    target: Option<u64>,
 }
 
 const _: () = assert!(std::mem::offset_of!(Block, insns) <= 128);
@@ -143,6 +145,7 @@ impl Block {
             width,
             chain_slots: 0,
             counts: [0; STATIC_SIGNALS],
+            target: None,
         };
         block.line_count = block.lines_through(block.insns.len().saturating_sub(1));
         block.sum_up();
@@ -162,6 +165,24 @@ impl Block {
     fn sum_up(&mut self) {
         self.counts = self.partial_counts(0..self.insns.len());
         self.is_small = Lanes::of(&self.counts).map(|lanes| self.lanes = lanes).is_some();
+    }
+
+    /// The same block with a direct branch to `target` at its end.
+    pub fn with_target(self, target: u64) -> Block {
+        Block { target: Some(target), ..self }
+    }
+
+    /// Whether execution may go on at `pc` behind it.
+    pub fn may_go_to(&self, pc: u64) -> bool {
+        let repeats = self.ends_in_repeat && self.insns.last().is_some_and(|last| last.pc == pc);
+        let far = 1 << Signal::BranchFar as u32;
+        match (self.branch.kind, self.target) {
+            (BranchKind::None, _) => {
+                repeats || self.insns.last().is_some_and(|last| last.adds & far != 0)
+            }
+            (_, Some(target)) => target == pc || self.branch.fall_through == pc,
+            _ => true,
+        }
     }
 
     /// The condition of the branch that it begins with, if it does.

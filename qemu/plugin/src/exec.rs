@@ -78,6 +78,15 @@ pub(crate) extern "C" fn on_block(vcpu: c_uint, block: *mut c_void) {
     vcpu::current(vcpu).enter(block);
 }
 
+/// A block of one instruction starts, which may be one that QEMU runs again.
+pub(crate) extern "C" fn on_single(vcpu: c_uint, block: *mut c_void) {
+    // SAFETY: as in `on_block`.
+    let block = unsafe { &*block.cast::<Block>() };
+    let vcpu = vcpu::current(vcpu);
+    vcpu.maybe_restarted(block);
+    vcpu.enter(block);
+}
+
 /// An instruction reads memory.
 pub(crate) extern "C" fn on_load(vcpu: c_uint, info: u32, address: u64, tag: *mut c_void) {
     access::<false>(vcpu, info, address, AccessTag(tag as usize));

@@ -20,6 +20,7 @@ mod options;
 mod planned;
 mod region;
 mod registers;
+mod restart;
 mod series;
 mod translate;
 mod unit;

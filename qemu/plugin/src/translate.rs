@@ -87,11 +87,13 @@ impl Translator {
         let block: *const Block = self.keep(block);
         after::before_block(tb, block);
         self.intercept(tb, &insns, ring);
+        let is_single = insns.len() == 1 && insns[0].decoded.branch == BranchKind::None;
+        let on_block = if is_single { exec::on_single } else { exec::on_block };
         // SAFETY: `tb` is this callback's; the block outlives the translation.
         unsafe {
             ffi::qemu_plugin_register_vcpu_tb_exec_cb(
                 tb,
-                exec::on_block,
+                on_block,
                 ffi::CB_NO_REGS,
                 block.cast_mut().cast(),
             );
@@ -248,7 +250,13 @@ fn make_block(
     let lines = (physical(first_pc) >> 6, physical(end_pc - 1) >> 6);
     let insns: Vec<_> = insns.iter().map(|insn| insn.decoded.insn).collect();
     let width = exit::options().map_or(1, |options| options.profile.geometry.width);
-    Block::new(ring, width, lines, branch, &insns).with_recurrence(recurrence_cycles)
+    let block = Block::new(ring, width, lines, branch, &insns).with_recurrence(recurrence_cycles);
+    match last.branch {
+        BranchKind::Jump | BranchKind::Cond | BranchKind::Call => {
+            block.with_target(last.raw.near_branch_target())
+        }
+        _ => block,
+    }
 }
 
 /// The physical address of a virtual one; the virtual one where there is none.

@@ -44,7 +44,7 @@ pub(crate) struct Vcpu {
     pub(crate) core: Core,
     pub(crate) apic: Apic,
     pub(crate) shares: Shares,
-    pending: *const Block,
+    pub(crate) pending: *const Block,
     settled: usize,
     /// The part of an instruction in several parts that was counted as its load or store.
     part: (usize, bool),
@@ -214,24 +214,6 @@ impl Vcpu {
         self.pending = std::ptr::null();
         self.settled = 0;
         self.part = (0, false);
-    }
-
-    /// A memory access of `block` shows that QEMU gave up the pending block at an instruction that
-    /// reaches a device, and now runs that instruction alone, without a word.
-    #[cold]
-    pub(crate) fn aborted_into(&mut self, block: &Block) {
-        // SAFETY: as in `finish`.
-        if let Some(pending) = unsafe { self.pending.as_ref() } {
-            match pending.index_of(block.pc) {
-                Some(index) => {
-                    self.settle(index);
-                    self.abandon();
-                }
-                None => self.finish(block.pc),
-            }
-        }
-        self.pending = block;
-        self.core.fetch(block);
     }
 
     /// The block that is running.
