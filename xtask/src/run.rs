@@ -34,6 +34,10 @@ pub struct Job {
     /// Length of a time slice, in cycles [default: 200000]
     #[arg(long, value_name = "CYCLES")]
     pub slice: Option<u64>,
+    /// The share of the program's time that the engine may take before it lengthens slices, in
+    /// percent [default: 2]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub budget: Option<f64>,
     /// Seed of every random order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -107,6 +111,9 @@ impl Job {
             if let Some(slice) = self.slice {
                 line += &format!(" --slice {slice}");
             }
+            if let Some(budget) = self.budget {
+                line += &format!(" --budget {budget}");
+            }
         }
         line
     }
@@ -142,6 +149,12 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         })?;
     }
     show(&boot, args.json, &folder)
+}
+
+fn percent(text: &str) -> std::result::Result<f64, String> {
+    let percent: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let in_range = (0.0001..=100.0).contains(&percent);
+    in_range.then_some(percent).ok_or_else(|| "not within 0.0001 to 100".to_owned())
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>> {
@@ -185,7 +198,14 @@ mod tests {
 
     fn job() -> Job {
         let program = vec!["deflate".into(), "spin".into()];
-        Job { program, events: Some("A,B".into()), slice: Some(MIN_SLICE), seed: 7, cpus: 2 }
+        Job {
+            program,
+            events: Some("A,B".into()),
+            slice: Some(MIN_SLICE),
+            budget: Some(0.5),
+            seed: 7,
+            cpus: 2,
+        }
     }
 
     #[test]
@@ -194,7 +214,10 @@ mod tests {
         let line = CommandLine::parse(&text).unwrap();
         assert_eq!((line.seed, line.cpus, line.wire, line.trace), (7, 2, true, true));
         let programs: Vec<Vec<&str>> = line.programs().map(Iterator::collect).collect();
-        assert_eq!(programs[0], ["deflate", "--events", "A,B", "--slice", "5000"]);
+        assert_eq!(
+            programs[0],
+            ["deflate", "--events", "A,B", "--slice", "5000", "--budget", "0.5"]
+        );
         assert_eq!(programs[1][0], "spin");
     }
 

@@ -142,7 +142,14 @@ fn run_seeds(artefacts: &Artefacts, args: &ErrorArgs) -> Result<Vec<Report>> {
 }
 
 fn run_seed(artefacts: &Artefacts, pmu: Pmu, seed: u64) -> Result<Report> {
-    let job = Job { program: vec!["deflate".into()], events: None, slice: None, seed, cpus: 1 };
+    let job = Job {
+        program: vec!["deflate".into()],
+        events: None,
+        slice: None,
+        budget: None,
+        seed,
+        cpus: 1,
+    };
     let request = Request { pmu, ..Request::new(job.command_line("wire")) };
     let boot = machine::boot(artefacts, &request, &mut |_| {})?;
     if !boot.outcome.is_success() {
@@ -242,6 +249,7 @@ mod tests {
         let first = SessionReport {
             program: "deflate".into(),
             slices: None,
+            lengthened: None,
             rounds: None,
             pmis: None,
             msr_accesses_per_switch: None,

@@ -62,6 +62,11 @@ impl Slice {
     }
 }
 
+/// The default of [`SessionConfig::budget_ppm`]: 2 %.
+pub const DEFAULT_BUDGET_PPM: u32 = 20_000;
+/// A budget that limits nothing.
+pub const NO_BUDGET_PPM: u32 = 1_000_000;
+
 /// How a session counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionConfig {
@@ -69,29 +74,36 @@ pub struct SessionConfig {
     pub mode: Mode,
     /// Slice length, [`MIN_SLICE`] to [`MAX_SLICE`].
     pub slice: Slice,
+    /// The share of the program's time that the engine may take, in parts per million, 1 to
+    /// [`NO_BUDGET_PPM`]. Where slices are so short that it would take more, it lengthens them.
+    pub budget_ppm: u32,
 }
 
 impl Default for SessionConfig {
     fn default() -> Self {
-        SessionConfig { mode: Mode::User, slice: Slice::Cycles(DEFAULT_SLICE_CYCLES) }
+        SessionConfig {
+            mode: Mode::User,
+            slice: Slice::Cycles(DEFAULT_SLICE_CYCLES),
+            budget_ppm: DEFAULT_BUDGET_PPM,
+        }
     }
 }
 
 /// A [`SessionConfig`] as it crosses the system-call boundary.
-pub type ConfigWords = [u64; 3];
+pub type ConfigWords = [u64; 4];
 
 impl SessionConfig {
-    /// Encodes: mode, unit of the slice, length of the slice.
+    /// Encodes: mode, unit of the slice, length of the slice, budget.
     pub fn to_words(self) -> ConfigWords {
         let unit = matches!(self.slice, Slice::Instructions(_));
-        [self.mode as u64, u64::from(unit), self.slice.length()]
+        [self.mode as u64, u64::from(unit), self.slice.length(), self.budget_ppm.into()]
     }
 
     /// Decodes what [`Self::to_words`] made. The range of the slice is the kernel's to check.
     ///
     /// # Errors
-    /// A mode or unit that this version does not define.
-    pub fn from_words([mode, unit, length]: ConfigWords) -> Result<Self, Malformed> {
+    /// A mode or unit that this version does not define, or a budget out of range.
+    pub fn from_words([mode, unit, length, budget]: ConfigWords) -> Result<Self, Malformed> {
         let mode = [Mode::User, Mode::Kernel, Mode::Full]
             .into_iter()
             .find(|m| *m as u64 == mode)
@@ -101,7 +113,11 @@ impl SessionConfig {
             1 => Slice::Instructions(length),
             _ => return Err(Malformed),
         };
-        Ok(SessionConfig { mode, slice })
+        let budget_ppm = u32::try_from(budget).map_err(|_| Malformed)?;
+        if !(1..=NO_BUDGET_PPM).contains(&budget_ppm) {
+            return Err(Malformed);
+        }
+        Ok(SessionConfig { mode, slice, budget_ppm })
     }
 }
 
@@ -133,10 +149,12 @@ pub struct SessionStats {
     pub session_ticks: u64,
     /// Trace records written for this session.
     pub records: u64,
+    /// Slices that the budget made longer than asked for.
+    pub lengthened: u64,
 }
 
 /// A [`SessionStats`] as it crosses the system-call boundary.
-pub type StatsWords = [u64; 12];
+pub type StatsWords = [u64; 13];
 
 impl SessionStats {
     /// Encodes in the order of the fields.
@@ -154,13 +172,14 @@ impl SessionStats {
             self.engine_ticks,
             self.session_ticks,
             self.records,
+            self.lengthened,
         ]
     }
 
     /// Decodes what [`Self::to_words`] made.
     pub fn from_words(words: StatsWords) -> Self {
         let [groups, slices, rounds, pmis, spurious_pmis, msr_accesses, rdpmcs, ..] = words;
-        let [.., cycles, instructions, engine_ticks, session_ticks, records] = words;
+        let [.., cycles, instructions, engine_ticks, session_ticks, records, lengthened] = words;
         SessionStats {
             groups,
             slices,
@@ -174,6 +193,7 @@ impl SessionStats {
             engine_ticks,
             session_ticks,
             records,
+            lengthened,
         }
     }
 }
@@ -186,12 +206,15 @@ mod tests {
     fn config_round_trips_and_rejects() {
         for mode in [Mode::User, Mode::Kernel, Mode::Full] {
             for slice in [Slice::Cycles(9), Slice::Instructions(7)] {
-                let config = SessionConfig { mode, slice };
+                let config = SessionConfig { mode, slice, budget_ppm: 7 };
                 assert_eq!(SessionConfig::from_words(config.to_words()), Ok(config));
             }
         }
-        assert_eq!(SessionConfig::from_words([3, 0, 1]), Err(Malformed));
-        assert_eq!(SessionConfig::from_words([0, 2, 1]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([3, 0, 1, 1]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([0, 2, 1, 1]), Err(Malformed));
+        for budget in [0, 1_000_001, u64::MAX] {
+            assert_eq!(SessionConfig::from_words([0, 0, 1, budget]), Err(Malformed));
+        }
     }
 
     #[test]

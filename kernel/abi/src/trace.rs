@@ -33,6 +33,9 @@ pub struct SliceRecord {
     pub end: End,
     /// Events in the group, and so valid entries of [`Self::counts`].
     pub events: u8,
+    /// The length that the slice was to have, in units of the session's: more than 1 where the
+    /// budget made slices longer.
+    pub stretch: u32,
     /// Number of this slice within the session, from 0.
     pub sequence: u64,
     /// The address space: CR3's page-table base, a physical address.
@@ -57,7 +60,10 @@ impl SliceRecord {
     pub fn to_words(&self) -> [u64; SLICE_WORDS] {
         let head =
             u64::from(self.session) | u64::from(self.cpu) << 32 | u64::from(self.group) << 48;
-        let kinds = self.mode as u64 | (self.end as u64) << 8 | u64::from(self.events) << 16;
+        let kinds = self.mode as u64
+            | (self.end as u64) << 8
+            | u64::from(self.events) << 16
+            | u64::from(self.stretch) << 32;
         let mut words = [0; SLICE_WORDS];
         words[..8].copy_from_slice(&[
             head,
@@ -96,6 +102,7 @@ impl SliceRecord {
             mode: mode.into_iter().find(|m| *m as u64 == byte(0)).ok_or(Malformed)?,
             end: end.into_iter().find(|e| *e as u64 == byte(8)).ok_or(Malformed)?,
             events,
+            stretch: (kinds >> 32) as u32,
             sequence,
             address_space,
             start_tsc,
@@ -120,6 +127,7 @@ mod tests {
             mode: Mode::Full,
             end: End::SwitchedOut,
             events: 4,
+            stretch: 3,
             sequence: 99,
             address_space: 0x1000,
             start_tsc: 5,

@@ -22,6 +22,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod bank;
+mod budget;
 mod demand;
 pub mod estimate;
 mod hardware;

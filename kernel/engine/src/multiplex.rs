@@ -124,7 +124,7 @@ impl<P: Pmu> Multiplexer<P> {
             return self.disown();
         };
         let (set, next) = session.turn();
-        if self.pmu.switch(set, next, session.slice_length(), &mut self.raw) {
+        if self.pmu.switch(set, next, session.next_length(), &mut self.raw) {
             self.log(session, start_tsc, sink);
             self.pmu.release();
         } else {
@@ -160,7 +160,7 @@ impl<P: Pmu> Multiplexer<P> {
     /// What the slice that has ended counted goes to the session and the trace.
     #[inline(never)]
     fn log(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
-        let (timer, slice) = (session.setup().timer, session.slice_length());
+        let (timer, slice) = (session.setup().timer, session.next_length());
         let counted = self.raw.since(&self.base, session.group().used, self.pmu.widths());
         self.base = self.raw;
         self.arm(timer, slice);

@@ -21,6 +21,7 @@ use tally_abi::{
 use crate::{
     Always, Counts, Demand, Group, Layout, Plan, PlanError, Set, Setup, Sink,
     bank::Bank,
+    budget::Budget,
     estimate::{self, Sample},
     for_each_counter,
     moments::GroupMoments,
@@ -48,6 +49,7 @@ pub struct Session {
     total: Counts,
     /// Slices that have ended, however many pieces they came in.
     finished: u64,
+    budget: Budget,
     stats: SessionStats,
     running: bool,
     /// What the program sees of it without a system call, if it asked for that.
@@ -60,6 +62,8 @@ pub struct Session {
 #[derive(Clone, Copy, Debug, Default)]
 struct Open {
     group: u16,
+    /// Its length, in units of the session's slices.
+    stretch: u32,
     /// Whether anything is in the two sums: only where a slice is cut or looked at in the middle.
     credited: bool,
     /// Counted in this slice so far.
@@ -96,7 +100,8 @@ impl Session {
             id,
             address_space,
             config,
-            open: Open { group: order.draw(), ..Open::default() },
+            open: Open { group: order.draw(), stretch: 1, ..Open::default() },
+            budget: Budget::new(config.budget_ppm, config.slice.length()),
             next: 0,
             order,
             setup: Setup::from(config),
@@ -205,8 +210,10 @@ impl Session {
         self.setup
     }
 
-    pub(crate) fn slice_length(&self) -> u64 {
-        self.config.slice.length()
+    /// The length of the slice after the one under way.
+    #[inline]
+    pub(crate) fn next_length(&self) -> u64 {
+        self.config.slice.length() * u64::from(self.budget.stretch())
     }
 
     /// The group of the slice under way.
@@ -247,7 +254,8 @@ impl Session {
 
     /// What is left of the slice under way, in its unit; 0 if its length was reached.
     pub(crate) fn left(&self) -> u64 {
-        self.slice_length().saturating_sub(self.open.slice[self.setup.timer])
+        let length = self.config.slice.length() * u64::from(self.open.stretch);
+        length.saturating_sub(self.open.slice[self.setup.timer])
     }
 
     /// Credits what was counted since the last credit, in the middle of the slice under way.
@@ -302,9 +310,14 @@ impl Session {
             moments.add(slice, used, self.finished, self.stats.groups);
         }
         self.finished += 1;
-        self.open.group = self.next;
+        self.stats.lengthened += u64::from(self.open.stretch > 1);
         if self.open.credited {
-            self.open = Open { group: self.next, ..Open::default() };
+            self.open = Open::default();
+        }
+        self.open.group = self.next;
+        self.open.stretch = self.budget.stretch();
+        if self.finished.is_multiple_of(Budget::SLICES) {
+            self.budget.look(self.stats.engine_ticks, self.stats.session_ticks);
         }
         self.open.piece_start_tsc = self.ticks_until;
         self.draw();
@@ -332,6 +345,7 @@ impl Session {
                 mode: self.config.mode,
                 end,
                 events: used.count_ones() as u8,
+                stretch: self.open.stretch,
                 sequence,
                 address_space: self.address_space,
                 start_tsc: self.open.piece_start_tsc,

@@ -5,7 +5,7 @@
 
 use loom::thread;
 use tally_abi::{
-    Mode, SessionConfig, Slice,
+    SessionConfig, Slice,
     bank::{HEADER_WORDS, counter, header},
     trace::{End, SliceRecord},
 };
@@ -73,7 +73,8 @@ fn no_reader_takes_half_of_a_change() {
     model.check(|| {
         let page: &'static Page = Box::leak(Box::default());
         let demand = Demand { selector: Selector(1), counters: 1, always: None };
-        let config = SessionConfig { mode: Mode::User, slice: Slice::Instructions(1 << 20) };
+        let config =
+            SessionConfig { slice: Slice::Instructions(1 << 20), ..SessionConfig::default() };
         let layout = Layout { general: 1, reference: false };
         let mut session = Session::open(1, 0, config, 1, vec![demand], &layout).unwrap();
         assert!(session.expose(Box::new([page]), |_| 0));

@@ -5,10 +5,16 @@ mod fake;
 
 use fake::{Records, Simulated, Ticking};
 use proptest::prelude::*;
-use tally_abi::{Mode, SessionConfig, Slice, Value, reading::Reason, trace::End};
+use tally_abi::{Mode, SessionConfig, Slice, Value, reading::Reason, session, trace::End};
 use tally_engine::{Always, Demand, Layout, Multiplexer, Selector, Session, plan::Place};
 
 const SLICE: u64 = 10_000;
+/// The clock of these tests makes the engine seem dear.
+const NO_LIMIT: SessionConfig = SessionConfig {
+    mode: Mode::User,
+    slice: Slice::Cycles(SLICE),
+    budget_ppm: session::NO_BUDGET_PPM,
+};
 const EVENTS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
 /// A session and its CPU.
@@ -31,12 +37,11 @@ impl Bench {
     /// Eight events and the always-counted ones, on `counters` counters that show `value`.
     fn new(counters: u32, seed: u64, value: u64) -> Bench {
         let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: true };
-        let config = SessionConfig { mode: Mode::User, slice: Slice::Cycles(SLICE) };
         let pmu = Simulated::showing(value);
         Bench {
             multiplexer: Multiplexer::new(pmu.clone(), 3, 2),
             pmu,
-            session: Session::open(9, 0x5000, config, seed, demands(), &layout).unwrap(),
+            session: Session::open(9, 0x5000, NO_LIMIT, seed, demands(), &layout).unwrap(),
             clock: Ticking::default(),
             records: Records::default(),
         }
@@ -162,6 +167,24 @@ fn what_nobody_owns_is_stopped() {
     assert!(bench.pmu.run(SLICE, 0, &EVENTS));
     bench.multiplexer.overflow(None, &bench.clock, &mut bench.records);
     assert!(!bench.pmu.is_counting());
+}
+
+#[test]
+fn the_budget_makes_slices_longer_and_says_so() {
+    let mut bench = Bench::new(2, 1, 0);
+    let config = SessionConfig { budget_ppm: 100_000, ..NO_LIMIT };
+    let layout = Layout { general: 3, reference: true };
+    bench.session = Session::open(9, 0x5000, config, 1, demands(), &layout).unwrap();
+    bench.resume();
+    // The clock shows one tick for the program between two looks, and one for each switch.
+    for _ in 0..40 {
+        bench.run(bench.pmu.armed().last().copied().unwrap_or(SLICE));
+    }
+    let stats = bench.session.stats();
+    let longer = bench.records.0.iter().filter(|record| record.stretch > 1);
+    assert_eq!(stats.lengthened, longer.clone().count() as u64);
+    assert!(stats.lengthened > 10);
+    assert!(longer.clone().all(|record| record.cycles == SLICE * u64::from(record.stretch)));
 }
 
 #[test]

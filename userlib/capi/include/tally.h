@@ -28,6 +28,8 @@ struct tally_config {
     uint64_t mode;         /* enum tally_mode */
     uint64_t slice_unit;   /* enum tally_slice_unit */
     uint64_t slice_length; /* 5,000 to 2^30; 200,000 cycles is a good default */
+    uint64_t budget_ppm;   /* the share of the program's time that the engine may take, in parts per
+                            * million; 20,000 is a good default, 1,000,000 is no limit */
 };
 
 enum tally_kind { TALLY_EXACT = 1, TALLY_ESTIMATED = 2, TALLY_NOT_MEASURED = 3 };
@@ -58,6 +60,7 @@ struct tally_stats {
     uint64_t engine_ticks;  /* TSC ticks spent in the overflow path */
     uint64_t session_ticks; /* TSC ticks for which the session ran */
     uint64_t records;       /* trace records written */
+    uint64_t lengthened;    /* slices that the budget made longer than asked for */
 };
 
 /* Errors, returned as negative numbers. */

@@ -12,11 +12,11 @@ use tally_rust::{Error, sys};
 /// Opens a session. See `tally.h`.
 ///
 /// # Safety
-/// `events` is a string, `config` points to three words, `detail` to `detail_bytes` bytes.
+/// `events` is a string, `config` points to four words, `detail` to `detail_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_open(
     events: *const c_char,
-    config: *const [u64; 3],
+    config: *const [u64; 4],
     detail: *mut c_char,
     detail_bytes: usize,
 ) -> i64 {
@@ -55,9 +55,9 @@ pub unsafe extern "C" fn tally_read(session: i64, readings: *mut [u64; 8], n: us
 /// Reads the engine's own numbers. See `tally.h`.
 ///
 /// # Safety
-/// `stats` has room for twelve words.
+/// `stats` has room for thirteen words.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tally_stats(session: i64, stats: *mut [u64; 12]) -> i64 {
+pub unsafe extern "C" fn tally_stats(session: i64, stats: *mut [u64; 13]) -> i64 {
     // SAFETY: the caller's word.
     unsafe { sys::call(sys::SESSION_STATS, [session as u64, stats as u64, 0, 0, 0, 0]) }
 }

@@ -2,6 +2,8 @@
 
 use alloc::{format, string::String};
 
+use tally::session::NO_BUDGET_PPM;
+
 /// Options, as given.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options<'a> {
@@ -9,6 +11,8 @@ pub struct Options<'a> {
     pub events: Option<&'a str>,
     /// `--slice CYCLES`.
     pub slice: Option<u64>,
+    /// `--budget PERCENT` of the program's time for the engine, as parts per million.
+    pub budget_ppm: Option<u32>,
     /// `--file PATH`.
     pub file: Option<&'a str>,
     /// `--level N`, 0 (store) to 10 (smallest).
@@ -29,6 +33,12 @@ impl<'a> Options<'a> {
                 "--events" => options.events = Some(value),
                 "--file" => options.file = Some(value),
                 "--slice" => options.slice = Some(value.parse().map_err(|_| unreadable())?),
+                "--budget" => {
+                    let percent: f64 = value.parse().map_err(|_| unreadable())?;
+                    let ppm = (percent * 10_000.0) as u32;
+                    let fits = (1..=NO_BUDGET_PPM).contains(&ppm);
+                    options.budget_ppm = Some(fits.then_some(ppm).ok_or_else(unreadable)?);
+                }
                 "--level" => {
                     let level = value.parse().ok().filter(|level| *level <= 10);
                     options.level = Some(level.ok_or_else(unreadable)?);

@@ -34,6 +34,8 @@ pub struct SessionReport {
     pub program: String,
     /// Slices begun and ended.
     pub slices: Option<u64>,
+    /// Slices that the budget made longer than asked for.
+    pub lengthened: Option<u64>,
     /// Rounds finished.
     pub rounds: Option<u64>,
     /// Overflow interrupts that ended a slice.
@@ -115,6 +117,7 @@ impl SessionReport {
         SessionReport {
             program: session.program.clone(),
             slices: stats.map(|stats| stats.slices),
+            lengthened: stats.map(|stats| stats.lengthened),
             rounds: stats.map(|stats| stats.rounds),
             pmis: stats.map(|stats| stats.pmis),
             msr_accesses_per_switch: stats.and_then(|s| ratio(s.msr_accesses, s.pmis)),
@@ -231,6 +234,7 @@ mod tests {
         let session = SessionReport {
             program: "p".into(),
             slices: Some(1),
+            lengthened: Some(1),
             rounds: Some(2),
             pmis: Some(3),
             msr_accesses_per_switch: Some(4.5),

@@ -72,6 +72,7 @@ fn write_engine(text: &mut String, session: &SessionReport) -> fmt::Result {
     let share = session.engine_share.map_or_else(|| "not measured".into(), |s| percent(s, false));
     for (what, value) in [
         ("slices", count(session.slices)),
+        ("lengthened for the budget", count(session.lengthened)),
         ("rounds", count(session.rounds)),
         ("PMIs", count(session.pmis)),
         ("MSR accesses per switch", number(session.msr_accesses_per_switch)),

@@ -4,7 +4,7 @@ use rand_xoshiro::{
     Xoshiro256PlusPlus,
     rand_core::{Rng, SeedableRng},
 };
-use tally_abi::{Mode, SessionConfig, Slice, Value, trace::End};
+use tally_abi::{SessionConfig, Slice, Value, trace::End};
 use tally_engine::{Demand, Layout, Multiplexer, Selector, Session, estimate, plan::Place};
 
 use crate::fake::{NoClock, NoSink, Simulated};
@@ -180,7 +180,7 @@ fn once(groups: usize, seed: u64, steps: &[Step]) -> Vec<(u64, estimate::Sample,
     let demands = (0..count as u64)
         .map(|e| Demand { selector: Selector(e), counters: 0xff, always: None })
         .collect();
-    let config = SessionConfig { mode: Mode::User, slice: Slice::Cycles(SLICE_CYCLES) };
+    let config = SessionConfig { slice: Slice::Cycles(SLICE_CYCLES), ..SessionConfig::default() };
     let mut session = Session::open(1, 0, config, seed, demands, &layout).unwrap();
     assert_eq!(session.plan().groups.len(), groups);
     let pmu = Simulated::default();

@@ -52,7 +52,7 @@ fn main() -> i32 {
     let mut checks = Checks::default();
     // The same slice with no turn at all shows what start and stop themselves add.
     for slice in [Slice::Cycles(200_000), Slice::Cycles(20_000), Slice::Instructions(50_000)] {
-        let config = SessionConfig { slice, mode: Mode::User };
+        let config = SessionConfig { slice, ..SessionConfig::default() };
         let base = count(events, config, 1);
         for turns in [2, 1_000, 1_000_000, 3_000_001] {
             let found = count(events, config, turns);

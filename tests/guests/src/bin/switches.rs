@@ -9,7 +9,7 @@
 
 use core::hint::black_box;
 
-use tally::{Mode, Session, SessionConfig, Slice, println, runtime::arguments};
+use tally::{Mode, Session, SessionConfig, Slice, println, runtime::arguments, session};
 
 tally::main!(main);
 
@@ -38,7 +38,9 @@ fn main() -> i32 {
         other => panic!("{other:?} is no mode"),
     };
     let count: u64 = words.next().and_then(|word| word.parse().ok()).expect("a number of switches");
-    let config = SessionConfig { mode, slice: Slice::Cycles(cycles) };
+    // As many switches as asked for, whatever they cost.
+    let budget_ppm = session::NO_BUDGET_PPM;
+    let config = SessionConfig { mode, slice: Slice::Cycles(cycles), budget_ppm };
     let session = Session::open(events, config).expect("the events exist");
     let mut memory = [0; 512];
     session.start().expect("it was not started");

@@ -3,7 +3,7 @@
 //!
 //! The text goes through block by block, as in a store that keeps blocks compressed.
 //!
-//! `deflate [--events LIST] [--slice CYCLES] [--file PATH] [--level 0..10]`
+//! `deflate [--events LIST] [--slice CYCLES] [--budget PERCENT] [--file PATH] [--level 0..10]`
 
 #![no_std]
 #![no_main]
@@ -13,7 +13,8 @@ extern crate alloc;
 use alloc::{format, string::String};
 
 use tally::{
-    ExitStatus, Session, SessionConfig, Slice, eprintln, io::read_file, println, runtime::arguments,
+    ExitStatus, Session, SessionConfig, Slice, eprintln, io::read_file, println,
+    runtime::arguments, session,
 };
 use tally_programs::{default_events, options::Options, store::Store};
 
@@ -47,6 +48,7 @@ fn run() -> Result<(), Failure> {
     })?;
     let config = SessionConfig {
         slice: options.slice.map_or(SessionConfig::default().slice, Slice::Cycles),
+        budget_ppm: options.budget_ppm.unwrap_or(session::DEFAULT_BUDGET_PPM),
         ..SessionConfig::default()
     };
     let events = options.events.unwrap_or_else(default_events);
