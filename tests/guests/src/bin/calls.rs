@@ -96,13 +96,29 @@ fn sessions(checks: &mut Checks, event: &str) {
     checks.equal("no such call of Tally's", answer, Some(Error::BadArgument));
     let list = event.as_ptr() as u64;
     let bytes = event.len() as u64;
+    let good = SessionConfig::default().to_words();
     for (what, arguments) in [
-        ("bad list", [KERNEL, 8, [0_u64, 0, 200_000].as_ptr() as u64, 0, 0, 0]),
+        ("bad list", [KERNEL, 8, good.as_ptr() as u64, 0, 0, 0]),
         ("bad config", [list, bytes, KERNEL, 0, 0, 0]),
     ] {
         checks.equal(what, tally(sys::SESSION_OPEN, arguments), Some(Error::BadPointer));
     }
-    let config = [7_u64, 0, 200_000];
-    let answer = tally(sys::SESSION_OPEN, [list, bytes, config.as_ptr() as u64, 0, 0, 0]);
-    checks.equal("bad mode", answer, Some(Error::BadArgument));
+    let [mode, unit, length, budget] = good;
+    for (what, config) in [
+        ("bad mode", [7, unit, length, budget]),
+        ("bad unit", [mode, 2, length, budget]),
+        ("bad budget", [mode, unit, length, 0]),
+    ] {
+        let answer = tally(sys::SESSION_OPEN, [list, bytes, config.as_ptr() as u64, 0, 0, 0]);
+        checks.equal(what, answer, Some(Error::BadArgument));
+    }
+    checks.equal(
+        "map nothing",
+        tally(sys::SESSION_MAP, [1, 0, 0, 0, 0, 0]),
+        Some(Error::NoSession),
+    );
+    let session = Session::open(event, SessionConfig::default()).expect("a good one");
+    checks.equal("start", session.start(), Ok(()));
+    let late = session.map().map(|_| ());
+    checks.equal("map while counting", late, Err(Error::WrongState));
 }
