@@ -11,6 +11,7 @@ pub mod image;
 pub mod lint;
 pub mod linux;
 pub mod machine;
+mod output;
 pub mod process;
 pub mod progress;
 pub mod project;

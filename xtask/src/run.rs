@@ -18,6 +18,7 @@ use tally_abi::{
 use crate::{
     Failure, Result,
     machine::{self, Accel, Artefacts, Boot, Outcome, Pmu, Request},
+    output,
     project::Project,
     report::{Report, table},
 };
@@ -171,15 +172,7 @@ fn write_trace(file: &mut BufWriter<File>, slices: &[SliceRecord]) -> io::Result
 
 fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {
     let report = Report::of(boot);
-    let text = match json {
-        true => serde_json::to_string(&report).map(|text| text + "\n").map_err(|error| {
-            Failure::new(ExitStatus::HostError, format!("cannot print the results: {error}"))
-        })?,
-        false => table::render(&report),
-    };
-    io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| Failure::io("write", Path::new("standard output"), &error))?;
+    output::print(json, &report, &table::render(&report))?;
     for ring in boot.transcript.rings.iter().filter(|ring| ring.lost > 0) {
         eprintln!("xtask: CPU {}: {} of {} trace records lost", ring.cpu, ring.lost, ring.written);
     }

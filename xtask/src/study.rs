@@ -1,9 +1,9 @@
 //! `cargo xtask study`: repeats a run over many seeds and judges what is claimed of it.
 
+mod estimators;
+
 use std::{
     collections::BTreeMap,
-    io::Write,
-    path::Path,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -18,6 +18,7 @@ use tally_abi::ExitStatus;
 use crate::{
     Failure, Result,
     machine::{self, Artefacts, Pmu, Request},
+    output,
     progress::Step,
     project::Project,
     report::{EventReport, Kind, Report, table::percent},
@@ -40,6 +41,8 @@ pub struct StudyArgs {
 enum Study {
     /// How often the truth lies within the estimate's stated bar
     Error(ErrorArgs),
+    /// Linear scaling and ratio estimates on made-up streams, side by side
+    Estimators(estimators::EstimatorsArgs),
 }
 
 /// Options of `cargo xtask study error`.
@@ -98,17 +101,16 @@ struct ErrorStudy {
 /// # Errors
 /// A machine cannot be built, or a run of the job fails.
 pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
-    let Study::Error(args) = &args.study;
+    match &args.study {
+        Study::Error(args) => error(project, args),
+        Study::Estimators(args) => estimators::main(project, args),
+    }
+}
+
+fn error(project: &Project, args: &ErrorArgs) -> Result<u8> {
     let artefacts = Artefacts::make(project)?;
     let study = judge(&run_seeds(&artefacts, args)?);
-    let text = match args.json {
-        true => serde_json::to_string(&study).map_err(|error| {
-            Failure::new(ExitStatus::HostError, format!("cannot print the results: {error}"))
-        })?,
-        false => render(&study),
-    };
-    writeln!(std::io::stdout(), "{text}")
-        .map_err(|error| Failure::io("write", Path::new("standard output"), &error))?;
+    output::print(args.json, &study, &(render(&study) + "\n"))?;
     Ok(if study.holds { 0 } else { ExitStatus::CheckFailed.into() })
 }
 

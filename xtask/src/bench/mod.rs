@@ -7,13 +7,9 @@
 mod switch;
 mod vpmu;
 
-use std::path::Path;
-
 use clap::{Args, Subcommand};
-use serde::Serialize;
-use tally_abi::ExitStatus;
 
-use crate::{Failure, Result, project::Project};
+use crate::{Result, project::Project};
 
 /// Options of `cargo xtask bench`.
 #[derive(Args, Debug)]
@@ -64,20 +60,6 @@ impl Samples {
     fn most(&self) -> f64 {
         self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
-}
-
-/// Prints one JSON object or a text, alone on standard output.
-fn print(json: bool, object: &impl Serialize, text: &str) -> Result<()> {
-    use std::io::Write;
-    let text = match json {
-        true => serde_json::to_string(object).map(|text| text + "\n").map_err(|error| {
-            Failure::new(ExitStatus::HostError, format!("cannot print the results: {error}"))
-        })?,
-        false => text.to_owned(),
-    };
-    std::io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| Failure::io("write", Path::new("standard output"), &error))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use super::Samples;
 use crate::{
     Failure, Result, build,
     machine::{self, Artefacts, Pmu, Request},
+    output,
     progress::Step,
     project::Project,
 };
@@ -161,7 +162,7 @@ pub fn main(project: &Project, args: &VpmuArgs) -> Result<u8> {
     };
     let table =
         render(&Setting::ALL.map(|setting| (setting, samples(setting))), round_instructions);
-    super::print(args.json, &speeds, &table)?;
+    output::print(args.json, &speeds, &table)?;
     Ok(0)
 }
 

@@ -1,15 +1,17 @@
 //! Synthetic programs, and studies of how well the engine estimates their events.
 
+#![allow(dead_code, reason = "each test, and the study of estimators, uses its own part of this")]
+
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
     rand_core::{Rng, SeedableRng},
 };
 use tally_abi::{SessionConfig, Slice, Value, trace::End};
-use tally_engine::{Demand, Layout, Multiplexer, Selector, Session, estimate, plan::Place};
+use tally_engine::{Demand, Layout, Multiplexer, Selector, Session, Sink, estimate, plan::Place};
 
 use crate::fake::{NoClock, NoSink, Simulated};
 
-const SLICE_CYCLES: u64 = 200_000;
+pub const SLICE_CYCLES: u64 = 200_000;
 
 /// What an event does over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +175,16 @@ impl Sums {
 
 /// One run: for each kind the truth, what the engine remembers, and what it says.
 fn once(groups: usize, seed: u64, steps: &[Step]) -> Vec<(u64, estimate::Sample, Value)> {
+    traced(groups, seed, steps, &mut NoSink).0
+}
+
+/// The same, every slice's record going to `sink`; and each event's place.
+pub fn traced(
+    groups: usize,
+    seed: u64,
+    steps: &[Step],
+    sink: &mut impl Sink,
+) -> (Vec<(u64, estimate::Sample, Value)>, Vec<Place>) {
     // One counter to a group: event e is counted in group e, so 8 + filler events make 8 or more.
     let counters = 8_usize.div_ceil(groups);
     let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: false };
@@ -188,14 +200,15 @@ fn once(groups: usize, seed: u64, steps: &[Step]) -> Vec<(u64, estimate::Sample,
     multiplexer.resume(&mut session, &NoClock);
     for step in steps {
         assert!(pmu.run(SLICE_CYCLES, step.instructions, &step.events));
-        multiplexer.overflow(Some(&mut session), &NoClock, &mut NoSink);
+        multiplexer.overflow(Some(&mut session), &NoClock, sink);
     }
-    multiplexer.suspend(&mut session, End::Stopped, &NoClock, &mut NoSink);
-    (0..8)
+    multiplexer.suspend(&mut session, End::Stopped, &NoClock, sink);
+    let results = (0..8)
         .map(|event| {
             let truth = steps.iter().map(|step| step.events[event]).sum();
             let Place::General { group, counter } = session.plan().places[event] else { panic!() };
             (truth, session.sample(group, counter), session.reading(event).value)
         })
-        .collect()
+        .collect();
+    (results, session.plan().places.clone())
 }

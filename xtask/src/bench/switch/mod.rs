@@ -25,7 +25,7 @@ use self::{
 use crate::{
     Failure, Result,
     machine::{self, Artefacts, Pmu, Request},
-    progress,
+    output, progress,
     project::Project,
 };
 
@@ -101,7 +101,7 @@ pub fn main(project: &Project, args: &SwitchArgs) -> Result<u8> {
         switches.push(follow(&artefacts, &kernel, pmu, events)?);
         step.done();
     }
-    super::print(args.json, &switches, &table(&switches))?;
+    output::print(args.json, &switches, &table(&switches))?;
     Ok(0)
 }
 
