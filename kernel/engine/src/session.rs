@@ -45,6 +45,8 @@ pub struct Session {
     /// The counters of the slice under way and the next one.
     turn: Set,
     moments: Box<[GroupMoments]>,
+    /// The highest estimate of each event that [`Self::read`] gave.
+    told: Box<[u64]>,
     /// Of the always-counted events, for as long as the session ran.
     total: Counts,
     /// Slices that have ended, however many pieces they came in.
@@ -110,6 +112,7 @@ impl Session {
                 ..Set::default()
             },
             moments: (0..groups).map(|_| GroupMoments::default()).collect(),
+            told: plan.places.iter().map(|_| 0).collect(),
             total: Counts::default(),
             finished: 0,
             stats: SessionStats { groups: groups as u64, ..SessionStats::default() },
@@ -160,6 +163,21 @@ impl Session {
             instructions: self.total[Always::Instructions],
             ..self.stats
         }
+    }
+
+    /// [`Self::reading`] for a program that looks again and again: counts never run backwards. An
+    /// estimate that has come out lower than one that was told before is told as that one, with an
+    /// interval that holds its own.
+    pub fn read(&mut self, event: usize) -> Reading {
+        let mut reading = self.reading(event);
+        if let (Value::Estimated { estimate, half_width_95, .. }, Some(told)) =
+            (&mut reading.value, self.told.get_mut(event))
+        {
+            *half_width_95 += told.saturating_sub(*estimate) as f64;
+            *estimate = (*estimate).max(*told);
+            *told = *estimate;
+        }
+        reading
     }
 
     /// The value of an event's logical counter, up to the last overflow, suspend or

@@ -292,6 +292,33 @@ proptest! {
         prop_assert_eq!(bench.held(), recorded);
     }
 
+    /// Whatever happens between two readings: counts never run backwards, and the interval that is
+    /// told holds the one that is estimated.
+    #[test]
+    fn counts_never_run_backwards(
+        seed: u64,
+        steps in prop::collection::vec((0_u64..60_000, prop::array::uniform8(0_u64..1 << 20)), 1..60),
+    ) {
+        let mut bench = Bench::new(3, seed, 0);
+        bench.resume();
+        let mut last = [0; 8];
+        for (cycles, events) in &steps {
+            if bench.pmu.run(*cycles, cycles * (events[0] % 5), events) {
+                bench.overflow();
+            }
+            bench.sync();
+            for (event, last) in last.iter_mut().enumerate() {
+                let Value::Estimated { estimate: plain, half_width_95: width, .. } =
+                    bench.session.reading(event).value else { continue };
+                let Value::Estimated { estimate, half_width_95, .. } =
+                    bench.session.read(event).value else { panic!("it was estimated just now") };
+                prop_assert!(estimate >= *last && estimate >= plain);
+                prop_assert!(estimate as f64 - half_width_95 <= plain as f64 - width + 1.0);
+                *last = estimate;
+            }
+        }
+    }
+
     /// Whatever was counted: no estimate is absurd.
     #[test]
     fn estimates_are_numbers(

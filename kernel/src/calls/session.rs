@@ -75,7 +75,12 @@ fn read_list(process: &mut Process, address: u64, bytes: u64) -> Result<String, 
     String::from_utf8(list).map_err(|_| Refusal::from(Error::BadArgument))
 }
 
-fn read(process: &mut Process, context: &Context, buffer: u64, count: u64) -> Result<u64, Error> {
+fn read(
+    process: &mut Process,
+    context: &mut Context,
+    buffer: u64,
+    count: u64,
+) -> Result<u64, Error> {
     for (index, (_, reading)) in context.readings().enumerate().take(count as usize) {
         let words = Reading::to_words(&reading);
         let at = (index * size_of_val(&words)) as u64;

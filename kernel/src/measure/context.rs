@@ -93,8 +93,9 @@ impl Context {
     }
 
     /// Every event's name and value, in the order of the list.
-    pub fn readings(&self) -> impl Iterator<Item = (&str, Reading)> {
-        self.names.iter().enumerate().map(|(i, name)| (name.as_str(), self.session.reading(i)))
+    pub fn readings(&mut self) -> impl Iterator<Item = (&str, Reading)> {
+        let Context { names, session, .. } = self;
+        names.iter().enumerate().map(|(i, name)| (name.as_str(), session.read(i)))
     }
 
     /// Lets the program see its logical counters; gives their address.
@@ -125,7 +126,7 @@ impl Context {
     }
 
     /// Ends the context: its last values are told, and the program loses sight of its counters.
-    pub(super) fn close(self, process: &mut Process) {
+    pub(super) fn close(mut self, process: &mut Process) {
         self.report(process);
         let bank = self.bank;
         drop(self.session);
@@ -135,7 +136,7 @@ impl Context {
     }
 
     /// Sends the last values to the host; where nobody listens, to the log.
-    fn report(&self, process: &Process) {
+    fn report(&mut self, process: &Process) {
         if !serial::has_wire() {
             return self.log(process);
         }
@@ -152,7 +153,7 @@ impl Context {
         serial::send(&Message::Stats { session, stats });
     }
 
-    fn log(&self, process: &Process) {
+    fn log(&mut self, process: &Process) {
         log::info!("{}: session {}, half width at 95 %, share of time", process.name, self.id());
         for (event, reading) in self.readings() {
             let share = 100.0 * reading.coverage();

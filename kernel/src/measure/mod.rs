@@ -209,7 +209,7 @@ impl Measure {
     ///
     /// # Errors
     /// It has no such session.
-    pub fn context(&mut self, session: u64) -> Result<&Context, Error> {
+    pub fn context(&mut self, session: u64) -> Result<&mut Context, Error> {
         let context = self.context.as_mut().filter(|context| u64::from(context.id()) == session);
         let context = context.ok_or(Error::NoSession)?;
         if let Some(multiplexer) = &mut self.multiplexer {
