@@ -72,13 +72,15 @@ impl Source {
 /// A core: its caches, buffers and predictors, and everything it has counted.
 #[derive(Clone, Debug)]
 pub struct Core {
-    /// What is counted, but for what is still in `lanes` and `outcomes`.
+    /// What is counted, but for what is still in `lanes`, `outcomes` and `parted`.
     counts: [Counts; 2],
     /// Static counts of the last blocks, and how many more there is room for.
     lanes: [Lanes; 2],
     lanes_left: u16,
     /// Conditional branches: right and not taken, right and taken, wrong and not, wrong and taken.
     outcomes: [[u64; 4]; 2],
+    /// Fused pairs that blocks' edges part: each is one micro-operation less than is counted.
+    parted: [u64; 2],
     clock: u64,
     l1i: Cache<NARROW>,
     l1d: Cache<NARROW>,
@@ -132,6 +134,7 @@ impl Core {
             lanes: [Lanes::ZERO; 2],
             lanes_left: Lanes::BLOCKS,
             outcomes: [[0; 4]; 2],
+            parted: [0; 2],
             clock: 0,
             l1i: cache(geometry.l1i),
             l1d: cache(geometry.l1d),
@@ -240,7 +243,8 @@ impl Core {
         self.counts[ring as usize].add_static(&counts);
     }
 
-    /// Brings what is in the lanes and outcomes to the counts.
+    /// Brings to the counts what waits beside them. Only between blocks, so that what is taken off
+    /// has been added.
     #[inline(never)]
     fn gather(&mut self) {
         for (counts, lanes) in self.counts.iter_mut().zip(&mut self.lanes) {
@@ -257,6 +261,14 @@ impl Core {
             counts[Signal::MispredictCond] += wrong + wrong_taken;
             counts[Signal::MispredictCondTaken] += wrong_taken;
         }
+        for (counts, parted) in self.counts.iter_mut().zip(&mut self.parted) {
+            let parted = std::mem::take(parted);
+            counts[Signal::Fused] += parted;
+            counts[Signal::Uops] -= parted;
+            if self.engine.is_none() {
+                counts[Signal::Slots] -= parted;
+            }
+        }
         self.lanes_left = Lanes::BLOCKS;
     }
 
@@ -266,14 +278,11 @@ impl Core {
         if !fuses(self.fuses_with, block.begins_with()) {
             return false;
         }
-        let counts = &mut self.counts[block.ring as usize];
-        counts[Signal::Fused] += 1;
-        // The branch's own come in the same call, so no sum shrinks over it.
-        counts[Signal::Uops] = counts[Signal::Uops].wrapping_sub(1);
+        self.parted[block.ring as usize] += 1;
         if self.engine.is_none() {
-            counts[Signal::Slots] = counts[Signal::Slots].wrapping_sub(1);
-            self.clock = self.clock.wrapping_sub(1);
-            self.uops = self.uops.wrapping_sub(1);
+            // The pair's first half has passed, so there is something to take them from.
+            self.clock -= 1;
+            self.uops -= 1;
         }
         true
     }

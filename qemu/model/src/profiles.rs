@@ -149,7 +149,8 @@ impl Geometry {
         latency: Latency {
             l1_cycles: 5,
             l2_cycles: 16,
-            // 33 ns by Chips and Cheese ("A peek at Sapphire Rapids"), at 3 GHz.
+            // 33 ns at 3 GHz: second hand, not checked. The measurement is said to be in
+            // chipsandcheese.com/p/a-peek-at-sapphire-rapids, of which only the beginning was read.
             llc_cycles: 100,
             memory_cycles: 280,
             forward_cycles: 5,

@@ -239,6 +239,9 @@ const LANES: usize = 16;
 #[repr(C, align(32))]
 pub(crate) struct Lanes([u16; LANES]);
 
+// No lane overflows before it is emptied; addition relies on it.
+const _: () = assert!(Lanes::BLOCKS as u32 * Lanes::MOST <= u16::MAX as u32);
+
 impl Lanes {
     pub(crate) const ZERO: Lanes = Lanes([0; LANES]);
     /// How many blocks the sums have room for.
@@ -264,7 +267,7 @@ impl Lanes {
     #[inline]
     pub(crate) fn add(&mut self, other: &Lanes) {
         // Read as a whole and written as a whole, so that it becomes vector additions.
-        self.0 = std::array::from_fn(|lane| self.0[lane].wrapping_add(other.0[lane]));
+        self.0 = std::array::from_fn(|lane| self.0[lane] + other.0[lane]);
     }
 }
 
@@ -279,15 +282,14 @@ impl Counts {
     /// Adds the sums of some blocks.
     pub(crate) fn add_lanes(&mut self, lanes: &Lanes) {
         for (acc, lane) in self.0.iter_mut().zip(&lanes.0) {
-            // A sum may be below zero for a moment (`Core::fuse_over_edge`).
-            *acc = acc.wrapping_add(u64::from(*lane));
+            *acc += u64::from(*lane);
         }
     }
 
     /// Adds a block's counts of the static signals.
     pub(crate) fn add_static(&mut self, counts: &[u32; STATIC_SIGNALS]) {
         for (acc, count) in self.0.iter_mut().zip(counts) {
-            *acc = acc.wrapping_add(u64::from(*count));
+            *acc += u64::from(*count);
         }
     }
 }

@@ -189,6 +189,20 @@ proptest! {
     }
 }
 
+#[test]
+fn a_pair_parted_early_leaves_no_sum_below_zero() {
+    // The first branch that a cut parts from its pair comes while most is still to be summed up, and
+    // adding to a sum that was below zero overflowed.
+    let seed = 13564499539890886288;
+    let stream = stream(seed, 4000);
+    for (name, geometry) in machines() {
+        let mut random = Random(seed ^ 1);
+        let whole = count(&geometry, &stream, |_| false);
+        let cut = count(&geometry, &stream, |_| random.below(18) == 0);
+        assert_eq!(difference(&whole, &cut), None, "{name}");
+    }
+}
+
 /// Two lines of code with a load in the second, in turns a load that takes that line's place in the L2
 /// and one that does not. If the load came before its own line of code, that line would stay.
 fn rivals(disturbs: impl Fn(u64) -> u64, leaves: u64) -> Vec<Ran> {

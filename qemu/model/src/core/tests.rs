@@ -91,6 +91,53 @@ fn a_part_of_a_block_counts_its_part() {
 }
 
 #[test]
+fn lanes_hold_what_they_promise_and_larger_blocks_pass_them_by() {
+    // Slots of a block: up to the most that a lane takes of one, one more, and far more.
+    for uops in [1u64, 254, 255, 256, 257, 500 * 255] {
+        let insn = |uops| Insn { uops, length: 1, ..Insn::default() };
+        let mut insns = vec![insn(255); uops as usize / 255];
+        insns.push(insn((uops % 255) as u8));
+        let block = Block::new(Ring::User, 5, (0, 0), Branch::default(), &insns);
+        assert_eq!(block.lanes().is_some(), uops <= 255, "{uops}");
+        for runs in [1, 255, 256, 257, 70_000] {
+            let mut core = core();
+            core.fetch(&block);
+            let fetched = core.clock();
+            (0..runs).for_each(|_| core.retire(&block, 0));
+            assert_eq!(core.clock() - fetched, runs * uops);
+            let user = &core.counts()[0];
+            assert_eq!(user[Signal::Instructions], runs * insns.len() as u64);
+            assert_eq!(
+                (user[Signal::Uops], user[Signal::Slots]),
+                (runs * uops, fetched + runs * uops)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_pair_parted_by_an_edge_retires_as_one_and_time_passes_behind_it() {
+    let head = Insn { uops: 1, length: 4, fuses_with: 1, ..Insn::default() };
+    let mut tail = Insn { pc: 4, uops: 1, length: 2, condition: 1, ..Insn::default() };
+    tail.add(Signal::Branches);
+    tail.add(Signal::BranchCond);
+    let branch = Branch { kind: BranchKind::Cond, pc: 4, fall_through: 6 };
+    let blocks = [(Branch::default(), head), (branch, tail)]
+        .map(|(branch, insn)| Block::new(Ring::User, 5, (0, 0), branch, &[insn]));
+    let mut core = core();
+    for round in 1..600 {
+        core.retire(&blocks[0], 4);
+        core.retire(&blocks[1], if round % 3 == 0 { 0 } else { 6 });
+        core.serialize(Ring::User, 1);
+        if round % 7 == 0 {
+            let user = core.counts()[0].clone();
+            assert_eq!((user[Signal::Instructions], user[Signal::Fused]), (2 * round, round));
+            assert_eq!((user[Signal::Uops], user[Signal::Slots]), (round, core.clock()));
+        }
+    }
+}
+
+#[test]
 fn a_taken_branch_is_told_by_its_page_offset() {
     let branch = Branch { kind: BranchKind::Cond, pc: 0x1010, fall_through: 0x1012 };
     let block = Block::new(Ring::User, 5, (64, 64), branch, &[Insn::default()]);
