@@ -10,6 +10,7 @@
 //! what the session counted all the time, for each switch.
 
 mod monitor;
+mod skew;
 mod steps;
 
 use std::{fmt::Write as _, fs, io, path::Path};
@@ -20,6 +21,7 @@ use tally_abi::ExitStatus;
 
 use self::{
     monitor::Monitor,
+    skew::Skew,
     steps::{Access, Code, Step},
 };
 use crate::{
@@ -86,6 +88,7 @@ struct Switch {
     log: Cost,
     /// What Linux's rotation of as many counters writes and reads: 3n + 2 and n.
     linux: (f64, f64),
+    skews: Vec<Skew>,
 }
 
 /// Does the task.
@@ -98,7 +101,9 @@ pub fn main(project: &Project, args: &SwitchArgs) -> Result<u8> {
     for (pmu, events) in MACHINES {
         let title = format!("Following switches on {}", name(pmu));
         let step = progress::Step::start(&title);
-        switches.push(follow(&artefacts, &kernel, pmu, events)?);
+        let switch = follow(&artefacts, &kernel, pmu, events)?;
+        let skews = skew::measure(&artefacts, pmu, events)?;
+        switches.push(Switch { skews, ..switch });
         step.done();
     }
     output::print(args.json, &switches, &table(&switches))?;
@@ -194,6 +199,7 @@ fn account(code: &mut Code, pmu: Pmu, entry: u64, addresses: impl Iterator<Item 
         switch,
         log,
         linux: (3.0 * counters + 2.0, counters),
+        skews: Vec::new(),
     }
 }
 
@@ -218,12 +224,20 @@ fn table(switches: &[Switch]) -> String {
         let _ = writeln!(
             text,
             "  k = {:.2} selectors changed, so k + {:.2} MSR accesses; Linux's rotation of as many\n  \
-             counters: {:.0} WRMSR and {:.0} RDPMC\n",
+             counters: {:.0} WRMSR and {:.0} RDPMC",
             s.changed,
             s.switch.msr_accesses - s.changed,
             s.linux.0,
             s.linux.1
         );
+        for skew in &s.skews {
+            let _ = writeln!(
+                text,
+                "  skew, {:<34} {:>+7.2} instructions a switch",
+                skew.what, skew.instructions
+            );
+        }
+        text.push('\n');
     }
     text
 }
