@@ -56,19 +56,20 @@ impl IndexMut<Always> for Counts {
 }
 
 impl Counts {
-    /// What was counted from `earlier` to `self` by counters that wrap at `widths`; of the general
-    /// counters, only those in the mask `general` mean anything.
-    #[inline]
-    pub fn since(&self, earlier: &Counts, general: u8, widths: Widths) -> Counts {
-        let mut counts = Counts::default();
+    /// What was counted from `self` to `now` by counters that wrap at `widths`; of the general
+    /// counters, those in the mask `general`. It goes to `counted`, where the others' values mean
+    /// nothing, and `self` becomes `now`. Counter by counter: copies of the whole would cost more.
+    #[inline(always)]
+    pub fn advance(&mut self, now: &Counts, general: u8, widths: Widths, counted: &mut Counts) {
         for event in Always::ALL {
-            counts[event] = self[event].wrapping_sub(earlier[event]) & widths.always;
+            counted[event] = now[event].wrapping_sub(self[event]) & widths.always;
+            self[event] = now[event];
         }
         for_each_counter(general, |counter| {
-            let difference = self.general[counter].wrapping_sub(earlier.general[counter]);
-            counts.general[counter] = difference & widths.general;
+            let difference = now.general[counter].wrapping_sub(self.general[counter]);
+            counted.general[counter] = difference & widths.general;
+            self.general[counter] = now.general[counter];
         });
-        counts
     }
 
     /// Adds differences; of the general counters, those in the mask `general`.

@@ -27,6 +27,8 @@ pub struct Multiplexer<P: Pmu> {
     base: Counts,
     /// What they showed when they were last read.
     raw: Counts,
+    /// What was counted in between.
+    counted: Counts,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,6 +49,7 @@ impl<P: Pmu> Multiplexer<P> {
             last_session: 0,
             base: Counts::default(),
             raw: Counts::default(),
+            counted: Counts::default(),
         }
     }
 
@@ -161,11 +164,12 @@ impl<P: Pmu> Multiplexer<P> {
     #[inline(never)]
     fn log(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         let (timer, slice) = (session.setup().timer, session.next_length());
-        let counted = self.raw.since(&self.base, session.group().used, self.pmu.widths());
-        self.base = self.raw;
+        // Where the next group begins is read too.
+        let (set, _) = session.turn();
+        self.base.advance(&self.raw, set.general, self.pmu.widths(), &mut self.counted);
         self.arm(timer, slice);
         let ended = session.slice_start();
-        session.turn_over(self.cpu, &counted, tsc, sink);
+        session.turn_over(self.cpu, &self.counted, tsc, sink);
         self.publish(session, ended, true, tsc);
     }
 
@@ -179,10 +183,10 @@ impl<P: Pmu> Multiplexer<P> {
     }
 
     fn credit(&mut self, session: &mut Session, tsc: u64) {
-        let used = session.group().used;
-        let raw = self.pmu.read(session.set());
-        session.credit(&raw.since(&self.base, used, self.pmu.widths()), tsc);
-        self.base = raw;
+        let set = session.set();
+        self.raw = self.pmu.read(set);
+        self.base.advance(&self.raw, set.general, self.pmu.widths(), &mut self.counted);
+        session.credit(&self.counted, tsc);
     }
 
     /// Notes what the slice timer was set to.

@@ -342,6 +342,7 @@ impl Session {
     }
 
     /// Gives away a record of what was counted since the slice under way was put on its CPU.
+    #[inline(always)]
     fn record(&mut self, cpu: u16, end: End, piece: &Counts, tsc: u64, sink: &mut impl Sink) {
         let sequence = self.stats.slices;
         self.stats.slices += 1;

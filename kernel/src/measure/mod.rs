@@ -85,6 +85,7 @@ impl Clock for Tsc {
 struct Trace(Option<&'static Ring>);
 
 impl Sink for Trace {
+    #[inline(always)]
     fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
         if let Some(mut ring) = self.0 {
             ring.record(record);

@@ -72,7 +72,13 @@ fn happen(driver: &mut Driver<Model>, kernel: bool, cycles: u64) {
 
 fn counted(driver: &mut Driver<Model>, group: &Group, base: &Counts) -> Counts {
     let widths = driver.widths();
-    read(driver, group.used).since(base, group.used, widths)
+    since(&read(driver, group.used), base, group.used, widths)
+}
+
+fn since(now: &Counts, base: &Counts, general: u8, widths: Widths) -> Counts {
+    let mut counted = Counts::default();
+    { *base }.advance(now, general, widths, &mut counted);
+    counted
 }
 
 fn read(driver: &mut Driver<Model>, general: u8) -> Counts {
@@ -110,7 +116,7 @@ fn slices_count_what_happened_and_interrupt_once() {
             assert!(pmu.switch(set(&a), &b, SLICE, &mut raw));
             // The interrupt handler's own events are nobody's.
             happen(&mut pmu, true, 1000);
-            let slice = raw.since(&base, a.used, pmu.widths());
+            let slice = since(&raw, &base, a.used, pmu.widths());
             assert_eq!(
                 (slice[Always::Cycles], slice[Always::Instructions]),
                 (SLICE + 7, 2 * SLICE + 14)
