@@ -80,6 +80,7 @@ fn boot(info: &'static mut BootInfo) -> ! {
         Some(Failure::Hang) => loop {
             core::hint::spin_loop();
         },
+        Some(Failure::Stack) => cpu::exhaust_stack(),
         None => {}
     }
     task::load_all(&line);

@@ -48,6 +48,18 @@ fn a_kernel_that_panics_says_so() {
 }
 
 #[test]
+fn a_kernel_stack_that_is_used_up_is_a_fault_and_nobody_s_data() {
+    let boot = run("fail=stack", "status 0");
+    match &boot.outcome {
+        Outcome::Panicked { message, .. } => {
+            // The push faults at the guard page, and so does the fault's own frame.
+            assert!(message.contains("double fault in the kernel"), "{message}");
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
 fn a_kernel_that_hangs_is_stopped() {
     let time_limit = Duration::from_secs(25);
     let boot = boot(&Request { time_limit, ..Request::new("wire fail=hang -- status 0") });

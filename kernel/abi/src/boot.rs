@@ -30,7 +30,7 @@ pub struct CommandLine<'a> {
     /// Processors to start at most (`cpus=N`, default all up to [`MAX_CPUS`]).
     pub cpus: usize,
     /// A way in which the kernel is to fail after it has booted, for those who test how a host
-    /// takes it (`fail=panic`, `fail=hang`).
+    /// takes it (`fail=panic`, `fail=hang`, `fail=stack`).
     pub fail: Option<Failure>,
     programs: &'a str,
 }
@@ -42,6 +42,8 @@ pub enum Failure {
     Panic,
     /// Stop doing anything.
     Hang,
+    /// Use more stack than there is.
+    Stack,
 }
 
 /// An option that the kernel does not know, or whose value it cannot read.
@@ -80,6 +82,7 @@ impl<'a> CommandLine<'a> {
                 }
                 Some(("fail", "panic")) => line.fail = Some(Failure::Panic),
                 Some(("fail", "hang")) => line.fail = Some(Failure::Hang),
+                Some(("fail", "stack")) => line.fail = Some(Failure::Stack),
                 _ => return Err(BadOption(option)),
             }
         }

@@ -23,9 +23,11 @@ use x86_64::{
     },
 };
 
-use crate::{measure::Measure, task::Process};
+use crate::{
+    measure::Measure,
+    task::{self, Process},
+};
 use lapic::Lapic;
-use segments::Stack;
 
 /// What one CPU owns.
 #[repr(C)]
@@ -53,7 +55,7 @@ impl Cpu {
     /// Sets this CPU up, interrupts off, and makes its state reachable through GS. The state
     /// lives for ever.
     pub fn start(index: u16) {
-        let kernel_stack = Stack::leak_top();
+        let kernel_stack = task::kernel_stack();
         segments::load(kernel_stack);
         vectors::load();
         entry::enable_syscall();
@@ -63,7 +65,7 @@ impl Cpu {
             this: core::ptr::null_mut(),
             kernel_stack,
             user_rsp: 0,
-            idle_stack: Stack::leak_top(),
+            idle_stack: task::kernel_stack(),
             index,
             lapic,
             current: None,
@@ -93,6 +95,15 @@ impl Cpu {
     /// A frame whose return lets the CPU wait for something to do.
     pub fn idle_frame(&self) -> entry::Frame {
         entry::Frame::kernel(idle, self.idle_stack)
+    }
+}
+
+/// Uses up a stack of the kernel's, to show what comes of it.
+pub fn exhaust_stack() -> ! {
+    // SAFETY: the stack is new and nobody else's; nothing returns from here.
+    unsafe {
+        asm!("mov rsp, {stack}", "2:", "push 0", "jmp 2b",
+             stack = in(reg) task::kernel_stack().as_u64(), options(noreturn));
     }
 }
 

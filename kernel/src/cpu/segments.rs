@@ -17,6 +17,8 @@ use x86_64::{
     },
 };
 
+use crate::task;
+
 /// Selector of ring 0's code.
 pub const KERNEL_CODE: u16 = 0x08;
 /// Selector of ring 0's data.
@@ -29,27 +31,12 @@ pub const USER_CODE: u16 = 0x20 | 3;
 /// Interrupt stack of faults that may find a broken stack: double fault, NMI, machine check.
 pub const FAULT_STACK: u16 = 0;
 
-/// Bytes of each of a CPU's stacks.
-pub const STACK_BYTES: usize = 32 * 1024;
-
-/// A stack, aligned as calls want it.
-#[repr(C, align(16))]
-pub struct Stack([u8; STACK_BYTES]);
-
-impl Stack {
-    /// A new stack that lives for ever; gives the address just above it.
-    pub fn leak_top() -> VirtAddr {
-        let stack: &'static mut Stack = Box::leak(Box::new(Stack([0; STACK_BYTES])));
-        VirtAddr::from_ptr(stack) + STACK_BYTES as u64
-    }
-}
-
 /// Loads a new descriptor table and task state on this CPU. `kernel_stack` is the top of the stack
 /// that an interrupt from ring 3 switches to.
 pub fn load(kernel_stack: VirtAddr) {
     let tss: &'static mut TaskStateSegment = Box::leak(Box::new(TaskStateSegment::new()));
     tss.privilege_stack_table[0] = kernel_stack;
-    tss.interrupt_stack_table[usize::from(FAULT_STACK)] = Stack::leak_top();
+    tss.interrupt_stack_table[usize::from(FAULT_STACK)] = task::kernel_stack();
     let gdt: &'static mut GlobalDescriptorTable = Box::leak(Box::new(GlobalDescriptorTable::new()));
     let selectors = [
         gdt.append(Descriptor::kernel_code_segment()),

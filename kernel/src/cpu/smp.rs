@@ -16,7 +16,7 @@ use x86_64::{
     structures::paging::PhysFrame,
 };
 
-use super::{Cpu, lapic::Lapic, segments::Stack};
+use super::{Cpu, lapic::Lapic};
 use crate::{
     machine::{acpi, pit},
     memory::{frames, space::AddressSpace},
@@ -164,7 +164,7 @@ fn fill_trampoline(page: PhysFrame, space: &AddressSpace) {
     let code = &raw const tally_trampoline;
     let length = &raw const tally_trampoline_end as usize - code as usize;
     let words_at = &raw const tally_trampoline_root as usize - code as usize;
-    let words = [space.id(), Stack::leak_top().as_u64(), start_here as *const () as u64];
+    let words = [space.id(), task::kernel_stack().as_u64(), start_here as *const () as u64];
     let to: *mut u8 = frames::kernel_view(page.start_address()).as_mut_ptr();
     // SAFETY: (1) the page is usable memory that the frame allocator never hands out; (2) the
     // trampoline is shorter than a page (asserted by the assembler's offsets, checked here); (3)

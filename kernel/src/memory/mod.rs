@@ -6,4 +6,5 @@
 pub mod frames;
 pub mod heap;
 pub mod space;
+pub mod stacks;
 pub mod takeover;

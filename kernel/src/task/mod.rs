@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use spin::{Mutex, Once};
 use tally_abi::{ExitStatus, boot::CommandLine, wire::Message};
-use x86_64::registers::control::Cr2;
+use x86_64::{PhysAddr, VirtAddr, registers::control::Cr2};
 
 pub use process::Process;
 
@@ -21,7 +21,7 @@ use crate::{
     cpu::{Cpu, entry::Frame, vectors},
     machine::{exit, serial},
     measure,
-    memory::space::AddressSpace,
+    memory::{space::AddressSpace, stacks},
 };
 
 static KERNEL_SPACE: Once<AddressSpace> = Once::new();
@@ -40,6 +40,12 @@ pub fn init(kernel: AddressSpace) {
 /// The kernel's own page tables.
 pub fn kernel_space() -> &'static AddressSpace {
     KERNEL_SPACE.get().expect("task::init runs first")
+}
+
+/// A new stack for the kernel, for ever: the address just above it.
+pub fn kernel_stack() -> VirtAddr {
+    stacks::allocate(PhysAddr::new(kernel_space().id()))
+        .expect("there is memory for a CPU's stacks")
 }
 
 /// Leaves whatever program's page tables are in use.
