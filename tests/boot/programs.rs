@@ -5,7 +5,7 @@ use xtask::machine::{Outcome, Pmu, Request};
 use crate::{assert_success, boot, run};
 
 /// What the program `crash` can do, and a word of how the kernel must call it.
-const CRASHES: [&str; 15] = [
+const CRASHES: [&str; 16] = [
     "read-null",
     "write-null",
     "read-kernel",
@@ -16,6 +16,7 @@ const CRASHES: [&str; 15] = [
     "divide",
     "privileged",
     "msr",
+    "rdpmc",
     "interrupt",
     "port",
     "trap-flag",
@@ -93,8 +94,15 @@ fn logical_counters_are_read_without_system_calls() {
              RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED",
         ),
     ] {
-        let job = format!("wire -- bank {exact} {events} -- share 1 {exact} 1000");
+        let bank = format!("bank {exact} {events}");
+        let job = format!("wire -- {bank} -- share 1 {exact} 1000");
         assert_success(&boot(&Request { pmu, ..Request::new(job) }));
+        // The right to use RDPMC is the one program's, whoever runs beside it.
+        let boot = boot(&Request { pmu, ..Request::new(format!("wire -- {bank} -- crash rdpmc")) });
+        assert!(boot.transcript.exits.contains(&("bank".into(), 0)), "{}", boot.outcome);
+        let faults = boot.transcript.troubles.iter();
+        let faults: Vec<_> = faults.filter(|t| matches!(t, Outcome::Faulted { .. })).collect();
+        assert_eq!(faults.len(), 1, "{:#?}", boot.transcript.troubles);
     }
 }
 

@@ -31,6 +31,7 @@ fn main() -> i32 {
             "divide" => asm!("xor ecx, ecx", "div ecx", out("rax") _, out("rcx") _, out("rdx") _),
             "privileged" => asm!("cli"),
             "msr" => asm!("rdmsr", in("ecx") 0x38f, out("rax") _, out("rdx") _),
+            "rdpmc" => asm!("rdpmc", in("ecx") 0, out("rax") _, out("rdx") _),
             "interrupt" => asm!("int 0x31"),
             "port" => asm!("out 0xf4, al", in("al") 0_u8),
             "trap-flag" => asm!("pushf", "or dword ptr [rsp], 0x100", "popf", "nop"),
