@@ -10,7 +10,7 @@ extern crate alloc;
 use alloc::{format, vec::Vec};
 use core::{arch::asm, hint::black_box};
 
-use tally::{Session, SessionConfig, Slice, Value, println, runtime::arguments};
+use tally::{Counter, Session, SessionConfig, Slice, Value, println, runtime::arguments};
 use tally_test_guests::Checks;
 
 tally::main!(main);
@@ -36,6 +36,23 @@ fn work(memory: &mut [u64; 1024], turns: u64) {
     black_box(memory);
 }
 
+/// Instructions of a reading of `counter`, in most of many: a switch that comes into one makes it
+/// begin again.
+fn cost(exact: Counter<'_>, counter: Counter<'_>) -> u64 {
+    let mut costs = [0; 101];
+    for cost in &mut costs {
+        let start = exact.read();
+        let middle = exact.read();
+        let value = counter.read();
+        let end = exact.read();
+        // The reading of the exact counter is in both stretches.
+        *cost = (end - middle) - (middle - start);
+        black_box(value);
+    }
+    costs.sort_unstable();
+    costs[costs.len() / 2]
+}
+
 fn main() -> i32 {
     let mut words = arguments().skip(1);
     let exact = words.next().expect("usage: bank EXACT EVENTS");
@@ -58,6 +75,10 @@ fn main() -> i32 {
     }
     checks.equal("a thousand turns more", between[1] - between[0], 3_000);
     checks.equal("another thousand turns", between[3] - between[2], 3_000);
+    let costs: Vec<u64> = counters[1..].iter().map(|counter| cost(counters[0], *counter)).collect();
+    // What is promised, and a move of the value.
+    let cheap = costs.iter().all(|cost| *cost <= 18 + 1);
+    checks.equal(&format!("readings cost {costs:?} instructions"), cheap, true);
     let mut memory = [0; 1024];
     let mut last = 0;
     let mut monotone = true;
