@@ -50,12 +50,13 @@ impl Profile {
         }
     }
 
-    /// The sets of more options that it is checked with.
+    /// The sets of more options that it is checked with: every pipeline and mode on some profile.
     pub fn variants(self) -> &'static [&'static str] {
         match self {
-            Profile::IcelakeServer => &["", ",counters=8,fixed=2,width=40"],
-            Profile::Zen4 => &["", ",counters=4"],
-            Profile::SapphireRapids | Profile::Zen3 => &[""],
+            Profile::IcelakeServer => &["", ",counters=8,fixed=2,width=40", ",pipeline=ooo"],
+            Profile::SapphireRapids => &["", ",pipeline=ooo,mode=single"],
+            Profile::Zen3 => &["", ",pipeline=ooo,mode=inorder"],
+            Profile::Zen4 => &["", ",counters=4", ",pipeline=ooo"],
         }
     }
 
