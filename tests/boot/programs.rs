@@ -1,8 +1,14 @@
 //! The kernel runs programs, and outlives everything that they do.
 
-use xtask::machine::{Outcome, Pmu, Request};
+use std::process::Command;
 
-use crate::{assert_success, boot, run};
+use xtask::{
+    machine::{Outcome, Pmu, Request},
+    project::Project,
+    ramdisk,
+};
+
+use crate::{artefacts, assert_success, boot, run};
 
 /// What the program `crash` can do, and a word of how the kernel must call it.
 const CRASHES: [&str; 16] = [
@@ -114,6 +120,24 @@ fn a_c_program_measures_itself() {
 }
 
 /// The image for a USB stick: another way to the kernel, and results for people in the log.
+#[test]
+fn an_ordinary_c_program_does_here_what_it_does_under_linux() {
+    let boot = run("", "libc corpus.txt word -- status 0");
+    let told = boot.transcript.text();
+    assert!(boot.transcript.exits.contains(&("libc".into(), 7)), "{}\n{told}", boot.outcome);
+    let folder = Project::here().target.join("guest/hosted");
+    let corpus = ramdisk::file(&artefacts().boot.ramdisk, ramdisk::CORPUS).unwrap();
+    std::fs::write(folder.join(ramdisk::CORPUS), corpus).unwrap();
+    let here = Command::new(folder.join("libc"))
+        .args([ramdisk::CORPUS, "word"])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert_eq!(here.status.code(), Some(7));
+    assert!(told.contains(&*String::from_utf8_lossy(&here.stdout)), "{told}");
+    assert!(told.contains(&*String::from_utf8_lossy(&here.stderr)), "{told}");
+}
+
 #[test]
 fn the_disk_image_boots_and_logs_its_results() {
     let boot = boot(&Request { from_disk: true, ..Request::new("") });

@@ -14,7 +14,13 @@ use std::{
 
 use tally_abi::ExitStatus;
 
-use crate::{Failure, Result, process::Child, progress::Step, project::Project, setup};
+use crate::{
+    Failure, Result,
+    process::Child,
+    progress::Step,
+    project::{self, Project},
+    setup,
+};
 
 /// Makes programs plain static executables: no start files, no libc, not position-independent.
 const PROGRAM_FLAGS: &str = "-C panic=abort -C relocation-model=static \
@@ -61,8 +67,10 @@ pub const TEST_GUESTS: GuestPackage =
 /// The user library for C programs.
 pub const C_LIBRARY: GuestPackage =
     GuestPackage { name: "tally-capi", folder: "userlib/capi", ..PROGRAMS };
-/// Where the C programs are that only tests run.
+/// Where the C programs are that only tests run: those that link with `libtally.a` alone, …
 const C_GUESTS: &str = "tests/guests/c";
+/// … and those of an ordinary C library.
+const HOSTED_GUESTS: &str = "tests/guests/hosted";
 
 /// The guest that checks the virtual PMU.
 pub const CHECK_GUEST: GuestPackage = GuestPackage {
@@ -152,6 +160,7 @@ fn build_guest(project: &Project, library: &Path) -> Result<Guest> {
     let mut test_guests = build_programs(project, library, &TEST_GUESTS)?;
     cargo("Building libtally.a", &mut C_LIBRARY.cargo(project, library, "build"))?;
     test_guests.extend(build_c_guests(project)?);
+    test_guests.extend(build_hosted_guests(project)?);
     let kernel = KERNEL.executables(project, &[KERNEL.name.into()]).remove(0);
     Ok((kernel, programs, test_guests))
 }
@@ -192,6 +201,23 @@ fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
         Ok(program)
     };
     sources(&project.root.join(C_GUESTS), "c")?.iter().map(compile).collect()
+}
+
+/// Compiles each program as everybody compiles a static program.
+fn build_hosted_guests(project: &Project) -> Result<Vec<PathBuf>> {
+    let folder = project.target.join("guest/hosted");
+    project::make_folder(&folder)?;
+    let compile = |name: &String| {
+        let program = folder.join(name);
+        let mut cc = Command::new("cc");
+        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", "-static", "-o"])
+            .arg(&program)
+            .arg(project.root.join(HOSTED_GUESTS).join(name).with_extension("c"))
+            .arg("-lm");
+        cargo(&format!("Compiling {name}.c"), &mut cc)?;
+        Ok(program)
+    };
+    sources(&project.root.join(HOSTED_GUESTS), "c")?.iter().map(compile).collect()
 }
 
 /// Builds the kernel with the lines of its code in its file.

@@ -5,6 +5,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -45,6 +46,25 @@ fn pack(files: &BTreeMap<String, Vec<u8>>) -> std::io::Result<Vec<u8>> {
         archive.append_data(&mut header, name, bytes.as_slice())?;
     }
     archive.into_inner()
+}
+
+/// A file of the ramdisk at `ramdisk`.
+///
+/// # Errors
+/// It cannot be read, or has no such file.
+pub fn file(ramdisk: &Path, name: &str) -> Result<Vec<u8>> {
+    let bytes = project::read(ramdisk)?;
+    let mut archive = tar::Archive::new(bytes.as_slice());
+    let failed = |error: io::Error| Failure::io("read", ramdisk, &error);
+    for entry in archive.entries().map_err(failed)? {
+        let mut entry = entry.map_err(failed)?;
+        if entry.path().is_ok_and(|path| path == Path::new(name)) {
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).map_err(failed)?;
+            return Ok(bytes);
+        }
+    }
+    Err(failed(io::ErrorKind::NotFound.into()))
 }
 
 /// The first 3 MiB of all Rust sources under `folder`, one after another in the order of their

@@ -14,18 +14,58 @@ pub const WRITE: u64 = 1;
 pub const OPEN: u64 = 2;
 /// `close(fd)` → 0.
 pub const CLOSE: u64 = 3;
+/// `fstat(fd, stat)` → 0. Kind and size alone; the rest is zeros.
+pub const FSTAT: u64 = 5;
 /// `lseek(fd, offset, whence)` → new offset.
 pub const LSEEK: u64 = 8;
 /// `mmap(0, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)` → address. Nothing else.
 pub const MMAP: u64 = 9;
+/// `mprotect(address, bytes, protection)` → 0. Mapped pages of the program's own; nothing becomes
+/// executable.
+pub const MPROTECT: u64 = 10;
 /// `munmap(address, bytes)` → 0. Whole mappings of `mmap` only.
 pub const MUNMAP: u64 = 11;
+/// `brk(address)` → end of the heap, moved to `address` if that can be.
+pub const BRK: u64 = 12;
+/// `ioctl(fd, …)`: no descriptor is a terminal, or any other device.
+pub const IOCTL: u64 = 16;
+/// `writev(fd, vector, n)` → bytes written.
+pub const WRITEV: u64 = 20;
 /// `sched_yield()` → 0.
 pub const SCHED_YIELD: u64 = 24;
+/// `getpid()` → the program's number.
+pub const GETPID: u64 = 39;
 /// `exit(status)`; does not return.
 pub const EXIT: u64 = 60;
+/// `readlink(path, buffer, bytes)` → bytes of the target. `/proc/self/exe` alone.
+pub const READLINK: u64 = 89;
+/// `getuid()`, `getgid()`, `geteuid()`, `getegid()` → 0.
+pub const GETUID: u64 = 102;
+/// See [`GETUID`].
+pub const GETGID: u64 = 104;
+/// See [`GETUID`].
+pub const GETEUID: u64 = 107;
+/// See [`GETUID`].
+pub const GETEGID: u64 = 108;
+/// `arch_prctl(code, address)` → 0: `ARCH_SET_FS` and `ARCH_GET_FS` alone.
+pub const ARCH_PRCTL: u64 = 158;
+/// `gettid()` → the program's number.
+pub const GETTID: u64 = 186;
+/// `set_tid_address(address)` → the program's number. Nobody waits for the address.
+pub const SET_TID_ADDRESS: u64 = 218;
 /// `exit_group(status)`; does not return.
 pub const EXIT_GROUP: u64 = 231;
+/// `openat(AT_FDCWD, path, flags)` → descriptor. As [`OPEN`].
+pub const OPENAT: u64 = 257;
+/// `newfstatat(dirfd, path, stat, flags)` → 0. As [`FSTAT`], of a path or with an empty one of
+/// `dirfd`.
+pub const NEWFSTATAT: u64 = 262;
+/// `set_robust_list(head, bytes)` → 0. There are no other threads that could need it.
+pub const SET_ROBUST_LIST: u64 = 273;
+/// `prlimit64(0, resource, 0, old)` → 0: the stack's limit, and none on anything else.
+pub const PRLIMIT64: u64 = 302;
+/// `getrandom(buffer, bytes, flags)` → bytes: the same for the same seed and program.
+pub const GETRANDOM: u64 = 318;
 
 /// Where Tally's own calls begin.
 pub const TALLY_BASE: u64 = 0x7a11_0000;
@@ -68,6 +108,8 @@ pub mod errno {
     pub const EFAULT: i64 = 14;
     /// Invalid argument.
     pub const EINVAL: i64 = 22;
+    /// Not a terminal.
+    pub const ENOTTY: i64 = 25;
     /// Too many open files.
     pub const EMFILE: i64 = 24;
     /// No such system call.

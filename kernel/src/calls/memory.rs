@@ -3,7 +3,10 @@
 use tally_abi::syscall::errno::EINVAL;
 
 use super::Errno;
-use crate::{memory::space::Access, task::Process};
+use crate::{
+    memory::{frames::FRAME_BYTES, space::Access},
+    task::Process,
+};
 
 const PROT_WRITE: u64 = 2;
 const PROT_EXECUTE: u64 = 4;
@@ -22,6 +25,24 @@ pub(super) fn map(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Err
         (true, _) => return Err(Errno(EINVAL)),
     };
     Ok(process.map(bytes, access)?)
+}
+
+pub(super) fn protect(
+    process: &mut Process,
+    address: u64,
+    bytes: u64,
+    protection: u64,
+) -> Result<u64, Errno> {
+    let access = match (protection & PROT_EXECUTE != 0, protection & PROT_WRITE != 0) {
+        (false, true) => Access::Write,
+        (false, false) => Access::Read,
+        (true, _) => return Err(Errno(EINVAL)),
+    };
+    if !address.is_multiple_of(FRAME_BYTES) {
+        return Err(Errno(EINVAL));
+    }
+    process.protect(address, bytes, access)?;
+    Ok(0)
 }
 
 pub(super) fn unmap(process: &mut Process, address: u64, bytes: u64) -> Result<u64, Errno> {

@@ -6,6 +6,7 @@
 
 mod files;
 mod memory;
+mod process;
 mod session;
 
 use tally_abi::{Error, syscall};
@@ -86,7 +87,26 @@ fn linux(process: &mut Process, number: u64, arguments: [u64; 6]) -> Result<u64,
         syscall::CLOSE => files::close(process, a),
         syscall::LSEEK => files::seek(process, a, b as i64, c),
         syscall::MMAP => memory::map(process, [a, b, c, d, e, f]),
+        syscall::MPROTECT => memory::protect(process, a, b, c),
         syscall::MUNMAP => memory::unmap(process, a, b),
-        _ => Err(Errno(syscall::errno::ENOSYS)),
+        syscall::BRK => Ok(process.set_heap_end(a)),
+        syscall::IOCTL => Err(Errno(syscall::errno::ENOTTY)),
+        syscall::WRITEV => files::write_vector(process, a, b, c),
+        syscall::FSTAT => files::stat(process, a, b),
+        syscall::OPENAT => files::open(process, b, c),
+        syscall::NEWFSTATAT => files::stat_at(process, [a, b, c]),
+        syscall::READLINK => files::read_link(process, a, b, c),
+        syscall::GETPID | syscall::GETTID | syscall::SET_TID_ADDRESS => Ok(process.pid.into()),
+        syscall::GETUID | syscall::GETGID | syscall::GETEUID | syscall::GETEGID => Ok(0),
+        syscall::ARCH_PRCTL => process::arch_control(process, a, b),
+        syscall::SET_ROBUST_LIST => Ok(0),
+        syscall::PRLIMIT64 => process::limit(process, [a, b, c, d]),
+        syscall::GETRANDOM => process::random(process, a, b),
+        _ => {
+            if process.unknown_calls.insert(number) {
+                log::warn!("{}: there is no system call {number} here", process.name);
+            }
+            Err(Errno(syscall::errno::ENOSYS))
+        }
     }
 }

@@ -10,7 +10,7 @@ use tally_abi::{
 };
 use tally_engine::{Session, bank::Page};
 
-use crate::{machine::serial, memory::space::Access, task::Process};
+use crate::{machine::serial, task::Process};
 
 static NEXT_SESSION: AtomicU32 = AtomicU32::new(1);
 
@@ -34,8 +34,8 @@ pub struct Context {
     names: Vec<String>,
     /// Between the program's start and stop; the session itself runs only while the program does.
     pub(super) started: bool,
-    /// Where the program sees its logical counters, if it asked for that, and the bytes.
-    pub(super) bank: Option<(u64, u64)>,
+    /// Where the program sees its logical counters, if it asked for that.
+    pub(super) bank: Option<u64>,
 }
 
 impl Context {
@@ -65,7 +65,7 @@ impl Context {
         let (names, demands): (Vec<_>, Vec<_>) =
             resolved.into_iter().map(|event| (event.name, event.demand)).unzip();
         let id = NEXT_SESSION.fetch_add(1, Ordering::Relaxed);
-        let seed = super::settings().seed;
+        let seed = super::seed();
         let session = Session::open(id, process.space.id(), config, seed, demands, &found.layout())
             .map_err(|refused| Refusal {
                 error: refused.error(),
@@ -103,7 +103,7 @@ impl Context {
     /// # Errors
     /// It counts already, or there is no memory.
     pub(super) fn map(&mut self, process: &mut Process) -> Result<u64, Error> {
-        if let Some((address, _)) = self.bank {
+        if let Some(address) = self.bank {
             return Ok(address);
         }
         if self.started {
@@ -111,8 +111,8 @@ impl Context {
         }
         let found = super::pmu().map_err(|_| Error::NoPmu)?;
         let bytes = bank::bytes(self.events()) as u64;
-        let address = process.map_for_kernel(bytes, Access::Read).map_err(|_| Error::NoMemory)?;
-        self.bank = Some((address, bytes));
+        let address = process.map_for_kernel(bytes).map_err(|_| Error::NoMemory)?;
+        self.bank = Some(address);
         let views = (address..address + bytes)
             .step_by(size_of::<Page>())
             .filter_map(|page| process.space.page_view(page));
@@ -130,8 +130,8 @@ impl Context {
         self.report(process);
         let bank = self.bank;
         drop(self.session);
-        if let Some((address, bytes)) = bank {
-            process.space.unmap(address, bytes).expect("nobody else can unmap a bank");
+        if let Some(address) = bank {
+            process.unmap_for_kernel(address).expect("nobody else can unmap a bank");
         }
     }
 

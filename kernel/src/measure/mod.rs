@@ -68,6 +68,11 @@ fn pmu() -> Result<&'static Found, &'static NoPmu> {
     PMU.get().expect("measure::init runs first").as_ref()
 }
 
+/// The seed of everything random.
+pub fn seed() -> u64 {
+    settings().seed
+}
+
 fn settings() -> &'static Settings {
     SETTINGS.get().expect("measure::init runs first")
 }

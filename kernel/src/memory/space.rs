@@ -139,6 +139,19 @@ impl AddressSpace {
         Ok(())
     }
 
+    /// Changes what the program may do with the pages of `[start, start + bytes)`.
+    ///
+    /// # Errors
+    /// A page is not mapped; those before it are changed.
+    pub fn protect(&mut self, start: u64, bytes: u64, access: Access) -> Result<(), SpaceError> {
+        let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
+        for page in (start..end).step_by(FRAME_BYTES as usize) {
+            self.entry(page).ok_or(SpaceError::BadAddress)?.set_flags(access.flags());
+            x86_64::instructions::tlb::flush(VirtAddr::new(page));
+        }
+        Ok(())
+    }
+
     /// Unmaps `[start, start + bytes)` and gives its frames back.
     ///
     /// # Errors

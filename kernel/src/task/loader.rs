@@ -12,9 +12,17 @@ use crate::memory::{
 };
 
 /// Bytes of a program's stack.
-const STACK_BYTES: u64 = 1 << 20;
+pub const STACK_BYTES: u64 = 1 << 20;
 /// Top of a program's stack; the page above it is never mapped.
 const STACK_TOP: u64 = USER_END - FRAME_BYTES;
+// Keys of the auxiliary vector (System V ABI for AMD64, section 3.4.3, and Linux's `auxvec.h`).
+const AT_PHDR: u64 = 3;
+const AT_PHENT: u64 = 4;
+const AT_PHNUM: u64 = 5;
+const AT_PAGESZ: u64 = 6;
+const AT_ENTRY: u64 = 9;
+const AT_SECURE: u64 = 23;
+const AT_RANDOM: u64 = 25;
 /// Bytes of arguments that a program can be given.
 const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
@@ -52,17 +60,25 @@ impl From<SpaceError> for LoadError {
 /// Where a loaded program begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
+    /// The first address above its segments: where its heap begins.
+    pub heap: u64,
     /// Its first instruction.
     pub rip: u64,
     /// Its stack pointer.
     pub rsp: u64,
 }
 
-/// Maps the program `file` and its stack into `space`.
+/// Maps the program `file` and its stack into `space`. `random` is what the program gets to protect
+/// itself with.
 ///
 /// # Errors
 /// The file is not a program that can run here, or memory is short.
-pub fn load(space: &mut AddressSpace, file: &[u8], words: &[&str]) -> Result<Start, LoadError> {
+pub fn load(
+    space: &mut AddressSpace,
+    file: &[u8],
+    words: &[&str],
+    random: u128,
+) -> Result<Start, LoadError> {
     use LoadError::NotStaticElf;
     let elf = ElfBytes::<LittleEndian>::minimal_parse(file)
         .map_err(|_| NotStaticElf("it is not an ELF file for a little-endian 64-bit machine"))?;
@@ -76,18 +92,32 @@ pub fn load(space: &mut AddressSpace, file: &[u8], words: &[&str]) -> Result<Sta
     if elf.ehdr.e_type != abi::ET_EXEC {
         return Err(NotStaticElf("it is not an executable at fixed addresses; link it -no-pie"));
     }
+    let mut heap = 0;
+    let mut headers = 0;
     for segment in segments.iter().filter(|s| s.p_type == abi::PT_LOAD && s.p_memsz > 0) {
-        load_segment(space, file, &segment)?;
+        heap = load_segment(space, file, &segment)?.max(heap);
+        if segment.p_offset == 0 {
+            headers = segment.p_vaddr + elf.ehdr.e_phoff;
+        }
     }
     space.map_zeroed(STACK_TOP - STACK_BYTES, STACK_BYTES, Access::Write)?;
-    Ok(Start { rip: elf.ehdr.e_entry, rsp: push_arguments(space, words)? })
+    let about = [
+        (AT_PHDR, headers),
+        (AT_PHENT, elf.ehdr.e_phentsize.into()),
+        (AT_PHNUM, elf.ehdr.e_phnum.into()),
+        (AT_PAGESZ, FRAME_BYTES),
+        (AT_ENTRY, elf.ehdr.e_entry),
+        (AT_SECURE, 0),
+    ];
+    let rsp = push_arguments(space, words, random, &about)?;
+    Ok(Start { heap, rip: elf.ehdr.e_entry, rsp })
 }
 
 fn load_segment(
     space: &mut AddressSpace,
     file: &[u8],
     segment: &ProgramHeader,
-) -> Result<(), LoadError> {
+) -> Result<u64, LoadError> {
     let bytes = usize::try_from(segment.p_offset)
         .ok()
         .and_then(|start| Some((start, start.checked_add(segment.p_filesz as usize)?)))
@@ -108,11 +138,16 @@ fn load_segment(
     let end = end.ok_or(outside)?.next_multiple_of(FRAME_BYTES);
     space.map_zeroed(start, end - start, access)?;
     space.fill(segment.p_vaddr, bytes)?;
-    Ok(())
+    Ok(end)
 }
 
 /// Puts argument count, pointers and strings on the stack; gives the stack pointer.
-fn push_arguments(space: &mut AddressSpace, words: &[&str]) -> Result<u64, LoadError> {
+fn push_arguments(
+    space: &mut AddressSpace,
+    words: &[&str],
+    random: u128,
+    about: &[(u64, u64)],
+) -> Result<u64, LoadError> {
     let mut strings = String::new();
     let mut offsets = Vec::new();
     for word in words {
@@ -124,13 +159,19 @@ fn push_arguments(space: &mut AddressSpace, words: &[&str]) -> Result<u64, LoadE
         return Err(LoadError::OutOfMemory);
     }
     let text = STACK_TOP - strings.len() as u64;
-    // argc, argv, 0, an empty environment's 0, an empty auxiliary vector's two.
+    let random_at = (text - size_of_val(&random) as u64) & !15;
+    // argc, argv, 0, an empty environment's 0, the auxiliary vector, its end's two.
     let mut stack = Vec::from([words.len() as u64]);
     stack.extend(offsets.iter().map(|offset| text + offset));
-    stack.extend([0; 4]);
-    let rsp = (text - 8 * stack.len() as u64) & !15;
+    stack.extend([0; 2]);
+    stack.extend(
+        about.iter().chain(&[(AT_RANDOM, random_at)]).flat_map(|(key, value)| [*key, *value]),
+    );
+    stack.extend([0; 2]);
+    let rsp = (random_at - 8 * stack.len() as u64) & !15;
     let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
     space.write(text, strings.as_bytes())?;
+    space.write(random_at, &random.to_le_bytes())?;
     space.write(rsp, &bytes)?;
     Ok(rsp)
 }

@@ -13,8 +13,12 @@ use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use spin::{Mutex, Once};
 use tally_abi::{ExitStatus, boot::CommandLine, wire::Message};
-use x86_64::{PhysAddr, VirtAddr, registers::control::Cr2};
+use x86_64::{
+    PhysAddr, VirtAddr,
+    registers::{control::Cr2, model_specific::FsBase},
+};
 
+pub use loader::STACK_BYTES;
 pub use process::Process;
 
 use crate::{
@@ -112,6 +116,7 @@ pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
 fn resume(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     *frame = process.frame;
     process.restore_fpu();
+    FsBase::write(VirtAddr::new(process.fs_base));
     // SAFETY: a process is dropped only in `end`, after the kernel's own space is activated.
     unsafe { process.space.activate() };
     cpu.measure.enter(&mut process);

@@ -3,15 +3,23 @@
 //! A process is owned by the CPU that runs it or by the queue that it waits in, never by both, so
 //! nothing of it needs a lock.
 
-use alloc::{boxed::Box, collections::BTreeMap, string::String};
-use core::arch::asm;
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+};
+use core::{arch::asm, ops::Range};
 
+use rand_xoshiro::{
+    Xoshiro256PlusPlus,
+    rand_core::{Rng, SeedableRng},
+};
 use tally_abi::ExitStatus;
 
 use super::{loader, ramdisk};
 use crate::{
     cpu::entry::Frame,
-    measure::Context,
+    measure::{self, Context},
     memory::{
         frames::FRAME_BYTES,
         space::{Access, AddressSpace, SpaceError, USER_END},
@@ -20,6 +28,8 @@ use crate::{
 
 /// Where `mmap` looks for room first: above every fixed program, far below the stack.
 const MMAP_START: u64 = 0x1000_0000_0000;
+/// The most that `brk` gives a program.
+const MAX_HEAP_BYTES: u64 = 1 << 30;
 /// The most open files of one program.
 const MAX_FILES: usize = 16;
 
@@ -60,8 +70,16 @@ pub struct Process {
     pub context: Option<Box<Context>>,
     /// Its registers while it does not run.
     pub frame: Frame,
+    /// Where its thread-local data is: the base of FS.
+    pub fs_base: u64,
+    /// Calls that it made and that are not there, as the log was told.
+    pub unknown_calls: BTreeSet<u64>,
+    random: Xoshiro256PlusPlus,
+    heap: Range<u64>,
     fpu: Box<FpuState>,
     mappings: BTreeMap<u64, u64>,
+    /// Mappings that the kernel writes.
+    held: BTreeMap<u64, u64>,
     next_mapping: u64,
 }
 
@@ -80,7 +98,11 @@ impl Process {
             .ok_or((ExitStatus::ProgramNotFound, "there is no such program in the ramdisk"))?;
         let mut space = AddressSpace::for_program(kernel)
             .map_err(|_| loader::LoadError::OutOfMemory.explain())?;
-        let start = loader::load(&mut space, file, words).map_err(loader::LoadError::explain)?;
+        // The same for the same seed and program: runs are to be repeatable.
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(measure::seed() ^ u64::from(pid) << 32);
+        let canary = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
+        let start =
+            loader::load(&mut space, file, words, canary).map_err(loader::LoadError::explain)?;
         Ok(Process {
             pid,
             name: name.into(),
@@ -88,8 +110,13 @@ impl Process {
             files: BTreeMap::new(),
             context: None,
             frame: Frame::user(start.rip, start.rsp),
+            fs_base: 0,
+            unknown_calls: BTreeSet::new(),
+            random,
+            heap: start.heap..start.heap,
             fpu: FpuState::initial(),
             mappings: BTreeMap::new(),
+            held: BTreeMap::new(),
             next_mapping: MMAP_START,
         })
     }
@@ -106,6 +133,23 @@ impl Process {
         unsafe { asm!("fxrstor64 [{}]", in(reg) &raw const *self.fpu, options(nostack)) };
     }
 
+    /// Moves the end of the heap to `end`, if that can be; gives where it is then.
+    pub fn set_heap_end(&mut self, end: u64) -> u64 {
+        let page = |address: u64| address.next_multiple_of(FRAME_BYTES);
+        let fits = (self.heap.start..self.heap.start + MAX_HEAP_BYTES).contains(&end);
+        let (old, new) = (page(self.heap.end), page(end.min(USER_END)));
+        // A heap that shrinks keeps its pages: a program that cares for memory unmaps.
+        if fits && (new <= old || self.space.map_zeroed(old, new - old, Access::Write).is_ok()) {
+            self.heap.end = end.max(self.heap.end);
+        }
+        self.heap.end
+    }
+
+    /// The next random number.
+    pub fn random(&mut self) -> u64 {
+        self.random.next_u64()
+    }
+
     /// Opens a file of the ramdisk; gives its descriptor.
     pub fn open(&mut self, bytes: &'static [u8]) -> Option<u64> {
         let fd = (3..3 + MAX_FILES as u64).find(|fd| !self.files.contains_key(fd))?;
@@ -118,16 +162,45 @@ impl Process {
     /// # Errors
     /// No memory, or no room for so much.
     pub fn map(&mut self, bytes: u64, access: Access) -> Result<u64, SpaceError> {
-        let start = self.map_for_kernel(bytes, access)?;
-        self.mappings.insert(start, self.next_mapping - FRAME_BYTES - start);
+        let (start, bytes) = self.map_next(bytes, access)?;
+        self.mappings.insert(start, bytes);
         Ok(start)
     }
 
-    /// The same for what the program must not unmap, as the kernel uses it.
+    /// The same for pages that the kernel writes and the program reads, and can neither unmap nor
+    /// protect otherwise.
     ///
     /// # Errors
     /// As [`Self::map`].
-    pub fn map_for_kernel(&mut self, bytes: u64, access: Access) -> Result<u64, SpaceError> {
+    pub fn map_for_kernel(&mut self, bytes: u64) -> Result<u64, SpaceError> {
+        let (start, bytes) = self.map_next(bytes, Access::Read)?;
+        self.held.insert(start, bytes);
+        Ok(start)
+    }
+
+    /// Gives a whole mapping of [`Self::map_for_kernel`] back, of which the kernel has no view any
+    /// more.
+    ///
+    /// # Errors
+    /// There is no such mapping.
+    pub fn unmap_for_kernel(&mut self, start: u64) -> Result<(), SpaceError> {
+        let bytes = self.held.remove(&start).ok_or(SpaceError::BadAddress)?;
+        self.space.unmap(start, bytes)
+    }
+
+    /// Changes what the program may do with pages of its own.
+    ///
+    /// # Errors
+    /// Some of them are not its own.
+    pub fn protect(&mut self, start: u64, bytes: u64, access: Access) -> Result<(), SpaceError> {
+        let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
+        if self.held.iter().any(|(held, bytes)| start < held + bytes && *held < end) {
+            return Err(SpaceError::BadAddress);
+        }
+        self.space.protect(start, bytes, access)
+    }
+
+    fn map_next(&mut self, bytes: u64, access: Access) -> Result<(u64, u64), SpaceError> {
         let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::OutOfMemory)?;
         let start = self.next_mapping;
         // One page between mappings stays empty, so that running over an end is a fault.
@@ -135,7 +208,7 @@ impl Process {
         let end = end.ok_or(SpaceError::OutOfMemory)?;
         self.space.map_zeroed(start, bytes, access)?;
         self.next_mapping = end + FRAME_BYTES;
-        Ok(start)
+        Ok((start, bytes))
     }
 
     /// Gives a whole mapping of [`Self::map`] back.

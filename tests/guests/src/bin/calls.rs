@@ -65,6 +65,25 @@ fn memory(checks: &mut Checks) {
     checks.equal("unmap twice", call(sys::MUNMAP, [address, 10_000, 0, 0, 0, 0]), -errno::EINVAL);
     let path = address as *const u8;
     checks.equal("use it after", call(sys::WRITE, [1, path as u64, 1, 0, 0, 0]), -errno::EFAULT);
+    let protect = |address, bytes, access| call(sys::MPROTECT, [address, bytes, access, 0, 0, 0]);
+    checks.equal("protect nothing", protect(address, 4096, 1), -errno::EFAULT);
+    checks.equal("protect the kernel", protect(KERNEL & !4095, 4096, 3), -errno::EFAULT);
+    let page = map(4096, 3, 0x22) as u64;
+    checks.equal("protect", protect(page, 4096, 1), 0);
+    checks.equal("make it executable", protect(page, 4096, 5), -errno::EINVAL);
+    let stat = [5, page, 0, 0, 0, 0];
+    checks.equal("write to what is protected", call(sys::FSTAT, stat), -errno::EBADF);
+    checks.equal("stat into it", call(sys::FSTAT, [1, page, 0, 0, 0, 0]), -errno::EFAULT);
+    let heap = call(sys::BRK, [0; 6]);
+    checks.equal(
+        "grow the heap",
+        call(sys::BRK, [heap as u64 + 10_000, 0, 0, 0, 0, 0]),
+        heap + 10_000,
+    );
+    checks.equal("too far", call(sys::BRK, [KERNEL, 0, 0, 0, 0, 0]), heap + 10_000);
+    let fs = [0x1002, KERNEL, 0, 0, 0, 0];
+    checks.equal("thread-local data in the kernel", call(sys::ARCH_PRCTL, fs), -errno::EINVAL);
+    checks.equal("no such call", call(9999, [0; 6]), -errno::ENOSYS);
 }
 
 fn sessions(checks: &mut Checks, event: &str) {
@@ -120,5 +139,13 @@ fn sessions(checks: &mut Checks, event: &str) {
     let session = Session::open(event, SessionConfig::default()).expect("a good one");
     checks.equal("start", session.start(), Ok(()));
     let late = session.map().map(|_| ());
+    drop(session);
+    let session = Session::open(event, SessionConfig::default()).expect("a good one");
+    // Its number is the one that is known.
+    let map = |number| call(sys::SESSION_MAP, [number, 0, 0, 0, 0, 0]);
+    let bank = (1..100).map(map).find(|answer| *answer > 0).expect("the session is open") as u64;
+    checks.equal("write to a bank", call(sys::MPROTECT, [bank, 4096, 3, 0, 0, 0]), -errno::EFAULT);
+    checks.equal("unmap a bank", call(sys::MUNMAP, [bank, 4096, 0, 0, 0, 0]), -errno::EINVAL);
+    drop(session);
     checks.equal("map while counting", late, Err(Error::WrongState));
 }

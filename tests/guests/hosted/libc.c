@@ -1,0 +1,57 @@
+/* An ordinary C program: what it prints here and under Linux is the same. `libc FILE WORD…` */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static _Thread_local unsigned long local = 41;
+
+static int by_value(const void *a, const void *b)
+{
+    unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+    return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv)
+{
+    struct stat stat;
+    size_t bytes = 0, lines = 0, room = 1000;
+    unsigned long sum = 5381;
+    char line[4096];
+
+    FILE *file = argc > 1 ? fopen(argv[1], "r") : NULL;
+    if (!file) {
+        perror("libc");
+        return 2;
+    }
+    fstat(fileno(file), &stat);
+    while (fgets(line, sizeof line, file)) {
+        bytes += strlen(line);
+        for (const char *c = line; *c; c++)
+            sum = sum * 33 + (unsigned char)*c;
+        if (strchr(line, '\n'))
+            lines++;
+    }
+    rewind(file);
+    printf("%zu bytes of %ld, %zu lines, sum %016lx\n", bytes, (long)stat.st_size, lines, sum);
+    fclose(file);
+
+    unsigned *numbers = NULL;
+    for (size_t i = 0; i < 100000; i++) {
+        if (i % room == 0 && !(numbers = realloc(numbers, (i + room) * sizeof *numbers)))
+            return 3;
+        numbers[i] = (unsigned)(sum = sum * 6364136223846793005ul + 1442695040888963407ul) >> 3;
+    }
+    qsort(numbers, 100000, sizeof *numbers, by_value);
+    printf("%u %u %u\n", numbers[0], numbers[50000], numbers[99999]);
+    free(numbers);
+    /* Larger than what the heap is for, so it is mapped and unmapped. */
+    char *large = calloc(1, 8 << 20);
+    large[(8 << 20) - 1] = 1;
+    free(large);
+    printf("%.12f %g %s\n", sqrt(2.0) + sin(1.0), 1e300 * 10, argc > 2 ? argv[2] : "nothing");
+    local++;
+    fprintf(stderr, "%lu\n", local);
+    return fopen("no-such-file", "r") ? 4 : 7;
+}
