@@ -6,6 +6,7 @@ use xtask::{
     machine::{Outcome, Pmu, Request},
     project::Project,
     ramdisk,
+    report::Report,
 };
 
 use crate::{artefacts, assert_success, boot, run};
@@ -122,7 +123,14 @@ fn a_c_program_measures_itself() {
 /// The image for a USB stick: another way to the kernel, and results for people in the log.
 #[test]
 fn an_ordinary_c_program_does_here_what_it_does_under_linux() {
-    let boot = run("", "libc corpus.txt word -- status 0");
+    // It does not know of Tally; the kernel counts around it.
+    let events = "events=INST_RETIRED.ANY,BR_INST_RETIRED.COND slice=50000";
+    let boot = run("", &format!("{events} libc corpus.txt word -- status 0"));
+    let report = Report::of(&boot).first.expect("the kernel opened a session");
+    assert_eq!(report.program, "libc");
+    for event in &report.events {
+        assert_eq!(event.estimate, event.truth, "{}", event.name);
+    }
     let told = boot.transcript.text();
     assert!(boot.transcript.exits.contains(&("libc".into(), 7)), "{}\n{told}", boot.outcome);
     let folder = Project::here().target.join("guest/hosted");

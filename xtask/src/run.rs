@@ -68,6 +68,14 @@ pub struct RunArgs {
     /// Write every slice's record to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Put a file of this machine into the ramdisk, under its own name: a static program, or what
+    /// it reads
+    #[arg(long, value_name = "PATH")]
+    file: Vec<PathBuf>,
+    /// A program in the ramdisk and its arguments, instead of --program; --events counts around the
+    /// whole of it
+    #[arg(last = true, value_name = "PROGRAM")]
+    command: Vec<String>,
     /// Stop the machine after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = machine::DEFAULT_TIME_LIMIT.as_secs(),
           value_parser = clap::value_parser!(u64).range(1..))]
@@ -98,12 +106,41 @@ impl Job {
         }
     }
 
-    /// The kernel's command line, with `options` beside the job's own.
-    pub fn command_line(&self, options: &str) -> String {
+    /// The kernel's options, with `options` beside the job's own.
+    fn options(&self, options: &str) -> String {
         let mut line = format!("seed={} cpus={}", self.seed, self.cpus);
         if !options.is_empty() {
             line += &format!(" {options}");
         }
+        line
+    }
+
+    /// The kernel's command line for a program that need not know of Tally, with its arguments: the
+    /// kernel itself counts around it.
+    fn around(&self, options: &str, command: &[String]) -> Result<String> {
+        if let Some(word) =
+            command.iter().find(|word| word.is_empty() || word.contains(char::is_whitespace))
+        {
+            let why = format!("'{word}' is empty or has blanks, which no argument can have yet");
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
+        let mut line = self.options(options) + " --";
+        if let Some(events) = &self.events {
+            line += &format!(" events={events}");
+        }
+        if let Some(slice) = self.slice {
+            line += &format!(" slice={slice}");
+        }
+        if let Some(budget) = self.budget {
+            line += &format!(" budget={}", (budget * 10_000.0) as u32);
+        }
+        command.iter().for_each(|word| line += &format!(" {word}"));
+        Ok(line)
+    }
+
+    /// The kernel's command line, with `options` beside the job's own.
+    pub fn command_line(&self, options: &str) -> String {
+        let mut line = self.options(options);
         for program in &self.program {
             line += &format!(" -- {program}");
             if let Some(events) = &self.events {
@@ -128,15 +165,19 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     args.job.check()?;
     args.accel.check()?;
     let mut trace = args.trace.as_deref().map(create).transpose()?;
-    let artefacts = Artefacts::make(project)?;
     let options = if trace.is_some() { "wire trace" } else { "wire" };
+    let line = match &*args.command {
+        [] => args.job.command_line(options),
+        command => args.job.around(options, command)?,
+    };
+    let artefacts = Artefacts::make_with(project, &args.file)?;
     let request = Request {
         pmu: args.pmu,
         accel: args.accel,
         cpus: args.job.cpus.into(),
         time_limit: Duration::from_secs(args.time_limit),
         vpmu: args.vpmu.clone(),
-        ..Request::new(args.job.command_line(options))
+        ..Request::new(line)
     };
     let mut boot = machine::boot_with_progress(&artefacts, &request, &mut |output| {
         // Somebody who closes our standard error wants no output.
@@ -187,7 +228,7 @@ fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tally_abi::boot::CommandLine;
+    use tally_abi::boot::{CommandLine, Program};
 
     fn job() -> Job {
         let program = vec!["deflate".into(), "spin".into()];
@@ -206,12 +247,25 @@ mod tests {
         let text = job().command_line("wire trace");
         let line = CommandLine::parse(&text).unwrap();
         assert_eq!((line.seed, line.cpus, line.wire, line.trace), (7, 2, true, true));
-        let programs: Vec<Vec<&str>> = line.programs().map(Iterator::collect).collect();
+        let words = |program: Program<'_>| program.words.map(str::to_owned).collect::<Vec<_>>();
+        let programs: Vec<_> = line.programs().map(|program| words(program.unwrap())).collect();
         assert_eq!(
             programs[0],
             ["deflate", "--events", "A,B", "--slice", "5000", "--budget", "0.5"]
         );
         assert_eq!(programs[1][0], "spin");
+    }
+
+    #[test]
+    fn the_kernel_counts_around_what_does_not_know_of_it() {
+        let command = ["prog", "-x", "y"].map(str::to_owned);
+        let text = job().around("wire", &command).unwrap();
+        let line = CommandLine::parse(&text).unwrap();
+        let program = line.programs().next().unwrap().unwrap();
+        assert_eq!(program.words.collect::<Vec<_>>(), ["prog", "-x", "y"]);
+        let (events, config) = program.measure.unwrap();
+        assert_eq!((events, config.slice.length(), config.budget_ppm), ("A,B", MIN_SLICE, 5_000));
+        assert_eq!(job().around("", &["a b".into()]).unwrap_err().status, ExitStatus::Usage);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use core::str::SplitAsciiWhitespace;
 
+use crate::{SessionConfig, Slice, session::NO_BUDGET_PPM};
+
 /// Name of the QEMU firmware-configuration file whose text, if it is there, is the command line.
 pub const FW_CFG_COMMAND_LINE: &str = "opt/tally/cmdline";
 /// Name of the file in the ramdisk that holds the command line otherwise.
@@ -18,7 +20,8 @@ pub const MAX_CPUS: usize = 16;
 /// The kernel's command line: options, then one program with its arguments after each `--`.
 ///
 /// `seed=7 wire -- deflate --slice 100000 -- spin` runs two programs. Words are separated by
-/// white space; there is no quoting.
+/// white space; there is no quoting. Before a program `events=LIST` has the kernel count around the
+/// whole of it, whether it knows of Tally or not, and `slice=CYCLES` and `budget=PPM` say how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandLine<'a> {
     /// Seed of every random order that the engine draws (`seed=N`, default 1).
@@ -49,6 +52,41 @@ pub enum Failure {
 /// An option that the kernel does not know, or whose value it cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadOption<'a>(pub &'a str);
+
+/// A program to run.
+#[derive(Clone, Debug)]
+pub struct Program<'a> {
+    /// What to count around the whole of it, and how.
+    pub measure: Option<(&'a str, SessionConfig)>,
+    /// Its name, then its arguments.
+    pub words: SplitAsciiWhitespace<'a>,
+}
+
+impl<'a> Program<'a> {
+    fn parse(text: &'a str) -> Result<Self, BadOption<'a>> {
+        let mut words = text.split_ascii_whitespace();
+        let (mut events, mut config) = (None, SessionConfig::default());
+        loop {
+            let mut ahead = words.clone();
+            let option = ahead.next().unwrap_or_default();
+            match option.split_once('=') {
+                Some(("events", list)) => events = Some(list),
+                Some(("slice", length)) => {
+                    let length = length.parse().map_err(|_| BadOption(option))?;
+                    config.slice = Slice::Cycles(length);
+                }
+                Some(("budget", ppm)) => {
+                    let ppm = ppm.parse().ok().filter(|ppm| (1..=NO_BUDGET_PPM).contains(ppm));
+                    config.budget_ppm = ppm.ok_or(BadOption(option))?;
+                }
+                // A program's name may have the sign in it.
+                _ => break,
+            }
+            words = ahead;
+        }
+        Ok(Program { measure: events.map(|list| (list, config)), words })
+    }
+}
 
 impl<'a> CommandLine<'a> {
     /// Parses `text`.
@@ -89,12 +127,11 @@ impl<'a> CommandLine<'a> {
         Ok(line)
     }
 
-    /// The programs, each as its words: its name, then its arguments.
-    pub fn programs(&self) -> impl Iterator<Item = SplitAsciiWhitespace<'a>> + use<'a> {
-        self.programs
-            .split(" -- ")
-            .map(str::split_ascii_whitespace)
-            .filter(|words| words.clone().next().is_some())
+    /// The programs; those without a name are left out. A bad option stands where its program would.
+    pub fn programs(&self) -> impl Iterator<Item = Result<Program<'a>, BadOption<'a>>> + use<'a> {
+        let has_name = |program: &Program| program.words.clone().next().is_some();
+        let programs = self.programs.split(" -- ").map(Program::parse);
+        programs.filter(move |program| program.as_ref().is_ok_and(has_name) || program.is_err())
     }
 }
 
@@ -105,7 +142,26 @@ mod tests {
     use std::{vec, vec::Vec};
 
     fn programs(text: &str) -> Vec<Vec<&str>> {
-        CommandLine::parse(text).unwrap().programs().map(Iterator::collect).collect()
+        let line = CommandLine::parse(text).unwrap();
+        line.programs().map(|program| program.unwrap().words.collect()).collect()
+    }
+
+    #[test]
+    fn programs_can_be_measured_from_outside() {
+        let line =
+            CommandLine::parse("-- events=a,cpu/x=1/ slice=9 budget=7 p=1 k=v -- q").unwrap();
+        let programs: Vec<_> = line.programs().map(Result::unwrap).collect();
+        let config =
+            SessionConfig { slice: Slice::Cycles(9), budget_ppm: 7, ..SessionConfig::default() };
+        assert_eq!(programs[0].measure, Some(("a,cpu/x=1/", config)));
+        let words = |program: &Program<'static>| program.words.clone().collect::<Vec<_>>();
+        assert_eq!(words(&programs[0]), ["p=1", "k=v"]);
+        assert_eq!((programs[1].measure, words(&programs[1])), (None, vec!["q"]));
+        for bad in ["slice=x", "budget=0"] {
+            let text = std::format!("-- {bad} p");
+            let line = CommandLine::parse(&text).unwrap();
+            assert_eq!(line.programs().next().unwrap().unwrap_err(), BadOption(bad));
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is measured of one program.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use tally_abi::{
@@ -34,6 +34,8 @@ pub struct Context {
     names: Vec<String>,
     /// Between the program's start and stop; the session itself runs only while the program does.
     pub(super) started: bool,
+    /// Counting begins when the program first comes onto a CPU.
+    pub(super) starts_with_program: bool,
     /// Where the program sees its logical counters, if it asked for that.
     pub(super) bank: Option<u64>,
 }
@@ -74,7 +76,20 @@ impl Context {
                     None => refused.error().message().into(),
                 },
             })?;
-        Ok(Context { session, names, started: false, bank: None })
+        Ok(Context { session, names, started: false, starts_with_program: false, bank: None })
+    }
+
+    /// A context around the whole of a program that has not run yet.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub fn around(
+        process: &Process,
+        list: &str,
+        config: SessionConfig,
+    ) -> Result<Box<Self>, Refusal> {
+        let context = Context::open(process, list, config)?;
+        Ok(Box::new(Context { starts_with_program: true, ..context }))
     }
 
     /// The session's number.

@@ -8,7 +8,7 @@
 mod context;
 
 use alloc::boxed::Box;
-use core::arch::x86_64::_rdtsc;
+use core::{arch::x86_64::_rdtsc, mem::take};
 
 use raw_cpuid::CpuIdReaderNative;
 use spin::{Mutex, Once};
@@ -145,7 +145,13 @@ impl Measure {
     pub fn enter(&mut self, process: &mut Process) {
         self.context = process.context.take();
         self.let_rdpmc();
-        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.context)
+        let starts = |context: &mut Box<Context>| take(&mut context.starts_with_program);
+        if self.context.as_mut().is_some_and(starts) {
+            if self.start().is_err() {
+                log::error!("{}: this CPU cannot count", process.name);
+            }
+        } else if let (Some(multiplexer), Some(context)) =
+            (&mut self.multiplexer, &mut self.context)
             && context.started
         {
             multiplexer.resume(&mut context.session, &Tsc);

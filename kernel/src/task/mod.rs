@@ -12,7 +12,11 @@ use alloc::{boxed::Box, collections::VecDeque, format, vec::Vec};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use spin::{Mutex, Once};
-use tally_abi::{ExitStatus, boot::CommandLine, wire::Message};
+use tally_abi::{
+    ExitStatus,
+    boot::{BadOption, CommandLine, Program},
+    wire::Message,
+};
 use x86_64::{
     PhysAddr, VirtAddr,
     registers::{control::Cr2, model_specific::FsBase},
@@ -24,7 +28,7 @@ pub use process::Process;
 use crate::{
     cpu::{Cpu, entry::Frame, vectors},
     machine::{exit, serial},
-    measure,
+    measure::{self, Context},
     memory::{space::AddressSpace, stacks},
 };
 
@@ -60,10 +64,26 @@ pub fn activate_kernel_space() {
 
 /// Loads the programs of the command line. Those that cannot be loaded are reported.
 pub fn load_all(line: &CommandLine) {
-    for (pid, words) in (1..).zip(line.programs()) {
+    for (pid, program) in (1..).zip(line.programs()) {
+        let Program { measure, words } = match program {
+            Ok(program) => program,
+            Err(BadOption(option)) => {
+                refuse(option, ExitStatus::Usage, "an option of a program cannot be read");
+                continue;
+            }
+        };
         let words: Vec<&str> = words.collect();
         match Process::load(pid, &words, kernel_space()) {
-            Ok(process) => {
+            Ok(mut process) => {
+                let measured =
+                    measure.map(|(list, config)| Context::around(&process, list, config));
+                match measured.transpose() {
+                    Ok(context) => process.context = context,
+                    Err(refused) => {
+                        refuse(words[0], refused.error.exit_status(), &refused.detail);
+                        continue;
+                    }
+                }
                 LIVE.fetch_add(1, Ordering::Relaxed);
                 WAITING.lock().push_back(Box::new(process));
             }

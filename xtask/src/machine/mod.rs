@@ -118,8 +118,21 @@ impl Artefacts {
     /// # Errors
     /// Something cannot be fetched or built.
     pub fn make(project: &Project) -> Result<Artefacts> {
+        Artefacts::make_with(project, &[])
+    }
+
+    /// The same, with more files in the ramdisk.
+    ///
+    /// # Errors
+    /// Something cannot be fetched, built or read.
+    pub fn make_with(project: &Project, files: &[PathBuf]) -> Result<Artefacts> {
+        if let Some(missing) = files.iter().find(|file| !file.is_file()) {
+            let why = format!("{}: there is no such file", missing.display());
+            return Err(Failure::new(ExitStatus::ProgramNotFound, why));
+        }
         let tools = setup::tools(project)?;
-        let built = build::all(project, &tools.library)?;
+        let mut built = build::all(project, &tools.library)?;
+        built.programs.extend(files.iter().cloned());
         Artefacts::of(project, tools, built)
     }
 
