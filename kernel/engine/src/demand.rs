@@ -28,6 +28,25 @@ impl Always {
     pub const ALL: [Always; 3] = [Always::Instructions, Always::Cycles, Always::Reference];
 }
 
+/// The most registers that events share ([`Extra`]). They are named by the driver's own numbers, and
+/// sets of them are bit masks.
+pub const MAX_EXTRA: usize = 4;
+
+/// The most slices that a group can have in a round.
+pub const MAX_SHARE: u16 = 64;
+
+/// What an event needs besides a counter: a value in a register that all counters share, such as
+/// Intel's off-core response registers. Two values cannot be in one register at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Extra {
+    /// The value.
+    pub value: u64,
+    /// The registers that may hold it, as a mask; one or two.
+    pub registers: u8,
+    /// The event's selector where the second of two registers holds the value.
+    pub second: Selector,
+}
+
 /// One event that is to be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
@@ -37,6 +56,34 @@ pub struct Demand {
     pub counters: u8,
     /// Set where the driver counts the event in every slice anyway; then the rest is not used.
     pub always: Option<Always>,
+    /// What it needs besides a counter.
+    pub extra: Option<Extra>,
+    /// Whether no other event can be on a general counter at the same time.
+    pub alone: bool,
+    /// Whether it is counted in ring 0 too, whatever the session's mode.
+    pub kernel: bool,
+    /// The slices of a round that its group gets at least: 1 to [`MAX_SHARE`].
+    pub share: u16,
+}
+
+impl Demand {
+    /// An event that one of `counters` can count, with nothing special about it.
+    pub const fn general(selector: Selector, counters: u8) -> Demand {
+        Demand {
+            selector,
+            counters,
+            always: None,
+            extra: None,
+            alone: false,
+            kernel: false,
+            share: 1,
+        }
+    }
+
+    /// An event that the driver counts in every slice.
+    pub const fn always(event: Always) -> Demand {
+        Demand { always: Some(event), ..Demand::general(Selector(0), 0) }
+    }
 }
 
 /// The counters that there are.
@@ -46,4 +93,6 @@ pub struct Layout {
     pub general: u8,
     /// Whether the driver counts [`Always::Reference`]; the other two it always does.
     pub reference: bool,
+    /// The extra registers that groups may use, as a mask.
+    pub extra: u8,
 }

@@ -35,8 +35,8 @@ pub struct Sample {
     pub event: EventMoments,
     /// Its group's.
     pub group: GroupMoments,
-    /// Groups in a round.
-    pub groups: u64,
+    /// Slices in a round.
+    pub round: u64,
     /// Of each base, for as long as the session ran: counted all the time, so exact.
     pub totals: PerBase<u64>,
 }
@@ -113,7 +113,9 @@ fn spread(sample: &Sample, base: Base, rate: f64) -> f64 {
         return mean;
     }
     let apart = far.distance / far.pairs - near.distance / near.pairs;
-    let back = (near.distance + far.distance) / pairs - (sample.groups as f64 + 1.0) / 3.0;
+    let within = (sample.round as f64 + 1.0) / 3.0;
+    // A group with many slices in a round has them closer than that: nothing to follow back.
+    let back = ((near.distance + far.distance) / pairs - within).max(0.0);
     let reach = back / apart;
     let fall = (far.sum / far.pairs - near.sum / near.pairs) * reach;
     // The variance of `fall` if distance did not matter: 3 / m is that of a mean square of m
@@ -122,7 +124,7 @@ fn spread(sample: &Sample, base: Base, rate: f64) -> f64 {
     let chance = 9.0 * (mean * reach) * (mean * reach) * (1.0 / near.pairs + 1.0 / far.pairs);
     let beyond_chance = if fall > 0.0 { (fall - chance / fall).max(0.0) } else { 0.0 };
     // A line through the origin is as steep as it gets.
-    let least = mean * (1.0 - back / (back + (sample.groups as f64 + 1.0) / 3.0));
+    let least = mean * (1.0 - back / (back + within));
     (mean - beyond_chance).max(least)
 }
 

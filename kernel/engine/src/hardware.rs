@@ -16,6 +16,9 @@ pub struct Setup {
     /// The privilege at which the always-counted events and the slice timer count; selectors carry
     /// their own.
     pub mode: Mode,
+    /// Whether anything is counted in ring 0, by this mode or by a selector of its own: then the
+    /// overflow path must not be part of it.
+    pub kernel: bool,
     /// What the slice timer counts: cycles or instructions.
     pub timer: Always,
 }
@@ -26,7 +29,7 @@ impl From<SessionConfig> for Setup {
             Slice::Cycles(_) => Always::Cycles,
             Slice::Instructions(_) => Always::Instructions,
         };
-        Setup { mode: config.mode, timer }
+        Setup { mode: config.mode, kernel: config.mode.kernel(), timer }
     }
 }
 

@@ -34,10 +34,10 @@ pub mod ring;
 mod session;
 mod sync;
 
-pub use demand::{Always, Demand, Layout, MAX_GENERAL, Selector};
+pub use demand::{Always, Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Selector};
 pub use hardware::{
     Clock, Counts, Pmu, Set, Setup, Sink, Widths, for_each_counter, for_each_counter_unrolled,
 };
 pub use multiplex::Multiplexer;
-pub use plan::{Group, Plan, PlanError, plan};
+pub use plan::{Extras, Group, Plan, PlanError, plan};
 pub use session::Session;

@@ -87,14 +87,14 @@ pub struct GroupMoments {
 
 impl GroupMoments {
     /// Takes in one slice of the counters in the mask `used`, the `turn`-th of its session, whose
-    /// rounds have `groups` slices.
-    pub fn add(&mut self, slice: &Counts, used: u8, turn: u64, groups: u64) {
+    /// rounds have `round` slices.
+    pub fn add(&mut self, slice: &Counts, used: u8, turn: u64, round: u64) {
         let x = [slice[Always::Cycles], slice[Always::Instructions]];
         if x == [0; 2] {
             // It ended before it began: events need instructions or cycles.
             return;
         }
-        let near = turn.wrapping_sub(self.last_turn) < groups;
+        let near = turn.wrapping_sub(self.last_turn) < round;
         let dx = [difference(x[0], self.last[0]), difference(x[1], self.last[1])];
         let paired = self.slices > 0;
         if paired {

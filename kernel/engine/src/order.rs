@@ -1,31 +1,35 @@
-//! The random order of the groups: a new one in every round, one step at a time.
+//! The random order of the groups: a new one in every round, one step at a time. A group is in it as
+//! often as it has slices in a round.
 //!
 //! A forward Fisher–Yates shuffle does not need the whole permutation before its first element is
 //! used, so each slice draws its own: the overflow path does the same small work every time, at the
 //! end of a round too. Integers only.
 
 use alloc::vec::Vec;
+use core::iter::repeat_n;
 
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
     rand_core::{Rng, SeedableRng},
 };
 
-/// Draws each of `0..groups` once in every round.
+/// Draws each group as often as its share says in every round.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     random: Xoshiro256PlusPlus,
+    /// Group numbers, each as often as its share says, in the order of this round.
     groups: Vec<u16>,
     drawn: usize,
 }
 
 impl Order {
-    /// An order of `groups` groups, the same for the same `seed` and `stream`.
-    pub(crate) fn new(groups: u16, seed: u64, stream: u32) -> Order {
+    /// An order of groups with these shares, the same for the same `seed` and `stream`.
+    pub(crate) fn new(shares: impl Iterator<Item = u16>, seed: u64, stream: u32) -> Order {
         // SplitMix's golden ratio spreads neighbouring streams over the seed's whole range.
         let seed = seed ^ u64::from(stream).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        Order { random, groups: (0..groups).collect(), drawn: 0 }
+        let slices = (0..).zip(shares).flat_map(|(group, share)| repeat_n(group, share.into()));
+        Order { random, groups: slices.collect(), drawn: 0 }
     }
 
     /// The next group.
@@ -51,9 +55,27 @@ mod tests {
     use super::*;
     use std::vec;
 
+    fn order(groups: usize, seed: u64, stream: u32) -> Order {
+        Order::new(repeat_n(1, groups), seed, stream)
+    }
+
+    #[test]
+    fn each_round_draws_each_group_as_often_as_its_share_says() {
+        let mut order = Order::new([1, 3, 2].into_iter(), 5, 0);
+        let mut rounds = std::collections::BTreeSet::new();
+        for _ in 0..50 {
+            let round: Vec<u16> = (0..6).map(|_| order.draw()).collect();
+            let mut seen = round.clone();
+            seen.sort_unstable();
+            assert_eq!(seen, [0, 1, 1, 1, 2, 2]);
+            rounds.insert(round);
+        }
+        assert!(rounds.len() > 20);
+    }
+
     #[test]
     fn each_round_draws_each_group_once() {
-        let mut order = Order::new(7, 1, 0);
+        let mut order = order(7, 1, 0);
         for _ in 0..50 {
             let mut seen: Vec<u16> = (0..7).map(|_| order.draw()).collect();
             seen.sort_unstable();
@@ -63,7 +85,7 @@ mod tests {
 
     #[test]
     fn every_permutation_is_as_likely() {
-        let mut order = Order::new(3, 42, 9);
+        let mut order = order(3, 42, 9);
         let mut times = vec![0_u32; 27];
         for _ in 0..6000 {
             let code = (0..3).fold(0, |code, _| code * 3 + usize::from(order.draw()));
@@ -78,7 +100,7 @@ mod tests {
     #[test]
     fn seed_and_stream_decide() {
         let draws = |seed, stream| {
-            let mut order = Order::new(100, seed, stream);
+            let mut order = order(100, seed, stream);
             (0..100).map(|_| order.draw()).collect::<Vec<_>>()
         };
         assert_eq!(draws(1, 2), draws(1, 2));

@@ -1,33 +1,87 @@
 //! The planner: which events are counted together, and on which counter each.
 //!
-//! Groups are interchangeable, so an event's only real choice is its counter: a plan of *G* groups
-//! exists exactly if the events can be dealt to the counters with at most *G* on each. By Hall's
-//! theorem that is possible if and only if, for every set *S* of counters, no more than *G*·|*S*|
-//! events can be counted on counters of *S* alone. With eight counters there are 256 such sets, so
-//! the least *G* is a maximum over 256 quotients, and dealing the events out needs no search: each
-//! is tied to one counter in turn, to any for which the condition goes on to hold. There is always
-//! one.
+//! Groups are interchangeable, so an event's only choice is its counter, and the register that it
+//! shares with others if it needs one ([`crate::Extra`]). In each of *G* groups a counter takes one
+//! event and a register one value, so *G* groups are enough only if the events can be dealt to the
+//! counters with at most *G* on each, and the values to the registers likewise; Hall's theorem gives
+//! the least such *G* ([`deal`]). An event that must be alone adds a group of its own. That is the
+//! lower bound, and proven.
+//!
+//! It is reached where no two events want the same value: events tied to counters and registers fall
+//! into *G* groups by an edge colouring ([`colour`]). Where events could share a value, the colouring
+//! may need more groups than the bound; then a search with a limit on its work looks for fewer
+//! ([`search`]). [`Plan::least`] says how far off the plan can be at most.
 //!
 //! Runs once per session, when it is opened, and may allocate.
 
-use alloc::vec::Vec;
+mod colour;
+mod deal;
+mod explain;
+mod search;
+
+use alloc::{collections::BTreeMap, vec, vec::Vec};
+use core::cmp::Reverse;
 
 use tally_abi::{Error, session::MAX_EVENTS};
 
-use crate::{Always, Demand, Layout, MAX_GENERAL, Selector};
+use self::{
+    deal::{Deal, least, within},
+    search::{Found, Item, search},
+};
+use crate::{Always, Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Selector};
+
+/// What the searches for a plan may cost together, in sets of counters looked at.
+const SEARCH_BUDGET: usize = 5_000_000;
+
+/// Values of extra registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// The registers in use, as a mask.
+    pub used: u8,
+    /// Their values; those of registers not in use mean nothing.
+    pub values: [u64; MAX_EXTRA],
+}
 
 /// Events that are counted together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The general counters in use, as a mask.
     pub used: u8,
     /// Their event selects, by hardware index; those of counters not in use mean nothing.
     pub selectors: [Selector; MAX_GENERAL],
+    /// What its events need besides counters.
+    pub extra: Extras,
+    /// Its slices in a round: 1 to [`MAX_SHARE`].
+    pub share: u16,
 }
 
 impl Group {
     /// No events.
-    pub(crate) const NONE: Group = Group { used: 0, selectors: [Selector(0); MAX_GENERAL] };
+    pub const NONE: Group = Group {
+        used: 0,
+        selectors: [Selector(0); MAX_GENERAL],
+        extra: Extras { used: 0, values: [0; MAX_EXTRA] },
+        share: 1,
+    };
+
+    fn put(&mut self, wanted: &Wanted, share: u16, spot: Spot) {
+        self.used |= 1 << spot.counter;
+        self.selectors[spot.counter] = wanted.selector;
+        self.share = self.share.max(share);
+        if let (Some(extra), Some(register)) = (wanted.extra, spot.register) {
+            if register != extra.registers.trailing_zeros() as usize {
+                self.selectors[spot.counter] = extra.second;
+            }
+            self.extra.used |= 1 << register;
+            self.extra.values[register] = extra.value;
+        }
+    }
+}
+
+impl Default for Group {
+    fn default() -> Group {
+        Group::NONE
+    }
 }
 
 /// Where an event's count comes from.
@@ -51,6 +105,20 @@ pub struct Plan {
     pub groups: Vec<Group>,
     /// The place of each event, in the order of the demands.
     pub places: Vec<Place>,
+    /// No plan has fewer groups than these: that is proven.
+    pub least: usize,
+}
+
+impl Plan {
+    /// Whether it is proven that no plan has fewer groups.
+    pub fn is_optimal(&self) -> bool {
+        self.groups.len() == self.least
+    }
+
+    /// Slices in a round: each group has its share.
+    pub fn round(&self) -> u64 {
+        self.groups.iter().map(|group| u64::from(group.share)).sum()
+    }
 }
 
 /// Why there is no plan.
@@ -70,8 +138,20 @@ pub enum PlanError {
         /// The counters that it could be counted on.
         counters: u8,
     },
+    /// None of the extra registers that the event needs is there for groups to use.
+    NoRegister {
+        /// The event, by its index.
+        event: usize,
+        /// The registers that could hold its value.
+        registers: u8,
+    },
     /// The PMU does not count reference cycles.
     NoReference {
+        /// The event, by its index.
+        event: usize,
+    },
+    /// A share that is 0, or more than [`MAX_SHARE`].
+    BadShare {
         /// The event, by its index.
         event: usize,
     },
@@ -83,7 +163,10 @@ impl PlanError {
         match self {
             PlanError::NoEvents => Error::NoEvents,
             PlanError::TooManyEvents { .. } => Error::TooManyEvents,
-            PlanError::NoCounter { .. } | PlanError::NoReference { .. } => Error::EventNotSupported,
+            PlanError::NoCounter { .. }
+            | PlanError::NoRegister { .. }
+            | PlanError::NoReference { .. } => Error::EventNotSupported,
+            PlanError::BadShare { .. } => Error::BadArgument,
         }
     }
 
@@ -91,14 +174,19 @@ impl PlanError {
     pub fn event(self) -> Option<usize> {
         match self {
             PlanError::NoEvents | PlanError::TooManyEvents { .. } => None,
-            PlanError::NoCounter { event, .. } | PlanError::NoReference { event } => Some(event),
+            PlanError::NoCounter { event, .. }
+            | PlanError::NoRegister { event, .. }
+            | PlanError::NoReference { event }
+            | PlanError::BadShare { event } => Some(event),
         }
     }
 }
 
-/// Finds the fewest groups in which all of `demands` can be counted, and a place for each.
+/// Finds groups in which all of `demands` can be counted, and a place for each: the fewest, or few
+/// and a bound (see the module).
 ///
-/// Events that ask for the same selector share a counter.
+/// Events that ask for the same thing share a counter. A group has the largest of its events'
+/// shares; events with large shares are put together as far as their counters let them.
 ///
 /// # Errors
 /// See [`PlanError`].
@@ -108,106 +196,271 @@ pub fn plan(demands: &[Demand], layout: &Layout) -> Result<Plan, PlanError> {
         events if events > MAX_EVENTS => return Err(PlanError::TooManyEvents { events }),
         _ => {}
     }
-    let (wanted, of_demand) = distinct(demands, layout)?;
-    let mut deal = Deal::new(&wanted);
-    let mut groups = Vec::new();
-    groups.resize(deal.groups.max(1), Group::default());
-    let mut spots = Vec::with_capacity(wanted.len());
-    for event in &wanted {
-        let (group, counter) = deal.place(event.counters);
-        if let Some(group) = groups.get_mut(group) {
-            group.used |= 1 << counter;
-            group.selectors[counter] = event.selector;
-        }
-        spots.push(Place::General { group: group as u16, counter: counter as u8 });
+    let Distinct { wanted, shares, of_demand } = distinct(demands, layout)?;
+    let (spots, groups, least) = arrange(&wanted, &shares);
+    let mut plan =
+        Plan { groups: vec![Group::NONE; groups.max(1)], places: Vec::new(), least: least.max(1) };
+    for ((event, share), spot) in wanted.iter().zip(&shares).zip(&spots) {
+        plan.groups[spot.group].put(event, *share, *spot);
     }
-    let places = demands.iter().zip(of_demand).map(|(demand, index)| match demand.always {
+    let place = |(demand, index): (&Demand, usize)| match demand.always {
         Some(always) => Place::Always(always),
-        None => spots[index],
-    });
-    Ok(Plan { places: places.collect(), groups })
+        None => {
+            let Spot { group, counter, .. } = spots[index];
+            Place::General { group: group as u16, counter: counter as u8 }
+        }
+    };
+    plan.places = demands.iter().zip(of_demand).map(place).collect();
+    Ok(plan)
 }
 
-/// A selector that a counter is needed for, and the counters that can take it.
+/// What a counter is needed for, and the counters that can do it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Wanted {
     selector: Selector,
     counters: u8,
+    extra: Option<Extra>,
+    alone: bool,
 }
 
-/// The different selectors, in the order in which they were first asked for, and for each demand
-/// the index of its own among them (0 for those that need none).
-fn distinct(demands: &[Demand], layout: &Layout) -> Result<(Vec<Wanted>, Vec<usize>), PlanError> {
-    let mut wanted: Vec<Wanted> = Vec::new();
-    let mut of_demand = Vec::with_capacity(demands.len());
+/// Where a general counter counts an event.
+#[derive(Clone, Copy, Default)]
+struct Spot {
+    group: usize,
+    counter: usize,
+    register: Option<usize>,
+}
+
+type Counters = Deal<MAX_GENERAL, { 1 << MAX_GENERAL }>;
+type Registers = Deal<MAX_EXTRA, { 1 << MAX_EXTRA }>;
+
+/// What is wanted, each thing once.
+#[derive(Default)]
+struct Distinct {
+    /// In the order in which they were first asked for.
+    wanted: Vec<Wanted>,
+    /// The largest share that was asked for.
+    shares: Vec<u16>,
+    /// For each demand the index of its own (0 for those that need none).
+    of_demand: Vec<usize>,
+}
+
+fn distinct(demands: &[Demand], layout: &Layout) -> Result<Distinct, PlanError> {
+    let mut all = Distinct::default();
+    let mut indices = BTreeMap::new();
     for (event, demand) in demands.iter().enumerate() {
-        if let Some(always) = demand.always {
-            if always == Always::Reference && !layout.reference {
-                return Err(PlanError::NoReference { event });
-            }
-            of_demand.push(0);
+        let Some(this) = check(event, demand, layout)? else {
+            all.of_demand.push(0);
             continue;
+        };
+        let index = *indices.entry(this).or_insert(all.wanted.len());
+        if index == all.wanted.len() {
+            all.wanted.push(this);
+            all.shares.push(demand.share);
         }
-        let counters = demand.counters & layout.general;
-        if counters == 0 {
-            return Err(PlanError::NoCounter { event, counters: demand.counters });
-        }
-        let this = Wanted { selector: demand.selector, counters };
-        let index = wanted.iter().position(|other| *other == this).unwrap_or(wanted.len());
-        if index == wanted.len() {
-            wanted.push(this);
-        }
-        of_demand.push(index);
+        all.shares[index] = all.shares[index].max(demand.share);
+        all.of_demand.push(index);
     }
-    Ok((wanted, of_demand))
+    Ok(all)
 }
 
-/// The dealing of events to counters.
-struct Deal {
-    /// For each set of counters, how many events can be counted on counters of that set alone.
-    within: [usize; 1 << MAX_GENERAL],
-    /// Events on each counter so far; the next one on it goes into the group of this number.
-    load: [usize; MAX_GENERAL],
+/// What `demand` wants of general counters, if anything.
+fn check(event: usize, demand: &Demand, layout: &Layout) -> Result<Option<Wanted>, PlanError> {
+    if !(1..=MAX_SHARE).contains(&demand.share) {
+        return Err(PlanError::BadShare { event });
+    }
+    if let Some(always) = demand.always {
+        return match always == Always::Reference && !layout.reference {
+            true => Err(PlanError::NoReference { event }),
+            false => Ok(None),
+        };
+    }
+    let counters = demand.counters & layout.general;
+    if counters == 0 {
+        return Err(PlanError::NoCounter { event, counters: demand.counters });
+    }
+    let mut selector = demand.selector;
+    let extra = match demand.extra {
+        None => None,
+        Some(extra) => {
+            let registers = extra.registers & layout.extra;
+            if registers == 0 {
+                return Err(PlanError::NoRegister { event, registers: extra.registers });
+            }
+            if registers.trailing_zeros() != extra.registers.trailing_zeros() {
+                selector = extra.second;
+            }
+            Some(Extra { registers, ..extra })
+        }
+    };
+    Ok(Some(Wanted { selector, counters, extra, alone: demand.alone }))
+}
+
+/// A spot for each of `wanted`, how many groups that makes, and how many there have to be.
+fn arrange(wanted: &[Wanted], shares: &[u16]) -> (Vec<Spot>, usize, usize) {
+    let mut spots = vec![Spot::default(); wanted.len()];
+    let indices = |keep: fn(&Wanted) -> bool| {
+        let mut indices: Vec<usize> =
+            (0..wanted.len()).filter(|index| keep(&wanted[*index])).collect();
+        indices.sort_by_key(|index| Reverse(shares[*index]));
+        indices
+    };
+    let together = within(wanted.iter().filter(|w| !w.alone).map(|w| w.counters));
+    let extras = Sharing::of(wanted, indices(|w| !w.alone && w.extra.is_some()));
+    let bound = least(&together).max(extras.least());
+    let Placed { mut deal, groups, least } = extras.place(&together, bound, &mut spots);
+    let mut columns = Columns::new(groups);
+    columns.take(extras.items(), shares, &mut spots);
+    for index in indices(|w| !w.alone && w.extra.is_none()) {
+        let counter = deal.tie(wanted[index].counters);
+        spots[index] = Spot { group: columns.next(counter), counter, register: None };
+    }
+    let alone = indices(|w| w.alone);
+    for (group, index) in (groups..).zip(&alone) {
+        let (counter, registers) = (wanted[*index].counters, wanted[*index].extra);
+        spots[*index] = Spot {
+            group,
+            counter: counter.trailing_zeros() as usize,
+            register: registers.map(|extra| extra.registers.trailing_zeros() as usize),
+        };
+    }
+    (spots, groups + alone.len(), least + alone.len())
+}
+
+/// The cells of the groups: which are taken, counter by counter.
+struct Columns {
+    taken: Vec<u8>,
+    next: [usize; MAX_GENERAL],
+}
+
+impl Columns {
+    fn new(groups: usize) -> Columns {
+        Columns { taken: vec![0; groups], next: [0; MAX_GENERAL] }
+    }
+
+    /// Takes the spots of events that have their groups already, and numbers the groups anew, those
+    /// with the largest shares first: so that others with large shares come to them.
+    fn take(&mut self, placed: &[Item], shares: &[u16], spots: &mut [Spot]) {
+        let mut order: Vec<(u16, usize)> = (0..self.taken.len()).map(|group| (0, group)).collect();
+        for item in placed {
+            let share = &mut order[spots[item.index].group].0;
+            *share = shares[item.index].max(*share);
+        }
+        order.sort_by_key(|(share, _)| Reverse(*share));
+        let mut number = vec![0; order.len()];
+        for (new, (_, old)) in order.into_iter().enumerate() {
+            number[old] = new;
+        }
+        for item in placed {
+            let spot = &mut spots[item.index];
+            spot.group = number[spot.group];
+            self.taken[spot.group] |= 1 << spot.counter;
+        }
+    }
+
+    /// The first group that has this counter free; there is one.
+    fn next(&mut self, counter: usize) -> usize {
+        let next = &mut self.next[counter];
+        while self.taken[*next] >> counter & 1 == 1 {
+            *next += 1;
+        }
+        *next += 1;
+        *next - 1
+    }
+}
+
+/// The events that need an extra register.
+struct Sharing {
+    items: Vec<Item>,
+}
+
+/// What became of them: what is left of the deal of all events, how many groups there are, and how
+/// many there have to be.
+struct Placed {
+    deal: Counters,
     groups: usize,
+    least: usize,
 }
 
-impl Deal {
-    fn new(wanted: &[Wanted]) -> Deal {
-        let mut within = [0; 1 << MAX_GENERAL];
-        for (set, events) in within.iter_mut().enumerate() {
-            *events = wanted.iter().filter(|w| usize::from(w.counters) & !set == 0).count();
+impl Sharing {
+    /// Of the events of these `indices`, those of the most wanted value first.
+    fn of(wanted: &[Wanted], indices: Vec<usize>) -> Sharing {
+        let item = |index: usize| {
+            let wanted = wanted[index];
+            Some(Item { wanted, extra: wanted.extra?, index })
+        };
+        let mut items: Vec<Item> = indices.into_iter().filter_map(item).collect();
+        let mut times = BTreeMap::new();
+        for item in &items {
+            *times.entry(item.extra.value).or_insert(0_usize) += 1;
         }
-        let groups = within.iter().enumerate().skip(1);
-        let groups = groups.map(|(set, n)| n.div_ceil(set.count_ones() as usize)).max();
-        Deal { within, load: [0; MAX_GENERAL], groups: groups.unwrap_or(0) }
+        items.sort_by_key(|Item { extra, wanted, .. }| {
+            let choices = (extra.registers.count_ones(), wanted.counters.count_ones());
+            (Reverse(times[&extra.value]), extra.value, choices)
+        });
+        Sharing { items }
     }
 
-    /// Gives an event that can be counted on `counters` its group and counter: the least loaded
-    /// counter that leaves room for all the others.
-    fn place(&mut self, counters: u8) -> (usize, usize) {
-        let choices = (0..MAX_GENERAL).filter(|c| counters >> c & 1 == 1);
-        let counter = choices
-            .filter(|c| self.leaves_room(usize::from(counters), *c))
-            .min_by_key(|c| self.load[*c])
-            .expect(
-                "Hall's condition holds for the event's set, so it holds for one of its counters",
-            );
-        for set in Self::newly_within(usize::from(counters), counter) {
-            self.within[set] += 1;
+    fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// The fewest groups in which every value can be in a register. A value that its events want in
+    /// different registers counts as one that can be in any of them.
+    fn least(&self) -> usize {
+        let mut sets: BTreeMap<u64, u8> = BTreeMap::new();
+        for Item { extra, .. } in &self.items {
+            *sets.entry(extra.value).or_insert(0) |= extra.registers;
         }
-        let group = self.load[counter];
-        self.load[counter] += 1;
-        (group, counter)
+        least(&within::<{ 1 << MAX_EXTRA }>(sets.into_values()))
     }
 
-    fn leaves_room(&self, counters: usize, counter: usize) -> bool {
-        Self::newly_within(counters, counter)
-            .all(|set| self.within[set] < self.groups * set.count_ones() as usize)
+    /// Gives every item a spot in no fewer than `bound` groups, as few as can be found.
+    fn place(
+        &self,
+        together: &[usize; 1 << MAX_GENERAL],
+        bound: usize,
+        spots: &mut [Spot],
+    ) -> Placed {
+        let each = within(self.items.iter().map(|item| item.extra.registers));
+        let enough = bound.max(least(&each));
+        let mut best = None;
+        let (mut low, mut high, mut least) = (bound, enough, bound);
+        let mut groups = bound;
+        // The first search, at the bound, may cost half; then the range is halved each time.
+        let searches = 1 + (enough - bound).checked_ilog2().unwrap_or(0) as usize;
+        let mut budget = SEARCH_BUDGET / 2;
+        while low < high {
+            let deal = Counters::new(*together, groups);
+            match search(&self.items, deal, groups, budget) {
+                Found::Plan(deal, spots) => (best, high) = (Some((deal, spots)), groups),
+                Found::Impossible => (low, least) = (groups + 1, groups + 1),
+                Found::GaveUp => low = groups + 1,
+            }
+            budget = SEARCH_BUDGET / 2 / searches;
+            groups = usize::midpoint(low, high);
+        }
+        let (deal, placed) =
+            best.unwrap_or_else(|| self.colour(Counters::new(*together, enough), each, enough));
+        for (item, spot) in self.items.iter().zip(placed) {
+            spots[item.index] = spot;
+        }
+        Placed { deal, groups: high, least }
     }
 
-    /// The sets that hold all of an event's counters once it is tied to `counter`, and did not
-    /// before.
-    fn newly_within(counters: usize, counter: usize) -> impl Iterator<Item = usize> {
-        (0..1 << MAX_GENERAL).filter(move |set| set >> counter & 1 == 1 && counters & !set != 0)
+    /// Every item with its value for itself, in `groups` groups, which are enough for that.
+    fn colour(
+        &self,
+        mut deal: Counters,
+        each: [usize; 1 << MAX_EXTRA],
+        groups: usize,
+    ) -> (Counters, Vec<Spot>) {
+        let mut registers = Registers::new(each, groups);
+        let edge =
+            |item: &Item| (deal.tie(item.wanted.counters), registers.tie(item.extra.registers));
+        let edges: Vec<colour::Edge> = self.items.iter().map(edge).collect();
+        let groups = colour::colour(&edges, groups);
+        let spot = |((counter, register), group)| Spot { group, counter, register: Some(register) };
+        (deal, edges.into_iter().zip(groups).map(spot).collect())
     }
 }

@@ -37,6 +37,8 @@ pub struct Session {
     config: SessionConfig,
     plan: Plan,
     order: Order,
+    /// Slices in a round.
+    round: u64,
     /// The slice under way, which may be off the CPU, or the one to come.
     open: Open,
     /// The group after it: drawn beforehand, so that the overflow path finds it.
@@ -97,7 +99,10 @@ impl Session {
     ) -> Result<Session, PlanError> {
         let plan = plan(&demands, layout)?;
         let groups = plan.groups.len();
-        let mut order = Order::new(groups as u16, seed, id);
+        let round = plan.round();
+        let mut order = Order::new(plan.groups.iter().map(|group| group.share), seed, id);
+        let setup = Setup::from(config);
+        let kernel = setup.kernel || demands.iter().any(|demand| demand.kernel);
         let mut session = Session {
             id,
             address_space,
@@ -106,7 +111,8 @@ impl Session {
             budget: Budget::new(config.budget_ppm, config.slice.length()),
             next: 0,
             order,
-            setup: Setup::from(config),
+            round,
+            setup: Setup { kernel, ..setup },
             turn: Set {
                 reference: plan.places.contains(&Place::Always(Always::Reference)),
                 ..Set::default()
@@ -158,7 +164,7 @@ impl Session {
     /// What the engine did for it, up to the last suspend or [`crate::Multiplexer::sync`].
     pub fn stats(&self) -> SessionStats {
         SessionStats {
-            rounds: self.finished / self.stats.groups.max(1),
+            rounds: self.finished / self.round.max(1),
             cycles: self.total[Always::Cycles],
             instructions: self.total[Always::Instructions],
             ..self.stats
@@ -208,13 +214,13 @@ impl Session {
     pub fn sample(&self, group: u16, counter: u8) -> Sample {
         let mut moments = self.moments.get(usize::from(group)).copied().unwrap_or_default();
         if self.open.credited && self.open.group == group {
-            moments.add(&self.open.slice, self.group().used, self.finished, self.stats.groups);
+            moments.add(&self.open.slice, self.group().used, self.finished, self.round);
         }
         let event = moments.events.get(usize::from(counter)).copied().unwrap_or_default();
         Sample {
             event,
             group: moments,
-            groups: self.stats.groups,
+            round: self.round,
             totals: [self.total[Always::Cycles], self.total[Always::Instructions]],
         }
     }
@@ -325,7 +331,7 @@ impl Session {
     fn finish(&mut self, slice: &Counts) {
         let used = self.group().used;
         if let Some(moments) = self.moments.get_mut(usize::from(self.open.group)) {
-            moments.add(slice, used, self.finished, self.stats.groups);
+            moments.add(slice, used, self.finished, self.round);
         }
         self.finished += 1;
         self.stats.lengthened += u64::from(self.open.stretch > 1);

@@ -72,10 +72,10 @@ fn no_reader_takes_half_of_a_change() {
     model.preemption_bound = Some(2);
     model.check(|| {
         let page: &'static Page = Box::leak(Box::default());
-        let demand = Demand { selector: Selector(1), counters: 1, always: None };
+        let demand = Demand::general(Selector(1), 1);
         let config =
             SessionConfig { slice: Slice::Instructions(1 << 20), ..SessionConfig::default() };
-        let layout = Layout { general: 1, reference: false };
+        let layout = Layout { general: 1, reference: false, extra: 0 };
         let mut session = Session::open(1, 0, config, 1, vec![demand], &layout).unwrap();
         assert!(session.expose(Box::new([page]), |_| 0));
         let reader = thread::spawn(move || look(page));

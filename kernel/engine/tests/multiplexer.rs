@@ -27,16 +27,16 @@ struct Bench {
 }
 
 fn demands() -> Vec<Demand> {
-    let general = (0..8).map(|e| Demand { selector: Selector(e), counters: 0xff, always: None });
+    let general = (0..8).map(|e| Demand::general(Selector(e), 0xff));
     let always = [Always::Cycles, Always::Instructions, Always::Reference];
-    let always = always.map(|a| Demand { selector: Selector(0), counters: 0, always: Some(a) });
+    let always = always.map(|a| Demand::always(a));
     general.chain(always).collect()
 }
 
 impl Bench {
     /// Eight events and the always-counted ones, on `counters` counters that show `value`.
     fn new(counters: u32, seed: u64, value: u64) -> Bench {
-        let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: true };
+        let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: true, extra: 0 };
         let pmu = Simulated::showing(value);
         Bench {
             multiplexer: Multiplexer::new(pmu.clone(), 3, 2),
@@ -173,7 +173,7 @@ fn what_nobody_owns_is_stopped() {
 fn the_budget_makes_slices_longer_and_says_so() {
     let mut bench = Bench::new(2, 1, 0);
     let config = SessionConfig { budget_ppm: 100_000, ..NO_LIMIT };
-    let layout = Layout { general: 3, reference: true };
+    let layout = Layout { general: 3, reference: true, extra: 0 };
     bench.session = Session::open(9, 0x5000, config, 1, demands(), &layout).unwrap();
     bench.resume();
     // The clock shows one tick for the program between two looks, and one for each switch.

@@ -2,29 +2,61 @@
 
 use proptest::prelude::*;
 use tally_engine::{
-    Always, Demand, Layout, PlanError, Selector, plan,
+    Always, Demand, Extra, Layout, MAX_SHARE, PlanError, Selector, plan,
     plan::{Place, Plan},
 };
 
 fn demand(selector: u64, counters: u8) -> Demand {
-    Demand { selector: Selector(selector), counters, always: None }
+    Demand::general(Selector(selector), counters)
 }
 
 fn layout(general: u8) -> Layout {
-    Layout { general, reference: true }
+    Layout { general, reference: true, extra: 7 }
 }
 
-/// Each event on a counter that may count it, with its own selector there, and nothing besides.
-fn check_valid(plan: &Plan, demands: &[Demand], general: u8) {
+/// Each event on a counter that may count it, with its own selector there, its value in a register
+/// that it can use, and nothing besides.
+fn check_valid(plan: &Plan, demands: &[Demand], layout: &Layout) {
     let mut used = vec![0_u8; plan.groups.len()];
+    let mut registers = vec![0_u8; plan.groups.len()];
+    let mut shares = vec![1; plan.groups.len()];
     for (demand, place) in demands.iter().zip(&plan.places) {
         let Place::General { group, counter } = *place else { panic!("{place:?}") };
-        assert_ne!(demand.counters & general & 1 << counter, 0);
-        let group = usize::from(group);
-        assert_eq!(plan.groups[group].selectors[usize::from(counter)], demand.selector);
-        used[group] |= 1 << counter;
+        assert_ne!(demand.counters & layout.general & 1 << counter, 0);
+        let (index, counter) = (usize::from(group), usize::from(counter));
+        let group = &plan.groups[index];
+        match demand.extra {
+            None => assert_eq!(group.selectors[counter], demand.selector),
+            Some(extra) => {
+                let mut ways = (0..4).filter(|register| extra.registers >> register & 1 == 1);
+                let (first, second) = (ways.next().unwrap(), ways.next());
+                let register = match group.selectors[counter] {
+                    selector if selector == demand.selector => first,
+                    selector if selector == extra.second => second.unwrap(),
+                    selector => panic!("{selector:?} is none of {demand:?}"),
+                };
+                assert_eq!(group.extra.values[register], extra.value);
+                assert_ne!(layout.extra & 1 << register, 0);
+                registers[index] |= 1 << register;
+            }
+        }
+        if demand.alone {
+            assert_eq!(group.used.count_ones(), 1, "{demand:?} is not alone");
+        }
+        shares[index] = demand.share.max(shares[index]);
+        used[index] |= 1 << counter;
     }
     assert!(plan.groups.iter().map(|group| group.used).eq(used));
+    assert!(plan.groups.iter().map(|group| group.extra.used).eq(registers));
+    assert!(plan.groups.iter().map(|group| group.share).eq(shares));
+    assert!(plan.least <= plan.groups.len());
+}
+
+/// An off-core event: register 0 with one selector, register 1 with another.
+fn offcore(id: u64, counters: u8, value: u64, registers: u8) -> Demand {
+    let second = Selector(id * 2 + 1001);
+    let first = if registers == 2 { second } else { Selector(id * 2 + 1000) };
+    Demand { extra: Some(Extra { value, registers, second }), ..demand(first.0, counters) }
 }
 
 /// Whether `masks` can be put on counters with at most `capacity` on each, by trying everything.
@@ -41,27 +73,142 @@ fn fits(masks: &[u8], load: &mut [usize; 8], capacity: usize) -> bool {
     })
 }
 
+/// What a group holds: each counter taken or not, each register's value, whether it is closed.
+#[derive(Clone, Default)]
+struct Full {
+    counters: u8,
+    values: [Option<u64>; 4],
+    closed: bool,
+}
+
+/// Whether `demands` can be put into `groups`, by trying everything.
+fn packs(demands: &[Demand], groups: &mut Vec<Full>) -> bool {
+    let Some((first, rest)) = demands.split_first() else { return true };
+    for index in 0..groups.len() {
+        // Of groups that are empty, one is as good as another.
+        let empty = |group: &Full| group.counters == 0;
+        if index > 0 && empty(&groups[index]) && empty(&groups[index - 1]) {
+            break;
+        }
+        let before = groups[index].clone();
+        if before.closed || first.alone && !empty(&before) {
+            continue;
+        }
+        for counter in (0..8).filter(|c| first.counters & !before.counters & 1 << c != 0) {
+            let registers: Vec<Option<(usize, u64)>> = match first.extra {
+                None => vec![None],
+                Some(extra) => (0..4)
+                    .filter(|r| extra.registers >> r & 1 == 1)
+                    .filter(|r| before.values[*r].is_none_or(|held| held == extra.value))
+                    .map(|r| Some((r, extra.value)))
+                    .collect(),
+            };
+            for register in registers {
+                let group = &mut groups[index];
+                group.counters |= 1 << counter;
+                group.closed = first.alone;
+                if let Some((register, value)) = register {
+                    group.values[register] = Some(value);
+                }
+                if packs(rest, groups) {
+                    return true;
+                }
+                groups[index] = before.clone();
+            }
+        }
+    }
+    false
+}
+
+fn event() -> impl Strategy<Value = (u8, Option<(u64, u8)>, bool)> {
+    let extra = prop_oneof![
+        3 => Just(None),
+        4 => (1..5_u64, 1..4_u8).prop_map(Some),
+        1 => (1..3_u64, Just(4_u8)).prop_map(Some)
+    ];
+    (1_u8..16, extra, prop::bool::weighted(0.1))
+}
+
+fn special(events: &[(u8, Option<(u64, u8)>, bool)]) -> Vec<Demand> {
+    let event = |(id, (counters, extra, alone)): (usize, &(u8, Option<(u64, u8)>, bool))| {
+        let event = match extra {
+            None => demand(id as u64, *counters),
+            Some((value, registers)) => offcore(id as u64, *counters, *value, *registers),
+        };
+        Demand { alone: *alone, ..event }
+    };
+    events.iter().enumerate().map(event).collect()
+}
+
 proptest! {
     #[test]
     fn plans_are_valid_and_least(masks in prop::collection::vec(1_u8..16, 1..9)) {
         let demands: Vec<Demand> =
             masks.iter().enumerate().map(|(i, mask)| demand(i as u64, *mask)).collect();
         let plan = plan(&demands, &layout(0xf)).unwrap();
-        check_valid(&plan, &demands, 0xf);
+        check_valid(&plan, &demands, &layout(0xf));
         let least = (1..).find(|g| fits(&masks, &mut [0; 8], *g)).unwrap();
-        prop_assert_eq!(plan.groups.len(), least);
+        prop_assert_eq!((plan.groups.len(), plan.least), (least, least));
     }
 
     #[test]
     fn long_lists_are_planned_validly(
-        masks in prop::collection::vec(1_u8..=255, 1..1024),
+        masks in prop::collection::vec((1_u8..=255, 1..5_u16), 1..1024),
         general in 1_u8..=255,
     ) {
         let demands: Vec<Demand> = masks.iter().enumerate()
-            .map(|(i, mask)| demand(i as u64 / 2, mask | (general & general.wrapping_neg())))
+            .map(|(i, (mask, share))| Demand {
+                share: *share,
+                ..demand(i as u64 / 2, mask | (general & general.wrapping_neg()))
+            })
             .collect();
         let plan = plan(&demands, &layout(general)).unwrap();
-        check_valid(&plan, &demands, general);
+        // Equal events have the larger of their shares.
+        prop_assert!(plan.is_optimal());
+        let shares = |place: &Place| demands.iter().zip(&plan.places)
+            .filter(|(_, other)| *other == place).map(|(d, _)| d.share).max().unwrap();
+        let demands: Vec<Demand> = demands.iter().zip(&plan.places)
+            .map(|(demand, place)| Demand { share: shares(place), ..*demand }).collect();
+        check_valid(&plan, &demands, &layout(general));
+    }
+
+    #[test]
+    fn long_lists_with_registers_are_planned_validly(
+        events in prop::collection::vec(event(), 1..200),
+    ) {
+        let demands = special(&events);
+        let first = plan(&demands, &layout(0xf)).unwrap();
+        check_valid(&first, &demands, &layout(0xf));
+        prop_assert_eq!(first, plan(&demands, &layout(0xf)).unwrap());
+    }
+
+    #[test]
+    fn registers_and_lone_events_are_judged_by_brute_force(
+        events in prop::collection::vec(event(), 1..8),
+    ) {
+        let demands = special(&events);
+        let plan = plan(&demands, &layout(0xf)).unwrap();
+        check_valid(&plan, &demands, &layout(0xf));
+        let mut brute = (1..).filter(|g| packs(&demands, &mut vec![Full::default(); *g]));
+        let best = brute.next().unwrap();
+        prop_assert!(plan.least <= best && best <= plan.groups.len());
+        // What it does not prove it still finds, in lists as short as these.
+        prop_assert_eq!(plan.groups.len(), best);
+    }
+
+    #[test]
+    fn where_no_value_is_wanted_twice_the_plan_is_proven(
+        masks in prop::collection::vec((1_u8..=255, 0..4_u8), 1..300),
+    ) {
+        let demands: Vec<Demand> = masks.iter().enumerate().map(|(id, (mask, registers))| {
+            match registers {
+                0 => demand(id as u64, *mask),
+                registers => offcore(id as u64, *mask, id as u64, *registers),
+            }
+        }).collect();
+        let plan = plan(&demands, &layout(0xff)).unwrap();
+        check_valid(&plan, &demands, &layout(0xff));
+        prop_assert!(plan.is_optimal());
     }
 }
 
@@ -74,8 +221,16 @@ fn errors_name_the_event() {
     let off = PlanError::NoCounter { event: 1, counters: 0xf0 };
     assert_eq!(plan(&[any, demand(2, 0xf0)], &layout(0xf)), Err(off));
     assert_eq!((off.event(), off.error()), (Some(1), tally_abi::Error::EventNotSupported));
+    let needs = offcore(3, 0xff, 1, 3);
+    let bare = Layout { extra: 4, ..layout(0xf) };
+    let no_register = PlanError::NoRegister { event: 0, registers: 3 };
+    assert_eq!(plan(&[needs], &bare), Err(no_register));
+    for share in [0, MAX_SHARE + 1] {
+        let bad = plan(&[any, Demand { share, ..any }], &layout(0xf));
+        assert_eq!(bad, Err(PlanError::BadShare { event: 1 }));
+    }
     let reference = Demand { always: Some(Always::Reference), ..any };
-    let none = Layout { general: 0xf, reference: false };
+    let none = Layout { general: 0xf, reference: false, extra: 0 };
     assert_eq!(plan(&[any, reference], &none), Err(PlanError::NoReference { event: 1 }));
 }
 
@@ -99,4 +254,55 @@ fn only_always_counted_events_still_have_a_group_to_run() {
 fn a_thousand_events_on_one_counter_each_are_planned() {
     let demands: Vec<Demand> = (0..1024).map(|i| demand(i, 1 << (i % 8))).collect();
     assert_eq!(plan(&demands, &layout(0xff)).unwrap().groups.len(), 128);
+}
+
+#[test]
+fn counters_and_registers_of_others_are_left_alone() {
+    let demands: Vec<Demand> = (0..6).map(|id| offcore(id, 0xff, id, 3)).collect();
+    let all = plan(&demands, &layout(0xff)).unwrap();
+    assert_eq!((all.groups.len(), all.least), (3, 3));
+    // Somebody else holds the first register and six of the counters.
+    let less = Layout { general: 0x81, reference: true, extra: 2 };
+    let one = plan(&demands, &less).unwrap();
+    check_valid(&one, &demands, &less);
+    assert_eq!((one.groups.len(), one.least), (6, 6));
+}
+
+#[test]
+fn equal_values_share_a_register() {
+    // Four values, each wanted by a user's and a kernel's event: two values and four counters each.
+    let demands: Vec<Demand> = (0..8).map(|id| offcore(id, 0xf, id / 2, 3)).collect();
+    let plan = plan(&demands, &layout(0xf)).unwrap();
+    check_valid(&plan, &demands, &layout(0xf));
+    assert_eq!((plan.groups.len(), plan.least), (2, 2));
+}
+
+#[test]
+fn shares_gather() {
+    let share = |id: u64, share| Demand { share, ..demand(id, 0xf) };
+    let mut demands: Vec<Demand> = (0..12).map(|id| share(id, 1)).collect();
+    for id in [1, 6, 8, 11] {
+        demands[id].share = 5;
+    }
+    let plan = plan(&demands, &layout(0xf)).unwrap();
+    assert_eq!(plan.groups.iter().map(|group| group.share).collect::<Vec<_>>(), [5, 1, 1]);
+    assert_eq!(plan.round(), 7);
+}
+
+#[test]
+fn plans_explain_themselves() {
+    let demands = [
+        Demand::always(Always::Cycles),
+        offcore(1, 0xf, 0x10001, 3),
+        Demand { share: 3, ..demand(2, 1) },
+        Demand { alone: true, ..demand(3, 2) },
+    ];
+    let plan = plan(&demands, &layout(0xf)).unwrap();
+    let text = plan.explain(|event| ["CYCLES", "OCR", "TWO", "LONE"][event]).to_string();
+    let expected = "\
+        4 events in 2 groups, 4 slices to a round; no plan has fewer groups\n\
+        always: CYCLES\n\
+        group 0, 3 slices: counter 0 TWO, counter 1 OCR; extra register 0 0x10001\n\
+        group 1: counter 1 LONE\n";
+    assert_eq!(text, expected);
 }

@@ -202,7 +202,7 @@ impl<B: Bus> Pmu for Amd<B> {
             Always::Instructions => (Always::Instructions, Always::Cycles),
             _ => (Always::Cycles, Always::Instructions),
         };
-        self.counts_kernel = setup.mode.kernel();
+        self.counts_kernel = setup.kernel;
         for_each_counter(group.used, |index| {
             self.select(index, PerfCtl::from_bits_retain(group.selectors[index].0));
         });

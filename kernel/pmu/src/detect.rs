@@ -85,7 +85,10 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<Found, NoPmu> {
     let (family, model) = family_and_model(signature.eax);
     let (kind, catalogue) = match &vendor {
         b"GenuineIntel" => {
-            (detect_intel(&cpuid, leaf.eax, hypervisor)?, Catalogue::intel(family, model))
+            let catalogue = Catalogue::intel(family, model, signature.eax as u8 & 0xf);
+            let has_extra = catalogue.has_extra_registers() && (!hypervisor || is_tcg(&cpuid));
+            let extra = if has_extra { intel::EXTRA } else { 0 };
+            (detect_intel(&cpuid, leaf.eax, hypervisor, extra)?, catalogue)
         }
         b"AuthenticAMD" => (detect_amd(&cpuid, hypervisor)?, Catalogue::amd(family, model)),
         _ => return Err(NoPmu::Vendor(vendor)),
@@ -103,7 +106,15 @@ fn family_and_model(eax: u32) -> (u16, u8) {
 }
 
 /// Intel SDM volume 2, CPUID leaf 0AH.
-fn detect_intel<R: CpuIdReader>(cpuid: &R, leaves: u32, hypervisor: bool) -> Result<Kind, NoPmu> {
+///
+/// `extra` are the extra registers: CPUID does not speak of them, the model does. KVM shows the
+/// model and not all of the registers.
+fn detect_intel<R: CpuIdReader>(
+    cpuid: &R,
+    leaves: u32,
+    hypervisor: bool,
+    extra: u8,
+) -> Result<Kind, NoPmu> {
     if leaves < 0xa {
         return Err(NoPmu::Missing { hypervisor });
     }
@@ -126,7 +137,7 @@ fn detect_intel<R: CpuIdReader>(cpuid: &R, leaves: u32, hypervisor: bool) -> Res
     let general = 1_u16.checked_shl(general.into()).map_or(0xff, |bit| bit.wrapping_sub(1)) as u8;
     let widths = Widths { always: (1 << fixed_bits) - 1, general: (1 << width_bits) - 1 };
     let freeze = version >= 4 && (!hypervisor || is_tcg(cpuid));
-    let facts = intel::Facts { general, reference: fixed(2), freeze, widths };
+    let facts = intel::Facts { general, reference: fixed(2), freeze, extra, widths };
     Ok(Kind::Intel { facts, version, width_bits })
 }
 
@@ -180,9 +191,11 @@ impl Found {
     pub fn layout(&self) -> Layout {
         match self.kind {
             Kind::Intel { facts, .. } => {
-                Layout { general: facts.general, reference: facts.reference }
+                Layout { general: facts.general, reference: facts.reference, extra: facts.extra }
             }
-            Kind::Amd(facts) => Layout { general: facts.counters & !amd::ALWAYS, reference: false },
+            Kind::Amd(facts) => {
+                Layout { general: facts.counters & !amd::ALWAYS, reference: false, extra: 0 }
+            }
         }
     }
 

@@ -21,12 +21,14 @@
 //! - Whether the timer has overflowed is told by its own top bit, which the reload sets and the
 //!   overflow clears: an RDPMC, where IA32_PERF_GLOBAL_STATUS would be a far slower RDMSR. The
 //!   interrupt comes some instructions late (skid), so at that point the top bit is always clear.
+//! - An event that needs a value in an extra register (off-core responses) would count by the wrong
+//!   one if the value came after the selector: it comes before, while nothing counts.
 //! - WRMSR to these registers waits for what came before, so no event of the old group is counted
 //!   under the new selector.
 
 use tally_engine::{
-    Always, Counts, Group, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths, for_each_counter,
-    for_each_counter_unrolled,
+    Always, Counts, Extras, Group, MAX_EXTRA, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths,
+    for_each_counter, for_each_counter_unrolled,
 };
 
 use crate::{
@@ -36,8 +38,8 @@ use crate::{
     registers::{
         Register,
         intel::{
-            DebugCtl, FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalCtrl, PerfGlobalOvfCtrl, Pmc,
-            RDPMC_FIXED,
+            DebugCtl, FixedCtr, FixedCtrCtrl, OffcoreRsp, PebsFrontend, PerfEvtSel, PerfGlobalCtrl,
+            PerfGlobalOvfCtrl, Pmc, RDPMC_FIXED,
         },
     },
 };
@@ -46,6 +48,20 @@ use crate::{
 const _: () = assert!(Always::Instructions as u8 == 0);
 const CYCLES: u8 = Always::Cycles as u8;
 const _: () = assert!(CYCLES == 1 && Always::Reference as u8 == 2);
+
+/// The number of MSR_PEBS_FRONTEND among the extra registers; 0 and 1 are MSR_OFFCORE_RSP_0 and 1.
+const FRONTEND: usize = 2;
+/// Every extra register that the driver knows.
+pub(crate) const EXTRA: u8 = 1 << FRONTEND | 3;
+const _: () = assert!(FRONTEND < MAX_EXTRA);
+
+/// The number by which the planner knows an extra register; none for one that is not driven.
+pub(crate) fn extra_register(msr: u32) -> Option<u8> {
+    match msr {
+        PebsFrontend::FIRST => Some(FRONTEND as u8),
+        _ => (0..2).find(|index| OffcoreRsp::address(*index) == msr),
+    }
+}
 
 /// What CPUID says of an Intel PMU, as far as the driver cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +72,8 @@ pub(crate) struct Facts {
     pub(crate) reference: bool,
     /// Whether an overflow interrupt can freeze all counters, from version 4 on.
     pub(crate) freeze: bool,
+    /// Extra registers, as a mask of the numbers that [`extra_register`] gives.
+    pub(crate) extra: u8,
     pub(crate) widths: Widths,
 }
 
@@ -78,6 +96,8 @@ pub struct Intel<B: Bus> {
     facts: Facts,
     /// What the event selects hold.
     selectors: [Selector; MAX_GENERAL],
+    /// What the extra registers hold.
+    extra: [u64; MAX_EXTRA],
     /// What IA32_FIXED_CTR_CTRL holds.
     fixed: FixedCtrCtrl,
     timer: Timer,
@@ -99,6 +119,7 @@ impl<B: Bus> Intel<B> {
             bus,
             facts,
             selectors: Default::default(),
+            extra: [0; MAX_EXTRA],
             fixed: FixedCtrCtrl::empty(),
             timer: Timer::new(Always::Cycles, facts.widths, false),
             must_stop: false,
@@ -107,6 +128,7 @@ impl<B: Bus> Intel<B> {
         for index in counters(facts.general) {
             driver.bus.put(index, PerfEvtSel::empty());
         }
+        for_each_counter(facts.extra, |number| driver.put_extra(number, 0));
         driver.bus.put(0, driver.all_overflows());
         driver.refuse_if_not_writable()?;
         Ok(driver)
@@ -177,6 +199,28 @@ impl<B: Bus> Intel<B> {
         }
     }
 
+    /// Puts the values that a group needs into extra registers, where they are not already. Before
+    /// its selectors, and while nothing counts: an event must not be counted by another's value.
+    #[cold]
+    #[inline(never)]
+    fn load_extra(&mut self, extra: &Extras) {
+        for_each_counter(extra.used, |number| {
+            let number = number % MAX_EXTRA;
+            if self.extra[number] != extra.values[number] {
+                // One access for each value that changes.
+                self.put_extra(number, extra.values[number]);
+            }
+        });
+    }
+
+    fn put_extra(&mut self, number: usize, value: u64) {
+        match number {
+            FRONTEND => self.bus.put(0, PebsFrontend(value)),
+            _ => self.bus.put(number as u8, OffcoreRsp(value)),
+        }
+        self.extra[number % MAX_EXTRA] = value;
+    }
+
     #[inline(always)]
     fn read_always(&mut self, event: Always, counts: &mut Counts) {
         counts[event] = self.bus.count(RDPMC_FIXED | event as u32);
@@ -229,10 +273,13 @@ pub(crate) fn rdpmc_always(event: Always) -> u32 {
 
 impl<B: Bus> Pmu for Intel<B> {
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
-        let counts_kernel = setup.mode.kernel();
+        let counts_kernel = setup.kernel;
         self.set_freeze(counts_kernel && self.facts.freeze);
         self.must_stop = counts_kernel && !self.freezes;
         self.timer = Timer::new(setup.timer, self.facts.widths, self.freezes);
+        if group.extra.used != 0 {
+            self.load_extra(&group.extra);
+        }
         for_each_counter(group.used, |index| self.select(index, group.selectors[index]));
         let fixed = self.fixed_for(setup);
         if fixed != self.fixed {
@@ -285,6 +332,9 @@ impl<B: Bus> Pmu for Intel<B> {
         self.read_always(self.timer.other, counts);
         if set.reference {
             self.read_always(Always::Reference, counts);
+        }
+        if next.extra.used != 0 {
+            self.load_extra(&next.extra);
         }
         if next.used == set.general {
             for_each_counter_unrolled(set.general, |index| {

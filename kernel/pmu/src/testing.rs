@@ -45,9 +45,11 @@ impl Model {
         }
         let others: &[u32] = match vendor {
             Vendor::Intel { freeze: true } => {
-                &[0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390, 0x1d9]
+                &[0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390, 0x1a6, 0x1a7, 0x3f7, 0x1d9]
             }
-            Vendor::Intel { freeze: false } => &[0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390],
+            Vendor::Intel { freeze: false } => {
+                &[0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390, 0x1a6, 0x1a7, 0x3f7]
+            }
             Vendor::Amd { global: true } => &[0xc000_0300, 0xc000_0301, 0xc000_0302],
             Vendor::Amd { global: false } => &[],
         };
@@ -144,6 +146,8 @@ impl Model {
             (Vendor::Intel { .. }, 0x38f) => rows | 7 << 32,
             (Vendor::Intel { freeze }, 0x390) => rows | 7 << 32 | u64::from(freeze) << 59,
             (Vendor::Intel { .. }, 0x1d9) => 1 << 12,
+            (Vendor::Intel { .. }, 0x1a6 | 0x1a7) => intel::OffcoreRsp::VALID,
+            (Vendor::Intel { .. }, 0x3f7) => intel::PebsFrontend::VALID,
             (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) if msr & 1 == 0 => amd::PerfCtl::VALID,
             (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) => WIDTH_MASK,
             (Vendor::Amd { .. }, 0xc000_0301 | 0xc000_0302) => rows,

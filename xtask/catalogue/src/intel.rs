@@ -29,8 +29,16 @@ struct Event {
     counter_mask: String,
     invert: String,
     edge_detect: String,
+    /// The counters where hyper-threading is off; as CPUID shows the others only then, they can
+    /// always be named.
+    #[serde(rename = "CounterHTOff")]
+    counter_without_threads: Option<String>,
     #[serde(rename = "MSRIndex")]
     msr_index: String,
+    #[serde(rename = "MSRValue")]
+    msr_value: String,
+    taken_alone: String,
+    any_thread: Option<String>,
 }
 
 /// The table of one of Intel's files.
@@ -51,25 +59,33 @@ pub(crate) fn table(json: &str) -> Result<String, String> {
 fn line(event: &Event) -> Option<Line> {
     Some(Line {
         name: event.event_name.clone(),
-        // Events with one code for each of two extra registers name both; the first is as good.
-        code: number(first(&event.event_code))?.try_into().ok()?,
+        code: list(&event.event_code)?,
         umask: number(&event.umask)?.try_into().ok()?,
         cmask: number(&event.counter_mask)?.try_into().ok()?,
         inv: number(&event.invert)? != 0,
         edge: number(&event.edge_detect)? != 0,
-        counters: counters(&event.counter)?,
-        msr: number(first(&event.msr_index))?,
+        counters: counters(event.counter_without_threads.as_ref().unwrap_or(&event.counter))?,
+        flag: match (event.taken_alone.as_str(), event.any_thread.as_deref()) {
+            ("1", _) => 'a',
+            (_, Some("1")) => 't',
+            _ => '-',
+        },
+        msr: list(&event.msr_index)?,
+        value: number(&event.msr_value)?,
     })
 }
 
-fn first(list: &str) -> &str {
-    list.split(',').next().unwrap_or(list)
+/// A list of numbers, in hexadecimal.
+fn list(text: &str) -> Option<String> {
+    let numbers: Option<Vec<String>> =
+        text.split(',').map(|item| Some(format!("{:x}", number(item)?))).collect();
+    Some(numbers?.join(","))
 }
 
-fn number(text: &str) -> Option<u32> {
+fn number(text: &str) -> Option<u64> {
     let text = text.trim();
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
     }
 }
@@ -81,7 +97,7 @@ fn counters(text: &str) -> Option<String> {
     }
     let mut mask = 0_u8;
     for index in text.split(',') {
-        mask |= 1_u8.checked_shl(number(index)?)?;
+        mask |= 1_u8.checked_shl(number(index)?.try_into().ok()?)?;
     }
     Some(format!("{mask:x}"))
 }
@@ -95,13 +111,20 @@ mod tests {
         let json = r#"{ "Header": { "Copyright": "C", "Info": "I" }, "Events": [ {
             "EventName": "OCR.X", "EventCode": "0xB7, 0xBB", "UMask": "0x01",
             "Counter": "0,1,2,3", "CounterMask": "16", "Invert": "1", "EdgeDetect": "0",
-            "MSRIndex": "0x1a6,0x1a7" }, {
+            "MSRIndex": "0x1a6,0x1a7", "MSRValue": "0x3F803C0001", "TakenAlone": "0" }, {
             "EventName": "F", "EventCode": "0x00", "UMask": "0x02",
             "Counter": "Fixed counter 1", "CounterMask": "0", "Invert": "0", "EdgeDetect": "0",
-            "MSRIndex": "0" } ] }"#;
+            "MSRIndex": "0", "MSRValue": "0x00", "TakenAlone": "1", "CounterHTOff": "Fixed counter 1",
+            "AnyThread": "0" } ] }"#;
         let table = table(json).unwrap();
         let lines: Vec<&str> = table.lines().filter(|line| !line.starts_with('#')).collect();
-        assert_eq!(lines, ["OCR.X\tb7\t1\t10\t1\t0\tf\t1a6", "F\t0\t2\t0\t0\t0\tfixed1\t0"]);
+        assert_eq!(
+            lines,
+            [
+                "OCR.X\tb7,bb\t1\t10\t1\t0\tf\t-\t1a6,1a7\t3f803c0001",
+                "F\t0\t2\t0\t0\t0\tfixed1\ta\t0\t0"
+            ]
+        );
     }
 
     #[test]

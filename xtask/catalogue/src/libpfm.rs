@@ -110,13 +110,15 @@ fn loaded_file() -> Result<String, String> {
 fn line(name: &str, select: u64) -> Line {
     Line {
         name: name.replace(':', ".").to_uppercase(),
-        code: (select & 0xff | select >> 24 & 0xf00) as u16,
+        code: format!("{:x}", select & 0xff | select >> 24 & 0xf00),
         umask: (select >> 8) as u8,
         cmask: (select >> 24) as u8,
         inv: select >> 23 & 1 == 1,
         edge: select >> 18 & 1 == 1,
         counters: COUNTERS.into(),
-        msr: 0,
+        flag: '-',
+        msr: "0".into(),
+        value: 0,
     }
 }
 

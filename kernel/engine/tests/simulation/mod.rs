@@ -187,11 +187,9 @@ pub fn traced(
 ) -> (Vec<(u64, estimate::Sample, Value)>, Vec<Place>) {
     // One counter to a group: event e is counted in group e, so 8 + filler events make 8 or more.
     let counters = 8_usize.div_ceil(groups);
-    let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: false };
+    let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: false, extra: 0 };
     let count = (counters * groups).max(8);
-    let demands = (0..count as u64)
-        .map(|e| Demand { selector: Selector(e), counters: 0xff, always: None })
-        .collect();
+    let demands = (0..count as u64).map(|e| Demand::general(Selector(e), 0xff)).collect();
     let config = SessionConfig { slice: Slice::Cycles(SLICE_CYCLES), ..SessionConfig::default() };
     let mut session = Session::open(1, 0, config, seed, demands, &layout).unwrap();
     assert_eq!(session.plan().groups.len(), groups);

@@ -4,21 +4,28 @@
 //! (`tally-catalogue`, in `xtask/catalogue`); it holds facts only. It is searched line by line: a
 //! session is opened rarely, and a table has some hundred lines.
 
+mod aliases;
 mod nearest;
 mod resolve;
+mod spelling;
 mod table;
 #[cfg(test)]
 mod tests;
 
+use crate::registers::intel::OffcoreRsp;
+
 pub use resolve::{ResolveError, Resolved};
-pub use table::{Counter, Entry};
+pub use table::{Counter, Entry, Flag, Register};
 
 /// The events of one processor.
 #[derive(Clone, Copy, Debug)]
 pub struct Catalogue {
     name: &'static str,
+    processor: Processor,
     vendor: Vendor,
     table: &'static str,
+    /// What libpfm4 calls this PMU.
+    pfm: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,25 +34,79 @@ enum Vendor {
     Amd,
 }
 
+/// A processor with a table of its own, or any other of a vendor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Processor {
+    SkylakeServer,
+    IceLakeServer,
+    SapphireRapids,
+    Intel,
+    Zen3,
+    Zen4,
+    Amd,
+}
+
+impl Processor {
+    /// The bits that an extra register has, where there is one (Linux's `intel_skl_extra_regs`,
+    /// `intel_icl_extra_regs`, `intel_glc_extra_regs`).
+    fn extra_bits(self, msr: u32) -> u64 {
+        match (self, msr) {
+            (Processor::SkylakeServer, 0x1a6 | 0x1a7) => 0x3f_ffff_8fff,
+            (Processor::IceLakeServer, 0x1a6 | 0x1a7) => 0x3f_ffff_bfff,
+            (Processor::SapphireRapids, 0x1a6 | 0x1a7) => 0x3f_ffff_ffff,
+            (Processor::SkylakeServer | Processor::IceLakeServer, 0x3f7) => 0x7f_ff17,
+            (Processor::SapphireRapids, 0x3f7) => 0x7f_ff1f,
+            _ => 0,
+        }
+    }
+}
+
+macro_rules! catalogue {
+    ($processor:ident, $vendor:ident, $name:literal, $file:literal, $pfm:expr) => {
+        Catalogue {
+            name: $name,
+            processor: Processor::$processor,
+            vendor: Vendor::$vendor,
+            table: include_str!($file),
+            pfm: &$pfm,
+        }
+    };
+}
+
 impl Catalogue {
-    /// Of an Intel processor, by display family and model.
-    pub fn intel(family: u16, model: u8) -> Catalogue {
-        let (name, table) = match (family, model) {
-            (6, 0x6a | 0x6c) => ("icelake-server", include_str!("icelake-server.tsv")),
-            (6, 0x8f) => ("sapphire-rapids", include_str!("sapphire-rapids.tsv")),
-            _ => ("architectural", include_str!("architectural-intel.tsv")),
-        };
-        Catalogue { name, vendor: Vendor::Intel, table }
+    /// Of an Intel processor, by display family, model and stepping: as Intel's own list of tables
+    /// has it (perfmon, mapfile.csv). Cascade Lake has Skylake's model, and a table of its own.
+    pub fn intel(family: u16, model: u8, stepping: u8) -> Catalogue {
+        match (family, model, stepping) {
+            (6, 0x55, 0..=4) => {
+                catalogue!(SkylakeServer, Intel, "skylake-server", "skylake-server.tsv", ["skx"])
+            }
+            (6, 0x6a | 0x6c, _) => {
+                catalogue!(IceLakeServer, Intel, "icelake-server", "icelake-server.tsv", ["icx"])
+            }
+            (6, 0x8f, _) => {
+                catalogue!(SapphireRapids, Intel, "sapphire-rapids", "sapphire-rapids.tsv", ["spr"])
+            }
+            _ => catalogue!(Intel, Intel, "architectural", "architectural-intel.tsv", ["ix86arch"]),
+        }
     }
 
     /// Of an AMD processor, by display family and model.
     pub fn amd(family: u16, model: u8) -> Catalogue {
-        let (name, table) = match (family, model) {
-            (0x19, 0x00..=0x0f | 0x20..=0x5f) => ("zen3", include_str!("zen3.tsv")),
-            (0x19, 0x10..=0x1f | 0x60..=0x7f) => ("zen4", include_str!("zen4.tsv")),
-            _ => ("architectural", include_str!("architectural-amd.tsv")),
-        };
-        Catalogue { name, vendor: Vendor::Amd, table }
+        match (family, model) {
+            (0x19, 0x00..=0x0f | 0x20..=0x5f) => {
+                catalogue!(Zen3, Amd, "zen3", "zen3.tsv", ["amd64_fam19h_zen3"])
+            }
+            (0x19, 0x10..=0x1f | 0x60..=0x7f) => {
+                catalogue!(Zen4, Amd, "zen4", "zen4.tsv", ["amd64_fam19h_zen4"])
+            }
+            _ => catalogue!(Amd, Amd, "architectural", "architectural-amd.tsv", []),
+        }
+    }
+
+    /// Whether the processor is known to have the extra registers that its table speaks of.
+    pub(crate) fn has_extra_registers(&self) -> bool {
+        self.processor.extra_bits(<OffcoreRsp as crate::registers::Register>::FIRST) != 0
     }
 
     /// Its name, such as `icelake-server`.

@@ -2,11 +2,14 @@
 //!
 //! Lines that begin with `#` are comments. Each other line is an event:
 //!
-//! name, code, umask, cmask, inv, edge, counters, msr
+//! name, code, umask, cmask, inv, edge, counters, flag, msr, value
 //!
 //! separated by tabs; numbers are hexadecimal without prefix. `counters` is a mask of general
 //! counters, or `fixedN` for fixed counter N, and then code and umask are the vendor's
-//! pseudo-encoding. `msr` is the address of an extra register that the event needs, 0 if none.
+//! pseudo-encoding. `flag` is `a` for an event that is counted alone, `t` for one that counts the
+//! other thread of its core too, else `-`. `msr` is the address of an extra register that the event
+//! needs, 0 if none, and `value` what it needs in there; where there are two registers, `code` and
+//! `msr` are two numbers each, with a comma.
 
 /// One event of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +28,32 @@ pub struct Entry<'a> {
     pub edge: bool,
     /// Where it can be counted.
     pub counter: Counter,
+    /// Whether it is counted alone, or not by this thread alone.
+    pub flag: Flag,
     /// The extra register that it needs.
-    pub extra_msr: Option<u32>,
+    pub extra: Option<Register>,
+}
+
+/// What is special about an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flag {
+    /// Nothing.
+    None,
+    /// No other event can be on a general counter at the same time.
+    Alone,
+    /// It counts the other thread of the core too.
+    Threads,
+}
+
+/// A value that an event needs in an extra register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Register {
+    /// The register's address.
+    pub msr: u32,
+    /// Another that will do, and the event's code with it.
+    pub second: Option<(u32, u16)>,
+    /// The value.
+    pub value: u64,
 }
 
 /// Where an event can be counted.
@@ -46,24 +73,34 @@ impl<'a> Entry<'a> {
         }
         let mut fields = line.split('\t');
         let name = fields.next()?;
-        let mut number = || fields.next().and_then(|text| u16::from_str_radix(text, 16).ok());
-        let (code, umask, cmask) = (number()?, number()?, number()?);
+        let (code, second_code) = pair(fields.next()?)?;
+        let mut number = || fields.next().and_then(|text| u8::from_str_radix(text, 16).ok());
+        let (umask, cmask) = (number()?, number()?);
         let (inv, edge) = (number()? != 0, number()? != 0);
         let counter = fields.next()?;
         let counter = match counter.strip_prefix("fixed") {
             Some(index) => Counter::Fixed(index.parse().ok()?),
             None => Counter::General(u8::from_str_radix(counter, 16).ok()?),
         };
-        let msr = u32::from_str_radix(fields.next()?, 16).ok()?;
-        Some(Entry {
-            name,
-            code,
-            umask: umask.try_into().ok()?,
-            cmask: cmask.try_into().ok()?,
-            inv,
-            edge,
-            counter,
-            extra_msr: (msr != 0).then_some(msr),
-        })
+        let flag = match fields.next()? {
+            "a" => Flag::Alone,
+            "t" => Flag::Threads,
+            _ => Flag::None,
+        };
+        let (msr, second_msr) = pair(fields.next()?)?;
+        let value = u64::from_str_radix(fields.next()?, 16).ok()?;
+        let second = second_msr.zip(second_code.and_then(|code| code.try_into().ok()));
+        let extra = (msr != 0).then_some(Register { msr, second, value });
+        let code = code.try_into().ok()?;
+        Some(Entry { name, code, umask, cmask, inv, edge, counter, flag, extra })
+    }
+}
+
+/// One number, or two with a comma.
+fn pair(text: &str) -> Option<(u32, Option<u32>)> {
+    let number = |text| u32::from_str_radix(text, 16).ok();
+    match text.split_once(',') {
+        Some((first, second)) => Some((number(first)?, Some(number(second)?))),
+        None => Some((number(text)?, None)),
     }
 }

@@ -55,19 +55,25 @@ fn real_processors_are_known() {
             width_bits: 48,
         }
     );
-    assert_eq!(found.layout(), Layout { general: 0xff, reference: true });
+    assert_eq!(found.layout(), Layout { general: 0xff, reference: true, extra: 7 });
+    // KVM shows the model, and not all of its registers.
+    let guest = detect(Cpu { hypervisor: true, ..ICELAKE }).unwrap();
+    assert_eq!(guest.layout().extra, 0);
     let found = detect(ZEN4).unwrap();
     assert_eq!(
         found.info(),
         PmuInfo { name: "AMD PerfMonV2", catalogue: "zen4", general: 4, always: 2, width_bits: 48 }
     );
-    assert_eq!(found.layout(), Layout { general: 0x3c, reference: false });
+    assert_eq!(found.layout(), Layout { general: 0x3c, reference: false, extra: 0 });
     let zen3 = Cpu { signature: 0xa0_0f11, leaves: &ZEN4.leaves[..1], ..ZEN4 };
     let info = detect(zen3).unwrap().info();
     assert_eq!((info.catalogue, info.general), ("zen3", 4));
     assert_eq!(info.name, "AMD core performance counter extension");
-    let unknown = Cpu { signature: 0x50657, ..ICELAKE };
-    assert_eq!(detect(unknown).unwrap().info().catalogue, "architectural");
+    let skylake = detect(Cpu { signature: 0x50654, ..ICELAKE }).unwrap();
+    assert_eq!((skylake.info().catalogue, skylake.layout().extra), ("skylake-server", 7));
+    // Cascade Lake differs by its stepping.
+    let unknown = detect(Cpu { signature: 0x50657, ..ICELAKE }).unwrap();
+    assert_eq!((unknown.info().catalogue, unknown.layout().extra), ("architectural", 0));
 }
 
 #[test]
@@ -85,6 +91,6 @@ fn what_is_missing_is_named() {
 #[test]
 fn two_fixed_counters_are_enough() {
     let found = detect(Cpu { leaves: &[(0xa, [0x0730_0402, 0, 0, 0x602])], ..ICELAKE }).unwrap();
-    assert_eq!(found.layout(), Layout { general: 0xf, reference: false });
+    assert_eq!(found.layout(), Layout { general: 0xf, reference: false, extra: 7 });
     assert_eq!(found.info().always, 2);
 }

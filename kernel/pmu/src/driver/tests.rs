@@ -23,7 +23,8 @@ fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
     let widths = Widths { always: WIDTH, general: WIDTH };
     match model.vendor {
         Vendor::Intel { freeze } => {
-            let facts = intel::Facts { general: 0xf, reference: true, freeze, widths };
+            let facts =
+                intel::Facts { general: 0xf, reference: true, freeze, extra: intel::EXTRA, widths };
             Intel::new(model, facts).map(Driver::Intel)
         }
         Vendor::Amd { global } => {
@@ -95,7 +96,7 @@ fn set(group: &Group) -> Set {
 }
 
 fn setup(mode: Mode) -> Setup {
-    Setup { mode, timer: Always::Cycles }
+    Setup { mode, kernel: mode.kernel(), timer: Always::Cycles }
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn slices_of_instructions_end_by_the_instruction_counter() {
     for vendor in ALL {
         let mut pmu = driver(vendor);
         let group = group(vendor, [1, 2, 3, 4], Mode::User);
-        pmu.start(&group, &Setup { mode: Mode::User, timer: Always::Instructions }, SLICE);
+        pmu.start(&group, &Setup { timer: Always::Instructions, ..setup(Mode::User) }, SLICE);
         happen(&mut pmu, false, SLICE / 2);
         assert_eq!(model(&mut pmu).interrupts, 1);
         assert!(pmu.switch(set(&group), &group, SLICE, &mut Counts::default()));
@@ -212,6 +213,55 @@ fn intel_acknowledges_after_the_reload() {
     pmu.release();
     let timer = (0x30a, SLICE.wrapping_neg() & WIDTH);
     assert_eq!(model(&mut pmu).written, [timer, (0x390, 1 << 33)]);
+}
+
+#[test]
+fn extra_registers_are_written_before_selectors_and_only_when_they_change() {
+    for vendor in [INTEL, OLD_INTEL] {
+        let with = |codes, values: [u64; 3], used| {
+            let mut group = group(vendor, codes, Mode::User);
+            group.extra.used = used;
+            group.extra.values[..3].copy_from_slice(&values);
+            group
+        };
+        let a = with([1, 2, 3, 4], [0x1_0001, 0, 0x11], 5);
+        let b = with([5, 2, 3, 4], [0x1_0001, 0x1_0002, 0], 3);
+        let mut pmu = driver(vendor);
+        model(&mut pmu).written.clear();
+        pmu.start(&a, &setup(Mode::User), SLICE);
+        assert_eq!(model(&mut pmu).written[..2], [(0x1a6, 0x1_0001), (0x3f7, 0x11)]);
+        let mut step = |next: &Group| {
+            happen(&mut pmu, false, SLICE + 1);
+            model(&mut pmu).written.clear();
+            assert!(pmu.switch(set(next), next, SLICE, &mut Counts::default()));
+            pmu.release();
+            core::mem::take(&mut model(&mut pmu).written)
+        };
+        let select = |code: u64| (0x186, 1 << 22 | 1 << 16 | code);
+        assert_eq!(step(&b)[..2], [(0x1a7, 0x1_0002), select(5)]);
+        // All values that it needs are there still.
+        assert_eq!(step(&a)[0], select(1));
+        assert_eq!(step(&b)[0], select(5));
+    }
+}
+
+#[test]
+fn an_event_of_ring_0_in_a_session_of_ring_3_is_not_counted_in_the_handler() {
+    for vendor in ALL {
+        let mut pmu = driver(vendor);
+        let events = group(vendor, [1, 2, 3, 4], Mode::Kernel);
+        let setup = Setup { kernel: true, ..setup(Mode::User) };
+        pmu.start(&events, &setup, SLICE);
+        let base = read(&mut pmu, events.used);
+        happen(&mut pmu, true, 1);
+        happen(&mut pmu, false, SLICE + 1);
+        let mut raw = Counts::default();
+        assert!(pmu.switch(set(&events), &events, SLICE, &mut raw));
+        happen(&mut pmu, true, 1);
+        pmu.release();
+        let counts = counted(&mut pmu, &events, &base);
+        assert_eq!(general(&counts, &events), [10, 20, 30, 40], "{vendor:?}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use bitflags::bitflags;
 
-use super::{counter, register};
+use super::{Register, counter, register};
 
 bitflags! {
     /// IA32_PERFEVTSELx: what general counter x counts. ("Architectural Performance Monitoring
@@ -121,6 +121,17 @@ bitflags! {
     }
 }
 
+/// MSR_OFFCORE_RSP_x: which off-core responses the events that name it count. (Chapter "Performance
+/// Monitoring", section "Off-core Response Performance Monitoring".) Which bits there are depends on
+/// the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffcoreRsp(pub u64);
+
+/// MSR_PEBS_FRONTEND: which front-end events are counted, with PEBS or without. (Section "Processor
+/// Event Based Sampling", "Front End Retired Facility".)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PebsFrontend(pub u64);
+
 register!(PerfEvtSel, "IA32_PERFEVTSEL", 0x186);
 register!(DebugCtl, "IA32_DEBUGCTL", 0x1d9);
 register!(FixedCtrCtrl, "IA32_FIXED_CTR_CTRL", 0x38d);
@@ -142,6 +153,39 @@ counter!(
     /// IA32_FIXED_CTRx: fixed counter x. 0 counts instructions, 1 core cycles, 2 reference cycles.
     FixedCtr, "IA32_FIXED_CTR", 0x309
 );
+
+impl Register for OffcoreRsp {
+    const NAME: &'static str = "MSR_OFFCORE_RSP_";
+    const FIRST: u32 = 0x1a6;
+    const VALID: u64 = (1 << 38) - 1;
+
+    fn raw(self) -> u64 {
+        self.0
+    }
+
+    fn from_raw(bits: u64) -> Self {
+        OffcoreRsp(bits)
+    }
+}
+
+impl Register for PebsFrontend {
+    const NAME: &'static str = "MSR_PEBS_FRONTEND";
+    const FIRST: u32 = 0x3f7;
+    const VALID: u64 = 0x7f_ff1f;
+
+    fn raw(self) -> u64 {
+        self.0
+    }
+
+    fn from_raw(bits: u64) -> Self {
+        PebsFrontend(bits)
+    }
+}
+
+/// Event code of core cycles on a general counter.
+pub const CORE_CYCLES: u16 = 0x3c;
+/// Event code of retired instructions on a general counter.
+pub const INSTRUCTIONS_RETIRED: u16 = 0xc0;
 
 /// RDPMC's ECX selects fixed counters with this bit.
 pub const RDPMC_FIXED: u32 = 1 << 30;
