@@ -3,7 +3,7 @@
 use tally_abi::ExitStatus;
 use xtask::{
     machine::{Boot, Outcome, Pmu, Request},
-    report::{Kind, Report},
+    report::{EventReport, Kind, Report},
 };
 
 use crate::{assert_success, boot, run};
@@ -135,4 +135,51 @@ fn a_program_that_ends_in_a_session_has_it_closed() {
     assert!(truth.regions.len() == 1 && truth.regions[0].closed, "{:?}", truth.regions);
     let event = &Report::of(&boot).first.expect("the session is told").events[0];
     assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth));
+}
+
+/// The default job's first session with `events`: the table that a user would see.
+fn counted(events: &str) -> Vec<EventReport> {
+    let boot = run("", &format!("deflate --level 1 --events {events}"));
+    assert_success(&boot);
+    Report::of(&boot).first.expect("it has a session").events
+}
+
+#[test]
+fn off_core_responses_in_one_group_are_exact_however_spelled() {
+    let rfo = "cpu/event=0xb7,umask=1,offcore_rsp=0x104000002,name=rfo/";
+    let events =
+        counted(&format!("OCR.DEMAND_DATA_RD.DRAM,{rfo},branches/u,MEM_LOAD_RETIRED:L1_MISS:u"));
+    let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["OCR.DEMAND_DATA_RD.DRAM", "rfo", "branches/u", "MEM_LOAD_RETIRED:L1_MISS:u"]
+    );
+    for event in &events {
+        assert_eq!(event.kind, Kind::Exact, "{event:?}");
+        // The virtual PMU has no name for the value that was spelled in numbers.
+        if event.name != "rfo" {
+            assert!(event.truth.is_some_and(|truth| truth > 0), "{event:?}");
+            assert_eq!(event.estimate, event.truth, "{event:?}");
+        }
+    }
+}
+
+#[test]
+fn values_of_extra_registers_change_with_the_group_and_shares_are_kept() {
+    let events = counted(
+        "OCR.DEMAND_DATA_RD.DRAM,OCR.DEMAND_DATA_RD.L3_HIT,OCR.DEMAND_RFO.DRAM,OCR.DEMAND_RFO.L3_HIT,\
+         OCR.DEMAND_CODE_RD.DRAM,branch-misses@3,L1-dcache-loads,r08d1,dTLB-loads:k,cycles",
+    );
+    let find = |name: &str| events.iter().find(|event| event.name == name).expect(name);
+    for name in ["OCR.DEMAND_DATA_RD.DRAM", "branch-misses", "L1-dcache-loads", "r08d1"] {
+        let event = find(name);
+        let (error, bar) = (event.error().expect(name), event.half_width_95.expect(name));
+        assert_eq!(event.kind, Kind::Estimated, "{event:?}");
+        assert!(event.truth.is_some_and(|truth| truth > 0), "{event:?}");
+        assert!(error.abs() <= 2.0 * bar, "{event:?}");
+    }
+    // Three groups, one of which has three slices of a round's five.
+    assert!((find("branch-misses").coverage - 0.6).abs() < 0.02, "{events:?}");
+    let kernel = find("dTLB-loads:k");
+    assert!(kernel.truth.is_some_and(|truth| truth < find("L1-dcache-loads").truth.unwrap()));
 }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Malformed, Reading, SessionConfig, SessionStats, trace::SliceRecord};
+use crate::{Malformed, Mode, Reading, SessionConfig, SessionStats, trace::SliceRecord};
 
 /// The most bytes of a frame, its ending zero among them.
 pub const MAX_FRAME_BYTES: usize = 2048;
@@ -67,8 +67,12 @@ pub enum Message<'a> {
     Reading {
         /// The session.
         session: u32,
-        /// The event, as the catalogue names it.
+        /// The event, as the catalogue names it, or as it was written or called.
         event: &'a str,
+        /// The catalogue's name of it, if there is one.
+        native: Option<&'a str>,
+        /// At which privileges it was counted.
+        mode: Mode,
         /// Its value.
         reading: Reading,
     },
@@ -178,7 +182,13 @@ mod tests {
             total_cycles: 0,
             slices: 0,
         };
-        check(Message::Reading { session: 0, event: "INST_RETIRED.ANY", reading });
+        check(Message::Reading {
+            session: 0,
+            event: "cycles:k",
+            native: Some("CPU_CLK_UNHALTED.THREAD_P"),
+            mode: Mode::Kernel,
+            reading,
+        });
     }
 
     #[test]

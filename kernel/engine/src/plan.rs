@@ -10,28 +10,30 @@
 //! It is reached where no two events want the same value: events tied to counters and registers fall
 //! into *G* groups by an edge colouring ([`colour`]). Where events could share a value, the colouring
 //! may need more groups than the bound; then a search with a limit on its work looks for fewer
-//! ([`search`]). [`Plan::least`] says how far off the plan can be at most.
+//! ([`search`], [`sharing`]). [`Plan::least`] says how far off the plan can be at most.
 //!
 //! Runs once per session, when it is opened, and may allocate.
 
 mod colour;
 mod deal;
+mod error;
 mod explain;
 mod search;
+mod sharing;
 
 use alloc::{collections::BTreeMap, vec, vec::Vec};
 use core::cmp::Reverse;
 
-use tally_abi::{Error, session::MAX_EVENTS};
+use tally_abi::session::MAX_EVENTS;
+
+pub use self::error::PlanError;
 
 use self::{
     deal::{Deal, least, within},
-    search::{Found, Item, search},
+    search::Item,
+    sharing::{Placed, Sharing},
 };
 use crate::{Always, Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Selector};
-
-/// What the searches for a plan may cost together, in sets of counters looked at.
-const SEARCH_BUDGET: usize = 5_000_000;
 
 /// Values of extra registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,67 +120,6 @@ impl Plan {
     /// Slices in a round: each group has its share.
     pub fn round(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.share)).sum()
-    }
-}
-
-/// Why there is no plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlanError {
-    /// No events were asked for.
-    NoEvents,
-    /// More events than [`MAX_EVENTS`].
-    TooManyEvents {
-        /// How many were asked for.
-        events: usize,
-    },
-    /// None of the counters that can count the event is there for groups to use.
-    NoCounter {
-        /// The event, by its index.
-        event: usize,
-        /// The counters that it could be counted on.
-        counters: u8,
-    },
-    /// None of the extra registers that the event needs is there for groups to use.
-    NoRegister {
-        /// The event, by its index.
-        event: usize,
-        /// The registers that could hold its value.
-        registers: u8,
-    },
-    /// The PMU does not count reference cycles.
-    NoReference {
-        /// The event, by its index.
-        event: usize,
-    },
-    /// A share that is 0, or more than [`MAX_SHARE`].
-    BadShare {
-        /// The event, by its index.
-        event: usize,
-    },
-}
-
-impl PlanError {
-    /// The error that a program gets to see.
-    pub fn error(self) -> Error {
-        match self {
-            PlanError::NoEvents => Error::NoEvents,
-            PlanError::TooManyEvents { .. } => Error::TooManyEvents,
-            PlanError::NoCounter { .. }
-            | PlanError::NoRegister { .. }
-            | PlanError::NoReference { .. } => Error::EventNotSupported,
-            PlanError::BadShare { .. } => Error::BadArgument,
-        }
-    }
-
-    /// The event at fault, by its index, if it is one event's fault.
-    pub fn event(self) -> Option<usize> {
-        match self {
-            PlanError::NoEvents | PlanError::TooManyEvents { .. } => None,
-            PlanError::NoCounter { event, .. }
-            | PlanError::NoRegister { event, .. }
-            | PlanError::NoReference { event }
-            | PlanError::BadShare { event } => Some(event),
-        }
     }
 }
 
@@ -366,101 +307,5 @@ impl Columns {
         }
         *next += 1;
         *next - 1
-    }
-}
-
-/// The events that need an extra register.
-struct Sharing {
-    items: Vec<Item>,
-}
-
-/// What became of them: what is left of the deal of all events, how many groups there are, and how
-/// many there have to be.
-struct Placed {
-    deal: Counters,
-    groups: usize,
-    least: usize,
-}
-
-impl Sharing {
-    /// Of the events of these `indices`, those of the most wanted value first.
-    fn of(wanted: &[Wanted], indices: Vec<usize>) -> Sharing {
-        let item = |index: usize| {
-            let wanted = wanted[index];
-            Some(Item { wanted, extra: wanted.extra?, index })
-        };
-        let mut items: Vec<Item> = indices.into_iter().filter_map(item).collect();
-        let mut times = BTreeMap::new();
-        for item in &items {
-            *times.entry(item.extra.value).or_insert(0_usize) += 1;
-        }
-        items.sort_by_key(|Item { extra, wanted, .. }| {
-            let choices = (extra.registers.count_ones(), wanted.counters.count_ones());
-            (Reverse(times[&extra.value]), extra.value, choices)
-        });
-        Sharing { items }
-    }
-
-    fn items(&self) -> &[Item] {
-        &self.items
-    }
-
-    /// The fewest groups in which every value can be in a register. A value that its events want in
-    /// different registers counts as one that can be in any of them.
-    fn least(&self) -> usize {
-        let mut sets: BTreeMap<u64, u8> = BTreeMap::new();
-        for Item { extra, .. } in &self.items {
-            *sets.entry(extra.value).or_insert(0) |= extra.registers;
-        }
-        least(&within::<{ 1 << MAX_EXTRA }>(sets.into_values()))
-    }
-
-    /// Gives every item a spot in no fewer than `bound` groups, as few as can be found.
-    fn place(
-        &self,
-        together: &[usize; 1 << MAX_GENERAL],
-        bound: usize,
-        spots: &mut [Spot],
-    ) -> Placed {
-        let each = within(self.items.iter().map(|item| item.extra.registers));
-        let enough = bound.max(least(&each));
-        let mut best = None;
-        let (mut low, mut high, mut least) = (bound, enough, bound);
-        let mut groups = bound;
-        // The first search, at the bound, may cost half; then the range is halved each time.
-        let searches = 1 + (enough - bound).checked_ilog2().unwrap_or(0) as usize;
-        let mut budget = SEARCH_BUDGET / 2;
-        while low < high {
-            let deal = Counters::new(*together, groups);
-            match search(&self.items, deal, groups, budget) {
-                Found::Plan(deal, spots) => (best, high) = (Some((deal, spots)), groups),
-                Found::Impossible => (low, least) = (groups + 1, groups + 1),
-                Found::GaveUp => low = groups + 1,
-            }
-            budget = SEARCH_BUDGET / 2 / searches;
-            groups = usize::midpoint(low, high);
-        }
-        let (deal, placed) =
-            best.unwrap_or_else(|| self.colour(Counters::new(*together, enough), each, enough));
-        for (item, spot) in self.items.iter().zip(placed) {
-            spots[item.index] = spot;
-        }
-        Placed { deal, groups: high, least }
-    }
-
-    /// Every item with its value for itself, in `groups` groups, which are enough for that.
-    fn colour(
-        &self,
-        mut deal: Counters,
-        each: [usize; 1 << MAX_EXTRA],
-        groups: usize,
-    ) -> (Counters, Vec<Spot>) {
-        let mut registers = Registers::new(each, groups);
-        let edge =
-            |item: &Item| (deal.tie(item.wanted.counters), registers.tie(item.extra.registers));
-        let edges: Vec<colour::Edge> = self.items.iter().map(edge).collect();
-        let groups = colour::colour(&edges, groups);
-        let spot = |((counter, register), group)| Spot { group, counter, register: Some(register) };
-        (deal, edges.into_iter().zip(groups).map(spot).collect())
     }
 }

@@ -29,7 +29,7 @@ struct Bench {
 fn demands() -> Vec<Demand> {
     let general = (0..8).map(|e| Demand::general(Selector(e), 0xff));
     let always = [Always::Cycles, Always::Instructions, Always::Reference];
-    let always = always.map(|a| Demand::always(a));
+    let always = always.map(Demand::always);
     general.chain(always).collect()
 }
 

@@ -120,7 +120,10 @@ fn packs(demands: &[Demand], groups: &mut Vec<Full>) -> bool {
     false
 }
 
-fn event() -> impl Strategy<Value = (u8, Option<(u64, u8)>, bool)> {
+/// Counters, the value and registers it needs, whether it is alone.
+type Event = (u8, Option<(u64, u8)>, bool);
+
+fn event() -> impl Strategy<Value = Event> {
     let extra = prop_oneof![
         3 => Just(None),
         4 => (1..5_u64, 1..4_u8).prop_map(Some),
@@ -129,8 +132,8 @@ fn event() -> impl Strategy<Value = (u8, Option<(u64, u8)>, bool)> {
     (1_u8..16, extra, prop::bool::weighted(0.1))
 }
 
-fn special(events: &[(u8, Option<(u64, u8)>, bool)]) -> Vec<Demand> {
-    let event = |(id, (counters, extra, alone)): (usize, &(u8, Option<(u64, u8)>, bool))| {
+fn special(events: &[Event]) -> Vec<Demand> {
+    let event = |(id, (counters, extra, alone)): (usize, &Event)| {
         let event = match extra {
             None => demand(id as u64, *counters),
             Some((value, registers)) => offcore(id as u64, *counters, *value, *registers),

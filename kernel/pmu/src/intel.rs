@@ -26,8 +26,12 @@
 //! - WRMSR to these registers waits for what came before, so no event of the old group is counted
 //!   under the new selector.
 
+mod extra;
+
+pub(crate) use extra::{EXTRA, extra_register};
+
 use tally_engine::{
-    Always, Counts, Extras, Group, MAX_EXTRA, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths,
+    Always, Counts, Group, MAX_EXTRA, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths,
     for_each_counter, for_each_counter_unrolled,
 };
 
@@ -38,8 +42,8 @@ use crate::{
     registers::{
         Register,
         intel::{
-            DebugCtl, FixedCtr, FixedCtrCtrl, OffcoreRsp, PebsFrontend, PerfEvtSel, PerfGlobalCtrl,
-            PerfGlobalOvfCtrl, Pmc, RDPMC_FIXED,
+            DebugCtl, FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalCtrl, PerfGlobalOvfCtrl, Pmc,
+            RDPMC_FIXED,
         },
     },
 };
@@ -48,20 +52,6 @@ use crate::{
 const _: () = assert!(Always::Instructions as u8 == 0);
 const CYCLES: u8 = Always::Cycles as u8;
 const _: () = assert!(CYCLES == 1 && Always::Reference as u8 == 2);
-
-/// The number of MSR_PEBS_FRONTEND among the extra registers; 0 and 1 are MSR_OFFCORE_RSP_0 and 1.
-const FRONTEND: usize = 2;
-/// Every extra register that the driver knows.
-pub(crate) const EXTRA: u8 = 1 << FRONTEND | 3;
-const _: () = assert!(FRONTEND < MAX_EXTRA);
-
-/// The number by which the planner knows an extra register; none for one that is not driven.
-pub(crate) fn extra_register(msr: u32) -> Option<u8> {
-    match msr {
-        PebsFrontend::FIRST => Some(FRONTEND as u8),
-        _ => (0..2).find(|index| OffcoreRsp::address(*index) == msr),
-    }
-}
 
 /// What CPUID says of an Intel PMU, as far as the driver cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,28 +187,6 @@ impl<B: Bus> Intel<B> {
             self.bus.put(index as u8, select);
             self.selectors[index] = wanted;
         }
-    }
-
-    /// Puts the values that a group needs into extra registers, where they are not already. Before
-    /// its selectors, and while nothing counts: an event must not be counted by another's value.
-    #[cold]
-    #[inline(never)]
-    fn load_extra(&mut self, extra: &Extras) {
-        for_each_counter(extra.used, |number| {
-            let number = number % MAX_EXTRA;
-            if self.extra[number] != extra.values[number] {
-                // One access for each value that changes.
-                self.put_extra(number, extra.values[number]);
-            }
-        });
-    }
-
-    fn put_extra(&mut self, number: usize, value: u64) {
-        match number {
-            FRONTEND => self.bus.put(0, PebsFrontend(value)),
-            _ => self.bus.put(number as u8, OffcoreRsp(value)),
-        }
-        self.extra[number % MAX_EXTRA] = value;
     }
 
     #[inline(always)]

@@ -1,6 +1,11 @@
 //! What is measured of one program.
 
-use alloc::{boxed::Box, format, string::String, vec::Vec};
+use alloc::{
+    boxed::Box,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use tally_abi::{
@@ -9,6 +14,7 @@ use tally_abi::{
     wire::Message,
 };
 use tally_engine::{Session, bank::Page};
+use tally_pmu::Resolved;
 
 use crate::{machine::serial, task::Process};
 
@@ -28,10 +34,10 @@ impl From<Error> for Refusal {
     }
 }
 
-/// What is measured of one program: its session, and the names of its events.
+/// What is measured of one program: its session, and what its events are.
 pub struct Context {
     pub(super) session: Session,
-    names: Vec<String>,
+    resolved: Vec<Resolved>,
     /// Between the program's start and stop; the session itself runs only while the program does.
     pub(super) started: bool,
     /// Counting begins when the program first comes onto a CPU.
@@ -64,19 +70,22 @@ impl Context {
                 false => format!("{}: {}", e.event, e.detail),
             },
         })?;
-        let (names, demands): (Vec<_>, Vec<_>) =
-            resolved.into_iter().map(|event| (event.name, event.demand)).unzip();
+        let demands = resolved.iter().map(|event| event.demand).collect();
         let id = NEXT_SESSION.fetch_add(1, Ordering::Relaxed);
         let seed = super::seed();
         let session = Session::open(id, process.space.id(), config, seed, demands, &found.layout())
             .map_err(|refused| Refusal {
                 error: refused.error(),
-                detail: match refused.event().and_then(|event| names.get(event)) {
-                    Some(name) => format!("{name}: {}", refused.error().message()),
-                    None => refused.error().message().into(),
+                detail: match refused.event().and_then(|event| resolved.get(event)) {
+                    Some(event) => format!("{}: {refused}", event.name),
+                    None => format!("{refused}"),
                 },
             })?;
-        Ok(Context { session, names, started: false, starts_with_program: false, bank: None })
+        let plan = session.plan().explain(|event| resolved[event].name.as_str()).to_string();
+        for line in plan.lines() {
+            log::info!("session {id}: {line}");
+        }
+        Ok(Context { session, resolved, started: false, starts_with_program: false, bank: None })
     }
 
     /// A context around the whole of a program that has not run yet.
@@ -99,7 +108,7 @@ impl Context {
 
     /// How many logical counters it has.
     pub fn events(&self) -> usize {
-        self.names.len()
+        self.resolved.len()
     }
 
     /// What the engine tells of it.
@@ -108,9 +117,9 @@ impl Context {
     }
 
     /// Every event's name and value, in the order of the list.
-    pub fn readings(&mut self) -> impl Iterator<Item = (&str, Reading)> {
-        let Context { names, session, .. } = self;
-        names.iter().enumerate().map(|(i, name)| (name.as_str(), session.read(i)))
+    pub fn readings(&mut self) -> impl Iterator<Item = (&Resolved, Reading)> {
+        let Context { resolved, session, .. } = self;
+        resolved.iter().enumerate().map(|(i, event)| (event, session.read(i)))
     }
 
     /// Lets the program see its logical counters; gives their address.
@@ -163,7 +172,9 @@ impl Context {
             config: self.session.config(),
         });
         for (event, reading) in self.readings() {
-            serial::send(&Message::Reading { session, event, reading });
+            let Resolved { name, native, mode, .. } = event;
+            let (native, mode) = (*native, *mode);
+            serial::send(&Message::Reading { session, event: name, native, mode, reading });
         }
         serial::send(&Message::Stats { session, stats });
     }
@@ -171,7 +182,7 @@ impl Context {
     fn log(&mut self, process: &Process) {
         log::info!("{}: session {}, half width at 95 %, share of time", process.name, self.id());
         for (event, reading) in self.readings() {
-            let share = 100.0 * reading.coverage();
+            let (event, share) = (&event.name, 100.0 * reading.coverage());
             match reading.value {
                 Value::Exact { count } => log::info!("{event:<44} {count:>16} exact"),
                 Value::Estimated { estimate, half_width_95, .. } => {

@@ -180,7 +180,7 @@ mod tests {
     fn catalogue(profile: &Profile) -> Catalogue {
         let model = (profile.signature >> 4 & 0xf | profile.signature >> 12 & 0xf0) as u8;
         match profile.vendor {
-            Vendor::Intel => Catalogue::intel(6, model),
+            Vendor::Intel => Catalogue::intel(6, model, profile.signature as u8 & 0xf),
             Vendor::Amd => Catalogue::amd(0x19, model),
         }
     }

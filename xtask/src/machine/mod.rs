@@ -23,7 +23,7 @@ use tally_abi::{ExitStatus, truth::Truth};
 pub use command::{check_guest, linux};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
-pub use transcript::{Output, Session, Transcript};
+pub use transcript::{Event, Output, Session, Transcript};
 
 use crate::{
     Failure, Result, build, image,

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use tally_abi::{Reading, SessionConfig, SessionStats, trace::SliceRecord, wire::Message};
+use tally_abi::{Mode, Reading, SessionConfig, SessionStats, trace::SliceRecord, wire::Message};
 
 use super::Outcome;
 
@@ -23,6 +23,19 @@ pub struct Output {
     pub seen_at: Duration,
 }
 
+/// A logical counter of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Its name.
+    pub name: String,
+    /// The catalogue's name of what is counted, if there is one.
+    pub native: Option<String>,
+    /// At which privileges it was counted.
+    pub mode: Mode,
+    /// Its last value.
+    pub reading: Reading,
+}
+
 /// A session that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
@@ -31,7 +44,7 @@ pub struct Session {
     /// How it counted.
     pub config: SessionConfig,
     /// Its logical counters, in the order in which the kernel told them.
-    pub readings: Vec<(String, Reading)>,
+    pub readings: Vec<Event>,
     /// What the engine told of it.
     pub stats: Option<SessionStats>,
 }
@@ -159,10 +172,13 @@ impl Transcript {
                 let fresh = Session { program, config, readings: Vec::new(), stats: None };
                 self.sessions.insert(session, fresh);
             }
-            Message::Reading { session, event, reading } => match self.sessions.get_mut(&session) {
-                Some(known) => known.readings.push((event.into(), reading)),
-                None => self.unreadable += 1,
-            },
+            Message::Reading { session, event, native, mode, reading } => {
+                let (name, native) = (event.into(), native.map(String::from));
+                match self.sessions.get_mut(&session) {
+                    Some(known) => known.readings.push(Event { name, native, mode, reading }),
+                    None => self.unreadable += 1,
+                }
+            }
             Message::Stats { session, stats } => match self.sessions.get_mut(&session) {
                 Some(known) => known.stats = Some(stats),
                 None => self.unreadable += 1,

@@ -8,7 +8,7 @@ use tally_abi::{
     truth::{Count, PmiCost, Region, Truth},
 };
 
-use crate::machine::{Boot, Session};
+use crate::machine::{Boot, Event, Session};
 
 /// The results of one run.
 #[derive(Clone, Debug, Serialize)]
@@ -111,8 +111,10 @@ impl SessionReport {
         let region = truth.and_then(|truth| truth.regions.iter().find(|r| r.tag == tag));
         let cost = truth.map(|truth| truth.pmi);
         let stats = session.stats.as_ref();
-        let event = |(name, reading): &(String, Reading)| {
-            EventReport::of(name, reading, true_count(region, name, session.config.mode))
+        let event = |event: &Event| {
+            let Event { name, native, mode, reading } = event;
+            let truth = true_count(region, native.as_ref().unwrap_or(name), *mode);
+            EventReport::of(name, reading, truth)
         };
         SessionReport {
             program: session.program.clone(),

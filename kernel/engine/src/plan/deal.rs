@@ -48,7 +48,8 @@ impl<const N: usize, const SETS: usize> Deal<N, SETS> {
     pub(super) fn new(within: Within<SETS>, capacity: usize) -> Self {
         const { assert!(1 << N == SETS) };
         // A set to which a column adds nothing is as good as without it.
-        let used = (0..N).rev().find(|column| within[SETS - 1] != within[SETS - 1 ^ 1 << column]);
+        let used =
+            (0..N).rev().find(|column| within[SETS - 1] != within[(SETS - 1) ^ (1 << column)]);
         Deal { within, load: [0; N], capacity, sets: used.map_or(1, |column| 2 << column) }
     }
 

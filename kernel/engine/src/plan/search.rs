@@ -8,7 +8,7 @@
 //! value of the event at hand differ in nothing but which counters and registers they have left. So
 //! where the search ends by itself without a plan, there is none.
 
-use alloc::{collections::BTreeMap, vec, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 use core::cmp::Reverse;
 
 use super::{Counters, Spot, Wanted};
@@ -27,7 +27,7 @@ pub(super) struct Item {
 /// How a search ended.
 pub(super) enum Found {
     /// With a spot for each item, and the deal of all other events.
-    Plan(Counters, Vec<Spot>),
+    Plan(Box<Counters>, Vec<Spot>),
     /// There is no plan.
     Impossible,
     /// The work came to its bound.
@@ -101,7 +101,7 @@ pub(super) fn search(items: &[Item], deal: Counters, groups: usize, budget: usiz
     let spot =
         |Choice { group, register, counter, .. }| Spot { group, counter, register: Some(register) };
     let spots = chosen.map(spot).collect();
-    Found::Plan(search.deal, spots)
+    Found::Plan(Box::new(search.deal), spots)
 }
 
 impl Search<'_> {

@@ -8,6 +8,8 @@ use tally_engine::Always;
 
 use super::*;
 
+mod spellings;
+
 const ALL: [(u16, u8, bool); 7] = [
     (6, 0x6a, true),
     (6, 0x8f, true),
@@ -130,86 +132,6 @@ fn raw_events_take_their_counters_from_the_table() {
     assert_eq!((event.as_str(), error), ("r1004100c4", Error::BadArgument));
 }
 
-/// What spellings are made of.
-fn pieces() -> impl proptest::strategy::Strategy<Value = String> {
-    use proptest::prelude::*;
-    let piece = prop_oneof![
-        prop::sample::select(vec![
-            "cpu/",
-            "CPU/",
-            "event=",
-            "umask=",
-            "offcore_rsp=",
-            "name=",
-            "0x",
-            "1",
-            "ff",
-            "/",
-            ":",
-            ",",
-            "@",
-            "u",
-            "k",
-            "p",
-            "c=",
-            "i",
-            "e",
-            "::",
-            "icx",
-            "r",
-            "MEM_LOAD_RETIRED",
-            "L1_MISS",
-            "cycles",
-            " ",
-            "=",
-            "99999999999999999999",
-        ])
-        .prop_map(String::from),
-        "\\PC",
-    ];
-    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
-}
-
-proptest::proptest! {
-    // Looking for the nearest names is slow where nothing is optimised.
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
-    #[test]
-    fn no_spelling_panics(list in pieces(), any in "\\PC*") {
-        for catalogue in catalogues() {
-            for text in [&list, &any] {
-                if let Err(why) = catalogue.resolve(text, Mode::User) {
-                    proptest::prop_assert!(!why.detail.is_empty() && !why.detail.contains('\n'));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn numbers_come_back(
-        code in 1..=0xff_u64,
-        umask in 0..=0xff_u64,
-        cmask in 1..=0xff_u64,
-        inv in 0..=1_u64,
-        edge in 0..=1_u64,
-    ) {
-        let config = code | umask << 8 | edge << 18 | inv << 23 | cmask << 24;
-        let terms = std::format!(
-            "cpu/event={code:#x},umask={umask},cmask={cmask},inv={inv},edge={edge}/k"
-        );
-        let by_terms = icelake().resolve(&terms, Mode::User);
-        let by_config = icelake().resolve(&std::format!("r{config:x}:k"), Mode::User);
-        match (by_terms, by_config) {
-            (Ok(terms), Ok(raw)) => {
-                proptest::prop_assert_eq!(terms[0].demand, raw[0].demand);
-                let select = raw[0].demand.selector.0;
-                proptest::prop_assert_eq!(select, config | 1 << 22 | 1 << 17);
-            }
-            (Err(terms), Err(raw)) => proptest::prop_assert_eq!(terms.detail, raw.detail),
-            other => proptest::prop_assert!(false, "{other:?}"),
-        }
-    }
-}
-
 #[test]
 fn what_cannot_be_counted_says_why() {
     let why = |word, part: &str| {
@@ -298,102 +220,6 @@ fn aliases_are_countable_or_say_why_not() {
         Some("RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED")
     );
     assert_eq!(one(icelake(), "L1-DCACHE-LOADS").native, Some("MEM_INST_RETIRED.ALL_LOADS"));
-}
-
-/// What libpfm4 4.13 encodes, but for the interrupt bit, which counting does not want.
-const LIBPFM: [(&str, u64, u64); 24] = [
-    ("icx::MEM_LOAD_RETIRED:L1_MISS:u", 0x4108d1, 0x0),
-    ("icx::MEM_LOAD_RETIRED:L1_MISS:u:k:c=1:i:e", 0x1c708d1, 0x0),
-    ("icx::BR_INST_RETIRED:ALL_BRANCHES:k", 0x4200c4, 0x0),
-    ("icx::CYCLE_ACTIVITY:STALLS_TOTAL:u", 0x44104a3, 0x0),
-    ("icx::L2_RQSTS:ALL_DEMAND_DATA_RD", 0x41e124, 0x0),
-    ("icx::LONGEST_LAT_CACHE:MISS:u=1:k=1", 0x43412e, 0x0),
-    ("icx::UOPS_ISSUED:STALL_CYCLES", 0x1c1010e, 0x0),
-    ("skx::MEM_LOAD_RETIRED:L1_MISS:u", 0x4108d1, 0x0),
-    ("skx::MEM_LOAD_RETIRED:L3_MISS:k", 0x4220d1, 0x0),
-    ("skx::L2_RQSTS:ALL_DEMAND_DATA_RD:c=3", 0x341e124, 0x0),
-    ("skx::L1D:REPLACEMENT", 0x410151, 0x0),
-    ("skx::IDQ_UOPS_NOT_DELIVERED:CORE", 0x41019c, 0x0),
-    ("skx::FRONTEND_RETIRED:DSB_MISS", 0x4101c6, 0x11),
-    ("skx::FRONTEND_RETIRED:ITLB_MISS", 0x4101c6, 0x14),
-    ("spr::MEM_LOAD_RETIRED:L1_MISS:u", 0x4108d1, 0x0),
-    ("spr::TOPDOWN:SLOTS_P", 0x4101a4, 0x0),
-    ("spr::BR_MISP_RETIRED:COND", 0x4111c5, 0x0),
-    ("spr::DTLB_LOAD_MISSES:WALK_COMPLETED:k:c=1:i", 0x1c20e12, 0x0),
-    ("amd64_fam19h_zen3::RETIRED_BRANCH_INSTRUCTIONS:u", 0x4100c2, 0x0),
-    ("amd64_fam19h_zen3::LS_DISPATCH:LD_ST_DISPATCH:STORE_DISPATCH:LD_DISPATCH", 0x410729, 0x0),
-    ("amd64_fam19h_zen4::L1_DTLB_MISS:TLB_RELOAD_4K_L2_HIT:k:c=2:i:e", 0x2c60145, 0x0),
-    ("amd64_fam19h_zen4::REQUESTS_TO_L2_GROUP1:RD_BLK_L:RD_BLK_X", 0x41c060, 0x0),
-    ("amd64_fam19h_zen4::P0_FREQ_CYCLES_NOT_IN_HALT:P0_FREQ_CYCLES", 0x100410120, 0x0),
-    ("amd64_fam19h_zen4::RETIRED_BRANCH_MISPREDICTED_DIRECTION_MISMATCH", 0x1004100c7, 0x0),
-];
-
-#[test]
-fn libpfm_encodes_the_same() {
-    for (word, select, value) in LIBPFM {
-        let pmu = word.split_once("::").unwrap().0;
-        let catalogue = catalogues().find(|catalogue| catalogue.pfm.contains(&pmu)).unwrap();
-        let demand = one(catalogue, word).unwrap().demand;
-        assert_eq!(demand.selector.0, select, "{word}");
-        assert_eq!(demand.extra.map_or(0, |extra| extra.value), value, "{word}");
-    }
-}
-
-#[test]
-fn spellings_of_perf_are_understood() {
-    let check = |word, bits, counters| selector(icelake(), word, bits, counters);
-    check("cpu/event=0xd1,umask=0x08,cmask=1/", 0x141_08d1, 0xf);
-    check("cpu/event=0xd1,umask=8,cmask=1,inv,edge,any=0,pc=0/k", 0x1c6_08d1, 0xf);
-    check("CPU/event=209,umask=8/:uk", 0x43_08d1, 0xf);
-    check("cpu/mem_load_retired.l1_miss,cmask=2,inv=1,edge=0/", 0x2c1_08d1, 0xf);
-    check("cpu/config=0x18408d1/u", 0x1c5_08d1 & !0x40_0000 | 0x40_0000, 0xf);
-    check("r08d1:k", 0x42_08d1, 0xf);
-    check("r8d1/u", 0x41_08d1, 0xf);
-    check("mem_load_retired.l1_miss/uk", 0x43_08d1, 0xf);
-    // A unit mask that no table knows can do what all events of its code can.
-    check("r03a3", 0x41_03a3, 0xf);
-    let all = icelake().resolve("cpu/event=0xd1,umask=0x08,name=misses/u@3,cycles/u", Mode::Full);
-    let all = all.unwrap();
-    let told: Vec<_> = all.iter().map(|e| (e.name.as_str(), e.mode, e.demand.share)).collect();
-    assert_eq!(told, [("misses", Mode::User, 3), ("cycles/u", Mode::User, 1)]);
-    assert_eq!(all[0].native, Some("MEM_LOAD_RETIRED.L1_MISS"));
-    let share = icelake().resolve("inst_retired.any@4 r08d1:u@2", Mode::User).unwrap();
-    assert_eq!((share[0].name.as_str(), share[0].demand.share), ("INST_RETIRED.ANY", 4));
-    assert_eq!((share[1].name.as_str(), share[1].demand.share), ("r08d1:u", 2));
-}
-
-#[test]
-fn what_is_wrong_in_a_spelling_is_said() {
-    let wrong = |word, error, part: &str| {
-        let (event, found, detail) = refused(icelake(), word);
-        assert_eq!((event.as_str(), found), (word, error), "{detail}");
-        assert!(detail.contains(part) && !detail.contains('\n'), "{detail}");
-    };
-    let bad = |word, part| wrong(word, Error::BadArgument, part);
-    bad("cycles:p", "'p': precise events need PEBS");
-    bad("cycles:G", "'G': hypervisors");
-    bad("cycles/x", "'x': modifiers are u");
-    bad("cpu/event=0xd1,umsk=3/", "'umsk=3': terms are event,");
-    bad("cpu/event=0xd1,umask=300/", "'umask=300': more than 0xff");
-    bad("cpu/event=0x1d1/", "'event=0x1d1': more than 0xff");
-    bad("cpu/event=+1/", "'+1' is no number");
-    bad("cpu/event=0xd1", "no second slash");
-    bad("cpu//", "names no event");
-    bad("cpu/event=0xcd,umask=1,ldlat=3/", "PEBS alone");
-    bad("cpu/event=0xd1,umask=8,any/", "other thread");
-    bad("uncore_imc/event=4/", "the only PMU here is cpu");
-    bad("MEM_LOAD_RETIRED:L1_MISS:c=x", "'x' is no number");
-    bad("MEM_LOAD_RETIRED:L1_MISS:z=1", "attributes are u, k, c=N, i and e");
-    bad("cycles@0", "1 to 64");
-    bad("cycles@x", "after @ goes a number");
-    bad("r01b7", "it counts nothing without offcore_rsp= (register 0x1a6)");
-    bad("cpu/event=0xb7,umask=1,frontend=1/", "'frontend': this event takes offcore_rsp");
-    bad("cpu/event=0xb7,umask=1,offcore_rsp=0x4000000000/", "has no bits 0x4000000000");
-    bad("cpu/event=0xd1,umask=8,offcore_rsp=1/", "it takes no value in an extra register");
-    let unknown = |word, part| wrong(word, Error::UnknownEvent, part);
-    unknown("skx::INST_RETIRED:ANY_P", "'skx::' is not this processor");
-    unknown("MEM_LOAD_RETIRED:L1_MIS:u", "nearest: MEM_LOAD_RETIRED.L1_MISS,");
-    unknown("branch-mises", "nearest: branch-misses,");
 }
 
 #[test]

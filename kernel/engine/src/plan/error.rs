@@ -1,0 +1,92 @@
+//! Why there is no plan.
+
+use core::fmt;
+
+use tally_abi::Error;
+
+use crate::MAX_SHARE;
+
+/// Why there is no plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// No events were asked for.
+    NoEvents,
+    /// More events than [`tally_abi::session::MAX_EVENTS`].
+    TooManyEvents {
+        /// How many were asked for.
+        events: usize,
+    },
+    /// None of the counters that can count the event is there for groups to use.
+    NoCounter {
+        /// The event, by its index.
+        event: usize,
+        /// The counters that it could be counted on.
+        counters: u8,
+    },
+    /// None of the extra registers that the event needs is there for groups to use.
+    NoRegister {
+        /// The event, by its index.
+        event: usize,
+        /// The registers that could hold its value.
+        registers: u8,
+    },
+    /// The PMU does not count reference cycles.
+    NoReference {
+        /// The event, by its index.
+        event: usize,
+    },
+    /// A share that is 0, or more than [`MAX_SHARE`].
+    BadShare {
+        /// The event, by its index.
+        event: usize,
+    },
+}
+
+impl PlanError {
+    /// The error that a program gets to see.
+    pub fn error(self) -> Error {
+        match self {
+            PlanError::NoEvents => Error::NoEvents,
+            PlanError::TooManyEvents { .. } => Error::TooManyEvents,
+            PlanError::NoCounter { .. }
+            | PlanError::NoRegister { .. }
+            | PlanError::NoReference { .. } => Error::EventNotSupported,
+            PlanError::BadShare { .. } => Error::BadArgument,
+        }
+    }
+
+    /// The event at fault, by its index, if it is one event's fault.
+    pub fn event(self) -> Option<usize> {
+        match self {
+            PlanError::NoEvents | PlanError::TooManyEvents { .. } => None,
+            PlanError::NoCounter { event, .. }
+            | PlanError::NoRegister { event, .. }
+            | PlanError::NoReference { event }
+            | PlanError::BadShare { event } => Some(event),
+        }
+    }
+}
+
+impl fmt::Display for PlanError {
+    /// The reason, for people, without the event's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            PlanError::NoEvents | PlanError::TooManyEvents { .. } => {
+                f.write_str(self.error().message())
+            }
+            PlanError::NoCounter { counters, .. } => write!(
+                f,
+                "only general counters of the mask {counters:#x} can count it, and none of them is \
+                 there for events to use"
+            ),
+            PlanError::NoRegister { .. } => f.write_str(
+                "it needs an extra register, such as those of off-core responses, which this machine \
+                 does not have or a hypervisor keeps",
+            ),
+            PlanError::NoReference { .. } => f.write_str("the PMU does not count reference cycles"),
+            PlanError::BadShare { .. } => {
+                write!(f, "a group has 1 to {MAX_SHARE} slices of a round")
+            }
+        }
+    }
+}

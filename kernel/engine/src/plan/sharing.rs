@@ -1,0 +1,110 @@
+//! The events of a plan that need extra registers: their lower bound, and their spots.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+use core::cmp::Reverse;
+
+use super::{
+    Counters, Registers, Spot, Wanted, colour,
+    deal::{least, within},
+    search::{Found, Item, search},
+};
+use crate::{MAX_EXTRA, MAX_GENERAL};
+
+/// What the searches for a plan may cost together, in sets of counters looked at.
+const SEARCH_BUDGET: usize = 5_000_000;
+
+/// The events that need an extra register.
+pub(super) struct Sharing {
+    items: Vec<Item>,
+}
+
+/// What became of them: what is left of the deal of all events, how many groups there are, and how
+/// many there have to be.
+pub(super) struct Placed {
+    pub(super) deal: Counters,
+    pub(super) groups: usize,
+    pub(super) least: usize,
+}
+
+impl Sharing {
+    /// Of the events of these `indices`, those of the most wanted value first.
+    pub(super) fn of(wanted: &[Wanted], indices: Vec<usize>) -> Sharing {
+        let item = |index: usize| {
+            let wanted = wanted[index];
+            Some(Item { wanted, extra: wanted.extra?, index })
+        };
+        let mut items: Vec<Item> = indices.into_iter().filter_map(item).collect();
+        let mut times = BTreeMap::new();
+        for item in &items {
+            *times.entry(item.extra.value).or_insert(0_usize) += 1;
+        }
+        items.sort_by_key(|Item { extra, wanted, .. }| {
+            let choices = (extra.registers.count_ones(), wanted.counters.count_ones());
+            (Reverse(times[&extra.value]), extra.value, choices)
+        });
+        Sharing { items }
+    }
+
+    pub(super) fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// The fewest groups in which every value can be in a register. A value that its events want in
+    /// different registers counts as one that can be in any of them.
+    pub(super) fn least(&self) -> usize {
+        let mut sets: BTreeMap<u64, u8> = BTreeMap::new();
+        for Item { extra, .. } in &self.items {
+            *sets.entry(extra.value).or_insert(0) |= extra.registers;
+        }
+        least(&within::<{ 1 << MAX_EXTRA }>(sets.into_values()))
+    }
+
+    /// Gives every item a spot in no fewer than `bound` groups, as few as can be found.
+    pub(super) fn place(
+        &self,
+        together: &[usize; 1 << MAX_GENERAL],
+        bound: usize,
+        spots: &mut [Spot],
+    ) -> Placed {
+        let each = within(self.items.iter().map(|item| item.extra.registers));
+        let enough = bound.max(least(&each));
+        let mut best = None;
+        let (mut low, mut high, mut least) = (bound, enough, bound);
+        let mut groups = bound;
+        // The first search, at the bound, may cost half; then the range is halved each time.
+        let searches = 1 + (enough - bound).checked_ilog2().unwrap_or(0) as usize;
+        let mut budget = SEARCH_BUDGET / 2;
+        while low < high {
+            let deal = Counters::new(*together, groups);
+            match search(&self.items, deal, groups, budget) {
+                Found::Plan(deal, spots) => (best, high) = (Some((*deal, spots)), groups),
+                Found::Impossible => (low, least) = (groups + 1, groups + 1),
+                Found::GaveUp => low = groups + 1,
+            }
+            budget = SEARCH_BUDGET / 2 / searches;
+            groups = usize::midpoint(low, high);
+        }
+        let (deal, placed) =
+            best.unwrap_or_else(|| self.colour(Counters::new(*together, enough), each, enough));
+        for (item, spot) in self.items.iter().zip(placed) {
+            spots[item.index] = spot;
+        }
+        Placed { deal, groups: high, least }
+    }
+
+    /// Every item with its value for itself, in `groups` groups, which are enough for that.
+    fn colour(
+        &self,
+        mut deal: Counters,
+        each: [usize; 1 << MAX_EXTRA],
+        groups: usize,
+    ) -> (Counters, Vec<Spot>) {
+        let mut registers = Registers::new(each, groups);
+        let edge =
+            |item: &Item| (deal.tie(item.wanted.counters), registers.tie(item.extra.registers));
+        let edges: Vec<colour::Edge> = self.items.iter().map(edge).collect();
+        let groups = colour::colour(&edges, groups);
+        let spot = |((counter, register), group)| Spot { group, counter, register: Some(register) };
+        (deal, edges.into_iter().zip(groups).map(spot).collect())
+    }
+}

@@ -1,0 +1,177 @@
+//! From an event of a table to what the planner is asked.
+
+use alloc::{borrow::Cow, format, string::String};
+
+use tally_abi::Mode;
+use tally_engine::{Always, Demand, Extra, Selector};
+
+use super::{Catalogue, Counter, Entry, Flag, Register, Vendor};
+use crate::{
+    intel,
+    registers::{
+        amd::{CYCLES_NOT_IN_HALT, PerfCtl, RETIRED_INSTRUCTIONS},
+        intel::{CORE_CYCLES, INSTRUCTIONS_RETIRED, PerfEvtSel},
+    },
+};
+
+impl Catalogue {
+    pub(super) fn demand(
+        &self,
+        entry: &Entry<'_>,
+        mode: Mode,
+        session: Mode,
+    ) -> Result<Demand, Why> {
+        let not_supported = |why: &str| Err(Why::NotSupported(why.into()));
+        if entry.flag == Flag::Threads {
+            return not_supported("it counts the other thread of the core too (AnyThread)");
+        }
+        let always = self.always(entry).filter(|_| mode == session);
+        if let Some(always) = always {
+            return Ok(Demand::always(always));
+        }
+        let Some(entry) = self.on_general(entry) else {
+            let why = format!(
+                "only a fixed counter counts it, and that at the session's privileges: \
+                 instructions, cycles and reference cycles, unmodified; this is {}",
+                entry.what(mode)
+            );
+            return Err(Why::NotSupported(why));
+        };
+        let Counter::General(counters) = entry.counter else {
+            return not_supported("only a fixed counter counts it");
+        };
+        let extra = match entry.extra {
+            None => None,
+            Some(register) => Some(self.extra(&entry, register, mode)?),
+        };
+        Ok(Demand {
+            extra,
+            alone: entry.flag == Flag::Alone,
+            kernel: mode.kernel(),
+            ..Demand::general(self.selector(&entry, entry.code, mode), counters)
+        })
+    }
+
+    /// What to ask of an extra register.
+    fn extra(&self, entry: &Entry<'_>, register: Register, mode: Mode) -> Result<Extra, Why> {
+        let Register { msr, second, value } = register;
+        let Some(number) = intel::extra_register(msr) else {
+            return Err(Why::NotSupported(format!(
+                "register {msr:#x} (load latency) works by PEBS alone, which the engine does not \
+                 drive"
+            )));
+        };
+        let valid = self.processor.extra_bits(msr);
+        if value & !valid != 0 {
+            let bits = value & !valid;
+            return Err(Why::Bad(format!("register {msr:#x} has no bits {bits:#x}")));
+        }
+        let second = second.and_then(|(msr, code)| Some((intel::extra_register(msr)?, code)));
+        let (also, code) = second.map_or((0, entry.code), |(number, code)| (1 << number, code));
+        Ok(Extra { value, registers: 1 << number | also, second: self.selector(entry, code, mode) })
+    }
+
+    /// The event on general counters: itself, or the twin that the vendors name with `_P`.
+    fn on_general<'a>(&self, entry: &Entry<'a>) -> Option<Entry<'a>> {
+        let Counter::Fixed(_) = entry.counter else { return Some(*entry) };
+        let is_fixed = |e: &Entry<'_>| {
+            (e.code, e.umask, e.counter) == (entry.code, entry.umask, entry.counter)
+        };
+        let mut names = self.entries().filter(is_fixed).map(|e| e.name);
+        if entry.name.is_empty() {
+            names.find_map(|name| self.twin(name))
+        } else {
+            self.twin(entry.name)
+        }
+        .map(|twin| Entry {
+            code: twin.code,
+            umask: twin.umask,
+            counter: twin.counter,
+            ..*entry
+        })
+    }
+
+    fn twin(&self, name: &str) -> Option<Entry<'static>> {
+        self.find(&format!("{name}_P")).filter(|e| matches!(e.counter, Counter::General(_)))
+    }
+
+    /// The always-counted event that `entry` is, if it is one.
+    fn always(&self, entry: &Entry<'_>) -> Option<Always> {
+        if (entry.cmask, entry.inv, entry.edge) != (0, false, false) {
+            return None;
+        }
+        match (self.vendor, entry.counter, entry.code, entry.umask) {
+            (Vendor::Intel, Counter::Fixed(0), 0, 1) if !entry.name.ends_with("PREC_DIST") => {
+                Some(Always::Instructions)
+            }
+            (Vendor::Intel, Counter::Fixed(1), 0, 2) => Some(Always::Cycles),
+            (Vendor::Intel, Counter::Fixed(2), 0, 3) => Some(Always::Reference),
+            // Their twins on general counters: what a fixed counter counts needs none.
+            (Vendor::Intel, Counter::General(_), INSTRUCTIONS_RETIRED, 0)
+            | (Vendor::Amd, _, RETIRED_INSTRUCTIONS, 0) => Some(Always::Instructions),
+            (Vendor::Intel, Counter::General(_), CORE_CYCLES, 0)
+            | (Vendor::Amd, _, CYCLES_NOT_IN_HALT, 0) => Some(Always::Cycles),
+            _ => None,
+        }
+    }
+
+    fn selector(&self, entry: &Entry<'_>, code: u16, mode: Mode) -> Selector {
+        Selector(match self.vendor {
+            Vendor::Intel => {
+                let mut select = PerfEvtSel::event(code as u8, entry.umask).with_cmask(entry.cmask)
+                    | PerfEvtSel::EN;
+                select.set(PerfEvtSel::USR, mode.user());
+                select.set(PerfEvtSel::OS, mode.kernel());
+                select.set(PerfEvtSel::INV, entry.inv);
+                select.set(PerfEvtSel::EDGE, entry.edge);
+                select.bits()
+            }
+            Vendor::Amd => {
+                let mut select =
+                    PerfCtl::event(code, entry.umask).with_cmask(entry.cmask) | PerfCtl::EN;
+                select.set(PerfCtl::USR, mode.user());
+                select.set(PerfCtl::OS, mode.kernel());
+                select.set(PerfCtl::INV, entry.inv);
+                select.set(PerfCtl::EDGE, entry.edge);
+                select.bits()
+            }
+        })
+    }
+}
+
+/// Why an event cannot be asked for: it cannot be counted here, or what was said of it is wrong.
+pub(super) enum Why {
+    NotSupported(String),
+    Bad(String),
+}
+
+impl Entry<'_> {
+    fn what(&self, mode: Mode) -> Cow<'static, str> {
+        match self.counter {
+            _ if (self.cmask, self.inv, self.edge) != (0, false, false) => {
+                "a modified event".into()
+            }
+            Counter::Fixed(index @ 0..=2) if !self.name.ends_with("PREC_DIST") => {
+                format!("fixed counter {index} in {mode:?} mode").into()
+            }
+            Counter::Fixed(index) => format!("another event of fixed counter {index}").into(),
+            Counter::General(_) => "none of them".into(),
+        }
+    }
+}
+
+impl Vendor {
+    /// The bits of an event select that say which event, not when it is counted.
+    pub(super) fn event_bits(self) -> u64 {
+        let select = PerfEvtSel::CODE
+            | PerfEvtSel::UMASK
+            | PerfEvtSel::EDGE
+            | PerfEvtSel::INV
+            | PerfEvtSel::CMASK;
+        match self {
+            Vendor::Intel => select.bits(),
+            // The same places, and four more bits of code.
+            Vendor::Amd => select.bits() | PerfCtl::CODE_HIGH.bits(),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Extra registers: what some events need besides a counter.
+
+use tally_engine::{Extras, MAX_EXTRA, for_each_counter};
+
+use super::Intel;
+use crate::{
+    Bus,
+    registers::{
+        Register,
+        intel::{OffcoreRsp, PebsFrontend},
+    },
+};
+
+/// The number of MSR_PEBS_FRONTEND among the extra registers; 0 and 1 are MSR_OFFCORE_RSP_0 and 1.
+const FRONTEND: usize = 2;
+/// Every extra register that the driver knows.
+pub(crate) const EXTRA: u8 = 1 << FRONTEND | 3;
+const _: () = assert!(FRONTEND < MAX_EXTRA);
+
+/// The number by which the planner knows an extra register; none for one that is not driven.
+pub(crate) fn extra_register(msr: u32) -> Option<u8> {
+    match msr {
+        PebsFrontend::FIRST => Some(FRONTEND as u8),
+        _ => (0..2).find(|index| OffcoreRsp::address(*index) == msr),
+    }
+}
+
+impl<B: Bus> Intel<B> {
+    /// Puts the values that a group needs into extra registers, where they are not already. Before
+    /// its selectors, and while nothing counts: an event must not be counted by another's value.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn load_extra(&mut self, extra: &Extras) {
+        for_each_counter(extra.used, |number| {
+            let number = number % MAX_EXTRA;
+            if self.extra[number] != extra.values[number] {
+                // One access for each value that changes.
+                self.put_extra(number, extra.values[number]);
+            }
+        });
+    }
+
+    pub(super) fn put_extra(&mut self, number: usize, value: u64) {
+        match number {
+            FRONTEND => self.bus.put(0, PebsFrontend(value)),
+            _ => self.bus.put(number as u8, OffcoreRsp(value)),
+        }
+        self.extra[number % MAX_EXTRA] = value;
+    }
+}
