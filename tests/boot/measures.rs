@@ -47,6 +47,17 @@ fn same_seed_same_trace_and_another_seed_another() {
     }
 }
 
+/// Counters that count the kernel overflow in the kernel too: while it reads them, for one.
+#[test]
+fn overflows_anywhere_in_the_kernel_are_delivered() {
+    for (pmu, events) in [(Pmu::Intel, INTEL), (Pmu::Amd, AMD)] {
+        let job = format!("wire -- switches {events} 10000 full 2000");
+        let boot = boot(&Request { pmu, ..Request::new(job) });
+        assert_success(&boot);
+        assert!(Report::of(&boot).first.is_some_and(|session| session.pmis >= Some(2000)));
+    }
+}
+
 /// Runs the default job and checks what must hold whatever the estimates are.
 fn check_default_job(pmu: Pmu, catalogue: &str) {
     let boot = boot(&Request { pmu, ..Request::new("wire seed=1 -- deflate") });

@@ -214,7 +214,9 @@ fn rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     let Access::Done(value) = vcpu.pmu.rdpmc(index, vcpu.core.counts()) else {
         return Outcome::Fault;
     };
-    vcpu.after_pmu();
+    // Not here: QEMU, when it counts instructions, takes an interrupt at a block's start, or behind
+    // an instruction that it knows for input or output.
+    vcpu.attend_soon();
     let [rax, _, _, rdx] = in_edx_eax(value);
     if intercept.special == Special::RdpmcAsCpuid {
         let kept = [Reg::Rbx, Reg::Rcx].map(|register| Some(vcpu.registers.read(register)));

@@ -304,6 +304,11 @@ impl Vcpu {
         self.after_pmu();
     }
 
+    /// Has the next block attend to whatever is due.
+    pub(crate) fn attend_soon(&mut self) {
+        self.deadline = 0;
+    }
+
     /// Delivers what the PMU asks for and works out when to look again.
     pub(crate) fn after_pmu(&mut self) {
         if self.pmu.take_interrupt() {
