@@ -76,7 +76,9 @@ fn no_reader_takes_half_of_a_change() {
         let config =
             SessionConfig { slice: Slice::Instructions(1 << 20), ..SessionConfig::default() };
         let layout = Layout { general: 1, reference: false, extra: 0 };
-        let mut session = Session::open(1, 0, config, 1, vec![demand], &layout).unwrap();
+        // The planner needs more stack than loom's threads have.
+        let open = move || Session::open(1, 0, config, 1, vec![demand], &layout).unwrap();
+        let mut session = std::thread::spawn(open).join().unwrap();
         assert!(session.expose(Box::new([page]), |_| 0));
         let reader = thread::spawn(move || look(page));
         let mut multiplexer = Multiplexer::new(Steady(0), 0, 0);
