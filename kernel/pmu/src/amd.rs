@@ -14,15 +14,12 @@
 //! - Whether the timer has overflowed is told by its own top bit, as in the Intel driver: without
 //!   PerfMonV2 there is no status register at all.
 
-use tally_engine::{
-    Always, Counts, Group, MAX_GENERAL, Pmu, Set, Setup, Widths, for_each_counter,
-    for_each_counter_unrolled,
-};
+use tally_engine::{Always, Counts, Group, MAX_GENERAL, Pmu, Set, Setup, Widths, for_each_counter};
 
 use crate::{
     Bus, InitError,
     bus::Counted,
-    driver::counters,
+    driver::{change_over, counters},
     registers::{
         Register,
         amd::{
@@ -248,20 +245,12 @@ impl<B: Bus> Pmu for Amd<B> {
         }
         counts[self.timer] = timer;
         self.read_always(self.other, counts);
-        if next.used == set.general {
-            for_each_counter_unrolled(set.general, |index| {
-                counts.general[index] = self.bus.count(index as u32);
-                self.select(index, PerfCtl::from_bits_retain(next.selectors[index].0));
-            });
-        } else {
-            for_each_counter(set.general, |index| {
-                counts.general[index] = self.bus.count(index as u32);
-                // A counter that the next group does not use goes on: nobody reads what it counts.
-                if next.used >> index & 1 == 1 {
-                    self.select(index, PerfCtl::from_bits_retain(next.selectors[index].0));
-                }
-            });
-        }
+        change_over(set.general, next, |index, wanted| {
+            counts.general[index] = self.bus.count(index as u32);
+            if let Some(wanted) = wanted {
+                self.select(index, PerfCtl::from_bits_retain(wanted.0));
+            }
+        });
         self.reload(slice);
         true
     }

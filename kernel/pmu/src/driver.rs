@@ -2,7 +2,10 @@
 
 use core::fmt;
 
-use tally_engine::{Counts, Group, MAX_GENERAL, Pmu, Set, Setup, Widths};
+use tally_engine::{
+    Counts, Group, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths, for_each_counter,
+    for_each_counter_unrolled,
+};
 
 use crate::{Amd, Bus, Intel};
 
@@ -96,6 +99,24 @@ impl<B: Bus> Pmu for Driver<B> {
     #[inline(always)]
     fn msr_accesses(&self) -> u64 {
         either!(self, driver => driver.msr_accesses())
+    }
+}
+
+/// In the overflow path: visits each counter of the mask `general`, with the event that `next` has on
+/// it. A counter that `next` does not use goes on: nobody reads what it counts.
+#[inline(always)]
+pub(crate) fn change_over(
+    general: u8,
+    next: &Group,
+    mut visit: impl FnMut(usize, Option<Selector>),
+) {
+    if next.used == general {
+        for_each_counter_unrolled(general, |index| visit(index, Some(next.selectors[index])));
+    } else {
+        for_each_counter(general, |index| {
+            let used = next.used >> index & 1 == 1;
+            visit(index, used.then_some(next.selectors[index]));
+        });
     }
 }
 

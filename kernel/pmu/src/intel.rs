@@ -32,13 +32,13 @@ pub(crate) use extra::{EXTRA, extra_register};
 
 use tally_engine::{
     Always, Counts, Group, MAX_EXTRA, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths,
-    for_each_counter, for_each_counter_unrolled,
+    for_each_counter,
 };
 
 use crate::{
     Bus, InitError,
     bus::Counted,
-    driver::counters,
+    driver::{change_over, counters},
     registers::{
         Register,
         intel::{
@@ -304,20 +304,12 @@ impl<B: Bus> Pmu for Intel<B> {
         if next.extra.used != 0 {
             self.load_extra(&next.extra);
         }
-        if next.used == set.general {
-            for_each_counter_unrolled(set.general, |index| {
-                counts.general[index] = self.bus.count(index as u32);
-                self.select(index, next.selectors[index]);
-            });
-        } else {
-            for_each_counter(set.general, |index| {
-                counts.general[index] = self.bus.count(index as u32);
-                // A counter that the next group does not use goes on: nobody reads what it counts.
-                if next.used >> index & 1 == 1 {
-                    self.select(index, next.selectors[index]);
-                }
-            });
-        }
+        change_over(set.general, next, |index, wanted| {
+            counts.general[index] = self.bus.count(index as u32);
+            if let Some(wanted) = wanted {
+                self.select(index, wanted);
+            }
+        });
         self.reload(slice);
         true
     }
