@@ -31,11 +31,18 @@ pub enum Op {
     /// instructions have retired behind this one: the handler's frame names the next. Answers
     /// EAX = 1, or 0 while nothing is counted: no counter was started yet and no region opened.
     Interrupt = 3,
+    /// The machine is about to be switched off: what this CPU does from here on is in no region and
+    /// in no row of the truth. How far a CPU gets before QEMU has ended is of the host's time, and
+    /// differs from run to run. Answers EAX = 1.
+    End = 4,
 }
+
+/// Every operation.
+const OPS: [Op; 5] = [Op::Identify, Op::Open, Op::Close, Op::Interrupt, Op::End];
 
 impl Op {
     /// The operation that `ecx` names.
     pub fn decode(ecx: u32) -> Option<Op> {
-        [Op::Identify, Op::Open, Op::Close, Op::Interrupt].into_iter().find(|op| *op as u32 == ecx)
+        OPS.into_iter().find(|op| *op as u32 == ecx)
     }
 }

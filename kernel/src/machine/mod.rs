@@ -6,3 +6,4 @@ pub mod exit;
 pub mod fw_cfg;
 pub mod pit;
 pub mod serial;
+pub mod vpmu;

@@ -16,7 +16,7 @@ use tally_abi::{
     Error, SessionConfig,
     boot::{CommandLine, MAX_CPUS},
     trace::{End, SliceRecord},
-    vpmu,
+    vpmu::Op,
     wire::{Message, PmuInfo},
 };
 use tally_engine::{Clock, Multiplexer, Sink, ring::Ring};
@@ -26,7 +26,7 @@ pub use context::{Context, Refusal};
 
 use crate::{
     cpu::{self, lapic::Lapic},
-    machine::serial,
+    machine::{serial, vpmu},
     task::Process,
 };
 
@@ -55,7 +55,7 @@ pub fn init(line: &CommandLine) {
         Ok(found) => log::info!("{}", found.info().name),
         Err(reason) => log::warn!("no event can be counted: {reason}"),
     }
-    let settings = Settings { seed: line.seed, trace: line.trace, virtual_pmu: virtual_pmu() };
+    let settings = Settings { seed: line.seed, trace: line.trace, virtual_pmu: vpmu::is_there() };
     SETTINGS.call_once(|| settings);
 }
 
@@ -242,7 +242,7 @@ impl Measure {
         }
         let multiplexer = self.multiplexer.as_mut().ok_or(Error::NoPmu)?;
         context.started = true;
-        mark(vpmu::Op::Open, context.id());
+        mark(Op::Open, context.id());
         multiplexer.resume(&mut context.session, &Tsc);
         Ok(())
     }
@@ -274,7 +274,7 @@ impl Measure {
         self.suspend(End::Stopped);
         if let Some(context) = self.context.as_mut().filter(|context| context.started) {
             context.started = false;
-            mark(vpmu::Op::Close, context.id());
+            mark(Op::Close, context.id());
         }
     }
 
@@ -305,32 +305,11 @@ pub fn report_rings() {
     }
 }
 
-/// Whether the PMU of this machine is the virtual one, which keeps the truth.
-fn virtual_pmu() -> bool {
-    let answer = vpmu_cpuid(vpmu::Op::Identify, 0);
-    answer.0 == vpmu::VERSION && answer.1 == vpmu::SIGNATURE
-}
-
 /// Opens or closes the region that the virtual PMU keeps the truth of. In ring 0, right beside
 /// starting and stopping the counters, so that what user mode does in the region is the same, to
 /// the instruction, as what counters of user mode count.
-fn mark(op: vpmu::Op, tag: u32) {
+fn mark(op: Op, tag: u32) {
     if settings().virtual_pmu {
-        vpmu_cpuid(op, tag);
+        vpmu::ask(op, tag);
     }
-}
-
-fn vpmu_cpuid(op: vpmu::Op, tag: u32) -> (u32, [u32; 3]) {
-    let (mut eax, mut ecx, mut edx) = (vpmu::LEAF, op as u32, tag);
-    let ebx: u64;
-    // SAFETY: CPUID changes these four registers only; RBX is the compiler's, so it is kept.
-    unsafe {
-        core::arch::asm!(
-            "mov {saved}, rbx", "cpuid", "xchg {saved}, rbx",
-            saved = out(reg) ebx,
-            inout("eax") eax, inout("ecx") ecx, inout("edx") edx,
-            options(nostack, preserves_flags),
-        );
-    }
-    (eax, [ebx as u32, ecx, edx])
 }

@@ -43,7 +43,7 @@ pub(crate) extern "C" fn on_vcpu_init(index: c_uint, _: *mut c_void) {
 /// QEMU ends.
 pub(crate) extern "C" fn on_exit(_: *mut c_void) {
     let Some(options) = options() else { return };
-    vcpu::all().for_each(Vcpu::leave_regions);
+    vcpu::all().for_each(Vcpu::end_truth);
     let truth = || match &options.truth {
         Some(path) => write(path, &region::truth(&options.profile, vcpu::all()))
             .map_err(|error| format!("truth={}: {error}", path.display())),

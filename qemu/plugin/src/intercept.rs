@@ -285,6 +285,10 @@ fn mark(vcpu: &mut Vcpu, op: u32) -> [u32; 4] {
             vcpu.plan_interrupt(u64::from(tag) + 1);
             [1, 0, 0, 0]
         }
+        Some(Op::End) => {
+            vcpu.end_truth();
+            [1, 0, 0, 0]
+        }
         Some(Op::Interrupt) | None => [0; 4],
     }
 }

@@ -86,6 +86,8 @@ pub(crate) struct Shares {
     pub(crate) handlers: Handlers,
     /// What it did over time, where that is asked for.
     pub(crate) series: Option<Stretch>,
+    /// Whether what it does from now on belongs nowhere.
+    ended: bool,
 }
 
 /// What the overflow handlers did inside regions.
@@ -125,6 +127,15 @@ impl Shares {
         self.inside_since_slots.is_some()
     }
 
+    /// Leaves every region and ends the last row, for good.
+    pub(crate) fn end(&mut self, counts: &[Counts; 2], clock: u64, profile: &Profile) {
+        if let Some(mut series) = self.series.take() {
+            series.end(counts, profile);
+        }
+        self.ended = true;
+        self.update(0, counts, clock, profile);
+    }
+
     /// Looks at the list again: enters and leaves regions for the space that the vCPU is in now.
     pub(crate) fn update(
         &mut self,
@@ -145,7 +156,7 @@ impl Shares {
         let mut now = None;
         let mut inside = false;
         for (region, share) in regions.iter().zip(&mut self.shares) {
-            let belongs = region.open && region.space == space;
+            let belongs = region.open && region.space == space && !self.ended;
             inside |= belongs;
             if belongs == share.entered.is_some() {
                 continue;

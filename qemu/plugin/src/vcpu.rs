@@ -370,13 +370,11 @@ impl Vcpu {
         self.generation = self.shares.update(self.space, self.core.counts(), clock, &profile);
     }
 
-    /// Leaves every region, for good.
-    pub(crate) fn leave_regions(&mut self) {
-        if let Some(series) = &mut self.shares.series {
-            series.end(self.core.counts(), self.pmu.profile());
-        }
-        self.space = u64::MAX;
-        self.update_regions();
+    /// Leaves every region and ends the last row, for good.
+    pub(crate) fn end_truth(&mut self) {
+        let profile = *self.pmu.profile();
+        let clock = self.core.clock();
+        self.shares.end(self.core.counts(), clock, &profile);
     }
 
     /// Whether the block that is running is counted: nothing is before the first counter or region.

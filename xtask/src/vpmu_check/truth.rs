@@ -33,6 +33,13 @@ pub(super) fn check(
     }
     let series = String::from_utf8_lossy(&project::read(&folder.series())?).into_owned();
     let sums = sums(&series);
+    for tag in log.lines().filter_map(|line| line.trim_end().strip_prefix("empty ")) {
+        let region = truth.regions.iter().find(|region| region.tag.to_string() == tag);
+        let counted = region.map(|region| region.events.values().any(|n| n.user + n.kernel != 0));
+        checked.equal("truth: nothing is counted after the end", counted, Some(false));
+        let rows = sums.keys().filter(|key| key.0 == tag).count();
+        checked.equal("series: it has no row either", Some(rows), Some(0));
+    }
     for region in &truth.regions {
         for (event, count) in &region.events {
             let sum = |ring| {
