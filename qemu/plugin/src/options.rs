@@ -79,8 +79,12 @@ impl<'a> Given<'a> {
         self.0.get(name).copied()
     }
 
-    fn path(&self, name: &str) -> Option<PathBuf> {
-        self.get(name).map(PathBuf::from)
+    /// QEMU makes `NAME=on` of a name without a value.
+    fn path(&self, name: &str) -> Result<Option<PathBuf>, String> {
+        match self.get(name) {
+            Some("on" | "") => Err(format!("option '{name}' has no value; write {name}=FILE")),
+            path => Ok(path.map(PathBuf::from)),
+        }
     }
 
     fn profile(&self) -> Result<Profile, String> {
@@ -115,7 +119,7 @@ impl<'a> Given<'a> {
                 format!("every={text}: write a number from {least} up with i for instructions or c for cycles")
             })
         })?;
-        match self.path("series") {
+        match self.path("series")? {
             None if self.get("every").is_some() => {
                 Err("every=... is of a series; add series=FILE".to_owned())
             }
@@ -154,11 +158,11 @@ impl Options {
         let profile = given.profile()?;
         Ok(Options {
             counters: general_counters(&profile, given.get("counters"))?,
-            truth: given.path("truth"),
+            truth: given.path("truth")?,
             series: given.series()?,
             interrupts: given.interrupts()?,
             from_boot: given.is_from_boot()?,
-            log: given.path("log"),
+            log: given.path("log")?,
             profile,
         })
     }
@@ -184,17 +188,20 @@ fn general_counters(profile: &Profile, asked_for: Option<&str>) -> Result<u8, St
 }
 
 fn pipeline(name: Option<&str>, mode: Option<&str>) -> Result<Pipeline, String> {
+    let out_of_order = match mode {
+        None | Some("real") => Mode::Real,
+        Some("single") => Mode::SingleDispatch,
+        Some("inorder") => Mode::InOrder,
+        Some(mode) => {
+            return Err(format!("there is no mode '{mode}'; there are real, single, inorder"));
+        }
+    };
     match (name.unwrap_or("interval"), mode) {
         ("interval", None) => Ok(Pipeline::Interval),
         ("interval", Some(mode)) => {
             Err(format!("mode={mode} is of the other pipeline; add pipeline=ooo"))
         }
-        ("ooo", None | Some("real")) => Ok(Pipeline::OutOfOrder(Mode::Real)),
-        ("ooo", Some("single")) => Ok(Pipeline::OutOfOrder(Mode::SingleDispatch)),
-        ("ooo", Some("inorder")) => Ok(Pipeline::OutOfOrder(Mode::InOrder)),
-        ("ooo", Some(mode)) => {
-            Err(format!("there is no mode '{mode}'; there are real, single, inorder"))
-        }
+        ("ooo", _) => Ok(Pipeline::OutOfOrder(out_of_order)),
         (name, _) => Err(format!("there is no pipeline '{name}'; there are interval, ooo")),
     }
 }
@@ -324,6 +331,8 @@ mod tests {
             ("version=6", "version=6"),
             ("speed=1", "no option 'speed'"),
             ("truth", "has no value"),
+            ("truth=on", "write truth=FILE"),
+            ("mode=odd", "there is no mode 'odd'"),
             ("pipeline=fast", "no pipeline 'fast'"),
             ("mode=single", "add pipeline=ooo"),
             ("perfect=l1d+l4", "perfect=l4"),
