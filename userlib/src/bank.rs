@@ -6,7 +6,9 @@ use core::{
     sync::atomic::{AtomicU64, Ordering, fence},
 };
 
-use tally_abi::bank::{ALWAYS, COUNTER_WORDS, HEADER_WORDS, NOBODY, counter, header};
+use tally_abi::bank::{
+    ALWAYS, COUNTER_WORDS, HEADER_WORDS, NOBODY, SCALE_BITS, SCALE_ONE, counter, header,
+};
 
 /// A session's logical counters, for as long as the session is there.
 #[derive(Clone, Copy, Debug)]
@@ -79,9 +81,9 @@ impl<'a> Bank<'a> {
 }
 
 impl Counter<'_> {
-    /// Events so far, in the mean of what is known now: exact, or an estimate, which can be less
-    /// than the one before it by as much as its error. 0 while nothing is known. 18 instructions,
-    /// at most: 16 and two to tell the kinds of event apart.
+    /// Events so far, in the mean of what is known now: exact, or an estimate, and never less than
+    /// any value before it. 0 while nothing is known. 17 instructions, at most: 15 and two to tell
+    /// the kinds of event apart.
     #[inline]
     pub fn read(&self) -> u64 {
         match self.always {
@@ -93,8 +95,7 @@ impl Counter<'_> {
     #[inline]
     fn read_estimate(&self) -> u64 {
         let events: u64;
-        // SAFETY: (1) the bank lies there and RDPMC is allowed (`Bank::new`); (2) the kernel keeps
-        // the quotient below 2^64.
+        // SAFETY: the bank lies there and RDPMC is allowed (`Bank::new`).
         unsafe {
             asm!(
                 "2:",
@@ -106,14 +107,13 @@ impl Counter<'_> {
                 "jne 3f",
                 "mov ecx, [{words} + {place} + {high}]",
                 "rdpmc",
-                "shl rdx, 32",
-                "or rax, rdx",
-                "sub rax, [{header} + {base} + 8 * rcx]",
-                "and rax, [{header} + {mask}]",
+                "sub eax, [{header} + {base} + 8 * rcx]",
                 "add rax, [{words} + {events}]",
                 "4:",
-                "mul qword ptr [{words} + {total}]",
-                "div qword ptr [{words} + {counted}]",
+                "mul qword ptr [{words} + {scale}]",
+                "shrd rax, rdx, {bits}",
+                "cmp rax, [{words} + {told}]",
+                "cmovb rax, [{words} + {told}]",
                 "cmp {sequence}, [{header}]",
                 "jne 2b",
                 // Out of the way of the other.
@@ -129,10 +129,10 @@ impl Counter<'_> {
                 high = const HIGH_HALF,
                 group = const at(header::GROUP),
                 base = const at(header::BASE),
-                mask = const at(header::GENERAL_MASK),
                 events = const at(counter::EVENTS),
-                total = const at(counter::TOTAL),
-                counted = const at(counter::COUNTED),
+                scale = const at(counter::SCALE),
+                bits = const SCALE_BITS,
+                told = const at(counter::TOLD),
                 out("rax") events,
                 out("rcx") _,
                 out("rdx") _,
@@ -156,10 +156,7 @@ impl Counter<'_> {
                 "je 3f",
                 "mov ecx, [{words} + {place} + {high}]",
                 "rdpmc",
-                "shl rdx, 32",
-                "or rax, rdx",
-                "sub rax, [{header} + {base} + 8 * {event}]",
-                "and rax, [{header} + {mask}]",
+                "sub eax, [{header} + {base} + 8 * {event}]",
                 "3:",
                 "add rax, [{header} + {total} + 8 * {event}]",
                 "cmp {sequence}, [{header}]",
@@ -173,7 +170,6 @@ impl Counter<'_> {
                 high = const HIGH_HALF,
                 group = const at(header::GROUP),
                 base = const at(header::ALWAYS_BASE),
-                mask = const at(header::ALWAYS_MASK),
                 total = const at(header::TOTAL),
                 out("rax") events,
                 out("rcx") _,
@@ -211,9 +207,9 @@ impl Counter<'_> {
             },
             None => Details {
                 half_width_95: (!half_width.is_nan()).then_some(half_width),
-                share: match (words[counter::COUNTED], words[counter::TOTAL]) {
-                    (u64::MAX, _) | (_, 0) => 0.0,
-                    (counted, total) => counted as f64 / total as f64,
+                share: match words[counter::SCALE] {
+                    0 => 0.0,
+                    scale => SCALE_ONE as f64 / scale as f64,
                 },
                 start_tsc: words[counter::START_TSC],
                 end_tsc: words[counter::END_TSC],

@@ -12,9 +12,11 @@
 //! 1. Load [`header::SEQUENCE`]; if it is odd, the kernel is writing: begin again.
 //! 2. Load what is wanted. An event whose [`counter::PLACE`] has the group of [`header::GROUP`] in
 //!    its low half is on the hardware: RDPMC of the place's high half, less the counter's word of
-//!    [`header::BASE`], cut to [`header::GENERAL_MASK`], has come since.
-//! 3. The event's estimate is (events + what has come) · total / counted. An event that is counted in
-//!    every slice has its count in the header, and RDPMC goes with [`header::ALWAYS_BASE`].
+//!    [`header::BASE`], has come since; its low 32 bits do, as the kernel writes before more can
+//!    have come.
+//! 3. The event's estimate is (events + what has come) · scale, or what was told if that is more. An
+//!    event that is counted in every slice has its count in the header, and RDPMC goes with
+//!    [`header::ALWAYS_BASE`].
 //! 4. Load the sequence again; if it has changed, begin again.
 
 /// Words of the header.
@@ -28,9 +30,10 @@ pub const NOBODY: u64 = u32::MAX as u64;
 /// In place of its group, an event that is counted in every slice has this plus the index of its
 /// word behind [`header::TOTAL`]: no group has so high a number.
 pub const ALWAYS: u64 = 0xffff_fff0;
-/// [`counter::COUNTED`] while the event was not counted long enough to say anything: the estimate
-/// comes out as 0.
-pub const NOTHING: u64 = u64::MAX;
+/// Bits after the point of [`counter::SCALE`].
+pub const SCALE_BITS: u32 = 44;
+/// [`counter::SCALE`] of an event that was counted all the time.
+pub const SCALE_ONE: u64 = 1 << SCALE_BITS;
 
 /// Words of the header, by their index.
 pub mod header {
@@ -45,25 +48,23 @@ pub mod header {
     /// Of the events counted in every slice, what was counted up to the last change: instructions,
     /// cycles, reference cycles.
     pub const TOTAL: usize = 4;
-    /// The bits that a general counter has.
-    pub const GENERAL_MASK: usize = 7;
     /// What each general counter showed at the last change.
     pub const BASE: usize = 8;
     /// What the counters of instructions, cycles and reference cycles showed at the last change.
     pub const ALWAYS_BASE: usize = 16;
-    /// The bits that those counters have.
-    pub const ALWAYS_MASK: usize = 19;
 }
 
 /// Words of a logical counter, by their index.
 pub mod counter {
     /// Events counted, not scaled, up to the end of the event's last slice.
     pub const EVENTS: usize = 0;
-    /// What passed in all by then, in the unit that the estimate goes by: cycles or instructions.
-    pub const TOTAL: usize = 1;
-    /// What passed of it while the event was counted, or [`super::NOTHING`]. Counted / total is the
-    /// event's share.
-    pub const COUNTED: usize = 2;
+    /// One over the event's share by then, of the cycles or of the instructions, as a fixed-point
+    /// number with [`super::SCALE_BITS`] bits after the point; 0 while the event was not counted long
+    /// enough to say anything.
+    pub const SCALE: usize = 1;
+    /// The highest value that a reader can have seen: estimates that come out lower are told as this
+    /// one, so that none runs backwards.
+    pub const TOLD: usize = 2;
     /// Low half: the event's group, or [`super::ALWAYS`] and more. High half: RDPMC's ECX for its counter.
     pub const PLACE: usize = 3;
     /// Half the width of the estimate's 95 % interval, in events, as an IEEE double; NaN while it
@@ -98,6 +99,6 @@ mod tests {
         assert_eq!(bytes(1), 4096);
         assert_eq!(bytes(61), 4096);
         assert_eq!(bytes(62), 8192);
-        const { assert!(header::ALWAYS_MASK < HEADER_WORDS && counter::SLICES < COUNTER_WORDS) };
+        const { assert!(header::ALWAYS_BASE + 3 <= HEADER_WORDS && counter::SLICES < COUNTER_WORDS) };
     }
 }

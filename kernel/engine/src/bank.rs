@@ -10,13 +10,14 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use tally_abi::bank::{
-    ALWAYS, COUNTER_WORDS, HEADER_WORDS, NOBODY, NOTHING, PAGE_WORDS, counter, header, words,
+    ALWAYS, COUNTER_WORDS, HEADER_WORDS, NOBODY, PAGE_WORDS, SCALE_BITS, SCALE_ONE, counter,
+    header, words,
 };
 
 use crate::{
-    Always, Counts, Widths,
+    Always, Counts,
     hardware::for_each_counter,
-    moments::{Base, GroupMoments},
+    moments::{Base, GroupMoments, PerBase},
     plan::{Place, Plan},
     sync::{AtomicU64, Ordering, fence},
 };
@@ -47,6 +48,8 @@ struct Member {
     counter: u8,
     /// What its estimate goes by.
     base: Base,
+    /// Its [`counter::SCALE`] now.
+    scale: u64,
 }
 
 /// A session's bank.
@@ -60,6 +63,8 @@ pub(crate) struct Bank {
     first: Box<[u16]>,
     /// The event whose error is told next.
     next: usize,
+    /// Whether all events are counted all the time: there is one group.
+    exact: bool,
 }
 
 /// What was counted of a group, the slice under way included.
@@ -68,6 +73,28 @@ pub(crate) struct Counted<'a> {
     pub(crate) moments: &'a GroupMoments,
     pub(crate) open: &'a Counts,
     pub(crate) start_tsc: u64,
+    /// What passed in all.
+    pub(crate) total: &'a Counts,
+}
+
+impl Counted<'_> {
+    /// One over the share of the total in which the group was counted, as [`counter::SCALE`]. One
+    /// division of integers.
+    fn scale(&self, base: Base) -> u64 {
+        let counted = self.moments.sums[base as usize].wrapping_add(self.open[base.event()]);
+        let total = self.total[base.event()];
+        // A share below 2^-20 says nothing, and the quotient stays below 2^64.
+        if counted <= total >> (u64::BITS - SCALE_BITS) {
+            return 0;
+        }
+        let scaled = u128::from(total) << SCALE_BITS;
+        scaled.checked_div(counted.into()).map_or(0, |scale| scale as u64)
+    }
+}
+
+/// An estimate as readers work it out. Beyond 64 bits it says nothing.
+fn scaled(events: u64, scale: u64) -> u64 {
+    ((u128::from(events) * u128::from(scale)) >> SCALE_BITS) as u64
 }
 
 impl Bank {
@@ -81,6 +108,8 @@ impl Bank {
         if pages.len() * PAGE_WORDS < words(events) {
             return None;
         }
+        let exact = plan.groups.len() == 1;
+        let scale = if exact { SCALE_ONE } else { 0 };
         let mut members = Vec::with_capacity(events);
         let mut first = Vec::with_capacity(plan.groups.len() + 1);
         for group in 0..plan.groups.len() {
@@ -89,13 +118,14 @@ impl Bank {
                 if let Place::General { group: its, counter } = *place
                     && usize::from(its) == group
                 {
-                    members.push(Member { event: event as u16, counter, base: Base::Cycles });
+                    let event = event as u16;
+                    members.push(Member { event, counter, base: Base::Cycles, scale });
                 }
             }
         }
         first.push(members.len() as u16);
         let (members, first) = (members.into(), first.into());
-        let mut bank = Bank { pages, sequence: 0, members, first, next: 0 };
+        let mut bank = Bank { pages, sequence: 0, members, first, next: 0, exact };
         bank.write(|bank| {
             bank.put(header::GROUP, NOBODY);
             bank.put(header::COUNTERS, events as u64);
@@ -105,7 +135,7 @@ impl Bank {
                     Place::Always(event) => ALWAYS + event as u64,
                 };
                 bank.put_counter(event, counter::PLACE, group | u64::from(rdpmc(*place)) << 32);
-                bank.put_counter(event, counter::COUNTED, NOTHING);
+                bank.put_counter(event, counter::SCALE, scale);
                 bank.put_counter(event, counter::HALF_WIDTH, f64::NAN.to_bits());
             }
         });
@@ -148,50 +178,58 @@ impl Bank {
         &mut self,
         group: u16,
         counted: Counted,
-        total: &Counts,
-        running: Option<(u16, u8, &Counts, Widths)>,
+        told: &mut [u64],
+        running: Option<(u16, u8, &Counts)>,
         tsc: u64,
     ) {
         let first = |group: usize| self.first.get(group).map_or(0, |first| usize::from(*first));
         let range = first(group.into())..first(usize::from(group) + 1);
         self.write(|bank| {
+            let mut scales = [None; 2];
             for index in range {
-                bank.publish_member(index, counted, total);
+                bank.publish_member(index, counted, &mut scales, told);
                 bank.put_member(index, counter::START_TSC, counted.start_tsc);
                 bank.put_member(index, counter::END_TSC, tsc);
             }
             for event in Always::ALL {
-                bank.put(header::TOTAL + event as usize, total[event]);
+                bank.put(header::TOTAL + event as usize, counted.total[event]);
             }
             bank.put(header::TSC, tsc);
             bank.put(header::GROUP, running.map_or(NOBODY, |(group, ..)| group.into()));
-            if let Some((_, used, base, widths)) = running {
+            if let Some((_, used, base)) = running {
                 for_each_counter(used, |index| bank.put(header::BASE + index, base.general[index]));
                 for event in Always::ALL {
                     bank.put(header::ALWAYS_BASE + event as usize, base[event]);
                 }
-                bank.put(header::GENERAL_MASK, widths.general);
-                bank.put(header::ALWAYS_MASK, widths.always);
             }
         });
     }
 
-    fn publish_member(&self, index: usize, counted: Counted, total: &Counts) {
-        let Some(member) = self.members.get(index) else { return };
+    /// Tells what was counted of a member. `told` is the highest value of each event that the program
+    /// may have seen, and `scales` what of [`Counted::scale`] is known already.
+    fn publish_member(
+        &mut self,
+        index: usize,
+        counted: Counted,
+        scales: &mut PerBase<Option<u64>>,
+        told: &mut [u64],
+    ) {
+        let Some(member) = self.members.get_mut(index) else { return };
         let Counted { moments, open, .. } = counted;
         let counter = usize::from(member.counter) % crate::MAX_GENERAL;
         let events = moments.events[counter].events.wrapping_add(open.general[counter]);
-        let (counted, total) = (
-            moments.sums[member.base as usize].wrapping_add(open[member.base.event()]),
-            total[member.base.event()],
-        );
-        // A share below 2^-20 says nothing, and readers' quotients stay below 2^64.
-        let known = counted > total >> 20;
         let event = usize::from(member.event);
+        let Some(told) = told.get_mut(event) else { return };
+        // Up to here readers went by the scale before.
+        *told = scaled(events, member.scale).max(*told);
+        if !self.exact {
+            let scale = &mut scales[member.base as usize];
+            member.scale = *scale.get_or_insert_with(|| counted.scale(member.base));
+        }
         for (word, value) in [
             (counter::EVENTS, events),
-            (counter::TOTAL, total),
-            (counter::COUNTED, if known { counted } else { NOTHING }),
+            (counter::SCALE, member.scale),
+            (counter::TOLD, *told),
             (counter::SLICES, moments.slices),
         ] {
             self.put_counter(event, word, value);
@@ -225,13 +263,13 @@ impl Bank {
         base: Base,
         half_width: f64,
         counted: Counted,
-        total: &Counts,
+        told: &mut [u64],
     ) {
         if let Some(member) = self.members.get_mut(index) {
             member.base = base;
         }
         self.write(|bank| {
-            bank.publish_member(index, counted, total);
+            bank.publish_member(index, counted, &mut [None; 2], told);
             bank.put_member(index, counter::HALF_WIDTH, half_width.to_bits());
         });
     }

@@ -178,7 +178,7 @@ impl<P: Pmu> Multiplexer<P> {
     #[inline]
     fn publish(&self, session: &mut Session, of: SliceStart, running: bool, tsc: u64) {
         if session.is_exposed() {
-            session.publish(of, running.then_some(&self.base), self.pmu.widths(), tsc);
+            session.publish(of, running.then_some(&self.base), tsc);
         }
     }
 

@@ -47,7 +47,8 @@ pub struct Session {
     /// The counters of the slice under way and the next one.
     turn: Set,
     moments: Box<[GroupMoments]>,
-    /// The highest estimate of each event that [`Self::read`] gave.
+    /// The highest estimate of each event that the program may have seen, by [`Self::read`] or in its
+    /// bank.
     told: Box<[u64]>,
     /// Of the always-counted events, for as long as the session ran.
     total: Counts,

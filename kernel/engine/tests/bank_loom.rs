@@ -55,11 +55,11 @@ impl Sink for Nothing {
     fn record(&mut self, _: impl FnOnce() -> SliceRecord) {}
 }
 
-/// The event's count and what passed meanwhile, if the kernel did not write in between.
+/// The event's count and the cycles, if the kernel did not write in between.
 fn look(page: &Page) -> Option<(u64, u64)> {
     let sequence = page.load(header::SEQUENCE);
     let events = page.load(HEADER_WORDS + counter::EVENTS);
-    let total = page.load(HEADER_WORDS + counter::TOTAL);
+    let total = page.load(header::TOTAL + Always::Cycles as usize);
     loom::sync::atomic::fence(loom::sync::atomic::Ordering::Acquire);
     let same = sequence == page.load(header::SEQUENCE);
     (sequence % 2 == 0 && same).then_some((events, total))

@@ -184,9 +184,13 @@ impl Measure {
         Ok(address)
     }
 
-    /// The scheduler's timer: the running program hears of its counters' errors.
+    /// The scheduler's timer: the running program hears of its counters' errors, and of its counts,
+    /// so that what comes between fits the 32 bits that it looks at however long a slice is.
     pub fn tick(&mut self) {
-        if let Some(context) = &mut self.context {
+        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.context)
+            && context.session.is_exposed()
+        {
+            multiplexer.sync(&mut context.session, &Tsc);
             context.session.tell_errors(ERRORS_A_TICK);
         }
     }

@@ -97,7 +97,7 @@ int64_t tally_stats(int64_t session, struct tally_stats *stats);
  * returns the address of its bank, which is there until the session closes, or an error. */
 int64_t tally_map(int64_t session);
 /* The value now of the logical counter of an event, by its index in the list: events so far, exact
- * or estimated, 0 while nothing is known. No system call. */
+ * or estimated, 0 while nothing is known, and never less than before. No system call. */
 static inline uint64_t tally_counter(const uint64_t *bank, size_t event);
 /* Half the width of its 95 % interval, in events: 0 if it is exact, NaN while it is not known. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event);
@@ -112,21 +112,21 @@ int64_t tally_write(int output, const char *text, size_t bytes);
 enum {
     TALLY_BANK_GROUP = 1,
     TALLY_BANK_TOTAL = 4,
-    TALLY_BANK_MASK = 7,
     TALLY_BANK_BASE = 8,
     TALLY_BANK_ALWAYS_BASE = 16,
-    TALLY_BANK_ALWAYS_MASK = 19,
+    TALLY_BANK_SCALE_BITS = 44,
     TALLY_BANK_HEADER = 24,
     TALLY_BANK_COUNTER = 8
 };
 #define TALLY_BANK_NOBODY 0xffffffffu
 #define TALLY_BANK_ALWAYS 0xfffffff0u
 
-static inline uint64_t tally_rdpmc(uint32_t index)
+/* The low half of a counter. */
+static inline uint32_t tally_rdpmc(uint32_t index)
 {
     uint32_t low, high;
     __asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(index) : "memory");
-    return (uint64_t)high << 32 | low;
+    return low;
 }
 
 static inline uint64_t tally_counter(const uint64_t *bank, size_t event)
@@ -140,16 +140,14 @@ static inline uint64_t tally_counter(const uint64_t *bank, size_t event)
             size_t which = its - TALLY_BANK_ALWAYS;
             value = header[TALLY_BANK_TOTAL + which];
             if (group != TALLY_BANK_NOBODY)
-                value += (tally_rdpmc(index) - header[TALLY_BANK_ALWAYS_BASE + which]) &
-                         header[TALLY_BANK_ALWAYS_MASK];
+                value += tally_rdpmc(index) - (uint32_t)header[TALLY_BANK_ALWAYS_BASE + which];
         } else {
-            uint64_t events = words[0], total = words[1], counted = words[2];
+            uint64_t events = words[0], scale = words[1], told = words[2];
             if (its == group)
-                events += (tally_rdpmc(index) - header[TALLY_BANK_BASE + index]) &
-                          header[TALLY_BANK_MASK];
-            /* In 128 bits; the kernel sees to it that the quotient fits. */
-            __asm__("mulq %2\n\tdivq %3"
-                    : "=a"(value), "+&d"(total) : "r"(total), "r"(counted), "0"(events) : "cc");
+                events += tally_rdpmc(index) - (uint32_t)header[TALLY_BANK_BASE + index];
+            value = (uint64_t)((unsigned __int128)events * scale >> TALLY_BANK_SCALE_BITS);
+            if (value < told)
+                value = told;
         }
         __asm__ volatile("" ::: "memory");
         if (sequence % 2 == 0 && sequence == header[0])

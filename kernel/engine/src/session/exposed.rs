@@ -1,12 +1,13 @@
 //! A session's side of the logical counter bank: what its program sees while it runs.
 
 use alloc::boxed::Box;
+use core::mem::take;
 
 use tally_abi::Value;
 
 use super::{Session, SliceStart};
 use crate::{
-    Counts, Widths,
+    Counts,
     bank::{Bank, Counted, Page},
     estimate,
     plan::Place,
@@ -25,25 +26,29 @@ impl Session {
         self.bank.is_some()
     }
 
-    /// Tells the program the errors of its next `count` logical counters. Uses floating point:
-    /// never in the overflow path.
+    /// Tells the program the errors of its next `count` logical counters; while it runs, right after
+    /// [`crate::Multiplexer::sync`], as an estimate's base may change. Uses floating point: never in
+    /// the overflow path.
     pub fn tell_errors(&mut self, count: usize) {
         let Some(mut bank) = self.bank.take() else { return };
         for member in bank.due(count) {
             let Some(event) = bank.event(member) else { continue };
-            let Some(Place::General { group, counter }) = self.plan.places.get(event) else {
+            let Some(&Place::General { group, counter }) = self.plan.places.get(event) else {
                 continue;
             };
-            let base = estimate::best_base(&self.sample(*group, *counter));
-            let half_width = match self.reading(event).value {
+            let base = estimate::best_base(&self.sample(group, counter));
+            // What readers are told: an estimate that runs backwards is told as the one before it.
+            let half_width = match self.read(event).value {
                 Value::Exact { .. } => 0.0,
                 Value::Estimated { half_width_95, .. } => half_width_95,
                 Value::NotMeasured { .. } => f64::NAN,
             };
+            let mut told = take(&mut self.told);
             let nothing = Counts::default();
-            if let Some(counted) = self.counted(*group, 0, &nothing) {
-                bank.tell_error(member, base, half_width, counted, &self.total);
+            if let Some(counted) = self.counted(group, 0, &nothing) {
+                bank.tell_error(member, base, half_width, counted, &mut told);
             }
+            self.told = told;
         }
         self.bank = Some(bank);
     }
@@ -51,20 +56,16 @@ impl Session {
     /// Tells the program what was counted of a group whose slice is `of`, and what the counters show
     /// from here on: `base`, if they count.
     #[inline]
-    pub(crate) fn publish(
-        &mut self,
-        of: SliceStart,
-        base: Option<&Counts>,
-        widths: Widths,
-        tsc: u64,
-    ) {
+    pub(crate) fn publish(&mut self, of: SliceStart, base: Option<&Counts>, tsc: u64) {
         let SliceStart { group, start_tsc } = of;
         let Some(mut bank) = self.bank.take() else { return };
+        let mut told = take(&mut self.told);
         let nothing = Counts::default();
         if let Some(counted) = self.counted(group, start_tsc, &nothing) {
-            let running = base.map(|base| (self.open.group, self.group().used, base, widths));
-            bank.publish(group, counted, &self.total, running, tsc);
+            let running = base.map(|base| (self.open.group, self.group().used, base));
+            bank.publish(group, counted, &mut told, running, tsc);
         }
+        self.told = told;
         self.bank = Some(bank);
     }
 
@@ -78,6 +79,6 @@ impl Session {
         let moments = self.moments.get(usize::from(group))?;
         let is_open = self.open.credited && self.open.group == group;
         let open = if is_open { &self.open.slice } else { nothing };
-        Some(Counted { moments, open, start_tsc })
+        Some(Counted { moments, open, start_tsc, total: &self.total })
     }
 }

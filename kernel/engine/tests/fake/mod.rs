@@ -55,6 +55,16 @@ impl Simulated {
         counters[Always::Cycles] >> 47 == 0
     }
 
+    /// What RDPMC shows of a general counter.
+    pub fn general(&self, counter: usize) -> u64 {
+        self.0.borrow().counters.general[counter]
+    }
+
+    /// What RDPMC shows of an always-counted event's counter.
+    pub fn always(&self, event: Always) -> u64 {
+        self.0.borrow().counters[event]
+    }
+
     pub fn armed(&self) -> Vec<u64> {
         self.0.borrow().armed.clone()
     }
