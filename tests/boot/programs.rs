@@ -153,3 +153,30 @@ fn the_disk_image_boots_and_logs_its_results() {
     assert!(log.contains("INST_RETIRED.ANY") && log.contains(" exact"), "{log}");
     assert!(log.contains("all programs have ended, status 0"), "{log}");
 }
+
+#[test]
+fn programs_measure_programs_that_they_load() {
+    for (pmu, events, cpus) in [
+        (Pmu::Intel, "INST_RETIRED.ANY,CPU_CLK_UNHALTED.THREAD", 1),
+        (Pmu::Amd, "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT", 1),
+        (Pmu::Intel, "INST_RETIRED.ANY", 3),
+    ] {
+        let line = format!("wire cpus={cpus} -- family {events}");
+        let boot = boot(&Request { pmu, cpus, ..Request::new(line) });
+        let told = boot.transcript.text();
+        assert!(told.contains("family: done") && !told.contains("FAILED"), "{told}");
+        // A crash of a program that another loaded is that one's affair.
+        assert_eq!(boot.transcript.done, Some(0), "{}\n{told}", boot.outcome);
+        let report = Report::of(&boot);
+        let sessions: Vec<_> = report.first.iter().chain(&report.others).collect();
+        assert_eq!(sessions.len(), 3, "{sessions:#?}");
+        // The first one's program never let it count. What the second and the third counted, the latter
+        // after its owner had ended, is the truth to the one.
+        for session in &sessions[1..] {
+            assert_eq!(session.program, "family");
+            let counted = &session.events[0];
+            assert!(counted.estimate > Some(10_000_000), "{counted:#?}");
+            assert_eq!(counted.estimate, counted.truth, "{counted:#?}");
+        }
+    }
+}

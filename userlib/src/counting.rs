@@ -10,9 +10,9 @@ use tally_abi::{
     syscall::errno::ENOSYS,
 };
 
-use crate::{bank::Bank, sys};
+use crate::{bank::Bank, program::Program, sys};
 
-/// A session could not be opened.
+/// A session could not be opened, or a program not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenError {
     /// The error, for the program.
@@ -44,20 +44,50 @@ pub struct Session {
 
 /// The result of one of Tally's calls. A kernel that does not know the call is not Tally's, and has
 /// no PMU for us.
-fn check(result: i64) -> Result<u64, Error> {
+pub(crate) fn check(result: i64) -> Result<u64, Error> {
     if result == -ENOSYS {
         return Err(Error::NoPmu);
     }
     u64::try_from(result).map_err(|_| Error::from_return(result).unwrap_or(Error::BadArgument))
 }
 
+/// The error with the text that the kernel wrote, if it did.
+pub(crate) fn explained(error: Error, detail: &[u8]) -> OpenError {
+    let text = detail.split(|byte| *byte == 0).next().unwrap_or_default();
+    match core::str::from_utf8(text) {
+        Ok(text) if !text.is_empty() => OpenError { error, detail: text.into() },
+        _ => error.into(),
+    }
+}
+
 impl Session {
-    /// Opens a session on `events`: names as the processor's vendor gives them, or raw events such
+    /// Opens a session of this program's own on `events`: names as the processor's vendor gives them, or raw events such
     /// as `r01c2`, separated by commas or white space.
     ///
     /// # Errors
     /// The list or the slice cannot be had on this machine; the detail says why.
     pub fn open(events: &str, config: SessionConfig) -> Result<Session, OpenError> {
+        Session::open_by_number(0, events, config)
+    }
+
+    /// Opens a session on a program that this one loaded. It counts while that program runs, and can be
+    /// read at any time, after its end too.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; or the program has a session, or has ended.
+    pub fn open_on(
+        program: &Program,
+        events: &str,
+        config: SessionConfig,
+    ) -> Result<Session, OpenError> {
+        Session::open_by_number(program.number(), events, config)
+    }
+
+    fn open_by_number(
+        program: u64,
+        events: &str,
+        config: SessionConfig,
+    ) -> Result<Session, OpenError> {
         let words = config.to_words();
         let mut detail = [0_u8; MAX_DETAIL_BYTES];
         let arguments = [
@@ -66,17 +96,11 @@ impl Session {
             words.as_ptr() as u64,
             detail.as_mut_ptr() as u64,
             detail.len() as u64,
-            0,
+            program,
         ];
         // SAFETY: the list and the configuration are valid for reading, the detail for writing.
         let result = check(unsafe { sys::call(sys::SESSION_OPEN, arguments) });
-        let id = result.map_err(|error| {
-            let text = detail.split(|byte| *byte == 0).next().unwrap_or_default();
-            match core::str::from_utf8(text) {
-                Ok(text) if !text.is_empty() => OpenError { error, detail: text.into() },
-                _ => error.into(),
-            }
-        })?;
+        let id = result.map_err(|error| explained(error, &detail))?;
         let mut session = Session { id, events: 0 };
         // SAFETY: with room for no reading, nothing is written.
         session.events = unsafe { session.read_raw(ptr::null_mut(), 0) }?;
@@ -140,7 +164,7 @@ impl Session {
     /// started.
     ///
     /// # Errors
-    /// It counts already, or there is no memory.
+    /// It counts already, it is on another program, or there is no memory.
     pub fn map(&self) -> Result<Bank<'_>, Error> {
         let address = self.call(sys::SESSION_MAP, 0, 0)?;
         // SAFETY: the kernel keeps a bank of all events there until the session closes, which takes

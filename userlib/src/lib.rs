@@ -24,6 +24,7 @@ extern crate alloc;
 mod bank;
 mod counting;
 pub mod io;
+mod program;
 pub mod region;
 #[cfg(feature = "runtime")]
 pub mod runtime;
@@ -31,6 +32,8 @@ pub mod sys;
 
 pub use bank::{Bank, Counter, Details};
 pub use counting::{OpenError, Session};
+pub use program::Program;
+pub use tally_abi::events::words as event_words;
 pub use tally_abi::{
     Error, ExitStatus, Mode, Reading, SessionConfig, SessionStats, Slice, Value, reading::Reason,
     session,

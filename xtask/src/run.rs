@@ -73,7 +73,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
     /// A program in the ramdisk and its arguments, instead of --program; --events counts around the
-    /// whole of it
+    /// whole of it. `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does
     #[arg(last = true, value_name = "PROGRAM")]
     command: Vec<String>,
     /// Stop the machine after so many seconds
@@ -134,7 +134,11 @@ impl Job {
         if let Some(budget) = self.budget {
             line += &format!(" budget={}", (budget * 10_000.0) as u32);
         }
-        command.iter().for_each(|word| line += &format!(" {word}"));
+        // `stat` is short for the program that does it. Two dashes alone would end its arguments here.
+        let stat = command.first().is_some_and(|word| word == "stat");
+        let tally = stat.then_some("tally");
+        let words = command.iter().map(String::as_str).filter(|word| !(stat && *word == "--"));
+        tally.into_iter().chain(words).for_each(|word| line += &format!(" {word}"));
         Ok(line)
     }
 

@@ -33,10 +33,14 @@ pub enum Error {
     Busy = 2011,
     /// The machine has no memory left for what was asked for.
     NoMemory = 2012,
+    /// There is no such program, or it is not the caller's.
+    NoProgram = 2013,
+    /// The file is not a program that can run here.
+    NotAProgram = 2014,
 }
 
 impl Error {
-    const ALL: [Error; 12] = [
+    const ALL: [Error; 14] = [
         Error::UnknownEvent,
         Error::TooManyEvents,
         Error::SliceOutOfRange,
@@ -49,6 +53,8 @@ impl Error {
         Error::WrongState,
         Error::Busy,
         Error::NoMemory,
+        Error::NoProgram,
+        Error::NotAProgram,
     ];
 
     /// The error whose negative is `rax`, if it is one of Tally's.
@@ -79,6 +85,8 @@ impl Error {
             Error::WrongState => "the session is already started or stopped",
             Error::Busy => "this address space has an open session already; close it first",
             Error::NoMemory => "the machine has no memory left for it",
+            Error::NoProgram => "there is no such program, or it is not the caller's",
+            Error::NotAProgram => "the file is not a static program that can run here",
         }
     }
 
@@ -90,6 +98,8 @@ impl Error {
             Error::SliceOutOfRange => ExitStatus::SliceOutOfRange,
             Error::NoPmu => ExitStatus::NoPmu,
             Error::EventNotSupported => ExitStatus::EventNotSupported,
+            Error::NoProgram => ExitStatus::ProgramNotFound,
+            Error::NotAProgram => ExitStatus::NotStaticElf,
             _ => ExitStatus::CallRefused,
         }
     }

@@ -14,6 +14,7 @@ extern crate alloc;
 pub mod bank;
 pub mod boot;
 pub mod error;
+pub mod events;
 pub mod exit;
 pub mod reading;
 pub mod session;

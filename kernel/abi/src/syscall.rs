@@ -69,10 +69,12 @@ pub const GETRANDOM: u64 = 318;
 
 /// Where Tally's own calls begin.
 pub const TALLY_BASE: u64 = 0x7a11_0000;
-/// `session_open(events, events_bytes, config, detail, detail_bytes)` → session number.
+/// `session_open(events, events_bytes, config, detail, detail_bytes, program)` → session number.
 ///
 /// `events` is the list of event names, separated by commas or white space; `config` points to
-/// [`crate::session::ConfigWords`]. On error a text for people is written to `detail`, up to
+/// [`crate::session::ConfigWords`]; `program` is the number of a program that the caller loaded, or 0
+/// for itself. A session on another program counts while that one runs, outlives it, and cannot be
+/// mapped. On error a text for people is written to `detail`, up to
 /// `detail_bytes` bytes and ended by a zero byte.
 pub const SESSION_OPEN: u64 = TALLY_BASE;
 /// `session_start(session)` → 0: counting begins or goes on.
@@ -93,6 +95,18 @@ pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 /// [`crate::bank::bytes`], readable until the session closes. From here on the program may use
 /// RDPMC.
 pub const SESSION_MAP: u64 = TALLY_BASE + 6;
+
+/// `program_load(words, words_bytes, detail, detail_bytes)` → the new program's number.
+///
+/// `words` are the program's name in the ramdisk and its arguments, each ended by a zero byte. It
+/// begins with [`PROGRAM_RUN`], so that there is time to open a session on it. On error `detail` as
+/// with [`SESSION_OPEN`].
+pub const PROGRAM_LOAD: u64 = TALLY_BASE + 0x20;
+/// `program_run(program)` → 0: a program that the caller loaded begins.
+pub const PROGRAM_RUN: u64 = TALLY_BASE + 0x21;
+/// `program_wait(program)` → its status, 0 to 255, when it has ended: a program that the caller
+/// loaded and let run, which is forgotten then.
+pub const PROGRAM_WAIT: u64 = TALLY_BASE + 0x22;
 
 /// Linux's error numbers that the calls above return, as positive numbers.
 pub mod errno {

@@ -7,15 +7,21 @@
 mod files;
 mod memory;
 mod process;
+mod programs;
 mod session;
 
 use tally_abi::{Error, syscall};
 
+use self::session::Unanswered;
+
 use crate::{
-    cpu::{Cpu, entry::Frame, entry::SYSCALL_VECTOR},
+    cpu::{Cpu, entry::Frame, entry::SYSCALL_VECTOR, vectors},
     memory::space::SpaceError,
     task::{self, Process},
 };
+
+/// The length of SYSCALL: 0F 05. A call that is to be made again begins so many bytes before.
+const SYSCALL_BYTES: u64 = 2;
 
 /// An error number of Linux's, positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,10 +69,19 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
         }
         _ => {}
     }
-    frame.rax = if number >= syscall::TALLY_BASE {
+    frame.rax = if let syscall::PROGRAM_LOAD..=syscall::PROGRAM_WAIT = number {
+        programs::call(cpu, frame, number, arguments);
+        return false;
+    } else if number >= syscall::TALLY_BASE {
         match session::call(cpu, number, arguments) {
             Ok(value) => value,
-            Err(error) => error.to_return() as u64,
+            Err(Unanswered::Error(error)) => error.to_return() as u64,
+            Err(Unanswered::Away(lapic)) => {
+                cpu.lapic.interrupt(lapic, vectors::COME);
+                frame.rip -= SYSCALL_BYTES;
+                task::preempt(cpu, frame);
+                return false;
+            }
         }
     } else {
         let process = cpu.current.as_deref_mut().expect("a system call comes from a program");

@@ -1,6 +1,9 @@
 //! Calls on sessions: what a program asks of the sampling engine.
+//!
+//! A session on another program is that program's context, which is looked at while the program is not
+//! running: where it is, its CPU is asked to give it up, and the call is made again.
 
-use alloc::{format, string::String, vec};
+use alloc::{boxed::Box, format, string::String, vec};
 
 use tally_abi::{
     Error, Reading, SessionConfig,
@@ -12,33 +15,103 @@ use super::BadPointer;
 use crate::{
     cpu::Cpu,
     measure::{Context, Measure, Refusal},
-    task::Process,
+    task::{
+        Process,
+        table::{self, Found},
+    },
 };
 
-pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u64, Error> {
+/// Why a call has no result.
+pub(super) enum Unanswered {
+    /// It cannot have one.
+    Error(Error),
+    /// The program that it is about is running, on the CPU with this interrupt controller.
+    Away(u32),
+}
+
+impl<E: Into<Error>> From<E> for Unanswered {
+    fn from(error: E) -> Self {
+        Unanswered::Error(error.into())
+    }
+}
+
+pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u64, Unanswered> {
     let Cpu { current, measure, .. } = cpu;
     let process = current.as_deref_mut().expect("a system call comes from a program");
     let [session, buffer, count, ..] = arguments;
     match number {
         syscall::SESSION_OPEN => return open(process, measure, arguments),
         syscall::SESSION_START..=syscall::SESSION_MAP => {}
-        _ => return Err(Error::BadArgument),
+        _ => return Err(Error::BadArgument.into()),
     }
-    let context = measure.context(session)?;
+    let context = match measure.context(session) {
+        Ok(context) => context,
+        Err(_) => return call_from_afar(process, number, arguments),
+    };
     match number {
         syscall::SESSION_START => measure.start()?,
         syscall::SESSION_STOP => measure.stop()?,
-        syscall::SESSION_MAP => return measure.map(process),
-        syscall::SESSION_READ => return read(process, context, buffer, count),
+        syscall::SESSION_MAP => return Ok(measure.map(process)?),
+        syscall::SESSION_READ => return Ok(read(process, context, buffer, count)?),
         syscall::SESSION_STATS => write_words(process, buffer, &context.stats().to_words())?,
         _ => measure.close(process),
     }
     Ok(0)
 }
 
-/// `session_open(events, events_bytes, config, detail, detail_bytes)`.
-fn open(process: &mut Process, measure: &mut Measure, arguments: [u64; 6]) -> Result<u64, Error> {
-    let [events, events_bytes, config, detail, detail_bytes, _] = arguments;
+/// A call on a session that `process` opened on another program.
+fn call_from_afar(
+    process: &mut Process,
+    number: u64,
+    [session, buffer, count, ..]: [u64; 6],
+) -> Result<u64, Unanswered> {
+    let session = u32::try_from(session).map_err(|_| Error::NoSession)?;
+    let mut table = table::lock();
+    let found = table.watched(session, process.pid, |context, watched| match number {
+        syscall::SESSION_START if watched.is_none() => Err(Error::WrongState),
+        syscall::SESSION_START => context.start_later().map(|()| 0),
+        syscall::SESSION_STOP => {
+            let watched = watched.ok_or(Error::WrongState)?;
+            context.stop_now(watched).map(|()| 0)
+        }
+        // What is added to a counter by RDPMC is of the CPU that the reader runs on.
+        syscall::SESSION_MAP => Err(Error::WrongState),
+        syscall::SESSION_READ => read(process, context, buffer, count),
+        syscall::SESSION_STATS => {
+            write_words(process, buffer, &context.stats().to_words()).map(|()| 0)
+        }
+        _ => {
+            if let Some(watched) = watched {
+                // One that does not count is as it should be.
+                let _ = context.stop_now(watched);
+            }
+            Ok(0)
+        }
+    });
+    let answer = answer_of(found, Error::NoSession)??;
+    if number == syscall::SESSION_CLOSE {
+        let context = table.unwatch(session);
+        drop(table);
+        context.into_iter().for_each(|context| context.close(None));
+    }
+    Ok(answer)
+}
+
+fn answer_of<T>(found: Found<T>, nowhere: Error) -> Result<T, Unanswered> {
+    match found {
+        Found::Here(answer) => Ok(answer),
+        Found::Away(lapic) => Err(Unanswered::Away(lapic)),
+        Found::Ended | Found::Nowhere => Err(nowhere.into()),
+    }
+}
+
+/// `session_open(events, events_bytes, config, detail, detail_bytes, program)`.
+fn open(
+    process: &mut Process,
+    measure: &mut Measure,
+    arguments: [u64; 6],
+) -> Result<u64, Unanswered> {
+    let [events, events_bytes, config, detail, detail_bytes, program] = arguments;
     let mut words: ConfigWords = Default::default();
     let mut bytes = [0; size_of::<ConfigWords>()];
     process.space.read(config, &mut bytes).map_err(BadPointer::from)?;
@@ -46,20 +119,63 @@ fn open(process: &mut Process, measure: &mut Measure, arguments: [u64; 6]) -> Re
         *word = u64::from_le_bytes(*bytes);
     }
     let config = SessionConfig::from_words(words).map_err(|_| Error::BadArgument)?;
-    let refusal = match read_list(process, events, events_bytes)
-        .and_then(|list| measure.open(process, &list, config))
-    {
-        Ok(session) => return Ok(session.into()),
-        Err(refusal) => refusal,
+    let opened = match read_list(process, events, events_bytes) {
+        Ok(list) if program == 0 => measure.open(process, &list, config),
+        Ok(list) => open_on(process.pid, program, &list, config)?,
+        Err(refusal) => Err(refusal),
     };
+    match opened {
+        Ok(session) => Ok(session.into()),
+        Err(refusal) => Err(explain(Asker { process, detail, detail_bytes }, refusal)?.into()),
+    }
+}
+
+/// Opens a session on a program that `owner` loaded.
+fn open_on(
+    owner: u32,
+    program: u64,
+    list: &str,
+    config: SessionConfig,
+) -> Result<Result<u32, Refusal>, Unanswered> {
+    let program = u32::try_from(program).map_err(|_| Error::NoProgram)?;
+    let mut table = table::lock();
+    if !table.is_child(program, owner) {
+        return Err(Error::NoProgram.into());
+    }
+    let found = table.here(program, |process| match process.context {
+        Some(_) => Err(Error::Busy.into()),
+        None => {
+            let context = Context::open(process, owner, list, config)?;
+            Ok(process.context.insert(Box::new(context)).id())
+        }
+    });
+    let opened = answer_of(found, Error::NoProgram)?;
+    if let Ok(session) = opened {
+        table.watch(session, owner, program);
+    }
+    Ok(opened)
+}
+
+/// Who asks, and where the answer for people goes.
+pub(super) struct Asker<'a> {
+    pub(super) process: &'a mut Process,
+    pub(super) detail: u64,
+    pub(super) detail_bytes: u64,
+}
+
+/// Tells the asker why not; gives the error.
+///
+/// # Errors
+/// The asker's buffer is not its own.
+pub(super) fn explain(asker: Asker, refusal: Refusal) -> Result<Error, Error> {
     let mut text = refusal.detail;
-    let room = (detail_bytes as usize).min(MAX_DETAIL_BYTES);
+    let room = (asker.detail_bytes as usize).min(MAX_DETAIL_BYTES);
     if room > 0 {
         text.truncate(text.floor_char_boundary(room - 1));
         text.push('\0');
-        process.space.write(detail, text.as_bytes()).map_err(BadPointer::from)?;
+        asker.process.space.write(asker.detail, text.as_bytes()).map_err(BadPointer::from)?;
     }
-    Err(refusal.error)
+    Ok(refusal.error)
 }
 
 fn read_list(process: &mut Process, address: u64, bytes: u64) -> Result<String, Refusal> {

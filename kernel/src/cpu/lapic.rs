@@ -39,6 +39,7 @@ const TIMER_PERIODIC: u32 = 1 << 17;
 const MASKED: u32 = 1 << 16;
 const DIVIDE_BY_1: u32 = 0b1011;
 const DELIVERY_PENDING: u32 = 1 << 12;
+const LEVEL_ASSERT: u32 = 1 << 14;
 
 /// A CPU's interrupt controller.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +119,11 @@ impl Lapic {
         let elapsed = u32::MAX - self.read(register::TIMER_CURRENT);
         self.write(register::TIMER_INITIAL, 0);
         elapsed
+    }
+
+    /// Sends an interrupt to one CPU.
+    pub fn interrupt(&self, to: u32, vector: u8) {
+        self.send(to, LEVEL_ASSERT | u32::from(vector));
     }
 
     /// Sends an interrupt command (delivery mode, level and vector in `command`) to one CPU.

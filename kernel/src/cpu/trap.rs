@@ -20,6 +20,12 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
                 task::preempt(cpu, frame);
             }
         }
+        vector if vector == u64::from(vectors::COME) => {
+            cpu.lapic.end_of_interrupt();
+            if frame.is_user() {
+                task::preempt(cpu, frame);
+            }
+        }
         vector if vector == u64::from(vectors::RESCHEDULE) => task::schedule(cpu, frame),
         // The controller gives this vector when there is nothing to end.
         vector if vector == u64::from(vectors::SPURIOUS) => {}

@@ -9,6 +9,8 @@ use super::segments::FAULT_STACK;
 pub const TIMER: u8 = 0x30;
 /// A CPU that has nothing to do asks for a program, by `int`.
 pub const RESCHEDULE: u8 = 0x31;
+/// Another CPU wants to look at the program that runs here.
+pub const COME: u8 = 0x32;
 /// The overflow interrupt: of a higher priority class than the timer (Intel SDM volume 3,
 /// "Interrupt, Task, and Processor Priority").
 pub const PMI: u8 = 0xe0;

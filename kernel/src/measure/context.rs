@@ -1,4 +1,4 @@
-//! What is measured of one program.
+//! What is measured of one program, by itself or by another.
 
 use alloc::{
     boxed::Box,
@@ -6,16 +6,21 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::{
+    mem::take,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use tally_abi::{
     Error, Reading, SessionConfig, SessionStats, Value, bank,
     session::{MAX_SLICE, MIN_SLICE},
+    vpmu::Op,
     wire::Message,
 };
 use tally_engine::{Session, bank::Page};
 use tally_pmu::Resolved;
 
+use super::mark_in;
 use crate::{machine::serial, task::Process};
 
 static NEXT_SESSION: AtomicU32 = AtomicU32::new(1);
@@ -38,21 +43,27 @@ impl From<Error> for Refusal {
 pub struct Context {
     pub(super) session: Session,
     resolved: Vec<Resolved>,
-    /// Between the program's start and stop; the session itself runs only while the program does.
+    /// The program that opened it, by number.
+    owner: u32,
+    /// The program that it measures: its number and name.
+    pid: u32,
+    program: String,
+    /// Between start and stop; the session itself runs only while the program does.
     pub(super) started: bool,
-    /// Counting begins when the program first comes onto a CPU.
-    pub(super) starts_with_program: bool,
+    /// Counting begins when the program next comes onto a CPU.
+    pub(super) starts: bool,
     /// Where the program sees its logical counters, if it asked for that.
     pub(super) bank: Option<u64>,
 }
 
 impl Context {
-    /// Makes a session for `process` out of a list of events.
+    /// Makes a session on `process` out of a list of events, for the program `owner`.
     ///
     /// # Errors
     /// Why not, for people.
-    pub(super) fn open(
+    pub fn open(
         process: &Process,
+        owner: u32,
         list: &str,
         config: SessionConfig,
     ) -> Result<Self, Refusal> {
@@ -85,7 +96,16 @@ impl Context {
         for line in plan.lines() {
             log::info!("session {id}: {line}");
         }
-        Ok(Context { session, resolved, started: false, starts_with_program: false, bank: None })
+        Ok(Context {
+            session,
+            resolved,
+            owner,
+            pid: process.pid,
+            program: process.name.clone(),
+            started: false,
+            starts: false,
+            bank: None,
+        })
     }
 
     /// A context around the whole of a program that has not run yet.
@@ -97,8 +117,39 @@ impl Context {
         list: &str,
         config: SessionConfig,
     ) -> Result<Box<Self>, Refusal> {
-        let context = Context::open(process, list, config)?;
-        Ok(Box::new(Context { starts_with_program: true, ..context }))
+        let context = Context::open(process, process.pid, list, config)?;
+        Ok(Box::new(Context { starts: true, ..context }))
+    }
+
+    /// Whether the program that it measures opened it.
+    pub fn is_own(&self) -> bool {
+        self.owner == self.pid
+    }
+
+    /// Another program asks for counting to begin: it does when the program, which is not running,
+    /// comes onto a CPU.
+    ///
+    /// # Errors
+    /// It has begun.
+    pub fn start_later(&mut self) -> Result<(), Error> {
+        if self.started || self.starts {
+            return Err(Error::WrongState);
+        }
+        self.starts = true;
+        Ok(())
+    }
+
+    /// Another program asks for counting to pause. `process` is the program, which is not running.
+    ///
+    /// # Errors
+    /// It does not count.
+    pub fn stop_now(&mut self, process: &Process) -> Result<(), Error> {
+        if take(&mut self.started) {
+            mark_in(&process.space, Op::Close, self.id());
+        } else if !take(&mut self.starts) {
+            return Err(Error::WrongState);
+        }
+        Ok(())
     }
 
     /// The session's number.
@@ -149,26 +200,27 @@ impl Context {
         Ok(address)
     }
 
-    /// Ends the context: its last values are told, and the program loses sight of its counters.
-    pub(super) fn close(mut self, process: &mut Process) {
-        self.report(process);
+    /// Ends the context: its last values are told, and the program, if it is still there, loses
+    /// sight of its counters.
+    pub fn close(mut self, process: Option<&mut Process>) {
+        self.report();
         let bank = self.bank;
         drop(self.session);
-        if let Some(address) = bank {
+        if let (Some(address), Some(process)) = (bank, process) {
             process.unmap_for_kernel(address).expect("nobody else can unmap a bank");
         }
     }
 
     /// Sends the last values to the host; where nobody listens, to the log.
-    fn report(&mut self, process: &Process) {
+    fn report(&mut self) {
         if !serial::has_wire() {
-            return self.log(process);
+            return self.log();
         }
         let (session, stats) = (self.id(), self.stats());
         serial::send(&Message::Session {
             session,
-            pid: process.pid,
-            program: &process.name,
+            pid: self.pid,
+            program: &self.program,
             config: self.session.config(),
         });
         for (event, reading) in self.readings() {
@@ -179,8 +231,8 @@ impl Context {
         serial::send(&Message::Stats { session, stats });
     }
 
-    fn log(&mut self, process: &Process) {
-        log::info!("{}: session {}, half width at 95 %, share of time", process.name, self.id());
+    fn log(&mut self) {
+        log::info!("{}: session {}, half width at 95 %, share of time", self.program, self.id());
         for (event, reading) in self.readings() {
             let (event, share) = (&event.name, 100.0 * reading.coverage());
             match reading.value {

@@ -21,12 +21,14 @@ use tally_abi::{
 };
 use tally_engine::{Clock, Multiplexer, Sink, ring::Ring};
 use tally_pmu::{Driver, Found, NoPmu, bus::Native};
+use x86_64::registers::control::Cr3;
 
 pub use context::{Context, Refusal};
 
 use crate::{
     cpu::{self, lapic::Lapic},
     machine::{serial, vpmu},
+    memory::space::AddressSpace,
     task::Process,
 };
 
@@ -145,7 +147,7 @@ impl Measure {
     pub fn enter(&mut self, process: &mut Process) {
         self.context = process.context.take();
         self.let_rdpmc();
-        let starts = |context: &mut Box<Context>| take(&mut context.starts_with_program);
+        let starts = |context: &mut Box<Context>| take(&mut context.starts);
         if self.context.as_mut().is_some_and(starts) {
             if self.start().is_err() {
                 log::error!("{}: this CPU cannot count", process.name);
@@ -216,17 +218,19 @@ impl Measure {
         if self.context.is_some() {
             return Err(Error::Busy.into());
         }
-        let context = Context::open(process, list, config)?;
+        let context = Context::open(process, process.pid, list, config)?;
         Ok(self.context.insert(Box::new(context)).id())
     }
 
-    /// The running program's context, if its session has this number, with values that are up to
-    /// date.
+    /// The running program's context, if it opened it and its session has this number, with values
+    /// that are up to date.
     ///
     /// # Errors
     /// It has no such session.
     pub fn context(&mut self, session: u64) -> Result<&mut Context, Error> {
-        let context = self.context.as_mut().filter(|context| u64::from(context.id()) == session);
+        let context = self.context.as_mut();
+        let context =
+            context.filter(|context| u64::from(context.id()) == session && context.is_own());
         let context = context.ok_or(Error::NoSession)?;
         if let Some(multiplexer) = &mut self.multiplexer {
             multiplexer.sync(&mut context.session, &Tsc);
@@ -259,22 +263,31 @@ impl Measure {
         if !self.context.as_ref().is_some_and(|context| context.started) {
             return Err(Error::WrongState);
         }
-        self.end();
+        self.pause();
         Ok(())
     }
 
     /// The running program's session ends, if it has one: counting stops and the last values are
     /// told.
     pub fn close(&mut self, process: &mut Process) {
-        self.end();
+        self.pause();
         if let Some(context) = self.context.take() {
-            context.close(process);
+            context.close(Some(process));
             self.let_rdpmc();
         }
     }
 
-    /// Counting ends, whether it went on or not.
-    fn end(&mut self) {
+    /// The running program ends: counting stops. Gives the context that another program opened.
+    pub fn end(&mut self, process: &mut Process) -> Option<Box<Context>> {
+        if self.context.as_ref().is_none_or(|context| context.is_own()) {
+            self.close(process);
+        }
+        self.pause();
+        self.context.take()
+    }
+
+    /// Counting stops, whether it went on or not.
+    fn pause(&mut self) {
         self.suspend(End::Stopped);
         if let Some(context) = self.context.as_mut().filter(|context| context.started) {
             context.started = false;
@@ -315,5 +328,16 @@ pub fn report_rings() {
 fn mark(op: Op, tag: u32) {
     if settings().virtual_pmu {
         vpmu::ask(op, tag);
+    }
+}
+
+/// The same for an address space that is not the one in use.
+fn mark_in(space: &AddressSpace, op: Op, tag: u32) {
+    let (here, flags) = Cr3::read();
+    // SAFETY: every space has the kernel's half, and the one in use comes back at once.
+    unsafe {
+        space.activate();
+        mark(op, tag);
+        Cr3::write(here, flags);
     }
 }

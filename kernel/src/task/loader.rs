@@ -24,7 +24,7 @@ const AT_ENTRY: u64 = 9;
 const AT_SECURE: u64 = 23;
 const AT_RANDOM: u64 = 25;
 /// Bytes of arguments that a program can be given.
-const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
+pub const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
 /// Why a file could not be made to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,17 +1,18 @@
 //! Programs: loading them, sharing the CPUs among them, ending them.
 //!
 //! Programs that wait stand in one queue, first come, first served; the timer ends a program's
-//! turn if another waits. A CPU that takes a program owns it until it gives it back. When the last
-//! program has ended, the machine stops.
+//! turn if another waits. A CPU that takes a program owns it until it gives it back. A program may
+//! start others and wait for their end. When the last program has ended, the machine stops.
 
 mod loader;
 pub mod process;
 pub mod ramdisk;
+pub mod table;
 
-use alloc::{boxed::Box, collections::VecDeque, format, vec::Vec};
-use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use alloc::{boxed::Box, format, vec::Vec};
+use core::sync::atomic::{AtomicU8, Ordering};
 
-use spin::{Mutex, Once};
+use spin::Once;
 use tally_abi::{
     ExitStatus,
     boot::{BadOption, CommandLine, Program},
@@ -22,7 +23,7 @@ use x86_64::{
     registers::{control::Cr2, model_specific::FsBase},
 };
 
-pub use loader::STACK_BYTES;
+pub use loader::{MAX_ARGUMENT_BYTES, STACK_BYTES};
 pub use process::Process;
 
 use crate::{
@@ -33,9 +34,6 @@ use crate::{
 };
 
 static KERNEL_SPACE: Once<AddressSpace> = Once::new();
-static WAITING: Mutex<VecDeque<Box<Process>>> = Mutex::new(VecDeque::new());
-/// Programs that have not ended. Relaxed order is enough: the count alone decides.
-static LIVE: AtomicUsize = AtomicUsize::new(0);
 /// The first status other than 0.
 static STATUS: AtomicU8 = AtomicU8::new(0);
 
@@ -64,7 +62,7 @@ pub fn activate_kernel_space() {
 
 /// Loads the programs of the command line. Those that cannot be loaded are reported.
 pub fn load_all(line: &CommandLine) {
-    for (pid, program) in (1..).zip(line.programs()) {
+    for program in line.programs() {
         let Program { measure, words } = match program {
             Ok(program) => program,
             Err(BadOption(option)) => {
@@ -73,6 +71,7 @@ pub fn load_all(line: &CommandLine) {
             }
         };
         let words: Vec<&str> = words.collect();
+        let pid = table::lock().number();
         match Process::load(pid, &words, kernel_space()) {
             Ok(mut process) => {
                 let measured =
@@ -84,8 +83,7 @@ pub fn load_all(line: &CommandLine) {
                         continue;
                     }
                 }
-                LIVE.fetch_add(1, Ordering::Relaxed);
-                WAITING.lock().push_back(Box::new(process));
+                table::lock().add(Box::new(process), 0);
             }
             Err((status, why)) => refuse(words.first().copied().unwrap_or_default(), status, why),
         }
@@ -101,7 +99,7 @@ pub fn refuse(program: &str, status: ExitStatus, why: &str) {
 
 /// Whether any program is left to run.
 pub fn any_live() -> bool {
-    LIVE.load(Ordering::Relaxed) > 0
+    table::lock().any_live()
 }
 
 fn note_status(status: u8) {
@@ -111,7 +109,7 @@ fn note_status(status: u8) {
 
 /// Gives the CPU, which has no program, the next one that waits; or lets it go on waiting.
 pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
-    let next = WAITING.lock().pop_front();
+    let next = table::lock().next(cpu.lapic.id());
     match next {
         Some(process) => resume(cpu, frame, process),
         None if frame.is_user() => {
@@ -122,15 +120,29 @@ pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
-/// Ends the running program's turn, if another waits.
+/// Ends the running program's turn, if another waits or somebody wants to look at it.
 pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
-    let Some(next) = WAITING.lock().pop_front() else { return };
-    let mut current = cpu.current.take().expect("only a program is preempted");
-    current.frame = *frame;
-    current.save_fpu();
-    cpu.measure.leave(&mut current);
-    WAITING.lock().push_back(current);
-    resume(cpu, frame, next);
+    let current = cpu.current.as_ref().expect("only a program is preempted").pid;
+    if table::lock().is_due(current) {
+        let process = take_off(cpu, frame);
+        table::lock().give_back(process);
+        schedule(cpu, frame);
+    }
+}
+
+/// The running program waits for the end of `child`, which it made and which has not ended.
+pub fn wait(cpu: &mut Cpu, frame: &mut Frame, child: u32) {
+    let process = take_off(cpu, frame);
+    table::lock().park(process, child);
+    schedule(cpu, frame);
+}
+
+fn take_off(cpu: &mut Cpu, frame: &Frame) -> Box<Process> {
+    let mut process = cpu.current.take().expect("only a program is taken off its CPU");
+    process.frame = *frame;
+    process.save_fpu();
+    cpu.measure.leave(&mut process);
+    process
 }
 
 fn resume(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
@@ -191,12 +203,17 @@ fn page_fault_cause(error: u64) -> &'static str {
 }
 
 fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) {
-    cpu.measure.close(&mut process);
+    let context = cpu.measure.end(&mut process);
     cpu.measure.drain();
-    note_status(status);
+    if table::lock().is_child(process.pid, 0) {
+        note_status(status);
+    }
     activate_kernel_space();
+    let remains = table::lock().end(process.pid, status, context);
     drop(process);
-    if LIVE.fetch_sub(1, Ordering::Relaxed) == 1 {
+    remains.contexts.into_iter().for_each(|context| context.close(None));
+    drop(remains.orphans);
+    if remains.is_last {
         finish();
     }
     schedule(cpu, frame);

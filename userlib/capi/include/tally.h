@@ -76,7 +76,9 @@ enum tally_error {
     TALLY_NO_SESSION = -2009,
     TALLY_WRONG_STATE = -2010,
     TALLY_BUSY = -2011,
-    TALLY_NO_MEMORY = -2012
+    TALLY_NO_MEMORY = -2012,
+    TALLY_NO_PROGRAM = -2013,
+    TALLY_NOT_A_PROGRAM = -2014
 };
 
 /* Opens a session on a list of event names, separated by commas or white space, and returns its
@@ -84,6 +86,10 @@ enum tally_error {
  * went wrong; detail may be null if detail_bytes is 0. A program has one session at a time. */
 int64_t tally_open(const char *events, const struct tally_config *config, char *detail,
                    size_t detail_bytes);
+/* The same on a program that this one loaded: it counts while that one runs, can be read after its
+ * end too, and cannot be mapped. */
+int64_t tally_open_on(int64_t program, const char *events, const struct tally_config *config,
+                      char *detail, size_t detail_bytes);
 /* Begins to count, or goes on; returns 0 or an error. */
 int64_t tally_start(int64_t session);
 /* Pauses counting; returns 0 or an error. */
@@ -101,6 +107,13 @@ int64_t tally_map(int64_t session);
 static inline uint64_t tally_counter(const uint64_t *bank, size_t event);
 /* Half the width of its 95 % interval, in events: 0 if it is exact, NaN while it is not known. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event);
+/* Loads a program of the ramdisk, which begins with tally_program_run, and returns its number, or an
+ * error with its text: words are its name and arguments, each ended by a zero byte. */
+int64_t tally_program_load(const char *words, size_t bytes, char *detail, size_t detail_bytes);
+/* Lets it begin; returns 0 or an error. */
+int64_t tally_program_run(int64_t program);
+/* Waits for its end; returns its status, 0 to 255, or an error. */
+int64_t tally_program_wait(int64_t program);
 /* Sends the last values to the host and ends the session; returns 0 or an error. */
 int64_t tally_close(int64_t session);
 /* A sentence for people about an error above. */

@@ -21,9 +21,31 @@ pub unsafe extern "C" fn tally_open(
     detail_bytes: usize,
 ) -> i64 {
     // SAFETY: the caller's word.
+    unsafe { tally_open_on(0, events, config, detail, detail_bytes) }
+}
+
+/// Opens a session on another program. See `tally.h`.
+///
+/// # Safety
+/// As [`tally_open`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tally_open_on(
+    program: i64,
+    events: *const c_char,
+    config: *const [u64; 4],
+    detail: *mut c_char,
+    detail_bytes: usize,
+) -> i64 {
+    // SAFETY: the caller's word.
     let bytes = unsafe { CStr::from_ptr(events) }.count_bytes();
-    let arguments =
-        [events as u64, bytes as u64, config as u64, detail as u64, detail_bytes as u64, 0];
+    let arguments = [
+        events as u64,
+        bytes as u64,
+        config as u64,
+        detail as u64,
+        detail_bytes as u64,
+        program as u64,
+    ];
     // SAFETY: the caller's word.
     unsafe { sys::call(sys::SESSION_OPEN, arguments) }
 }
@@ -100,7 +122,39 @@ pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
         WrongState: c"the session is already started or stopped",
         Busy: c"this address space has an open session already",
         NoMemory: c"the machine has no memory left for it",
+        NoProgram: c"there is no such program, or it is not the caller's",
+        NotAProgram: c"the file is not a static program that can run here",
     }
+}
+
+/// Loads a program. See `tally.h`.
+///
+/// # Safety
+/// `words` has `bytes` bytes, `detail` room for `detail_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tally_program_load(
+    words: *const c_char,
+    bytes: usize,
+    detail: *mut c_char,
+    detail_bytes: usize,
+) -> i64 {
+    let arguments = [words as u64, bytes as u64, detail as u64, detail_bytes as u64, 0, 0];
+    // SAFETY: the caller's word.
+    unsafe { sys::call(sys::PROGRAM_LOAD, arguments) }
+}
+
+/// Lets a program begin. See `tally.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tally_program_run(program: i64) -> i64 {
+    // SAFETY: the call has no buffer.
+    unsafe { sys::call(sys::PROGRAM_RUN, [program as u64, 0, 0, 0, 0, 0]) }
+}
+
+/// Waits for a program's end. See `tally.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tally_program_wait(program: i64) -> i64 {
+    // SAFETY: the call has no buffer.
+    unsafe { sys::call(sys::PROGRAM_WAIT, [program as u64, 0, 0, 0, 0, 0]) }
 }
 
 /// Writes text. See `tally.h`.

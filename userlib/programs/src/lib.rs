@@ -5,6 +5,7 @@
 extern crate alloc;
 
 pub mod options;
+pub mod stat;
 pub mod store;
 
 use core::arch::x86_64::__cpuid;

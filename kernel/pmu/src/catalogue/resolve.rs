@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use tally_abi::{Error, Mode, session::MAX_EVENTS};
+use tally_abi::{Error, Mode, events::words, session::MAX_EVENTS};
 use tally_engine::{Demand, MAX_SHARE};
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     aliases::{Alias, alias, aliases},
     demand::Why,
     nearest::nearest,
-    spelling::{self, Spelling, words},
+    spelling::{self, Spelling},
     table::Register,
 };
 use crate::registers::intel::PerfEvtSel;

@@ -12,7 +12,10 @@ use alloc::{
     vec::Vec,
 };
 
-use tally_abi::Mode;
+use tally_abi::{
+    Mode,
+    events::{terms_begin, terms_end},
+};
 
 /// One event as it is spelled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,37 +61,6 @@ pub(super) type Wrong = String;
 
 fn wrong<T>(part: &str, why: impl AsRef<str>) -> Result<T, Wrong> {
     Err(format!("'{part}': {}", why.as_ref()))
-}
-
-/// The words of a list: split at commas and white space that stand outside of `cpu/…/`.
-pub(super) fn words(list: &str) -> impl Iterator<Item = &str> {
-    let mut rest = list;
-    core::iter::from_fn(move || {
-        rest = rest.trim_start_matches(separates);
-        if rest.is_empty() {
-            return None;
-        }
-        let terms = terms_end(rest).unwrap_or(0);
-        let end = rest[terms..].find(separates).map_or(rest.len(), |end| terms + end);
-        let (word, left) = rest.split_at(end);
-        rest = left;
-        Some(word)
-    })
-}
-
-fn separates(c: char) -> bool {
-    c == ',' || c.is_whitespace()
-}
-
-/// Where the terms of `cpu/…/` end, if `text` begins with that.
-fn terms_end(text: &str) -> Option<usize> {
-    let begin = terms_begin(text)?;
-    text[begin..].find('/').map(|end| begin + end + 1)
-}
-
-fn terms_begin(text: &str) -> Option<usize> {
-    let pmu = text.get(..4)?;
-    pmu.eq_ignore_ascii_case("cpu/").then_some(4)
 }
 
 impl<'a> Spelling<'a> {

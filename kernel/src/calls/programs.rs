@@ -1,0 +1,86 @@
+//! Calls on other programs: loading them, letting them go, waiting for their end.
+
+use alloc::{boxed::Box, string::String, vec, vec::Vec};
+
+use tally_abi::{Error, ExitStatus, syscall};
+
+use super::session::{Asker, explain};
+use crate::{
+    cpu::{Cpu, entry::Frame},
+    measure::Refusal,
+    task::{
+        self, MAX_ARGUMENT_BYTES, Process,
+        table::{self, Awaited},
+    },
+};
+
+/// Handles a call; a program that has to wait is not `cpu`'s any more then.
+pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
+    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    let asker = process.pid;
+    let [program, ..] = arguments;
+    let of_that_number = u32::try_from(program).map_err(|_| Error::NoProgram);
+    let answer = match number {
+        syscall::PROGRAM_LOAD => load(process, arguments),
+        syscall::PROGRAM_RUN => of_that_number.and_then(|pid| run(pid, asker)),
+        _ => match of_that_number.map(|pid| (pid, table::lock().awaited(pid, asker))) {
+            Ok((_, Awaited::Ended(status))) => Ok(status.into()),
+            Ok((pid, Awaited::Alive)) => return task::wait(cpu, frame, pid),
+            Ok((_, Awaited::New)) => Err(Error::WrongState),
+            Ok((_, Awaited::Nowhere)) => Err(Error::NoProgram),
+            Err(error) => Err(error),
+        },
+    };
+    frame.rax = answer.unwrap_or_else(|error| error.to_return() as u64);
+}
+
+/// `program_load(words, words_bytes, detail, detail_bytes)`.
+fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
+    let [words, bytes, detail, detail_bytes, ..] = arguments;
+    let asker = Asker { process, detail, detail_bytes };
+    let loaded = read_words(asker.process, words, bytes).and_then(|words| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let pid = table::lock().number();
+        Process::load(pid, &words, task::kernel_space()).map_err(|(status, why)| Refusal {
+            error: match status {
+                ExitStatus::ProgramNotFound => Error::NoProgram,
+                ExitStatus::NotStaticElf => Error::NotAProgram,
+                _ => Error::NoMemory,
+            },
+            detail: alloc::format!("{}: {why}", words.first().copied().unwrap_or_default()),
+        })
+    });
+    match loaded {
+        Ok(child) => {
+            let pid = child.pid;
+            table::lock().add(Box::new(child), asker.process.pid);
+            Ok(pid.into())
+        }
+        Err(refusal) => Err(explain(asker, refusal)?),
+    }
+}
+
+fn read_words(process: &mut Process, address: u64, bytes: u64) -> Result<Vec<String>, Refusal> {
+    if bytes > MAX_ARGUMENT_BYTES as u64 {
+        let detail = alloc::format!(
+            "the program's arguments have {bytes} bytes; {MAX_ARGUMENT_BYTES} are the most"
+        );
+        return Err(Refusal { error: Error::BadArgument, detail });
+    }
+    let mut text = vec![0; bytes as usize];
+    process.space.read(address, &mut text).map_err(|_| Refusal::from(Error::BadPointer))?;
+    let text = String::from_utf8(text).map_err(|_| Refusal::from(Error::BadArgument))?;
+    let words = text.strip_suffix('\0').ok_or(Refusal::from(Error::BadArgument))?;
+    Ok(words.split('\0').map(String::from).collect())
+}
+
+fn run(pid: u32, asker: u32) -> Result<u64, Error> {
+    let mut table = table::lock();
+    if table.let_go(pid, asker) {
+        Ok(0)
+    } else if table.is_child(pid, asker) {
+        Err(Error::WrongState)
+    } else {
+        Err(Error::NoProgram)
+    }
+}

@@ -1,0 +1,102 @@
+//! `tally stat [-e EVENTS]… [OPTIONS] [--] PROGRAM ARGUMENTS`: runs another program and says what was
+//! counted of it, with the syntax that users of `perf stat` have in their fingers.
+
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+
+use alloc::{format, string::String, vec::Vec};
+
+use tally::{
+    ExitStatus, OpenError, Program, Reading, Session, SessionConfig, Value, eprintln, event_words,
+    println, runtime::arguments,
+};
+use tally_programs::stat::Stat;
+
+tally::main!(main);
+
+fn main() -> i32 {
+    let words: Vec<&str> = arguments().skip(1).collect();
+    let asked = match words.split_first() {
+        Some((&"stat", words)) => Stat::parse(words),
+        _ => Err(String::from("say `tally stat [-e EVENTS] PROGRAM ARGUMENTS`")),
+    };
+    match asked.map(|stat| run(&stat)) {
+        Ok(Ok(status)) => status.into(),
+        Ok(Err(refused)) => {
+            eprintln!("tally: {refused}");
+            u8::from(refused.error.exit_status()).into()
+        }
+        Err(why) => {
+            eprintln!("tally: {why}");
+            u8::from(ExitStatus::Usage).into()
+        }
+    }
+}
+
+/// Runs the program; gives its status.
+fn run(stat: &Stat) -> Result<u8, OpenError> {
+    let program = Program::load(&stat.program)?;
+    let events = stat.events();
+    let session = Session::open_on(&program, &events, stat.config)?;
+    session.start()?;
+    program.run()?;
+    let status = program.wait()?;
+    let readings = session.read()?;
+    println!("\n Performance counter stats for '{}':\n", stat.program.join(" "));
+    for (name, reading) in event_words(&events).zip(&readings) {
+        println!("{}", line(name, reading));
+    }
+    println!("{}", conditions(stat.config, &session)?);
+    Ok(status)
+}
+
+/// A line for an event: its count, its name, its error, and the share of the time that it was
+/// counted, if not all.
+fn line(name: &str, reading: &Reading) -> String {
+    match reading.value {
+        Value::Exact { count } => format!("{:>20}      {name}", grouped(count)),
+        Value::Estimated { estimate, half_width_95, .. } => {
+            let share = 100.0 * reading.coverage();
+            let error = match estimate as f64 {
+                events if events > half_width_95 => {
+                    format!("{:.2} %", 100.0 * half_width_95 / events)
+                }
+                _ => format!("{half_width_95:.0}"),
+            };
+            format!("{:>20}      {name:<32} +- {error}  ({share:.2} %)", grouped(estimate))
+        }
+        Value::NotMeasured { reason } => {
+            format!("{:>20}      {name:<32} {}", "<not counted>", reason.message())
+        }
+    }
+}
+
+/// How it was counted.
+fn conditions(config: SessionConfig, session: &Session) -> Result<String, OpenError> {
+    let stats = session.stats()?;
+    let ipc = stats.instructions as f64 / stats.cycles.max(1) as f64;
+    let share = 100.0 * stats.engine_ticks as f64 / stats.session_ticks.max(1) as f64;
+    Ok(format!(
+        "\n {ipc:.2} instructions a cycle; {} group{} of events, {} slices of {} cycles,\n \
+         {share:.2} % of the time was the engine's own; +- is half of the 95 % interval",
+        stats.groups,
+        if stats.groups == 1 { "" } else { "s" },
+        stats.slices,
+        config.slice.length()
+    ))
+}
+
+/// Digits in groups of three, as `perf stat` has them.
+fn grouped(count: u64) -> String {
+    let digits = format!("{count}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

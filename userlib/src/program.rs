@@ -1,0 +1,65 @@
+//! Other programs: loaded, measured, let go, waited for.
+
+use alloc::vec::Vec;
+
+use tally_abi::{Error, session::MAX_DETAIL_BYTES};
+
+use crate::{
+    counting::{OpenError, check, explained},
+    sys,
+};
+
+/// A program of the ramdisk that this one loaded. It goes on by itself when this is dropped, if it was
+/// let go.
+#[derive(Debug)]
+pub struct Program {
+    number: u64,
+}
+
+impl Program {
+    /// Loads a program: its name in the ramdisk, then its arguments. It begins with [`Self::run`].
+    ///
+    /// # Errors
+    /// There is no such program, it cannot run here, or memory is short; the detail says which.
+    pub fn load(words: &[&str]) -> Result<Program, OpenError> {
+        let words: Vec<u8> = words.iter().flat_map(|word| word.bytes().chain([0])).collect();
+        let mut detail = [0_u8; MAX_DETAIL_BYTES];
+        let arguments = [
+            words.as_ptr() as u64,
+            words.len() as u64,
+            detail.as_mut_ptr() as u64,
+            detail.len() as u64,
+            0,
+            0,
+        ];
+        // SAFETY: the words are valid for reading, the detail for writing.
+        let result = check(unsafe { sys::call(sys::PROGRAM_LOAD, arguments) });
+        result.map(|number| Program { number }).map_err(|error| explained(error, &detail))
+    }
+
+    /// Lets it begin.
+    ///
+    /// # Errors
+    /// It has begun.
+    pub fn run(&self) -> Result<(), Error> {
+        self.call(sys::PROGRAM_RUN).map(|_| ())
+    }
+
+    /// Waits for its end; gives its status.
+    ///
+    /// # Errors
+    /// It was not let go.
+    pub fn wait(self) -> Result<u8, Error> {
+        self.call(sys::PROGRAM_WAIT).map(|status| status as u8)
+    }
+
+    /// Its number, which [`sys::SESSION_OPEN`] takes.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn call(&self, number: u64) -> Result<u64, Error> {
+        // SAFETY: the call has no buffer.
+        check(unsafe { sys::call(number, [self.number, 0, 0, 0, 0, 0]) })
+    }
+}
