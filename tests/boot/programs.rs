@@ -6,7 +6,7 @@ use xtask::{
     machine::{Outcome, Pmu, Request},
     project::Project,
     ramdisk,
-    report::Report,
+    report::{Kind, Report},
 };
 
 use crate::{artefacts, assert_success, boot, run};
@@ -110,6 +110,40 @@ fn logical_counters_are_read_without_system_calls() {
         let faults = boot.transcript.troubles.iter();
         let faults: Vec<_> = faults.filter(|t| matches!(t, Outcome::Faulted { .. })).collect();
         assert_eq!(faults.len(), 1, "{:#?}", boot.transcript.troubles);
+    }
+}
+
+#[test]
+fn a_word_of_the_programs_own_starts_and_stops_its_counters() {
+    const PAIRS: u64 = 4_000;
+    for (pmu, events) in [
+        (Pmu::Intel, "INST_RETIRED.ANY,MEM_INST_RETIRED.ALL_LOADS,BR_INST_RETIRED.COND"),
+        (
+            Pmu::Amd,
+            "RETIRED_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS",
+        ),
+    ] {
+        for job in [
+            format!("wire -- switch 200000 {events}"),
+            format!("wire -- switch 5000 {events} -- share 1 {events} 300000"),
+        ] {
+            let boot = boot(&Request { pmu, ..Request::new(&job) });
+            assert_success(&boot);
+            println!("{}", boot.transcript.text());
+            let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
+            let region = truth.regions.iter().find(|region| region.tag == 77).expect("it was open");
+            let sessions = Report::of(&boot);
+            let report = sessions.first.iter().chain(&sessions.others);
+            let report = report.into_iter().find(|report| report.program == "switch").unwrap();
+            for event in &report.events {
+                let counted = event.estimate.expect("it is exact");
+                let truth = region.events[&event.name].user;
+                println!("{job}: {} counted {counted}, truth {truth}", event.name);
+                // Stopping and starting are in the counts, at each counter's own edges.
+                assert_eq!(event.kind, Kind::Exact);
+                assert!((truth..truth + 200 * PAIRS).contains(&counted), "{event:?} {truth}");
+            }
+        }
     }
 }
 

@@ -7,15 +7,17 @@ use core::{
 };
 
 use tally_abi::bank::{
-    ALWAYS, COUNTER_WORDS, HEADER_WORDS, NOBODY, SCALE_BITS, SCALE_ONE, counter, header,
+    ALWAYS, ALWAYS_SLOT, BUSY, COUNTER_WORDS, HEADER_WORDS, NOBODY, PAGE_WORDS, SCALE_BITS,
+    SCALE_ONE, STOPPED, counter, header, own,
 };
 
 /// A session's logical counters, for as long as the session is there.
 #[derive(Clone, Copy, Debug)]
 pub struct Bank<'a> {
-    words: *const u64,
+    pub(crate) words: *const u64,
     events: usize,
-    session: PhantomData<&'a ()>,
+    pub(crate) session: u64,
+    lifetime: PhantomData<&'a ()>,
 }
 
 /// A logical counter.
@@ -49,16 +51,20 @@ pub struct Details {
 const fn at(word: usize) -> usize {
     word * size_of::<u64>()
 }
+/// The same of words of the program's own page, from the header.
+const fn own_at(word: usize) -> isize {
+    (word as isize - PAGE_WORDS as isize) * size_of::<u64>() as isize
+}
 const HIGH_HALF: usize = size_of::<u32>();
 
 impl<'a> Bank<'a> {
-    /// The bank at `words`.
+    /// The bank at `words` of the session with this number.
     ///
     /// # Safety
-    /// For `'a`, a bank of `events` events lies there, the program may use RDPMC, and nobody but the
-    /// kernel writes it.
-    pub(crate) unsafe fn new(words: *const u64, events: usize) -> Bank<'a> {
-        Bank { words, events, session: PhantomData }
+    /// For `'a`, the bank of `events` events lies there, the program's own page before it, the program
+    /// may use RDPMC, and nobody but the kernel writes the bank.
+    pub(crate) unsafe fn new(words: *const u64, events: usize, session: u64) -> Bank<'a> {
+        Bank { words, events, session, lifetime: PhantomData }
     }
 
     /// The logical counter of an event, by its index in the session's list.
@@ -70,7 +76,8 @@ impl<'a> Bank<'a> {
         let words = unsafe { self.words.add(HEADER_WORDS + event * COUNTER_WORDS) };
         let mut counter = Counter { header: self.words, words, always: None, bank: PhantomData };
         let group = counter.word(counter::PLACE) & u64::from(u32::MAX);
-        counter.always = (ALWAYS..NOBODY).contains(&group).then(|| (group - ALWAYS) as usize);
+        counter.always =
+            (ALWAYS..NOBODY.into()).contains(&group).then(|| (group - ALWAYS) as usize);
         Some(counter)
     }
 
@@ -82,8 +89,8 @@ impl<'a> Bank<'a> {
 
 impl Counter<'_> {
     /// Events so far, in the mean of what is known now: exact, or an estimate, and never less than
-    /// any value before it. 0 while nothing is known. 17 instructions, at most: 15 and two to tell
-    /// the kinds of event apart.
+    /// any value before it. 0 while nothing is known. 18 instructions, at most: two of them tell the
+    /// kinds of event apart; one less for an event that is on the hardware.
     #[inline]
     pub fn read(&self) -> u64 {
         match self.always {
@@ -99,40 +106,53 @@ impl Counter<'_> {
         unsafe {
             asm!(
                 "2:",
-                "mov {sequence}, [{header}]",
-                // An odd sequence becomes one that the second look does not find.
-                "and {sequence}, -2",
-                "mov eax, [{words} + {place}]",
-                "cmp eax, [{header} + {group}]",
+                "mov {switch}, [{header} + {own}]",
+                "mov eax, {switch:e}",
+                "sub eax, [{words} + {place}]",
                 "jne 3f",
                 "mov ecx, [{words} + {place} + {high}]",
                 "rdpmc",
                 "sub eax, [{header} + {base} + 8 * rcx]",
-                "add rax, [{words} + {events}]",
+                "sub eax, [{header} + {skipped} + 8 * rcx]",
                 "4:",
+                "add rax, [{words} + {events}]",
+                "5:",
                 "mul qword ptr [{words} + {scale}]",
                 "shrd rax, rdx, {bits}",
                 "cmp rax, [{words} + {told}]",
                 "cmovb rax, [{words} + {told}]",
-                "cmp {sequence}, [{header}]",
+                "cmp {switch}, [{header} + {own}]",
                 "jne 2b",
-                // Out of the way of the other.
+                // Out of the way of the others.
                 ".subsection 1",
+                // Stopped, or not on the hardware?
                 "3:",
-                "mov rax, [{words} + {events}]",
+                "cmp eax, {stopped}",
+                "jne 6f",
+                "mov ecx, [{words} + {place} + {high}]",
+                "mov eax, [{header} + {held} + 8 * rcx]",
                 "jmp 4b",
+                "6:",
+                "cmp {switch:e}, {busy}",
+                "je 2b",
+                "mov rax, [{words} + {events}]",
+                "jmp 5b",
                 ".subsection 0",
-                sequence = out(reg) _,
+                switch = out(reg) _,
                 header = in(reg) self.header,
                 words = in(reg) self.words,
+                own = const own_at(own::SWITCH),
                 place = const at(counter::PLACE),
                 high = const HIGH_HALF,
-                group = const at(header::GROUP),
                 base = const at(header::BASE),
+                skipped = const own_at(own::SKIPPED),
+                held = const own_at(own::HELD),
                 events = const at(counter::EVENTS),
                 scale = const at(counter::SCALE),
                 bits = const SCALE_BITS,
                 told = const at(counter::TOLD),
+                stopped = const STOPPED as i32,
+                busy = const BUSY as i32,
                 out("rax") events,
                 out("rcx") _,
                 out("rdx") _,
@@ -149,28 +169,39 @@ impl Counter<'_> {
         unsafe {
             asm!(
                 "2:",
-                "mov {sequence}, [{header}]",
-                "and {sequence}, -2",
-                "xor eax, eax",
-                "cmp dword ptr [{header} + {group}], {nobody}",
-                "je 3f",
+                "mov {switch}, [{header} + {own}]",
+                "test {switch:e}, {switch:e}",
+                "js 3f",
                 "mov ecx, [{words} + {place} + {high}]",
                 "rdpmc",
                 "sub eax, [{header} + {base} + 8 * {event}]",
-                "3:",
+                "sub eax, [{header} + {skipped} + 8 * {event}]",
+                "4:",
                 "add rax, [{header} + {total} + 8 * {event}]",
-                "cmp {sequence}, [{header}]",
+                "cmp {switch}, [{header} + {own}]",
                 "jne 2b",
-                sequence = out(reg) _,
+                ".subsection 1",
+                "3:",
+                "cmp {switch:e}, {busy}",
+                "je 2b",
+                "mov eax, 0",
+                // On no CPU: above all that the kernel and the program put there.
+                "ja 4b",
+                "mov eax, [{header} + {held} + 8 * {event}]",
+                "jmp 4b",
+                ".subsection 0",
+                switch = out(reg) _,
                 header = in(reg) self.header,
                 words = in(reg) self.words,
                 event = in(reg) event,
-                nobody = const NOBODY as u32 as i32,
+                own = const own_at(own::SWITCH),
                 place = const at(counter::PLACE),
                 high = const HIGH_HALF,
-                group = const at(header::GROUP),
-                base = const at(header::ALWAYS_BASE),
+                base = const at(header::BASE + ALWAYS_SLOT),
+                skipped = const own_at(own::SKIPPED + ALWAYS_SLOT),
+                held = const own_at(own::HELD + ALWAYS_SLOT),
                 total = const at(header::TOTAL),
+                busy = const BUSY as i32,
                 out("rax") events,
                 out("rcx") _,
                 out("rdx") _,
@@ -183,13 +214,13 @@ impl Counter<'_> {
     /// What stands behind the value.
     pub fn details(&self) -> Details {
         loop {
-            let sequence = self.header_word(header::SEQUENCE, Ordering::Acquire);
+            let switch = self.switch(Ordering::Acquire);
             let words: [u64; COUNTER_WORDS] = core::array::from_fn(|word| self.word(word));
             let tsc = self.header_word(header::TSC, Ordering::Relaxed);
-            // Pairs with the kernel's Release fence: a word of a change comes with its sequence.
+            // Pairs with the kernel's Release fence: a word of a change comes with its switch.
             fence(Ordering::Acquire);
-            let same = sequence == self.header_word(header::SEQUENCE, Ordering::Relaxed);
-            if sequence.is_multiple_of(2) && same {
+            let same = switch == self.switch(Ordering::Relaxed);
+            if switch as u32 != BUSY && same {
                 return self.details_of(&words, tsc);
             }
         }
@@ -216,6 +247,13 @@ impl Counter<'_> {
                 slices: words[counter::SLICES],
             },
         }
+    }
+
+    fn switch(&self, ordering: Ordering) -> u64 {
+        // SAFETY: the program's own page lies before the header (`Bank::new`).
+        let switch = unsafe { self.header.sub(PAGE_WORDS).add(own::SWITCH) };
+        // SAFETY: aligned, and written atomically by all.
+        unsafe { AtomicU64::from_ptr(switch.cast_mut()) }.load(ordering)
     }
 
     fn header_word(&self, index: usize, ordering: Ordering) -> u64 {

@@ -167,9 +167,9 @@ impl Session {
     /// It counts already, it is on another program, or there is no memory.
     pub fn map(&self) -> Result<Bank<'_>, Error> {
         let address = self.call(sys::SESSION_MAP, 0, 0)?;
-        // SAFETY: the kernel keeps a bank of all events there until the session closes, which takes
-        // the `Session` that the bank borrows.
-        Ok(unsafe { Bank::new(address as *const u64, self.events) })
+        // SAFETY: the kernel keeps a bank of all events there, behind the program's own page, until the
+        // session closes, which takes the `Session` that the bank borrows.
+        Ok(unsafe { Bank::new(address as *const u64, self.events, self.id) })
     }
 
     /// A call whose buffer, if it has one, is valid for what the call writes.

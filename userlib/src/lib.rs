@@ -28,6 +28,7 @@ mod program;
 pub mod region;
 #[cfg(feature = "runtime")]
 pub mod runtime;
+mod switch;
 pub mod sys;
 
 pub use bank::{Bank, Counter, Details};

@@ -1,23 +1,45 @@
-//! The logical counter bank: a session's counters in pages that the program can read.
+//! The logical counter bank: a session's counters in pages that the program can read, and a word
+//! that starts and stops them all.
 //!
 //! A header of [`HEADER_WORDS`] and then [`COUNTER_WORDS`] for each event of the session, in the
-//! order of the list; all words are 64-bit, little-endian, and written by the kernel alone. So a
-//! program reads a logical counter without a system call: what was counted up to the last slice,
-//! and, if the event is on a hardware counter right now, what RDPMC shows beyond that. This is the
-//! counter architecture of Salapura and others, "Next-Generation Performance Counters: Towards
-//! Monitoring over Thousand Concurrent Events" (ISPASS 2008), in software: low bits in fast
-//! registers, the rest in memory.
+//! order of the list; all words are 64-bit, little-endian, and written by the kernel alone. Before
+//! the header lies a page that the program writes too: [`own`]. So a program reads a logical counter
+//! without a system call: what was counted up to the last slice, and, if the event is on a hardware
+//! counter right now, what RDPMC shows beyond that. This is the counter architecture of Salapura and
+//! others, "Next-Generation Performance Counters: Towards Monitoring over Thousand Concurrent
+//! Events" (ISPASS 2008), in software: low bits in fast registers, the rest in memory.
+//!
+//! A hardware counter is known by its *slot*: general counters by their own numbers, which are also
+//! RDPMC's, from 0; then, from [`ALWAYS_SLOT`], those of instructions, cycles and reference cycles,
+//! for which RDPMC's numbers stand behind [`header::ALWAYS_RDPMC`]. The low 32 bits of a counter are
+//! enough: the kernel writes before more than that can have been counted.
+//!
+//! # The switch
+//! [`own::SWITCH`] is the program's word. Its low half is the group on the hardware counters; with
+//! [`STOPPED`] in it, counting is stopped; [`NOBODY`]: the kernel has ended it, and a system call
+//! starts it; [`BUSY`]: the kernel is writing. Its high half is a version: the kernel gives an even
+//! one at each change, and the program sets [`AGAIN`] where it starts again without a system call.
+//! Versions tell the two apart: the program changes the word by a compare and exchange, which fails
+//! if the kernel came between.
+//!
+//! - **Stop**: for each slot of [`header::USED`], RDPMC less base less skipped goes to
+//!   [`own::HELD`]. Then the word gets [`STOPPED`].
+//! - **Start**: for each of these slots, RDPMC less base less held goes to [`own::SKIPPED`]. Then the
+//!   word loses [`STOPPED`] and gets [`AGAIN`].
+//!
+//! The words of `HELD` and `SKIPPED` have the version in their high halves and are changed by a
+//! compare and exchange too, after another look at the switch, so that of two who do this, one of
+//! whom interrupts the other, the second fails and begins again.
 //!
 //! # Reading
-//! 1. Load [`header::SEQUENCE`]; if it is odd, the kernel is writing: begin again.
-//! 2. Load what is wanted. An event whose [`counter::PLACE`] has the group of [`header::GROUP`] in
-//!    its low half is on the hardware: RDPMC of the place's high half, less the counter's word of
-//!    [`header::BASE`], has come since; its low 32 bits do, as the kernel writes before more can
-//!    have come.
+//! 1. Load the switch; if it is [`BUSY`], begin again.
+//! 2. Load what is wanted. An event whose [`counter::PLACE`] has the switch's group in its low half
+//!    is on the hardware: RDPMC of the place's high half, less the slot's words of
+//!    [`header::BASE`] and [`own::SKIPPED`], has come since; if the switch is [`STOPPED`], the
+//!    slot's word of [`own::HELD`].
 //! 3. The event's estimate is (events + what has come) · scale, or what was told if that is more. An
-//!    event that is counted in every slice has its count in the header, and RDPMC goes with
-//!    [`header::ALWAYS_BASE`].
-//! 4. Load the sequence again; if it has changed, begin again.
+//!    event that is counted in every slice has its count in the header.
+//! 4. Load the switch again; if it has changed, begin again.
 
 /// Words of the header.
 pub const HEADER_WORDS: usize = 24;
@@ -25,33 +47,54 @@ pub const HEADER_WORDS: usize = 24;
 pub const COUNTER_WORDS: usize = 8;
 /// Words of a page.
 pub const PAGE_WORDS: usize = 512;
-/// [`header::GROUP`] while the session is on no CPU.
-pub const NOBODY: u64 = u32::MAX as u64;
+/// The low half of [`own::SWITCH`] while the session is on no CPU.
+pub const NOBODY: u32 = u32::MAX;
+/// The low half of [`own::SWITCH`] while the kernel writes.
+pub const BUSY: u32 = u32::MAX - 1;
+/// In the low half of [`own::SWITCH`]: the program has stopped its counters. No group has so high a
+/// number.
+pub const STOPPED: u32 = 1 << 31;
+/// In the high half of [`own::SWITCH`]: the program has stopped and started its counters since the
+/// last change.
+pub const AGAIN: u32 = 1;
 /// In place of its group, an event that is counted in every slice has this plus the index of its
 /// word behind [`header::TOTAL`]: no group has so high a number.
 pub const ALWAYS: u64 = 0xffff_fff0;
+/// The slot of instructions; those of cycles and reference cycles follow.
+pub const ALWAYS_SLOT: usize = 8;
+/// All slots.
+pub const SLOTS: usize = ALWAYS_SLOT + 3;
 /// Bits after the point of [`counter::SCALE`].
 pub const SCALE_BITS: u32 = 44;
 /// [`counter::SCALE`] of an event that was counted all the time.
 pub const SCALE_ONE: u64 = 1 << SCALE_BITS;
 
+/// Words of the program's own page, by their index. Its beginning is [`PAGE_WORDS`] before the
+/// header's.
+pub mod own {
+    /// The word that starts and stops all counters.
+    pub const SWITCH: usize = 0;
+    /// By slot: what was counted since the last change while the program had stopped its counters.
+    pub const SKIPPED: usize = 8;
+    /// By slot: what was counted since the last change when the program stopped its counters.
+    pub const HELD: usize = 24;
+}
+
 /// Words of the header, by their index.
 pub mod header {
-    /// Odd while the kernel writes; another number after each change.
-    pub const SEQUENCE: usize = 0;
-    /// The group that is on the hardware counters, or [`super::NOBODY`].
-    pub const GROUP: usize = 1;
+    /// The slots whose counters count for the session now, as a mask.
+    pub const USED: usize = 0;
     /// TSC of the last change.
-    pub const TSC: usize = 2;
+    pub const TSC: usize = 1;
     /// Events in the bank.
-    pub const COUNTERS: usize = 3;
+    pub const COUNTERS: usize = 2;
     /// Of the events counted in every slice, what was counted up to the last change: instructions,
     /// cycles, reference cycles.
     pub const TOTAL: usize = 4;
-    /// What each general counter showed at the last change.
+    /// By slot: what the counter showed at the last change.
     pub const BASE: usize = 8;
-    /// What the counters of instructions, cycles and reference cycles showed at the last change.
-    pub const ALWAYS_BASE: usize = 16;
+    /// RDPMC's numbers of the counters of instructions, cycles and reference cycles.
+    pub const ALWAYS_RDPMC: usize = 19;
 }
 
 /// Words of a logical counter, by their index.
@@ -65,7 +108,8 @@ pub mod counter {
     /// The highest value that a reader can have seen: estimates that come out lower are told as this
     /// one, so that none runs backwards.
     pub const TOLD: usize = 2;
-    /// Low half: the event's group, or [`super::ALWAYS`] and more. High half: RDPMC's ECX for its counter.
+    /// Low half: the event's group, or [`super::ALWAYS`] and more. High half: RDPMC's ECX for its
+    /// counter.
     pub const PLACE: usize = 3;
     /// Half the width of the estimate's 95 % interval, in events, as an IEEE double; NaN while it
     /// is not known. Up to a scheduler's turn older than the rest.
@@ -83,9 +127,9 @@ pub const fn words(events: usize) -> usize {
     HEADER_WORDS + events * COUNTER_WORDS
 }
 
-/// Bytes that a bank of so many events takes, in whole pages.
+/// Bytes that a bank of so many events takes, in whole pages, the program's own included.
 pub const fn bytes(events: usize) -> usize {
-    words(events).div_ceil(PAGE_WORDS) * PAGE_WORDS * size_of::<u64>()
+    (1 + words(events).div_ceil(PAGE_WORDS)) * PAGE_WORDS * size_of::<u64>()
 }
 
 #[cfg(test)]
@@ -96,9 +140,11 @@ mod tests {
     fn counters_do_not_cross_pages_or_lines() {
         assert_eq!(HEADER_WORDS % COUNTER_WORDS, 0);
         assert_eq!(PAGE_WORDS % COUNTER_WORDS, 0);
-        assert_eq!(bytes(1), 4096);
-        assert_eq!(bytes(61), 4096);
-        assert_eq!(bytes(62), 8192);
-        const { assert!(header::ALWAYS_BASE + 3 <= HEADER_WORDS && counter::SLICES < COUNTER_WORDS) };
+        assert_eq!(bytes(1), 8192);
+        assert_eq!(bytes(61), 8192);
+        assert_eq!(bytes(62), 12288);
+        const { assert!(header::BASE + SLOTS <= header::ALWAYS_RDPMC) };
+        const { assert!(header::ALWAYS_RDPMC + 3 <= HEADER_WORDS && counter::SLICES < COUNTER_WORDS) };
+        const { assert!(own::SKIPPED + SLOTS <= own::HELD && own::HELD + SLOTS <= PAGE_WORDS) };
     }
 }

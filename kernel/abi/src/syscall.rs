@@ -91,9 +91,9 @@ pub const SESSION_STATS: u64 = TALLY_BASE + 4;
 /// program that ends has its session closed for it.
 pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 
-/// `session_map(session)` → address of the session's logical counter bank ([`crate::bank`]), of
-/// [`crate::bank::bytes`], readable until the session closes. From here on the program may use
-/// RDPMC.
+/// `session_map(session)` → address of the session's logical counter bank ([`crate::bank`]), readable
+/// until the session closes; the page before it is the program's to write. From here on the program
+/// may use RDPMC.
 pub const SESSION_MAP: u64 = TALLY_BASE + 6;
 
 /// `program_load(words, words_bytes, detail, detail_bytes)` → the new program's number.

@@ -2,25 +2,26 @@
 //!
 //! A sequence lock with one writer, the CPU that runs the session: the overflow path, or the kernel
 //! with that interrupt held off. It never waits. Readers are programs, which may be interrupted by
-//! the writer anywhere and may run on another CPU.
+//! the writer anywhere. The sequence is in the word by which programs start and stop their counters.
 //!
 //! Pages are atomics, so there is no unsafe code here: who makes them of mapped memory vouches for
 //! it.
 
+mod switch;
+
 use alloc::{boxed::Box, vec::Vec};
 
 use tally_abi::bank::{
-    ALWAYS, COUNTER_WORDS, HEADER_WORDS, NOBODY, PAGE_WORDS, SCALE_BITS, SCALE_ONE, counter,
-    header, words,
+    ALWAYS, COUNTER_WORDS, HEADER_WORDS, PAGE_WORDS, SCALE_BITS, SCALE_ONE, counter, header, words,
 };
 
 use crate::{
-    Always, Counts,
-    hardware::for_each_counter,
+    Always, Counts, Set,
     moments::{Base, GroupMoments, PerBase},
     plan::{Place, Plan},
-    sync::{AtomicU64, Ordering, fence},
+    sync::{AtomicU64, Ordering},
 };
+use switch::{Switch, for_each_slot};
 
 /// A page that programs see.
 #[derive(Debug)]
@@ -36,8 +37,23 @@ impl Default for Page {
 impl Page {
     /// A word, as a reader loads it.
     pub fn load(&self, index: usize) -> u64 {
-        // Pairs with the Release fence and store in `Bank::write`, through the sequence.
+        // Pairs with the Release fence and store in `Switch`, through the switch's word.
         self.0.get(index).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// Changes a word from `old` to `new`, as a program does in its own page: whether it was `old`.
+    pub fn exchange(&self, index: usize, old: u64, new: u64) -> bool {
+        // Nothing but the word itself is ordered: the kernel and the program are on one CPU.
+        let exchange = |word: &AtomicU64| {
+            word.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
+        self.0.get(index).is_some_and(exchange)
+    }
+
+    fn store(&self, index: usize, value: u64, ordering: Ordering) {
+        if let Some(word) = self.0.get(index) {
+            word.store(value, ordering);
+        }
     }
 }
 
@@ -55,8 +71,8 @@ struct Member {
 /// A session's bank.
 #[derive(Debug)]
 pub(crate) struct Bank {
+    switch: Switch,
     pages: Box<[&'static Page]>,
-    sequence: u64,
     /// Events that groups count, group by group, …
     members: Box<[Member]>,
     /// … and where each group's begin.
@@ -98,8 +114,10 @@ fn scaled(events: u64, scale: u64) -> u64 {
 }
 
 impl Bank {
-    /// A bank for the events of `plan`, in pages of zeros that are enough for it.
+    /// A bank for the events of `plan`, in pages of zeros that are enough for it, `own` the one that
+    /// the program writes.
     pub(crate) fn new(
+        own: &'static Page,
         pages: Box<[&'static Page]>,
         plan: &Plan,
         rdpmc: impl Fn(Place) -> u32,
@@ -125,9 +143,13 @@ impl Bank {
         }
         first.push(members.len() as u16);
         let (members, first) = (members.into(), first.into());
-        let mut bank = Bank { pages, sequence: 0, members, first, next: 0, exact };
+        let switch = Switch::new(own);
+        let mut bank = Bank { switch, pages, members, first, next: 0, exact };
         bank.write(|bank| {
-            bank.put(header::GROUP, NOBODY);
+            for event in Always::ALL {
+                let number = rdpmc(Place::Always(event));
+                bank.put(header::ALWAYS_RDPMC + event as usize, number.into());
+            }
             bank.put(header::COUNTERS, events as u64);
             for (event, place) in plan.places.iter().enumerate() {
                 let group = match *place {
@@ -144,26 +166,25 @@ impl Bank {
 
     /// Changes words so that no reader takes half of the change.
     fn write(&mut self, change: impl FnOnce(&mut Bank)) {
-        self.sequence += 1;
-        self.put(header::SEQUENCE, self.sequence);
-        // Pairs with readers' second load of the sequence: who sees a word of the change sees that
-        // the sequence is odd.
-        fence(Ordering::Release);
+        self.switch.begin();
         change(self);
-        self.sequence += 1;
-        if let Some(word) = self.word(header::SEQUENCE) {
-            // Pairs with readers' first load: who sees this sequence sees all of the change.
-            word.store(self.sequence, Ordering::Release);
-        }
+        self.switch.end();
     }
 
-    fn word(&self, index: usize) -> Option<&AtomicU64> {
-        self.pages.get(index / PAGE_WORDS)?.0.get(index % PAGE_WORDS)
+    /// See [`Switch::discount`].
+    #[inline]
+    pub(crate) fn discount(&mut self, set: Set, counted: &mut Counts) -> bool {
+        self.switch.discount(set, counted)
+    }
+
+    /// Whether the program, and not the kernel, ended counting.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.switch.is_stopped()
     }
 
     fn put(&self, index: usize, value: u64) {
-        if let Some(word) = self.word(index) {
-            word.store(value, Ordering::Relaxed);
+        if let Some(page) = self.pages.get(index / PAGE_WORDS) {
+            page.store(index % PAGE_WORDS, value, Ordering::Relaxed);
         }
     }
 
@@ -179,7 +200,7 @@ impl Bank {
         group: u16,
         counted: Counted,
         told: &mut [u64],
-        running: Option<(u16, u8, &Counts)>,
+        running: Option<(u16, Set, &Counts)>,
         tsc: u64,
     ) {
         let first = |group: usize| self.first.get(group).map_or(0, |first| usize::from(*first));
@@ -195,14 +216,21 @@ impl Bank {
                 bank.put(header::TOTAL + event as usize, counted.total[event]);
             }
             bank.put(header::TSC, tsc);
-            bank.put(header::GROUP, running.map_or(NOBODY, |(group, ..)| group.into()));
-            if let Some((_, used, base)) = running {
-                for_each_counter(used, |index| bank.put(header::BASE + index, base.general[index]));
-                for event in Always::ALL {
-                    bank.put(header::ALWAYS_BASE + event as usize, base[event]);
-                }
+            match running {
+                Some((group, set, base)) => bank.run(group, set, base),
+                None => bank.switch.rest(),
             }
         });
+    }
+
+    fn run(&mut self, group: u16, set: Set, base: &Counts) {
+        let mut used = 0;
+        for_each_slot(set, |slot| {
+            used |= 1 << slot;
+            self.put(header::BASE + slot, base.slot(slot));
+        });
+        self.put(header::USED, used);
+        self.switch.run(group, set);
     }
 
     /// Tells what was counted of a member. `told` is the highest value of each event that the program

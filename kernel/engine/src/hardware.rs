@@ -6,7 +6,7 @@
 
 use core::ops::{Index, IndexMut};
 
-use tally_abi::{Mode, SessionConfig, Slice, trace::SliceRecord};
+use tally_abi::{Mode, SessionConfig, Slice, bank::ALWAYS_SLOT, trace::SliceRecord};
 
 use crate::{Always, MAX_GENERAL, plan::Group};
 
@@ -73,6 +73,23 @@ impl Counts {
             counted.general[counter] = difference & widths.general;
             self.general[counter] = now.general[counter];
         });
+    }
+
+    /// The value of the counter in a slot of [`tally_abi::bank`].
+    pub(crate) fn slot(&self, slot: usize) -> u64 {
+        let counter = match slot.checked_sub(ALWAYS_SLOT) {
+            Some(event) => self.always.get(event),
+            None => self.general.get(slot),
+        };
+        counter.copied().unwrap_or_default()
+    }
+
+    /// The same, to change it.
+    pub(crate) fn slot_mut(&mut self, slot: usize) -> Option<&mut u64> {
+        match slot.checked_sub(ALWAYS_SLOT) {
+            Some(event) => self.always.get_mut(event),
+            None => self.general.get_mut(slot),
+        }
     }
 
     /// Adds differences; of the general counters, those in the mask `general`.

@@ -87,20 +87,30 @@ impl<P: Pmu> Multiplexer<P> {
         self.charge(session);
         self.pmu.stop();
         let tsc = clock.tsc();
-        self.credit(session, tsc);
+        let end = if self.credit(session, tsc) { End::Stopped } else { end };
+        self.end(session, end, tsc, sink);
+    }
+
+    /// Takes the slice under way, whose counts were credited, off this CPU.
+    fn end(&self, session: &mut Session, end: End, tsc: u64, sink: &mut impl Sink) {
         let slice = session.slice_start();
         session.leave(self.cpu, end, tsc, sink);
         self.publish(session, slice, false, tsc);
     }
 
     /// Credits what the running slice has counted so far, so that [`Session::reading`] is up to
-    /// date while the session runs.
-    pub fn sync(&mut self, session: &mut Session, clock: &impl Clock) {
+    /// date while the session runs. If the program has stopped its counters by its own word, this
+    /// ends counting.
+    pub fn sync(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
         if session.is_running() {
             self.charge(session);
             let tsc = clock.tsc();
-            self.credit(session, tsc);
-            self.publish(session, session.slice_start(), true, tsc);
+            if self.credit(session, tsc) {
+                self.pmu.stop();
+                self.end(session, End::Stopped, tsc, sink);
+            } else {
+                self.publish(session, session.slice_start(), true, tsc);
+            }
         }
     }
 
@@ -128,8 +138,12 @@ impl<P: Pmu> Multiplexer<P> {
         };
         let (set, next) = session.turn();
         if self.pmu.switch(set, next, session.next_length(), &mut self.raw) {
-            self.log(session, start_tsc, sink);
-            self.pmu.release();
+            if session.is_exposed() {
+                self.log_exposed(session, start_tsc, sink);
+            } else {
+                self.log(session, start_tsc, sink);
+                self.pmu.release();
+            }
         } else {
             session.stats_mut().spurious_pmis += 1;
         }
@@ -164,13 +178,38 @@ impl<P: Pmu> Multiplexer<P> {
     #[inline(never)]
     fn log(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         let (timer, slice) = (session.setup().timer, session.next_length());
-        // Where the next group begins is read too.
-        let (set, _) = session.turn();
-        self.base.advance(&self.raw, set.general, self.pmu.widths(), &mut self.counted);
+        self.count(session);
+        self.arm(timer, slice);
+        session.turn_over(self.cpu, &self.counted, tsc, sink);
+    }
+
+    /// The same for a program that sees its logical counters, to which they are told; counting goes
+    /// on, unless the program has stopped them by its own word.
+    #[cold]
+    #[inline(never)]
+    fn log_exposed(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+        let (timer, slice) = (session.setup().timer, session.next_length());
+        self.count(session);
+        let stopped = session.discount(&mut self.counted);
         self.arm(timer, slice);
         let ended = session.slice_start();
         session.turn_over(self.cpu, &self.counted, tsc, sink);
-        self.publish(session, ended, true, tsc);
+        if stopped {
+            session.rest();
+            self.pmu.stop();
+        }
+        self.publish(session, ended, !stopped, tsc);
+        if !stopped {
+            self.pmu.release();
+        }
+    }
+
+    /// Works out what was counted up to where the next group takes over.
+    #[inline(always)]
+    fn count(&mut self, session: &Session) {
+        // Where the next group begins is read too.
+        let (set, _) = session.turn();
+        self.base.advance(&self.raw, set.general, self.pmu.widths(), &mut self.counted);
     }
 
     /// Tells the program that sees its logical counters what was counted in the slice `of`,
@@ -182,11 +221,14 @@ impl<P: Pmu> Multiplexer<P> {
         }
     }
 
-    fn credit(&mut self, session: &mut Session, tsc: u64) {
+    /// Whether the program has stopped its counters by its own word.
+    fn credit(&mut self, session: &mut Session, tsc: u64) -> bool {
         let set = session.set();
         self.raw = self.pmu.read(set);
         self.base.advance(&self.raw, set.general, self.pmu.widths(), &mut self.counted);
+        let stopped = session.discount(&mut self.counted);
         session.credit(&self.counted, tsc);
+        stopped
     }
 
     /// Notes what the slice timer was set to.

@@ -300,7 +300,7 @@ impl Session {
 
     /// Ends the slice under way, which was put on a CPU, with what was counted since the last
     /// credit.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn turn_over(&mut self, cpu: u16, counted: &Counts, tsc: u64, sink: &mut impl Sink) {
         self.stats.pmis += 1;
         // The timer's own value told of the overflow; the others were read after it.

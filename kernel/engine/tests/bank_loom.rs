@@ -6,7 +6,7 @@
 use loom::thread;
 use tally_abi::{
     SessionConfig, Slice,
-    bank::{HEADER_WORDS, counter, header},
+    bank::{BUSY, HEADER_WORDS, counter, header, own},
     trace::{End, SliceRecord},
 };
 use tally_engine::{
@@ -56,13 +56,13 @@ impl Sink for Nothing {
 }
 
 /// The event's count and the cycles, if the kernel did not write in between.
-fn look(page: &Page) -> Option<(u64, u64)> {
-    let sequence = page.load(header::SEQUENCE);
+fn look(own: &Page, page: &Page) -> Option<(u64, u64)> {
+    let switch = own.load(own::SWITCH);
     let events = page.load(HEADER_WORDS + counter::EVENTS);
     let total = page.load(header::TOTAL + Always::Cycles as usize);
     loom::sync::atomic::fence(loom::sync::atomic::Ordering::Acquire);
-    let same = sequence == page.load(header::SEQUENCE);
-    (sequence % 2 == 0 && same).then_some((events, total))
+    let same = switch == own.load(own::SWITCH);
+    (switch as u32 != BUSY && same).then_some((events, total))
 }
 
 #[test]
@@ -71,6 +71,7 @@ fn no_reader_takes_half_of_a_change() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.check(|| {
+        let own: &'static Page = Box::leak(Box::default());
         let page: &'static Page = Box::leak(Box::default());
         let demand = Demand::general(Selector(1), 1);
         let config =
@@ -79,11 +80,11 @@ fn no_reader_takes_half_of_a_change() {
         // The planner needs more stack than loom's threads have.
         let open = move || Session::open(1, 0, config, 1, vec![demand], &layout).unwrap();
         let mut session = std::thread::spawn(open).join().unwrap();
-        assert!(session.expose(Box::new([page]), |_| 0));
-        let reader = thread::spawn(move || look(page));
+        assert!(session.expose(own, Box::new([page]), |_| 0));
+        let reader = thread::spawn(move || look(own, page));
         let mut multiplexer = Multiplexer::new(Steady(0), 0, 0);
         multiplexer.resume(&mut session, &Nothing);
-        multiplexer.sync(&mut session, &Nothing);
+        multiplexer.sync(&mut session, &Nothing, &mut Nothing);
         multiplexer.suspend(&mut session, End::Stopped, &Nothing, &mut Nothing);
         if let Some((events, total)) = reader.join().unwrap() {
             // The event and the cycles are counted alike.

@@ -56,7 +56,7 @@ impl Bench {
     }
 
     fn sync(&mut self) {
-        self.multiplexer.sync(&mut self.session, &self.clock);
+        self.multiplexer.sync(&mut self.session, &self.clock, &mut self.records);
     }
 
     fn overflow(&mut self) {

@@ -44,16 +44,22 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
         syscall::SESSION_START..=syscall::SESSION_MAP => {}
         _ => return Err(Error::BadArgument.into()),
     }
-    let context = match measure.context(session) {
-        Ok(context) => context,
-        Err(_) => return call_from_afar(process, number, arguments),
-    };
+    if measure.sync(session).is_err() {
+        return call_from_afar(process, number, arguments);
+    }
     match number {
+        // Programs may do this often.
         syscall::SESSION_START => measure.start()?,
-        syscall::SESSION_STOP => measure.stop()?,
+        syscall::SESSION_STOP => {
+            measure.stop()?;
+            measure.context()?;
+        }
         syscall::SESSION_MAP => return Ok(measure.map(process)?),
-        syscall::SESSION_READ => return Ok(read(process, context, buffer, count)?),
-        syscall::SESSION_STATS => write_words(process, buffer, &context.stats().to_words())?,
+        syscall::SESSION_READ => return Ok(read(process, measure.context()?, buffer, count)?),
+        syscall::SESSION_STATS => {
+            let stats = measure.context()?.stats().to_words();
+            write_words(process, buffer, &stats)?;
+        }
         _ => measure.close(process),
     }
     Ok(0)

@@ -21,7 +21,7 @@ use tally_engine::{Session, bank::Page};
 use tally_pmu::Resolved;
 
 use super::mark_in;
-use crate::{machine::serial, task::Process};
+use crate::{machine::serial, memory::space::Access, task::Process};
 
 static NEXT_SESSION: AtomicU32 = AtomicU32::new(1);
 
@@ -52,7 +52,8 @@ pub struct Context {
     pub(super) started: bool,
     /// Counting begins when the program next comes onto a CPU.
     pub(super) starts: bool,
-    /// Where the program sees its logical counters, if it asked for that.
+    /// Where the program's own page is, and behind it those in which it sees its logical counters, if
+    /// it asked for that.
     pub(super) bank: Option<u64>,
 }
 
@@ -179,7 +180,7 @@ impl Context {
     /// It counts already, or there is no memory.
     pub(super) fn map(&mut self, process: &mut Process) -> Result<u64, Error> {
         if let Some(address) = self.bank {
-            return Ok(address);
+            return Ok(address + size_of::<Page>() as u64);
         }
         if self.started {
             return Err(Error::WrongState);
@@ -187,17 +188,21 @@ impl Context {
         let found = super::pmu().map_err(|_| Error::NoPmu)?;
         let bytes = bank::bytes(self.events()) as u64;
         let address = process.map_for_kernel(bytes).map_err(|_| Error::NoMemory)?;
+        let page_bytes = size_of::<Page>() as u64;
+        process.space.protect(address, page_bytes, Access::Write).expect("it was mapped just now");
         self.bank = Some(address);
         let views = (address..address + bytes)
             .step_by(size_of::<Page>())
             .filter_map(|page| process.space.page_view(page));
         // SAFETY: (1) the frame holds zeros, which a page of atomics may; it is aligned as frames
-        // are; (2) programs can only read it; (3) it is given back in `unmap`, after the session
-        // that holds this reference, as no other way leads there (`Process::map_for_kernel`).
-        let pages = views.map(|view| unsafe { &*view.cast::<Page>() });
-        let exposed = self.session.expose(pages.collect(), |place| found.rdpmc(place));
+        // are; (2) programs write none but their own page, whose words may be anything, and not
+        // while the kernel does; (3) it is given back in `unmap`, after the session that holds this
+        // reference, as no other way leads there (`Process::map_for_kernel`).
+        let mut pages = views.map(|view| unsafe { &*view.cast::<Page>() });
+        let own = pages.next().expect("every page was mapped just now");
+        let exposed = self.session.expose(own, pages.collect(), |place| found.rdpmc(place));
         assert!(exposed, "every page was mapped just now");
-        Ok(address)
+        Ok(address + page_bytes)
     }
 
     /// Ends the context: its last values are told, and the program, if it is still there, loses

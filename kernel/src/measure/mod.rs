@@ -163,6 +163,7 @@ impl Measure {
     /// The program leaves this CPU for a time.
     pub fn leave(&mut self, process: &mut Process) {
         self.suspend(End::SwitchedOut);
+        self.settle();
         process.context = self.context.take();
         self.let_rdpmc();
     }
@@ -192,8 +193,19 @@ impl Measure {
         if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.context)
             && context.session.is_exposed()
         {
-            multiplexer.sync(&mut context.session, &Tsc);
+            multiplexer.sync(&mut context.session, &Tsc, &mut self.trace);
             context.session.tell_errors(ERRORS_A_TICK);
+        }
+    }
+
+    /// A program that has stopped its counters by its own word, as the engine found, has stopped.
+    fn settle(&mut self) {
+        if let Some(context) = &mut self.context
+            && context.started
+            && context.session.is_stopped()
+        {
+            context.started = false;
+            mark(Op::Close, context.id());
         }
     }
 
@@ -222,19 +234,29 @@ impl Measure {
         Ok(self.context.insert(Box::new(context)).id())
     }
 
-    /// The running program's context, if it opened it and its session has this number, with values
-    /// that are up to date.
+    /// Brings the values of the running program's session up to date, if it opened it and it has this
+    /// number.
     ///
     /// # Errors
     /// It has no such session.
-    pub fn context(&mut self, session: u64) -> Result<&mut Context, Error> {
+    pub fn sync(&mut self, session: u64) -> Result<(), Error> {
         let context = self.context.as_mut();
         let context =
             context.filter(|context| u64::from(context.id()) == session && context.is_own());
         let context = context.ok_or(Error::NoSession)?;
         if let Some(multiplexer) = &mut self.multiplexer {
-            multiplexer.sync(&mut context.session, &Tsc);
+            multiplexer.sync(&mut context.session, &Tsc, &mut self.trace);
         }
+        self.settle();
+        Ok(())
+    }
+
+    /// The running program's context, after [`Self::sync`], with all that is told of its values.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn context(&mut self) -> Result<&mut Context, Error> {
+        let context = self.context.as_mut().ok_or(Error::NoSession)?;
         context.session.tell_errors(context.events());
         Ok(context)
     }

@@ -43,13 +43,25 @@ int main(int argc, char **argv)
     if (mapped < 0)
         return fail("map");
     const uint64_t *bank = (const uint64_t *)mapped;
-    if (tally_start(session) != 0)
+    if (tally_bank_start(session, bank) != 0 || tally_start(session) != TALLY_WRONG_STATE)
         return fail("start");
     uint64_t before = tally_counter(bank, 0);
     if (tally_counter(bank, 0) <= before || tally_counter_error(bank, 0) != 0)
         return fail("instructions are counted exactly while they happen");
     for (uint64_t i = 0; i < 100000; i++)
         sum += i;
+    tally_bank_stop(bank);
+    before = tally_counter(bank, 0);
+    for (uint64_t i = 0; i < 100000; i++)
+        sum += i;
+    if (tally_counter(bank, 0) != before || tally_bank_start(session, bank) != 0)
+        return fail("what happens between stop and start is not counted");
+    for (uint64_t i = 0; i < 100; i++) {
+        tally_bank_stop(bank);
+        sum += i;
+        if (tally_bank_start(session, bank) != 0 || tally_counter(bank, 0) <= before)
+            return fail("counters go on from where they were stopped");
+    }
     if (tally_stop(session) != 0)
         return fail("stop");
     if (tally_read(session, readings, 2) != 2)

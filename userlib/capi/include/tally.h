@@ -107,6 +107,12 @@ int64_t tally_map(int64_t session);
 static inline uint64_t tally_counter(const uint64_t *bank, size_t event);
 /* Half the width of its 95 % interval, in events: 0 if it is exact, NaN while it is not known. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event);
+/* Stops all logical counters of a bank at once: what happens from here on is not in their values. No
+ * system call. */
+static inline void tally_bank_stop(const uint64_t *bank);
+/* Starts them, for the first time or again: a system call only where the kernel has taken them off the
+ * hardware meanwhile. Returns 0 or an error. */
+static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank);
 /* Loads a program of the ramdisk, which begins with tally_program_run, and returns its number, or an
  * error with its text: words are its name and arguments, each ended by a zero byte. */
 int64_t tally_program_load(const char *words, size_t bytes, char *detail, size_t detail_bytes);
@@ -123,16 +129,25 @@ int64_t tally_write(int output, const char *text, size_t bytes);
 
 /* How a bank lies in memory: docs/abi.md, "Logical counter bank". */
 enum {
-    TALLY_BANK_GROUP = 1,
+    TALLY_BANK_USED = 0,
     TALLY_BANK_TOTAL = 4,
     TALLY_BANK_BASE = 8,
-    TALLY_BANK_ALWAYS_BASE = 16,
-    TALLY_BANK_SCALE_BITS = 44,
+    TALLY_BANK_ALWAYS_RDPMC = 19,
     TALLY_BANK_HEADER = 24,
-    TALLY_BANK_COUNTER = 8
+    TALLY_BANK_COUNTER = 8,
+    TALLY_BANK_PAGE = 512,
+    TALLY_BANK_ALWAYS_SLOT = 8,
+    TALLY_BANK_SLOTS = 11,
+    TALLY_BANK_SCALE_BITS = 44,
+    TALLY_OWN_SWITCH = 0,
+    TALLY_OWN_SKIPPED = 8,
+    TALLY_OWN_HELD = 24
 };
-#define TALLY_BANK_NOBODY 0xffffffffu
 #define TALLY_BANK_ALWAYS 0xfffffff0u
+#define TALLY_SWITCH_NOBODY 0xffffffffu
+#define TALLY_SWITCH_BUSY 0xfffffffeu
+#define TALLY_SWITCH_STOPPED 0x80000000u
+#define TALLY_SWITCH_AGAIN (1ull << 32)
 
 /* The low half of a counter. */
 static inline uint32_t tally_rdpmc(uint32_t index)
@@ -142,29 +157,103 @@ static inline uint32_t tally_rdpmc(uint32_t index)
     return low;
 }
 
+/* A word of the program's own page, which lies before the bank. */
+static inline volatile uint64_t *tally_own(const uint64_t *bank, size_t word)
+{
+    return (volatile uint64_t *)(uintptr_t)bank - TALLY_BANK_PAGE + word;
+}
+
 static inline uint64_t tally_counter(const uint64_t *bank, size_t event)
 {
     const volatile uint64_t *header = bank;
     const volatile uint64_t *words = bank + TALLY_BANK_HEADER + TALLY_BANK_COUNTER * event;
+    const volatile uint64_t *own = tally_own(bank, 0);
     for (;;) {
-        uint64_t sequence = header[0], place = words[3], group = header[TALLY_BANK_GROUP], value;
-        uint32_t its = (uint32_t)place, index = (uint32_t)(place >> 32);
-        if (its >= TALLY_BANK_ALWAYS) {
-            size_t which = its - TALLY_BANK_ALWAYS;
-            value = header[TALLY_BANK_TOTAL + which];
-            if (group != TALLY_BANK_NOBODY)
-                value += tally_rdpmc(index) - (uint32_t)header[TALLY_BANK_ALWAYS_BASE + which];
+        uint64_t turn = own[TALLY_OWN_SWITCH], place = words[3], value = 0;
+        uint32_t state = (uint32_t)turn, its = (uint32_t)place, index = (uint32_t)(place >> 32);
+        size_t always = its - TALLY_BANK_ALWAYS;
+        int is_always = its >= TALLY_BANK_ALWAYS;
+        size_t slot = is_always ? TALLY_BANK_ALWAYS_SLOT + always : index;
+        if (state == TALLY_SWITCH_BUSY)
+            continue;
+        if (state != TALLY_SWITCH_NOBODY && (is_always || its == (state & ~TALLY_SWITCH_STOPPED))) {
+            if (state & TALLY_SWITCH_STOPPED)
+                value = (uint32_t)own[TALLY_OWN_HELD + slot];
+            else
+                value = (uint32_t)(tally_rdpmc(index) - (uint32_t)header[TALLY_BANK_BASE + slot] -
+                                   (uint32_t)own[TALLY_OWN_SKIPPED + slot]);
+        }
+        if (is_always) {
+            value += header[TALLY_BANK_TOTAL + always];
         } else {
-            uint64_t events = words[0], scale = words[1], told = words[2];
-            if (its == group)
-                events += tally_rdpmc(index) - (uint32_t)header[TALLY_BANK_BASE + index];
-            value = (uint64_t)((unsigned __int128)events * scale >> TALLY_BANK_SCALE_BITS);
+            uint64_t scale = words[1], told = words[2];
+            value = (uint64_t)((unsigned __int128)(words[0] + value) * scale >> TALLY_BANK_SCALE_BITS);
             if (value < told)
                 value = told;
         }
-        __asm__ volatile("" ::: "memory");
-        if (sequence % 2 == 0 && sequence == header[0])
+        if (turn == own[TALLY_OWN_SWITCH])
             return value;
+    }
+}
+
+static inline int tally_exchange(volatile uint64_t *word, uint64_t old, uint64_t new_value)
+{
+    return __atomic_compare_exchange_n(word, &old, new_value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* Notes what each counter in use shows beyond its base and its word of `less`; whether nothing came
+ * between. */
+static inline int tally_note(const uint64_t *bank, size_t to, size_t less, uint64_t turn)
+{
+    const volatile uint64_t *header = bank;
+    for (size_t slot = 0; slot < TALLY_BANK_SLOTS; slot++) {
+        volatile uint64_t *word = tally_own(bank, to + slot);
+        uint64_t old = *word;
+        if (!(header[TALLY_BANK_USED] >> slot & 1))
+            continue;
+        if (*tally_own(bank, TALLY_OWN_SWITCH) != turn)
+            return 0;
+        uint32_t count = tally_rdpmc(slot < TALLY_BANK_ALWAYS_SLOT
+                                         ? (uint32_t)slot
+                                         : (uint32_t)header[TALLY_BANK_ALWAYS_RDPMC + slot -
+                                                            TALLY_BANK_ALWAYS_SLOT]);
+        count -= (uint32_t)header[TALLY_BANK_BASE + slot];
+        count -= (uint32_t)*tally_own(bank, less + slot);
+        if (!tally_exchange(word, old, turn >> 32 << 32 | count))
+            return 0;
+    }
+    return 1;
+}
+
+static inline void tally_bank_stop(const uint64_t *bank)
+{
+    volatile uint64_t *word = tally_own(bank, TALLY_OWN_SWITCH);
+    for (;;) {
+        uint64_t turn = *word;
+        if ((uint32_t)turn == TALLY_SWITCH_BUSY)
+            continue;
+        if ((uint32_t)turn & TALLY_SWITCH_STOPPED)
+            return;
+        if (tally_note(bank, TALLY_OWN_HELD, TALLY_OWN_SKIPPED, turn) &&
+            tally_exchange(word, turn, turn | TALLY_SWITCH_STOPPED))
+            return;
+    }
+}
+
+static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank)
+{
+    volatile uint64_t *word = tally_own(bank, TALLY_OWN_SWITCH);
+    for (;;) {
+        uint64_t turn = *word;
+        if ((uint32_t)turn == TALLY_SWITCH_BUSY)
+            continue;
+        if ((uint32_t)turn == TALLY_SWITCH_NOBODY)
+            return tally_start(session);
+        if (!((uint32_t)turn & TALLY_SWITCH_STOPPED))
+            return 0;
+        if (tally_note(bank, TALLY_OWN_SKIPPED, TALLY_OWN_HELD, turn) &&
+            tally_exchange(word, turn, (turn & ~(uint64_t)TALLY_SWITCH_STOPPED) | TALLY_SWITCH_AGAIN))
+            return 0;
     }
 }
 

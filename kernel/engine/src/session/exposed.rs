@@ -15,15 +15,39 @@ use crate::{
 
 impl Session {
     /// Lets the program see its logical counters in `pages`, which hold zeros and are enough
-    /// ([`tally_abi::bank::bytes`]). `rdpmc` is RDPMC's ECX for a place. Whether they were enough.
-    pub fn expose(&mut self, pages: Box<[&'static Page]>, rdpmc: impl Fn(Place) -> u32) -> bool {
-        self.bank = Bank::new(pages, &self.plan, rdpmc);
+    /// ([`tally_abi::bank::bytes`]), and start and stop them in `own`, its own page. `rdpmc` is
+    /// RDPMC's ECX for a place. Whether they were enough.
+    pub fn expose(
+        &mut self,
+        own: &'static Page,
+        pages: Box<[&'static Page]>,
+        rdpmc: impl Fn(Place) -> u32,
+    ) -> bool {
+        self.bank = Bank::new(own, pages, &self.plan, rdpmc);
         self.bank.is_some()
     }
 
     /// Whether the program sees its logical counters, and may use RDPMC.
     pub fn is_exposed(&self) -> bool {
         self.bank.is_some()
+    }
+
+    /// Whether it is the program that ended counting, by its own word.
+    pub fn is_stopped(&self) -> bool {
+        self.bank.as_ref().is_some_and(Bank::is_stopped)
+    }
+
+    /// Takes off `counted`, counts of the slice under way since the last credit, what was counted
+    /// while the program had stopped its counters; whether they are stopped now.
+    #[inline]
+    pub(crate) fn discount(&mut self, counted: &mut Counts) -> bool {
+        let set = self.set();
+        self.bank.as_mut().is_some_and(|bank| bank.discount(set, counted))
+    }
+
+    /// In the overflow path, where a slice has just ended: the program had stopped its counters.
+    pub(crate) fn rest(&mut self) {
+        self.running = false;
     }
 
     /// Tells the program the errors of its next `count` logical counters; while it runs, right after
@@ -62,7 +86,7 @@ impl Session {
         let mut told = take(&mut self.told);
         let nothing = Counts::default();
         if let Some(counted) = self.counted(group, start_tsc, &nothing) {
-            let running = base.map(|base| (self.open.group, self.group().used, base));
+            let running = base.map(|base| (self.open.group, self.set(), base));
             bank.publish(group, counted, &mut told, running, tsc);
         }
         self.told = told;
