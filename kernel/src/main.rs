@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod calls;
 mod cpu;
+mod files;
 mod machine;
 mod measure;
 mod memory;
@@ -26,9 +27,9 @@ use tally_abi::{
     wire::Message,
 };
 
-use machine::{fw_cfg, pit, serial};
+use files::ramdisk;
+use machine::{clock, fw_cfg, pit, serial};
 use memory::{frames, takeover};
-use task::ramdisk;
 
 /// Where the kernel's half of every address space begins.
 const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
@@ -113,7 +114,8 @@ fn refuse_command_line(option: &str) -> ! {
 fn measure_timer() -> u32 {
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
     let cpu = unsafe { cpu::Cpu::current() };
-    let ticks = cpu.lapic.measure_timer(|| pit::wait_us(TURN_US)).max(1);
+    let wait = || clock::measure(TURN_US * 1000, || pit::wait_us(TURN_US));
+    let ticks = cpu.lapic.measure_timer(wait).max(1);
     cpu.lapic.start_timer(ticks);
     ticks
 }

@@ -181,6 +181,58 @@ fn an_ordinary_c_program_does_here_what_it_does_under_linux() {
 }
 
 #[test]
+fn files_are_written_and_programs_run_anywhere() {
+    let boot = run("", "sequence files ; files-pie ; libc-pie corpus.txt word");
+    let told = boot.transcript.text();
+    // `libc` ends with 7, here and everywhere.
+    assert_eq!(boot.transcript.done, Some(7), "{}\n{told}", boot.outcome);
+    assert_eq!(told.matches("files: 499500\n").count(), 2, "{told}");
+}
+
+/// Debian's busybox, as it is.
+#[test]
+fn busybox_does_here_what_it_does_under_linux() {
+    let jobs = [
+        "gzip -k corpus.txt",
+        "bzip2 -k corpus.txt",
+        "sort -o sorted corpus.txt",
+        "sha256sum corpus.txt.gz corpus.txt.bz2 sorted",
+        "awk {n+=NF;s=s+length($0)}END{print(n,s)} corpus.txt",
+        "gunzip -f corpus.txt.gz",
+        "bunzip2 -f corpus.txt.bz2",
+        "wc corpus.txt",
+        "md5sum corpus.txt",
+        "grep -c unsafe corpus.txt",
+        "sleep 0.05",
+        "cp corpus.txt copy",
+        "mv copy moved",
+        "head -c 300 moved",
+        "rm moved",
+    ];
+    let folder = Project::here().target.join("guest/busybox");
+    std::fs::create_dir_all(&folder).unwrap();
+    let artefacts = artefacts();
+    let whole = ramdisk::file(&artefacts.boot.ramdisk, ramdisk::CORPUS).unwrap();
+    std::fs::write(folder.join(ramdisk::CORPUS), whole).unwrap();
+    let busybox = &artefacts.linux.as_ref().expect("`cargo xtask test` fetches it").busybox;
+    let mut expected = String::new();
+    for job in jobs {
+        let here =
+            Command::new(busybox).args(job.split(' ')).current_dir(&folder).output().unwrap();
+        assert!(here.status.success(), "{job}: {here:?}");
+        expected += &String::from_utf8_lossy(&here.stdout);
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+    let words: Vec<String> = jobs.iter().map(|job| format!("busybox {job}")).collect();
+    let boot = run("", &format!("sequence {}", words.join(" ; ")));
+    assert_success(&boot);
+    assert!(
+        boot.transcript.text() == expected,
+        "what busybox prints here is not what it prints there"
+    );
+}
+
+#[test]
 fn the_disk_image_boots_and_logs_its_results() {
     let boot = boot(&Request { from_disk: true, ..Request::new("") });
     let log = boot.folder.log_tail(100);

@@ -203,21 +203,25 @@ fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
     sources(&project.root.join(C_GUESTS), "c")?.iter().map(compile).collect()
 }
 
-/// Compiles each program as everybody compiles a static program.
+/// Compiles each program as everybody compiles a static program, and again, with `-pie` behind its
+/// name, as one that runs anywhere.
 fn build_hosted_guests(project: &Project) -> Result<Vec<PathBuf>> {
     let folder = project.target.join("guest/hosted");
     project::make_folder(&folder)?;
-    let compile = |name: &String| {
-        let program = folder.join(name);
+    let compile = |(name, kind, suffix): (&String, &str, &str)| {
+        let program = folder.join(format!("{name}{suffix}"));
         let mut cc = Command::new("cc");
-        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", "-static", "-o"])
+        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", kind, "-o"])
             .arg(&program)
             .arg(project.root.join(HOSTED_GUESTS).join(name).with_extension("c"))
             .arg("-lm");
-        cargo(&format!("Compiling {name}.c"), &mut cc)?;
+        cargo(&format!("Compiling {name}{suffix}"), &mut cc)?;
         Ok(program)
     };
-    sources(&project.root.join(HOSTED_GUESTS), "c")?.iter().map(compile).collect()
+    let names = sources(&project.root.join(HOSTED_GUESTS), "c")?;
+    let ways = [("-static", ""), ("-static-pie", "-pie")];
+    let all = names.iter().flat_map(|name| ways.map(|(kind, suffix)| (name, kind, suffix)));
+    all.map(compile).collect()
 }
 
 /// Builds the kernel with the lines of its code in its file.

@@ -6,19 +6,25 @@
 //! with `ENOSYS`. Errors are negative: Linux's numbers for Linux's calls, [`crate::Error`] for
 //! Tally's.
 
-/// `read(fd, buffer, bytes)` → bytes read. Files of the ramdisk only.
+/// `read(fd, buffer, bytes)` → bytes read.
 pub const READ: u64 = 0;
-/// `write(fd, buffer, bytes)` → bytes written. Descriptors 1 and 2 only.
+/// `write(fd, buffer, bytes)` → bytes written. Output of descriptors 1 and 2 goes to the host.
 pub const WRITE: u64 = 1;
-/// `open(path, flags)` → descriptor. Reading only, from the ramdisk.
+/// `open(path, flags, mode)` → descriptor. Files of the ramdisk and of memory, `/dev/null`, the
+/// outputs. Modes are not kept.
 pub const OPEN: u64 = 2;
 /// `close(fd)` → 0.
 pub const CLOSE: u64 = 3;
+/// `stat(path, stat)` → 0. As [`FSTAT`].
+pub const STAT: u64 = 4;
 /// `fstat(fd, stat)` → 0. Kind and size alone; the rest is zeros.
 pub const FSTAT: u64 = 5;
+/// `lstat(path, stat)` → 0. There are no links.
+pub const LSTAT: u64 = 6;
 /// `lseek(fd, offset, whence)` → new offset.
 pub const LSEEK: u64 = 8;
-/// `mmap(0, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)` → address. Nothing else.
+/// `mmap(0, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)` → address. No files, no fixed
+/// addresses, nothing executable.
 pub const MMAP: u64 = 9;
 /// `mprotect(address, bytes, protection)` → 0. Mapped pages of the program's own; nothing becomes
 /// executable.
@@ -27,18 +33,70 @@ pub const MPROTECT: u64 = 10;
 pub const MUNMAP: u64 = 11;
 /// `brk(address)` → end of the heap, moved to `address` if that can be.
 pub const BRK: u64 = 12;
+/// `rt_sigaction(signal, action, old, 8)` → 0. No signal comes, but for [`KILL`]'s.
+pub const RT_SIGACTION: u64 = 13;
+/// `rt_sigprocmask(how, set, old, 8)` → 0. Likewise.
+pub const RT_SIGPROCMASK: u64 = 14;
 /// `ioctl(fd, …)`: no descriptor is a terminal, or any other device.
 pub const IOCTL: u64 = 16;
+/// `pread64(fd, buffer, bytes, offset)` → bytes read.
+pub const PREAD64: u64 = 17;
+/// `pwrite64(fd, buffer, bytes, offset)` → bytes written.
+pub const PWRITE64: u64 = 18;
+/// `readv(fd, vector, n)` → bytes read.
+pub const READV: u64 = 19;
 /// `writev(fd, vector, n)` → bytes written.
 pub const WRITEV: u64 = 20;
+/// `access(path, mode)` → 0 for whatever is there.
+pub const ACCESS: u64 = 21;
 /// `sched_yield()` → 0.
 pub const SCHED_YIELD: u64 = 24;
+/// `mremap(…)`: no mapping moves; `ENOMEM`, upon which programs copy.
+pub const MREMAP: u64 = 25;
+/// `madvise(…)` → 0. Advice is not taken.
+pub const MADVISE: u64 = 28;
+/// `dup(fd)` → descriptor.
+pub const DUP: u64 = 32;
+/// `dup2(fd, to)` → `to`.
+pub const DUP2: u64 = 33;
+/// `nanosleep(time, left)` → 0. Sleepers wake with the scheduler's timer.
+pub const NANOSLEEP: u64 = 35;
 /// `getpid()` → the program's number.
 pub const GETPID: u64 = 39;
+/// `sendfile(…)`: `EINVAL`, upon which programs read and write.
+pub const SENDFILE: u64 = 40;
 /// `exit(status)`; does not return.
 pub const EXIT: u64 = 60;
+/// `kill(pid, signal)`: the program itself alone, which a signal ends with status 128 + `signal`.
+pub const KILL: u64 = 62;
+/// `uname(names)` → 0: Linux's calls, on a machine called `tally`.
+pub const UNAME: u64 = 63;
+/// `fcntl(fd, command, argument)`: copies, and the flags of access.
+pub const FCNTL: u64 = 72;
+/// `truncate(path, bytes)` → 0.
+pub const TRUNCATE: u64 = 76;
+/// `ftruncate(fd, bytes)` → 0.
+pub const FTRUNCATE: u64 = 77;
+/// `getcwd(buffer, bytes)` → bytes: `/`.
+pub const GETCWD: u64 = 79;
+/// `rename(from, to)` → 0.
+pub const RENAME: u64 = 82;
+/// `unlink(path)` → 0. Who has the file open keeps it.
+pub const UNLINK: u64 = 87;
 /// `readlink(path, buffer, bytes)` → bytes of the target. `/proc/self/exe` alone.
 pub const READLINK: u64 = 89;
+/// `chmod(path, mode)` → 0. Everybody may do everything with every file.
+pub const CHMOD: u64 = 90;
+/// `fchmod(fd, mode)` → 0. Likewise.
+pub const FCHMOD: u64 = 91;
+/// `chown(path, user, group)` → 0. Likewise.
+pub const CHOWN: u64 = 92;
+/// `fchown(fd, user, group)` → 0. Likewise.
+pub const FCHOWN: u64 = 93;
+/// `umask(mask)` → 0.
+pub const UMASK: u64 = 95;
+/// `gettimeofday(time, zone)` → 0: as [`CLOCK_GETTIME`], in microseconds.
+pub const GETTIMEOFDAY: u64 = 96;
 /// `getuid()`, `getgid()`, `geteuid()`, `getegid()` → 0.
 pub const GETUID: u64 = 102;
 /// See [`GETUID`].
@@ -47,25 +105,56 @@ pub const GETGID: u64 = 104;
 pub const GETEUID: u64 = 107;
 /// See [`GETUID`].
 pub const GETEGID: u64 = 108;
+/// `getppid()` → the number of the program that loaded this one, or 0.
+pub const GETPPID: u64 = 110;
+/// `sigaltstack(stack, old)` → 0. No signal comes that would need it.
+pub const SIGALTSTACK: u64 = 131;
+/// `prctl(…)`: `EINVAL`.
+pub const PRCTL: u64 = 157;
 /// `arch_prctl(code, address)` → 0: `ARCH_SET_FS` and `ARCH_GET_FS` alone.
 pub const ARCH_PRCTL: u64 = 158;
 /// `gettid()` → the program's number.
 pub const GETTID: u64 = 186;
+/// `tkill(thread, signal)`. As [`KILL`].
+pub const TKILL: u64 = 200;
+/// `time(to)` → seconds. As [`CLOCK_GETTIME`].
+pub const TIME: u64 = 201;
 /// `set_tid_address(address)` → the program's number. Nobody waits for the address.
 pub const SET_TID_ADDRESS: u64 = 218;
+/// `clock_gettime(clock, time)` → 0. Every clock tells the time since boot, real time's too: no
+/// date is known.
+pub const CLOCK_GETTIME: u64 = 228;
+/// `clock_nanosleep(clock, flags, time, left)` → 0. As [`NANOSLEEP`].
+pub const CLOCK_NANOSLEEP: u64 = 230;
 /// `exit_group(status)`; does not return.
 pub const EXIT_GROUP: u64 = 231;
-/// `openat(AT_FDCWD, path, flags)` → descriptor. As [`OPEN`].
+/// `tgkill(program, thread, signal)`. As [`KILL`].
+pub const TGKILL: u64 = 234;
+/// `openat(folder, path, flags, mode)` → descriptor. As [`OPEN`], whatever the folder.
 pub const OPENAT: u64 = 257;
 /// `newfstatat(dirfd, path, stat, flags)` → 0. As [`FSTAT`], of a path or with an empty one of
 /// `dirfd`.
 pub const NEWFSTATAT: u64 = 262;
+/// `unlinkat(folder, path, flags)` → 0. As [`UNLINK`].
+pub const UNLINKAT: u64 = 263;
+/// `renameat(folder, from, folder, to)` → 0. As [`RENAME`].
+pub const RENAMEAT: u64 = 264;
+/// `readlinkat(folder, path, buffer, bytes)`. As [`READLINK`].
+pub const READLINKAT: u64 = 267;
+/// `faccessat(folder, path, mode)` → 0. As [`ACCESS`].
+pub const FACCESSAT: u64 = 269;
 /// `set_robust_list(head, bytes)` → 0. There are no other threads that could need it.
 pub const SET_ROBUST_LIST: u64 = 273;
+/// `utimensat(folder, path, times, flags)` → 0. Files have no dates.
+pub const UTIMENSAT: u64 = 280;
+/// `dup3(fd, to, flags)` → `to`.
+pub const DUP3: u64 = 292;
 /// `prlimit64(0, resource, 0, old)` → 0: the stack's limit, and none on anything else.
 pub const PRLIMIT64: u64 = 302;
 /// `getrandom(buffer, bytes, flags)` → bytes: the same for the same seed and program.
 pub const GETRANDOM: u64 = 318;
+/// `rseq(…)`: `ENOSYS`; C libraries do without.
+pub const RSEQ: u64 = 334;
 
 /// Where Tally's own calls begin.
 pub const TALLY_BASE: u64 = 0x7a11_0000;
@@ -112,20 +201,32 @@ pub const PROGRAM_WAIT: u64 = TALLY_BASE + 0x22;
 pub mod errno {
     /// No such file.
     pub const ENOENT: i64 = 2;
+    /// No such program.
+    pub const ESRCH: i64 = 3;
     /// Bad file descriptor.
     pub const EBADF: i64 = 9;
     /// Out of memory.
     pub const ENOMEM: i64 = 12;
-    /// Permission denied.
-    pub const EACCES: i64 = 13;
     /// A buffer is not in the program's memory.
     pub const EFAULT: i64 = 14;
+    /// There is such a file.
+    pub const EEXIST: i64 = 17;
+    /// It is a folder.
+    pub const EISDIR: i64 = 21;
     /// Invalid argument.
     pub const EINVAL: i64 = 22;
-    /// Not a terminal.
-    pub const ENOTTY: i64 = 25;
     /// Too many open files.
     pub const EMFILE: i64 = 24;
+    /// Not a terminal.
+    pub const ENOTTY: i64 = 25;
+    /// No memory for what is written.
+    pub const ENOSPC: i64 = 28;
+    /// Not a file that has positions.
+    pub const ESPIPE: i64 = 29;
+    /// The buffer is too small.
+    pub const ERANGE: i64 = 34;
+    /// The path is too long.
+    pub const ENAMETOOLONG: i64 = 36;
     /// No such system call.
     pub const ENOSYS: i64 = 38;
 }

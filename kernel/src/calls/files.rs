@@ -1,122 +1,202 @@
-//! Calls on files: the ramdisk's, for reading, and the two outputs.
+//! Calls on descriptors: reading, writing, seeking.
 
-use alloc::{string::String, vec};
+use alloc::{string::String, sync::Arc};
 
+use spin::Mutex;
 use tally_abi::{
-    syscall::errno::{EACCES, EBADF, EFAULT, EINVAL, EMFILE, ENOENT},
+    syscall::{
+        self,
+        errno::{EBADF, EFAULT, EINVAL, EMFILE, ENOSPC, ENOTTY, ESPIPE},
+    },
     wire::{MAX_OUTPUT_BYTES, Message},
 };
 
-use super::Errno;
+use super::{Errno, paths::write_stat};
 use crate::{
+    files::open::{Descriptor, OpenFile},
     machine::serial,
-    memory::frames::FRAME_BYTES,
-    task::{Process, ramdisk},
+    memory::frames::OutOfMemory,
+    task::Process,
 };
 
-/// The longest path, in bytes, as in the ramdisk's format.
-const MAX_PATH_BYTES: u64 = 100;
-/// The most parts of one `writev`, as Linux has it (`UIO_MAXIOV`).
+/// The most parts of one `readv` or `writev`, as Linux has it (`UIO_MAXIOV`).
 const MAX_VECTOR: u64 = 1024;
-/// `S_IFREG` that everybody may read.
-const REGULAR_FILE: u32 = 0o100_444;
-/// `S_IFCHR` that its owner may write.
-const CHARACTER_DEVICE: u32 = 0o020_620;
-/// `O_RDONLY | O_WRONLY | O_RDWR`: the bits that say what a file is opened for.
-const ACCESS_MODE: u64 = 3;
+/// `F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL` and `F_DUPFD_CLOEXEC` of `fcntl`.
+const DUPLICATE: u64 = 0;
+const GET_CLOSING: u64 = 1;
+const SET_CLOSING: u64 = 2;
+const GET_FLAGS: u64 = 3;
+const SET_FLAGS: u64 = 4;
+const DUPLICATE_CLOSING: u64 = 1030;
 
-pub(super) fn read(process: &mut Process, fd: u64, buffer: u64, bytes: u64) -> Result<u64, Errno> {
-    let file = process.files.get_mut(&fd).ok_or(Errno(EBADF))?;
-    let rest = file.bytes.get(file.position..).unwrap_or_default();
-    let part = &rest[..rest.len().min(bytes as usize)];
-    process.space.write(buffer, part)?;
-    file.position += part.len();
-    Ok(part.len() as u64)
+impl From<OutOfMemory> for Errno {
+    fn from(_: OutOfMemory) -> Self {
+        Errno(ENOSPC)
+    }
 }
 
-pub(super) fn write(process: &mut Process, fd: u64, buffer: u64, bytes: u64) -> Result<u64, Errno> {
-    if !(1..=2).contains(&fd) {
+/// Where in a file a call reads or writes.
+#[derive(Clone, Copy)]
+enum At {
+    /// Where the last one ended.
+    Position,
+    /// There, and the position stays.
+    Offset(u64),
+}
+
+pub(super) fn call(
+    process: &mut Process,
+    number: u64,
+    [a, b, c, d, ..]: [u64; 6],
+) -> Option<Result<u64, Errno>> {
+    Some(match number {
+        syscall::READ => read(process, a, b, c, At::Position),
+        syscall::PREAD64 => read(process, a, b, c, At::Offset(d)),
+        syscall::READV => {
+            vector(process, b, c, |process, to, bytes| read(process, a, to, bytes, At::Position))
+        }
+        syscall::WRITE => write(process, a, b, c, At::Position),
+        syscall::PWRITE64 => write(process, a, b, c, At::Offset(d)),
+        syscall::WRITEV => vector(process, b, c, |process, from, bytes| {
+            write(process, a, from, bytes, At::Position)
+        }),
+        syscall::CLOSE => close(process, a),
+        syscall::FSTAT => stat(process, a, b),
+        syscall::LSEEK => seek(process, a, b as i64, c),
+        syscall::FTRUNCATE => set_length(process, a, b),
+        syscall::DUP => duplicate(process, a, 0),
+        syscall::DUP2 | syscall::DUP3 => duplicate_to(process, a, b),
+        syscall::FCNTL => control(process, a, b, c),
+        syscall::IOCTL => descriptor(process, a).and(Err(Errno(ENOTTY))),
+        // What it would do, programs do by reading and writing where it is refused.
+        syscall::SENDFILE => descriptor(process, a).and(Err(Errno(EINVAL))),
+        // Everybody may do everything with every file.
+        syscall::FCHMOD | syscall::FCHOWN => descriptor(process, a).map(|_| 0),
+        _ => return None,
+    })
+}
+
+fn descriptor(process: &Process, fd: u64) -> Result<Descriptor, Errno> {
+    process.files.get(fd).cloned().ok_or(Errno(EBADF))
+}
+
+fn file(process: &Process, fd: u64) -> Result<Arc<Mutex<OpenFile>>, Errno> {
+    match descriptor(process, fd)? {
+        Descriptor::File(open) => Ok(open),
+        Descriptor::Null | Descriptor::Output(_) => Err(Errno(ESPIPE)),
+    }
+}
+
+/// `read` and `pread64`.
+fn read(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Result<u64, Errno> {
+    let open = match descriptor(process, fd)? {
+        Descriptor::Null => return Ok(0),
+        Descriptor::Output(_) => return Err(Errno(EBADF)),
+        Descriptor::File(open) => open,
+    };
+    let mut open = open.lock();
+    if !open.reads {
         return Err(Errno(EBADF));
     }
+    let start = match at {
+        At::Position => open.position,
+        At::Offset(offset) => offset,
+    };
+    let file = open.file.clone();
+    let content = file.lock();
+    let mut done = 0;
+    while done < bytes {
+        let piece = content.piece(start + done);
+        let part = &piece[..piece.len().min((bytes - done) as usize)];
+        if part.is_empty() {
+            break;
+        }
+        let to = buffer.checked_add(done).ok_or(Errno(EFAULT))?;
+        process.space.write(to, part)?;
+        done += part.len() as u64;
+    }
+    if let At::Position = at {
+        open.position += done;
+    }
+    Ok(done)
+}
+
+/// `write` and `pwrite64`.
+fn write(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Result<u64, Errno> {
+    match descriptor(process, fd)? {
+        Descriptor::Null => Ok(bytes),
+        Descriptor::Output(fd) => in_pieces(process, buffer, bytes, |process, _, part| {
+            emit(process, fd, part);
+            Ok(())
+        }),
+        Descriptor::File(open) => {
+            let mut open = open.lock();
+            if !open.writes {
+                return Err(Errno(EBADF));
+            }
+            let file = open.file.clone();
+            let mut content = file.lock();
+            let start = match at {
+                At::Offset(offset) => offset,
+                At::Position if open.appends => content.len(),
+                At::Position => open.position,
+            };
+            let end = start.checked_add(bytes).filter(|end| *end <= i64::MAX as u64);
+            let end = end.ok_or(Errno(EINVAL))?;
+            in_pieces(process, buffer, bytes, |_, done, part| {
+                content.write(start + done, part).map_err(Errno::from)
+            })?;
+            if let At::Position = at {
+                open.position = end;
+            }
+            Ok(bytes)
+        }
+    }
+}
+
+/// Hands the program's bytes to `take`, some at a time, with how many went before.
+fn in_pieces(
+    process: &mut Process,
+    buffer: u64,
+    bytes: u64,
+    mut take: impl FnMut(&mut Process, u64, &[u8]) -> Result<(), Errno>,
+) -> Result<u64, Errno> {
     let mut chunk = [0; MAX_OUTPUT_BYTES];
     let mut done = 0;
     while done < bytes {
         let part = &mut chunk[..(bytes - done).min(MAX_OUTPUT_BYTES as u64) as usize];
         let from = buffer.checked_add(done).ok_or(Errno(EFAULT))?;
         process.space.read(from, part)?;
-        emit(process, fd as u8, part);
+        take(process, done, part)?;
         done += part.len() as u64;
     }
     Ok(bytes)
 }
 
-/// `writev`: each part as [`write`] takes it.
-pub(super) fn write_vector(
+/// `readv` and `writev`: each part as `each` takes it, up to the first that comes up short.
+fn vector(
     process: &mut Process,
-    fd: u64,
-    vector: u64,
+    parts: u64,
     count: u64,
+    mut each: impl FnMut(&mut Process, u64, u64) -> Result<u64, Errno>,
 ) -> Result<u64, Errno> {
     if count > MAX_VECTOR {
         return Err(Errno(EINVAL));
     }
-    let mut written = 0;
+    let mut done = 0;
     for index in 0..count {
         let mut words = [0; 16];
-        let at = vector.checked_add(16 * index).ok_or(Errno(EFAULT))?;
+        let at = parts.checked_add(16 * index).ok_or(Errno(EFAULT))?;
         process.space.read(at, &mut words)?;
         let [base, bytes] =
             [0, 8].map(|i| u64::from_le_bytes(core::array::from_fn(|b| words[i + b])));
-        written += write(process, fd, base, bytes)?;
+        let now = each(process, base, bytes)?;
+        done += now;
+        if now < bytes {
+            break;
+        }
     }
-    Ok(written)
-}
-
-/// `fstat`.
-pub(super) fn stat(process: &mut Process, fd: u64, to: u64) -> Result<u64, Errno> {
-    let file = process.files.get(&fd).map(|file| file.bytes.len());
-    match (fd, file) {
-        (0..=2, _) => write_stat(process, to, CHARACTER_DEVICE, 0),
-        (_, Some(bytes)) => write_stat(process, to, REGULAR_FILE, bytes),
-        _ => Err(Errno(EBADF)),
-    }
-}
-
-/// `newfstatat`: of a path, or of the descriptor if that is empty.
-pub(super) fn stat_at(process: &mut Process, arguments: [u64; 3]) -> Result<u64, Errno> {
-    let [fd, path, to] = arguments;
-    let path = read_path(process, path)?;
-    if path.is_empty() {
-        return stat(process, fd, to);
-    }
-    let bytes = ramdisk::file(&path).ok_or(Errno(ENOENT))?.len();
-    write_stat(process, to, REGULAR_FILE, bytes)
-}
-
-/// Linux's `struct stat` for x86-64, 144 bytes, with what there is to say of a file here.
-fn write_stat(process: &mut Process, to: u64, mode: u32, bytes: usize) -> Result<u64, Errno> {
-    let mut stat = [0; 144];
-    stat[24..28].copy_from_slice(&mode.to_le_bytes());
-    stat[48..56].copy_from_slice(&(bytes as u64).to_le_bytes());
-    stat[56..64].copy_from_slice(&FRAME_BYTES.to_le_bytes());
-    process.space.write(to, &stat)?;
-    Ok(0)
-}
-
-/// `readlink`: the program's own name is the one link that there is.
-pub(super) fn read_link(
-    process: &mut Process,
-    path: u64,
-    buffer: u64,
-    bytes: u64,
-) -> Result<u64, Errno> {
-    if read_path(process, path)? != "/proc/self/exe" {
-        return Err(Errno(ENOENT));
-    }
-    let name = alloc::format!("/{}", process.name);
-    let part = &name.as_bytes()[..name.len().min(bytes as usize)];
-    process.space.write(buffer, part)?;
-    Ok(part.len() as u64)
+    Ok(done)
 }
 
 /// Sends output to the host; where nobody listens, it goes to the log.
@@ -130,41 +210,70 @@ fn emit(process: &Process, fd: u8, bytes: &[u8]) {
     }
 }
 
-pub(super) fn open(process: &mut Process, path: u64, flags: u64) -> Result<u64, Errno> {
-    let path = read_path(process, path)?;
-    let bytes = ramdisk::file(&path).ok_or(Errno(ENOENT))?;
-    if flags & ACCESS_MODE != 0 {
-        return Err(Errno(EACCES));
-    }
-    process.open(bytes).ok_or(Errno(EMFILE))
+/// `fstat`.
+pub(super) fn stat(process: &mut Process, fd: u64, to: u64) -> Result<u64, Errno> {
+    let bytes = match descriptor(process, fd)? {
+        Descriptor::File(open) => Some(open.lock().file.lock().len()),
+        Descriptor::Null | Descriptor::Output(_) => None,
+    };
+    write_stat(process, to, bytes)
 }
 
-fn read_path(process: &mut Process, address: u64) -> Result<String, Errno> {
-    let mut path = vec![];
-    for offset in 0..MAX_PATH_BYTES {
-        let mut byte = [0];
-        process.space.read(address.checked_add(offset).ok_or(Errno(EFAULT))?, &mut byte)?;
-        if byte[0] == 0 {
-            return String::from_utf8(path).map_err(|_| Errno(ENOENT));
-        }
-        path.push(byte[0]);
-    }
-    Err(Errno(ENOENT))
+fn close(process: &mut Process, fd: u64) -> Result<u64, Errno> {
+    if process.files.remove(fd) { Ok(0) } else { Err(Errno(EBADF)) }
 }
 
-pub(super) fn close(process: &mut Process, fd: u64) -> Result<u64, Errno> {
-    process.files.remove(&fd).map(|_| 0).ok_or(Errno(EBADF))
-}
-
-pub(super) fn seek(process: &mut Process, fd: u64, offset: i64, whence: u64) -> Result<u64, Errno> {
-    let file = process.files.get_mut(&fd).ok_or(Errno(EBADF))?;
+fn seek(process: &mut Process, fd: u64, offset: i64, whence: u64) -> Result<u64, Errno> {
+    let open = file(process, fd)?;
+    let mut open = open.lock();
     let base = match whence {
         0 => 0,
-        1 => file.position,
-        2 => file.bytes.len(),
+        1 => open.position,
+        2 => open.file.lock().len(),
         _ => return Err(Errno(EINVAL)),
     };
     let position = (base as i64).checked_add(offset).filter(|p| *p >= 0).ok_or(Errno(EINVAL))?;
-    file.position = position as usize;
-    Ok(position as u64)
+    open.position = position as u64;
+    Ok(open.position)
+}
+
+/// `ftruncate`.
+fn set_length(process: &mut Process, fd: u64, bytes: u64) -> Result<u64, Errno> {
+    let open = file(process, fd).map_err(|_| Errno(EINVAL))?;
+    let open = open.lock();
+    if !open.writes || bytes > i64::MAX as u64 {
+        return Err(Errno(EINVAL));
+    }
+    open.file.lock().set_len(bytes)?;
+    Ok(0)
+}
+
+/// `dup2` and `dup3`.
+fn duplicate_to(process: &mut Process, fd: u64, to: u64) -> Result<u64, Errno> {
+    let copy = descriptor(process, fd)?;
+    if process.files.put(to, copy) { Ok(to) } else { Err(Errno(EBADF)) }
+}
+
+/// `dup`, and `fcntl`'s way to it.
+fn duplicate(process: &mut Process, fd: u64, from: u64) -> Result<u64, Errno> {
+    let copy = descriptor(process, fd)?;
+    process.files.add(copy, from).ok_or(Errno(EMFILE))
+}
+
+/// `fcntl`: copies; nothing is ever executed that a descriptor could be closed for.
+fn control(process: &mut Process, fd: u64, what: u64, argument: u64) -> Result<u64, Errno> {
+    let open = descriptor(process, fd)?;
+    match what {
+        DUPLICATE | DUPLICATE_CLOSING => duplicate(process, fd, argument),
+        GET_CLOSING | SET_CLOSING | SET_FLAGS => Ok(0),
+        GET_FLAGS => match open {
+            Descriptor::File(open) => {
+                let open = open.lock();
+                Ok(super::paths::access_flags(open.reads, open.writes))
+            }
+            Descriptor::Null => Ok(super::paths::access_flags(true, true)),
+            Descriptor::Output(_) => Ok(super::paths::access_flags(false, true)),
+        },
+        _ => Err(Errno(EINVAL)),
+    }
 }

@@ -1,6 +1,9 @@
 //! Calls on a program's memory.
 
-use tally_abi::syscall::errno::EINVAL;
+use tally_abi::syscall::{
+    self,
+    errno::{EINVAL, ENOMEM},
+};
 
 use super::Errno;
 use crate::{
@@ -12,11 +15,32 @@ const PROT_WRITE: u64 = 2;
 const PROT_EXECUTE: u64 = 4;
 const MAP_PRIVATE: u64 = 0x02;
 const MAP_ANONYMOUS: u64 = 0x20;
+/// `MAP_NORESERVE`, `MAP_POPULATE` and `MAP_STACK`: every page is there from the beginning anyway.
+const MAP_HINTS: u64 = 0x4000 | 0x8000 | 0x2_0000;
 
-pub(super) fn map(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Errno> {
-    let [address, bytes, protection, flags, ..] = arguments;
-    // Only what the documentation promises: any other mapping is refused, not approximated.
-    if address != 0 || bytes == 0 || flags != MAP_PRIVATE | MAP_ANONYMOUS {
+pub(super) fn call(
+    process: &mut Process,
+    number: u64,
+    arguments: [u64; 6],
+) -> Option<Result<u64, Errno>> {
+    let [a, b, c, ..] = arguments;
+    Some(match number {
+        syscall::MMAP => map(process, arguments),
+        syscall::MPROTECT => protect(process, a, b, c),
+        syscall::MUNMAP => unmap(process, a, b),
+        // Programs copy where it is refused.
+        syscall::MREMAP => Err(Errno(ENOMEM)),
+        syscall::MADVISE => Ok(0),
+        syscall::BRK => Ok(process.set_heap_end(a)),
+        _ => return None,
+    })
+}
+
+fn map(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Errno> {
+    let [_, bytes, protection, flags, ..] = arguments;
+    // Only what the documentation promises: any other mapping is refused, not approximated. An address
+    // without MAP_FIXED is a hint.
+    if bytes == 0 || flags & !MAP_HINTS != MAP_PRIVATE | MAP_ANONYMOUS {
         return Err(Errno(EINVAL));
     }
     let access = match (protection & PROT_EXECUTE != 0, protection & PROT_WRITE != 0) {
@@ -27,12 +51,7 @@ pub(super) fn map(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Err
     Ok(process.map(bytes, access)?)
 }
 
-pub(super) fn protect(
-    process: &mut Process,
-    address: u64,
-    bytes: u64,
-    protection: u64,
-) -> Result<u64, Errno> {
+fn protect(process: &mut Process, address: u64, bytes: u64, protection: u64) -> Result<u64, Errno> {
     let access = match (protection & PROT_EXECUTE != 0, protection & PROT_WRITE != 0) {
         (false, true) => Access::Write,
         (false, false) => Access::Read,
@@ -45,7 +64,7 @@ pub(super) fn protect(
     Ok(0)
 }
 
-pub(super) fn unmap(process: &mut Process, address: u64, bytes: u64) -> Result<u64, Errno> {
+fn unmap(process: &mut Process, address: u64, bytes: u64) -> Result<u64, Errno> {
     process.unmap(address, bytes).map_err(|_| Errno(EINVAL))?;
     Ok(0)
 }

@@ -6,9 +6,11 @@
 
 mod files;
 mod memory;
+mod paths;
 mod process;
 mod programs;
 mod session;
+mod time;
 
 use tally_abi::{Error, syscall};
 
@@ -22,6 +24,9 @@ use crate::{
 
 /// The length of SYSCALL: 0F 05. A call that is to be made again begins so many bytes before.
 const SYSCALL_BYTES: u64 = 2;
+
+/// The status of a program that a signal ended, as shells tell it: this and the signal's number.
+const SIGNALLED: i32 = 128;
 
 /// An error number of Linux's, positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +72,8 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
             task::preempt(cpu, frame);
             return frame.vector == SYSCALL_VECTOR;
         }
+        syscall::NANOSLEEP | syscall::CLOCK_NANOSLEEP => return sleep(cpu, frame, arguments),
+        syscall::KILL | syscall::TKILL | syscall::TGKILL => return kill(cpu, frame, arguments),
         _ => {}
     }
     frame.rax = if let syscall::PROGRAM_LOAD..=syscall::PROGRAM_WAIT = number {
@@ -93,35 +100,44 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     true
 }
 
+fn sleep(cpu: &mut Cpu, frame: &mut Frame, arguments: [u64; 6]) -> bool {
+    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    let until = time::wake_time(process, frame.rax, arguments);
+    frame.rax = until.map_or_else(|Errno(number)| -number as u64, |_| 0);
+    if let Ok(until) = until {
+        task::sleep(cpu, frame, until);
+    }
+    false
+}
+
+/// `kill`, `tkill` and `tgkill`: the one program that a program can send signals to is itself, and the
+/// one thing that they do is to end it.
+fn kill(cpu: &mut Cpu, frame: &mut Frame, [a, b, c, ..]: [u64; 6]) -> bool {
+    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    let (to, signal) = if frame.rax == syscall::TGKILL { (b, c) } else { (a, b) };
+    let answer = match signal {
+        _ if to != u64::from(process.pid) => -syscall::errno::ESRCH,
+        0 => 0,
+        1..=64 => {
+            task::exit(cpu, frame, SIGNALLED + signal as i32);
+            return false;
+        }
+        _ => -syscall::errno::EINVAL,
+    };
+    frame.rax = answer as u64;
+    true
+}
+
+/// A call of Linux's: whichever family knows it.
 fn linux(process: &mut Process, number: u64, arguments: [u64; 6]) -> Result<u64, Errno> {
-    let [a, b, c, d, e, f] = arguments;
-    match number {
-        syscall::READ => files::read(process, a, b, c),
-        syscall::WRITE => files::write(process, a, b, c),
-        syscall::OPEN => files::open(process, a, b),
-        syscall::CLOSE => files::close(process, a),
-        syscall::LSEEK => files::seek(process, a, b as i64, c),
-        syscall::MMAP => memory::map(process, [a, b, c, d, e, f]),
-        syscall::MPROTECT => memory::protect(process, a, b, c),
-        syscall::MUNMAP => memory::unmap(process, a, b),
-        syscall::BRK => Ok(process.set_heap_end(a)),
-        syscall::IOCTL => Err(Errno(syscall::errno::ENOTTY)),
-        syscall::WRITEV => files::write_vector(process, a, b, c),
-        syscall::FSTAT => files::stat(process, a, b),
-        syscall::OPENAT => files::open(process, b, c),
-        syscall::NEWFSTATAT => files::stat_at(process, [a, b, c]),
-        syscall::READLINK => files::read_link(process, a, b, c),
-        syscall::GETPID | syscall::GETTID | syscall::SET_TID_ADDRESS => Ok(process.pid.into()),
-        syscall::GETUID | syscall::GETGID | syscall::GETEUID | syscall::GETEGID => Ok(0),
-        syscall::ARCH_PRCTL => process::arch_control(process, a, b),
-        syscall::SET_ROBUST_LIST => Ok(0),
-        syscall::PRLIMIT64 => process::limit(process, [a, b, c, d]),
-        syscall::GETRANDOM => process::random(process, a, b),
-        _ => {
-            if process.unknown_calls.insert(number) {
-                log::warn!("{}: there is no system call {number} here", process.name);
-            }
-            Err(Errno(syscall::errno::ENOSYS))
+    let families = [files::call, paths::call, memory::call, process::call, time::call];
+    for family in families {
+        if let Some(answer) = family(process, number, arguments) {
+            return answer;
         }
     }
+    if process.unknown_calls.insert(number) {
+        log::warn!("{}: there is no system call {number} here", process.name);
+    }
+    Err(Errno(syscall::errno::ENOSYS))
 }

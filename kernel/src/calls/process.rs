@@ -1,18 +1,84 @@
 //! Calls on the program itself.
 
-use tally_abi::syscall::errno::{EFAULT, EINVAL};
+use tally_abi::syscall::{
+    self,
+    errno::{EFAULT, EINVAL, ENOSYS},
+};
 use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
 use super::Errno;
-use crate::{memory::space::USER_END, task::Process, task::STACK_BYTES};
+use crate::{
+    memory::space::USER_END,
+    task::{Process, STACK_BYTES, table},
+};
 
 const ARCH_SET_FS: u64 = 0x1002;
 const ARCH_GET_FS: u64 = 0x1003;
 const RLIMIT_STACK: u64 = 3;
 const RLIM_INFINITY: u64 = u64::MAX;
 
+pub(super) fn call(
+    process: &mut Process,
+    number: u64,
+    [a, b, c, d, ..]: [u64; 6],
+) -> Option<Result<u64, Errno>> {
+    Some(match number {
+        syscall::GETPID | syscall::GETTID | syscall::SET_TID_ADDRESS => Ok(process.pid.into()),
+        syscall::GETPPID => Ok(table::lock().parent(process.pid).into()),
+        syscall::GETUID | syscall::GETGID | syscall::GETEUID | syscall::GETEGID => Ok(0),
+        syscall::ARCH_PRCTL => arch_control(process, a, b),
+        syscall::SET_ROBUST_LIST => Ok(0),
+        syscall::PRLIMIT64 => limit(process, [a, b, c, d]),
+        syscall::GETRANDOM => random(process, a, b),
+        syscall::RT_SIGACTION => no_action(process, a, c, d),
+        syscall::RT_SIGPROCMASK => no_mask(process, c, d),
+        syscall::SIGALTSTACK => Ok(0),
+        syscall::UNAME => name(process, a),
+        // A name for the thread, a signal for the parent's end: nobody would see them.
+        syscall::PRCTL => Err(Errno(EINVAL)),
+        // Restartable sequences: the C library does without.
+        syscall::RSEQ => Err(Errno(ENOSYS)),
+        _ => return None,
+    })
+}
+
+/// `rt_sigaction`: no signal comes, but for one that the program sends itself, which ends it; so what
+/// it would do about them does not matter, and was never set.
+fn no_action(process: &mut Process, signal: u64, old: u64, set_bytes: u64) -> Result<u64, Errno> {
+    if !(1..=64).contains(&signal) || set_bytes != 8 {
+        return Err(Errno(EINVAL));
+    }
+    if old != 0 {
+        process.space.write(old, &[0; 32])?;
+    }
+    Ok(0)
+}
+
+/// `rt_sigprocmask`: likewise.
+fn no_mask(process: &mut Process, old: u64, set_bytes: u64) -> Result<u64, Errno> {
+    if set_bytes != 8 {
+        return Err(Errno(EINVAL));
+    }
+    if old != 0 {
+        process.space.write(old, &[0; 8])?;
+    }
+    Ok(0)
+}
+
+/// `uname`: whose calls these are, and on what.
+fn name(process: &mut Process, to: u64) -> Result<u64, Errno> {
+    let mut names = [[0; 65]; 6];
+    let told =
+        ["Linux", "tally", "6.1.0-tally", concat!("Tally ", env!("CARGO_PKG_VERSION")), "x86_64"];
+    for (field, text) in names.iter_mut().zip(told) {
+        field[..text.len()].copy_from_slice(text.as_bytes());
+    }
+    process.space.write(to, names.as_flattened())?;
+    Ok(0)
+}
+
 /// `arch_prctl`: where thread-local data is.
-pub(super) fn arch_control(process: &mut Process, code: u64, address: u64) -> Result<u64, Errno> {
+fn arch_control(process: &mut Process, code: u64, address: u64) -> Result<u64, Errno> {
     match code {
         ARCH_SET_FS if address < USER_END => {
             process.fs_base = address;
@@ -25,7 +91,7 @@ pub(super) fn arch_control(process: &mut Process, code: u64, address: u64) -> Re
 }
 
 /// `prlimit64` of the program itself, for reading.
-pub(super) fn limit(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
+fn limit(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
     let [pid, resource, new, old] = arguments;
     if ![0, u64::from(process.pid)].contains(&pid) || new != 0 {
         return Err(Errno(EINVAL));
@@ -38,7 +104,7 @@ pub(super) fn limit(process: &mut Process, arguments: [u64; 4]) -> Result<u64, E
 }
 
 /// `getrandom`.
-pub(super) fn random(process: &mut Process, buffer: u64, bytes: u64) -> Result<u64, Errno> {
+fn random(process: &mut Process, buffer: u64, bytes: u64) -> Result<u64, Errno> {
     let bytes = bytes.min(256);
     for offset in (0..bytes).step_by(8) {
         let number = process.random().to_le_bytes();

@@ -2,6 +2,7 @@
 //! a clock to measure others by, and a way to end.
 
 pub mod acpi;
+pub mod clock;
 pub mod exit;
 pub mod fw_cfg;
 pub mod pit;

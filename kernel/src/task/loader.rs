@@ -15,6 +15,8 @@ use crate::memory::{
 pub const STACK_BYTES: u64 = 1 << 20;
 /// Top of a program's stack; the page above it is never mapped.
 const STACK_TOP: u64 = USER_END - FRAME_BYTES;
+/// Where a position-independent program is put: the same place in every run.
+const PIE_BASE: u64 = 0x5555_5555_4000;
 // Keys of the auxiliary vector (System V ABI for AMD64, section 3.4.3, and Linux's `auxvec.h`).
 const AT_PHDR: u64 = 3;
 const AT_PHENT: u64 = 4;
@@ -89,28 +91,34 @@ pub fn load(
     if segments.iter().any(|s| s.p_type == abi::PT_INTERP) {
         return Err(NotStaticElf("it is dynamically linked; link it with -static"));
     }
-    if elf.ehdr.e_type != abi::ET_EXEC {
-        return Err(NotStaticElf("it is not an executable at fixed addresses; link it -no-pie"));
-    }
+    let base = match elf.ehdr.e_type {
+        abi::ET_EXEC => 0,
+        // It moves its own addresses when it starts.
+        abi::ET_DYN => PIE_BASE,
+        _ => return Err(NotStaticElf("it is not an executable but an object file")),
+    };
     let mut heap = 0;
     let mut headers = 0;
-    for segment in segments.iter().filter(|s| s.p_type == abi::PT_LOAD && s.p_memsz > 0) {
+    for mut segment in segments.iter().filter(|s| s.p_type == abi::PT_LOAD && s.p_memsz > 0) {
+        let moved = segment.p_vaddr.checked_add(base);
+        segment.p_vaddr = moved.ok_or(NotStaticElf("a segment lies outside user memory"))?;
         heap = load_segment(space, file, &segment)?.max(heap);
         if segment.p_offset == 0 {
             headers = segment.p_vaddr + elf.ehdr.e_phoff;
         }
     }
+    let entry = elf.ehdr.e_entry.wrapping_add(base);
     space.map_zeroed(STACK_TOP - STACK_BYTES, STACK_BYTES, Access::Write)?;
     let about = [
         (AT_PHDR, headers),
         (AT_PHENT, elf.ehdr.e_phentsize.into()),
         (AT_PHNUM, elf.ehdr.e_phnum.into()),
         (AT_PAGESZ, FRAME_BYTES),
-        (AT_ENTRY, elf.ehdr.e_entry),
+        (AT_ENTRY, entry),
         (AT_SECURE, 0),
     ];
     let rsp = push_arguments(space, words, random, &about)?;
-    Ok(Start { heap, rip: elf.ehdr.e_entry, rsp })
+    Ok(Start { heap, rip: entry, rsp })
 }
 
 fn load_segment(

@@ -6,7 +6,6 @@
 
 mod loader;
 pub mod process;
-pub mod ramdisk;
 pub mod table;
 
 use alloc::{boxed::Box, format, vec::Vec};
@@ -134,6 +133,13 @@ pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
 pub fn wait(cpu: &mut Cpu, frame: &mut Frame, child: u32) {
     let process = take_off(cpu, frame);
     table::lock().park(process, child);
+    schedule(cpu, frame);
+}
+
+/// The running program goes on at a time of [`crate::machine::clock`]'s.
+pub fn sleep(cpu: &mut Cpu, frame: &mut Frame, until_ns: u64) {
+    let process = take_off(cpu, frame);
+    table::lock().put_to_sleep(process, until_ns);
     schedule(cpu, frame);
 }
 

@@ -16,9 +16,10 @@ use rand_xoshiro::{
 };
 use tally_abi::ExitStatus;
 
-use super::{loader, ramdisk};
+use super::loader;
 use crate::{
     cpu::entry::Frame,
+    files::{open::Descriptors, ramdisk},
     measure::{self, Context},
     memory::{
         frames::FRAME_BYTES,
@@ -30,8 +31,6 @@ use crate::{
 const MMAP_START: u64 = 0x1000_0000_0000;
 /// The most that `brk` gives a program.
 const MAX_HEAP_BYTES: u64 = 1 << 30;
-/// The most open files of one program.
-const MAX_FILES: usize = 16;
 
 /// FPU and SSE registers, as FXSAVE64 stores them.
 #[derive(Clone)]
@@ -48,14 +47,6 @@ impl FpuState {
     }
 }
 
-/// A file of the ramdisk, open for reading.
-pub struct OpenFile {
-    /// Its bytes.
-    pub bytes: &'static [u8],
-    /// Where the next read begins.
-    pub position: usize,
-}
-
 /// A program that runs.
 pub struct Process {
     /// Its number, from 1.
@@ -64,8 +55,8 @@ pub struct Process {
     pub name: String,
     /// Its memory.
     pub space: AddressSpace,
-    /// Its files, by descriptor; 0 to 2 are not files.
-    pub files: BTreeMap<u64, OpenFile>,
+    /// What it has open.
+    pub files: Descriptors,
     /// What is measured of it, while it does not run.
     pub context: Option<Box<Context>>,
     /// Its registers while it does not run.
@@ -107,7 +98,7 @@ impl Process {
             pid,
             name: name.into(),
             space,
-            files: BTreeMap::new(),
+            files: Descriptors::new(),
             context: None,
             frame: Frame::user(start.rip, start.rsp),
             fs_base: 0,
@@ -148,13 +139,6 @@ impl Process {
     /// The next random number.
     pub fn random(&mut self) -> u64 {
         self.random.next_u64()
-    }
-
-    /// Opens a file of the ramdisk; gives its descriptor.
-    pub fn open(&mut self, bytes: &'static [u8]) -> Option<u64> {
-        let fd = (3..3 + MAX_FILES as u64).find(|fd| !self.files.contains_key(fd))?;
-        self.files.insert(fd, OpenFile { bytes, position: 0 });
-        Some(fd)
     }
 
     /// New memory of zeros; gives its address.

@@ -11,7 +11,7 @@ use alloc::{boxed::Box, collections::BTreeMap, collections::VecDeque, vec::Vec};
 use spin::{Mutex, MutexGuard};
 
 use super::Process;
-use crate::measure::Context;
+use crate::{machine::clock, measure::Context};
 
 static TABLE: Mutex<Table> = Mutex::new(Table {
     ready: VecDeque::new(),
@@ -48,6 +48,8 @@ enum Place {
     Ready(Box<Process>),
     /// It waits for the end of a program that it made.
     Waits { child: u32, process: Box<Process> },
+    /// It waits for a time.
+    Asleep { until_ns: u64, process: Box<Process> },
     /// It was running when somebody asked for it, and is kept until that one has come.
     Kept(Box<Process>),
     /// The CPU with this interrupt controller has it; whether somebody wants to look at it.
@@ -62,6 +64,7 @@ impl Place {
             Place::New(process)
             | Place::Ready(process)
             | Place::Waits { process, .. }
+            | Place::Asleep { process, .. }
             | Place::Kept(process) => Some(process),
             Place::Running { .. } | Place::Ended(_) => None,
         }
@@ -152,7 +155,8 @@ impl Table {
     }
 
     /// Whether the program that is running would have to give its CPU up.
-    pub fn is_due(&self, pid: u32) -> bool {
+    pub fn is_due(&mut self, pid: u32) -> bool {
+        self.wake();
         !self.ready.is_empty() || self.is_wanted(pid)
     }
 
@@ -163,6 +167,7 @@ impl Table {
 
     /// The next program for the CPU with this interrupt controller.
     pub fn next(&mut self, lapic: u32) -> Option<Box<Process>> {
+        self.wake();
         let entry = self.known.get_mut(&self.ready.pop_front()?)?;
         match core::mem::replace(&mut entry.place, Place::Running { lapic, wanted: false }) {
             Place::Ready(process) => Some(process),
@@ -191,6 +196,25 @@ impl Table {
             _ => Place::Waits { child, process },
         };
         self.set(pid, place);
+    }
+
+    /// Takes a program in that waits for a time of the machine's clock.
+    pub fn put_to_sleep(&mut self, process: Box<Process>, until_ns: u64) {
+        self.set(process.pid, Place::Asleep { until_ns, process });
+    }
+
+    /// Those whose time has come are ready.
+    fn wake(&mut self) {
+        let now = clock::now_ns();
+        for entry in self.known.values_mut() {
+            if matches!(entry.place, Place::Asleep { until_ns, .. } if until_ns <= now)
+                && let Place::Asleep { process, .. } =
+                    core::mem::replace(&mut entry.place, Place::Ended(0))
+            {
+                self.ready.push_back(process.pid);
+                entry.place = Place::Ready(process);
+            }
+        }
     }
 
     /// Lets a new program of `parent`'s go; whether there is one of that number.
@@ -301,6 +325,11 @@ impl Table {
             self.set(pid, place);
         }
         Found::Here(answer)
+    }
+
+    /// The program that made this one, or 0.
+    pub fn parent(&self, pid: u32) -> u32 {
+        self.known.get(&pid).map_or(0, |entry| entry.parent)
     }
 
     /// Whether `parent` made the program.

@@ -142,12 +142,13 @@ impl Artefacts {
     /// Something cannot be fetched or built.
     pub fn make_for_tests(project: &Project) -> Result<Artefacts> {
         let tools = setup::tools(project)?;
-        let built = build::all(project, &tools.library)?;
+        let linux = setup::linux(project)?;
+        let mut built = build::all(project, &tools.library)?;
+        built.programs.push(linux.busybox.clone());
         let disk = image::for_test(project, &built, &tools.library, DISK_COMMAND_LINE)?;
         let check_guest = Some(build::check_guest(project, &tools.library)?);
         let artefacts = Artefacts::of(project, tools, built)?;
-        let linux = Some(setup::linux(project)?);
-        Ok(Artefacts { disk: Some(disk), check_guest, linux, ..artefacts })
+        Ok(Artefacts { disk: Some(disk), check_guest, linux: Some(linux), ..artefacts })
     }
 
     /// The same as [`Artefacts::make`] with the lines of the code in the kernel, whose file this

@@ -37,7 +37,8 @@ fn files(checks: &mut Checks) {
     let open =
         |path: &core::ffi::CStr, flags| call(sys::OPEN, [path.as_ptr() as u64, flags, 0, 0, 0, 0]);
     checks.equal("open nothing", open(c"no-such-file", 0), -errno::ENOENT);
-    checks.equal("open to write", open(c"corpus.txt", 1), -errno::EACCES);
+    checks.equal("open a folder", open(c"/", 0), -errno::EISDIR);
+    checks.equal("make what is there", open(c"corpus.txt", 0o300), -errno::EEXIST);
     let fd = open(c"corpus.txt", 0) as u64;
     checks.equal("first descriptor", fd, 3);
     for bad in [NOWHERE, KERNEL, main as fn() -> i32 as usize as u64] {

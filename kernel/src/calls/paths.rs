@@ -1,0 +1,243 @@
+//! Calls on files by their names.
+
+use alloc::{string::String, sync::Arc, vec};
+
+use spin::Mutex;
+use tally_abi::syscall::{
+    self,
+    errno::{EEXIST, EFAULT, EINVAL, EISDIR, EMFILE, ENAMETOOLONG, ENOENT, ERANGE},
+};
+
+use super::{Errno, files};
+use crate::{
+    files::{
+        self as store,
+        open::{Descriptor, OpenFile},
+    },
+    memory::frames::FRAME_BYTES,
+    task::Process,
+};
+
+/// The longest path, in bytes.
+const MAX_PATH_BYTES: u64 = 255;
+/// `S_IFREG`, for everybody to read and write.
+const REGULAR_FILE: u32 = 0o100_666;
+/// `S_IFDIR`, for everybody.
+const FOLDER: u32 = 0o040_777;
+/// `S_IFCHR`, for everybody to read and write.
+const CHARACTER_DEVICE: u32 = 0o020_666;
+/// `O_RDONLY | O_WRONLY | O_RDWR`: the bits that say what a file is opened for.
+const ACCESS_MODE: u64 = 3;
+const WRITE_ONLY: u64 = 1;
+const READ_WRITE: u64 = 2;
+const CREATE: u64 = 0o100;
+const EXCLUSIVE: u64 = 0o200;
+const TRUNCATE: u64 = 0o1000;
+const APPEND: u64 = 0o2000;
+
+pub(super) fn call(
+    process: &mut Process,
+    number: u64,
+    [a, b, c, d, ..]: [u64; 6],
+) -> Option<Result<u64, Errno>> {
+    Some(match number {
+        syscall::OPEN => open(process, a, b),
+        syscall::OPENAT => open(process, b, c),
+        syscall::STAT | syscall::LSTAT => stat(process, a, b),
+        syscall::NEWFSTATAT => stat_at(process, [a, b, c]),
+        syscall::ACCESS => access(process, a),
+        syscall::FACCESSAT => access(process, b),
+        syscall::TRUNCATE => set_length(process, a, b),
+        syscall::UNLINK => remove(process, a),
+        syscall::UNLINKAT => remove(process, b),
+        syscall::RENAME => rename(process, a, b),
+        syscall::RENAMEAT => rename(process, b, d),
+        syscall::READLINK => read_link(process, a, b, c),
+        syscall::READLINKAT => read_link(process, b, c, d),
+        syscall::GETCWD => folder(process, a, b),
+        // Everybody may do everything with every file, and none has a date.
+        syscall::CHMOD | syscall::CHOWN => access(process, a),
+        syscall::UTIMENSAT if b == 0 => Ok(0),
+        syscall::UTIMENSAT => access(process, b),
+        syscall::UMASK => Ok(0),
+        _ => return None,
+    })
+}
+
+/// What a path names that is no file.
+fn special(path: &str) -> Option<Descriptor> {
+    match path {
+        "/dev/null" => Some(Descriptor::Null),
+        "/dev/stdout" | "/dev/fd/1" => Some(Descriptor::Output(1)),
+        "/dev/stderr" | "/dev/fd/2" => Some(Descriptor::Output(2)),
+        _ => None,
+    }
+}
+
+/// Folders are not kept: those that every program knows are there.
+fn is_folder(path: &str) -> bool {
+    matches!(path, "." | ".." | "/" | "/tmp" | "/tmp/" | "./")
+}
+
+/// `open` and `openat`.
+fn open(process: &mut Process, path: u64, flags: u64) -> Result<u64, Errno> {
+    let path = read_path(process, path)?;
+    let descriptor = match special(&path) {
+        Some(descriptor) => descriptor,
+        None => open_file(&path, flags)?,
+    };
+    process.files.add(descriptor, 0).ok_or(Errno(EMFILE))
+}
+
+fn open_file(path: &str, flags: u64) -> Result<Descriptor, Errno> {
+    let (reads, writes) = match flags & ACCESS_MODE {
+        WRITE_ONLY => (false, true),
+        READ_WRITE => (true, true),
+        0 => (true, false),
+        _ => return Err(Errno(EINVAL)),
+    };
+    if is_folder(path) {
+        return Err(Errno(EISDIR));
+    }
+    let file = match store::find(path) {
+        Some(_) if flags & CREATE != 0 && flags & EXCLUSIVE != 0 => return Err(Errno(EEXIST)),
+        Some(file) => file,
+        None if flags & CREATE != 0 && !path.is_empty() => store::create(path),
+        None => return Err(Errno(ENOENT)),
+    };
+    if flags & TRUNCATE != 0 && writes {
+        file.lock().set_len(0)?;
+    }
+    let appends = flags & APPEND != 0;
+    Ok(Descriptor::File(Arc::new(Mutex::new(OpenFile {
+        file,
+        position: 0,
+        reads,
+        writes,
+        appends,
+    }))))
+}
+
+/// The flags of `open` that say what a descriptor is good for.
+pub(super) fn access_flags(reads: bool, writes: bool) -> u64 {
+    match (reads, writes) {
+        (true, true) => READ_WRITE,
+        (false, true) => WRITE_ONLY,
+        _ => 0,
+    }
+}
+
+/// `stat`, `lstat`, and `newfstatat` with a path.
+fn stat(process: &mut Process, path: u64, to: u64) -> Result<u64, Errno> {
+    let path = read_path(process, path)?;
+    stat_of(process, &path, to)
+}
+
+fn stat_of(process: &mut Process, path: &str, to: u64) -> Result<u64, Errno> {
+    if is_folder(path) {
+        return write_kind(process, to, FOLDER, 0);
+    }
+    let bytes = match special(path) {
+        Some(_) => None,
+        None => Some(store::find(path).ok_or(Errno(ENOENT))?.lock().len()),
+    };
+    write_stat(process, to, bytes)
+}
+
+/// `newfstatat`: of a path, or of the descriptor if that is empty.
+fn stat_at(process: &mut Process, arguments: [u64; 3]) -> Result<u64, Errno> {
+    let [fd, path, to] = arguments;
+    let path = read_path(process, path)?;
+    match path.is_empty() {
+        true => files::stat(process, fd, to),
+        false => stat_of(process, &path, to),
+    }
+}
+
+/// Linux's `struct stat` of a file of so many bytes, or of what is no file.
+pub(super) fn write_stat(process: &mut Process, to: u64, bytes: Option<u64>) -> Result<u64, Errno> {
+    let mode = if bytes.is_some() { REGULAR_FILE } else { CHARACTER_DEVICE };
+    write_kind(process, to, mode, bytes.unwrap_or_default())
+}
+
+/// Linux's `struct stat` for x86-64, 144 bytes, with what there is to say of a file here.
+fn write_kind(process: &mut Process, to: u64, mode: u32, bytes: u64) -> Result<u64, Errno> {
+    let mut stat = [0; 144];
+    let mut put = |at: usize, value: u64| stat[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    put(16, 1); // links
+    put(24, mode.into()); // and user 0
+    put(48, bytes);
+    put(56, FRAME_BYTES);
+    put(64, bytes.div_ceil(512));
+    process.space.write(to, &stat)?;
+    Ok(0)
+}
+
+/// `access` and `faccessat`: whoever can see a file may do everything with it.
+fn access(process: &mut Process, path: u64) -> Result<u64, Errno> {
+    let path = read_path(process, path)?;
+    let is_there = is_folder(&path) || special(&path).is_some() || store::find(&path).is_some();
+    if is_there { Ok(0) } else { Err(Errno(ENOENT)) }
+}
+
+/// `truncate`.
+fn set_length(process: &mut Process, path: u64, bytes: u64) -> Result<u64, Errno> {
+    let path = read_path(process, path)?;
+    let file = store::find(&path).ok_or(Errno(ENOENT))?;
+    if bytes > i64::MAX as u64 {
+        return Err(Errno(EINVAL));
+    }
+    file.lock().set_len(bytes)?;
+    Ok(0)
+}
+
+/// `unlink` and `unlinkat`.
+fn remove(process: &mut Process, path: u64) -> Result<u64, Errno> {
+    let path = read_path(process, path)?;
+    if store::remove(&path) { Ok(0) } else { Err(Errno(ENOENT)) }
+}
+
+/// `rename` and `renameat`.
+fn rename(process: &mut Process, from: u64, to: u64) -> Result<u64, Errno> {
+    let (from, to) = (read_path(process, from)?, read_path(process, to)?);
+    if is_folder(&to) {
+        return Err(Errno(EISDIR));
+    }
+    if store::rename(&from, &to) { Ok(0) } else { Err(Errno(ENOENT)) }
+}
+
+/// `readlink` and `readlinkat`: the program's own name is the one link that there is.
+fn read_link(process: &mut Process, path: u64, buffer: u64, bytes: u64) -> Result<u64, Errno> {
+    let path = read_path(process, path)?;
+    if path != "/proc/self/exe" {
+        let is_there = is_folder(&path) || store::find(&path).is_some();
+        return Err(Errno(if is_there { EINVAL } else { ENOENT }));
+    }
+    let name = alloc::format!("/{}", process.name);
+    let part = &name.as_bytes()[..name.len().min(bytes as usize)];
+    process.space.write(buffer, part)?;
+    Ok(part.len() as u64)
+}
+
+/// `getcwd`: there is one folder.
+fn folder(process: &mut Process, buffer: u64, bytes: u64) -> Result<u64, Errno> {
+    let path = b"/\0";
+    if bytes < path.len() as u64 {
+        return Err(Errno(ERANGE));
+    }
+    process.space.write(buffer, path)?;
+    Ok(path.len() as u64)
+}
+
+fn read_path(process: &mut Process, address: u64) -> Result<String, Errno> {
+    let mut path = vec![];
+    for offset in 0..=MAX_PATH_BYTES {
+        let mut byte = [0];
+        process.space.read(address.checked_add(offset).ok_or(Errno(EFAULT))?, &mut byte)?;
+        if byte[0] == 0 {
+            return String::from_utf8(path).map_err(|_| Errno(ENOENT));
+        }
+        path.push(byte[0]);
+    }
+    Err(Errno(ENAMETOOLONG))
+}

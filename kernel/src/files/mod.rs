@@ -1,0 +1,124 @@
+//! Files: the ramdisk's, and those that programs make, in memory until the machine ends.
+//!
+//! A path is a name: folders are not looked at, and `/tmp/a`, `./tmp/a` and `tmp/a` are one file. A file
+//! that has lost its name lives on while it is open. A file of the ramdisk that is written to becomes a
+//! copy in memory; the ramdisk stays what it is.
+
+pub mod open;
+mod pages;
+pub mod ramdisk;
+
+use alloc::{collections::BTreeMap, string::String, sync::Arc};
+
+use spin::Mutex;
+
+use self::pages::Pages;
+use crate::memory::frames::OutOfMemory;
+
+/// Files that were opened or made, by name; none where one of the ramdisk's was removed.
+static NAMED: Mutex<BTreeMap<String, Option<File>>> = Mutex::new(BTreeMap::new());
+
+/// A file, under whatever name, or under none any more.
+pub type File = Arc<Mutex<Content>>;
+
+/// What is in a file.
+pub enum Content {
+    /// As the ramdisk has it.
+    Ramdisk(&'static [u8]),
+    /// As programs have written it.
+    Own(Pages),
+}
+
+impl Content {
+    /// Its length, in bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Content::Ramdisk(bytes) => bytes.len() as u64,
+            Content::Own(pages) => pages.len(),
+        }
+    }
+
+    /// Its bytes from `at` on, as far as they lie together: none at its end.
+    pub fn piece(&self, at: u64) -> &[u8] {
+        match self {
+            Content::Ramdisk(bytes) => bytes.get(at as usize..).unwrap_or_default(),
+            Content::Own(pages) => pages.piece(at),
+        }
+    }
+
+    /// Puts bytes at `at`; what lies between its end and there becomes zeros.
+    ///
+    /// # Errors
+    /// No memory; as much as there was room for is written.
+    pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), OutOfMemory> {
+        self.own()?.write(at, bytes)
+    }
+
+    /// Cuts or lengthens it, with zeros.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn set_len(&mut self, len: u64) -> Result<(), OutOfMemory> {
+        if len == 0 {
+            *self = Content::Own(Pages::default());
+        }
+        self.own()?.set_len(len)
+    }
+
+    fn own(&mut self) -> Result<&mut Pages, OutOfMemory> {
+        if let Content::Ramdisk(bytes) = *self {
+            let mut pages = Pages::default();
+            pages.write(0, bytes)?;
+            *self = Content::Own(pages);
+        }
+        match self {
+            Content::Own(pages) => Ok(pages),
+            Content::Ramdisk(_) => unreachable!("it was copied just now"),
+        }
+    }
+}
+
+/// The file of that name.
+pub fn find(path: &str) -> Option<File> {
+    let name = plain(path);
+    let mut named = NAMED.lock();
+    if let Some(known) = named.get(name) {
+        return known.clone();
+    }
+    let file = Arc::new(Mutex::new(Content::Ramdisk(ramdisk::file(name)?)));
+    named.insert(name.into(), Some(file.clone()));
+    Some(file)
+}
+
+/// A new empty file of that name, in place of any that was there.
+pub fn create(path: &str) -> File {
+    let file = Arc::new(Mutex::new(Content::Own(Pages::default())));
+    NAMED.lock().insert(plain(path).into(), Some(file.clone()));
+    file
+}
+
+/// Takes a file's name away; whether there was one.
+pub fn remove(path: &str) -> bool {
+    let is_there = find(path).is_some();
+    if is_there {
+        NAMED.lock().insert(plain(path).into(), None);
+    }
+    is_there
+}
+
+/// Gives a file another name, in place of any that had it; whether there was one.
+pub fn rename(from: &str, to: &str) -> bool {
+    let file = find(from);
+    let is_there = file.is_some();
+    if is_there && plain(from) != plain(to) {
+        let mut named = NAMED.lock();
+        named.insert(plain(to).into(), file);
+        named.insert(plain(from).into(), None);
+    }
+    is_there
+}
+
+/// A path without what it may begin with.
+fn plain(path: &str) -> &str {
+    path.trim_start_matches("./").trim_start_matches('/')
+}

@@ -1,0 +1,107 @@
+//! A file's bytes, in frames of its own.
+
+use alloc::vec::Vec;
+
+use x86_64::structures::paging::PhysFrame;
+
+use crate::memory::frames::{self, FRAME_BYTES, OutOfMemory, kernel_view};
+
+/// Bytes of any number. Dropping it gives its frames back.
+#[derive(Default)]
+pub struct Pages {
+    frames: Vec<PhysFrame>,
+    len: u64,
+}
+
+impl Pages {
+    /// How many.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Those from `at` on that lie in one frame; none at the end.
+    pub fn piece(&self, at: u64) -> &[u8] {
+        let Some(frame) = self.frames.get((at / FRAME_BYTES) as usize) else { return &[] };
+        let offset = at % FRAME_BYTES;
+        let bytes = self.len.saturating_sub(at).min(FRAME_BYTES - offset);
+        let start = kernel_view(frame.start_address() + offset).as_ptr();
+        // SAFETY: the frame is this file's alone, mapped for the kernel, and the bytes lie in it; it
+        // changes only through `&mut self`.
+        unsafe { core::slice::from_raw_parts(start, bytes as usize) }
+    }
+
+    /// Puts bytes at `at`; what lies between the end and there becomes zeros.
+    ///
+    /// # Errors
+    /// No frame is left; as much as there was room for is written.
+    pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), OutOfMemory> {
+        if at > self.len {
+            self.set_len(at)?;
+        }
+        let mut rest = bytes;
+        let mut at = at;
+        while !rest.is_empty() {
+            self.reach(at + 1)?;
+            let offset = at % FRAME_BYTES;
+            let (now, later) = rest.split_at(rest.len().min((FRAME_BYTES - offset) as usize));
+            let frame = self.frames[(at / FRAME_BYTES) as usize];
+            let to: *mut u8 = kernel_view(frame.start_address() + offset).as_mut_ptr();
+            // SAFETY: the frame is this file's alone and the bytes fit into the rest of it; `now` is
+            // the caller's, or the ramdisk's.
+            unsafe { to.copy_from_nonoverlapping(now.as_ptr(), now.len()) };
+            at += now.len() as u64;
+            self.len = self.len.max(at);
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Cuts off what is beyond `len`, or adds zeros up to there.
+    ///
+    /// # Errors
+    /// No frame is left; then it is as long as there were frames for.
+    pub fn set_len(&mut self, len: u64) -> Result<(), OutOfMemory> {
+        if len < self.len {
+            let keep = len.div_ceil(FRAME_BYTES) as usize;
+            self.frames.drain(keep..).for_each(give_back);
+            self.clear_from(len);
+            self.len = len;
+            return Ok(());
+        }
+        self.reach(len)?;
+        self.len = len;
+        Ok(())
+    }
+
+    /// Has frames for `len` bytes.
+    fn reach(&mut self, len: u64) -> Result<(), OutOfMemory> {
+        while (self.frames.len() as u64) * FRAME_BYTES < len {
+            self.frames.try_reserve(1).map_err(|_| OutOfMemory)?;
+            self.frames.push(frames::allocate()?);
+        }
+        Ok(())
+    }
+
+    /// Zeros in the last frame from `len` on, for when the file grows again.
+    fn clear_from(&mut self, len: u64) {
+        let offset = len % FRAME_BYTES;
+        if offset != 0
+            && let Some(frame) = self.frames.last()
+        {
+            let start: *mut u8 = kernel_view(frame.start_address() + offset).as_mut_ptr();
+            // SAFETY: the rest of a frame that is this file's alone.
+            unsafe { start.write_bytes(0, (FRAME_BYTES - offset) as usize) };
+        }
+    }
+}
+
+fn give_back(frame: PhysFrame) {
+    // SAFETY: the frame came from `allocate`, and nothing refers to it once it is out of the list.
+    unsafe { frames::free(frame) };
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        self.frames.drain(..).for_each(give_back);
+    }
+}

@@ -1,0 +1,87 @@
+/* What a program does with files: prints the same here and under Linux, or names the line
+ * of the first thing that is not as it should be. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MUST(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "files: line %d: %s (%s)\n", __LINE__, #condition, strerror(errno));   \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static char large[100000], back[100001];
+
+int main(void)
+{
+    struct stat stat_of;
+    unlink("files.tmp");
+    unlink("files.new");
+
+    int fd = open("files.tmp", O_RDWR | O_CREAT | O_EXCL, 0644);
+    MUST(fd >= 0);
+    MUST(open("files.tmp", O_WRONLY | O_CREAT | O_EXCL, 0644) < 0 && errno == EEXIST);
+    for (size_t i = 0; i < sizeof large; i++)
+        large[i] = (char)(i * 31 + i / 256);
+    MUST(write(fd, large, sizeof large) == sizeof large);
+    MUST(fstat(fd, &stat_of) == 0 && stat_of.st_size == sizeof large && S_ISREG(stat_of.st_mode));
+    MUST(read(fd, back, 1) == 0);
+    MUST(lseek(fd, 4095, SEEK_SET) == 4095 && read(fd, back, sizeof back) == sizeof large - 4095);
+    MUST(memcmp(back, large + 4095, sizeof large - 4095) == 0);
+
+    /* A hole is zeros, and so is what was cut off when the file grows again. */
+    MUST(pwrite(fd, "end", 3, 200000) == 3 && lseek(fd, 0, SEEK_CUR) == sizeof large);
+    MUST(pread(fd, back, 10, 150000) == 10 && memcmp(back, (char[10]){0}, 10) == 0);
+    MUST(ftruncate(fd, 5000) == 0 && ftruncate(fd, 6000) == 0);
+    MUST(pread(fd, back, 2000, 4999) == 1001 && back[0] == large[4999]);
+    MUST(memcmp(back + 1, (char[1000]){0}, 1000) == 0);
+
+    /* Copies share a position; another opening has its own. */
+    int copy = dup(fd), other = open("./files.tmp", O_WRONLY | O_APPEND);
+    MUST(copy > fd && other > copy && lseek(copy, 77, SEEK_SET) == 77);
+    MUST(lseek(fd, 0, SEEK_CUR) == 77 && lseek(other, 0, SEEK_CUR) == 0);
+    struct iovec parts[2] = {{"ab", 2}, {"cde", 3}};
+    MUST(writev(other, parts, 2) == 5 && lseek(other, 0, SEEK_CUR) == 6005);
+    MUST(read(other, back, 1) < 0 && errno == EBADF);
+    MUST(fcntl(other, F_GETFL) >= 0 && (fcntl(other, F_GETFL) & O_ACCMODE) == O_WRONLY);
+    MUST(dup2(other, 20) == 20 && close(other) == 0 && write(20, "f", 1) == 1 && close(20) == 0);
+    MUST(pread(fd, back, 100, 6000) == 6 && memcmp(back, "abcdef", 6) == 0);
+
+    /* Names go, files stay while they are open. */
+    MUST(rename("files.tmp", "files.new") == 0 && access("files.tmp", F_OK) < 0);
+    MUST(stat("files.new", &stat_of) == 0 && stat_of.st_size == 6006);
+    MUST(unlink("files.new") == 0 && stat("files.new", &stat_of) < 0 && errno == ENOENT);
+    MUST(pread(fd, back, 3, 6000) == 3 && close(fd) == 0 && close(copy) == 0);
+    MUST(close(fd) < 0 && errno == EBADF);
+
+    /* Through the library, in text, with a pause. */
+    FILE *file = fopen("files.tmp", "w+");
+    MUST(file);
+    for (int i = 0; i < 1000; i++)
+        fprintf(file, "line %d\n", i);
+    rewind(file);
+    long sum = 0;
+    for (int i; fscanf(file, "line %d\n", &i) == 1;)
+        sum += i;
+    fclose(file);
+    MUST(truncate("files.tmp", 7) == 0 && stat("files.tmp", &stat_of) == 0 && stat_of.st_size == 7);
+    MUST(remove("files.tmp") == 0);
+    struct timespec before, after, pause = {0, 30000000};
+    MUST(clock_gettime(CLOCK_MONOTONIC, &before) == 0 && nanosleep(&pause, NULL) == 0);
+    MUST(clock_gettime(CLOCK_MONOTONIC, &after) == 0);
+    long passed = (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000;
+    MUST(passed >= 29);
+    char folder[100];
+    MUST(getcwd(folder, sizeof folder) && folder[0] == '/');
+    printf("files: %ld\n", sum);
+    return 0;
+}
