@@ -194,3 +194,33 @@ fn values_of_extra_registers_change_with_the_group_and_shares_are_kept() {
     let kernel = find("dTLB-loads:k");
     assert!(kernel.truth.is_some_and(|truth| truth < find("L1-dcache-loads").truth.unwrap()));
 }
+
+/// The same number of switches, dealt otherwise: who is less certain has more slices, nobody too few.
+#[test]
+fn adaptive_shares_follow_what_is_uncertain_and_stay_true() {
+    let run = |shares: &str| {
+        let line = format!("wire seed=5 -- deflate --level 1 --slice 50000 --shares {shares}");
+        let boot = boot(&Request::new(line));
+        assert_success(&boot);
+        Report::of(&boot).first.expect("it has a session")
+    };
+    let [planned, adaptive] = ["planned", "adaptive"].map(run);
+    assert!(adaptive.slices.unwrap().abs_diff(planned.slices.unwrap()) < 10);
+    let estimated = |event: &&EventReport| event.kind == Kind::Estimated;
+    let groups = (1.0 / planned.events.iter().find(estimated).unwrap().coverage).round();
+    let mut shares: Vec<f64> = Vec::new();
+    for event in adaptive.events.iter().filter(estimated) {
+        // Of a round with twice the slices everybody keeps one.
+        assert!(event.coverage > 0.45 / groups, "{event:?}");
+        let (error, bar) = (event.error().unwrap(), event.half_width_95.unwrap());
+        assert!(error.abs() <= 2.0 * bar, "{event:?}");
+        shares.push(event.coverage);
+    }
+    shares.sort_by(f64::total_cmp);
+    assert!(shares[shares.len() - 1] > 1.4 * shares[0], "{shares:?}");
+    let bars = |events: &[EventReport]| -> Vec<f64> {
+        events.iter().filter(estimated).filter_map(EventReport::relative_half_width).collect()
+    };
+    let largest = |events| bars(events).into_iter().fold(0.0, f64::max);
+    assert!(largest(&adaptive.events) < largest(&planned.events));
+}

@@ -36,6 +36,6 @@ pub use counting::{OpenError, Session};
 pub use program::Program;
 pub use tally_abi::events::words as event_words;
 pub use tally_abi::{
-    Error, ExitStatus, Mode, Reading, SessionConfig, SessionStats, Slice, Value, reading::Reason,
-    session,
+    Error, ExitStatus, Mode, Reading, SessionConfig, SessionStats, Shares, Slice, Value,
+    reading::Reason, session,
 };

@@ -6,6 +6,9 @@ use std::{
     process::Command,
 };
 
+use serde::de::DeserializeOwned;
+use tally_abi::ExitStatus;
+
 use crate::{Failure, Result};
 
 /// The project's folders.
@@ -66,6 +69,29 @@ impl Project {
         }
         command.env_remove("CARGO_TARGET_DIR");
         command
+    }
+
+    /// Runs an example of a package, built for release, on the host: the JSON that it prints.
+    ///
+    /// # Errors
+    /// It does not build, fails, or prints something else.
+    pub fn example<T: DeserializeOwned>(
+        &self,
+        package: &str,
+        example: &str,
+        arguments: &[&str],
+    ) -> Result<T> {
+        let failed = |why: String| {
+            Failure::new(ExitStatus::HostError, format!("example {example} of {package}: {why}"))
+        };
+        let mut command = self.cargo("run", &self.target);
+        command.args(["--quiet", "--release", "--package", package, "--example", example, "--"]);
+        let output = command.args(arguments).output();
+        let output = output.map_err(|error| failed(format!("cannot start cargo: {error}")))?;
+        if !output.status.success() {
+            return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
+        }
+        serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use tally_abi::{
-    ExitStatus,
+    ExitStatus, Shares,
     boot::MAX_CPUS,
     session::{MAX_SLICE, MIN_SLICE},
     trace::SliceRecord,
@@ -39,6 +39,10 @@ pub struct Job {
     /// percent [default: 2]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub budget: Option<f64>,
+    /// Which groups of events get how many slices: planned, each its own share, or adaptive, more
+    /// for the less certain [default: planned]
+    #[arg(long, value_name = "KIND", value_parser = shares)]
+    pub shares: Option<Shares>,
     /// Seed of every random order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -134,6 +138,9 @@ impl Job {
         if let Some(budget) = self.budget {
             line += &format!(" budget={}", (budget * 10_000.0) as u32);
         }
+        if let Some(shares) = self.shares {
+            line += &format!(" shares={}", shares.word());
+        }
         // `stat` is short for the program that does it. Two dashes alone would end its arguments here.
         let stat = command.first().is_some_and(|word| word == "stat");
         let tally = stat.then_some("tally");
@@ -155,6 +162,9 @@ impl Job {
             }
             if let Some(budget) = self.budget {
                 line += &format!(" --budget {budget}");
+            }
+            if let Some(shares) = self.shares {
+                line += &format!(" --shares {}", shares.word());
             }
         }
         line
@@ -203,6 +213,10 @@ fn percent(text: &str) -> std::result::Result<f64, String> {
     in_range.then_some(percent).ok_or_else(|| "not within 0.0001 to 100".to_owned())
 }
 
+fn shares(word: &str) -> std::result::Result<Shares, String> {
+    Shares::parse(word).ok_or_else(|| "neither planned nor adaptive".to_owned())
+}
+
 fn create(path: &Path) -> Result<BufWriter<File>> {
     File::create(path).map(BufWriter::new).map_err(|error| Failure::io("write", path, &error))
 }
@@ -241,6 +255,7 @@ mod tests {
             events: Some("A,B".into()),
             slice: Some(MIN_SLICE),
             budget: Some(0.5),
+            shares: Some(Shares::Adaptive),
             seed: 7,
             cpus: 2,
         }
@@ -255,7 +270,9 @@ mod tests {
         let programs: Vec<_> = line.programs().map(|program| words(program.unwrap())).collect();
         assert_eq!(
             programs[0],
-            ["deflate", "--events", "A,B", "--slice", "5000", "--budget", "0.5"]
+            "deflate --events A,B --slice 5000 --budget 0.5 --shares adaptive"
+                .split(' ')
+                .collect::<Vec<_>>()
         );
         assert_eq!(programs[1][0], "spin");
     }
@@ -269,6 +286,7 @@ mod tests {
         assert_eq!(program.words.collect::<Vec<_>>(), ["prog", "-x", "y"]);
         let (events, config) = program.measure.unwrap();
         assert_eq!((events, config.slice.length(), config.budget_ppm), ("A,B", MIN_SLICE, 5_000));
+        assert_eq!(config.shares, Shares::Adaptive);
         assert_eq!(job().around("", &["a b".into()]).unwrap_err().status, ExitStatus::Usage);
     }
 

@@ -149,6 +149,7 @@ fn run_seed(artefacts: &Artefacts, pmu: Pmu, seed: u64) -> Result<Report> {
         events: None,
         slice: None,
         budget: None,
+        shares: None,
         seed,
         cpus: 1,
     };

@@ -2,7 +2,7 @@
 
 use core::str::SplitAsciiWhitespace;
 
-use crate::{SessionConfig, Slice, session::NO_BUDGET_PPM};
+use crate::{SessionConfig, Shares, Slice, session::NO_BUDGET_PPM};
 
 /// Name of the QEMU firmware-configuration file whose text, if it is there, is the command line.
 pub const FW_CFG_COMMAND_LINE: &str = "opt/tally/cmdline";
@@ -21,7 +21,8 @@ pub const MAX_CPUS: usize = 16;
 ///
 /// `seed=7 wire -- deflate --slice 100000 -- spin` runs two programs. Words are separated by
 /// white space; there is no quoting. Before a program `events=LIST` has the kernel count around the
-/// whole of it, whether it knows of Tally or not, and `slice=CYCLES` and `budget=PPM` say how.
+/// whole of it, whether it knows of Tally or not, and `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive`
+/// say how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandLine<'a> {
     /// Seed of every random order that the engine draws (`seed=N`, default 1).
@@ -78,6 +79,9 @@ impl<'a> Program<'a> {
                 Some(("budget", ppm)) => {
                     let ppm = ppm.parse().ok().filter(|ppm| (1..=NO_BUDGET_PPM).contains(ppm));
                     config.budget_ppm = ppm.ok_or(BadOption(option))?;
+                }
+                Some(("shares", shares)) => {
+                    config.shares = Shares::parse(shares).ok_or(BadOption(option))?;
                 }
                 // A program's name may have the sign in it.
                 _ => break,
@@ -148,16 +152,20 @@ mod tests {
 
     #[test]
     fn programs_can_be_measured_from_outside() {
-        let line =
-            CommandLine::parse("-- events=a,cpu/x=1/ slice=9 budget=7 p=1 k=v -- q").unwrap();
+        let line = "-- events=a,cpu/x=1/ slice=9 budget=7 shares=adaptive p=1 k=v -- q";
+        let line = CommandLine::parse(line).unwrap();
         let programs: Vec<_> = line.programs().map(Result::unwrap).collect();
-        let config =
-            SessionConfig { slice: Slice::Cycles(9), budget_ppm: 7, ..SessionConfig::default() };
+        let config = SessionConfig {
+            slice: Slice::Cycles(9),
+            budget_ppm: 7,
+            shares: Shares::Adaptive,
+            ..SessionConfig::default()
+        };
         assert_eq!(programs[0].measure, Some(("a,cpu/x=1/", config)));
         let words = |program: &Program<'static>| program.words.clone().collect::<Vec<_>>();
         assert_eq!(words(&programs[0]), ["p=1", "k=v"]);
         assert_eq!((programs[1].measure, words(&programs[1])), (None, vec!["q"]));
-        for bad in ["slice=x", "budget=0"] {
+        for bad in ["slice=x", "budget=0", "shares=all"] {
             let text = std::format!("-- {bad} p");
             let line = CommandLine::parse(&text).unwrap();
             assert_eq!(line.programs().next().unwrap().unwrap_err(), BadOption(bad));

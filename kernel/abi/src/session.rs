@@ -67,6 +67,32 @@ pub const DEFAULT_BUDGET_PPM: u32 = 20_000;
 /// A budget that limits nothing.
 pub const NO_BUDGET_PPM: u32 = 1_000_000;
 
+/// Which groups get how many slices of a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Shares {
+    /// As many as was asked for each, in every round.
+    #[default]
+    Planned,
+    /// At least as many as was asked for; and as many again go to those whose events are least
+    /// certain. A round has twice the slices.
+    Adaptive,
+}
+
+impl Shares {
+    /// The word that options have for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Shares::Planned => "planned",
+            Shares::Adaptive => "adaptive",
+        }
+    }
+
+    /// By its word.
+    pub fn parse(word: &str) -> Option<Shares> {
+        [Shares::Planned, Shares::Adaptive].into_iter().find(|shares| shares.word() == word)
+    }
+}
+
 /// How a session counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionConfig {
@@ -77,6 +103,8 @@ pub struct SessionConfig {
     /// The share of the program's time that the engine may take, in parts per million, 1 to
     /// [`NO_BUDGET_PPM`]. Where slices are so short that it would take more, it lengthens them.
     pub budget_ppm: u32,
+    /// How the groups share the slices.
+    pub shares: Shares,
 }
 
 impl Default for SessionConfig {
@@ -85,25 +113,28 @@ impl Default for SessionConfig {
             mode: Mode::User,
             slice: Slice::Cycles(DEFAULT_SLICE_CYCLES),
             budget_ppm: DEFAULT_BUDGET_PPM,
+            shares: Shares::Planned,
         }
     }
 }
 
 /// A [`SessionConfig`] as it crosses the system-call boundary.
-pub type ConfigWords = [u64; 4];
+pub type ConfigWords = [u64; 5];
 
 impl SessionConfig {
-    /// Encodes: mode, unit of the slice, length of the slice, budget.
+    /// Encodes: mode, unit of the slice, length of the slice, budget, shares.
     pub fn to_words(self) -> ConfigWords {
         let unit = matches!(self.slice, Slice::Instructions(_));
-        [self.mode as u64, u64::from(unit), self.slice.length(), self.budget_ppm.into()]
+        let (mode, shares) = (self.mode as u64, self.shares as u64);
+        [mode, u64::from(unit), self.slice.length(), self.budget_ppm.into(), shares]
     }
 
     /// Decodes what [`Self::to_words`] made. The range of the slice is the kernel's to check.
     ///
     /// # Errors
-    /// A mode or unit that this version does not define, or a budget out of range.
-    pub fn from_words([mode, unit, length, budget]: ConfigWords) -> Result<Self, Malformed> {
+    /// A mode, unit or kind of shares that this version does not define, or a budget out of range.
+    pub fn from_words(words: ConfigWords) -> Result<Self, Malformed> {
+        let [mode, unit, length, budget, shares] = words;
         let mode = [Mode::User, Mode::Kernel, Mode::Full]
             .into_iter()
             .find(|m| *m as u64 == mode)
@@ -117,7 +148,12 @@ impl SessionConfig {
         if !(1..=NO_BUDGET_PPM).contains(&budget_ppm) {
             return Err(Malformed);
         }
-        Ok(SessionConfig { mode, slice, budget_ppm })
+        let shares = match shares {
+            0 => Shares::Planned,
+            1 => Shares::Adaptive,
+            _ => return Err(Malformed),
+        };
+        Ok(SessionConfig { mode, slice, budget_ppm, shares })
     }
 }
 
@@ -206,14 +242,17 @@ mod tests {
     fn config_round_trips_and_rejects() {
         for mode in [Mode::User, Mode::Kernel, Mode::Full] {
             for slice in [Slice::Cycles(9), Slice::Instructions(7)] {
-                let config = SessionConfig { mode, slice, budget_ppm: 7 };
-                assert_eq!(SessionConfig::from_words(config.to_words()), Ok(config));
+                for shares in [Shares::Planned, Shares::Adaptive] {
+                    let config = SessionConfig { mode, slice, budget_ppm: 7, shares };
+                    assert_eq!(SessionConfig::from_words(config.to_words()), Ok(config));
+                }
             }
         }
-        assert_eq!(SessionConfig::from_words([3, 0, 1, 1]), Err(Malformed));
-        assert_eq!(SessionConfig::from_words([0, 2, 1, 1]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([3, 0, 1, 1, 0]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([0, 2, 1, 1, 0]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 2]), Err(Malformed));
         for budget in [0, 1_000_001, u64::MAX] {
-            assert_eq!(SessionConfig::from_words([0, 0, 1, budget]), Err(Malformed));
+            assert_eq!(SessionConfig::from_words([0, 0, 1, budget, 0]), Err(Malformed));
         }
     }
 

@@ -1,96 +1,62 @@
-//! Both estimators on synthetic streams, side by side: `cargo xtask study estimators`.
+//! Both estimators and both kinds of shares on synthetic streams, side by side: `cargo xtask study
+//! estimators`.
 //!
 //! `estimators RUNS` prints one JSON object: for each stream the median and the 99th percentile of
 //! the relative error of the total, the Kullback-Leibler distance of the rounds' distribution (Azimi,
 //! Stumm and Wisniewski, "Online performance analysis by statistical sampling of microprocessor
 //! performance counters", ICS 2005, section 6.2), each by linear scaling and by the ratio, and how
-//! often the 95 % interval holds the truth.
+//! often the 95 % interval holds the truth; the same errors with adaptive shares, at the same number
+//! of switches; and of the largest relative error of each run the median with either shares.
 //!
-//! Streams are what instructions cause, in programs whose instructions per cycle change from phase to
-//! phase: that is what counts do that anybody multiplexes for. The real session and multiplexer run
-//! on a simulated PMU, ten groups to a round as in the paper.
+//! The real session and multiplexer run on a simulated PMU, ten groups to a round as in the paper.
 
 #[path = "../tests/fake/mod.rs"]
 mod fake;
 #[path = "../tests/simulation/mod.rs"]
 mod simulation;
 
-use fake::Records;
-use simulation::{Random, SLICE_CYCLES, Step, traced};
-use tally_abi::{Value, trace::SliceRecord};
-use tally_engine::{estimate, plan::Place};
-
-/// Groups, and so slices of a round.
-const GROUPS: usize = 10;
-/// Slices of a program: 600 million cycles.
-const SLICES: usize = 3000;
-
-/// What an event does over time, for each instruction.
-const STREAMS: [&str; 5] = ["steady", "phased", "bursty", "periodic", "heavy-tailed"];
+use fake::{NoSink, Records};
+use simulation::{
+    Design, Random, Step,
+    streams::{CHOSEN_BY, GROUPS, SLICES, STREAMS, program},
+    traced,
+};
+use tally_abi::{Shares, Value, trace::SliceRecord};
+use tally_engine::{
+    estimate::{self, Sample},
+    plan::Place,
+};
 
 fn main() {
     let runs = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(200);
     let mut outcomes: Vec<Outcome> = STREAMS.iter().map(|_| Outcome::default()).collect();
+    let mut largest = [Vec::new(), Vec::new()];
     for run in 0..runs {
         let steps = program(&mut Random::new(run));
         let mut records = Records::default();
-        let (results, places) = traced(GROUPS, run, &steps, &mut records);
+        let (planned, places) = traced(Design::of(GROUPS), run, &steps, &mut records);
+        let adaptive = Design { shares: Shares::Adaptive, ..Design::of(GROUPS) };
+        let (adaptive, _) = traced(adaptive, run, &steps, &mut NoSink);
+        let mut worst = [0.0_f64; 2];
         for (event, outcome) in outcomes.iter_mut().enumerate() {
-            let (truth, sample, value) = &results[event];
-            let by_time = estimate::by_time(sample).expect("time has passed");
-            let Value::Estimated { estimate, half_width_95, .. } = *value else {
-                panic!("{value:?}")
-            };
-            outcome.add(*truth as f64, by_time, estimate as f64, half_width_95);
+            let errors = outcome.add(&planned[event], &adaptive[event]);
+            worst = [worst[0].max(errors[0]), worst[1].max(errors[1])];
             let distances = distances(event, &steps, &records.0, places[event]);
-            outcome.distances.iter_mut().zip(distances).for_each(|(all, one)| all.push(one));
+            outcome.linear.distances.push(distances[0]);
+            outcome.ratio.distances.push(distances[1]);
         }
+        largest.iter_mut().zip(worst).for_each(|(all, one)| all.push(one));
     }
     let mut lines: Vec<String> =
         STREAMS.iter().zip(&mut outcomes).map(|(name, outcome)| outcome.json(name)).collect();
     let mut all = Outcome::default();
-    outcomes.iter().for_each(|outcome| all.join(outcome));
-    lines.push(all.json("all"));
+    outcomes[..CHOSEN_BY].iter().for_each(|outcome| all.join(outcome));
+    lines.push(all.json("the first five"));
+    let [planned, adaptive] = largest.map(|mut errors| percentile(&mut errors, 50));
     println!(
-        r#"{{"runs":{runs},"groups":{GROUPS},"slices":{SLICES},"streams":[{}]}}"#,
+        r#"{{"runs":{runs},"groups":{GROUPS},"slices":{SLICES},"largest":{{"planned":{planned:.6},"adaptive":{adaptive:.6}}},"streams":[{}]}}"#,
         lines.join(",")
     );
-}
-
-/// A program: phases of some hundred slices with instructions per cycle of their own.
-fn program(random: &mut Random) -> Vec<Step> {
-    let (mut ipc, mut rate, mut left, mut burst) = (1.0, 1.0, 0_usize, 0_usize);
-    (0..SLICES)
-        .map(|slice| {
-            if left == 0 {
-                left = 20 + (random.uniform() * 300.0) as usize;
-                ipc = 0.3 + 2.7 * random.uniform();
-                rate = 0.5 + random.uniform();
-            }
-            left -= 1;
-            if burst == 0 && random.uniform() < 0.01 {
-                burst = 1 + (random.uniform() * 20.0) as usize;
-            }
-            let noise = |random: &mut Random, share: f64| (1.0 + share * random.normal()).max(0.0);
-            let instructions = SLICE_CYCLES as f64 * ipc * noise(random, 0.2);
-            let turn = slice as f64 * std::f64::consts::TAU / GROUPS as f64;
-            // Pareto with a tail of 2.5: a mean and a spread, and little more.
-            let pareto = (1.0 - random.uniform()).powf(-1.0 / 2.5) * 0.6;
-            let per_instruction = [
-                0.2 * noise(random, 0.05),
-                0.05 * rate * noise(random, 0.05),
-                if burst > 0 { 0.02 } else { 0.004 } * noise(random, 0.1),
-                0.03 * (1.0 + 0.5 * turn.sin()),
-                0.01 * pareto,
-            ];
-            burst = burst.saturating_sub(1);
-            let mut events = [0; 8];
-            for (event, rate) in events.iter_mut().zip(per_instruction) {
-                *event = (instructions * rate) as u64;
-            }
-            Step { instructions: instructions as u64, events }
-        })
-        .collect()
 }
 
 /// The Kullback-Leibler distances of the rounds' distribution by time and by ratio.
@@ -119,45 +85,89 @@ fn distances(event: usize, steps: &[Step], records: &[SliceRecord], place: Place
     })
 }
 
-/// Relative errors of many runs, by time and by ratio.
+/// What came of many runs for one stream: by time, by the ratio, and that with adaptive shares.
 #[derive(Default)]
 struct Outcome {
-    errors: [Vec<f64>; 2],
-    distances: [Vec<f64>; 2],
-    covered: usize,
+    linear: Errors,
+    ratio: Errors,
+    adaptive: Errors,
 }
 
+type Result = (u64, Sample, Value);
+
 impl Outcome {
-    fn add(&mut self, truth: f64, by_time: f64, by_ratio: f64, half_width: f64) {
-        self.covered += usize::from((by_ratio - truth).abs() <= half_width);
-        for (errors, estimate) in self.errors.iter_mut().zip([by_time, by_ratio]) {
-            errors.push((estimate - truth).abs() / truth);
-        }
+    /// Takes in one run. Gives the relative errors of the ratio with either shares.
+    fn add(&mut self, (truth, sample, value): &Result, adaptive: &Result) -> [f64; 2] {
+        let truth = *truth as f64;
+        let by_time = estimate::by_time(sample).expect("time has passed");
+        self.linear.add(truth, by_time, f64::NAN);
+        let add = |errors: &mut Errors, value: Value| {
+            let Value::Estimated { estimate, half_width_95, .. } = value else {
+                panic!("{value:?}")
+            };
+            errors.add(truth, estimate as f64, half_width_95)
+        };
+        [add(&mut self.ratio, *value), add(&mut self.adaptive, adaptive.2)]
     }
 
     fn join(&mut self, other: &Outcome) {
-        self.covered += other.covered;
-        for i in [0, 1] {
-            self.errors[i].extend(&other.errors[i]);
-            self.distances[i].extend(&other.distances[i]);
-        }
+        self.linear.join(&other.linear);
+        self.ratio.join(&other.ratio);
+        self.adaptive.join(&other.adaptive);
     }
 
     fn json(&mut self, name: &str) -> String {
-        let runs = self.errors[0].len();
-        let mut sides = Vec::new();
-        for (side, i) in [("linear", 0), ("ratio", 1)] {
-            let (errors, distances) = (&mut self.errors[i], &mut self.distances[i]);
-            errors.sort_by(f64::total_cmp);
-            distances.sort_by(f64::total_cmp);
-            sides.push(format!(
-                r#""{side}":{{"median":{:.6},"p99":{:.6},"kl":{:.6}}}"#,
-                errors[runs / 2],
-                errors[runs * 99 / 100],
-                distances[runs / 2]
-            ));
-        }
-        let coverage = self.covered as f64 / runs as f64;
-        format!(r#"{{"name":"{name}",{},"coverage":{coverage:.4}}}"#, sides.join(","))
+        let Outcome { linear, ratio, adaptive } = self;
+        format!(
+            r#"{{"name":"{name}","linear":{{{},{}}},"ratio":{{{},{},{}}},"adaptive":{{{},{}}}}}"#,
+            linear.json(),
+            linear.distance(),
+            ratio.json(),
+            ratio.distance(),
+            ratio.coverage(),
+            adaptive.json(),
+            adaptive.coverage(),
+        )
     }
+}
+
+/// Relative errors of many runs, and the distances of their rounds' distributions.
+#[derive(Default)]
+struct Errors {
+    errors: Vec<f64>,
+    distances: Vec<f64>,
+    covered: usize,
+}
+
+impl Errors {
+    fn add(&mut self, truth: f64, estimate: f64, half_width: f64) -> f64 {
+        let error = (estimate - truth).abs();
+        self.covered += usize::from(error <= half_width);
+        self.errors.push(error / truth);
+        error / truth
+    }
+
+    fn join(&mut self, other: &Errors) {
+        self.errors.extend(&other.errors);
+        self.distances.extend(&other.distances);
+        self.covered += other.covered;
+    }
+
+    fn json(&mut self) -> String {
+        let (median, p99) = (percentile(&mut self.errors, 50), percentile(&mut self.errors, 99));
+        format!(r#""median":{median:.6},"p99":{p99:.6}"#)
+    }
+
+    fn distance(&mut self) -> String {
+        format!(r#""kl":{:.6}"#, percentile(&mut self.distances, 50))
+    }
+
+    fn coverage(&self) -> String {
+        format!(r#""coverage":{:.4}"#, self.covered as f64 / self.errors.len() as f64)
+    }
+}
+
+fn percentile(values: &mut [f64], percent: usize) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() * percent / 100]
 }

@@ -10,6 +10,7 @@
 mod switch;
 
 use alloc::{boxed::Box, vec::Vec};
+use core::ops::Range;
 
 use tally_abi::bank::{
     ALWAYS, COUNTER_WORDS, HEADER_WORDS, PAGE_WORDS, SCALE_BITS, SCALE_ONE, counter, header, words,
@@ -192,6 +193,12 @@ impl Bank {
         self.put(HEADER_WORDS + event * COUNTER_WORDS + word, value);
     }
 
+    fn counter(&self, event: usize, word: usize) -> u64 {
+        let index = HEADER_WORDS + event * COUNTER_WORDS + word;
+        let page = self.pages.get(index / PAGE_WORDS);
+        page.map_or(0, |page| page.load(index % PAGE_WORDS))
+    }
+
     /// Tells what was counted of `group`, and which counters show more from here on: those of the
     /// group `running`, if any, from `base`. In the overflow path too: the work is bounded by the
     /// events of one group.
@@ -203,8 +210,7 @@ impl Bank {
         running: Option<(u16, Set, &Counts)>,
         tsc: u64,
     ) {
-        let first = |group: usize| self.first.get(group).map_or(0, |first| usize::from(*first));
-        let range = first(group.into())..first(usize::from(group) + 1);
+        let range = self.members_of(group);
         self.write(|bank| {
             let mut scales = [None; 2];
             for index in range {
@@ -221,6 +227,34 @@ impl Bank {
                 None => bank.switch.rest(),
             }
         });
+    }
+
+    /// Tells what was counted of `group`, none of which is on the hardware, after its sums were stated
+    /// anew for another share. In the overflow path too: bounded as [`Self::publish`] is.
+    #[cold]
+    pub(crate) fn restate(&mut self, group: u16, counted: Counted, told: &mut [u64]) {
+        let range = self.members_of(group);
+        self.write(|bank| {
+            for index in range {
+                let Some(Member { event, scale, .. }) = bank.members.get(index).copied() else {
+                    continue;
+                };
+                // Readers went by the sums before.
+                let seen = scaled(bank.counter(event.into(), counter::EVENTS), scale);
+                if let Some(told) = told.get_mut(usize::from(event)) {
+                    *told = seen.max(*told);
+                }
+                if let Some(member) = bank.members.get_mut(index) {
+                    member.scale = 0;
+                }
+                bank.publish_member(index, counted, &mut [None; 2], told);
+            }
+        });
+    }
+
+    fn members_of(&self, group: u16) -> Range<usize> {
+        let first = |group: usize| self.first.get(group).map_or(0, |first| usize::from(*first));
+        first(group.into())..first(usize::from(group) + 1)
     }
 
     fn run(&mut self, group: u16, set: Set, base: &Counts) {

@@ -8,24 +8,25 @@
 //! [`Session::open`] allocates and is called once. The `pub(crate)` methods run in the overflow
 //! path and do not. [`Session::reading`] uses floating point: never in the overflow path.
 
+mod adaptive;
 mod exposed;
+mod readings;
 
 use alloc::{boxed::Box, vec::Vec};
 
 use tally_abi::{
-    Reading, SessionConfig, SessionStats, Value,
-    reading::Reason,
+    SessionConfig, SessionStats,
     trace::{End, SliceRecord},
 };
 
+use self::adaptive::Adaptive;
 use crate::{
     Always, Counts, Demand, Group, Layout, Plan, PlanError, Set, Setup, Sink,
     bank::Bank,
     budget::Budget,
-    estimate::{self, Sample},
     for_each_counter,
-    moments::GroupMoments,
-    order::Order,
+    moments::{GroupMoments, Turn},
+    order::{Draw, Order},
     plan::{Place, plan},
 };
 
@@ -41,12 +42,14 @@ pub struct Session {
     round: u64,
     /// The slice under way, which may be off the CPU, or the one to come.
     open: Open,
-    /// The group after it: drawn beforehand, so that the overflow path finds it.
-    next: u16,
+    /// The one after it: drawn beforehand, so that the overflow path finds it.
+    next: Draw,
     setup: Setup,
     /// The counters of the slice under way and the next one.
     turn: Set,
     moments: Box<[GroupMoments]>,
+    /// Where shares follow what is uncertain.
+    adaptive: Option<Adaptive>,
     /// The highest estimate of each event that the program may have seen, by [`Self::read`] or in its
     /// bank.
     told: Box<[u64]>,
@@ -66,7 +69,7 @@ pub struct Session {
 /// A slice that has begun and not ended.
 #[derive(Clone, Copy, Debug, Default)]
 struct Open {
-    group: u16,
+    draw: Draw,
     /// Its length, in units of the session's slices.
     stretch: u32,
     /// Whether anything is in the two sums: only where a slice is cut or looked at in the middle.
@@ -100,25 +103,32 @@ impl Session {
     ) -> Result<Session, PlanError> {
         let plan = plan(&demands, layout)?;
         let groups = plan.groups.len();
-        let round = plan.round();
-        let mut order = Order::new(plan.groups.iter().map(|group| group.share), seed, id);
+        let adaptive = Adaptive::new(config.shares, &plan);
+        let round = adaptive.as_ref().map_or(plan.round(), Adaptive::round);
+        let shares = match &adaptive {
+            Some(adaptive) => adaptive.first_shares(),
+            None => plan.groups.iter().map(|group| group.share).collect(),
+        };
+        let moments = shares.iter().map(|share| GroupMoments::of(*share)).collect();
+        let mut order = Order::new(shares.into(), seed, id);
         let setup = Setup::from(config);
         let kernel = setup.kernel || demands.iter().any(|demand| demand.kernel);
         let mut session = Session {
             id,
             address_space,
             config,
-            open: Open { group: order.draw(), stretch: 1, ..Open::default() },
+            open: Open { draw: order.draw(), stretch: 1, ..Open::default() },
             budget: Budget::new(config.budget_ppm, config.slice.length()),
-            next: 0,
+            next: Draw::default(),
             order,
+            adaptive,
             round,
             setup: Setup { kernel, ..setup },
             turn: Set {
                 reference: plan.places.contains(&Place::Always(Always::Reference)),
                 ..Set::default()
             },
-            moments: (0..groups).map(|_| GroupMoments::default()).collect(),
+            moments,
             told: plan.places.iter().map(|_| 0).collect(),
             total: Counts::default(),
             finished: 0,
@@ -172,63 +182,9 @@ impl Session {
         }
     }
 
-    /// [`Self::reading`] for a program that looks again and again: counts never run backwards. An
-    /// estimate that has come out lower than one that was told before is told as that one, with an
-    /// interval that holds its own.
-    pub fn read(&mut self, event: usize) -> Reading {
-        let mut reading = self.reading(event);
-        if let (Value::Estimated { estimate, half_width_95, .. }, Some(told)) =
-            (&mut reading.value, self.told.get_mut(event))
-        {
-            *half_width_95 += told.saturating_sub(*estimate) as f64;
-            *estimate = (*estimate).max(*told);
-            *told = *estimate;
-        }
-        reading
-    }
-
-    /// The value of an event's logical counter, up to the last overflow, suspend or
-    /// [`crate::Multiplexer::sync`]. `event` is its index in the list of demands; one out of range
-    /// was never started.
-    pub fn reading(&self, event: usize) -> Reading {
-        let total_cycles = self.total[Always::Cycles];
-        let place = self.plan.places.get(event);
-        let (value, counted_cycles, slices) = match place {
-            _ if self.total == Counts::default() => (not_started(), 0, 0),
-            None => (not_started(), 0, 0),
-            Some(Place::Always(always)) => {
-                (Value::Exact { count: self.total[*always] }, total_cycles, self.stats.slices)
-            }
-            Some(Place::General { group, counter }) => {
-                let sample = self.sample(*group, *counter);
-                let value = match self.plan.groups.len() {
-                    1 => Value::Exact { count: sample.event.events },
-                    _ => estimate::estimate(&sample),
-                };
-                (value, sample.group.sums[0], sample.group.slices)
-            }
-        };
-        Reading { value, counted_cycles, total_cycles, slices }
-    }
-
-    /// All that is known of the event on `counter` in `group`, the slice under way included.
-    pub fn sample(&self, group: u16, counter: u8) -> Sample {
-        let mut moments = self.moments.get(usize::from(group)).copied().unwrap_or_default();
-        if self.open.credited && self.open.group == group {
-            moments.add(&self.open.slice, self.group().used, self.finished, self.round);
-        }
-        let event = moments.events.get(usize::from(counter)).copied().unwrap_or_default();
-        Sample {
-            event,
-            group: moments,
-            round: self.round,
-            totals: [self.total[Always::Cycles], self.total[Always::Instructions]],
-        }
-    }
-
     /// The slice under way.
     pub(crate) fn slice_start(&self) -> SliceStart {
-        SliceStart { group: self.open.group, start_tsc: self.open.piece_start_tsc }
+        SliceStart { group: self.open.draw.group, start_tsc: self.open.piece_start_tsc }
     }
 
     pub(crate) fn setup(&self) -> Setup {
@@ -243,7 +199,7 @@ impl Session {
 
     /// The group of the slice under way.
     pub(crate) fn group(&self) -> &Group {
-        self.group_at(self.open.group)
+        self.group_at(self.open.draw.group)
     }
 
     fn group_at(&self, index: u16) -> &Group {
@@ -255,17 +211,22 @@ impl Session {
         Set { general: self.group().used, ..self.turn }
     }
 
+    /// When the slice under way has its turn.
+    fn open_turn(&self) -> Turn {
+        Turn { number: self.finished, round: self.open.draw.round }
+    }
+
     /// The next group, and the counters to read where it takes over: where those of it begin and
     /// those of the slice under way end.
     #[inline]
     pub(crate) fn turn(&self) -> (Set, &Group) {
-        (self.turn, self.group_at(self.next))
+        (self.turn, self.group_at(self.next.group))
     }
 
     /// Draws the next group. Beforehand, so that the overflow path finds it.
     fn draw(&mut self) {
         self.next = self.order.draw();
-        self.turn.general = self.group().used | self.group_at(self.next).used;
+        self.turn.general = self.group().used | self.group_at(self.next.group).used;
     }
 
     /// Puts the slice under way on a CPU: what is left of it, at least 1.
@@ -330,22 +291,37 @@ impl Session {
 
     /// Ends the slice under way, in which `slice` was counted; the next is the one to come.
     fn finish(&mut self, slice: &Counts) {
-        let used = self.group().used;
-        if let Some(moments) = self.moments.get_mut(usize::from(self.open.group)) {
-            moments.add(slice, used, self.finished, self.round);
+        let (used, turn) = (self.group().used, self.open_turn());
+        if let Some(moments) = self.moments.get_mut(usize::from(self.open.draw.group)) {
+            moments.add(slice, used, turn, self.round);
         }
         self.finished += 1;
         self.stats.lengthened += u64::from(self.open.stretch > 1);
         if self.open.credited {
             self.open = Open::default();
         }
-        self.open.group = self.next;
+        self.open.draw = self.next;
         self.open.stretch = self.budget.stretch();
         if self.finished.is_multiple_of(Budget::SLICES) {
             self.budget.look(self.stats.engine_ticks, self.stats.session_ticks);
         }
         self.open.piece_start_tsc = self.ticks_until;
         self.draw();
+        if self.bank.is_none() {
+            self.fit_share();
+        }
+    }
+
+    /// States the sums of the group under way anew if its share is another than before: between two
+    /// slices of it, when a program that sees it has been told of the one before. Whether it did.
+    fn fit_share(&mut self) -> bool {
+        let Draw { group, share, .. } = self.open.draw;
+        let moments = self.moments.get_mut(usize::from(group));
+        let Some(moments) = moments.filter(|moments| moments.share() != share) else {
+            return false;
+        };
+        moments.restate(share, self.round);
+        true
     }
 
     /// Gives away a record of what was counted since the slice under way was put on its CPU.
@@ -367,7 +343,7 @@ impl Session {
             SliceRecord {
                 session: self.id,
                 cpu,
-                group: self.open.group,
+                group: self.open.draw.group,
                 mode: self.config.mode,
                 end,
                 events: used.count_ones() as u8,
@@ -389,7 +365,3 @@ impl Session {
 }
 
 static NO_GROUP: Group = Group::NONE;
-
-fn not_started() -> Value {
-    Value::NotMeasured { reason: Reason::NotStarted }
-}

@@ -7,7 +7,7 @@ mod fake;
 use fake::{NoClock, NoSink, Simulated};
 use proptest::prelude::*;
 use tally_abi::{
-    Mode, SessionConfig, Slice, Value,
+    Mode, SessionConfig, Shares, Slice, Value,
     bank::{
         AGAIN, ALWAYS, ALWAYS_SLOT, BUSY, COUNTER_WORDS, HEADER_WORDS, NOBODY, PAGE_WORDS,
         SCALE_BITS, SLOTS, STOPPED, counter, header, own, words,
@@ -24,6 +24,7 @@ const CONFIG: SessionConfig = SessionConfig {
     mode: Mode::User,
     slice: Slice::Cycles(SLICE),
     budget_ppm: session::NO_BUDGET_PPM,
+    shares: Shares::Planned,
 };
 /// Eight events and the cycles.
 const EVENTS: usize = 9;
@@ -44,11 +45,18 @@ type Between = fn(&mut Bench);
 
 impl Bench {
     fn new(counters: u32, seed: u64, value: u64) -> Bench {
+        Bench::sharing(Shares::Planned, counters, seed, value)
+    }
+
+    fn sharing(shares: Shares, counters: u32, seed: u64, value: u64) -> Bench {
         let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: true, extra: 0 };
         let mut demands: Vec<_> = (0..8).map(|e| Demand::general(Selector(e), 0xff)).collect();
         demands.push(Demand::always(Always::Cycles));
         let pmu = Simulated::showing(value);
-        let mut session = Session::open(9, 0x5000, CONFIG, seed, demands, &layout).unwrap();
+        let mut session = {
+            let config = SessionConfig { shares, ..CONFIG };
+            Session::open(9, 0x5000, config, seed, demands, &layout).unwrap()
+        };
         let count = words(EVENTS).div_ceil(PAGE_WORDS);
         let pages: Vec<&'static Page> =
             (0..count).map(|_| &*Box::leak(Box::<Page>::default())).collect();
@@ -359,17 +367,20 @@ proptest! {
     fn no_value_runs_backwards(
         seed: u64,
         counters in 1_u32..9,
+        adaptive: bool,
         start in 0..=fake::WIDTH,
         steps in prop::collection::vec(
-            (0_u8..10, 1_u64..25_000, prop::array::uniform8(0_u64..1 << 20)), 1..120),
+            (0_u8..11, 1_u64..25_000, prop::array::uniform8(0_u64..1 << 20)), 1..600),
     ) {
-        let mut bench = Bench::new(counters, seed, start);
+        let shares = if adaptive { Shares::Adaptive } else { Shares::Planned };
+        let mut bench = Bench::sharing(shares, counters, seed, start);
         let mut last = [0; EVENTS];
         for (what, cycles, events) in steps {
             let running = bench.session.is_running();
             match (what, running) {
                 (8, _) => bench.stop(),
                 (9, _) => drop(bench.start()),
+                (10, _) => bench.session.adapt(8),
                 (0, true) => bench.suspend(End::SwitchedOut),
                 (1, true) => bench.suspend(End::Stopped),
                 (2, true) => bench.sync(),

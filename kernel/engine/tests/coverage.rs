@@ -6,7 +6,13 @@
 mod fake;
 mod simulation;
 
-use simulation::{Kind, Outcome, study};
+use fake::NoSink;
+use simulation::{
+    Design, Kind, Outcome, Random, Step, streams,
+    streams::{GROUPS, STREAMS},
+    study, traced,
+};
+use tally_abi::{Shares, Value};
 
 /// Runs of each program.
 const RUNS: u64 = 200;
@@ -61,4 +67,76 @@ fn ratios_beat_linear_scaling_where_events_follow_instructions() {
     let outcomes = study(5, 600, RUNS);
     let mix = outcomes.iter().find(|o| o.kind == Kind::Mix).expect("every kind is studied");
     assert!(mix.relative_error < 0.7 * mix.relative_error_by_time);
+}
+
+/// How an estimate is off: relative error, and whether the interval holds the truth.
+fn judge(truth: u64, value: Value) -> (f64, bool) {
+    let Value::Estimated { estimate, half_width_95, .. } = value else { panic!("{value:?}") };
+    let error = (estimate as f64 - truth as f64).abs();
+    (error / truth as f64, error <= half_width_95)
+}
+
+/// For each stream of the study the share of the programs whose interval holds the truth; and the
+/// largest relative error of each program, from the smallest.
+fn study_streams(shares: Shares, programs: u64) -> ([f64; STREAMS.len()], Vec<f64>) {
+    let (mut covered, mut largest) = ([0.0; STREAMS.len()], Vec::new());
+    for seed in 0..programs {
+        let steps = streams::program(&mut Random::new(seed));
+        let design = Design { shares, ..Design::of(GROUPS) };
+        let (results, _) = traced(design, seed, &steps, &mut NoSink);
+        let judged = results.into_iter().map(|(truth, _, value)| judge(truth, value));
+        let mut worst = 0.0_f64;
+        for (covered, (error, is_within)) in covered.iter_mut().zip(judged) {
+            *covered += f64::from(is_within) / programs as f64;
+            worst = worst.max(error);
+        }
+        largest.push(worst);
+    }
+    largest.sort_by(f64::total_cmp);
+    (covered, largest)
+}
+
+/// Enough for a standard error of half a point.
+const PROGRAMS: u64 = 2000;
+
+#[test]
+fn every_stream_of_the_study_is_covered_and_adaptive_shares_lower_the_largest_error() {
+    let (planned, planned_largest) = study_streams(Shares::Planned, PROGRAMS);
+    let (adaptive, adaptive_largest) = study_streams(Shares::Adaptive, PROGRAMS);
+    println!("{STREAMS:?}\n{planned:.3?}\n{adaptive:.3?}");
+    for (name, (planned, adaptive)) in STREAMS.iter().zip(planned.into_iter().zip(adaptive)) {
+        assert!((0.925..=0.975).contains(&planned), "{name}: {planned}");
+        // Rounds are twice as long, so phases are wider than a round less often.
+        assert!((0.925..=0.985).contains(&adaptive), "{name}, adaptive: {adaptive}");
+    }
+    for coverage in [planned, adaptive] {
+        let mean = coverage.iter().sum::<f64>() / coverage.len() as f64;
+        assert!((0.94..=0.965).contains(&mean), "{mean}");
+    }
+    let median = |largest: Vec<f64>| largest[largest.len() / 2];
+    let [planned, adaptive] = [planned_largest, adaptive_largest].map(median);
+    println!("largest relative error: planned {planned:.4}, adaptive {adaptive:.4}");
+    assert!(adaptive < 0.87 * planned, "{adaptive} {planned}");
+}
+
+/// Slices of one round that lie close together say nothing of how far it spreads.
+#[test]
+fn a_group_with_many_slices_in_a_round_is_covered_too() {
+    let mut covered = 0;
+    for seed in 0..500 {
+        let mut random = Random::new(seed);
+        let slow = |slice: usize| (slice as f64 / 20.0).sin();
+        let step = |slice| {
+            let events = 1000.0 * (1.0 + 0.5 * slow(slice)) + 20.0 * random.normal();
+            let mut events = [events as u64; 8];
+            events[1..].fill(1);
+            Step { instructions: 200_000, events }
+        };
+        let steps: Vec<Step> = (0..1500).map(step).collect();
+        let design = Design { first: 16, ..Design::of(40) };
+        let (results, _) = traced(design, seed, &steps, &mut NoSink);
+        let (truth, _, value) = results[0];
+        covered += u32::from(judge(truth, value).1);
+    }
+    assert!((460..=490).contains(&covered), "{covered} of 500");
 }

@@ -5,7 +5,7 @@ mod fake;
 
 use fake::{Records, Simulated, Ticking};
 use proptest::prelude::*;
-use tally_abi::{Mode, SessionConfig, Slice, Value, reading::Reason, session, trace::End};
+use tally_abi::{Mode, SessionConfig, Shares, Slice, Value, reading::Reason, session, trace::End};
 use tally_engine::{Always, Demand, Layout, Multiplexer, Selector, Session, plan::Place};
 
 const SLICE: u64 = 10_000;
@@ -14,6 +14,7 @@ const NO_LIMIT: SessionConfig = SessionConfig {
     mode: Mode::User,
     slice: Slice::Cycles(SLICE),
     budget_ppm: session::NO_BUDGET_PPM,
+    shares: Shares::Planned,
 };
 const EVENTS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 

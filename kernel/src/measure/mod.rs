@@ -38,6 +38,8 @@ const RING_RECORDS: usize = 1024;
 /// Logical counters whose errors are told at each turn of the scheduler: working one out takes some
 /// thousands of instructions, as the kernel has no floating-point unit.
 const ERRORS_A_TICK: usize = 4;
+/// Groups whose spread is worked out then, where shares adapt: as dear, for each of its events.
+const GROUPS_A_TICK: usize = 1;
 
 static PMU: Once<Result<Found, NoPmu>> = Once::new();
 static SETTINGS: Once<Settings> = Once::new();
@@ -187,12 +189,15 @@ impl Measure {
         Ok(address)
     }
 
-    /// The scheduler's timer: the running program hears of its counters' errors, and of its counts,
-    /// so that what comes between fits the 32 bits that it looks at however long a slice is.
+    /// The scheduler's timer: shares follow what is uncertain, and the running program hears of its
+    /// counters' errors, and of its counts, so that what comes between fits the 32 bits that it looks
+    /// at however long a slice is.
     pub fn tick(&mut self) {
-        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.context)
-            && context.session.is_exposed()
-        {
+        let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.context) else {
+            return;
+        };
+        context.session.adapt(GROUPS_A_TICK);
+        if context.session.is_exposed() {
             multiplexer.sync(&mut context.session, &Tsc, &mut self.trace);
             context.session.tell_errors(ERRORS_A_TICK);
         }

@@ -24,12 +24,17 @@ enum tally_mode { TALLY_USER = 0, TALLY_KERNEL = 1, TALLY_FULL = 2 };
 /* What a slice's length is counted in. */
 enum tally_slice_unit { TALLY_CYCLES = 0, TALLY_INSTRUCTIONS = 1 };
 
+/* Which groups get how many slices of a round: as many as was asked for each; or at least that, and
+ * as many again go to those whose events are least certain. */
+enum tally_shares { TALLY_PLANNED = 0, TALLY_ADAPTIVE = 1 };
+
 struct tally_config {
     uint64_t mode;         /* enum tally_mode */
     uint64_t slice_unit;   /* enum tally_slice_unit */
     uint64_t slice_length; /* 5,000 to 2^30; 200,000 cycles is a good default */
     uint64_t budget_ppm;   /* the share of the program's time that the engine may take, in parts per
                             * million; 20,000 is a good default, 1,000,000 is no limit */
+    uint64_t shares;       /* enum tally_shares */
 };
 
 enum tally_kind { TALLY_EXACT = 1, TALLY_ESTIMATED = 2, TALLY_NOT_MEASURED = 3 };

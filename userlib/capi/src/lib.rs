@@ -7,16 +7,16 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use tally_rust::{Error, sys};
+use tally_rust::{Error, session::ConfigWords, sys};
 
 /// Opens a session. See `tally.h`.
 ///
 /// # Safety
-/// `events` is a string, `config` points to four words, `detail` to `detail_bytes` bytes.
+/// `events` is a string, `config` points to five words, `detail` to `detail_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_open(
     events: *const c_char,
-    config: *const [u64; 4],
+    config: *const ConfigWords,
     detail: *mut c_char,
     detail_bytes: usize,
 ) -> i64 {
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn tally_open(
 pub unsafe extern "C" fn tally_open_on(
     program: i64,
     events: *const c_char,
-    config: *const [u64; 4],
+    config: *const ConfigWords,
     detail: *mut c_char,
     detail_bytes: usize,
 ) -> i64 {

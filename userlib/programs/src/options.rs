@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String};
 
-use tally::session::NO_BUDGET_PPM;
+use tally::{Shares, session::NO_BUDGET_PPM};
 
 /// Options, as given.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct Options<'a> {
     pub slice: Option<u64>,
     /// `--budget PERCENT` of the program's time for the engine, as parts per million.
     pub budget_ppm: Option<u32>,
+    /// `--shares planned|adaptive`.
+    pub shares: Option<Shares>,
     /// `--file PATH`.
     pub file: Option<&'a str>,
     /// `--level N`, 0 (store) to 10 (smallest).
@@ -38,6 +40,9 @@ impl<'a> Options<'a> {
                     let ppm = (percent * 10_000.0) as u32;
                     let fits = (1..=NO_BUDGET_PPM).contains(&ppm);
                     options.budget_ppm = Some(fits.then_some(ppm).ok_or_else(unreadable)?);
+                }
+                "--shares" => {
+                    options.shares = Some(Shares::parse(value).ok_or_else(unreadable)?);
                 }
                 "--level" => {
                     let level = value.parse().ok().filter(|level| *level <= 10);

@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use tally::{Mode, SessionConfig, Slice, session::NO_BUDGET_PPM};
+use tally::{Mode, SessionConfig, Shares, Slice, session::NO_BUDGET_PPM};
 
 /// Counted where nothing else is asked for, as `perf stat` does.
 const DEFAULT_EVENTS: &str =
@@ -13,7 +13,8 @@ const DEFAULT_EVENTS: &str =
 pub struct Stat<'a> {
     /// `-e LIST`, each.
     lists: Vec<&'a str>,
-    /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--kernel` (ring 0 too).
+    /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--shares planned|adaptive`,
+    /// `--kernel` (ring 0 too).
     pub config: SessionConfig,
     /// The program and its arguments.
     pub program: Vec<&'a str>,
@@ -39,6 +40,11 @@ impl<'a> Stat<'a> {
                         return Err(format!("{word} is more than 0 and at most 100"));
                     }
                     stat.config.budget_ppm = ppm;
+                }
+                "--shares" => {
+                    let kind = value()?;
+                    let shares = Shares::parse(kind);
+                    stat.config.shares = shares.ok_or(format!("{word} cannot be {kind}"))?;
                 }
                 "--kernel" => stat.config.mode = Mode::Full,
                 "--" => stat.program.extend(words.next()),

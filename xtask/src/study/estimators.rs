@@ -1,19 +1,18 @@
-//! `cargo xtask study estimators`: linear scaling by time and the ratio estimate, side by side, on
-//! synthetic streams. The engine's own example does the work, on the host.
+//! `cargo xtask study estimators`: linear scaling by time and the ratio estimate, planned and adaptive
+//! shares, side by side, on synthetic streams. The engine's own example does the work, on the host.
 
 use std::fmt::Write as _;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tally_abi::ExitStatus;
 
-use crate::{Failure, Result, output, progress::Step, project::Project};
+use crate::{Result, output, progress::Step, project::Project};
 
 /// Options of `cargo xtask study estimators`.
 #[derive(Args, Debug)]
 pub(super) struct EstimatorsArgs {
     /// Programs to make up
-    #[arg(long, value_name = "N", default_value_t = 100,
+    #[arg(long, value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
     /// Print one JSON object, alone on standard output
@@ -23,11 +22,19 @@ pub(super) struct EstimatorsArgs {
 
 /// What the example prints.
 #[derive(Debug, Deserialize, Serialize)]
-struct Study {
+pub(crate) struct Study {
     runs: u64,
     groups: u64,
     slices: u64,
+    /// The median of the runs' largest relative errors.
+    largest: Largest,
     streams: Vec<Stream>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Largest {
+    planned: f64,
+    adaptive: f64,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -35,55 +42,75 @@ struct Stream {
     name: String,
     linear: Errors,
     ratio: Errors,
-    /// The share of the runs in which the ratio's 95 % interval held the truth.
-    coverage: f64,
+    /// The ratio with adaptive shares.
+    adaptive: Errors,
 }
 
-/// Relative errors of totals, and the distance of the rounds' distribution in nats.
+/// Relative errors of totals.
 #[derive(Debug, Deserialize, Serialize)]
 struct Errors {
     median: f64,
     p99: f64,
-    kl: f64,
+    /// The distance of the rounds' distribution, in nats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kl: Option<f64>,
+    /// The share of the runs in which the 95 % interval held the truth; linear scaling has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage: Option<f64>,
 }
 
 pub(super) fn main(project: &Project, args: &EstimatorsArgs) -> Result<u8> {
-    let step = Step::start("Estimating made-up programs");
-    let mut example = project.cargo("run", &project.target);
-    example.args(["--quiet", "--release", "--package", "tally-engine", "--example", "estimators"]);
-    let output = example.arg("--").arg(args.runs.to_string()).output().map_err(|error| {
-        Failure::new(ExitStatus::HostError, format!("cannot start cargo: {error}"))
-    })?;
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(Failure::new(ExitStatus::HostError, format!("the study failed: {why}")));
-    }
-    let study: Study = serde_json::from_slice(&output.stdout).map_err(|error| {
-        Failure::new(ExitStatus::HostError, format!("cannot read the study's results: {error}"))
-    })?;
-    step.done();
+    let study = run(project, args.runs)?;
     output::print(args.json, &study, &table(&study))?;
     Ok(0)
 }
 
-fn table(study: &Study) -> String {
+/// Makes up so many programs and estimates their events.
+///
+/// # Errors
+/// The example cannot be built or run.
+pub(crate) fn run(project: &Project, runs: u64) -> Result<Study> {
+    let step = Step::start("Estimating made-up programs");
+    let study = project.example("tally-engine", "estimators", &[&runs.to_string()])?;
+    step.done();
+    Ok(study)
+}
+
+/// For people.
+pub(crate) fn table(study: &Study) -> String {
     let mut text = format!(
-        "{} programs of {} slices, {} to a round; errors in percent\n",
+        "{} programs of {} slices, {} groups; errors in percent\n",
         study.runs, study.slices, study.groups
     );
     // Writing to a string does not fail.
-    let _ = writeln!(text, "                  linear scaling            ratio");
-    let _ = writeln!(text, "stream         median    p99     KL   median    p99     KL  covered");
-    for Stream { name, linear, ratio, coverage } in &study.streams {
-        let side =
-            |e: &Errors| format!("{:>7.3} {:>6.2} {:>6.3}", 100.0 * e.median, 100.0 * e.p99, e.kl);
-        let _ = writeln!(
-            text,
-            "{name:<14}{}  {} {:>7.1}%",
-            side(linear),
-            side(ratio),
-            100.0 * coverage
-        );
+    let _ = writeln!(
+        text,
+        "                 linear scaling       ratio                        adaptive shares\n\
+         stream          median   p99    KL   median   p99    KL covered   median   p99 covered"
+    );
+    for Stream { name, linear, ratio, adaptive } in &study.streams {
+        let [linear, ratio, adaptive] = [linear, ratio, adaptive].map(Errors::cells);
+        let _ = writeln!(text, "{name:<14}{linear}  {ratio}  {adaptive}");
     }
+    let Largest { planned, adaptive } = study.largest;
+    let _ = writeln!(
+        text,
+        "the largest error of a program, median: {:.2} with planned shares, {:.2} with adaptive ones",
+        100.0 * planned,
+        100.0 * adaptive
+    );
     text
+}
+
+impl Errors {
+    fn cells(&self) -> String {
+        let mut text = format!("{:>8.3} {:>5.1}", 100.0 * self.median, 100.0 * self.p99);
+        if let Some(kl) = self.kl {
+            text += &format!(" {kl:>5.3}");
+        }
+        if let Some(coverage) = self.coverage {
+            text += &format!(" {:>6.1}%", 100.0 * coverage);
+        }
+        text
+    }
 }

@@ -86,8 +86,14 @@ impl Session {
         let mut told = take(&mut self.told);
         let nothing = Counts::default();
         if let Some(counted) = self.counted(group, start_tsc, &nothing) {
-            let running = base.map(|base| (self.open.group, self.set(), base));
+            let running = base.map(|base| (self.open.draw.group, self.set(), base));
             bank.publish(group, counted, &mut told, running, tsc);
+        }
+        if self.fit_share() {
+            let group = self.open.draw.group;
+            if let Some(counted) = self.counted(group, 0, &nothing) {
+                bank.restate(group, counted, &mut told);
+            }
         }
         self.told = told;
         self.bank = Some(bank);
@@ -101,7 +107,7 @@ impl Session {
         nothing: &'a Counts,
     ) -> Option<Counted<'a>> {
         let moments = self.moments.get(usize::from(group))?;
-        let is_open = self.open.credited && self.open.group == group;
+        let is_open = self.open.credited && self.open.draw.group == group;
         let open = if is_open { &self.open.slice } else { nothing };
         Some(Counted { moments, open, start_tsc, total: &self.total })
     }

@@ -2,11 +2,13 @@
 
 #![allow(dead_code, reason = "each test, and the study of estimators, uses its own part of this")]
 
+pub mod streams;
+
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
     rand_core::{Rng, SeedableRng},
 };
-use tally_abi::{SessionConfig, Slice, Value, trace::End};
+use tally_abi::{SessionConfig, Shares, Slice, Value, trace::End};
 use tally_engine::{Demand, Layout, Multiplexer, Selector, Session, Sink, estimate, plan::Place};
 
 use crate::fake::{NoClock, NoSink, Simulated};
@@ -55,6 +57,15 @@ impl Random {
     }
     pub fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+    /// Knuth's: for small means.
+    pub fn poisson(&mut self, mean: f64) -> f64 {
+        let (limit, mut product, mut events) = ((-mean).exp(), self.uniform(), 0.0);
+        while product > limit {
+            product *= self.uniform();
+            events += 1.0;
+        }
+        events
     }
     pub fn normal(&mut self) -> f64 {
         let (u, v) = (1.0 - self.uniform(), self.uniform());
@@ -175,12 +186,33 @@ impl Sums {
 
 /// One run: for each kind the truth, what the engine remembers, and what it says.
 fn once(groups: usize, seed: u64, steps: &[Step]) -> Vec<(u64, estimate::Sample, Value)> {
-    traced(groups, seed, steps, &mut NoSink).0
+    traced(Design::of(groups), seed, steps, &mut NoSink).0
 }
 
-/// The same, every slice's record going to `sink`; and each event's place.
+/// Groups that are looked at then.
+const GROUPS_A_TICK: usize = 16;
+/// Slices between two looks at the shares, as between two ticks of a kernel's timer.
+const TICK: usize = 25;
+
+/// How a program is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Design {
+    pub groups: usize,
+    pub shares: Shares,
+    /// Slices of a round that the first group gets at least; the others get one.
+    pub first: u16,
+}
+
+impl Design {
+    /// So many groups, one slice of a round each.
+    pub fn of(groups: usize) -> Design {
+        Design { groups, shares: Shares::Planned, first: 1 }
+    }
+}
+
+/// The same for any design, every slice's record going to `sink`; and each event's place.
 pub fn traced(
-    groups: usize,
+    Design { groups, shares, first }: Design,
     seed: u64,
     steps: &[Step],
     sink: &mut impl Sink,
@@ -189,16 +221,22 @@ pub fn traced(
     let counters = 8_usize.div_ceil(groups);
     let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: false, extra: 0 };
     let count = (counters * groups).max(8);
-    let demands = (0..count as u64).map(|e| Demand::general(Selector(e), 0xff)).collect();
-    let config = SessionConfig { slice: Slice::Cycles(SLICE_CYCLES), ..SessionConfig::default() };
+    let mut demands: Vec<Demand> =
+        (0..count as u64).map(|e| Demand::general(Selector(e), 0xff)).collect();
+    demands[0].share = first;
+    let slice = Slice::Cycles(SLICE_CYCLES);
+    let config = SessionConfig { slice, shares, ..SessionConfig::default() };
     let mut session = Session::open(1, 0, config, seed, demands, &layout).unwrap();
     assert_eq!(session.plan().groups.len(), groups);
     let pmu = Simulated::default();
     let mut multiplexer = Multiplexer::new(pmu.clone(), 0, 0);
     multiplexer.resume(&mut session, &NoClock);
-    for step in steps {
+    for (slice, step) in steps.iter().enumerate() {
         assert!(pmu.run(SLICE_CYCLES, step.instructions, &step.events));
         multiplexer.overflow(Some(&mut session), &NoClock, sink);
+        if slice % TICK == 0 {
+            session.adapt(GROUPS_A_TICK);
+        }
     }
     multiplexer.suspend(&mut session, End::Stopped, &NoClock, sink);
     let results = (0..8)

@@ -123,11 +123,12 @@ fn sessions(checks: &mut Checks, event: &str) {
     ] {
         checks.equal(what, tally(sys::SESSION_OPEN, arguments), Some(Error::BadPointer));
     }
-    let [mode, unit, length, budget] = good;
+    let [mode, unit, length, budget, shares] = good;
     for (what, config) in [
-        ("bad mode", [7, unit, length, budget]),
-        ("bad unit", [mode, 2, length, budget]),
-        ("bad budget", [mode, unit, length, 0]),
+        ("bad mode", [7, unit, length, budget, shares]),
+        ("bad unit", [mode, 2, length, budget, shares]),
+        ("bad budget", [mode, unit, length, 0, shares]),
+        ("bad shares", [mode, unit, length, budget, 2]),
     ] {
         let answer = tally(sys::SESSION_OPEN, [list, bytes, config.as_ptr() as u64, 0, 0, 0]);
         checks.equal(what, answer, Some(Error::BadArgument));

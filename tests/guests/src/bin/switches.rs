@@ -39,8 +39,9 @@ fn main() -> i32 {
     };
     let count: u64 = words.next().and_then(|word| word.parse().ok()).expect("a number of switches");
     // As many switches as asked for, whatever they cost.
+    let slice = Slice::Cycles(cycles);
     let budget_ppm = session::NO_BUDGET_PPM;
-    let config = SessionConfig { mode, slice: Slice::Cycles(cycles), budget_ppm };
+    let config = SessionConfig { mode, slice, budget_ppm, ..SessionConfig::default() };
     let session = Session::open(events, config).expect("the events exist");
     let mut memory = [0; 512];
     session.start().expect("it was not started");

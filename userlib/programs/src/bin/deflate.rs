@@ -3,7 +3,8 @@
 //!
 //! The text goes through block by block, as in a store that keeps blocks compressed.
 //!
-//! `deflate [--events LIST] [--slice CYCLES] [--budget PERCENT] [--file PATH] [--level 0..10]`
+//! `deflate [--events LIST] [--slice CYCLES] [--budget PERCENT] [--shares planned|adaptive] [--file
+//! PATH] [--level 0..10]`
 
 #![no_std]
 #![no_main]
@@ -49,6 +50,7 @@ fn run() -> Result<(), Failure> {
     let config = SessionConfig {
         slice: options.slice.map_or(SessionConfig::default().slice, Slice::Cycles),
         budget_ppm: options.budget_ppm.unwrap_or(session::DEFAULT_BUDGET_PPM),
+        shares: options.shares.unwrap_or_default(),
         ..SessionConfig::default()
     };
     let events = options.events.unwrap_or_else(default_events);

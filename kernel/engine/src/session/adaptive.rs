@@ -1,0 +1,162 @@
+//! Adaptive shares: slices go to the groups whose events are least certain.
+//!
+//! Neyman's allocation (decision 11): slices in proportion to the spread of a group's slices,
+//! relative to the count, as the errors that people read are; never fewer than the plan's. It is
+//! worked out outside of the overflow path, some groups at a time, and begins with a round.
+//!
+//! Uses floating point: never in the overflow path.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use libm::{floor, sqrt};
+use tally_abi::Shares;
+
+use super::Session;
+use crate::{Plan, estimate, for_each_counter};
+
+/// Slices of a round beyond the planned ones: as many as those, and at most so many.
+const MOST_EXTRA: u64 = 1 << 14;
+/// Rounds for which shares stay as they are: what they go by has to be known better first, and a
+/// change costs a little.
+const REST_ROUNDS: u64 = 16;
+
+/// What is known of the groups' spreads.
+#[derive(Clone, Debug)]
+pub(super) struct Adaptive {
+    /// The plan's share of each group.
+    planned: Box<[u16]>,
+    /// Slices in a round.
+    round: u64,
+    /// Spreads of the groups looked at so far.
+    spreads: Vec<f64>,
+    /// Rounds after which the shares may change again.
+    not_before: u64,
+}
+
+impl Adaptive {
+    /// `None` where shares do not adapt, or there is nothing to share.
+    pub(super) fn new(shares: Shares, plan: &Plan) -> Option<Adaptive> {
+        if shares == Shares::Planned || plan.groups.len() < 2 {
+            return None;
+        }
+        Some(Adaptive {
+            planned: plan.groups.iter().map(|group| group.share).collect(),
+            round: plan.round() + plan.round().min(MOST_EXTRA),
+            spreads: Vec::with_capacity(plan.groups.len()),
+            not_before: REST_ROUNDS,
+        })
+    }
+
+    /// Slices in a round.
+    pub(super) fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// The shares as long as nothing is known: in proportion to the plan's.
+    pub(super) fn first_shares(&self) -> Vec<u16> {
+        let planned: Vec<f64> = self.planned.iter().map(|share| f64::from(*share)).collect();
+        self.allocate(&planned)
+    }
+
+    /// Shares in proportion to `spreads`, at least the plan's, of a whole round.
+    fn allocate(&self, spreads: &[f64]) -> Vec<u16> {
+        let groups = || self.planned.iter().map(|share| f64::from(*share)).zip(spreads);
+        let round = self.round as f64;
+        let all: f64 = spreads.iter().sum();
+        if all <= 0.0 {
+            return self.first_shares();
+        }
+        // Whoever would get less than the minimum gets that, which leaves less for the others: until
+        // nobody else does.
+        let (mut scale, mut before) = (round / all, f64::INFINITY);
+        while scale < before {
+            before = scale;
+            let (mut left, mut free) = (round, 0.0);
+            for (planned, spread) in groups() {
+                let is_free = scale * spread > planned;
+                left -= if is_free { 0.0 } else { planned };
+                free += if is_free { *spread } else { 0.0 };
+            }
+            scale = if free > 0.0 { scale.min(left / free) } else { scale };
+        }
+        // Rounded in the sum: so each is rounded up or down, and all make a round.
+        let (mut sum, mut given) = (0.0, 0.0);
+        let last = spreads.len() - 1;
+        let rounded = groups().enumerate().map(|(group, (planned, spread))| {
+            sum += planned.max(scale * spread);
+            let until = if group == last { round } else { floor(sum + 0.5) };
+            let share = until - given;
+            given = until;
+            share as u16
+        });
+        rounded.collect()
+    }
+}
+
+impl Session {
+    /// Looks at the next `groups` groups, if shares adapt and it is time; after the last one, deals
+    /// new shares. Uses floating point: never in the overflow path.
+    pub fn adapt(&mut self, groups: usize) {
+        let Some(mut adaptive) = self.adaptive.take() else { return };
+        if self.order.rounds() >= adaptive.not_before {
+            let first = adaptive.spreads.len();
+            let until = (first + groups).min(self.plan.groups.len());
+            adaptive.spreads.extend((first..until).map(|group| self.relative_spread(group)));
+            if until == self.plan.groups.len() {
+                let shares = adaptive.allocate(&adaptive.spreads);
+                if shares != self.order.shares() {
+                    self.order.deal(&shares);
+                }
+                adaptive.spreads.clear();
+                adaptive.not_before = self.order.rounds() + REST_ROUNDS;
+            }
+        }
+        self.adaptive = Some(adaptive);
+    }
+
+    /// The spread of a group's slices, relative to the mean slice: the root of the sum of its
+    /// events' squares. An event that was never seen has none: no number of slices would make its
+    /// error small against nothing.
+    fn relative_spread(&self, group: usize) -> f64 {
+        let used = self.plan.groups.get(group).map_or(0, |group| group.used);
+        let mut squares = 0.0;
+        for_each_counter(used, |counter| {
+            let sample = self.sample(group as u16, counter as u8);
+            squares += estimate::relative_spread(&sample).unwrap_or(0.0);
+        });
+        sqrt(squares)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adaptive(planned: &[u16], round: u64) -> Adaptive {
+        let planned = planned.into();
+        Adaptive { planned, round, spreads: Vec::new(), not_before: 0 }
+    }
+
+    #[test]
+    fn shares_follow_the_spreads_above_the_minimum() {
+        let adaptive = adaptive(&[1, 1, 1, 1, 1], 10);
+        assert_eq!(adaptive.first_shares(), [2; 5]);
+        assert_eq!(adaptive.allocate(&[0.0, 0.1, 0.1, 4.0, 3.0]), [1, 1, 1, 4, 3]);
+        assert_eq!(adaptive.allocate(&[0.0, 0.0, 0.0, 0.0, 2.0]), [1, 1, 1, 1, 6]);
+        assert_eq!(adaptive.allocate(&[0.0; 5]), [2; 5]);
+    }
+
+    #[test]
+    fn every_group_keeps_its_minimum_and_all_make_a_round() {
+        for seed in 1..500_u64 {
+            let number = |index: u64, below: u64| (seed * 7919 + index * 104_729) % 1013 % below;
+            let groups = 2 + seed as usize % 40;
+            let planned: Vec<u16> = (0..groups).map(|g| 1 + number(g as u64, 9) as u16).collect();
+            let spreads: Vec<f64> = (0..groups).map(|g| number(g as u64 + 7, 900) as f64).collect();
+            let round = 2 * planned.iter().map(|share| u64::from(*share)).sum::<u64>();
+            let shares = adaptive(&planned, round).allocate(&spreads);
+            assert_eq!(shares.iter().map(|share| u64::from(*share)).sum::<u64>(), round);
+            assert!(shares.iter().zip(&planned).all(|(share, planned)| share >= planned));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a session tells of its events: values with their errors. Uses floating point: never in the
+//! overflow path.
+
+use tally_abi::{Reading, Value, reading::Reason};
+
+use super::Session;
+use crate::{
+    Always, Counts,
+    estimate::{self, Sample},
+    plan::Place,
+};
+
+impl Session {
+    /// [`Self::reading`] for a program that looks again and again: counts never run backwards. An
+    /// estimate that has come out lower than one that was told before is told as that one, with an
+    /// interval that holds its own.
+    pub fn read(&mut self, event: usize) -> Reading {
+        let mut reading = self.reading(event);
+        if let (Value::Estimated { estimate, half_width_95, .. }, Some(told)) =
+            (&mut reading.value, self.told.get_mut(event))
+        {
+            *half_width_95 += told.saturating_sub(*estimate) as f64;
+            *estimate = (*estimate).max(*told);
+            *told = *estimate;
+        }
+        reading
+    }
+
+    /// The value of an event's logical counter, up to the last overflow, suspend or
+    /// [`crate::Multiplexer::sync`]. `event` is its index in the list of demands; one out of range
+    /// was never started.
+    pub fn reading(&self, event: usize) -> Reading {
+        let total_cycles = self.total[Always::Cycles];
+        let place = self.plan.places.get(event);
+        let (value, counted_cycles, slices) = match place {
+            _ if self.total == Counts::default() => (not_started(), 0, 0),
+            None => (not_started(), 0, 0),
+            Some(Place::Always(always)) => {
+                (Value::Exact { count: self.total[*always] }, total_cycles, self.stats.slices)
+            }
+            Some(Place::General { group, counter }) => {
+                let sample = self.sample(*group, *counter);
+                let value = match self.plan.groups.len() {
+                    1 => Value::Exact { count: sample.event.events },
+                    _ => estimate::estimate(&sample),
+                };
+                (value, sample.group.counted_cycles(), sample.group.slices)
+            }
+        };
+        Reading { value, counted_cycles, total_cycles, slices }
+    }
+
+    /// All that is known of the event on `counter` in `group`, the slice under way included.
+    pub fn sample(&self, group: u16, counter: u8) -> Sample {
+        let mut moments = self.moments.get(usize::from(group)).copied().unwrap_or_default();
+        if self.open.credited && self.open.draw.group == group {
+            moments.add(&self.open.slice, self.group().used, self.open_turn(), self.round);
+        }
+        let event = moments.events.get(usize::from(counter)).copied().unwrap_or_default();
+        Sample {
+            event,
+            group: moments,
+            round: self.round,
+            slices: self.finished,
+            totals: [self.total[Always::Cycles], self.total[Always::Instructions]],
+        }
+    }
+}
+
+fn not_started() -> Value {
+    Value::NotMeasured { reason: Reason::NotStarted }
+}
