@@ -266,3 +266,21 @@ fn programs_measure_programs_that_they_load() {
         }
     }
 }
+
+#[test]
+fn programs_look_after_their_counters_themselves() {
+    for (pmu, instructions, branches) in [
+        (Pmu::Intel, "INST_RETIRED.ANY", "BR_INST_RETIRED.ALL_BRANCHES"),
+        (Pmu::Amd, "RETIRED_INSTRUCTIONS", "RETIRED_BRANCH_INSTRUCTIONS"),
+        (Pmu::Zen3, "RETIRED_INSTRUCTIONS", "RETIRED_BRANCH_INSTRUCTIONS"),
+    ] {
+        let direct = |turns| format!("direct {instructions},{branches},r01c2 {turns}");
+        // Longer than the scheduler's turns, and with another's overflow interrupts in between.
+        let programs = [direct(500_000), direct(350_000), format!("share 3 {instructions} 100000")];
+        let boot =
+            boot(&Request { pmu, ..Request::new(format!("wire -- {}", programs.join(" -- "))) });
+        assert_success(&boot);
+        let told = boot.transcript.text();
+        assert_eq!(told.matches("direct: done").count(), 2, "{told}");
+    }
+}

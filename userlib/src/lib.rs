@@ -23,6 +23,7 @@ extern crate alloc;
 
 mod bank;
 mod counting;
+mod direct;
 pub mod io;
 mod program;
 pub mod region;
@@ -33,6 +34,7 @@ pub mod sys;
 
 pub use bank::{Bank, Counter, Details};
 pub use counting::{OpenError, Session};
+pub use direct::Direct;
 pub use program::Program;
 pub use tally_abi::events::words as event_words;
 pub use tally_abi::{

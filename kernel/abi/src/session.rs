@@ -42,6 +42,15 @@ impl Mode {
     pub fn kernel(self) -> bool {
         self != Mode::User
     }
+
+    /// The mode of this number.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn from_word(word: u64) -> Result<Mode, Malformed> {
+        let all = [Mode::User, Mode::Kernel, Mode::Full];
+        all.into_iter().find(|mode| *mode as u64 == word).ok_or(Malformed)
+    }
 }
 
 /// The length of a time slice.
@@ -135,10 +144,7 @@ impl SessionConfig {
     /// A mode, unit or kind of shares that this version does not define, or a budget out of range.
     pub fn from_words(words: ConfigWords) -> Result<Self, Malformed> {
         let [mode, unit, length, budget, shares] = words;
-        let mode = [Mode::User, Mode::Kernel, Mode::Full]
-            .into_iter()
-            .find(|m| *m as u64 == mode)
-            .ok_or(Malformed)?;
+        let mode = Mode::from_word(mode)?;
         let slice = match unit {
             0 => Slice::Cycles(length),
             1 => Slice::Instructions(length),

@@ -185,6 +185,16 @@ pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 /// may use RDPMC.
 pub const SESSION_MAP: u64 = TALLY_BASE + 6;
 
+/// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)` → number of events.
+///
+/// Puts all the events on counters at once, at the privilege that is word 0 of
+/// [`crate::session::ConfigWords`], from 0 on, and lets the program read them: for each, in the order of
+/// the list, RDPMC's ECX is written to `indices`, an array of words. They are the program's until it
+/// closes them or ends; nobody switches them, and nothing interrupts. On error `detail` as with
+/// [`SESSION_OPEN`].
+pub const DIRECT_OPEN: u64 = TALLY_BASE + 0x10;
+/// `direct_close()` → 0: the program's counters are taken away.
+pub const DIRECT_CLOSE: u64 = TALLY_BASE + 0x11;
 /// `program_load(words, words_bytes, detail, detail_bytes)` → the new program's number.
 ///
 /// `words` are the program's name in the ramdisk and its arguments, each ended by a zero byte. It

@@ -167,6 +167,13 @@ pub trait Pmu {
     /// after `slice` more of its unit; all other counters go on from the values that they have.
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64);
 
+    /// Whether counters can be set to any value, as [`Pmu::load`] needs.
+    fn can_load(&self) -> bool;
+
+    /// Counts `group` and the always-counted events, at the privileges of `mode`, from `values` on and
+    /// without a slice timer, from a state in which nothing counts. All other counters show 0.
+    fn load(&mut self, group: &Group, mode: Mode, values: &Counts);
+
     /// Ends counting. Counters keep their values; an overflow that was pending is forgotten.
     fn stop(&mut self);
 

@@ -24,6 +24,7 @@ extern crate std;
 pub mod bank;
 mod budget;
 mod demand;
+mod direct;
 pub mod estimate;
 mod hardware;
 pub mod moments;
@@ -35,6 +36,7 @@ mod session;
 mod sync;
 
 pub use demand::{Always, Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Selector};
+pub use direct::Direct;
 pub use hardware::{
     Clock, Counts, Pmu, Set, Setup, Sink, Widths, for_each_counter, for_each_counter_unrolled,
 };

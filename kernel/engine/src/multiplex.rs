@@ -9,7 +9,7 @@
 
 use tally_abi::trace::End;
 
-use crate::{Always, Clock, Counts, Pmu, Session, Sink, session::SliceStart};
+use crate::{Always, Clock, Counts, Direct, Pmu, Session, Sink, session::SliceStart};
 
 /// One CPU's side of the engine.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct Multiplexer<P: Pmu> {
     charged: Charged,
     /// Whose counts are in the counters: sessions are numbered from 1.
     last_session: u32,
+    /// Whether the program that runs looks after the counters itself.
+    direct: bool,
     /// What the counters showed when they were last credited.
     base: Counts,
     /// What they showed when they were last read.
@@ -47,6 +49,7 @@ impl<P: Pmu> Multiplexer<P> {
             other_msr_accesses,
             charged: Charged::default(),
             last_session: 0,
+            direct: false,
             base: Counts::default(),
             raw: Counts::default(),
             counted: Counts::default(),
@@ -96,6 +99,26 @@ impl<P: Pmu> Multiplexer<P> {
         let slice = session.slice_start();
         session.leave(self.cpu, end, tsc, sink);
         self.publish(session, slice, false, tsc);
+    }
+
+    /// Whether programs can look after the counters themselves here.
+    pub fn can_load(&self) -> bool {
+        self.pmu.can_load()
+    }
+
+    /// A program comes onto this CPU that looks after its counters itself. No session is running.
+    pub fn load(&mut self, direct: &Direct) {
+        self.pmu.load(&direct.group, direct.mode, &direct.values);
+        self.direct = true;
+    }
+
+    /// It leaves this CPU, and its counters are kept.
+    pub fn save(&mut self, direct: &mut Direct) {
+        self.pmu.stop();
+        self.direct = false;
+        direct.values = self.pmu.read(direct.set());
+        // What they show is not to be seen by whoever comes next.
+        self.last_session = 0;
     }
 
     /// Credits what the running slice has counted so far, so that [`Session::reading`] is up to
@@ -168,10 +191,12 @@ impl<P: Pmu> Multiplexer<P> {
     }
 
     /// An overflow that nobody owns, or one that was under way when counting ended: nothing may
-    /// count here.
+    /// count here but what a program looks after itself, which raises no interrupt.
     #[cold]
     fn disown(&mut self) {
-        self.pmu.stop();
+        if !self.direct {
+            self.pmu.stop();
+        }
     }
 
     /// What the slice that has ended counted goes to the session and the trace.

@@ -5,7 +5,7 @@
 
 use loom::thread;
 use tally_abi::{
-    SessionConfig, Slice,
+    Mode, SessionConfig, Slice,
     bank::{BUSY, HEADER_WORDS, counter, header, own},
     trace::{End, SliceRecord},
 };
@@ -21,6 +21,16 @@ const WIDTH: u64 = (1 << 48) - 1;
 
 impl Pmu for Steady {
     fn start(&mut self, _: &Group, _: &Setup, _: u64) {}
+    fn can_load(&self) -> bool {
+        false
+    }
+
+    fn load(&mut self, _: &Group, _: Mode, _: &Counts) {}
+
+    fn can_load(&self) -> bool {
+        false
+    }
+    fn load(&mut self, _: &Group, _: Mode, _: &Counts) {}
     fn stop(&mut self) {}
     fn clear(&mut self) {}
     fn read(&mut self, _: Set) -> Counts {

@@ -14,6 +14,7 @@
 //! - Whether the timer has overflowed is told by its own top bit, as in the Intel driver: without
 //!   PerfMonV2 there is no status register at all.
 
+use tally_abi::Mode;
 use tally_engine::{Always, Counts, Group, MAX_GENERAL, Pmu, Set, Setup, Widths, for_each_counter};
 
 use crate::{
@@ -203,10 +204,36 @@ impl<B: Bus> Pmu for Amd<B> {
         for_each_counter(group.used, |index| {
             self.select(index, PerfCtl::from_bits_retain(group.selectors[index].0));
         });
-        self.select(CYCLES.into(), always(CYCLES_NOT_IN_HALT, setup, Always::Cycles));
-        let instructions = always(RETIRED_INSTRUCTIONS, setup, Always::Instructions);
-        self.select(INSTRUCTIONS.into(), instructions);
+        for (event, counter, code) in [
+            (Always::Cycles, CYCLES, CYCLES_NOT_IN_HALT),
+            (Always::Instructions, INSTRUCTIONS, RETIRED_INSTRUCTIONS),
+        ] {
+            let mut select = always(code, setup.mode);
+            select.set(PerfCtl::INT, setup.timer == event);
+            self.select(counter.into(), select);
+        }
         self.reload(slice);
+        self.enable();
+    }
+
+    fn can_load(&self) -> bool {
+        true
+    }
+
+    fn load(&mut self, group: &Group, mode: Mode, values: &Counts) {
+        for index in counters(self.facts.counters) {
+            let at = usize::from(index);
+            let (select, value) = match index {
+                CYCLES => (always(CYCLES_NOT_IN_HALT, mode), values[Always::Cycles]),
+                INSTRUCTIONS => (always(RETIRED_INSTRUCTIONS, mode), values[Always::Instructions]),
+                _ if group.used >> index & 1 == 1 => {
+                    (PerfCtl::from_bits_retain(group.selectors[at].0), values.general[at])
+                }
+                _ => (PerfCtl::empty(), 0),
+            };
+            self.select(at, select);
+            self.bus.put(index, PerfCtr(value));
+        }
         self.enable();
     }
 
@@ -283,11 +310,10 @@ fn counter_of(event: Always) -> u8 {
     if event == Always::Cycles { CYCLES } else { INSTRUCTIONS }
 }
 
-/// The select of an always-counted event; it interrupts if it is the slice timer.
-fn always(code: u16, setup: &Setup, event: Always) -> PerfCtl {
+/// The select of an always-counted event.
+fn always(code: u16, mode: Mode) -> PerfCtl {
     let mut select = PerfCtl::event(code, 0) | PerfCtl::EN;
-    select.set(PerfCtl::USR, setup.mode.user());
-    select.set(PerfCtl::OS, setup.mode.kernel());
-    select.set(PerfCtl::INT, setup.timer == event);
+    select.set(PerfCtl::USR, mode.user());
+    select.set(PerfCtl::OS, mode.kernel());
     select
 }

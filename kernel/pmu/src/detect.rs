@@ -137,7 +137,9 @@ fn detect_intel<R: CpuIdReader>(
     let general = 1_u16.checked_shl(general.into()).map_or(0xff, |bit| bit.wrapping_sub(1)) as u8;
     let widths = Widths { always: (1 << fixed_bits) - 1, general: (1 << width_bits) - 1 };
     let freeze = version >= 4 && (!hypervisor || is_tcg(cpuid));
-    let facts = intel::Facts { general, reference: fixed(2), freeze, extra, widths };
+    // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES is there.
+    let capabilities = cpuid.cpuid1(1).ecx >> 15 & 1 == 1;
+    let facts = intel::Facts { general, reference: fixed(2), freeze, capabilities, extra, widths };
     Ok(Kind::Intel { facts, version, width_bits })
 }
 

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use tally_abi::Mode;
 use tally_engine::{
     Counts, Group, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths, for_each_counter,
     for_each_counter_unrolled,
@@ -68,6 +69,14 @@ macro_rules! either {
 impl<B: Bus> Pmu for Driver<B> {
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
         either!(self, driver => driver.start(group, setup, slice));
+    }
+
+    fn can_load(&self) -> bool {
+        either!(self, driver => driver.can_load())
+    }
+
+    fn load(&mut self, group: &Group, mode: Mode, values: &Counts) {
+        either!(self, driver => driver.load(group, mode, values));
     }
 
     fn stop(&mut self) {

@@ -2,8 +2,9 @@
 //!
 //! Fixed counters 0 (instructions), 1 (core cycles) and 2 (reference cycles) count in every slice;
 //! 1, or 0 for slices of instructions, is the slice timer, the only counter that interrupts. The
-//! timer is the only counter ever written: general counters run on through changes of event, and
-//! differences are taken. So IA32_PERF_CAPABILITIES.FW_WRITE does not matter; and a reload of minus
+//! timer is the only counter that sessions ever have written: general counters run on through changes
+//! of event, and differences are taken. So IA32_PERF_CAPABILITIES.FW_WRITE does not matter but to
+//! programs that look after their counters themselves; and a reload of minus
 //! at most 2³⁰, cut to the counter's width, means the same to a processor that takes the width and
 //! to one that takes 32 bits and extends their sign.
 //!
@@ -27,9 +28,11 @@
 //!   under the new selector.
 
 mod extra;
+mod in_use;
 
 pub(crate) use extra::{EXTRA, extra_register};
 
+use tally_abi::Mode;
 use tally_engine::{
     Always, Counts, Group, MAX_EXTRA, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths,
     for_each_counter,
@@ -42,8 +45,8 @@ use crate::{
     registers::{
         Register,
         intel::{
-            DebugCtl, FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalCtrl, PerfGlobalOvfCtrl, Pmc,
-            RDPMC_FIXED,
+            DebugCtl, FixedCtr, FixedCtrCtrl, FullPmc, PerfCapabilities, PerfEvtSel,
+            PerfGlobalCtrl, PerfGlobalOvfCtrl, Pmc, RDPMC_FIXED,
         },
     },
 };
@@ -62,6 +65,8 @@ pub(crate) struct Facts {
     pub(crate) reference: bool,
     /// Whether an overflow interrupt can freeze all counters, from version 4 on.
     pub(crate) freeze: bool,
+    /// Whether there is IA32_PERF_CAPABILITIES.
+    pub(crate) capabilities: bool,
     /// Extra registers, as a mask of the numbers that [`extra_register`] gives.
     pub(crate) extra: u8,
     pub(crate) widths: Widths,
@@ -96,13 +101,15 @@ pub struct Intel<B: Bus> {
     must_stop: bool,
     /// Whether an overflow freezes the counters.
     freezes: bool,
+    /// Whether general counters can be written in full width.
+    full_width: bool,
 }
 
 impl<B: Bus> Intel<B> {
     /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting.
     pub(crate) fn new(bus: B, facts: Facts) -> Result<Self, InitError> {
         let mut bus = Counted::new(bus);
-        refuse_if_in_use(&mut bus, &facts)?;
+        in_use::refuse(&mut bus, &facts)?;
         bus.put(0, PerfGlobalCtrl::empty());
         bus.put(0, FixedCtrCtrl::empty());
         let mut driver = Intel {
@@ -114,7 +121,12 @@ impl<B: Bus> Intel<B> {
             timer: Timer::new(Always::Cycles, facts.widths, false),
             must_stop: false,
             freezes: false,
+            full_width: false,
         };
+        if facts.capabilities {
+            let capabilities: PerfCapabilities = driver.bus.get(0);
+            driver.full_width = capabilities.contains(PerfCapabilities::FW_WRITE);
+        }
         for index in counters(facts.general) {
             driver.bus.put(index, PerfEvtSel::empty());
         }
@@ -163,18 +175,30 @@ impl<B: Bus> Intel<B> {
         PerfGlobalCtrl::from_bits_retain(u64::from(self.facts.general)) | fixed | third
     }
 
-    fn fixed_for(&self, setup: &Setup) -> FixedCtrCtrl {
+    /// The fixed counters that there are.
+    fn always(&self) -> impl Iterator<Item = Always> + use<B> {
+        let reference = self.facts.reference;
+        Always::ALL.into_iter().filter(move |event| *event != Always::Reference || reference)
+    }
+
+    /// All fixed counters at the privileges of `mode`.
+    fn fixed_at(&self, mode: Mode) -> FixedCtrCtrl {
         let mut one = 0;
-        if setup.mode.kernel() {
+        if mode.kernel() {
             one |= FixedCtrCtrl::OS0.bits();
         }
-        if setup.mode.user() {
+        if mode.user() {
             one |= FixedCtrCtrl::USR0.bits();
         }
         let third = if self.facts.reference { one << 8 } else { 0 };
-        let timer = FixedCtrCtrl::PMI0.bits() << (4 * setup.timer as u8);
-        let timer = FixedCtrCtrl::from_bits_retain(timer);
-        FixedCtrCtrl::from_bits_retain(one | one << 4 | third) | timer
+        FixedCtrCtrl::from_bits_retain(one | one << 4 | third)
+    }
+
+    fn control_fixed(&mut self, wanted: FixedCtrCtrl) {
+        if wanted != self.fixed {
+            self.bus.put(0, wanted);
+            self.fixed = wanted;
+        }
     }
 
     /// Puts a selector into place if it is not there already.
@@ -249,12 +273,30 @@ impl<B: Bus> Pmu for Intel<B> {
             self.load_extra(&group.extra);
         }
         for_each_counter(group.used, |index| self.select(index, group.selectors[index]));
-        let fixed = self.fixed_for(setup);
-        if fixed != self.fixed {
-            self.bus.put(0, fixed);
-            self.fixed = fixed;
-        }
+        let timer = FixedCtrCtrl::PMI0.bits() << (4 * setup.timer as u8);
+        self.control_fixed(self.fixed_at(setup.mode) | FixedCtrCtrl::from_bits_retain(timer));
         self.reload(slice);
+        self.enable();
+    }
+
+    fn can_load(&self) -> bool {
+        self.full_width
+    }
+
+    fn load(&mut self, group: &Group, mode: Mode, values: &Counts) {
+        self.load_extra(&group.extra);
+        for index in counters(self.facts.general) {
+            let (selector, value) = match group.used >> index & 1 {
+                1 => (group.selectors[usize::from(index)], values.general[usize::from(index)]),
+                _ => (Selector(0), 0),
+            };
+            self.select(index.into(), selector);
+            self.bus.put(index, FullPmc(value));
+        }
+        for event in self.always() {
+            self.bus.put(event as u8, FixedCtr(values[event]));
+        }
+        self.control_fixed(self.fixed_at(mode));
         self.enable();
     }
 
@@ -267,8 +309,8 @@ impl<B: Bus> Pmu for Intel<B> {
         for index in counters(self.facts.general) {
             self.bus.put(index, Pmc(0));
         }
-        for index in 0..2 + u8::from(self.facts.reference) {
-            self.bus.put(index, FixedCtr(0));
+        for event in self.always() {
+            self.bus.put(event as u8, FixedCtr(0));
         }
     }
 
@@ -344,26 +386,4 @@ impl Timer {
         };
         Timer { event, other, top: widths.always ^ widths.always >> 1, acknowledge }
     }
-}
-
-/// A counter is in use if its own control and the global one both enable it. The global one alone
-/// means nothing: its bits for general counters are set after reset.
-fn refuse_if_in_use<B: Bus>(bus: &mut Counted<B>, facts: &Facts) -> Result<(), InitError> {
-    let global: PerfGlobalCtrl = bus.get(0);
-    for index in counters(facts.general) {
-        let select: PerfEvtSel = bus.get(index);
-        if select.contains(PerfEvtSel::EN) && global.bits() >> index & 1 == 1 {
-            let register = PerfEvtSel::NAME;
-            return Err(InitError::CounterInUse { register, index, value: select.bits() });
-        }
-    }
-    let fixed: FixedCtrCtrl = bus.get(0);
-    for index in 0..3 {
-        let enabled = fixed.bits() >> (4 * index) & 3 != 0;
-        if enabled && global.bits() >> (32 + index) & 1 == 1 {
-            let value = fixed.bits();
-            return Err(InitError::CounterInUse { register: FixedCtr::NAME, index, value });
-        }
-    }
-    Ok(())
 }

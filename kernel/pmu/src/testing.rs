@@ -44,9 +44,9 @@ impl Model {
             msrs.extend(addresses.map(|address| (address, 0)));
         }
         let others: &[u32] = match vendor {
-            Vendor::Intel { freeze: true } => {
-                &[0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390, 0x1a6, 0x1a7, 0x3f7, 0x1d9]
-            }
+            Vendor::Intel { freeze: true } => &[
+                0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390, 0x1a6, 0x1a7, 0x3f7, 0x1d9, 0x345,
+            ],
             Vendor::Intel { freeze: false } => {
                 &[0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390, 0x1a6, 0x1a7, 0x3f7]
             }
@@ -57,6 +57,9 @@ impl Model {
         if matches!(vendor, Vendor::Intel { .. }) {
             // After reset the general counters are let count, if their own control says so.
             msrs.insert(intel::PerfGlobalCtrl::FIRST, (1 << counters) - 1);
+        }
+        if let Some(capabilities) = msrs.get_mut(&intel::PerfCapabilities::FIRST) {
+            *capabilities = intel::PerfCapabilities::FW_WRITE.bits();
         }
         Model { vendor, msrs, written: Vec::new(), stuck: None, interrupts: 0, counters }
     }
@@ -180,6 +183,13 @@ impl Bus for Model {
     }
 
     fn write(&mut self, msr: u32, value: u64) {
+        let full = intel::FullPmc::FIRST..intel::FullPmc::FIRST + u32::from(self.counters);
+        if full.contains(&msr) && self.msrs.contains_key(&intel::PerfCapabilities::FIRST) {
+            assert_eq!(value & !WIDTH_MASK, 0, "{value:#x} into {msr:#x}");
+            self.written.push((msr, value));
+            self.msrs.insert(msr - 0x400, value);
+            return;
+        }
         assert!(self.msrs.contains_key(&msr), "write to {msr:#x}, which is not there");
         assert_eq!(value & !self.writable(msr), 0, "reserved bits in {msr:#x}: {value:#x}");
         if matches!(self.vendor, Vendor::Amd { .. }) && msr >= 0xc001_0200 && msr & 1 == 0 {

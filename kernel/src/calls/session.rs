@@ -3,10 +3,10 @@
 //! A session on another program is that program's context, which is looked at while the program is not
 //! running: where it is, its CPU is asked to give it up, and the call is made again.
 
-use alloc::{boxed::Box, format, string::String, vec};
+use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 
 use tally_abi::{
-    Error, Reading, SessionConfig,
+    Error, Mode, Reading, SessionConfig,
     session::{ConfigWords, MAX_DETAIL_BYTES, MAX_EVENT_LIST_BYTES},
     syscall,
 };
@@ -41,6 +41,10 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
     let [session, buffer, count, ..] = arguments;
     match number {
         syscall::SESSION_OPEN => return open(process, measure, arguments),
+        syscall::DIRECT_OPEN => return Ok(open_direct(process, measure, arguments)?),
+        syscall::DIRECT_CLOSE => {
+            return if measure.close_direct() { Ok(0) } else { Err(Error::WrongState.into()) };
+        }
         syscall::SESSION_START..=syscall::SESSION_MAP => {}
         _ => return Err(Error::BadArgument.into()),
     }
@@ -136,6 +140,29 @@ fn open(
     }
 }
 
+/// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)`.
+fn open_direct(
+    process: &mut Process,
+    measure: &mut Measure,
+    arguments: [u64; 6],
+) -> Result<u64, Error> {
+    let [events, events_bytes, mode, indices, detail, detail_bytes] = arguments;
+    let mode = Mode::from_word(mode).map_err(|_| Error::BadArgument)?;
+    let opened =
+        read_list(process, events, events_bytes).and_then(|list| measure.open_direct(&list, mode));
+    match opened {
+        Ok(counters) => {
+            let words: Vec<u64> = counters.iter().map(|index| u64::from(*index)).collect();
+            if process.space.write(indices, &to_bytes(&words)).is_err() {
+                measure.close_direct();
+                return Err(Error::BadPointer);
+            }
+            Ok(words.len() as u64)
+        }
+        Err(refusal) => Err(explain(Asker { process, detail, detail_bytes }, refusal)?),
+    }
+}
+
 /// Opens a session on a program that `owner` loaded.
 fn open_on(
     owner: u32,
@@ -148,12 +175,12 @@ fn open_on(
     if !table.is_child(program, owner) {
         return Err(Error::NoProgram.into());
     }
-    let found = table.here(program, |process| match process.context {
-        Some(_) => Err(Error::Busy.into()),
-        None => {
-            let context = Context::open(process, owner, list, config)?;
-            Ok(process.context.insert(Box::new(context)).id())
+    let found = table.here(program, |process| {
+        if process.context.is_some() || process.own_counters.is_some() {
+            return Err(Error::Busy.into());
         }
+        let context = Context::open(process, owner, list, config)?;
+        Ok(process.context.insert(Box::new(context)).id())
     });
     let opened = answer_of(found, Error::NoProgram)?;
     if let Ok(session) = opened {

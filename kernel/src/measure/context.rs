@@ -12,13 +12,13 @@ use core::{
 };
 
 use tally_abi::{
-    Error, Reading, SessionConfig, SessionStats, Value, bank,
+    Error, Mode, Reading, SessionConfig, SessionStats, Value, bank,
     session::{MAX_SLICE, MIN_SLICE},
     vpmu::Op,
     wire::Message,
 };
-use tally_engine::{Session, bank::Page};
-use tally_pmu::Resolved;
+use tally_engine::{Demand, PlanError, Session, bank::Page};
+use tally_pmu::{Found, Resolved};
 
 use super::mark_in;
 use crate::{machine::serial, memory::space::Access, task::Process};
@@ -36,6 +36,39 @@ pub struct Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Refusal { error, detail: error.message().into() }
+    }
+}
+
+/// A number for a session, or for whatever else is marked for the truth's sake.
+pub(super) fn next_id() -> u32 {
+    NEXT_SESSION.fetch_add(1, Ordering::Relaxed)
+}
+
+/// What the events of a list are, and what they ask of the planner.
+pub(super) fn resolve(
+    found: &Found,
+    list: &str,
+    mode: Mode,
+) -> Result<(Vec<Resolved>, Vec<Demand>), Refusal> {
+    let resolved = found.catalogue().resolve(list, mode).map_err(|e| Refusal {
+        error: e.error,
+        detail: match e.event.is_empty() {
+            true => e.detail,
+            false => format!("{}: {}", e.event, e.detail),
+        },
+    })?;
+    let demands = resolved.iter().map(|event| event.demand).collect();
+    Ok((resolved, demands))
+}
+
+/// Why the planner refused, with the event's name.
+pub(super) fn refusal(refused: PlanError, resolved: &[Resolved]) -> Refusal {
+    Refusal {
+        error: refused.error(),
+        detail: match refused.event().and_then(|event| resolved.get(event)) {
+            Some(event) => format!("{}: {refused}", event.name),
+            None => format!("{refused}"),
+        },
     }
 }
 
@@ -75,24 +108,10 @@ impl Context {
         }
         let found = super::pmu()
             .map_err(|reason| Refusal { error: Error::NoPmu, detail: format!("{reason}") })?;
-        let resolved = found.catalogue().resolve(list, config.mode).map_err(|e| Refusal {
-            error: e.error,
-            detail: match e.event.is_empty() {
-                true => e.detail,
-                false => format!("{}: {}", e.event, e.detail),
-            },
-        })?;
-        let demands = resolved.iter().map(|event| event.demand).collect();
-        let id = NEXT_SESSION.fetch_add(1, Ordering::Relaxed);
-        let seed = super::seed();
+        let (resolved, demands) = resolve(found, list, config.mode)?;
+        let (id, seed) = (next_id(), super::seed());
         let session = Session::open(id, process.space.id(), config, seed, demands, &found.layout())
-            .map_err(|refused| Refusal {
-                error: refused.error(),
-                detail: match refused.event().and_then(|event| resolved.get(event)) {
-                    Some(event) => format!("{}: {refused}", event.name),
-                    None => format!("{refused}"),
-                },
-            })?;
+            .map_err(|refused| refusal(refused, &resolved))?;
         let plan = session.plan().explain(|event| resolved[event].name.as_str()).to_string();
         for line in plan.lines() {
             log::info!("session {id}: {line}");

@@ -6,6 +6,7 @@
 //! that another CPU could hold.
 
 mod context;
+mod direct;
 
 use alloc::boxed::Box;
 use core::{arch::x86_64::_rdtsc, mem::take};
@@ -24,6 +25,7 @@ use tally_pmu::{Driver, Found, NoPmu, bus::Native};
 use x86_64::registers::control::Cr3;
 
 pub use context::{Context, Refusal};
+pub use direct::OwnCounters;
 
 use crate::{
     cpu::{self, lapic::Lapic},
@@ -107,6 +109,8 @@ pub struct Measure {
     multiplexer: Option<Multiplexer<Driver<Native>>>,
     /// What is measured of the program that runs on this CPU.
     context: Option<Box<Context>>,
+    /// The counters that it looks after itself.
+    own: Option<Box<OwnCounters>>,
     /// Whether ring 3 may use RDPMC.
     rdpmc_allowed: bool,
     trace: Trace,
@@ -131,7 +135,7 @@ impl Measure {
                 }
             }
         });
-        Measure { multiplexer, context: None, rdpmc_allowed: false, trace: Trace(ring) }
+        Measure { multiplexer, context: None, own: None, rdpmc_allowed: false, trace: Trace(ring) }
     }
 
     /// The overflow interrupt.
@@ -148,6 +152,7 @@ impl Measure {
     /// A program comes onto this CPU.
     pub fn enter(&mut self, process: &mut Process) {
         self.context = process.context.take();
+        self.load_direct(process);
         self.let_rdpmc();
         let starts = |context: &mut Box<Context>| take(&mut context.starts);
         if self.context.as_mut().is_some_and(starts) {
@@ -167,12 +172,16 @@ impl Measure {
         self.suspend(End::SwitchedOut);
         self.settle();
         process.context = self.context.take();
+        self.save_direct();
+        process.own_counters = self.own.take();
         self.let_rdpmc();
     }
 
-    /// RDPMC is for a program that sees its logical counters, while it is here.
+    /// RDPMC is for a program that sees its logical counters or looks after them itself, while it is
+    /// here.
     fn let_rdpmc(&mut self) {
-        let allowed = self.context.as_ref().is_some_and(|context| context.session.is_exposed());
+        let sees = self.context.as_ref().is_some_and(|context| context.session.is_exposed());
+        let allowed = sees || self.own.is_some();
         if allowed != self.rdpmc_allowed {
             cpu::allow_rdpmc(allowed);
             self.rdpmc_allowed = allowed;
@@ -232,7 +241,7 @@ impl Measure {
         list: &str,
         config: SessionConfig,
     ) -> Result<u32, Refusal> {
-        if self.context.is_some() {
+        if self.context.is_some() || self.own.is_some() {
             return Err(Error::Busy.into());
         }
         let context = Context::open(process, process.pid, list, config)?;
@@ -306,6 +315,7 @@ impl Measure {
 
     /// The running program ends: counting stops. Gives the context that another program opened.
     pub fn end(&mut self, process: &mut Process) -> Option<Box<Context>> {
+        self.close_direct();
         if self.context.as_ref().is_none_or(|context| context.is_own()) {
             self.close(process);
         }

@@ -20,7 +20,7 @@ use super::loader;
 use crate::{
     cpu::entry::Frame,
     files::{open::Descriptors, ramdisk},
-    measure::{self, Context},
+    measure::{self, Context, OwnCounters},
     memory::{
         frames::FRAME_BYTES,
         space::{Access, AddressSpace, SpaceError, USER_END},
@@ -59,6 +59,8 @@ pub struct Process {
     pub files: Descriptors,
     /// What is measured of it, while it does not run.
     pub context: Option<Box<Context>>,
+    /// The counters that it looks after itself, while it does not run.
+    pub own_counters: Option<Box<OwnCounters>>,
     /// Its registers while it does not run.
     pub frame: Frame,
     /// Where its thread-local data is: the base of FS.
@@ -100,6 +102,7 @@ impl Process {
             space,
             files: Descriptors::new(),
             context: None,
+            own_counters: None,
             frame: Frame::user(start.rip, start.rsp),
             fs_base: 0,
             unknown_calls: BTreeSet::new(),

@@ -118,6 +118,14 @@ static inline void tally_bank_stop(const uint64_t *bank);
 /* Starts them, for the first time or again: a system call only where the kernel has taken them off the
  * hardware meanwhile. Returns 0 or an error. */
 static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank);
+/* Puts all the events on counters at once, counted at a privilege (enum tally_mode) from 0 on, and returns
+ * how many there are, or an error with its text. Nobody switches them and nothing interrupts: the
+ * program reads each by tally_rdpmc of what is written to indices for it, which has room for as many words
+ * as there are events. Not beside a session. */
+int64_t tally_direct_open(const char *events, uint64_t mode, uint64_t *indices, char *detail,
+                          size_t detail_bytes);
+/* Takes them away; returns 0 or an error. */
+int64_t tally_direct_close(void);
 /* Loads a program of the ramdisk, which begins with tally_program_run, and returns its number, or an
  * error with its text: words are its name and arguments, each ended by a zero byte. */
 int64_t tally_program_load(const char *words, size_t bytes, char *detail, size_t detail_bytes);

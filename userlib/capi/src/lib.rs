@@ -127,6 +127,34 @@ pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
     }
 }
 
+/// Puts events on counters of the program's own. See `tally.h`.
+///
+/// # Safety
+/// `events` is a string, `indices` has room for a word for each event of it, `detail` for
+/// `detail_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tally_direct_open(
+    events: *const c_char,
+    mode: u64,
+    indices: *mut u64,
+    detail: *mut c_char,
+    detail_bytes: usize,
+) -> i64 {
+    // SAFETY: the caller's word.
+    let bytes = unsafe { CStr::from_ptr(events) }.count_bytes();
+    let arguments =
+        [events as u64, bytes as u64, mode, indices as u64, detail as u64, detail_bytes as u64];
+    // SAFETY: the caller's word.
+    unsafe { sys::call(sys::DIRECT_OPEN, arguments) }
+}
+
+/// Takes them away. See `tally.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tally_direct_close() -> i64 {
+    // SAFETY: the call has no buffer.
+    unsafe { sys::call(sys::DIRECT_CLOSE, [0; 6]) }
+}
+
 /// Loads a program. See `tally.h`.
 ///
 /// # Safety

@@ -35,6 +35,11 @@ pub enum PlanError {
         /// The event, by its index.
         event: usize,
     },
+    /// The events do not fit the counters all at once, and are to be there at once.
+    NotTogether {
+        /// The groups that it would take.
+        groups: usize,
+    },
     /// A share that is 0, or more than [`MAX_SHARE`].
     BadShare {
         /// The event, by its index.
@@ -47,7 +52,7 @@ impl PlanError {
     pub fn error(self) -> Error {
         match self {
             PlanError::NoEvents => Error::NoEvents,
-            PlanError::TooManyEvents { .. } => Error::TooManyEvents,
+            PlanError::TooManyEvents { .. } | PlanError::NotTogether { .. } => Error::TooManyEvents,
             PlanError::NoCounter { .. }
             | PlanError::NoRegister { .. }
             | PlanError::NoReference { .. } => Error::EventNotSupported,
@@ -58,7 +63,9 @@ impl PlanError {
     /// The event at fault, by its index, if it is one event's fault.
     pub fn event(self) -> Option<usize> {
         match self {
-            PlanError::NoEvents | PlanError::TooManyEvents { .. } => None,
+            PlanError::NoEvents
+            | PlanError::TooManyEvents { .. }
+            | PlanError::NotTogether { .. } => None,
             PlanError::NoCounter { event, .. }
             | PlanError::NoRegister { event, .. }
             | PlanError::NoReference { event }
@@ -82,6 +89,11 @@ impl fmt::Display for PlanError {
             PlanError::NoRegister { .. } => f.write_str(
                 "it needs an extra register, such as those of off-core responses, which this machine \
                  does not have or a hypervisor keeps",
+            ),
+            PlanError::NotTogether { groups } => write!(
+                f,
+                "the events fit the counters in {groups} groups, not in one; ask for fewer, or open a \
+                 session, which switches them"
             ),
             PlanError::NoReference { .. } => f.write_str("the PMU does not count reference cycles"),
             PlanError::BadShare { .. } => {

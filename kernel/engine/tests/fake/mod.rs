@@ -4,7 +4,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use tally_abi::trace::SliceRecord;
+use tally_abi::{Mode, trace::SliceRecord};
 use tally_engine::{Always, Clock, Counts, Group, Pmu, Set, Setup, Sink, Widths, for_each_counter};
 
 /// All counters are 48 bits wide.
@@ -100,6 +100,18 @@ impl Pmu for Simulated {
         assert!(!self.is_counting());
         self.change(group, slice);
         self.0.borrow_mut().counting = true;
+    }
+
+    fn can_load(&self) -> bool {
+        true
+    }
+
+    fn load(&mut self, group: &Group, _: Mode, values: &Counts) {
+        assert!(!self.is_counting());
+        let mut state = self.0.borrow_mut();
+        state.group = *group;
+        state.counters = *values;
+        state.counting = true;
     }
 
     fn stop(&mut self) {
