@@ -51,7 +51,7 @@ fn same_seed_same_trace_and_another_seed_another() {
 #[test]
 fn overflows_anywhere_in_the_kernel_are_delivered() {
     for (pmu, events) in [(Pmu::Intel, INTEL), (Pmu::Amd, AMD)] {
-        let job = format!("wire -- switches {events} 10000 full 2000");
+        let job = format!("wire paranoid=1 -- switches {events} 10000 full 2000");
         let boot = boot(&Request { pmu, ..Request::new(job) });
         assert_success(&boot);
         assert!(Report::of(&boot).first.is_some_and(|session| session.pmis >= Some(2000)));
@@ -150,7 +150,7 @@ fn a_program_that_ends_in_a_session_has_it_closed() {
 
 /// The default job's first session with `events`: the table that a user would see.
 fn counted(events: &str) -> Vec<EventReport> {
-    let boot = run("", &format!("deflate --level 1 --events {events}"));
+    let boot = run("paranoid=1", &format!("deflate --level 1 --events {events}"));
     assert_success(&boot);
     Report::of(&boot).first.expect("it has a session").events
 }

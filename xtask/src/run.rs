@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use tally_abi::{
     ExitStatus, Shares,
-    boot::MAX_CPUS,
+    boot::{DEFAULT_PARANOID, MAX_CPUS},
     session::{MAX_SLICE, MIN_SLICE},
     trace::SliceRecord,
 };
@@ -50,6 +50,11 @@ pub struct Job {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=MAX_CPUS as i64))]
     pub cpus: u16,
+    /// What programs may count, as perf_event_paranoid: 2, their own user mode and that of programs
+    /// they loaded; 1, ring 0 too; 0, any program, and with counters of their own
+    #[arg(long, value_name = "LEVEL", default_value_t = DEFAULT_PARANOID,
+          value_parser = clap::value_parser!(u8).range(0..=i64::from(DEFAULT_PARANOID)))]
+    pub paranoid: u8,
 }
 
 /// Options of `cargo xtask run`.
@@ -113,6 +118,9 @@ impl Job {
     /// The kernel's options, with `options` beside the job's own.
     fn options(&self, options: &str) -> String {
         let mut line = format!("seed={} cpus={}", self.seed, self.cpus);
+        if self.paranoid != DEFAULT_PARANOID {
+            line += &format!(" paranoid={}", self.paranoid);
+        }
         if !options.is_empty() {
             line += &format!(" {options}");
         }
@@ -251,6 +259,7 @@ mod tests {
     fn job() -> Job {
         let program = vec!["deflate".into(), "spin".into()];
         Job {
+            paranoid: DEFAULT_PARANOID,
             program,
             events: Some("A,B".into()),
             slice: Some(MIN_SLICE),

@@ -13,7 +13,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, boot::DEFAULT_PARANOID};
 
 use crate::{
     Failure, Result,
@@ -152,6 +152,7 @@ fn run_seed(artefacts: &Artefacts, pmu: Pmu, seed: u64) -> Result<Report> {
         shares: None,
         seed,
         cpus: 1,
+        paranoid: DEFAULT_PARANOID,
     };
     let request = Request { pmu, ..Request::new(job.command_line("wire")) };
     let boot = machine::boot(artefacts, &request, &mut |_| {})?;

@@ -14,6 +14,8 @@ pub const LOG_PORT: u16 = 0x3f8;
 pub const WIRE_PORT: u16 = 0x2f8;
 /// I/O port of QEMU's `isa-debug-exit`: a byte `v` written here ends QEMU with status `2v + 1`.
 pub const DEBUG_EXIT_PORT: u16 = 0xf4;
+/// [`CommandLine::paranoid`] where nothing is said: the highest.
+pub const DEFAULT_PARANOID: u8 = 2;
 /// The most processors that the kernel starts.
 pub const MAX_CPUS: usize = 16;
 
@@ -33,6 +35,10 @@ pub struct CommandLine<'a> {
     pub trace: bool,
     /// Processors to start at most (`cpus=N`, default all up to [`MAX_CPUS`]).
     pub cpus: usize,
+    /// What programs may count (`paranoid=N`), as `perf_event_paranoid` has it under Linux: 2, the
+    /// default, their own user mode and that of programs that they loaded; 1, ring 0 too; 0, any
+    /// program, and with counters of their own.
+    pub paranoid: u8,
     /// A way in which the kernel is to fail after it has booted, for those who test how a host
     /// takes it (`fail=panic`, `fail=hang`, `fail=stack`).
     pub fail: Option<Failure>,
@@ -108,6 +114,7 @@ impl<'a> CommandLine<'a> {
             wire: false,
             trace: false,
             cpus: MAX_CPUS,
+            paranoid: DEFAULT_PARANOID,
             fail: None,
             programs,
         };
@@ -121,6 +128,10 @@ impl<'a> CommandLine<'a> {
                     if !(1..=MAX_CPUS).contains(&line.cpus) {
                         return Err(BadOption(option));
                     }
+                }
+                Some(("paranoid", level)) => {
+                    let level = level.parse().ok().filter(|level| *level <= DEFAULT_PARANOID);
+                    line.paranoid = level.ok_or(BadOption(option))?;
                 }
                 Some(("fail", "panic")) => line.fail = Some(Failure::Panic),
                 Some(("fail", "hang")) => line.fail = Some(Failure::Hang),
@@ -183,7 +194,17 @@ mod tests {
 
     #[test]
     fn bad_options_are_named() {
-        for bad in ["seed=x", "cpus=0", "cpus=17", "colour", "seed", "fail=badly"] {
+        assert_eq!(CommandLine::parse("paranoid=0").map(|line| line.paranoid), Ok(0));
+        for bad in [
+            "paranoid=3",
+            "paranoid=",
+            "seed=x",
+            "cpus=0",
+            "cpus=17",
+            "colour",
+            "seed",
+            "fail=badly",
+        ] {
             assert_eq!(CommandLine::parse(bad), Err(BadOption(bad)));
         }
     }

@@ -37,10 +37,12 @@ pub enum Error {
     NoProgram = 2013,
     /// The file is not a program that can run here.
     NotAProgram = 2014,
+    /// The kernel's command line does not permit it.
+    NotPermitted = 2015,
 }
 
 impl Error {
-    const ALL: [Error; 14] = [
+    const ALL: [Error; 15] = [
         Error::UnknownEvent,
         Error::TooManyEvents,
         Error::SliceOutOfRange,
@@ -55,6 +57,7 @@ impl Error {
         Error::NoMemory,
         Error::NoProgram,
         Error::NotAProgram,
+        Error::NotPermitted,
     ];
 
     /// The error whose negative is `rax`, if it is one of Tally's.
@@ -86,6 +89,7 @@ impl Error {
             Error::Busy => "this address space has an open session already; close it first",
             Error::NoMemory => "the machine has no memory left for it",
             Error::NoProgram => "there is no such program, or it is not the caller's",
+            Error::NotPermitted => "the kernel's command line does not permit it",
             Error::NotAProgram => "the file is not a static program that can run here",
         }
     }

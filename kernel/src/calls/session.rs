@@ -14,7 +14,7 @@ use tally_abi::{
 use super::BadPointer;
 use crate::{
     cpu::Cpu,
-    measure::{Context, Measure, Refusal},
+    measure::{Context, Measure, Refusal, permit},
     task::{
         Process,
         table::{self, Found},
@@ -172,8 +172,10 @@ fn open_on(
 ) -> Result<Result<u32, Refusal>, Unanswered> {
     let program = u32::try_from(program).map_err(|_| Error::NoProgram)?;
     let mut table = table::lock();
-    if !table.is_child(program, owner) {
-        return Err(Error::NoProgram.into());
+    if !table.is_child(program, owner)
+        && let Err(refusal) = permit(0, "counting in a program that another loaded")
+    {
+        return Ok(Err(refusal));
     }
     let found = table.here(program, |process| {
         if process.context.is_some() || process.own_counters.is_some() {

@@ -61,6 +61,17 @@ pub(super) fn resolve(
     Ok((resolved, demands))
 }
 
+/// Fails where ring 0 is counted and may not be.
+pub(super) fn permit_kernel<'a>(
+    mode: Mode,
+    mut demands: impl Iterator<Item = &'a Demand>,
+) -> Result<(), Refusal> {
+    match mode.kernel() || demands.any(|demand| demand.kernel) {
+        true => super::permit(1, "counting in ring 0"),
+        false => Ok(()),
+    }
+}
+
 /// Why the planner refused, with the event's name.
 pub(super) fn refusal(refused: PlanError, resolved: &[Resolved]) -> Refusal {
     Refusal {
@@ -91,11 +102,22 @@ pub struct Context {
 }
 
 impl Context {
-    /// Makes a session on `process` out of a list of events, for the program `owner`.
+    /// Makes a session on `process` out of a list of events, for the program `owner`, if it may.
     ///
     /// # Errors
     /// Why not, for people.
     pub fn open(
+        process: &Process,
+        owner: u32,
+        list: &str,
+        config: SessionConfig,
+    ) -> Result<Self, Refusal> {
+        let context = Context::make(process, owner, list, config)?;
+        permit_kernel(config.mode, context.resolved.iter().map(|event| &event.demand))?;
+        Ok(context)
+    }
+
+    fn make(
         process: &Process,
         owner: u32,
         list: &str,
@@ -137,7 +159,8 @@ impl Context {
         list: &str,
         config: SessionConfig,
     ) -> Result<Box<Self>, Refusal> {
-        let context = Context::open(process, process.pid, list, config)?;
+        // Whoever says so on the command line may.
+        let context = Context::make(process, process.pid, list, config)?;
         Ok(Box::new(Context { starts: true, ..context }))
     }
 

@@ -25,6 +25,7 @@ impl Measure {
         if self.context.is_some() || self.own.is_some() {
             return Err(Error::Busy.into());
         }
+        super::permit(0, "having counters of one's own")?;
         let no_pmu = || Refusal::from(Error::NoPmu);
         let multiplexer = self.multiplexer.as_mut().ok_or_else(no_pmu)?;
         if !multiplexer.can_load() {

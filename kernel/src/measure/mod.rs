@@ -8,7 +8,7 @@
 mod context;
 mod direct;
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, format};
 use core::{arch::x86_64::_rdtsc, mem::take};
 
 use raw_cpuid::CpuIdReaderNative;
@@ -52,6 +52,7 @@ struct Settings {
     seed: u64,
     trace: bool,
     virtual_pmu: bool,
+    paranoid: u8,
 }
 
 /// Looks for a PMU and keeps what the command line says of measuring. Once, before CPUs start.
@@ -61,7 +62,12 @@ pub fn init(line: &CommandLine) {
         Ok(found) => log::info!("{}", found.info().name),
         Err(reason) => log::warn!("no event can be counted: {reason}"),
     }
-    let settings = Settings { seed: line.seed, trace: line.trace, virtual_pmu: vpmu::is_there() };
+    let settings = Settings {
+        seed: line.seed,
+        trace: line.trace,
+        virtual_pmu: vpmu::is_there(),
+        paranoid: line.paranoid,
+    };
     SETTINGS.call_once(|| settings);
 }
 
@@ -77,6 +83,19 @@ fn pmu() -> Result<&'static Found, &'static NoPmu> {
 /// The seed of everything random.
 pub fn seed() -> u64 {
     settings().seed
+}
+
+/// Whether programs may do what takes a level of `paranoid` of at most so much; `what` it is, for
+/// people.
+///
+/// # Errors
+/// They may not; the text says what to do.
+pub fn permit(level: u8, what: &str) -> Result<(), Refusal> {
+    if settings().paranoid <= level {
+        return Ok(());
+    }
+    let detail = format!("{what} is not permitted: boot with paranoid={level} on the command line");
+    Err(Refusal { error: Error::NotPermitted, detail })
 }
 
 fn settings() -> &'static Settings {

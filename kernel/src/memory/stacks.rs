@@ -12,8 +12,8 @@ use super::{
     space::{index, table},
 };
 
-/// Bytes of each stack.
-pub const STACK_BYTES: u64 = 32 * 1024;
+/// Bytes of each stack: the planner, deep in a system call, takes some 30 KiB of it.
+pub const STACK_BYTES: u64 = 64 * 1024;
 /// Where stacks are: an entry of the top table of their own. The first stack is made before there is
 /// another address space, so all of them have that entry.
 const REGION: u64 = 0xffff_ff00_0000_0000;

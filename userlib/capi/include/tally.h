@@ -83,7 +83,8 @@ enum tally_error {
     TALLY_BUSY = -2011,
     TALLY_NO_MEMORY = -2012,
     TALLY_NO_PROGRAM = -2013,
-    TALLY_NOT_A_PROGRAM = -2014
+    TALLY_NOT_A_PROGRAM = -2014,
+    TALLY_NOT_PERMITTED = -2015
 };
 
 /* Opens a session on a list of event names, separated by commas or white space, and returns its

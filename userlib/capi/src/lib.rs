@@ -123,6 +123,7 @@ pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
         Busy: c"this address space has an open session already",
         NoMemory: c"the machine has no memory left for it",
         NoProgram: c"there is no such program, or it is not the caller's",
+        NotPermitted: c"the kernel's command line does not permit it",
         NotAProgram: c"the file is not a static program that can run here",
     }
 }

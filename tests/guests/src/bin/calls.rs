@@ -3,7 +3,7 @@
 #![no_std]
 #![no_main]
 
-use tally::{Error, Session, SessionConfig, Slice, println, runtime::arguments, sys};
+use tally::{Direct, Error, Mode, Session, SessionConfig, Slice, println, runtime::arguments, sys};
 use tally_abi::syscall::errno;
 use tally_test_guests::Checks;
 
@@ -100,6 +100,11 @@ fn sessions(checks: &mut Checks, event: &str) {
         checks.equal("slice", answer, Err(Error::SliceOutOfRange));
     }
     checks.equal("a good one", open(event, slice), Ok(()));
+    let kernel = SessionConfig { mode: Mode::Kernel, ..SessionConfig::default() };
+    let refused = Session::open(event, kernel).err().map(|refused| refused.error);
+    checks.equal("ring 0", refused, Some(Error::NotPermitted));
+    let direct = Direct::open(event, Mode::User).err().map(|refused| refused.error);
+    checks.equal("counters of one's own", direct, Some(Error::NotPermitted));
     let session = Session::open(event, SessionConfig::default()).expect("a good one");
     checks.equal("a second one", open(event, slice), Err(Error::Busy));
     checks.equal("stop first", session.stop(), Err(Error::WrongState));

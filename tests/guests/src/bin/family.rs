@@ -102,6 +102,15 @@ fn endings(checks: &mut Checks) {
             Ok(_) => eprintln!("{name} was loaded"),
         }
     }
+    // 1 is this program itself, which nobody loaded.
+    let words = SessionConfig::default().to_words();
+    for (number, error) in [(1, Error::NotPermitted), (u64::MAX, Error::NoProgram)] {
+        let list = c"r01c2";
+        let arguments = [list.as_ptr() as u64, 5, words.as_ptr() as u64, 0, 0, number];
+        // SAFETY: the list and the words are valid for reading.
+        let answer = unsafe { sys::call(sys::SESSION_OPEN, arguments) };
+        checks.equal("a session on another's", Error::from_return(answer), Some(error));
+    }
     for number in [0, 1, 999, u64::MAX] {
         for call in [sys::PROGRAM_RUN, sys::PROGRAM_WAIT] {
             // SAFETY: the calls have no buffer.

@@ -51,7 +51,9 @@ fn one(
         _ => "INST_RETIRED.ANY",
     };
     let slice = super::SLICE_CYCLES;
-    let line = format!("seed=1 wire -- switches {instructions},{events} {slice} {mode} {SWITCHES}");
+    let line = format!(
+        "seed=1 wire paranoid=1 -- switches {instructions},{events} {slice} {mode} {SWITCHES}"
+    );
     let vpmu = option.into_iter().map(str::to_owned).collect();
     let boot = machine::boot(artefacts, &Request { pmu, vpmu, ..Request::new(line) }, &mut |_| {})?;
     let failed = || {
