@@ -224,3 +224,42 @@ fn adaptive_shares_follow_what_is_uncertain_and_stay_true() {
     let largest = |events| bars(events).into_iter().fold(0.0, f64::max);
     assert!(largest(&adaptive.events) < largest(&planned.events));
 }
+
+/// Of kinds of events and the whole that they are of, each in groups of their own: no part is told to be
+/// more than its whole, which estimates alone would say now and then, and the truth lies in the interval.
+#[test]
+fn parts_are_never_more_than_their_whole() {
+    let mut touched = 0;
+    for seed in 1..5 {
+        let events = "BR_MISP_RETIRED.COND,BR_MISP_RETIRED.ALL_BRANCHES,BR_INST_RETIRED.COND_TAKEN,\
+                      BR_INST_RETIRED.NEAR_CALL,BR_INST_RETIRED.NEAR_RETURN,MEM_LOAD_RETIRED.L2_MISS,\
+                      MEM_LOAD_RETIRED.L1_MISS,MEM_LOAD_RETIRED.L2_HIT,BR_MISP_RETIRED.COND_TAKEN,\
+                      BR_INST_RETIRED.NEAR_TAKEN,L2_RQSTS.ALL_RFO,L2_RQSTS.RFO_HIT,L2_RQSTS.RFO_MISS";
+        let line =
+            format!("wire seed={seed} -- deflate --level 1 --slice 600000 --events {events}");
+        let boot = boot(&Request::new(line));
+        assert_success(&boot);
+        let report = Report::of(&boot).first.expect("it has a session");
+        let find = |name: &str| report.events.iter().find(|event| event.name == name).expect(name);
+        let told = |name: &str| find(name).estimate.expect("it was measured");
+        for (whole, parts) in [
+            ("BR_MISP_RETIRED.ALL_BRANCHES", "BR_MISP_RETIRED.COND"),
+            ("BR_MISP_RETIRED.COND", "BR_MISP_RETIRED.COND_TAKEN"),
+            (
+                "BR_INST_RETIRED.NEAR_TAKEN",
+                "BR_INST_RETIRED.COND_TAKEN+BR_INST_RETIRED.NEAR_CALL+BR_INST_RETIRED.NEAR_RETURN",
+            ),
+            ("MEM_LOAD_RETIRED.L1_MISS", "MEM_LOAD_RETIRED.L2_MISS"),
+            ("MEM_LOAD_RETIRED.L1_MISS", "MEM_LOAD_RETIRED.L2_HIT"),
+            ("L2_RQSTS.ALL_RFO", "L2_RQSTS.RFO_HIT+L2_RQSTS.RFO_MISS"),
+        ] {
+            let sum: u64 = parts.split('+').map(told).sum();
+            let truth: u64 = parts.split('+').map(|part| find(part).truth.expect(part)).sum();
+            assert!(truth <= find(whole).truth.expect(whole), "{parts} of {whole}, in truth");
+            assert!(sum <= told(whole), "seed {seed}: {parts} {sum}, {whole} {}", told(whole));
+            touched += u32::from(sum == told(whole));
+        }
+    }
+    // Otherwise this has shown nothing.
+    assert!(touched > 0, "no bound was needed");
+}

@@ -91,7 +91,7 @@ fn logical_counters_are_read_without_system_calls() {
             Pmu::Intel,
             "INST_RETIRED.ANY",
             "MEM_INST_RETIRED.ALL_LOADS,MEM_INST_RETIRED.ALL_STORES,BR_INST_RETIRED.COND,\
-             BR_INST_RETIRED.ALL_BRANCHES,BR_MISP_RETIRED.COND,MEM_LOAD_RETIRED.L1_HIT",
+             BR_INST_RETIRED.ALL_BRANCHES,BR_MISP_RETIRED.COND,L1D.REPLACEMENT",
         ),
         (
             Pmu::Amd,

@@ -22,6 +22,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod bank;
+pub mod bounds;
 mod budget;
 mod demand;
 mod direct;

@@ -23,6 +23,7 @@ use self::adaptive::Adaptive;
 use crate::{
     Always, Counts, Demand, Group, Layout, Plan, PlanError, Set, Setup, Sink,
     bank::Bank,
+    bounds::Bound,
     budget::Budget,
     for_each_counter,
     moments::{GroupMoments, Turn},
@@ -53,6 +54,8 @@ pub struct Session {
     /// The highest estimate of each event that the program may have seen, by [`Self::read`] or in its
     /// bank.
     told: Box<[u64]>,
+    /// Which events are never more than others.
+    bounds: Vec<Bound>,
     /// Of the always-counted events, for as long as the session ran.
     total: Counts,
     /// Slices that have ended, however many pieces they came in.
@@ -130,6 +133,7 @@ impl Session {
             },
             moments,
             told: plan.places.iter().map(|_| 0).collect(),
+            bounds: Vec::new(),
             total: Counts::default(),
             finished: 0,
             stats: SessionStats { groups: groups as u64, ..SessionStats::default() },

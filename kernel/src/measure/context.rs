@@ -132,8 +132,10 @@ impl Context {
             .map_err(|reason| Refusal { error: Error::NoPmu, detail: format!("{reason}") })?;
         let (resolved, demands) = resolve(found, list, config.mode)?;
         let (id, seed) = (next_id(), super::seed());
-        let session = Session::open(id, process.space.id(), config, seed, demands, &found.layout())
+        let layout = found.layout();
+        let mut session = Session::open(id, process.space.id(), config, seed, demands, &layout)
             .map_err(|refused| refusal(refused, &resolved))?;
+        session.bind(found.catalogue().bounds(&resolved, config.mode));
         let plan = session.plan().explain(|event| resolved[event].name.as_str()).to_string();
         for line in plan.lines() {
             log::info!("session {id}: {line}");
@@ -213,7 +215,7 @@ impl Context {
     /// Every event's name and value, in the order of the list.
     pub fn readings(&mut self) -> impl Iterator<Item = (&Resolved, Reading)> {
         let Context { resolved, session, .. } = self;
-        resolved.iter().enumerate().map(|(i, event)| (event, session.read(i)))
+        resolved.iter().zip(session.readings())
     }
 
     /// Lets the program see its logical counters; gives their address.

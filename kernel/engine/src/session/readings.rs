@@ -1,11 +1,14 @@
 //! What a session tells of its events: values with their errors. Uses floating point: never in the
 //! overflow path.
 
+use alloc::vec::Vec;
+
 use tally_abi::{Reading, Value, reading::Reason};
 
 use super::Session;
 use crate::{
     Always, Counts,
+    bounds::{self, Bound, Item},
     estimate::{self, Sample},
     plan::Place,
 };
@@ -24,6 +27,28 @@ impl Session {
             *told = *estimate;
         }
         reading
+    }
+
+    /// The values of all events, in the order of the list, for a program that looks again and again:
+    /// counts never run backwards, as with [`Self::read`]; and no event is told to be more than what
+    /// it is a part of ([`Self::bind`]). Half widths grow by as much as their estimates were moved.
+    pub fn readings(&mut self) -> Vec<Reading> {
+        let mut readings: Vec<Reading> =
+            (0..self.events()).map(|event| self.reading(event)).collect();
+        let items: Vec<Item> = readings.iter().zip(&self.told).map(item).collect();
+        let values = bounds::reconcile(&items, &self.bounds, &|always| self.total[always]);
+        for ((reading, told), value) in readings.iter_mut().zip(&mut self.told).zip(values) {
+            if let Value::Estimated { estimate, half_width_95, .. } = &mut reading.value {
+                *half_width_95 += value.abs_diff(*estimate) as f64;
+                (*estimate, *told) = (value, value);
+            }
+        }
+        readings
+    }
+
+    /// Which events are never more than others.
+    pub fn bind(&mut self, bounds: Vec<Bound>) {
+        self.bounds = bounds;
     }
 
     /// The value of an event's logical counter, up to the last overflow, suspend or
@@ -64,6 +89,18 @@ impl Session {
             slices: self.finished,
             totals: [self.total[Always::Cycles], self.total[Always::Instructions]],
         }
+    }
+}
+
+fn item((reading, told): (&Reading, &u64)) -> Item {
+    let item = |count, variance| Item { count, variance, told: *told, known: true };
+    match reading.value {
+        Value::Exact { count } => item(count, 0.0),
+        // An estimate without an error is still no count.
+        Value::Estimated { estimate, stderr, .. } => {
+            item(estimate, (stderr * stderr).max(f64::MIN_POSITIVE))
+        }
+        Value::NotMeasured { .. } => Item::default(),
     }
 }
 

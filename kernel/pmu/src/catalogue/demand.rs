@@ -96,7 +96,7 @@ impl Catalogue {
     }
 
     /// The always-counted event that `entry` is, if it is one.
-    fn always(&self, entry: &Entry<'_>) -> Option<Always> {
+    pub(super) fn always(&self, entry: &Entry<'_>) -> Option<Always> {
         if (entry.cmask, entry.inv, entry.edge) != (0, false, false) {
             return None;
         }

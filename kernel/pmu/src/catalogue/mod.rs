@@ -5,6 +5,7 @@
 //! session is opened rarely, and a table has some hundred lines.
 
 mod aliases;
+mod bounds;
 mod demand;
 mod nearest;
 mod resolve;

@@ -8,6 +8,7 @@ use tally_engine::Always;
 
 use super::*;
 
+mod bounds;
 mod spellings;
 
 const ALL: [(u16, u8, bool); 7] = [

@@ -76,6 +76,7 @@ fn main() -> i32 {
     checks.equal("a thousand turns more", between[1] - between[0], 3_000);
     checks.equal("another thousand turns", between[3] - between[2], 3_000);
     let costs: Vec<u64> = counters[1..].iter().map(|counter| cost(counters[0], *counter)).collect();
+    println!("bank: readings and a move of the value cost {costs:?} instructions");
     // What is promised, and a move of the value.
     let cheap = costs.iter().all(|cost| *cost <= 18 + 1);
     checks.equal(&format!("readings cost {costs:?} instructions"), cheap, true);

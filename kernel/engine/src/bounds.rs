@@ -1,0 +1,265 @@
+//! Hard identities: some events are never more than others, misses than accesses for one, and what is
+//! told of them must not say otherwise.
+//!
+//! Estimates of two events come from different slices, so a part may come out larger than the whole.
+//! What both say together is the nearest pair that is possible, distances weighed by the variances:
+//! the projection on a half-space, for each bound in turn. Intervals grow by as much as their value
+//! was moved, so each holds what it held before.
+//!
+//! Counts that were told must not run backwards either ([`crate::Session::readings`]): where a part
+//! was told already, its whole follows. Uses floating point: never in the overflow path.
+
+use alloc::vec::Vec;
+
+use libm::round;
+
+use crate::Always;
+
+/// Events that together are never more than another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Their indices in the list of demands: one or several that never count the same occurrence.
+    pub parts: Vec<u16>,
+    /// The other.
+    pub whole: Whole,
+}
+
+/// What others are never more than.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whole {
+    /// An event, by its index in the list of demands.
+    Event(u16),
+    /// What the session counts all the time, whether anybody asked for it or not.
+    Always(Always),
+}
+
+/// An event's value on its way to being told.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Item {
+    /// Events, as estimated or counted.
+    pub count: u64,
+    /// Of the estimate; 0 if it is exact, and then nothing moves it.
+    pub variance: f64,
+    /// What was told before: the value does not fall below it, if it can be helped.
+    pub told: u64,
+    /// Whether it is known at all.
+    pub known: bool,
+}
+
+/// Rounds of projections before what is left is settled by moving one side alone.
+const SWEEPS: usize = 8;
+
+/// Moves the values of `items` so that all `bounds` hold, where `always` tells the counts of
+/// [`Whole::Always`]; gives them as they are to be told. Bounds of what is not known say nothing, and
+/// those between exact counts are not ours to judge.
+pub fn reconcile(items: &[Item], bounds: &[Bound], always: &dyn Fn(Always) -> u64) -> Vec<u64> {
+    let mut values: Vec<f64> = items.iter().map(|item| item.count as f64).collect();
+    for _ in 0..SWEEPS {
+        let moved = bounds.iter().filter(|bound| project(&mut values, items, bound, always));
+        if moved.count() == 0 {
+            break;
+        }
+    }
+    let settled = values.iter().zip(items).map(|(value, item)| match item.variance > 0.0 {
+        true => (round(value.max(0.0)) as u64).max(item.told),
+        false => item.count,
+    });
+    let mut told: Vec<u64> = settled.collect();
+    // What was told, and rounding, may stand against a bound: wholes follow their parts, and where
+    // they cannot, parts their wholes. Each sweep settles one level at least.
+    let settles: [Settle; 2] = [raise_whole, lower_parts];
+    for settle in settles {
+        for _ in 0..=bounds.len() {
+            let moved = bounds.iter().filter(|bound| settle(&mut told, items, bound, always));
+            if moved.count() == 0 {
+                break;
+            }
+        }
+    }
+    told
+}
+
+/// Moves one side of a bound; whether it had to.
+type Settle = fn(&mut [u64], &[Item], &Bound, &dyn Fn(Always) -> u64) -> bool;
+
+/// The parts that are known.
+fn parts<'a>(bound: &'a Bound, items: &'a [Item]) -> impl Iterator<Item = usize> + 'a {
+    let index = |part: &u16| usize::from(*part);
+    bound.parts.iter().map(index).filter(|part| items.get(*part).is_some_and(|item| item.known))
+}
+
+/// The whole, if it is an event that is known.
+fn whole(bound: &Bound, items: &[Item]) -> Option<usize> {
+    let Whole::Event(event) = bound.whole else { return None };
+    let event = usize::from(event);
+    items.get(event).filter(|item| item.known).map(|_| event)
+}
+
+/// How much the parts are more than the whole, in numbers of a kind; `None` if nothing is known.
+fn excess<T: Copy + core::iter::Sum<T>>(
+    values: &[T],
+    items: &[Item],
+    bound: &Bound,
+    always: impl Fn(Always) -> T,
+) -> Option<(T, T)> {
+    let limit = match bound.whole {
+        Whole::Always(event) => always(event),
+        Whole::Event(_) => values[whole(bound, items)?],
+    };
+    Some((parts(bound, items).map(|part| values[part]).sum(), limit))
+}
+
+/// Moves parts and whole to the nearest values that obey the bound; whether they had to move.
+fn project(
+    values: &mut [f64],
+    items: &[Item],
+    bound: &Bound,
+    always: &dyn Fn(Always) -> u64,
+) -> bool {
+    let Some((sum, limit)) = excess(values, items, bound, |event| always(event) as f64) else {
+        return false;
+    };
+    let of_whole = whole(bound, items).map_or(0.0, |event| items[event].variance);
+    let variance = of_whole + parts(bound, items).map(|part| items[part].variance).sum::<f64>();
+    let too_much = sum - limit;
+    if too_much <= 0.0 || variance <= 0.0 {
+        return false;
+    }
+    for part in parts(bound, items) {
+        values[part] = (values[part] - too_much * items[part].variance / variance).max(0.0);
+    }
+    if let Some(event) = whole(bound, items) {
+        values[event] += too_much * of_whole / variance;
+    }
+    true
+}
+
+fn raise_whole(
+    told: &mut [u64],
+    items: &[Item],
+    bound: &Bound,
+    always: &dyn Fn(Always) -> u64,
+) -> bool {
+    let (Some((sum, limit)), Some(event)) =
+        (excess(told, items, bound, always), whole(bound, items))
+    else {
+        return false;
+    };
+    let raises = sum > limit && items[event].variance > 0.0;
+    if raises {
+        told[event] = sum;
+    }
+    raises
+}
+
+/// Lowers the estimated parts, each by its share of what is too much, to what the whole is.
+fn lower_parts(
+    told: &mut [u64],
+    items: &[Item],
+    bound: &Bound,
+    always: &dyn Fn(Always) -> u64,
+) -> bool {
+    let Some((sum, limit)) = excess(told, items, bound, always) else { return false };
+    let mut too_much = sum.saturating_sub(limit);
+    let estimated = || parts(bound, items).filter(|part| items[*part].variance > 0.0);
+    let all: u64 = estimated().map(|part| told[part]).sum();
+    if too_much == 0 || all == 0 {
+        return false;
+    }
+    let share = too_much.min(all) as f64 / all as f64;
+    for part in estimated() {
+        let less = ((told[part] as f64 * share) as u64 + 1).min(told[part]).min(too_much);
+        told[part] -= less;
+        too_much -= less;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec;
+
+    fn estimate(count: u64, stderr: f64) -> Item {
+        Item { count, variance: stderr * stderr, told: 0, known: true }
+    }
+
+    fn exact(count: u64) -> Item {
+        Item { variance: 0.0, ..estimate(count, 0.0) }
+    }
+
+    fn bound(parts: &[u16], whole: u16) -> Bound {
+        Bound { parts: parts.into(), whole: Whole::Event(whole) }
+    }
+
+    fn of(items: &[Item], bounds: &[Bound]) -> Vec<u64> {
+        reconcile(items, bounds, &|_| 1000)
+    }
+
+    #[test]
+    fn the_less_certain_gives_way() {
+        let items = [estimate(110, 3.0), estimate(100, 1.0)];
+        assert_eq!(of(&items, &[bound(&[0], 1)]), [101, 101]);
+        // What holds is left alone.
+        assert_eq!(of(&items, &[bound(&[1], 0)]), [110, 100]);
+        let items = [estimate(110, 3.0), exact(100)];
+        assert_eq!(of(&items, &[bound(&[0], 1)]), [100, 100]);
+        let kinds = [estimate(60, 1.0), estimate(60, 1.0), exact(100)];
+        assert_eq!(of(&kinds, &[bound(&[0, 1], 2)]), [50, 50, 100]);
+        let always = Bound { parts: vec![0], whole: Whole::Always(Always::Instructions) };
+        assert_eq!(of(&[estimate(1100, 9.0)], &[always]), [1000]);
+        let unknown = [estimate(9, 1.0), Item::default()];
+        assert_eq!(of(&unknown, &[bound(&[0], 1)]), [9, 0]);
+    }
+
+    /// Events, any of which may be part of an earlier one.
+    fn lists() -> impl Strategy<Value = (Vec<Item>, Vec<Bound>)> {
+        let item = (0_u64..1000, 0.1..50.0, 0_u64..900, 0_u8..8);
+        let item = item.prop_map(|(count, stderr, told, kind)| match kind {
+            0 => Item::default(),
+            _ => Item { told, ..estimate(count, stderr) },
+        });
+        let whole = (1_u64..1000, any::<bool>());
+        let bound = (prop::collection::btree_set(1_u16..12, 1..4), any::<prop::sample::Index>());
+        let bounds = prop::collection::vec(bound, 1..10);
+        (whole, prop::collection::vec(item, 11), bounds).prop_map(|(first, mut items, bounds)| {
+            let (count, is_exact) = first;
+            items.insert(0, if is_exact { exact(count) } else { estimate(count, 5.0) });
+            let bounds = bounds.into_iter().map(|(parts, whole)| {
+                let parts: Vec<u16> = parts.into_iter().collect();
+                let whole = whole.index(usize::from(parts[0])) as u16;
+                Bound { parts, whole: Whole::Event(whole) }
+            });
+            (items, bounds.collect())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_bound_holds_and_exact_counts_stay((items, bounds) in lists()) {
+            let told = of(&items, &bounds);
+            for bound in &bounds {
+                let Some((sum, limit)) = excess(&told, &items, bound, |_| 0) else { continue };
+                prop_assert!(sum <= limit, "{bound:?} {told:?}");
+            }
+            for (told, item) in told.iter().zip(&items).filter(|(_, item)| item.variance == 0.0) {
+                prop_assert_eq!(*told, item.count);
+            }
+        }
+
+        /// What was told only comes down where an exact count says so.
+        #[test]
+        fn nothing_runs_backwards_without_an_exact_count((mut items, bounds) in lists()) {
+            items[0].variance = 9.0;
+            let told = of(&items, &bounds);
+            for (now, item) in told.iter().zip(&items).filter(|(_, item)| item.known) {
+                prop_assert!(*now >= item.told);
+            }
+            // And what it says, it says again.
+            let again: Vec<Item> =
+                items.iter().zip(&told).map(|(item, told)| Item { told: *told, ..*item }).collect();
+            prop_assert_eq!(of(&again, &bounds), told);
+        }
+    }
+}
