@@ -1,6 +1,6 @@
 //! `cargo xtask study`: repeats a run over many seeds and judges what is claimed of it.
 
-mod estimators;
+pub(crate) mod estimators;
 
 use std::{
     collections::BTreeMap,

@@ -4,6 +4,7 @@
 //! one setting it is to do to all: benches take turns among their settings, and report medians with
 //! the least and the most.
 
+mod engine;
 mod switch;
 mod vpmu;
 
@@ -22,6 +23,8 @@ pub struct BenchArgs {
 enum Bench {
     /// Million guest instructions a second under each gear and model of the virtual PMU
     Vpmu(vpmu::VpmuArgs),
+    /// All of the engine's figures: planner, switch, estimators, adaptive shares, readings, its share
+    Engine(engine::EngineArgs),
     /// Instructions and MSR accesses of a switch between groups, step by step
     Switch(switch::SwitchArgs),
 }
@@ -33,6 +36,7 @@ enum Bench {
 pub fn main(project: &Project, args: &BenchArgs) -> Result<u8> {
     match &args.bench {
         Bench::Vpmu(args) => vpmu::main(project, args),
+        Bench::Engine(args) => engine::main(project, args),
         Bench::Switch(args) => switch::main(project, args),
     }
 }

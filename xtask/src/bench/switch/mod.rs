@@ -76,7 +76,7 @@ impl Cost {
 
 /// The costs of a switch on one machine.
 #[derive(Clone, Debug, Serialize)]
-struct Switch {
+pub(super) struct Switch {
     pmu: &'static str,
     /// Switches looked at.
     switches: usize,
@@ -97,20 +97,29 @@ struct Switch {
 /// Something does not build, or a machine does not do what it should.
 pub fn main(project: &Project, args: &SwitchArgs) -> Result<u8> {
     let (artefacts, kernel) = Artefacts::with_lines(project)?;
-    let mut switches = Vec::new();
-    for (pmu, events) in MACHINES {
-        let title = format!("Following switches on {}", name(pmu));
-        let step = progress::Step::start(&title);
-        let switch = follow(&artefacts, &kernel, pmu, events)?;
-        let skews = skew::measure(&artefacts, pmu, events)?;
-        switches.push(Switch { skews, ..switch });
-        step.done();
-    }
+    let switches = measure(&artefacts, &kernel)?;
     output::print(args.json, &switches, &table(&switches))?;
     Ok(0)
 }
 
-fn name(pmu: Pmu) -> &'static str {
+/// The costs on every machine, with a kernel that has its lines.
+///
+/// # Errors
+/// A machine does not do what it should.
+pub(super) fn measure(artefacts: &Artefacts, kernel: &Path) -> Result<Vec<Switch>> {
+    let mut switches = Vec::new();
+    for (pmu, events) in MACHINES {
+        let title = format!("Following switches on {}", name(pmu));
+        let step = progress::Step::start(&title);
+        let switch = follow(artefacts, kernel, pmu, events)?;
+        let skews = skew::measure(artefacts, pmu, events)?;
+        switches.push(Switch { skews, ..switch });
+        step.done();
+    }
+    Ok(switches)
+}
+
+pub(super) fn name(pmu: Pmu) -> &'static str {
     match pmu {
         Pmu::Amd => "AMD",
         _ => "Intel",
@@ -203,7 +212,8 @@ fn account(code: &mut Code, pmu: Pmu, entry: u64, addresses: impl Iterator<Item 
     }
 }
 
-fn table(switches: &[Switch]) -> String {
+/// For people.
+pub(super) fn table(switches: &[Switch]) -> String {
     let mut text = String::new();
     for s in switches {
         // Writing to a string does not fail.

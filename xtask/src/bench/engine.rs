@@ -1,0 +1,198 @@
+//! `cargo xtask bench engine`: all that is measured of the engine, in one command. The planner's times
+//! and the estimators' errors are those of the engine's examples on the host, the switch is followed as
+//! by `cargo xtask bench switch`, what a reading costs is what the program `bank` counts of itself, and
+//! the engine's share is that of the default job.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use tally_abi::ExitStatus;
+
+use super::switch::{self, Switch};
+use crate::{
+    Failure, Result,
+    machine::{self, Artefacts, Boot, Pmu, Request},
+    output,
+    progress::Step,
+    project::Project,
+    report::{Report, table::percent},
+    study::estimators::{self, Study},
+};
+
+/// Options of `cargo xtask bench engine`.
+#[derive(Args, Clone, Debug)]
+pub struct EngineArgs {
+    /// Programs to make up for the estimators
+    #[arg(long, value_name = "N", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+    /// Print one JSON object, alone on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Machines with the events that a bank is read for: the exact one and others.
+const MACHINES: [(Pmu, &str); 2] = [
+    (
+        Pmu::Intel,
+        "INST_RETIRED.ANY MEM_INST_RETIRED.ALL_LOADS,MEM_INST_RETIRED.ALL_STORES,BR_INST_RETIRED.COND,\
+         BR_INST_RETIRED.ALL_BRANCHES,BR_MISP_RETIRED.COND,L1D.REPLACEMENT",
+    ),
+    (
+        Pmu::Amd,
+        "RETIRED_INSTRUCTIONS LS_DISPATCH.LD_DISPATCH,LS_DISPATCH.STORE_DISPATCH,\
+         RETIRED_BRANCH_INSTRUCTIONS,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,\
+         RETIRED_TAKEN_BRANCH_INSTRUCTIONS,RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED",
+    ),
+];
+
+#[derive(Debug, Serialize)]
+struct Engine {
+    planner: Planner,
+    estimators: Study,
+    switches: Vec<Switch>,
+    machines: Vec<Machine>,
+}
+
+/// What the planner's example prints.
+#[derive(Debug, Deserialize, Serialize)]
+struct Planner {
+    events: u64,
+    mixes: Vec<Mix>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Mix {
+    mix: String,
+    groups: u64,
+    /// No plan has fewer.
+    least: u64,
+    best_us: f64,
+    median_us: f64,
+}
+
+/// What one machine's programs tell.
+#[derive(Debug, Serialize)]
+struct Machine {
+    pmu: &'static str,
+    /// Instructions of a reading of a logical counter in the program's own memory, of each event.
+    reading_instructions: Vec<u64>,
+    /// The default job's, with planned and with adaptive shares.
+    planned: Share,
+    adaptive: Share,
+}
+
+/// What the engine takes of the default job.
+#[derive(Debug, Serialize)]
+struct Share {
+    /// Of its time.
+    engine_share: Option<f64>,
+    instructions_per_switch: Option<f64>,
+    msr_accesses_per_switch: Option<f64>,
+    pmis: Option<u64>,
+}
+
+/// Does the task.
+///
+/// # Errors
+/// Something does not build, or a machine does not do what it should.
+pub fn main(project: &Project, args: &EngineArgs) -> Result<u8> {
+    let step = Step::start("Planning mixes of events");
+    let planner = project.example("tally-engine", "planner", &[])?;
+    step.done();
+    let estimators = estimators::run(project, args.runs)?;
+    let (artefacts, kernel) = Artefacts::with_lines(project)?;
+    let switches = switch::measure(&artefacts, &kernel)?;
+    let measure = |(pmu, events)| machine(&artefacts, pmu, events);
+    let machines = MACHINES.into_iter().map(measure).collect::<Result<_>>()?;
+    let engine = Engine { planner, estimators, switches, machines };
+    output::print(args.json, &engine, &table(&engine))?;
+    Ok(0)
+}
+
+fn machine(artefacts: &Artefacts, pmu: Pmu, events: &str) -> Result<Machine> {
+    let step = Step::start(format!("Running programs on {}", switch::name(pmu)));
+    let run = |job: &str| -> Result<Boot> {
+        let request = Request { pmu, ..Request::new(format!("seed=1 wire -- {job}")) };
+        let boot = machine::boot(artefacts, &request, &mut |_| {})?;
+        match boot.outcome.is_success() {
+            true => Ok(boot),
+            false => {
+                let why = format!("{job}: {}", boot.outcome);
+                Err(Failure::new(ExitStatus::MachineFailed, why))
+            }
+        }
+    };
+    let bank = run(&format!("bank {events}"))?;
+    let reading_instructions = costs(&bank.transcript.text()).ok_or_else(|| {
+        Failure::new(ExitStatus::MachineFailed, "the program bank did not say what readings cost")
+    })?;
+    let share = |shares: &str| -> Result<Share> {
+        let report = Report::of(&run(&format!("deflate --shares {shares}"))?).first;
+        let session = report.as_ref();
+        Ok(Share {
+            engine_share: session.and_then(|session| session.engine_share),
+            instructions_per_switch: session.and_then(|session| session.instructions_per_switch),
+            msr_accesses_per_switch: session.and_then(|session| session.msr_accesses_per_switch),
+            pmis: session.and_then(|session| session.pmis),
+        })
+    };
+    let (planned, adaptive) = (share("planned")?, share("adaptive")?);
+    step.done();
+    Ok(Machine { pmu: switch::name(pmu), reading_instructions, planned, adaptive })
+}
+
+/// What readings cost, in the words of `bank`: `… cost [16, 15] instructions`, a move of the value
+/// among them, which is not theirs.
+fn costs(text: &str) -> Option<Vec<u64>> {
+    let (_, costs) = text.split_once("cost [")?;
+    let (costs, _) = costs.split_once("] instructions")?;
+    costs.split(", ").map(|cost| cost.parse::<u64>().ok()?.checked_sub(1)).collect()
+}
+
+fn table(engine: &Engine) -> String {
+    let mut text = format!("Planner: {} events; times of this host\n", engine.planner.events);
+    // Writing to a string does not fail.
+    for Mix { mix, groups, least, best_us, median_us } in &engine.planner.mixes {
+        let _ = writeln!(
+            text,
+            "  {mix:<54} {groups:>4} groups, at least {least:>4}; {:>6.2} ms, best {:.2} ms",
+            median_us / 1e3,
+            best_us / 1e3
+        );
+    }
+    let _ = write!(text, "\nEstimators: {}", estimators::table(&engine.estimators));
+    let _ = write!(text, "\n{}", switch::table(&engine.switches));
+    for Machine { pmu, reading_instructions, planned, adaptive } in &engine.machines {
+        let _ = writeln!(
+            text,
+            "{pmu}: readings of logical counters cost {reading_instructions:?} instructions"
+        );
+        for (name, share) in [("planned", planned), ("adaptive", adaptive)] {
+            let number =
+                |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1}"));
+            let _ = writeln!(
+                text,
+                "  default job, {name} shares: engine's share {}, {} instructions and {} MSR accesses \
+                 a switch",
+                share.engine_share.map_or("-".into(), |share| percent(share, false)),
+                number(share.instructions_per_switch),
+                number(share.msr_accesses_per_switch)
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_bank_says_is_understood() {
+        let line = "x\nbank: readings and a move of the value cost [18, 16] instructions\ny";
+        assert_eq!(costs(line), Some(vec![17, 15]));
+        assert_eq!(costs("nothing"), None);
+    }
+}
