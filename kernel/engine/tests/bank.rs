@@ -2,6 +2,8 @@
 //! value runs backwards, each is what the session says, and what happens while the program has
 //! stopped its counters is in none.
 
+// Long because the program's side of the bank, in Rust, is part of it.
+
 mod fake;
 
 use fake::{NoClock, NoSink, Simulated};
@@ -53,10 +55,8 @@ impl Bench {
         let mut demands: Vec<_> = (0..8).map(|e| Demand::general(Selector(e), 0xff)).collect();
         demands.push(Demand::always(Always::Cycles));
         let pmu = Simulated::showing(value);
-        let mut session = {
-            let config = SessionConfig { shares, ..CONFIG };
-            Session::open(9, 0x5000, config, seed, demands, &layout).unwrap()
-        };
+        let config = SessionConfig { shares, ..CONFIG };
+        let mut session = Session::open(9, 0x5000, config, seed, demands, &layout).unwrap();
         let count = words(EVENTS).div_ceil(PAGE_WORDS);
         let pages: Vec<&'static Page> =
             (0..count).map(|_| &*Box::leak(Box::<Page>::default())).collect();
