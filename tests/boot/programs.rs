@@ -147,6 +147,68 @@ fn a_word_of_the_programs_own_starts_and_stops_its_counters() {
     }
 }
 
+/// Of either vendor: instructions, cycles, conditional branches, loads, and a list that takes turns.
+const THRESHOLDS: [(Pmu, &str, &str); 3] = [
+    (
+        Pmu::Intel,
+        "INST_RETIRED.ANY,CPU_CLK_UNHALTED.THREAD,BR_INST_RETIRED.COND,MEM_INST_RETIRED.ALL_LOADS",
+        "BR_INST_RETIRED.ALL_BRANCHES,MEM_INST_RETIRED.ALL_STORES,BR_INST_RETIRED.COND_TAKEN,\
+         MEM_LOAD_RETIRED.L1_HIT,MEM_INST_RETIRED.ANY",
+    ),
+    (
+        Pmu::Amd,
+        "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,\
+         LS_DISPATCH.LD_DISPATCH",
+        "RETIRED_BRANCH_INSTRUCTIONS,LS_DISPATCH.STORE_DISPATCH,RETIRED_TAKEN_BRANCH_INSTRUCTIONS,\
+         RETIRED_OPS",
+    ),
+    // It has no register that says what has overflowed.
+    (
+        Pmu::Zen3,
+        "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,\
+         LS_DISPATCH:LD_DISPATCH",
+        "RETIRED_BRANCH_INSTRUCTIONS,LS_DISPATCH:STORE_DISPATCH,RETIRED_TAKEN_BRANCH_INSTRUCTIONS",
+    ),
+];
+
+#[test]
+fn thresholds_fire_once_at_the_count() {
+    for (pmu, exact, others) in THRESHOLDS {
+        for events in [exact.to_owned(), format!("{exact},{others}")] {
+            // Beside another program, so that turns end while thresholds are set.
+            let job = format!("wire trace -- thresholds {events} -- share 1 {exact} 200000");
+            let boot = boot(&Request { pmu, ..Request::new(job) });
+            assert_success(&boot);
+            println!("{}", boot.transcript.text());
+            assert!(boot.transcript.text().contains("thresholds: done"));
+            let told = &boot.transcript.thresholds;
+            assert!(told.len() >= 4, "{told:?}");
+            assert!(told.iter().all(|record| record.count >= record.threshold), "{told:?}");
+            // Preloading loses nothing: what was counted all the time is the truth.
+            for session in Report::of(&boot).sessions() {
+                for event in session.events.iter().filter(|event| event.kind == Kind::Exact) {
+                    assert_eq!(event.estimate, event.truth, "{event:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn thresholds_go_with_their_program() {
+    for (pmu, exact, _) in THRESHOLDS {
+        let guest = format!("thresholds {exact}");
+        let job = format!("wire -- {guest} armed -- {guest} fault -- share 1 {exact} 100000");
+        let boot = boot(&Request { pmu, ..Request::new(job) });
+        let told = boot.transcript.text();
+        let faults = boot.transcript.troubles.iter();
+        assert_eq!(faults.filter(|t| matches!(t, Outcome::Faulted { .. })).count(), 1, "{told}");
+        assert!(boot.transcript.exits.contains(&("share".into(), 0)), "{told}");
+        assert!(boot.transcript.exits.contains(&("thresholds".into(), 0)), "{told}");
+        assert!(!told.contains("survived") && boot.transcript.panicked.is_none(), "{told}");
+    }
+}
+
 #[test]
 fn a_c_program_measures_itself() {
     let boot = run("", "capi INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES");

@@ -123,6 +123,11 @@ impl Session {
         self.call(sys::SESSION_STOP, 0, 0).map(|_| ())
     }
 
+    /// Its number.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// How many events there are.
     pub fn events(&self) -> usize {
         self.events

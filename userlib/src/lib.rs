@@ -31,6 +31,7 @@ pub mod region;
 pub mod runtime;
 mod switch;
 pub mod sys;
+mod threshold;
 
 pub use bank::{Bank, Counter, Details};
 pub use counting::{OpenError, Session};
@@ -41,3 +42,4 @@ pub use tally_abi::{
     Error, ExitStatus, Mode, Reading, SessionConfig, SessionStats, Shares, Slice, Value,
     reading::Reason, session,
 };
+pub use threshold::{Handler, handler_words};

@@ -12,7 +12,6 @@ use tally_abi::{
     ExitStatus, Shares,
     boot::{DEFAULT_PARANOID, MAX_CPUS},
     session::{MAX_SLICE, MIN_SLICE},
-    trace::SliceRecord,
 };
 
 use crate::{
@@ -208,7 +207,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
     if let Some(trace) = &mut trace {
-        write_trace(trace, &boot.transcript.slices).map_err(|error| {
+        write_trace(trace, &boot.transcript).map_err(|error| {
             Failure::io("write", args.trace.as_deref().unwrap_or(&folder), &error)
         })?;
     }
@@ -229,9 +228,13 @@ fn create(path: &Path) -> Result<BufWriter<File>> {
     File::create(path).map(BufWriter::new).map_err(|error| Failure::io("write", path, &error))
 }
 
-fn write_trace(file: &mut BufWriter<File>, slices: &[SliceRecord]) -> io::Result<()> {
-    for slice in slices {
+fn write_trace(file: &mut BufWriter<File>, transcript: &machine::Transcript) -> io::Result<()> {
+    for slice in &transcript.slices {
         serde_json::to_writer(&mut *file, slice)?;
+        file.write_all(b"\n")?;
+    }
+    for threshold in &transcript.thresholds {
+        serde_json::to_writer(&mut *file, threshold)?;
         file.write_all(b"\n")?;
     }
     file.flush()

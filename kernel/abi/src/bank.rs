@@ -69,6 +69,9 @@ pub const SCALE_BITS: u32 = 44;
 /// [`counter::SCALE`] of an event that was counted all the time.
 pub const SCALE_ONE: u64 = 1 << SCALE_BITS;
 
+/// In place of a threshold's count: none.
+pub const NO_THRESHOLD: u64 = u64::MAX;
+
 /// Words of the program's own page, by their index. Its beginning is [`PAGE_WORDS`] before the
 /// header's.
 pub mod own {

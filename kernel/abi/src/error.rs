@@ -39,10 +39,12 @@ pub enum Error {
     NotAProgram = 2014,
     /// The kernel's command line does not permit it.
     NotPermitted = 2015,
+    /// More thresholds on events that are counted all the time than there can be at once.
+    TooManyThresholds = 2016,
 }
 
 impl Error {
-    const ALL: [Error; 15] = [
+    const ALL: [Error; 16] = [
         Error::UnknownEvent,
         Error::TooManyEvents,
         Error::SliceOutOfRange,
@@ -58,6 +60,7 @@ impl Error {
         Error::NoProgram,
         Error::NotAProgram,
         Error::NotPermitted,
+        Error::TooManyThresholds,
     ];
 
     /// The error whose negative is `rax`, if it is one of Tally's.
@@ -91,6 +94,9 @@ impl Error {
             Error::NoProgram => "there is no such program, or it is not the caller's",
             Error::NotPermitted => "the kernel's command line does not permit it",
             Error::NotAProgram => "the file is not a static program that can run here",
+            Error::TooManyThresholds => {
+                "eight thresholds on events that are counted all the time are the most at once"
+            }
         }
     }
 

@@ -184,6 +184,17 @@ pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 /// until the session closes; the page before it is the program's to write. From here on the program
 /// may use RDPMC.
 pub const SESSION_MAP: u64 = TALLY_BASE + 6;
+/// `session_threshold(session, event, count, handler, data)` → 0: once, when the event's logical
+/// counter, as the session's bank shows it, has come to `count`, a record goes to the trace; and if
+/// `handler` is not 0, the program goes on there. In place of the threshold that the event has; none
+/// if `count` is [`crate::bank::NO_THRESHOLD`]. After [`SESSION_MAP`].
+///
+/// The handler has the event in RDI, the count in RSI and `data` in RDX, and a stack that is aligned
+/// to 16, below the red zone. It ends with [`UPCALL_RETURN`]; other handlers wait until then.
+pub const SESSION_THRESHOLD: u64 = TALLY_BASE + 7;
+/// `upcall_return()`: a handler has ended; the program goes on where it was interrupted, with all of
+/// its registers.
+pub const UPCALL_RETURN: u64 = TALLY_BASE + 8;
 
 /// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)` → number of events.
 ///

@@ -52,19 +52,95 @@ pub struct SliceRecord {
     pub counts: [u64; MAX_COUNTS],
 }
 
-/// Words of an encoded [`SliceRecord`].
-pub const SLICE_WORDS: usize = 8 + MAX_COUNTS;
+/// Words of an encoded record, of whichever kind.
+pub const RECORD_WORDS: usize = 8 + MAX_COUNTS;
+
+/// The byte of an encoded record's second word that says its kind, by its lowest bit: 0 is a
+/// [`SliceRecord`].
+const KIND_SHIFT: u32 = 24;
+const KIND_THRESHOLD: u64 = 1;
+
+/// A record of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Record {
+    /// A slice.
+    Slice(SliceRecord),
+    /// A threshold that fired.
+    Threshold(ThresholdRecord),
+}
+
+impl Record {
+    /// Decodes what a record's `to_words` made.
+    ///
+    /// # Errors
+    /// Something in it that this version does not define.
+    pub fn from_words(words: &[u64; RECORD_WORDS]) -> Result<Self, Malformed> {
+        match words[1] >> KIND_SHIFT & 0xff {
+            0 => SliceRecord::from_words(words).map(Record::Slice),
+            KIND_THRESHOLD => Ok(Record::Threshold(ThresholdRecord::from_words(words))),
+            _ => Err(Malformed),
+        }
+    }
+}
+
+/// A threshold on a logical counter that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThresholdRecord {
+    /// The session.
+    pub session: u32,
+    /// The CPU.
+    pub cpu: u16,
+    /// The event, by its index in the session's list.
+    pub event: u16,
+    /// The count at which it was to fire.
+    pub threshold: u64,
+    /// The count at which it fired, exact or estimated: what the interrupt came late by is in it.
+    pub count: u64,
+    /// The address space: CR3's page-table base, a physical address.
+    pub address_space: u64,
+    /// TSC when it fired.
+    pub tsc: u64,
+}
+
+impl ThresholdRecord {
+    /// Encodes for a trace ring.
+    pub fn to_words(&self) -> [u64; RECORD_WORDS] {
+        let mut words = [0; RECORD_WORDS];
+        words[..6].copy_from_slice(&[
+            u64::from(self.session) | u64::from(self.cpu) << 32 | u64::from(self.event) << 48,
+            KIND_THRESHOLD << KIND_SHIFT,
+            self.threshold,
+            self.address_space,
+            self.tsc,
+            self.count,
+        ]);
+        words
+    }
+
+    fn from_words(words: &[u64; RECORD_WORDS]) -> Self {
+        let [head, _, threshold, address_space, tsc, count, ..] = *words;
+        ThresholdRecord {
+            session: head as u32,
+            cpu: (head >> 32) as u16,
+            event: (head >> 48) as u16,
+            threshold,
+            count,
+            address_space,
+            tsc,
+        }
+    }
+}
 
 impl SliceRecord {
     /// Encodes for a trace ring.
-    pub fn to_words(&self) -> [u64; SLICE_WORDS] {
+    pub fn to_words(&self) -> [u64; RECORD_WORDS] {
         let head =
             u64::from(self.session) | u64::from(self.cpu) << 32 | u64::from(self.group) << 48;
         let kinds = self.mode as u64
             | (self.end as u64) << 8
             | u64::from(self.events) << 16
             | u64::from(self.stretch) << 32;
-        let mut words = [0; SLICE_WORDS];
+        let mut words = [0; RECORD_WORDS];
         words[..8].copy_from_slice(&[
             head,
             kinds,
@@ -79,11 +155,11 @@ impl SliceRecord {
         words
     }
 
-    /// Decodes what [`Self::to_words`] made.
+    /// Decodes what [`Self::to_words`] made: a record of this kind.
     ///
     /// # Errors
     /// A mode or an end that this version does not define, or too many events.
-    pub fn from_words(words: &[u64; SLICE_WORDS]) -> Result<Self, Malformed> {
+    fn from_words(words: &[u64; RECORD_WORDS]) -> Result<Self, Malformed> {
         let [head, kinds, sequence, address_space, start_tsc, end_tsc, cycles, instructions, ..] =
             *words;
         let byte = |shift: u32| kinds >> shift & 0xff;
@@ -137,11 +213,25 @@ mod tests {
             counts: [1, 2, 3, 4, 0, 0, 0, 0],
         };
         let words = record.to_words();
-        assert_eq!(SliceRecord::from_words(&words), Ok(record));
-        let mut bad = words;
-        bad[1] = 9;
-        assert_eq!(SliceRecord::from_words(&bad), Err(Malformed));
-        bad[1] = 9 << 16;
-        assert_eq!(SliceRecord::from_words(&bad), Err(Malformed));
+        assert_eq!(Record::from_words(&words), Ok(Record::Slice(record)));
+        for bad in [9, 9 << 16, 2 << 24] {
+            let mut words = words;
+            words[1] = bad;
+            assert_eq!(Record::from_words(&words), Err(Malformed));
+        }
+    }
+
+    #[test]
+    fn thresholds_round_trip() {
+        let record = ThresholdRecord {
+            session: 3,
+            cpu: 2,
+            event: 1023,
+            threshold: 1 << 40,
+            count: u64::MAX,
+            address_space: 0x1000,
+            tsc: 5,
+        };
+        assert_eq!(Record::from_words(&record.to_words()), Ok(Record::Threshold(record)));
     }
 }

@@ -5,7 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Malformed, Mode, Reading, SessionConfig, SessionStats, trace::SliceRecord};
+use crate::{
+    Malformed, Mode, Reading, SessionConfig, SessionStats,
+    trace::{SliceRecord, ThresholdRecord},
+};
 
 /// The most bytes of a frame, its ending zero among them.
 pub const MAX_FRAME_BYTES: usize = 2048;
@@ -85,6 +88,8 @@ pub enum Message<'a> {
     },
     /// A slice, if a trace was asked for.
     Slice(SliceRecord),
+    /// A threshold that fired, if a trace was asked for.
+    Threshold(ThresholdRecord),
     /// The state of a CPU's trace ring at the end: `written` = `read` + `lost`.
     Ring {
         /// The CPU.

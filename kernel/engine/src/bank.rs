@@ -8,6 +8,7 @@
 //! it.
 
 mod switch;
+pub(crate) mod thresholds;
 
 use alloc::{boxed::Box, vec::Vec};
 use core::ops::Range;
@@ -23,6 +24,7 @@ use crate::{
     sync::{AtomicU64, Ordering},
 };
 use switch::{Switch, for_each_slot};
+use thresholds::Thresholds;
 
 /// A page that programs see.
 #[derive(Debug)]
@@ -82,6 +84,7 @@ pub(crate) struct Bank {
     next: usize,
     /// Whether all events are counted all the time: there is one group.
     exact: bool,
+    thresholds: Thresholds,
 }
 
 /// What was counted of a group, the slice under way included.
@@ -95,6 +98,12 @@ pub(crate) struct Counted<'a> {
 }
 
 impl Counted<'_> {
+    /// Events on a general counter.
+    fn events(&self, counter: u8) -> u64 {
+        let counter = usize::from(counter) % crate::MAX_GENERAL;
+        self.moments.events[counter].events.wrapping_add(self.open.general[counter])
+    }
+
     /// One over the share of the total in which the group was counted, as [`counter::SCALE`]. One
     /// division of integers.
     fn scale(&self, base: Base) -> u64 {
@@ -143,9 +152,10 @@ impl Bank {
             }
         }
         first.push(members.len() as u16);
-        let (members, first) = (members.into(), first.into());
+        let (members, first): (Box<[Member]>, _) = (members.into(), first.into());
         let switch = Switch::new(own);
-        let mut bank = Bank { switch, pages, members, first, next: 0, exact };
+        let thresholds = Thresholds::new(plan, members.len());
+        let mut bank = Bank { switch, pages, members, first, next: 0, exact, thresholds };
         bank.write(|bank| {
             for event in Always::ALL {
                 let number = rdpmc(Place::Always(event));
@@ -199,59 +209,54 @@ impl Bank {
         page.map_or(0, |page| page.load(index % PAGE_WORDS))
     }
 
-    /// Tells what was counted of `group`, and which counters show more from here on: those of the
-    /// group `running`, if any, from `base`. In the overflow path too: the work is bounded by the
-    /// events of one group.
-    pub(crate) fn publish(
-        &mut self,
-        group: u16,
-        counted: Counted,
-        told: &mut [u64],
-        running: Option<(u16, Set, &Counts)>,
-        tsc: u64,
-    ) {
-        let range = self.members_of(group);
-        self.write(|bank| {
-            let mut scales = [None; 2];
-            for index in range {
-                bank.publish_member(index, counted, &mut scales, told);
-                bank.put_member(index, counter::START_TSC, counted.start_tsc);
-                bank.put_member(index, counter::END_TSC, tsc);
-            }
-            for event in Always::ALL {
-                bank.put(header::TOTAL + event as usize, counted.total[event]);
-            }
-            bank.put(header::TSC, tsc);
-            match running {
-                Some((group, set, base)) => bank.run(group, set, base),
-                None => bank.switch.rest(),
-            }
-        });
+    /// Begins a change: tells what was counted of `group`. In the overflow path too: the work is
+    /// bounded by the events of one group. [`Self::go_on`] has to follow.
+    pub(crate) fn tell(&mut self, group: u16, counted: Counted, told: &mut [u64], tsc: u64) {
+        self.switch.begin();
+        let mut scales = [None; 2];
+        for index in self.members_of(group) {
+            self.publish_member(index, counted, &mut scales, told);
+            self.put_member(index, counter::START_TSC, counted.start_tsc);
+            self.put_member(index, counter::END_TSC, tsc);
+        }
+        for event in Always::ALL {
+            self.put(header::TOTAL + event as usize, counted.total[event]);
+        }
+        self.put(header::TSC, tsc);
     }
 
-    /// Tells what was counted of `group`, none of which is on the hardware, after its sums were stated
-    /// anew for another share. In the overflow path too: bounded as [`Self::publish`] is.
+    /// Ends the change: tells which counters show more from here on, those in the set of the group
+    /// `running`, if any, from a base.
+    pub(crate) fn go_on(&mut self, running: Option<(u16, Set, &Counts)>) {
+        match running {
+            Some((group, set, base)) => self.run(group, set, base),
+            None => self.switch.rest(),
+        }
+        self.switch.end();
+    }
+
+    /// In a change, after [`Self::tell`]: tells what was counted of `group`, whose slice has not begun,
+    /// after its sums were stated anew for another share. In the overflow path too: bounded as
+    /// [`Self::tell`] is.
     #[cold]
     pub(crate) fn restate(&mut self, group: u16, counted: Counted, told: &mut [u64]) {
-        let range = self.members_of(group);
-        self.write(|bank| {
-            for index in range {
-                let Some(Member { event, scale, .. }) = bank.members.get(index).copied() else {
-                    continue;
-                };
-                // Readers went by the sums before.
-                let seen = scaled(bank.counter(event.into(), counter::EVENTS), scale);
-                if let Some(told) = told.get_mut(usize::from(event)) {
-                    *told = seen.max(*told);
-                }
-                if let Some(member) = bank.members.get_mut(index) {
-                    member.scale = 0;
-                }
-                bank.publish_member(index, counted, &mut [None; 2], told);
+        for index in self.members_of(group) {
+            let Some(Member { event, scale, .. }) = self.members.get(index).copied() else {
+                continue;
+            };
+            // Readers went by the sums before.
+            let seen = scaled(self.counter(event.into(), counter::EVENTS), scale);
+            if let Some(told) = told.get_mut(usize::from(event)) {
+                *told = seen.max(*told);
             }
-        });
+            if let Some(member) = self.members.get_mut(index) {
+                member.scale = 0;
+            }
+            self.publish_member(index, counted, &mut [None; 2], told);
+        }
     }
 
+    /// The members of a group.
     fn members_of(&self, group: u16) -> Range<usize> {
         let first = |group: usize| self.first.get(group).map_or(0, |first| usize::from(*first));
         first(group.into())..first(usize::from(group) + 1)
@@ -277,9 +282,7 @@ impl Bank {
         told: &mut [u64],
     ) {
         let Some(member) = self.members.get_mut(index) else { return };
-        let Counted { moments, open, .. } = counted;
-        let counter = usize::from(member.counter) % crate::MAX_GENERAL;
-        let events = moments.events[counter].events.wrapping_add(open.general[counter]);
+        let events = counted.events(member.counter);
         let event = usize::from(member.event);
         let Some(told) = told.get_mut(event) else { return };
         // Up to here readers went by the scale before.
@@ -292,7 +295,7 @@ impl Bank {
             (counter::EVENTS, events),
             (counter::SCALE, member.scale),
             (counter::TOLD, *told),
-            (counter::SLICES, moments.slices),
+            (counter::SLICES, counted.moments.slices),
         ] {
             self.put_counter(event, word, value);
         }

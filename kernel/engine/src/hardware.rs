@@ -6,7 +6,12 @@
 
 use core::ops::{Index, IndexMut};
 
-use tally_abi::{Mode, SessionConfig, Slice, bank::ALWAYS_SLOT, trace::SliceRecord};
+use tally_abi::{
+    Mode, SessionConfig, Slice,
+    bank::ALWAYS_SLOT,
+    session::MAX_SLICE,
+    trace::{SliceRecord, ThresholdRecord},
+};
 
 use crate::{Always, MAX_GENERAL, plan::Group};
 
@@ -193,6 +198,15 @@ pub trait Pmu {
     /// the next program's to see.
     fn clear(&mut self);
 
+    /// Lets the counter in a slot of [`tally_abi::bank`] overflow, and interrupt, after `remaining`
+    /// more, 1 to [`MAX_PRELOAD`], up to [`Self::disarm`] or the next change of its event; in
+    /// [`Self::switch`], or else before a [`Self::release`]. Gives what it shows now. The slice timer's
+    /// overflow ends its slice.
+    fn preload(&mut self, slot: usize, remaining: u64) -> u64;
+
+    /// Lets no counter interrupt but the slice timer.
+    fn disarm(&mut self);
+
     /// The widths of the counters.
     fn widths(&self) -> Widths;
 
@@ -200,11 +214,17 @@ pub trait Pmu {
     fn msr_accesses(&self) -> u64;
 }
 
-/// Where records of slices go. Called in the overflow path, so it has to keep to that path's rules.
+/// The most that a counter can be preloaded with: see [`tally_abi::session::MAX_SLICE`].
+pub const MAX_PRELOAD: u64 = MAX_SLICE;
+
+/// Where records go. Called in the overflow path, so it has to keep to that path's rules.
 pub trait Sink {
     /// Takes the record that `record` makes, or counts it as lost, or wants none and leaves it
     /// unmade.
     fn record(&mut self, record: impl FnOnce() -> SliceRecord);
+
+    /// A threshold has fired.
+    fn threshold(&mut self, record: ThresholdRecord);
 }
 
 /// The time-stamp counter.

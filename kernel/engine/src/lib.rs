@@ -39,8 +39,9 @@ mod sync;
 pub use demand::{Always, Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Selector};
 pub use direct::Direct;
 pub use hardware::{
-    Clock, Counts, Pmu, Set, Setup, Sink, Widths, for_each_counter, for_each_counter_unrolled,
+    Clock, Counts, MAX_PRELOAD, Pmu, Set, Setup, Sink, Widths, for_each_counter,
+    for_each_counter_unrolled,
 };
 pub use multiplex::Multiplexer;
 pub use plan::{Extras, Group, Plan, PlanError, plan};
-pub use session::Session;
+pub use session::{Session, exposed::ThresholdError};

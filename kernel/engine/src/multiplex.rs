@@ -9,7 +9,10 @@
 
 use tally_abi::trace::End;
 
-use crate::{Always, Clock, Counts, Direct, Pmu, Session, Sink, session::SliceStart};
+use crate::{
+    Always, Clock, Counts, Direct, Pmu, Session, Sink,
+    session::{SliceStart, exposed::Moment},
+};
 
 /// One CPU's side of the engine.
 #[derive(Debug)]
@@ -63,7 +66,7 @@ impl<P: Pmu> Multiplexer<P> {
 
     /// Counts for `session` on this CPU from here on: it was started, or its address space enters.
     /// No other session may be running on this CPU, nor this one on another.
-    pub fn resume(&mut self, session: &mut Session, clock: &impl Clock) {
+    pub fn resume(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
         debug_assert!(!session.is_running());
         let left = session.enter(clock.tsc());
         let (group, setup) = (session.group(), session.setup());
@@ -75,7 +78,7 @@ impl<P: Pmu> Multiplexer<P> {
         self.pmu.start(group, &setup, left);
         self.arm(setup.timer, left);
         self.charged = self.so_far(session);
-        self.publish(session, session.slice_start(), true, clock.tsc());
+        self.go_on(session, clock.tsc(), sink);
     }
 
     /// Ends counting for `session` on this CPU: it was stopped, or its address space leaves.
@@ -95,10 +98,17 @@ impl<P: Pmu> Multiplexer<P> {
     }
 
     /// Takes the slice under way, whose counts were credited, off this CPU.
-    fn end(&self, session: &mut Session, end: End, tsc: u64, sink: &mut impl Sink) {
+    fn end(&mut self, session: &mut Session, end: End, tsc: u64, sink: &mut impl Sink) {
         let slice = session.slice_start();
         session.leave(self.cpu, end, tsc, sink);
-        self.publish(session, slice, false, tsc);
+        self.publish(session, slice, false, tsc, sink);
+    }
+
+    /// Counting goes on in the slice under way: what was counted is told.
+    fn go_on(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+        if self.publish(session, session.slice_start(), true, tsc, sink) {
+            self.pmu.release();
+        }
     }
 
     /// Whether programs can look after the counters themselves here.
@@ -132,7 +142,7 @@ impl<P: Pmu> Multiplexer<P> {
                 self.pmu.stop();
                 self.end(session, End::Stopped, tsc, sink);
             } else {
-                self.publish(session, session.slice_start(), true, tsc);
+                self.go_on(session, tsc, sink);
             }
         }
     }
@@ -169,6 +179,9 @@ impl<P: Pmu> Multiplexer<P> {
             }
         } else {
             session.stats_mut().spurious_pmis += 1;
+            if session.is_watched() {
+                self.look(session, start_tsc, sink);
+            }
         }
         session.stats_mut().engine_ticks += clock.tsc().wrapping_sub(start_tsc);
     }
@@ -223,7 +236,7 @@ impl<P: Pmu> Multiplexer<P> {
             session.rest();
             self.pmu.stop();
         }
-        self.publish(session, ended, !stopped, tsc);
+        self.publish(session, ended, !stopped, tsc, sink);
         if !stopped {
             self.pmu.release();
         }
@@ -237,13 +250,36 @@ impl<P: Pmu> Multiplexer<P> {
         self.base.advance(&self.raw, set.general, self.pmu.widths(), &mut self.counted);
     }
 
-    /// Tells the program that sees its logical counters what was counted in the slice `of`,
-    /// and whether the counters go on.
-    #[inline]
-    fn publish(&self, session: &mut Session, of: SliceStart, running: bool, tsc: u64) {
-        if session.is_exposed() {
-            session.publish(of, running.then_some(&self.base), tsc);
+    /// In the overflow path, where the slice goes on: another counter than the timer has overflowed,
+    /// one that was preloaded for a threshold. The slice is credited, thresholds fire, and counting
+    /// goes on with what is left of the slice.
+    #[cold]
+    fn look(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+        self.pmu.stop();
+        if self.credit(session, tsc) {
+            return self.end(session, End::Stopped, tsc, sink);
         }
+        let left = session.left().max(1);
+        let (group, setup) = (session.group(), session.setup());
+        self.pmu.start(group, &setup, left);
+        self.arm(setup.timer, left);
+        self.go_on(session, tsc, sink);
+    }
+
+    /// Tells the program that sees its logical counters what was counted in the slice `of`,
+    /// and whether the counters go on. See [`Session::publish`].
+    #[inline]
+    fn publish(
+        &mut self,
+        session: &mut Session,
+        of: SliceStart,
+        running: bool,
+        tsc: u64,
+        sink: &mut impl Sink,
+    ) -> bool {
+        let base = running.then_some(&mut self.base);
+        let at = Moment { cpu: self.cpu, tsc };
+        session.is_exposed() && session.publish(of, base, at, &mut self.pmu, sink)
     }
 
     /// Whether the program has stopped its counters by its own word.

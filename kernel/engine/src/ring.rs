@@ -11,7 +11,7 @@
 
 use alloc::boxed::Box;
 
-use tally_abi::trace::{SLICE_WORDS, SliceRecord};
+use tally_abi::trace::{RECORD_WORDS, SliceRecord, ThresholdRecord};
 
 use crate::{
     Sink,
@@ -19,12 +19,12 @@ use crate::{
 };
 
 /// A record as it lies in the ring.
-pub type Words = [u64; SLICE_WORDS];
+pub type Words = [u64; RECORD_WORDS];
 
 /// A ring of trace records.
 #[derive(Debug)]
 pub struct Ring {
-    slots: Box<[[AtomicU64; SLICE_WORDS]]>,
+    slots: Box<[[AtomicU64; RECORD_WORDS]]>,
     /// Records put in; only the producer writes it.
     head: AtomicU64,
     /// Records taken out; only the consumer writes it.
@@ -98,7 +98,7 @@ impl Ring {
         Status { written: head.wrapping_add(lost), read, lost }
     }
 
-    fn slot(&self, position: u64) -> Option<&[AtomicU64; SLICE_WORDS]> {
+    fn slot(&self, position: u64) -> Option<&[AtomicU64; RECORD_WORDS]> {
         self.slots.get(position.checked_rem(self.slots.len() as u64)? as usize)
     }
 }
@@ -107,6 +107,10 @@ impl Sink for &Ring {
     fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
         self.push(&record().to_words());
     }
+
+    fn threshold(&mut self, record: ThresholdRecord) {
+        self.push(&record.to_words());
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -114,7 +118,7 @@ mod tests {
     use super::*;
 
     fn words(n: u64) -> Words {
-        [n; SLICE_WORDS]
+        [n; RECORD_WORDS]
     }
 
     #[test]

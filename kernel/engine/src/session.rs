@@ -9,7 +9,7 @@
 //! path and do not. [`Session::reading`] uses floating point: never in the overflow path.
 
 mod adaptive;
-mod exposed;
+pub(crate) mod exposed;
 mod readings;
 
 use alloc::{boxed::Box, vec::Vec};

@@ -7,7 +7,7 @@ use loom::thread;
 use tally_abi::{
     Mode, SessionConfig, Slice,
     bank::{BUSY, HEADER_WORDS, counter, header, own},
-    trace::{End, SliceRecord},
+    trace::{End, SliceRecord, ThresholdRecord},
 };
 use tally_engine::{
     Always, Clock, Counts, Demand, Group, Layout, Multiplexer, Pmu, Selector, Session, Set, Setup,
@@ -21,12 +21,6 @@ const WIDTH: u64 = (1 << 48) - 1;
 
 impl Pmu for Steady {
     fn start(&mut self, _: &Group, _: &Setup, _: u64) {}
-    fn can_load(&self) -> bool {
-        false
-    }
-
-    fn load(&mut self, _: &Group, _: Mode, _: &Counts) {}
-
     fn can_load(&self) -> bool {
         false
     }
@@ -45,6 +39,10 @@ impl Pmu for Steady {
         true
     }
     fn release(&mut self) {}
+    fn preload(&mut self, _: usize, _: u64) -> u64 {
+        0
+    }
+    fn disarm(&mut self) {}
     fn widths(&self) -> Widths {
         Widths { always: WIDTH, general: WIDTH }
     }
@@ -63,6 +61,7 @@ impl Clock for Nothing {
 
 impl Sink for Nothing {
     fn record(&mut self, _: impl FnOnce() -> SliceRecord) {}
+    fn threshold(&mut self, _: ThresholdRecord) {}
 }
 
 /// The event's count and the cycles, if the kernel did not write in between.
@@ -93,7 +92,7 @@ fn no_reader_takes_half_of_a_change() {
         assert!(session.expose(own, Box::new([page]), |_| 0));
         let reader = thread::spawn(move || look(own, page));
         let mut multiplexer = Multiplexer::new(Steady(0), 0, 0);
-        multiplexer.resume(&mut session, &Nothing);
+        multiplexer.resume(&mut session, &Nothing, &mut Nothing);
         multiplexer.sync(&mut session, &Nothing, &mut Nothing);
         multiplexer.suspend(&mut session, End::Stopped, &Nothing, &mut Nothing);
         if let Some((events, total)) = reader.join().unwrap() {

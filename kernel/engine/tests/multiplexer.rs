@@ -49,7 +49,7 @@ impl Bench {
     }
 
     fn resume(&mut self) {
-        self.multiplexer.resume(&mut self.session, &self.clock);
+        self.multiplexer.resume(&mut self.session, &self.clock, &mut self.records);
     }
 
     fn suspend(&mut self, end: End) {

@@ -7,7 +7,7 @@
 #![cfg(loom)]
 
 use loom::{sync::Arc, thread};
-use tally_abi::trace::SLICE_WORDS;
+use tally_abi::trace::RECORD_WORDS;
 use tally_engine::ring::Ring;
 
 /// Takes one record, if there is one: whole, and newer than `last`, which it becomes.
@@ -31,7 +31,7 @@ fn check(capacity: usize, records: u64) {
                 (take(&ring, &mut last) + take(&ring, &mut last), last)
             })
         };
-        let put = (1..=records).filter(|n| ring.push(&[*n; SLICE_WORDS])).count() as u64;
+        let put = (1..=records).filter(|n| ring.push(&[*n; RECORD_WORDS])).count() as u64;
         let (mut read, mut last) = consumer.join().unwrap();
         for _ in 0..capacity {
             read += take(&ring, &mut last);

@@ -12,9 +12,12 @@
 //! - The overflow is acknowledged after the reload, and the timer is reloaded only while it does not
 //!   count; see the Intel driver.
 //! - Whether the timer has overflowed is told by its own top bit, as in the Intel driver: without
-//!   PerfMonV2 there is no status register at all.
+//!   PerfMonV2 there is no status register at all. So a counter that is preloaded for a threshold is
+//!   told apart from the timer without one.
 
-use tally_abi::Mode;
+use core::mem::take;
+
+use tally_abi::{Mode, bank::ALWAYS_SLOT};
 use tally_engine::{Always, Counts, Group, MAX_GENERAL, Pmu, Set, Setup, Widths, for_each_counter};
 
 use crate::{
@@ -60,6 +63,10 @@ pub struct Amd<B: Bus> {
     timer: Always,
     /// What is counted besides, of cycles and instructions.
     other: Always,
+    /// Counters that are preloaded for thresholds, as a mask.
+    armed: u8,
+    /// Counters whose overflow is acknowledged: the timer's, and those that were preloaded.
+    acknowledged: u8,
     /// Whether the session's events go on being counted in ring 0, and so in the driver too.
     counts_kernel: bool,
 }
@@ -87,6 +94,8 @@ impl<B: Bus> Amd<B> {
             enabled: false,
             timer: Always::Cycles,
             other: Always::Instructions,
+            armed: 0,
+            acknowledged: 0,
             counts_kernel: false,
         };
         if facts.global {
@@ -200,6 +209,7 @@ impl<B: Bus> Pmu for Amd<B> {
             Always::Instructions => (Always::Instructions, Always::Cycles),
             _ => (Always::Cycles, Always::Instructions),
         };
+        self.acknowledged = 1 << counter_of(self.timer);
         self.counts_kernel = setup.kernel;
         for_each_counter(group.used, |index| {
             self.select(index, PerfCtl::from_bits_retain(group.selectors[index].0));
@@ -239,7 +249,8 @@ impl<B: Bus> Pmu for Amd<B> {
 
     fn stop(&mut self) {
         self.disable();
-        self.acknowledge(1 << counter_of(self.timer));
+        self.disarm();
+        self.acknowledge(self.acknowledged);
     }
 
     fn clear(&mut self) {
@@ -284,8 +295,27 @@ impl<B: Bus> Pmu for Amd<B> {
 
     #[inline(always)]
     fn release(&mut self) {
-        self.acknowledge(1 << counter_of(self.timer));
+        self.acknowledge(self.acknowledged);
         self.enable();
+    }
+
+    fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
+        let always = slot.checked_sub(ALWAYS_SLOT).and_then(|event| Always::ALL.get(event));
+        let index = always.map_or(slot % MAX_GENERAL, |event| counter_of(*event).into());
+        if index != usize::from(counter_of(self.timer)) {
+            self.armed |= 1 << index;
+            self.acknowledged |= 1 << index;
+            self.select(index, self.selects[index] | PerfCtl::INT);
+        }
+        let value = remaining.wrapping_neg() & self.widths().general;
+        self.bus.put(index as u8, PerfCtr(value));
+        value
+    }
+
+    fn disarm(&mut self) {
+        for_each_counter(take(&mut self.armed), |index| {
+            self.select(index, self.selects[index].difference(PerfCtl::INT));
+        });
     }
 
     fn widths(&self) -> Widths {

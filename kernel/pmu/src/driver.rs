@@ -101,6 +101,14 @@ impl<B: Bus> Pmu for Driver<B> {
         either!(self, driver => driver.release());
     }
 
+    fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
+        either!(self, driver => driver.preload(slot, remaining))
+    }
+
+    fn disarm(&mut self) {
+        either!(self, driver => driver.disarm());
+    }
+
     fn widths(&self) -> Widths {
         either!(self, driver => driver.widths())
     }

@@ -24,13 +24,17 @@
 //!   interrupt comes some instructions late (skid), so at that point the top bit is always clear.
 //! - An event that needs a value in an extra register (off-core responses) would count by the wrong
 //!   one if the value came after the selector: it comes before, while nothing counts.
+//! - A counter that is preloaded for a threshold is told apart from the timer in the same way: the
+//!   timer's top bit is still set. Its own overflow is acknowledged with the timer's.
 //! - WRMSR to these registers waits for what came before, so no event of the old group is counted
 //!   under the new selector.
 
 mod extra;
 mod in_use;
+mod interrupts;
 
 pub(crate) use extra::{EXTRA, extra_register};
+use interrupts::Timer;
 
 use tally_abi::Mode;
 use tally_engine::{
@@ -72,18 +76,6 @@ pub(crate) struct Facts {
     pub(crate) widths: Widths,
 }
 
-/// The slice timer, and what of it the overflow path would work out each time.
-#[derive(Clone, Copy, Debug)]
-struct Timer {
-    event: Always,
-    /// What is counted besides, of cycles and instructions.
-    other: Always,
-    /// The highest bit of its counter.
-    top: u64,
-    /// What acknowledges its overflow.
-    acknowledge: PerfGlobalOvfCtrl,
-}
-
 /// The driver of one CPU's PMU.
 #[derive(Debug)]
 pub struct Intel<B: Bus> {
@@ -96,6 +88,8 @@ pub struct Intel<B: Bus> {
     /// What IA32_FIXED_CTR_CTRL holds.
     fixed: FixedCtrCtrl,
     timer: Timer,
+    /// General counters that are preloaded, as a mask.
+    armed: u8,
     /// Whether the overflow path has to stop the session's counting by itself: what it counts goes
     /// on in ring 0, and the overflow does not freeze it.
     must_stop: bool,
@@ -119,6 +113,7 @@ impl<B: Bus> Intel<B> {
             extra: [0; MAX_EXTRA],
             fixed: FixedCtrCtrl::empty(),
             timer: Timer::new(Always::Cycles, facts.widths, false),
+            armed: 0,
             must_stop: false,
             freezes: false,
             full_width: false,
@@ -194,6 +189,7 @@ impl<B: Bus> Intel<B> {
         FixedCtrCtrl::from_bits_retain(one | one << 4 | third)
     }
 
+    /// Puts the fixed counters' control into place if it is not there already.
     fn control_fixed(&mut self, wanted: FixedCtrCtrl) {
         if wanted != self.fixed {
             self.bus.put(0, wanted);
@@ -302,6 +298,7 @@ impl<B: Bus> Pmu for Intel<B> {
 
     fn stop(&mut self) {
         self.disable();
+        self.disarm();
         self.acknowledge();
     }
 
@@ -365,6 +362,14 @@ impl<B: Bus> Pmu for Intel<B> {
         }
     }
 
+    fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
+        self.preload_slot(slot, remaining)
+    }
+
+    fn disarm(&mut self) {
+        self.disarm_all();
+    }
+
     fn widths(&self) -> Widths {
         self.facts.widths
     }
@@ -372,18 +377,5 @@ impl<B: Bus> Pmu for Intel<B> {
     #[inline(always)]
     fn msr_accesses(&self) -> u64 {
         self.bus.msr_accesses
-    }
-}
-
-impl Timer {
-    fn new(event: Always, widths: Widths, freezes: bool) -> Timer {
-        let bit = PerfGlobalOvfCtrl::FIXED0.bits() << event as u8;
-        let mut acknowledge = PerfGlobalOvfCtrl::from_bits_retain(bit);
-        acknowledge.set(PerfGlobalOvfCtrl::CTR_FRZ, freezes);
-        let other = match event {
-            Always::Instructions => Always::Cycles,
-            _ => Always::Instructions,
-        };
-        Timer { event, other, top: widths.always ^ widths.always >> 1, acknowledge }
     }
 }

@@ -67,6 +67,13 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
             task::exit(cpu, frame, arguments[0] as i32);
             return false;
         }
+        syscall::UPCALL_RETURN => {
+            if task::upcall::finish(cpu, frame) {
+                return false;
+            }
+            frame.rax = Error::WrongState.to_return() as u64;
+            return true;
+        }
         syscall::SCHED_YIELD => {
             frame.rax = 0;
             task::preempt(cpu, frame);

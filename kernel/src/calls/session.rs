@@ -7,6 +7,7 @@ use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 
 use tally_abi::{
     Error, Mode, Reading, SessionConfig,
+    bank::NO_THRESHOLD,
     session::{ConfigWords, MAX_DETAIL_BYTES, MAX_EVENT_LIST_BYTES},
     syscall,
 };
@@ -15,9 +16,11 @@ use super::BadPointer;
 use crate::{
     cpu::Cpu,
     measure::{Context, Measure, Refusal, permit},
+    memory::space::USER_END,
     task::{
         Process,
         table::{self, Found},
+        upcall::Handler,
     },
 };
 
@@ -45,7 +48,7 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
         syscall::DIRECT_CLOSE => {
             return if measure.close_direct() { Ok(0) } else { Err(Error::WrongState.into()) };
         }
-        syscall::SESSION_START..=syscall::SESSION_MAP => {}
+        syscall::SESSION_START..=syscall::SESSION_THRESHOLD => {}
         _ => return Err(Error::BadArgument.into()),
     }
     if measure.sync(session).is_err() {
@@ -59,6 +62,7 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
             measure.context()?;
         }
         syscall::SESSION_MAP => return Ok(measure.map(process)?),
+        syscall::SESSION_THRESHOLD => set_threshold(process, measure, arguments)?,
         syscall::SESSION_READ => return Ok(read(process, measure.context()?, buffer, count)?),
         syscall::SESSION_STATS => {
             let stats = measure.context()?.stats().to_words();
@@ -85,7 +89,7 @@ fn call_from_afar(
             context.stop_now(watched).map(|()| 0)
         }
         // What is added to a counter by RDPMC is of the CPU that the reader runs on.
-        syscall::SESSION_MAP => Err(Error::WrongState),
+        syscall::SESSION_MAP | syscall::SESSION_THRESHOLD => Err(Error::WrongState),
         syscall::SESSION_READ => read(process, context, buffer, count),
         syscall::SESSION_STATS => {
             write_words(process, buffer, &context.stats().to_words()).map(|()| 0)
@@ -242,6 +246,23 @@ fn read(
         process.space.write(at, &to_bytes(&words)).map_err(BadPointer::from)?;
     }
     Ok(context.events() as u64)
+}
+
+/// `session_threshold(session, event, count, handler, data)`.
+fn set_threshold(
+    process: &mut Process,
+    measure: &mut Measure,
+    [_, event, count, handler, data, _]: [u64; 6],
+) -> Result<(), Error> {
+    if handler >= USER_END {
+        return Err(Error::BadPointer);
+    }
+    let handler = (handler != 0).then_some(Handler { entry: handler, data });
+    if handler.is_some() {
+        process.upcall.prepare();
+    }
+    let event = usize::try_from(event).map_err(|_| Error::BadArgument)?;
+    measure.set_threshold(event, (count != NO_THRESHOLD).then_some(count), handler)
 }
 
 fn write_words<const N: usize>(

@@ -26,6 +26,10 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
                 task::preempt(cpu, frame);
             }
         }
+        vector if vector == u64::from(vectors::UPCALL) => {
+            cpu.lapic.end_of_interrupt();
+            task::upcall::deliver(cpu, frame);
+        }
         vector if vector == u64::from(vectors::RESCHEDULE) => task::schedule(cpu, frame),
         // The controller gives this vector when there is nothing to end.
         vector if vector == u64::from(vectors::SPURIOUS) => {}

@@ -11,6 +11,9 @@ pub const TIMER: u8 = 0x30;
 pub const RESCHEDULE: u8 = 0x31;
 /// Another CPU wants to look at the program that runs here.
 pub const COME: u8 = 0x32;
+/// A CPU tells itself that a threshold of the program that runs here has fired: the program is
+/// diverted on the way back to it, of which the overflow path knows nothing.
+pub const UPCALL: u8 = 0x33;
 /// The overflow interrupt: of a higher priority class than the timer (Intel SDM volume 3,
 /// "Interrupt, Task, and Processor Priority").
 pub const PMI: u8 = 0xe0;

@@ -17,11 +17,15 @@ use tally_abi::{
     vpmu::Op,
     wire::Message,
 };
-use tally_engine::{Demand, PlanError, Session, bank::Page};
+use tally_engine::{Demand, PlanError, Session, ThresholdError, bank::Page};
 use tally_pmu::{Found, Resolved};
 
 use super::mark_in;
-use crate::{machine::serial, memory::space::Access, task::Process};
+use crate::{
+    machine::serial,
+    memory::space::Access,
+    task::{Process, upcall::Handler},
+};
 
 static NEXT_SESSION: AtomicU32 = AtomicU32::new(1);
 
@@ -99,6 +103,8 @@ pub struct Context {
     /// Where the program's own page is, and behind it those in which it sees its logical counters, if
     /// it asked for that.
     pub(super) bank: Option<u64>,
+    /// By event: where the program wants to hear of its threshold.
+    handlers: Vec<Option<Handler>>,
 }
 
 impl Context {
@@ -149,6 +155,7 @@ impl Context {
             started: false,
             starts: false,
             bank: None,
+            handlers: Vec::new(),
         })
     }
 
@@ -247,6 +254,36 @@ impl Context {
         let exposed = self.session.expose(own, pages.collect(), |place| found.rdpmc(place));
         assert!(exposed, "every page was mapped just now");
         Ok(address + page_bytes)
+    }
+
+    /// Sets the threshold of an event.
+    ///
+    /// # Errors
+    /// There is no such event, or no bank, or there are too many.
+    pub(super) fn set_threshold(
+        &mut self,
+        event: usize,
+        count: Option<u64>,
+        handler: Option<Handler>,
+    ) -> Result<(), Error> {
+        self.session.set_threshold(event, count).map_err(|error| match error {
+            ThresholdError::NoSuchEvent => Error::BadArgument,
+            ThresholdError::NoBank => Error::WrongState,
+            ThresholdError::TooMany => Error::TooManyThresholds,
+        })?;
+        self.handlers.resize(self.resolved.len(), None);
+        self.handlers[event] = handler;
+        Ok(())
+    }
+
+    /// A threshold that has fired and that the program wants to hear of: handler, event, count.
+    pub(super) fn take_upcall(&mut self) -> Option<(Handler, u64, u64)> {
+        while let Some((event, count)) = self.session.take_fired() {
+            if let Some(handler) = self.handlers.get(event).copied().flatten() {
+                return Some((handler, event as u64, count));
+            }
+        }
+        None
     }
 
     /// Ends the context: its last values are told, and the program, if it is still there, loses

@@ -7,36 +7,30 @@
 
 mod context;
 mod direct;
+mod trace;
 
 use alloc::{boxed::Box, format};
-use core::{arch::x86_64::_rdtsc, mem::take};
+use core::mem::take;
 
 use raw_cpuid::CpuIdReaderNative;
-use spin::{Mutex, Once};
-use tally_abi::{
-    Error, SessionConfig,
-    boot::{CommandLine, MAX_CPUS},
-    trace::{End, SliceRecord},
-    vpmu::Op,
-    wire::{Message, PmuInfo},
-};
-use tally_engine::{Clock, Multiplexer, Sink, ring::Ring};
+use spin::Once;
+use tally_abi::{Error, SessionConfig, boot::CommandLine, trace::End, vpmu::Op, wire::PmuInfo};
+use tally_engine::Multiplexer;
 use tally_pmu::{Driver, Found, NoPmu, bus::Native};
 use x86_64::registers::control::Cr3;
 
 pub use context::{Context, Refusal};
 pub use direct::OwnCounters;
+pub use trace::report_rings;
+use trace::{Trace, Tsc};
 
 use crate::{
     cpu::{self, lapic::Lapic},
-    machine::{serial, vpmu},
+    machine::vpmu,
     memory::space::AddressSpace,
-    task::Process,
+    task::{Process, upcall::Handler},
 };
 
-/// Records that a CPU's trace ring holds: a turn of the scheduler has some 50 slices of the default
-/// length, and the timer drains the ring each turn.
-const RING_RECORDS: usize = 1024;
 /// Logical counters whose errors are told at each turn of the scheduler: working one out takes some
 /// thousands of instructions, as the kernel has no floating-point unit.
 const ERRORS_A_TICK: usize = 4;
@@ -45,8 +39,6 @@ const GROUPS_A_TICK: usize = 1;
 
 static PMU: Once<Result<Found, NoPmu>> = Once::new();
 static SETTINGS: Once<Settings> = Once::new();
-/// The rings of all CPUs, for the report at the end. A CPU's ring is made when it starts.
-static RINGS: Mutex<[Option<&'static Ring>; MAX_CPUS]> = Mutex::new([None; MAX_CPUS]);
 
 struct Settings {
     seed: u64,
@@ -102,27 +94,6 @@ fn settings() -> &'static Settings {
     SETTINGS.get().expect("measure::init runs first")
 }
 
-struct Tsc;
-
-impl Clock for Tsc {
-    fn tsc(&self) -> u64 {
-        // SAFETY: every x86-64 processor has RDTSC; it has no effect on memory.
-        unsafe { _rdtsc() }
-    }
-}
-
-/// A CPU's way to give records away: a ring if a trace was asked for.
-struct Trace(Option<&'static Ring>);
-
-impl Sink for Trace {
-    #[inline(always)]
-    fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
-        if let Some(mut ring) = self.0 {
-            ring.record(record);
-        }
-    }
-}
-
 /// One CPU's part of the engine.
 pub struct Measure {
     multiplexer: Option<Multiplexer<Driver<Native>>>,
@@ -138,10 +109,6 @@ pub struct Measure {
 impl Measure {
     /// Takes this CPU's PMU over. Runs on the CPU itself, once.
     pub fn new(cpu: u16, lapic: &Lapic) -> Self {
-        let ring = settings().trace.then(|| &*Box::leak(Box::new(Ring::new(RING_RECORDS))));
-        if let Some(slot) = RINGS.lock().get_mut(usize::from(cpu)) {
-            *slot = ring;
-        }
         let multiplexer = pmu().ok().and_then(|found| {
             // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs
             // are alike; (3) the driver stays with this CPU.
@@ -154,7 +121,8 @@ impl Measure {
                 }
             }
         });
-        Measure { multiplexer, context: None, own: None, rdpmc_allowed: false, trace: Trace(ring) }
+        let trace = Trace::new(cpu, *lapic, settings().trace);
+        Measure { multiplexer, context: None, own: None, rdpmc_allowed: false, trace }
     }
 
     /// The overflow interrupt.
@@ -182,7 +150,11 @@ impl Measure {
             (&mut self.multiplexer, &mut self.context)
             && context.started
         {
-            multiplexer.resume(&mut context.session, &Tsc);
+            multiplexer.resume(&mut context.session, &Tsc, &mut self.trace);
+        }
+        if self.context.as_ref().is_some_and(|context| context.session.has_fired()) {
+            // It fired as the program left a CPU.
+            self.trace.upcall();
         }
     }
 
@@ -294,6 +266,29 @@ impl Measure {
         Ok(context)
     }
 
+    /// Sets the threshold of an event of the running program's session, after [`Self::sync`].
+    ///
+    /// # Errors
+    /// There is no such event, or no bank, or there are too many.
+    pub fn set_threshold(
+        &mut self,
+        event: usize,
+        count: Option<u64>,
+        handler: Option<Handler>,
+    ) -> Result<(), Error> {
+        let context = self.context.as_mut().ok_or(Error::NoSession)?;
+        context.set_threshold(event, count, handler)?;
+        if let Some(multiplexer) = &mut self.multiplexer {
+            multiplexer.sync(&mut context.session, &Tsc, &mut self.trace);
+        }
+        Ok(())
+    }
+
+    /// A threshold of the running program that has fired, with its handler, event and count.
+    pub fn take_upcall(&mut self) -> Option<(Handler, u64, u64)> {
+        self.context.as_mut()?.take_upcall()
+    }
+
     /// The program asks for counting to begin, or to go on.
     ///
     /// # Errors
@@ -306,7 +301,7 @@ impl Measure {
         let multiplexer = self.multiplexer.as_mut().ok_or(Error::NoPmu)?;
         context.started = true;
         mark(Op::Open, context.id());
-        multiplexer.resume(&mut context.session, &Tsc);
+        multiplexer.resume(&mut context.session, &Tsc, &mut self.trace);
         Ok(())
     }
 
@@ -353,28 +348,7 @@ impl Measure {
 
     /// Sends this CPU's trace records to the host.
     pub fn drain(&mut self) {
-        let Some(ring) = self.trace.0 else { return };
-        while let Some(words) = ring.pop() {
-            match SliceRecord::from_words(&words) {
-                Ok(record) => serial::send(&Message::Slice(record)),
-                Err(_) => panic!("a trace ring gave back what was never written"),
-            }
-        }
-    }
-}
-
-/// Tells the host how each CPU's trace ring fared. Every CPU has drained its own.
-pub fn report_rings() {
-    for (cpu, ring) in (0..).zip(RINGS.lock().iter()) {
-        if let Some(ring) = ring {
-            let status = ring.status();
-            serial::send(&Message::Ring {
-                cpu,
-                written: status.written,
-                read: status.read,
-                lost: status.lost,
-            });
-        }
+        self.trace.drain();
     }
 }
 

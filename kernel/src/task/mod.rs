@@ -7,6 +7,7 @@
 mod loader;
 pub mod process;
 pub mod table;
+pub mod upcall;
 
 use alloc::{boxed::Box, format, vec::Vec};
 use core::sync::atomic::{AtomicU8, Ordering};

@@ -16,7 +16,7 @@ use rand_xoshiro::{
 };
 use tally_abi::ExitStatus;
 
-use super::loader;
+use super::{loader, upcall::Upcall};
 use crate::{
     cpu::entry::Frame,
     files::{open::Descriptors, ramdisk},
@@ -35,15 +35,27 @@ const MAX_HEAP_BYTES: u64 = 1 << 30;
 /// FPU and SSE registers, as FXSAVE64 stores them.
 #[derive(Clone)]
 #[repr(C, align(16))]
-struct FpuState([u8; 512]);
+pub struct FpuState([u8; 512]);
 
 impl FpuState {
     /// The state at a program's start: System V ABI for AMD64, section 3.4.1.
-    fn initial() -> Box<Self> {
+    pub fn initial() -> Box<Self> {
         let mut state = FpuState([0; 512]);
         state.0[0..2].copy_from_slice(&0x037f_u16.to_le_bytes());
         state.0[24..28].copy_from_slice(&0x1f80_u32.to_le_bytes());
         Box::new(state)
+    }
+
+    /// Keeps the FPU's registers, which are the program's: the kernel uses none.
+    pub fn save(&mut self) {
+        // SAFETY: the area is 512 bytes, aligned to 16, as the instruction wants.
+        unsafe { asm!("fxsave64 [{}]", in(reg) &raw mut *self, options(nostack)) };
+    }
+
+    /// Puts the FPU's registers back.
+    pub fn restore(&self) {
+        // SAFETY: the area was made by `fxsave64` or `initial`, so no reserved bit is set.
+        unsafe { asm!("fxrstor64 [{}]", in(reg) &raw const *self, options(nostack)) };
     }
 }
 
@@ -63,6 +75,8 @@ pub struct Process {
     pub own_counters: Option<Box<OwnCounters>>,
     /// Its registers while it does not run.
     pub frame: Frame,
+    /// What it was doing when it was diverted to a handler of its own.
+    pub upcall: Upcall,
     /// Where its thread-local data is: the base of FS.
     pub fs_base: u64,
     /// Calls that it made and that are not there, as the log was told.
@@ -104,6 +118,7 @@ impl Process {
             context: None,
             own_counters: None,
             frame: Frame::user(start.rip, start.rsp),
+            upcall: Upcall::default(),
             fs_base: 0,
             unknown_calls: BTreeSet::new(),
             random,
@@ -115,16 +130,14 @@ impl Process {
         })
     }
 
-    /// Keeps the FPU's registers, which are the program's: the kernel uses none.
+    /// Keeps the FPU's registers.
     pub fn save_fpu(&mut self) {
-        // SAFETY: the area is 512 bytes, aligned to 16, as the instruction wants.
-        unsafe { asm!("fxsave64 [{}]", in(reg) &raw mut *self.fpu, options(nostack)) };
+        self.fpu.save();
     }
 
     /// Puts the FPU's registers back.
     pub fn restore_fpu(&self) {
-        // SAFETY: the area was made by `fxsave64` or `initial`, so no reserved bit is set.
-        unsafe { asm!("fxrstor64 [{}]", in(reg) &raw const *self.fpu, options(nostack)) };
+        self.fpu.restore();
     }
 
     /// Moves the end of the heap to `end`, if that can be; gives where it is then.

@@ -23,6 +23,15 @@ static int fail(const char *what)
     return 1;
 }
 
+static volatile uint64_t heard_count;
+static volatile size_t heard_event = 99;
+
+static void hear(size_t event, uint64_t count)
+{
+    heard_event = event;
+    heard_count = count;
+}
+
 int main(int argc, char **argv)
 {
     char detail[256];
@@ -62,6 +71,13 @@ int main(int argc, char **argv)
         if (tally_bank_start(session, bank) != 0 || tally_counter(bank, 0) <= before)
             return fail("counters go on from where they were stopped");
     }
+    uint64_t at = tally_counter(bank, 1) + 5000;
+    if (tally_threshold(session, 1, at, hear) != 0 || tally_threshold(session, 2, at, hear) >= 0)
+        return fail("threshold");
+    for (uint64_t i = 0; i < 100000; i++)
+        sum += i;
+    if (heard_event != 1 || heard_count < at || heard_count > at + 60)
+        return fail("a handler hears of a threshold");
     if (tally_stop(session) != 0)
         return fail("stop");
     if (tally_read(session, readings, 2) != 2)

@@ -84,7 +84,8 @@ enum tally_error {
     TALLY_NO_MEMORY = -2012,
     TALLY_NO_PROGRAM = -2013,
     TALLY_NOT_A_PROGRAM = -2014,
-    TALLY_NOT_PERMITTED = -2015
+    TALLY_NOT_PERMITTED = -2015,
+    TALLY_TOO_MANY_THRESHOLDS = -2016
 };
 
 /* Opens a session on a list of event names, separated by commas or white space, and returns its
@@ -119,6 +120,14 @@ static inline void tally_bank_stop(const uint64_t *bank);
 /* Starts them, for the first time or again: a system call only where the kernel has taken them off the
  * hardware meanwhile. Returns 0 or an error. */
 static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank);
+/* Once, when the event's logical counter, as the session's bank shows it, has come to `count`: a record
+ * goes to the trace, and if handler is not null, the program is interrupted for it, with the event and the
+ * count, and goes on where it was when it returns. It may be called anywhere in the program, as a signal's
+ * handler; other thresholds wait until it returns; what it does is counted. In place of the threshold that
+ * the event has; none if count is TALLY_NO_THRESHOLD. After tally_map; returns 0 or an error. */
+#define TALLY_NO_THRESHOLD UINT64_MAX
+typedef void (*tally_handler)(size_t event, uint64_t count);
+int64_t tally_threshold(int64_t session, size_t event, uint64_t count, tally_handler handler);
 /* Puts all the events on counters at once, counted at a privilege (enum tally_mode) from 0 on, and returns
  * how many there are, or an error with its text. Nobody switches them and nothing interrupts: the
  * program reads each by tally_rdpmc of what is written to indices for it, which has room for as many words
@@ -163,12 +172,11 @@ enum {
 #define TALLY_SWITCH_STOPPED 0x80000000u
 #define TALLY_SWITCH_AGAIN (1ull << 32)
 
-/* The low half of a counter. */
-static inline uint32_t tally_rdpmc(uint32_t index)
+static inline uint64_t tally_rdpmc(uint32_t index)
 {
     uint32_t low, high;
     __asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(index) : "memory");
-    return low;
+    return (uint64_t)high << 32 | low;
 }
 
 /* A word of the program's own page, which lies before the bank. */
@@ -227,7 +235,7 @@ static inline int tally_note(const uint64_t *bank, size_t to, size_t less, uint6
             continue;
         if (*tally_own(bank, TALLY_OWN_SWITCH) != turn)
             return 0;
-        uint32_t count = tally_rdpmc(slot < TALLY_BANK_ALWAYS_SLOT
+        uint32_t count = (uint32_t)tally_rdpmc(slot < TALLY_BANK_ALWAYS_SLOT
                                          ? (uint32_t)slot
                                          : (uint32_t)header[TALLY_BANK_ALWAYS_RDPMC + slot -
                                                             TALLY_BANK_ALWAYS_SLOT]);

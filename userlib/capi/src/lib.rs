@@ -7,7 +7,7 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use tally_rust::{Error, session::ConfigWords, sys};
+use tally_rust::{Error, Handler, session::ConfigWords, sys};
 
 /// Opens a session. See `tally.h`.
 ///
@@ -91,6 +91,21 @@ pub extern "C" fn tally_map(session: i64) -> i64 {
     unsafe { sys::call(sys::SESSION_MAP, [session as u64, 0, 0, 0, 0, 0]) }
 }
 
+/// Sets a threshold. See `tally.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tally_threshold(
+    session: i64,
+    event: usize,
+    count: u64,
+    handler: Option<Handler>,
+) -> i64 {
+    let [entry, data] = handler.map_or([0, 0], tally_rust::handler_words);
+    // SAFETY: the call has no buffer, and the handler is a function of the program's.
+    unsafe {
+        sys::call(sys::SESSION_THRESHOLD, [session as u64, event as u64, count, entry, data, 0])
+    }
+}
+
 /// Ends a session. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_close(session: i64) -> i64 {
@@ -125,6 +140,7 @@ pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
         NoProgram: c"there is no such program, or it is not the caller's",
         NotPermitted: c"the kernel's command line does not permit it",
         NotAProgram: c"the file is not a static program that can run here",
+        TooManyThresholds: c"eight thresholds on events counted all the time are the most at once",
     }
 }
 

@@ -6,7 +6,11 @@ use std::{
     time::Duration,
 };
 
-use tally_abi::{Mode, Reading, SessionConfig, SessionStats, trace::SliceRecord, wire::Message};
+use tally_abi::{
+    Mode, Reading, SessionConfig, SessionStats,
+    trace::{SliceRecord, ThresholdRecord},
+    wire::Message,
+};
 
 use super::Outcome;
 
@@ -97,6 +101,8 @@ pub struct Transcript {
     pub sessions: BTreeMap<u32, Session>,
     /// The trace, if one was asked for.
     pub slices: Vec<SliceRecord>,
+    /// The thresholds that fired, CPU by CPU in the order of time.
+    pub thresholds: Vec<ThresholdRecord>,
     /// Trace rings.
     pub rings: Vec<Ring>,
     /// Programs that ended by themselves, with their status.
@@ -184,6 +190,7 @@ impl Transcript {
                 None => self.unreadable += 1,
             },
             Message::Slice(record) => self.slices.push(record),
+            Message::Threshold(record) => self.thresholds.push(record),
             Message::Ring { cpu, written, read, lost } => {
                 self.rings.push(Ring { cpu, written, read, lost });
             }

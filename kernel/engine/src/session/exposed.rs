@@ -3,15 +3,37 @@
 use alloc::boxed::Box;
 use core::mem::take;
 
-use tally_abi::Value;
+use tally_abi::{Slice, Value, bank::ALWAYS_SLOT, trace::ThresholdRecord};
 
 use super::{Session, SliceStart};
 use crate::{
-    Counts,
-    bank::{Bank, Counted, Page},
+    Counts, MAX_PRELOAD, Pmu, Sink,
+    bank::{Bank, Counted, Page, thresholds::Fired},
     estimate,
     plan::Place,
 };
+
+/// No event happens more often in a cycle: beyond that times what is left of a slice, a threshold is
+/// far. One that is reached all the same fires at the slice's end.
+const MOST_PER_CYCLE: u64 = 16;
+
+/// When and where something is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) cpu: u16,
+    pub(crate) tsc: u64,
+}
+
+/// A threshold cannot be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThresholdError {
+    /// The session has no such event.
+    NoSuchEvent,
+    /// The session has no logical counter bank.
+    NoBank,
+    /// There are too many on events that are counted all the time.
+    TooMany,
+}
 
 impl Session {
     /// Lets the program see its logical counters in `pages`, which hold zeros and are enough
@@ -77,26 +99,115 @@ impl Session {
         self.bank = Some(bank);
     }
 
+    /// Sets the threshold of an event in place of the one that it has, or takes it away: it fires once,
+    /// when the bank shows that count or more, and is told to [`Sink::threshold`] then. From the next
+    /// [`crate::Multiplexer::sync`] or resume on.
+    ///
+    /// # Errors
+    /// See [`ThresholdError`].
+    pub fn set_threshold(&mut self, event: usize, at: Option<u64>) -> Result<(), ThresholdError> {
+        let place = *self.plan.places.get(event).ok_or(ThresholdError::NoSuchEvent)?;
+        self.bank.as_mut().ok_or(ThresholdError::NoBank)?.set_threshold(event, place, at)
+    }
+
+    /// Whether a threshold is set, or was when counters were preloaded.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.bank.as_ref().is_some_and(Bank::is_watched)
+    }
+
+    /// A threshold that has fired and was not taken yet: its event, and the count. Each but once; of
+    /// one that fires again before it is taken, the last count.
+    pub fn take_fired(&mut self) -> Option<(usize, u64)> {
+        self.bank.as_mut()?.take_fired()
+    }
+
+    /// Whether [`Self::take_fired`] has something to give.
+    pub fn has_fired(&self) -> bool {
+        self.bank.as_ref().is_some_and(Bank::has_fired)
+    }
+
     /// Tells the program what was counted of a group whose slice is `of`, and what the counters show
-    /// from here on: `base`, if they count.
+    /// from here on: `base`, if they count. Thresholds that are reached fire, and counters that are
+    /// near others are preloaded; then `base` says so, and [`Pmu::release`] has to follow: whether it
+    /// has.
     #[inline]
-    pub(crate) fn publish(&mut self, of: SliceStart, base: Option<&Counts>, tsc: u64) {
+    pub(crate) fn publish(
+        &mut self,
+        of: SliceStart,
+        base: Option<&mut Counts>,
+        at: Moment,
+        pmu: &mut impl Pmu,
+        sink: &mut impl Sink,
+    ) -> bool {
         let SliceStart { group, start_tsc } = of;
-        let Some(mut bank) = self.bank.take() else { return };
+        let Some(mut bank) = self.bank.take() else { return false };
         let mut told = take(&mut self.told);
         let nothing = Counts::default();
+        let mut preloaded = false;
         if let Some(counted) = self.counted(group, start_tsc, &nothing) {
-            let running = base.map(|base| (self.open.draw.group, self.set(), base));
-            bank.publish(group, counted, &mut told, running, tsc);
+            bank.tell(group, counted, &mut told, at.tsc);
         }
-        if self.fit_share() {
-            let group = self.open.draw.group;
-            if let Some(counted) = self.counted(group, 0, &nothing) {
-                bank.restate(group, counted, &mut told);
+        if self.fit_share()
+            && let Some(counted) = self.counted(self.open.draw.group, 0, &nothing)
+        {
+            bank.restate(self.open.draw.group, counted, &mut told);
+        }
+        if let Some(counted) = self.counted(group, start_tsc, &nothing) {
+            let watched = bank.is_watched();
+            if watched {
+                bank.check(group, counted, &told, |fired| sink.threshold(self.fired(fired, at)));
             }
+            let running = base.map(|base| {
+                if watched {
+                    let armed = self.preload(&bank, base, pmu);
+                    bank.set_armed(armed);
+                    preloaded = true;
+                }
+                (self.open.draw.group, self.set(), &*base)
+            });
+            bank.go_on(running);
         }
         self.told = told;
         self.bank = Some(bank);
+        preloaded
+    }
+
+    fn fired(&self, Fired { event, at, count }: Fired, moment: Moment) -> ThresholdRecord {
+        ThresholdRecord {
+            session: self.id,
+            cpu: moment.cpu,
+            event,
+            threshold: at,
+            count,
+            address_space: self.address_space,
+            tsc: moment.tsc,
+        }
+    }
+
+    /// Preloads the counters whose thresholds may be reached in what is left of the slice under way:
+    /// whether there are any.
+    fn preload(&self, bank: &Bank, base: &mut Counts, pmu: &mut impl Pmu) -> bool {
+        pmu.disarm();
+        let (group, nothing) = (self.open.draw.group, Counts::default());
+        let Some(counted) = self.counted(group, 0, &nothing) else { return false };
+        let left = self.left();
+        let timer = ALWAYS_SLOT + self.setup.timer as usize;
+        let most = match self.config.slice {
+            Slice::Cycles(_) => left.saturating_mul(MOST_PER_CYCLE).min(MAX_PRELOAD),
+            Slice::Instructions(_) => MAX_PRELOAD,
+        };
+        let mut any = false;
+        for (slot, distance) in bank.distances(group, counted).into_iter().enumerate() {
+            // The slice timer overflows where the slice ends anyhow.
+            let most = if slot == timer { left.saturating_sub(1) } else { most };
+            if distance <= most
+                && let Some(base) = base.slot_mut(slot)
+            {
+                *base = pmu.preload(slot, distance);
+                any = true;
+            }
+        }
+        any
     }
 
     /// What was counted of a group; `nothing` is that.

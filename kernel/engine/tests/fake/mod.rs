@@ -4,7 +4,11 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use tally_abi::{Mode, trace::SliceRecord};
+use tally_abi::{
+    Mode,
+    bank::ALWAYS_SLOT,
+    trace::{SliceRecord, ThresholdRecord},
+};
 use tally_engine::{Always, Clock, Counts, Group, Pmu, Set, Setup, Sink, Widths, for_each_counter};
 
 /// All counters are 48 bits wide.
@@ -23,6 +27,10 @@ struct State {
     msr_accesses: u64,
     /// Slices that were armed, in order.
     armed: Vec<u64>,
+    /// Slots that were preloaded and interrupt, as a mask.
+    preloaded: u16,
+    /// Preloads so far.
+    preloads: u64,
 }
 
 impl Simulated {
@@ -52,7 +60,25 @@ impl Simulated {
             // An unused counter goes on with whatever it has: the engine must not care.
             add(&mut counters.general[counter], events[selector.0 as usize % 8]);
         }
+        let preloaded = state.preloaded;
+        let general = (0..8).filter(|slot| preloaded >> slot & 1 == 1);
+        let always = Always::ALL
+            .into_iter()
+            .filter(|event| preloaded >> (ALWAYS_SLOT + *event as usize) & 1 == 1);
+        let counters = &state.counters;
         counters[Always::Cycles] >> 47 == 0
+            || general.clone().any(|slot| counters.general[slot] >> 47 == 0)
+            || always.clone().any(|event| counters[event] >> 47 == 0)
+    }
+
+    /// How often counters were preloaded.
+    pub fn preloads(&self) -> u64 {
+        self.0.borrow().preloads
+    }
+
+    /// Whether a counter besides the timer may interrupt.
+    pub fn is_armed(&self) -> bool {
+        self.0.borrow().preloaded != 0
     }
 
     /// What RDPMC shows of a general counter.
@@ -83,6 +109,7 @@ impl Simulated {
     fn change(&self, next: &Group, slice: u64) {
         let mut state = self.0.borrow_mut();
         for_each_counter(next.used, |counter| {
+            state.preloaded &= !(1 << counter);
             state.group.selectors[counter] = next.selectors[counter];
         });
         state.counters[Always::Cycles] = slice.wrapping_neg() & WIDTH;
@@ -115,7 +142,9 @@ impl Pmu for Simulated {
     }
 
     fn stop(&mut self) {
-        self.0.borrow_mut().counting = false;
+        let mut state = self.0.borrow_mut();
+        state.counting = false;
+        state.preloaded = 0;
     }
 
     fn clear(&mut self) {
@@ -140,6 +169,22 @@ impl Pmu for Simulated {
 
     fn release(&mut self) {
         self.0.borrow_mut().msr_accesses += 1;
+    }
+
+    fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
+        let mut state = self.0.borrow_mut();
+        let value = remaining.wrapping_neg() & WIDTH;
+        match slot.checked_sub(ALWAYS_SLOT) {
+            Some(event) => state.counters[Always::ALL[event]] = value,
+            None => state.counters.general[slot] = value,
+        }
+        state.preloaded |= 1 << slot;
+        state.preloads += 1;
+        value
+    }
+
+    fn disarm(&mut self) {
+        self.0.borrow_mut().preloaded = 0;
     }
 
     fn widths(&self) -> Widths {
@@ -176,6 +221,7 @@ pub struct NoSink;
 
 impl Sink for NoSink {
     fn record(&mut self, _: impl FnOnce() -> SliceRecord) {}
+    fn threshold(&mut self, _: ThresholdRecord) {}
 }
 
 /// Keeps every record.
@@ -186,4 +232,6 @@ impl Sink for Records {
     fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
         self.0.push(record());
     }
+
+    fn threshold(&mut self, _: ThresholdRecord) {}
 }

@@ -230,7 +230,7 @@ pub fn traced(
     assert_eq!(session.plan().groups.len(), groups);
     let pmu = Simulated::default();
     let mut multiplexer = Multiplexer::new(pmu.clone(), 0, 0);
-    multiplexer.resume(&mut session, &NoClock);
+    multiplexer.resume(&mut session, &NoClock, sink);
     for (slice, step) in steps.iter().enumerate() {
         assert!(pmu.run(SLICE_CYCLES, step.instructions, &step.events));
         multiplexer.overflow(Some(&mut session), &NoClock, sink);

@@ -1,0 +1,210 @@
+//! Thresholds on a bank's logical counters (paper 002, section 5): armed while far, and near, the
+//! hardware counter is preloaded so as to overflow at the very count.
+//!
+//! A threshold is reached when a reading of the bank would show it. So that of an event that is
+//! counted all the time is exact, and that of another goes by its estimate: while the event is on the
+//! hardware, its estimate grows by its scale for each event, so the distance is known in events; where
+//! its slice ends, the estimate may pass the threshold by itself.
+//!
+//! [`Bank::check`] and [`Bank::distances`] run in the overflow path: bounded by the counters of a
+//! group and [`MAX_ALWAYS`], integers only.
+
+use alloc::{boxed::Box, vec};
+
+use tally_abi::bank::{ALWAYS_SLOT, SCALE_BITS, SLOTS};
+
+use super::{Bank, Counted, scaled};
+use crate::{
+    Always, ThresholdError,
+    plan::{Place, Plan},
+};
+
+/// The most thresholds at a time on events that are counted all the time, which may be in the list
+/// many times: those of groups are limited by their counters.
+pub const MAX_ALWAYS: usize = 8;
+/// In place of a threshold or a distance: there is none.
+const NONE: u64 = u64::MAX;
+
+/// A threshold that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fired {
+    pub(crate) event: u16,
+    pub(crate) at: u64,
+    pub(crate) count: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OfAlways {
+    event: u16,
+    always: Always,
+    at: u64,
+}
+
+/// A bank's thresholds.
+#[derive(Debug)]
+pub(super) struct Thresholds {
+    /// By member.
+    members: Box<[u64]>,
+    always: [Option<OfAlways>; MAX_ALWAYS],
+    active: usize,
+    /// Whether counters may be preloaded.
+    armed: bool,
+    /// By event: the count at which a threshold fired that nobody has taken yet.
+    fired: Box<[u64]>,
+    untaken: bool,
+}
+
+impl Thresholds {
+    pub(super) fn new(plan: &Plan, members: usize) -> Thresholds {
+        Thresholds {
+            members: vec![NONE; members].into(),
+            always: [None; MAX_ALWAYS],
+            active: 0,
+            armed: false,
+            fired: vec![NONE; plan.places.len()].into(),
+            untaken: false,
+        }
+    }
+
+    fn count(&mut self) {
+        let members = self.members.iter().filter(|at| **at != NONE).count();
+        self.active = members + self.always.iter().flatten().count();
+    }
+
+    fn fire(&mut self, fired: Fired) {
+        self.active = self.active.saturating_sub(1);
+        self.untaken = true;
+        if let Some(count) = self.fired.get_mut(usize::from(fired.event)) {
+            *count = fired.count;
+        }
+    }
+}
+
+impl Bank {
+    /// Sets the threshold of an event, in place of the one that it has, or takes it away.
+    pub(crate) fn set_threshold(
+        &mut self,
+        event: usize,
+        place: Place,
+        at: Option<u64>,
+    ) -> Result<(), ThresholdError> {
+        let thresholds = &mut self.thresholds;
+        match place {
+            Place::General { .. } => {
+                let member = self.members.iter().position(|m| usize::from(m.event) == event);
+                let slot = member.and_then(|member| thresholds.members.get_mut(member));
+                *slot.ok_or(ThresholdError::NoSuchEvent)? = at.unwrap_or(NONE);
+            }
+            Place::Always(always) => {
+                let event = event as u16;
+                let of = |slot: &Option<OfAlways>| slot.is_some_and(|old| old.event == event);
+                let own = thresholds.always.iter().position(of);
+                let free = || thresholds.always.iter().position(Option::is_none);
+                match own.or_else(free).and_then(|index| thresholds.always.get_mut(index)) {
+                    Some(slot) => *slot = at.map(|at| OfAlways { event, always, at }),
+                    None if at.is_some() => return Err(ThresholdError::TooMany),
+                    None => {}
+                }
+            }
+        }
+        thresholds.count();
+        Ok(())
+    }
+
+    /// Whether there are any thresholds, or counters preloaded for such.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.thresholds.active > 0 || self.thresholds.armed
+    }
+
+    /// Notes whether counters are preloaded.
+    pub(crate) fn set_armed(&mut self, armed: bool) {
+        self.thresholds.armed = armed;
+    }
+
+    /// A threshold that has fired and was not taken yet: its event, and the count.
+    pub(crate) fn take_fired(&mut self) -> Option<(usize, u64)> {
+        let thresholds = &mut self.thresholds;
+        if !thresholds.untaken {
+            return None;
+        }
+        let found = thresholds.fired.iter_mut().enumerate().find(|(_, count)| **count != NONE);
+        let taken = found.map(|(event, count)| (event, core::mem::replace(count, NONE)));
+        thresholds.untaken = taken.is_some();
+        taken
+    }
+
+    /// Whether a threshold has fired that was not taken yet.
+    pub(crate) fn has_fired(&self) -> bool {
+        self.thresholds.untaken
+    }
+
+    /// Fires the thresholds that are reached, of events of `group`, of which `counted` was told just
+    /// now, and of those that are counted all the time.
+    pub(crate) fn check(
+        &mut self,
+        group: u16,
+        counted: Counted,
+        told: &[u64],
+        mut fire: impl FnMut(Fired),
+    ) {
+        for index in self.members_of(group) {
+            let Some(at) = self.thresholds.members.get(index).copied() else { continue };
+            let Some(member) = self.members.get(index).filter(|_| at != NONE) else { continue };
+            let estimate = scaled(counted.events(member.counter), member.scale);
+            let told = told.get(usize::from(member.event)).copied().unwrap_or_default();
+            let fired = Fired { event: member.event, at, count: estimate.max(told) };
+            if fired.count >= at {
+                if let Some(at) = self.thresholds.members.get_mut(index) {
+                    *at = NONE;
+                }
+                self.thresholds.fire(fired);
+                fire(fired);
+            }
+        }
+        for index in 0..MAX_ALWAYS {
+            let Some(Some(OfAlways { event, always, at })) =
+                self.thresholds.always.get(index).copied()
+            else {
+                continue;
+            };
+            let fired = Fired { event, at, count: counted.total[always] };
+            if fired.count >= at {
+                if let Some(slot) = self.thresholds.always.get_mut(index) {
+                    *slot = None;
+                }
+                self.thresholds.fire(fired);
+                fire(fired);
+            }
+        }
+    }
+
+    /// How far each slot's counter is from its nearest threshold, in events, while `group` is on the
+    /// hardware, of which `counted` was counted; no counter comes so far as [`u64::MAX`].
+    pub(crate) fn distances(&self, group: u16, counted: Counted) -> [u64; SLOTS] {
+        let mut distances = [NONE; SLOTS];
+        let mut nearest = |slot: usize, distance: u64| {
+            if let Some(nearest) = distances.get_mut(slot) {
+                *nearest = distance.max(1).min(*nearest);
+            }
+        };
+        for index in self.members_of(group) {
+            let Some(at) = self.thresholds.members.get(index).copied() else { continue };
+            let Some(member) = self.members.get(index).filter(|_| at != NONE) else { continue };
+            // The least count whose estimate, cut off, is the threshold.
+            let scaled_at = u128::from(at) << SCALE_BITS;
+            let Some(target) = scaled_at.checked_add(u128::from(member.scale.saturating_sub(1)))
+            else {
+                continue;
+            };
+            let Some(target) = target.checked_div(member.scale.into()) else { continue };
+            let target = u64::try_from(target).unwrap_or(NONE);
+            let distance = target.saturating_sub(counted.events(member.counter));
+            nearest(member.counter.into(), distance);
+        }
+        for OfAlways { always, at, .. } in self.thresholds.always.iter().flatten() {
+            let distance = at.saturating_sub(counted.total[*always]);
+            nearest(ALWAYS_SLOT + *always as usize, distance);
+        }
+        distances
+    }
+}

@@ -1,0 +1,220 @@
+//! A program with a logical counter bank, on a simulated PMU: it reads and switches its counters by
+//! [`tally_abi::bank`]'s rules.
+
+use crate::fake::{NoClock, NoSink, Simulated};
+use tally_abi::{
+    Mode, SessionConfig, Shares, Slice,
+    bank::{
+        AGAIN, ALWAYS, ALWAYS_SLOT, BUSY, COUNTER_WORDS, HEADER_WORDS, NOBODY, PAGE_WORDS,
+        SCALE_BITS, SLOTS, STOPPED, counter, header, own, words,
+    },
+    session,
+    trace::End,
+};
+use tally_engine::{
+    Always, Demand, Layout, Multiplexer, Selector, Session, bank::Page, plan::Place,
+};
+
+pub const SLICE: u64 = 10_000;
+pub const CONFIG: SessionConfig = SessionConfig {
+    mode: Mode::User,
+    slice: Slice::Cycles(SLICE),
+    budget_ppm: session::NO_BUDGET_PPM,
+    shares: Shares::Planned,
+};
+/// Eight events and the cycles.
+pub const EVENTS: usize = 9;
+
+/// A session with a bank, its CPU, and a reader.
+pub struct Bench {
+    pub pmu: Simulated,
+    pub multiplexer: Multiplexer<Simulated>,
+    pub session: Session,
+    pub own: &'static Page,
+    pub pages: Vec<&'static Page>,
+    /// What the program does between the steps of stopping and starting its counters, and before
+    /// which step.
+    pub between: Option<(u32, Between)>,
+}
+
+pub type Between = fn(&mut Bench);
+
+impl Bench {
+    pub fn new(counters: u32, seed: u64, value: u64) -> Bench {
+        Bench::sharing(Shares::Planned, counters, seed, value)
+    }
+
+    pub fn sharing(shares: Shares, counters: u32, seed: u64, value: u64) -> Bench {
+        let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: true, extra: 0 };
+        let mut demands: Vec<_> = (0..8).map(|e| Demand::general(Selector(e), 0xff)).collect();
+        demands.push(Demand::always(Always::Cycles));
+        let pmu = Simulated::showing(value);
+        let mut session = {
+            let config = SessionConfig { shares, ..CONFIG };
+            Session::open(9, 0x5000, config, seed, demands, &layout).unwrap()
+        };
+        let count = words(EVENTS).div_ceil(PAGE_WORDS);
+        let pages: Vec<&'static Page> =
+            (0..count).map(|_| &*Box::leak(Box::<Page>::default())).collect();
+        let own: &'static Page = Box::leak(Box::default());
+        assert!(session.expose(own, pages.clone().into(), |place| match place {
+            Place::General { counter, .. } => counter.into(),
+            Place::Always(event) => ALWAYS_SLOT as u32 + event as u32,
+        }));
+        let multiplexer = Multiplexer::new(pmu.clone(), 0, 0);
+        Bench { multiplexer, pmu, session, own, pages, between: None }
+    }
+
+    pub fn word(&self, index: usize) -> u64 {
+        self.pages[index / PAGE_WORDS].load(index % PAGE_WORDS)
+    }
+
+    pub fn counter(&self, event: usize, word: usize) -> u64 {
+        self.word(HEADER_WORDS + event * COUNTER_WORDS + word)
+    }
+
+    /// What a program reads, and the estimate without regard to what was told.
+    pub fn read(&self, event: usize) -> (u64, u64) {
+        let switch = self.own.load(own::SWITCH) as u32;
+        assert_ne!(switch, BUSY);
+        let place = self.counter(event, counter::PLACE);
+        let (group, slot) = (place as u32, (place >> 32) as usize);
+        let since = |slot: usize| match switch & STOPPED {
+            0 => {
+                let base = (self.word(header::BASE + slot) as u32)
+                    .wrapping_add(self.own.load(own::SKIPPED + slot) as u32);
+                u64::from(self.rdpmc(slot).wrapping_sub(base))
+            }
+            _ => u64::from(self.own.load(own::HELD + slot) as u32),
+        };
+        if u64::from(group) >= ALWAYS {
+            let event = (u64::from(group) - ALWAYS) as usize;
+            let total = self.word(header::TOTAL + event);
+            let count = if switch == NOBODY { total } else { total + since(ALWAYS_SLOT + event) };
+            return (count, count);
+        }
+        let mut events = self.counter(event, counter::EVENTS);
+        if group == switch & !STOPPED {
+            events += since(slot);
+        }
+        let scale = self.counter(event, counter::SCALE);
+        let estimate = ((u128::from(events) * u128::from(scale)) >> SCALE_BITS) as u64;
+        (estimate.max(self.counter(event, counter::TOLD)), estimate)
+    }
+
+    pub fn resume(&mut self) {
+        if !self.session.is_running() {
+            self.multiplexer.resume(&mut self.session, &NoClock, &mut NoSink);
+        }
+    }
+
+    pub fn suspend(&mut self, end: End) {
+        self.multiplexer.suspend(&mut self.session, end, &NoClock, &mut NoSink);
+    }
+
+    pub fn sync(&mut self) {
+        self.multiplexer.sync(&mut self.session, &NoClock, &mut NoSink);
+    }
+
+    /// What RDPMC shows of a slot's counter.
+    pub fn rdpmc(&self, slot: usize) -> u32 {
+        match slot.checked_sub(ALWAYS_SLOT) {
+            Some(event) => self.pmu.always(Always::ALL[event]) as u32,
+            None => self.pmu.general(slot) as u32,
+        }
+    }
+
+    /// A step of the program's: something may come between it and the one before.
+    pub fn step(&mut self) {
+        if let Some((steps, what)) = &mut self.between {
+            *steps = steps.saturating_sub(1);
+            if *steps == 0 {
+                let what = *what;
+                self.between = None;
+                what(self);
+            }
+        }
+    }
+
+    pub fn own(&mut self, index: usize) -> u64 {
+        self.step();
+        self.own.load(index)
+    }
+
+    pub fn note(&mut self, to: usize, less: usize, switch: u64) -> bool {
+        let used = self.word(header::USED);
+        (0..SLOTS).filter(|slot| used >> slot & 1 == 1).all(|slot| {
+            let old = self.own(to + slot);
+            if self.own(own::SWITCH) != switch {
+                return false;
+            }
+            self.step();
+            let count = self.rdpmc(slot);
+            self.step();
+            let count = count.wrapping_sub(self.word(header::BASE + slot) as u32);
+            let count = count.wrapping_sub(self.own(less + slot) as u32);
+            self.step();
+            self.own.exchange(to + slot, old, switch >> 32 << 32 | u64::from(count))
+        })
+    }
+
+    /// The program stops its counters.
+    pub fn stop(&mut self) {
+        loop {
+            let switch = self.own.load(own::SWITCH);
+            assert_ne!(switch as u32, BUSY);
+            if switch as u32 & STOPPED != 0 {
+                return;
+            }
+            if self.note(own::HELD, own::SKIPPED, switch) {
+                self.step();
+                if self.own.exchange(own::SWITCH, switch, switch | u64::from(STOPPED)) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The program starts them: whether by a system call.
+    pub fn start(&mut self) -> bool {
+        loop {
+            let switch = self.own.load(own::SWITCH);
+            if switch as u32 == NOBODY {
+                self.resume();
+                return true;
+            }
+            if switch as u32 & STOPPED == 0 {
+                return false;
+            }
+            if self.note(own::SKIPPED, own::HELD, switch) {
+                self.step();
+                let started = switch & !u64::from(STOPPED) | u64::from(AGAIN) << 32;
+                if self.own.exchange(own::SWITCH, switch, started) {
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// All that was counted of each event, not scaled, after a last [`Bench::stop`].
+    pub fn held(&mut self) -> [u64; EVENTS] {
+        self.sync();
+        core::array::from_fn(|event| match self.session.plan().places[event] {
+            Place::General { group, counter } => self.session.sample(group, counter).event.events,
+            Place::Always(_) => self.read(event).0,
+        })
+    }
+
+    pub fn tell_errors(&mut self, count: usize) {
+        if self.session.is_running() {
+            self.sync();
+        }
+        self.session.tell_errors(count);
+    }
+
+    pub fn run(&mut self, cycles: u64, events: &[u64; 8]) {
+        if self.pmu.run(cycles, cycles * (events[0] % 5), events) {
+            self.multiplexer.overflow(Some(&mut self.session), &NoClock, &mut NoSink);
+        }
+    }
+}

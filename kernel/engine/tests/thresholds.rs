@@ -1,0 +1,255 @@
+//! Thresholds on logical counters, on a simulated PMU: each fires once, at the count if time passes
+//! in small steps, and none is lost whatever comes between.
+
+mod fake;
+
+use fake::{NoClock, Simulated};
+use proptest::prelude::*;
+use tally_abi::{
+    Mode, SessionConfig, Slice,
+    bank::{PAGE_WORDS, words},
+    session,
+    trace::{End, SliceRecord, ThresholdRecord},
+};
+use tally_engine::{
+    Always, Demand, Layout, Multiplexer, Selector, Session, Sink, ThresholdError, bank::Page,
+};
+
+const SLICE: u64 = 10_000;
+/// Eight events, instructions and cycles.
+const EVENTS: usize = 10;
+const INSTRUCTIONS: usize = 8;
+const CYCLES: usize = 9;
+
+#[derive(Default)]
+struct Fired(Vec<ThresholdRecord>);
+
+impl Sink for Fired {
+    fn record(&mut self, _: impl FnOnce() -> SliceRecord) {}
+
+    fn threshold(&mut self, record: ThresholdRecord) {
+        self.0.push(record);
+    }
+}
+
+struct Bench {
+    pmu: Simulated,
+    multiplexer: Multiplexer<Simulated>,
+    session: Session,
+    fired: Fired,
+}
+
+impl Bench {
+    fn new(counters: u32, seed: u64, value: u64) -> Bench {
+        let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: true, extra: 0 };
+        let mut demands: Vec<_> = (0..8).map(|e| Demand::general(Selector(e), 0xff)).collect();
+        demands.extend([Always::Instructions, Always::Cycles].map(Demand::always));
+        let config = SessionConfig {
+            mode: Mode::User,
+            slice: Slice::Cycles(SLICE),
+            budget_ppm: session::NO_BUDGET_PPM,
+            ..SessionConfig::default()
+        };
+        let pmu = Simulated::showing(value);
+        let mut session = Session::open(9, 0x5000, config, seed, demands, &layout).unwrap();
+        let page = || &*Box::leak(Box::<Page>::default());
+        let pages: Vec<&'static Page> =
+            (0..words(EVENTS).div_ceil(PAGE_WORDS)).map(|_| page()).collect();
+        assert!(session.expose(page(), pages.into(), |_| 0));
+        let multiplexer = Multiplexer::new(pmu.clone(), 3, 0);
+        Bench { multiplexer, pmu, session, fired: Fired::default() }
+    }
+
+    fn resume(&mut self) {
+        self.multiplexer.resume(&mut self.session, &NoClock, &mut self.fired);
+    }
+
+    fn suspend(&mut self, end: End) {
+        self.multiplexer.suspend(&mut self.session, end, &NoClock, &mut self.fired);
+    }
+
+    fn sync(&mut self) {
+        self.multiplexer.sync(&mut self.session, &NoClock, &mut self.fired);
+    }
+
+    /// As the kernel sets it for a program that runs.
+    fn set(&mut self, event: usize, at: u64) {
+        self.sync();
+        self.session.set_threshold(event, Some(at)).unwrap();
+        self.sync();
+    }
+
+    fn run(&mut self, cycles: u64, events: &[u64; 8]) {
+        if self.pmu.run(cycles, 2 * cycles, events) {
+            self.multiplexer.overflow(Some(&mut self.session), &NoClock, &mut self.fired);
+        }
+    }
+
+    /// Event and count of all that fired.
+    fn counts(&self) -> Vec<(usize, u64)> {
+        self.fired.0.iter().map(|fired| (fired.event.into(), fired.count)).collect()
+    }
+}
+
+#[test]
+fn what_is_counted_all_the_time_fires_at_the_very_count() {
+    let mut bench = Bench::new(8, 1, fake::WIDTH - 100);
+    bench.resume();
+    bench.set(3, 25_001);
+    bench.set(INSTRUCTIONS, 60_000);
+    bench.set(CYCLES, 34_567);
+    for _ in 0..50_000 {
+        bench.run(1, &[1; 8]);
+    }
+    // Two instructions come with each cycle.
+    assert_eq!(bench.counts(), [(3, 25_001), (INSTRUCTIONS, 60_000), (CYCLES, 34_567)]);
+    let first = bench.fired.0[0];
+    assert_eq!((first.session, first.cpu, first.threshold), (9, 3, 25_001));
+    assert!(!bench.pmu.is_armed());
+    bench.sync();
+    assert_eq!(bench.session.stats().cycles, 50_000);
+    assert_eq!(bench.session.take_fired(), Some((3, 25_001)));
+    assert_eq!(bench.session.take_fired(), Some((INSTRUCTIONS, 60_000)));
+    assert_eq!(bench.session.take_fired(), Some((CYCLES, 34_567)));
+    assert_eq!(bench.session.take_fired(), None);
+}
+
+#[test]
+fn a_far_threshold_costs_no_preload() {
+    let mut bench = Bench::new(8, 1, 0);
+    bench.resume();
+    bench.set(0, 1 << 40);
+    bench.set(INSTRUCTIONS, 10_000_000);
+    for _ in 0..400 {
+        bench.run(SLICE / 10, &[1000; 8]);
+    }
+    assert_eq!((bench.pmu.preloads(), bench.counts()), (0, vec![]));
+}
+
+#[test]
+fn an_estimate_fires_where_it_passes_the_threshold() {
+    for (seed, at) in (0..40).map(|seed| (seed, 4_000 + 797 * seed)) {
+        let mut bench = Bench::new(2, seed, 0);
+        bench.resume();
+        bench.set(5, at);
+        for cycle in 0..200_000_u64 {
+            bench.run(1, &[cycle % 2; 8]);
+        }
+        let &[(5, count)] = &bench.counts()[..] else { panic!("{seed}: {:?}", bench.counts()) };
+        // A quarter of the time is counted. In its slice the estimate grows by its scale; where a
+        // slice ends, by as much as what passed since the last.
+        assert!((at..at + 8 * SLICE).contains(&count), "{seed}: {at} {count}");
+    }
+}
+
+/// Most thresholds of a multiplexed event are passed where its slice ends; while it is on the
+/// hardware, one is met to within the scale.
+#[test]
+fn an_estimate_fires_within_a_slice_too() {
+    let mut met = 0;
+    for seed in 0..200 {
+        let mut bench = Bench::new(4, seed, 0);
+        bench.resume();
+        let mut random = seed;
+        let at = 15_000 + seed * 50;
+        bench.set(5, at);
+        for _ in 0..60_000_u64 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            bench.run(1, &[random >> 63; 8]);
+        }
+        let &[(5, count)] = &bench.counts()[..] else { panic!("{:?}", bench.counts()) };
+        met += u32::from(count < at + 4);
+    }
+    assert!((40..200).contains(&met), "{met}");
+}
+
+#[test]
+fn a_threshold_that_is_passed_already_fires_at_once_and_one_taken_away_does_not() {
+    let mut bench = Bench::new(8, 1, 0);
+    bench.resume();
+    bench.run(500, &[7; 8]);
+    bench.set(0, 3);
+    assert_eq!(bench.counts(), [(0, 7)]);
+    bench.set(1, 10);
+    bench.session.set_threshold(1, None).unwrap();
+    bench.run(500, &[7; 8]);
+    bench.sync();
+    assert_eq!(bench.counts(), [(0, 7)]);
+    assert!(!bench.pmu.is_armed());
+    bench.set(INSTRUCTIONS, 2_400);
+    assert!(bench.pmu.is_armed());
+    bench.suspend(End::Stopped);
+    assert!(!bench.pmu.is_armed());
+    assert_eq!(bench.session.set_threshold(99, Some(1)), Err(ThresholdError::NoSuchEvent));
+}
+
+/// What has fired was set, is reached, and is forgotten.
+fn check(
+    bench: &mut Bench,
+    set: &mut [Option<u64>; EVENTS],
+    cycles: u64,
+    counters: u32,
+) -> Result<(), TestCaseError> {
+    for fired in bench.fired.0.drain(..) {
+        let at = set[usize::from(fired.event)].take();
+        prop_assert_eq!(at, Some(fired.threshold), "{:?}", fired);
+        prop_assert!(fired.count >= fired.threshold);
+        match usize::from(fired.event) {
+            CYCLES => prop_assert_eq!(fired.count, cycles),
+            INSTRUCTIONS => prop_assert_eq!(fired.count, 2 * cycles),
+            // One group counts all the time.
+            _ if counters == 8 => prop_assert_eq!(fired.count, cycles),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    /// Whatever happens in whatever order, in small steps: a threshold on what is counted all the time
+    /// fires once, at the first step that reaches it, and the counts are those that were.
+    #[test]
+    fn none_is_lost_and_none_fires_twice(
+        seed: u64,
+        counters in 1_u32..9,
+        start in 0..=fake::WIDTH,
+        steps in prop::collection::vec((0_u8..12, 1_u64..3_000, 0_usize..EVENTS), 1..300),
+    ) {
+        let mut bench = Bench::new(counters, seed, start);
+        let mut cycles = 0;
+        let mut set: [Option<u64>; EVENTS] = [None; EVENTS];
+        for (what, amount, event) in steps {
+            match (what, bench.session.is_running()) {
+                (0, true) => bench.suspend(End::SwitchedOut),
+                (1, true) => bench.suspend(End::Stopped),
+                (2, true) => bench.sync(),
+                (3 | 4, true) => {
+                    let at = match event {
+                        INSTRUCTIONS => 2 * (cycles + amount),
+                        _ => cycles + amount,
+                    };
+                    bench.sync();
+                    check(&mut bench, &mut set, cycles, counters)?;
+                    set[event] = Some(at);
+                    bench.set(event, at);
+                }
+                (_, true) => {
+                    bench.run(amount, &[amount; 8]);
+                    cycles += amount;
+                }
+                (_, false) => bench.resume(),
+            }
+            check(&mut bench, &mut set, cycles, counters)?;
+            prop_assert!(set[CYCLES].is_none_or(|at| cycles < at), "{:?} at {}", set, cycles);
+            prop_assert!(set[INSTRUCTIONS].is_none_or(|at| 2 * cycles < at));
+            if counters == 8 {
+                prop_assert!(set.iter().take(8).flatten().all(|at| cycles < *at), "{:?}", set);
+            }
+        }
+        if bench.session.is_running() {
+            bench.suspend(End::SwitchedOut);
+        }
+        prop_assert_eq!(bench.session.stats().cycles, cycles);
+        prop_assert!(!bench.pmu.is_armed());
+    }
+}
