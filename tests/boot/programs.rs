@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use xtask::{
+    fuzz,
     machine::{Outcome, Pmu, Request},
     project::Project,
     ramdisk,
@@ -346,5 +347,15 @@ fn programs_look_after_their_counters_themselves() {
         assert_success(&boot);
         let told = boot.transcript.text();
         assert_eq!(told.matches("direct: done").count(), 2, "{told}");
+    }
+}
+
+#[test]
+fn wild_system_calls_leave_the_kernel_right() {
+    for (pmu, cpus, calls) in [(Pmu::Intel, 1, 16_000), (Pmu::Amd, 3, 24_000)] {
+        let boot = boot(&fuzz::request(pmu, cpus, calls, 1));
+        let told = boot.transcript.text();
+        assert!(told.contains(fuzz::HELD), "{}\n{told}", boot.outcome);
+        assert!(boot.transcript.done.is_some(), "{}", boot.outcome);
     }
 }

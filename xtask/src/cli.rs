@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Result, bench, build, image, lint, linux, project::Project, run, setup, study, test,
+    Result, bench, build, fuzz, image, lint, linux, project::Project, run, setup, study, test,
     vpmu_check, vpmu_events,
 };
 
@@ -34,6 +34,8 @@ enum Task {
     VpmuEvents(vpmu_events::EventsArgs),
     /// Run a command under an unmodified Linux with perf, on the virtual PMU
     Linux(linux::LinuxArgs),
+    /// Throw random system calls at the kernel, from many programs at the same time
+    Fuzz(fuzz::FuzzArgs),
     /// Measure how fast something is
     Bench(bench::BenchArgs),
     /// Run every test there is, those that boot among them
@@ -72,6 +74,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Linux(args) => linux::main(&project, args),
         Task::VpmuCheck(args) => vpmu_check::main(&project, args),
         Task::VpmuEvents(args) => vpmu_events::main(args),
+        Task::Fuzz(args) => fuzz::main(&project, args),
         Task::Bench(args) => bench::main(&project, args),
         Task::Test(args) => test::main(&project, args),
         Task::Lint => lint::main(&project),

@@ -7,6 +7,7 @@ pub mod bench;
 pub mod build;
 pub mod cli;
 pub mod failure;
+pub mod fuzz;
 pub mod image;
 pub mod lint;
 pub mod linux;

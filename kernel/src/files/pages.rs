@@ -1,10 +1,17 @@
 //! A file's bytes, in frames of its own.
 
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use x86_64::structures::paging::PhysFrame;
 
 use crate::memory::frames::{self, FRAME_BYTES, OutOfMemory, kernel_view};
+
+/// The most frames that all files have: programs end and give back what they took, files stay.
+const MAX_FRAMES: u64 = (128 << 20) / FRAME_BYTES;
+
+/// Frames that files have. Relaxed order is enough: the number alone decides.
+static IN_FILES: AtomicU64 = AtomicU64::new(0);
 
 /// Bytes of any number. Dropping it gives its frames back.
 #[derive(Default)]
@@ -75,9 +82,20 @@ impl Pages {
 
     /// Has frames for `len` bytes.
     fn reach(&mut self, len: u64) -> Result<(), OutOfMemory> {
-        while (self.frames.len() as u64) * FRAME_BYTES < len {
-            self.frames.try_reserve(1).map_err(|_| OutOfMemory)?;
-            self.frames.push(frames::allocate()?);
+        let missing = len.div_ceil(FRAME_BYTES).saturating_sub(self.frames.len() as u64);
+        // All or nothing: what is left is not for a file that cannot be.
+        if missing > 0 && !frames::has_room(missing * FRAME_BYTES) || !claim(missing) {
+            return Err(OutOfMemory);
+        }
+        for left in (0..missing).rev() {
+            let frame = self.frames.try_reserve(1).map_err(|_| OutOfMemory);
+            match frame.and_then(|()| frames::allocate()) {
+                Ok(frame) => self.frames.push(frame),
+                Err(error) => {
+                    IN_FILES.fetch_sub(left + 1, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
         }
         Ok(())
     }
@@ -95,7 +113,14 @@ impl Pages {
     }
 }
 
+/// Takes so many frames for files, if they may have them.
+fn claim(frames: u64) -> bool {
+    let fits = |held: u64| held.checked_add(frames).filter(|all| *all <= MAX_FRAMES);
+    IN_FILES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+}
+
 fn give_back(frame: PhysFrame) {
+    IN_FILES.fetch_sub(1, Ordering::Relaxed);
     // SAFETY: the frame came from `allocate`, and nothing refers to it once it is out of the list.
     unsafe { frames::free(frame) };
 }

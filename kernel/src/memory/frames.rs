@@ -31,12 +31,15 @@ struct Frames {
     next: u64,
     free: Option<PhysAddr>,
     in_use: u64,
+    /// Frames that were handed out and given back, and those never handed out.
+    left: u64,
 }
 
 /// Takes over the usable regions; `physical_offset` is where all physical memory is mapped.
 pub fn init(regions: &'static [MemoryRegion], physical_offset: u64) {
     PHYSICAL_OFFSET.call_once(|| physical_offset);
-    *FRAMES.lock() = Some(Frames { regions, region: 0, next: 0, free: None, in_use: 0 });
+    let left = regions.iter().map(Frames::of_region).sum();
+    *FRAMES.lock() = Some(Frames { regions, region: 0, next: 0, free: None, in_use: 0, left });
 }
 
 /// Where the kernel sees a physical address.
@@ -54,6 +57,7 @@ pub fn allocate() -> Result<PhysFrame, OutOfMemory> {
     let frames = guard.as_mut().expect("frames::init runs first");
     let address = frames.take().ok_or(OutOfMemory)?;
     frames.in_use += 1;
+    frames.left -= 1;
     drop(guard);
     let start = kernel_view(address).as_mut_ptr::<u8>();
     // SAFETY: (1) the frame is usable memory, mapped writable at `start` for its whole length;
@@ -74,6 +78,7 @@ pub unsafe fn free(frame: PhysFrame<Size4KiB>) {
     unsafe { link.write(frames.free.map_or(0, PhysAddr::as_u64)) };
     frames.free = Some(frame.start_address());
     frames.in_use -= 1;
+    frames.left += 1;
 }
 
 /// Takes a frame over that the boot loader had.
@@ -91,6 +96,12 @@ pub fn note_kept() {
     if let Some(frames) = FRAMES.lock().as_mut() {
         frames.in_use += 1;
     }
+}
+
+/// Whether so many bytes could be had now: asked first by those who would take them one by one, and
+/// with them everybody's last.
+pub fn has_room(bytes: u64) -> bool {
+    FRAMES.lock().as_ref().is_some_and(|frames| bytes.div_ceil(FRAME_BYTES) <= frames.left)
 }
 
 /// Bytes in frames that are handed out.
@@ -112,6 +123,15 @@ pub fn low_frame() -> Option<PhysFrame> {
 }
 
 impl Frames {
+    /// How many a region has for [`Self::take`].
+    fn of_region(region: &MemoryRegion) -> u64 {
+        let start = region.start.max(LOW_BYTES).next_multiple_of(FRAME_BYTES);
+        match region.kind {
+            MemoryRegionKind::Usable => region.end.saturating_sub(start) / FRAME_BYTES,
+            _ => 0,
+        }
+    }
+
     fn take(&mut self) -> Option<PhysAddr> {
         if let Some(address) = self.free {
             // SAFETY: a frame on the free list holds the next link in its first word.

@@ -121,6 +121,9 @@ impl AddressSpace {
         if end > USER_END || !start.is_multiple_of(FRAME_BYTES) || start == 0 {
             return Err(SpaceError::BadAddress);
         }
+        if !frames::has_room(bytes) {
+            return Err(SpaceError::OutOfMemory);
+        }
         for page in (start..end).step_by(FRAME_BYTES as usize) {
             if let Err(error) = self.map_page(page, access) {
                 self.unmap(start, page - start)?;
