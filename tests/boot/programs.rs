@@ -211,6 +211,37 @@ fn thresholds_go_with_their_program() {
 }
 
 #[test]
+fn samples_say_where_a_program_was() {
+    for (pmu, events) in [
+        (Pmu::Intel, "branches"),
+        (Pmu::Amd, "branches"),
+        (Pmu::Zen3, "instructions,branches,branch-misses"),
+    ] {
+        let job = format!("wire trace -- tally record -e {events} -c 10000 rounds 1 60000");
+        let boot = boot(&Request { pmu, ..Request::new(job) });
+        assert_success(&boot);
+        let told = boot.transcript.text();
+        let report = Report::of(&boot).first.expect("tally opens a session");
+        // Sampling loses nothing.
+        for event in report.events.iter().filter(|event| event.kind == Kind::Exact) {
+            assert_eq!(event.estimate, event.truth, "{event:?}");
+        }
+        let samples = &boot.transcript.samples;
+        let all = report.events[0].truth.expect("the model counts it");
+        let (taken, expected) = (samples.len() as u64, all / 10_000);
+        assert!(taken.abs_diff(expected) <= 1 + expected / 50, "{taken}, {expected}: {told}");
+        for two in samples.windows(2) {
+            let gap = two[1].count - two[0].count;
+            // A skid beyond the latest count that there could be.
+            assert!((8_750..11_300).contains(&gap), "{two:?}");
+            assert!(two[1].user && (0x20_0000..0x30_0000).contains(&two[1].address), "{two:?}");
+        }
+        let line = format!(" {taken} samples of ");
+        assert!(told.replace(',', "").contains(&line), "{told}");
+    }
+}
+
+#[test]
 fn a_c_program_measures_itself() {
     let boot = run("", "capi INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES");
     assert_success(&boot);

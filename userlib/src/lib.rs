@@ -29,6 +29,7 @@ mod program;
 pub mod region;
 #[cfg(feature = "runtime")]
 pub mod runtime;
+mod sampling;
 mod switch;
 pub mod sys;
 mod threshold;

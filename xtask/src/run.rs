@@ -148,8 +148,8 @@ impl Job {
         if let Some(shares) = self.shares {
             line += &format!(" shares={}", shares.word());
         }
-        // `stat` is short for the program that does it. Two dashes alone would end its arguments here.
-        let stat = command.first().is_some_and(|word| word == "stat");
+        // Short for the program that does it. Two dashes alone would end its arguments here.
+        let stat = command.first().is_some_and(|word| word == "stat" || word == "record");
         let tally = stat.then_some("tally");
         let words = command.iter().map(String::as_str).filter(|word| !(stat && *word == "--"));
         tally.into_iter().chain(words).for_each(|word| line += &format!(" {word}"));

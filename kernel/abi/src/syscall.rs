@@ -195,6 +195,15 @@ pub const SESSION_THRESHOLD: u64 = TALLY_BASE + 7;
 /// `upcall_return()`: a handler has ended; the program goes on where it was interrupted, with all of
 /// its registers.
 pub const UPCALL_RETURN: u64 = TALLY_BASE + 8;
+/// `session_sample(session, event, period)` → 0: each time when the event's logical counter has gone on
+/// by `period`, give or take an eighth at random, what is running is noted: in the trace, and by address
+/// in a histogram. At least [`crate::session::MIN_PERIOD`], or 0 for no more samples; in place of the
+/// event's threshold. A session that is not mapped is: so before it is started.
+pub const SESSION_SAMPLE: u64 = TALLY_BASE + 9;
+/// `session_samples(session, addresses, n)` → number of addresses in the histogram: the first `n` are
+/// written to `addresses`, two words each, address and samples, in no order. Address 0 has those for
+/// which there was no room, or no address.
+pub const SESSION_SAMPLES: u64 = TALLY_BASE + 10;
 
 /// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)` → number of events.
 ///

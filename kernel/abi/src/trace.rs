@@ -59,6 +59,7 @@ pub const RECORD_WORDS: usize = 8 + MAX_COUNTS;
 /// [`SliceRecord`].
 const KIND_SHIFT: u32 = 24;
 const KIND_THRESHOLD: u64 = 1;
+const KIND_SAMPLE: u64 = 2;
 
 /// A record of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +68,8 @@ pub enum Record {
     Slice(SliceRecord),
     /// A threshold that fired.
     Threshold(ThresholdRecord),
+    /// A sample.
+    Sample(SampleRecord),
 }
 
 impl Record {
@@ -78,7 +81,82 @@ impl Record {
         match words[1] >> KIND_SHIFT & 0xff {
             0 => SliceRecord::from_words(words).map(Record::Slice),
             KIND_THRESHOLD => Ok(Record::Threshold(ThresholdRecord::from_words(words))),
+            KIND_SAMPLE => Ok(Record::Sample(SampleRecord::from_words(words))),
             _ => Err(Malformed),
+        }
+    }
+}
+
+/// What was going on when a logical counter had counted another period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleRecord {
+    /// The session.
+    pub session: u32,
+    /// The CPU.
+    pub cpu: u16,
+    /// The event, by its index in the session's list.
+    pub event: u16,
+    /// The address of the next instruction: some behind the one that caused it (skid). 0 where no
+    /// interrupt told of it but the program's leaving of the CPU, or a system call.
+    pub address: u64,
+    /// Whether that was in ring 3.
+    pub user: bool,
+    /// The address space: CR3's page-table base, a physical address.
+    pub address_space: u64,
+    /// TSC when it was taken.
+    pub tsc: u64,
+    /// The event's count then, exact or estimated.
+    pub count: u64,
+    /// Cycles and instructions of the session so far.
+    pub cycles: u64,
+    /// See [`Self::cycles`].
+    pub instructions: u64,
+    /// The group that was on the hardware, of whose members [`Self::counts`] are.
+    pub group: u16,
+    /// Events in the group, and so valid entries of [`Self::counts`].
+    pub events: u8,
+    /// Events of the group's members so far, not scaled, in their order.
+    pub counts: [u64; MAX_COUNTS],
+}
+
+impl SampleRecord {
+    /// Encodes for a trace ring.
+    pub fn to_words(&self) -> [u64; RECORD_WORDS] {
+        let mut words = [0; RECORD_WORDS];
+        words[..8].copy_from_slice(&[
+            u64::from(self.session) | u64::from(self.cpu) << 32 | u64::from(self.event) << 48,
+            u64::from(self.user)
+                | u64::from(self.events) << 16
+                | KIND_SAMPLE << KIND_SHIFT
+                | u64::from(self.group) << 32,
+            self.address,
+            self.address_space,
+            self.tsc,
+            self.count,
+            self.cycles,
+            self.instructions,
+        ]);
+        words[8..].copy_from_slice(&self.counts);
+        words
+    }
+
+    fn from_words(words: &[u64; RECORD_WORDS]) -> Self {
+        let [head, kinds, address, address_space, tsc, count, cycles, instructions, counts @ ..] =
+            *words;
+        SampleRecord {
+            session: head as u32,
+            cpu: (head >> 32) as u16,
+            event: (head >> 48) as u16,
+            address,
+            user: kinds & 1 == 1,
+            address_space,
+            tsc,
+            count,
+            cycles,
+            instructions,
+            group: (kinds >> 32) as u16,
+            events: (kinds >> 16) as u8,
+            counts,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Malformed, Mode, Reading, SessionConfig, SessionStats,
-    trace::{SliceRecord, ThresholdRecord},
+    trace::{SampleRecord, SliceRecord, ThresholdRecord},
 };
 
 /// The most bytes of a frame, its ending zero among them.
@@ -90,6 +90,8 @@ pub enum Message<'a> {
     Slice(SliceRecord),
     /// A threshold that fired, if a trace was asked for.
     Threshold(ThresholdRecord),
+    /// A sample, if a trace was asked for.
+    Sample(SampleRecord),
     /// The state of a CPU's trace ring at the end: `written` = `read` + `lost`.
     Ring {
         /// The CPU.

@@ -99,7 +99,7 @@ pub(crate) struct Counted<'a> {
 
 impl Counted<'_> {
     /// Events on a general counter.
-    fn events(&self, counter: u8) -> u64 {
+    pub(crate) fn events(&self, counter: u8) -> u64 {
         let counter = usize::from(counter) % crate::MAX_GENERAL;
         self.moments.events[counter].events.wrapping_add(self.open.general[counter])
     }

@@ -10,7 +10,7 @@ use tally_abi::{
     Mode, SessionConfig, Slice,
     bank::ALWAYS_SLOT,
     session::MAX_SLICE,
-    trace::{SliceRecord, ThresholdRecord},
+    trace::{SampleRecord, SliceRecord, ThresholdRecord},
 };
 
 use crate::{Always, MAX_GENERAL, plan::Group};
@@ -225,6 +225,17 @@ pub trait Sink {
 
     /// A threshold has fired.
     fn threshold(&mut self, record: ThresholdRecord);
+
+    /// The address at which the overflow interrupt found the CPU, and whether that was in ring 3; none
+    /// outside of it.
+    fn interrupted(&self) -> Option<(u64, bool)> {
+        None
+    }
+
+    /// A sample was taken.
+    fn sample(&mut self, record: SampleRecord) {
+        let _ = record;
+    }
 }
 
 /// The time-stamp counter.

@@ -28,6 +28,7 @@ mod demand;
 mod direct;
 pub mod estimate;
 mod hardware;
+pub mod histogram;
 pub mod moments;
 mod multiplex;
 mod order;

@@ -11,7 +11,7 @@
 
 use alloc::boxed::Box;
 
-use tally_abi::trace::{RECORD_WORDS, SliceRecord, ThresholdRecord};
+use tally_abi::trace::{RECORD_WORDS, SampleRecord, SliceRecord, ThresholdRecord};
 
 use crate::{
     Sink,
@@ -109,6 +109,10 @@ impl Sink for &Ring {
     }
 
     fn threshold(&mut self, record: ThresholdRecord) {
+        self.push(&record.to_words());
+    }
+
+    fn sample(&mut self, record: SampleRecord) {
         self.push(&record.to_words());
     }
 }

@@ -26,6 +26,7 @@ use crate::{
     bounds::Bound,
     budget::Budget,
     for_each_counter,
+    histogram::Histogram,
     moments::{GroupMoments, Turn},
     order::{Draw, Order},
     plan::{Place, plan},
@@ -65,6 +66,8 @@ pub struct Session {
     running: bool,
     /// What the program sees of it without a system call, if it asked for that.
     bank: Option<Bank>,
+    /// Where samples fell, if any are taken.
+    samples: Option<Box<Histogram>>,
     /// TSC up to which [`SessionStats::session_ticks`] is summed.
     ticks_until: u64,
 }
@@ -139,6 +142,7 @@ impl Session {
             stats: SessionStats { groups: groups as u64, ..SessionStats::default() },
             running: false,
             bank: None,
+            samples: None,
             ticks_until: 0,
             plan,
         };

@@ -9,7 +9,7 @@ use tally_abi::{
     Mode, SessionConfig, Slice,
     bank::{PAGE_WORDS, words},
     session,
-    trace::{End, SliceRecord, ThresholdRecord},
+    trace::{End, SampleRecord, SliceRecord, ThresholdRecord},
 };
 use tally_engine::{
     Always, Demand, Layout, Multiplexer, Selector, Session, Sink, ThresholdError, bank::Page,
@@ -22,13 +22,21 @@ const INSTRUCTIONS: usize = 8;
 const CYCLES: usize = 9;
 
 #[derive(Default)]
-struct Fired(Vec<ThresholdRecord>);
+struct Fired(Vec<ThresholdRecord>, Vec<SampleRecord>);
 
 impl Sink for Fired {
     fn record(&mut self, _: impl FnOnce() -> SliceRecord) {}
 
     fn threshold(&mut self, record: ThresholdRecord) {
         self.0.push(record);
+    }
+
+    fn interrupted(&self) -> Option<(u64, bool)> {
+        Some((0x1000 + self.1.len() as u64 % 7, true))
+    }
+
+    fn sample(&mut self, record: SampleRecord) {
+        self.1.push(record);
     }
 }
 
@@ -181,6 +189,44 @@ fn a_threshold_that_is_passed_already_fires_at_once_and_one_taken_away_does_not(
     bench.suspend(End::Stopped);
     assert!(!bench.pmu.is_armed());
     assert_eq!(bench.session.set_threshold(99, Some(1)), Err(ThresholdError::NoSuchEvent));
+}
+
+#[test]
+fn samples_come_a_period_apart_give_or_take_an_eighth() {
+    for event in [3, INSTRUCTIONS] {
+        let mut bench = Bench::new(8, 1, fake::WIDTH - 100);
+        bench.resume();
+        bench.sync();
+        bench.session.set_period(event, 1_600).unwrap();
+        bench.sync();
+        for _ in 0..200_000 {
+            bench.run(1, &[1; 8]);
+        }
+        let samples = &bench.fired.1;
+        let total = if event == INSTRUCTIONS { 400_000 } else { 200_000 };
+        assert_eq!(samples[0].count, 1_600);
+        let gaps: Vec<u64> = samples.windows(2).map(|two| two[1].count - two[0].count).collect();
+        // Two instructions come with each cycle.
+        assert!(gaps.iter().all(|gap| (1_400..=1_801).contains(gap)), "{gaps:?}");
+        let (least, most) = (gaps.iter().min().unwrap(), gaps.iter().max().unwrap());
+        assert!(most - least > 300, "{least} to {most}");
+        assert!(samples.len().abs_diff(total / 1_600) <= 4, "{}", samples.len());
+        let of_all = |sample: &SampleRecord| {
+            usize::from(sample.event) == event
+                && (sample.session, sample.cpu, sample.user) == (9, 3, true)
+                && sample.instructions == 2 * sample.cycles
+                && sample.counts == [sample.cycles; 8]
+        };
+        assert!(samples.iter().all(of_all), "{samples:#?}");
+        let histogram = bench.session.samples().unwrap();
+        let told: u64 = histogram.addresses().map(|(_, samples)| samples).sum();
+        assert_eq!((told, histogram.addresses().count()), (samples.len() as u64, 7));
+        assert!(bench.fired.0.is_empty() && bench.session.take_fired().is_none());
+        let taken = samples.len();
+        bench.session.set_period(event, 0).unwrap();
+        (0..10_000).for_each(|_| bench.run(1, &[1; 8]));
+        assert_eq!(bench.fired.1.len(), taken);
+    }
 }
 
 /// What has fired was set, is reached, and is forgotten.

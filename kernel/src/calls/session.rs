@@ -49,6 +49,7 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
             return if measure.close_direct() { Ok(0) } else { Err(Error::WrongState.into()) };
         }
         syscall::SESSION_START..=syscall::SESSION_THRESHOLD => {}
+        syscall::SESSION_SAMPLE | syscall::SESSION_SAMPLES => {}
         _ => return Err(Error::BadArgument.into()),
     }
     if measure.sync(session).is_err() {
@@ -63,6 +64,13 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
         }
         syscall::SESSION_MAP => return Ok(measure.map(process)?),
         syscall::SESSION_THRESHOLD => set_threshold(process, measure, arguments)?,
+        syscall::SESSION_SAMPLE => {
+            let event = usize::try_from(buffer).map_err(|_| Error::BadArgument)?;
+            measure.set_period(process, event, count)?;
+        }
+        syscall::SESSION_SAMPLES => {
+            return Ok(samples(process, measure.context()?, buffer, count)?);
+        }
         syscall::SESSION_READ => return Ok(read(process, measure.context()?, buffer, count)?),
         syscall::SESSION_STATS => {
             let stats = measure.context()?.stats().to_words();
@@ -90,6 +98,12 @@ fn call_from_afar(
         }
         // What is added to a counter by RDPMC is of the CPU that the reader runs on.
         syscall::SESSION_MAP | syscall::SESSION_THRESHOLD => Err(Error::WrongState),
+        syscall::SESSION_SAMPLE => {
+            let watched = watched.ok_or(Error::WrongState)?;
+            let event = usize::try_from(buffer).map_err(|_| Error::BadArgument)?;
+            context.set_period(watched, event, count).map(|()| 0)
+        }
+        syscall::SESSION_SAMPLES => samples(process, context, buffer, count),
         syscall::SESSION_READ => read(process, context, buffer, count),
         syscall::SESSION_STATS => {
             write_words(process, buffer, &context.stats().to_words()).map(|()| 0)
@@ -246,6 +260,24 @@ fn read(
         process.space.write(at, &to_bytes(&words)).map_err(BadPointer::from)?;
     }
     Ok(context.events() as u64)
+}
+
+/// `session_samples(session, addresses, n)`.
+fn samples(
+    process: &mut Process,
+    context: &Context,
+    buffer: u64,
+    count: u64,
+) -> Result<u64, Error> {
+    let mut addresses = 0;
+    for (address, samples) in context.samples() {
+        if addresses < count {
+            let at = buffer.checked_add(16 * addresses).ok_or(Error::BadPointer)?;
+            process.space.write(at, &to_bytes(&[address, samples])).map_err(BadPointer::from)?;
+        }
+        addresses += 1;
+    }
+    Ok(addresses)
 }
 
 /// `session_threshold(session, event, count, handler, data)`.

@@ -164,6 +164,7 @@ unsafe extern "C" fn pmi_entry() {
         "2:",
         "push rax; push rcx; push rdx; push rsi; push rdi; push r8; push r9; push r10; push r11",
         "cld",
+        "lea rdi, [rsp + 72]",
         "call {pmi}",
         "pop r11; pop r10; pop r9; pop r8; pop rdi; pop rsi; pop rdx; pop rcx; pop rax",
         "test byte ptr [rsp + 8], 3",
@@ -233,10 +234,28 @@ extern "C" fn trap(frame: &mut Frame) {
     super::trap::handle(cpu, frame);
 }
 
-extern "C" fn handle_pmi() {
+/// What the processor itself pushes at an interrupt (Intel SDM volume 3, "64-Bit Mode Stack Frame").
+#[repr(C)]
+pub struct Interrupted {
+    /// The address of the next instruction.
+    pub rip: u64,
+    cs: u64,
+    rflags: u64,
+    rsp: u64,
+    ss: u64,
+}
+
+impl Interrupted {
+    /// Whether ring 3 was.
+    pub fn is_user(&self) -> bool {
+        self.cs & 3 == 3
+    }
+}
+
+extern "C" fn handle_pmi(interrupted: &Interrupted) {
     // SAFETY: this is an entry to the kernel, the only one active on this CPU.
     let cpu = unsafe { Cpu::current() };
-    cpu.measure.overflow(&cpu.lapic);
+    cpu.measure.overflow(&cpu.lapic, interrupted);
 }
 
 extern "C" fn syscall(frame: &mut Frame) -> bool {

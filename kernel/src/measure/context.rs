@@ -13,11 +13,11 @@ use core::{
 
 use tally_abi::{
     Error, Mode, Reading, SessionConfig, SessionStats, Value, bank,
-    session::{MAX_SLICE, MIN_SLICE},
+    session::{MAX_SLICE, MIN_PERIOD, MIN_SLICE},
     vpmu::Op,
     wire::Message,
 };
-use tally_engine::{Demand, PlanError, Session, ThresholdError, bank::Page};
+use tally_engine::{Demand, PlanError, Session, ThresholdError, bank::Page, histogram::Histogram};
 use tally_pmu::{Found, Resolved};
 
 use super::mark_in;
@@ -73,6 +73,14 @@ pub(super) fn permit_kernel<'a>(
     match mode.kernel() || demands.any(|demand| demand.kernel) {
         true => super::permit(1, "counting in ring 0"),
         false => Ok(()),
+    }
+}
+
+fn refused_threshold(error: ThresholdError) -> Error {
+    match error {
+        ThresholdError::NoSuchEvent => Error::BadArgument,
+        ThresholdError::NoBank => Error::WrongState,
+        ThresholdError::TooMany => Error::TooManyThresholds,
     }
 }
 
@@ -256,6 +264,39 @@ impl Context {
         Ok(address + page_bytes)
     }
 
+    /// The program ends, and its memory with it, where its bank is; the session lives on.
+    pub(super) fn lose_bank(&mut self) {
+        self.session.conceal();
+        self.bank = None;
+    }
+
+    /// Takes samples of an event of `process`, the program that it measures, which sees its logical
+    /// counters from here on.
+    ///
+    /// # Errors
+    /// There is no such event, the period is too short, it counts and is not mapped, there is no memory,
+    /// or there are too many thresholds.
+    pub fn set_period(
+        &mut self,
+        process: &mut Process,
+        event: usize,
+        period: u64,
+    ) -> Result<(), Error> {
+        if period != 0 && period < MIN_PERIOD || event >= self.events() {
+            return Err(Error::BadArgument);
+        }
+        self.map(process)?;
+        self.session.set_period(event, period).map_err(refused_threshold)
+    }
+
+    /// Where samples fell: addresses and how often; 0 stands for those that have none or no room.
+    pub fn samples(&self) -> impl Iterator<Item = (u64, u64)> {
+        let samples = self.session.samples();
+        let others = samples.map_or(0, Histogram::others);
+        let told = samples.into_iter().flat_map(Histogram::addresses);
+        told.chain((others > 0).then_some((0, others)))
+    }
+
     /// Sets the threshold of an event.
     ///
     /// # Errors
@@ -266,11 +307,7 @@ impl Context {
         count: Option<u64>,
         handler: Option<Handler>,
     ) -> Result<(), Error> {
-        self.session.set_threshold(event, count).map_err(|error| match error {
-            ThresholdError::NoSuchEvent => Error::BadArgument,
-            ThresholdError::NoBank => Error::WrongState,
-            ThresholdError::TooMany => Error::TooManyThresholds,
-        })?;
+        self.session.set_threshold(event, count).map_err(refused_threshold)?;
         self.handlers.resize(self.resolved.len(), None);
         self.handlers[event] = handler;
         Ok(())

@@ -22,10 +22,10 @@ use x86_64::registers::control::Cr3;
 pub use context::{Context, Refusal};
 pub use direct::OwnCounters;
 pub use trace::report_rings;
-use trace::{Trace, Tsc};
+use trace::{AtInterrupt, Trace, Tsc};
 
 use crate::{
-    cpu::{self, lapic::Lapic},
+    cpu::{self, entry::Interrupted, lapic::Lapic},
     machine::vpmu,
     memory::space::AddressSpace,
     task::{Process, upcall::Handler},
@@ -127,10 +127,11 @@ impl Measure {
 
     /// The overflow interrupt.
     #[inline(always)]
-    pub fn overflow(&mut self, lapic: &Lapic) {
+    pub fn overflow(&mut self, lapic: &Lapic, interrupted: &Interrupted) {
         if let Some(multiplexer) = &mut self.multiplexer {
             let session = self.context.as_mut().map(|context| &mut context.session);
-            multiplexer.overflow(session, &Tsc, &mut self.trace);
+            let mut sink = AtInterrupt { trace: &mut self.trace, interrupted };
+            multiplexer.overflow(session, &Tsc, &mut sink);
         }
         lapic.unmask_pmi();
         lapic.end_of_interrupt();
@@ -266,6 +267,26 @@ impl Measure {
         Ok(context)
     }
 
+    /// Takes samples of an event of the running program's session, after [`Self::sync`].
+    ///
+    /// # Errors
+    /// There is no such event, the period is too short, the session runs and is not mapped, or there
+    /// are too many thresholds.
+    pub fn set_period(
+        &mut self,
+        process: &mut Process,
+        event: usize,
+        period: u64,
+    ) -> Result<(), Error> {
+        let context = self.context.as_mut().ok_or(Error::NoSession)?;
+        context.set_period(process, event, period)?;
+        if let Some(multiplexer) = &mut self.multiplexer {
+            multiplexer.sync(&mut context.session, &Tsc, &mut self.trace);
+        }
+        self.let_rdpmc();
+        Ok(())
+    }
+
     /// Sets the threshold of an event of the running program's session, after [`Self::sync`].
     ///
     /// # Errors
@@ -334,7 +355,11 @@ impl Measure {
             self.close(process);
         }
         self.pause();
-        self.context.take()
+        let mut context = self.context.take();
+        if let Some(context) = &mut context {
+            context.lose_bank();
+        }
+        context
     }
 
     /// Counting stops, whether it went on or not.

@@ -6,13 +6,13 @@ use core::arch::x86_64::_rdtsc;
 use spin::Mutex;
 use tally_abi::{
     boot::MAX_CPUS,
-    trace::{Record, SliceRecord, ThresholdRecord},
+    trace::{Record, SampleRecord, SliceRecord, ThresholdRecord},
     wire::Message,
 };
 use tally_engine::{Clock, Sink, ring::Ring};
 
 use crate::{
-    cpu::{lapic::Lapic, vectors},
+    cpu::{entry::Interrupted, lapic::Lapic, vectors},
     machine::serial,
 };
 
@@ -53,6 +53,37 @@ impl Sink for Trace {
         }
         self.upcall();
     }
+
+    fn sample(&mut self, record: SampleRecord) {
+        if let Some(mut ring) = self.ring {
+            ring.sample(record);
+        }
+    }
+}
+
+/// The same in the overflow interrupt.
+pub(super) struct AtInterrupt<'a> {
+    pub(super) trace: &'a mut Trace,
+    pub(super) interrupted: &'a Interrupted,
+}
+
+impl Sink for AtInterrupt<'_> {
+    #[inline(always)]
+    fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
+        self.trace.record(record);
+    }
+
+    fn threshold(&mut self, record: ThresholdRecord) {
+        self.trace.threshold(record);
+    }
+
+    fn interrupted(&self) -> Option<(u64, bool)> {
+        Some((self.interrupted.rip, self.interrupted.is_user()))
+    }
+
+    fn sample(&mut self, record: SampleRecord) {
+        self.trace.sample(record);
+    }
 }
 
 impl Trace {
@@ -72,6 +103,7 @@ impl Trace {
             match Record::from_words(&words) {
                 Ok(Record::Slice(record)) => serial::send(&Message::Slice(record)),
                 Ok(Record::Threshold(record)) => serial::send(&Message::Threshold(record)),
+                Ok(Record::Sample(record)) => serial::send(&Message::Sample(record)),
                 Err(_) => panic!("a trace ring gave back what was never written"),
             }
         }

@@ -144,6 +144,24 @@ pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
     }
 }
 
+/// Takes samples of an event. See `tally.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tally_sample(session: i64, event: usize, period: u64) -> i64 {
+    // SAFETY: the call has no buffer.
+    unsafe { sys::call(sys::SESSION_SAMPLE, [session as u64, event as u64, period, 0, 0, 0]) }
+}
+
+/// Reads where samples fell. See `tally.h`.
+///
+/// # Safety
+/// `addresses` has room for `n` pairs of words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tally_samples(session: i64, addresses: *mut [u64; 2], n: usize) -> i64 {
+    let arguments = [session as u64, addresses as u64, n as u64, 0, 0, 0];
+    // SAFETY: the caller's word.
+    unsafe { sys::call(sys::SESSION_SAMPLES, arguments) }
+}
+
 /// Puts events on counters of the program's own. See `tally.h`.
 ///
 /// # Safety

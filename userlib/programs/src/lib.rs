@@ -4,8 +4,8 @@
 
 extern crate alloc;
 
+pub mod asked;
 pub mod options;
-pub mod stat;
 pub mod store;
 
 use core::arch::x86_64::__cpuid;

@@ -8,7 +8,7 @@ use std::{
 
 use tally_abi::{
     Mode, Reading, SessionConfig, SessionStats,
-    trace::{SliceRecord, ThresholdRecord},
+    trace::{SampleRecord, SliceRecord, ThresholdRecord},
     wire::Message,
 };
 
@@ -103,6 +103,8 @@ pub struct Transcript {
     pub slices: Vec<SliceRecord>,
     /// The thresholds that fired, CPU by CPU in the order of time.
     pub thresholds: Vec<ThresholdRecord>,
+    /// Samples, if a trace was asked for.
+    pub samples: Vec<SampleRecord>,
     /// Trace rings.
     pub rings: Vec<Ring>,
     /// Programs that ended by themselves, with their status.
@@ -191,6 +193,7 @@ impl Transcript {
             },
             Message::Slice(record) => self.slices.push(record),
             Message::Threshold(record) => self.thresholds.push(record),
+            Message::Sample(record) => self.samples.push(record),
             Message::Ring { cpu, written, read, lost } => {
                 self.rings.push(Ring { cpu, written, read, lost });
             }

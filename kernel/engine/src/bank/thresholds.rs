@@ -22,6 +22,8 @@ use crate::{
 /// The most thresholds at a time on events that are counted all the time, which may be in the list
 /// many times: those of groups are limited by their counters.
 pub const MAX_ALWAYS: usize = 8;
+/// Where the random order of samples begins: the same in every run.
+const RANDOM_SEED: u64 = 0x2545_f491_4f6c_dd1d;
 /// In place of a threshold or a distance: there is none.
 const NONE: u64 = u64::MAX;
 
@@ -31,6 +33,8 @@ pub(crate) struct Fired {
     pub(crate) event: u16,
     pub(crate) at: u64,
     pub(crate) count: u64,
+    /// Whether it is a sample: then the next one is armed already.
+    pub(crate) sample: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +53,9 @@ pub(super) struct Thresholds {
     active: usize,
     /// Whether counters may be preloaded.
     armed: bool,
+    /// By event: after how many more it is to fire again, each time; 0 where it is not.
+    periods: Box<[u64]>,
+    random: u64,
     /// By event: the count at which a threshold fired that nobody has taken yet.
     fired: Box<[u64]>,
     untaken: bool,
@@ -61,6 +68,8 @@ impl Thresholds {
             always: [None; MAX_ALWAYS],
             active: 0,
             armed: false,
+            periods: vec![0; plan.places.len()].into(),
+            random: RANDOM_SEED,
             fired: vec![NONE; plan.places.len()].into(),
             untaken: false,
         }
@@ -71,7 +80,25 @@ impl Thresholds {
         self.active = members + self.always.iter().flatten().count();
     }
 
+    /// The next count at which an event fires that did at `count`: a period on, give or take an eighth,
+    /// so that samples do not beat with what the program does in periods of its own.
+    fn next(&mut self, event: u16, count: u64) -> u64 {
+        let period = self.periods.get(usize::from(event)).copied().unwrap_or_default();
+        if period == 0 {
+            return NONE;
+        }
+        // Xorshift; its high half scales without a division.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let dither = (u128::from(self.random) * u128::from(period / 4 + 1)) >> 64;
+        count.saturating_add(period - period / 8).saturating_add(dither as u64)
+    }
+
     fn fire(&mut self, fired: Fired) {
+        if fired.sample {
+            return;
+        }
         self.active = self.active.saturating_sub(1);
         self.untaken = true;
         if let Some(count) = self.fired.get_mut(usize::from(fired.event)) {
@@ -109,6 +136,13 @@ impl Bank {
         }
         thresholds.count();
         Ok(())
+    }
+
+    /// How often an event with a threshold fires again: after `period` more, 0 for never.
+    pub(crate) fn set_period(&mut self, event: usize, period: u64) {
+        if let Some(known) = self.thresholds.periods.get_mut(event) {
+            *known = period;
+        }
     }
 
     /// Whether there are any thresholds, or counters preloaded for such.
@@ -152,10 +186,12 @@ impl Bank {
             let Some(member) = self.members.get(index).filter(|_| at != NONE) else { continue };
             let estimate = scaled(counted.events(member.counter), member.scale);
             let told = told.get(usize::from(member.event)).copied().unwrap_or_default();
-            let fired = Fired { event: member.event, at, count: estimate.max(told) };
-            if fired.count >= at {
+            let count = estimate.max(told);
+            if count >= at {
+                let next = self.thresholds.next(member.event, count);
+                let fired = Fired { event: member.event, at, count, sample: next != NONE };
                 if let Some(at) = self.thresholds.members.get_mut(index) {
-                    *at = NONE;
+                    *at = next;
                 }
                 self.thresholds.fire(fired);
                 fire(fired);
@@ -167,10 +203,12 @@ impl Bank {
             else {
                 continue;
             };
-            let fired = Fired { event, at, count: counted.total[always] };
-            if fired.count >= at {
+            let count = counted.total[always];
+            if count >= at {
+                let next = self.thresholds.next(event, count);
+                let fired = Fired { event, at, count, sample: next != NONE };
                 if let Some(slot) = self.thresholds.always.get_mut(index) {
-                    *slot = None;
+                    *slot = (next != NONE).then_some(OfAlways { event, always, at: next });
                 }
                 self.thresholds.fire(fired);
                 fire(fired);

@@ -3,13 +3,18 @@
 use alloc::boxed::Box;
 use core::mem::take;
 
-use tally_abi::{Slice, Value, bank::ALWAYS_SLOT, trace::ThresholdRecord};
+use tally_abi::{
+    Slice, Value,
+    bank::ALWAYS_SLOT,
+    trace::{SampleRecord, ThresholdRecord},
+};
 
 use super::{Session, SliceStart};
 use crate::{
-    Counts, MAX_PRELOAD, Pmu, Sink,
+    Always, Counts, MAX_GENERAL, MAX_PRELOAD, Pmu, Sink,
     bank::{Bank, Counted, Page, thresholds::Fired},
-    estimate,
+    estimate, for_each_counter,
+    histogram::Histogram,
     plan::Place,
 };
 
@@ -47,6 +52,11 @@ impl Session {
     ) -> bool {
         self.bank = Bank::new(own, pages, &self.plan, rdpmc);
         self.bank.is_some()
+    }
+
+    /// The pages go: the program does not see its logical counters any more.
+    pub fn conceal(&mut self) {
+        self.bank = None;
     }
 
     /// Whether the program sees its logical counters, and may use RDPMC.
@@ -107,7 +117,39 @@ impl Session {
     /// See [`ThresholdError`].
     pub fn set_threshold(&mut self, event: usize, at: Option<u64>) -> Result<(), ThresholdError> {
         let place = *self.plan.places.get(event).ok_or(ThresholdError::NoSuchEvent)?;
-        self.bank.as_mut().ok_or(ThresholdError::NoBank)?.set_threshold(event, place, at)
+        let bank = self.bank.as_mut().ok_or(ThresholdError::NoBank)?;
+        bank.set_period(event, 0);
+        bank.set_threshold(event, place, at)
+    }
+
+    /// Takes a sample each time when the event's logical counter has gone on by `period`, give or take
+    /// an eighth; none any more if that is 0. In place of the event's threshold.
+    ///
+    /// # Errors
+    /// See [`ThresholdError`].
+    pub fn set_period(&mut self, event: usize, period: u64) -> Result<(), ThresholdError> {
+        let first = self.told.get(event).copied().unwrap_or_default().max(self.exact(event));
+        self.set_threshold(event, (period > 0).then(|| first.saturating_add(period)))?;
+        if let Some(bank) = &mut self.bank {
+            bank.set_period(event, period);
+        }
+        if period > 0 && self.samples.is_none() {
+            self.samples = Some(Box::default());
+        }
+        Ok(())
+    }
+
+    /// The count of an event that is counted all the time.
+    fn exact(&self, event: usize) -> u64 {
+        match self.plan.places.get(event) {
+            Some(Place::Always(always)) => self.total[*always],
+            _ => 0,
+        }
+    }
+
+    /// Where samples fell, if any were taken.
+    pub fn samples(&self) -> Option<&Histogram> {
+        self.samples.as_deref()
     }
 
     /// Whether a threshold is set, or was when counters were preloaded.
@@ -142,6 +184,7 @@ impl Session {
         let SliceStart { group, start_tsc } = of;
         let Some(mut bank) = self.bank.take() else { return false };
         let mut told = take(&mut self.told);
+        let mut samples = self.samples.take();
         let nothing = Counts::default();
         let mut preloaded = false;
         if let Some(counted) = self.counted(group, start_tsc, &nothing) {
@@ -155,7 +198,14 @@ impl Session {
         if let Some(counted) = self.counted(group, start_tsc, &nothing) {
             let watched = bank.is_watched();
             if watched {
-                bank.check(group, counted, &told, |fired| sink.threshold(self.fired(fired, at)));
+                bank.check(group, counted, &told, |fired| match &mut samples {
+                    Some(samples) if fired.sample => {
+                        let record = self.sampled(fired, at, group, counted, sink.interrupted());
+                        samples.add(record.address);
+                        sink.sample(record);
+                    }
+                    _ => sink.threshold(self.fired(fired, at)),
+                });
             }
             let running = base.map(|base| {
                 if watched {
@@ -168,11 +218,12 @@ impl Session {
             bank.go_on(running);
         }
         self.told = told;
+        self.samples = samples;
         self.bank = Some(bank);
         preloaded
     }
 
-    fn fired(&self, Fired { event, at, count }: Fired, moment: Moment) -> ThresholdRecord {
+    fn fired(&self, Fired { event, at, count, .. }: Fired, moment: Moment) -> ThresholdRecord {
         ThresholdRecord {
             session: self.id,
             cpu: moment.cpu,
@@ -181,6 +232,40 @@ impl Session {
             count,
             address_space: self.address_space,
             tsc: moment.tsc,
+        }
+    }
+
+    fn sampled(
+        &self,
+        fired: Fired,
+        moment: Moment,
+        group: u16,
+        counted: Counted,
+        interrupted: Option<(u64, bool)>,
+    ) -> SampleRecord {
+        let used = self.group_at(group).used;
+        let (address, user) = interrupted.unwrap_or_default();
+        let mut counts = [0; MAX_GENERAL];
+        let mut members = counts.iter_mut();
+        for_each_counter(used, |counter| {
+            if let Some(count) = members.next() {
+                *count = counted.events(counter as u8);
+            }
+        });
+        SampleRecord {
+            session: self.id,
+            cpu: moment.cpu,
+            event: fired.event,
+            address,
+            user,
+            address_space: self.address_space,
+            tsc: moment.tsc,
+            count: fired.count,
+            cycles: counted.total[Always::Cycles],
+            instructions: counted.total[Always::Instructions],
+            group,
+            events: used.count_ones() as u8,
+            counts,
         }
     }
 

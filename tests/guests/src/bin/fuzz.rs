@@ -254,7 +254,7 @@ fn choose(random: &mut Random) -> u64 {
         3..18 => random.of(&LINUX),
         18..24 => sys::PROGRAM_LOAD + random.below(3),
         24..27 => sys::DIRECT_OPEN + random.below(2),
-        _ => sys::SESSION_OPEN + random.below(10),
+        _ => sys::SESSION_OPEN + random.below(11),
     }
 }
 

@@ -1,5 +1,6 @@
-//! `tally stat [-e EVENTS]… [OPTIONS] [--] PROGRAM ARGUMENTS`: runs another program and says what was
-//! counted of it, with the syntax that users of `perf stat` have in their fingers.
+//! Runs another program and says what was counted of it, with the syntax that users of perf have in
+//! their fingers: `tally stat [-e EVENTS]… [OPTIONS] [--] PROGRAM ARGUMENTS`, or where the program was each
+//! time when an event had happened so and so often: `tally record [-e EVENT] [-c PERIOD] … PROGRAM …`.
 
 #![no_std]
 #![no_main]
@@ -12,17 +13,23 @@ use tally::{
     ExitStatus, OpenError, Program, Reading, Session, SessionConfig, Value, eprintln, event_words,
     println, runtime::arguments,
 };
-use tally_programs::stat::Stat;
+use tally_programs::asked::Asked;
 
 tally::main!(main);
 
+/// Addresses that `record` prints: those with the most samples.
+const SHOWN: usize = 20;
+
 fn main() -> i32 {
     let words: Vec<&str> = arguments().skip(1).collect();
-    let asked = match words.split_first() {
-        Some((&"stat", words)) => Stat::parse(words),
-        _ => Err(String::from("say `tally stat [-e EVENTS] PROGRAM ARGUMENTS`")),
+    let done = match words.split_first() {
+        Some((&"stat", words)) => Asked::parse(words).map(|asked| stat(&asked)),
+        Some((&"record", words)) => Asked::parse(words).map(|asked| record(&asked)),
+        _ => Err(String::from(
+            "say `tally stat [-e EVENTS] PROGRAM ARGUMENTS` or `tally record [-e EVENT] [-c PERIOD] …`",
+        )),
     };
-    match asked.map(|stat| run(&stat)) {
+    match done {
         Ok(Ok(status)) => status.into(),
         Ok(Err(refused)) => {
             eprintln!("tally: {refused}");
@@ -35,20 +42,53 @@ fn main() -> i32 {
     }
 }
 
-/// Runs the program; gives its status.
-fn run(stat: &Stat) -> Result<u8, OpenError> {
-    let program = Program::load(&stat.program)?;
-    let events = stat.events();
-    let session = Session::open_on(&program, &events, stat.config)?;
+/// Runs the program and counts; gives its status.
+fn stat(asked: &Asked) -> Result<u8, OpenError> {
+    let program = Program::load(&asked.program)?;
+    let events = asked.events();
+    let session = Session::open_on(&program, &events, asked.config)?;
     session.start()?;
     program.run()?;
     let status = program.wait()?;
     let readings = session.read()?;
-    println!("\n Performance counter stats for '{}':\n", stat.program.join(" "));
+    println!("\n Performance counter stats for '{}':\n", asked.program.join(" "));
     for (name, reading) in event_words(&events).zip(&readings) {
         println!("{}", line(name, reading));
     }
-    println!("{}", conditions(stat.config, &session)?);
+    println!("{}", conditions(asked.config, &session)?);
+    Ok(status)
+}
+
+/// Runs the program and takes samples; gives its status.
+fn record(asked: &Asked) -> Result<u8, OpenError> {
+    let program = Program::load(&asked.program)?;
+    let events = asked.sampled();
+    let session = Session::open_on(&program, &events, asked.config)?;
+    session.sample(0, asked.period)?;
+    session.start()?;
+    program.run()?;
+    let status = program.wait()?;
+    let mut samples = session.samples()?;
+    samples.sort_unstable_by_key(|(address, samples)| (core::cmp::Reverse(*samples), *address));
+    let all: u64 = samples.iter().map(|(_, samples)| samples).sum();
+    let name = event_words(&events).next().unwrap_or_default();
+    println!(
+        "\n {} samples of '{name}' in '{}', one each {} events\n",
+        grouped(all),
+        asked.program.join(" "),
+        grouped(asked.period)
+    );
+    for (address, samples) in samples.iter().take(SHOWN) {
+        let share = 100.0 * *samples as f64 / all as f64;
+        match address {
+            0 => println!("{share:>9.2} % {:>10}  elsewhere", grouped(*samples)),
+            _ => println!("{share:>9.2} % {:>10}  {address:#x}", grouped(*samples)),
+        }
+    }
+    if let Some(rest) = samples.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+        let sum: u64 = rest.iter().map(|(_, samples)| samples).sum();
+        println!("{:>22}  at {} other addresses", grouped(sum), rest.len());
+    }
     Ok(status)
 }
 

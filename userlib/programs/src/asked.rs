@@ -1,4 +1,4 @@
-//! What `tally stat` is asked for.
+//! What `tally` is asked for.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -8,11 +8,18 @@ use tally::{Mode, SessionConfig, Shares, Slice, session::NO_BUDGET_PPM};
 const DEFAULT_EVENTS: &str =
     "cycles,instructions,branches,branch-misses,cache-references,cache-misses";
 
-/// The words after `stat`.
+/// Sampled where nothing else is asked for, as `perf record` does.
+const DEFAULT_SAMPLED: &str = "cycles";
+/// Events to a sample where nothing else is asked for.
+const DEFAULT_PERIOD: u64 = 100_000;
+
+/// The words after `stat` or `record`.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Stat<'a> {
+pub struct Asked<'a> {
     /// `-e LIST`, each.
     lists: Vec<&'a str>,
+    /// `-c PERIOD`, in events: `record` takes a sample each.
+    pub period: u64,
     /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--shares planned|adaptive`,
     /// `--kernel` (ring 0 too).
     pub config: SessionConfig,
@@ -20,49 +27,62 @@ pub struct Stat<'a> {
     pub program: Vec<&'a str>,
 }
 
-impl<'a> Stat<'a> {
+impl<'a> Asked<'a> {
     /// Parses words.
     ///
     /// # Errors
     /// A text that names the word that cannot be understood.
     pub fn parse(words: &[&'a str]) -> Result<Self, String> {
-        let mut stat =
-            Stat { lists: Vec::new(), config: SessionConfig::default(), program: Vec::new() };
+        let mut asked = Asked {
+            lists: Vec::new(),
+            period: DEFAULT_PERIOD,
+            config: SessionConfig::default(),
+            program: Vec::new(),
+        };
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
             match word {
-                "-e" | "--event" => stat.lists.push(value()?),
-                "--slice" => stat.config.slice = Slice::Cycles(number(word, value()?)? as u64),
+                "-e" | "--event" => asked.lists.push(value()?),
+                "-c" | "--count" => asked.period = number(word, value()?)? as u64,
+                "--slice" => asked.config.slice = Slice::Cycles(number(word, value()?)? as u64),
                 "--budget" => {
                     let ppm = (number(word, value()?)? * 10_000.0) as u32;
                     if !(1..=NO_BUDGET_PPM).contains(&ppm) {
                         return Err(format!("{word} is more than 0 and at most 100"));
                     }
-                    stat.config.budget_ppm = ppm;
+                    asked.config.budget_ppm = ppm;
                 }
                 "--shares" => {
                     let kind = value()?;
                     let shares = Shares::parse(kind);
-                    stat.config.shares = shares.ok_or(format!("{word} cannot be {kind}"))?;
+                    asked.config.shares = shares.ok_or(format!("{word} cannot be {kind}"))?;
                 }
-                "--kernel" => stat.config.mode = Mode::Full,
-                "--" => stat.program.extend(words.next()),
+                "--kernel" => asked.config.mode = Mode::Full,
+                "--" => asked.program.extend(words.next()),
                 _ if word.starts_with('-') => return Err(format!("unknown option {word}")),
-                _ => stat.program.push(word),
+                _ => asked.program.push(word),
             }
-            if !stat.program.is_empty() {
-                stat.program.extend(words);
-                return Ok(stat);
+            if !asked.program.is_empty() {
+                asked.program.extend(words);
+                return Ok(asked);
             }
         }
         Err(String::from("name the program to run"))
     }
 
-    /// The events, as one list.
+    /// The events to count, as one list.
     pub fn events(&self) -> String {
         match self.lists.is_empty() {
             true => DEFAULT_EVENTS.into(),
+            false => self.lists.join(","),
+        }
+    }
+
+    /// The events of which the first is sampled; the others are in the records of a trace.
+    pub fn sampled(&self) -> String {
+        match self.lists.is_empty() {
+            true => DEFAULT_SAMPLED.into(),
             false => self.lists.join(","),
         }
     }

@@ -1,0 +1,75 @@
+//! Where samples fell: addresses and how often, in memory of a fixed size.
+//!
+//! [`Histogram::add`] runs in the overflow path: at most [`PROBES`] places are looked at.
+
+use alloc::{boxed::Box, vec};
+
+/// Addresses that there is room for, as a power of two.
+const BITS: u32 = 12;
+/// Places where an address may be.
+const PROBES: usize = 8;
+
+/// Addresses and how often each was sampled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    /// An address and its samples; none where those are 0.
+    slots: Box<[(u64, u64)]>,
+    /// Samples of addresses for which there was no room.
+    others: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { slots: vec![(0, 0); 1 << BITS].into(), others: 0 }
+    }
+}
+
+impl Histogram {
+    /// Takes in a sample.
+    pub fn add(&mut self, address: u64) {
+        // Fibonacci hashing: neighbouring addresses come to lie far apart.
+        let first = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BITS)) as usize;
+        for probe in 0..PROBES {
+            let at = (first + probe) % (1 << BITS);
+            if let Some((known, samples)) = self.slots.get_mut(at)
+                && (*samples == 0 || *known == address)
+            {
+                *known = address;
+                *samples += 1;
+                return;
+            }
+        }
+        self.others += 1;
+    }
+
+    /// Each address with its samples, in no order.
+    pub fn addresses(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.slots.iter().copied().filter(|(_, samples)| *samples > 0)
+    }
+
+    /// Samples whose addresses had no room.
+    pub fn others(&self) -> u64 {
+        self.others
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sample_is_somewhere() {
+        let mut histogram = Histogram::default();
+        let count = 20_000_u64;
+        for sample in 0..count {
+            // Half of them at ten addresses, the others all over.
+            let address = if sample % 2 == 0 { sample % 20 } else { sample * 7919 };
+            histogram.add(0x20_0000 + address);
+        }
+        let told: u64 = histogram.addresses().map(|(_, samples)| samples).sum();
+        assert_eq!(told + histogram.others(), count);
+        assert!(histogram.others() > 0);
+        let of = |address| histogram.addresses().find(|(known, _)| *known == address);
+        assert_eq!(of(0x20_0000), Some((0x20_0000, 1000)));
+    }
+}
