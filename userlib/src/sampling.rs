@@ -12,14 +12,15 @@ use crate::{
 impl Session {
     /// Notes what is running each time when the event's logical counter has gone on by `period`, give or
     /// take an eighth at random: in the trace, and by address in [`Self::samples`]. None any more if
-    /// `period` is 0. In place of the event's threshold.
+    /// `period` is 0. In place of the event's threshold. Where that would take more of the program's time
+    /// than the session's budget, periods are longer.
     ///
     /// Of an event that is counted all the time a sample comes some instructions after the period's last
     /// event (skid). Another is sampled by its estimate, while it is on the hardware or where its slice
     /// ends.
     ///
     /// # Errors
-    /// The session has no such event, the period is less than 1,000, there are too many thresholds, or
+    /// The session has no such event, there are too many thresholds, or
     /// the session runs and is not mapped.
     pub fn sample(&self, event: usize, period: u64) -> Result<(), Error> {
         let arguments = [self.id(), event as u64, period, 0, 0, 0];

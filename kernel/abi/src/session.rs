@@ -16,8 +16,6 @@ pub const DEFAULT_SLICE_CYCLES: u64 = 200_000;
 /// The shortest slice, in cycles or instructions: "a few thousand cycles" (paper 000, section 3),
 /// and no less than twice what a switch costs.
 pub const MIN_SLICE: u64 = 5_000;
-/// The shortest period of samples, in events: an interrupt costs some thousands of cycles.
-pub const MIN_PERIOD: u64 = 1_000;
 /// The longest slice, in cycles or instructions. A reload is written sign-extended from 32 bits on
 /// processors without full-width writes (Intel SDM volume 3, "Full-Width Writes to Performance
 /// Counter Registers").

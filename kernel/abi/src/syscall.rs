@@ -197,8 +197,8 @@ pub const SESSION_THRESHOLD: u64 = TALLY_BASE + 7;
 pub const UPCALL_RETURN: u64 = TALLY_BASE + 8;
 /// `session_sample(session, event, period)` → 0: each time when the event's logical counter has gone on
 /// by `period`, give or take an eighth at random, what is running is noted: in the trace, and by address
-/// in a histogram. At least [`crate::session::MIN_PERIOD`], or 0 for no more samples; in place of the
-/// event's threshold. A session that is not mapped is: so before it is started.
+/// in a histogram; 0 for no more samples. In place of the event's threshold. Periods become longer where
+/// the engine would take more than the session's budget. A session that is not mapped is: so before it is started.
 pub const SESSION_SAMPLE: u64 = TALLY_BASE + 9;
 /// `session_samples(session, addresses, n)` → number of addresses in the histogram: the first `n` are
 /// written to `addresses`, two words each, address and samples, in no order. Address 0 has those for

@@ -115,6 +115,9 @@ pub struct SampleRecord {
     pub group: u16,
     /// Events in the group, and so valid entries of [`Self::counts`].
     pub events: u8,
+    /// How many times as long as was asked for the period was that begins here, for the budget's
+    /// sake; 65,535 stands for more too.
+    pub stretch: u16,
     /// Events of the group's members so far, not scaled, in their order.
     pub counts: [u64; MAX_COUNTS],
 }
@@ -128,7 +131,8 @@ impl SampleRecord {
             u64::from(self.user)
                 | u64::from(self.events) << 16
                 | KIND_SAMPLE << KIND_SHIFT
-                | u64::from(self.group) << 32,
+                | u64::from(self.group) << 32
+                | u64::from(self.stretch) << 48,
             self.address,
             self.address_space,
             self.tsc,
@@ -156,6 +160,7 @@ impl SampleRecord {
             instructions,
             group: (kinds >> 32) as u16,
             events: (kinds >> 16) as u8,
+            stretch: (kinds >> 48) as u16,
             counts,
         }
     }
@@ -292,7 +297,7 @@ mod tests {
         };
         let words = record.to_words();
         assert_eq!(Record::from_words(&words), Ok(Record::Slice(record)));
-        for bad in [9, 9 << 16, 2 << 24] {
+        for bad in [9, 9 << 16, 3 << 24] {
             let mut words = words;
             words[1] = bad;
             assert_eq!(Record::from_words(&words), Err(Malformed));
@@ -311,5 +316,26 @@ mod tests {
             tsc: 5,
         };
         assert_eq!(Record::from_words(&record.to_words()), Ok(Record::Threshold(record)));
+    }
+
+    #[test]
+    fn samples_round_trip() {
+        let record = SampleRecord {
+            session: 3,
+            cpu: 2,
+            event: 1023,
+            address: 0xffff_8000_0000_1234,
+            user: true,
+            address_space: 0x1000,
+            tsc: 5,
+            count: 6,
+            cycles: 7,
+            instructions: 8,
+            group: 0xfffe,
+            events: 4,
+            stretch: 0xfedc,
+            counts: [1, 2, 3, 4, 0, 0, 0, 0],
+        };
+        assert_eq!(Record::from_words(&record.to_words()), Ok(Record::Sample(record)));
     }
 }

@@ -11,6 +11,7 @@
 mod adaptive;
 pub(crate) mod exposed;
 mod readings;
+mod sampling;
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -19,14 +20,13 @@ use tally_abi::{
     trace::{End, SliceRecord},
 };
 
-use self::adaptive::Adaptive;
+use self::{adaptive::Adaptive, sampling::Sampling};
 use crate::{
     Always, Counts, Demand, Group, Layout, Plan, PlanError, Set, Setup, Sink,
     bank::Bank,
     bounds::Bound,
     budget::Budget,
     for_each_counter,
-    histogram::Histogram,
     moments::{GroupMoments, Turn},
     order::{Draw, Order},
     plan::{Place, plan},
@@ -66,8 +66,8 @@ pub struct Session {
     running: bool,
     /// What the program sees of it without a system call, if it asked for that.
     bank: Option<Bank>,
-    /// Where samples fell, if any are taken.
-    samples: Option<Box<Histogram>>,
+    /// If any samples are taken.
+    sampling: Option<Box<Sampling>>,
     /// TSC up to which [`SessionStats::session_ticks`] is summed.
     ticks_until: u64,
 }
@@ -142,7 +142,7 @@ impl Session {
             stats: SessionStats { groups: groups as u64, ..SessionStats::default() },
             running: false,
             bank: None,
-            samples: None,
+            sampling: None,
             ticks_until: 0,
             plan,
         };

@@ -13,7 +13,7 @@ use core::{
 
 use tally_abi::{
     Error, Mode, Reading, SessionConfig, SessionStats, Value, bank,
-    session::{MAX_SLICE, MIN_PERIOD, MIN_SLICE},
+    session::{MAX_SLICE, MIN_SLICE},
     vpmu::Op,
     wire::Message,
 };
@@ -274,7 +274,7 @@ impl Context {
     /// counters from here on.
     ///
     /// # Errors
-    /// There is no such event, the period is too short, it counts and is not mapped, there is no memory,
+    /// There is no such event, it counts and is not mapped, there is no memory,
     /// or there are too many thresholds.
     pub fn set_period(
         &mut self,
@@ -282,7 +282,7 @@ impl Context {
         event: usize,
         period: u64,
     ) -> Result<(), Error> {
-        if period != 0 && period < MIN_PERIOD || event >= self.events() {
+        if event >= self.events() {
             return Err(Error::BadArgument);
         }
         self.map(process)?;

@@ -270,7 +270,7 @@ impl Measure {
     /// Takes samples of an event of the running program's session, after [`Self::sync`].
     ///
     /// # Errors
-    /// There is no such event, the period is too short, the session runs and is not mapped, or there
+    /// There is no such event, the session runs and is not mapped, or there
     /// are too many thresholds.
     pub fn set_period(
         &mut self,

@@ -128,7 +128,7 @@ static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank);
 #define TALLY_NO_THRESHOLD UINT64_MAX
 typedef void (*tally_handler)(size_t event, uint64_t count);
 int64_t tally_threshold(int64_t session, size_t event, uint64_t count, tally_handler handler);
-/* Notes what is running each time when the event's logical counter has gone on by period (at least 1,000),
+/* Notes what is running each time when the event's logical counter has gone on by period (longer within the budget),
  * give or take an eighth, in the trace and by address; 0 ends that. Returns 0 or an error. */
 int64_t tally_sample(int64_t session, size_t event, uint64_t period);
 /* Writes the first n addresses with their samples, in no order, and returns how many there are, or an

@@ -24,6 +24,8 @@ use crate::{
 pub const MAX_ALWAYS: usize = 8;
 /// Where the random order of samples begins: the same in every run.
 const RANDOM_SEED: u64 = 0x2545_f491_4f6c_dd1d;
+/// Longer than anything runs.
+const MAX_PERIOD: u64 = 1 << 62;
 /// In place of a threshold or a distance: there is none.
 const NONE: u64 = u64::MAX;
 
@@ -82,8 +84,9 @@ impl Thresholds {
 
     /// The next count at which an event fires that did at `count`: a period on, give or take an eighth,
     /// so that samples do not beat with what the program does in periods of its own.
-    fn next(&mut self, event: u16, count: u64) -> u64 {
+    fn next(&mut self, event: u16, count: u64, stretch: u32) -> u64 {
         let period = self.periods.get(usize::from(event)).copied().unwrap_or_default();
+        let period = period.saturating_mul(stretch.into()).min(MAX_PERIOD);
         if period == 0 {
             return NONE;
         }
@@ -179,6 +182,7 @@ impl Bank {
         group: u16,
         counted: Counted,
         told: &[u64],
+        stretch: u32,
         mut fire: impl FnMut(Fired),
     ) {
         for index in self.members_of(group) {
@@ -188,7 +192,7 @@ impl Bank {
             let told = told.get(usize::from(member.event)).copied().unwrap_or_default();
             let count = estimate.max(told);
             if count >= at {
-                let next = self.thresholds.next(member.event, count);
+                let next = self.thresholds.next(member.event, count, stretch);
                 let fired = Fired { event: member.event, at, count, sample: next != NONE };
                 if let Some(at) = self.thresholds.members.get_mut(index) {
                     *at = next;
@@ -205,7 +209,7 @@ impl Bank {
             };
             let count = counted.total[always];
             if count >= at {
-                let next = self.thresholds.next(event, count);
+                let next = self.thresholds.next(event, count, stretch);
                 let fired = Fired { event, at, count, sample: next != NONE };
                 if let Some(slot) = self.thresholds.always.get_mut(index) {
                     *slot = (next != NONE).then_some(OfAlways { event, always, at: next });

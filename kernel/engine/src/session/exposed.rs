@@ -9,7 +9,7 @@ use tally_abi::{
     trace::{SampleRecord, ThresholdRecord},
 };
 
-use super::{Session, SliceStart};
+use super::{Session, SliceStart, sampling::Sampling};
 use crate::{
     Always, Counts, MAX_GENERAL, MAX_PRELOAD, Pmu, Sink,
     bank::{Bank, Counted, Page, thresholds::Fired},
@@ -123,7 +123,8 @@ impl Session {
     }
 
     /// Takes a sample each time when the event's logical counter has gone on by `period`, give or take
-    /// an eighth; none any more if that is 0. In place of the event's threshold.
+    /// an eighth; none any more if that is 0. In place of the event's threshold. Where that would take
+    /// more than the session's budget, periods become longer.
     ///
     /// # Errors
     /// See [`ThresholdError`].
@@ -133,8 +134,8 @@ impl Session {
         if let Some(bank) = &mut self.bank {
             bank.set_period(event, period);
         }
-        if period > 0 && self.samples.is_none() {
-            self.samples = Some(Box::default());
+        if period > 0 && self.sampling.is_none() {
+            self.sampling = Some(Sampling::new(self.config.budget_ppm, period));
         }
         Ok(())
     }
@@ -149,7 +150,7 @@ impl Session {
 
     /// Where samples fell, if any were taken.
     pub fn samples(&self) -> Option<&Histogram> {
-        self.samples.as_deref()
+        self.sampling.as_ref().map(|sampling| &sampling.histogram)
     }
 
     /// Whether a threshold is set, or was when counters were preloaded.
@@ -184,7 +185,7 @@ impl Session {
         let SliceStart { group, start_tsc } = of;
         let Some(mut bank) = self.bank.take() else { return false };
         let mut told = take(&mut self.told);
-        let mut samples = self.samples.take();
+        let mut sampling = self.sampling.take();
         let nothing = Counts::default();
         let mut preloaded = false;
         if let Some(counted) = self.counted(group, start_tsc, &nothing) {
@@ -198,14 +199,19 @@ impl Session {
         if let Some(counted) = self.counted(group, start_tsc, &nothing) {
             let watched = bank.is_watched();
             if watched {
-                bank.check(group, counted, &told, |fired| match &mut samples {
-                    Some(samples) if fired.sample => {
-                        let record = self.sampled(fired, at, group, counted, sink.interrupted());
-                        samples.add(record.address);
+                let stretch = sampling.as_ref().map_or(1, |sampling| sampling.stretch());
+                bank.check(group, counted, &told, stretch, |fired| match &mut sampling {
+                    Some(sampling) if fired.sample => {
+                        let found = sink.interrupted();
+                        let record = self.sampled(fired, at, group, counted, stretch, found);
+                        sampling.add(record.address);
                         sink.sample(record);
                     }
                     _ => sink.threshold(self.fired(fired, at)),
                 });
+                if let Some(sampling) = &mut sampling {
+                    sampling.look(&self.stats);
+                }
             }
             let running = base.map(|base| {
                 if watched {
@@ -218,7 +224,7 @@ impl Session {
             bank.go_on(running);
         }
         self.told = told;
-        self.samples = samples;
+        self.sampling = sampling;
         self.bank = Some(bank);
         preloaded
     }
@@ -241,6 +247,7 @@ impl Session {
         moment: Moment,
         group: u16,
         counted: Counted,
+        stretch: u32,
         interrupted: Option<(u64, bool)>,
     ) -> SampleRecord {
         let used = self.group_at(group).used;
@@ -265,6 +272,7 @@ impl Session {
             instructions: counted.total[Always::Instructions],
             group,
             events: used.count_ones() as u8,
+            stretch: stretch.try_into().unwrap_or(u16::MAX),
             counts,
         }
     }

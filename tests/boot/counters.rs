@@ -1,0 +1,227 @@
+//! Programs read their logical counters, stop them, arm them, sample by them, and measure each other.
+
+use xtask::{
+    machine::{Outcome, Pmu, Request},
+    report::{Kind, Report},
+};
+
+use crate::{assert_success, boot};
+
+/// Of either vendor: instructions, cycles, conditional branches, loads, and a list that takes turns.
+const THRESHOLDS: [(Pmu, &str, &str); 3] = [
+    (
+        Pmu::Intel,
+        "INST_RETIRED.ANY,CPU_CLK_UNHALTED.THREAD,BR_INST_RETIRED.COND,MEM_INST_RETIRED.ALL_LOADS",
+        "BR_INST_RETIRED.ALL_BRANCHES,MEM_INST_RETIRED.ALL_STORES,BR_INST_RETIRED.COND_TAKEN,\
+         MEM_LOAD_RETIRED.L1_HIT,MEM_INST_RETIRED.ANY",
+    ),
+    (
+        Pmu::Amd,
+        "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,\
+         LS_DISPATCH.LD_DISPATCH",
+        "RETIRED_BRANCH_INSTRUCTIONS,LS_DISPATCH.STORE_DISPATCH,RETIRED_TAKEN_BRANCH_INSTRUCTIONS,\
+         RETIRED_OPS",
+    ),
+    // It has no register that says what has overflowed.
+    (
+        Pmu::Zen3,
+        "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,\
+         LS_DISPATCH:LD_DISPATCH",
+        "RETIRED_BRANCH_INSTRUCTIONS,LS_DISPATCH:STORE_DISPATCH,RETIRED_TAKEN_BRANCH_INSTRUCTIONS",
+    ),
+];
+
+#[test]
+fn logical_counters_are_read_without_system_calls() {
+    for (pmu, exact, events) in [
+        (
+            Pmu::Intel,
+            "INST_RETIRED.ANY",
+            "MEM_INST_RETIRED.ALL_LOADS,MEM_INST_RETIRED.ALL_STORES,BR_INST_RETIRED.COND,\
+             BR_INST_RETIRED.ALL_BRANCHES,BR_MISP_RETIRED.COND,L1D.REPLACEMENT",
+        ),
+        (
+            Pmu::Amd,
+            "RETIRED_INSTRUCTIONS",
+            "LS_DISPATCH.LD_DISPATCH,LS_DISPATCH.STORE_DISPATCH,RETIRED_BRANCH_INSTRUCTIONS,\
+             RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,RETIRED_TAKEN_BRANCH_INSTRUCTIONS,\
+             RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED",
+        ),
+    ] {
+        let bank = format!("bank {exact} {events}");
+        let job = format!("wire -- {bank} -- share 1 {exact} 1000");
+        assert_success(&boot(&Request { pmu, ..Request::new(job) }));
+        // The right to use RDPMC is the one program's, whoever runs beside it.
+        let boot = boot(&Request { pmu, ..Request::new(format!("wire -- {bank} -- crash rdpmc")) });
+        assert!(boot.transcript.exits.contains(&("bank".into(), 0)), "{}", boot.outcome);
+        let faults = boot.transcript.troubles.iter();
+        let faults: Vec<_> = faults.filter(|t| matches!(t, Outcome::Faulted { .. })).collect();
+        assert_eq!(faults.len(), 1, "{:#?}", boot.transcript.troubles);
+    }
+}
+
+#[test]
+fn a_word_of_the_programs_own_starts_and_stops_its_counters() {
+    const PAIRS: u64 = 4_000;
+    for (pmu, events) in [
+        (Pmu::Intel, "INST_RETIRED.ANY,MEM_INST_RETIRED.ALL_LOADS,BR_INST_RETIRED.COND"),
+        (
+            Pmu::Amd,
+            "RETIRED_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS",
+        ),
+    ] {
+        for job in [
+            format!("wire -- switch 200000 {events}"),
+            format!("wire -- switch 5000 {events} -- share 1 {events} 300000"),
+        ] {
+            let boot = boot(&Request { pmu, ..Request::new(&job) });
+            assert_success(&boot);
+            println!("{}", boot.transcript.text());
+            let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
+            let region = truth.regions.iter().find(|region| region.tag == 77).expect("it was open");
+            let sessions = Report::of(&boot);
+            let report = sessions.first.iter().chain(&sessions.others);
+            let report = report.into_iter().find(|report| report.program == "switch").unwrap();
+            for event in &report.events {
+                let counted = event.estimate.expect("it is exact");
+                let truth = region.events[&event.name].user;
+                println!("{job}: {} counted {counted}, truth {truth}", event.name);
+                // Stopping and starting are in the counts, at each counter's own edges.
+                assert_eq!(event.kind, Kind::Exact);
+                assert!((truth..truth + 200 * PAIRS).contains(&counted), "{event:?} {truth}");
+            }
+        }
+    }
+}
+
+#[test]
+fn thresholds_fire_once_at_the_count() {
+    for (pmu, exact, others) in THRESHOLDS {
+        for events in [exact.to_owned(), format!("{exact},{others}")] {
+            // Beside another program, so that turns end while thresholds are set.
+            let job = format!("wire trace -- thresholds {events} -- share 1 {exact} 200000");
+            let boot = boot(&Request { pmu, ..Request::new(job) });
+            assert_success(&boot);
+            println!("{}", boot.transcript.text());
+            assert!(boot.transcript.text().contains("thresholds: done"));
+            let told = &boot.transcript.thresholds;
+            assert!(told.len() >= 4, "{told:?}");
+            assert!(told.iter().all(|record| record.count >= record.threshold), "{told:?}");
+            // Preloading loses nothing: what was counted all the time is the truth.
+            for session in Report::of(&boot).sessions() {
+                for event in session.events.iter().filter(|event| event.kind == Kind::Exact) {
+                    assert_eq!(event.estimate, event.truth, "{event:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn thresholds_go_with_their_program() {
+    for (pmu, exact, _) in THRESHOLDS {
+        let guest = format!("thresholds {exact}");
+        let job = format!("wire -- {guest} armed -- {guest} fault -- share 1 {exact} 100000");
+        let boot = boot(&Request { pmu, ..Request::new(job) });
+        let told = boot.transcript.text();
+        let faults = boot.transcript.troubles.iter();
+        assert_eq!(faults.filter(|t| matches!(t, Outcome::Faulted { .. })).count(), 1, "{told}");
+        assert!(boot.transcript.exits.contains(&("share".into(), 0)), "{told}");
+        assert!(boot.transcript.exits.contains(&("thresholds".into(), 0)), "{told}");
+        assert!(!told.contains("survived") && boot.transcript.panicked.is_none(), "{told}");
+    }
+}
+
+#[test]
+fn samples_say_where_a_program_was() {
+    for (pmu, events) in [
+        (Pmu::Intel, "branches"),
+        (Pmu::Amd, "branches"),
+        (Pmu::Zen3, "instructions,branches,branch-misses"),
+    ] {
+        let job =
+            format!("wire trace -- tally record --budget 100 -e {events} -c 10000 rounds 1 60000");
+        let boot = boot(&Request { pmu, ..Request::new(job) });
+        assert_success(&boot);
+        let told = boot.transcript.text();
+        let report = Report::of(&boot).first.expect("tally opens a session");
+        // Sampling loses nothing.
+        for event in report.events.iter().filter(|event| event.kind == Kind::Exact) {
+            assert_eq!(event.estimate, event.truth, "{event:?}");
+        }
+        let samples = &boot.transcript.samples;
+        let all = report.events[0].truth.expect("the model counts it");
+        let (taken, expected) = (samples.len() as u64, all / 10_000);
+        assert!(taken.abs_diff(expected) <= 1 + expected / 50, "{taken}, {expected}: {told}");
+        for two in samples.windows(2) {
+            let gap = two[1].count - two[0].count;
+            // A skid beyond the latest count that there could be.
+            assert!((8_750..11_300).contains(&gap), "{two:?}");
+            assert!(two[1].user && (0x20_0000..0x30_0000).contains(&two[1].address), "{two:?}");
+        }
+        let line = format!(" {taken} samples of ");
+        assert!(told.replace(',', "").contains(&line), "{told}");
+    }
+}
+
+/// Each instruction is asked for: the budget leaves the program its time all the same.
+#[test]
+fn a_period_of_one_leaves_the_program_most_of_the_machine() {
+    for (pmu, budget, share) in [(Pmu::Intel, 2, 0.25), (Pmu::Amd, 20, 0.5)] {
+        let job = format!("tally record --budget {budget} -e instructions -c 1 rounds 1 60000");
+        let boot = boot(&Request { pmu, ..Request::new(format!("wire trace -- {job}")) });
+        assert_success(&boot);
+        let report = Report::of(&boot).first.expect("tally opens a session");
+        assert!(report.engine_share.is_some_and(|taken| taken < share), "{report:?}");
+        assert!(boot.transcript.samples.len() > 100);
+        assert!(boot.transcript.samples.last().is_some_and(|sample| sample.stretch > 100));
+        assert_eq!(report.events[0].estimate, report.events[0].truth);
+    }
+}
+
+#[test]
+fn programs_look_after_their_counters_themselves() {
+    for (pmu, instructions, branches) in [
+        (Pmu::Intel, "INST_RETIRED.ANY", "BR_INST_RETIRED.ALL_BRANCHES"),
+        (Pmu::Amd, "RETIRED_INSTRUCTIONS", "RETIRED_BRANCH_INSTRUCTIONS"),
+        (Pmu::Zen3, "RETIRED_INSTRUCTIONS", "RETIRED_BRANCH_INSTRUCTIONS"),
+    ] {
+        let direct = |turns| format!("direct {instructions},{branches},r01c2 {turns}");
+        // Longer than the scheduler's turns, and with another's overflow interrupts in between.
+        let programs = [direct(500_000), direct(350_000), format!("share 3 {instructions} 100000")];
+        let boot = boot(&Request {
+            pmu,
+            ..Request::new(format!("wire paranoid=0 -- {}", programs.join(" -- ")))
+        });
+        assert_success(&boot);
+        let told = boot.transcript.text();
+        assert_eq!(told.matches("direct: done").count(), 2, "{told}");
+    }
+}
+
+#[test]
+fn programs_measure_programs_that_they_load() {
+    for (pmu, events, cpus) in [
+        (Pmu::Intel, "INST_RETIRED.ANY,CPU_CLK_UNHALTED.THREAD", 1),
+        (Pmu::Amd, "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT", 1),
+        (Pmu::Intel, "INST_RETIRED.ANY", 3),
+    ] {
+        let line = format!("wire cpus={cpus} -- family {events}");
+        let boot = boot(&Request { pmu, cpus, ..Request::new(line) });
+        let told = boot.transcript.text();
+        assert!(told.contains("family: done") && !told.contains("FAILED"), "{told}");
+        // A crash of a program that another loaded is that one's affair.
+        assert_eq!(boot.transcript.done, Some(0), "{}\n{told}", boot.outcome);
+        let report = Report::of(&boot);
+        let sessions: Vec<_> = report.first.iter().chain(&report.others).collect();
+        assert_eq!(sessions.len(), 3, "{sessions:#?}");
+        // The first one's program never let it count. What the second and the third counted, the latter
+        // after its owner had ended, is the truth to the one.
+        for session in &sessions[1..] {
+            assert_eq!(session.program, "family");
+            let counted = &session.events[0];
+            assert!(counted.estimate > Some(10_000_000), "{counted:#?}");
+            assert_eq!(counted.estimate, counted.truth, "{counted:#?}");
+        }
+    }
+}
