@@ -186,7 +186,8 @@ fn programs_look_after_their_counters_themselves() {
         (Pmu::Amd, "RETIRED_INSTRUCTIONS", "RETIRED_BRANCH_INSTRUCTIONS"),
         (Pmu::Zen3, "RETIRED_INSTRUCTIONS", "RETIRED_BRANCH_INSTRUCTIONS"),
     ] {
-        let direct = |turns| format!("direct {instructions},{branches},r01c2 {turns}");
+        let direct =
+            |turns| format!("direct {instructions},{branches},r01c2,branch-misses {turns}");
         // Longer than the scheduler's turns, and with another's overflow interrupts in between.
         let programs = [direct(500_000), direct(350_000), format!("share 3 {instructions} 100000")];
         let boot = boot(&Request {

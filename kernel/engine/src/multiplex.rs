@@ -73,7 +73,8 @@ impl<P: Pmu> Multiplexer<P> {
         if session.is_exposed() && self.last_session != session.id() {
             self.pmu.clear();
         }
-        self.last_session = session.id();
+        // What this one counts, it may see later, when others have counted too.
+        self.last_session = if session.is_exposed() { session.id() } else { 0 };
         self.base = self.pmu.read(session.set());
         self.pmu.start(group, &setup, left);
         self.arm(setup.timer, left);
@@ -108,6 +109,15 @@ impl<P: Pmu> Multiplexer<P> {
     fn go_on(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         if self.publish(session, session.slice_start(), true, tsc, sink) {
             self.pmu.release();
+        }
+    }
+
+    /// The program of `session`, which is not running, may look at the counters from here on: they show
+    /// nothing that others counted.
+    pub fn hide_others(&mut self, session: &Session) {
+        if self.last_session != session.id() {
+            self.pmu.clear();
+            self.last_session = session.id();
         }
     }
 

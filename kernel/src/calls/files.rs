@@ -183,7 +183,7 @@ fn vector(
     if count > MAX_VECTOR {
         return Err(Errno(EINVAL));
     }
-    let mut done = 0;
+    let mut done = 0_u64;
     for index in 0..count {
         let mut words = [0; 16];
         let at = parts.checked_add(16 * index).ok_or(Errno(EFAULT))?;
@@ -191,7 +191,7 @@ fn vector(
         let [base, bytes] =
             [0, 8].map(|i| u64::from_le_bytes(core::array::from_fn(|b| words[i + b])));
         let now = each(process, base, bytes)?;
-        done += now;
+        done = done.checked_add(now).ok_or(Errno(EINVAL))?;
         if now < bytes {
             break;
         }

@@ -93,7 +93,9 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
             Err(Unanswered::Away(lapic)) => {
                 cpu.lapic.interrupt(lapic, vectors::COME);
                 frame.rip -= SYSCALL_BYTES;
-                task::preempt(cpu, frame);
+                // SYSRET, by which another call may return to this program, goes by RCX.
+                frame.rcx = frame.rip;
+                task::give_way(cpu, frame);
                 return false;
             }
         }

@@ -102,7 +102,7 @@ fn open_file(path: &str, flags: u64) -> Result<Descriptor, Errno> {
     let file = match store::find(path) {
         Some(_) if flags & CREATE != 0 && flags & EXCLUSIVE != 0 => return Err(Errno(EEXIST)),
         Some(file) => file,
-        None if flags & CREATE != 0 && !path.is_empty() => store::create(path),
+        None if flags & CREATE != 0 && !path.is_empty() => store::create(path)?,
         None => return Err(Errno(ENOENT)),
     };
     if flags & TRUNCATE != 0 && writes {

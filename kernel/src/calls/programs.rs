@@ -37,6 +37,9 @@ pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u6
 /// `program_load(words, words_bytes, detail, detail_bytes)`.
 fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
     let [words, bytes, detail, detail_bytes, ..] = arguments;
+    if !table::lock().may_load(process.pid) {
+        return Err(Error::NoMemory);
+    }
     let asker = Asker { process, detail, detail_bytes };
     let loaded = read_words(asker.process, words, bytes).and_then(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -112,6 +112,7 @@ fn call_from_afar(
             if let Some(watched) = watched {
                 // One that does not count is as it should be.
                 let _ = context.stop_now(watched);
+                context.unmap(watched);
             }
             Ok(0)
         }
@@ -190,6 +191,12 @@ fn open_on(
 ) -> Result<Result<u32, Refusal>, Unanswered> {
     let program = u32::try_from(program).map_err(|_| Error::NoProgram)?;
     let mut table = table::lock();
+    if program == owner {
+        return Err(Error::BadArgument.into());
+    }
+    if !table.may_watch(owner) {
+        return Err(Error::NoMemory.into());
+    }
     if !table.is_child(program, owner)
         && let Err(refusal) = permit(0, "counting in a program that another loaded")
     {

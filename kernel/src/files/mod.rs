@@ -15,6 +15,9 @@ use spin::Mutex;
 use self::pages::Pages;
 use crate::memory::frames::OutOfMemory;
 
+/// The most names of files that were opened or made: they take memory of the kernel's.
+const MAX_NAMES: usize = 1024;
+
 /// Files that were opened or made, by name; none where one of the ramdisk's was removed.
 static NAMED: Mutex<BTreeMap<String, Option<File>>> = Mutex::new(BTreeMap::new());
 
@@ -91,17 +94,32 @@ pub fn find(path: &str) -> Option<File> {
 }
 
 /// A new empty file of that name, in place of any that was there.
-pub fn create(path: &str) -> File {
+///
+/// # Errors
+/// There are too many.
+pub fn create(path: &str) -> Result<File, OutOfMemory> {
+    let mut named = NAMED.lock();
+    if named.len() >= MAX_NAMES {
+        return Err(OutOfMemory);
+    }
     let file = Arc::new(Mutex::new(Content::Own(Pages::default())));
-    NAMED.lock().insert(plain(path).into(), Some(file.clone()));
-    file
+    named.insert(plain(path).into(), Some(file.clone()));
+    Ok(file)
+}
+
+/// Nothing has the name from here on.
+fn forget(named: &mut BTreeMap<String, Option<File>>, name: &str) {
+    match ramdisk::file(name) {
+        Some(_) => named.insert(name.into(), None),
+        None => named.remove(name).flatten().map(Some),
+    };
 }
 
 /// Takes a file's name away; whether there was one.
 pub fn remove(path: &str) -> bool {
     let is_there = find(path).is_some();
     if is_there {
-        NAMED.lock().insert(plain(path).into(), None);
+        forget(&mut NAMED.lock(), plain(path));
     }
     is_there
 }
@@ -113,7 +131,7 @@ pub fn rename(from: &str, to: &str) -> bool {
     if is_there && plain(from) != plain(to) {
         let mut named = NAMED.lock();
         named.insert(plain(to).into(), file);
-        named.insert(plain(from).into(), None);
+        forget(&mut named, plain(from));
     }
     is_there
 }

@@ -20,7 +20,7 @@ use tally_abi::{
 use tally_engine::{Demand, PlanError, Session, ThresholdError, bank::Page, histogram::Histogram};
 use tally_pmu::{Found, Resolved};
 
-use super::mark_in;
+use super::truth::mark_in;
 use crate::{
     machine::serial,
     memory::space::Access,
@@ -262,6 +262,14 @@ impl Context {
         let exposed = self.session.expose(own, pages.collect(), |place| found.rdpmc(place));
         assert!(exposed, "every page was mapped just now");
         Ok(address + page_bytes)
+    }
+
+    /// Takes the bank out of the memory of `process`, the program that it measures.
+    pub fn unmap(&mut self, process: &mut Process) {
+        self.session.conceal();
+        if let Some(address) = self.bank.take() {
+            process.unmap_for_kernel(address).expect("nobody else can unmap a bank");
+        }
     }
 
     /// The program ends, and its memory with it, where its bank is; the session lives on.

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use tally_abi::{Error, Mode, vpmu::Op};
 use tally_engine::Direct;
 
-use super::{Measure, Refusal, context, mark};
+use super::{Measure, Refusal, context, truth::mark};
 use crate::task::Process;
 
 /// A program's own counters.

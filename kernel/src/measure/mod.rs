@@ -8,6 +8,7 @@
 mod context;
 mod direct;
 mod trace;
+mod truth;
 
 use alloc::{boxed::Box, format};
 use core::mem::take;
@@ -17,17 +18,16 @@ use spin::Once;
 use tally_abi::{Error, SessionConfig, boot::CommandLine, trace::End, vpmu::Op, wire::PmuInfo};
 use tally_engine::Multiplexer;
 use tally_pmu::{Driver, Found, NoPmu, bus::Native};
-use x86_64::registers::control::Cr3;
 
 pub use context::{Context, Refusal};
 pub use direct::OwnCounters;
 pub use trace::report_rings;
 use trace::{AtInterrupt, Trace, Tsc};
+use truth::mark;
 
 use crate::{
     cpu::{self, entry::Interrupted, lapic::Lapic},
     machine::vpmu,
-    memory::space::AddressSpace,
     task::{Process, upcall::Handler},
 };
 
@@ -172,8 +172,13 @@ impl Measure {
     /// RDPMC is for a program that sees its logical counters or looks after them itself, while it is
     /// here.
     fn let_rdpmc(&mut self) {
-        let sees = self.context.as_ref().is_some_and(|context| context.session.is_exposed());
-        let allowed = sees || self.own.is_some();
+        let context = self.context.as_ref().filter(|context| context.session.is_exposed());
+        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, context)
+            && !context.session.is_running()
+        {
+            multiplexer.hide_others(&context.session);
+        }
+        let allowed = context.is_some() || self.own.is_some();
         if allowed != self.rdpmc_allowed {
             cpu::allow_rdpmc(allowed);
             self.rdpmc_allowed = allowed;
@@ -374,25 +379,5 @@ impl Measure {
     /// Sends this CPU's trace records to the host.
     pub fn drain(&mut self) {
         self.trace.drain();
-    }
-}
-
-/// Opens or closes the region that the virtual PMU keeps the truth of. In ring 0, right beside
-/// starting and stopping the counters, so that what user mode does in the region is the same, to
-/// the instruction, as what counters of user mode count.
-fn mark(op: Op, tag: u32) {
-    if settings().virtual_pmu {
-        vpmu::ask(op, tag);
-    }
-}
-
-/// The same for an address space that is not the one in use.
-fn mark_in(space: &AddressSpace, op: Op, tag: u32) {
-    let (here, flags) = Cr3::read();
-    // SAFETY: every space has the kernel's half, and the one in use comes back at once.
-    unsafe {
-        space.activate();
-        mark(op, tag);
-        Cr3::write(here, flags);
     }
 }

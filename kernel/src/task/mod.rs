@@ -130,6 +130,15 @@ pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
+/// The running program asks for another one, which is running too: it lets others go first, and asks
+/// again then. It is not kept for whoever wants to look at it: two that ask for each other would be kept
+/// for ever.
+pub fn give_way(cpu: &mut Cpu, frame: &mut Frame) {
+    let process = take_off(cpu, frame);
+    table::lock().queue(process);
+    schedule(cpu, frame);
+}
+
 /// The running program waits for the end of `child`, which it made and which has not ended.
 pub fn wait(cpu: &mut Cpu, frame: &mut Frame, child: u32) {
     let process = take_off(cpu, frame);
@@ -149,6 +158,7 @@ fn take_off(cpu: &mut Cpu, frame: &Frame) -> Box<Process> {
     process.frame = *frame;
     process.save_fpu();
     cpu.measure.leave(&mut process);
+    cpu.measure.drain();
     process
 }
 

@@ -6,12 +6,18 @@
 //!
 //! The lock is never taken in the overflow path, and nobody who holds it waits for another CPU.
 
+mod watches;
+
 use alloc::{boxed::Box, collections::BTreeMap, collections::VecDeque, vec::Vec};
 
 use spin::{Mutex, MutexGuard};
 
+use self::watches::{Watch, Watched};
 use super::Process;
 use crate::{machine::clock, measure::Context};
+
+/// The most programs that one has loaded and not waited for.
+const MAX_CHILDREN: usize = 32;
 
 static TABLE: Mutex<Table> = Mutex::new(Table {
     ready: VecDeque::new(),
@@ -69,20 +75,6 @@ impl Place {
             Place::Running { .. } | Place::Ended(_) => None,
         }
     }
-}
-
-/// A session on one program that another opened.
-struct Watch {
-    /// Who opened it; 0 where that program is gone.
-    owner: u32,
-    on: Watched,
-}
-
-enum Watched {
-    /// A program that has not ended: it has the context.
-    Program(u32),
-    /// It has ended, and these are the last values.
-    Ended(Box<Context>),
 }
 
 /// Where a program is that somebody asked for.
@@ -185,6 +177,13 @@ impl Table {
         self.set(pid, place);
     }
 
+    /// Takes a program in that wants a CPU again.
+    pub fn queue(&mut self, process: Box<Process>) {
+        let pid = process.pid;
+        let place = self.ready(process);
+        self.set(pid, place);
+    }
+
     /// Takes a program in that waits for the end of `child`, which it made. That may just have come.
     pub fn park(&mut self, mut process: Box<Process>, child: u32) {
         let pid = process.pid;
@@ -278,8 +277,21 @@ impl Table {
                 self.known.remove(&pid);
             }
         }
+        self.keep_none();
         remains.is_last = !self.any_live();
         remains
+    }
+
+    /// Whoever had a program kept may have ended without coming; one that has not asks again.
+    fn keep_none(&mut self) {
+        for entry in self.known.values_mut() {
+            if matches!(entry.place, Place::Kept(_))
+                && let Place::Kept(process) = core::mem::replace(&mut entry.place, Place::Ended(0))
+            {
+                self.ready.push_back(process.pid);
+                entry.place = Place::Ready(process);
+            }
+        }
     }
 
     /// What `pid` made and watched is nobody's from now on.
@@ -337,44 +349,8 @@ impl Table {
         self.known.get(&pid).is_some_and(|entry| entry.parent == parent)
     }
 
-    /// Notes that `owner` opened a session on the program `on`.
-    pub fn watch(&mut self, session: u32, owner: u32, on: u32) {
-        self.sessions.insert(session, Watch { owner, on: Watched::Program(on) });
-    }
-
-    /// Does `look` with the context of a session that `owner` opened on another program, and with
-    /// that program, if it has not ended.
-    pub fn watched<T>(
-        &mut self,
-        session: u32,
-        owner: u32,
-        look: impl FnOnce(&mut Context, Option<&mut Process>) -> T,
-    ) -> Found<T> {
-        let watch = self.sessions.get_mut(&session).filter(|watch| watch.owner == owner);
-        let on = match watch.map(|watch| &mut watch.on) {
-            None => return Found::Nowhere,
-            Some(Watched::Ended(context)) => return Found::Here(look(context, None)),
-            Some(Watched::Program(on)) => *on,
-        };
-        let found = self.here(on, |process| {
-            let mut context = process.context.take()?;
-            let answer = look(&mut context, Some(process));
-            process.context = Some(context);
-            Some(answer)
-        });
-        match found {
-            Found::Here(Some(answer)) => Found::Here(answer),
-            Found::Away(lapic) => Found::Away(lapic),
-            // It opened and closed sessions of its own, but not this one.
-            Found::Here(None) | Found::Ended | Found::Nowhere => Found::Nowhere,
-        }
-    }
-
-    /// Forgets such a session, whose program is not running; gives its context.
-    pub fn unwatch(&mut self, session: u32) -> Option<Box<Context>> {
-        match self.sessions.remove(&session)?.on {
-            Watched::Ended(context) => Some(context),
-            Watched::Program(on) => self.known.get_mut(&on)?.place.process()?.context.take(),
-        }
+    /// Whether `parent` may load one more program: those that it has not waited for count too.
+    pub fn may_load(&self, parent: u32) -> bool {
+        self.known.values().filter(|entry| entry.parent == parent).count() < MAX_CHILDREN
     }
 }

@@ -22,6 +22,9 @@ use crate::{
 /// far. One that is reached all the same fires at the slice's end.
 const MOST_PER_CYCLE: u64 = 16;
 
+/// The nearest sample where the overflow path itself may be counted: it takes some 2,000 instructions.
+const LEAST_IN_KERNEL: u64 = 20_000;
+
 /// When and where something is told.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
@@ -134,8 +137,11 @@ impl Session {
         if let Some(bank) = &mut self.bank {
             bank.set_period(event, period);
         }
-        if period > 0 && self.sampling.is_none() {
-            self.sampling = Some(Sampling::new(self.config.budget_ppm, period));
+        let budget_ppm = self.config.budget_ppm;
+        match &mut self.sampling {
+            _ if period == 0 => {}
+            Some(sampling) => sampling.also(budget_ppm, period),
+            none => *none = Some(Sampling::new(budget_ppm, period)),
         }
         Ok(())
     }
@@ -290,7 +296,10 @@ impl Session {
             Slice::Instructions(_) => MAX_PRELOAD,
         };
         let mut any = false;
+        // A counter that counts the handler too must not overflow in it: nothing else would run.
+        let least = if self.setup.kernel && self.sampling.is_some() { LEAST_IN_KERNEL } else { 1 };
         for (slot, distance) in bank.distances(group, counted).into_iter().enumerate() {
+            let distance = distance.max(least);
             // The slice timer overflows where the slice ends anyhow.
             let most = if slot == timer { left.saturating_sub(1) } else { most };
             if distance <= most

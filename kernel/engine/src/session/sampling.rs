@@ -13,6 +13,8 @@ const LOOK: u64 = 16;
 #[derive(Debug)]
 pub(super) struct Sampling {
     pub(super) histogram: Histogram,
+    /// The shortest period that was asked for.
+    period: u64,
     /// Periods are longer than was asked for where the engine would take more than its budget.
     budget: Budget,
     taken: u64,
@@ -22,7 +24,15 @@ impl Sampling {
     /// None so far, of an event with this period.
     pub(super) fn new(budget_ppm: u32, period: u64) -> Box<Sampling> {
         let budget = Budget::new(budget_ppm, period);
-        Box::new(Sampling { histogram: Histogram::default(), budget, taken: 0 })
+        Box::new(Sampling { histogram: Histogram::default(), period, budget, taken: 0 })
+    }
+
+    /// Another event has this period.
+    pub(super) fn also(&mut self, budget_ppm: u32, period: u64) {
+        if period < self.period {
+            self.period = period;
+            self.budget = Budget::new(budget_ppm, period);
+        }
     }
 
     /// How many times as long as was asked for periods are.

@@ -53,8 +53,23 @@ fn main() -> i32 {
     checks.equal("no session beside", session(events), Some(Error::Busy));
     drop(direct);
     checks.equal("a session after", session(events), None);
+    let session = Session::open(events, SessionConfig::default()).expect("the events exist");
+    let _bank = session.map().expect("it was not started");
+    // What the counters showed before, this program's or a stranger's, is gone.
+    let shown: u64 = (2..4).map(rdpmc).sum();
+    checks.equal("what is left in the counters", shown, 0);
     println!("direct: done, {around} around");
     checks.status()
+}
+
+/// What a counter shows.
+fn rdpmc(counter: u32) -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: every PMU that the kernel drives has four counters, and it allows RDPMC by now.
+    unsafe {
+        asm!("rdpmc", in("ecx") counter, out("rax") low, out("rdx") high, options(nostack));
+    }
+    high << 32 | low
 }
 
 fn session(events: &str) -> Option<Error> {

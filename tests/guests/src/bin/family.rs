@@ -102,9 +102,11 @@ fn endings(checks: &mut Checks) {
             Ok(_) => eprintln!("{name} was loaded"),
         }
     }
-    // 1 is this program itself, which nobody loaded.
+    // 1 is this program itself.
     let words = SessionConfig::default().to_words();
-    for (number, error) in [(1, Error::NotPermitted), (u64::MAX, Error::NoProgram)] {
+    for (number, error) in
+        [(1, Error::BadArgument), (99, Error::NotPermitted), (u64::MAX, Error::NoProgram)]
+    {
         let list = c"r01c2";
         let arguments = [list.as_ptr() as u64, 5, words.as_ptr() as u64, 0, 0, number];
         // SAFETY: the list and the words are valid for reading.
