@@ -45,36 +45,26 @@ struct Entry {
     /// The program that made it, or 0.
     parent: u32,
     place: Place,
+    /// The program itself, while it is here: not on a CPU, and not ended.
+    process: Option<Box<Process>>,
 }
 
+#[derive(Clone, Copy)]
 enum Place {
     /// Made, and not let go yet.
-    New(Box<Process>),
+    New,
     /// It waits for a CPU.
-    Ready(Box<Process>),
-    /// It waits for the end of a program that it made.
-    Waits { child: u32, process: Box<Process> },
-    /// It waits for a time.
-    Asleep { until_ns: u64, process: Box<Process> },
+    Ready,
+    /// It waits for the end of this program, which it made.
+    Waits(u32),
+    /// It waits for a time, in nanoseconds.
+    Asleep(u64),
     /// It was running when somebody asked for it, and is kept until that one has come.
-    Kept(Box<Process>),
+    Kept,
     /// The CPU with this interrupt controller has it; whether somebody wants to look at it.
     Running { lapic: u32, wanted: bool },
     /// It has ended, with this status, which its parent has not asked for yet.
     Ended(u8),
-}
-
-impl Place {
-    fn process(&mut self) -> Option<&mut Process> {
-        match self {
-            Place::New(process)
-            | Place::Ready(process)
-            | Place::Waits { process, .. }
-            | Place::Asleep { process, .. }
-            | Place::Kept(process) => Some(process),
-            Place::Running { .. } | Place::Ended(_) => None,
-        }
-    }
 }
 
 /// Where a program is that somebody asked for.
@@ -123,21 +113,40 @@ impl Table {
     /// begins when that lets it go.
     pub fn add(&mut self, process: Box<Process>, parent: u32) {
         let pid = process.pid;
-        let place = match parent {
-            0 => self.ready(process),
-            _ => Place::New(process),
-        };
-        self.known.insert(pid, Entry { parent, place });
+        self.known.insert(pid, Entry { parent, place: Place::New, process: Some(process) });
+        if parent == 0 {
+            self.make_ready(pid);
+        }
     }
 
-    fn ready(&mut self, process: Box<Process>) -> Place {
-        self.ready.push_back(process.pid);
-        Place::Ready(process)
+    fn make_ready(&mut self, pid: u32) {
+        self.set(pid, Place::Ready);
+        self.ready.push_back(pid);
+    }
+
+    /// All that are in such places are ready.
+    fn make_all_ready(&mut self, which: impl Fn(Place) -> bool) {
+        for (pid, entry) in self.known.iter_mut().filter(|(_, entry)| which(entry.place)) {
+            entry.place = Place::Ready;
+            self.ready.push_back(*pid);
+        }
     }
 
     fn set(&mut self, pid: u32, place: Place) {
         if let Some(entry) = self.known.get_mut(&pid) {
             entry.place = place;
+        }
+    }
+
+    /// Takes a program in that was on a CPU.
+    fn take_in(&mut self, process: Box<Process>, place: Place) {
+        let pid = process.pid;
+        if let Some(entry) = self.known.get_mut(&pid) {
+            entry.process = Some(process);
+        }
+        match place {
+            Place::Ready => self.make_ready(pid),
+            _ => self.set(pid, place),
         }
     }
 
@@ -153,7 +162,7 @@ impl Table {
     }
 
     fn is_wanted(&self, pid: u32) -> bool {
-        let place = self.known.get(&pid).map(|entry| &entry.place);
+        let place = self.known.get(&pid).map(|entry| entry.place);
         matches!(place, Some(Place::Running { wanted: true, .. }))
     }
 
@@ -161,86 +170,60 @@ impl Table {
     pub fn next(&mut self, lapic: u32) -> Option<Box<Process>> {
         self.wake();
         let entry = self.known.get_mut(&self.ready.pop_front()?)?;
-        match core::mem::replace(&mut entry.place, Place::Running { lapic, wanted: false }) {
-            Place::Ready(process) => Some(process),
-            _ => unreachable!("what is in the queue is ready"),
-        }
+        entry.place = Place::Running { lapic, wanted: false };
+        Some(entry.process.take().expect("what is in the queue is ready"))
     }
 
     /// Takes a program in that gave its CPU up.
     pub fn give_back(&mut self, process: Box<Process>) {
-        let pid = process.pid;
-        let place = match self.is_wanted(pid) {
-            true => Place::Kept(process),
-            false => self.ready(process),
-        };
-        self.set(pid, place);
+        let place = if self.is_wanted(process.pid) { Place::Kept } else { Place::Ready };
+        self.take_in(process, place);
     }
 
     /// Takes a program in that wants a CPU again.
     pub fn queue(&mut self, process: Box<Process>) {
-        let pid = process.pid;
-        let place = self.ready(process);
-        self.set(pid, place);
+        self.take_in(process, Place::Ready);
     }
 
     /// Takes a program in that waits for the end of `child`, which it made. That may just have come.
     pub fn park(&mut self, mut process: Box<Process>, child: u32) {
-        let pid = process.pid;
-        let place = match self.awaited(child, pid) {
+        let place = match self.awaited(child, process.pid) {
             Awaited::Ended(status) => {
                 process.frame.rax = status.into();
-                self.ready(process)
+                Place::Ready
             }
-            _ => Place::Waits { child, process },
+            _ => Place::Waits(child),
         };
-        self.set(pid, place);
+        self.take_in(process, place);
     }
 
     /// Takes a program in that waits for a time of the machine's clock.
     pub fn put_to_sleep(&mut self, process: Box<Process>, until_ns: u64) {
-        self.set(process.pid, Place::Asleep { until_ns, process });
+        self.take_in(process, Place::Asleep(until_ns));
     }
 
     /// Those whose time has come are ready.
     fn wake(&mut self) {
         let now = clock::now_ns();
-        for entry in self.known.values_mut() {
-            if matches!(entry.place, Place::Asleep { until_ns, .. } if until_ns <= now)
-                && let Place::Asleep { process, .. } =
-                    core::mem::replace(&mut entry.place, Place::Ended(0))
-            {
-                self.ready.push_back(process.pid);
-                entry.place = Place::Ready(process);
-            }
-        }
+        self.make_all_ready(|place| matches!(place, Place::Asleep(until_ns) if until_ns <= now));
     }
 
     /// Lets a new program of `parent`'s go; whether there is one of that number.
     pub fn let_go(&mut self, pid: u32, parent: u32) -> bool {
-        let Some(entry) = self.known.get_mut(&pid).filter(|entry| entry.parent == parent) else {
-            return false;
-        };
-        match core::mem::replace(&mut entry.place, Place::Ended(0)) {
-            Place::New(process) => {
-                let place = self.ready(process);
-                self.set(pid, place);
-                true
-            }
-            other => {
-                entry.place = other;
-                false
-            }
+        let entry = self.known.get(&pid).filter(|entry| entry.parent == parent);
+        let is_new = entry.is_some_and(|entry| matches!(entry.place, Place::New));
+        if is_new {
+            self.make_ready(pid);
         }
+        is_new
     }
 
     /// How a program of `parent`'s fares.
     pub fn awaited(&mut self, pid: u32, parent: u32) -> Awaited {
-        match self.known.get(&pid).filter(|entry| entry.parent == parent).map(|e| &e.place) {
+        match self.known.get(&pid).filter(|entry| entry.parent == parent).map(|e| e.place) {
             None => Awaited::Nowhere,
-            Some(Place::New(_)) => Awaited::New,
+            Some(Place::New) => Awaited::New,
             Some(Place::Ended(status)) => {
-                let status = *status;
                 self.known.remove(&pid);
                 Awaited::Ended(status)
             }
@@ -261,37 +244,24 @@ impl Table {
             }
         }
         self.disown(pid, &mut remains);
-        let parent = self.known.get(&pid).map_or(0, |entry| entry.parent);
-        match self.known.remove(&parent).map(|entry| (entry.parent, entry.place)) {
-            Some((grand, Place::Waits { child, mut process })) if child == pid => {
+        let parent = self.parent(pid);
+        match self.known.get_mut(&parent) {
+            Some(Entry { place: Place::Waits(child), process: Some(process), .. })
+                if *child == pid =>
+            {
                 process.frame.rax = status.into();
-                let place = self.ready(process);
-                self.known.insert(parent, Entry { parent: grand, place });
+                self.make_ready(parent);
                 self.known.remove(&pid);
             }
-            Some((grand, place)) => {
-                self.known.insert(parent, Entry { parent: grand, place });
-                self.set(pid, Place::Ended(status));
-            }
+            Some(_) => self.set(pid, Place::Ended(status)),
             None => {
                 self.known.remove(&pid);
             }
         }
-        self.keep_none();
+        // Whoever had a program kept may have ended without coming; one that has not asks again.
+        self.make_all_ready(|place| matches!(place, Place::Kept));
         remains.is_last = !self.any_live();
         remains
-    }
-
-    /// Whoever had a program kept may have ended without coming; one that has not asks again.
-    fn keep_none(&mut self) {
-        for entry in self.known.values_mut() {
-            if matches!(entry.place, Place::Kept(_))
-                && let Place::Kept(process) = core::mem::replace(&mut entry.place, Place::Ended(0))
-            {
-                self.ready.push_back(process.pid);
-                entry.place = Place::Ready(process);
-            }
-        }
     }
 
     /// What `pid` made and watched is nobody's from now on.
@@ -300,12 +270,10 @@ impl Table {
             entry.parent = 0;
         }
         let left = |_: &u32, entry: &mut Entry| {
-            entry.parent == 0 && matches!(entry.place, Place::New(_) | Place::Ended(_))
+            entry.parent == 0 && matches!(entry.place, Place::New | Place::Ended(_))
         };
         for (_, entry) in self.known.extract_if(.., left) {
-            if let Place::New(process) = entry.place {
-                remains.orphans.push(*process);
-            }
+            remains.orphans.extend(entry.process.map(|process| *process));
         }
         for watch in self.sessions.values_mut().filter(|watch| watch.owner == pid) {
             watch.owner = 0;
@@ -328,13 +296,10 @@ impl Table {
             *wanted = true;
             return Found::Away(*lapic);
         }
-        let Some(process) = entry.place.process() else { return Found::Ended };
+        let Some(process) = &mut entry.process else { return Found::Ended };
         let answer = look(process);
-        if let Place::Kept(_) = entry.place
-            && let Place::Kept(process) = core::mem::replace(&mut entry.place, Place::Ended(0))
-        {
-            let place = self.ready(process);
-            self.set(pid, place);
+        if let Place::Kept = entry.place {
+            self.make_ready(pid);
         }
         Found::Here(answer)
     }

@@ -7,6 +7,7 @@ use crate::{measure::Context, task::Process};
 
 /// The most sessions that a program has open on others: each takes memory of the kernel's.
 const MAX_WATCHED: usize = 8;
+
 /// A session on one program that another opened.
 pub(super) struct Watch {
     /// Who opened it; 0 where that program is gone.
@@ -66,7 +67,7 @@ impl Table {
     pub fn unwatch(&mut self, session: u32) -> Option<Box<Context>> {
         match self.sessions.remove(&session)?.on {
             Watched::Ended(context) => Some(context),
-            Watched::Program(on) => self.known.get_mut(&on)?.place.process()?.context.take(),
+            Watched::Program(on) => self.known.get_mut(&on)?.process.as_mut()?.context.take(),
         }
     }
 }
