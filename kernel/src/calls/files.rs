@@ -185,11 +185,8 @@ fn vector(
     }
     let mut done = 0_u64;
     for index in 0..count {
-        let mut words = [0; 16];
         let at = parts.checked_add(16 * index).ok_or(Errno(EFAULT))?;
-        process.space.read(at, &mut words)?;
-        let [base, bytes] =
-            [0, 8].map(|i| u64::from_le_bytes(core::array::from_fn(|b| words[i + b])));
+        let [base, bytes] = process.space.read_words(at)?;
         let now = each(process, base, bytes)?;
         done = done.checked_add(now).ok_or(Errno(EINVAL))?;
         if now < bytes {

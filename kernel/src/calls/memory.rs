@@ -43,20 +43,20 @@ fn map(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Errno> {
     if bytes == 0 || flags & !MAP_HINTS != MAP_PRIVATE | MAP_ANONYMOUS {
         return Err(Errno(EINVAL));
     }
-    let access = match (protection & PROT_EXECUTE != 0, protection & PROT_WRITE != 0) {
-        (false, true) => Access::Write,
-        (false, false) => Access::Read,
-        (true, _) => return Err(Errno(EINVAL)),
-    };
-    Ok(process.map(bytes, access)?)
+    Ok(process.map(bytes, access(protection)?)?)
+}
+
+/// What `PROT_…` asks for: nothing becomes executable.
+fn access(protection: u64) -> Result<Access, Errno> {
+    match (protection & PROT_EXECUTE != 0, protection & PROT_WRITE != 0) {
+        (false, true) => Ok(Access::Write),
+        (false, false) => Ok(Access::Read),
+        (true, _) => Err(Errno(EINVAL)),
+    }
 }
 
 fn protect(process: &mut Process, address: u64, bytes: u64, protection: u64) -> Result<u64, Errno> {
-    let access = match (protection & PROT_EXECUTE != 0, protection & PROT_WRITE != 0) {
-        (false, true) => Access::Write,
-        (false, false) => Access::Read,
-        (true, _) => return Err(Errno(EINVAL)),
-    };
+    let access = access(protection)?;
     if !address.is_multiple_of(FRAME_BYTES) {
         return Err(Errno(EINVAL));
     }

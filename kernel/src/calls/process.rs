@@ -84,7 +84,7 @@ fn arch_control(process: &mut Process, code: u64, address: u64) -> Result<u64, E
             process.fs_base = address;
             FsBase::write(VirtAddr::new(address));
         }
-        ARCH_GET_FS => process.space.write(address, &process.fs_base.to_le_bytes())?,
+        ARCH_GET_FS => process.space.write_words(address, [process.fs_base])?,
         _ => return Err(Errno(EINVAL)),
     }
     Ok(0)
@@ -98,7 +98,7 @@ fn limit(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
     }
     let limit = if resource == RLIMIT_STACK { STACK_BYTES } else { RLIM_INFINITY };
     if old != 0 {
-        process.space.write(old, [limit; 2].map(u64::to_le_bytes).as_flattened())?;
+        process.space.write_words(old, [limit; 2])?;
     }
     Ok(0)
 }

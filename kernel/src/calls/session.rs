@@ -74,7 +74,7 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
         syscall::SESSION_READ => return Ok(read(process, measure.context()?, buffer, count)?),
         syscall::SESSION_STATS => {
             let stats = measure.context()?.stats().to_words();
-            write_words(process, buffer, &stats)?;
+            process.space.write_words(buffer, stats).map_err(BadPointer::from)?;
         }
         _ => measure.close(process),
     }
@@ -106,7 +106,9 @@ fn call_from_afar(
         syscall::SESSION_SAMPLES => samples(process, context, buffer, count),
         syscall::SESSION_READ => read(process, context, buffer, count),
         syscall::SESSION_STATS => {
-            write_words(process, buffer, &context.stats().to_words()).map(|()| 0)
+            let stats = context.stats().to_words();
+            process.space.write_words(buffer, stats).map_err(BadPointer::from)?;
+            Ok(0)
         }
         _ => {
             if let Some(watched) = watched {
@@ -141,12 +143,7 @@ fn open(
     arguments: [u64; 6],
 ) -> Result<u64, Unanswered> {
     let [events, events_bytes, config, detail, detail_bytes, program] = arguments;
-    let mut words: ConfigWords = Default::default();
-    let mut bytes = [0; size_of::<ConfigWords>()];
-    process.space.read(config, &mut bytes).map_err(BadPointer::from)?;
-    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-        *word = u64::from_le_bytes(*bytes);
-    }
+    let words: ConfigWords = process.space.read_words(config).map_err(BadPointer::from)?;
     let config = SessionConfig::from_words(words).map_err(|_| Error::BadArgument)?;
     let opened = match read_list(process, events, events_bytes) {
         Ok(list) if program == 0 => measure.open(process, &list, config),
@@ -171,8 +168,8 @@ fn open_direct(
         read_list(process, events, events_bytes).and_then(|list| measure.open_direct(&list, mode));
     match opened {
         Ok(counters) => {
-            let words: Vec<u64> = counters.iter().map(|index| u64::from(*index)).collect();
-            if process.space.write(indices, &to_bytes(&words)).is_err() {
+            let words: Vec<_> = counters.iter().map(|i| u64::from(*i).to_le_bytes()).collect();
+            if process.space.write(indices, words.as_flattened()).is_err() {
                 measure.close_direct();
                 return Err(Error::BadPointer);
             }
@@ -264,7 +261,7 @@ fn read(
         let words = Reading::to_words(&reading);
         let at = (index * size_of_val(&words)) as u64;
         let at = buffer.checked_add(at).ok_or(Error::BadPointer)?;
-        process.space.write(at, &to_bytes(&words)).map_err(BadPointer::from)?;
+        process.space.write_words(at, words).map_err(BadPointer::from)?;
     }
     Ok(context.events() as u64)
 }
@@ -280,7 +277,7 @@ fn samples(
     for (address, samples) in context.samples() {
         if addresses < count {
             let at = buffer.checked_add(16 * addresses).ok_or(Error::BadPointer)?;
-            process.space.write(at, &to_bytes(&[address, samples])).map_err(BadPointer::from)?;
+            process.space.write_words(at, [address, samples]).map_err(BadPointer::from)?;
         }
         addresses += 1;
     }
@@ -302,17 +299,4 @@ fn set_threshold(
     }
     let event = usize::try_from(event).map_err(|_| Error::BadArgument)?;
     measure.set_threshold(event, (count != NO_THRESHOLD).then_some(count), handler)
-}
-
-fn write_words<const N: usize>(
-    process: &mut Process,
-    address: u64,
-    words: &[u64; N],
-) -> Result<(), Error> {
-    process.space.write(address, &to_bytes(words)).map_err(BadPointer::from)?;
-    Ok(())
-}
-
-fn to_bytes(words: &[u64]) -> alloc::vec::Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

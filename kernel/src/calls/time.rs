@@ -30,7 +30,7 @@ fn write_time(process: &mut Process, to: u64, unit_ns: u64) -> Result<u64, Errno
     let now = clock::now_ns();
     let words = [now / SECOND_NS, now % SECOND_NS / unit_ns];
     if to != 0 {
-        process.space.write(to, words.map(u64::to_le_bytes).as_flattened())?;
+        process.space.write_words(to, words)?;
     }
     Ok(0)
 }
@@ -38,7 +38,7 @@ fn write_time(process: &mut Process, to: u64, unit_ns: u64) -> Result<u64, Errno
 fn time(process: &mut Process, to: u64) -> Result<u64, Errno> {
     let seconds = clock::now_ns() / SECOND_NS;
     if to != 0 {
-        process.space.write(to, &seconds.to_le_bytes())?;
+        process.space.write_words(to, [seconds])?;
     }
     Ok(seconds)
 }
@@ -55,10 +55,7 @@ pub(super) fn wake_time(
         _ if CLOCKS.contains(&a) => (b & ABSOLUTE != 0, c),
         _ => return Err(Errno(EINVAL)),
     };
-    let mut bytes = [0; 16];
-    process.space.read(from, &mut bytes)?;
-    let [seconds, rest] =
-        [0, 8].map(|i| u64::from_le_bytes(core::array::from_fn(|b| bytes[i + b])));
+    let [seconds, rest] = process.space.read_words(from)?;
     if rest >= SECOND_NS {
         return Err(Errno(EINVAL));
     }

@@ -193,6 +193,28 @@ impl AddressSpace {
         Ok(())
     }
 
+    /// The program's words at `address`, little-endian, aligned or not.
+    ///
+    /// # Errors
+    /// Some of them are not the program's to read.
+    pub fn read_words<const N: usize>(&mut self, address: u64) -> Result<[u64; N], SpaceError> {
+        let mut bytes = [[0; 8]; N];
+        self.read(address, bytes.as_flattened_mut())?;
+        Ok(bytes.map(u64::from_le_bytes))
+    }
+
+    /// Writes words to the program's memory at `address`.
+    ///
+    /// # Errors
+    /// Some of it is not the program's to write.
+    pub fn write_words<const N: usize>(
+        &mut self,
+        address: u64,
+        words: [u64; N],
+    ) -> Result<(), SpaceError> {
+        self.write(address, words.map(u64::to_le_bytes).as_flattened())
+    }
+
     /// Copies `from` to the program's memory at `address`.
     ///
     /// # Errors
