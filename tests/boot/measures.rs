@@ -1,8 +1,9 @@
 //! What is measured is true, repeatable, and accounted for.
 
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, Mode, Shares, events::default_list};
 use xtask::{
-    machine::{Boot, Outcome, Pmu, Request},
+    explain::{Asked, detect, planned},
+    machine::{Boot, Outcome, Pmu, Request, shown},
     report::{EventReport, Kind, Report},
 };
 
@@ -104,6 +105,35 @@ fn what_is_always_counted_is_exact_on_amd() {
     let boot = boot(&Request { pmu: Pmu::Amd, ..request });
     assert_success(&boot);
     assert!(boot.transcript.text().contains("exact: done"));
+}
+
+/// Asserts that the default job ends well, and is counted as `run --explain` says.
+fn check_explained(pmu: Pmu) {
+    let shown = shown(pmu, &[]).unwrap();
+    let asked = Asked {
+        events: default_list(shown.profile().signature).into(),
+        mode: Mode::User,
+        paranoid: Some(2),
+        shares: Shares::Planned,
+    };
+    let (resolved, plan) = planned(&detect(&shown).unwrap(), &asked).unwrap();
+    let request = Request::new("wire -- deflate --level 1");
+    let boot = boot(&Request { pmu, ..request });
+    assert_success(&boot);
+    let log = std::fs::read_to_string(boot.folder.log()).unwrap();
+    for line in plan.explain(|event| &resolved[event].name).to_string().lines() {
+        assert!(log.contains(&format!("session 1: {line}")), "{line}\n{log}");
+    }
+}
+
+#[test]
+fn a_plan_is_explained_as_it_is_carried_out_on_sapphire_rapids() {
+    check_explained(Pmu::SapphireRapids);
+}
+
+#[test]
+fn a_plan_is_explained_as_it_is_carried_out_on_zen_3() {
+    check_explained(Pmu::Zen3);
 }
 
 /// Asserts that the default job with `arguments` ends with `status` and says `word`.

@@ -40,7 +40,7 @@ pub use direct::Direct;
 pub use program::Program;
 pub use tally_abi::events::words as event_words;
 pub use tally_abi::{
-    Error, ExitStatus, Mode, Reading, SessionConfig, SessionStats, Shares, Slice, Value,
+    Error, ExitStatus, Mode, Reading, SessionConfig, SessionStats, Shares, Slice, Value, events,
     reading::Reason, session,
 };
 pub use threshold::{Handler, handler_words};

@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod build;
 pub mod cli;
+pub mod explain;
 pub mod failure;
 pub mod fuzz;
 pub mod image;

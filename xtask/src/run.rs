@@ -16,6 +16,7 @@ use tally_abi::{
 
 use crate::{
     Failure, Result,
+    explain::{self, Asked},
     machine::{self, Accel, Artefacts, Boot, Outcome, Pmu, Request},
     output,
     project::Project,
@@ -70,6 +71,9 @@ pub struct RunArgs {
     /// More options of the virtual PMU, such as series=FILE,every=1000000i (see qemu/README.md)
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
     vpmu: Vec<String>,
+    /// Say which event would be on which counter in which group, and boot nothing
+    #[arg(long, conflicts_with = "trace")]
+    explain: bool,
     /// Print one JSON object, alone on standard output
     #[arg(long)]
     json: bool,
@@ -185,6 +189,9 @@ impl Job {
 pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     args.job.check()?;
     args.accel.check()?;
+    if args.explain {
+        return explained(args);
+    }
     let mut trace = args.trace.as_deref().map(create).transpose()?;
     let options = if trace.is_some() { "wire trace" } else { "wire" };
     let line = match &*args.command {
@@ -212,6 +219,18 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         })?;
     }
     show(&boot, args.json, &folder)
+}
+
+/// The plan alone.
+fn explained(args: &RunArgs) -> Result<u8> {
+    if args.accel == Accel::Kvm {
+        let why = "--explain is of the virtual PMU's machines; of a run with KVM the kernel's log tells \
+                   the plan";
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
+    let shown = machine::shown(args.pmu, &args.vpmu)?;
+    let asked = Asked::of(&args.job, &args.command, shown.profile().signature)?;
+    explain::main(&explain::detect(&shown)?, &asked, args.json)
 }
 
 fn percent(text: &str) -> std::result::Result<f64, String> {

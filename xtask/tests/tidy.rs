@@ -27,7 +27,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("tally-vpmu-plugin", &["tally-abi", "tally-model", "tally-pmu", "tally-vpmu"]),
     ("tally-empty-plugin", &[]),
     ("tally-vpmu-check", &["tally-abi"]),
-    ("xtask", &["tally-abi", "tally-model", "tally-vpmu"]),
+    ("xtask", &["tally-abi", "tally-engine", "tally-model", "tally-pmu", "tally-vpmu"]),
     ("tally-image", &[]),
     ("tally-tests", &["tally-abi", "xtask"]),
 ];

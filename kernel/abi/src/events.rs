@@ -1,4 +1,58 @@
-//! How a list of events is taken apart into words. What a word means is the catalogue's to say.
+//! Lists of events: those that programs ask for where nobody says otherwise, and how a list is taken
+//! apart into words. What a word means is the catalogue's to say.
+
+/// What the default job counts on the processor of this signature, CPUID leaf 1's EAX: where its cycles
+/// go, and on one that the catalogue has no table of, what every processor has a counter for.
+pub fn default_list(signature: u32) -> &'static str {
+    let model = signature >> 12 & 0xf0 | signature >> 4 & 0xf;
+    match (signature & 0x0ff0_0f00, model) {
+        (0x600, 0x6a | 0x6c | 0x8f) => INTEL,
+        (0xa0_0f00, 0x10..=0x1f | 0x60..=0x7f) => ZEN4,
+        (0xa0_0f00, 0x00..=0x0f | 0x20..=0x5f) => ZEN3,
+        _ => DEFAULT_STAT,
+    }
+}
+
+/// Ice Lake and Sapphire Rapids servers.
+const INTEL: &str = "\
+    INST_RETIRED.ANY CPU_CLK_UNHALTED.THREAD CPU_CLK_UNHALTED.REF_TSC \
+    UOPS_RETIRED.SLOTS BR_INST_RETIRED.ALL_BRANCHES BR_INST_RETIRED.COND_TAKEN \
+    BR_INST_RETIRED.NEAR_CALL BR_INST_RETIRED.NEAR_TAKEN BR_INST_RETIRED.INDIRECT \
+    BR_MISP_RETIRED.ALL_BRANCHES BR_MISP_RETIRED.COND MEM_INST_RETIRED.ALL_LOADS \
+    MEM_INST_RETIRED.ALL_STORES MEM_LOAD_RETIRED.L1_HIT MEM_LOAD_RETIRED.L1_MISS \
+    MEM_LOAD_RETIRED.L2_HIT MEM_LOAD_RETIRED.L2_MISS L1D.REPLACEMENT L2_RQSTS.ALL_RFO \
+    L2_LINES_IN.ALL DTLB_LOAD_MISSES.STLB_HIT CYCLE_ACTIVITY.STALLS_TOTAL \
+    CYCLE_ACTIVITY.STALLS_L1D_MISS";
+
+const ZEN4: &str = "\
+    RETIRED_INSTRUCTIONS CYCLES_NOT_IN_HALT RETIRED_OPS RETIRED_BRANCH_INSTRUCTIONS \
+    RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED RETIRED_TAKEN_BRANCH_INSTRUCTIONS \
+    RETIRED_TAKEN_BRANCH_INSTRUCTIONS_MISPREDICTED RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS \
+    RETIRED_UNCONDITIONAL_BRANCH_INSTRUCTIONS RETIRED_NEAR_RETURNS \
+    RETIRED_INDIRECT_BRANCH_INSTRUCTIONS RETIRED_FUSED_INSTRUCTIONS LS_DISPATCH.LD_DISPATCH \
+    LS_DISPATCH.STORE_DISPATCH ANY_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2 \
+    DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2 MAB_ALLOCATION_BY_TYPE.LS \
+    L1_DTLB_MISS.TLB_RELOAD_4K_L2_HIT REQUESTS_TO_L2_GROUP1.RD_BLK_L \
+    REQUESTS_TO_L2_GROUP1.RD_BLK_X CYCLES_NO_RETIRE.EMPTY \
+    CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD";
+
+/// As far as Zen 3 has them.
+const ZEN3: &str = "\
+    RETIRED_INSTRUCTIONS CYCLES_NOT_IN_HALT RETIRED_OPS RETIRED_BRANCH_INSTRUCTIONS \
+    RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED RETIRED_TAKEN_BRANCH_INSTRUCTIONS \
+    RETIRED_TAKEN_BRANCH_INSTRUCTIONS_MISPREDICTED RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS \
+    RETIRED_NEAR_RETURNS RETIRED_INDIRECT_BRANCH_INSTRUCTIONS RETIRED_FUSED_INSTRUCTIONS \
+    LS_DISPATCH.LD_DISPATCH LS_DISPATCH.STORE_DISPATCH \
+    ANY_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2 DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2 \
+    MAB_ALLOCATION_BY_TYPE.LS L1_DTLB_MISS.TLB_RELOAD_4K_L2_HIT REQUESTS_TO_L2_GROUP1.RD_BLK_L \
+    REQUESTS_TO_L2_GROUP1.RD_BLK_X";
+
+/// What `tally stat` counts, as `perf stat` does.
+pub const DEFAULT_STAT: &str =
+    "cycles,instructions,branches,branch-misses,cache-references,cache-misses";
+
+/// What `tally record` samples, as `perf record` does.
+pub const DEFAULT_RECORD: &str = "cycles";
 
 /// The words of a list: split at commas and white space that stand outside of `cpu/…/`.
 pub fn words(list: &str) -> impl Iterator<Item = &str> {

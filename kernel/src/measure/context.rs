@@ -17,8 +17,8 @@ use tally_abi::{
     vpmu::Op,
     wire::Message,
 };
-use tally_engine::{Demand, PlanError, Session, ThresholdError, bank::Page, histogram::Histogram};
-use tally_pmu::{Found, Resolved};
+use tally_engine::{Demand, Session, ThresholdError, bank::Page, histogram::Histogram};
+use tally_pmu::{Found, ResolveError, Resolved};
 
 use super::truth::mark_in;
 use crate::{
@@ -43,6 +43,12 @@ impl From<Error> for Refusal {
     }
 }
 
+impl From<ResolveError> for Refusal {
+    fn from(refused: ResolveError) -> Self {
+        Refusal { error: refused.error, detail: refused.to_string() }
+    }
+}
+
 /// A number for a session, or for whatever else is marked for the truth's sake.
 pub(super) fn next_id() -> u32 {
     NEXT_SESSION.fetch_add(1, Ordering::Relaxed)
@@ -54,13 +60,7 @@ pub(super) fn resolve(
     list: &str,
     mode: Mode,
 ) -> Result<(Vec<Resolved>, Vec<Demand>), Refusal> {
-    let resolved = found.catalogue().resolve(list, mode).map_err(|e| Refusal {
-        error: e.error,
-        detail: match e.event.is_empty() {
-            true => e.detail,
-            false => format!("{}: {}", e.event, e.detail),
-        },
-    })?;
+    let resolved = found.catalogue().resolve(list, mode)?;
     let demands = resolved.iter().map(|event| event.demand).collect();
     Ok((resolved, demands))
 }
@@ -81,17 +81,6 @@ fn refused_threshold(error: ThresholdError) -> Error {
         ThresholdError::NoSuchEvent => Error::BadArgument,
         ThresholdError::NoBank => Error::WrongState,
         ThresholdError::TooMany => Error::TooManyThresholds,
-    }
-}
-
-/// Why the planner refused, with the event's name.
-pub(super) fn refusal(refused: PlanError, resolved: &[Resolved]) -> Refusal {
-    Refusal {
-        error: refused.error(),
-        detail: match refused.event().and_then(|event| resolved.get(event)) {
-            Some(event) => format!("{}: {refused}", event.name),
-            None => format!("{refused}"),
-        },
     }
 }
 
@@ -148,7 +137,7 @@ impl Context {
         let (id, seed) = (next_id(), super::seed());
         let layout = found.layout();
         let mut session = Session::open(id, process.space.id(), config, seed, demands, &layout)
-            .map_err(|refused| refusal(refused, &resolved))?;
+            .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;
         session.bind(found.catalogue().bounds(&resolved, config.mode));
         let plan = session.plan().explain(|event| resolved[event].name.as_str()).to_string();
         for line in plan.lines() {

@@ -4,6 +4,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use tally_abi::{Error, Mode, vpmu::Op};
 use tally_engine::Direct;
+use tally_pmu::ResolveError;
 
 use super::{Measure, Refusal, context, truth::mark};
 use crate::task::Process;
@@ -38,7 +39,7 @@ impl Measure {
         let found = super::pmu().map_err(|_| no_pmu())?;
         let (resolved, demands) = context::resolve(found, list, mode)?;
         let direct = Direct::open(&demands, mode, &found.layout())
-            .map_err(|refused| context::refusal(refused, &resolved))?;
+            .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;
         let indices = direct.places().iter().map(|place| found.rdpmc(*place)).collect();
         let own = self.own.insert(Box::new(OwnCounters { id: context::next_id(), direct }));
         mark(Op::Open, own.id);

@@ -2,14 +2,12 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use tally::{Mode, SessionConfig, Shares, Slice, session::NO_BUDGET_PPM};
+use tally::{
+    Mode, SessionConfig, Shares, Slice,
+    events::{DEFAULT_RECORD, DEFAULT_STAT},
+    session::NO_BUDGET_PPM,
+};
 
-/// Counted where nothing else is asked for, as `perf stat` does.
-const DEFAULT_EVENTS: &str =
-    "cycles,instructions,branches,branch-misses,cache-references,cache-misses";
-
-/// Sampled where nothing else is asked for, as `perf record` does.
-const DEFAULT_SAMPLED: &str = "cycles";
 /// Events to a sample where nothing else is asked for.
 const DEFAULT_PERIOD: u64 = 100_000;
 
@@ -74,7 +72,7 @@ impl<'a> Asked<'a> {
     /// The events to count, as one list.
     pub fn events(&self) -> String {
         match self.lists.is_empty() {
-            true => DEFAULT_EVENTS.into(),
+            true => DEFAULT_STAT.into(),
             false => self.lists.join(","),
         }
     }
@@ -82,7 +80,7 @@ impl<'a> Asked<'a> {
     /// The events of which the first is sampled; the others are in the records of a trace.
     pub fn sampled(&self) -> String {
         match self.lists.is_empty() {
-            true => DEFAULT_SAMPLED.into(),
+            true => DEFAULT_RECORD.into(),
             false => self.lists.join(","),
         }
     }

@@ -8,13 +8,15 @@ use tally_abi::{
     boot::{DEBUG_EXIT_PORT, FW_CFG_COMMAND_LINE},
 };
 
+use tally_vpmu::Profile;
+
 use super::{Accel, Artefacts, Folder, Pmu, Request};
 use crate::{
     Failure, Result,
     linux::Guest,
     project::{self, Project},
     setup::Qemu,
-    vpmu_check::Profile,
+    vpmu_check,
 };
 
 /// One table of `qemu/machines.toml`.
@@ -36,6 +38,41 @@ fn machine(pmu: Pmu) -> Result<Machine> {
         toml::from_str(&text).map_err(|error| failed(&error))?;
     let name = pmu.name();
     machines.remove(name).ok_or_else(|| failed(&format!("there is no table '{name}'")))
+}
+
+/// The PMU that the virtual one shows on this machine, with `options` of its own (qemu/README.md), of
+/// which most do not change what can be counted together.
+///
+/// # Errors
+/// The machines' definitions cannot be read, or the virtual PMU refuses the options.
+pub fn shown(pmu: Pmu, options: &[String]) -> Result<tally_vpmu::Pmu> {
+    let Machine { profile, counters, .. } = machine(pmu)?;
+    // Of an option that is there twice, the later holds.
+    let option = |name: &str| {
+        let mut given = options.iter().rev().filter_map(|option| option.split_once('='));
+        given.find(|(given, _)| *given == name).map(|(_, value)| value)
+    };
+    let refused = |what: &str| {
+        let why = format!("the virtual PMU has no machine of {what}; see qemu/README.md");
+        Failure::new(ExitStatus::Usage, why)
+    };
+    let name = option("profile").unwrap_or(&profile);
+    let mut profile = Profile::find(name).ok_or_else(|| refused(&format!("profile={name}")))?;
+    let numbered = |name: &str, with: fn(Profile, u8) -> Option<Profile>, profile: Profile| {
+        let Some(text) = option(name) else { return Ok(profile) };
+        let changed = text.parse().ok().and_then(|number| with(profile, number));
+        changed.ok_or_else(|| refused(&format!("{name}={text}")))
+    };
+    profile = numbered("version", Profile::with_version, profile)?;
+    profile = numbered("fixed", Profile::with_fixed, profile)?;
+    let counters = match option("counters") {
+        None => counters,
+        Some(text) => {
+            let count = text.parse().ok().filter(|count| (1..=profile.counters.1).contains(count));
+            count.ok_or_else(|| refused(&format!("counters={text}")))?
+        }
+    };
+    Ok(tally_vpmu::Pmu::new(profile, counters))
 }
 
 /// In QEMU's option lists a comma within a value is written twice.
@@ -134,7 +171,7 @@ pub fn check_guest(
     qemu: &Qemu,
     plugin: &Path,
     guest: &Path,
-    profile: Profile,
+    profile: vpmu_check::Profile,
     options: &str,
     folder: &Folder,
 ) -> Command {

@@ -20,7 +20,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tally_abi::{ExitStatus, truth::Truth};
 
-pub use command::{check_guest, linux};
+pub use command::{check_guest, linux, shown};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
 pub use transcript::{Event, Output, Session, Transcript};

@@ -1,9 +1,10 @@
 //! From a list of events as a program writes it to what the planner is asked.
 
 use alloc::{format, string::String, vec::Vec};
+use core::fmt;
 
 use tally_abi::{Error, Mode, events::words, session::MAX_EVENTS};
-use tally_engine::{Demand, MAX_SHARE};
+use tally_engine::{Demand, MAX_SHARE, PlanError};
 
 use super::{
     Catalogue, Counter, Entry, Flag, Vendor,
@@ -41,6 +42,27 @@ pub struct ResolveError {
     pub error: Error,
     /// One sentence for people, without the event's name.
     pub detail: String,
+}
+
+impl ResolveError {
+    /// Why the planner refused `resolved`.
+    pub fn of_plan(refused: PlanError, resolved: &[Resolved]) -> ResolveError {
+        let event = refused.event().and_then(|event| resolved.get(event));
+        ResolveError {
+            event: event.map(|event| event.name.clone()).unwrap_or_default(),
+            error: refused.error(),
+            detail: format!("{refused}"),
+        }
+    }
+}
+
+impl fmt::Display for ResolveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.event.is_empty() {
+            true => f.write_str(&self.detail),
+            false => write!(f, "{}: {}", self.event, self.detail),
+        }
+    }
 }
 
 /// Why an event cannot be counted: the error, and for people.

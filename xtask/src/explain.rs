@@ -1,0 +1,342 @@
+//! `cargo xtask run --explain`: how a list of events would be counted, without a boot.
+//!
+//! The kernel's own detection, catalogue and planner are asked, of the processor that the virtual PMU
+//! would show: so it is the plan that a run has, and what a run would refuse is refused with the same
+//! words and status.
+
+mod asked;
+
+use std::fmt::Write as _;
+
+use raw_cpuid::CpuIdResult;
+use serde::Serialize;
+use tally_abi::{Error, Shares, events};
+use tally_engine::{
+    Plan, for_each_counter,
+    plan::{Place, plan},
+};
+use tally_pmu::{Found, ResolveError, Resolved};
+use tally_vpmu::Vendor;
+
+pub use self::asked::Asked;
+use crate::{Failure, Result, output};
+
+/// Columns of an event's counter.
+const PLACE: usize = 24;
+
+/// Detects the PMU that QEMU's TCG shows with the virtual PMU, as the kernel would.
+///
+/// # Errors
+/// It has none that the kernel can drive.
+pub fn detect(pmu: &tally_vpmu::Pmu) -> Result<Found> {
+    let vendor = match pmu.profile().vendor {
+        Vendor::Intel => b"GenuineIntel",
+        Vendor::Amd => b"AuthenticAMD",
+    };
+    let words = |text: &[u8; 12]| {
+        let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| text[at + byte]));
+        [word(0), word(4), word(8)]
+    };
+    let reader = |leaf: u32, subleaf: u32| {
+        // What QEMU's processors answer without the plugin, as far as the kernel asks.
+        let own = match leaf {
+            0 => {
+                let [b, d, c] = words(vendor);
+                [0xd, b, c, d]
+            }
+            1 => [0, 0, 1 << 31, 0],
+            0x4000_0000 => {
+                let [b, c, d] = words(b"TCGTCGTCGTCG");
+                [0x4000_0001, b, c, d]
+            }
+            0x8000_0000 => [0x8000_001e, 0, 0, 0],
+            _ => [0; 4],
+        };
+        let [eax, ebx, ecx, edx] = pmu.cpuid(leaf, subleaf, own);
+        CpuIdResult { eax, ebx, ecx, edx }
+    };
+    tally_pmu::detect(reader)
+        .map_err(|why| Failure::new(why.error().exit_status(), format!("{why}")))
+}
+
+/// A plan, for people and for programs.
+#[derive(Debug, Serialize)]
+struct Explanation {
+    pmu: &'static str,
+    catalogue: &'static str,
+    /// General counters.
+    general: u8,
+    events: usize,
+    groups: Vec<Group>,
+    /// No plan has fewer groups: that is proven.
+    least: usize,
+    optimal: bool,
+    /// Slices of a round.
+    round: u64,
+    shares: &'static str,
+    /// Events that are counted in every slice.
+    always: Vec<Always>,
+}
+
+#[derive(Debug, Serialize)]
+struct Always {
+    event: String,
+    counts: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Group {
+    share: u16,
+    counters: Vec<Counter>,
+    extra: Vec<Extra>,
+}
+
+#[derive(Debug, Serialize)]
+struct Counter {
+    counter: u8,
+    /// More than one where the same is asked for twice.
+    events: Vec<String>,
+    selector: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Extra {
+    register: usize,
+    value: String,
+}
+
+/// What is refused.
+#[derive(Debug, Serialize)]
+struct Refused {
+    refused: Vec<Fault>,
+    status: u8,
+}
+
+#[derive(Debug, Serialize)]
+struct Fault {
+    event: String,
+    why: String,
+}
+
+/// Explains on standard output; gives the status to exit with.
+///
+/// # Errors
+/// Standard output takes nothing.
+pub fn main(found: &Found, asked: &Asked, json: bool) -> Result<u8> {
+    let refused = match explain(found, asked) {
+        Ok(explanation) => {
+            output::print(json, &explanation, &text(&explanation))?;
+            return Ok(0);
+        }
+        Err(refused) => refused,
+    };
+    let status = refused.first().map_or(0, |fault| u8::from(fault.error.exit_status()));
+    refused.iter().for_each(|fault| eprintln!("xtask: {fault}"));
+    let fault = |e: ResolveError| Fault { event: e.event, why: e.detail };
+    output::print(
+        json,
+        &Refused { refused: refused.into_iter().map(fault).collect(), status },
+        "",
+    )?;
+    Ok(status)
+}
+
+/// Resolves and plans as the kernel does when a session is opened.
+///
+/// # Errors
+/// All that is at fault, first what a run would name.
+pub fn planned(
+    found: &Found,
+    asked: &Asked,
+) -> std::result::Result<(Vec<Resolved>, Plan), Vec<ResolveError>> {
+    let catalogue = found.catalogue();
+    let resolved = catalogue.resolve(&asked.events, asked.mode).map_err(|first| {
+        let mut all: Vec<ResolveError> = events::words(&asked.events)
+            .filter_map(|word| catalogue.resolve(word, asked.mode).err())
+            .collect();
+        if first.event.is_empty() || all.is_empty() {
+            all.insert(0, first);
+        }
+        all
+    })?;
+    let demands: Vec<_> = resolved.iter().map(|event| event.demand).collect();
+    let plan = plan(&demands, &found.layout())
+        .map_err(|refused| vec![ResolveError::of_plan(refused, &resolved)])?;
+    let kernel = asked.mode.kernel() || demands.iter().any(|demand| demand.kernel);
+    if kernel && asked.paranoid.is_some_and(|level| level > 1) {
+        let detail = "counting in ring 0 is not permitted: run with --paranoid 1".into();
+        return Err(vec![ResolveError {
+            event: String::new(),
+            error: Error::NotPermitted,
+            detail,
+        }]);
+    }
+    Ok((resolved, plan))
+}
+
+fn explain(found: &Found, asked: &Asked) -> std::result::Result<Explanation, Vec<ResolveError>> {
+    let (resolved, plan) = planned(found, asked)?;
+    let info = found.info();
+    let (mut always, mut groups) = (Vec::new(), plan.groups.iter().map(group).collect::<Vec<_>>());
+    for (event, place) in resolved.iter().zip(&plan.places) {
+        match *place {
+            Place::Always(counts) => always.push(Always {
+                event: event.name.clone(),
+                counts: match counts {
+                    tally_engine::Always::Instructions => "instructions",
+                    tally_engine::Always::Cycles => "cycles",
+                    tally_engine::Always::Reference => "reference cycles",
+                },
+            }),
+            Place::General { group, counter } => {
+                let counters = &mut groups[usize::from(group)].counters;
+                let on = counters.iter_mut().find(|on| on.counter == counter);
+                on.expect("it is in use").events.push(event.name.clone());
+            }
+        }
+    }
+    Ok(Explanation {
+        pmu: info.name,
+        catalogue: info.catalogue,
+        general: info.general,
+        events: resolved.len(),
+        least: plan.least,
+        optimal: plan.is_optimal(),
+        round: plan.round(),
+        shares: asked.shares.word(),
+        groups,
+        always,
+    })
+}
+
+fn group(group: &tally_engine::Group) -> Group {
+    let (mut counters, mut extra) = (Vec::new(), Vec::new());
+    for_each_counter(group.used, |counter| {
+        let selector = format!("{:#x}", group.selectors[counter].0);
+        counters.push(Counter { counter: counter as u8, events: Vec::new(), selector });
+    });
+    for_each_counter(group.extra.used, |register| {
+        extra.push(Extra { register, value: format!("{:#x}", group.extra.values[register]) });
+    });
+    Group { share: group.share, counters, extra }
+}
+
+/// For people, 80 columns wide but for an event that is spelled with more.
+fn text(explained: &Explanation) -> String {
+    let Explanation { pmu, catalogue, general, events, least, round, .. } = explained;
+    let groups = explained.groups.len();
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let mut text = format!("{pmu}\n");
+    let proof = match explained.optimal {
+        true => "no plan has fewer: proven".into(),
+        false => format!("proven only: at least {least}"),
+    };
+    let mut line = |place: &str, what: &str| {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{place:<PLACE$} {what}");
+    };
+    line("catalogue", catalogue);
+    line("general counters", &general.to_string());
+    line("events", &count(*events, "event"));
+    line("groups", &format!("{groups} ({proof})"));
+    line("round", &count(*round as usize, "slice"));
+    if explained.shares != Shares::Planned.word() {
+        line("shares", "adaptive: twice the slices, more for the less certain");
+    }
+    for Always { event, counts } in &explained.always {
+        line(&format!("always, {counts}"), event);
+    }
+    for (number, group) in explained.groups.iter().enumerate() {
+        let mut place = format!("group {number}");
+        if group.share > 1 {
+            place += &format!(", {} slices", group.share);
+        }
+        line(&place, "");
+        for Counter { counter, events, .. } in &group.counters {
+            line(&format!("  counter {counter}"), &events.join(" "));
+        }
+        for Extra { register, value } in &group.extra {
+            line(&format!("  extra register {register}"), value);
+        }
+    }
+    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tally_abi::{ExitStatus, Mode};
+
+    use super::*;
+    use crate::machine::{self, Pmu};
+    use clap::ValueEnum;
+
+    fn found(pmu: Pmu, options: &[&str]) -> Found {
+        let options: Vec<String> = options.iter().map(|option| (*option).into()).collect();
+        detect(&machine::shown(pmu, &options).unwrap()).unwrap()
+    }
+
+    fn asked(events: &str) -> Asked {
+        let (mode, shares) = (Mode::User, Shares::Planned);
+        Asked { events: events.into(), mode, paranoid: Some(2), shares }
+    }
+
+    #[test]
+    fn every_machine_plans_its_default_job_in_80_columns() {
+        for pmu in Pmu::value_variants() {
+            let machine = machine::shown(*pmu, &[]).unwrap();
+            let events = events::default_list(machine.profile().signature);
+            assert_ne!(events, events::DEFAULT_STAT);
+            let explained = explain(&detect(&machine).unwrap(), &asked(events)).unwrap();
+            let text = text(&explained);
+            assert!(explained.optimal, "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            for word in events::words(events) {
+                assert!(text.contains(word), "{word}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_plan_is_told_in_words() {
+        let events = "INST_RETIRED.ANY,L1D.REPLACEMENT@3,BR_INST_RETIRED.COND,r02c4,\
+                      OCR.DEMAND_DATA_RD.L3_HIT";
+        let text = text(&explain(&found(Pmu::Intel, &["counters=2"]), &asked(events)).unwrap());
+        let expected = "\
+Intel architectural performance monitoring, version 5
+catalogue                icelake-server
+general counters         2
+events                   5 events
+groups                   2 (no plan has fewer: proven)
+round                    4 slices
+always, instructions     INST_RETIRED.ANY
+group 0, 3 slices
+  counter 0              OCR.DEMAND_DATA_RD.L3_HIT
+  counter 1              L1D.REPLACEMENT
+  extra register 0       0x3f803c0001
+group 1
+  counter 0              BR_INST_RETIRED.COND
+  counter 1              r02c4
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_as_by_a_run() {
+        let check = |asked: &Asked, status: ExitStatus, word: &str| {
+            let all = planned(&found(Pmu::Intel, &[]), asked).unwrap_err();
+            assert_eq!(all[0].error.exit_status(), status, "{all:?}");
+            assert!(all[0].to_string().contains(word), "{all:?}");
+            all.len()
+        };
+        let two = asked("cycles,BR_INST_RETIRED.ALL_BRANCHE,cpu/event=0x100/");
+        assert_eq!(check(&two, ExitStatus::UnknownEvent, "BR_INST_RETIRED.ALL_BRANCHES"), 2);
+        let many = asked(&vec!["cycles"; tally_abi::session::MAX_EVENTS + 1].join(","));
+        check(&many, ExitStatus::TooManyEvents, "1024");
+        check(&asked(" "), ExitStatus::CallRefused, "empty");
+        check(&asked("L1D.REPLACEMENT:k"), ExitStatus::CallRefused, "--paranoid 1");
+        let around = Asked { paranoid: None, ..asked("L1D.REPLACEMENT:k") };
+        assert!(planned(&found(Pmu::Intel, &[]), &around).is_ok());
+        let too_old = machine::shown(Pmu::Intel, &["version=1".into()]).unwrap();
+        assert_eq!(detect(&too_old).unwrap_err().status, ExitStatus::NoPmu);
+    }
+}
