@@ -185,11 +185,15 @@ pub trait Pmu {
     /// The values of the counters in `set`.
     fn read(&mut self, set: Set) -> Counts;
 
+    /// Says beforehand what [`Pmu::switch`] will do: read the counters in `set`, change to `next`,
+    /// whose counters are in `set`, and arm the slice timer with `slice`. Any other call but
+    /// [`Pmu::read`] and [`Pmu::release`] forgets it.
+    fn prepare(&mut self, set: Set, next: &Group, slice: u64);
+
     /// In the overflow interrupt, between [`Pmu::start`] and [`Pmu::stop`]: if the slice timer has
-    /// overflowed, puts the values of the counters in `set` into `counts`, changes to `next`, whose
-    /// counters are in `set`, and arms the timer with `slice`. If it has not, says so, and counting
-    /// goes on.
-    fn switch(&mut self, set: Set, next: &Group, slice: u64, counts: &mut Counts) -> bool;
+    /// overflowed, reads the counters into `counts` and changes to the group that was prepared. If it
+    /// has not, says so, counting goes on, and `counts` mean nothing.
+    fn switch(&mut self, counts: &mut Counts) -> bool;
 
     /// Acknowledges the overflow and counts again.
     fn release(&mut self);

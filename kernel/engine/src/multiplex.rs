@@ -107,9 +107,18 @@ impl<P: Pmu> Multiplexer<P> {
 
     /// Counting goes on in the slice under way: what was counted is told.
     fn go_on(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
-        if self.publish(session, session.slice_start(), true, tsc, sink) {
+        let preloaded = self.publish(session, session.slice_start(), true, tsc, sink);
+        self.prepare(session);
+        if preloaded {
             self.pmu.release();
         }
+    }
+
+    /// The driver gets ready for the end of the slice under way.
+    #[inline(always)]
+    fn prepare(&mut self, session: &Session) {
+        let (set, next) = session.turn();
+        self.pmu.prepare(set, next, session.next_length());
     }
 
     /// The program of `session`, which is not running, may look at the counters from here on: they show
@@ -179,8 +188,7 @@ impl<P: Pmu> Multiplexer<P> {
         let Some(session) = session.filter(|session| session.is_running()) else {
             return self.disown();
         };
-        let (set, next) = session.turn();
-        if self.pmu.switch(set, next, session.next_length(), &mut self.raw) {
+        if self.pmu.switch(&mut self.raw) {
             if session.is_exposed() {
                 self.log_exposed(session, start_tsc, sink);
             } else {
@@ -229,6 +237,7 @@ impl<P: Pmu> Multiplexer<P> {
         self.count(session);
         self.arm(timer, slice);
         session.turn_over(self.cpu, &self.counted, tsc, sink);
+        self.prepare(session);
     }
 
     /// The same for a program that sees its logical counters, to which they are told; counting goes
@@ -248,6 +257,7 @@ impl<P: Pmu> Multiplexer<P> {
         }
         self.publish(session, ended, !stopped, tsc, sink);
         if !stopped {
+            self.prepare(session);
             self.pmu.release();
         }
     }

@@ -34,8 +34,9 @@ impl Pmu for Steady {
         Always::ALL.into_iter().for_each(|event| counts[event] = self.0);
         counts
     }
-    fn switch(&mut self, set: Set, _: &Group, _: u64, counts: &mut Counts) -> bool {
-        *counts = self.read(set);
+    fn prepare(&mut self, _: Set, _: &Group, _: u64) {}
+    fn switch(&mut self, counts: &mut Counts) -> bool {
+        *counts = self.read(Set::default());
         true
     }
     fn release(&mut self) {}

@@ -18,12 +18,15 @@
 use core::mem::take;
 
 use tally_abi::{Mode, bank::ALWAYS_SLOT};
-use tally_engine::{Always, Counts, Group, MAX_GENERAL, Pmu, Set, Setup, Widths, for_each_counter};
+use tally_engine::{
+    Always, Counts, Group, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths, for_each_counter,
+};
 
 use crate::{
     Bus, InitError,
     bus::Counted,
-    driver::{change_over, counters},
+    driver::counters,
+    prepared::Prepared,
     registers::{
         Register,
         amd::{
@@ -54,15 +57,13 @@ pub(crate) struct Facts {
 pub struct Amd<B: Bus> {
     bus: Counted<B>,
     facts: Facts,
-    /// What the event selects hold. Without global registers their enable bits come and go with
-    /// [`Self::enabled`], and are set here all the same.
-    selects: [PerfCtl; MAX_GENERAL],
+    /// The switch to come, and what the event selects hold. Without global registers their enable bits
+    /// come and go with [`Self::enabled`], and are set there all the same.
+    prepared: Prepared,
     /// Whether counters are let count, by whichever way there is.
     enabled: bool,
     /// The slice timer.
     timer: Always,
-    /// What is counted besides, of cycles and instructions.
-    other: Always,
     /// Counters that are preloaded for thresholds, as a mask.
     armed: u8,
     /// Counters whose overflow is acknowledged: the timer's, and those that were preloaded.
@@ -86,14 +87,12 @@ impl<B: Bus> Amd<B> {
                 return Err(InitError::CounterInUse { register, index, value });
             }
         }
-        let selects = [PerfCtl::empty(); MAX_GENERAL];
         let mut driver = Amd {
             bus,
             facts,
-            selects,
+            prepared: Prepared::new(rdpmc_always),
             enabled: false,
             timer: Always::Cycles,
-            other: Always::Instructions,
             armed: 0,
             acknowledged: 0,
             counts_kernel: false,
@@ -123,34 +122,31 @@ impl<B: Bus> Amd<B> {
     }
 
     /// Puts a select into place if it is not there already.
-    #[inline(always)]
     fn select(&mut self, index: usize, wanted: PerfCtl) {
-        if self.selects[index] == wanted {
-            return;
+        if self.held(index) != wanted {
+            self.ready_to_change();
+            put_select(&mut self.bus, &self.facts, self.enabled, index, wanted);
+            self.prepared.set_selector(index, Selector(wanted.bits()));
         }
-        // One access for each event that changes, and without global registers one more, as the
-        // new event has to be in place, disabled, before it is enabled.
-        if self.facts.global {
-            // One access to disable all, before the first; `enable` makes up for it.
-            self.disable();
-            self.bus.put(index as u8, wanted);
-        } else {
-            self.bus.put(index as u8, wanted.difference(PerfCtl::EN));
-            if self.enabled {
-                self.bus.put(index as u8, wanted);
-            }
-        }
-        self.selects[index] = wanted;
     }
 
+    /// What a select holds.
+    fn held(&self, index: usize) -> PerfCtl {
+        PerfCtl::from_bits_retain(self.prepared.selectors()[index].0)
+    }
+
+    /// With global registers, one access to disable all before the first event changes; `enable` makes
+    /// up for it.
     #[inline(always)]
-    fn read_always(&mut self, event: Always, counts: &mut Counts) {
-        counts[event] = self.bus.count(u32::from(counter_of(event)));
+    fn ready_to_change(&mut self) {
+        if self.facts.global {
+            self.disable();
+        }
     }
 
-    /// Sets the timer to overflow after `slice`.
-    fn reload(&mut self, slice: u64) {
-        let value = slice.wrapping_neg() & self.widths().always;
+    /// Sets the timer's counter.
+    #[inline(always)]
+    fn reload(&mut self, value: u64) {
         // One access: the only counter that has to be written.
         self.bus.put(counter_of(self.timer), PerfCtr(value));
     }
@@ -187,7 +183,8 @@ impl<B: Bus> Amd<B> {
             self.bus.put(0, PerfCntrGlobalCtl::from_bits_retain(all));
             return;
         }
-        for (index, select) in self.selects.iter().enumerate() {
+        for index in 0..MAX_GENERAL {
+            let select = self.held(index);
             if !select.is_empty() {
                 let off = if self.enabled { PerfCtl::empty() } else { PerfCtl::EN };
                 self.bus.put(index as u8, select.difference(off));
@@ -205,10 +202,11 @@ impl<B: Bus> Amd<B> {
 
 impl<B: Bus> Pmu for Amd<B> {
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
-        (self.timer, self.other) = match setup.timer {
-            Always::Instructions => (Always::Instructions, Always::Cycles),
-            _ => (Always::Cycles, Always::Instructions),
+        self.timer = match setup.timer {
+            Always::Instructions => Always::Instructions,
+            _ => Always::Cycles,
         };
+        self.prepared.time_by(self.timer, self.widths().always);
         self.acknowledged = 1 << counter_of(self.timer);
         self.counts_kernel = setup.kernel;
         for_each_counter(group.used, |index| {
@@ -222,7 +220,7 @@ impl<B: Bus> Pmu for Amd<B> {
             select.set(PerfCtl::INT, setup.timer == event);
             self.select(counter.into(), select);
         }
-        self.reload(slice);
+        self.reload(slice.wrapping_neg() & self.widths().always);
         self.enable();
     }
 
@@ -262,7 +260,7 @@ impl<B: Bus> Pmu for Amd<B> {
     fn read(&mut self, set: Set) -> Counts {
         let mut counts = Counts::default();
         for event in [Always::Cycles, Always::Instructions] {
-            self.read_always(event, &mut counts);
+            counts[event] = self.bus.count(rdpmc_always(event));
         }
         for_each_counter(set.general, |index| {
             counts.general[index] = self.bus.count(index as u32);
@@ -271,25 +269,28 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 
     #[inline(always)]
-    fn switch(&mut self, set: Set, next: &Group, slice: u64, counts: &mut Counts) -> bool {
+    fn prepare(&mut self, set: Set, next: &Group, slice: u64) {
+        self.prepared.prepare(self.facts.counters & !ALWAYS, set, next, slice);
+    }
+
+    #[inline(always)]
+    fn switch(&mut self, counts: &mut Counts) -> bool {
         if self.counts_kernel {
             // This handler's own events must not be the session's.
             self.disable();
         }
-        let timer = self.bus.count(u32::from(counter_of(self.timer)));
-        if timer >> (WIDTH_BITS - 1) & 1 == 1 {
+        if !self.prepared.read(&mut self.bus, counts) {
             self.enable();
             return false;
         }
-        counts[self.timer] = timer;
-        self.read_always(self.other, counts);
-        change_over(set.general, next, |index, wanted| {
-            counts.general[index] = self.bus.count(index as u32);
-            if let Some(wanted) = wanted {
-                self.select(index, PerfCtl::from_bits_retain(wanted.0));
-            }
+        if self.prepared.changed != 0 {
+            self.ready_to_change();
+        }
+        let Amd { prepared, bus, facts, enabled, .. } = self;
+        prepared.change(|index, wanted| {
+            put_select(bus, facts, *enabled, index, PerfCtl::from_bits_retain(wanted.0));
         });
-        self.reload(slice);
+        self.reload(self.prepared.reload);
         true
     }
 
@@ -305,7 +306,7 @@ impl<B: Bus> Pmu for Amd<B> {
         if index != usize::from(counter_of(self.timer)) {
             self.armed |= 1 << index;
             self.acknowledged |= 1 << index;
-            self.select(index, self.selects[index] | PerfCtl::INT);
+            self.select(index, self.held(index) | PerfCtl::INT);
         }
         let value = remaining.wrapping_neg() & self.widths().general;
         self.bus.put(index as u8, PerfCtr(value));
@@ -314,7 +315,7 @@ impl<B: Bus> Pmu for Amd<B> {
 
     fn disarm(&mut self) {
         for_each_counter(take(&mut self.armed), |index| {
-            self.select(index, self.selects[index].difference(PerfCtl::INT));
+            self.select(index, self.held(index).difference(PerfCtl::INT));
         });
     }
 
@@ -326,6 +327,26 @@ impl<B: Bus> Pmu for Amd<B> {
     #[inline(always)]
     fn msr_accesses(&self) -> u64 {
         self.bus.msr_accesses
+    }
+}
+
+/// Changes what a counter counts. One access, and without global registers one more if the counter is to
+/// count: the new event has to be in place, disabled, before it is enabled.
+#[inline(always)]
+fn put_select<B: Bus>(
+    bus: &mut Counted<B>,
+    facts: &Facts,
+    enabled: bool,
+    index: usize,
+    wanted: PerfCtl,
+) {
+    if facts.global {
+        bus.put(index as u8, wanted);
+    } else {
+        bus.put(index as u8, wanted.difference(PerfCtl::EN));
+        if enabled {
+            bus.put(index as u8, wanted);
+        }
     }
 }
 

@@ -92,8 +92,13 @@ impl<B: Bus> Pmu for Driver<B> {
     }
 
     #[inline(always)]
-    fn switch(&mut self, set: Set, next: &Group, slice: u64, counts: &mut Counts) -> bool {
-        either!(self, driver => driver.switch(set, next, slice, counts))
+    fn prepare(&mut self, set: Set, next: &Group, slice: u64) {
+        either!(self, driver => driver.prepare(set, next, slice));
+    }
+
+    #[inline(always)]
+    fn switch(&mut self, counts: &mut Counts) -> bool {
+        either!(self, driver => driver.switch(counts))
     }
 
     #[inline(always)]
@@ -119,8 +124,8 @@ impl<B: Bus> Pmu for Driver<B> {
     }
 }
 
-/// In the overflow path: visits each counter of the mask `general`, with the event that `next` has on
-/// it. A counter that `next` does not use goes on: nobody reads what it counts.
+/// Visits each counter of the mask `general`, with the event that `next` has on it. A counter that
+/// `next` does not use goes on: nobody reads what it counts.
 #[inline(always)]
 pub(crate) fn change_over(
     general: u8,

@@ -38,14 +38,14 @@ use interrupts::Timer;
 
 use tally_abi::Mode;
 use tally_engine::{
-    Always, Counts, Group, MAX_EXTRA, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths,
-    for_each_counter,
+    Always, Counts, Extras, Group, MAX_EXTRA, Pmu, Selector, Set, Setup, Widths, for_each_counter,
 };
 
 use crate::{
     Bus, InitError,
     bus::Counted,
-    driver::{change_over, counters},
+    driver::counters,
+    prepared::Prepared,
     registers::{
         Register,
         intel::{
@@ -81,8 +81,10 @@ pub(crate) struct Facts {
 pub struct Intel<B: Bus> {
     bus: Counted<B>,
     facts: Facts,
-    /// What the event selects hold.
-    selectors: [Selector; MAX_GENERAL],
+    /// The switch to come, and what the event selects hold.
+    prepared: Prepared,
+    /// The values that extra registers will need then.
+    prepared_extra: Extras,
     /// What the extra registers hold.
     extra: [u64; MAX_EXTRA],
     /// What IA32_FIXED_CTR_CTRL holds.
@@ -109,10 +111,11 @@ impl<B: Bus> Intel<B> {
         let mut driver = Intel {
             bus,
             facts,
-            selectors: Default::default(),
+            prepared: Prepared::new(rdpmc_always),
+            prepared_extra: Extras::default(),
             extra: [0; MAX_EXTRA],
             fixed: FixedCtrCtrl::empty(),
-            timer: Timer::new(Always::Cycles, facts.widths, false),
+            timer: Timer::new(Always::Cycles, false),
             armed: 0,
             must_stop: false,
             freezes: false,
@@ -198,26 +201,16 @@ impl<B: Bus> Intel<B> {
     }
 
     /// Puts a selector into place if it is not there already.
-    #[inline(always)]
     fn select(&mut self, index: usize, wanted: Selector) {
-        if self.selectors[index] != wanted {
-            // One access for each event that changes: there is no cheaper way to change it.
-            // The register has 32 bits.
-            let select = PerfEvtSel::from_bits_retain(u64::from(wanted.0 as u32));
-            self.bus.put(index as u8, select);
-            self.selectors[index] = wanted;
+        if self.prepared.selectors()[index] != wanted {
+            self.bus.put(index as u8, register_of(wanted));
+            self.prepared.set_selector(index, wanted);
         }
     }
 
+    /// Sets the timer's counter.
     #[inline(always)]
-    fn read_always(&mut self, event: Always, counts: &mut Counts) {
-        counts[event] = self.bus.count(RDPMC_FIXED | event as u32);
-    }
-
-    /// Sets the timer to overflow after `slice`.
-    #[inline(always)]
-    fn reload(&mut self, slice: u64) {
-        let value = slice.wrapping_neg() & self.facts.widths.always;
+    fn reload(&mut self, value: u64) {
         // One access: the only counter that has to be written.
         self.bus.put(self.timer.event as u8, FixedCtr(value));
     }
@@ -254,6 +247,12 @@ impl<B: Bus> Intel<B> {
     }
 }
 
+/// What an event select takes: it has 32 bits.
+#[inline(always)]
+fn register_of(selector: Selector) -> PerfEvtSel {
+    PerfEvtSel::from_bits_retain(u64::from(selector.0 as u32))
+}
+
 /// RDPMC's ECX for the counter of an event that is always counted.
 pub(crate) fn rdpmc_always(event: Always) -> u32 {
     RDPMC_FIXED | event as u32
@@ -264,14 +263,15 @@ impl<B: Bus> Pmu for Intel<B> {
         let counts_kernel = setup.kernel;
         self.set_freeze(counts_kernel && self.facts.freeze);
         self.must_stop = counts_kernel && !self.freezes;
-        self.timer = Timer::new(setup.timer, self.facts.widths, self.freezes);
+        self.timer = Timer::new(setup.timer, self.freezes);
+        self.prepared.time_by(setup.timer, self.facts.widths.always);
         if group.extra.used != 0 {
             self.load_extra(&group.extra);
         }
         for_each_counter(group.used, |index| self.select(index, group.selectors[index]));
         let timer = FixedCtrCtrl::PMI0.bits() << (4 * setup.timer as u8);
         self.control_fixed(self.fixed_at(setup.mode) | FixedCtrCtrl::from_bits_retain(timer));
-        self.reload(slice);
+        self.reload(slice.wrapping_neg() & self.facts.widths.always);
         self.enable();
     }
 
@@ -315,7 +315,7 @@ impl<B: Bus> Pmu for Intel<B> {
         let mut counts = Counts::default();
         for event in Always::ALL {
             if event != Always::Reference || set.reference {
-                self.read_always(event, &mut counts);
+                counts[event] = self.bus.count(rdpmc_always(event));
             }
         }
         for_each_counter(set.general, |index| {
@@ -325,31 +325,32 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 
     #[inline(always)]
-    fn switch(&mut self, set: Set, next: &Group, slice: u64, counts: &mut Counts) -> bool {
+    fn prepare(&mut self, set: Set, next: &Group, slice: u64) {
+        self.prepared.prepare(self.facts.general, set, next, slice);
+        self.prepared_extra.used = next.extra.used;
+        if next.extra.used != 0 {
+            self.prepared_extra = next.extra;
+        }
+    }
+
+    #[inline(always)]
+    fn switch(&mut self, counts: &mut Counts) -> bool {
         if self.must_stop {
             // One access: this handler's own events must not be the session's.
             self.disable();
         }
-        let timer = self.bus.count(RDPMC_FIXED | self.timer.event as u32);
-        if timer & self.timer.top != 0 {
+        let Intel { prepared, bus, .. } = self;
+        if !prepared.read(bus, counts) {
             self.go_on();
             return false;
         }
-        counts[self.timer.event] = timer;
-        self.read_always(self.timer.other, counts);
-        if set.reference {
-            self.read_always(Always::Reference, counts);
+        if self.prepared_extra.used != 0 {
+            self.load_extra(&{ self.prepared_extra });
         }
-        if next.extra.used != 0 {
-            self.load_extra(&next.extra);
-        }
-        change_over(set.general, next, |index, wanted| {
-            counts.general[index] = self.bus.count(index as u32);
-            if let Some(wanted) = wanted {
-                self.select(index, wanted);
-            }
-        });
-        self.reload(slice);
+        let Intel { prepared, bus, .. } = self;
+        // One access for each event that changes: there is no cheaper way to change it.
+        prepared.change(|index, wanted| bus.put(index as u8, register_of(wanted)));
+        self.reload(self.prepared.reload);
         true
     }
 

@@ -19,6 +19,7 @@ pub mod catalogue;
 mod detect;
 mod driver;
 mod intel;
+mod prepared;
 pub mod registers;
 #[cfg(test)]
 mod testing;

@@ -31,6 +31,8 @@ struct State {
     preloaded: u16,
     /// Preloads so far.
     preloads: u64,
+    /// What the switch to come will do.
+    prepared: Option<(Set, Group, u64)>,
 }
 
 impl Simulated {
@@ -126,6 +128,7 @@ impl Pmu for Simulated {
     fn start(&mut self, group: &Group, _: &Setup, slice: u64) {
         assert!(!self.is_counting());
         self.change(group, slice);
+        self.0.borrow_mut().prepared = None;
         self.0.borrow_mut().counting = true;
     }
 
@@ -145,6 +148,7 @@ impl Pmu for Simulated {
         let mut state = self.0.borrow_mut();
         state.counting = false;
         state.preloaded = 0;
+        state.prepared = None;
     }
 
     fn clear(&mut self) {
@@ -158,12 +162,18 @@ impl Pmu for Simulated {
         counts
     }
 
-    fn switch(&mut self, set: Set, next: &Group, slice: u64, counts: &mut Counts) -> bool {
+    fn prepare(&mut self, set: Set, next: &Group, slice: u64) {
+        self.0.borrow_mut().prepared = Some((set, *next, slice));
+    }
+
+    fn switch(&mut self, counts: &mut Counts) -> bool {
         if self.0.borrow().counters[Always::Cycles] >> 47 == 1 {
             return false;
         }
+        let prepared = self.0.borrow_mut().prepared.take();
+        let (set, next, slice) = prepared.expect("a switch that nobody prepared");
         *counts = self.read(set);
-        self.change(next, slice);
+        self.change(&next, slice);
         true
     }
 
@@ -180,11 +190,14 @@ impl Pmu for Simulated {
         }
         state.preloaded |= 1 << slot;
         state.preloads += 1;
+        state.prepared = None;
         value
     }
 
     fn disarm(&mut self) {
-        self.0.borrow_mut().preloaded = 0;
+        let mut state = self.0.borrow_mut();
+        state.preloaded = 0;
+        state.prepared = None;
     }
 
     fn widths(&self) -> Widths {

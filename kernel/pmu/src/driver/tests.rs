@@ -101,6 +101,12 @@ fn set(group: &Group) -> Set {
     Set { general: group.used, reference: false }
 }
 
+/// The overflow interrupt, where `next` was prepared.
+fn switch(pmu: &mut Driver<Model>, next: &Group, counts: &mut Counts) -> bool {
+    pmu.prepare(set(next), next, SLICE);
+    pmu.switch(counts)
+}
+
 fn setup(mode: Mode) -> Setup {
     Setup { mode, kernel: mode.kernel(), timer: Always::Cycles }
 }
@@ -117,10 +123,10 @@ fn slices_count_what_happened_and_interrupt_once() {
             happen(&mut pmu, mode == Mode::Kernel, SLICE - 1);
             assert_eq!(model(&mut pmu).interrupts, 0);
             let mut raw = Counts::default();
-            assert!(!pmu.switch(set(&a), &b, SLICE, &mut raw));
+            assert!(!switch(&mut pmu, &b, &mut raw));
             happen(&mut pmu, mode == Mode::Kernel, 8);
             assert_eq!(model(&mut pmu).interrupts, 1, "{vendor:?} {mode:?}");
-            assert!(pmu.switch(set(&a), &b, SLICE, &mut raw));
+            assert!(switch(&mut pmu, &b, &mut raw));
             // The interrupt handler's own events are nobody's.
             happen(&mut pmu, true, 1000);
             let slice = since(&raw, &base, a.used, pmu.widths());
@@ -138,7 +144,7 @@ fn slices_count_what_happened_and_interrupt_once() {
                 (slice[Always::Cycles], general(&slice, &b)),
                 (100, [50, 20, 30, 60].to_vec())
             );
-            assert!(!pmu.switch(set(&a), &a, SLICE, &mut raw));
+            assert!(!switch(&mut pmu, &a, &mut raw));
         }
     }
 }
@@ -171,7 +177,7 @@ fn slices_of_instructions_end_by_the_instruction_counter() {
         pmu.start(&group, &Setup { timer: Always::Instructions, ..setup(Mode::User) }, SLICE);
         happen(&mut pmu, false, SLICE / 2);
         assert_eq!(model(&mut pmu).interrupts, 1);
-        assert!(pmu.switch(set(&group), &group, SLICE, &mut Counts::default()));
+        assert!(switch(&mut pmu, &group, &mut Counts::default()));
     }
 }
 
@@ -193,7 +199,7 @@ fn preloaded_counters_interrupt_once_at_their_count() {
                 assert_eq!(interrupts(&mut pmu), expected, "{vendor:?} {mode:?} {step}");
                 if expected == 1 {
                     // Not the timer's; what it froze goes on.
-                    assert!(!pmu.switch(set(&a), &b, SLICE, &mut Counts::default()));
+                    assert!(!switch(&mut pmu, &b, &mut Counts::default()));
                     pmu.release();
                 }
             }
@@ -218,7 +224,7 @@ fn preloaded_counters_interrupt_once_at_their_count() {
             happen(&mut pmu, kernel, SLICE - 1);
             assert_eq!(interrupts(&mut pmu), 2, "{vendor:?} {mode:?}");
             happen(&mut pmu, kernel, 1);
-            assert!(pmu.switch(set(&a), &b, SLICE, &mut Counts::default()));
+            assert!(switch(&mut pmu, &b, &mut Counts::default()));
             pmu.preload(first + 1, 20);
             pmu.release();
             happen(&mut pmu, kernel, 1);
@@ -236,7 +242,7 @@ fn cost(vendor: Vendor, mode: Mode, changed: usize) -> u64 {
     happen(&mut pmu, mode == Mode::Kernel, SLICE + 1);
     let before = pmu.msr_accesses();
     let next = group(vendor, codes, mode);
-    assert!(pmu.switch(set(&next), &next, SLICE, &mut Counts::default()));
+    assert!(switch(&mut pmu, &next, &mut Counts::default()));
     pmu.release();
     pmu.msr_accesses() - before
 }
@@ -267,7 +273,7 @@ fn intel_acknowledges_after_the_reload() {
     pmu.start(&group, &setup(Mode::User), SLICE);
     happen(&mut pmu, false, SLICE);
     model(&mut pmu).written.clear();
-    assert!(pmu.switch(set(&group), &group, SLICE, &mut Counts::default()));
+    assert!(switch(&mut pmu, &group, &mut Counts::default()));
     pmu.release();
     let timer = (0x30a, SLICE.wrapping_neg() & WIDTH);
     assert_eq!(model(&mut pmu).written, [timer, (0x390, 1 << 33)]);
@@ -291,7 +297,7 @@ fn extra_registers_are_written_before_selectors_and_only_when_they_change() {
         let mut step = |next: &Group| {
             happen(&mut pmu, false, SLICE + 1);
             model(&mut pmu).written.clear();
-            assert!(pmu.switch(set(next), next, SLICE, &mut Counts::default()));
+            assert!(switch(&mut pmu, next, &mut Counts::default()));
             pmu.release();
             core::mem::take(&mut model(&mut pmu).written)
         };
@@ -314,7 +320,7 @@ fn an_event_of_ring_0_in_a_session_of_ring_3_is_not_counted_in_the_handler() {
         happen(&mut pmu, true, 1);
         happen(&mut pmu, false, SLICE + 1);
         let mut raw = Counts::default();
-        assert!(pmu.switch(set(&events), &events, SLICE, &mut raw));
+        assert!(switch(&mut pmu, &events, &mut raw));
         happen(&mut pmu, true, 1);
         pmu.release();
         let counts = counted(&mut pmu, &events, &base);
@@ -390,7 +396,7 @@ fn a_program_that_looks_after_its_counters_finds_them_as_it_left_them() {
             let mut raw = Counts::default();
             pmu.start(&group, &setup(Mode::Full), SLICE);
             happen(&mut pmu, false, 2 * SLICE);
-            assert!(pmu.switch(set(&group), &group, SLICE, &mut raw));
+            assert!(switch(&mut pmu, &group, &mut raw));
             pmu.release();
             pmu.stop();
             pmu.clear();

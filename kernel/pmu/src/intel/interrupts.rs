@@ -3,7 +3,7 @@
 use core::mem::take;
 
 use tally_abi::bank::ALWAYS_SLOT;
-use tally_engine::{Always, MAX_GENERAL, Selector, Widths, for_each_counter};
+use tally_engine::{Always, MAX_GENERAL, Selector, for_each_counter};
 
 use super::Intel;
 use crate::{
@@ -15,24 +15,16 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer {
     pub(super) event: Always,
-    /// What is counted besides, of cycles and instructions.
-    pub(super) other: Always,
-    /// The highest bit of its counter.
-    pub(super) top: u64,
     /// What acknowledges its overflow.
     pub(super) acknowledge: PerfGlobalOvfCtrl,
 }
 
 impl Timer {
-    pub(super) fn new(event: Always, widths: Widths, freezes: bool) -> Timer {
+    pub(super) fn new(event: Always, freezes: bool) -> Timer {
         let bit = PerfGlobalOvfCtrl::FIXED0.bits() << event as u8;
         let mut acknowledge = PerfGlobalOvfCtrl::from_bits_retain(bit);
         acknowledge.set(PerfGlobalOvfCtrl::CTR_FRZ, freezes);
-        let other = match event {
-            Always::Instructions => Always::Cycles,
-            _ => Always::Instructions,
-        };
-        Timer { event, other, top: widths.always ^ widths.always >> 1, acknowledge }
+        Timer { event, acknowledge }
     }
 }
 
@@ -42,7 +34,7 @@ impl<B: Bus> Intel<B> {
         let Some(event) = slot.checked_sub(ALWAYS_SLOT) else {
             let index = slot % MAX_GENERAL;
             self.armed |= 1 << index;
-            let interrupts = self.selectors[index].0 | PerfEvtSel::INT.bits();
+            let interrupts = self.prepared.selectors()[index].0 | PerfEvtSel::INT.bits();
             self.select(index, Selector(interrupts));
             self.timer.acknowledge |= PerfGlobalOvfCtrl::from_bits_retain(1 << index);
             let value = remaining.wrapping_neg() & self.facts.widths.general;
@@ -63,7 +55,7 @@ impl<B: Bus> Intel<B> {
     /// See [`tally_engine::Pmu::disarm`].
     pub(super) fn disarm_all(&mut self) {
         for_each_counter(take(&mut self.armed), |index| {
-            let silent = self.selectors[index].0 & !PerfEvtSel::INT.bits();
+            let silent = self.prepared.selectors()[index].0 & !PerfEvtSel::INT.bits();
             self.select(index, Selector(silent));
         });
         let all = FixedCtrCtrl::PMI0.bits() * 0x111;

@@ -16,7 +16,7 @@ use crate::{Failure, Result, project};
 pub(super) enum Step {
     /// From the interrupt to the handler, and back: the entry's assembly.
     Enter,
-    /// Finding the session and the next group.
+    /// Finding the session, and going from step to step.
     Find,
     /// Reading counters.
     Read,
@@ -29,7 +29,7 @@ pub(super) enum Step {
     /// Unmasking and ending the interrupt.
     Controller,
     /// Logging: crediting what was counted, statistics, the trace record, the engine's own cost,
-    /// drawing the group after the next.
+    /// drawing the group after the next and working out what the switch to it will do.
     Log,
 }
 
@@ -48,7 +48,7 @@ impl Step {
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Step::Enter => "enter and leave the interrupt",
-            Step::Find => "find session and next group",
+            Step::Find => "find the session",
             Step::Read => "read counters",
             Step::Select => "change events",
             Step::Arm => "arm the slice timer",
@@ -62,13 +62,17 @@ impl Step {
     fn of(function: &str) -> Option<Step> {
         Some(match function {
             "pmi_entry" => Step::Enter,
-            "overflow" | "handle_pmi" => Step::Find,
-            "switch" => Step::Read,
-            "select" => Step::Select,
+            "overflow" | "handle_pmi" | "switch" => Step::Find,
+            "read" => Step::Read,
+            "change" => Step::Select,
             "reload" => Step::Arm,
-            "acknowledge" | "release" | "enable" | "disable" | "gate" => Step::Acknowledge,
+            "acknowledge" | "release" | "enable" | "disable" | "gate" | "ready_to_change" => {
+                Step::Acknowledge
+            }
             "unmask_pmi" | "end_of_interrupt" => Step::Controller,
-            "log" | "turn_over" | "take_in" | "finish" | "record" | "draw" | "tsc" => Step::Log,
+            "log" | "turn_over" | "take_in" | "finish" | "record" | "draw" | "prepare" | "tsc" => {
+                Step::Log
+            }
             _ => return None,
         })
     }
