@@ -39,10 +39,33 @@ pub struct CommandLine<'a> {
     /// default, their own user mode and that of programs that they loaded; 1, ring 0 too; 0, any
     /// program, and with counters of their own.
     pub paranoid: u8,
+    /// How overflow interrupts are delivered (`overflows=fixed|nmi`).
+    pub overflows: Delivery,
     /// A way in which the kernel is to fail after it has booted, for those who test how a host
     /// takes it (`fail=panic`, `fail=hang`, `fail=stack`).
     pub fail: Option<Failure>,
     programs: &'a str,
+}
+
+/// How the interrupt controller delivers overflow interrupts (Intel SDM volume 3, "Local Vector Table").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// As a vector: one that comes in the kernel waits until it returns to a program.
+    #[default]
+    Fixed,
+    /// As an NMI: code with interrupts off is seen too.
+    Nmi,
+}
+
+impl Delivery {
+    /// As it is said on the command line.
+    pub fn parse(text: &str) -> Option<Delivery> {
+        match text {
+            "fixed" => Some(Delivery::Fixed),
+            "nmi" => Some(Delivery::Nmi),
+            _ => None,
+        }
+    }
 }
 
 /// See [`CommandLine::fail`].
@@ -115,6 +138,7 @@ impl<'a> CommandLine<'a> {
             trace: false,
             cpus: MAX_CPUS,
             paranoid: DEFAULT_PARANOID,
+            overflows: Delivery::Fixed,
             fail: None,
             programs,
         };
@@ -132,6 +156,9 @@ impl<'a> CommandLine<'a> {
                 Some(("paranoid", level)) => {
                     let level = level.parse().ok().filter(|level| *level <= DEFAULT_PARANOID);
                     line.paranoid = level.ok_or(BadOption(option))?;
+                }
+                Some(("overflows", how)) => {
+                    line.overflows = Delivery::parse(how).ok_or(BadOption(option))?;
                 }
                 Some(("fail", "panic")) => line.fail = Some(Failure::Panic),
                 Some(("fail", "hang")) => line.fail = Some(Failure::Hang),
@@ -195,9 +222,12 @@ mod tests {
     #[test]
     fn bad_options_are_named() {
         assert_eq!(CommandLine::parse("paranoid=0").map(|line| line.paranoid), Ok(0));
+        let nmi = CommandLine::parse("overflows=nmi").map(|line| line.overflows);
+        assert_eq!(nmi, Ok(Delivery::Nmi));
         for bad in [
             "paranoid=3",
             "paranoid=",
+            "overflows=smi",
             "seed=x",
             "cpus=0",
             "cpus=17",

@@ -4,7 +4,10 @@
 //! and no overflow is pending in the PMU. An overflow interrupt that was already under way then
 //! finds nobody, or a slice that has just begun and whose timer has not overflowed.
 
-use core::ops::{Index, IndexMut};
+use core::{
+    hint::cold_path,
+    ops::{Index, IndexMut},
+};
 
 use tally_abi::{
     Mode, SessionConfig, Slice,
@@ -145,20 +148,26 @@ pub fn for_each_counter(mask: u8, mut visit: impl FnMut(usize)) {
     }
 }
 
+/// Every general counter that there can be.
+const ALL: u8 = u8::MAX;
+const _: () = assert!(MAX_GENERAL == 8);
+
 /// The same for the overflow path: the masks that full groups have are written out, so that every
-/// index is a constant and nothing is tested.
+/// index is a constant and nothing is tested; `LIKELY`, the one that most have, is looked at first.
 #[inline(always)]
-pub fn for_each_counter_unrolled(mask: u8, mut visit: impl FnMut(usize)) {
+pub fn for_each_counter_unrolled<const LIKELY: u8>(mask: u8, mut visit: impl FnMut(usize)) {
     // An iterator over an array is a loop, and a function of its own, when the code is large.
     macro_rules! visit {
-        ($($counter:literal)*) => {{ $(visit($counter);)* }};
+        ($mask:expr) => { visit!($mask, 0 1 2 3 4 5 6 7) };
+        ($mask:expr, $($counter:literal)*) => {{
+            $(if $mask >> $counter & 1 == 1 { visit($counter); })*
+        }};
     }
-    match mask {
-        // Four of Intel's, all eight, and those of AMD's six that the driver leaves to groups.
-        0x0f => visit!(0 1 2 3),
-        0xff => visit!(0 1 2 3 4 5 6 7),
-        0x3c => visit!(2 3 4 5),
-        _ => for_each_counter(mask, &mut visit),
+    if mask == LIKELY {
+        visit!(LIKELY);
+    } else {
+        cold_path();
+        if mask == ALL { visit!(ALL) } else { for_each_counter(mask, visit) }
     }
 }
 

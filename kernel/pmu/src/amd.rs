@@ -40,6 +40,8 @@ const CYCLES: u8 = 0;
 const INSTRUCTIONS: u8 = 1;
 /// Counters that groups cannot use.
 pub(crate) const ALWAYS: u8 = 1 << CYCLES | 1 << INSTRUCTIONS;
+/// The counters of a full group: of six, those that are left.
+const FULL: u8 = 0x3f & !ALWAYS;
 /// Counters are 48 bits wide (manual, "Performance Monitoring Counters").
 pub(crate) const WIDTH_BITS: u8 = 48;
 
@@ -59,7 +61,7 @@ pub struct Amd<B: Bus> {
     facts: Facts,
     /// The switch to come, and what the event selects hold. Without global registers their enable bits
     /// come and go with [`Self::enabled`], and are set there all the same.
-    prepared: Prepared,
+    prepared: Prepared<FULL>,
     /// Whether counters are let count, by whichever way there is.
     enabled: bool,
     /// The slice timer.
@@ -125,7 +127,11 @@ impl<B: Bus> Amd<B> {
     fn select(&mut self, index: usize, wanted: PerfCtl) {
         if self.held(index) != wanted {
             self.ready_to_change();
-            put_select(&mut self.bus, &self.facts, self.enabled, index, wanted);
+            if self.facts.global {
+                self.bus.put(index as u8, wanted);
+            } else {
+                put_select(&mut self.bus, self.enabled, index, wanted);
+            }
             self.prepared.set_selector(index, Selector(wanted.bits()));
         }
     }
@@ -161,6 +167,7 @@ impl<B: Bus> Amd<B> {
         }
     }
 
+    #[inline(always)]
     fn enable(&mut self) {
         if !self.enabled {
             self.enabled = true;
@@ -168,6 +175,7 @@ impl<B: Bus> Amd<B> {
         }
     }
 
+    #[inline(always)]
     fn disable(&mut self) {
         if self.enabled {
             self.enabled = false;
@@ -177,12 +185,18 @@ impl<B: Bus> Amd<B> {
 
     /// Lets all counters count, or none: one access with global registers, else one for each counter
     /// that has an event.
+    #[inline(always)]
     fn gate(&mut self) {
         if self.facts.global {
             let all = if self.enabled { u64::from(self.facts.counters) } else { 0 };
             self.bus.put(0, PerfCntrGlobalCtl::from_bits_retain(all));
-            return;
+        } else {
+            self.gate_each();
         }
+    }
+
+    #[inline(never)]
+    fn gate_each(&mut self) {
         for index in 0..MAX_GENERAL {
             let select = self.held(index);
             if !select.is_empty() {
@@ -286,10 +300,13 @@ impl<B: Bus> Pmu for Amd<B> {
         if self.prepared.changed != 0 {
             self.ready_to_change();
         }
-        let Amd { prepared, bus, facts, enabled, .. } = self;
-        prepared.change(|index, wanted| {
-            put_select(bus, facts, *enabled, index, PerfCtl::from_bits_retain(wanted.0));
-        });
+        let Amd { prepared, bus, enabled, .. } = self;
+        let select = |wanted: Selector| PerfCtl::from_bits_retain(wanted.0);
+        if self.facts.global {
+            prepared.change(|index, wanted| bus.put(index as u8, select(wanted)));
+        } else {
+            prepared.change(|index, wanted| put_select(bus, *enabled, index, select(wanted)));
+        }
         self.reload(self.prepared.reload);
         true
     }
@@ -330,23 +347,12 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 }
 
-/// Changes what a counter counts. One access, and without global registers one more if the counter is to
+/// Changes what a counter counts, without global registers. One access, and one more if the counter is to
 /// count: the new event has to be in place, disabled, before it is enabled.
-#[inline(always)]
-fn put_select<B: Bus>(
-    bus: &mut Counted<B>,
-    facts: &Facts,
-    enabled: bool,
-    index: usize,
-    wanted: PerfCtl,
-) {
-    if facts.global {
+fn put_select<B: Bus>(bus: &mut Counted<B>, enabled: bool, index: usize, wanted: PerfCtl) {
+    bus.put(index as u8, wanted.difference(PerfCtl::EN));
+    if enabled {
         bus.put(index as u8, wanted);
-    } else {
-        bus.put(index as u8, wanted.difference(PerfCtl::EN));
-        if enabled {
-            bus.put(index as u8, wanted);
-        }
     }
 }
 

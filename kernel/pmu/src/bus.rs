@@ -1,6 +1,6 @@
 //! The way to MSRs and counters: real, counted, or a test's model.
 
-use core::arch::asm;
+use core::{arch::asm, ptr};
 
 use crate::registers::Register;
 
@@ -12,6 +12,12 @@ pub trait Bus {
     fn write(&mut self, msr: u32, value: u64);
     /// RDPMC.
     fn rdpmc(&mut self, index: u32) -> u64;
+
+    /// RDPMC into memory.
+    #[inline(always)]
+    fn rdpmc_into(&mut self, index: u32, value: &mut u64) {
+        *value = self.rdpmc(index);
+    }
 }
 
 /// The processor that runs this.
@@ -59,16 +65,36 @@ impl Bus for Native {
 
     #[inline(always)]
     fn rdpmc(&mut self, index: u32) -> u64 {
-        // In 64-bit mode both registers are cleared above 32 bits.
-        let (low, high): (u64, u64);
-        // SAFETY: by the contract of `new`, 1. RDPMC is allowed whatever CR4.PCE says, and 3. the
-        // counter exists, so it does not fault.
-        unsafe {
-            asm!("rdpmc", in("ecx") index, out("rax") low, out("rdx") high,
-                 options(nostack, preserves_flags));
-        }
-        high << 32 | low
+        let (low, high) = rdpmc(index);
+        u64::from(high) << 32 | u64::from(low)
     }
+
+    /// In the halves that it comes in: putting them together is two instructions for each counter of a
+    /// switch. Whoever reads the whole before both are written waits for that; a switch's WRMSRs do so
+    /// in any case.
+    #[inline(always)]
+    fn rdpmc_into(&mut self, index: u32, value: &mut u64) {
+        let (low, high) = rdpmc(index);
+        let halves = ptr::from_mut(value).cast::<u32>();
+        // SAFETY: the value is these two halves, and this processor has the low one first.
+        unsafe {
+            halves.write(low);
+            halves.add(1).write(high);
+        }
+    }
+}
+
+/// The low and the high half of a counter. For [`Native`] alone, whose contract it needs.
+#[inline(always)]
+fn rdpmc(index: u32) -> (u32, u32) {
+    let (low, high): (u32, u32);
+    // SAFETY: by the contract of `Native::new`, 1. RDPMC is allowed whatever CR4.PCE says, and 3. the
+    // counter exists, so it does not fault.
+    unsafe {
+        asm!("rdpmc", in("ecx") index, out("eax") low, out("edx") high,
+             options(nostack, preserves_flags));
+    }
+    (low, high)
 }
 
 /// A bus that speaks in registers and counts the accesses to them.
@@ -98,6 +124,11 @@ impl<B: Bus> Counted<B> {
     #[inline(always)]
     pub(crate) fn count(&mut self, index: u32) -> u64 {
         self.bus.rdpmc(index)
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_into(&mut self, index: u32, value: &mut u64) {
+        self.bus.rdpmc_into(index, value);
     }
 
     #[cfg(test)]

@@ -3,10 +3,7 @@
 use core::fmt;
 
 use tally_abi::Mode;
-use tally_engine::{
-    Counts, Group, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths, for_each_counter,
-    for_each_counter_unrolled,
-};
+use tally_engine::{Counts, Group, MAX_GENERAL, Pmu, Set, Setup, Widths};
 
 use crate::{Amd, Bus, Intel};
 
@@ -121,24 +118,6 @@ impl<B: Bus> Pmu for Driver<B> {
     #[inline(always)]
     fn msr_accesses(&self) -> u64 {
         either!(self, driver => driver.msr_accesses())
-    }
-}
-
-/// Visits each counter of the mask `general`, with the event that `next` has on it. A counter that
-/// `next` does not use goes on: nobody reads what it counts.
-#[inline(always)]
-pub(crate) fn change_over(
-    general: u8,
-    next: &Group,
-    mut visit: impl FnMut(usize, Option<Selector>),
-) {
-    if next.used == general {
-        for_each_counter_unrolled(general, |index| visit(index, Some(next.selectors[index])));
-    } else {
-        for_each_counter(general, |index| {
-            let used = next.used >> index & 1 == 1;
-            visit(index, used.then_some(next.selectors[index]));
-        });
     }
 }
 

@@ -57,6 +57,8 @@ use crate::{
 
 // A fixed counter's number is its event's value.
 const _: () = assert!(Always::Instructions as u8 == 0);
+/// The counters of a full group, where hyperthreading leaves each thread four.
+const FULL: u8 = 0x0f;
 const CYCLES: u8 = Always::Cycles as u8;
 const _: () = assert!(CYCLES == 1 && Always::Reference as u8 == 2);
 
@@ -82,7 +84,7 @@ pub struct Intel<B: Bus> {
     bus: Counted<B>,
     facts: Facts,
     /// The switch to come, and what the event selects hold.
-    prepared: Prepared,
+    prepared: Prepared<FULL>,
     /// The values that extra registers will need then.
     prepared_extra: Extras,
     /// What the extra registers hold.

@@ -3,48 +3,58 @@
 //! When a slice begins, the group after it is known. So the overflow interrupt compares nothing: it
 //! reads these counters and changes those selectors, in the same way for every vendor.
 
-use tally_engine::{Always, Counts, Group, MAX_GENERAL, Selector, Set, for_each_counter_unrolled};
+use core::mem::replace;
 
-use crate::{Bus, bus::Counted, driver::change_over};
+use tally_engine::{
+    Always, Counts, Group, MAX_GENERAL, Selector, Set, for_each_counter, for_each_counter_unrolled,
+};
 
-/// What a switch reads and writes.
+use crate::{Bus, bus::Counted};
+
+/// What a switch reads and writes. A group most often has the counters in the mask `FULL`.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct Prepared<const FULL: u8> {
     set: Set,
     /// RDPMC's ECX for the always-counted events.
     always: [u32; 3],
     /// The slice timer.
     timer: Always,
-    /// The bits of its counter.
+    /// The bits of its counter, and the highest of them.
     width: u64,
+    top: u64,
     /// What its counter is set to.
     pub(crate) reload: u64,
     /// The counters whose events change, as a mask.
     pub(crate) changed: u8,
-    /// Every counter's selector: as they are, and as they will be. They take turns.
-    selectors: [[Selector; MAX_GENERAL]; 2],
-    now: usize,
+    /// Every counter's selector before the switch.
+    before: [Selector; MAX_GENERAL],
+    /// And after it.
+    after: [Selector; MAX_GENERAL],
+    /// Whether it has been made.
+    made: bool,
 }
 
-impl Prepared {
+impl<const FULL: u8> Prepared<FULL> {
     /// For counters that have no event yet; `always` are the operands by which RDPMC reads those of the
     /// always-counted events.
-    pub(crate) fn new(always: impl Fn(Always) -> u32) -> Prepared {
+    pub(crate) fn new(always: impl Fn(Always) -> u32) -> Self {
         Prepared {
             set: Set::default(),
             always: Always::ALL.map(always),
             timer: Always::Cycles,
             width: 0,
+            top: 0,
             reload: 0,
             changed: 0,
-            selectors: [[Selector(0); MAX_GENERAL]; 2],
-            now: 0,
+            before: [Selector(0); MAX_GENERAL],
+            after: [Selector(0); MAX_GENERAL],
+            made: false,
         }
     }
 
     /// The slice timer from here on is the counter of `event`, whose bits are `width`.
     pub(crate) fn time_by(&mut self, event: Always, width: u64) {
-        (self.timer, self.width) = (event, width);
+        (self.timer, self.width, self.top) = (event, width, width ^ width >> 1);
     }
 
     /// The switch will read the counters in `set`, of which those in the mask `general` are for groups,
@@ -53,51 +63,63 @@ impl Prepared {
     pub(crate) fn prepare(&mut self, general: u8, set: Set, next: &Group, slice: u64) {
         self.set = set;
         self.reload = slice.wrapping_neg() & self.width;
-        let [even, odd] = &mut self.selectors;
-        let (now, then) = if self.now & 1 == 0 { (even, odd) } else { (odd, even) };
+        let made = replace(&mut self.made, false);
+        let Prepared { before, after, .. } = self;
         let mut changed = 0;
-        change_over(general, next, |index, wanted| {
-            let wanted = wanted.unwrap_or(now[index]);
-            then[index] = wanted;
-            changed |= u8::from(wanted != now[index]) << index;
-        });
+        let mut visit = |index: usize, wanted: Option<Selector>| {
+            let held = if made { after[index] } else { before[index] };
+            let wanted = wanted.unwrap_or(held);
+            (before[index], after[index]) = (held, wanted);
+            changed |= u8::from(wanted != held) << index;
+        };
+        if next.used == general {
+            for_each_counter_unrolled::<FULL>(general, |index| {
+                visit(index, Some(next.selectors[index]));
+            });
+        } else {
+            // A counter that `next` does not use goes on: nobody reads what it counts.
+            for_each_counter(general, |index| {
+                let used = next.used >> index & 1 == 1;
+                visit(index, used.then_some(next.selectors[index]));
+            });
+        }
         self.changed = changed;
     }
 
     /// If the slice timer has overflowed, reads the counters.
     #[inline(always)]
     pub(crate) fn read<B: Bus>(&self, bus: &mut Counted<B>, counts: &mut Counts) -> bool {
-        counts[Always::Cycles] = bus.count(self.always[Always::Cycles as usize]);
-        counts[Always::Instructions] = bus.count(self.always[Always::Instructions as usize]);
+        for event in [Always::Cycles, Always::Instructions] {
+            bus.count_into(self.always[event as usize], &mut counts[event]);
+        }
         // The highest bit is set until then.
-        if counts[self.timer] & !(self.width >> 1) != 0 {
+        if counts[self.timer] & self.top != 0 {
             return false;
         }
         if self.set.reference {
-            counts[Always::Reference] = bus.count(self.always[Always::Reference as usize]);
+            let event = Always::Reference;
+            bus.count_into(self.always[event as usize], &mut counts[event]);
         }
-        for_each_counter_unrolled(self.set.general, |index| {
-            counts.general[index] = bus.count(index as u32);
+        for_each_counter_unrolled::<FULL>(self.set.general, |index| {
+            bus.count_into(index as u32, &mut counts.general[index]);
         });
         true
     }
 
     /// What the counters' event selects hold.
-    #[inline(always)]
     pub(crate) fn selectors(&self) -> &[Selector; MAX_GENERAL] {
-        &self.selectors[self.now & 1]
+        if self.made { &self.after } else { &self.before }
     }
 
     /// An event select holds this from here on. What was prepared is void.
     pub(crate) fn set_selector(&mut self, index: usize, selector: Selector) {
-        self.selectors.iter_mut().for_each(|selectors| selectors[index] = selector);
+        (self.before[index], self.after[index]) = (selector, selector);
     }
 
     /// The switch is made: calls `change` for each event select that then holds another selector.
     #[inline(always)]
     pub(crate) fn change(&mut self, mut change: impl FnMut(usize, Selector)) {
-        self.now ^= 1;
-        let selectors = &self.selectors[self.now & 1];
-        for_each_counter_unrolled(self.changed, |index| change(index, selectors[index]));
+        self.made = true;
+        for_each_counter_unrolled::<FULL>(self.changed, |index| change(index, self.after[index]));
     }
 }

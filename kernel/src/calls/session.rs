@@ -42,6 +42,7 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
     let Cpu { current, measure, .. } = cpu;
     let process = current.as_deref_mut().expect("a system call comes from a program");
     let [session, buffer, count, ..] = arguments;
+    let measure = &mut *measure.hold();
     match number {
         syscall::SESSION_OPEN => return open(process, measure, arguments),
         syscall::DIRECT_OPEN => return Ok(open_direct(process, measure, arguments)?),

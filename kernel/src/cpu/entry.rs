@@ -3,8 +3,8 @@
 //! The assembly here holds no policy: it saves every register into a [`Frame`] on the CPU's kernel
 //! stack, calls a safe function with it, restores what that function left in the frame, and
 //! returns. Switching programs is exchanging the frame's contents. Interrupts stay off from entry
-//! to return, so the kernel is never interrupted but in its idle loop, and each CPU's state has
-//! one user at a time. Rust code here is built without the floating-point unit, so a program's
+//! to return, so the kernel is never interrupted but in its idle loop and by NMIs, and each CPU's state
+//! has one user at a time; what NMIs use is [`Own`]. Rust code here is built without the floating-point unit, so a program's
 //! FPU registers stay in place.
 
 use core::arch::{global_asm, naked_asm};
@@ -19,6 +19,7 @@ use x86_64::{
 };
 
 use super::{Cpu, segments};
+use crate::measure::Own;
 
 /// The `vector` of a frame that SYSCALL made.
 pub const SYSCALL_VECTOR: u64 = 0x100;
@@ -109,9 +110,9 @@ unsafe extern "C" {
     safe static tally_vectors: u8;
 }
 
-/// Where the overflow interrupt enters.
-pub fn pmi() -> VirtAddr {
-    VirtAddr::from_ptr(pmi_entry as *const ())
+/// Where the overflow interrupt enters: as a vector, and as an NMI.
+pub fn overflows() -> (VirtAddr, VirtAddr) {
+    (VirtAddr::from_ptr(pmi_entry as *const ()), VirtAddr::from_ptr(nmi_entry as *const ()))
 }
 
 /// Where the entries begin; vector `n`'s is 16 `n` bytes on.
@@ -153,28 +154,30 @@ unsafe extern "C" fn trap_entry() {
     )
 }
 
-/// The overflow interrupt's own entry: the shortest way in and out. What [`handle_pmi`] calls keeps the
-/// other registers, and nothing switches programs on the way, so no [`Frame`] is needed.
-#[unsafe(naked)]
-unsafe extern "C" fn pmi_entry() {
-    naked_asm!(
-        "test byte ptr [rsp + 8], 3",
-        "jz 2f",
-        "swapgs",
-        "2:",
-        "push rax; push rcx; push rdx; push rsi; push rdi; push r8; push r9; push r10; push r11",
-        "cld",
-        "lea rdi, [rsp + 72]",
-        "call {pmi}",
-        "pop r11; pop r10; pop r9; pop r8; pop rdi; pop rsi; pop rdx; pop rcx; pop rax",
-        "test byte ptr [rsp + 8], 3",
-        "jz 2f",
-        "swapgs",
-        "2:",
-        "iretq",
-        pmi = sym handle_pmi,
-    )
+/// The overflow interrupt's own entry: the shortest way in and out. What `$handler` calls keeps the
+/// other registers, and nothing switches programs on the way, so no [`Frame`] is needed. As an NMI it may
+/// come between a program's entry to the kernel and SWAPGS; so it has nothing to do with GS, and finds
+/// the CPU's [`Own`] in the first word of its own stack, behind what the processor pushed.
+macro_rules! overflow_entry {
+    ($name:ident, $handler:ident) => {
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            naked_asm!(
+                "push rax; push rcx; push rdx; push rsi; push rdi; push r8; push r9; push r10; push r11",
+                "cld",
+                "mov rsi, [rsp + 112]",
+                "lea rdi, [rsp + 72]",
+                "call {handler}",
+                "pop r11; pop r10; pop r9; pop r8; pop rdi; pop rsi; pop rdx; pop rcx; pop rax",
+                "iretq",
+                handler = sym $handler,
+            )
+        }
+    };
 }
+
+overflow_entry!(pmi_entry, handle_pmi);
+overflow_entry!(nmi_entry, handle_nmi);
 
 /// Restores the frame at RSP and returns by IRET, which serves every kind of frame.
 #[unsafe(naked)]
@@ -235,6 +238,7 @@ extern "C" fn trap(frame: &mut Frame) {
 }
 
 /// What the processor itself pushes at an interrupt (Intel SDM volume 3, "64-Bit Mode Stack Frame").
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Interrupted {
     /// The address of the next instruction.
@@ -252,10 +256,12 @@ impl Interrupted {
     }
 }
 
-extern "C" fn handle_pmi(interrupted: &Interrupted) {
-    // SAFETY: this is an entry to the kernel, the only one active on this CPU.
-    let cpu = unsafe { Cpu::current() };
-    cpu.measure.overflow(&cpu.lapic, interrupted);
+extern "C" fn handle_pmi(interrupted: &Interrupted, own: &Own) {
+    own.overflow(interrupted);
+}
+
+extern "C" fn handle_nmi(interrupted: &Interrupted, own: &Own) {
+    own.overflow_nmi(interrupted);
 }
 
 extern "C" fn syscall(frame: &mut Frame) -> bool {

@@ -10,6 +10,8 @@ use core::ptr;
 use raw_cpuid::CpuId;
 use x86_64::{PhysAddr, registers::model_specific::Msr};
 
+use tally_abi::boot::Delivery;
+
 use super::vectors;
 use crate::memory::frames;
 
@@ -40,6 +42,8 @@ const MASKED: u32 = 1 << 16;
 const DIVIDE_BY_1: u32 = 0b1011;
 const DELIVERY_PENDING: u32 = 1 << 12;
 const LEVEL_ASSERT: u32 = 1 << 14;
+const DELIVERY_NMI: u32 = 0b100 << 8;
+const TO_SELF: u32 = 0b01 << 18;
 
 /// A CPU's interrupt controller.
 #[derive(Clone, Copy, Debug)]
@@ -90,16 +94,30 @@ impl Lapic {
 
     /// Lets overflow interrupts through. One access; needed after each, as delivery sets the mask
     /// bit (Intel SDM volume 3, "Local Vector Table").
-    pub fn unmask_pmi(&self) {
-        self.write(register::LVT_PERFORMANCE, u32::from(vectors::PMI));
+    #[inline(always)]
+    pub fn unmask_pmi(&self, delivery: Delivery) {
+        let entry = match delivery {
+            Delivery::Fixed => u32::from(vectors::PMI),
+            Delivery::Nmi => DELIVERY_NMI,
+        };
+        self.write(register::LVT_PERFORMANCE, entry);
     }
 
-    /// MSR accesses of an overflow interrupt's end: [`Self::unmask_pmi`] and
-    /// [`Self::end_of_interrupt`]. Registers in memory are no MSRs.
-    pub fn pmi_msr_accesses(&self) -> u64 {
-        match self {
-            Lapic::XApic(_) => 0,
-            Lapic::X2Apic => 2,
+    /// Ends an overflow interrupt. An NMI is never in service.
+    #[inline(always)]
+    pub fn end_pmi(&self, delivery: Delivery) {
+        self.unmask_pmi(delivery);
+        if delivery == Delivery::Fixed {
+            self.end_of_interrupt();
+        }
+    }
+
+    /// MSR accesses of [`Self::end_pmi`]. Registers in memory are no MSRs.
+    pub fn pmi_msr_accesses(&self, delivery: Delivery) -> u64 {
+        match (self, delivery) {
+            (Lapic::XApic(_), _) => 0,
+            (Lapic::X2Apic, Delivery::Fixed) => 2,
+            (Lapic::X2Apic, Delivery::Nmi) => 1,
         }
     }
 
@@ -124,6 +142,19 @@ impl Lapic {
     /// Sends an interrupt to one CPU.
     pub fn interrupt(&self, to: u32, vector: u8) {
         self.send(to, LEVEL_ASSERT | u32::from(vector));
+    }
+
+    /// Sends an interrupt to the CPU whose controller this is. One access, so that an NMI can do it while
+    /// the kernel is at [`Self::send`].
+    pub fn interrupt_self(&self, vector: u8) {
+        let command = TO_SELF | LEVEL_ASSERT | u32::from(vector);
+        match self {
+            Lapic::XApic(_) => self.write(register::COMMAND, command),
+            // SAFETY: as in `send`.
+            Lapic::X2Apic => unsafe {
+                Msr::new(X2APIC_FIRST + (register::COMMAND >> 4)).write(command.into());
+            },
+        }
     }
 
     /// Sends an interrupt command (delivery mode, level and vector in `command`) to one CPU.

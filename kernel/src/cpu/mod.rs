@@ -2,7 +2,8 @@
 //!
 //! Each CPU owns its [`Cpu`]: the program that runs on it, its part of the sampling engine. As the
 //! kernel runs with interrupts off, an entry to the kernel is the one user of its CPU's state, and
-//! the overflow path needs no lock. GS leads to it in ring 0.
+//! the overflow path needs no lock. GS leads to it in ring 0. Overflow interrupts, which as NMIs come all
+//! the same, have the CPU's [`Own`] and nothing else.
 
 pub mod entry;
 pub mod lapic;
@@ -24,7 +25,7 @@ use x86_64::{
 };
 
 use crate::{
-    measure::Measure,
+    measure::{self, Measure, Own},
     task::{self, Process},
 };
 use lapic::Lapic;
@@ -43,7 +44,7 @@ pub struct Cpu {
     /// The program that runs on it.
     pub current: Option<Box<Process>>,
     /// Its part of the sampling engine.
-    pub measure: Measure,
+    pub measure: &'static Own,
 }
 
 impl Cpu {
@@ -56,11 +57,15 @@ impl Cpu {
     /// lives for ever.
     pub fn start(index: u16) {
         let kernel_stack = task::kernel_stack();
-        segments::load(kernel_stack);
+        let pmi_stack = task::kernel_stack() - 2 * size_of::<u64>() as u64;
+        segments::load(kernel_stack, pmi_stack);
         vectors::load();
         entry::enable_syscall();
         enable_features();
         let lapic = Lapic::enable();
+        let measure = &*Box::leak(Box::new(Own::new(Measure::new(index, &lapic))));
+        // SAFETY: the stack is new, and reaches two words further.
+        unsafe { pmi_stack.as_mut_ptr::<&Own>().write(measure) };
         let cpu = Box::leak(Box::new(Cpu {
             this: core::ptr::null_mut(),
             kernel_stack,
@@ -69,10 +74,10 @@ impl Cpu {
             index,
             lapic,
             current: None,
-            measure: Measure::new(index, &lapic),
+            measure,
         }));
         cpu.this = cpu;
-        lapic.unmask_pmi();
+        lapic.unmask_pmi(measure::overflows());
         GsBase::write(VirtAddr::from_ptr(cpu));
         KernelGsBase::write(VirtAddr::zero());
     }

@@ -30,13 +30,16 @@ pub const USER_CODE: u16 = 0x20 | 3;
 
 /// Interrupt stack of faults that may find a broken stack: double fault, NMI, machine check.
 pub const FAULT_STACK: u16 = 0;
+/// Interrupt stack of overflow interrupts, which as NMIs come wherever the kernel is.
+pub const PMI_STACK: u16 = 1;
 
 /// Loads a new descriptor table and task state on this CPU. `kernel_stack` is the top of the stack
-/// that an interrupt from ring 3 switches to.
-pub fn load(kernel_stack: VirtAddr) {
+/// that an interrupt from ring 3 switches to, `pmi_stack` of that for overflow interrupts.
+pub fn load(kernel_stack: VirtAddr, pmi_stack: VirtAddr) {
     let tss: &'static mut TaskStateSegment = Box::leak(Box::new(TaskStateSegment::new()));
     tss.privilege_stack_table[0] = kernel_stack;
     tss.interrupt_stack_table[usize::from(FAULT_STACK)] = task::kernel_stack();
+    tss.interrupt_stack_table[usize::from(PMI_STACK)] = pmi_stack;
     let gdt: &'static mut GlobalDescriptorTable = Box::leak(Box::new(GlobalDescriptorTable::new()));
     let selectors = [
         gdt.append(Descriptor::kernel_code_segment()),

@@ -14,8 +14,8 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
         vector if vector < 32 => task::fault(cpu, frame),
         vector if vector == u64::from(vectors::TIMER) => {
             cpu.lapic.end_of_interrupt();
-            cpu.measure.drain();
-            cpu.measure.tick();
+            cpu.measure.hold().drain();
+            cpu.measure.hold().tick();
             if frame.is_user() {
                 task::preempt(cpu, frame);
             }

@@ -3,7 +3,10 @@
 use spin::Once;
 use x86_64::structures::idt::InterruptDescriptorTable;
 
-use super::segments::FAULT_STACK;
+use tally_abi::boot::Delivery;
+
+use super::segments::{FAULT_STACK, PMI_STACK};
+use crate::measure;
 
 /// The scheduler's timer.
 pub const TIMER: u8 = 0x30;
@@ -60,8 +63,16 @@ fn build() -> InterruptDescriptorTable {
         // SAFETY: as above; these vectors have no error code and their entries push a zero.
         unsafe { idt[vector].set_handler_addr(entry(u64::from(vector))) };
     }
-    // SAFETY: the entry saves what its handler may change and returns by IRET.
-    unsafe { idt[PMI].set_handler_addr(super::entry::pmi()) };
+    let (pmi, nmi) = super::entry::overflows();
+    // SAFETY: the entries save what their handlers may change and return by IRET. Their stack was set in
+    // every CPU's task state, and its first word is the CPU's own (`super::Cpu::start`). A fixed interrupt
+    // and an NMI for overflows are never both in use.
+    unsafe {
+        idt[PMI].set_handler_addr(pmi).set_stack_index(PMI_STACK);
+        if measure::overflows() == Delivery::Nmi {
+            idt.non_maskable_interrupt.set_handler_addr(nmi).set_stack_index(PMI_STACK);
+        }
+    }
     idt
 }
 

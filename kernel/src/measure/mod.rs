@@ -3,10 +3,11 @@
 //! Each CPU has a [`Measure`]: its multiplexer and its end of the trace ring. Each program that
 //! opened a session has a [`Context`], which is the CPU's while the program runs and the program's
 //! while it waits. The overflow path touches these two and the interrupt controller, and nothing
-//! that another CPU could hold.
+//! that another CPU could hold. What of it the kernel may be at when the interrupt comes is [`Own`].
 
 mod context;
 mod direct;
+mod own;
 mod trace;
 mod truth;
 
@@ -15,12 +16,19 @@ use core::mem::take;
 
 use raw_cpuid::CpuIdReaderNative;
 use spin::Once;
-use tally_abi::{Error, SessionConfig, boot::CommandLine, trace::End, vpmu::Op, wire::PmuInfo};
+use tally_abi::{
+    Error, SessionConfig,
+    boot::{CommandLine, Delivery},
+    trace::End,
+    vpmu::Op,
+    wire::PmuInfo,
+};
 use tally_engine::Multiplexer;
 use tally_pmu::{Driver, Found, NoPmu, bus::Native};
 
 pub use context::{Context, Refusal};
 pub use direct::OwnCounters;
+pub use own::Own;
 pub use trace::report_rings;
 use trace::{AtInterrupt, Trace, Tsc};
 use truth::mark;
@@ -45,6 +53,7 @@ struct Settings {
     trace: bool,
     virtual_pmu: bool,
     paranoid: u8,
+    overflows: Delivery,
 }
 
 /// Looks for a PMU and keeps what the command line says of measuring. Once, before CPUs start.
@@ -59,6 +68,7 @@ pub fn init(line: &CommandLine) {
         trace: line.trace,
         virtual_pmu: vpmu::is_there(),
         paranoid: line.paranoid,
+        overflows: line.overflows,
     };
     SETTINGS.call_once(|| settings);
 }
@@ -75,6 +85,11 @@ fn pmu() -> Result<&'static Found, &'static NoPmu> {
 /// The seed of everything random.
 pub fn seed() -> u64 {
     settings().seed
+}
+
+/// How overflow interrupts are delivered.
+pub fn overflows() -> Delivery {
+    settings().overflows
 }
 
 /// Whether programs may do what takes a level of `paranoid` of at most so much; `what` it is, for
@@ -104,6 +119,7 @@ pub struct Measure {
     /// Whether ring 3 may use RDPMC.
     rdpmc_allowed: bool,
     trace: Trace,
+    lapic: Lapic,
 }
 
 impl Measure {
@@ -114,7 +130,10 @@ impl Measure {
             // are alike; (3) the driver stays with this CPU.
             let bus = unsafe { Native::new() };
             match found.init_cpu(bus) {
-                Ok(driver) => Some(Multiplexer::new(driver, cpu, lapic.pmi_msr_accesses())),
+                Ok(driver) => {
+                    let others = lapic.pmi_msr_accesses(overflows());
+                    Some(Multiplexer::new(driver, cpu, others))
+                }
                 Err(reason) => {
                     log::error!("CPU {cpu} cannot count: {reason}");
                     None
@@ -122,19 +141,19 @@ impl Measure {
             }
         });
         let trace = Trace::new(cpu, *lapic, settings().trace);
-        Measure { multiplexer, context: None, own: None, rdpmc_allowed: false, trace }
+        let lapic = *lapic;
+        Measure { multiplexer, context: None, own: None, rdpmc_allowed: false, trace, lapic }
     }
 
     /// The overflow interrupt.
     #[inline(always)]
-    pub fn overflow(&mut self, lapic: &Lapic, interrupted: &Interrupted) {
+    fn overflow(&mut self, interrupted: &Interrupted, delivery: Delivery) {
         if let Some(multiplexer) = &mut self.multiplexer {
             let session = self.context.as_mut().map(|context| &mut context.session);
             let mut sink = AtInterrupt { trace: &mut self.trace, interrupted };
             multiplexer.overflow(session, &Tsc, &mut sink);
         }
-        lapic.unmask_pmi();
-        lapic.end_of_interrupt();
+        self.lapic.end_pmi(delivery);
     }
 
     /// A program comes onto this CPU.

@@ -111,7 +111,7 @@ impl Trace {
 
     /// A threshold waits for the program that runs here.
     pub(super) fn upcall(&self) {
-        self.lapic.interrupt(self.lapic.id(), vectors::UPCALL);
+        self.lapic.interrupt_self(vectors::UPCALL);
     }
 }
 

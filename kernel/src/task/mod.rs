@@ -157,8 +157,8 @@ fn take_off(cpu: &mut Cpu, frame: &Frame) -> Box<Process> {
     let mut process = cpu.current.take().expect("only a program is taken off its CPU");
     process.frame = *frame;
     process.save_fpu();
-    cpu.measure.leave(&mut process);
-    cpu.measure.drain();
+    cpu.measure.hold().leave(&mut process);
+    cpu.measure.hold().drain();
     process
 }
 
@@ -168,7 +168,7 @@ fn resume(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     FsBase::write(VirtAddr::new(process.fs_base));
     // SAFETY: a process is dropped only in `end`, after the kernel's own space is activated.
     unsafe { process.space.activate() };
-    cpu.measure.enter(&mut process);
+    cpu.measure.hold().enter(&mut process);
     cpu.current = Some(process);
 }
 
@@ -220,8 +220,8 @@ fn page_fault_cause(error: u64) -> &'static str {
 }
 
 fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) {
-    let context = cpu.measure.end(&mut process);
-    cpu.measure.drain();
+    let context = cpu.measure.hold().end(&mut process);
+    cpu.measure.hold().drain();
     if table::lock().is_child(process.pid, 0) {
         note_status(status);
     }

@@ -46,7 +46,7 @@ pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
     let Some(fpu) = upcall.fpu.as_deref_mut().filter(|_| upcall.interrupted.is_none()) else {
         return;
     };
-    let Some((handler, event, count)) = measure.take_upcall() else { return };
+    let Some((handler, event, count)) = measure.hold().take_upcall() else { return };
     fpu.save();
     upcall.interrupted = Some(*frame);
     let stack = frame.rsp.wrapping_sub(RED_ZONE_BYTES) & !15;
