@@ -164,6 +164,24 @@ fn samples_say_where_a_program_was() {
     }
 }
 
+/// The kernel runs with interrupts off: a fixed interrupt comes when it has returned, an NMI at once.
+#[test]
+fn as_nmis_overflows_see_code_that_runs_with_interrupts_off() {
+    for (pmu, overflows) in [(Pmu::Intel, "fixed"), (Pmu::Intel, "nmi"), (Pmu::Amd, "nmi")] {
+        let program = "tally stat -e branches rounds 1 100";
+        let job = format!("tally record --budget 100 --kernel -e instructions:k -c 2000 {program}");
+        let line = format!("wire trace paranoid=1 overflows={overflows} -- {job}");
+        let boot = boot(&Request { pmu, ..Request::new(line) });
+        assert_success(&boot);
+        let samples = &boot.transcript.samples;
+        let inside = samples.iter().filter(|sample| !sample.user && sample.address != 0).count();
+        match overflows {
+            "nmi" => assert!(inside > 50, "{inside} of {}", samples.len()),
+            _ => assert!(inside == 0 && !samples.is_empty(), "{inside} of {}", samples.len()),
+        }
+    }
+}
+
 /// Each instruction is asked for: the budget leaves the program its time all the same.
 #[test]
 fn a_period_of_one_leaves_the_program_most_of_the_machine() {

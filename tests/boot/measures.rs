@@ -59,6 +59,17 @@ fn overflows_anywhere_in_the_kernel_are_delivered() {
     }
 }
 
+/// Overflows come as NMIs in the middle of the kernel's own work on sessions, and in ring 3's.
+#[test]
+fn an_overflow_at_any_moment_of_a_session_s_life_disturbs_nothing() {
+    for (pmu, events) in [(Pmu::Intel, INTEL), (Pmu::Amd, AMD)] {
+        let events = events.rsplit_once(',').expect("there are three").0;
+        let job = format!("wire overflows=nmi -- windows {events} 100 400");
+        let boot = boot(&Request { pmu, ..Request::new(job) });
+        assert_success(&boot);
+    }
+}
+
 /// Runs the default job and checks what must hold whatever the estimates are.
 fn check_default_job(pmu: Pmu, catalogue: &str) {
     let boot = boot(&Request { pmu, ..Request::new("wire seed=1 -- deflate") });

@@ -15,6 +15,12 @@ pub fn close(tag: u32) {
     mark(Op::Close, tag);
 }
 
+/// Has the virtual PMU raise an overflow interrupt on this CPU behind so many more instructions, in
+/// whichever ring: what an interrupt at the worst moment does can so be tried, moment by moment.
+pub fn interrupt(behind: u32) {
+    mark(Op::Interrupt, behind);
+}
+
 fn mark(op: Op, tag: u32) {
     // SAFETY: CPUID changes these four registers only; RBX is the compiler's, so it is kept.
     unsafe {

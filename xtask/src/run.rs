@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use tally_abi::{
     ExitStatus, Shares,
-    boot::{DEFAULT_PARANOID, MAX_CPUS},
+    boot::{DEFAULT_PARANOID, Delivery, MAX_CPUS},
     session::{MAX_SLICE, MIN_SLICE},
 };
 
@@ -55,6 +55,9 @@ pub struct Job {
     #[arg(long, value_name = "LEVEL", default_value_t = DEFAULT_PARANOID,
           value_parser = clap::value_parser!(u8).range(0..=i64::from(DEFAULT_PARANOID)))]
     pub paranoid: u8,
+    /// How overflow interrupts come: fixed, as vectors, which wait while the kernel runs; nmi, at once
+    #[arg(long, value_name = "HOW", default_value = "fixed", value_parser = delivery)]
+    pub overflows: Delivery,
 }
 
 /// Options of `cargo xtask run`.
@@ -123,6 +126,9 @@ impl Job {
         let mut line = format!("seed={} cpus={}", self.seed, self.cpus);
         if self.paranoid != DEFAULT_PARANOID {
             line += &format!(" paranoid={}", self.paranoid);
+        }
+        if self.overflows == Delivery::Nmi {
+            line += " overflows=nmi";
         }
         if !options.is_empty() {
             line += &format!(" {options}");
@@ -243,6 +249,10 @@ fn shares(word: &str) -> std::result::Result<Shares, String> {
     Shares::parse(word).ok_or_else(|| "neither planned nor adaptive".to_owned())
 }
 
+fn delivery(word: &str) -> std::result::Result<Delivery, String> {
+    Delivery::parse(word).ok_or_else(|| "neither fixed nor nmi".to_owned())
+}
+
 fn create(path: &Path) -> Result<BufWriter<File>> {
     File::create(path).map(BufWriter::new).map_err(|error| Failure::io("write", path, &error))
 }
@@ -282,6 +292,7 @@ mod tests {
         let program = vec!["deflate".into(), "spin".into()];
         Job {
             paranoid: DEFAULT_PARANOID,
+            overflows: Delivery::Fixed,
             program,
             events: Some("A,B".into()),
             slice: Some(MIN_SLICE),

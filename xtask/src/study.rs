@@ -13,7 +13,10 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tally_abi::{ExitStatus, boot::DEFAULT_PARANOID};
+use tally_abi::{
+    ExitStatus,
+    boot::{DEFAULT_PARANOID, Delivery},
+};
 
 use crate::{
     Failure, Result,
@@ -153,6 +156,7 @@ fn run_seed(artefacts: &Artefacts, pmu: Pmu, seed: u64) -> Result<Report> {
         seed,
         cpus: 1,
         paranoid: DEFAULT_PARANOID,
+        overflows: Delivery::Fixed,
     };
     let request = Request { pmu, ..Request::new(job.command_line("wire")) };
     let boot = machine::boot(artefacts, &request, &mut |_| {})?;

@@ -191,6 +191,10 @@ pub trait Pmu {
     /// Ends counting. Counters keep their values; an overflow that was pending is forgotten.
     fn stop(&mut self);
 
+    /// Whether any counter that has an event is let count. The hardware's own word, for checks: it takes
+    /// RDMSRs.
+    fn is_counting(&mut self) -> bool;
+
     /// The values of the counters in `set`.
     fn read(&mut self, set: Set) -> Counts;
 

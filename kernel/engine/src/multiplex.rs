@@ -28,6 +28,8 @@ pub struct Multiplexer<P: Pmu> {
     last_session: u32,
     /// Whether the program that runs looks after the counters itself.
     direct: bool,
+    /// Overflows that found counters at work whose owner nobody knew.
+    unowned: u64,
     /// What the counters showed when they were last credited.
     base: Counts,
     /// What they showed when they were last read.
@@ -53,6 +55,7 @@ impl<P: Pmu> Multiplexer<P> {
             charged: Charged::default(),
             last_session: 0,
             direct: false,
+            unowned: 0,
             base: Counts::default(),
             raw: Counts::default(),
             counted: Counts::default(),
@@ -204,6 +207,12 @@ impl<P: Pmu> Multiplexer<P> {
         session.stats_mut().engine_ticks += clock.tsc().wrapping_sub(start_tsc);
     }
 
+    /// Overflow interrupts that found a counter at work and nobody whose it was. There are none if the
+    /// engine and its kernel are right.
+    pub fn unowned(&self) -> u64 {
+        self.unowned
+    }
+
     fn so_far(&self, session: &mut Session) -> Charged {
         let stats = session.stats_mut();
         Charged {
@@ -226,6 +235,7 @@ impl<P: Pmu> Multiplexer<P> {
     #[cold]
     fn disown(&mut self) {
         if !self.direct {
+            self.unowned += u64::from(self.pmu.is_counting());
             self.pmu.stop();
         }
     }

@@ -27,6 +27,9 @@ impl Pmu for Steady {
     fn load(&mut self, _: &Group, _: Mode, _: &Counts) {}
     fn stop(&mut self) {}
     fn clear(&mut self) {}
+    fn is_counting(&mut self) -> bool {
+        true
+    }
     fn read(&mut self, _: Set) -> Counts {
         self.0 += 100;
         let mut counts = Counts::default();

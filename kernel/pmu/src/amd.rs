@@ -265,6 +265,15 @@ impl<B: Bus> Pmu for Amd<B> {
         self.acknowledge(self.acknowledged);
     }
 
+    fn is_counting(&mut self) -> bool {
+        if self.facts.global {
+            let enabled: PerfCntrGlobalCtl = self.bus.get(0);
+            return !enabled.is_empty();
+        }
+        let Amd { facts, bus, .. } = self;
+        counters(facts.counters).any(|index| bus.get::<PerfCtl>(index).contains(PerfCtl::EN))
+    }
+
     fn clear(&mut self) {
         for index in counters(self.facts.counters) {
             self.bus.put(index, PerfCtr(0));

@@ -80,6 +80,10 @@ impl<B: Bus> Pmu for Driver<B> {
         either!(self, driver => driver.stop());
     }
 
+    fn is_counting(&mut self) -> bool {
+        either!(self, driver => driver.is_counting())
+    }
+
     fn clear(&mut self) {
         either!(self, driver => driver.clear());
     }

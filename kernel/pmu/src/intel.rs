@@ -304,6 +304,11 @@ impl<B: Bus> Pmu for Intel<B> {
         self.acknowledge();
     }
 
+    fn is_counting(&mut self) -> bool {
+        let enabled: PerfGlobalCtrl = self.bus.get(0);
+        !enabled.is_empty()
+    }
+
     fn clear(&mut self) {
         for index in counters(self.facts.general) {
             self.bus.put(index, Pmc(0));

@@ -397,6 +397,8 @@ impl Measure {
 
     /// Sends this CPU's trace records to the host.
     pub fn drain(&mut self) {
+        let unowned = self.multiplexer.as_ref().map_or(0, Multiplexer::unowned);
+        assert!(unowned == 0, "an overflow interrupt found counters at work that nobody owns");
         self.trace.drain();
     }
 }

@@ -80,12 +80,24 @@ impl Asked {
 
 #[cfg(test)]
 mod tests {
+    use tally_abi::boot::Delivery;
+
     use super::*;
 
     fn job() -> Job {
         let (program, events, slice, budget, shares) =
             (vec!["deflate".into()], None, None, None, None);
-        Job { program, events, slice, budget, shares, seed: 1, cpus: 1, paranoid: 2 }
+        Job {
+            program,
+            events,
+            slice,
+            budget,
+            shares,
+            seed: 1,
+            cpus: 1,
+            paranoid: 2,
+            overflows: Delivery::Fixed,
+        }
     }
 
     #[test]

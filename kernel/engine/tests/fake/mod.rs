@@ -151,6 +151,10 @@ impl Pmu for Simulated {
         state.prepared = None;
     }
 
+    fn is_counting(&mut self) -> bool {
+        Simulated::is_counting(self)
+    }
+
     fn clear(&mut self) {
         self.0.borrow_mut().counters = Counts::default();
     }

@@ -156,7 +156,9 @@ fn nothing_counts_after_stop_and_a_late_interrupt_finds_nothing() {
         let group = group(vendor, [1, 2, 3, 4], Mode::Full);
         pmu.start(&group, &setup(Mode::Full), SLICE);
         happen(&mut pmu, false, SLICE + 5);
+        assert!(pmu.is_counting());
         pmu.stop();
+        assert!(!pmu.is_counting());
         let before = read(&mut pmu, group.used);
         happen(&mut pmu, false, 500);
         happen(&mut pmu, true, 500);
