@@ -8,34 +8,28 @@
 mod context;
 mod direct;
 mod own;
+mod settings;
 mod trace;
 mod truth;
 
-use alloc::{boxed::Box, format};
+use alloc::boxed::Box;
 use core::mem::take;
 
-use raw_cpuid::CpuIdReaderNative;
-use spin::Once;
-use tally_abi::{
-    Error, SessionConfig,
-    boot::{CommandLine, Delivery},
-    trace::End,
-    vpmu::Op,
-    wire::PmuInfo,
-};
+use tally_abi::{Error, SessionConfig, boot::Delivery, trace::End, vpmu::Op};
 use tally_engine::Multiplexer;
-use tally_pmu::{Driver, Found, NoPmu, bus::Native};
+use tally_pmu::{Driver, bus::Native};
 
 pub use context::{Context, Refusal};
 pub use direct::OwnCounters;
 pub use own::Own;
+pub use settings::{init, overflows, permit, pmu_info, seed};
+use settings::{pmu, settings};
 pub use trace::report_rings;
 use trace::{AtInterrupt, Trace, Tsc};
 use truth::mark;
 
 use crate::{
     cpu::{self, entry::Interrupted, lapic::Lapic},
-    machine::vpmu,
     task::{Process, upcall::Handler},
 };
 
@@ -44,70 +38,6 @@ use crate::{
 const ERRORS_A_TICK: usize = 4;
 /// Groups whose spread is worked out then, where shares adapt: as dear, for each of its events.
 const GROUPS_A_TICK: usize = 1;
-
-static PMU: Once<Result<Found, NoPmu>> = Once::new();
-static SETTINGS: Once<Settings> = Once::new();
-
-struct Settings {
-    seed: u64,
-    trace: bool,
-    virtual_pmu: bool,
-    paranoid: u8,
-    overflows: Delivery,
-}
-
-/// Looks for a PMU and keeps what the command line says of measuring. Once, before CPUs start.
-pub fn init(line: &CommandLine) {
-    let found = PMU.call_once(|| tally_pmu::detect(CpuIdReaderNative));
-    match found {
-        Ok(found) => log::info!("{}", found.info().name),
-        Err(reason) => log::warn!("no event can be counted: {reason}"),
-    }
-    let settings = Settings {
-        seed: line.seed,
-        trace: line.trace,
-        virtual_pmu: vpmu::is_there(),
-        paranoid: line.paranoid,
-        overflows: line.overflows,
-    };
-    SETTINGS.call_once(|| settings);
-}
-
-/// The PMU, for the host.
-pub fn pmu_info() -> Option<PmuInfo<'static>> {
-    PMU.get()?.as_ref().ok().map(Found::info)
-}
-
-fn pmu() -> Result<&'static Found, &'static NoPmu> {
-    PMU.get().expect("measure::init runs first").as_ref()
-}
-
-/// The seed of everything random.
-pub fn seed() -> u64 {
-    settings().seed
-}
-
-/// How overflow interrupts are delivered.
-pub fn overflows() -> Delivery {
-    settings().overflows
-}
-
-/// Whether programs may do what takes a level of `paranoid` of at most so much; `what` it is, for
-/// people.
-///
-/// # Errors
-/// They may not; the text says what to do.
-pub fn permit(level: u8, what: &str) -> Result<(), Refusal> {
-    if settings().paranoid <= level {
-        return Ok(());
-    }
-    let detail = format!("{what} is not permitted: boot with paranoid={level} on the command line");
-    Err(Refusal { error: Error::NotPermitted, detail })
-}
-
-fn settings() -> &'static Settings {
-    SETTINGS.get().expect("measure::init runs first")
-}
 
 /// One CPU's part of the engine.
 pub struct Measure {

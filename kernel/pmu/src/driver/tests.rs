@@ -1,6 +1,8 @@
 //! Both drivers against the model of their registers: what they count is what happened, and what
 //! they write is what is needed and allowed.
 
+mod direct;
+
 use std::vec::Vec;
 
 use tally_abi::{Mode, bank::ALWAYS_SLOT};
@@ -363,46 +365,4 @@ fn counters_that_do_not_keep_what_is_written_are_named() {
     assert_eq!(stuck(INTEL, 0x187), kept("IA32_PERFEVTSEL", 1));
     assert_eq!(stuck(Vendor::Amd { global: true }, 0xc001_0203), kept("PERF_CTR", 1));
     assert_eq!(stuck(Vendor::Amd { global: false }, 0xc001_0200), kept("PERF_CTL", 0));
-}
-
-#[test]
-fn a_program_that_looks_after_its_counters_finds_them_as_it_left_them() {
-    for vendor in [INTEL, Vendor::Amd { global: true }, Vendor::Amd { global: false }] {
-        let mut pmu = driver(vendor);
-        assert!(pmu.can_load());
-        let group = group(vendor, [1, 2, 3, 4], Mode::User);
-        let mut values = Counts::default();
-        values[Always::Instructions] = 1 << 47;
-        values[Always::Cycles] = (1 << 40) + 5;
-        values.general = [1 << 45; 8];
-        for turn in 1..=3 {
-            let interrupts = model(&mut pmu).interrupts;
-            pmu.load(&group, Mode::User, &values);
-            // A counter that is not its own shows nothing of others'.
-            let others =
-                counters(0x3f & !group.used).filter(|index| !is_intel(vendor) || *index < 4);
-            for index in others.filter(|index| is_intel(vendor) || *index > 1) {
-                assert_eq!(model(&mut pmu).rdpmc(index.into()), 0);
-            }
-            happen(&mut pmu, false, 100);
-            happen(&mut pmu, true, 1_000_000);
-            pmu.stop();
-            happen(&mut pmu, false, 1_000_000);
-            values = read(&mut pmu, group.used);
-            assert_eq!(values[Always::Instructions], (1 << 47) + turn * 200);
-            assert_eq!(values[Always::Cycles], (1 << 40) + 5 + turn * 100);
-            let expected: Vec<u64> = (1..=4).map(|code| (1 << 45) + turn * code * 10).collect();
-            assert_eq!(general(&values, &group), expected, "{vendor:?}");
-            assert_eq!(model(&mut pmu).interrupts, interrupts);
-            // Somebody else's session, and a stranger's counts, in between.
-            let mut raw = Counts::default();
-            pmu.start(&group, &setup(Mode::Full), SLICE);
-            happen(&mut pmu, false, 2 * SLICE);
-            assert!(switch(&mut pmu, &group, &mut raw));
-            pmu.release();
-            pmu.stop();
-            pmu.clear();
-        }
-    }
-    assert!(!driver(OLD_INTEL).can_load());
 }
