@@ -49,6 +49,7 @@ const CONFIG: BootloaderConfig = {
 bootloader_api::entry_point!(boot, config = &CONFIG);
 
 fn boot(info: &'static mut BootInfo) -> ! {
+    clock::start();
     serial::init_log();
     log::info!("tally {}", env!("CARGO_PKG_VERSION"));
     let offset = info.physical_memory_offset.into_option().expect("CONFIG asks for it");
@@ -88,6 +89,7 @@ fn boot(info: &'static mut BootInfo) -> ! {
     if !task::any_live() {
         task::finish();
     }
+    serial::send(&Message::Ready { boot_ns: clock::now_ns() });
     cpu::smp::release();
     cpu::run()
 }

@@ -77,12 +77,21 @@ fn several_processors_run_several_programs() {
     assert_eq!(boot.transcript.sessions.len(), 2);
 }
 
+/// Without programs, and apart from the ramdisk.
 #[test]
-fn the_kernel_is_small() {
-    let boot = run("", "status 0");
-    assert_success(&boot);
-    let memory_bytes = boot.transcript.booted.expect("the kernel says so").memory_bytes;
-    assert!(memory_bytes <= 16 << 20, "the kernel holds {memory_bytes} bytes");
+fn the_kernel_is_small_and_soon_there() {
+    for cpus in [1, 4] {
+        let line = format!("wire cpus={cpus} -- status 0");
+        let boot = boot(&Request { cpus, ..Request::new(line) });
+        assert_success(&boot);
+        let booted = boot.transcript.booted.expect("the kernel says so");
+        assert_eq!(booted.cpus, cpus as u32);
+        let memory_bytes = booted.memory_bytes;
+        assert!(memory_bytes <= 8 << 20, "{memory_bytes} bytes for {cpus} CPUs");
+        let boot_ns = boot.transcript.boot_ns.expect("a program ran");
+        // With several the clock is the host's.
+        assert!(cpus > 1 || boot_ns <= 300_000_000, "{boot_ns} ns from the kernel's entry");
+    }
 }
 
 #[test]

@@ -46,6 +46,11 @@ pub enum Message<'a> {
         #[serde(borrow)]
         pmu: Option<PmuInfo<'a>>,
     },
+    /// Programs are loaded, and the first is about to run.
+    Ready {
+        /// Nanoseconds since the kernel was entered.
+        boot_ns: u64,
+    },
     /// A program wrote to descriptor 1 or 2.
     Output {
         /// The program's number.

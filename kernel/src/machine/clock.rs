@@ -1,15 +1,21 @@
-//! Time since the machine began to be measured, by the time-stamp counter.
+//! Time since the kernel was entered, by the time-stamp counter.
 
 use core::arch::x86_64::_rdtsc;
 
 use spin::Once;
 
-static CLOCK: Once<Clock> = Once::new();
+static START: Once<u64> = Once::new();
+static SPEED: Once<Speed> = Once::new();
 
-struct Clock {
-    start: u64,
+/// So many ticks take so many nanoseconds.
+struct Speed {
     ticks: u64,
     nanoseconds: u64,
+}
+
+/// The kernel was entered just now.
+pub fn start() {
+    START.call_once(tsc);
 }
 
 fn tsc() -> u64 {
@@ -22,13 +28,13 @@ pub fn measure<T>(nanoseconds: u64, wait: impl FnOnce() -> T) -> T {
     let start = tsc();
     let answer = wait();
     let ticks = tsc().wrapping_sub(start).max(1);
-    CLOCK.call_once(|| Clock { start, ticks, nanoseconds });
+    SPEED.call_once(|| Speed { ticks, nanoseconds });
     answer
 }
 
-/// Nanoseconds since then.
+/// Nanoseconds since [`start`]; 0 as long as the counter's speed is not known.
 pub fn now_ns() -> u64 {
-    let Some(clock) = CLOCK.get() else { return 0 };
-    let passed = u128::from(tsc().wrapping_sub(clock.start));
-    (passed * u128::from(clock.nanoseconds) / u128::from(clock.ticks)) as u64
+    let (Some(start), Some(speed)) = (START.get(), SPEED.get()) else { return 0 };
+    let passed = u128::from(tsc().wrapping_sub(*start));
+    (passed * u128::from(speed.nanoseconds) / u128::from(speed.ticks)) as u64
 }

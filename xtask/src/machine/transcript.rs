@@ -95,6 +95,8 @@ pub struct Ring {
 pub struct Transcript {
     /// The first message, if it came.
     pub booted: Option<Booted>,
+    /// Nanoseconds from the kernel's entry to its first program, by the machine's clock.
+    pub boot_ns: Option<u64>,
     /// Output of all programs.
     pub output: Vec<Output>,
     /// Sessions by number.
@@ -171,6 +173,7 @@ impl Transcript {
                 });
                 self.booted = Some(Booted { cpus, memory_bytes, seed, pmu });
             }
+            Message::Ready { boot_ns } => self.boot_ns = Some(boot_ns),
             Message::Output { pid, fd, bytes } => {
                 let seen_at = self.now;
                 self.output.push(Output { pid, fd, bytes: bytes.into(), seen_at });
