@@ -5,7 +5,7 @@ use xtask::{
     report::{Kind, Report},
 };
 
-use crate::{assert_success, boot};
+use crate::{assert_success, boot, run};
 
 /// Of either vendor: instructions, cycles, conditional branches, loads, and a list that takes turns.
 const THRESHOLDS: [(Pmu, &str, &str); 3] = [
@@ -161,6 +161,17 @@ fn samples_say_where_a_program_was() {
         }
         let line = format!(" {taken} samples of ");
         assert!(told.replace(',', "").contains(&line), "{told}");
+    }
+}
+
+/// A bank has a word that stops the counters: its program's own, and nobody else's.
+#[test]
+fn a_program_that_another_samples_cannot_stop_its_counters() {
+    for record in ["", "tally record -e branches -c 1000 "] {
+        let boot = run("", &format!("{record}writable"));
+        assert_success(&boot);
+        let told = boot.transcript.text();
+        assert!(told.contains("writable 1\n"), "{record}: {told}");
     }
 }
 

@@ -58,7 +58,8 @@ impl Bus for Native {
         // state and 3. the register exists and the value has no reserved bits, so it does not
         // fault. A PMU register has no influence on memory.
         unsafe {
-            asm!("wrmsr", in("ecx") msr, in("eax") value as u32, in("edx") (value >> 32) as u32,
+            // WRMSR takes no notice of RAX above EAX.
+            asm!("wrmsr", in("ecx") msr, in("rax") value, in("edx") (value >> 32) as u32,
                  options(nostack, preserves_flags));
         }
     }

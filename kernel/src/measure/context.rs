@@ -237,7 +237,11 @@ impl Context {
         let bytes = bank::bytes(self.events()) as u64;
         let address = process.map_for_kernel(bytes).map_err(|_| Error::NoMemory)?;
         let page_bytes = size_of::<Page>() as u64;
-        process.space.protect(address, page_bytes, Access::Write).expect("it was mapped just now");
+        if self.is_own() {
+            // Its word that stops the counters is not for a program that another measures.
+            let own = process.space.protect(address, page_bytes, Access::Write);
+            own.expect("it was mapped just now");
+        }
         self.bank = Some(address);
         let views = (address..address + bytes)
             .step_by(size_of::<Page>())
