@@ -8,6 +8,7 @@ mod linux;
 mod measures;
 mod outcomes;
 mod programs;
+mod threads;
 mod virtual_pmu;
 
 use xtask::machine::{self, Artefacts, Boot, Request};

@@ -53,8 +53,8 @@ impl Program {
         self.call(sys::PROGRAM_WAIT).map(|status| status as u8)
     }
 
-    /// Its number, which [`sys::SESSION_OPEN`] takes.
-    pub(crate) fn number(&self) -> u64 {
+    /// Its number, which [`sys::SESSION_OPEN`] and [`sys::SCHED_SETAFFINITY`] take.
+    pub fn number(&self) -> u64 {
         self.number
     }
 

@@ -41,10 +41,14 @@ pub enum Error {
     NotPermitted = 2015,
     /// More thresholds on events that are counted all the time than there can be at once.
     TooManyThresholds = 2016,
+    /// As many sessions on other programs as one may have.
+    TooManySessions = 2017,
+    /// As many programs loaded and not waited for as one may have.
+    TooManyPrograms = 2018,
 }
 
 impl Error {
-    const ALL: [Error; 16] = [
+    const ALL: [Error; 18] = [
         Error::UnknownEvent,
         Error::TooManyEvents,
         Error::SliceOutOfRange,
@@ -61,6 +65,8 @@ impl Error {
         Error::NotAProgram,
         Error::NotPermitted,
         Error::TooManyThresholds,
+        Error::TooManySessions,
+        Error::TooManyPrograms,
     ];
 
     /// The error whose negative is `rax`, if it is one of Tally's.
@@ -94,6 +100,12 @@ impl Error {
             Error::NoProgram => "there is no such program, or it is not the caller's",
             Error::NotPermitted => "the kernel's command line does not permit it",
             Error::NotAProgram => "the file is not a static program that can run here",
+            Error::TooManySessions => {
+                "eight sessions on other programs are the most of one; close one first"
+            }
+            Error::TooManyPrograms => {
+                "32 programs that were not waited for are the most of one; wait for one first"
+            }
             Error::TooManyThresholds => {
                 "eight thresholds on events that are counted all the time are the most at once"
             }

@@ -24,19 +24,22 @@ pub const LSTAT: u64 = 6;
 /// `lseek(fd, offset, whence)` → new offset.
 pub const LSEEK: u64 = 8;
 /// `mmap(0, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)` → address. No files, no fixed
-/// addresses, nothing executable.
+/// addresses, nothing executable. What may not be touched takes no memory until [`MPROTECT`] lets it.
 pub const MMAP: u64 = 9;
 /// `mprotect(address, bytes, protection)` → 0. Mapped pages of the program's own; nothing becomes
 /// executable.
 pub const MPROTECT: u64 = 10;
-/// `munmap(address, bytes)` → 0. Whole mappings of `mmap` only.
+/// `munmap(address, bytes)` → 0. Any pages of the program's own, or none.
 pub const MUNMAP: u64 = 11;
 /// `brk(address)` → end of the heap, moved to `address` if that can be.
 pub const BRK: u64 = 12;
-/// `rt_sigaction(signal, action, old, 8)` → 0. No signal comes, but for [`KILL`]'s.
+/// `rt_sigaction(signal, action, old, 8)` → 0.
 pub const RT_SIGACTION: u64 = 13;
-/// `rt_sigprocmask(how, set, old, 8)` → 0. Likewise.
+/// `rt_sigprocmask(how, set, old, 8)` → 0.
 pub const RT_SIGPROCMASK: u64 = 14;
+/// `rt_sigreturn()`: a handler has ended; the thread goes on as the frame says that its handler was given,
+/// as far as ring 3 may.
+pub const RT_SIGRETURN: u64 = 15;
 /// `ioctl(fd, …)`: no descriptor is a terminal, or any other device.
 pub const IOCTL: u64 = 16;
 /// `pread64(fd, buffer, bytes, offset)` → bytes read.
@@ -59,15 +62,27 @@ pub const MADVISE: u64 = 28;
 pub const DUP: u64 = 32;
 /// `dup2(fd, to)` → `to`.
 pub const DUP2: u64 = 33;
+/// `pause()`: waits for a signal's handler.
+pub const PAUSE: u64 = 34;
 /// `nanosleep(time, left)` → 0. Sleepers wake with the scheduler's timer.
 pub const NANOSLEEP: u64 = 35;
+/// `getitimer(0, value)` → 0. As [`SETITIMER`].
+pub const GETITIMER: u64 = 36;
+/// `alarm(seconds)` → seconds that were left. As [`SETITIMER`].
+pub const ALARM: u64 = 37;
+/// `setitimer(0, value, old)` → 0: a signal after real time; those of the CPU's time are not there.
+pub const SETITIMER: u64 = 38;
 /// `getpid()` → the program's number.
 pub const GETPID: u64 = 39;
 /// `sendfile(…)`: `EINVAL`, upon which programs read and write.
 pub const SENDFILE: u64 = 40;
-/// `exit(status)`; does not return.
+/// `clone(flags, stack, parent_tid, child_tid, tls)` → the new thread's number. Threads alone: all that
+/// threads of one program share is shared.
+pub const CLONE: u64 = 56;
+/// `exit(status)`: of the thread that calls it, and of the program with its last; does not return.
 pub const EXIT: u64 = 60;
-/// `kill(pid, signal)`: the program itself alone, which a signal ends with status 128 + `signal`.
+/// `kill(pid, signal)` → 0: the program itself alone. Where there is no handler, a signal ends it with
+/// status 128 + `signal`, one that would stop it too.
 pub const KILL: u64 = 62;
 /// `uname(names)` → 0: Linux's calls, on a machine called `tally`.
 pub const UNAME: u64 = 63;
@@ -107,28 +122,44 @@ pub const GETEUID: u64 = 107;
 pub const GETEGID: u64 = 108;
 /// `getppid()` → the number of the program that loaded this one, or 0.
 pub const GETPPID: u64 = 110;
-/// `sigaltstack(stack, old)` → 0. No signal comes that would need it.
+/// `rt_sigpending(set, 8)` → 0.
+pub const RT_SIGPENDING: u64 = 127;
+/// `rt_sigtimedwait(set, info, timeout, 8)` → the signal.
+pub const RT_SIGTIMEDWAIT: u64 = 128;
+/// `rt_sigsuspend(mask, 8)`: waits for a signal's handler.
+pub const RT_SIGSUSPEND: u64 = 130;
+/// `sigaltstack(stack, old)` → 0.
 pub const SIGALTSTACK: u64 = 131;
 /// `prctl(…)`: `EINVAL`.
 pub const PRCTL: u64 = 157;
 /// `arch_prctl(code, address)` → 0: `ARCH_SET_FS` and `ARCH_GET_FS` alone.
 pub const ARCH_PRCTL: u64 = 158;
-/// `gettid()` → the program's number.
+/// `gettid()` → the thread's number; the first one's is the program's.
 pub const GETTID: u64 = 186;
-/// `tkill(thread, signal)`. As [`KILL`].
+/// `tkill(thread, signal)` → 0. A thread of the program.
 pub const TKILL: u64 = 200;
 /// `time(to)` → seconds. As [`CLOCK_GETTIME`].
 pub const TIME: u64 = 201;
-/// `set_tid_address(address)` → the program's number. Nobody waits for the address.
+/// `futex(word, operation, value, timeout, other, third)`: `FUTEX_WAIT`, `FUTEX_WAKE`, both with a bit set,
+/// `FUTEX_REQUEUE` and `FUTEX_CMP_REQUEUE`. A futex is its address: no memory is shared.
+pub const FUTEX: u64 = 202;
+/// `sched_setaffinity(thread, bytes, set)` → 0: of a thread of the program, or the first one of a program
+/// that it loaded.
+pub const SCHED_SETAFFINITY: u64 = 203;
+/// `sched_getaffinity(thread, bytes, set)` → bytes. Likewise.
+pub const SCHED_GETAFFINITY: u64 = 204;
+/// `set_tid_address(address)` → the thread's number. When it ends, the word there is cleared, and a waiter woken.
 pub const SET_TID_ADDRESS: u64 = 218;
 /// `clock_gettime(clock, time)` → 0. Every clock tells the time since boot, real time's too: no
 /// date is known.
 pub const CLOCK_GETTIME: u64 = 228;
+/// `clock_getres(clock, time)` → 0: a nanosecond.
+pub const CLOCK_GETRES: u64 = 229;
 /// `clock_nanosleep(clock, flags, time, left)` → 0. As [`NANOSLEEP`].
 pub const CLOCK_NANOSLEEP: u64 = 230;
 /// `exit_group(status)`; does not return.
 pub const EXIT_GROUP: u64 = 231;
-/// `tgkill(program, thread, signal)`. As [`KILL`].
+/// `tgkill(program, thread, signal)` → 0. As [`TKILL`].
 pub const TGKILL: u64 = 234;
 /// `openat(folder, path, flags, mode)` → descriptor. As [`OPEN`], whatever the folder.
 pub const OPENAT: u64 = 257;
@@ -143,7 +174,8 @@ pub const RENAMEAT: u64 = 264;
 pub const READLINKAT: u64 = 267;
 /// `faccessat(folder, path, mode)` → 0. As [`ACCESS`].
 pub const FACCESSAT: u64 = 269;
-/// `set_robust_list(head, bytes)` → 0. There are no other threads that could need it.
+/// `set_robust_list(head, bytes)` → 0. Taken, and not followed: a thread that ends with a robust mutex
+/// leaves it locked.
 pub const SET_ROBUST_LIST: u64 = 273;
 /// `utimensat(folder, path, times, flags)` → 0. Files have no dates.
 pub const UTIMENSAT: u64 = 280;
@@ -151,10 +183,14 @@ pub const UTIMENSAT: u64 = 280;
 pub const DUP3: u64 = 292;
 /// `prlimit64(0, resource, 0, old)` → 0: the stack's limit, and none on anything else.
 pub const PRLIMIT64: u64 = 302;
+/// `getcpu(cpu, node)` → 0.
+pub const GETCPU: u64 = 309;
 /// `getrandom(buffer, bytes, flags)` → bytes: the same for the same seed and program.
 pub const GETRANDOM: u64 = 318;
 /// `rseq(…)`: `ENOSYS`; C libraries do without.
 pub const RSEQ: u64 = 334;
+/// `clone3(…)`: `ENOSYS`, upon which C libraries use [`CLONE`].
+pub const CLONE3: u64 = 435;
 
 /// Where Tally's own calls begin.
 pub const TALLY_BASE: u64 = 0x7a11_0000;
@@ -229,12 +265,18 @@ pub const PROGRAM_WAIT: u64 = TALLY_BASE + 0x22;
 
 /// Linux's error numbers that the calls above return, as positive numbers.
 pub mod errno {
+    /// It may not be done now.
+    pub const EPERM: i64 = 1;
     /// No such file.
     pub const ENOENT: i64 = 2;
     /// No such program.
     pub const ESRCH: i64 = 3;
+    /// A signal's handler ran meanwhile.
+    pub const EINTR: i64 = 4;
     /// Bad file descriptor.
     pub const EBADF: i64 = 9;
+    /// Not now; for a thread, one too many.
+    pub const EAGAIN: i64 = 11;
     /// Out of memory.
     pub const ENOMEM: i64 = 12;
     /// A buffer is not in the program's memory.
@@ -259,4 +301,6 @@ pub mod errno {
     pub const ENAMETOOLONG: i64 = 36;
     /// No such system call.
     pub const ENOSYS: i64 = 38;
+    /// The time has come.
+    pub const ETIMEDOUT: i64 = 110;
 }

@@ -7,10 +7,14 @@ use tally_abi::syscall::{
 
 use super::Errno;
 use crate::{
-    memory::{frames::FRAME_BYTES, space::Access},
+    memory::{
+        frames::FRAME_BYTES,
+        space::{Access, SpaceError},
+    },
     task::Process,
 };
 
+const PROT_READ: u64 = 1;
 const PROT_WRITE: u64 = 2;
 const PROT_EXECUTE: u64 = 4;
 const MAP_PRIVATE: u64 = 0x02;
@@ -50,7 +54,8 @@ fn map(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Errno> {
 fn access(protection: u64) -> Result<Access, Errno> {
     match (protection & PROT_EXECUTE != 0, protection & PROT_WRITE != 0) {
         (false, true) => Ok(Access::Write),
-        (false, false) => Ok(Access::Read),
+        (false, false) if protection & PROT_READ != 0 => Ok(Access::Read),
+        (false, false) => Ok(Access::Nothing),
         (true, _) => Err(Errno(EINVAL)),
     }
 }
@@ -60,11 +65,14 @@ fn protect(process: &mut Process, address: u64, bytes: u64, protection: u64) -> 
     if !address.is_multiple_of(FRAME_BYTES) {
         return Err(Errno(EINVAL));
     }
-    process.protect(address, bytes, access)?;
+    process.protect(address, bytes, access).map_err(|_| Errno(ENOMEM))?;
     Ok(0)
 }
 
 fn unmap(process: &mut Process, address: u64, bytes: u64) -> Result<u64, Errno> {
-    process.unmap(address, bytes).map_err(|_| Errno(EINVAL))?;
-    Ok(0)
+    match process.unmap(address, bytes) {
+        Ok(()) if bytes > 0 => Ok(0),
+        Err(SpaceError::OutOfMemory) => Err(Errno(ENOMEM)),
+        _ => Err(Errno(EINVAL)),
+    }
 }

@@ -4,12 +4,15 @@
 //! of answer never mix: a result, an error of Linux's for Linux's calls, an error of Tally's for
 //! Tally's. A mistake of the program's is an answer; a mistake of the kernel's is a panic.
 
+mod affinity;
 mod files;
 mod memory;
 mod paths;
 mod process;
 mod programs;
 mod session;
+mod signals;
+mod threads;
 mod time;
 
 use tally_abi::{Error, syscall};
@@ -19,14 +22,19 @@ use self::session::Unanswered;
 use crate::{
     cpu::{Cpu, entry::Frame, entry::SYSCALL_VECTOR, vectors},
     memory::space::SpaceError,
-    task::{self, Process},
+    task::{self, Process, divert, signal, thread::Wait},
 };
 
-/// The length of SYSCALL: 0F 05. A call that is to be made again begins so many bytes before.
-const SYSCALL_BYTES: u64 = 2;
+/// Numbers of calls that are not there of which the log is told, of one program.
+const MAX_UNKNOWN_CALLS: usize = 64;
 
-/// The status of a program that a signal ended, as shells tell it: this and the signal's number.
-const SIGNALLED: i32 = 128;
+/// What a call of Linux's comes to.
+enum Answer {
+    /// A result.
+    Value(u64),
+    /// The thread waits, and whoever ends that says what the result is.
+    Wait(Wait),
+}
 
 /// An error number of Linux's, positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,95 +65,91 @@ impl From<BadPointer> for Error {
     }
 }
 
-/// Handles one system call. Gives whether the frame is still the caller's, with all that SYSRET
-/// needs in it.
+/// Handles one system call. Gives whether the frame is that of a call, the same or another thread's, with
+/// all that SYSRET needs in it: whoever changes where a frame returns to takes its vector away.
 pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     let number = frame.rax;
     let arguments = [frame.rdi, frame.rsi, frame.rdx, frame.r10, frame.r8, frame.r9];
     match number {
-        syscall::EXIT | syscall::EXIT_GROUP => {
-            task::exit(cpu, frame, arguments[0] as i32);
-            return false;
-        }
-        syscall::UPCALL_RETURN => {
-            if task::upcall::finish(cpu, frame) {
-                return false;
-            }
-            frame.rax = Error::WrongState.to_return() as u64;
-            return true;
-        }
+        syscall::EXIT => task::end_thread(cpu, frame, arguments[0] as i32),
+        syscall::EXIT_GROUP => task::exit(cpu, frame, arguments[0] as i32),
+        syscall::RT_SIGRETURN | syscall::UPCALL_RETURN => end_handler(cpu, frame, number),
         syscall::SCHED_YIELD => {
             frame.rax = 0;
             task::preempt(cpu, frame);
-            return frame.vector == SYSCALL_VECTOR;
         }
-        syscall::NANOSLEEP | syscall::CLOCK_NANOSLEEP => return sleep(cpu, frame, arguments),
-        syscall::KILL | syscall::TKILL | syscall::TGKILL => return kill(cpu, frame, arguments),
-        _ => {}
+        syscall::SCHED_SETAFFINITY | syscall::SCHED_GETAFFINITY | syscall::GETCPU => {
+            affinity::call(cpu, frame, number, arguments);
+        }
+        syscall::PROGRAM_LOAD..=syscall::PROGRAM_WAIT => {
+            programs::call(cpu, frame, number, arguments);
+        }
+        syscall::TALLY_BASE.. => match session::call(cpu, number, arguments) {
+            Ok(value) => frame.rax = value,
+            Err(Unanswered::Error(error)) => frame.rax = error.to_return() as u64,
+            Err(Unanswered::Away(lapic)) => ask_again(cpu, frame, lapic),
+        },
+        _ => linux(cpu, frame, number, arguments),
     }
-    frame.rax = if let syscall::PROGRAM_LOAD..=syscall::PROGRAM_WAIT = number {
-        programs::call(cpu, frame, number, arguments);
-        return false;
-    } else if number >= syscall::TALLY_BASE {
-        match session::call(cpu, number, arguments) {
-            Ok(value) => value,
-            Err(Unanswered::Error(error)) => error.to_return() as u64,
-            Err(Unanswered::Away(lapic)) => {
-                cpu.lapic.interrupt(lapic, vectors::COME);
-                frame.rip -= SYSCALL_BYTES;
-                // SYSRET, by which another call may return to this program, goes by RCX.
-                frame.rcx = frame.rip;
-                task::give_way(cpu, frame);
-                return false;
+    signal::deliver(cpu, frame);
+    frame.vector == SYSCALL_VECTOR
+}
+
+/// The program that the call is about is running on the CPU with this interrupt controller: the call is made
+/// again when that has given it up.
+fn ask_again(cpu: &mut Cpu, frame: &mut Frame, lapic: u32) {
+    cpu.lapic.interrupt(lapic, vectors::COME);
+    signal::repeat(frame);
+    task::give_way(cpu, frame);
+}
+
+/// `rt_sigreturn` and `upcall_return()`: a handler has ended.
+fn end_handler(cpu: &mut Cpu, frame: &mut Frame, number: u64) {
+    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    let ended = match number {
+        syscall::RT_SIGRETURN => divert::from_signal(process, frame),
+        _ => divert::from_threshold(process, frame).map(|ran| {
+            if !ran {
+                frame.rax = Error::WrongState.to_return() as u64;
             }
-        }
-    } else {
-        let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
-        match linux(process, number, arguments) {
-            Ok(value) => value,
-            Err(Errno(number)) => -number as u64,
-        }
+        }),
     };
-    true
-}
-
-fn sleep(cpu: &mut Cpu, frame: &mut Frame, arguments: [u64; 6]) -> bool {
-    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
-    let until = time::wake_time(process, frame.rax, arguments);
-    frame.rax = until.map_or_else(|Errno(number)| -number as u64, |_| 0);
-    if let Ok(until) = until {
-        task::sleep(cpu, frame, until);
+    match ended {
+        Ok(()) => divert::to_threshold(cpu, frame),
+        Err(fault) => task::raise(cpu, frame, fault),
     }
-    false
-}
-
-/// `kill`, `tkill` and `tgkill`: the one program that a program can send signals to is itself, and the
-/// one thing that they do is to end it.
-fn kill(cpu: &mut Cpu, frame: &mut Frame, [a, b, c, ..]: [u64; 6]) -> bool {
-    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
-    let (to, signal) = if frame.rax == syscall::TGKILL { (b, c) } else { (a, b) };
-    let answer = match signal {
-        _ if to != u64::from(process.pid) => -syscall::errno::ESRCH,
-        0 => 0,
-        1..=64 => {
-            task::exit(cpu, frame, SIGNALLED + signal as i32);
-            return false;
-        }
-        _ => -syscall::errno::EINVAL,
-    };
-    frame.rax = answer as u64;
-    true
 }
 
 /// A call of Linux's: whichever family knows it.
-fn linux(process: &mut Process, number: u64, arguments: [u64; 6]) -> Result<u64, Errno> {
-    let families = [files::call, paths::call, memory::call, process::call, time::call];
-    for family in families {
+fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
+    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    let answer = match number {
+        syscall::CLONE => threads::clone(process, frame, arguments).map(Answer::Value),
+        syscall::SIGALTSTACK => {
+            let [new, old, ..] = arguments;
+            signals::stack(process, frame.rsp, new, old).map(Answer::Value)
+        }
+        _ => of_family(process, number, arguments),
+    };
+    match answer {
+        Ok(Answer::Value(value)) => frame.rax = value,
+        Err(Errno(number)) => frame.rax = -number as u64,
+        Ok(Answer::Wait(on)) => task::wait(cpu, frame, on),
+    }
+}
+
+fn of_family(process: &mut Process, number: u64, arguments: [u64; 6]) -> Result<Answer, Errno> {
+    for family in [threads::call, signals::call, time::call] {
         if let Some(answer) = family(process, number, arguments) {
             return answer;
         }
     }
-    if process.unknown_calls.insert(number) {
+    for family in [files::call, paths::call, memory::call, process::call] {
+        if let Some(answer) = family(process, number, arguments) {
+            return answer.map(Answer::Value);
+        }
+    }
+    if process.unknown_calls.len() < MAX_UNKNOWN_CALLS && process.unknown_calls.insert(number) {
         log::warn!("{}: there is no system call {number} here", process.name);
     }
     Err(Errno(syscall::errno::ENOSYS))

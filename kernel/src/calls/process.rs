@@ -23,16 +23,12 @@ pub(super) fn call(
     [a, b, c, d, ..]: [u64; 6],
 ) -> Option<Result<u64, Errno>> {
     Some(match number {
-        syscall::GETPID | syscall::GETTID | syscall::SET_TID_ADDRESS => Ok(process.pid.into()),
+        syscall::GETPID => Ok(process.pid.into()),
         syscall::GETPPID => Ok(table::lock().parent(process.pid).into()),
         syscall::GETUID | syscall::GETGID | syscall::GETEUID | syscall::GETEGID => Ok(0),
         syscall::ARCH_PRCTL => arch_control(process, a, b),
-        syscall::SET_ROBUST_LIST => Ok(0),
         syscall::PRLIMIT64 => limit(process, [a, b, c, d]),
         syscall::GETRANDOM => random(process, a, b),
-        syscall::RT_SIGACTION => no_action(process, a, c, d),
-        syscall::RT_SIGPROCMASK => no_mask(process, c, d),
-        syscall::SIGALTSTACK => Ok(0),
         syscall::UNAME => name(process, a),
         // A name for the thread, a signal for the parent's end: nobody would see them.
         syscall::PRCTL => Err(Errno(EINVAL)),
@@ -40,29 +36,6 @@ pub(super) fn call(
         syscall::RSEQ => Err(Errno(ENOSYS)),
         _ => return None,
     })
-}
-
-/// `rt_sigaction`: no signal comes, but for one that the program sends itself, which ends it; so what
-/// it would do about them does not matter, and was never set.
-fn no_action(process: &mut Process, signal: u64, old: u64, set_bytes: u64) -> Result<u64, Errno> {
-    if !(1..=64).contains(&signal) || set_bytes != 8 {
-        return Err(Errno(EINVAL));
-    }
-    if old != 0 {
-        process.space.write(old, &[0; 32])?;
-    }
-    Ok(0)
-}
-
-/// `rt_sigprocmask`: likewise.
-fn no_mask(process: &mut Process, old: u64, set_bytes: u64) -> Result<u64, Errno> {
-    if set_bytes != 8 {
-        return Err(Errno(EINVAL));
-    }
-    if old != 0 {
-        process.space.write(old, &[0; 8])?;
-    }
-    Ok(0)
 }
 
 /// `uname`: whose calls these are, and on what.
@@ -81,10 +54,13 @@ fn name(process: &mut Process, to: u64) -> Result<u64, Errno> {
 fn arch_control(process: &mut Process, code: u64, address: u64) -> Result<u64, Errno> {
     match code {
         ARCH_SET_FS if address < USER_END => {
-            process.fs_base = address;
+            process.threads.running().fs_base = address;
             FsBase::write(VirtAddr::new(address));
         }
-        ARCH_GET_FS => process.space.write_words(address, [process.fs_base])?,
+        ARCH_GET_FS => {
+            let base = process.threads.running().fs_base;
+            process.space.write_words(address, [base])?;
+        }
         _ => return Err(Errno(EINVAL)),
     }
     Ok(0)

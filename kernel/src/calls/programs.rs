@@ -8,9 +8,11 @@ use super::session::{Asker, explain};
 use crate::{
     cpu::{Cpu, entry::Frame},
     measure::Refusal,
+    memory::heap,
     task::{
         self, MAX_ARGUMENT_BYTES, Process,
         table::{self, Awaited},
+        thread::Wait,
     },
 };
 
@@ -25,7 +27,7 @@ pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u6
         syscall::PROGRAM_RUN => of_that_number.and_then(|pid| run(pid, asker)),
         _ => match of_that_number.map(|pid| (pid, table::lock().awaited(pid, asker))) {
             Ok((_, Awaited::Ended(status))) => Ok(status.into()),
-            Ok((pid, Awaited::Alive)) => return task::wait(cpu, frame, pid),
+            Ok((pid, Awaited::Alive)) => return task::wait(cpu, frame, Wait::Child(pid)),
             Ok((_, Awaited::New)) => Err(Error::WrongState),
             Ok((_, Awaited::Nowhere)) => Err(Error::NoProgram),
             Err(error) => Err(error),
@@ -37,8 +39,11 @@ pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u6
 /// `program_load(words, words_bytes, detail, detail_bytes)`.
 fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
     let [words, bytes, detail, detail_bytes, ..] = arguments;
-    if !table::lock().may_load(process.pid) {
+    if !heap::has_room() {
         return Err(Error::NoMemory);
+    }
+    if !table::lock().may_load(process.pid) {
+        return Err(Error::TooManyPrograms);
     }
     let asker = Asker { process, detail, detail_bytes };
     let loaded = read_words(asker.process, words, bytes).and_then(|words| {
@@ -54,8 +59,10 @@ fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
         })
     });
     match loaded {
-        Ok(child) => {
+        Ok(mut child) => {
             let pid = child.pid;
+            let affinity = asker.process.threads.running().affinity;
+            child.threads.all().for_each(|thread| thread.affinity = affinity);
             table::lock().add(Box::new(child), asker.process.pid);
             Ok(pid.into())
         }

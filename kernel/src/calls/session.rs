@@ -16,11 +16,11 @@ use super::BadPointer;
 use crate::{
     cpu::Cpu,
     measure::{Context, Measure, Refusal, permit},
-    memory::space::USER_END,
+    memory::{heap, space::USER_END},
     task::{
         Process,
+        divert::Handler,
         table::{self, Found},
-        upcall::Handler,
     },
 };
 
@@ -64,7 +64,7 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
             measure.context()?;
         }
         syscall::SESSION_MAP => return Ok(measure.map(process)?),
-        syscall::SESSION_THRESHOLD => set_threshold(process, measure, arguments)?,
+        syscall::SESSION_THRESHOLD => set_threshold(measure, arguments)?,
         syscall::SESSION_SAMPLE => {
             let event = usize::try_from(buffer).map_err(|_| Error::BadArgument)?;
             measure.set_period(process, event, count)?;
@@ -144,6 +144,9 @@ fn open(
     arguments: [u64; 6],
 ) -> Result<u64, Unanswered> {
     let [events, events_bytes, config, detail, detail_bytes, program] = arguments;
+    if !heap::has_room() {
+        return Err(Error::NoMemory.into());
+    }
     let words: ConfigWords = process.space.read_words(config).map_err(BadPointer::from)?;
     let config = SessionConfig::from_words(words).map_err(|_| Error::BadArgument)?;
     let opened = match read_list(process, events, events_bytes) {
@@ -164,6 +167,9 @@ fn open_direct(
     arguments: [u64; 6],
 ) -> Result<u64, Error> {
     let [events, events_bytes, mode, indices, detail, detail_bytes] = arguments;
+    if !heap::has_room() {
+        return Err(Error::NoMemory);
+    }
     let mode = Mode::from_word(mode).map_err(|_| Error::BadArgument)?;
     let opened =
         read_list(process, events, events_bytes).and_then(|list| measure.open_direct(&list, mode));
@@ -193,7 +199,7 @@ fn open_on(
         return Err(Error::BadArgument.into());
     }
     if !table.may_watch(owner) {
-        return Err(Error::NoMemory.into());
+        return Err(Error::TooManySessions.into());
     }
     if !table.is_child(program, owner)
         && let Err(refusal) = permit(0, "counting in a program that another loaded")
@@ -287,7 +293,6 @@ fn samples(
 
 /// `session_threshold(session, event, count, handler, data)`.
 fn set_threshold(
-    process: &mut Process,
     measure: &mut Measure,
     [_, event, count, handler, data, _]: [u64; 6],
 ) -> Result<(), Error> {
@@ -295,9 +300,6 @@ fn set_threshold(
         return Err(Error::BadPointer);
     }
     let handler = (handler != 0).then_some(Handler { entry: handler, data });
-    if handler.is_some() {
-        process.upcall.prepare();
-    }
     let event = usize::try_from(event).map_err(|_| Error::BadArgument)?;
     measure.set_threshold(event, (count != NO_THRESHOLD).then_some(count), handler)
 }

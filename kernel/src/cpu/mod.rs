@@ -97,6 +97,11 @@ impl Cpu {
         unsafe { &mut *this }
     }
 
+    /// Its bit in a set of CPUs.
+    pub fn bit(&self) -> u64 {
+        1 << self.index
+    }
+
     /// A frame whose return lets the CPU wait for something to do.
     pub fn idle_frame(&self) -> entry::Frame {
         entry::Frame::kernel(idle, self.idle_stack)

@@ -145,6 +145,12 @@ pub fn start_others(rsdp: Option<u64>, wanted: usize, timer_ticks: u32) -> u32 {
     STARTED.load(Ordering::Acquire)
 }
 
+/// The processors that run: a bit for each.
+pub fn running() -> u64 {
+    // Relaxed is enough: it is asked for after [`release`] alone, and changes no more then.
+    u64::MAX >> (u64::BITS - STARTED.load(Ordering::Relaxed))
+}
+
 /// Lets the other processors run programs.
 pub fn release() {
     GO.store(true, Ordering::Release);

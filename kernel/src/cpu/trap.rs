@@ -28,7 +28,7 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
         }
         vector if vector == u64::from(vectors::UPCALL) => {
             cpu.lapic.end_of_interrupt();
-            task::upcall::deliver(cpu, frame);
+            task::divert::to_threshold(cpu, frame);
         }
         vector if vector == u64::from(vectors::RESCHEDULE) => task::schedule(cpu, frame),
         // The controller gives this vector when there is nothing to end.
@@ -37,6 +37,9 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
             log::warn!("interrupt {vector:#x} has no handler");
             cpu.lapic.end_of_interrupt();
         }
+    }
+    if frame.is_user() {
+        task::signal::deliver(cpu, frame);
     }
 }
 

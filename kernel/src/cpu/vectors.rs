@@ -1,7 +1,7 @@
 //! Interrupt vectors and the table that leads to their entries.
 
 use spin::Once;
-use x86_64::structures::idt::InterruptDescriptorTable;
+use x86_64::{PrivilegeLevel, structures::idt::InterruptDescriptorTable};
 
 use tally_abi::boot::Delivery;
 
@@ -46,12 +46,15 @@ fn build() -> InterruptDescriptorTable {
         };
     }
     exceptions! {
-        0 divide_error, 1 debug, 3 breakpoint, 4 overflow, 5 bound_range_exceeded,
+        0 divide_error, 1 debug, 4 overflow, 5 bound_range_exceeded,
         6 invalid_opcode, 7 device_not_available, 10 invalid_tss, 11 segment_not_present,
         12 stack_segment_fault, 13 general_protection_fault, 14 page_fault,
         16 x87_floating_point, 17 alignment_check, 19 simd_floating_point, 20 virtualization,
         21 cp_protection_exception,
     }
+    // A program may say INT3, and a debugger in it wants to hear of it.
+    // SAFETY: as above.
+    unsafe { idt.breakpoint.set_handler_addr(entry(3)).set_privilege_level(PrivilegeLevel::Ring3) };
     // SAFETY: as above, and the stack was set in every CPU's task state (`super::segments`). These
     // three may strike where the stack in use is not to be trusted.
     unsafe {

@@ -84,7 +84,7 @@ impl Pages {
     fn reach(&mut self, len: u64) -> Result<(), OutOfMemory> {
         let missing = len.div_ceil(FRAME_BYTES).saturating_sub(self.frames.len() as u64);
         // All or nothing: what is left is not for a file that cannot be.
-        if missing > 0 && !frames::has_room(missing * FRAME_BYTES) || !claim(missing) {
+        if missing > 0 && !frames::has_room_for_program(missing * FRAME_BYTES) || !claim(missing) {
             return Err(OutOfMemory);
         }
         for left in (0..missing).rev() {

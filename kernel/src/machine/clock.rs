@@ -4,6 +4,9 @@ use core::arch::x86_64::_rdtsc;
 
 use spin::Once;
 
+/// Nanoseconds of a second.
+pub const SECOND_NS: u64 = 1_000_000_000;
+
 static START: Once<u64> = Once::new();
 static SPEED: Once<Speed> = Once::new();
 
@@ -37,4 +40,9 @@ pub fn now_ns() -> u64 {
     let (Some(start), Some(speed)) = (START.get(), SPEED.get()) else { return 0 };
     let passed = u128::from(tsc().wrapping_sub(*start));
     (passed * u128::from(speed.nanoseconds) / u128::from(speed.ticks)) as u64
+}
+
+/// A time as C programs have it: seconds, and nanoseconds of the next one.
+pub fn to_timespec(nanoseconds: u64) -> [u64; 2] {
+    [nanoseconds / SECOND_NS, nanoseconds % SECOND_NS]
 }

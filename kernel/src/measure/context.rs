@@ -24,7 +24,7 @@ use super::truth::mark_in;
 use crate::{
     machine::serial,
     memory::space::Access,
-    task::{Process, upcall::Handler},
+    task::{Process, divert::Handler},
 };
 
 static NEXT_SESSION: AtomicU32 = AtomicU32::new(1);

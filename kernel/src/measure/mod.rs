@@ -30,7 +30,7 @@ use truth::mark;
 
 use crate::{
     cpu::{self, entry::Interrupted, lapic::Lapic},
-    task::{Process, upcall::Handler},
+    task::{Process, divert::Handler},
 };
 
 /// Logical counters whose errors are told at each turn of the scheduler: working one out takes some

@@ -14,6 +14,8 @@ use x86_64::{
 
 /// Bytes of a frame.
 pub const FRAME_BYTES: u64 = 4096;
+/// What programs' memory leaves: for the kernel's own needs, and for page tables.
+const RESERVE_BYTES: u64 = 32 << 20;
 /// What lies below is left alone: a starting processor's trampoline and the firmware's tables.
 const LOW_BYTES: u64 = 1 << 20;
 
@@ -33,13 +35,16 @@ struct Frames {
     in_use: u64,
     /// Frames that were handed out and given back, and those never handed out.
     left: u64,
+    /// Frames that there were at first.
+    all: u64,
 }
 
 /// Takes over the usable regions; `physical_offset` is where all physical memory is mapped.
 pub fn init(regions: &'static [MemoryRegion], physical_offset: u64) {
     PHYSICAL_OFFSET.call_once(|| physical_offset);
-    let left = regions.iter().map(Frames::of_region).sum();
-    *FRAMES.lock() = Some(Frames { regions, region: 0, next: 0, free: None, in_use: 0, left });
+    let all = regions.iter().map(Frames::of_region).sum();
+    *FRAMES.lock() =
+        Some(Frames { regions, region: 0, next: 0, free: None, in_use: 0, left: all, all });
 }
 
 /// Where the kernel sees a physical address.
@@ -102,6 +107,17 @@ pub fn note_kept() {
 /// with them everybody's last.
 pub fn has_room(bytes: u64) -> bool {
     FRAMES.lock().as_ref().is_some_and(|frames| bytes.div_ceil(FRAME_BYTES) <= frames.left)
+}
+
+/// The same for a program, which leaves [`RESERVE_BYTES`].
+pub fn has_room_for_program(bytes: u64) -> bool {
+    bytes.checked_add(RESERVE_BYTES).is_some_and(has_room)
+}
+
+/// The most bytes of one program: three quarters of what there was at first, so that one that takes all it
+/// can get leaves others something.
+pub fn most_for_program() -> u64 {
+    FRAMES.lock().as_ref().map_or(0, |frames| frames.all / 4 * 3 * FRAME_BYTES)
 }
 
 /// Bytes in frames that are handed out.

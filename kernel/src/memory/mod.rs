@@ -5,6 +5,7 @@
 
 pub mod frames;
 pub mod heap;
+pub mod region;
 pub mod space;
 pub mod stacks;
 pub mod takeover;

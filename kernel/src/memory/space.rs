@@ -21,9 +21,11 @@ pub const USER_END: u64 = 0x0000_7fff_ffff_0000;
 /// Entries of a table that belong to the lower half of the top level.
 const USER_ENTRIES: usize = 256;
 
-/// What a program may do with a page, reading apart, which it always may.
+/// What a program may do with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
+    /// Nothing. What is in the page stays.
+    Nothing,
     /// Read.
     Read,
     /// Read and write.
@@ -36,6 +38,8 @@ impl Access {
     fn flags(self) -> Flags {
         let common = Flags::PRESENT | Flags::USER_ACCESSIBLE;
         match self {
+            // What is not present and has an address is a page all the same ([`AddressSpace::entry`]).
+            Access::Nothing => Flags::USER_ACCESSIBLE | Flags::NO_EXECUTE,
             Access::Read => common | Flags::NO_EXECUTE,
             Access::Write => common | Flags::WRITABLE | Flags::NO_EXECUTE,
             Access::Execute => common,
@@ -64,6 +68,8 @@ impl From<OutOfMemory> for SpaceError {
 #[derive(Debug)]
 pub struct AddressSpace {
     root: PhysFrame,
+    /// Pages of the lower half.
+    pages: u64,
 }
 
 /// The table in a frame.
@@ -86,7 +92,7 @@ impl AddressSpace {
         for (new, old) in new.iter_mut().zip(old.iter()).skip(USER_ENTRIES) {
             *new = old.clone();
         }
-        Ok(AddressSpace { root })
+        Ok(AddressSpace { root, pages: 0 })
     }
 
     /// A new space for a program.
@@ -121,12 +127,13 @@ impl AddressSpace {
         if end > USER_END || !start.is_multiple_of(FRAME_BYTES) || start == 0 {
             return Err(SpaceError::BadAddress);
         }
-        if !frames::has_room(bytes) {
+        let all = self.pages.saturating_mul(FRAME_BYTES).saturating_add(bytes);
+        if !frames::has_room_for_program(bytes) || all > frames::most_for_program() {
             return Err(SpaceError::OutOfMemory);
         }
         for page in (start..end).step_by(FRAME_BYTES as usize) {
             if let Err(error) = self.map_page(page, access) {
-                self.unmap(start, page - start)?;
+                self.unmap(start, page - start);
                 return Err(error);
             }
         }
@@ -139,6 +146,7 @@ impl AddressSpace {
             return Err(SpaceError::Overlap);
         }
         entry.set_frame(frames::allocate()?, access.flags());
+        self.pages += 1;
         Ok(())
     }
 
@@ -155,21 +163,52 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Unmaps `[start, start + bytes)` and gives its frames back.
-    ///
-    /// # Errors
-    /// A page is not mapped; those before it are gone.
-    pub fn unmap(&mut self, start: u64, bytes: u64) -> Result<(), SpaceError> {
-        for page in (start..start + bytes).step_by(FRAME_BYTES as usize) {
-            let entry = self.entry(page).ok_or(SpaceError::BadAddress)?;
+    /// Unmaps what is mapped of `[start, start + bytes)`, which is in the lower half, and gives its
+    /// frames back.
+    pub fn unmap(&mut self, start: u64, bytes: u64) {
+        let end = start + bytes;
+        let mut at = start;
+        while let Some(page) = self.next_page(at, end) {
+            at = page + FRAME_BYTES;
+            let Some(entry) = self.entry(page) else { continue };
             let frame = PhysFrame::containing_address(entry.addr());
             entry.set_unused();
             x86_64::instructions::tlb::flush(VirtAddr::new(page));
             // SAFETY: (1) leaf frames of the lower half come from `map_zeroed`; (2) the space is
             // used by one CPU at a time, whose TLB entry is gone.
             unsafe { frames::free(frame) };
+            self.pages -= 1;
         }
-        Ok(())
+    }
+
+    /// The first page of `[start, end)` that is there. Where whole tables are missing they are passed
+    /// over at once.
+    pub fn next_page(&self, start: u64, end: u64) -> Option<u64> {
+        let mut at = start;
+        while at < end {
+            let mut frame = self.root.start_address();
+            let mut level = 3;
+            loop {
+                let entry = &table(frame)[index(at, level)];
+                if entry.is_unused() {
+                    let span = FRAME_BYTES << (9 * level);
+                    at = at - at % span + span;
+                    break;
+                }
+                if level == 0 {
+                    return Some(at);
+                }
+                frame = entry.addr();
+                level -= 1;
+            }
+        }
+        None
+    }
+
+    /// How many pages of `[start, end)` are there.
+    pub fn pages(&self, start: u64, end: u64) -> u64 {
+        let next = |at| self.next_page(at, end);
+        core::iter::successors(next(start), |page| next(page + FRAME_BYTES)).count() as u64
     }
 
     /// The kernel's view of the program's page at `page`, if it is mapped.
@@ -256,7 +295,7 @@ impl AddressSpace {
             return Err(SpaceError::BadAddress);
         }
         let entry = self.entry(address).ok_or(SpaceError::BadAddress)?;
-        if !entry.flags().contains(Flags::USER_ACCESSIBLE | needed) {
+        if !entry.flags().contains(Flags::PRESENT | Flags::USER_ACCESSIBLE | needed) {
             return Err(SpaceError::BadAddress);
         }
         let offset = address % FRAME_BYTES;

@@ -1,15 +1,21 @@
 //! Programs: loading them, sharing the CPUs among them, ending them.
 //!
 //! Programs that wait stand in one queue, first come, first served; the timer ends a program's
-//! turn if another waits. A CPU that takes a program owns it until it gives it back. A program may
-//! start others and wait for their end. When the last program has ended, the machine stops.
+//! turn if another waits. A CPU that takes a program owns it until it gives it back. The threads of a
+//! program take turns in its turns: one that waits gives way to the next, and so does one that the timer
+//! interrupts. A program may start others and wait for their end. When the last program has ended, the
+//! machine stops.
 
+pub mod divert;
+mod fault;
+mod fpu;
 mod loader;
 pub mod process;
+pub mod signal;
 pub mod table;
-pub mod upcall;
+pub mod thread;
 
-use alloc::{boxed::Box, format, vec::Vec};
+use alloc::{boxed::Box, vec::Vec};
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use spin::Once;
@@ -18,20 +24,23 @@ use tally_abi::{
     boot::{BadOption, CommandLine, Program},
     wire::Message,
 };
-use x86_64::{
-    PhysAddr, VirtAddr,
-    registers::{control::Cr2, model_specific::FsBase},
-};
+use x86_64::{PhysAddr, VirtAddr};
 
-pub use loader::{MAX_ARGUMENT_BYTES, STACK_BYTES};
-pub use process::Process;
+use self::{fault::Fault, thread::Wait};
+pub use self::{
+    loader::{MAX_ARGUMENT_BYTES, STACK_BYTES},
+    process::Process,
+};
 
 use crate::{
-    cpu::{Cpu, entry::Frame, vectors},
+    cpu::{Cpu, entry::Frame},
     machine::{exit, serial},
     measure::{self, Context},
-    memory::{space::AddressSpace, stacks},
+    memory::{region, space::AddressSpace, stacks},
 };
+
+/// What a program has done whose threads all wait, so that nobody is left to end that: others cannot.
+const DEADLOCK: &str = "deadlock: every thread waits for another";
 
 static KERNEL_SPACE: Once<AddressSpace> = Once::new();
 /// The first status other than 0.
@@ -39,6 +48,7 @@ static STATUS: AtomicU8 = AtomicU8::new(0);
 
 /// Makes the kernel's own page tables the ones in use, and keeps them for idle CPUs.
 pub fn init(kernel: AddressSpace) {
+    region::init(PhysAddr::new(kernel.id()));
     KERNEL_SPACE.call_once(|| kernel);
     activate_kernel_space();
 }
@@ -50,8 +60,7 @@ pub fn kernel_space() -> &'static AddressSpace {
 
 /// A new stack for the kernel, for ever: the address just above it.
 pub fn kernel_stack() -> VirtAddr {
-    stacks::allocate(PhysAddr::new(kernel_space().id()))
-        .expect("there is memory for a CPU's stacks")
+    stacks::allocate().expect("there is memory for a CPU's stacks")
 }
 
 /// Leaves whatever program's page tables are in use.
@@ -109,7 +118,7 @@ fn note_status(status: u8) {
 
 /// Gives the CPU, which has no program, the next one that waits; or lets it go on waiting.
 pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
-    let next = table::lock().next(cpu.lapic.id());
+    let next = table::lock().next(cpu);
     match next {
         Some(process) => resume(cpu, frame, process),
         None if frame.is_user() => {
@@ -120,13 +129,25 @@ pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
-/// Ends the running program's turn, if another waits or somebody wants to look at it.
+/// Ends the running thread's turn, if another waits, and its program's, if another waits or somebody wants
+/// to look at it.
 pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
-    let current = cpu.current.as_ref().expect("only a program is preempted").pid;
-    if table::lock().is_due(current) {
-        let process = take_off(cpu, frame);
+    let process = cpu.current.as_deref_mut().expect("only a program is preempted");
+    process.expire();
+    let mut table = table::lock();
+    table.tell_ends(process);
+    let is_due = table.is_due(process.pid);
+    drop(table);
+    let waits = process.threads.next_affinity();
+    if is_due || waits.is_some() {
+        process.threads.queue(frame);
+    }
+    if is_due {
+        let process = take_off(cpu);
         table::lock().give_back(process);
         schedule(cpu, frame);
+    } else if waits.is_some() {
+        go_on(cpu, frame);
     }
 }
 
@@ -134,40 +155,81 @@ pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
 /// again then. It is not kept for whoever wants to look at it: two that ask for each other would be kept
 /// for ever.
 pub fn give_way(cpu: &mut Cpu, frame: &mut Frame) {
-    let process = take_off(cpu, frame);
+    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    process.threads.queue(frame);
+    let process = take_off(cpu);
     table::lock().queue(process);
     schedule(cpu, frame);
 }
 
-/// The running program waits for the end of `child`, which it made and which has not ended.
-pub fn wait(cpu: &mut Cpu, frame: &mut Frame, child: u32) {
-    let process = take_off(cpu, frame);
-    table::lock().park(process, child);
-    schedule(cpu, frame);
+/// The running thread waits; what its call returns then is `frame`'s to be. Where no thread is left that
+/// could go on, ever, the program ends.
+pub fn wait(cpu: &mut Cpu, frame: &mut Frame, on: Wait) {
+    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    if !on.ends_by_itself() && process.is_stuck() {
+        return crash(cpu, frame, Fault::of_kind(DEADLOCK, None));
+    }
+    process.threads.wait(frame, on);
+    process.expire();
+    go_on(cpu, frame);
 }
 
-/// The running program goes on at a time of [`crate::machine::clock`]'s.
-pub fn sleep(cpu: &mut Cpu, frame: &mut Frame, until_ns: u64) {
-    let process = take_off(cpu, frame);
-    table::lock().put_to_sleep(process, until_ns);
-    schedule(cpu, frame);
+/// The running thread ends with `status`, and the program with its last.
+pub fn end_thread(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
+    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    let tid = process.threads.running().tid;
+    if tid == process.pid {
+        process.status = status;
+    }
+    if process.threads.len() == 1 {
+        let status = process.status;
+        return exit(cpu, frame, status);
+    }
+    let word = process.threads.end().clear_tid;
+    // Where that is no memory of the program's, nobody can wait there.
+    if word != 0 && process.space.write(word, &[0; 4]).is_ok() {
+        process.threads.wake(word, u32::MAX, 1);
+    }
+    if process.is_stuck() {
+        return crash(cpu, frame, Fault::of_kind(DEADLOCK, None));
+    }
+    process.expire();
+    go_on(cpu, frame);
 }
 
-fn take_off(cpu: &mut Cpu, frame: &Frame) -> Box<Process> {
+/// Runs the next thread of the program that is on this CPU, or another program.
+pub fn go_on(cpu: &mut Cpu, frame: &mut Frame) {
+    let here = cpu.bit();
+    let process = cpu.current.as_deref_mut().expect("a program is on this CPU");
+    match process.threads.next_affinity() {
+        Some(affinity) if affinity & here != 0 => {
+            process.threads.run_next(frame);
+        }
+        next => {
+            let process = take_off(cpu);
+            let mut table = table::lock();
+            match next {
+                Some(_) => table.give_back(process),
+                None => table.park(process),
+            }
+            drop(table);
+            schedule(cpu, frame);
+        }
+    }
+}
+
+/// Takes the program off its CPU, none of whose threads runs any more.
+fn take_off(cpu: &mut Cpu) -> Box<Process> {
     let mut process = cpu.current.take().expect("only a program is taken off its CPU");
-    process.frame = *frame;
-    process.save_fpu();
     cpu.measure.hold().leave(&mut process);
     cpu.measure.hold().drain();
     process
 }
 
 fn resume(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
-    *frame = process.frame;
-    process.restore_fpu();
-    FsBase::write(VirtAddr::new(process.fs_base));
     // SAFETY: a process is dropped only in `end`, after the kernel's own space is activated.
     unsafe { process.space.activate() };
+    process.threads.run_next(frame);
     cpu.measure.hold().enter(&mut process);
     cpu.current = Some(process);
 }
@@ -180,43 +242,42 @@ pub fn exit(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
     end(cpu, frame, process, status as u8);
 }
 
-/// An exception in ring 3: the program's mistake, which ends it and nothing else.
+/// An exception in ring 3: the program's mistake, which it handles or which ends it and nothing else.
 pub fn fault(cpu: &mut Cpu, frame: &mut Frame) {
-    let address = (frame.vector == 14).then(Cr2::read_raw);
-    let name = vectors::exception_name(frame.vector);
-    let fault = match frame.vector {
-        14 => format!("{name}: {}", page_fault_cause(frame.error)),
-        _ => name.into(),
-    };
+    raise(cpu, frame, Fault::of_exception(frame));
+}
+
+/// The running thread did something wrong: its program handles that, or ends.
+pub fn raise(cpu: &mut Cpu, frame: &mut Frame, fault: Fault) {
+    let caught =
+        cpu.current.as_deref_mut().and_then(|process| signal::catch(process, frame, &fault));
+    match caught {
+        Some(Ok(())) => {}
+        Some(Err(stack)) => crash(cpu, frame, stack),
+        None => crash(cpu, frame, fault),
+    }
+}
+
+/// The running program ends because of what a thread of it did.
+pub fn crash(cpu: &mut Cpu, frame: &mut Frame, fault: Fault) {
+    let Fault { what, touched, .. } = fault;
     let Some(process) = cpu.current.take() else {
-        panic!("{fault} in ring 3 at {:#x}, but no program is running", frame.rip);
+        panic!("{what} in ring 3 at {:#x}, but no program is running", frame.rip);
     };
     log::error!(
-        "program {} crashed: {fault}, address {:#x}, instruction {:#x}",
+        "program {} crashed: {what}, address {:#x}, instruction {:#x}",
         process.name,
-        address.unwrap_or_default(),
+        touched.unwrap_or_default(),
         frame.rip
     );
     serial::send(&Message::Faulted {
         pid: process.pid,
         program: &process.name,
-        fault: &fault,
-        address,
+        fault: &what,
+        address: touched,
         instruction: frame.rip,
     });
     end(cpu, frame, process, ExitStatus::ProgramFault.into());
-}
-
-/// What a page fault's error code says (Intel SDM volume 3, "Page-Fault Exceptions").
-fn page_fault_cause(error: u64) -> &'static str {
-    match (error & 1 != 0, error & 16 != 0, error & 2 != 0) {
-        (false, true, _) => "execution of memory that is not mapped",
-        (false, false, true) => "write to memory that is not mapped",
-        (false, false, false) => "read of memory that is not mapped",
-        (true, true, _) => "execution of memory that is not the program's to execute",
-        (true, false, true) => "write to memory that is not the program's to write",
-        (true, false, false) => "read of memory that is not the program's to read",
-    }
 }
 
 fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) {

@@ -11,10 +11,11 @@ mod watches;
 use alloc::{boxed::Box, collections::BTreeMap, collections::VecDeque, vec::Vec};
 
 use spin::{Mutex, MutexGuard};
+use tally_abi::Error;
 
 use self::watches::{Watch, Watched};
 use super::Process;
-use crate::{machine::clock, measure::Context};
+use crate::{cpu::Cpu, machine::clock, measure::Context};
 
 /// The most programs that one has loaded and not waited for.
 const MAX_CHILDREN: usize = 32;
@@ -55,10 +56,8 @@ enum Place {
     New,
     /// It waits for a CPU.
     Ready,
-    /// It waits for the end of this program, which it made.
-    Waits(u32),
-    /// It waits for a time, in nanoseconds.
-    Asleep(u64),
+    /// All of its threads wait; for when anything of it happens by itself, in nanoseconds.
+    Waits(Option<u64>),
     /// It was running when somebody asked for it, and is kept until that one has come.
     Kept,
     /// The CPU with this interrupt controller has it; whether somebody wants to look at it.
@@ -166,12 +165,19 @@ impl Table {
         matches!(place, Some(Place::Running { wanted: true, .. }))
     }
 
-    /// The next program for the CPU with this interrupt controller.
-    pub fn next(&mut self, lapic: u32) -> Option<Box<Process>> {
+    /// The next program for a CPU: the first whose next thread may run there.
+    pub fn next(&mut self, cpu: &Cpu) -> Option<Box<Process>> {
         self.wake();
-        let entry = self.known.get_mut(&self.ready.pop_front()?)?;
-        entry.place = Place::Running { lapic, wanted: false };
-        Some(entry.process.take().expect("what is in the queue is ready"))
+        let known = &self.known;
+        let may_run = |pid: &u32| {
+            let process = known.get(pid).and_then(|entry| entry.process.as_deref());
+            let affinity = process.and_then(|process| process.threads.next_affinity());
+            affinity.is_some_and(|affinity| affinity & cpu.bit() != 0)
+        };
+        let index = self.ready.iter().position(may_run)?;
+        let entry = self.known.get_mut(&self.ready.remove(index)?)?;
+        entry.place = Place::Running { lapic: cpu.lapic.id(), wanted: false };
+        entry.process.take()
     }
 
     /// Takes a program in that gave its CPU up.
@@ -185,27 +191,44 @@ impl Table {
         self.take_in(process, Place::Ready);
     }
 
-    /// Takes a program in that waits for the end of `child`, which it made. That may just have come.
-    pub fn park(&mut self, mut process: Box<Process>, child: u32) {
-        let place = match self.awaited(child, process.pid) {
-            Awaited::Ended(status) => {
-                process.frame.rax = status.into();
-                Place::Ready
-            }
-            _ => Place::Waits(child),
+    /// Takes a program in whose threads all wait. What one waits for may just have come.
+    pub fn park(&mut self, mut process: Box<Process>) {
+        self.tell_ends(&mut process);
+        let place = match process.threads.next_affinity() {
+            Some(_) => Place::Ready,
+            None => Place::Waits(process.deadline()),
         };
         self.take_in(process, place);
     }
 
-    /// Takes a program in that waits for a time of the machine's clock.
-    pub fn put_to_sleep(&mut self, process: Box<Process>, until_ns: u64) {
-        self.take_in(process, Place::Asleep(until_ns));
+    /// Tells the threads of `process` that wait for the ends of programs of those that have come.
+    pub fn tell_ends(&mut self, process: &mut Process) {
+        let pid = process.pid;
+        process.threads.tell_ends(|child| match self.awaited(child, pid) {
+            Awaited::Ended(status) => Some(status.into()),
+            Awaited::Alive | Awaited::New => None,
+            // Another thread was told.
+            Awaited::Nowhere => Some(Error::NoProgram.to_return() as u64),
+        });
     }
 
-    /// Those whose time has come are ready.
+    /// Those of which something happens by itself now are ready, if a thread of theirs is.
     fn wake(&mut self) {
         let now = clock::now_ns();
-        self.make_all_ready(|place| matches!(place, Place::Asleep(until_ns) if until_ns <= now));
+        for (pid, entry) in &mut self.known {
+            let Place::Waits(Some(until)) = entry.place else { continue };
+            let Some(process) = entry.process.as_deref_mut().filter(|_| until <= now) else {
+                continue;
+            };
+            process.expire();
+            entry.place = match process.threads.next_affinity() {
+                Some(_) => {
+                    self.ready.push_back(*pid);
+                    Place::Ready
+                }
+                None => Place::Waits(process.deadline()),
+            };
+        }
     }
 
     /// Lets a new program of `parent`'s go; whether there is one of that number.
@@ -246,14 +269,13 @@ impl Table {
         self.disown(pid, &mut remains);
         let parent = self.parent(pid);
         match self.known.get_mut(&parent) {
-            Some(Entry { place: Place::Waits(child), process: Some(process), .. })
-                if *child == pid =>
-            {
-                process.frame.rax = status.into();
-                self.make_ready(parent);
-                self.known.remove(&pid);
+            Some(Entry { place, process, .. }) => {
+                let waits = matches!(place, Place::Waits(_));
+                let process = process.take_if(|_| waits);
+                self.set(pid, Place::Ended(status));
+                // One that is ready or runs is told when it waits or its turn ends.
+                process.into_iter().for_each(|process| self.park(process));
             }
-            Some(_) => self.set(pid, Place::Ended(status)),
             None => {
                 self.known.remove(&pid);
             }

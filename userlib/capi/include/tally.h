@@ -85,7 +85,9 @@ enum tally_error {
     TALLY_NO_PROGRAM = -2013,
     TALLY_NOT_A_PROGRAM = -2014,
     TALLY_NOT_PERMITTED = -2015,
-    TALLY_TOO_MANY_THRESHOLDS = -2016
+    TALLY_TOO_MANY_THRESHOLDS = -2016,
+    TALLY_TOO_MANY_SESSIONS = -2017,
+    TALLY_TOO_MANY_PROGRAMS = -2018
 };
 
 /* Opens a session on a list of event names, separated by commas or white space, and returns its

@@ -141,6 +141,8 @@ pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
         NotPermitted: c"the kernel's command line does not permit it",
         NotAProgram: c"the file is not a static program that can run here",
         TooManyThresholds: c"eight thresholds on events counted all the time are the most at once",
+        TooManySessions: c"eight sessions on other programs are the most of one",
+        TooManyPrograms: c"32 programs that were not waited for are the most of one",
     }
 }
 

@@ -22,6 +22,7 @@ fn main() -> i32 {
     let mut checks = Checks::default();
     files(&mut checks);
     memory(&mut checks);
+    threads(&mut checks);
     sessions(&mut checks, event);
     println!("calls: done");
     checks.status()
@@ -61,20 +62,28 @@ fn memory(checks: &mut Checks) {
     let address = map(10_000, 3, 0x22) as u64;
     // SAFETY: the kernel just gave this memory.
     unsafe { ((address + 9_992) as *mut u64).write_volatile(1) };
-    checks.equal("unmap a part", call(sys::MUNMAP, [address, 4096, 0, 0, 0, 0]), -errno::EINVAL);
-    checks.equal("unmap", call(sys::MUNMAP, [address, 10_000, 0, 0, 0, 0]), 0);
-    checks.equal("unmap twice", call(sys::MUNMAP, [address, 10_000, 0, 0, 0, 0]), -errno::EINVAL);
+    let unmap = |address, bytes| call(sys::MUNMAP, [address, bytes, 0, 0, 0, 0]);
+    checks.equal("unmap a part", unmap(address + 4096, 4096), 0);
+    // SAFETY: the kernel gave this memory, and took only what lies between back.
+    let kept = unsafe { ((address + 9_992) as *const u64).read_volatile() };
+    checks.equal("what is beside it", kept, 1);
+    checks.equal("unmap", unmap(address, 10_000), 0);
+    checks.equal("unmap twice", unmap(address, 10_000), 0);
+    checks.equal("unmap half a page", unmap(address + 1, 4096), -errno::EINVAL);
+    checks.equal("unmap nothing", unmap(address, 0), -errno::EINVAL);
+    checks.equal("unmap the kernel", unmap(KERNEL & !4095, 4096), -errno::EINVAL);
     let path = address as *const u8;
     checks.equal("use it after", call(sys::WRITE, [1, path as u64, 1, 0, 0, 0]), -errno::EFAULT);
     let protect = |address, bytes, access| call(sys::MPROTECT, [address, bytes, access, 0, 0, 0]);
-    checks.equal("protect nothing", protect(address, 4096, 1), -errno::EFAULT);
-    checks.equal("protect the kernel", protect(KERNEL & !4095, 4096, 3), -errno::EFAULT);
+    checks.equal("protect nothing", protect(address, 4096, 1), -errno::ENOMEM);
+    checks.equal("protect the kernel", protect(KERNEL & !4095, 4096, 3), -errno::ENOMEM);
     let page = map(4096, 3, 0x22) as u64;
     checks.equal("protect", protect(page, 4096, 1), 0);
     checks.equal("make it executable", protect(page, 4096, 5), -errno::EINVAL);
     let stat = [5, page, 0, 0, 0, 0];
     checks.equal("write to what is protected", call(sys::FSTAT, stat), -errno::EBADF);
     checks.equal("stat into it", call(sys::FSTAT, [1, page, 0, 0, 0, 0]), -errno::EFAULT);
+    reserved(checks);
     let heap = call(sys::BRK, [0; 6]);
     checks.equal(
         "grow the heap",
@@ -85,6 +94,94 @@ fn memory(checks: &mut Checks) {
     let fs = [0x1002, KERNEL, 0, 0, 0, 0];
     checks.equal("thread-local data in the kernel", call(sys::ARCH_PRCTL, fs), -errno::EINVAL);
     checks.equal("no such call", call(9999, [0; 6]), -errno::ENOSYS);
+}
+
+/// What is only set aside takes no memory; what was there stays while it may not be touched.
+fn reserved(checks: &mut Checks) {
+    let protect = |address, bytes, access| call(sys::MPROTECT, [address, bytes, access, 0, 0, 0]);
+    let large = call(sys::MMAP, [0, 1 << 40, 0, 0x4022, u64::MAX, 0]) as u64;
+    checks.equal("a terabyte is set aside", large < 1 << 46, true);
+    checks.equal("all of it is too much", protect(large, 1 << 40, 3), -errno::ENOMEM);
+    let page = large + (1 << 39);
+    let read = |page: u64| call(sys::CLOCK_NANOSLEEP, [0, 0, page, 0, 0, 0]);
+    checks.equal("nothing is there", read(page), -errno::EFAULT);
+    checks.equal("a page of it", protect(page, 4096, 3), 0);
+    // SAFETY: the page is this program's to write.
+    unsafe { (page as *mut [u64; 2]).write_volatile([0, 77]) };
+    checks.equal("it may be read", read(page), 0);
+    checks.equal("its neighbour", read(page + 4096), -errno::EFAULT);
+    checks.equal("not any more", protect(page, 4096, 0), 0);
+    checks.equal("it may not be read", read(page), -errno::EFAULT);
+    checks.equal("again", protect(page - 4096, 8192, 1), 0);
+    // SAFETY: the page is this program's to read.
+    let kept = unsafe { (page as *const [u64; 2]).read_volatile() };
+    checks.equal("what was there", kept, [0, 77]);
+    checks.equal("it goes whole", call(sys::MUNMAP, [large, 1 << 40, 0, 0, 0, 0]), 0);
+    checks.equal("and is gone", read(page), -errno::EFAULT);
+}
+
+/// What threads, signals and affinities are asked for and cannot be.
+fn threads(checks: &mut Checks) {
+    let word = 5_u32;
+    let at = &raw const word as u64;
+    let futex = |at, operation, value, fourth, other| {
+        call(sys::FUTEX, [at, operation, value, fourth, other, 9])
+    };
+    let (bad_time, no_time) = ([0_u64, 1_000_000_000], [0_u64; 2]);
+    let [bad_time, no_time] = [&bad_time, &no_time].map(|time| time.as_ptr() as u64);
+    for bad in [NOWHERE, KERNEL, u64::MAX - 3] {
+        for operation in [0, 1, 3, 4, 9, 10] {
+            checks.equal("futex nowhere", futex(bad, operation, 1, 0, at), -errno::EFAULT);
+        }
+        checks.equal("futex until nowhere", futex(at, 0, 5, bad, 0), -errno::EFAULT);
+        checks.equal("requeue to nowhere", futex(at, 3, 1, 1, bad), -errno::EFAULT);
+    }
+    checks.equal("futex askew", futex(at + 1, 1, 1, 0, 0), -errno::EINVAL);
+    checks.equal("futex for another value", futex(at, 0, 6, 0, 0), -errno::EAGAIN);
+    checks.equal("futex at no time", futex(at, 0, 5, bad_time, 0), -errno::EINVAL);
+    checks.equal("futex for no time", futex(at, 0x80, 5, no_time, 0), -errno::ETIMEDOUT);
+    checks.equal("futex until long ago", futex(at, 0x189, 5, no_time, 0), -errno::ETIMEDOUT);
+    checks.equal("requeue for another value", futex(at, 4, 1, 1, at), -errno::EAGAIN);
+    checks.equal("nobody to wake", futex(at, 0x81, 1, 0, 0), 0);
+    checks.equal("no such operation", futex(at, 77, 1, 0, 0), -errno::ENOSYS);
+
+    const THREAD: u64 = 0x1_0900;
+    let clone = |flags, tls| call(sys::CLONE, [flags, 0x1000, NOWHERE, 0, tls, 0]);
+    checks.equal("another program", clone(17, 0), -errno::ENOSYS);
+    checks.equal("what it does not know", clone(THREAD | 0x2000_0000, 0), -errno::EINVAL);
+    checks.equal("data in the kernel", clone(THREAD | 0x8_0000, KERNEL), -errno::EINVAL);
+    checks.equal("its number nowhere", clone(THREAD | 0x10_0000, 0), -errno::EFAULT);
+    checks.equal("the new way", call(sys::CLONE3, [0; 6]), -errno::ENOSYS);
+
+    let action = [0_u64; 4];
+    let action = action.as_ptr() as u64;
+    let act = |signal, new, bytes| call(sys::RT_SIGACTION, [signal, new, 0, bytes, 0, 0]);
+    for signal in [0, 9, 19, 65, u64::MAX] {
+        checks.equal("handle it", act(signal, action, 8), -errno::EINVAL);
+    }
+    checks.equal("a set of 16", act(10, action, 16), -errno::EINVAL);
+    checks.equal("from nowhere", act(10, KERNEL, 8), -errno::EFAULT);
+    let mask = |how, new| call(sys::RT_SIGPROCMASK, [how, new, 0, 8, 0, 0]);
+    checks.equal("block somehow", mask(3, action), -errno::EINVAL);
+    checks.equal("block nowhere", mask(0, KERNEL), -errno::EFAULT);
+    checks.equal("stack nowhere", call(sys::SIGALTSTACK, [KERNEL, 0, 0, 0, 0, 0]), -errno::EFAULT);
+    let me = call(sys::GETPID, [0; 6]) as u64;
+    checks.equal("me", call(sys::KILL, [me, 0, 0, 0, 0, 0]), 0);
+    checks.equal("nobody", call(sys::KILL, [me + 1, 9, 0, 0, 0, 0]), -errno::ESRCH);
+    checks.equal("no thread", call(sys::TGKILL, [me, me + 1, 9, 0, 0, 0]), -errno::ESRCH);
+    checks.equal("no signal", call(sys::TKILL, [me, 65, 0, 0, 0, 0]), -errno::EINVAL);
+
+    let set = |of, bytes, from| call(sys::SCHED_SETAFFINITY, [of, bytes, from, 0, 0, 0]);
+    let tell = |of, bytes, to| call(sys::SCHED_GETAFFINITY, [of, bytes, to, 0, 0, 0]);
+    let mut cpus = 1_u64 << 40;
+    let at = &raw mut cpus as u64;
+    checks.equal("a CPU that is not there", set(0, 8, at), -errno::EINVAL);
+    checks.equal("of nobody", tell(me + 1, 8, at), -errno::ESRCH);
+    checks.equal("nowhere", set(0, 8, KERNEL), -errno::EFAULT);
+    checks.equal("half a word", tell(0, 4, at), -errno::EINVAL);
+    checks.equal("told", tell(me, 128, at), 8);
+    checks.equal("the one CPU", cpus, 1);
+    checks.equal("taken", set(0, 8, at), 0);
 }
 
 fn sessions(checks: &mut Checks, event: &str) {
@@ -151,7 +248,7 @@ fn sessions(checks: &mut Checks, event: &str) {
     // Its number is the one that is known.
     let map = |number| call(sys::SESSION_MAP, [number, 0, 0, 0, 0, 0]);
     let bank = (1..100).map(map).find(|answer| *answer > 0).expect("the session is open") as u64;
-    checks.equal("write to a bank", call(sys::MPROTECT, [bank, 4096, 3, 0, 0, 0]), -errno::EFAULT);
+    checks.equal("write to a bank", call(sys::MPROTECT, [bank, 4096, 3, 0, 0, 0]), -errno::ENOMEM);
     checks.equal("unmap a bank", call(sys::MUNMAP, [bank, 4096, 0, 0, 0, 0]), -errno::EINVAL);
     drop(session);
     checks.equal("map while counting", late, Err(Error::WrongState));

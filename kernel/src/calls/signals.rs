@@ -1,0 +1,256 @@
+//! Calls on signals.
+
+use tally_abi::syscall::{
+    self,
+    errno::{EAGAIN, EINTR, EINVAL, ENOMEM, EPERM, ESRCH},
+};
+
+use super::{Answer, Errno, time::deadline};
+use crate::{
+    machine::clock::{self, SECOND_NS},
+    task::{
+        Process,
+        signal::{Action, BY_PROGRAM, BY_THREAD, Pending, SIGNALS, Signals, bit, blockable},
+        thread::Wait,
+    },
+};
+
+/// Bytes of a set of signals, which every call is told.
+const SET_BYTES: u64 = 8;
+/// `SIG_BLOCK`, `SIG_UNBLOCK`, `SIG_SETMASK`.
+const BLOCK: u64 = 0;
+const UNBLOCK: u64 = 1;
+const SET_MASK: u64 = 2;
+/// `SS_ONSTACK`, `SS_DISABLE`.
+const ON_STACK: u64 = 1;
+const DISABLE: u64 = 2;
+/// `MINSIGSTKSZ`.
+const MIN_STACK_BYTES: u64 = 2048;
+/// `ITIMER_REAL`.
+const REAL: u64 = 0;
+const MICROSECOND_NS: u64 = 1000;
+
+pub(super) fn call(
+    process: &mut Process,
+    number: u64,
+    [a, b, c, d, ..]: [u64; 6],
+) -> Option<Result<Answer, Errno>> {
+    let told = match number {
+        syscall::RT_SIGACTION if d != SET_BYTES => Err(Errno(EINVAL)),
+        syscall::RT_SIGPROCMASK if d != SET_BYTES => Err(Errno(EINVAL)),
+        syscall::RT_SIGACTION => act(process, a, b, c),
+        syscall::RT_SIGPROCMASK => mask(process, a, b, c),
+        syscall::RT_SIGPENDING => pending(process, a, b),
+        syscall::RT_SIGSUSPEND => return Some(suspend(process, a, b)),
+        syscall::RT_SIGTIMEDWAIT => return Some(wait(process, [a, b, c, d])),
+        syscall::PAUSE => {
+            return Some(Ok(Answer::Wait(Wait::Signal { set: 0, info: 0, until: None })));
+        }
+        syscall::KILL => kill(process, a, b),
+        syscall::TKILL => send_to_thread(process, a, b),
+        syscall::TGKILL if a != u64::from(process.pid) => Err(Errno(ESRCH)),
+        syscall::TGKILL => send_to_thread(process, b, c),
+        syscall::ALARM => alarm(process, a),
+        syscall::SETITIMER | syscall::GETITIMER if a != REAL => Err(Errno(EINVAL)),
+        syscall::SETITIMER => set_timer(process, b, c),
+        syscall::GETITIMER => tell_timer(process, b),
+        _ => return None,
+    };
+    Some(told.map(Answer::Value))
+}
+
+/// The number of a signal, 1 to 64.
+fn number(signal: u64) -> Result<u32, Errno> {
+    let signal = u32::try_from(signal).map_err(|_| Errno(EINVAL))?;
+    (1..=SIGNALS).contains(&signal).then_some(signal).ok_or(Errno(EINVAL))
+}
+
+/// `rt_sigaction`.
+fn act(process: &mut Process, signal: u64, new: u64, old: u64) -> Result<u64, Errno> {
+    let signal = number(signal)?;
+    let wanted = match new {
+        0 => None,
+        _ if !Signals::can_handle(signal) => return Err(Errno(EINVAL)),
+        from => Some(process.space.read_words(from)?),
+    };
+    let Action { handler, flags, restorer, mask } = *process.signals.action(signal);
+    if old != 0 {
+        process.space.write_words(old, [handler, flags, restorer, mask])?;
+    }
+    if let Some([handler, flags, restorer, mask]) = wanted {
+        *process.signals.action(signal) = Action { handler, flags, restorer, mask };
+    }
+    Ok(0)
+}
+
+/// `rt_sigprocmask`.
+fn mask(process: &mut Process, how: u64, new: u64, old: u64) -> Result<u64, Errno> {
+    let before = process.threads.running().signals.mask;
+    let after = match new {
+        0 => before,
+        from => {
+            let [set] = process.space.read_words(from)?;
+            match how {
+                BLOCK => before | set,
+                UNBLOCK => before & !set,
+                SET_MASK => set,
+                _ => return Err(Errno(EINVAL)),
+            }
+        }
+    };
+    if old != 0 {
+        process.space.write_words(old, [before])?;
+    }
+    process.threads.running().signals.mask = blockable(after);
+    Ok(0)
+}
+
+/// What waits for the running thread.
+fn waiting(process: &mut Process) -> u64 {
+    let bits = |pending: &[Pending]| pending.iter().fold(0, |set, one| set | bit(one.signal));
+    bits(process.signals.pending()) | bits(process.threads.running().signals.pending())
+}
+
+/// `rt_sigpending`.
+fn pending(process: &mut Process, to: u64, set_bytes: u64) -> Result<u64, Errno> {
+    if set_bytes > SET_BYTES {
+        return Err(Errno(EINVAL));
+    }
+    let set = waiting(process).to_le_bytes();
+    process.space.write(to, &set[..set_bytes as usize])?;
+    Ok(0)
+}
+
+/// `rt_sigsuspend`: waits for a handler with another mask.
+fn suspend(process: &mut Process, from: u64, set_bytes: u64) -> Result<Answer, Errno> {
+    if set_bytes != SET_BYTES {
+        return Err(Errno(EINVAL));
+    }
+    let [mask] = process.space.read_words(from)?;
+    let signals = &mut process.threads.running().signals;
+    signals.mask_after = Some(core::mem::replace(&mut signals.mask, blockable(mask)));
+    let due = waiting(process) & !blockable(mask);
+    match due {
+        0 => Ok(Answer::Wait(Wait::Signal { set: 0, info: 0, until: None })),
+        _ => Err(Errno(EINTR)),
+    }
+}
+
+/// `rt_sigtimedwait`: takes a signal instead of handling it.
+fn wait(process: &mut Process, [set, info, timeout, set_bytes]: [u64; 4]) -> Result<Answer, Errno> {
+    if set_bytes != SET_BYTES {
+        return Err(Errno(EINVAL));
+    }
+    let [set] = process.space.read_words(set)?;
+    let set = blockable(set);
+    let until = match timeout {
+        0 => None,
+        from => Some(deadline(process, false, from)?),
+    };
+    if let Some(signal) = process.take_signal(set) {
+        process.tell_signal(signal, info);
+        return Ok(Answer::Value(signal.signal.into()));
+    }
+    match until {
+        Some(until) if until <= clock::now_ns() => Err(Errno(EAGAIN)),
+        until => Ok(Answer::Wait(Wait::Signal { set, info, until })),
+    }
+}
+
+/// `sigaltstack`, of a thread with this stack pointer.
+pub(super) fn stack(process: &mut Process, rsp: u64, new: u64, old: u64) -> Result<u64, Errno> {
+    let signals = &mut process.threads.running().signals;
+    let (start, bytes) = signals.stack;
+    let on_it = signals.on_stack(rsp);
+    let wanted: Option<[u64; 3]> = match new {
+        0 => None,
+        _ if on_it => return Err(Errno(EPERM)),
+        from => Some(process.space.read_words(from)?),
+    };
+    if old != 0 {
+        let state = if bytes == 0 { DISABLE } else { u64::from(on_it) * ON_STACK };
+        process.space.write_words(old, [start, state, bytes])?;
+    }
+    let signals = &mut process.threads.running().signals;
+    match wanted {
+        None => {}
+        // The flags are the lower half of their word.
+        Some([_, flags, _]) if flags as u32 == DISABLE as u32 => signals.stack = (0, 0),
+        Some([_, flags, _]) if flags as u32 & !(ON_STACK as u32) != 0 => return Err(Errno(EINVAL)),
+        Some([_, _, bytes]) if bytes < MIN_STACK_BYTES => return Err(Errno(ENOMEM)),
+        Some([start, _, bytes]) => signals.stack = (start, bytes),
+    }
+    Ok(0)
+}
+
+/// `kill`: the one program that a program can send signals to is itself.
+fn kill(process: &mut Process, to: u64, signal: u64) -> Result<u64, Errno> {
+    if ![0, u64::from(process.pid)].contains(&to) {
+        return Err(Errno(ESRCH));
+    }
+    if signal != 0 {
+        let signal = Pending { signal: number(signal)?, code: BY_PROGRAM };
+        process.send_signal(None, signal);
+    }
+    Ok(0)
+}
+
+/// `tkill` and `tgkill`.
+fn send_to_thread(process: &mut Process, to: u64, signal: u64) -> Result<u64, Errno> {
+    let to = u32::try_from(to).map_err(|_| Errno(ESRCH))?;
+    let is_there = match signal {
+        0 => process.threads.all().any(|thread| thread.tid == to),
+        _ => {
+            let signal = Pending { signal: number(signal)?, code: BY_THREAD };
+            process.send_signal(Some(to), signal)
+        }
+    };
+    if is_there { Ok(0) } else { Err(Errno(ESRCH)) }
+}
+
+/// What is left of the timer, and its interval, in nanoseconds.
+fn timer(process: &Process) -> (u64, u64) {
+    let left = |due: u64| due.saturating_sub(clock::now_ns()).max(1);
+    process.signals.timer.map_or((0, 0), |(due, interval)| (left(due), interval))
+}
+
+/// `alarm`.
+fn alarm(process: &mut Process, seconds: u64) -> Result<u64, Errno> {
+    let (left, _) = timer(process);
+    let due = clock::now_ns() + u64::from(seconds as u32) * SECOND_NS;
+    process.signals.timer = (seconds as u32 > 0).then_some((due, 0));
+    Ok(left.div_ceil(SECOND_NS))
+}
+
+/// `setitimer`.
+fn set_timer(process: &mut Process, new: u64, old: u64) -> Result<u64, Errno> {
+    let wanted: Option<[u64; 4]> = match new {
+        0 => None,
+        from => Some(process.space.read_words(from)?),
+    };
+    if old != 0 {
+        tell_timer(process, old)?;
+    }
+    let [interval, first] = match wanted {
+        None => [0; 2],
+        Some([a, b, c, d]) => [nanoseconds(a, b)?, nanoseconds(c, d)?],
+    };
+    process.signals.timer = (first > 0).then(|| (clock::now_ns().saturating_add(first), interval));
+    Ok(0)
+}
+
+/// A `struct timeval`.
+fn nanoseconds(seconds: u64, microseconds: u64) -> Result<u64, Errno> {
+    if seconds > i64::MAX as u64 || microseconds >= SECOND_NS / MICROSECOND_NS {
+        return Err(Errno(EINVAL));
+    }
+    Ok(seconds.saturating_mul(SECOND_NS).saturating_add(microseconds * MICROSECOND_NS))
+}
+
+/// `getitimer`.
+fn tell_timer(process: &mut Process, to: u64) -> Result<u64, Errno> {
+    let (left, interval) = timer(process);
+    let [[a, b], [c, d]] = [interval, left].map(clock::to_timespec);
+    process.space.write_words(to, [a, b / MICROSECOND_NS, c, d / MICROSECOND_NS])?;
+    Ok(0)
+}

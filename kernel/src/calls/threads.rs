@@ -1,0 +1,137 @@
+//! Calls on threads: making them, and letting them wait for each other.
+
+use tally_abi::syscall::{
+    self,
+    errno::{EAGAIN, EINVAL, ENOSYS},
+};
+
+use super::{Answer, Errno, time::deadline};
+use crate::{
+    cpu::entry::Frame,
+    memory::{heap, space::USER_END},
+    task::{
+        Process, table,
+        thread::{MAX_THREADS, Wait},
+    },
+};
+
+/// `CLONE_VM`, `CLONE_SIGHAND` and `CLONE_THREAD`: without these it would be another program.
+const THREAD_FLAGS: u64 = 0x100 | 0x800 | 0x1_0000;
+/// `CLONE_FS`, `CLONE_FILES`, `CLONE_SYSVSEM` and `CLONE_DETACHED`: so it is with all threads.
+const NO_FLAGS: u64 = 0x200 | 0x400 | 0x4_0000 | 0x40_0000;
+const SET_TLS: u64 = 0x8_0000;
+const PARENT_SET_TID: u64 = 0x10_0000;
+const CHILD_CLEAR_TID: u64 = 0x20_0000;
+const CHILD_SET_TID: u64 = 0x100_0000;
+const CLONE_FLAGS: u64 =
+    THREAD_FLAGS | NO_FLAGS | SET_TLS | PARENT_SET_TID | CHILD_CLEAR_TID | CHILD_SET_TID;
+
+/// `FUTEX_WAIT`, …: what `futex` does, `FUTEX_PRIVATE_FLAG` and `FUTEX_CLOCK_REALTIME` apart.
+const WAIT: u64 = 0;
+const WAKE: u64 = 1;
+const REQUEUE: u64 = 3;
+const COMPARE_REQUEUE: u64 = 4;
+const WAIT_BITS: u64 = 9;
+const WAKE_BITS: u64 = 10;
+/// Nothing is shared with other programs, and there is one clock.
+const FUTEX_FLAGS: u64 = 0x80 | 0x100;
+
+pub(super) fn call(
+    process: &mut Process,
+    number: u64,
+    arguments: [u64; 6],
+) -> Option<Result<Answer, Errno>> {
+    let [a, ..] = arguments;
+    Some(Ok(Answer::Value(match number {
+        syscall::FUTEX => return Some(futex(process, arguments)),
+        syscall::GETTID => process.threads.running().tid.into(),
+        syscall::SET_TID_ADDRESS => {
+            let thread = process.threads.running();
+            thread.clear_tid = a;
+            thread.tid.into()
+        }
+        // A thread that ends with a robust mutex leaves it locked.
+        syscall::SET_ROBUST_LIST => 0,
+        // C libraries ask for `clone` then.
+        syscall::CLONE3 => return Some(Err(Errno(ENOSYS))),
+        _ => return None,
+    })))
+}
+
+/// `clone(flags, stack, parent_tid, child_tid, tls)`, of a thread.
+pub(super) fn clone(
+    process: &mut Process,
+    frame: &Frame,
+    [flags, stack, parent_tid, child_tid, tls, _]: [u64; 6],
+) -> Result<u64, Errno> {
+    if flags & THREAD_FLAGS != THREAD_FLAGS {
+        return Err(Errno(ENOSYS));
+    }
+    if flags & !CLONE_FLAGS != 0 || tls >= USER_END && flags & SET_TLS != 0 {
+        return Err(Errno(EINVAL));
+    }
+    if process.threads.len() >= MAX_THREADS || !heap::has_room() {
+        return Err(Errno(EAGAIN));
+    }
+    let tid = table::lock().number();
+    let rsp = if stack == 0 { frame.rsp } else { stack };
+    let mut new = process.threads.running().like(tid, Frame { rax: 0, rsp, ..*frame });
+    if flags & SET_TLS != 0 {
+        new.fs_base = tls;
+    }
+    if flags & CHILD_CLEAR_TID != 0 {
+        new.clear_tid = child_tid;
+    }
+    for (flag, word) in [(PARENT_SET_TID, parent_tid), (CHILD_SET_TID, child_tid)] {
+        if flags & flag != 0 {
+            process.space.write(word, &tid.to_le_bytes())?;
+        }
+    }
+    process.threads.add(new);
+    Ok(tid.into())
+}
+
+/// `futex(word, operation, value, timeout or most, other, third)`.
+fn futex(process: &mut Process, arguments: [u64; 6]) -> Result<Answer, Errno> {
+    let [word, operation, value, fourth, other, third] = arguments;
+    let operation = operation & 0xffff_ffff & !FUTEX_FLAGS;
+    let (value, third) = (value as u32, third as u32);
+    if !word.is_multiple_of(4) {
+        return Err(Errno(EINVAL));
+    }
+    let found = read_word(process, word)?;
+    let woken = match operation {
+        WAIT | WAIT_BITS => {
+            let bits = if operation == WAIT { u32::MAX } else { third };
+            let until = match fourth {
+                0 => None,
+                from => Some(deadline(process, operation == WAIT_BITS, from)?),
+            };
+            return match (bits, found == value) {
+                (0, _) => Err(Errno(EINVAL)),
+                (_, false) => Err(Errno(EAGAIN)),
+                _ => Ok(Answer::Wait(Wait::Futex { address: word, bits, until })),
+            };
+        }
+        WAKE => process.threads.wake(word, u32::MAX, value),
+        WAKE_BITS if third == 0 => return Err(Errno(EINVAL)),
+        WAKE_BITS => process.threads.wake(word, third, value),
+        COMPARE_REQUEUE if found != third => return Err(Errno(EAGAIN)),
+        REQUEUE | COMPARE_REQUEUE => {
+            if !other.is_multiple_of(4) {
+                return Err(Errno(EINVAL));
+            }
+            read_word(process, other)?;
+            let woken = process.threads.wake(word, u32::MAX, value);
+            woken + process.threads.requeue(word, other, fourth as u32)
+        }
+        _ => return Err(Errno(ENOSYS)),
+    };
+    Ok(Answer::Value(woken.into()))
+}
+
+fn read_word(process: &mut Process, address: u64) -> Result<u32, Errno> {
+    let mut bytes = [0; 4];
+    process.space.read(address, &mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}

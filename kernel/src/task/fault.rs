@@ -1,0 +1,70 @@
+//! What a program did wrong: what it is called, and the signal that it is to a program that handles it.
+
+use alloc::{borrow::Cow, format};
+
+use x86_64::registers::control::Cr2;
+
+use super::signal::{FROM_KERNEL, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+use crate::cpu::{entry::Frame, vectors};
+
+/// A program's fault.
+#[derive(Clone, Debug, Default)]
+pub struct Fault {
+    /// What happened, for people.
+    pub what: Cow<'static, str>,
+    /// What was touched, where that is known.
+    pub touched: Option<u64>,
+    /// The signal.
+    pub signal: u32,
+    /// `si_code`.
+    pub code: i32,
+    /// `si_addr`.
+    pub address: u64,
+    /// The exception, and its error code.
+    pub vector: u64,
+    /// See [`Self::vector`].
+    pub error: u64,
+}
+
+impl Fault {
+    /// What the exception was that made `frame`. The signals and codes are Linux's (`arch/x86/kernel/traps.c`).
+    pub fn of_exception(frame: &Frame) -> Fault {
+        let (vector, error) = (frame.vector, frame.error);
+        let name = vectors::exception_name(vector);
+        let (signal, code, address) = match vector {
+            0 => (SIGFPE, 1, frame.rip),
+            1 => (SIGTRAP, 2, frame.rip),
+            3 => (SIGTRAP, FROM_KERNEL, 0),
+            6 => (SIGILL, 2, frame.rip),
+            11 | 12 => (SIGBUS, FROM_KERNEL, 0),
+            14 => (SIGSEGV, 1 + (error & 1) as i32, Cr2::read_raw()),
+            16 | 19 => (SIGFPE, 7, frame.rip),
+            17 => (SIGBUS, 1, 0),
+            _ => (SIGSEGV, FROM_KERNEL, 0),
+        };
+        let what = match vector {
+            14 => format!("{name}: {}", page_fault_cause(error)).into(),
+            _ => name.into(),
+        };
+        let touched = (vector == 14).then_some(address);
+        Fault { what, touched, signal, code, address, vector, error }
+    }
+
+    /// A mistake that no exception told of.
+    pub fn of_kind(what: &'static str, touched: Option<u64>) -> Fault {
+        let (signal, code) = (SIGSEGV, FROM_KERNEL);
+        Fault { what: what.into(), touched, signal, code, ..Fault::default() }
+    }
+}
+
+/// What a page fault's error code says (Intel SDM volume 3, "Page-Fault Exceptions").
+fn page_fault_cause(error: u64) -> &'static str {
+    match (error & 1 != 0, error & 16 != 0, error & 2 != 0) {
+        (false, true, _) => "execution of memory that is not mapped",
+        (false, false, true) => "write to memory that is not mapped",
+        (false, false, false) => "read of memory that is not mapped",
+        (true, true, _) => "execution of memory that is not the program's to execute",
+        (true, false, true) => "write to memory that is not the program's to write",
+        (true, false, false) => "read of memory that is not the program's to read",
+    }
+}

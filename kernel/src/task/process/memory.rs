@@ -1,0 +1,194 @@
+//! A program's memory, as it asks for it: its heap, and its mappings.
+//!
+//! A page that the program may not touch (`PROT_NONE`) and never could has no frame: stacks' guards and what
+//! C libraries set aside for later cost nothing. It gets one when the program may.
+
+use alloc::collections::BTreeMap;
+use core::ops::Range;
+
+use super::Process;
+use crate::memory::{
+    frames::{self, FRAME_BYTES},
+    heap,
+    space::{Access, SpaceError, USER_END},
+};
+
+/// Where `mmap` looks for room first: above every fixed program, far below the stack.
+const MMAP_START: u64 = 0x1000_0000_0000;
+/// The most that `brk` gives a program.
+const MAX_HEAP_BYTES: u64 = 1 << 30;
+/// The most mappings of one program: each takes some bytes of the kernel's memory.
+const MAX_MAPPINGS: usize = 16 * 1024;
+
+/// Where a program's memory is.
+pub(super) struct Mappings {
+    heap: Range<u64>,
+    /// Beginnings and ends of what `mmap` gave.
+    mapped: BTreeMap<u64, u64>,
+    /// The same of what the kernel writes, and the program can neither unmap nor protect otherwise.
+    held: BTreeMap<u64, u64>,
+    next: u64,
+}
+
+impl Mappings {
+    /// A program's at its start, with the heap at `heap`.
+    pub(super) fn new(heap: u64) -> Self {
+        Mappings {
+            heap: heap..heap,
+            mapped: BTreeMap::new(),
+            held: BTreeMap::new(),
+            next: MMAP_START,
+        }
+    }
+
+    /// The addresses from `start` on, of which none is the kernel's.
+    fn own(&self, start: u64, bytes: u64) -> Result<Range<u64>, SpaceError> {
+        let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::BadAddress)?;
+        let end = start.checked_add(bytes).filter(|end| *end <= USER_END);
+        let end = end.ok_or(SpaceError::BadAddress)?;
+        let is_held = self.held.iter().any(|(held, held_end)| start < *held_end && *held < end);
+        match is_held || !start.is_multiple_of(FRAME_BYTES) {
+            true => Err(SpaceError::BadAddress),
+            false => Ok(start..end),
+        }
+    }
+
+    /// The end of the mapping that the page is in, if `mmap` gave it.
+    fn end_of(&self, page: u64) -> Option<u64> {
+        let (_, end) = self.mapped.range(..=page).next_back()?;
+        (page < *end).then_some(*end)
+    }
+
+    /// Forgets what lies in `range`.
+    ///
+    /// # Errors
+    /// What is left would be too many pieces.
+    fn cut(&mut self, range: &Range<u64>) -> Result<(), SpaceError> {
+        let touched = self.mapped.range(..range.end).rev();
+        let touched = touched.take_while(|(_, end)| **end > range.start);
+        let touched: alloc::vec::Vec<(u64, u64)> = touched.map(|(s, e)| (*s, *e)).collect();
+        if self.mapped.len() >= MAX_MAPPINGS && touched.len() == 1 {
+            return Err(SpaceError::OutOfMemory);
+        }
+        for (start, end) in touched {
+            self.mapped.remove(&start);
+            if start < range.start {
+                self.mapped.insert(start, range.start);
+            }
+            if range.end < end {
+                self.mapped.insert(range.end, end);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Process {
+    /// Moves the end of the heap to `end`, if that can be; gives where it is then.
+    pub fn set_heap_end(&mut self, end: u64) -> u64 {
+        let page = |address: u64| address.next_multiple_of(FRAME_BYTES);
+        let heap = &mut self.mappings.heap;
+        let fits = (heap.start..heap.start + MAX_HEAP_BYTES).contains(&end);
+        let (old, new) = (page(heap.end), page(end.min(USER_END)));
+        // A heap that shrinks keeps its pages: a program that cares for memory unmaps.
+        if fits && (new <= old || self.space.map_zeroed(old, new - old, Access::Write).is_ok()) {
+            heap.end = end.max(heap.end);
+        }
+        heap.end
+    }
+
+    /// New memory of zeros; gives its address.
+    ///
+    /// # Errors
+    /// No memory, no room for so much, or too many mappings.
+    pub fn map(&mut self, bytes: u64, access: Access) -> Result<u64, SpaceError> {
+        if self.mappings.mapped.len() >= MAX_MAPPINGS || !heap::has_room() {
+            return Err(SpaceError::OutOfMemory);
+        }
+        let Range { start, end } = self.map_next(bytes, access)?;
+        self.mappings.mapped.insert(start, end);
+        Ok(start)
+    }
+
+    /// The same for pages that the kernel writes and the program reads, and can neither unmap nor
+    /// protect otherwise.
+    ///
+    /// # Errors
+    /// As [`Self::map`].
+    pub fn map_for_kernel(&mut self, bytes: u64) -> Result<u64, SpaceError> {
+        let Range { start, end } = self.map_next(bytes, Access::Read)?;
+        self.mappings.held.insert(start, end);
+        Ok(start)
+    }
+
+    /// Gives a whole mapping of [`Self::map_for_kernel`] back, of which the kernel has no view any
+    /// more.
+    ///
+    /// # Errors
+    /// There is no such mapping.
+    pub fn unmap_for_kernel(&mut self, start: u64) -> Result<(), SpaceError> {
+        let end = self.mappings.held.remove(&start).ok_or(SpaceError::BadAddress)?;
+        self.space.unmap(start, end - start);
+        Ok(())
+    }
+
+    fn map_next(&mut self, bytes: u64, access: Access) -> Result<Range<u64>, SpaceError> {
+        let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::OutOfMemory)?;
+        let start = self.mappings.next;
+        // One page between mappings stays empty, so that running over an end is a fault.
+        let end = start.checked_add(bytes).filter(|end| *end < USER_END / 2);
+        let end = end.ok_or(SpaceError::OutOfMemory)?;
+        if access != Access::Nothing {
+            self.space.map_zeroed(start, bytes, access)?;
+        }
+        self.mappings.next = end + FRAME_BYTES;
+        Ok(start..end)
+    }
+
+    /// Changes what the program may do with pages of its own.
+    ///
+    /// # Errors
+    /// Some of them are not its own, and nothing has changed; or memory is short.
+    pub fn protect(&mut self, start: u64, bytes: u64, access: Access) -> Result<(), SpaceError> {
+        let Range { start, end } = self.mappings.own(start, bytes)?;
+        let mut at = start;
+        while at < end {
+            at = match self.mappings.end_of(at) {
+                Some(end) => end,
+                None if self.space.next_page(at, at + FRAME_BYTES).is_some() => at + FRAME_BYTES,
+                None => return Err(SpaceError::BadAddress),
+            };
+        }
+        let there = self.space.pages(start, end);
+        let missing = end - start - there * FRAME_BYTES;
+        if access != Access::Nothing && !frames::has_room_for_program(missing) {
+            return Err(SpaceError::OutOfMemory);
+        }
+        let mut at = start;
+        while let Some(page) = self.space.next_page(at, end) {
+            self.fill(at..page, access)?;
+            self.space.protect(page, FRAME_BYTES, access)?;
+            at = page + FRAME_BYTES;
+        }
+        self.fill(at..end, access)
+    }
+
+    /// Puts pages into a gap, if the program may do anything with them.
+    fn fill(&mut self, gap: Range<u64>, access: Access) -> Result<(), SpaceError> {
+        match access == Access::Nothing || gap.is_empty() {
+            true => Ok(()),
+            false => self.space.map_zeroed(gap.start, gap.end - gap.start, access),
+        }
+    }
+
+    /// Gives memory back, mapped or not.
+    ///
+    /// # Errors
+    /// Some of it is not the program's to give, or what is left would be too many mappings.
+    pub fn unmap(&mut self, start: u64, bytes: u64) -> Result<(), SpaceError> {
+        let range = self.mappings.own(start, bytes)?;
+        self.mappings.cut(&range)?;
+        self.space.unmap(range.start, range.end - range.start);
+        Ok(())
+    }
+}

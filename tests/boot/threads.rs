@@ -1,0 +1,98 @@
+//! Programs with threads, signals and affinities: what they do here is what they do under Linux, and what
+//! is counted of them is the truth.
+
+use std::process::Command;
+
+use xtask::{
+    machine::{Boot, Pmu, Request},
+    project::Project,
+    report::Report,
+};
+
+use crate::{assert_success, boot, run};
+
+/// Runs a program of the ramdisk here, under Linux: what it wrote, and its status.
+fn under_linux(words: &str) -> (String, i32) {
+    use std::os::unix::process::ExitStatusExt;
+
+    let (name, arguments) = words.split_once(' ').unwrap_or((words, ""));
+    let program = Project::here().target.join("guest/hosted").join(name);
+    let done = Command::new(program).args(arguments.split_whitespace()).output().unwrap();
+    assert!(done.stderr.is_empty(), "{words}: {}", String::from_utf8_lossy(&done.stderr));
+    // As shells tell it.
+    let status = done.status.code().or(done.status.signal().map(|signal| 128 + signal));
+    (String::from_utf8(done.stdout).unwrap(), status.unwrap())
+}
+
+/// What the `index`th program of the command line wrote.
+fn said(boot: &Boot, index: usize) -> String {
+    let own = boot.transcript.output.iter().filter(|output| output.pid as usize == index + 1);
+    String::from_utf8(own.flat_map(|output| output.bytes.clone()).collect()).unwrap()
+}
+
+/// Each of the programs that `boot` ran side by side did what it does under Linux.
+fn assert_as_under_linux(boot: &Boot, programs: &[&str]) {
+    for (index, words) in programs.iter().enumerate() {
+        let (wanted, status) = under_linux(words);
+        let told = said(boot, index);
+        assert_eq!(told, wanted, "{words}: {}", boot.outcome);
+        let exit = (words.split(' ').next().unwrap().to_owned(), status);
+        assert!(boot.transcript.exits.contains(&exit), "{exit:?}, {:?}", boot.transcript.exits);
+    }
+}
+
+/// What was counted of every session, all the time, is the truth.
+fn assert_exact(boot: &Boot, sessions: usize) {
+    let report = Report::of(boot);
+    assert_eq!(report.sessions().count(), sessions);
+    for session in report.sessions() {
+        for event in &session.events {
+            assert_eq!(event.estimate, event.truth, "{}: {event:?}", session.program);
+        }
+    }
+}
+
+#[test]
+fn threads_and_signals_do_here_what_they_do_under_linux() {
+    let programs =
+        ["threads 8", "signals", "threads-pie 3", "signals-pie", "signals 10", "signals 17"];
+    for (pmu, cpus) in [(Pmu::Intel, 1), (Pmu::Amd, 2)] {
+        // The kernel counts around the first two, which do not know of it.
+        let line = format!(
+            "wire cpus={cpus} -- events=instructions,branches {}",
+            programs.join(" -- ").replacen("-- ", "-- events=instructions,branches ", 1),
+        );
+        let boot = boot(&Request { pmu, cpus, ..Request::new(line) });
+        assert_as_under_linux(&boot, &programs);
+        assert_eq!(boot.transcript.panicked, None);
+        assert_exact(&boot, 2);
+    }
+}
+
+#[test]
+fn threads_and_programs_run_where_they_are_told_to() {
+    for cpus in [2, 4] {
+        let line = format!("wire cpus={cpus} -- affinity -- pinned -- affinity-pie");
+        let boot = boot(&Request { cpus, ..Request::new(line) });
+        assert_success(&boot);
+        assert_eq!(said(&boot, 0), "affinity: done\n");
+        assert_eq!(said(&boot, 1), format!("pinned: done on {cpus} CPUs\n"));
+        assert_eq!(said(&boot, 2), "affinity: done\n");
+    }
+}
+
+/// Turns go to programs first, and then to a program's threads.
+#[test]
+fn turns_are_fair() {
+    let boot = run("", "fair 4 1000 -- fair 1 1000");
+    assert_success(&boot);
+    let turns = |index| -> Vec<f64> {
+        said(&boot, index).split(' ').skip(1).map(|turns| turns.trim().parse().unwrap()).collect()
+    };
+    let (four, one) = (turns(0), turns(1));
+    assert_eq!((four.len(), one.len()), (4, 1));
+    let whole: f64 = four.iter().sum();
+    assert!((0.85..1.15).contains(&(whole / one[0])), "{four:?}, {one:?}");
+    // Twelve or thirteen turns each.
+    assert!(four.iter().all(|turns| (0.85..1.15).contains(&(turns * 4.0 / whole))), "{four:?}");
+}

@@ -1,0 +1,88 @@
+/* Where a program and its threads run: prints the same here and under Linux, on however many CPUs. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MUST(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("affinity: line %d: %s (%s)\n", __LINE__, #condition, strerror(errno));         \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#define MOST 8
+
+static pthread_barrier_t barrier;
+
+static int is_one_of(int cpu, const cpu_set_t *set)
+{
+    return cpu >= 0 && CPU_ISSET(cpu, set);
+}
+
+/* Longer than some turns of the scheduler, in pieces. */
+static void stay(const cpu_set_t *set)
+{
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        for (volatile int i = 0; i < 100000; i++)
+            ;
+        MUST(is_one_of(sched_getcpu(), set));
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < 35);
+}
+
+static void *pinned(void *argument)
+{
+    cpu_set_t own;
+    cpu_set_t *wanted = argument;
+    pthread_barrier_wait(&barrier);
+    MUST(sched_getaffinity(0, sizeof own, &own) == 0 && CPU_EQUAL(&own, wanted));
+    stay(wanted);
+    struct timespec pause = {0, 20000000};
+    nanosleep(&pause, NULL);
+    stay(wanted);
+    return NULL;
+}
+
+int main(void)
+{
+    cpu_set_t all, one, none, threads_own[MOST];
+    pthread_t threads[MOST];
+    int count = 0;
+
+    CPU_ZERO(&none);
+    MUST(sched_getaffinity(0, sizeof all, &all) == 0 && CPU_COUNT(&all) > 0);
+    MUST(is_one_of(sched_getcpu(), &all));
+    MUST(sched_setaffinity(0, sizeof none, &none) < 0 && errno == EINVAL);
+    for (int round = 0; round < 2; round++)
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+            if (CPU_ISSET(cpu, &all)) {
+                CPU_ZERO(&one);
+                CPU_SET(cpu, &one);
+                MUST(sched_setaffinity(0, sizeof one, &one) == 0 && sched_getcpu() == cpu);
+                if (round)
+                    stay(&one);
+                if (count < MOST && round)
+                    threads_own[count++] = one;
+            }
+    MUST(sched_setaffinity(0, sizeof all, &all) == 0);
+    MUST(pthread_barrier_init(&barrier, NULL, (unsigned)count + 1) == 0);
+    for (int i = 0; i < count; i++) {
+        MUST(pthread_create(&threads[i], NULL, pinned, &threads_own[i]) == 0);
+        MUST(pthread_setaffinity_np(threads[i], sizeof one, &threads_own[i]) == 0);
+    }
+    pthread_barrier_wait(&barrier);
+    stay(&all);
+    for (int i = 0; i < count; i++)
+        MUST(pthread_join(threads[i], NULL) == 0);
+    printf("affinity: done\n");
+    return 0;
+}
