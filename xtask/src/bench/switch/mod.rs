@@ -86,6 +86,8 @@ pub(super) struct Switch {
     /// All but logging.
     switch: Cost,
     log: Cost,
+    /// The same where a trace is asked for.
+    log_traced: Cost,
     /// What Linux's rotation of as many counters writes and reads: 3n + 2 and n.
     linux: (f64, f64),
     skews: Vec<Skew>,
@@ -111,9 +113,10 @@ pub(super) fn measure(artefacts: &Artefacts, kernel: &Path) -> Result<Vec<Switch
     for (pmu, events) in MACHINES {
         let title = format!("Following switches on {}", name(pmu));
         let step = progress::Step::start(&title);
-        let switch = follow(artefacts, kernel, pmu, events)?;
+        let switch = follow(artefacts, kernel, pmu, events, "wire")?;
+        let log_traced = follow(artefacts, kernel, pmu, events, "wire trace")?.log;
         let skews = skew::measure(artefacts, pmu, events)?;
-        switches.push(Switch { skews, ..switch });
+        switches.push(Switch { skews, log_traced, ..switch });
         step.done();
     }
     Ok(switches)
@@ -126,10 +129,17 @@ pub(super) fn name(pmu: Pmu) -> &'static str {
     }
 }
 
-fn follow(artefacts: &Artefacts, kernel: &Path, pmu: Pmu, events: &str) -> Result<Switch> {
+/// Follows the switches of a kernel with these options.
+fn follow(
+    artefacts: &Artefacts,
+    kernel: &Path,
+    pmu: Pmu,
+    events: &str,
+    options: &str,
+) -> Result<Switch> {
     let mut code = Code::read(kernel)?;
     let (socket, log) = (monitor::socket(), monitor::socket().with_extension("log"));
-    let line = format!("seed=1 wire -- switches {events} {SLICE_CYCLES} user 1000000");
+    let line = format!("seed=1 {options} -- switches {events} {SLICE_CYCLES} user 1000000");
     let request = Request { pmu, monitor: Some(socket.clone()), ..Request::new(line) };
     let mut first_entry = None;
     let mut listen = |output: &machine::Output| {
@@ -207,6 +217,7 @@ fn account(code: &mut Code, pmu: Pmu, entry: u64, addresses: impl Iterator<Item 
         steps,
         switch,
         log,
+        log_traced: Cost::default(),
         linux: (3.0 * counters + 2.0, counters),
         skews: Vec::new(),
     }
@@ -231,6 +242,7 @@ pub(super) fn table(switches: &[Switch]) -> String {
         }
         row("the switch", &s.switch);
         row("logging", &s.log);
+        row("logging with a trace", &s.log_traced);
         let _ = writeln!(
             text,
             "  k = {:.2} selectors changed, so k + {:.2} MSR accesses; Linux's rotation of as many\n  \
