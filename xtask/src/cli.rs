@@ -5,7 +5,7 @@ use tally_abi::ExitStatus;
 
 use crate::{
     Result, bench, build, fuzz, image, lint, linux, project::Project, run, setup, study, test,
-    vpmu_check, vpmu_events,
+    trace, vpmu_check, vpmu_events,
 };
 
 /// Tally's tasks: set up, build, run, test.
@@ -26,6 +26,8 @@ enum Task {
     Image(image::ImageArgs),
     /// Boot a machine, run programs on it, and print what was counted
     Run(run::RunArgs),
+    /// Print a trace that a run wrote
+    Trace(trace::TraceArgs),
     /// Repeat the default job over many seeds and judge its claims
     Study(study::StudyArgs),
     /// Check every rule of the virtual PMU, one line each
@@ -70,6 +72,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Build => build::main(&project),
         Task::Image(args) => image::main(&project, args),
         Task::Run(args) => run::main(&project, args),
+        Task::Trace(args) => trace::main(args),
         Task::Study(args) => study::main(&project, args),
         Task::Linux(args) => linux::main(&project, args),
         Task::VpmuCheck(args) => vpmu_check::main(&project, args),

@@ -23,6 +23,7 @@ pub mod run;
 pub mod setup;
 pub mod study;
 pub mod test;
+pub mod trace;
 pub mod vpmu_check;
 mod vpmu_events;
 

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufWriter, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -80,7 +80,7 @@ pub struct RunArgs {
     /// Print one JSON object, alone on standard output
     #[arg(long)]
     json: bool,
-    /// Write every slice's record to this file, one JSON object a line
+    /// Write a record of every slice, threshold and sample to this file, for `cargo xtask trace`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Put a file of this machine into the ramdisk, under its own name: a static program, or what
@@ -219,10 +219,12 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     })?;
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
-    if let Some(trace) = &mut trace {
-        write_trace(trace, &boot.transcript).map_err(|error| {
-            Failure::io("write", args.trace.as_deref().unwrap_or(&folder), &error)
-        })?;
+    if let (Some(file), Some(path)) = (&mut trace, &args.trace) {
+        let written = file.write_all(&boot.transcript.trace);
+        written.map_err(|error| Failure::io("write", path, &error))?;
+        if let Some(bad) = boot.transcript.bad_trace {
+            eprintln!("xtask: {}: {bad}", path.display());
+        }
     }
     show(&boot, args.json, &folder)
 }
@@ -253,20 +255,8 @@ fn delivery(word: &str) -> std::result::Result<Delivery, String> {
     Delivery::parse(word).ok_or_else(|| "neither fixed nor nmi".to_owned())
 }
 
-fn create(path: &Path) -> Result<BufWriter<File>> {
-    File::create(path).map(BufWriter::new).map_err(|error| Failure::io("write", path, &error))
-}
-
-fn write_trace(file: &mut BufWriter<File>, transcript: &machine::Transcript) -> io::Result<()> {
-    for slice in &transcript.slices {
-        serde_json::to_writer(&mut *file, slice)?;
-        file.write_all(b"\n")?;
-    }
-    for threshold in &transcript.thresholds {
-        serde_json::to_writer(&mut *file, threshold)?;
-        file.write_all(b"\n")?;
-    }
-    file.flush()
+fn create(path: &Path) -> Result<File> {
+    File::create(path).map_err(|error| Failure::io("write", path, &error))
 }
 
 fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {

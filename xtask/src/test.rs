@@ -14,7 +14,7 @@ use crate::{
     project::Project,
 };
 
-/// The engine's tests behind `cfg(loom)`.
+/// Tests behind `cfg(loom)`.
 const LOOM: [&str; 2] = ["bank_loom", "ring_loom"];
 
 /// Options of `cargo xtask test`.
@@ -41,7 +41,7 @@ pub fn main(project: &Project, args: &TestArgs) -> Result<u8> {
     }
     let all = check("tests", &mut tests);
     let mut loom = project.cargo("test", &project.target.join("loom"));
-    loom.args(["--release", "--package", "tally-engine"])
+    loom.args(["--release", "--package", "tally-engine", "--package", "tally-ring"])
         .args(LOOM.iter().flat_map(|test| ["--test", test]))
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("RUSTFLAGS", "--cfg loom");

@@ -47,6 +47,8 @@ pub enum ExitStatus {
     CheckFailed = 82,
     /// There is not enough memory for what the program asks.
     OutOfMemory = 83,
+    /// A file is no trace, or not all of one.
+    BadTrace = 84,
 }
 
 impl From<ExitStatus> for u8 {

@@ -17,6 +17,8 @@ pub mod error;
 pub mod events;
 pub mod exit;
 pub mod reading;
+pub mod record;
+pub mod ring;
 pub mod session;
 pub mod syscall;
 pub mod text;

@@ -1,8 +1,15 @@
-//! Trace records: what was counted when, where and for whom.
+//! Trace records: what was counted when, where and for whom; and how a trace is put together.
+//!
+//! A trace is the text of [`crate::record::describe`], then chunks. A chunk is [`Chunk`]'s two words and whole records,
+//! all of one CPU and in the order of time, as they lay in its ring ([`crate::ring`]). The last chunk is
+//! [`Chunk::END`]. All words are 64-bit and little-endian.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Malformed, Mode};
+use crate::{
+    Malformed, Mode,
+    record::{Field, FieldType, Form, RecordType, place, record},
+};
 
 /// The most counts in a record: general counters of one group.
 pub const MAX_COUNTS: usize = 8;
@@ -18,48 +25,133 @@ pub enum End {
     Stopped,
 }
 
-/// One slice of one context on one CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SliceRecord {
-    /// The session.
-    pub session: u32,
-    /// The CPU.
-    pub cpu: u16,
-    /// The group that was counted.
-    pub group: u16,
-    /// The privilege that was counted.
-    pub mode: Mode,
-    /// Why the slice ended.
-    pub end: End,
-    /// Events in the group, and so valid entries of [`Self::counts`].
-    pub events: u8,
-    /// The length that the slice was to have, in units of the session's: more than 1 where the
-    /// budget made slices longer.
-    pub stretch: u32,
-    /// Number of this slice within the session, from 0.
-    pub sequence: u64,
-    /// The address space: CR3's page-table base, a physical address.
-    pub address_space: u64,
-    /// TSC when counting began.
-    pub start_tsc: u64,
-    /// TSC when the counters were read.
-    pub end_tsc: u64,
-    /// Cycles at the session's privilege.
-    pub cycles: u64,
-    /// Instructions at the session's privilege.
-    pub instructions: u64,
-    /// Events, in the order of the group's members.
-    pub counts: [u64; MAX_COUNTS],
+impl Field for End {
+    const BITS: u32 = 8;
+    const FORM: Form = Form::Choice(&["overflow", "switched-out", "stopped"]);
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        self as u64
+    }
+
+    fn from_bits(bits: u64) -> Result<Self, Malformed> {
+        let all = [End::Overflow, End::SwitchedOut, End::Stopped];
+        all.get((bits & 0xff) as usize).copied().ok_or(Malformed)
+    }
 }
 
-/// Words of an encoded record, of whichever kind.
-pub const RECORD_WORDS: usize = 8 + MAX_COUNTS;
+record! {
+    /// One slice of one context on one CPU.
+    SliceRecord = 1 "slice", stamp end_tsc "TSC when the counters were read.",
+    list counts of events "Events, in the order of the group's members." {
+        /// The session.
+        session: u32,
+        /// The group that was counted.
+        group: u16,
+        /// The privilege that was counted.
+        mode: Mode,
+        /// Why the slice ended.
+        end: End,
+        /// The length that the slice was to have, in units of the session's: more than 1 where the
+        /// budget made slices longer.
+        stretch: u32,
+        /// The CPU.
+        cpu: u16,
+        /// Number of this slice within the session, from 0.
+        sequence: u64,
+        /// The address space: CR3's page-table base, a physical address.
+        address_space: u64 as Address,
+        /// TSC when counting began.
+        start_tsc: u64,
+        /// Cycles at the session's privilege.
+        cycles: u64,
+        /// Instructions at the session's privilege.
+        instructions: u64,
+    }
+}
 
-/// The byte of an encoded record's second word that says its kind, by its lowest bit: 0 is a
-/// [`SliceRecord`].
-const KIND_SHIFT: u32 = 24;
-const KIND_THRESHOLD: u64 = 1;
-const KIND_SAMPLE: u64 = 2;
+record! {
+    /// A threshold on a logical counter that was reached.
+    ThresholdRecord = 2 "threshold", stamp tsc "TSC when it fired." {
+        /// The session.
+        session: u32,
+        /// The CPU.
+        cpu: u16,
+        /// The event, by its index in the session's list.
+        event: u16,
+        /// The count at which it was to fire.
+        threshold: u64,
+        /// The count at which it fired, exact or estimated: what the interrupt came late by is in it.
+        count: u64,
+        /// The address space: CR3's page-table base, a physical address.
+        address_space: u64 as Address,
+    }
+}
+
+record! {
+    /// What was going on when a logical counter had counted another period.
+    SampleRecord = 3 "sample", stamp tsc "TSC when it was taken.",
+    list counts of events "Events of the group's members so far, not scaled, in their order." {
+        /// The session.
+        session: u32,
+        /// The CPU.
+        cpu: u16,
+        /// The event, by its index in the session's list.
+        event: u16,
+        /// The address of the next instruction: some behind the one that caused it (skid). 0 where no
+        /// interrupt told of it but the program's leaving of the CPU, or a system call.
+        address: u64 as Address,
+        /// The address space: CR3's page-table base, a physical address.
+        address_space: u64 as Address,
+        /// The event's count then, exact or estimated.
+        count: u64,
+        /// Cycles of the session so far.
+        cycles: u64,
+        /// Instructions of the session so far.
+        instructions: u64,
+        /// The group that was on the hardware, of whose members the counts are.
+        group: u16,
+        /// How many times as long as was asked for the period was that begins here, for the budget's
+        /// sake; 65,535 stands for more too.
+        stretch: u16,
+        /// Whether the address is in ring 3.
+        user: bool,
+    }
+}
+
+record! {
+    /// Records that are not here, as there was no room for them in their ring: those between the one before
+    /// and the one after this on the same CPU.
+    LostRecord = 4 "lost", stamp tsc "TSC when that was told." {
+        /// How many.
+        records: u64,
+        /// The CPU.
+        cpu: u16,
+    }
+}
+
+record! {
+    /// The state of a CPU's trace ring at the end: written = read + lost.
+    RingRecord = 5 "ring", stamp tsc "TSC when that was told." {
+        /// Records that were offered.
+        written: u64,
+        /// Records that were sent; these two kinds are not among them.
+        read: u64,
+        /// Records that were not.
+        lost: u64,
+        /// The CPU.
+        cpu: u16,
+    }
+}
+
+/// Every type of records.
+pub const TYPES: [&RecordType; 5] = [
+    &SliceRecord::TYPE,
+    &ThresholdRecord::TYPE,
+    &SampleRecord::TYPE,
+    &LostRecord::TYPE,
+    &RingRecord::TYPE,
+];
 
 /// A record of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,215 +162,72 @@ pub enum Record {
     Threshold(ThresholdRecord),
     /// A sample.
     Sample(SampleRecord),
+    /// Records that were lost.
+    Lost(LostRecord),
+    /// The state of a ring at the end.
+    Ring(RingRecord),
 }
 
 impl Record {
-    /// Decodes what a record's `to_words` made.
+    /// Decodes what follows a header.
     ///
     /// # Errors
     /// Something in it that this version does not define.
-    pub fn from_words(words: &[u64; RECORD_WORDS]) -> Result<Self, Malformed> {
-        match words[1] >> KIND_SHIFT & 0xff {
-            0 => SliceRecord::from_words(words).map(Record::Slice),
-            KIND_THRESHOLD => Ok(Record::Threshold(ThresholdRecord::from_words(words))),
-            KIND_SAMPLE => Ok(Record::Sample(SampleRecord::from_words(words))),
+    pub fn decode(kind: u8, tsc: u64, words: &[u64]) -> Result<Self, Malformed> {
+        match kind {
+            SliceRecord::KIND => SliceRecord::decode(tsc, words).map(Record::Slice),
+            ThresholdRecord::KIND => ThresholdRecord::decode(tsc, words).map(Record::Threshold),
+            SampleRecord::KIND => SampleRecord::decode(tsc, words).map(Record::Sample),
+            LostRecord::KIND => LostRecord::decode(tsc, words).map(Record::Lost),
+            RingRecord::KIND => RingRecord::decode(tsc, words).map(Record::Ring),
             _ => Err(Malformed),
         }
     }
 }
 
-/// What was going on when a logical counter had counted another period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SampleRecord {
-    /// The session.
-    pub session: u32,
-    /// The CPU.
+/// What a piece of a trace begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The CPU whose records follow.
     pub cpu: u16,
-    /// The event, by its index in the session's list.
-    pub event: u16,
-    /// The address of the next instruction: some behind the one that caused it (skid). 0 where no
-    /// interrupt told of it but the program's leaving of the CPU, or a system call.
-    pub address: u64,
-    /// Whether that was in ring 3.
-    pub user: bool,
-    /// The address space: CR3's page-table base, a physical address.
-    pub address_space: u64,
-    /// TSC when it was taken.
-    pub tsc: u64,
-    /// The event's count then, exact or estimated.
-    pub count: u64,
-    /// Cycles and instructions of the session so far.
-    pub cycles: u64,
-    /// See [`Self::cycles`].
-    pub instructions: u64,
-    /// The group that was on the hardware, of whose members [`Self::counts`] are.
-    pub group: u16,
-    /// Events in the group, and so valid entries of [`Self::counts`].
-    pub events: u8,
-    /// How many times as long as was asked for the period was that begins here, for the budget's
-    /// sake; 65,535 stands for more too.
-    pub stretch: u16,
-    /// Events of the group's members so far, not scaled, in their order.
-    pub counts: [u64; MAX_COUNTS],
+    /// Words of records that follow.
+    pub words: u32,
+    /// A time stamp within 2⁴⁷ ticks of the first record's, as is each record's of that before it.
+    pub near_tsc: u64,
 }
 
-impl SampleRecord {
-    /// Encodes for a trace ring.
-    pub fn to_words(&self) -> [u64; RECORD_WORDS] {
-        let mut words = [0; RECORD_WORDS];
-        words[..8].copy_from_slice(&[
-            u64::from(self.session) | u64::from(self.cpu) << 32 | u64::from(self.event) << 48,
-            u64::from(self.user)
-                | u64::from(self.events) << 16
-                | KIND_SAMPLE << KIND_SHIFT
-                | u64::from(self.group) << 32
-                | u64::from(self.stretch) << 48,
-            self.address,
-            self.address_space,
-            self.tsc,
-            self.count,
-            self.cycles,
-            self.instructions,
-        ]);
-        words[8..].copy_from_slice(&self.counts);
-        words
+impl Chunk {
+    /// Words of a chunk's own.
+    pub const WORDS: usize = 2;
+    /// What a trace ends with.
+    pub const END: Chunk = Chunk { cpu: u16::MAX, words: 0, near_tsc: 0 };
+    const MARK: u64 = 0x7a11;
+
+    /// Encodes it: the mark 7A11H in the low 16 bits, then the CPU, then the number of words; the time stamp.
+    pub const fn to_words(self) -> [u64; Self::WORDS] {
+        [Self::MARK | (self.cpu as u64) << 16 | (self.words as u64) << 32, self.near_tsc]
     }
 
-    fn from_words(words: &[u64; RECORD_WORDS]) -> Self {
-        let [head, kinds, address, address_space, tsc, count, cycles, instructions, counts @ ..] =
-            *words;
-        SampleRecord {
-            session: head as u32,
-            cpu: (head >> 32) as u16,
-            event: (head >> 48) as u16,
-            address,
-            user: kinds & 1 == 1,
-            address_space,
-            tsc,
-            count,
-            cycles,
-            instructions,
-            group: (kinds >> 32) as u16,
-            events: (kinds >> 16) as u8,
-            stretch: (kinds >> 48) as u16,
-            counts,
-        }
-    }
-}
-
-/// A threshold on a logical counter that was reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ThresholdRecord {
-    /// The session.
-    pub session: u32,
-    /// The CPU.
-    pub cpu: u16,
-    /// The event, by its index in the session's list.
-    pub event: u16,
-    /// The count at which it was to fire.
-    pub threshold: u64,
-    /// The count at which it fired, exact or estimated: what the interrupt came late by is in it.
-    pub count: u64,
-    /// The address space: CR3's page-table base, a physical address.
-    pub address_space: u64,
-    /// TSC when it fired.
-    pub tsc: u64,
-}
-
-impl ThresholdRecord {
-    /// Encodes for a trace ring.
-    pub fn to_words(&self) -> [u64; RECORD_WORDS] {
-        let mut words = [0; RECORD_WORDS];
-        words[..6].copy_from_slice(&[
-            u64::from(self.session) | u64::from(self.cpu) << 32 | u64::from(self.event) << 48,
-            KIND_THRESHOLD << KIND_SHIFT,
-            self.threshold,
-            self.address_space,
-            self.tsc,
-            self.count,
-        ]);
-        words
-    }
-
-    fn from_words(words: &[u64; RECORD_WORDS]) -> Self {
-        let [head, _, threshold, address_space, tsc, count, ..] = *words;
-        ThresholdRecord {
-            session: head as u32,
-            cpu: (head >> 32) as u16,
-            event: (head >> 48) as u16,
-            threshold,
-            count,
-            address_space,
-            tsc,
-        }
-    }
-}
-
-impl SliceRecord {
-    /// Encodes for a trace ring.
-    pub fn to_words(&self) -> [u64; RECORD_WORDS] {
-        let head =
-            u64::from(self.session) | u64::from(self.cpu) << 32 | u64::from(self.group) << 48;
-        let kinds = self.mode as u64
-            | (self.end as u64) << 8
-            | u64::from(self.events) << 16
-            | u64::from(self.stretch) << 32;
-        let mut words = [0; RECORD_WORDS];
-        words[..8].copy_from_slice(&[
-            head,
-            kinds,
-            self.sequence,
-            self.address_space,
-            self.start_tsc,
-            self.end_tsc,
-            self.cycles,
-            self.instructions,
-        ]);
-        words[8..].copy_from_slice(&self.counts);
-        words
-    }
-
-    /// Decodes what [`Self::to_words`] made: a record of this kind.
+    /// Decodes what [`Self::to_words`] made.
     ///
     /// # Errors
-    /// A mode or an end that this version does not define, or too many events.
-    fn from_words(words: &[u64; RECORD_WORDS]) -> Result<Self, Malformed> {
-        let [head, kinds, sequence, address_space, start_tsc, end_tsc, cycles, instructions, ..] =
-            *words;
-        let byte = |shift: u32| kinds >> shift & 0xff;
-        let mode = [Mode::User, Mode::Kernel, Mode::Full].into_iter();
-        let end = [End::Overflow, End::SwitchedOut, End::Stopped].into_iter();
-        let mut counts = [0; MAX_COUNTS];
-        counts.copy_from_slice(&words[8..]);
-        let events = byte(16) as u8;
-        if usize::from(events) > MAX_COUNTS {
+    /// It is none.
+    pub const fn from_words([head, near_tsc]: [u64; Self::WORDS]) -> Result<Self, Malformed> {
+        if head & 0xffff != Self::MARK {
             return Err(Malformed);
         }
-        Ok(SliceRecord {
-            session: head as u32,
-            cpu: (head >> 32) as u16,
-            group: (head >> 48) as u16,
-            mode: mode.into_iter().find(|m| *m as u64 == byte(0)).ok_or(Malformed)?,
-            end: end.into_iter().find(|e| *e as u64 == byte(8)).ok_or(Malformed)?,
-            events,
-            stretch: (kinds >> 32) as u32,
-            sequence,
-            address_space,
-            start_tsc,
-            end_tsc,
-            cycles,
-            instructions,
-            counts,
-        })
+        Ok(Chunk { cpu: (head >> 16) as u16, words: (head >> 32) as u32, near_tsc })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
+    use std::{string::String, vec::Vec};
 
     #[test]
-    fn words_round_trip_and_reject() {
+    fn slices_are_as_long_as_their_group_needs() {
         let record = SliceRecord {
             session: 3,
             cpu: 2,
@@ -295,17 +244,23 @@ mod tests {
             instructions: 8,
             counts: [1, 2, 3, 4, 0, 0, 0, 0],
         };
-        let words = record.to_words();
-        assert_eq!(Record::from_words(&words), Ok(Record::Slice(record)));
-        for bad in [9, 9 << 16, 3 << 24] {
-            let mut words = words;
-            words[1] = bad;
-            assert_eq!(Record::from_words(&words), Err(Malformed));
+        let mut words: Vec<u64> = record.head().into();
+        words.extend(record.tail());
+        assert_eq!(words.len(), SliceRecord::HEAD + 4);
+        assert_eq!(Record::decode(SliceRecord::KIND, 6, &words), Ok(Record::Slice(record)));
+        let long = [words.clone(), [0; 5].to_vec()].concat();
+        assert_eq!(SliceRecord::decode(6, &long), Err(Malformed));
+        assert_eq!(SliceRecord::decode(6, &words[..SliceRecord::HEAD - 1]), Err(Malformed));
+        assert_eq!(Record::decode(0, 6, &words), Err(Malformed));
+        for bad in [9 << 48, 9 << 56] {
+            let mut words = words.clone();
+            words[0] = bad;
+            assert_eq!(SliceRecord::decode(6, &words), Err(Malformed));
         }
     }
 
     #[test]
-    fn thresholds_round_trip() {
+    fn thresholds_and_samples_round_trip() {
         let record = ThresholdRecord {
             session: 3,
             cpu: 2,
@@ -315,11 +270,7 @@ mod tests {
             address_space: 0x1000,
             tsc: 5,
         };
-        assert_eq!(Record::from_words(&record.to_words()), Ok(Record::Threshold(record)));
-    }
-
-    #[test]
-    fn samples_round_trip() {
+        assert_eq!(Record::decode(2, 5, &record.head()), Ok(Record::Threshold(record)));
         let record = SampleRecord {
             session: 3,
             cpu: 2,
@@ -332,10 +283,34 @@ mod tests {
             cycles: 7,
             instructions: 8,
             group: 0xfffe,
-            events: 4,
+            events: 1,
             stretch: 0xfedc,
-            counts: [1, 2, 3, 4, 0, 0, 0, 0],
+            counts: [1, 0, 0, 0, 0, 0, 0, 0],
         };
-        assert_eq!(Record::from_words(&record.to_words()), Ok(Record::Sample(record)));
+        let words = [&record.head()[..], record.tail()].concat();
+        assert_eq!(Record::decode(3, 5, &words), Ok(Record::Sample(record)));
+    }
+
+    #[test]
+    fn a_trace_is_described_by_text() {
+        let mut text = String::new();
+        crate::record::describe(&TYPES, &mut text).unwrap();
+        assert!(text.starts_with("tally trace 1\nrecord 1 slice: One slice of one context on one CPU.\nstamp end_tsc u64: "));
+        assert!(text.contains("\nfield mode user|kernel|full: The privilege that was counted.\n"));
+        assert!(
+            text.contains(
+                "\nlist counts u64: Events, in the order of the group's members.\nrecord 2"
+            )
+        );
+        assert!(text.ends_with(".\n\n") && text.matches("\n\n").count() == 1);
+        let kinds: Vec<u8> = TYPES.iter().map(|t| t.kind).collect();
+        assert_eq!(kinds, [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn chunks_are_told_from_what_is_none() {
+        let chunk = Chunk { cpu: 15, words: 510, near_tsc: u64::MAX };
+        assert_eq!(Chunk::from_words(chunk.to_words()), Ok(chunk));
+        assert_eq!(Chunk::from_words([0, 0]), Err(Malformed));
     }
 }

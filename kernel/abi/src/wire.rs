@@ -5,10 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Malformed, Mode, Reading, SessionConfig, SessionStats,
-    trace::{SampleRecord, SliceRecord, ThresholdRecord},
-};
+use crate::{Malformed, Mode, Reading, SessionConfig, SessionStats};
 
 /// The most bytes of a frame, its ending zero among them.
 pub const MAX_FRAME_BYTES: usize = 2048;
@@ -91,19 +88,22 @@ pub enum Message<'a> {
         /// The numbers.
         stats: SessionStats,
     },
-    /// A slice, if a trace was asked for.
-    Slice(SliceRecord),
-    /// A threshold that fired, if a trace was asked for.
-    Threshold(ThresholdRecord),
-    /// A sample, if a trace was asked for.
-    Sample(SampleRecord),
+    /// A piece of the trace ([`crate::trace`]), where it was asked for and there is no better way. Pieces up to
+    /// the last one make a block, which is the next so many bytes of the trace: their number, in 4 bytes,
+    /// and they, in LZ4's block format.
+    Trace {
+        /// The bytes.
+        bytes: &'a [u8],
+        /// Whether they end a block.
+        last: bool,
+    },
     /// The state of a CPU's trace ring at the end: `written` = `read` + `lost`.
     Ring {
         /// The CPU.
         cpu: u16,
         /// Records that the engine offered.
         written: u64,
-        /// Records that were drained.
+        /// Records that the host has.
         read: u64,
         /// Records for which there was no room.
         lost: u64,

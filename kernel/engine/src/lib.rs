@@ -5,8 +5,7 @@
 //! kernel that can provide them. [`plan()`] turns a list of events into groups that the PMU can
 //! count together; a [`Session`] holds the logical counters of one address space; a
 //! [`Multiplexer`], one per CPU, gives each group its slice in the overflow interrupt; a session's
-//! [`Session::reading`] says how many events there were and how sure that is; [`ring::Ring`]
-//! carries records out of the interrupt.
+//! [`Session::reading`] says how many events there were and how sure that is.
 //!
 //! # Invariants
 //! - The overflow path ([`Multiplexer::overflow`]) neither allocates, locks, panics nor uses
@@ -33,7 +32,6 @@ pub mod moments;
 mod multiplex;
 mod order;
 pub mod plan;
-pub mod ring;
 mod session;
 mod sync;
 

@@ -341,14 +341,7 @@ impl Session {
         let stats = &mut self.stats;
         sink.record(|| {
             stats.records += 1;
-            let mut counts = Counts::default().general;
-            let mut members = counts.iter_mut();
-            for_each_counter(used, |counter| {
-                if let Some(count) = members.next() {
-                    *count = piece.general[counter];
-                }
-            });
-            SliceRecord {
+            let mut record = SliceRecord {
                 session: self.id,
                 cpu,
                 group: self.open.draw.group,
@@ -362,8 +355,16 @@ impl Session {
                 end_tsc: tsc,
                 cycles: piece[Always::Cycles],
                 instructions: piece[Always::Instructions],
-                counts,
-            }
+                counts: Counts::default().general,
+            };
+            let mut member = 0;
+            for_each_counter(used, |counter| {
+                if let Some(count) = record.counts.get_mut(member) {
+                    *count = piece.general[counter];
+                }
+                member += 1;
+            });
+            record
         });
     }
 

@@ -7,8 +7,10 @@
 
 mod context;
 mod direct;
+mod kept;
 mod own;
 mod settings;
+mod stream;
 mod trace;
 mod truth;
 
@@ -24,7 +26,7 @@ pub use direct::OwnCounters;
 pub use own::Own;
 pub use settings::{init, overflows, permit, pmu_info, seed};
 use settings::{pmu, settings};
-pub use trace::report_rings;
+pub use stream::finish;
 use trace::{AtInterrupt, Trace, Tsc};
 use truth::mark;
 

@@ -12,7 +12,7 @@ use tally_abi::{
 };
 use tally_pmu::{Found, NoPmu};
 
-use super::Refusal;
+use super::{Refusal, stream};
 use crate::machine::vpmu;
 
 static PMU: Once<Result<Found, NoPmu>> = Once::new();
@@ -41,6 +41,9 @@ pub fn init(line: &CommandLine) {
         overflows: line.overflows,
     };
     SETTINGS.call_once(|| settings);
+    if line.trace {
+        stream::init();
+    }
 }
 
 /// The PMU, for the host.

@@ -3,25 +3,17 @@
 use alloc::boxed::Box;
 use core::arch::x86_64::_rdtsc;
 
-use spin::Mutex;
-use tally_abi::{
-    boot::MAX_CPUS,
-    trace::{Record, SampleRecord, SliceRecord, ThresholdRecord},
-    wire::Message,
-};
-use tally_engine::{Clock, Sink, ring::Ring};
+use tally_abi::trace::{SampleRecord, SliceRecord, ThresholdRecord};
+use tally_engine::{Clock, Sink};
+use tally_ring::{Mode, Ring};
 
-use crate::{
-    cpu::{entry::Interrupted, lapic::Lapic, vectors},
-    machine::serial,
-};
+use super::stream;
+use crate::cpu::{entry::Interrupted, lapic::Lapic, vectors};
 
-/// Records that a CPU's trace ring holds: a turn of the scheduler has some 50 slices of the default
-/// length, and the timer drains the ring each turn.
-const RING_RECORDS: usize = 1024;
-
-/// The rings of all CPUs, for the report at the end. A CPU's ring is made when it starts.
-static RINGS: Mutex<[Option<&'static Ring>; MAX_CPUS]> = Mutex::new([None; MAX_CPUS]);
+/// A CPU's trace ring. A turn of the scheduler has some 50 slices of the default length, 20 words each at
+/// most, and the timer drains the ring each turn; of slices as short as can be it holds a third of a turn's.
+/// Pages are short, as the overflow path clears one when it has filled another.
+pub(super) type TraceRing = Ring<16_384, 64>;
 
 /// The time-stamp counter.
 pub(super) struct Tsc;
@@ -35,28 +27,30 @@ impl Clock for Tsc {
 
 /// A CPU's way to give records away: a ring if a trace was asked for.
 pub(super) struct Trace {
-    ring: Option<&'static Ring>,
+    ring: Option<&'static TraceRing>,
+    cpu: u16,
     lapic: Lapic,
 }
 
 impl Sink for Trace {
     #[inline(always)]
     fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
-        if let Some(mut ring) = self.ring {
-            ring.record(record);
+        if let Some(ring) = self.ring {
+            let record = record();
+            ring.write(SliceRecord::KIND, || record.end_tsc, &record.head(), record.tail());
         }
     }
 
     fn threshold(&mut self, record: ThresholdRecord) {
-        if let Some(mut ring) = self.ring {
-            ring.threshold(record);
+        if let Some(ring) = self.ring {
+            ring.write(ThresholdRecord::KIND, || record.tsc, &record.head(), record.tail());
         }
         self.upcall();
     }
 
     fn sample(&mut self, record: SampleRecord) {
-        if let Some(mut ring) = self.ring {
-            ring.sample(record);
+        if let Some(ring) = self.ring {
+            ring.write(SampleRecord::KIND, || record.tsc, &record.head(), record.tail());
         }
     }
 }
@@ -89,43 +83,27 @@ impl Sink for AtInterrupt<'_> {
 impl Trace {
     /// The way of CPU number `cpu`: its ring, if a trace is `wanted`, is made here.
     pub(super) fn new(cpu: u16, lapic: Lapic, wanted: bool) -> Trace {
-        let ring = wanted.then(|| &*Box::leak(Box::new(Ring::new(RING_RECORDS))));
-        if let Some(slot) = RINGS.lock().get_mut(usize::from(cpu)) {
-            *slot = ring;
+        let ring = wanted.then(|| {
+            // SAFETY: a ring is nothing but words, for which 0 is a value.
+            let mut ring = unsafe { Box::<TraceRing>::new_zeroed().assume_init() };
+            ring.init(Mode::Discard, Tsc.tsc());
+            &*Box::leak(ring)
+        });
+        if let Some(ring) = ring {
+            stream::add(cpu, ring);
         }
-        Trace { ring, lapic }
+        Trace { ring, cpu, lapic }
     }
 
-    /// Sends the records to the host.
+    /// Sends the records on their way to the host.
     pub(super) fn drain(&self) {
-        let Some(ring) = self.ring else { return };
-        while let Some(words) = ring.pop() {
-            match Record::from_words(&words) {
-                Ok(Record::Slice(record)) => serial::send(&Message::Slice(record)),
-                Ok(Record::Threshold(record)) => serial::send(&Message::Threshold(record)),
-                Ok(Record::Sample(record)) => serial::send(&Message::Sample(record)),
-                Err(_) => panic!("a trace ring gave back what was never written"),
-            }
+        if self.ring.is_some() {
+            stream::drain(self.cpu);
         }
     }
 
     /// A threshold waits for the program that runs here.
     pub(super) fn upcall(&self) {
         self.lapic.interrupt_self(vectors::UPCALL);
-    }
-}
-
-/// Tells the host how each CPU's trace ring fared. Every CPU has drained its own.
-pub fn report_rings() {
-    for (cpu, ring) in (0..).zip(RINGS.lock().iter()) {
-        if let Some(ring) = ring {
-            let status = ring.status();
-            serial::send(&Message::Ring {
-                cpu,
-                written: status.written,
-                read: status.read,
-                lost: status.lost,
-            });
-        }
     }
 }

@@ -261,6 +261,7 @@ pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> R
     let mut transcript = Transcript::default();
     let end = follow(&mut qemu, request, &folder, &mut transcript, listen)?;
     drop(qemu);
+    transcript.read_trace();
     let truth = read_truth(&folder)?;
     let outcome = Outcome::of(end, &transcript, request.time_limit, &folder);
     Ok(Boot { outcome, transcript, truth, folder })

@@ -8,11 +8,12 @@ use std::{
 
 use tally_abi::{
     Mode, Reading, SessionConfig, SessionStats,
-    trace::{SampleRecord, SliceRecord, ThresholdRecord},
+    trace::{LostRecord, Record, SampleRecord, SliceRecord, ThresholdRecord},
     wire::Message,
 };
 
 use super::Outcome;
+use crate::trace::file::{Bad, Trace};
 
 /// A piece of what a program wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +85,7 @@ pub struct Ring {
     pub cpu: u16,
     /// Records that the engine offered.
     pub written: u64,
-    /// Records that were drained.
+    /// Records that the host has.
     pub read: u64,
     /// Records for which there was no room.
     pub lost: u64,
@@ -101,12 +102,18 @@ pub struct Transcript {
     pub output: Vec<Output>,
     /// Sessions by number.
     pub sessions: BTreeMap<u32, Session>,
-    /// The trace, if one was asked for.
+    /// The trace, if one was asked for: as it is in a file.
+    pub trace: Vec<u8>,
+    /// What is wrong with it.
+    pub bad_trace: Option<Bad>,
+    /// The slices in it, CPU by CPU in the order of time.
     pub slices: Vec<SliceRecord>,
-    /// The thresholds that fired, CPU by CPU in the order of time.
+    /// The thresholds that fired, in the same order.
     pub thresholds: Vec<ThresholdRecord>,
-    /// Samples, if a trace was asked for.
+    /// The samples.
     pub samples: Vec<SampleRecord>,
+    /// What was lost, where.
+    pub losses: Vec<LostRecord>,
     /// Trace rings.
     pub rings: Vec<Ring>,
     /// Programs that ended by themselves, with their status.
@@ -123,6 +130,8 @@ pub struct Transcript {
     pub(super) now: Duration,
     /// The beginning of a frame whose end has not come yet.
     partial: Vec<u8>,
+    /// The beginning of a block of the trace.
+    block: Vec<u8>,
 }
 
 impl Transcript {
@@ -162,6 +171,30 @@ impl Transcript {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// Takes the trace apart: all of it is there.
+    pub(super) fn read_trace(&mut self) {
+        if self.trace.is_empty() {
+            return;
+        }
+        let bytes = std::mem::take(&mut self.trace);
+        match Trace::open(&bytes) {
+            Err(bad) => self.bad_trace = Some(bad),
+            Ok(trace) => trace.for_each(|record| match record {
+                Ok(raw) => match Record::decode(raw.kind, raw.tsc, &raw.words) {
+                    Ok(Record::Slice(record)) => self.slices.push(record),
+                    Ok(Record::Threshold(record)) => self.thresholds.push(record),
+                    Ok(Record::Sample(record)) => self.samples.push(record),
+                    Ok(Record::Lost(record)) => self.losses.push(record),
+                    // The same as a message says.
+                    Ok(Record::Ring(_)) => {}
+                    Err(_) => self.unreadable += 1,
+                },
+                Err(bad) => self.bad_trace = Some(bad),
+            }),
+        }
+        self.trace = bytes;
+    }
+
     // Long because there is one arm a message.
     fn take(&mut self, message: Message<'_>) {
         match message {
@@ -194,9 +227,15 @@ impl Transcript {
                 Some(known) => known.stats = Some(stats),
                 None => self.unreadable += 1,
             },
-            Message::Slice(record) => self.slices.push(record),
-            Message::Threshold(record) => self.thresholds.push(record),
-            Message::Sample(record) => self.samples.push(record),
+            Message::Trace { bytes, last } => {
+                self.block.extend_from_slice(bytes);
+                if last {
+                    match lz4_flex::decompress_size_prepended(&std::mem::take(&mut self.block)) {
+                        Ok(block) => self.trace.extend(block),
+                        Err(_) => self.unreadable += 1,
+                    }
+                }
+            }
             Message::Ring { cpu, written, read, lost } => {
                 self.rings.push(Ring { cpu, written, read, lost });
             }

@@ -1,0 +1,290 @@
+//! Self-describing records: each type is described once, by [`record!`], and from that come its encoder, its
+//! decoder and the words that explain it to people and to programs that do not know it.
+//!
+//! A record is a header ([`crate::ring::Header`], with kind, length and time stamp), then its fields in their
+//! order, packed from the lowest bit up; a field that would cross a word's end begins in the next word. A list of
+//! words may follow, to the record's end.
+
+use core::fmt;
+
+use crate::{Malformed, Mode};
+
+/// The first line of what describes a trace.
+pub const MAGIC: &str = "tally trace 1\n";
+
+/// How a field is to be understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A number of so many bits.
+    Number(u32),
+    /// An address of 64 bits.
+    Address,
+    /// Yes or no, in 8 bits.
+    Flag,
+    /// One of several, by its number, in 8 bits.
+    Choice(&'static [&'static str]),
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Form::Number(bits) => write!(f, "u{bits}"),
+            Form::Address => f.write_str("address"),
+            Form::Flag => f.write_str("flag"),
+            Form::Choice(names) => {
+                for (i, name) in names.iter().enumerate() {
+                    f.write_str(if i == 0 { "" } else { "|" })?;
+                    f.write_str(name)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// One field of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldType {
+    /// Its name.
+    pub name: &'static str,
+    /// How it is to be understood.
+    pub form: Form,
+    /// What it is, a line of text for each line of its documentation.
+    pub about: &'static [&'static str],
+}
+
+/// A type of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordType {
+    /// Its number, in the header.
+    pub kind: u8,
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static [&'static str],
+    /// What its time stamp is.
+    pub stamp: FieldType,
+    /// Its fields.
+    pub fields: &'static [FieldType],
+    /// What the words are that follow them, if any do.
+    pub list: Option<FieldType>,
+}
+
+/// The text at the head of a trace, which ends with an empty line: after [`MAGIC`], for each type a line
+/// `record KIND NAME: …`, then lines `stamp`, `field` and `list`, each `NAME FORM: …`. A form is `u8` to `u64`,
+/// `address`, `flag`, or the names of choices with bars between them.
+///
+/// # Errors
+/// `out` takes no more.
+pub fn describe(types: &[&RecordType], out: &mut impl fmt::Write) -> fmt::Result {
+    out.write_str(MAGIC)?;
+    for t in types {
+        writeln!(out, "record {} {}: {}", t.kind, t.name, Sentence(t.about))?;
+        let mut line = |word: &str, field: &FieldType| {
+            writeln!(out, "{word} {} {}: {}", field.name, field.form, Sentence(field.about))
+        };
+        line("stamp", &t.stamp)?;
+        t.fields.iter().try_for_each(|field| line("field", field))?;
+        t.list.iter().try_for_each(|list| line("list", list))?;
+    }
+    out.write_char('\n')
+}
+
+/// Lines of documentation as one.
+#[derive(Clone, Copy, Debug)]
+pub struct Sentence(pub &'static [&'static str]);
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, line) in self.0.iter().enumerate() {
+            f.write_str(if i == 0 { "" } else { " " })?;
+            f.write_str(line.trim())?;
+        }
+        Ok(())
+    }
+}
+
+/// What a field can be.
+pub(crate) trait Field: Copy {
+    /// Bits that it takes in a word.
+    const BITS: u32;
+    /// How it is to be understood.
+    const FORM: Form;
+    /// Its bits.
+    fn bits(self) -> u64;
+    /// The value of these bits, of which those above [`Self::BITS`] mean nothing.
+    fn from_bits(bits: u64) -> Result<Self, Malformed>;
+}
+
+macro_rules! numbers {
+    ($($type:ident)*) => {$(
+        impl Field for $type {
+            const BITS: u32 = $type::BITS;
+            const FORM: Form = Form::Number($type::BITS);
+
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                u64::from(self)
+            }
+
+            fn from_bits(bits: u64) -> Result<Self, Malformed> {
+                Ok(bits as $type)
+            }
+        }
+    )*};
+}
+
+numbers!(u8 u16 u32 u64);
+
+impl Field for bool {
+    const BITS: u32 = 8;
+    const FORM: Form = Form::Flag;
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        u64::from(self)
+    }
+
+    fn from_bits(bits: u64) -> Result<Self, Malformed> {
+        match bits as u8 {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed),
+        }
+    }
+}
+
+impl Field for Mode {
+    const BITS: u32 = 8;
+    const FORM: Form = Form::Choice(&["user", "kernel", "full"]);
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        self as u64
+    }
+
+    fn from_bits(bits: u64) -> Result<Self, Malformed> {
+        Mode::from_word(bits & 0xff)
+    }
+}
+
+/// Where a field of so many bits begins, that is not to begin before bit `at` of the record.
+pub const fn place(at: u32, bits: u32) -> u32 {
+    if at % 64 + bits > 64 { at.next_multiple_of(64) } else { at }
+}
+
+/// Describes a type of records: `Name = KIND "name", stamp field "about" { fields }`, and `list field of count`
+/// where a list follows, of which the struct has so many and room for [`crate::trace::MAX_COUNTS`].
+macro_rules! record {
+    (
+        $(#[doc = $about:literal])+
+        $Name:ident = $kind:literal $name:literal, stamp $stamp:ident $stamp_about:literal
+        $(, list $list:ident of $count:ident $list_about:literal)? {$(
+            $(#[doc = $field_about:literal])+
+            $field:ident: $Type:ty $(as $form:ident)?,
+        )+}
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct $Name {
+            #[doc = $stamp_about]
+            pub $stamp: u64,
+            $(
+                $(#[doc = $field_about])+
+                pub $field: $Type,
+            )+
+            $(
+                #[doc = concat!("Valid entries of `", stringify!($list), "`.")]
+                pub $count: u8,
+                #[doc = $list_about]
+                pub $list: [u64; MAX_COUNTS],
+            )?
+        }
+
+        impl $Name {
+            /// The number of its kind.
+            pub const KIND: u8 = $kind;
+            /// What it is.
+            pub const TYPE: RecordType = RecordType {
+                kind: $kind,
+                name: $name,
+                about: &[$($about),+],
+                stamp: FieldType {
+                    name: stringify!($stamp),
+                    form: Form::Number(64),
+                    about: &[$stamp_about],
+                },
+                fields: &[$(FieldType {
+                    name: stringify!($field),
+                    form: record!(@form $Type $(, $form)?),
+                    about: &[$($field_about),+],
+                }),+],
+                list: record!(@list $($list $list_about)?),
+            };
+            /// Words of its fields.
+            pub const HEAD: usize = {
+                let mut at = 0;
+                $(at = place(at, <$Type as Field>::BITS) + <$Type as Field>::BITS;)+
+                at.div_ceil(64) as usize
+            };
+
+            /// Its fields, encoded.
+            #[inline(always)]
+            pub fn head(&self) -> [u64; Self::HEAD] {
+                let mut words = [0; Self::HEAD];
+                let mut at = 0;
+                $(
+                    at = place(at, <$Type as Field>::BITS);
+                    words[(at / 64) as usize] |= self.$field.bits() << (at % 64);
+                    at += <$Type as Field>::BITS;
+                )+
+                let _ = at;
+                words
+            }
+
+            /// Its list.
+            #[inline(always)]
+            pub fn tail(&self) -> &[u64] {
+                $(if let Some(list) = self.$list.get(..usize::from(self.$count)) {
+                    return list;
+                })?
+                &[]
+            }
+
+            /// Decodes what follows a header of this kind with this time stamp.
+            ///
+            /// # Errors
+            /// A value or a length that this version does not define.
+            pub fn decode($stamp: u64, words: &[u64]) -> Result<Self, Malformed> {
+                let (head, tail) = words.split_first_chunk::<{ Self::HEAD }>().ok_or(Malformed)?;
+                let mut at = 0;
+                $(
+                    at = place(at, <$Type as Field>::BITS);
+                    let $field = <$Type as Field>::from_bits(head[(at / 64) as usize] >> (at % 64))?;
+                    at += <$Type as Field>::BITS;
+                )+
+                let _ = at;
+                let most = record!(@most $($list)?);
+                if tail.len() > most {
+                    return Err(Malformed);
+                }
+                $(
+                    let $count = tail.len() as u8;
+                    let mut $list = [0; MAX_COUNTS];
+                    $list[..tail.len()].copy_from_slice(tail);
+                )?
+                Ok($Name { $stamp, $($field,)+ $($count, $list)? })
+            }
+        }
+    };
+    (@form $Type:ty) => { <$Type as Field>::FORM };
+    (@form $Type:ty, $form:ident) => { Form::$form };
+    (@list) => { None };
+    (@list $list:ident $about:literal) => {
+        Some(FieldType { name: stringify!($list), form: Form::Number(64), about: &[$about] })
+    };
+    (@most) => { 0 };
+    (@most $list:ident) => { MAX_COUNTS };
+}
+
+pub(crate) use record;

@@ -1,0 +1,187 @@
+//! The trace ring: carries records out of any context, NMIs too, without a lock or a locked instruction.
+//!
+//! One ring per CPU. Its writers run on that CPU and may interrupt one another at any instruction: an
+//! interrupt, and an NMI in it. Readers run anywhere: on another CPU, or in a program that has the ring's memory
+//! mapped, read-only too. A record is a header word, with its kind, length and time stamp, and words of its
+//! own ([`tally_abi::ring`] has the layout).
+//!
+//! # How it works
+//! A writer takes its place by one `cmpxchg` without `lock` of the word that says where the last record ends and
+//! how many records its page has; an NMI that came in between made it fail, and the writer tries again. Then it
+//! stores its words, and its header last. Pages are zero before they are written: where a reader finds no
+//! header, there is no record yet, whoever was interrupted where. So nobody has to publish anything.
+//!
+//! Records never cross the end of a page. Whoever finds no room turns to the next page, which is ready (zero)
+//! by then, and makes the one after ready: where nothing is overwritten, if the reader is through with what was
+//! there. At each turn of a page the number of records so far goes into its header, so that a reader
+//! that was overtaken knows how many it missed.
+//!
+//! # Invariants
+//! - No reader ever gets a torn record, nor one twice.
+//! - At rest, written = read + lost + what lies in the ring, exactly ([`Status`]).
+//! - A writer never waits. Its work is bounded, by the clearing of one page, but for as many tries as
+//!   interrupts write records meanwhile.
+
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+mod local;
+#[cfg(all(test, not(loom)))]
+mod nested;
+mod reader;
+mod writer;
+
+use tally_abi::ring::{
+    CONTROL_WORDS, END, LOST, MODE, PAGE_HEADER_WORDS, PAGE_START, PAGE_TSC, READY, RESERVED,
+};
+
+use local::{AtomicU64, Ordering};
+pub use reader::{Item, Reader};
+
+/// What happens to records for which there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// They are lost, and counted.
+    Discard,
+    /// They take the place of the oldest: a flight recorder.
+    Overwrite,
+}
+
+/// A ring of `WORDS` words in `PAGES` pages, both powers of two.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Ring<const WORDS: usize, const PAGES: usize> {
+    control: [AtomicU64; CONTROL_WORDS],
+    words: [AtomicU64; WORDS],
+}
+
+/// How many records a ring has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Offered by writers.
+    pub written: u64,
+    /// Of these, those for which there was no room.
+    pub refused: u64,
+}
+
+impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
+    /// Words of a page.
+    pub const PAGE_WORDS: usize = {
+        assert!(WORDS.is_power_of_two() && PAGES.is_power_of_two() && PAGES >= 2);
+        assert!(WORDS / PAGES > PAGE_HEADER_WORDS && WORDS / PAGES <= 1 << 15);
+        WORDS / PAGES
+    };
+
+    /// A new, empty ring. Where it is too large to be moved, make one of zeros in its place and
+    /// [`Self::init`] it.
+    pub fn new(mode: Mode, tsc: u64) -> Self {
+        let zero = |_| AtomicU64::new(0);
+        let mut ring =
+            Ring { control: core::array::from_fn(zero), words: core::array::from_fn(zero) };
+        ring.init(mode, tsc);
+        ring
+    }
+
+    /// The ring that was made in this memory, as a reader has it mapped; none if the memory has not a ring's
+    /// alignment and length.
+    #[cfg(not(loom))]
+    pub fn at(memory: &[AtomicU64]) -> Option<&Self> {
+        let fits = size_of_val(memory) == size_of::<Self>()
+            && memory.as_ptr().addr().is_multiple_of(align_of::<Self>());
+        // SAFETY: (1) the memory has this type's size and alignment, and lives as long as the result; (2) the
+        // type is nothing but such words in a row, by repr(C), for which any value is valid.
+        fits.then(|| unsafe { &*memory.as_ptr().cast::<Self>() })
+    }
+
+    /// Makes a ring of all words 0 an empty one, at the time `tsc`.
+    pub fn init(&mut self, mode: Mode, tsc: u64) {
+        // Relaxed: nobody else knows the ring yet.
+        let first = Self::first(0);
+        self.control[RESERVED].store(first.0, Ordering::Relaxed);
+        self.control[END].store(Self::end(0), Ordering::Relaxed);
+        self.control[READY].store(2 * 2, Ordering::Relaxed);
+        self.control[MODE].store(mode as u64, Ordering::Relaxed);
+        self.page(0, PAGE_TSC).store(tsc, Ordering::Relaxed);
+    }
+
+    fn mode(&self) -> Mode {
+        // Relaxed: it never changes.
+        match self.control[MODE].load(Ordering::Relaxed) {
+            0 => Mode::Discard,
+            _ => Mode::Overwrite,
+        }
+    }
+
+    /// How many records there were. While writers run, those under way may be in it or not.
+    pub fn status(&self) -> Status {
+        loop {
+            let place = self.place();
+            // Relaxed: what counts is that the page is still the same after it.
+            let start = self.page(place.page(Self::PAGE_WORDS), PAGE_START).load(Ordering::Acquire);
+            let refused = self.control[LOST].load(Ordering::Acquire);
+            if self.place().page(Self::PAGE_WORDS) == place.page(Self::PAGE_WORDS) {
+                return Status { written: start + place.records() + refused, refused };
+            }
+        }
+    }
+
+    /// Where the last record ends.
+    fn place(&self) -> Place {
+        // Pairs with the release of whoever turned the page: its header is seen.
+        Place(self.control[RESERVED].load(Ordering::Acquire))
+    }
+
+    /// The place of the first record in a page.
+    const fn first(page: u64) -> Place {
+        Place((page * Self::PAGE_WORDS as u64 + PAGE_HEADER_WORDS as u64) << Place::SHIFT)
+    }
+
+    /// The highest value of a place in a page.
+    const fn end(page: u64) -> u64 {
+        ((page + 1) * Self::PAGE_WORDS as u64) << Place::SHIFT | Place::RECORDS
+    }
+
+    /// The words of a page's slot.
+    fn slot(&self, page: u64) -> &[AtomicU64] {
+        let slot = page as usize % PAGES;
+        &self.words[slot * Self::PAGE_WORDS..][..Self::PAGE_WORDS]
+    }
+
+    /// A word of a page.
+    fn page(&self, page: u64, word: usize) -> &AtomicU64 {
+        &self.slot(page)[word]
+    }
+}
+
+/// A value of the control word [`RESERVED`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place(u64);
+
+impl Place {
+    const SHIFT: u32 = 16;
+    const RECORDS: u64 = (1 << Self::SHIFT) - 1;
+
+    /// The place behind another record of so many words.
+    #[inline(always)]
+    const fn behind(self, words: usize) -> Place {
+        Place(self.0.wrapping_add((words as u64) << Self::SHIFT | 1))
+    }
+
+    /// The position, in words from the beginning of page 0.
+    #[inline(always)]
+    const fn position(self) -> u64 {
+        self.0 >> Self::SHIFT
+    }
+
+    /// Records in the page.
+    const fn records(self) -> u64 {
+        self.0 & Self::RECORDS
+    }
+
+    /// The page of the last record, or of its header.
+    const fn page(self, page_words: usize) -> u64 {
+        (self.position() - 1) / page_words as u64
+    }
+}

@@ -1,0 +1,196 @@
+//! The readers' side: on any CPU, or in a program that has the ring mapped.
+
+use tally_abi::ring::{
+    Header, LOST, MAX_RECORD_WORDS, PAGE_HEADER_WORDS, PAGE_LOST, PAGE_START, PAGE_TSC, TAIL,
+};
+
+use crate::{
+    Mode, Ring,
+    local::{Ordering, fence},
+};
+
+/// Reads a ring, from the oldest record that is there.
+///
+/// One reader takes records out ([`Self::consume`]), and where nothing is overwritten writers wait for it; any
+/// number may look on ([`Self::observe`]), and are told what they missed.
+#[derive(Debug)]
+pub struct Reader<'a, const WORDS: usize, const PAGES: usize> {
+    ring: &'a Ring<WORDS, PAGES>,
+    /// Whether writers wait for this one.
+    consumes: bool,
+    page: u64,
+    /// The next record's place in the page.
+    offset: usize,
+    /// Records of all pages that were read or missed; none where it has not begun.
+    seen: Option<u64>,
+    /// Records that had no room, as far as told.
+    refused: u64,
+    /// A time stamp near the next one: the last one, or the page's.
+    near_tsc: u64,
+    record: [u64; MAX_RECORD_WORDS],
+}
+
+/// What comes out of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item<'r> {
+    /// A record.
+    Record {
+        /// Its kind.
+        kind: u8,
+        /// Its time stamp.
+        tsc: u64,
+        /// All of its words; the first is its header.
+        words: &'r [u64],
+    },
+    /// So many records are not there any more, or never were for want of room. They were written after
+    /// what came before, and before what comes next.
+    Lost(u64),
+}
+
+/// What there is at the reader's place.
+enum Found {
+    /// A record of so many words.
+    Record(usize),
+    /// The page is through, and the next was begun.
+    Turn,
+    /// Nothing yet.
+    Nothing,
+    /// Nothing that could be relied on: the writers have overtaken.
+    Overtaken,
+}
+
+impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
+    /// Takes records out, from the first that was ever written: what was lost before it came is told.
+    pub fn consume(ring: &'a Ring<WORDS, PAGES>) -> Self {
+        Reader::new(ring, ring.mode() == Mode::Discard, true)
+    }
+
+    /// Looks on, and writes nothing. What was lost before it came is not told.
+    pub fn observe(ring: &'a Ring<WORDS, PAGES>) -> Self {
+        Reader::new(ring, false, false)
+    }
+
+    fn new(ring: &'a Ring<WORDS, PAGES>, consumes: bool, begins: bool) -> Self {
+        Reader {
+            ring,
+            consumes,
+            page: 0,
+            offset: PAGE_HEADER_WORDS,
+            seen: begins.then_some(0),
+            refused: 0,
+            // If that page is gone, so is this.
+            near_tsc: ring.page(0, PAGE_TSC).load(Ordering::Relaxed),
+            record: [0; MAX_RECORD_WORDS],
+        }
+    }
+
+    /// The next record, or what was lost before it; none if there is none yet.
+    pub fn take(&mut self) -> Option<Item<'_>> {
+        loop {
+            let lost = match self.find() {
+                Found::Record(words) => {
+                    let words = &self.record[..words];
+                    let header = Header(words[0]);
+                    let tsc = header.tsc(self.near_tsc);
+                    self.near_tsc = tsc;
+                    return Some(Item::Record { kind: header.kind(), tsc, words });
+                }
+                Found::Nothing => return None,
+                Found::Turn => self.go_to(self.page + 1),
+                Found::Overtaken => self.go_to(self.oldest()),
+            };
+            if lost > 0 {
+                return Some(Item::Lost(lost));
+            }
+        }
+    }
+
+    /// Records that had no room and were not told yet: behind the last record, where writers rest.
+    pub fn rest(&mut self) -> u64 {
+        // Relaxed: a count, which nothing else depends on.
+        let now = self.ring.control[LOST].load(Ordering::Relaxed);
+        self.note_refused(now)
+    }
+
+    /// Copies the next record, if it is there.
+    fn find(&mut self) -> Found {
+        let Some(seen) = self.seen else { return Found::Overtaken };
+        let slot = self.ring.slot(self.page);
+        let rest = slot.get(self.offset..).unwrap_or_default();
+        // Pairs with the writer's Release: the record is seen with its header.
+        let header = Header(rest.first().map_or(0, |word| word.load(Ordering::Acquire)));
+        if header.words() == 0 {
+            // The record is not there yet, or is one of the next page's.
+            let turned = self.ring.place().page(slot.len()) > self.page
+                && self.word(self.page + 1, PAGE_START) == seen;
+            return match turned {
+                _ if self.is_overtaken() => Found::Overtaken,
+                true => Found::Turn,
+                false => Found::Nothing,
+            };
+        }
+        self.record[0] = header.0;
+        let words = self.record[..header.words()].iter_mut().zip(rest);
+        // Relaxed: the header's Acquire orders them.
+        words.skip(1).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
+        if self.is_overtaken() {
+            return Found::Overtaken;
+        }
+        self.offset += header.words();
+        self.seen = Some(seen + 1);
+        Found::Record(header.words())
+    }
+
+    /// Whether the page's slot may be another page's by now.
+    fn is_overtaken(&self) -> bool {
+        if self.consumes {
+            return false;
+        }
+        // Pairs with the Release before a page is cleared: if anything that was read was the later page's, the
+        // writers are seen to have come so far.
+        fence(Ordering::Acquire);
+        self.page + PAGES as u64 - 1 <= self.ring.place().page(self.ring.slot(0).len())
+    }
+
+    /// The oldest page that may be read.
+    fn oldest(&self) -> u64 {
+        let now = self.ring.place().page(self.ring.slot(0).len());
+        now.saturating_sub(PAGES as u64 - 2)
+    }
+
+    /// Goes on with a page that was begun, or, where writers have overtaken that, the oldest that is there: how
+    /// many records were lost before it.
+    fn go_to(&mut self, page: u64) -> u64 {
+        self.page = page;
+        let (start, refused) = loop {
+            self.near_tsc = self.word(self.page, PAGE_TSC);
+            let head = (self.word(self.page, PAGE_START), self.word(self.page, PAGE_LOST));
+            if !self.is_overtaken() {
+                break head;
+            }
+            self.page = self.oldest();
+        };
+        self.offset = PAGE_HEADER_WORDS;
+        if self.consumes {
+            // Pairs with the writer's Acquire: what was read may be cleared.
+            self.ring.control[TAIL].store(self.page, Ordering::Release);
+        }
+        let is_first = self.seen.is_none();
+        let missed = start - self.seen.replace(start).unwrap_or(start);
+        let refused = self.note_refused(refused);
+        if is_first { 0 } else { missed + refused }
+    }
+
+    /// How many more records had no room than was known.
+    fn note_refused(&mut self, now: u64) -> u64 {
+        let more = now.saturating_sub(self.refused);
+        self.refused += more;
+        more
+    }
+
+    /// A word of a page. Relaxed: that the page was begun was seen by an Acquire, and that it is still there is
+    /// for [`Self::is_overtaken`] to say.
+    fn word(&self, page: u64, word: usize) -> u64 {
+        self.ring.page(page, word).load(Ordering::Relaxed)
+    }
+}

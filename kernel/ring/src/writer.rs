@@ -1,0 +1,184 @@
+//! The writers' side: interruptible at every instruction by another writer of the same CPU.
+
+use tally_abi::ring::{
+    END, Header, LOST, MAX_RECORD_WORDS, PAGE_HEADER_WORDS, PAGE_LOST, PAGE_START, PAGE_TSC, READY,
+    RESERVED, TAIL,
+};
+
+use crate::{
+    Mode, Place, Ring,
+    local::{self, AtomicU64, Ordering, fence},
+};
+
+/// Between two accesses to shared words: where an interrupt may come. In tests it does.
+#[inline(always)]
+fn window() {
+    #[cfg(all(test, not(loom)))]
+    crate::nested::window();
+}
+
+impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
+    /// Writes a record of `head` and then `tail`, stamped with what `clock` says when it takes its place: so
+    /// stamps in a ring do not run backwards if `clock` is one. Whether there was room; if not, it is
+    /// counted. On the ring's own CPU only.
+    #[inline(always)]
+    pub fn write<const HEAD: usize>(
+        &self,
+        kind: u8,
+        clock: impl Fn() -> u64,
+        head: &[u64; HEAD],
+        tail: &[u64],
+    ) -> bool {
+        let words = 1 + HEAD + tail.len();
+        if words > MAX_RECORD_WORDS || words > Self::PAGE_WORDS - PAGE_HEADER_WORDS {
+            local::increment(&self.control[LOST]);
+            return false;
+        }
+        let (place, tsc) = loop {
+            // Relaxed: this CPU's own stores, which it sees in their order.
+            let old = Place(self.control[RESERVED].load(Ordering::Relaxed));
+            window();
+            let new = old.behind(words);
+            if new.0 > self.control[END].load(Ordering::Relaxed) {
+                if !self.make_room(words, clock()) {
+                    return false;
+                }
+                continue;
+            }
+            // Before the place is taken, and after it was looked at: whoever comes in between comes before.
+            let tsc = clock();
+            window();
+            if local::change(&self.control[RESERVED], old.0, new.0) {
+                break (old, tsc);
+            }
+        };
+        window();
+        // Pairs with the reader's fence, and is no instruction on x86-64: whoever sees a word of this record in
+        // place of an older one's sees that the writers have come so far.
+        fence(Ordering::Release);
+        let at = place.position() as usize & (WORDS - 1);
+        let put = |index: usize, word: &u64| {
+            // Relaxed: the header's Release orders it.
+            self.word(at + 1 + index).store(*word, Ordering::Relaxed);
+            window();
+        };
+        // One after the other: the first is unrolled, and a chain of both is not.
+        head.iter().enumerate().for_each(|(i, word)| put(i, word));
+        tail.iter().enumerate().for_each(|(i, word)| put(HEAD + i, word));
+        // Pairs with the reader's Acquire: whoever sees the header sees the record.
+        self.word(at).store(Header::new(kind, words, tsc).0, Ordering::Release);
+        true
+    }
+
+    /// A word that is in a writer's place.
+    #[inline(always)]
+    fn word(&self, index: usize) -> &AtomicU64 {
+        debug_assert!(index < WORDS);
+        // SAFETY: a place is as many words before the end of a page as its record has: `make_room` sets `END`
+        // to the end of a page only, `write` takes no place that ends behind it, and `WORDS` is a multiple of a
+        // page's words.
+        unsafe { self.words.get_unchecked(index) }
+    }
+
+    /// Called where a record of so many words seems not to fit: turns the page if so. Whether to try again; if
+    /// not, the record is counted as lost.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&self, words: usize, tsc: u64) -> bool {
+        loop {
+            let old = self.place();
+            let page = old.page(Self::PAGE_WORDS);
+            window();
+            if old.behind(words).0 <= Self::end(page) {
+                // It was another's end: whoever turned the page has not come to it yet, or had it overwritten.
+                self.control[END].store(Self::end(page), Ordering::Relaxed);
+                return true;
+            }
+            if !self.is_ready(page + 1) {
+                self.make_ready(page + 1);
+                window();
+                if !self.is_ready(page + 1) {
+                    // Its reader is not through with it, or whoever clears it was interrupted by this writer.
+                    local::increment(&self.control[LOST]);
+                    return false;
+                }
+            }
+            if self.turn(old, page, tsc) {
+                return true;
+            }
+        }
+    }
+
+    /// Goes on in the page after `page`, if `old` is still the place: whether it was.
+    fn turn(&self, old: Place, page: u64, tsc: u64) -> bool {
+        let start = self.page(page, PAGE_START).load(Ordering::Relaxed) + old.records();
+        let header = self.page(page + 1, PAGE_START);
+        let seen = header.load(Ordering::Relaxed);
+        window();
+        // The header is written before the page is anybody's, and by no one who was overtaken: numbers of
+        // records only grow, so what an interrupt put there is never what was seen.
+        if self.control[RESERVED].load(Ordering::Relaxed) != old.0
+            || !local::change(header, seen, start)
+        {
+            return false;
+        }
+        window();
+        // These two may come late, over those of an interrupt: they are lower bounds.
+        let lost = self.control[LOST].load(Ordering::Relaxed);
+        self.page(page + 1, PAGE_LOST).store(lost, Ordering::Relaxed);
+        window();
+        self.page(page + 1, PAGE_TSC).store(tsc, Ordering::Relaxed);
+        window();
+        if !local::change(&self.control[RESERVED], old.0, Self::first(page + 1).0) {
+            return false;
+        }
+        window();
+        self.control[END].store(Self::end(page + 1), Ordering::Relaxed);
+        window();
+        self.make_ready(page + 2);
+        true
+    }
+
+    fn is_ready(&self, page: u64) -> bool {
+        // Acquire: pairs with the Release in `make_ready`, for loom's sake; on one CPU that is so anyway.
+        self.control[READY].load(Ordering::Acquire) >= 2 * (page + 1)
+    }
+
+    /// Clears the slot of a page for its records, if it is the next to be, nobody is about it, and what was there
+    /// may go.
+    fn make_ready(&self, page: u64) {
+        if page >= PAGES as u64 && !self.may_go(page - PAGES as u64) {
+            return;
+        }
+        window();
+        if !local::change(&self.control[READY], 2 * page, 2 * page + 1) {
+            return;
+        }
+        window();
+        // Pairs with the reader's fence: whoever sees a word that is cleared here sees that the writers have come
+        // so far.
+        fence(Ordering::Release);
+        local::clear(&self.slot(page)[PAGE_HEADER_WORDS..]);
+        window();
+        self.control[READY].store(2 * (page + 1), Ordering::Release);
+    }
+
+    /// Whether a page's records may go: the reader is through with them; or, where they are overwritten, nobody
+    /// who was interrupted by this writer is still about one of them.
+    fn may_go(&self, page: u64) -> bool {
+        if self.mode() == Mode::Discard {
+            // Pairs with the reader's Release: it has read what will be cleared.
+            return self.control[TAIL].load(Ordering::Acquire) > page;
+        }
+        let load = |word: &AtomicU64| word.load(Ordering::Acquire);
+        let records =
+            load(self.page(page + 1, PAGE_START)).wrapping_sub(load(self.page(page, PAGE_START)));
+        let slot = self.slot(page);
+        let mut offset = PAGE_HEADER_WORDS;
+        (0..records).all(|_| {
+            let words = slot.get(offset).map_or(0, |header| Header(load(header)).words());
+            offset += words;
+            words > 0
+        })
+    }
+}

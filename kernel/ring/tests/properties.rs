@@ -1,0 +1,160 @@
+//! Random sequences of writes and reads against what a ring promises.
+
+#![cfg(not(loom))]
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use tally_ring::{Item, Mode, Reader, Ring};
+
+const WORDS: usize = 256;
+const PAGES: usize = 8;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A record of one fixed word and so many more.
+    Write(usize),
+    /// So many calls of the reader.
+    Read(usize),
+    /// Somebody else looks at all there is.
+    Look,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..40_usize).prop_map(Step::Write),
+        1 => (0..20_usize).prop_map(Step::Read),
+        1 => Just(Step::Look),
+    ]
+}
+
+/// Words that belong to record number `n` alone.
+fn tail(n: u64, words: usize) -> Vec<u64> {
+    (1..=words as u64).map(|i| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i).collect()
+}
+
+/// What a record says of itself, if it is whole.
+fn number(kind: u8, tsc: u64, words: &[u64]) -> u64 {
+    let n = words[1];
+    assert_eq!((kind, tsc), (n as u8, (1 << 50) + 3 * n));
+    assert_eq!(words[2..], tail(n, words.len() - 2));
+    n
+}
+
+proptest! {
+    #[test]
+    fn what_is_read_was_written_and_the_rest_is_counted(
+        overwrite: bool,
+        steps in prop::collection::vec(step(), 1..400),
+    ) {
+        let mode = if overwrite { Mode::Overwrite } else { Mode::Discard };
+        let ring = Ring::<WORDS, PAGES>::new(mode, 1 << 50);
+        let (mut reader, mut looker) = (Reader::consume(&ring), Reader::observe(&ring));
+        let (mut written, mut lost, mut looked) = (0, 0, 0);
+        // Records that went in and did not come out yet.
+        let mut inside = VecDeque::new();
+        let mut read = |reader: &mut Reader<'_, WORDS, PAGES>, inside: &mut VecDeque<u64>, most| {
+            for _ in 0..most {
+                match reader.take() {
+                    None => break,
+                    Some(Item::Lost(records)) => lost += records,
+                    Some(Item::Record { kind, tsc, words }) => {
+                        let n = number(kind, tsc, words);
+                        // In a flight recorder those before it are gone.
+                        while overwrite && inside.front().is_some_and(|front| *front < n) {
+                            inside.pop_front();
+                        }
+                        prop_assert_eq!(inside.pop_front(), Some(n));
+                    }
+                }
+            }
+            Ok(lost)
+        };
+        for step in steps {
+            match step {
+                Step::Write(words) => {
+                    let n: u64 = written;
+                    written += 1;
+                    let clock = || (1 << 50) + 3 * n;
+                    if ring.write(n as u8, clock, &[n], &tail(n, words)) {
+                        inside.push_back(n);
+                    }
+                }
+                Step::Read(most) => { read(&mut reader, &mut inside, most)?; }
+                Step::Look => while let Some(item) = looker.take() {
+                    if let Item::Record { kind, tsc, words } = item {
+                        let n = number(kind, tsc, words);
+                        prop_assert!(n >= looked);
+                        looked = n + 1;
+                    }
+                }
+            }
+        }
+        let lost = read(&mut reader, &mut inside, usize::MAX)? + reader.rest();
+        prop_assert!(overwrite || inside.is_empty());
+        let status = ring.status();
+        prop_assert_eq!(status.written, written);
+        // What was written and is neither inside nor lost was read; a record too long for a page is lost too.
+        let mut again = Reader::observe(&ring);
+        while again.take().is_some() {}
+        prop_assert!(lost <= written && status.refused <= lost);
+        if !overwrite {
+            prop_assert_eq!(status.refused, lost);
+        }
+    }
+
+    #[test]
+    fn a_flight_recorder_keeps_the_newest(records in 1..2_000_u64) {
+        let ring = Ring::<WORDS, PAGES>::new(Mode::Overwrite, 1 << 50);
+        for n in 0..records {
+            prop_assert!(ring.write(n as u8, || (1 << 50) + 3 * n, &[n], &[]));
+        }
+        let mut reader = Reader::consume(&ring);
+        let (mut next, mut lost) = (0, 0);
+        while let Some(item) = reader.take() {
+            match item {
+                Item::Lost(records) => { lost += records; next += records; }
+                Item::Record { kind, tsc, words } => {
+                    prop_assert_eq!(number(kind, tsc, words), next);
+                    next += 1;
+                }
+            }
+        }
+        prop_assert_eq!(next, records);
+        // All but two of the pages, of 14 records each, are there.
+        prop_assert!(records - lost >= records.min(14 * (PAGES as u64 - 2)));
+    }
+}
+
+#[test]
+fn records_that_fit_no_page_are_lost() {
+    let ring = Ring::<WORDS, PAGES>::new(Mode::Discard, 0);
+    assert!(!ring.write(1, || 0, &[0; 29], &[]));
+    assert!(ring.write(1, || 0, &[0; 28], &[]));
+    assert!(!ring.write(1, || 0, &[], &[0; 300]));
+    let mut reader = Reader::consume(&ring);
+    assert!(matches!(reader.take(), Some(Item::Record { words, .. }) if words.len() == 29));
+    assert_eq!(reader.take(), None);
+    assert_eq!(reader.rest(), 2);
+    assert_eq!(ring.status().written, 3);
+}
+
+#[test]
+fn memory_that_is_no_ring_is_none() {
+    use std::sync::atomic::AtomicU64;
+    let ring = Ring::<64, 4>::new(Mode::Discard, 0);
+    ring.write(9, || 7, &[5], &[]);
+    // SAFETY: a ring is words.
+    let words = unsafe {
+        std::slice::from_raw_parts(
+            (&raw const ring).cast::<AtomicU64>(),
+            size_of_val(&ring) / size_of::<AtomicU64>(),
+        )
+    };
+    let mapped = Ring::<64, 4>::at(words).expect("it is a ring's memory");
+    let mut reader = Reader::observe(mapped);
+    let record = reader.take();
+    assert!(matches!(record, Some(Item::Record { kind: 9, tsc: 7, words: [_, 5] })), "{record:?}");
+    assert!(Ring::<64, 4>::at(&words[1..]).is_none());
+    assert!(Ring::<64, 4>::at(&words[..words.len() - 8]).is_none());
+}

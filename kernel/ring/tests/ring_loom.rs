@@ -1,0 +1,89 @@
+//! The ring under the interleavings that loom finds:
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p tally-ring --test ring_loom`.
+//!
+//! What one CPU does by itself is atomic here, so two writers on threads of their own stand for all that
+//! an interrupt in a writer could do, and more.
+
+#![cfg(loom)]
+
+use loom::{model::Builder, sync::Arc, thread};
+use tally_ring::{Item, Mode, Reader, Ring};
+
+/// Pages of eight words, which one record of three fills: the next turns the page.
+type Small = Ring<16, 2>;
+type Reading<'a> = Reader<'a, 16, 2>;
+
+fn write(ring: &Small, n: u64) {
+    ring.write(n as u8, || n, &[n, !n], &[]);
+}
+
+/// Takes what is there, at most so many: how many records, and how many were lost.
+fn take(reader: &mut Reading<'_>, most: usize) -> (u64, u64) {
+    let (mut read, mut lost) = (0, 0);
+    for _ in 0..most {
+        match reader.take() {
+            None => break,
+            Some(Item::Lost(records)) => lost += records,
+            Some(Item::Record { kind, words, .. }) => {
+                assert_eq!(words.len(), 3);
+                assert_eq!((words[1], words[2]), (kind.into(), !u64::from(kind)), "torn");
+                read += 1;
+            }
+        }
+    }
+    (read, lost)
+}
+
+fn check(mode: Mode, writers: &'static [u64], preemptions: usize) {
+    let mut model = Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        let ring = Arc::new(Small::new(mode, 0));
+        let mut threads = Vec::new();
+        for (i, records) in writers.iter().enumerate().skip(1) {
+            let ring = Arc::clone(&ring);
+            let first = 100 * i as u64;
+            threads.push(thread::spawn(move || {
+                (first..first + records).for_each(|n| write(&ring, n))
+            }));
+        }
+        let looker = {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || {
+                let mut reader = Reading::consume(&ring);
+                let (read, lost) = take(&mut reader, 2);
+                (read, lost, ring.status().written)
+            })
+        };
+        (1..=writers[0]).for_each(|n| write(&ring, n));
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let (read, lost, _) = looker.join().unwrap();
+        let written: u64 = writers.iter().sum();
+        assert_eq!(ring.status().written, written);
+        assert!(read + lost <= written);
+        // Another reader finds what is left: all of it is accounted for.
+        let mut reader = Reading::observe(&ring);
+        let (left, gone) = take(&mut reader, 100);
+        assert!(left + gone <= written);
+    });
+}
+
+#[test]
+fn one_writer_that_turns_pages_and_a_reader() {
+    check(Mode::Discard, &[4], 3);
+}
+
+#[test]
+fn one_writer_that_overwrites_and_a_reader() {
+    check(Mode::Overwrite, &[3], 2);
+}
+
+#[test]
+fn two_writers_and_a_reader() {
+    check(Mode::Discard, &[1, 1], 2);
+}
+
+#[test]
+fn two_writers_that_overwrite_and_a_reader() {
+    check(Mode::Overwrite, &[2, 1], 1);
+}

@@ -1,0 +1,148 @@
+//! Writes records on one thread and in signal handlers that interrupt it, reads them on another, and looks
+//! at each: `cargo test --release -p tally-ring --test stress -- --records 1000000000`, for each mode; with
+//! `--discard` or `--overwrite` for one of them.
+//!
+//! A signal handler is to the thread what an NMI is to its CPU. Each record names who wrote it and its number, and
+//! carries a check of them; of each writer numbers only grow; and at the end written = read + lost.
+
+use std::{
+    env,
+    process::ExitCode,
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tally_ring::{Item, Mode, Reader, Ring};
+
+type Large = Ring<65_536, 16>;
+
+/// The ring in use, which lives for ever.
+static RING: AtomicPtr<Large> = AtomicPtr::new(std::ptr::null_mut());
+static FROM_SIGNALS: AtomicU64 = AtomicU64::new(0);
+static OVER: AtomicBool = AtomicBool::new(false);
+
+fn tsc() -> u64 {
+    // SAFETY: every x86-64 processor has RDTSC; it has no effect on memory.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+fn check(kind: u8, n: u64) -> u64 {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(kind)
+}
+
+/// Records of 2, 3, 4 words in turn.
+fn write(ring: &Large, kind: u8, n: u64) {
+    match n % 3 {
+        0 => ring.write(kind, tsc, &[n], &[]),
+        1 => ring.write(kind, tsc, &[n, check(kind, n)], &[]),
+        _ => ring.write(kind, tsc, &[n, check(kind, n)], &[!n]),
+    };
+}
+
+extern "C" fn on_signal(_: libc::c_int) {
+    // SAFETY: it is null or a ring that lives for ever.
+    if let Some(ring) = unsafe { RING.load(Ordering::Acquire).as_ref() } {
+        for _ in 0..3 {
+            // Relaxed: this handler is its only writer, and is not interrupted by itself.
+            let n = FROM_SIGNALS.load(Ordering::Relaxed);
+            FROM_SIGNALS.store(n + 1, Ordering::Relaxed);
+            write(ring, 2, n);
+        }
+    }
+}
+
+/// What was read and what was lost.
+fn read(ring: &'static Large, start: Instant) -> (u64, u64) {
+    let mut reader = Reader::consume(ring);
+    let (mut read, mut lost, mut next, mut last_tsc) = (0_u64, 0, [0_u64; 3], 0);
+    loop {
+        let over = OVER.load(Ordering::Acquire);
+        while let Some(item) = reader.take() {
+            match item {
+                Item::Lost(records) => lost += records,
+                Item::Record { kind, tsc, words } => {
+                    let n = words[1];
+                    assert!(n >= next[usize::from(kind)], "{kind} {n} again");
+                    next[usize::from(kind)] = n + 1;
+                    assert!(tsc >= last_tsc, "time runs backwards");
+                    last_tsc = tsc;
+                    assert_eq!(words.len() as u64, 2 + n % 3, "torn");
+                    assert!(words[2..].first().is_none_or(|word| *word == check(kind, n)), "torn");
+                    assert!(words[2..].get(1).is_none_or(|word| *word == !n), "torn");
+                    read += 1;
+                    if read.is_multiple_of(100_000_000) {
+                        eprintln!("{read} read, {lost} lost, {:?}", start.elapsed());
+                    }
+                }
+            }
+        }
+        if over {
+            return (read, lost + reader.rest());
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().collect();
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    let value = arguments.iter().position(|word| word == "--records");
+    let records = value.and_then(|at| arguments.get(at + 1)).map_or(Ok(1_000_000), |n| n.parse());
+    let Ok(records): Result<u64, _> = records else {
+        eprintln!("stress: --records wants a number");
+        return ExitCode::from(64);
+    };
+    for mode in [Mode::Discard, Mode::Overwrite] {
+        if !has(if mode == Mode::Discard { "--overwrite" } else { "--discard" }) {
+            run(mode, records);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(mode: Mode, records: u64) {
+    // SAFETY: a ring is nothing but words, for which 0 is a value.
+    let mut ring = unsafe { Box::<Large>::new_zeroed().assume_init() };
+    ring.init(mode, tsc());
+    let ring = Box::leak(ring);
+    RING.store(ring, Ordering::Release);
+    let ring: &'static Large = ring;
+    OVER.store(false, Ordering::Relaxed);
+    FROM_SIGNALS.store(0, Ordering::Relaxed);
+    let start = Instant::now();
+    let reader = thread::spawn(move || read(ring, start));
+    // SAFETY: the handler touches atomics only, and is of the type that is asked for.
+    unsafe { libc::signal(libc::SIGUSR1, on_signal as *const () as libc::sighandler_t) };
+    // SAFETY: a thread may always ask who it is.
+    let writer = unsafe { libc::pthread_self() };
+    let signals = AtomicU64::new(0);
+    let all_written = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !all_written.load(Ordering::Relaxed) {
+                // SAFETY: the writer lives: it waits for this thread.
+                unsafe { libc::pthread_kill(writer, libc::SIGUSR1) };
+                signals.fetch_add(1, Ordering::Relaxed);
+                thread::sleep(Duration::from_micros(20));
+            }
+        });
+        (0..records).for_each(|n| write(ring, 1, n));
+        all_written.store(true, Ordering::Relaxed);
+    });
+    // Signals may come late, but not after this.
+    RING.store(std::ptr::null_mut(), Ordering::Release);
+    // Pairs with the reader's Acquire: then everything is written.
+    OVER.store(true, Ordering::Release);
+    let taken = start.elapsed();
+    let (read, lost) = reader.join().expect("what was read is whole");
+    let (status, from_signals) = (ring.status(), FROM_SIGNALS.load(Ordering::Relaxed));
+    println!(
+        "{mode:?}: {} written, {from_signals} of them in {} signals; {read} read + {lost} lost; {:.2} \
+         ns a record",
+        status.written,
+        signals.load(Ordering::Relaxed),
+        taken.as_nanos() as f64 / status.written as f64
+    );
+    assert_eq!(status.written, records + from_signals);
+    assert_eq!(status.written, read + lost);
+}

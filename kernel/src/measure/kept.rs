@@ -1,0 +1,90 @@
+//! A trace that stays in memory until the end, and then goes out by the second UART, compressed: where the
+//! machine has no better way.
+
+use alloc::vec::Vec;
+
+use tally_abi::wire::{MAX_OUTPUT_BYTES, Message};
+use x86_64::structures::paging::PhysFrame;
+
+use super::stream::{Load, PAGE_WORDS, Page, Way};
+use crate::{
+    machine::serial,
+    memory::frames::{self, FRAME_BYTES, kernel_view},
+};
+
+/// The most bytes that are kept: an eighth of the smallest machine's memory.
+const MOST_BYTES: u64 = 32 << 20;
+/// Bytes that are compressed together.
+const BLOCK_BYTES: usize = 60 << 10;
+
+const _: () = assert!(8 * PAGE_WORDS == FRAME_BYTES as usize);
+
+/// Pages, with the bytes used of each; the last one may not be in use yet.
+#[derive(Default)]
+pub(super) struct Kept {
+    pages: Vec<(PhysFrame, usize)>,
+}
+
+impl Way for Kept {
+    fn page(&mut self) -> Option<&mut Page> {
+        if self.pages.len() as u64 * FRAME_BYTES >= MOST_BYTES {
+            return None;
+        }
+        self.last_page()
+    }
+
+    fn last_page(&mut self) -> Option<&mut Page> {
+        if self.pages.last().is_none_or(|(_, bytes)| *bytes > 0) {
+            self.pages.push((frames::allocate().ok()?, 0));
+        }
+        let (frame, _) = self.pages.last()?;
+        let page = kernel_view(frame.start_address()).as_mut_ptr::<Page>();
+        // SAFETY: (1) the frame is this value's alone and is never given back; (2) it is as long as a page, all of
+        // it words, zero at first; (3) the result borrows this value.
+        Some(unsafe { &mut *page })
+    }
+
+    fn send(&mut self, load: Load) {
+        if let Some((_, bytes)) = self.pages.last_mut() {
+            *bytes = load.bytes;
+        }
+    }
+
+    fn wait_for_page(&mut self) -> bool {
+        self.page().is_some()
+    }
+
+    fn wait_for_all(&mut self) -> bool {
+        true
+    }
+
+    fn under_way(&self, _: u16) -> u64 {
+        0
+    }
+
+    /// Sends all, compressed, block by block.
+    fn finish(&mut self) {
+        let mut block = Vec::with_capacity(BLOCK_BYTES);
+        for (frame, bytes) in self.pages.drain(..) {
+            let page = kernel_view(frame.start_address()).as_ptr::<u8>();
+            // SAFETY: see `last_page`; so many bytes of it are in use.
+            block.extend_from_slice(unsafe { core::slice::from_raw_parts(page, bytes) });
+            if block.len() + FRAME_BYTES as usize > BLOCK_BYTES {
+                send_block(&block);
+                block.clear();
+            }
+        }
+        send_block(&block);
+    }
+}
+
+fn send_block(block: &[u8]) {
+    if block.is_empty() {
+        return;
+    }
+    let compressed = lz4_flex::compress_prepend_size(block);
+    let mut pieces = compressed.chunks(MAX_OUTPUT_BYTES).peekable();
+    while let Some(bytes) = pieces.next() {
+        serial::send(&Message::Trace { bytes, last: pieces.peek().is_none() });
+    }
+}

@@ -1,0 +1,318 @@
+//! Reading a trace by what it says of itself: its head describes its types of records, so that those of
+//! another version are read too.
+
+use std::fmt;
+
+use tally_abi::{
+    record::{MAGIC, place},
+    ring::Header,
+    trace::Chunk,
+};
+
+/// How a field is to be understood; see [`tally_abi::record::Form`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A number of so many bits.
+    Number(u32),
+    /// An address.
+    Address,
+    /// Yes or no.
+    Flag,
+    /// One of these.
+    Choice(Vec<String>),
+}
+
+impl Form {
+    fn parse(word: &str) -> Option<Form> {
+        Some(match word {
+            "u8" => Form::Number(8),
+            "u16" => Form::Number(16),
+            "u32" => Form::Number(32),
+            "u64" => Form::Number(64),
+            "address" => Form::Address,
+            "flag" => Form::Flag,
+            names if names.contains('|') => {
+                Form::Choice(names.split('|').map(str::to_owned).collect())
+            }
+            _ => return None,
+        })
+    }
+
+    fn bits(&self) -> u32 {
+        match self {
+            Form::Number(bits) => *bits,
+            Form::Address => 64,
+            Form::Flag | Form::Choice(_) => 8,
+        }
+    }
+}
+
+/// A field, and where it is: its first bit, from the end of the header on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// How it is to be understood.
+    pub form: Form,
+    at: u32,
+}
+
+/// A type of records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Type {
+    kind: u8,
+    /// Its name.
+    pub name: String,
+    /// The name of its time stamp.
+    pub stamp: String,
+    /// Its fields.
+    pub fields: Vec<Field>,
+    /// The name of the list after them, if there is one.
+    pub list: Option<String>,
+    words: usize,
+}
+
+/// A record, as it is in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raw {
+    /// Its kind.
+    pub kind: u8,
+    /// The CPU on which it was written.
+    pub cpu: u16,
+    /// Its time stamp.
+    pub tsc: u64,
+    /// What follows its header.
+    pub words: Vec<u64>,
+}
+
+/// Why a file cannot be read, or not to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bad {
+    /// It is no trace.
+    Foreign,
+    /// Its head describes what this version does not understand: this line.
+    Head(usize),
+    /// It ends before its end.
+    Truncated,
+    /// At this byte there should be a chunk or a record, and is none.
+    Garbled(usize),
+}
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bad::Foreign => write!(f, "this is no trace: one begins with '{}'", MAGIC.trim_end()),
+            Bad::Head(line) => write!(f, "line {line} of its head cannot be understood"),
+            Bad::Truncated => f.write_str(
+                "it ends too early, as when a machine was stopped or nobody read what it sent",
+            ),
+            Bad::Garbled(at) => write!(f, "it is garbled at byte {at}"),
+        }
+    }
+}
+
+/// A trace's head, and the rest of the file to go through.
+#[derive(Clone, Debug)]
+pub struct Trace<'a> {
+    /// The types of records.
+    pub types: Vec<Type>,
+    bytes: &'a [u8],
+    at: usize,
+    chunk: Chunk,
+    /// Bytes of the chunk that are left.
+    left: usize,
+    over: bool,
+}
+
+impl<'a> Trace<'a> {
+    /// Reads the head.
+    ///
+    /// # Errors
+    /// It is no trace's, or cannot be understood.
+    pub fn open(bytes: &'a [u8]) -> Result<Trace<'a>, Bad> {
+        if !bytes.starts_with(MAGIC.as_bytes()) {
+            let short = MAGIC.as_bytes().starts_with(bytes) && !bytes.is_empty();
+            return Err(if short { Bad::Truncated } else { Bad::Foreign });
+        }
+        let end = bytes.windows(2).position(|two| two == b"\n\n").ok_or(Bad::Truncated)?;
+        let head = std::str::from_utf8(&bytes[..end]).map_err(|_| Bad::Foreign)?;
+        let mut types: Vec<Type> = Vec::new();
+        for (i, line) in head.lines().enumerate().skip(1) {
+            describe(&mut types, line).ok_or(Bad::Head(i + 1))?;
+        }
+        Ok(Trace { types, bytes, at: end + 2, chunk: Chunk::END, left: 0, over: false })
+    }
+
+    /// The type of a record, if it is described.
+    pub fn type_of(&self, record: &Raw) -> Option<&Type> {
+        self.types.iter().find(|t| t.kind == record.kind && t.words <= record.words.len())
+    }
+
+    fn word(&mut self) -> Result<u64, Bad> {
+        let word = self.bytes[self.at..].first_chunk::<8>().ok_or(Bad::Truncated)?;
+        self.at += 8;
+        Ok(u64::from_le_bytes(*word))
+    }
+
+    fn record(&mut self) -> Result<Option<Raw>, Bad> {
+        while self.left == 0 {
+            let from = self.at;
+            let words = [self.word()?, self.word()?];
+            self.chunk = Chunk::from_words(words).map_err(|_| Bad::Garbled(from))?;
+            if self.chunk == Chunk::END {
+                let more = self.at < self.bytes.len();
+                return if more { Err(Bad::Garbled(self.at)) } else { Ok(None) };
+            }
+            self.left = self.chunk.words as usize;
+        }
+        let from = self.at;
+        let header = Header(self.word()?);
+        if header.words() == 0 || header.words() > self.left {
+            return Err(Bad::Garbled(from));
+        }
+        self.left -= header.words();
+        let words = (1..header.words()).map(|_| self.word()).collect::<Result<_, _>>()?;
+        let (kind, cpu, tsc) = (header.kind(), self.chunk.cpu, header.tsc(self.chunk.near_tsc));
+        self.chunk.near_tsc = tsc;
+        Ok(Some(Raw { kind, cpu, tsc, words }))
+    }
+}
+
+/// Records in the order of the file; of one CPU, that of time.
+impl Iterator for Trace<'_> {
+    type Item = Result<Raw, Bad>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let record = self.record().transpose();
+        self.over = !matches!(record, Some(Ok(_)));
+        record
+    }
+}
+
+impl Field {
+    /// Its bits in a record of its type.
+    pub fn bits(&self, record: &Raw) -> u64 {
+        let word = record.words.get((self.at / 64) as usize).copied().unwrap_or_default();
+        let mask = u64::MAX >> (64 - self.form.bits());
+        word >> (self.at % 64) & mask
+    }
+}
+
+impl Type {
+    /// The words of a record's list.
+    pub fn list_of<'r>(&self, record: &'r Raw) -> &'r [u64] {
+        record.words.get(self.words..).unwrap_or_default()
+    }
+
+    /// The bits of a field, by its name.
+    pub fn value(&self, record: &Raw, name: &str) -> Option<u64> {
+        let field = self.fields.iter().find(|field| field.name == name);
+        field.map(|field| field.bits(record))
+    }
+}
+
+/// Takes in one line of a head, as [`tally_abi::record::describe`] writes it.
+fn describe(types: &mut Vec<Type>, line: &str) -> Option<()> {
+    let (words, _) = line.split_once(": ")?;
+    let words: Vec<&str> = words.split(' ').collect();
+    match (words.as_slice(), types.last_mut()) {
+        (["record", kind, name], _) => types.push(Type {
+            kind: kind.parse().ok()?,
+            name: (*name).into(),
+            stamp: String::new(),
+            fields: Vec::new(),
+            list: None,
+            words: 0,
+        }),
+        (["stamp", name, _], Some(t)) => t.stamp = (*name).into(),
+        (["field", name, form], Some(t)) => {
+            let form = Form::parse(form)?;
+            let end = t.fields.last().map_or(0, |field| field.at + field.form.bits());
+            let at = place(end, form.bits());
+            t.words = (at + form.bits()).div_ceil(64) as usize;
+            t.fields.push(Field { name: (*name).into(), form, at });
+        }
+        (["list", name, "u64"], Some(t)) => t.list = Some((*name).into()),
+        _ => return None,
+    }
+    Some(())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use tally_abi::{
+        record,
+        trace::{LostRecord, TYPES, ThresholdRecord},
+    };
+
+    /// A trace of two records.
+    pub(in super::super) fn sample() -> Vec<u8> {
+        let mut text = String::new();
+        record::describe(&TYPES, &mut text).unwrap();
+        let mut words = Vec::new();
+        let threshold = ThresholdRecord {
+            session: 7,
+            cpu: 1,
+            event: 2,
+            threshold: 1000,
+            count: 1003,
+            address_space: 0xabc000,
+            tsc: 5_000,
+        };
+        words.push(Header::new(ThresholdRecord::KIND, 1 + ThresholdRecord::HEAD, 5_000).0);
+        words.extend(threshold.head());
+        let lost = LostRecord { records: 9, cpu: 1, tsc: 6_000 };
+        words.push(Header::new(LostRecord::KIND, 1 + LostRecord::HEAD, 6_000).0);
+        words.extend(lost.head());
+        let chunk = Chunk { cpu: 1, words: words.len() as u32, near_tsc: 5_000 };
+        let words = [&chunk.to_words()[..], &words, &Chunk::END.to_words()].concat();
+        let mut bytes = text.into_bytes();
+        bytes.extend(words.into_iter().flat_map(u64::to_le_bytes));
+        bytes
+    }
+
+    #[test]
+    fn records_are_read_by_what_the_head_says() {
+        let bytes = sample();
+        let trace = Trace::open(&bytes).unwrap();
+        let records: Vec<Raw> = trace.clone().map(Result::unwrap).collect();
+        let [threshold, lost] = &records[..] else { panic!("{records:?}") };
+        let t = trace.type_of(threshold).unwrap();
+        assert_eq!((t.name.as_str(), threshold.cpu, threshold.tsc), ("threshold", 1, 5_000));
+        let value = |name| t.value(threshold, name);
+        assert_eq!(
+            (value("session"), value("event"), value("count")),
+            (Some(7), Some(2), Some(1003))
+        );
+        assert_eq!((value("address_space"), value("nothing")), (Some(0xabc000), None));
+        assert_eq!(trace.type_of(lost).unwrap().value(lost, "records"), Some(9));
+    }
+
+    #[test]
+    fn what_is_no_trace_or_not_all_of_one_is_told() {
+        let whole = sample();
+        let fate = |bytes: &[u8]| match Trace::open(bytes) {
+            Err(bad) => Some(bad),
+            Ok(trace) => trace.filter_map(Result::err).next(),
+        };
+        assert_eq!(fate(&whole), None);
+        assert_eq!(fate(b""), Some(Bad::Foreign));
+        assert_eq!(fate(b"{\"session\": 1}"), Some(Bad::Foreign));
+        for length in MAGIC.len()..whole.len() {
+            assert_eq!(fate(&whole[..length]), Some(Bad::Truncated), "{length}");
+        }
+        let mut garbled = whole.clone();
+        let last = whole.len() - 16;
+        garbled[last] ^= 1;
+        assert_eq!(fate(&garbled), Some(Bad::Garbled(last)));
+        let more = [&whole[..], b"x"].concat();
+        assert_eq!(fate(&more), Some(Bad::Garbled(whole.len())));
+        let text =
+            String::from_utf8_lossy(&whole).replace("field session u32", "field session u33");
+        assert!(matches!(fate(text.as_bytes()), Some(Bad::Head(_))));
+    }
+}

@@ -1,0 +1,119 @@
+//! `cargo xtask trace`: prints what `cargo xtask run --trace` wrote.
+
+pub mod file;
+mod page;
+mod print;
+
+use std::{
+    io::{self, BufWriter, Write},
+    path::PathBuf,
+};
+
+use clap::Args;
+use tally_abi::ExitStatus;
+
+use self::file::{Bad, Raw, Trace, Type};
+use crate::{Failure, Result, project};
+
+/// Options of `cargo xtask trace`.
+#[derive(Args, Clone, Debug)]
+pub struct TraceArgs {
+    /// A trace that `cargo xtask run --trace FILE` wrote
+    #[arg(required_unless_present = "describe")]
+    file: Option<PathBuf>,
+    /// Print one JSON object a record, with its fields as numbers
+    #[arg(long)]
+    json: bool,
+    /// Only records of these kinds
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    kind: Vec<String>,
+    /// Only records of these CPUs
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    cpu: Vec<u16>,
+    /// Only records of these sessions
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    session: Vec<u64>,
+    /// Print what records there are, for docs/trace.md, and read nothing
+    #[arg(long)]
+    describe: bool,
+}
+
+/// Does the task.
+///
+/// # Errors
+/// The file cannot be read, is no trace, or not all of one: then what can be read is printed first.
+pub fn main(args: &TraceArgs) -> Result<u8> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let Some(path) = args.file.as_ref().filter(|_| !args.describe) else {
+        // Somebody who closes our output wants no more of it.
+        let _ = out.write_all(page::page().as_bytes());
+        return Ok(0);
+    };
+    let bytes = project::read(path)?;
+    let failed =
+        |bad: Bad| Failure::new(ExitStatus::BadTrace, format!("{}: {bad}", path.display()));
+    let trace = Trace::open(&bytes).map_err(failed)?;
+    if let Some(unknown) = args.kind.iter().find(|k| trace.types.iter().all(|t| t.name != **k)) {
+        let names: Vec<&str> = trace.types.iter().map(|t| t.name.as_str()).collect();
+        let why = format!("no records are called '{unknown}'; there are {}", names.join(", "));
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
+    let mut start_tsc = None;
+    for record in trace.clone() {
+        let record = record.map_err(|bad| {
+            // What came before is shown first.
+            let _ = out.flush();
+            failed(bad)
+        })?;
+        let t = trace.type_of(&record);
+        let start = *start_tsc.get_or_insert(record.tsc);
+        if !args.wants(&record, t) {
+            continue;
+        }
+        let text = match args.json {
+            true => print::json(&record, t).to_string() + "\n",
+            false => print::lines(&record, t, start),
+        };
+        if out.write_all(text.as_bytes()).is_err() {
+            break;
+        }
+    }
+    // As above.
+    let _ = out.flush();
+    Ok(0)
+}
+
+impl TraceArgs {
+    fn wants(&self, record: &Raw, t: Option<&Type>) -> bool {
+        let name = t.map(|t| &t.name);
+        let session = t.and_then(|t| t.value(record, "session"));
+        (self.kind.is_empty() || name.is_some_and(|name| self.kind.contains(name)))
+            && (self.cpu.is_empty() || self.cpu.contains(&record.cpu))
+            && (self.session.is_empty() || session.is_some_and(|s| self.session.contains(&s)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_leave_what_was_asked_for() {
+        let bytes = file::tests::sample();
+        let trace = Trace::open(&bytes).unwrap();
+        let kept = |kind: &[&str], cpu: &[u16], session: &[u64]| {
+            let args = TraceArgs {
+                file: None,
+                json: false,
+                kind: kind.iter().map(|kind| (*kind).into()).collect(),
+                cpu: cpu.into(),
+                session: session.into(),
+                describe: false,
+            };
+            trace.clone().flatten().filter(|r| args.wants(r, trace.type_of(r))).count()
+        };
+        assert_eq!((kept(&[], &[], &[]), kept(&["lost"], &[], &[])), (2, 1));
+        assert_eq!((kept(&[], &[0], &[]), kept(&[], &[0, 1], &[])), (0, 2));
+        assert_eq!((kept(&[], &[], &[7]), kept(&[], &[], &[8])), (1, 0));
+    }
+}
