@@ -24,6 +24,19 @@ fn a_program_s_status_passes_through() {
 }
 
 #[test]
+fn a_program_that_measures_itself_is_measured_by_another() {
+    let boot = run("", "tally stat -e branches deflate --level 0");
+    assert_eq!(boot.outcome, Outcome::Done(0), "{}", boot.transcript.text());
+}
+
+#[test]
+fn a_period_of_nothing_is_refused() {
+    let boot = run("", "tally record -e branches -c 0 status 0");
+    assert_eq!(boot.outcome, Outcome::Done(ExitStatus::Usage.into()));
+    assert!(boot.transcript.text().contains("-c is at least 1"), "{}", boot.transcript.text());
+}
+
+#[test]
 fn a_program_that_is_not_there_is_refused() {
     assert_refused(&run("", "no-such").outcome, ExitStatus::ProgramNotFound, "ramdisk");
 }

@@ -16,7 +16,7 @@ pub mod table;
 pub mod thread;
 
 use alloc::{boxed::Box, vec::Vec};
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use spin::Once;
 use tally_abi::{
@@ -45,6 +45,8 @@ const DEADLOCK: &str = "deadlock: every thread waits for another";
 static KERNEL_SPACE: Once<AddressSpace> = Once::new();
 /// The first status other than 0.
 static STATUS: AtomicU8 = AtomicU8::new(0);
+/// CPUs that tell the last values of a program that has ended.
+static TELLING: AtomicU32 = AtomicU32::new(0);
 
 /// Makes the kernel's own page tables the ones in use, and keeps them for idle CPUs.
 pub fn init(kernel: AddressSpace) {
@@ -287,11 +289,17 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
         note_status(status);
     }
     activate_kernel_space();
+    TELLING.fetch_add(1, Ordering::SeqCst);
     let remains = table::lock().end(process.pid, status, context);
     drop(process);
     remains.contexts.into_iter().for_each(|context| context.close(None));
     drop(remains.orphans);
+    TELLING.fetch_sub(1, Ordering::SeqCst);
     if remains.is_last {
+        // The others' programs had ended before, but not all of it may have been told.
+        while TELLING.load(Ordering::SeqCst) != 0 {
+            core::hint::spin_loop();
+        }
         finish();
     }
     schedule(cpu, frame);

@@ -42,7 +42,12 @@ impl<'a> Asked<'a> {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
             match word {
                 "-e" | "--event" => asked.lists.push(value()?),
-                "-c" | "--count" => asked.period = number(word, value()?)? as u64,
+                "-c" | "--count" => {
+                    asked.period = number(word, value()?)? as u64;
+                    if asked.period == 0 {
+                        return Err(format!("{word} is at least 1"));
+                    }
+                }
                 "--slice" => asked.config.slice = Slice::Cycles(number(word, value()?)? as u64),
                 "--budget" => {
                     let ppm = (number(word, value()?)? * 10_000.0) as u32;
