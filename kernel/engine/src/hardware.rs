@@ -76,7 +76,7 @@ impl Counts {
             counted[event] = now[event].wrapping_sub(self[event]) & widths.always;
             self[event] = now[event];
         }
-        for_each_counter(general, |counter| {
+        for_each_counter_unrolled(general, |counter| {
             let difference = now.general[counter].wrapping_sub(self.general[counter]);
             counted.general[counter] = difference & widths.general;
             self.general[counter] = now.general[counter];
@@ -148,28 +148,44 @@ pub fn for_each_counter(mask: u8, mut visit: impl FnMut(usize)) {
     }
 }
 
-/// Every general counter that there can be.
-const ALL: u8 = u8::MAX;
-const _: () = assert!(MAX_GENERAL == 8);
+/// Calls `visit` with each of these counters that is in a mask, which is a constant. An iterator over an
+/// array would be a loop, and a function of its own, when the code is large.
+macro_rules! visit {
+    ($visit:ident, $mask:expr) => { visit!($visit, $mask, 0 1 2 3 4 5 6 7) };
+    ($visit:ident, $mask:expr, $($counter:literal)*) => {{
+        $(if $mask >> $counter & 1 == 1 { $visit($counter); })*
+    }};
+}
 
 /// The same for the overflow path: the masks that full groups have are written out, so that every
-/// index is a constant and nothing is tested; `LIKELY`, the one that most have, is looked at first.
+/// index is a constant and nothing is tested.
 #[inline(always)]
-pub fn for_each_counter_unrolled<const LIKELY: u8>(mask: u8, mut visit: impl FnMut(usize)) {
-    // An iterator over an array is a loop, and a function of its own, when the code is large.
-    macro_rules! visit {
-        ($mask:expr) => { visit!($mask, 0 1 2 3 4 5 6 7) };
-        ($mask:expr, $($counter:literal)*) => {{
-            $(if $mask >> $counter & 1 == 1 { visit($counter); })*
-        }};
-    }
-    if mask == LIKELY {
-        visit!(LIKELY);
-    } else {
-        cold_path();
-        if mask == ALL { visit!(ALL) } else { for_each_counter(mask, visit) }
+pub(crate) fn for_each_counter_unrolled(mask: u8, mut visit: impl FnMut(usize)) {
+    match mask {
+        FOUR => visit!(visit, FOUR),
+        LAST_FOUR_OF_SIX => visit!(visit, LAST_FOUR_OF_SIX),
+        ALL => visit!(visit, ALL),
+        _ => for_each_counter(mask, visit),
     }
 }
+
+/// The same for a driver, which knows what a full group of its own has: `LIKELY` is looked at first.
+#[inline(always)]
+pub fn for_each_counter_likely<const LIKELY: u8>(mask: u8, mut visit: impl FnMut(usize)) {
+    if mask == LIKELY {
+        visit!(visit, LIKELY);
+    } else {
+        cold_path();
+        if mask == ALL { visit!(visit, ALL) } else { for_each_counter(mask, visit) }
+    }
+}
+
+/// Full groups: of Intel's, with hyperthreading and without, and of AMD's six counters what the driver
+/// leaves to groups.
+const FOUR: u8 = 0x0f;
+const ALL: u8 = u8::MAX;
+const LAST_FOUR_OF_SIX: u8 = 0x3c;
+const _: () = assert!(MAX_GENERAL == 8);
 
 /// One CPU's performance monitoring unit.
 ///

@@ -39,7 +39,7 @@ pub use demand::{Always, Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHAR
 pub use direct::Direct;
 pub use hardware::{
     Clock, Counts, MAX_PRELOAD, Pmu, Set, Setup, Sink, Widths, for_each_counter,
-    for_each_counter_unrolled,
+    for_each_counter_likely,
 };
 pub use multiplex::Multiplexer;
 pub use plan::{Extras, Group, Plan, PlanError, plan};

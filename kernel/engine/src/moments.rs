@@ -19,7 +19,7 @@
 //! below 2³⁴ at sixteen events a cycle, and 2⁵⁸ slices fit, or 2³⁹ restated from the smallest share
 //! to the largest.
 
-use crate::{Always, Counts, MAX_GENERAL, for_each_counter};
+use crate::{Always, Counts, MAX_GENERAL, hardware::for_each_counter_unrolled};
 
 /// What rates can be taken by: known exactly in total, and counted in every slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ impl GroupMoments {
                 *square += product(dx, dx);
             }
         }
-        for_each_counter(used, |counter| {
+        for_each_counter_unrolled(used, |counter| {
             let (event, y) = (&mut self.events[counter], slice.general[counter]);
             if paired {
                 let dy = difference(y, event.first);

@@ -47,6 +47,9 @@ pub struct Session {
     /// The one after it: drawn beforehand, so that the overflow path finds it.
     next: Draw,
     setup: Setup,
+    /// The general counters that the two groups use, as masks: looked up once.
+    used: u8,
+    next_used: u8,
     /// The counters of the slice under way and the next one.
     turn: Set,
     moments: Box<[GroupMoments]>,
@@ -126,6 +129,8 @@ impl Session {
             open: Open { draw: order.draw(), stretch: 1, ..Open::default() },
             budget: Budget::new(config.budget_ppm, config.slice.length()),
             next: Draw::default(),
+            used: 0,
+            next_used: 0,
             order,
             adaptive,
             round,
@@ -146,6 +151,7 @@ impl Session {
             ticks_until: 0,
             plan,
         };
+        session.next_used = session.group().used;
         session.draw();
         Ok(session)
     }
@@ -216,7 +222,7 @@ impl Session {
 
     /// The counters to read for the slice under way.
     pub(crate) fn set(&self) -> Set {
-        Set { general: self.group().used, ..self.turn }
+        Set { general: self.used, ..self.turn }
     }
 
     /// When the slice under way has its turn.
@@ -233,8 +239,10 @@ impl Session {
 
     /// Draws the next group. Beforehand, so that the overflow path finds it.
     fn draw(&mut self) {
+        self.used = self.next_used;
         self.next = self.order.draw();
-        self.turn.general = self.group().used | self.group_at(self.next.group).used;
+        self.next_used = self.group_at(self.next.group).used;
+        self.turn.general = self.used | self.next_used;
     }
 
     /// Puts the slice under way on a CPU: what is left of it, at least 1.
@@ -254,10 +262,9 @@ impl Session {
 
     /// Credits what was counted since the last credit, in the middle of the slice under way.
     pub(crate) fn credit(&mut self, counted: &Counts, tsc: u64) {
-        let used = self.group().used;
         self.take_in(counted, tsc);
-        self.open.slice.add(counted, used);
-        self.open.piece.add(counted, used);
+        self.open.slice.add(counted, self.used);
+        self.open.piece.add(counted, self.used);
         self.open.credited = true;
     }
 
@@ -299,9 +306,9 @@ impl Session {
 
     /// Ends the slice under way, in which `slice` was counted; the next is the one to come.
     fn finish(&mut self, slice: &Counts) {
-        let (used, turn) = (self.group().used, self.open_turn());
+        let turn = self.open_turn();
         if let Some(moments) = self.moments.get_mut(usize::from(self.open.draw.group)) {
-            moments.add(slice, used, turn, self.round);
+            moments.add(slice, self.used, turn, self.round);
         }
         self.finished += 1;
         self.stats.lengthened += u64::from(self.open.stretch > 1);
@@ -337,7 +344,7 @@ impl Session {
     fn record(&mut self, cpu: u16, end: End, piece: &Counts, tsc: u64, sink: &mut impl Sink) {
         let sequence = self.stats.slices;
         self.stats.slices += 1;
-        let used = self.group().used;
+        let used = self.used;
         let stats = &mut self.stats;
         sink.record(|| {
             stats.records += 1;

@@ -6,7 +6,7 @@
 use core::mem::replace;
 
 use tally_engine::{
-    Always, Counts, Group, MAX_GENERAL, Selector, Set, for_each_counter, for_each_counter_unrolled,
+    Always, Counts, Group, MAX_GENERAL, Selector, Set, for_each_counter, for_each_counter_likely,
 };
 
 use crate::{Bus, bus::Counted};
@@ -73,7 +73,7 @@ impl<const FULL: u8> Prepared<FULL> {
             changed |= u8::from(wanted != held) << index;
         };
         if next.used == general {
-            for_each_counter_unrolled::<FULL>(general, |index| {
+            for_each_counter_likely::<FULL>(general, |index| {
                 visit(index, Some(next.selectors[index]));
             });
         } else {
@@ -100,7 +100,7 @@ impl<const FULL: u8> Prepared<FULL> {
             let event = Always::Reference;
             bus.count_into(self.always[event as usize], &mut counts[event]);
         }
-        for_each_counter_unrolled::<FULL>(self.set.general, |index| {
+        for_each_counter_likely::<FULL>(self.set.general, |index| {
             bus.count_into(index as u32, &mut counts.general[index]);
         });
         true
@@ -120,6 +120,6 @@ impl<const FULL: u8> Prepared<FULL> {
     #[inline(always)]
     pub(crate) fn change(&mut self, mut change: impl FnMut(usize, Selector)) {
         self.made = true;
-        for_each_counter_unrolled::<FULL>(self.changed, |index| change(index, self.after[index]));
+        for_each_counter_likely::<FULL>(self.changed, |index| change(index, self.after[index]));
     }
 }
