@@ -1,7 +1,7 @@
 //! Both estimators and both kinds of shares on synthetic streams, side by side: `cargo xtask study
 //! estimators`.
 //!
-//! `estimators RUNS` prints one JSON object: for each stream the median and the 99th percentile of
+//! `estimators RUNS [FIRST]`, with the seed of the first run, prints one JSON object: for each stream the median and the 99th percentile of
 //! the relative error of the total, the Kullback-Leibler distance of the rounds' distribution (Azimi,
 //! Stumm and Wisniewski, "Online performance analysis by statistical sampling of microprocessor
 //! performance counters", ICS 2005, section 6.2), each by linear scaling and by the ratio, and how
@@ -28,10 +28,13 @@ use tally_engine::{
 };
 
 fn main() {
-    let runs = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(200);
+    let number = |nth, default| {
+        std::env::args().nth(nth).and_then(|word| word.parse().ok()).unwrap_or(default)
+    };
+    let (runs, first): (u64, u64) = (number(1, 200), number(2, 0));
     let mut outcomes: Vec<Outcome> = STREAMS.iter().map(|_| Outcome::default()).collect();
     let mut largest = [Vec::new(), Vec::new()];
-    for run in 0..runs {
+    for run in first..first + runs {
         let steps = program(&mut Random::new(run));
         let mut records = Records::default();
         let (planned, places) = traced(Design::of(GROUPS), run, &steps, &mut records);

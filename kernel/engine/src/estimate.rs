@@ -6,10 +6,11 @@
 //!
 //! **Error.** What is uncertain is how far the slices not counted stray from the rate: the residual
 //! e = y − (Σy/Σx)·x of a slice. A group's slices are at random places in each round, so the variance
-//! that matters is that of residuals *within a round*, between two slices that lie a third of a round
-//! apart on average. [`crate::moments`] keeps the differences between slices that are further apart
-//! where a group has few slices in a round. So where close pairs differ less than distant ones, the
-//! measure follows a straight line back to that distance, as far as the difference is beyond chance.
+//! that matters is that of residuals *within a round*. [`crate::moments`] keeps differences between slices
+//! closer than a round, as they are within one, and between slices further apart. Both tell of it; but
+//! where the close ones differ less beyond chance, they alone do. And as each group has every place of
+//! the rounds equally often in a block of them, what is at work at the same place of every round evens
+//! out: where the sums of whole blocks differ less beyond chance, it is they that tell.
 //!
 //! **Few events.** Counts that happen to be all the same, all zero say, do not show that there is no
 //! spread. To the squared error of what was counted, [`UNSEEN`] squared events are added: nothing
@@ -22,23 +23,28 @@
 //!
 //! **Few slices.** The spread itself is uncertain; Student's t widens the interval accordingly.
 //!
-//! Decision 11 has the mathematics, the sources and what it was measured to do.
+//! Decisions 11 and 18 have the mathematics, the sources and what it was measured to do.
 //!
 //! Uses floating point: never in the overflow path.
 
 use libm::{round, sqrt};
 use tally_abi::{Value, reading::Reason};
 
-use crate::moments::{Base, EventMoments, GroupMoments, ONE, PEAKS, Peak, PerBase};
+use crate::moments::{
+    BLOCKS, Base, EventMoments, FAR, GroupMoments, NEAR, ONE, PEAKS, Peak, PerBase, WEIGHT,
+};
 
 /// Squared events that might have been seen or missed by chance in the slices counted: (3 / 1.96)².
 const UNSEEN: f64 = 2.343;
 /// Squared gaps between the largest residuals that are added to the squared error, and the variances
 /// that a squared gap has to exceed for that: chosen by simulation, for 93 to 97 % coverage of streams
 /// from a sine to Pareto's with a tail of 2.5 (`cargo xtask study estimators`).
-const TAIL: f64 = 18.0;
+const TAIL: f64 = 30.0;
 /// See [`TAIL`].
-const NORMAL_GAP: f64 = 5.0;
+const NORMAL_GAP: f64 = 3.0;
+/// Squared standard deviations of chance that make a difference one that is believed: one difference in
+/// thirteen is that large by chance.
+const SIGNIFICANT: f64 = 2.0;
 /// 2⁻³².
 const FRACTION: f64 = 1.0 / 4_294_967_296.0;
 
@@ -90,7 +96,7 @@ pub fn estimate(sample: &Sample) -> Value {
             Value::Estimated {
                 estimate: round(best.estimate) as u64,
                 stderr,
-                half_width_95: student_t_95(degrees(sample)) * stderr,
+                half_width_95: student_t_95(best.degrees) * stderr,
             }
         }
         _ => Value::NotMeasured { reason: Reason::TooFewSlices },
@@ -103,6 +109,8 @@ struct ByBase {
     variance: f64,
     /// Of what was counted, in squared events.
     squared_error: f64,
+    /// Degrees of freedom of the variance.
+    degrees: f64,
 }
 
 /// Σy, at the share of now.
@@ -121,9 +129,9 @@ fn by_base(sample: &Sample, base: Base) -> Option<ByBase> {
     let counted = sample.group.sums[base as usize] as f64;
     let scale = total / counted;
     let uncounted = (1.0 - counted / total).max(0.0);
-    let spread = spread(sample, base, rate);
+    let [of_slices, spread] = spread(sample, base, rate);
     let slices = sample.group.slices as f64;
-    let squared_error = slices * spread + unseen(sample, base, rate, spread);
+    let squared_error = slices * spread.variance + unseen(sample, base, rate, of_slices.variance);
     // Slices that were counted at another share count for more, or less.
     let weight = in_ones(sample.group.weight()) / slices;
     Some(ByBase {
@@ -131,6 +139,7 @@ fn by_base(sample: &Sample, base: Base) -> Option<ByBase> {
         estimate: rate * total,
         variance: scale * scale * uncounted * weight * squared_error,
         squared_error,
+        degrees: spread.degrees(),
     })
 }
 
@@ -138,63 +147,89 @@ fn by_base(sample: &Sample, base: Base) -> Option<ByBase> {
 fn unseen(sample: &Sample, base: Base, rate: f64, spread: f64) -> f64 {
     let peaks = &sample.event.peaks;
     let beyond = |peak: Peak| peak.events as f64 - rate * peak.bases[base as usize] as f64;
-    let mut beyond = peaks.map(|peak| beyond(peak).max(0.0));
-    beyond.sort_by(f64::total_cmp);
-    let [least, .., most] = beyond;
     if peaks[PEAKS - 1].events == 0 {
+        let most = peaks.map(beyond).into_iter().fold(0.0, f64::max);
         return UNSEEN * (most * most).max(1.0);
     }
+    // A slice with more instructions may stray further: what it would have been in a mean slice.
+    let mean = sample.totals[base as usize] as f64 / sample.slices.max(1) as f64;
+    let size = |peak: Peak| (mean / (peak.bases[base as usize] as f64).max(1.0)).min(1.0);
+    let mut beyond = peaks.map(|peak| (size(peak) * beyond(peak)).max(0.0));
+    beyond.sort_by(f64::total_cmp);
+    let [least, .., most] = beyond;
     let gap = (most - least) * (most - least);
     UNSEEN + TAIL * (gap - NORMAL_GAP * spread).max(0.0)
 }
 
-/// The variance of residuals within a round.
-fn spread(sample: &Sample, base: Base, rate: f64) -> f64 {
-    let [near, far] = [0, 1].map(|distance| {
-        let (event, group) = (&sample.event.pairs[distance], &sample.group.pairs[distance]);
+/// A variance of residuals, and how many independent differences it is worth.
+#[derive(Clone, Copy)]
+struct Spread {
+    variance: f64,
+    pairs: f64,
+}
+
+/// The variance of residuals: between slices, and what of it does not even out over blocks.
+fn spread(sample: &Sample, base: Base, rate: f64) -> [Spread; 2] {
+    let of = |kind| Spread::of(sample, base, rate, kind);
+    let (near, far, blocks) = (of(NEAR), of(FAR), of(BLOCKS));
+    // Slices that are further apart than those of a round differ more, if they do not differ less.
+    let slices = near.or(far).fall_to(near);
+    // What is at work at the same place of every round evens out, and is not in the blocks' sums.
+    [slices, slices.fall_to(blocks)]
+}
+
+impl Spread {
+    fn of(sample: &Sample, base: Base, rate: f64, kind: usize) -> Spread {
+        let (event, group) = (&sample.event.pairs[kind], &sample.group.pairs[kind]);
         let products = event.products[base as usize] as f64;
         let squares = group.squares[base as usize] as f64;
         let residual = event.squares as f64 - 2.0 * rate * products + rate * rate * squares;
-        let (pairs, distance) = (in_ones(group.pairs), in_ones(group.distance));
-        Half { pairs, distance, sum: residual.max(0.0) / 2.0 }
-    });
-    let pairs = near.pairs + far.pairs;
-    let mean = if pairs > 0.0 { (near.sum + far.sum) / pairs } else { 0.0 };
-    if near.pairs == 0.0 || far.pairs == 0.0 {
-        return mean;
+        let (weight, squared) = (in_ones(group.weight), in_ones(group.squared_weight));
+        if weight == 0.0 {
+            return Spread { variance: 0.0, pairs: 0.0 };
+        }
+        // Of the slices of one round, all of which are set against its first, four are worth as much as
+        // any number.
+        let worth = (4.0 / f64::from(sample.group.share())).min(1.0);
+        let variance = residual.max(0.0) / WEIGHT as f64 / 2.0 / weight;
+        Spread { variance, pairs: worth * weight * weight / squared }
     }
-    let apart = far.distance / far.pairs - near.distance / near.pairs;
-    let within = (sample.round as f64 + 1.0) / 3.0;
-    let back = ((near.distance + far.distance) / pairs - within).max(0.0);
-    let reach = back / apart;
-    let fall = (far.sum / far.pairs - near.sum / near.pairs) * reach;
-    // The variance of `fall` if distance did not matter: 3 / m is that of a mean square of m
-    // successive differences of a normal variable, relative to its own square (von Neumann 1941).
-    let chance = 3.0 * (mean * reach) * (mean * reach) * (1.0 / near.pairs + 1.0 / far.pairs);
-    let beyond_chance = if fall > 0.0 { (fall - chance / fall).max(0.0) } else { 0.0 };
-    // A line through the origin is as steep as it gets.
-    let least = mean * (1.0 - back / (back + within));
-    (mean - beyond_chance).max(least)
-}
 
-struct Half {
-    pairs: f64,
-    distance: f64,
-    /// Σ of half the squared differences.
-    sum: f64,
+    /// The mean of two estimates of the same.
+    fn or(self, other: Spread) -> Spread {
+        let pairs = self.pairs + other.pairs;
+        let sum = self.pairs * self.variance + other.pairs * other.variance;
+        Spread { variance: if pairs > 0.0 { sum / pairs } else { 0.0 }, pairs }
+    }
+
+    /// `other`, if it is lower by more than chance.
+    fn fall_to(self, other: Spread) -> Spread {
+        let fall = self.variance - other.variance;
+        // If they were the same.
+        let chance = self.chance() + Spread { variance: self.variance, ..other }.chance();
+        if fall > 0.0 && other.pairs > 0.0 && fall * fall > SIGNIFICANT * chance {
+            other
+        } else {
+            self
+        }
+    }
+
+    /// Its own variance: 3 / m is that of a mean square of m successive differences of a normal
+    /// variable, relative to its own square (von Neumann 1941).
+    fn chance(self) -> f64 {
+        3.0 * self.variance * self.variance / self.pairs
+    }
+
+    /// Degrees of freedom: the variance of a mean square of successive differences is that of as many
+    /// independent ones.
+    fn degrees(self) -> f64 {
+        let pairs = self.pairs.max(1.0);
+        2.0 * pairs * pairs / (3.0 * pairs - 1.0)
+    }
 }
 
 fn in_ones(sum: u64) -> f64 {
     sum as f64 / ONE as f64
-}
-
-/// The degrees of freedom of the spread: those of a mean square of successive differences (von
-/// Neumann 1941: its variance is that of as many independent ones). Of the slices of one round, all
-/// of which are set against its first, four are worth as much as any number.
-fn degrees(sample: &Sample) -> f64 {
-    let share = f64::from(sample.group.share());
-    let n = (sample.group.slices as f64 * (4.0 / share).min(1.0)).max(2.0);
-    2.0 * (n - 1.0) * (n - 1.0) / (3.0 * n - 4.0)
 }
 
 /// The 97.5 % quantile of Student's t.

@@ -6,7 +6,11 @@
 //! kept instead, as sums of products of differences: of each slice to the first of its group in its
 //! round, and of that one to the first of the round before. So two slices of one round are as far
 //! apart as any two of it on average, however many there are. As slices that are far apart differ
-//! more, pairs closer than a round and pairs further apart are kept separately.
+//! more, pairs closer than a round and pairs further apart are kept separately; and where a group has one
+//! slice of a round, close pairs are weighed so that all distances within a round have the part in their
+//! sums that they have in a round. Slices at different places of a round differ too where a program is in
+//! step with the rounds, but that evens out over a block of rounds (`crate::order`): so the differences
+//! between the sums of successive blocks are kept besides.
 //!
 //! A sum of squares says little of a tail that few slices have reached yet; the largest slices of
 //! each event say more, and so are kept as they are.
@@ -17,9 +21,12 @@
 //! [`GroupMoments::add`] runs in the overflow path: no allocation, no floating point, no panic, at
 //! most eight counters. The sums cannot overflow: a slice is at most 2³⁰ cycles, so a difference is
 //! below 2³⁴ at sixteen events a cycle, and 2⁵⁸ slices fit, or 2³⁹ restated from the smallest share
-//! to the largest.
+//! to the largest. A block of 2¹⁴ rounds and more is longer than any session.
 
-use crate::{Always, Counts, MAX_GENERAL, hardware::for_each_counter_unrolled};
+use crate::{
+    Always, Counts, MAX_GENERAL, for_each_counter, hardware::for_each_counter_unrolled,
+    order::block_rounds,
+};
 
 /// What rates can be taken by: known exactly in total, and counted in every slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,31 +53,74 @@ impl Base {
 /// One number for each [`Base`].
 pub type PerBase<T> = [T; 2];
 
-/// Sums over pairs of slices: of pairs closer than a round, then of the others.
-pub type ByDistance<T> = [T; 2];
+/// Sums over pairs: of slices closer than a round, of the other slices, and of whole blocks.
+pub type ByKind<T> = [T; 3];
+
+/// Of [`ByKind`], slices closer than a round.
+pub const NEAR: usize = 0;
+/// Of [`ByKind`], other slices.
+pub const FAR: usize = 1;
+/// Of [`ByKind`], whole blocks.
+pub const BLOCKS: usize = 2;
 
 /// A slice, or a pair of them, at the share of now: the unit of sums that count them. Slices at
 /// another share count by the square of the ratio of the shares.
 pub const ONE: u64 = 1 << 16;
 
-/// Pairs of slices of one event.
+/// The unit of the weights of pairs.
+pub const WEIGHT: i64 = 16;
+/// Pairs that are closer than this part of a round weigh no more than those that are as close.
+const MOST_WEIGHT: u64 = 256 * WEIGHT as u64;
+
+/// What a pair of slices weighs that are so far apart, in units of 1 / [`WEIGHT`]. Of two slices at random
+/// places of a round of N, N − d of all pairs are d apart; of two at random places of successive rounds, and
+/// less than a round apart, d.
+fn weight(distance: u64, round: u64) -> u64 {
+    let left = round.wrapping_sub(distance).wrapping_mul(WEIGHT as u64);
+    left.checked_div(distance).unwrap_or_default().min(MOST_WEIGHT)
+}
+
+/// Pairs of one event, with their weights w.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventPairs {
-    /// Σ Δy².
+    /// Σ w·Δy², in units of 1 / [`WEIGHT`].
     pub squares: i128,
-    /// Σ Δy·Δx, for each base x.
+    /// Σ w·Δy·Δx, for each base x, in the same units.
     pub products: PerBase<i128>,
 }
 
-/// Pairs of slices of one group.
+/// Pairs of one group, with their weights w: 1 for slices that are far apart or of the same round, for
+/// blocks how many slices they have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupPairs {
-    /// How many, in units of [`ONE`].
-    pub pairs: u64,
-    /// Σ of the distances, in slices, in units of [`ONE`].
-    pub distance: u64,
-    /// Σ Δx², for each base x.
+    /// Σ w, in units of [`ONE`].
+    pub weight: u64,
+    /// Σ w², in units of [`ONE`].
+    pub squared_weight: u64,
+    /// Σ w·Δx², for each base x, in units of 1 / [`WEIGHT`]; of blocks without w.
     pub squares: PerBase<i128>,
+}
+
+impl GroupPairs {
+    /// `weight` is in units of 1 / [`WEIGHT`].
+    fn add(&mut self, weight: u64, dx: PerBase<i64>, weighed: PerBase<i64>) {
+        const UNIT: u64 = ONE / WEIGHT as u64;
+        self.weight = self.weight.wrapping_add(weight.wrapping_mul(UNIT));
+        let square = weight.wrapping_mul(weight).wrapping_mul(UNIT / WEIGHT as u64);
+        self.squared_weight = self.squared_weight.wrapping_add(square);
+        for (square, (dx, weighed)) in self.squares.iter_mut().zip(dx.into_iter().zip(weighed)) {
+            *square += product(dx, weighed);
+        }
+    }
+}
+
+impl EventPairs {
+    fn add(&mut self, dy: i64, weighed: i64, dx: PerBase<i64>) {
+        self.squares += product(dy, weighed);
+        for (sum, dx) in self.products.iter_mut().zip(dx) {
+            *sum += product(weighed, dx);
+        }
+    }
 }
 
 /// The slices of one event.
@@ -80,11 +130,15 @@ pub struct EventMoments {
     pub events: u64,
     /// What restating left of it below one event, in 2⁻³².
     pub fraction: u32,
-    /// Pairs of slices.
-    pub pairs: ByDistance<EventPairs>,
+    /// Pairs of slices, and of blocks.
+    pub pairs: ByKind<EventPairs>,
     /// The slices with the most events, from the first: the tail of their distribution.
     pub peaks: [Peak; PEAKS],
     first: u64,
+    /// Σ y before the block under way.
+    before_block: u64,
+    /// Σ y of the block before it.
+    last_block: u64,
 }
 
 /// How many of the largest slices of an event are remembered.
@@ -107,15 +161,30 @@ pub struct GroupMoments {
     share: u16,
     /// Σ x, for each base.
     pub sums: PerBase<u64>,
-    /// Pairs of slices.
-    pub pairs: ByDistance<GroupPairs>,
+    /// Pairs of slices, and of blocks.
+    pub pairs: ByKind<GroupPairs>,
     /// By counter.
     pub events: [EventMoments; MAX_GENERAL],
     /// What restating took from the cycles, and added to the slices in units of [`ONE`].
     restated: Restated,
     first: PerBase<u64>,
     first_number: u64,
-    first_round: u32,
+    first_round: u16,
+    block: Block,
+}
+
+/// The block under way, and the whole one before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Block {
+    number: u16,
+    /// Whether the sums of the block before it are known.
+    follows: bool,
+    /// Slices before the block.
+    slices: u64,
+    /// Σ x before the block.
+    before: PerBase<u64>,
+    /// Σ x of the block before it.
+    last: PerBase<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,8 +198,10 @@ struct Restated {
 pub struct Turn {
     /// Slices of the session before it.
     pub number: u64,
-    /// Rounds before that for which it was drawn, modulo 2³².
-    pub round: u32,
+    /// Rounds before that for which it was drawn, modulo 2¹⁶.
+    pub round: u16,
+    /// Blocks of rounds before that, modulo 2¹⁶.
+    pub block: u16,
 }
 
 impl GroupMoments {
@@ -162,28 +233,22 @@ impl GroupMoments {
             // It ended before it began: events need instructions or cycles.
             return;
         }
+        if turn.block != self.block.number {
+            self.end_block(used, turn.block, round);
+        }
         let paired = self.slices > 0;
-        let distance = turn.number.wrapping_sub(self.first_number);
-        let near = distance < round;
         let is_first = !paired || turn.round != self.first_round;
+        let (near, weight) = self.pair(turn, is_first, round);
         let dx = [difference(x[0], self.first[0]), difference(x[1], self.first[1])];
+        let weigh = |difference: i64| difference.wrapping_mul(weight as i64);
         if paired {
-            let pairs = choose(&mut self.pairs, near);
-            pairs.pairs = pairs.pairs.wrapping_add(ONE);
-            pairs.distance = pairs.distance.wrapping_add(distance.wrapping_mul(ONE));
-            for (square, dx) in pairs.squares.iter_mut().zip(dx) {
-                *square += product(dx, dx);
-            }
+            choose(&mut self.pairs, near).add(weight, dx, dx.map(weigh));
         }
         for_each_counter_unrolled(used, |counter| {
             let (event, y) = (&mut self.events[counter], slice.general[counter]);
             if paired {
                 let dy = difference(y, event.first);
-                let pairs = choose(&mut event.pairs, near);
-                pairs.squares += product(dy, dy);
-                for (sum, dx) in pairs.products.iter_mut().zip(dx) {
-                    *sum += product(dy, dx);
-                }
+                choose(&mut event.pairs, near).add(dy, weigh(dy), dx);
             }
             if y > event.peaks[PEAKS - 1].events {
                 keep(&mut event.peaks, Peak { events: y, bases: x });
@@ -204,6 +269,57 @@ impl GroupMoments {
         self.slices += 1;
     }
 
+    /// Whether a slice is near to the one that it is set against, and the weight of the pair.
+    fn pair(&self, turn: Turn, is_first: bool, round: u64) -> (bool, u64) {
+        let distance = turn.number.wrapping_sub(self.first_number);
+        match self.share {
+            1 if distance < round => (true, weight(distance, round)),
+            _ => (!is_first, WEIGHT as u64),
+        }
+    }
+
+    /// The block under way is over: its sums are set against those of the block before it, if both are
+    /// whole. In the overflow path, once in a block.
+    #[cold]
+    #[inline(never)]
+    fn end_block(&mut self, used: u8, next: u16, round: u64) {
+        let slices = self.slices.wrapping_sub(self.block.slices);
+        let is_whole = slices == block_rounds(round).wrapping_mul(u64::from(self.share));
+        let before = self.block.before;
+        let sums = [0, 1].map(|base| self.sums[base].wrapping_sub(before[base]));
+        let last = self.block.last;
+        let dx = [difference(sums[0], last[0]), difference(sums[1], last[1])];
+        let is_paired = is_whole && self.block.follows;
+        let weigh = |difference: i64| difference.wrapping_mul(WEIGHT);
+        if is_paired {
+            let weight = slices.wrapping_mul(WEIGHT as u64);
+            self.pairs[BLOCKS].add(weight, dx, dx.map(weigh));
+        }
+        for_each_counter(used, |counter| {
+            let event = &mut self.events[counter];
+            let sum = event.events.wrapping_sub(event.before_block);
+            if is_paired {
+                let dy = difference(sum, event.last_block);
+                event.pairs[BLOCKS].add(dy, weigh(dy), dx);
+            }
+            (event.before_block, event.last_block) = (event.events, sum);
+        });
+        self.block = Block {
+            number: next,
+            follows: is_whole,
+            slices: self.slices,
+            before: self.sums,
+            last: sums,
+        };
+    }
+
+    /// Whatever has been summed of the block under way, it is not whole.
+    fn break_block(&mut self) {
+        self.block.follows = false;
+        // No block has so many slices.
+        self.block.slices = u64::MAX / 2;
+    }
+
     /// States all sums as if the group had always had `share` of a round's slices: those that say
     /// what was counted by the ratio of the shares, and those that say what the error is by as much
     /// as makes the same error of it (decision 11). In the overflow path, between two slices of the
@@ -213,6 +329,7 @@ impl GroupMoments {
     pub fn restate(&mut self, share: u16, round: u64) {
         let (old, new) = (u64::from(self.share).max(1), u64::from(share));
         self.share = share;
+        self.break_block();
         if self.slices == 0 {
             return;
         }
@@ -226,8 +343,9 @@ impl GroupMoments {
         let weight = times(weight.into(), squared) as u64;
         self.restated.weight = weight.wrapping_sub(self.slices.wrapping_mul(ONE));
         for pairs in &mut self.pairs {
-            pairs.pairs = times(pairs.pairs.into(), squared) as u64;
-            pairs.distance = times(pairs.distance.into(), squared) as u64;
+            pairs.weight = times(pairs.weight.into(), squared) as u64;
+            let once = times(pairs.squared_weight.into(), squared);
+            pairs.squared_weight = times(once, squared) as u64;
             pairs.squares = pairs.squares.map(|sum| times(sum, squared));
         }
         for event in &mut self.events {
@@ -262,7 +380,8 @@ fn keep(peaks: &mut [Peak; PEAKS], peak: Peak) {
     }
 }
 
-fn choose<T>([near, far]: &mut ByDistance<T>, is_near: bool) -> &mut T {
+/// One of the first two kinds.
+fn choose<T>([near, far, _]: &mut ByKind<T>, is_near: bool) -> &mut T {
     if is_near { near } else { far }
 }
 
@@ -277,61 +396,4 @@ fn product(a: i64, b: i64) -> i128 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn slice(cycles: u64, events: u64) -> Counts {
-        let mut counts = Counts::default();
-        counts[Always::Cycles] = cycles;
-        counts[Always::Instructions] = 2 * cycles;
-        counts.general[0] = events;
-        counts
-    }
-
-    #[test]
-    fn restating_there_and_back_changes_next_to_nothing() {
-        let mut moments = GroupMoments::of(2);
-        for (round, number) in (0..).zip(0..40) {
-            let turn = Turn { number: 5 * number, round };
-            moments.add(&slice(1000 + number, 100 * (1 + number % 3)), 1, turn, 20);
-        }
-        let before = moments;
-        for share in [7, 1, 19, 2] {
-            moments.restate(share, 20);
-        }
-        let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-4 * b.abs() + 1e-4, "{a} {b}");
-        let (now, then) = (&moments.events[0], &before.events[0]);
-        let events =
-            |event: &EventMoments| event.events as f64 + f64::from(event.fraction) / 2_f64.powi(32);
-        near(events(now), events(then));
-        near(moments.weight() as f64, before.weight() as f64);
-        for distance in [0, 1] {
-            near(now.pairs[distance].squares as f64, then.pairs[distance].squares as f64);
-            near(moments.pairs[distance].pairs as f64, before.pairs[distance].pairs as f64);
-        }
-        assert_eq!(moments.counted_cycles(), before.counted_cycles());
-    }
-
-    #[test]
-    fn a_share_twice_as_large_makes_twice_the_count_of_what_was() {
-        let mut moments = GroupMoments::of(2);
-        moments.add(&slice(1000, 10), 1, Turn { number: 0, round: 0 }, 10);
-        moments.restate(4, 10);
-        moments.add(&slice(1000, 10), 1, Turn { number: 12, round: 1 }, 10);
-        assert_eq!((moments.sums, moments.events[0].events), ([3000, 6000], 30));
-        // (4/2)² · (10 − 2)/(10 − 4), and one.
-        let expected = (4.0 * 8.0 / 6.0 + 1.0) * ONE as f64;
-        assert!((moments.weight() as f64 - expected).abs() < 2.0);
-        assert_eq!((moments.slices, moments.counted_cycles()), (2, 2000));
-    }
-
-    #[test]
-    fn the_largest_slices_are_kept_in_order() {
-        let mut moments = GroupMoments::of(1);
-        for (round, events) in (0..).zip([3, 9, 1, 4, 8, 8, 2]) {
-            let turn = Turn { number: u64::from(round), round };
-            moments.add(&slice(100, events), 1, turn, 2);
-        }
-        assert_eq!(moments.events[0].peaks.map(|peak| peak.events), [9, 8, 8, 4]);
-    }
-}
+mod tests;

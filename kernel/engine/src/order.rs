@@ -1,12 +1,18 @@
-//! The random order of the groups: a new one in every round, one step at a time. A group is in it as
-//! often as it has slices in a round.
+//! The random order of the groups: another in every round, one step at a time. A group is in it as often
+//! as it has slices in a round.
 //!
-//! A forward Fisher–Yates shuffle does not need the whole permutation before its first element is
-//! used, so each slice draws its own: the overflow path does the same small work every time, at the
-//! end of a round too. Integers only.
+//! As many rounds as a round has slices are a block, and a block is a Latin square drawn at random: each
+//! group has each place in the round as often as any other. So what a program does in step with the rounds
+//! does not fall into some groups more than into others (decision 18).
+//!
+//! The square is cyclic, with its rows and columns permuted: the slice at place c of round r is the one
+//! laid out at (column c + shift r), modulo their number. A forward Fisher–Yates shuffle does not need the
+//! whole permutation before its first element is used, so each slice of a block's first round draws its
+//! column and each round its shift: the overflow path does the same small work every time, at the end of
+//! a block too. Integers only.
 //!
 //! Other shares are dealt outside of that path ([`Order::deal`]) and laid out there; the next round
-//! takes them by exchanging two lists.
+//! takes them by exchanging two lists, and begins a block.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{iter::repeat_n, mem};
@@ -16,6 +22,16 @@ use rand_xoshiro::{
     rand_core::{Rng, SeedableRng},
 };
 
+/// Rounds of a block are at least so many.
+const LEAST_BLOCK: u64 = 10;
+
+/// Rounds of a block, where a round has so many slices: several squares in one if they are small, as of two
+/// rounds that may not agree each tells much of the other, which makes what is at work at another pace
+/// than the rounds' less certain.
+pub(crate) fn block_rounds(round: u64) -> u64 {
+    round * LEAST_BLOCK.div_ceil(round.max(1)).max(1)
+}
+
 /// Draws each group as often as its share says in every round.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
@@ -24,14 +40,25 @@ pub(crate) struct Order {
     /// What a later round is to be.
     coming: Round,
     is_coming: bool,
+    /// The square's columns, by place in the round.
+    columns: Shuffle,
+    /// The square's rows, by round of the block.
+    shifts: Shuffle,
+    /// Of the round under way.
+    shift: usize,
+    /// Slices of the round that were drawn.
     drawn: usize,
+    /// Rounds of the block that were drawn whole.
+    block_rounds: usize,
+    /// Blocks before this one, modulo 2¹⁶.
+    block: u16,
     /// Rounds that were drawn whole.
     rounds: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Round {
-    /// Group numbers, each as often as its share says, in the order of this round.
+    /// Group numbers, each as often as its share says.
     slices: Vec<u16>,
     /// By group.
     shares: Box<[u16]>,
@@ -46,14 +73,44 @@ impl Round {
     }
 }
 
+/// A permutation that is drawn one element after the other, again and again.
+#[derive(Clone, Debug)]
+struct Shuffle(Box<[u32]>);
+
+impl Shuffle {
+    /// Of so many elements, the numbers below `below`, each as often as the others.
+    fn of(elements: usize, below: usize) -> Shuffle {
+        Shuffle((0..below as u32).cycle().take(elements).collect())
+    }
+
+    /// Draws the element at `index`, after those before it.
+    fn draw(&mut self, index: usize, random: &mut Xoshiro256PlusPlus) -> usize {
+        let left = self.0.len().saturating_sub(index) as u64;
+        // The high half of a product instead of a rejection loop keeps the work bounded; the bias
+        // is at most left / 2^64.
+        let offset = (u128::from(random.next_u64()) * u128::from(left)) >> 64;
+        let pick = index + offset as usize;
+        if pick < self.0.len() {
+            self.0.swap(index, pick);
+        }
+        self.at(index)
+    }
+
+    fn at(&self, index: usize) -> usize {
+        self.0.get(index).copied().unwrap_or_default() as usize
+    }
+}
+
 /// A slice that was drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Draw {
     pub(crate) group: u16,
     /// The group's slices in its round.
     pub(crate) share: u16,
-    /// Rounds before its own, modulo 2³².
-    pub(crate) round: u32,
+    /// Rounds before its own, modulo 2¹⁶: small, as this is copied in the overflow path.
+    pub(crate) round: u16,
+    /// Blocks before its own, modulo 2¹⁶.
+    pub(crate) block: u16,
 }
 
 impl Order {
@@ -61,10 +118,24 @@ impl Order {
     pub(crate) fn new(shares: Box<[u16]>, seed: u64, stream: u32) -> Order {
         // SplitMix's golden ratio spreads neighbouring streams over the seed's whole range.
         let seed = seed ^ u64::from(stream).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut round = Round { slices: Vec::new(), shares };
         round.lay_out();
-        Order { random, coming: round.clone(), round, is_coming: false, drawn: 0, rounds: 0 }
+        let length = round.slices.len();
+        let mut shifts = Shuffle::of(block_rounds(length as u64) as usize, length);
+        Order {
+            shift: shifts.draw(0, &mut random),
+            columns: Shuffle::of(length, length),
+            shifts,
+            random,
+            coming: round.clone(),
+            round,
+            is_coming: false,
+            drawn: 0,
+            block_rounds: 0,
+            block: 0,
+            rounds: 0,
+        }
     }
 
     /// The shares of the latest deal.
@@ -88,24 +159,31 @@ impl Order {
 
     /// The next slice.
     pub(crate) fn draw(&mut self) -> Draw {
-        if self.drawn >= self.round.slices.len() {
+        let length = self.round.slices.len();
+        if self.drawn >= length {
             self.drawn = 0;
             self.rounds += 1;
-            if mem::take(&mut self.is_coming) {
+            self.block_rounds += 1;
+            let is_dealt = mem::take(&mut self.is_coming);
+            if is_dealt {
                 mem::swap(&mut self.round, &mut self.coming);
             }
+            if is_dealt || self.block_rounds >= self.shifts.0.len() {
+                self.block_rounds = 0;
+                self.block = self.block.wrapping_add(1);
+            }
+            self.shift = self.shifts.draw(self.block_rounds, &mut self.random);
         }
-        let left = (self.round.slices.len() - self.drawn) as u64;
-        // The high half of a product instead of a rejection loop keeps the work bounded; the bias
-        // is at most left / 2^64.
-        let offset = (u128::from(self.random.next_u64()) * u128::from(left)) >> 64;
-        let pick = self.drawn + offset as usize;
-        let here = self.drawn;
+        let column = match self.block_rounds {
+            0 => self.columns.draw(self.drawn, &mut self.random),
+            _ => self.columns.at(self.drawn),
+        };
         self.drawn += 1;
-        let Some(&group) = self.round.slices.get(pick) else { return Draw::default() };
-        self.round.slices.swap(here, pick);
+        let place = column + self.shift;
+        let place = if place >= length { place - length } else { place };
+        let Some(&group) = self.round.slices.get(place) else { return Draw::default() };
         let share = self.round.shares.get(usize::from(group)).copied().unwrap_or_default();
-        Draw { group, share, round: self.rounds as u32 }
+        Draw { group, share, round: self.rounds as u16, block: self.block }
     }
 }
 
@@ -153,6 +231,28 @@ mod tests {
         assert_eq!(round(&mut order), [1, 4, 1]);
         assert_eq!(round(&mut order), [1, 4, 1]);
         assert_eq!(order.rounds(), 3);
+    }
+
+    #[test]
+    fn each_block_gives_each_group_each_place_as_often_as_its_share_says() {
+        let shares = [1, 3, 2];
+        let mut order = Order::new(shares.into(), 11, 0);
+        let mut squares = std::collections::BTreeSet::new();
+        for block in 0..50 {
+            let mut times = [[0; 6]; 3];
+            let mut square = Vec::new();
+            for _ in 0..block_rounds(6) {
+                let round: Vec<Draw> = (0..6).map(|_| order.draw()).collect();
+                for (place, draw) in round.iter().enumerate() {
+                    assert_eq!(draw.block, block);
+                    times[usize::from(draw.group)][place] += 1;
+                }
+                square.extend(round.iter().map(|draw| draw.group));
+            }
+            assert_eq!(times, shares.map(|share| [2 * share; 6]));
+            squares.insert(square);
+        }
+        assert_eq!(squares.len(), 50);
     }
 
     #[test]

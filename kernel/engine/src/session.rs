@@ -227,7 +227,8 @@ impl Session {
 
     /// When the slice under way has its turn.
     fn open_turn(&self) -> Turn {
-        Turn { number: self.finished, round: self.open.draw.round }
+        let Draw { round, block, .. } = self.open.draw;
+        Turn { number: self.finished, round, block }
     }
 
     /// The next group, and the counters to read where it takes over: where those of it begin and

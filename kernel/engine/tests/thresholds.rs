@@ -161,7 +161,8 @@ fn an_estimate_fires_within_a_slice_too() {
         let mut random = seed;
         let at = 15_000 + seed * 50;
         bench.set(5, at);
-        for _ in 0..60_000_u64 {
+        // The event has its next slice three slices later at most.
+        for _ in 0..80_000_u64 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             bench.run(1, &[random >> 63; 8]);
         }

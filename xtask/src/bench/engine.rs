@@ -101,7 +101,7 @@ pub fn main(project: &Project, args: &EngineArgs) -> Result<u8> {
     let step = Step::start("Planning mixes of events");
     let planner = project.example("tally-engine", "planner", &[])?;
     step.done();
-    let estimators = estimators::run(project, args.runs)?;
+    let estimators = estimators::run(project, args.runs, 0)?;
     let (artefacts, kernel) = Artefacts::with_lines(project)?;
     let switches = switch::measure(&artefacts, &kernel)?;
     let measure = |(pmu, events)| machine(&artefacts, pmu, events);

@@ -15,6 +15,9 @@ pub(super) struct EstimatorsArgs {
     #[arg(long, value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
+    /// The first program's seed; what the estimator is made of was chosen with seeds below 10000
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    first: u64,
     /// Print one JSON object, alone on standard output
     #[arg(long)]
     json: bool,
@@ -60,18 +63,20 @@ struct Errors {
 }
 
 pub(super) fn main(project: &Project, args: &EstimatorsArgs) -> Result<u8> {
-    let study = run(project, args.runs)?;
+    let study = run(project, args.runs, args.first)?;
     output::print(args.json, &study, &table(&study))?;
     Ok(0)
 }
 
-/// Makes up so many programs and estimates their events.
+/// Makes up so many programs, with the seeds from `first` on, and estimates their events.
 ///
 /// # Errors
 /// The example cannot be built or run.
-pub(crate) fn run(project: &Project, runs: u64) -> Result<Study> {
+pub(crate) fn run(project: &Project, runs: u64, first: u64) -> Result<Study> {
     let step = Step::start("Estimating made-up programs");
-    let study = project.example("tally-engine", "estimators", &[&runs.to_string()])?;
+    let arguments = [runs, first].map(|number| number.to_string());
+    let arguments = arguments.each_ref().map(String::as_str);
+    let study = project.example("tally-engine", "estimators", &arguments)?;
     step.done();
     Ok(study)
 }

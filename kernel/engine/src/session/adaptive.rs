@@ -20,6 +20,10 @@ const MOST_EXTRA: u64 = 1 << 14;
 /// change costs a little.
 const REST_ROUNDS: u64 = 16;
 
+/// Other shares have to bring the sum of the squared errors down to this part of it: what is not worth a
+/// change is mostly chance, and every change begins a block of rounds anew.
+const WORTH_IT: f64 = 0.95;
+
 /// What is known of the groups' spreads.
 #[derive(Clone, Debug)]
 pub(super) struct Adaptive {
@@ -56,6 +60,12 @@ impl Adaptive {
     pub(super) fn first_shares(&self) -> Vec<u16> {
         let planned: Vec<f64> = self.planned.iter().map(|share| f64::from(*share)).collect();
         self.allocate(&planned)
+    }
+
+    /// What shares make of the groups' squared relative errors, in sum.
+    fn squared_error(&self, shares: &[u16]) -> f64 {
+        let groups = self.spreads.iter().zip(shares);
+        groups.map(|(spread, share)| spread * spread / f64::from(*share)).sum()
     }
 
     /// Shares in proportion to `spreads`, at least the plan's, of a whole round.
@@ -104,7 +114,8 @@ impl Session {
             adaptive.spreads.extend((first..until).map(|group| self.relative_spread(group)));
             if until == self.plan.groups.len() {
                 let shares = adaptive.allocate(&adaptive.spreads);
-                if shares != self.order.shares() {
+                let squared_error = |shares| adaptive.squared_error(shares);
+                if squared_error(&shares) < WORTH_IT * squared_error(self.order.shares()) {
                     self.order.deal(&shares);
                 }
                 adaptive.spreads.clear();
