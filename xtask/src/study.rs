@@ -262,6 +262,7 @@ mod tests {
             pmis: None,
             msr_accesses_per_switch: None,
             instructions_per_switch: None,
+            instructions_per_switch_reason: None,
             engine_share: None,
             events: vec![EventReport::of("E", &reading, Some(100))],
         };

@@ -10,6 +10,9 @@ use tally_abi::{
 
 use crate::machine::{Boot, Event, Session};
 
+/// Why the engine's own instructions are not known (decision 8).
+const NOT_COUNTED: &str = "counted under the virtual PMU only: all counters are the program's";
+
 /// The results of one run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -44,6 +47,9 @@ pub struct SessionReport {
     pub msr_accesses_per_switch: Option<f64>,
     /// Instructions of one overflow interrupt's handler; of all sessions together.
     pub instructions_per_switch: Option<f64>,
+    /// Why it is not known, if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions_per_switch_reason: Option<&'static str>,
     /// The engine's share of the time, 0 to 1.
     pub engine_share: Option<f64>,
     /// Logical counters.
@@ -111,6 +117,7 @@ impl SessionReport {
         let region = truth.and_then(|truth| truth.regions.iter().find(|r| r.tag == tag));
         let cost = truth.map(|truth| truth.pmi);
         let stats = session.stats.as_ref();
+        let instructions_per_switch = cost.and_then(|c| ratio(c.instructions, c.count));
         let event = |event: &Event| {
             let Event { name, native, mode, reading } = event;
             let truth = true_count(region, native.as_ref().unwrap_or(name), *mode);
@@ -123,7 +130,12 @@ impl SessionReport {
             rounds: stats.map(|stats| stats.rounds),
             pmis: stats.map(|stats| stats.pmis),
             msr_accesses_per_switch: stats.and_then(|s| ratio(s.msr_accesses, s.pmis)),
-            instructions_per_switch: cost.and_then(|c| ratio(c.instructions, c.count)),
+            instructions_per_switch,
+            instructions_per_switch_reason: match (instructions_per_switch, cost) {
+                (Some(_), _) => None,
+                (None, Some(_)) => Some("no overflow interrupt came"),
+                (None, None) => Some(NOT_COUNTED),
+            },
             // Under the virtual PMU the TSC is virtual time, not the model's cycles.
             engine_share: match cost {
                 Some(PmiCost { cycles, region_cycles, .. }) => ratio(cycles, region_cycles),
@@ -241,6 +253,7 @@ mod tests {
             pmis: Some(3),
             msr_accesses_per_switch: Some(4.5),
             instructions_per_switch: None,
+            instructions_per_switch_reason: Some(NOT_COUNTED),
             engine_share: Some(0.25),
             events: vec![estimated(1, 2.0, Some(3))],
         };
@@ -250,6 +263,7 @@ mod tests {
         assert_eq!(json["seed"], 7);
         assert_eq!(json["msr_accesses_per_switch"], 4.5);
         assert!(json["instructions_per_switch"].is_null());
+        assert_eq!(json["instructions_per_switch_reason"], NOT_COUNTED);
         assert_eq!(json["events"][0]["coverage"], 0.25);
         assert_eq!(json["events"][0]["kind"], "estimated");
     }
