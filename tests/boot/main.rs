@@ -3,6 +3,7 @@
 //! `cargo xtask test` builds what they boot and tells them where it is. Each boot is a machine of
 //! its own, under TCG with the virtual PMU, and has a time limit.
 
+mod attacks;
 mod counters;
 mod linux;
 mod measures;

@@ -184,25 +184,7 @@ impl AddressSpace {
     /// The first page of `[start, end)` that is there. Where whole tables are missing they are passed
     /// over at once.
     pub fn next_page(&self, start: u64, end: u64) -> Option<u64> {
-        let mut at = start;
-        while at < end {
-            let mut frame = self.root.start_address();
-            let mut level = 3;
-            loop {
-                let entry = &table(frame)[index(at, level)];
-                if entry.is_unused() {
-                    let span = FRAME_BYTES << (9 * level);
-                    at = at - at % span + span;
-                    break;
-                }
-                if level == 0 {
-                    return Some(at);
-                }
-                frame = entry.addr();
-                level -= 1;
-            }
-        }
-        None
+        first_page(self.root.start_address(), 3, start, end)
     }
 
     /// How many pages of `[start, end)` are there.
@@ -362,6 +344,26 @@ impl AddressSpace {
 /// Where an address stands in its table of a level, 0 for the pages' to 3 for the top.
 pub(super) fn index(address: u64, level: u32) -> usize {
     (address >> (12 + 9 * level)) as usize & 511
+}
+
+/// The first page from `start` up to `end` that is under `frame`, a table of `level` (0: its entries are
+/// pages) that `start` belongs to.
+fn first_page(frame: PhysAddr, level: u32, start: u64, end: u64) -> Option<u64> {
+    let span = FRAME_BYTES << (9 * level);
+    let mut at = start;
+    while at < end {
+        let entry = &table(frame)[index(at, level)];
+        let found = match level {
+            _ if entry.is_unused() => None,
+            0 => Some(at),
+            _ => first_page(entry.addr(), level - 1, at, end),
+        };
+        if found.is_some() || index(at, level) == 511 {
+            return found;
+        }
+        at = at - at % span + span;
+    }
+    None
 }
 
 /// Frees the tables under `frame`, which is a table of `level` (0: its entries are pages).
