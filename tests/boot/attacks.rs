@@ -87,7 +87,7 @@ fn besiege(pmu: Pmu, cpus: usize, attacks: &[(&str, u8)]) {
     let ways: Vec<&str> = attacks.iter().map(|(way, _)| *way).collect();
     let line = format!(
         "wire trace cpus={cpus} -- siege instructions {} -- \
-         events=instructions,branches,branch-misses,L1-dcache-loads fair 2 300",
+         events=instructions,branches,branch-misses fair 2 300",
         ways.join(" ")
     );
     let boot = boot(&Request { pmu, cpus, ..Request::new(line) });

@@ -224,6 +224,51 @@ fn build_hosted_guests(project: &Project) -> Result<Vec<PathBuf>> {
     all.map(compile).collect()
 }
 
+/// Links those of [`HOSTED_GUESTS`] that are about the C library with musl, as `musl-gcc` does: with `-musl`
+/// behind their names, and `-musl-pie` those that run anywhere.
+///
+/// # Errors
+/// One does not build.
+pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>> {
+    const NAMES: [&str; 5] = ["affinity", "files", "libc", "signals", "threads"];
+    const WAYS: [(&str, &str, [&str; 3]); 2] = [
+        ("-static", "-musl", ["crt1.o", "crtbeginT.o", "crtend.o"]),
+        ("-static-pie", "-musl-pie", ["rcrt1.o", "crtbeginS.o", "crtendS.o"]),
+    ];
+    let own_headers = compilers_file("include")?;
+    let compile = |(name, (kind, suffix, [start, begin, end])): (&str, (&str, &str, [&str; 3]))| {
+        let program = project.target.join("guest/hosted").join(format!("{name}{suffix}"));
+        let mut cc = Command::new("cc");
+        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", kind])
+            .args(["-nostdinc", "-isystem"])
+            .arg(&musl.headers)
+            .arg("-isystem")
+            .arg(&own_headers)
+            .args(["-nostdlib", "-o"])
+            .arg(&program)
+            .args([start, "crti.o"].map(|file| musl.library.join(file)))
+            .arg(compilers_file(begin)?)
+            .arg(project.root.join(HOSTED_GUESTS).join(name).with_extension("c"))
+            .arg("-L")
+            .arg(&musl.library)
+            .args(["-Wl,--start-group", "-lc", "-lgcc", "-lgcc_eh", "-Wl,--end-group"])
+            .arg(compilers_file(end)?)
+            .arg(musl.library.join("crtn.o"));
+        cargo(&format!("Compiling {name}{suffix}"), &mut cc)?;
+        Ok(program)
+    };
+    NAMES.into_iter().flat_map(|name| WAYS.map(|way| (name, way))).map(compile).collect()
+}
+
+/// Where the system's compiler has a file of its own.
+fn compilers_file(name: &str) -> Result<PathBuf> {
+    let output = Command::new("cc").arg(format!("-print-file-name={name}")).output();
+    let output = output.map_err(|error| {
+        Failure::new(ExitStatus::BuildFailed, format!("cannot run cc: {error}"))
+    })?;
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+}
+
 /// Builds the kernel with the lines of its code in its file.
 ///
 /// # Errors

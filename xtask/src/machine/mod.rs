@@ -145,6 +145,7 @@ impl Artefacts {
         let linux = setup::linux(project)?;
         let mut built = build::all(project, &tools.library)?;
         built.programs.push(linux.busybox.clone());
+        built.programs.extend(build::musl_guests(project, &setup::musl(project)?)?);
         let disk = image::for_test(project, &built, &tools.library, DISK_COMMAND_LINE)?;
         let check_guest = Some(build::check_guest(project, &tools.library)?);
         let artefacts = Artefacts::of(project, tools, built)?;

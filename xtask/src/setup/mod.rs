@@ -6,6 +6,7 @@
 mod apt;
 mod library;
 mod linux;
+mod musl;
 mod qemu;
 
 use std::{fs, path::Path};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use tally_abi::ExitStatus;
 
 pub use linux::{Linux, linux};
+pub use musl::{Musl, musl};
 pub use qemu::Qemu;
 
 use crate::{

@@ -1,0 +1,55 @@
+//! musl, another C library than the machine's: what tests are linked with, to see that programs of either run.
+
+use std::{path::PathBuf, process::Command};
+
+use tally_abi::ExitStatus;
+
+use super::{
+    apt::{self, Apt},
+    check_space, install,
+};
+use crate::{Failure, Result, progress::Step, project::Project};
+
+/// Headers, archives and start files; the shared library is not wanted.
+const PACKAGE: &str = "musl-dev";
+/// The package and what it unpacks to.
+const NEEDED_MB: u64 = 20;
+
+/// Where musl is.
+#[derive(Clone, Debug)]
+pub struct Musl {
+    /// Its headers.
+    pub headers: PathBuf,
+    /// Its archives and start files.
+    pub library: PathBuf,
+}
+
+/// Sees to it that it is there.
+///
+/// # Errors
+/// It is missing and cannot be fetched.
+pub fn musl(project: &Project) -> Result<Musl> {
+    let place = project.private().join("musl");
+    let musl = Musl {
+        headers: place.join("usr/include/x86_64-linux-musl"),
+        library: place.join("usr/lib/x86_64-linux-musl"),
+    };
+    if !place.exists() {
+        check_space(&project.private(), NEEDED_MB, "musl")?;
+        let step = Step::start("Downloading musl (1 MB)");
+        install(project, &place, |fresh| {
+            let archives = fresh.join("apt");
+            let package = Apt::prepare(&archives)?.download(PACKAGE, &archives)?;
+            step.at("unpacking");
+            apt::succeed(Command::new("dpkg-deb").arg("-x").arg(&package).arg(fresh))?;
+            super::clear(&archives)
+        })?;
+        step.done();
+    }
+    if musl.library.join("libc.a").is_file() && musl.headers.is_dir() {
+        return Ok(musl);
+    }
+    let place = place.display();
+    let why = format!("{place} is not whole; remove that folder and try again");
+    Err(Failure::new(ExitStatus::HostError, why))
+}
