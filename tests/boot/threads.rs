@@ -4,7 +4,7 @@
 use std::{os::unix::process::ExitStatusExt, process::Command};
 
 use xtask::{
-    machine::{Boot, Pmu, Request},
+    machine::{Boot, Outcome, Pmu, Request},
     project::Project,
     ramdisk,
     report::Report,
@@ -62,6 +62,15 @@ fn assert_exact(boot: &Boot, sessions: usize) {
             assert_eq!(event.estimate, event.truth, "{}: {event:?}", session.program);
         }
     }
+}
+
+/// A return to such an address faults in ring 0.
+#[test]
+fn a_handler_that_no_program_can_have_is_the_program_s_fault() {
+    let boot = run("", "signals nowhere");
+    let Outcome::Faulted { fault, address, .. } = &boot.outcome else { panic!("{}", boot.outcome) };
+    assert!(fault.contains("handler that no program can have"), "{fault}");
+    assert_eq!(*address, Some(1 << 63));
 }
 
 #[test]

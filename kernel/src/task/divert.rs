@@ -85,7 +85,7 @@ pub fn fault(fault: &Fault) -> Info {
 /// Diverts the running thread to its program's handler of a signal; the handler's stack ends at `top`.
 ///
 /// # Errors
-/// The stack is not the program's to write, or there is nowhere to return to.
+/// The stack is not the program's to write, there is nowhere to return to, or the handler is nowhere.
 pub fn to_signal(
     process: &mut Process,
     frame: &mut Frame,
@@ -95,6 +95,13 @@ pub fn to_signal(
     info: Info,
     fault: &Fault,
 ) -> Result<(), Fault> {
+    // A return to an address that no program can have would be a fault of the kernel's own.
+    if action.handler >= USER_END {
+        return Err(Fault::of_kind(
+            "a signal's handler that no program can have",
+            Some(action.handler),
+        ));
+    }
     if action.flags & HAS_RESTORER == 0 {
         return Err(Fault::of_kind("a signal's handler with nowhere to return to", None));
     }

@@ -286,6 +286,14 @@ static void in_threads(void)
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc > 1 && strcmp(argv[1], "nowhere") == 0) {
+        /* No address of a program's, nor of anybody's. */
+        struct sigaction action = {0};
+        action.sa_handler = (void (*)(int))0x8000000000000000;
+        MUST(sigaction(SIGUSR1, &action, NULL) == 0);
+        raise(SIGUSR1);
+        return 0;
+    }
     if (argc > 1) {
         /* Ends by what its argument names. */
         printf("signals: ends by %s\n", argv[1]);
