@@ -59,6 +59,24 @@ fn overflows_anywhere_in_the_kernel_are_delivered() {
     }
 }
 
+/// A fixed interrupt waits for the kernel's return: what it does until then is counted all the same.
+#[test]
+fn the_kernel_s_own_work_is_counted_when_slices_end_in_its_middle() {
+    for pmu in [Pmu::Intel, Pmu::Amd] {
+        let program = "tally stat -e branches rounds 1 100";
+        let job =
+            format!("tally stat --kernel --slice 5000 --budget 100 -e instructions:k {program}");
+        let boot = boot(&Request { pmu, ..Request::new(format!("wire paranoid=1 -- {job}")) });
+        assert_success(&boot);
+        let Report { first, others, .. } = Report::of(&boot);
+        let mut sessions = first.into_iter().chain(others);
+        let outer = sessions.find(|session| session.program == "tally");
+        let event = &outer.expect("it measures the inner one").events[0];
+        let (counted, truth) = (event.estimate.unwrap_or(0), event.truth.unwrap_or(0));
+        assert!(counted.abs_diff(truth) < truth / 100, "{counted} {truth}");
+    }
+}
+
 /// Overflows come as NMIs in the middle of the kernel's own work on sessions, and in ring 3's.
 #[test]
 fn an_overflow_at_any_moment_of_a_session_s_life_disturbs_nothing() {

@@ -231,11 +231,12 @@ pub trait Pmu {
     /// the next program's to see.
     fn clear(&mut self);
 
-    /// Lets the counter in a slot of [`tally_abi::bank`] overflow, and interrupt, after `remaining`
-    /// more, 1 to [`MAX_PRELOAD`], up to [`Self::disarm`] or the next change of its event; in
-    /// [`Self::switch`], or else before a [`Self::release`]. Gives what it shows now. The slice timer's
-    /// overflow ends its slice.
-    fn preload(&mut self, slot: usize, remaining: u64) -> u64;
+    /// Lets the counter in a slot of [`tally_abi::bank`] overflow, and interrupt, when `remaining`, 1 to
+    /// [`MAX_PRELOAD`], have been counted since it showed `base`, up to [`Self::disarm`] or the next
+    /// change of its event; after [`Self::switch`], or else before a [`Self::release`]. Gives what stands
+    /// for `base` from here on: what was counted since is neither lost nor counted twice. The slice
+    /// timer's overflow ends its slice.
+    fn preload(&mut self, slot: usize, remaining: u64, base: u64) -> u64;
 
     /// Lets no counter interrupt but the slice timer.
     fn disarm(&mut self);

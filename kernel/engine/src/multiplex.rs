@@ -79,6 +79,8 @@ impl<P: Pmu> Multiplexer<P> {
         // What this one counts, it may see later, when others have counted too.
         self.last_session = if session.is_exposed() { session.id() } else { 0 };
         self.base = self.pmu.read(session.set());
+        // What others counted is nowhere in it, not even in what this session does not have read.
+        self.raw = self.base;
         self.pmu.start(group, &setup, left);
         self.arm(setup.timer, left);
         self.charged = self.so_far(session);
@@ -163,10 +165,25 @@ impl<P: Pmu> Multiplexer<P> {
             if self.credit(session, tsc) {
                 self.pmu.stop();
                 self.end(session, End::Stopped, tsc, sink);
-            } else {
-                self.go_on(session, tsc, sink);
+                return;
             }
+            if session.setup().kernel && session.left() == 0 {
+                // Ring 0 goes on counting when the overflow interrupt has let go and not ended: an
+                // overflow in between is lost, and no other would come.
+                self.pmu.stop();
+                self.count_on(session);
+            }
+            self.go_on(session, tsc, sink);
         }
+    }
+
+    /// From a state in which nothing counts, counts what is left of the slice under way, whose counts
+    /// were credited.
+    fn count_on(&mut self, session: &mut Session) {
+        let left = session.left().max(1);
+        let (group, setup) = (session.group(), session.setup());
+        self.pmu.start(group, &setup, left);
+        self.arm(setup.timer, left);
     }
 
     /// The overflow interrupt. `session` is the one that is current on this CPU, if any.
@@ -289,10 +306,7 @@ impl<P: Pmu> Multiplexer<P> {
         if self.credit(session, tsc) {
             return self.end(session, End::Stopped, tsc, sink);
         }
-        let left = session.left().max(1);
-        let (group, setup) = (session.group(), session.setup());
-        self.pmu.start(group, &setup, left);
-        self.arm(setup.timer, left);
+        self.count_on(session);
         self.go_on(session, tsc, sink);
     }
 

@@ -186,6 +186,11 @@ impl Session {
         self.running
     }
 
+    /// Whether anything is counted in ring 0, and so in the engine too.
+    pub fn counts_kernel(&self) -> bool {
+        self.setup.kernel
+    }
+
     /// What the engine did for it, up to the last suspend or [`crate::Multiplexer::sync`].
     pub fn stats(&self) -> SessionStats {
         SessionStats {

@@ -43,7 +43,7 @@ impl Pmu for Steady {
         true
     }
     fn release(&mut self) {}
-    fn preload(&mut self, _: usize, _: u64) -> u64 {
+    fn preload(&mut self, _: usize, _: u64, _: u64) -> u64 {
         0
     }
     fn disarm(&mut self) {}

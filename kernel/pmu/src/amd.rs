@@ -25,7 +25,7 @@ use tally_engine::{
 use crate::{
     Bus, InitError,
     bus::Counted,
-    driver::counters,
+    driver::{counters, preloaded},
     prepared::Prepared,
     registers::{
         Register,
@@ -326,7 +326,7 @@ impl<B: Bus> Pmu for Amd<B> {
         self.enable();
     }
 
-    fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
+    fn preload(&mut self, slot: usize, remaining: u64, base: u64) -> u64 {
         let always = slot.checked_sub(ALWAYS_SLOT).and_then(|event| Always::ALL.get(event));
         let index = always.map_or(slot % MAX_GENERAL, |event| counter_of(*event).into());
         if index != usize::from(counter_of(self.timer)) {
@@ -334,9 +334,10 @@ impl<B: Bus> Pmu for Amd<B> {
             self.acknowledged |= 1 << index;
             self.select(index, self.held(index) | PerfCtl::INT);
         }
-        let value = remaining.wrapping_neg() & self.widths().general;
+        let shown = self.bus.count(index as u32);
+        let (value, base) = preloaded(remaining, base, shown, self.widths().general);
         self.bus.put(index as u8, PerfCtr(value));
-        value
+        base
     }
 
     fn disarm(&mut self) {

@@ -216,13 +216,17 @@ impl Found {
     }
 
     /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting.
-    /// Once on each CPU.
+    /// Once on each CPU. `at_once` says whether overflows interrupt ring 0 too, at once: then they may
+    /// freeze the counters, and what happens until the interrupt would be lost otherwise.
     ///
     /// # Errors
     /// See [`InitError`].
-    pub fn init_cpu<B: Bus>(&self, bus: B) -> Result<Driver<B>, InitError> {
+    pub fn init_cpu<B: Bus>(&self, bus: B, at_once: bool) -> Result<Driver<B>, InitError> {
         match self.kind {
-            Kind::Intel { facts, .. } => Intel::new(bus, facts).map(Driver::Intel),
+            Kind::Intel { facts, .. } => {
+                let freeze = facts.freeze && at_once;
+                Intel::new(bus, intel::Facts { freeze, ..facts }).map(Driver::Intel)
+            }
             Kind::Amd(facts) => Amd::new(bus, facts).map(Driver::Amd),
         }
     }

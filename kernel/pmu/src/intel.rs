@@ -12,13 +12,14 @@
 //! - The overflow is acknowledged after the reload: before it, the timer is past its overflow and
 //!   nothing is lost, but a counter that still counted could set the bit again.
 //! - A timer is reloaded only while it does not count. In user mode ring 0 counts nothing of the
-//!   session's. In the other modes the overflow itself freezes all counters until it is
-//!   acknowledged (version 4, "Streamlined Freeze PMI"); where it cannot, a write to the global
-//!   control stops them and another lets them go.
-//! - Freezing loses what happens from the overflow to the interrupt (the skid); not freezing counts
-//!   the way into the interrupt handler. So user mode, which the handler is not part of, does not
-//!   freeze and is exact, and the other modes do, as the skid is the shorter: `bench switch`
-//!   measures both.
+//!   session's. In the other modes a write to the global control stops all counters and another lets
+//!   them go; or the overflow itself freezes them until it is acknowledged (version 4, "Streamlined
+//!   Freeze PMI").
+//! - Freezing loses what happens from the overflow to the interrupt; not freezing counts the way into
+//!   the interrupt handler. So user mode, which the handler is not part of, does not freeze and is
+//!   exact. In the other modes the interrupt waits where interrupts are off, for as long as they are:
+//!   all of that would be lost. Only where it comes at once, as an NMI, is the skid the shorter:
+//!   `bench switch` measures both.
 //! - Whether the timer has overflowed is told by its own top bit, which the reload sets and the
 //!   overflow clears: an RDPMC, where IA32_PERF_GLOBAL_STATUS would be a far slower RDMSR. The
 //!   interrupt comes some instructions late (skid), so at that point the top bit is always clear.
@@ -69,7 +70,7 @@ pub(crate) struct Facts {
     pub(crate) general: u8,
     /// Whether fixed counter 2 is there.
     pub(crate) reference: bool,
-    /// Whether an overflow interrupt can freeze all counters, from version 4 on.
+    /// Whether an overflow interrupt is to freeze all counters, as it can from version 4 on.
     pub(crate) freeze: bool,
     /// Whether there is IA32_PERF_CAPABILITIES.
     pub(crate) capabilities: bool,
@@ -370,8 +371,8 @@ impl<B: Bus> Pmu for Intel<B> {
         }
     }
 
-    fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
-        self.preload_slot(slot, remaining)
+    fn preload(&mut self, slot: usize, remaining: u64, base: u64) -> u64 {
+        self.preload_slot(slot, remaining, base)
     }
 
     fn disarm(&mut self) {

@@ -61,7 +61,7 @@ impl Measure {
             // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs
             // are alike; (3) the driver stays with this CPU.
             let bus = unsafe { Native::new() };
-            match found.init_cpu(bus) {
+            match found.init_cpu(bus, overflows() == Delivery::Nmi) {
                 Ok(driver) => {
                     let others = lapic.pmi_msr_accesses(overflows());
                     Some(Multiplexer::new(driver, cpu, others))
@@ -148,15 +148,19 @@ impl Measure {
 
     /// The scheduler's timer: shares follow what is uncertain, and the running program hears of its
     /// counters' errors, and of its counts, so that what comes between fits the 32 bits that it looks
-    /// at however long a slice is.
+    /// at however long a slice is. Where ring 0 is counted, an overflow may have been lost.
     pub fn tick(&mut self) {
         let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.context) else {
             return;
         };
         context.session.adapt(GROUPS_A_TICK);
-        if context.session.is_exposed() {
-            multiplexer.sync(&mut context.session, &Tsc, &mut self.trace);
-            context.session.tell_errors(ERRORS_A_TICK);
+        let session = &mut context.session;
+        let exposed = session.is_exposed();
+        if exposed || session.counts_kernel() {
+            multiplexer.sync(session, &Tsc, &mut self.trace);
+        }
+        if exposed {
+            session.tell_errors(ERRORS_A_TICK);
         }
     }
 

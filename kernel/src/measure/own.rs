@@ -21,8 +21,8 @@ pub struct Own {
     measure: UnsafeCell<Measure>,
     /// Whether the kernel is.
     held: AtomicBool,
-    /// Whether an overflow came meanwhile; the interrupt controller lets no other through until it has
-    /// been dealt with.
+    /// Whether an overflow came meanwhile. Intel's interrupt controllers let no other through until it has
+    /// been dealt with; of AMD's, which do, the last counts.
     missed: AtomicBool,
     /// Where it came.
     missed_at: Cell<Interrupted>,
@@ -65,7 +65,7 @@ impl Own {
             self.missed.store(true, Ordering::Relaxed);
         } else {
             // SAFETY: the kernel does not hold it, and does not go on before this returns; no other NMI
-            // comes before that either.
+            // comes before IRET.
             unsafe { &mut *self.measure.get() }.overflow(interrupted, Delivery::Nmi);
         }
     }

@@ -22,8 +22,12 @@ use crate::{
 /// far. One that is reached all the same fires at the slice's end.
 const MOST_PER_CYCLE: u64 = 16;
 
-/// The nearest sample where the overflow path itself may be counted: it takes some 2,000 instructions.
-const LEAST_IN_KERNEL: u64 = 20_000;
+/// The nearest threshold where ring 0 is counted: more than the overflow path's way out, in which an
+/// overflow would be lost.
+const LEAST_IN_KERNEL: u64 = 1_000;
+/// The nearest sample there: the next, and the next, must leave time for something else than the overflow
+/// path, which takes some 2,000 instructions.
+const LEAST_SAMPLE_IN_KERNEL: u64 = 20_000;
 
 /// When and where something is told.
 #[derive(Clone, Copy, Debug)]
@@ -296,8 +300,11 @@ impl Session {
             Slice::Instructions(_) => MAX_PRELOAD,
         };
         let mut any = false;
-        // A counter that counts the handler too must not overflow in it: nothing else would run.
-        let least = if self.setup.kernel && self.sampling.is_some() { LEAST_IN_KERNEL } else { 1 };
+        let least = match (self.setup.kernel, &self.sampling) {
+            (false, _) => 1,
+            (true, None) => LEAST_IN_KERNEL,
+            (true, Some(_)) => LEAST_SAMPLE_IN_KERNEL,
+        };
         for (slot, distance) in bank.distances(group, counted).into_iter().enumerate() {
             let distance = distance.max(least);
             // The slice timer overflows where the slice ends anyhow.
@@ -305,7 +312,7 @@ impl Session {
             if distance <= most
                 && let Some(base) = base.slot_mut(slot)
             {
-                *base = pmu.preload(slot, distance);
+                *base = pmu.preload(slot, distance, *base);
                 any = true;
             }
         }

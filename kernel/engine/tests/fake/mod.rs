@@ -185,7 +185,8 @@ impl Pmu for Simulated {
         self.0.borrow_mut().msr_accesses += 1;
     }
 
-    fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
+    fn preload(&mut self, slot: usize, remaining: u64, _: u64) -> u64 {
+        // Nothing goes on while the engine runs.
         let mut state = self.0.borrow_mut();
         let value = remaining.wrapping_neg() & WIDTH;
         match slot.checked_sub(ALWAYS_SLOT) {

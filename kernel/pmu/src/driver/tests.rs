@@ -2,10 +2,11 @@
 //! they write is what is needed and allowed.
 
 mod direct;
+mod preload;
 
 use std::vec::Vec;
 
-use tally_abi::{Mode, bank::ALWAYS_SLOT};
+use tally_abi::Mode;
 use tally_engine::{Always, Counts, Group, Pmu, Selector, Set, Setup};
 
 use super::*;
@@ -182,58 +183,6 @@ fn slices_of_instructions_end_by_the_instruction_counter() {
         happen(&mut pmu, false, SLICE / 2);
         assert_eq!(model(&mut pmu).interrupts, 1);
         assert!(switch(&mut pmu, &group, &mut Counts::default()));
-    }
-}
-
-#[test]
-fn preloaded_counters_interrupt_once_at_their_count() {
-    for vendor in ALL {
-        for mode in [Mode::User, Mode::Kernel] {
-            let (mut pmu, kernel) = (driver(vendor), mode == Mode::Kernel);
-            let (a, b) = (group(vendor, [1, 2, 3, 4], mode), group(vendor, [5, 2, 3, 6], mode));
-            let first = a.used.trailing_zeros() as usize;
-            let interrupts = |pmu: &mut _| model(pmu).interrupts;
-            pmu.start(&a, &setup(mode), SLICE);
-            // Ten of its events come at each step, and two instructions.
-            let shown = pmu.preload(first, 30);
-            pmu.preload(ALWAYS_SLOT, 10);
-            pmu.release();
-            for (step, expected) in [(1, 0), (2, 0), (3, 1), (4, 1)] {
-                happen(&mut pmu, kernel, 1);
-                assert_eq!(interrupts(&mut pmu), expected, "{vendor:?} {mode:?} {step}");
-                if expected == 1 {
-                    // Not the timer's; what it froze goes on.
-                    assert!(!switch(&mut pmu, &b, &mut Counts::default()));
-                    pmu.release();
-                }
-            }
-            let count = read(&mut pmu, a.used).general[first];
-            assert_eq!(count, (shown + 40) & WIDTH);
-            happen(&mut pmu, kernel, 1);
-            assert_eq!(interrupts(&mut pmu), 2, "the instructions' {vendor:?} {mode:?}");
-            pmu.stop();
-            let status = if is_intel(vendor) { 0x38e } else { 0xc000_0300 };
-            assert_eq!(model(&mut pmu).msrs.get(&status).copied().unwrap_or(0), 0);
-            // Nothing is left of a preload: neither after a stop, nor a disarm, nor a switch.
-            pmu.start(&a, &setup(mode), SLICE);
-            pmu.preload(first, 5);
-            pmu.preload(ALWAYS_SLOT, 5);
-            pmu.disarm();
-            pmu.release();
-            happen(&mut pmu, kernel, 10);
-            pmu.preload(first, 15);
-            pmu.release();
-            pmu.stop();
-            pmu.start(&a, &setup(mode), SLICE);
-            happen(&mut pmu, kernel, SLICE - 1);
-            assert_eq!(interrupts(&mut pmu), 2, "{vendor:?} {mode:?}");
-            happen(&mut pmu, kernel, 1);
-            assert!(switch(&mut pmu, &b, &mut Counts::default()));
-            pmu.preload(first + 1, 20);
-            pmu.release();
-            happen(&mut pmu, kernel, 1);
-            assert_eq!(interrupts(&mut pmu), 4, "the timer's and one more {vendor:?} {mode:?}");
-        }
     }
 }
 

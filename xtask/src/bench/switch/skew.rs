@@ -24,17 +24,16 @@ pub(super) struct Skew {
 
 /// Measures every way that the machine has.
 pub(super) fn measure(artefacts: &Artefacts, pmu: Pmu, events: &str) -> Result<Vec<Skew>> {
-    // Version 3 has no freezing that leaves the global control alone.
-    let ways: &[(&str, &str, Option<&str>)] = match pmu {
-        Pmu::Amd => &[("user mode", "user", None), ("full mode, stopping", "full", None)],
+    let ways: &[(&str, &str, &str)] = match pmu {
+        Pmu::Amd => &[("user mode", "user", "fixed"), ("full mode, stopping", "full", "fixed")],
         _ => &[
-            ("user mode", "user", None),
-            ("full mode, freezing", "full", None),
-            ("full mode, stopping (version 3)", "full", Some("version=3")),
+            ("user mode", "user", "fixed"),
+            ("full mode, stopping", "full", "fixed"),
+            ("full mode, freezing, as NMIs", "full", "nmi"),
         ],
     };
     ways.iter()
-        .map(|(what, mode, option)| one(artefacts, pmu, events, what, mode, *option))
+        .map(|(what, mode, overflows)| one(artefacts, pmu, events, what, mode, overflows))
         .collect()
 }
 
@@ -44,7 +43,7 @@ fn one(
     events: &str,
     what: &'static str,
     mode: &str,
-    option: Option<&str>,
+    overflows: &str,
 ) -> Result<Skew> {
     let instructions = match pmu {
         Pmu::Amd => "RETIRED_INSTRUCTIONS",
@@ -52,10 +51,10 @@ fn one(
     };
     let slice = super::SLICE_CYCLES;
     let line = format!(
-        "seed=1 wire paranoid=1 -- switches {instructions},{events} {slice} {mode} {SWITCHES}"
+        "seed=1 wire paranoid=1 overflows={overflows} -- \
+         switches {instructions},{events} {slice} {mode} {SWITCHES}"
     );
-    let vpmu = option.into_iter().map(str::to_owned).collect();
-    let boot = machine::boot(artefacts, &Request { pmu, vpmu, ..Request::new(line) }, &mut |_| {})?;
+    let boot = machine::boot(artefacts, &Request { pmu, ..Request::new(line) }, &mut |_| {})?;
     let failed = || {
         let why = format!("the run for the skew in {mode} mode failed: {}", boot.outcome);
         Failure::new(ExitStatus::MachineFailed, why)
