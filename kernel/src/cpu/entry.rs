@@ -260,8 +260,8 @@ extern "C" fn handle_pmi(interrupted: &Interrupted, own: &Own) {
     own.overflow(interrupted);
 }
 
-extern "C" fn handle_nmi(interrupted: &Interrupted, own: &Own) {
-    own.overflow_nmi(interrupted);
+extern "C" fn handle_nmi(interrupted: &Interrupted, own: Option<&Own>) {
+    own.expect("a non-maskable interrupt before this CPU counts").overflow_nmi(interrupted);
 }
 
 extern "C" fn syscall(frame: &mut Frame) -> bool {

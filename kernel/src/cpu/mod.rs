@@ -58,14 +58,17 @@ impl Cpu {
     pub fn start(index: u16) {
         let kernel_stack = task::kernel_stack();
         let pmi_stack = task::kernel_stack() - 2 * size_of::<u64>() as u64;
+        let own_word = pmi_stack.as_mut_ptr::<Option<&Own>>();
+        // SAFETY: the stack is new, and reaches two words further.
+        unsafe { own_word.write(None) };
         segments::load(kernel_stack, pmi_stack);
         vectors::load();
         entry::enable_syscall();
         enable_features();
         let lapic = Lapic::enable();
         let measure = &*Box::leak(Box::new(Own::new(Measure::new(index, &lapic))));
-        // SAFETY: the stack is new, and reaches two words further.
-        unsafe { pmi_stack.as_mut_ptr::<&Own>().write(measure) };
+        // SAFETY: as above; the entry that reads it on this CPU reads a whole word.
+        unsafe { own_word.write_volatile(Some(measure)) };
         let cpu = Box::leak(Box::new(Cpu {
             this: core::ptr::null_mut(),
             kernel_stack,

@@ -52,6 +52,7 @@ impl Own {
     /// The overflow interrupt, on the CPU whose own this is.
     #[inline(always)]
     pub fn overflow(&self, interrupted: &Interrupted) {
+        debug_assert!(!self.held.load(Ordering::Relaxed));
         // SAFETY: this interrupt comes while interrupts are on: with a program running, or in the idle
         // loop. The kernel holds the state with interrupts off, and is done with it by then.
         unsafe { &mut *self.measure.get() }.overflow(interrupted, Delivery::Fixed);
