@@ -10,6 +10,7 @@ mod measures;
 mod outcomes;
 mod programs;
 mod threads;
+mod traces;
 mod virtual_pmu;
 
 use xtask::machine::{self, Artefacts, Boot, Request};

@@ -7,4 +7,5 @@ pub mod exit;
 pub mod fw_cfg;
 pub mod pit;
 pub mod serial;
+pub mod virtio;
 pub mod vpmu;

@@ -9,6 +9,7 @@ mod context;
 mod direct;
 mod kept;
 mod own;
+mod port;
 mod settings;
 mod stream;
 mod trace;

@@ -20,6 +20,7 @@ use tally_ring::{Item, Reader};
 
 use super::{
     kept::Kept,
+    port::ByPort,
     trace::{TraceRing, Tsc},
 };
 use crate::machine::serial;
@@ -82,14 +83,20 @@ struct End {
 }
 
 /// What a page on its way has in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     pub(super) bytes: usize,
+    /// Whose records, and how many.
+    pub(super) cpu: u16,
+    pub(super) records: u64,
 }
 
 /// Begins a trace: what it is comes first.
 pub(super) fn init() {
-    let way = Box::new(Kept::default());
+    let way: Box<dyn Way> = match ByPort::find() {
+        Some(port) => Box::new(port),
+        None => Box::new(Kept::default()),
+    };
     let mut stream = Stream { way, ends: [const { None }; MAX_CPUS] };
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -101,7 +108,7 @@ pub(super) fn init() {
             whole[..bytes.len()].copy_from_slice(bytes);
             *word = u64::from_le_bytes(whole);
         }
-        stream.way.send(Load { bytes: piece.len() });
+        stream.way.send(Load { bytes: piece.len(), ..Load::default() });
     }
     *STREAM.lock() = Some(stream);
 }
@@ -163,11 +170,11 @@ impl Stream {
             let mut filling = Filling::new(page);
             filling.put(RingRecord::KIND, ring.tsc, &ring.head());
             let bytes = filling.close(ring.cpu);
-            self.way.send(Load { bytes });
+            self.way.send(Load { bytes, ..Load::default() });
         }
         if let Some(page) = self.way.last_page() {
             page[..Chunk::WORDS].copy_from_slice(&Chunk::END.to_words());
-            self.way.send(Load { bytes: 8 * Chunk::WORDS });
+            self.way.send(Load { bytes: 8 * Chunk::WORDS, ..Load::default() });
         }
     }
 }
@@ -191,7 +198,7 @@ impl End {
             }
         }
         self.sent += records;
-        Load { bytes: filling.close(cpu) }
+        Load { bytes: filling.close(cpu), cpu, records }
     }
 
     /// How the ring fared, if so many of its records never arrived.

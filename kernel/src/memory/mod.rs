@@ -6,6 +6,7 @@
 pub mod frames;
 pub mod heap;
 pub mod region;
+mod registers;
 pub mod space;
 pub mod stacks;
 pub mod takeover;

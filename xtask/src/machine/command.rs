@@ -10,7 +10,7 @@ use tally_abi::{
 
 use tally_vpmu::Profile;
 
-use super::{Accel, Artefacts, Folder, Pmu, Request};
+use super::{Accel, Artefacts, Folder, Pmu, Request, TracePort};
 use crate::{
     Failure, Result,
     linux::Guest,
@@ -123,8 +123,33 @@ pub(super) fn qemu(artefacts: &Artefacts, request: &Request, folder: &Folder) ->
     }
     qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
     qemu.arg("-serial").arg(format!("file:{}", folder.wire().display()));
+    trace_port(&mut qemu, request.trace_port, folder)?;
     qemu.arg("-device").arg(format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4"));
     Ok(qemu)
+}
+
+/// The port by which a trace comes while the machine runs.
+fn trace_port(qemu: &mut Command, port: TracePort, folder: &Folder) -> Result<()> {
+    let path = folder.trace();
+    let kind = match port {
+        TracePort::None => return Ok(()),
+        TracePort::File => "file",
+        TracePort::Unread => {
+            let made = rustix::fs::mkfifoat(
+                rustix::fs::CWD,
+                &path,
+                rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            );
+            made.map_err(|error| Failure::io("make", &path, &error.into()))?;
+            "pipe"
+        }
+    };
+    // Without an event descriptor the processor's own thread takes each notification, so that a file has all before
+    // the guest's next instruction, and the same seed gives the same run.
+    qemu.args(["-device", "virtio-serial-pci,disable-legacy=on,ioeventfd=off,max_ports=2"]);
+    qemu.arg("-chardev").arg(format!("{kind},id=trace,path={}", path_value(&path)));
+    qemu.args(["-device", "virtserialport,chardev=trace,nr=1,name=tally.trace"]);
+    Ok(())
 }
 
 fn from_disk(qemu: &mut Command, disk: &Path) {

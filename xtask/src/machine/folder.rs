@@ -59,6 +59,11 @@ impl Folder {
         self.path.join("wire.bin")
     }
 
+    /// The trace that the kernel sends while it runs.
+    pub fn trace(&self) -> PathBuf {
+        self.path.join("trace.bin")
+    }
+
     /// What the virtual PMU saw.
     pub fn truth(&self) -> PathBuf {
         self.path.join("truth.json")

@@ -18,7 +18,7 @@ use std::{
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use tally_abi::{ExitStatus, truth::Truth};
+use tally_abi::{ExitStatus, boot::CommandLine, truth::Truth};
 
 pub use command::{check_guest, linux, shown};
 pub use folder::{Folder, keep_newest};
@@ -192,6 +192,17 @@ impl Artefacts {
     }
 }
 
+/// Where the machine has a trace go, if the kernel makes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TracePort {
+    /// Nowhere: the kernel keeps it, and sends it by the second UART at the end.
+    None,
+    /// Into a file, while the machine runs.
+    File,
+    /// Into a pipe that nobody reads.
+    Unread,
+}
+
 /// One boot.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -211,6 +222,8 @@ pub struct Request {
     pub vpmu: Vec<String>,
     /// Whether to boot the disk image, with its own command line, as from a USB stick.
     pub from_disk: bool,
+    /// Where a trace goes.
+    pub trace_port: TracePort,
     /// Where QEMU's monitor is to listen, if it is to: the path of a socket.
     pub monitor: Option<PathBuf>,
 }
@@ -218,11 +231,14 @@ pub struct Request {
 impl Request {
     /// One processor under TCG with Intel's virtual PMU.
     pub fn new(command_line: impl Into<String>) -> Request {
+        let command_line = command_line.into();
+        let traced = CommandLine::parse(&command_line).is_ok_and(|line| line.trace);
         Request {
+            trace_port: if traced { TracePort::File } else { TracePort::None },
             pmu: Pmu::Intel,
             accel: Accel::Tcg,
             cpus: 1,
-            command_line: command_line.into(),
+            command_line,
             time_limit: DEFAULT_TIME_LIMIT,
             virtual_pmu: true,
             vpmu: Vec::new(),
@@ -262,6 +278,9 @@ pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> R
     let mut transcript = Transcript::default();
     let end = follow(&mut qemu, request, &folder, &mut transcript, listen)?;
     drop(qemu);
+    if request.trace_port == TracePort::File {
+        transcript.trace = project::read(&folder.trace())?;
+    }
     transcript.read_trace();
     let truth = read_truth(&folder)?;
     let outcome = Outcome::of(end, &transcript, request.time_limit, &folder);

@@ -1,0 +1,205 @@
+//! Virtio devices, of which the kernel knows one: a serial device with a port for the trace.
+//!
+//! The queues and what lies under them are `virtio-drivers`'. Its driver for consoles is not used: it waits for each
+//! buffer, for ever if the host reads no more.
+
+use core::ptr::NonNull;
+
+use bitflags::bitflags;
+use virtio_drivers::{
+    BufferDirection, Hal, PAGE_SIZE,
+    queue::VirtQueue,
+    transport::{
+        DeviceType, Transport,
+        pci::{
+            PciTransport,
+            bus::{BarInfo, Command, ConfigurationAccess, DeviceFunction, PciRoot},
+            virtio_device_type,
+        },
+    },
+};
+use x86_64::{PhysAddr, instructions::port::Port, structures::paging::PhysFrame};
+
+use crate::{
+    memory::frames::{self, kernel_view},
+    task,
+};
+
+const CONFIG_ADDRESS: u16 = 0xcf8;
+const CONFIG_DATA: u16 = 0xcfc;
+const CONFIG_ENABLE: u32 = 1 << 31;
+
+bitflags! {
+    /// Features that the driver takes (virtio 1.2, 5.3.3 "Feature bits", 6 "Reserved Feature Bits").
+    #[derive(Clone, Copy, Debug)]
+    struct Features: u64 {
+        const MULTIPORT = 1 << 1;
+        const VERSION_1 = 1 << 32;
+    }
+}
+
+/// Buffers of a queue.
+pub const QUEUE: usize = 32;
+/// The port's number: port 0 is a console's, whose data QEMU throws away when its reader is slow.
+const PORT: u32 = 1;
+/// The queue from the driver to port 1 (virtio 1.2, 5.3.2 "Virtqueues").
+const TO_PORT: u16 = 5;
+/// The queue of control messages to the device.
+const CONTROL: u16 = 3;
+/// Control messages: "the driver is ready", "it is ready for this port", "this port is open".
+const EVENTS: [(u32, u16); 3] = [(0, 0), (PORT, 3), (PORT, 6)];
+
+/// The way to the host's end of the port.
+pub struct TracePort {
+    transport: PciTransport,
+    queue: VirtQueue<Kernel, QUEUE>,
+}
+
+impl TracePort {
+    /// The port, if this machine has it.
+    pub fn find() -> Option<TracePort> {
+        let mut root = PciRoot::new(Ports);
+        let is_console = |device: &DeviceFunction| {
+            let mut found = root.enumerate_bus(0).filter(|(place, _)| place == device);
+            found.any(|(_, info)| virtio_device_type(&info) == Some(DeviceType::Console))
+        };
+        let place = root.enumerate_bus(0).map(|(place, _)| place).find(is_console)?;
+        let bars = root.bars(place).ok()?;
+        for (start, bytes) in bars.iter().flatten().filter_map(BarInfo::memory_address_size) {
+            for page in (start..start + bytes).step_by(PAGE_SIZE) {
+                task::kernel_space().map_registers(PhysAddr::try_new(page).ok()?).ok()?;
+            }
+        }
+        root.set_command(place, Command::MEMORY_SPACE | Command::BUS_MASTER);
+        let transport = PciTransport::new::<Kernel, _>(&mut root, place);
+        let opened = transport.ok().and_then(TracePort::open);
+        if opened.is_none() {
+            log::warn!("the virtio console has no port for a trace, or no memory is left for it");
+        }
+        opened
+    }
+
+    fn open(mut transport: PciTransport) -> Option<TracePort> {
+        let taken = transport.begin_init(Features::all());
+        if !taken.contains(Features::all()) {
+            return None;
+        }
+        let mut control =
+            VirtQueue::<Kernel, QUEUE>::new(&mut transport, CONTROL, false, false).ok()?;
+        let mut queue = VirtQueue::new(&mut transport, TO_PORT, false, false).ok()?;
+        queue.set_dev_notify(false);
+        control.set_dev_notify(false);
+        transport.finish_init();
+        let frame = frames::allocate().ok()?;
+        let page = kernel_view(frame.start_address()).as_mut_ptr::<[u8; PAGE_SIZE]>();
+        // SAFETY: the frame is new, and kept for ever.
+        let page: &'static mut [u8; PAGE_SIZE] = unsafe { &mut *page };
+        for (message, (port, event)) in page.chunks_exact_mut(8).zip(EVENTS) {
+            message[..4].copy_from_slice(&port.to_le_bytes());
+            message[4..6].copy_from_slice(&event.to_le_bytes());
+            message[6..].copy_from_slice(&1_u16.to_le_bytes());
+        }
+        let page: &'static [u8; PAGE_SIZE] = page;
+        for message in page.chunks_exact(8).take(EVENTS.len()) {
+            // SAFETY: the message is never written to again.
+            unsafe { control.add(&[message], &mut []) }.ok()?;
+        }
+        transport.notify(CONTROL);
+        // The device may look at it later.
+        core::mem::forget(control);
+        Some(TracePort { transport, queue })
+    }
+
+    /// Sends bytes; gives the token with which they come back. At most [`QUEUE`] can be under way.
+    ///
+    /// # Safety
+    /// The bytes are in memory that [`kernel_view`] shows, and nobody writes to them until
+    /// [`Self::take_back`] has given the token.
+    pub unsafe fn send(&mut self, bytes: &[u8]) -> Option<u16> {
+        // SAFETY: the caller's word.
+        let token = unsafe { self.queue.add(&[bytes], &mut []) }.ok()?;
+        if self.queue.should_notify() {
+            self.transport.notify(TO_PORT);
+        }
+        Some(token)
+    }
+
+    /// The token of bytes that the host has, if any came back; `bytes` gives those of a token.
+    ///
+    /// # Safety
+    /// `bytes` gives what was sent.
+    pub unsafe fn take_back<'a>(&mut self, bytes: impl FnOnce(u16) -> &'a [u8]) -> Option<u16> {
+        let token = self.queue.peek_used()?;
+        // SAFETY: the caller's word.
+        unsafe { self.queue.pop_used(token, &[bytes(token)], &mut []) }.ok()?;
+        Some(token)
+    }
+}
+
+/// What the library needs of this kernel.
+struct Kernel;
+
+// SAFETY: frames are page-aligned, zero, and nobody else's; `TracePort::find` has mapped the
+// device's registers at the place that `kernel_view` gives, which nothing else uses.
+unsafe impl Hal for Kernel {
+    fn dma_alloc(pages: usize, _: BufferDirection) -> (u64, NonNull<u8>) {
+        // Frames come one by one; queues of this length need no more. Address 0 is how to say no.
+        let frame = if pages == 1 { frames::allocate().ok() } else { None };
+        let Some(frame) = frame else { return (0, NonNull::dangling()) };
+        let view = kernel_view(frame.start_address()).as_mut_ptr();
+        let view = NonNull::new(view).expect("physical memory is not mapped at 0");
+        (frame.start_address().as_u64(), view)
+    }
+
+    unsafe fn dma_dealloc(address: u64, _: NonNull<u8>, _: usize) -> i32 {
+        // SAFETY: the library gives back what it got.
+        unsafe { frames::free(PhysFrame::containing_address(PhysAddr::new(address))) };
+        0
+    }
+
+    unsafe fn mmio_phys_to_virt(address: u64, _: usize) -> NonNull<u8> {
+        NonNull::new(kernel_view(PhysAddr::new(address)).as_mut_ptr())
+            .expect("physical memory is not mapped at 0")
+    }
+
+    unsafe fn share(buffer: NonNull<[u8]>, _: BufferDirection) -> u64 {
+        buffer.cast::<u8>().addr().get() as u64 - kernel_view(PhysAddr::zero()).as_u64()
+    }
+
+    unsafe fn unshare(_: u64, _: NonNull<[u8]>, _: BufferDirection) {}
+}
+
+/// PCI's configuration space by ports, which every PC has (PCI local bus specification, 3.2.2.3.2).
+struct Ports;
+
+impl Ports {
+    fn select(place: DeviceFunction, offset: u8) {
+        let DeviceFunction { bus, device, function } = place;
+        let address = CONFIG_ENABLE
+            | u32::from(bus) << 16
+            | u32::from(device) << 11
+            | u32::from(function) << 8
+            | u32::from(offset & !3);
+        // SAFETY: the address port; nothing happens before the data port is used, and only the first CPU uses
+        // them, at boot.
+        unsafe { Port::<u32>::new(CONFIG_ADDRESS).write(address) };
+    }
+}
+
+impl ConfigurationAccess for Ports {
+    fn read_word(&self, place: DeviceFunction, offset: u8) -> u32 {
+        Ports::select(place, offset);
+        // SAFETY: reading configuration space changes nothing that this kernel uses.
+        unsafe { Port::<u32>::new(CONFIG_DATA).read() }
+    }
+
+    fn write_word(&mut self, place: DeviceFunction, offset: u8, data: u32) {
+        Ports::select(place, offset);
+        // SAFETY: only the library writes, to the device that it was asked to drive.
+        unsafe { Port::<u32>::new(CONFIG_DATA).write(data) };
+    }
+
+    unsafe fn unsafe_clone(&self) -> Self {
+        Ports
+    }
+}

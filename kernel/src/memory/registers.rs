@@ -1,0 +1,38 @@
+//! Devices' registers that lie above all that the kernel's view of physical memory shows.
+
+use x86_64::{PhysAddr, structures::paging::PageTableFlags as Flags};
+
+use super::{
+    frames::{self, kernel_view},
+    space::{AddressSpace, SpaceError, index, table},
+};
+
+impl AddressSpace {
+    /// Shows the kernel a page of a device's registers, uncached, where [`kernel_view`] says: on the first CPU, before
+    /// there are programs, whose spaces share what is mapped by then.
+    ///
+    /// # Errors
+    /// No frame is left for the tables, or something else is mapped there.
+    pub fn map_registers(&self, page: PhysAddr) -> Result<(), SpaceError> {
+        let address = kernel_view(page).as_u64();
+        let flags = Flags::PRESENT | Flags::WRITABLE;
+        let mut frame = PhysAddr::new(self.id());
+        for level in (1..=3).rev() {
+            let entry = &mut table(frame)[index(address, level)];
+            if entry.is_unused() {
+                entry.set_frame(frames::allocate()?, flags);
+            }
+            if entry.flags().contains(Flags::HUGE_PAGE) {
+                // In the view of physical memory.
+                return Ok(());
+            }
+            frame = entry.addr();
+        }
+        let entry = &mut table(frame)[index(address, 0)];
+        if !entry.is_unused() {
+            return if entry.addr() == page { Ok(()) } else { Err(SpaceError::Overlap) };
+        }
+        entry.set_addr(page, flags | Flags::NO_EXECUTE | Flags::NO_CACHE);
+        Ok(())
+    }
+}

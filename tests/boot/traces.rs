@@ -1,0 +1,90 @@
+//! Traces on their way to the host: whole and the same while it reads, counted where it does not.
+
+use std::time::Duration;
+
+use tally_abi::{Mode, trace::End};
+use xtask::machine::{Boot, Outcome, Pmu, Request, TracePort};
+
+use crate::{assert_success, boot};
+
+/// Two groups' events, for every counter of the machine.
+const EVENTS: &str = "r01c4,r02c4,r08c4,r10c4,r20c4,r40c4";
+
+fn traced(port: TracePort, options: &str, programs: &str) -> Boot {
+    let request = Request::new(format!("wire trace {options} -- {programs}"));
+    boot(&Request { trace_port: port, time_limit: Duration::from_secs(100), ..request })
+}
+
+/// Asserts that all of a trace is there.
+fn assert_whole(boot: &Boot) {
+    let told = &boot.transcript;
+    assert_eq!((told.bad_trace, told.unreadable), (None, 0));
+    let records = told.slices.len() + told.thresholds.len() + told.samples.len();
+    let (mut read, mut lost) = (0, 0);
+    for ring in &told.rings {
+        assert_eq!(ring.written, ring.read + ring.lost);
+        (read, lost) = (read + ring.read, lost + ring.lost);
+    }
+    assert_eq!((read, lost), (records as u64, 0));
+    assert!(told.losses.is_empty());
+}
+
+#[test]
+fn a_trace_is_whole_by_either_way() {
+    let programs = format!("switches {EVENTS} 10000 user 3000");
+    let boots = [TracePort::File, TracePort::None].map(|port| traced(port, "", &programs));
+    for boot in &boots {
+        assert_success(boot);
+        assert_whole(boot);
+        let slices = &boot.transcript.slices;
+        assert!(slices.len() >= 3000);
+        // Numbered without a gap, in the order of time, each as long as its group.
+        for (n, slice) in (0..).zip(slices) {
+            assert_eq!((slice.sequence, slice.cpu, slice.mode), (n, 0, Mode::User));
+            assert_eq!(usize::from(slice.events), if slice.group == 0 { 4 } else { 2 });
+        }
+        for two in slices.windows(2) {
+            let [before, after] = two else { unreachable!() };
+            assert!(before.end_tsc <= after.start_tsc || before.end == End::Overflow, "{two:?}");
+        }
+    }
+    let [by_port, by_uart] = boots.map(|boot| boot.transcript.slices.len());
+    assert!(by_port.abs_diff(by_uart) < 100, "{by_port}, {by_uart}");
+}
+
+/// In ring 0 too: what the kernel executes does not depend on when the host takes what it sends.
+#[test]
+fn the_kernel_does_the_same_whenever_the_host_reads() {
+    let programs = format!("switches {EVENTS} 10000 full 2000");
+    let [first, again] = [(); 2].map(|()| traced(TracePort::File, "paranoid=1", &programs));
+    assert_whole(&first);
+    assert!(first.transcript.trace == again.transcript.trace, "the traces are the same");
+    assert_eq!(first.truth, again.truth);
+}
+
+#[test]
+fn a_host_that_stops_reading_costs_records_and_no_hang() {
+    let programs = format!("switches {EVENTS} 5000 user 20000");
+    let boot = traced(TracePort::Unread, "", &programs);
+    assert_success(&boot);
+    let [ring] = boot.transcript.rings[..] else { panic!("{:?}", boot.transcript.rings) };
+    assert_eq!(ring.written, ring.read + ring.lost);
+    assert!(ring.written >= 20_000 && ring.lost > 10_000, "{ring:?}");
+    // A pipe takes 64 KiB.
+    assert!(ring.read > 100 && ring.read < 2_000, "{ring:?}");
+}
+
+#[test]
+fn traces_of_several_processors_are_whole() {
+    let programs = ["share 1 r01c4 100000"; 6].join(" -- ");
+    for (port, pmu) in [(TracePort::File, Pmu::Intel), (TracePort::None, Pmu::Amd)] {
+        let line = format!(
+            "wire trace -- {}",
+            programs.replace("r01c4", if pmu == Pmu::Amd { "r00c2" } else { "r01c4" })
+        );
+        let boot = boot(&Request { cpus: 4, pmu, trace_port: port, ..Request::new(line) });
+        assert_eq!(boot.outcome, Outcome::Done(0));
+        assert_whole(&boot);
+        assert!(boot.transcript.rings.len() == 4 && !boot.transcript.slices.is_empty());
+    }
+}
