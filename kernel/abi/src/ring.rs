@@ -7,8 +7,8 @@
 
 /// Control words before the pages: two cache lines, the first the writer's, the second the reader's.
 pub const CONTROL_WORDS: usize = 16;
-/// Control word: bits 16 and up the position, in words from page 0, behind the last record, whose page is that
-/// of the word before; the low 16 bits how many records are in that page.
+/// Control word: bits 16 and up the position, in bytes from page 0, behind the last record, whose page is that
+/// of the byte before; the low 16 bits how many records are in that page.
 pub const RESERVED: usize = 0;
 /// Control word: the highest value that [`RESERVED`] may take in its page; may be a former page's.
 pub const END: usize = 1;
@@ -43,7 +43,14 @@ impl Header {
     /// Puts one together; `words` is at most [`MAX_RECORD_WORDS`].
     #[inline(always)]
     pub const fn new(kind: u8, words: usize, tsc: u64) -> Header {
-        Header(tsc << 16 | (kind as u64) << 8 | words as u64)
+        Header::stamped(kind, words, tsc << 16)
+    }
+
+    /// The same with a time stamp that is shifted by 16 bits already.
+    #[inline(always)]
+    pub const fn stamped(kind: u8, words: usize, stamp: u64) -> Header {
+        // A sum, as the low 16 bits of the stamp are 0: it takes one instruction with that of the stamp's parts.
+        Header(stamp + ((kind as u64) << 8 | words as u64))
     }
 
     /// The kind of the record.

@@ -57,6 +57,52 @@ pub struct Ring<const WORDS: usize, const PAGES: usize> {
     words: [AtomicU64; WORDS],
 }
 
+/// What stamps records: the TSC, or whatever a function says.
+pub trait Clock {
+    /// The time.
+    fn tsc(&self) -> u64;
+
+    /// Its low 48 bits, shifted by 16.
+    #[inline(always)]
+    fn stamp(&self) -> u64 {
+        self.tsc() << 16
+    }
+}
+
+impl<F: Fn() -> u64> Clock for F {
+    #[inline(always)]
+    fn tsc(&self) -> u64 {
+        self()
+    }
+}
+
+/// The time-stamp counter.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+pub struct Tsc;
+
+#[cfg(target_arch = "x86_64")]
+impl Clock for Tsc {
+    #[inline(always)]
+    fn tsc(&self) -> u64 {
+        // SAFETY: every x86-64 processor has RDTSC; it has no effect on memory.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+
+    /// The halves that RDTSC gives are shifted where they are, which saves an instruction.
+    #[inline(always)]
+    fn stamp(&self) -> u64 {
+        let (low, high): (u64, u64);
+        // SAFETY: as above.
+        unsafe {
+            core::arch::asm!(
+                "rdtsc", out("rax") low, out("rdx") high, options(nomem, nostack, preserves_flags)
+            );
+        }
+        (high << 48) + (low << 16)
+    }
+}
+
 /// How many records a ring has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -135,12 +181,12 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
 
     /// The place of the first record in a page.
     const fn first(page: u64) -> Place {
-        Place((page * Self::PAGE_WORDS as u64 + PAGE_HEADER_WORDS as u64) << Place::SHIFT)
+        Place((page * Self::PAGE_WORDS as u64 + PAGE_HEADER_WORDS as u64) << Place::WORD_SHIFT)
     }
 
     /// The highest value of a place in a page.
     const fn end(page: u64) -> u64 {
-        ((page + 1) * Self::PAGE_WORDS as u64) << Place::SHIFT | Place::RECORDS
+        ((page + 1) * Self::PAGE_WORDS as u64) << Place::WORD_SHIFT | Place::RECORDS
     }
 
     /// The words of a page's slot.
@@ -161,15 +207,17 @@ struct Place(u64);
 
 impl Place {
     const SHIFT: u32 = 16;
+    /// Bytes, so that in a ring of 64 KiB one shift leaves nothing but the place.
+    const WORD_SHIFT: u32 = Self::SHIFT + 3;
     const RECORDS: u64 = (1 << Self::SHIFT) - 1;
 
     /// The place behind another record of so many words.
     #[inline(always)]
     const fn behind(self, words: usize) -> Place {
-        Place(self.0.wrapping_add((words as u64) << Self::SHIFT | 1))
+        Place(self.0.wrapping_add((words as u64) << Self::WORD_SHIFT | 1))
     }
 
-    /// The position, in words from the beginning of page 0.
+    /// The position, in bytes from the beginning of page 0.
     #[inline(always)]
     const fn position(self) -> u64 {
         self.0 >> Self::SHIFT
@@ -182,6 +230,6 @@ impl Place {
 
     /// The page of the last record, or of its header.
     const fn page(self, page_words: usize) -> u64 {
-        (self.position() - 1) / page_words as u64
+        (self.position() - 1) / (8 * page_words as u64)
     }
 }

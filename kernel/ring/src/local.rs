@@ -10,18 +10,20 @@ use core::sync::atomic as atomics;
 use loom::sync::atomic as atomics;
 
 /// Changes a word of this CPU's from `old` to `new`: whether it was `old`. What was stored before is seen by
-/// whoever sees `new`.
+/// whoever sees `new`. `ready` has been worked out by then, where the compiler would do so later, and save a register
+/// for it that this needs.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[inline(always)]
-pub(crate) fn change(word: &AtomicU64, old: u64, new: u64) -> bool {
+pub(crate) fn change(word: &AtomicU64, old: u64, new: u64, ready: u64) -> bool {
     // SAFETY: (1) the pointer is a live, aligned word's, which may change at any time, as it is an atomic's;
     // (2) no other CPU writes the word, so one instruction is enough for this one; (3) both ways out are named.
     unsafe {
         core::arch::asm!(
-            "cmpxchg qword ptr [{word}], {new}",
+            "cmpxchg qword ptr [{word}], {new} # {ready}",
             "jne {no}",
             word = in(reg) word.as_ptr(),
             new = in(reg) new,
+            ready = in(reg) ready,
             inout("rax") old => _,
             no = label { return false },
             options(nostack),
@@ -32,9 +34,34 @@ pub(crate) fn change(word: &AtomicU64, old: u64, new: u64) -> bool {
 
 /// See the other one.
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
-pub(crate) fn change(word: &AtomicU64, old: u64, new: u64) -> bool {
+pub(crate) fn change(word: &AtomicU64, old: u64, new: u64, _: u64) -> bool {
     // Pairs with the Acquire of readers and, under loom, of writers on other threads.
     word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+}
+
+/// Whether a word of this CPU's is below `value`.
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+#[inline(always)]
+pub(crate) fn is_below(word: &AtomicU64, value: u64) -> bool {
+    // SAFETY: as in `change`; it is only read, by an instruction that compares it where it is.
+    unsafe {
+        core::arch::asm!(
+            "cmp {value}, qword ptr [{word}]",
+            "ja {yes}",
+            value = in(reg) value,
+            word = in(reg) word.as_ptr(),
+            yes = label { return true },
+            options(nostack, readonly),
+        );
+    }
+    false
+}
+
+/// See the other one.
+#[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+pub(crate) fn is_below(word: &AtomicU64, value: u64) -> bool {
+    // Relaxed: this CPU's own stores, which it sees in their order.
+    word.load(Ordering::Relaxed) < value
 }
 
 /// Adds 1 to a word of this CPU's.

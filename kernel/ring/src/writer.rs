@@ -6,7 +6,7 @@ use tally_abi::ring::{
 };
 
 use crate::{
-    Mode, Place, Ring,
+    Clock, Mode, Place, Ring,
     local::{self, AtomicU64, Ordering, fence},
 };
 
@@ -25,7 +25,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     pub fn write<const HEAD: usize>(
         &self,
         kind: u8,
-        clock: impl Fn() -> u64,
+        clock: impl Clock,
         head: &[u64; HEAD],
         tail: &[u64],
     ) -> bool {
@@ -34,56 +34,91 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
             local::increment(&self.control[LOST]);
             return false;
         }
-        let (place, tsc) = loop {
-            // Relaxed: this CPU's own stores, which it sees in their order.
-            let old = Place(self.control[RESERVED].load(Ordering::Relaxed));
-            window();
-            let new = old.behind(words);
-            if new.0 > self.control[END].load(Ordering::Relaxed) {
-                if !self.make_room(words, clock()) {
-                    return false;
-                }
-                continue;
+        // Twice, so that what nearly always happens is one straight line.
+        match self.take_place(kind, words, &clock) {
+            Some((place, header)) => {
+                self.fill(place, header, head, tail);
+                true
             }
-            // Before the place is taken, and after it was looked at: whoever comes in between comes before.
-            let tsc = clock();
-            window();
-            if local::change(&self.control[RESERVED], old.0, new.0) {
-                break (old, tsc);
+            // A copy, so that the other way needs none in memory.
+            None => self.write_at_last(kind, &clock, &{ *head }, tail),
+        }
+    }
+
+    /// The same as [`Self::write`], as often as it takes.
+    #[cold]
+    #[inline(never)]
+    fn write_at_last<const HEAD: usize>(
+        &self,
+        kind: u8,
+        clock: &impl Clock,
+        head: &[u64; HEAD],
+        tail: &[u64],
+    ) -> bool {
+        let words = 1 + HEAD + tail.len();
+        while self.make_room(words, clock.tsc()) {
+            if let Some((place, header)) = self.take_place(kind, words, clock) {
+                self.fill(place, header, head, tail);
+                return true;
             }
-        };
+        }
+        false
+    }
+
+    /// Takes the next place, and makes the header with its time stamp; not if there is no room in the page, or if
+    /// somebody came in between.
+    #[inline(always)]
+    fn take_place(&self, kind: u8, words: usize, clock: &impl Clock) -> Option<(Place, Header)> {
+        // Relaxed: this CPU's own stores, which it sees in their order.
+        let old = Place(self.control[RESERVED].load(Ordering::Relaxed));
+        window();
+        let new = old.behind(words);
+        if local::is_below(&self.control[END], new.0) {
+            return None;
+        }
+        // Before the place is taken, and after it was looked at: whoever comes in between comes before.
+        let header = Header::stamped(kind, words, clock.stamp());
+        window();
+        local::change(&self.control[RESERVED], old.0, new.0, header.0).then_some((old, header))
+    }
+
+    /// Writes a record into its place.
+    #[inline(always)]
+    fn fill<const HEAD: usize>(
+        &self,
+        place: Place,
+        header: Header,
+        head: &[u64; HEAD],
+        tail: &[u64],
+    ) {
         window();
         // Pairs with the reader's fence, and is no instruction on x86-64: whoever sees a word of this record in
         // place of an older one's sees that the writers have come so far.
         fence(Ordering::Release);
-        let at = place.position() as usize & (WORDS - 1);
+        let at = place.position() as usize & (8 * WORDS - 1);
         let put = |index: usize, word: &u64| {
             // Relaxed: the header's Release orders it.
-            self.word(at + 1 + index).store(*word, Ordering::Relaxed);
+            self.word(at + 8 * (1 + index)).store(*word, Ordering::Relaxed);
             window();
         };
         // One after the other: the first is unrolled, and a chain of both is not.
         head.iter().enumerate().for_each(|(i, word)| put(i, word));
         tail.iter().enumerate().for_each(|(i, word)| put(HEAD + i, word));
         // Pairs with the reader's Acquire: whoever sees the header sees the record.
-        self.word(at).store(Header::new(kind, words, tsc).0, Ordering::Release);
-        true
+        self.word(at).store(header.0, Ordering::Release);
     }
 
-    /// A word that is in a writer's place.
+    /// A word that is in a writer's place, so many bytes from the first.
     #[inline(always)]
-    fn word(&self, index: usize) -> &AtomicU64 {
-        debug_assert!(index < WORDS);
-        // SAFETY: a place is as many words before the end of a page as its record has: `make_room` sets `END`
-        // to the end of a page only, `write` takes no place that ends behind it, and `WORDS` is a multiple of a
-        // page's words.
-        unsafe { self.words.get_unchecked(index) }
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset.is_multiple_of(8) && offset < 8 * WORDS);
+        // SAFETY: a place is of whole words, and ends where its page does or before: `make_room` sets `END` to the
+        // end of a page only, `take_place` takes none that ends behind it, and the words are whole pages.
+        unsafe { &*self.words.as_ptr().byte_add(offset) }
     }
 
-    /// Called where a record of so many words seems not to fit: turns the page if so. Whether to try again; if
-    /// not, the record is counted as lost.
-    #[cold]
-    #[inline(never)]
+    /// Turns the page if a record of so many words does not fit into it. Whether to try again; if not, the record
+    /// is counted as lost.
     fn make_room(&self, words: usize, tsc: u64) -> bool {
         loop {
             let old = self.place();
@@ -118,7 +153,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         // The header is written before the page is anybody's, and by no one who was overtaken: numbers of
         // records only grow, so what an interrupt put there is never what was seen.
         if self.control[RESERVED].load(Ordering::Relaxed) != old.0
-            || !local::change(header, seen, start)
+            || !local::change(header, seen, start, 0)
         {
             return false;
         }
@@ -129,7 +164,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         window();
         self.page(page + 1, PAGE_TSC).store(tsc, Ordering::Relaxed);
         window();
-        if !local::change(&self.control[RESERVED], old.0, Self::first(page + 1).0) {
+        if !local::change(&self.control[RESERVED], old.0, Self::first(page + 1).0, 0) {
             return false;
         }
         window();
@@ -151,7 +186,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
             return;
         }
         window();
-        if !local::change(&self.control[READY], 2 * page, 2 * page + 1) {
+        if !local::change(&self.control[READY], 2 * page, 2 * page + 1, 0) {
             return;
         }
         window();

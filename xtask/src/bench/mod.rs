@@ -5,6 +5,7 @@
 //! the least and the most.
 
 mod engine;
+mod ring;
 mod switch;
 mod vpmu;
 
@@ -25,6 +26,8 @@ enum Bench {
     Vpmu(vpmu::VpmuArgs),
     /// All of the engine's figures: planner, switch, estimators, adaptive shares, readings, its share
     Engine(engine::EngineArgs),
+    /// Nanoseconds and instructions of a trace record of 16 bytes, beside other rings and LTTng-UST
+    Ring(ring::RingArgs),
     /// Instructions and MSR accesses of a switch between groups, step by step
     Switch(switch::SwitchArgs),
 }
@@ -37,6 +40,7 @@ pub fn main(project: &Project, args: &BenchArgs) -> Result<u8> {
     match &args.bench {
         Bench::Vpmu(args) => vpmu::main(project, args),
         Bench::Engine(args) => engine::main(project, args),
+        Bench::Ring(args) => ring::main(project, args),
         Bench::Switch(args) => switch::main(project, args),
     }
 }

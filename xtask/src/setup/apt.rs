@@ -25,11 +25,18 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 #[derive(Debug)]
 pub(super) struct Apt {
     folder: PathBuf,
+    /// The suite that is preferred.
+    suite: String,
 }
 
 impl Apt {
     /// Makes one in `folder` and fetches the lists of packages.
     pub(super) fn prepare(folder: &Path) -> Result<Apt> {
+        Apt::prepare_for(folder, SUITES)
+    }
+
+    /// The same for other suites.
+    pub(super) fn prepare_for(folder: &Path, suites: &str) -> Result<Apt> {
         if !Path::new(KEYRING).is_file() {
             return Err(Failure::new(
                 ExitStatus::HostError,
@@ -41,12 +48,13 @@ impl Apt {
         }
         write(&folder.join("state/status"), b"")?;
         let sources = format!(
-            "Types: deb\nURIs: {}\nSuites: {SUITES}\nComponents: main\nArchitectures: amd64\n\
+            "Types: deb\nURIs: {}\nSuites: {suites}\nComponents: main\nArchitectures: amd64\n\
              Signed-By: {KEYRING}\n",
             mirror()
         );
         write(&folder.join("tally.sources"), sources.as_bytes())?;
-        let apt = Apt { folder: folder.to_owned() };
+        let last = suites.split(' ').next_back().unwrap_or(suites).to_owned();
+        let apt = Apt { folder: folder.to_owned(), suite: last };
         apt.get(&["update"], folder)?;
         Ok(apt)
     }
@@ -61,7 +69,7 @@ impl Apt {
 
     /// Downloads `packages` with all that they depend on and gives the files.
     pub(super) fn download_all(&self, packages: &[&str]) -> Result<Vec<PathBuf>> {
-        let mut arguments = vec!["install", "--download-only", "-t", "trixie-backports"];
+        let mut arguments = vec!["install", "--download-only", "-t", &self.suite];
         arguments.extend(packages);
         self.get(&arguments, &self.folder)?;
         archives(&self.folder.join("cache/archives"))

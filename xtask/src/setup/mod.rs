@@ -6,6 +6,7 @@
 mod apt;
 mod library;
 mod linux;
+mod lttng;
 mod musl;
 mod qemu;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use tally_abi::ExitStatus;
 
 pub use linux::{Linux, linux};
+pub use lttng::Lttng;
 pub use musl::{Musl, musl};
 pub use qemu::Qemu;
 
@@ -46,6 +48,14 @@ pub fn tools(project: &Project) -> Result<Tools> {
 /// They are missing and cannot be fetched.
 pub fn qemu(project: &Project) -> Result<Qemu> {
     qemu::find_or_fetch(project)
+}
+
+/// Sees to it that LTTng-UST is there.
+///
+/// # Errors
+/// It is missing and cannot be fetched.
+pub fn lttng(project: &Project) -> Result<Lttng> {
+    lttng::find_or_fetch(project)
 }
 
 /// Sees to it that the library sources are there.

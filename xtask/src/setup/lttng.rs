@@ -1,0 +1,92 @@
+//! LTTng-UST, Debian's, to be compared with: unpacked, and run without root.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tally_abi::ExitStatus;
+
+use super::{
+    apt::{self, Apt},
+    check_space, install,
+};
+use crate::{
+    Failure, Result,
+    project::{self, Project},
+};
+
+/// What is fetched, with all that they depend on.
+const PACKAGES: [&str; 2] = ["lttng-tools", "liblttng-ust-dev"];
+/// Packages and what they unpack to.
+const NEEDED_MB: u64 = 200;
+
+/// The unpacked packages.
+#[derive(Debug)]
+pub struct Lttng {
+    place: PathBuf,
+}
+
+/// What the archive has, if need be fetched.
+pub(super) fn find_or_fetch(project: &Project) -> Result<Lttng> {
+    let place = project.private().join("lttng");
+    if !place.exists() {
+        check_space(&project.private(), NEEDED_MB, "LTTng-UST")?;
+        install(project, &place, |fresh| {
+            let archives = fresh.join("apt");
+            // This system's own suite, as its C library runs what is fetched.
+            let files = Apt::prepare_for(&archives, &suite()?)?.download_all(&PACKAGES)?;
+            for file in &files {
+                apt::succeed(Command::new("dpkg-deb").arg("-x").arg(file).arg(fresh))?;
+            }
+            super::clear(&archives)
+        })?;
+    }
+    Ok(Lttng { place })
+}
+
+/// The suite that this system is of.
+fn suite() -> Result<String> {
+    let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let found = text.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    found.map(|name| name.trim_matches('"').to_owned()).ok_or_else(|| {
+        Failure::new(ExitStatus::HostError, "/etc/os-release does not say which Debian this is")
+    })
+}
+
+impl Lttng {
+    /// Nanoseconds of a record, so many times.
+    ///
+    /// # Errors
+    /// Something does not compile, run or record.
+    pub fn measure(&self, repetitions: u16) -> Result<Vec<f64>> {
+        let script = self.place.join("measure.sh");
+        project::write(&script, include_bytes!("lttng/measure.sh"))?;
+        for (name, text) in [
+            ("record.h", &include_bytes!("lttng/record.h")[..]),
+            ("record.c", include_bytes!("lttng/record.c")),
+        ] {
+            project::write(&self.place.join(name), text)?;
+        }
+        let output = Command::new("sh")
+            .arg(&script)
+            .arg(&self.place)
+            .arg(repetitions.to_string())
+            .output()
+            .map_err(|error| Failure::new(ExitStatus::HostError, format!("sh: {error}")))?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let times: Vec<f64> = said.lines().filter_map(|line| line.parse().ok()).collect();
+        if output.status.success() && times.len() == usize::from(repetitions) {
+            return Ok(times);
+        }
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let last =
+            errors.lines().chain(said.lines()).last().unwrap_or("it said nothing").to_owned();
+        Err(Failure::new(ExitStatus::HostError, format!("{}: {last}", shown(&script))))
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
