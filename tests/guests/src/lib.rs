@@ -4,12 +4,28 @@
 
 extern crate alloc;
 
+pub mod random;
+pub mod threads;
+
 use core::fmt::Debug;
+
+use tally::sys;
 
 /// The status of a guest whose checks all held.
 pub const PASSED: i32 = 0;
 /// The status of a guest with a check that failed.
 pub const FAILED: i32 = 1;
+
+/// What the program writes to its outputs from here on goes nowhere.
+pub fn hush() {
+    let null = c"/dev/null".as_ptr() as u64;
+    // SAFETY: the path is a string; the calls touch no memory.
+    unsafe {
+        let null = sys::call(sys::OPEN, [null, 2, 0, 0, 0, 0]) as u64;
+        sys::call(sys::DUP2, [null, 1, 0, 0, 0, 0]);
+        sys::call(sys::DUP2, [null, 2, 0, 0, 0, 0]);
+    }
+}
 
 /// Counts failed checks.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! Throws system calls at the kernel: known ones with arguments that make sense, wild ones, and ones in
-//! between, by many programs at the same time, which crash, leave sessions open and end in the middle.
+//! between, by many programs at the same time, some of several threads, which crash, handle signals, leave
+//! sessions open and end in the middle.
 //!
 //! `fuzz CALLS SEED EVENT` makes at least so many calls, a few thousand in each program, and then checks
 //! that counting is exact. `fuzz wild CALLS SEED EVENT` is one of those programs.
@@ -10,11 +11,20 @@
 extern crate alloc;
 
 use alloc::{format, string::String, vec::Vec};
-use core::arch::asm;
+use core::{
+    arch::asm,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use tally::{
     ExitStatus, Program, Session, SessionConfig, Slice, Value, eprintln, println,
     runtime::arguments, session, sys,
+};
+
+use tally_test_guests::{
+    hush,
+    random::Random,
+    threads::{CALLS_ON_THREADS, action, end, forge, spawn},
 };
 
 tally::main!(main);
@@ -39,47 +49,42 @@ const LISTS: [&str; 5] = [
 /// Bytes of memory that calls may fill.
 const BUFFER: usize = 16 * 1024;
 
+/// The most threads of one program besides the first, and the words of their stacks.
+const THREADS: usize = 3;
+const STACK_WORDS: usize = 4096;
+const SIGUSR1: u64 = 10;
+const SIGALRM: u64 = 14;
+const SIGCHLD: u64 = 17;
+const SIGURG: u64 = 23;
+/// Signals that one program handles, in case one comes again and again, as that of a fault does.
+const SIGNALS: u64 = 200;
+/// What waiting ends after, where it ends by itself: no time, and a millisecond.
+static TIMES: [[u64; 2]; 2] = [[0, 0], [0, 1_000_000]];
+/// The same of timers, in microseconds.
+static TIMERS: [[u64; 4]; 3] = [[0; 4], [0, 0, 0, 500], [0, 20_000, 0, 10_000]];
+
+static mut STACKS: [[u128; STACK_WORDS]; THREADS] = [[0; STACK_WORDS]; THREADS];
+static HEARD: AtomicU64 = AtomicU64::new(0);
+static mut LISTS_OF_EVENTS: &[String] = &[];
 static mut MEMORY: [u64; BUFFER / 8] = [0; BUFFER / 8];
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len() as u64) as usize]
-    }
-}
 
 fn main() -> i32 {
     let words: Vec<&str> = arguments().skip(1).collect();
-    let number = |word: &str| word.parse().ok();
+    let numbers = |calls: &str, seed: &str| Some((calls.parse().ok()?, seed.parse().ok()?));
     match *words {
-        ["wild", calls, seed, event] => match (number(calls), number(seed)) {
-            (Some(calls), Some(seed)) => wild(calls, seed, event),
-            _ => usage(),
-        },
-        [calls, seed, event] => match (number(calls), number(seed)) {
-            (Some(calls), Some(seed)) => all(calls, seed, event),
-            _ => usage(),
-        },
+        ["wild", calls, seed, event] => {
+            numbers(calls, seed).map_or_else(usage, |(calls, seed)| wild(calls, seed, event))
+        }
+        [calls, seed, event] => {
+            numbers(calls, seed).map_or_else(usage, |(calls, seed)| all(calls, seed, event))
+        }
         _ => usage(),
     }
 }
 
 fn usage() -> i32 {
     eprintln!("fuzz: say `fuzz CALLS SEED EVENT`");
-    u8::from(ExitStatus::Usage).into()
+    ExitStatus::Usage as i32
 }
 
 /// Lets wild programs go, a few at a time, until they have made enough calls.
@@ -157,19 +162,72 @@ fn wild(calls: u64, seed: u64, event: &str) -> ! {
     let mut random = Random(seed);
     hush();
     let lists: Vec<String> = LISTS.iter().map(|list| format!("{event},{list}\0")).collect();
+    // SAFETY: there is one thread yet.
+    unsafe { LISTS_OF_EVENTS = lists.leak() };
+    for signal in [SIGUSR1, SIGALRM] {
+        let action = action(hear, 0, 0);
+        // SAFETY: the words are valid for reading.
+        unsafe { sys::call(sys::RT_SIGACTION, [signal, action.as_ptr() as u64, 0, 8, 0, 0]) };
+    }
+    let (stacks, threads) = (&raw mut STACKS, random.below(THREADS as u64 + 1) as usize);
+    // SAFETY: nobody else names them, and each is one thread's alone.
+    for stack in unsafe { &mut *stacks }.iter_mut().take(threads) {
+        spawn(stack, race, random.next());
+    }
+    make_calls(&mut random, calls);
+    if random.below(4) == 0 {
+        let (place, wild) = (memory(&mut random), anything(&mut random));
+        let rip = random.of(&[0, goes_on as extern "C" fn() -> ! as usize as u64, wild]);
+        let fpu = random.of(&[0, place, wild]);
+        forge(rip, fpu, || anything(&mut random));
+    }
+    // Not by way of the heap, in which anything may be by now.
+    sys::exit(0)
+}
+
+/// Where a forged frame may well go on.
+extern "C" fn goes_on() -> ! {
+    sys::exit(0)
+}
+/// Another thread of a wild program.
+extern "C" fn race(seed: u64) -> ! {
+    make_calls(&mut Random(seed), CALLS / 8);
+    end()
+}
+
+/// A signal's handler.
+extern "C" fn hear(_: u64) {
+    if HEARD.fetch_add(1, Relaxed) > SIGNALS {
+        sys::exit(5);
+    }
+}
+
+fn make_calls(random: &mut Random, calls: u64) {
+    // SAFETY: it was set before there was a second thread.
+    let lists = unsafe { LISTS_OF_EVENTS };
     for _ in 0..calls {
-        let number = choose(&mut random);
-        let arguments = match random.below(3) {
+        let number = choose(random);
+        let mut arguments = match random.below(3) {
             // As the call wants them, but for one that may be anything.
             0 | 1 => {
-                let mut arguments = fitting(&mut random, number, &lists);
+                let mut arguments = fitting(random, number, lists);
                 if random.below(4) == 0 {
-                    arguments[random.below(6) as usize] = anything(&mut random);
+                    arguments[random.below(6) as usize] = anything(random);
                 }
                 arguments
             }
-            _ => core::array::from_fn(|_| anything(&mut random)),
+            _ => core::array::from_fn(|_| anything(random)),
         };
+        // Whoever waits may wait for ever, which is told, but not for years.
+        match number {
+            sys::FUTEX => arguments[3] = time(random),
+            sys::RT_SIGTIMEDWAIT => arguments[2] = time(random),
+            sys::SETITIMER => {
+                arguments[1] = random.of(&[&TIMERS[0], &TIMERS[1], &TIMERS[2]]).as_ptr() as u64
+            }
+            sys::ALARM => arguments[0] = random.below(2),
+            _ => {}
+        }
         let is_large = |bytes: &u64| (1 << 20..1 << 40).contains(bytes);
         let fills = matches!(number, sys::MMAP | sys::BRK | sys::TRUNCATE | sys::FTRUNCATE);
         if fills && arguments[..2].iter().any(is_large) && random.below(100) != 0 {
@@ -180,19 +238,11 @@ fn wild(calls: u64, seed: u64, event: &str) -> ! {
         // that is what it is for.
         unsafe { sys::call(number, arguments) };
     }
-    // Not by way of the heap, in which anything may be by now.
-    sys::exit(0)
 }
 
-/// What the program writes to its outputs from here on goes nowhere.
-fn hush() {
-    let null = c"/dev/null".as_ptr() as u64;
-    // SAFETY: the path is a string; the calls touch no memory.
-    unsafe {
-        let null = sys::call(sys::OPEN, [null, 2, 0, 0, 0, 0]) as u64;
-        sys::call(sys::DUP2, [null, 1, 0, 0, 0, 0]);
-        sys::call(sys::DUP2, [null, 2, 0, 0, 0, 0]);
-    }
+/// When waiting ends by itself, or never.
+fn time(random: &mut Random) -> u64 {
+    random.of(&[0, TIMES[0].as_ptr() as u64, TIMES[1].as_ptr() as u64])
 }
 
 /// Every call of Tally's, most of Linux's, and numbers that are none.
@@ -247,11 +297,14 @@ fn choose(random: &mut Random) -> u64 {
         // Whoever sleeps may sleep for ever. Few of these: each that is not there is a line in the log.
         0 if random.below(10) == 0 => match random.below(512) {
             sys::NANOSLEEP | sys::CLOCK_NANOSLEEP => sys::GETPID,
+            // Frames are forged where that is the program's end ([`wild`]): it may not go on for ever.
+            sys::RT_SIGRETURN => sys::GETPID,
             number => number,
         },
         1 => random.next(),
         2 => sys::TALLY_BASE + random.below(64),
-        3..18 => random.of(&LINUX),
+        3..12 => random.of(&LINUX),
+        12..18 => random.of(&CALLS_ON_THREADS),
         18..24 => sys::PROGRAM_LOAD + random.below(3),
         24..27 => sys::DIRECT_OPEN + random.below(2),
         _ => sys::SESSION_OPEN + random.below(11),
@@ -274,6 +327,18 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
             [fd, memory, random.below(3000), random.below(1 << 20), 0, 0]
         }
         sys::FTRUNCATE => [fd, random.below(1 << 20), 0, 0, 0, 0],
+        sys::FUTEX => [memory & !3, random.below(14), small / 4, 0, memory & !7, 0],
+        sys::RT_SIGACTION => {
+            let flags = random.of(&[0, 0x0800_0000, 0x1000_0000, 0x4000_0000, 0x8000_0000]);
+            let words = (&raw mut MEMORY).cast::<[u64; 4]>();
+            // SAFETY: the memory is larger; whatever another thread makes of it is its affair.
+            unsafe { words.write_volatile(action(hear, flags, random.next())) };
+            [1 + random.below(64), words as u64, random.of(&[0, memory]), 8, 0, 0]
+        }
+        sys::RT_SIGPROCMASK => [small % 3, memory, 0, 8, 0, 0],
+        sys::TKILL | sys::KILL => [of_thread(random), signal(random), 0, 0, 0, 0],
+        sys::TGKILL => [of_thread(random), of_thread(random), signal(random), 0, 0, 0],
+        sys::SCHED_SETAFFINITY | sys::SCHED_GETAFFINITY => [0, 8, memory, 0, 0, 0],
         sys::MMAP => [0, random.below(1 << 17), 3, 0x22, u64::MAX, 0],
         sys::SESSION_OPEN => {
             let config = SessionConfig {
@@ -298,6 +363,21 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         }
         _ => [fd, memory, random.below(2000), small, 0, 0],
     }
+}
+
+/// A signal: rarely one that ends the program.
+fn signal(random: &mut Random) -> u64 {
+    match random.below(30) {
+        0 => 1 + random.below(64),
+        _ => random.of(&[SIGUSR1, SIGALRM, SIGCHLD, SIGURG]),
+    }
+}
+
+/// The number of this program, of one of its threads, or of the next program.
+fn of_thread(random: &mut Random) -> u64 {
+    // SAFETY: the call touches no memory.
+    let thread = unsafe { sys::call(sys::GETTID, [0; 6]) } as u64;
+    (thread + random.below(5)).saturating_sub(2)
 }
 
 /// A place in this program's own buffer.
