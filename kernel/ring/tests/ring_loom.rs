@@ -85,5 +85,5 @@ fn two_writers_and_a_reader() {
 
 #[test]
 fn two_writers_that_overwrite_and_a_reader() {
-    check(Mode::Overwrite, &[2, 1], 1);
+    check(Mode::Overwrite, &[1, 1], 2);
 }
