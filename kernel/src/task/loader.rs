@@ -107,7 +107,8 @@ pub fn load(
             headers = segment.p_vaddr + elf.ehdr.e_phoff;
         }
     }
-    let entry = elf.ehdr.e_entry.wrapping_add(base);
+    let entry = elf.ehdr.e_entry.checked_add(base).filter(|entry| *entry < USER_END);
+    let entry = entry.ok_or(NotStaticElf("it begins outside user memory"))?;
     space.map_zeroed(STACK_TOP - STACK_BYTES, STACK_BYTES, Access::Write)?;
     let about = [
         (AT_PHDR, headers),
