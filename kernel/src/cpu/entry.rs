@@ -145,7 +145,9 @@ unsafe extern "C" fn trap_entry() {
         "swapgs",
         "2:",
         save_registers!(),
-        "cld",
+        // Flags as SYSCALL leaves them: the program's AC would let the kernel at programs' pages.
+        "push 2",
+        "popfq",
         "mov rdi, rsp",
         "call {trap}",
         "jmp {finish}",

@@ -157,6 +157,7 @@ fn enable_features() {
         features.as_ref().is_some_and(|f| f.has_smap()),
     );
     cr4.set(Cr4Flags::USER_MODE_INSTRUCTION_PREVENTION, features.is_some_and(|f| f.has_umip()));
+    // With FSGSBASE, which firmware may have left on, programs could set bases that no switch restores.
     // SAFETY: (1) every x86-64 processor has SSE; (2) the kernel never touches programs' memory
     // through programs' addresses; (3) write protection holds for ring 0 too, as before.
     unsafe {
@@ -166,6 +167,9 @@ fn enable_features() {
                 Cr0Flags::MONITOR_COPROCESSOR | Cr0Flags::NUMERIC_ERROR | Cr0Flags::WRITE_PROTECT,
             );
         });
-        Cr4::update(|flags| flags.insert(cr4));
+        Cr4::update(|flags| {
+            flags.remove(Cr4Flags::FSGSBASE);
+            flags.insert(cr4);
+        });
     }
 }
