@@ -10,7 +10,7 @@ use crate::{
     machine::clock::{self, SECOND_NS},
     task::{
         Process,
-        signal::{Action, BY_PROGRAM, BY_THREAD, Pending, SIGNALS, Signals, bit, blockable},
+        signal::{Action, BY_PROGRAM, BY_THREAD, Pending, SIGNALS, Signals, blockable},
         thread::Wait,
     },
 };
@@ -107,8 +107,7 @@ fn mask(process: &mut Process, how: u64, new: u64, old: u64) -> Result<u64, Errn
 
 /// What waits for the running thread.
 fn waiting(process: &mut Process) -> u64 {
-    let bits = |pending: &[Pending]| pending.iter().fold(0, |set, one| set | bit(one.signal));
-    bits(process.signals.pending()) | bits(process.threads.running().signals.pending())
+    process.signals.pending.set() | process.threads.running().signals.pending.set()
 }
 
 /// `rt_sigpending`.

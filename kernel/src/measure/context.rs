@@ -23,7 +23,7 @@ use tally_pmu::{Found, ResolveError, Resolved};
 use super::truth::mark_in;
 use crate::{
     machine::serial,
-    memory::space::Access,
+    memory::{heap, space::Access},
     task::{Process, divert::Handler},
 };
 
@@ -285,6 +285,9 @@ impl Context {
     ) -> Result<(), Error> {
         if event >= self.events() {
             return Err(Error::BadArgument);
+        }
+        if !heap::has_room() {
+            return Err(Error::NoMemory);
         }
         self.map(process)?;
         self.session.set_period(event, period).map_err(refused_threshold)

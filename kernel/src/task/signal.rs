@@ -4,7 +4,6 @@
 //! is delivered on the way back to a thread that does not block it ([`deliver`]): the thread is diverted to
 //! the program's handler, or the program ends. A signal that waits already does not wait twice.
 
-use alloc::vec::Vec;
 use core::mem::take;
 
 use tally_abi::syscall;
@@ -89,11 +88,47 @@ pub struct Pending {
     pub code: i32,
 }
 
+/// The signals that wait for delivery, each once: of a fixed size, so that sending one takes no memory.
+pub struct PendingSet {
+    set: u64,
+    /// Who sent it, of each that is in the set.
+    codes: [i32; SIGNALS as usize],
+}
+
+impl Default for PendingSet {
+    fn default() -> Self {
+        PendingSet { set: 0, codes: [0; SIGNALS as usize] }
+    }
+}
+
+impl PendingSet {
+    /// All of them.
+    pub fn set(&self) -> u64 {
+        self.set
+    }
+
+    /// Notes a signal, if it does not wait already.
+    fn note(&mut self, new: Pending) {
+        if self.set & bit(new.signal) == 0 {
+            self.set |= bit(new.signal);
+            self.codes[new.signal as usize - 1] = new.code;
+        }
+    }
+
+    /// Takes one out that is in `set`: the lowest, as under Linux.
+    fn take(&mut self, set: u64) -> Option<Pending> {
+        let index = (self.set & set).trailing_zeros();
+        let code = *self.codes.get(index as usize)?;
+        self.set &= !bit(index + 1);
+        Some(Pending { signal: index + 1, code })
+    }
+}
+
 /// A program's.
 pub struct Signals {
     actions: [Action; SIGNALS as usize],
     /// Sent to the program while every thread blocked them.
-    pending: Vec<Pending>,
+    pub pending: PendingSet,
     /// When its timer sends it SIGALRM, and the nanoseconds until the next after that, or 0.
     pub timer: Option<(u64, u64)>,
 }
@@ -111,18 +146,14 @@ pub struct ThreadSignals {
     pub in_upcall: bool,
     /// The number of a call that a signal interrupted and that is made again, if no handler forbids.
     again: Option<u64>,
-    pending: Vec<Pending>,
+    /// Sent to it, or for it to take.
+    pub pending: PendingSet,
 }
 
 impl ThreadSignals {
     /// A new thread's.
     pub fn inherited(&self) -> Self {
         ThreadSignals { mask: self.mask, ..ThreadSignals::default() }
-    }
-
-    /// What waits for it.
-    pub fn pending(&self) -> &[Pending] {
-        &self.pending
     }
 
     /// Whether the stack pointer is on the alternative stack.
@@ -136,7 +167,7 @@ impl Signals {
     /// A program's at its start.
     pub fn new() -> Self {
         let actions = [Action::default(); SIGNALS as usize];
-        Signals { actions, pending: Vec::new(), timer: None }
+        Signals { actions, pending: PendingSet::default(), timer: None }
     }
 
     /// What is done about a signal, 1 to 64.
@@ -149,30 +180,12 @@ impl Signals {
         (1..=SIGNALS).contains(&signal) && bit(signal) & UNBLOCKED == 0
     }
 
-    /// What waits for the program.
-    pub fn pending(&self) -> &[Pending] {
-        &self.pending
-    }
-
     fn ignores(&self, signal: u32) -> bool {
         match self.actions[signal as usize - 1].handler {
             DEFAULT => bit(signal) & IGNORED != 0,
             handler => handler == IGNORE,
         }
     }
-}
-
-/// Notes a signal, once.
-fn note(pending: &mut Vec<Pending>, new: Pending) {
-    if pending.iter().all(|old| old.signal != new.signal) {
-        pending.push(new);
-    }
-}
-
-/// Takes the first signal out that is in `set`.
-fn take_one(pending: &mut Vec<Pending>, set: u64) -> Option<Pending> {
-    let index = pending.iter().position(|pending| bit(pending.signal) & set != 0)?;
-    Some(pending.remove(index))
 }
 
 impl Process {
@@ -196,12 +209,12 @@ impl Process {
         let ignores = self.signals.ignores(new.signal);
         let Some(thread) = self.threads.all().find_map(|thread| takes(thread).then_some(thread))
         else {
-            note(&mut self.signals.pending, new);
+            self.signals.pending.note(new);
             return true;
         };
         let blocks = thread.signals.mask & bit != 0;
         if blocks || !ignores {
-            note(&mut thread.signals.pending, new);
+            thread.signals.pending.note(new);
         }
         let tid = thread.tid;
         if !blocks && !ignores {
@@ -233,8 +246,8 @@ impl Process {
 
     /// Takes a signal of `set` out that waits for the running thread or its program.
     pub fn take_signal(&mut self, set: u64) -> Option<Pending> {
-        let own = take_one(&mut self.threads.running().signals.pending, set);
-        own.or_else(|| take_one(&mut self.signals.pending, set))
+        let own = self.threads.running().signals.pending.take(set);
+        own.or_else(|| self.signals.pending.take(set))
     }
 
     /// Writes what is known of a signal to the program's memory, if `info` is not 0.

@@ -131,9 +131,12 @@ impl Threads {
         self.running.iter_mut().map(|thread| &mut **thread).chain(ready).chain(waiting)
     }
 
-    /// Takes in a new one.
+    /// Takes in a new one. Its place in either queue is made here, where somebody has asked for memory.
     pub fn add(&mut self, thread: Thread) {
         self.ready.push_back(Box::new(thread));
+        let all = self.len();
+        self.ready.reserve(all - self.ready.len());
+        self.waiting.reserve(all - self.waiting.len());
     }
 
     /// The running one, whose registers are in `frame`, waits for its next turn.

@@ -62,15 +62,18 @@ impl Mappings {
     /// Forgets what lies in `range`.
     ///
     /// # Errors
-    /// What is left would be too many pieces.
+    /// One mapping would become two, and there would be too many, or memory is short.
     fn cut(&mut self, range: &Range<u64>) -> Result<(), SpaceError> {
-        let touched = self.mapped.range(..range.end).rev();
-        let touched = touched.take_while(|(_, end)| **end > range.start);
-        let touched: alloc::vec::Vec<(u64, u64)> = touched.map(|(s, e)| (*s, *e)).collect();
-        if self.mapped.len() >= MAX_MAPPINGS && touched.len() == 1 {
+        let splits = |(start, end): (&u64, &u64)| *start < range.start && range.end < *end;
+        if self.last_before(range.end).is_some_and(splits)
+            && (self.mapped.len() >= MAX_MAPPINGS || !heap::has_room())
+        {
             return Err(SpaceError::OutOfMemory);
         }
-        for (start, end) in touched {
+        while let Some((start, end)) =
+            self.last_before(range.end).filter(|(_, end)| **end > range.start)
+        {
+            let (start, end) = (*start, *end);
             self.mapped.remove(&start);
             if start < range.start {
                 self.mapped.insert(start, range.start);
@@ -80,6 +83,11 @@ impl Mappings {
             }
         }
         Ok(())
+    }
+
+    /// The last mapping that begins before `end`.
+    fn last_before(&self, end: u64) -> Option<(&u64, &u64)> {
+        self.mapped.range(..end).next_back()
     }
 }
 

@@ -22,6 +22,7 @@ fn main() -> i32 {
     let mut checks = Checks::default();
     files(&mut checks);
     memory(&mut checks);
+    mappings(&mut checks);
     threads(&mut checks);
     sessions(&mut checks, event);
     println!("calls: done");
@@ -118,6 +119,30 @@ fn reserved(checks: &mut Checks) {
     checks.equal("what was there", kept, [0, 77]);
     checks.equal("it goes whole", call(sys::MUNMAP, [large, 1 << 40, 0, 0, 0, 0]), 0);
     checks.equal("and is gone", read(page), -errno::EFAULT);
+}
+
+/// With as many mappings as there can be, one can be given back, and none can become two.
+fn mappings(checks: &mut Checks) {
+    let map = || call(sys::MMAP, [0, 3 * 4096, 0, 0x4022, u64::MAX, 0]);
+    let unmap = |address, bytes| call(sys::MUNMAP, [address, bytes, 0, 0, 0, 0]);
+    let first = map();
+    let mut last = first;
+    let refused = loop {
+        match map() {
+            refused if refused < 0 => break refused,
+            address => last = address,
+        }
+    };
+    checks.equal("one mapping too many", refused, -errno::ENOMEM);
+    let (first, last) = (first as u64, last as u64);
+    checks.equal("what would be two", unmap(last + 4096, 4096), -errno::ENOMEM);
+    checks.equal("the end of one", unmap(last + 4096, 8192), 0);
+    checks.equal("its beginning", unmap(last, 4096), 0);
+    checks.equal("one more", map() > 0, true);
+    checks.equal("a whole one", unmap(first, 3 * 4096), 0);
+    checks.equal("what is two then", unmap(first + 5 * 4096, 4096), 0);
+    checks.equal("all of them", unmap(first, 1 << 40), 0);
+    checks.equal("there is room again", unmap(map() as u64, 3 * 4096), 0);
 }
 
 /// What threads, signals and affinities are asked for and cannot be.
