@@ -48,7 +48,7 @@ pub const PREAD64: u64 = 17;
 pub const PWRITE64: u64 = 18;
 /// `readv(fd, vector, n)` → bytes read.
 pub const READV: u64 = 19;
-/// `writev(fd, vector, n)` → bytes written.
+/// `writev(fd, vector, n)` → bytes written; as `readv`, it ends with the part that makes it 1 MiB.
 pub const WRITEV: u64 = 20;
 /// `access(path, mode)` → 0 for whatever is there.
 pub const ACCESS: u64 = 21;

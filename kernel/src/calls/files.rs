@@ -21,6 +21,9 @@ use crate::{
 
 /// The most parts of one `readv` or `writev`, as Linux has it (`UIO_MAXIOV`).
 const MAX_VECTOR: u64 = 1024;
+/// Bytes after which a call that may do less than it is asked for ends: the kernel hears of nothing else
+/// meanwhile.
+const ENOUGH_BYTES: u64 = 1 << 20;
 /// `F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL` and `F_DUPFD_CLOEXEC` of `fcntl`.
 const DUPLICATE: u64 = 0;
 const GET_CLOSING: u64 = 1;
@@ -125,10 +128,12 @@ fn read(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Resu
 fn write(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Result<u64, Errno> {
     match descriptor(process, fd)? {
         Descriptor::Null => Ok(bytes),
-        Descriptor::Output(fd) => in_pieces(process, buffer, bytes, |process, _, part| {
-            emit(process, fd, part);
-            Ok(())
-        }),
+        Descriptor::Output(fd) => {
+            in_pieces(process, buffer, bytes.min(ENOUGH_BYTES), |process, _, part| {
+                emit(process, fd, part);
+                Ok(())
+            })
+        }
         Descriptor::File(open) => {
             let mut open = open.lock();
             if !open.writes {
@@ -173,7 +178,8 @@ fn in_pieces(
     Ok(bytes)
 }
 
-/// `readv` and `writev`: each part as `each` takes it, up to the first that comes up short.
+/// `readv` and `writev`: each part as `each` takes it, up to the first that comes up short or with which it
+/// is enough.
 fn vector(
     process: &mut Process,
     parts: u64,
@@ -189,7 +195,7 @@ fn vector(
         let [base, bytes] = process.space.read_words(at)?;
         let now = each(process, base, bytes)?;
         done = done.checked_add(now).ok_or(Errno(EINVAL))?;
-        if now < bytes {
+        if now < bytes || done >= ENOUGH_BYTES {
             break;
         }
     }

@@ -41,6 +41,11 @@ fn files(checks: &mut Checks) {
     checks.equal("open nothing", open(c"no-such-file", 0), -errno::ENOENT);
     checks.equal("open a folder", open(c"/", 0), -errno::EISDIR);
     checks.equal("make what is there", open(c"corpus.txt", 0o300), -errno::EEXIST);
+    let null = open(c"/dev/null", 1) as u64;
+    let parts = [[0_u64, 300 << 10]; 1024];
+    let vector = [null, parts.as_ptr() as u64, 1024, 0, 0, 0];
+    checks.equal("as much as is enough", call(sys::WRITEV, vector), 4 * 300 << 10);
+    checks.equal("close it", call(sys::CLOSE, [null, 0, 0, 0, 0, 0]), 0);
     let fd = open(c"corpus.txt", 0) as u64;
     checks.equal("first descriptor", fd, 3);
     for bad in [NOWHERE, KERNEL, main as fn() -> i32 as usize as u64] {
