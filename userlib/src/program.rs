@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use tally_abi::{Error, session::MAX_DETAIL_BYTES};
+use tally_abi::{Error, session::MAX_DETAIL_BYTES, syscall::errno::EINTR};
 
 use crate::{
     counting::{OpenError, check, explained},
@@ -45,12 +45,17 @@ impl Program {
         self.call(sys::PROGRAM_RUN).map(|_| ())
     }
 
-    /// Waits for its end; gives its status.
+    /// Waits for its end, whatever signals come meanwhile; gives its status.
     ///
     /// # Errors
     /// It was not let go.
     pub fn wait(self) -> Result<u8, Error> {
-        self.call(sys::PROGRAM_WAIT).map(|status| status as u8)
+        loop {
+            match self.raw_call(sys::PROGRAM_WAIT) {
+                interrupted if interrupted == -EINTR => {}
+                status => break check(status).map(|status| status as u8),
+            }
+        }
     }
 
     /// Its number, which [`sys::SESSION_OPEN`] and [`sys::SCHED_SETAFFINITY`] take.
@@ -59,7 +64,11 @@ impl Program {
     }
 
     fn call(&self, number: u64) -> Result<u64, Error> {
+        check(self.raw_call(number))
+    }
+
+    fn raw_call(&self, number: u64) -> i64 {
         // SAFETY: the call has no buffer.
-        check(unsafe { sys::call(number, [self.number, 0, 0, 0, 0, 0]) })
+        unsafe { sys::call(number, [self.number, 0, 0, 0, 0, 0]) }
     }
 }

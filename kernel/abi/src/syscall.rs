@@ -260,7 +260,7 @@ pub const PROGRAM_LOAD: u64 = TALLY_BASE + 0x20;
 /// `program_run(program)` → 0: a program that the caller loaded begins.
 pub const PROGRAM_RUN: u64 = TALLY_BASE + 0x21;
 /// `program_wait(program)` → its status, 0 to 255, when it has ended: a program that the caller
-/// loaded and let run, which is forgotten then.
+/// loaded and let run, which is forgotten then. `-EINTR` when a signal's handler without `SA_RESTART` has run.
 pub const PROGRAM_WAIT: u64 = TALLY_BASE + 0x22;
 
 /// Linux's error numbers that the calls above return, as positive numbers.

@@ -149,7 +149,7 @@ int64_t tally_direct_close(void);
 int64_t tally_program_load(const char *words, size_t bytes, char *detail, size_t detail_bytes);
 /* Lets it begin; returns 0 or an error. */
 int64_t tally_program_run(int64_t program);
-/* Waits for its end; returns its status, 0 to 255, or an error. */
+/* Waits for its end, whatever signals come meanwhile; returns its status, 0 to 255, or an error. */
 int64_t tally_program_wait(int64_t program);
 /* Sends the last values to the host and ends the session; returns 0 or an error. */
 int64_t tally_close(int64_t session);

@@ -7,7 +7,7 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use tally_rust::{Error, Handler, session::ConfigWords, sys};
+use tally_rust::{Error, Handler, session::ConfigWords, sys, sys::errno::EINTR};
 
 /// Opens a session. See `tally.h`.
 ///
@@ -218,8 +218,13 @@ pub extern "C" fn tally_program_run(program: i64) -> i64 {
 /// Waits for a program's end. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_program_wait(program: i64) -> i64 {
-    // SAFETY: the call has no buffer.
-    unsafe { sys::call(sys::PROGRAM_WAIT, [program as u64, 0, 0, 0, 0, 0]) }
+    loop {
+        // SAFETY: the call has no buffer.
+        match unsafe { sys::call(sys::PROGRAM_WAIT, [program as u64, 0, 0, 0, 0, 0]) } {
+            interrupted if interrupted == -EINTR => {}
+            answer => break answer,
+        }
+    }
 }
 
 /// Writes text. See `tally.h`.
