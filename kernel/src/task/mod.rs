@@ -206,6 +206,8 @@ pub fn go_on(cpu: &mut Cpu, frame: &mut Frame) {
     match process.threads.next_affinity() {
         Some(affinity) if affinity & here != 0 => {
             process.threads.run_next(frame);
+            // What fired in a handler of the thread before waits for one that has none.
+            divert::to_threshold(cpu, frame);
         }
         next => {
             let process = take_off(cpu);
