@@ -129,9 +129,9 @@ fn suspend(process: &mut Process, from: u64, set_bytes: u64) -> Result<Answer, E
     let signals = &mut process.threads.running().signals;
     signals.mask_after = Some(core::mem::replace(&mut signals.mask, blockable(mask)));
     let due = waiting(process) & !blockable(mask);
-    match due {
-        0 => Ok(Answer::Wait(Wait::Signal { set: 0, info: 0, until: None })),
-        _ => Err(Errno(EINTR)),
+    match process.signals.heeds_any(due) {
+        false => Ok(Answer::Wait(Wait::Signal { set: 0, info: 0, until: None })),
+        true => Err(Errno(EINTR)),
     }
 }
 

@@ -24,6 +24,9 @@ const HAS_RESTORER: u64 = 0x0400_0000;
 const USER_FLAGS: u64 = 0x4_0dd5;
 const INTERRUPT_FLAG: u64 = 1 << 9;
 
+/// What a program has done whose handler cannot be called.
+const NO_ROOM: &str = "no room on the stack for a handler";
+
 /// What is told of a signal: `siginfo_t`.
 pub type Info = [u64; INFO_WORDS];
 const INFO_WORDS: usize = 16;
@@ -147,6 +150,10 @@ fn keep(
     let mut words = [0; WORDS];
     words[RESTORER] = restorer;
     words[FLAGS] = CONTEXT_FLAGS;
+    // What lies below the alternative stack is not the handler's.
+    if [frame.rsp, top].into_iter().any(|rsp| signals.on_stack(rsp)) && !signals.on_stack(at) {
+        return Err(Fault::of_kind(NO_ROOM, Some(at)));
+    }
     let (stack, bytes) = signals.stack;
     let stack_state = if bytes == 0 { STACK_DISABLED } else { signals.on_stack(frame.rsp).into() };
     words[STACK..STACK + 3].copy_from_slice(&[stack, stack_state, bytes]);
@@ -164,7 +171,7 @@ fn keep(
         space.write(fpu, FpuState::now().bytes()).and_then(|()| space.write_words(at, words));
     match written {
         Ok(()) => Ok(at),
-        Err(_) => Err(Fault::of_kind("no room on the stack for a handler", Some(at))),
+        Err(_) => Err(Fault::of_kind(NO_ROOM, Some(at))),
     }
 }
 

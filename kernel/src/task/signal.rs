@@ -159,7 +159,7 @@ impl ThreadSignals {
     /// Whether the stack pointer is on the alternative stack.
     pub fn on_stack(&self, rsp: u64) -> bool {
         let (start, bytes) = self.stack;
-        rsp.wrapping_sub(start) <= bytes && bytes > 0
+        rsp.wrapping_sub(start).wrapping_sub(1) < bytes
     }
 }
 
@@ -178,6 +178,11 @@ impl Signals {
     /// Whether a signal may be given an action.
     pub fn can_handle(signal: u32) -> bool {
         (1..=SIGNALS).contains(&signal) && bit(signal) & UNBLOCKED == 0
+    }
+
+    /// Whether any of a set is not ignored.
+    pub fn heeds_any(&self, set: u64) -> bool {
+        (1..=SIGNALS).any(|signal| set & bit(signal) != 0 && !self.ignores(signal))
     }
 
     fn ignores(&self, signal: u32) -> bool {

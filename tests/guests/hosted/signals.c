@@ -156,6 +156,32 @@ static void stacks(void)
     printf("signals: %d when the stack was full\n", heard);
 }
 
+/* Memory below a stack that handlers fill. */
+static struct {
+    char guard[8192], stack[16384];
+} small;
+static long me;
+
+static void deeper(int signal)
+{
+    for (unsigned i = 0; i < sizeof small.guard; i++)
+        if (small.guard[i] != 0) {
+            puts("signals: below the stack");
+            _exit(1);
+        }
+    long result = SYS_kill;
+    __asm__ volatile("syscall" : "+a"(result) : "D"(me), "S"((long)signal) : "rcx", "r11", "memory");
+}
+
+static void fill(void)
+{
+    stack_t stack = {.ss_sp = small.stack, .ss_size = sizeof small.stack};
+    struct sigaction action = {.sa_handler = deeper, .sa_flags = SA_ONSTACK | SA_NODEFER};
+    MUST(sigaltstack(&stack, NULL) == 0 && sigaction(SIGUSR1, &action, NULL) == 0);
+    me = getpid();
+    raise(SIGUSR1);
+}
+
 static void masks(void)
 {
     sigset_t set, old;
@@ -217,6 +243,15 @@ static void times(void)
     MUST(nanosleep(&long_time, &left) < 0 && errno == EINTR && left.tv_sec == 1);
     while (heard < 3 * SIGALRM)
         pause();
+    /* One that is ignored ends nothing. */
+    sigset_t child, nothing;
+    sigemptyset(&nothing);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    MUST(sigprocmask(SIG_BLOCK, &child, NULL) == 0 && raise(SIGCHLD) == 0);
+    int before = heard;
+    MUST(sigsuspend(&nothing) < 0 && errno == EINTR && heard > before);
+    MUST(sigprocmask(SIG_UNBLOCK, &child, NULL) == 0);
     MUST(setitimer(ITIMER_REAL, &none, &often) == 0 && often.it_interval.tv_usec == 20000);
     MUST(alarm(100) == 0 && alarm(0) == 100);
     printf("signals: %d of time\n", heard >= 3 * SIGALRM);
@@ -292,6 +327,11 @@ int main(int argc, char **argv)
         action.sa_handler = (void (*)(int))0x8000000000000000;
         MUST(sigaction(SIGUSR1, &action, NULL) == 0);
         raise(SIGUSR1);
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "full") == 0) {
+        fill();
+        printf("signals: survived\n");
         return 0;
     }
     if (argc > 1) {
