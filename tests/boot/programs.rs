@@ -35,6 +35,9 @@ const CRASHES: [&str; 16] = [
 #[test]
 fn every_crash_ends_its_program_alone() {
     let mut programs: Vec<String> = CRASHES.iter().map(|way| format!("crash {way}")).collect();
+    // What no instruction alone does, and how it is called.
+    let others = [("threads stuck", "deadlock"), ("signals full", "no room on the stack")];
+    programs.extend(others.map(|(program, _)| program.into()));
     programs.push("status 0".into());
     let boot = run("", &programs.join(" -- "));
     let told = boot.transcript.text();
@@ -44,8 +47,17 @@ fn every_crash_ends_its_program_alone() {
     let named = crashes.filter(
         |trouble| matches!(trouble, Outcome::Faulted { fault, instruction, .. } if !fault.is_empty() && *instruction != 0),
     );
-    assert_eq!(named.count(), CRASHES.len(), "{:#?}\n{told}", boot.transcript.troubles);
-    assert!(!told.contains("survived"), "{told}");
+    assert_eq!(
+        named.count(),
+        CRASHES.len() + others.len(),
+        "{:#?}\n{told}",
+        boot.transcript.troubles
+    );
+    assert!(!told.contains("survived") && !told.contains("below"), "{told}");
+    for (program, wanted) in others {
+        let is_it = |trouble: &Outcome| matches!(trouble, Outcome::Faulted { fault, .. } if fault.contains(wanted));
+        assert!(boot.transcript.troubles.iter().any(is_it), "{program}: {told}");
+    }
     assert!(boot.transcript.exits.contains(&("status".into(), 0)), "{told}");
 }
 

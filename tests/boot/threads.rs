@@ -111,12 +111,14 @@ fn programs_of_another_c_library_do_here_what_they_do_under_linux() {
 #[test]
 fn threads_and_programs_run_where_they_are_told_to() {
     for cpus in [2, 4] {
-        let line = format!("wire cpus={cpus} -- affinity -- pinned -- affinity-pie");
+        let line =
+            format!("wire cpus={cpus} -- affinity -- pinned -- affinity-pie -- threads let-be");
         let boot = boot(&Request { cpus, ..Request::new(line) });
         assert_success(&boot);
         assert_eq!(said(&boot, 0, 1), "affinity: done\n");
         assert_eq!(said(&boot, 1, 1), format!("pinned: done on {cpus} CPUs\n"));
         assert_eq!(said(&boot, 2, 1), "affinity: done\n");
+        assert!(said(&boot, 3, 1).starts_with("threads: let be"), "{}", boot.outcome);
     }
 }
 

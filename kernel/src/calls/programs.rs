@@ -48,7 +48,7 @@ fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
     let asker = Asker { process, detail, detail_bytes };
     let loaded = read_words(asker.process, words, bytes).and_then(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let pid = table::lock().number();
+        let pid = table::lock().number().ok_or(Refusal::from(Error::TooManyPrograms))?;
         Process::load(pid, &words, task::kernel_space()).map_err(|(status, why)| Refusal {
             error: match status {
                 ExitStatus::ProgramNotFound => Error::NoProgram,

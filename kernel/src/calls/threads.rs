@@ -73,7 +73,7 @@ pub(super) fn clone(
     if process.threads.len() >= MAX_THREADS || !heap::has_room() {
         return Err(Errno(EAGAIN));
     }
-    let tid = table::lock().number();
+    let tid = table::lock().number().ok_or(Errno(EAGAIN))?;
     let rsp = if stack == 0 { frame.rsp } else { stack };
     let mut new = process.threads.running().like(tid, Frame { rax: 0, rsp, ..*frame });
     if flags & SET_TLS != 0 {

@@ -3,7 +3,7 @@
 //!
 //! Sessions, processes, threads and names live here; programs' memory is made of frames. The overflow path
 //! never allocates. Nothing is left where the machine's memory is: programs' memory leaves a reserve to the
-//! heap ([`has_room`]), and whoever lets a program take of the heap asks first.
+//! heap ([`has_room`]), and whoever lets a program have any of the heap to keep asks first.
 
 use core::{alloc::Layout, ptr::NonNull};
 

@@ -82,7 +82,7 @@ pub fn load_all(line: &CommandLine) {
             }
         };
         let words: Vec<&str> = words.collect();
-        let pid = table::lock().number();
+        let pid = table::lock().number().expect("a command line has few programs");
         match Process::load(pid, &words, kernel_space()) {
             Ok(mut process) => {
                 let measured =

@@ -44,6 +44,8 @@ pub struct Process {
     pub threads: Threads,
     /// What it does about signals.
     pub signals: Signals,
+    /// Whether none of its threads can go on any more: it ends when it comes onto a CPU.
+    pub is_deadlocked: bool,
     /// Its first thread's status, if that has ended.
     pub status: i32,
     /// Calls that it made and that are not there, as the log was told.
@@ -81,6 +83,7 @@ impl Process {
             own_counters: None,
             threads: Threads::new(Thread::first(pid, Frame::user(start.rip, start.rsp))),
             signals: Signals::new(),
+            is_deadlocked: false,
             status: 0,
             unknown_calls: BTreeSet::new(),
             random,

@@ -280,6 +280,17 @@ impl Process {
         self.signals.timer.is_none() && self.threads.are_stuck()
     }
 
+    /// Where none of its threads will ever go on, as it was its timer that they were left: the first comes
+    /// onto a CPU once more, and the program ends there ([`deliver`]).
+    pub fn find_deadlock(&mut self) {
+        let first = self.threads.all().next().map(|thread| thread.tid);
+        if self.is_stuck()
+            && let Some(tid) = first
+        {
+            self.is_deadlocked = self.threads.rouse(tid, -syscall::errno::EINTR as u64).is_some();
+        }
+    }
+
     /// When anything of it happens by itself, while all of its threads wait.
     pub fn deadline(&self) -> Option<u64> {
         let timer = self.signals.timer.map(|(due, _)| due);
@@ -291,6 +302,10 @@ impl Process {
 /// kernel ends with this.
 pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
     while let Some(process) = cpu.current.as_deref_mut() {
+        if process.is_deadlocked {
+            super::crash(cpu, frame, Fault::of_kind(super::DEADLOCK, None));
+            continue;
+        }
         let mask = process.threads.running().signals.mask;
         let Some(pending) = process.take_signal(!mask) else { break };
         let action = *process.signals.action(pending.signal);

@@ -15,10 +15,18 @@ use tally_abi::Error;
 
 use self::watches::{Watch, Watched};
 use super::Process;
-use crate::{cpu::Cpu, machine::clock, measure::Context};
+use crate::{
+    cpu::Cpu,
+    machine::clock::{self, SECOND_NS},
+    measure::Context,
+};
 
 /// The most programs that one has loaded and not waited for.
 const MAX_CHILDREN: usize = 32;
+
+/// How long a program is kept for whoever asked for it, in nanoseconds: as many turns as that one may wait for
+/// its own. Most come at once; one that does not had a signal or another thread come between.
+const KEPT_NS: u64 = SECOND_NS;
 
 static TABLE: Mutex<Table> = Mutex::new(Table {
     ready: VecDeque::new(),
@@ -58,8 +66,9 @@ enum Place {
     Ready,
     /// All of its threads wait; for when anything of it happens by itself, in nanoseconds.
     Waits(Option<u64>),
-    /// It was running when somebody asked for it, and is kept until that one has come.
-    Kept,
+    /// It was running when somebody asked for it, and is kept until that one has come, or until this time, in
+    /// nanoseconds.
+    Kept(u64),
     /// The CPU with this interrupt controller has it; whether somebody wants to look at it.
     Running { lapic: u32, wanted: bool },
     /// It has ended, with this status, which its parent has not asked for yet.
@@ -101,11 +110,20 @@ pub enum Awaited {
     Nowhere,
 }
 
+/// Where a program goes none of whose threads runs.
+fn place_of(process: &mut Process) -> Place {
+    process.find_deadlock();
+    match process.threads.next_affinity() {
+        Some(_) => Place::Ready,
+        None => Place::Waits(process.deadline()),
+    }
+}
+
 impl Table {
-    /// A number for a new program.
-    pub fn number(&mut self) -> u32 {
-        self.last += 1;
-        self.last
+    /// A number for a new program or thread, which none had before; none if all are used up.
+    pub fn number(&mut self) -> Option<u32> {
+        self.last = self.last.checked_add(1)?;
+        Some(self.last)
     }
 
     /// Takes in a new program, which `parent` (or, if that is 0, nobody) made. One with a parent
@@ -182,7 +200,10 @@ impl Table {
 
     /// Takes a program in that gave its CPU up.
     pub fn give_back(&mut self, process: Box<Process>) {
-        let place = if self.is_wanted(process.pid) { Place::Kept } else { Place::Ready };
+        let place = match self.is_wanted(process.pid) {
+            true => Place::Kept(clock::now_ns() + KEPT_NS),
+            false => Place::Ready,
+        };
         self.take_in(process, place);
     }
 
@@ -194,10 +215,7 @@ impl Table {
     /// Takes a program in whose threads all wait. What one waits for may just have come.
     pub fn park(&mut self, mut process: Box<Process>) {
         self.tell_ends(&mut process);
-        let place = match process.threads.next_affinity() {
-            Some(_) => Place::Ready,
-            None => Place::Waits(process.deadline()),
-        };
+        let place = place_of(&mut process);
         self.take_in(process, place);
     }
 
@@ -212,22 +230,20 @@ impl Table {
         });
     }
 
-    /// Those of which something happens by itself now are ready, if a thread of theirs is.
+    /// Those of which something happens by itself now are ready, if a thread of theirs is, and those that
+    /// nobody came for.
     fn wake(&mut self) {
         let now = clock::now_ns();
         for (pid, entry) in &mut self.known {
-            let Place::Waits(Some(until)) = entry.place else { continue };
+            let (Place::Waits(Some(until)) | Place::Kept(until)) = entry.place else { continue };
             let Some(process) = entry.process.as_deref_mut().filter(|_| until <= now) else {
                 continue;
             };
             process.expire();
-            entry.place = match process.threads.next_affinity() {
-                Some(_) => {
-                    self.ready.push_back(*pid);
-                    Place::Ready
-                }
-                None => Place::Waits(process.deadline()),
-            };
+            entry.place = place_of(process);
+            if let Place::Ready = entry.place {
+                self.ready.push_back(*pid);
+            }
         }
     }
 
@@ -280,8 +296,8 @@ impl Table {
                 self.known.remove(&pid);
             }
         }
-        // Whoever had a program kept may have ended without coming; one that has not asks again.
-        self.make_all_ready(|place| matches!(place, Place::Kept));
+        // Whoever had a program kept may have ended without coming; one that has not may ask again.
+        self.make_all_ready(|place| matches!(place, Place::Kept(_)));
         remains.is_last = !self.any_live();
         remains
     }
@@ -320,7 +336,7 @@ impl Table {
         }
         let Some(process) = &mut entry.process else { return Found::Ended };
         let answer = look(process);
-        if let Place::Kept = entry.place {
+        if let Place::Kept(_) = entry.place {
             self.make_ready(pid);
         }
         Found::Here(answer)

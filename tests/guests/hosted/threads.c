@@ -5,11 +5,14 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -169,8 +172,77 @@ static void *sleeps(void *argument)
     return argument;
 }
 
+/* Its time-out is the last that could end its waiting, and does not: under Linux it waits for ever. */
+static void stuck(void)
+{
+    struct itimerval soon = {{0, 0}, {0, 30000}};
+    signal(SIGALRM, SIG_IGN);
+    MUST(setitimer(ITIMER_REAL, &soon, NULL) == 0);
+    pause();
+    printf("threads: survived\n");
+}
+
+/* Tally's own calls: see docs/abi.md. */
+#define PROGRAM_LOAD 0x7a110020
+#define PROGRAM_RUN 0x7a110021
+#define PROGRAM_WAIT 0x7a110022
+
+static atomic_int asks;
+
+static void *takes_away(void *set)
+{
+    while (!asks)
+        sched_yield();
+    MUST(munmap(set, 4096) == 0);
+    return NULL;
+}
+
+/* Asks for a program that runs on another CPU, and lets it be before it has come: what the call needs goes. */
+static void lets_be(void)
+{
+    static const char words[] = "threads\0spin";
+    int late = 0;
+    long program = syscall(PROGRAM_LOAD, words, sizeof words, 0, 0);
+
+    MUST(program > 0 && syscall(PROGRAM_RUN, program) == 0);
+    for (int i = 0; i < 8 && !late; i++) {
+        pthread_t thread;
+        struct timespec pause = {0, 15000000};
+        nanosleep(&pause, NULL);
+        unsigned long *set = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        MUST(set != MAP_FAILED);
+        *set = ~0ul;
+        asks = 0;
+        MUST(pthread_create(&thread, NULL, takes_away, set) == 0);
+        asks = 1;
+        late = syscall(SYS_sched_setaffinity, program, 8, set) < 0;
+        MUST(!late || errno == EFAULT);
+        MUST(pthread_join(thread, NULL) == 0);
+    }
+    MUST(syscall(PROGRAM_WAIT, program) == 0);
+    printf("threads: let be, %s\n", late ? "and waited for" : "as it had come at once");
+}
+
+/* Some turns long. */
+static void spin(void)
+{
+    struct timespec start = in_milliseconds(CLOCK_MONOTONIC, 200), now;
+    do
+        now = in_milliseconds(CLOCK_MONOTONIC, 0);
+    while (now.tv_sec < start.tv_sec || (now.tv_sec == start.tv_sec && now.tv_nsec < start.tv_nsec));
+}
+
 int main(int argc, char **argv)
 {
+    static const struct {
+        const char *word;
+        void (*does)(void);
+    } others[] = {{"stuck", stuck}, {"let-be", lets_be}, {"spin", spin}};
+    for (unsigned i = 0; argc > 1 && i < sizeof others / sizeof *others; i++)
+        if (strcmp(argv[1], others[i].word) == 0) {
+            others[i].does();
+            return 0;
+        }
     unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 10) : 4, results = 0, all = 0;
     pthread_t threads[MOST];
     pthread_attr_t small;
