@@ -295,7 +295,7 @@ fn parts_are_never_more_than_their_whole() {
                       MEM_LOAD_RETIRED.L1_MISS,MEM_LOAD_RETIRED.L2_HIT,BR_MISP_RETIRED.COND_TAKEN,\
                       BR_INST_RETIRED.NEAR_TAKEN,L2_RQSTS.ALL_RFO,L2_RQSTS.RFO_HIT,L2_RQSTS.RFO_MISS";
         let line =
-            format!("wire seed={seed} -- deflate --level 1 --slice 600000 --events {events}");
+            format!("wire seed={seed} -- deflate --level 1 --slice 2000000 --events {events}");
         let boot = boot(&Request::new(line));
         assert_success(&boot);
         let report = Report::of(&boot).first.expect("it has a session");
