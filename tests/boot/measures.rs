@@ -82,7 +82,7 @@ fn the_kernel_s_own_work_is_counted_when_slices_end_in_its_middle() {
 fn an_overflow_at_any_moment_of_a_session_s_life_disturbs_nothing() {
     for (pmu, events) in [(Pmu::Intel, INTEL), (Pmu::Amd, AMD)] {
         let events = events.rsplit_once(',').expect("there are three").0;
-        let job = format!("wire overflows=nmi -- windows {events} 100 400");
+        let job = format!("wire overflows=nmi -- windows {events} 100 240");
         let boot = boot(&Request { pmu, ..Request::new(job) });
         assert_success(&boot);
     }
