@@ -88,3 +88,43 @@ fn traces_of_several_processors_are_whole() {
         assert!(boot.transcript.rings.len() == 4 && !boot.transcript.slices.is_empty());
     }
 }
+
+#[test]
+fn a_program_follows_the_traces_as_they_are_written() {
+    let events = "INST_RETIRED.ANY,r01c4,r02c4,r08c4,r10c4,r20c4";
+    let line = format!(
+        "wire trace paranoid=0 -- follow {events} 2 -- switches {EVENTS} 20000 user 500 -- follow write -- \
+         status 0"
+    );
+    let boot = boot(&Request { cpus: 2, ..Request::new(line) });
+    // The one that wrote to a ring was stopped; the other looked on, and the host has all of it too.
+    assert!(matches!(boot.outcome, Outcome::Faulted { address: Some(_), .. }), "{}", boot.outcome);
+    let text = boot.transcript.text();
+    assert!(text.contains("follow: ") && !text.contains("FAILED"), "{text}");
+    assert_whole(&boot);
+}
+
+#[test]
+fn traces_are_for_those_who_may_read_them() {
+    for (options, why) in [("trace", "NotPermitted"), ("paranoid=0", "WrongState")] {
+        let line = format!("wire {options} -- follow refused {why}");
+        assert_success(&boot(&Request::new(line)));
+    }
+}
+
+#[test]
+fn the_last_of_a_trace_is_there_at_the_end() {
+    let boot = boot(&Request::new(format!("wire trace=last -- switches {EVENTS} 5000 user 20000")));
+    assert_success(&boot);
+    let told = &boot.transcript;
+    assert_eq!((told.bad_trace, told.unreadable), (None, 0));
+    let [ring] = told.rings[..] else { panic!("{:?}", told.rings) };
+    assert_eq!((ring.written, ring.read), (ring.read + ring.lost, told.slices.len() as u64));
+    let lost: u64 = told.losses.iter().map(|loss| loss.records).sum();
+    assert_eq!(lost, ring.lost);
+    // A full ring, up to the very last record.
+    assert!(ring.read > 500 && ring.lost > 10_000, "{ring:?}");
+    let numbers: Vec<u64> = told.slices.iter().map(|slice| slice.sequence).collect();
+    assert!(numbers.windows(2).all(|two| two[1] == two[0] + 1));
+    assert_eq!(numbers.last(), Some(&(ring.written - 1)));
+}

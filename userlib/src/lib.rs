@@ -33,6 +33,7 @@ mod sampling;
 mod switch;
 pub mod sys;
 mod threshold;
+pub mod trace;
 
 pub use bank::{Bank, Counter, Details};
 pub use counting::{OpenError, Session};

@@ -83,6 +83,9 @@ pub struct RunArgs {
     /// Write a record of every slice, threshold and sample to this file, for `cargo xtask trace`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Of the trace keep only each CPU's last 128 KiB, which go out when all programs have ended
+    #[arg(long, requires = "trace")]
+    trace_last: bool,
     /// Put a file of this machine into the ramdisk, under its own name: a static program, or what
     /// it reads
     #[arg(long, value_name = "PATH")]
@@ -199,7 +202,11 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         return explained(args);
     }
     let mut trace = args.trace.as_deref().map(create).transpose()?;
-    let options = if trace.is_some() { "wire trace" } else { "wire" };
+    let options = match (&trace, args.trace_last) {
+        (None, _) => "wire",
+        (Some(_), false) => "wire trace",
+        (Some(_), true) => "wire trace=last",
+    };
     let line = match &*args.command {
         [] => args.job.command_line(options),
         command => args.job.around(options, command)?,
@@ -276,7 +283,7 @@ fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tally_abi::boot::{CommandLine, Program};
+    use tally_abi::boot::{CommandLine, Program, Tracing};
 
     fn job() -> Job {
         let program = vec!["deflate".into(), "spin".into()];
@@ -297,7 +304,10 @@ mod tests {
     fn the_kernel_reads_what_we_write() {
         let text = job().command_line("wire trace");
         let line = CommandLine::parse(&text).unwrap();
-        assert_eq!((line.seed, line.cpus, line.wire, line.trace), (7, 2, true, true));
+        assert_eq!(
+            (line.seed, line.cpus, line.wire, line.trace),
+            (7, 2, true, Some(Tracing::Stream))
+        );
         let words = |program: Program<'_>| program.words.map(str::to_owned).collect::<Vec<_>>();
         let programs: Vec<_> = line.programs().map(|program| words(program.unwrap())).collect();
         assert_eq!(

@@ -19,7 +19,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("tally-engine", &["tally-abi"]),
     ("tally-pmu", &["tally-abi", "tally-engine"]),
     ("tally-kernel", &["tally-abi", "tally-engine", "tally-pmu", "tally-ring"]),
-    ("tally", &["tally-abi"]),
+    ("tally", &["tally-abi", "tally-ring"]),
     ("tally-capi", &["tally", "tally-abi"]),
     ("tally-programs", &["tally", "tally-abi"]),
     ("tally-test-guests", &["tally", "tally-abi"]),

@@ -31,8 +31,8 @@ pub struct CommandLine<'a> {
     pub seed: u64,
     /// Whether messages for the host go to COM2 (`wire`); otherwise results go to the log.
     pub wire: bool,
-    /// Whether every slice's record is sent to the host too (`trace`).
-    pub trace: bool,
+    /// What becomes of trace records (`trace`, `trace=last`); without it there are none.
+    pub trace: Option<Tracing>,
     /// Processors to start at most (`cpus=N`, default all up to [`MAX_CPUS`]).
     pub cpus: usize,
     /// What programs may count (`paranoid=N`), as `perf_event_paranoid` has it under Linux: 2, the
@@ -45,6 +45,15 @@ pub struct CommandLine<'a> {
     /// takes it (`fail=panic`, `fail=hang`, `fail=stack`).
     pub fail: Option<Failure>,
     programs: &'a str,
+}
+
+/// What becomes of trace records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracing {
+    /// They go to the host while programs run; what it does not take in time is lost.
+    Stream,
+    /// The last of each CPU stay, and go to the host at the end: a flight recorder.
+    Last,
 }
 
 /// How the interrupt controller delivers overflow interrupts (Intel SDM volume 3, "Local Vector Table").
@@ -135,7 +144,7 @@ impl<'a> CommandLine<'a> {
         let mut line = CommandLine {
             seed: 1,
             wire: false,
-            trace: false,
+            trace: None,
             cpus: MAX_CPUS,
             paranoid: DEFAULT_PARANOID,
             overflows: Delivery::Fixed,
@@ -145,7 +154,8 @@ impl<'a> CommandLine<'a> {
         for option in options.split_ascii_whitespace() {
             match option.split_once('=') {
                 None if option == "wire" => line.wire = true,
-                None if option == "trace" => line.trace = true,
+                None if option == "trace" => line.trace = Some(Tracing::Stream),
+                Some(("trace", "last")) => line.trace = Some(Tracing::Last),
                 Some(("seed", n)) => line.seed = n.parse().map_err(|_| BadOption(option))?,
                 Some(("cpus", n)) => {
                     line.cpus = n.parse().map_err(|_| BadOption(option))?;
@@ -213,7 +223,11 @@ mod tests {
     #[test]
     fn options_then_programs() {
         let line = CommandLine::parse("seed=7 wire cpus=2 -- a --x 1 -- b").unwrap();
-        assert_eq!((line.seed, line.wire, line.trace, line.cpus), (7, true, false, 2));
+        assert_eq!((line.seed, line.wire, line.trace, line.cpus), (7, true, None, 2));
+        let traces = |text| CommandLine::parse(text).map(|line| line.trace);
+        assert_eq!(traces("trace"), Ok(Some(Tracing::Stream)));
+        assert_eq!(traces("trace=last"), Ok(Some(Tracing::Last)));
+        assert_eq!(traces("trace=first"), Err(BadOption("trace=first")));
         assert_eq!(programs("seed=7 -- a --x 1 -- b"), vec![vec!["a", "--x", "1"], vec!["b"]]);
         assert_eq!(programs("-- a"), vec![vec!["a"]]);
         assert_eq!(programs("seed=3"), Vec::<Vec<&str>>::new());

@@ -251,6 +251,10 @@ pub const SESSION_SAMPLES: u64 = TALLY_BASE + 10;
 pub const DIRECT_OPEN: u64 = TALLY_BASE + 0x10;
 /// `direct_close()` → 0: the program's counters are taken away.
 pub const DIRECT_CLOSE: u64 = TALLY_BASE + 0x11;
+/// `trace_map(cpu)` → address of the trace ring of a CPU ([`crate::ring`], of [`crate::trace::RING_WORDS`] in
+/// [`crate::trace::RING_PAGES`]), which the program may read for as long as it lives. With the records of all
+/// programs: only where `paranoid=0` permits it. `WrongState` where no trace is kept.
+pub const TRACE_MAP: u64 = TALLY_BASE + 0x18;
 /// `program_load(words, words_bytes, detail, detail_bytes)` → the new program's number.
 ///
 /// `words` are the program's name in the ramdisk and its arguments, each ended by a zero byte. It

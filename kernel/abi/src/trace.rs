@@ -11,6 +11,13 @@ use crate::{
     record::{Field, FieldType, Form, RecordType, place, record},
 };
 
+/// Words of a CPU's trace ring ([`crate::ring`]). A turn of the scheduler has some 50 slices of the default
+/// length, 20 words each at most, and the timer drains the ring each turn; of slices as short as can be it holds
+/// a third of a turn's.
+pub const RING_WORDS: usize = 16_384;
+/// Its pages. They are short, as the overflow path clears one when it has filled another.
+pub const RING_PAGES: usize = 64;
+
 /// The most counts in a record: general counters of one group.
 pub const MAX_COUNTS: usize = 8;
 

@@ -15,7 +15,7 @@ use tally_abi::{
 use super::BadPointer;
 use crate::{
     cpu::Cpu,
-    measure::{Context, Measure, Refusal, permit},
+    measure::{Context, Measure, Refusal, permit, ring_memory},
     memory::{heap, space::USER_END},
     task::{
         Process,
@@ -46,6 +46,7 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
     match number {
         syscall::SESSION_OPEN => return open(process, measure, arguments),
         syscall::DIRECT_OPEN => return Ok(open_direct(process, measure, arguments)?),
+        syscall::TRACE_MAP => return Ok(map_trace(process, session)?),
         syscall::DIRECT_CLOSE => {
             return if measure.close_direct() { Ok(0) } else { Err(Error::WrongState.into()) };
         }
@@ -80,6 +81,15 @@ pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u6
         _ => measure.close(process),
     }
     Ok(0)
+}
+
+/// `trace_map(cpu)`.
+fn map_trace(process: &mut Process, cpu: u64) -> Result<u64, Error> {
+    permit(0, "reading the trace").map_err(|refusal| refusal.error)?;
+    if !heap::has_room() {
+        return Err(Error::NoMemory);
+    }
+    process.lend(ring_memory(cpu)?).map_err(|_| Error::NoMemory)
 }
 
 /// A call on a session that `process` opened on another program.

@@ -28,6 +28,7 @@ pub use own::Own;
 pub use settings::{init, overflows, permit, pmu_info, seed};
 use settings::{pmu, settings};
 pub use stream::finish;
+pub use trace::ring_memory;
 use trace::{AtInterrupt, Trace, Tsc};
 use truth::mark;
 

@@ -7,7 +7,7 @@ use raw_cpuid::CpuIdReaderNative;
 use spin::Once;
 use tally_abi::{
     Error,
-    boot::{CommandLine, Delivery},
+    boot::{CommandLine, Delivery, Tracing},
     wire::PmuInfo,
 };
 use tally_pmu::{Found, NoPmu};
@@ -20,7 +20,7 @@ static SETTINGS: Once<Settings> = Once::new();
 
 pub(super) struct Settings {
     seed: u64,
-    pub(super) trace: bool,
+    pub(super) trace: Option<Tracing>,
     pub(super) virtual_pmu: bool,
     paranoid: u8,
     overflows: Delivery,
@@ -41,7 +41,7 @@ pub fn init(line: &CommandLine) {
         overflows: line.overflows,
     };
     SETTINGS.call_once(|| settings);
-    if line.trace {
+    if line.trace.is_some() {
         stream::init();
     }
 }

@@ -1,7 +1,7 @@
 //! The trace on its way to the host ([`tally_abi::trace`]): out of the rings, page by page.
 //!
-//! A CPU drains its own ring, at each turn of the scheduler and when a program leaves it; the last one what is
-//! left of all. Where the host takes no more, records stay in their ring, and what there is no room for is lost
+//! A CPU drains its own ring, at each turn of the scheduler and when a program leaves it, but where only the last
+//! records are wanted; the last one what is left of all. Where the host takes no more, records stay in their ring, and what there is no room for is lost
 //! there and counted. One lock guards all; interrupts are off whenever it is held, and the overflow path never
 //! comes here: it may write to a ring that is being drained.
 
@@ -12,7 +12,7 @@ use tally_abi::{
     boot::MAX_CPUS,
     record::describe,
     ring::Header,
-    trace::{Chunk, LostRecord, RingRecord, TYPES},
+    trace::{Chunk, LostRecord, RING_PAGES, RING_WORDS, RingRecord, TYPES},
     wire::Message,
 };
 use tally_engine::Clock;
@@ -77,7 +77,7 @@ struct Stream {
 /// The drained end of a CPU's ring.
 struct End {
     ring: &'static TraceRing,
-    reader: Box<Reader<'static, 16_384, 64>>,
+    reader: Box<Reader<'static, RING_WORDS, RING_PAGES>>,
     /// Records that were handed over.
     sent: u64,
 }

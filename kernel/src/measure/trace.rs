@@ -1,19 +1,37 @@
 //! What the engine asks of this kernel: the time, and a way for records. In the overflow path too.
 
-use alloc::boxed::Box;
 use core::arch::x86_64::_rdtsc;
 
-use tally_abi::trace::{SampleRecord, SliceRecord, ThresholdRecord};
+use spin::Once;
+use tally_abi::{
+    Error,
+    boot::{MAX_CPUS, Tracing},
+    trace::{RING_PAGES, RING_WORDS, SampleRecord, SliceRecord, ThresholdRecord},
+};
 use tally_engine::{Clock, Sink};
 use tally_ring::{Mode, Ring};
 
-use super::stream;
-use crate::cpu::{entry::Interrupted, lapic::Lapic, vectors};
+use super::{settings::settings, stream};
+use crate::{
+    cpu::{entry::Interrupted, lapic::Lapic, vectors},
+    memory::shared::Shared,
+};
 
-/// A CPU's trace ring. A turn of the scheduler has some 50 slices of the default length, 20 words each at
-/// most, and the timer drains the ring each turn; of slices as short as can be it holds a third of a turn's.
-/// Pages are short, as the overflow path clears one when it has filled another.
-pub(super) type TraceRing = Ring<16_384, 64>;
+/// A CPU's trace ring.
+pub(super) type TraceRing = Ring<RING_WORDS, RING_PAGES>;
+
+/// The rings' memory, by CPU.
+static RINGS: [Once<Shared>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
+
+/// The memory of a CPU's trace ring.
+///
+/// # Errors
+/// No trace is kept, or there is no such CPU.
+pub fn ring_memory(cpu: u64) -> Result<&'static Shared, Error> {
+    let ring = usize::try_from(cpu).ok().and_then(|cpu| RINGS.get(cpu));
+    let memory = ring.ok_or(Error::BadArgument)?.get();
+    memory.ok_or(if settings().trace.is_some() { Error::BadArgument } else { Error::WrongState })
+}
 
 /// The time-stamp counter.
 pub(super) struct Tsc;
@@ -29,6 +47,8 @@ impl Clock for Tsc {
 pub(super) struct Trace {
     ring: Option<&'static TraceRing>,
     cpu: u16,
+    /// Whether records go to the host while programs run.
+    streams: bool,
     lapic: Lapic,
 }
 
@@ -81,23 +101,24 @@ impl Sink for AtInterrupt<'_> {
 }
 
 impl Trace {
-    /// The way of CPU number `cpu`: its ring, if a trace is `wanted`, is made here.
-    pub(super) fn new(cpu: u16, lapic: Lapic, wanted: bool) -> Trace {
-        let ring = wanted.then(|| {
-            // SAFETY: a ring is nothing but words, for which 0 is a value.
-            let mut ring = unsafe { Box::<TraceRing>::new_zeroed().assume_init() };
-            ring.init(Mode::Discard, Tsc.tsc());
-            &*Box::leak(ring)
+    /// The way of CPU number `cpu`, once: its ring, if a trace is wanted, is made here.
+    pub(super) fn new(cpu: u16, lapic: Lapic, wanted: Option<Tracing>) -> Trace {
+        let ring = wanted.and_then(|tracing| {
+            let ring = make_ring(cpu, tracing);
+            if ring.is_none() {
+                log::error!("CPU {cpu} keeps no trace: no memory is left");
+            }
+            ring
         });
         if let Some(ring) = ring {
             stream::add(cpu, ring);
         }
-        Trace { ring, cpu, lapic }
+        Trace { ring, cpu, streams: wanted == Some(Tracing::Stream), lapic }
     }
 
     /// Sends the records on their way to the host.
     pub(super) fn drain(&self) {
-        if self.ring.is_some() {
+        if self.ring.is_some() && self.streams {
             stream::drain(self.cpu);
         }
     }
@@ -106,4 +127,19 @@ impl Trace {
     pub(super) fn upcall(&self) {
         self.lapic.interrupt_self(vectors::UPCALL);
     }
+}
+
+fn make_ring(cpu: u16, tracing: Tracing) -> Option<&'static TraceRing> {
+    let memory = Shared::allocate(size_of::<TraceRing>()).ok()?;
+    let ring = memory.start().as_mut_ptr::<TraceRing>();
+    // SAFETY: (1) the memory has room for a ring, is aligned as pages are and stays for ever; (2) it is zeros,
+    // which is a value of a ring's words; (3) nobody else knows it yet.
+    let ring = unsafe { &mut *ring };
+    let mode = match tracing {
+        Tracing::Stream => Mode::Discard,
+        Tracing::Last => Mode::Overwrite,
+    };
+    ring.init(mode, Tsc.tsc());
+    RINGS.get(usize::from(cpu))?.call_once(|| memory);
+    Some(ring)
 }

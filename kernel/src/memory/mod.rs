@@ -7,6 +7,8 @@ pub mod frames;
 pub mod heap;
 pub mod region;
 mod registers;
+pub mod shared;
 pub mod space;
 pub mod stacks;
+mod tables;
 pub mod takeover;

@@ -1,4 +1,4 @@
-//! The kernel's own region of addresses: stacks, and the heap as it grows. An entry of the top table of its
+//! The kernel's own region of addresses: stacks, what it lends to programs, and the heap as it grows. An entry of the top table of its
 //! own; it is made with the first stack, before there is another address space, so all of them have it and
 //! what is mapped there is seen everywhere at once.
 
@@ -10,7 +10,7 @@ use x86_64::{
 
 use super::{
     frames::{self, OutOfMemory},
-    space::{index, table},
+    tables::{index, table},
 };
 
 /// Where it begins.

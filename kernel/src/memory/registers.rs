@@ -4,7 +4,8 @@ use x86_64::{PhysAddr, structures::paging::PageTableFlags as Flags};
 
 use super::{
     frames::{self, kernel_view},
-    space::{AddressSpace, SpaceError, index, table},
+    space::{AddressSpace, SpaceError},
+    tables::{index, table},
 };
 
 impl AddressSpace {

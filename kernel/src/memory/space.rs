@@ -1,19 +1,21 @@
 //! Address spaces: the kernel's own page tables and one set for each program.
 //!
 //! A program's half ends at [`USER_END`]. Every page of it is present because a program asked for
-//! it; nothing is shared between programs, and nothing of the kernel's is reachable from ring 3.
+//! it; nothing is shared between programs, and nothing of the kernel's is reachable from ring 3 but what it
+//! lends for reading ([`AddressSpace::lend`]).
 //! The kernel reaches a program's memory through its own view of physical memory after looking the
 //! page up, never through the program's addresses, so a bad pointer is an answer and not a fault.
 
 use x86_64::{
-    PhysAddr, VirtAddr,
+    VirtAddr,
     registers::control::{Cr3, Cr3Flags},
-    structures::paging::{
-        PageTable, PageTableFlags as Flags, PhysFrame, page_table::PageTableEntry,
-    },
+    structures::paging::{PageTableFlags as Flags, PhysFrame, page_table::PageTableEntry},
 };
 
-use super::frames::{self, FRAME_BYTES, OutOfMemory, kernel_view};
+use super::{
+    frames::{self, FRAME_BYTES, OutOfMemory, kernel_view},
+    tables::{LENT, first_page, free_below, index, table},
+};
 
 /// The first address above a program's half. The last page below the non-canonical hole stays
 /// unmapped: a SYSCALL at its end would give SYSRET an address that faults in ring 0.
@@ -70,14 +72,6 @@ pub struct AddressSpace {
     root: PhysFrame,
     /// Pages of the lower half.
     pages: u64,
-}
-
-/// The table in a frame.
-pub(super) fn table<'a>(frame: PhysAddr) -> &'a mut PageTable {
-    // SAFETY: (1) callers pass frames that hold page tables, mapped writable in the kernel's view;
-    // (2) an address space's tables are touched only through its one owner, and the kernel's upper
-    // half not at all after boot.
-    unsafe { &mut *kernel_view(frame).as_mut_ptr() }
 }
 
 impl AddressSpace {
@@ -150,6 +144,22 @@ impl AddressSpace {
         Ok(())
     }
 
+    /// Lets the program read frames that are not its own and stay for ever, at the pages from `start` on.
+    ///
+    /// # Errors
+    /// No frame is left for a table, or a page is mapped already; those before it are lent.
+    pub fn lend(&mut self, start: u64, frames: &[PhysFrame]) -> Result<(), SpaceError> {
+        for (page, frame) in (start..USER_END).step_by(FRAME_BYTES as usize).zip(frames) {
+            let entry = self.entry_or_new(page)?;
+            if !entry.is_unused() {
+                return Err(SpaceError::Overlap);
+            }
+            entry.set_frame(*frame, Access::Read.flags() | LENT);
+            self.pages += 1;
+        }
+        Ok(())
+    }
+
     /// Changes what the program may do with the pages of `[start, start + bytes)`.
     ///
     /// # Errors
@@ -157,7 +167,8 @@ impl AddressSpace {
     pub fn protect(&mut self, start: u64, bytes: u64, access: Access) -> Result<(), SpaceError> {
         let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
         for page in (start..end).step_by(FRAME_BYTES as usize) {
-            self.entry(page).ok_or(SpaceError::BadAddress)?.set_flags(access.flags());
+            let entry = self.entry(page).ok_or(SpaceError::BadAddress)?;
+            entry.set_flags(access.flags() | entry.flags() & LENT);
             x86_64::instructions::tlb::flush(VirtAddr::new(page));
         }
         Ok(())
@@ -171,13 +182,15 @@ impl AddressSpace {
         while let Some(page) = self.next_page(at, end) {
             at = page + FRAME_BYTES;
             let Some(entry) = self.entry(page) else { continue };
-            let frame = PhysFrame::containing_address(entry.addr());
+            let (frame, is_lent) = (entry.addr(), entry.flags().contains(LENT));
             entry.set_unused();
             x86_64::instructions::tlb::flush(VirtAddr::new(page));
-            // SAFETY: (1) leaf frames of the lower half come from `map_zeroed`; (2) the space is
-            // used by one CPU at a time, whose TLB entry is gone.
-            unsafe { frames::free(frame) };
             self.pages -= 1;
+            if !is_lent {
+                // SAFETY: (1) leaf frames of the lower half that are not lent come from `map_zeroed`;
+                // (2) the space is used by one CPU at a time, whose TLB entry is gone.
+                unsafe { frames::free(PhysFrame::containing_address(frame)) };
+            }
         }
     }
 
@@ -338,45 +351,6 @@ impl AddressSpace {
         let address = frame.start_address();
         self.entry_or_new(address.as_u64())?.set_addr(address, Flags::PRESENT | Flags::WRITABLE);
         Ok(())
-    }
-}
-
-/// Where an address stands in its table of a level, 0 for the pages' to 3 for the top.
-pub(super) fn index(address: u64, level: u32) -> usize {
-    (address >> (12 + 9 * level)) as usize & 511
-}
-
-/// The first page from `start` up to `end` that is under `frame`, a table of `level` (0: its entries are
-/// pages) that `start` belongs to.
-fn first_page(frame: PhysAddr, level: u32, start: u64, end: u64) -> Option<u64> {
-    let span = FRAME_BYTES << (9 * level);
-    let mut at = start;
-    while at < end {
-        let entry = &table(frame)[index(at, level)];
-        let found = match level {
-            _ if entry.is_unused() => None,
-            0 => Some(at),
-            _ => first_page(entry.addr(), level - 1, at, end),
-        };
-        if found.is_some() || index(at, level) == 511 {
-            return found;
-        }
-        at = at - at % span + span;
-    }
-    None
-}
-
-/// Frees the tables under `frame`, which is a table of `level` (0: its entries are pages).
-fn free_below(frame: PhysAddr, level: u32, entries: usize) {
-    for entry in table(frame).iter().take(entries).filter(|entry| !entry.is_unused()) {
-        if level > 0 {
-            free_below(entry.addr(), level - 1, 512);
-        }
-        if level > 0 || entry.flags().contains(Flags::USER_ACCESSIBLE) {
-            // SAFETY: tables and pages of a lower half come from the allocator and are this
-            // space's alone; pages that are not the program's (`map_identity`) are skipped.
-            unsafe { frames::free(PhysFrame::containing_address(entry.addr())) };
-        }
     }
 }
 

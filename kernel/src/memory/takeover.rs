@@ -18,7 +18,8 @@ use x86_64::{
 
 use super::{
     frames::{self, FRAME_BYTES, OutOfMemory},
-    space::{AddressSpace, index, table},
+    space::AddressSpace,
+    tables::{index, table},
 };
 
 const GIB: u64 = 1 << 30;

@@ -232,7 +232,8 @@ impl Request {
     /// One processor under TCG with Intel's virtual PMU.
     pub fn new(command_line: impl Into<String>) -> Request {
         let command_line = command_line.into();
-        let traced = CommandLine::parse(&command_line).is_ok_and(|line| line.trace);
+        let line = CommandLine::parse(&command_line);
+        let traced = line.is_ok_and(|line| line.trace.is_some());
         Request {
             trace_port: if traced { TracePort::File } else { TracePort::None },
             pmu: Pmu::Intel,

@@ -27,9 +27,13 @@ up; one that would cross a word's end begins in the next word. A flag and a choi
 address 64. A list takes the rest.
 
 Per CPU records are in order, and written = read + lost. Time that no slice covers was not measured. In the
-rings records lie the same way; `kernel/abi/src/ring.rs` has their layout. A program cannot map a ring: there is
-one per CPU, with the records of every program that ran there, and what others counted is not its to see.
-Its own counts it has in its bank.
+rings records lie the same way; `kernel/abi/src/ring.rs` has their layout. With
+`trace=last` (`run --trace-last`) nothing is sent while programs run and the oldest records give way to new ones;
+what is left at the end is the trace.
+
+A program that `paranoid=0` permits it can map the ring of any CPU, read-only, and follow it as it is written
+(`tally::trace::TraceReader`); there is one per CPU, with the records of every program that ran there. Without
+that right it has its own counts in its bank, its thresholds by upcalls, and its samples by a call.
 ";
 
 /// The whole page.

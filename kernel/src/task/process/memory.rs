@@ -10,6 +10,7 @@ use super::Process;
 use crate::memory::{
     frames::{self, FRAME_BYTES},
     heap,
+    shared::Shared,
     space::{Access, SpaceError, USER_END},
 };
 
@@ -27,6 +28,8 @@ pub(super) struct Mappings {
     mapped: BTreeMap<u64, u64>,
     /// The same of what the kernel writes, and the program can neither unmap nor protect otherwise.
     held: BTreeMap<u64, u64>,
+    /// Where what the kernel lends is, by where the kernel has it.
+    lent: BTreeMap<u64, u64>,
     next: u64,
 }
 
@@ -37,6 +40,7 @@ impl Mappings {
             heap: heap..heap,
             mapped: BTreeMap::new(),
             held: BTreeMap::new(),
+            lent: BTreeMap::new(),
             next: MMAP_START,
         }
     }
@@ -138,6 +142,28 @@ impl Process {
         let end = self.mappings.held.remove(&start).ok_or(SpaceError::BadAddress)?;
         self.space.unmap(start, end - start);
         Ok(())
+    }
+
+    /// Lets the program read memory of the kernel's for as long as it lives; gives the address. The same
+    /// memory is at the same address each time.
+    ///
+    /// # Errors
+    /// No memory for page tables.
+    pub fn lend(&mut self, shared: &'static Shared) -> Result<u64, SpaceError> {
+        let kernels = shared.start().as_u64();
+        if let Some(address) = self.mappings.lent.get(&kernels) {
+            return Ok(*address);
+        }
+        let frames = shared.frames();
+        let Range { start, end } =
+            self.map_next(frames.len() as u64 * FRAME_BYTES, Access::Nothing)?;
+        if let Err(error) = self.space.lend(start, frames) {
+            self.space.unmap(start, end - start);
+            return Err(error);
+        }
+        self.mappings.held.insert(start, end);
+        self.mappings.lent.insert(kernels, start);
+        Ok(start)
     }
 
     fn map_next(&mut self, bytes: u64, access: Access) -> Result<Range<u64>, SpaceError> {

@@ -1,0 +1,60 @@
+//! Page tables as such: how they lie in memory, and how one goes through them.
+
+use x86_64::{
+    PhysAddr,
+    structures::paging::{PageTable, PageTableFlags as Flags, PhysFrame},
+};
+
+use super::frames::{self, FRAME_BYTES, kernel_view};
+
+/// Of a program's page: its frame is not the program's, and stays when that ends. A bit that processors leave
+/// to the system (Intel SDM volume 3, "Page-Table Entry that Maps a 4-KByte Page").
+pub(super) const LENT: Flags = Flags::BIT_9;
+
+/// The table in a frame.
+pub(super) fn table<'a>(frame: PhysAddr) -> &'a mut PageTable {
+    // SAFETY: (1) callers pass frames that hold page tables, mapped writable in the kernel's view;
+    // (2) an address space's tables are touched only through its one owner, and the kernel's upper
+    // half not at all after boot.
+    unsafe { &mut *kernel_view(frame).as_mut_ptr() }
+}
+
+/// Where an address stands in its table of a level, 0 for the pages' to 3 for the top.
+pub(super) fn index(address: u64, level: u32) -> usize {
+    (address >> (12 + 9 * level)) as usize & 511
+}
+
+/// The first page from `start` up to `end` that is under `frame`, a table of `level` (0: its entries are
+/// pages) that `start` belongs to.
+pub(super) fn first_page(frame: PhysAddr, level: u32, start: u64, end: u64) -> Option<u64> {
+    let span = FRAME_BYTES << (9 * level);
+    let mut at = start;
+    while at < end {
+        let entry = &table(frame)[index(at, level)];
+        let found = match level {
+            _ if entry.is_unused() => None,
+            0 => Some(at),
+            _ => first_page(entry.addr(), level - 1, at, end),
+        };
+        if found.is_some() || index(at, level) == 511 {
+            return found;
+        }
+        at = at - at % span + span;
+    }
+    None
+}
+
+/// Frees the tables under `frame`, which is a table of `level` (0: its entries are pages).
+pub(super) fn free_below(frame: PhysAddr, level: u32, entries: usize) {
+    for entry in table(frame).iter().take(entries).filter(|entry| !entry.is_unused()) {
+        if level > 0 {
+            free_below(entry.addr(), level - 1, 512);
+        }
+        let flags = entry.flags();
+        if level > 0 || flags.contains(Flags::USER_ACCESSIBLE) && !flags.contains(LENT) {
+            // SAFETY: tables and pages of a lower half come from the allocator and are this
+            // space's alone; pages that are not the program's (`map_identity`, `lend`) are skipped.
+            unsafe { frames::free(PhysFrame::containing_address(entry.addr())) };
+        }
+    }
+}
