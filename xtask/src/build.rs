@@ -323,7 +323,13 @@ fn build_host(project: &Project, library: &Path) -> Result<(PathBuf, PathBuf)> {
 
 /// The names of a package's programs: what cargo finds in `src/bin`.
 fn bins(package: &Path) -> Result<Vec<String>> {
-    sources(&package.join("src/bin"), "rs")
+    let folder = package.join("src/bin");
+    let mut names = sources(&folder, "rs")?;
+    let entries = fs::read_dir(&folder).map_err(|error| Failure::io("read", &folder, &error))?;
+    let larger = entries.flatten().filter(|entry| entry.path().join("main.rs").exists());
+    names.extend(larger.filter_map(|entry| entry.file_name().into_string().ok()));
+    names.sort();
+    Ok(names)
 }
 
 /// The names, without extension, of a folder's files of one extension, sorted.

@@ -1,0 +1,230 @@
+//! Which calls wild programs make, and with which arguments.
+
+use alloc::string::String;
+use core::array;
+
+use tally::{SessionConfig, Slice, session, sys};
+use tally_test_guests::{
+    random::Random,
+    threads::{CALLS_ON_THREADS, action},
+};
+
+use super::{hear, main};
+
+const PATHS: [&[u8]; 6] =
+    [b"corpus.txt\0", b"/tmp/a\0", b"b\0", b"no such file\0", b"/dev/null\0", b"/\0"];
+const PROGRAMS: [&[u8]; 4] =
+    [b"status\x007\0", b"crash\0divide\0", b"no such program\0", b"corpus.txt\0"];
+/// Lists of events; the name of one that there is goes before.
+pub const LISTS: [&str; 5] = [
+    "instructions,branches,branch-misses,cache-misses,L1-dcache-loads,r01c2,r02c2,r04c2",
+    "instructions,cycles",
+    "cycles:k,instructions:u",
+    "no-such-event",
+    "r01c2@3,branches@70",
+];
+/// Bytes of memory that calls may fill.
+const BUFFER: usize = 16 * 1024;
+
+/// What wild programs handle.
+pub const SIGUSR1: u64 = 10;
+/// As well.
+pub const SIGALRM: u64 = 14;
+const SIGCHLD: u64 = 17;
+const SIGURG: u64 = 23;
+/// What waiting ends after, where it ends by itself: no time, and a millisecond.
+static TIMES: [[u64; 2]; 2] = [[0, 0], [0, 1_000_000]];
+/// The same of timers, in microseconds.
+static TIMERS: [[u64; 4]; 3] = [[0; 4], [0, 0, 0, 500], [0, 20_000, 0, 10_000]];
+
+static mut MEMORY: [u64; BUFFER / 8] = [0; BUFFER / 8];
+
+/// Arguments for a call.
+pub fn arguments_of(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
+    let mut arguments = match random.below(3) {
+        // As the call wants them, but for one that may be anything.
+        0 | 1 => {
+            let mut arguments = fitting(random, number, lists);
+            if random.below(4) == 0 {
+                arguments[random.below(6) as usize] = anything(random);
+            }
+            arguments
+        }
+        _ => array::from_fn(|_| anything(random)),
+    };
+    // Whoever waits may wait for ever, which is told, but not for years.
+    match number {
+        sys::FUTEX => arguments[3] = time(random),
+        sys::RT_SIGTIMEDWAIT => arguments[2] = time(random),
+        sys::SETITIMER => {
+            arguments[1] = random.of(&[&TIMERS[0], &TIMERS[1], &TIMERS[2]]).as_ptr() as u64
+        }
+        sys::ALARM => arguments[0] = random.below(2),
+        _ => {}
+    }
+    arguments
+}
+
+/// When waiting ends by itself, or never.
+fn time(random: &mut Random) -> u64 {
+    random.of(&[0, TIMES[0].as_ptr() as u64, TIMES[1].as_ptr() as u64])
+}
+
+/// Every call of Tally's, most of Linux's, and numbers that are none.
+pub fn choose(random: &mut Random) -> u64 {
+    const LINUX: [u64; 44] = [
+        sys::READ,
+        sys::WRITE,
+        sys::OPEN,
+        sys::CLOSE,
+        sys::STAT,
+        sys::FSTAT,
+        sys::LSEEK,
+        sys::MMAP,
+        sys::MPROTECT,
+        sys::MUNMAP,
+        sys::BRK,
+        sys::RT_SIGACTION,
+        sys::RT_SIGPROCMASK,
+        sys::IOCTL,
+        sys::PREAD64,
+        sys::PWRITE64,
+        sys::READV,
+        sys::WRITEV,
+        sys::ACCESS,
+        sys::SCHED_YIELD,
+        sys::MREMAP,
+        sys::DUP,
+        sys::DUP2,
+        sys::GETPID,
+        sys::UNAME,
+        sys::FCNTL,
+        sys::FTRUNCATE,
+        sys::TRUNCATE,
+        sys::GETCWD,
+        sys::RENAME,
+        sys::UNLINK,
+        sys::READLINK,
+        sys::GETPPID,
+        sys::ARCH_PRCTL,
+        sys::CLOCK_GETTIME,
+        sys::OPENAT,
+        sys::NEWFSTATAT,
+        sys::UNLINKAT,
+        sys::PRLIMIT64,
+        sys::GETRANDOM,
+        sys::DUP3,
+        sys::UTIMENSAT,
+        sys::TIME,
+        sys::KILL,
+    ];
+    match random.below(40) {
+        // Whoever sleeps may sleep for ever. Few of these: each that is not there is a line in the log.
+        0 if random.below(10) == 0 => match random.below(512) {
+            sys::NANOSLEEP | sys::CLOCK_NANOSLEEP => sys::GETPID,
+            // Frames are forged where that is the program's end ([`wild`]): it may not go on for ever.
+            sys::RT_SIGRETURN => sys::GETPID,
+            number => number,
+        },
+        1 => random.next(),
+        2 => sys::TALLY_BASE + random.below(64),
+        3..12 => random.of(&LINUX),
+        12..18 => random.of(&CALLS_ON_THREADS),
+        18..24 => sys::PROGRAM_LOAD + random.below(3),
+        24..27 => sys::DIRECT_OPEN + random.below(2),
+        _ => sys::SESSION_OPEN + random.below(11),
+    }
+}
+
+/// Arguments that the call may well take.
+fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
+    let path = random.of(&PATHS).as_ptr() as u64;
+    let (small, fd, memory) = (random.below(9), random.below(12), memory(random));
+    let list = &lists[random.below(lists.len() as u64) as usize];
+    let (events, bytes) = (list.as_ptr() as u64, list.len() as u64 - 1);
+    match number {
+        sys::OPEN | sys::STAT | sys::UNLINK | sys::TRUNCATE => {
+            [path, random.of(&[0, 0o101, 0o1102, 0o2001]), 0, 0, 0, 0]
+        }
+        sys::OPENAT | sys::NEWFSTATAT | sys::UNLINKAT => [0, path, memory, 0, 0, 0],
+        sys::RENAME => [path, random.of(&PATHS).as_ptr() as u64, 0, 0, 0, 0],
+        sys::PWRITE64 | sys::PREAD64 => [fd, memory, random.below(3000), size(random), 0, 0],
+        sys::FTRUNCATE => [fd, size(random), 0, 0, 0, 0],
+        sys::FUTEX => [memory & !3, random.below(14), small / 4, 0, memory & !7, 0],
+        sys::RT_SIGACTION => {
+            let flags = random.of(&[0, 0x0800_0000, 0x1000_0000, 0x4000_0000, 0x8000_0000]);
+            let words = (&raw mut MEMORY).cast::<[u64; 4]>();
+            // SAFETY: the memory is larger; whatever another thread makes of it is its affair.
+            unsafe { words.write_volatile(action(hear, flags, random.next())) };
+            [1 + random.below(64), words as u64, random.of(&[0, memory]), 8, 0, 0]
+        }
+        sys::RT_SIGPROCMASK => [small % 3, memory, 0, 8, 0, 0],
+        sys::TKILL | sys::KILL => [of_thread(random), signal(random), 0, 0, 0, 0],
+        sys::TGKILL => [of_thread(random), of_thread(random), signal(random), 0, 0, 0],
+        sys::SCHED_SETAFFINITY | sys::SCHED_GETAFFINITY => [0, 8, memory, 0, 0, 0],
+        sys::MMAP => [0, size(random), 3, 0x22, u64::MAX, 0],
+        sys::SESSION_OPEN => {
+            let config = SessionConfig {
+                slice: Slice::Cycles(random.of(&[5_000, 20_000, 200_000])),
+                budget_ppm: session::NO_BUDGET_PPM,
+                ..SessionConfig::default()
+            };
+            let words = (&raw mut MEMORY).cast::<session::ConfigWords>();
+            // SAFETY: the one thread of this program; the memory is larger.
+            unsafe { words.write(config.to_words()) };
+            [events, bytes, words as u64, memory, 100, random.of(&[0, 0, 0, small])]
+        }
+        sys::DIRECT_OPEN => [events, bytes, 0, memory, 0, 0],
+        sys::PROGRAM_LOAD => {
+            let words = random.of(&PROGRAMS);
+            [words.as_ptr() as u64, words.len() as u64, memory, 64, 0, 0]
+        }
+        // Numbers of sessions and programs go up with every one that was there.
+        sys::SESSION_START..=sys::PROGRAM_WAIT => {
+            let end = 1 << random.below(16);
+            [random.below(end), memory, small, 0, 0, 0]
+        }
+        _ => [fd, memory, random.below(2000), small, 0, 0],
+    }
+}
+
+/// Bytes: some pages, rarely many.
+fn size(random: &mut Random) -> u64 {
+    let most = random.of(&[1 << 12, 1 << 13, 1 << 13, 1 << 14]);
+    let most = if random.below(64) == 0 { 1 << 20 } else { most };
+    random.below(most)
+}
+
+/// A signal: rarely one that ends the program.
+fn signal(random: &mut Random) -> u64 {
+    match random.below(30) {
+        0 => 1 + random.below(64),
+        _ => random.of(&[SIGUSR1, SIGALRM, SIGCHLD, SIGURG]),
+    }
+}
+
+/// The number of this program, of one of its threads, or of the next program.
+fn of_thread(random: &mut Random) -> u64 {
+    // SAFETY: the call touches no memory.
+    let thread = unsafe { sys::call(sys::GETTID, [0; 6]) } as u64;
+    (thread + random.below(5)).saturating_sub(2)
+}
+
+/// A place in this program's own buffer.
+pub fn memory(random: &mut Random) -> u64 {
+    (&raw const MEMORY) as u64 + random.below(BUFFER as u64)
+}
+
+pub fn anything(random: &mut Random) -> u64 {
+    match random.below(10) {
+        0 => random.next(),
+        1 => random.of(&[0, 1, u64::MAX, 1 << 63, i64::MAX as u64]),
+        2 => random.of(&[0x10, 0x7fff_fffe_f000, 0x7fff_ffff_0000, 0x8000_0000_0000]),
+        3 => random.of(&[0xffff_8000_0000_0000, 0xffff_ff00_0000_0000, u64::MAX - 7]),
+        // Code, which nobody may write.
+        4 => main as fn() -> i32 as usize as u64,
+        5 => 1 << random.below(64),
+        6 => random.below(64),
+        _ => memory(random),
+    }
+}
