@@ -216,7 +216,7 @@ fn programs_look_after_their_counters_themselves() {
         (Pmu::Zen3, "RETIRED_INSTRUCTIONS", "RETIRED_BRANCH_INSTRUCTIONS"),
     ] {
         let direct =
-            |turns| format!("direct {instructions},{branches},r01c2,branch-misses {turns}");
+            |turns| format!("direct {instructions},{branches},r01c2,r02c2,branch-misses {turns}");
         // Longer than the scheduler's turns, and with another's overflow interrupts in between.
         let programs = [direct(500_000), direct(350_000), format!("share 3 {instructions} 100000")];
         let boot = boot(&Request {

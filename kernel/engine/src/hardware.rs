@@ -194,7 +194,8 @@ const _: () = assert!(MAX_GENERAL == 8);
 /// driver's to say: in user mode the interrupt itself has seen to it.
 pub trait Pmu {
     /// Begins to count `group`, from a state in which nothing counts. The slice timer overflows
-    /// after `slice` more of its unit; all other counters go on from the values that they have.
+    /// after `slice` more of its unit; all other counters go on from the values that they have, and those
+    /// that `group` does not use count nothing.
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64);
 
     /// Whether counters can be set to any value, as [`Pmu::load`] needs.
@@ -215,8 +216,9 @@ pub trait Pmu {
     fn read(&mut self, set: Set) -> Counts;
 
     /// Says beforehand what [`Pmu::switch`] will do: read the counters in `set`, change to `next`,
-    /// whose counters are in `set`, and arm the slice timer with `slice`. Any other call but
-    /// [`Pmu::read`] and [`Pmu::release`] forgets it.
+    /// whose counters are in `set`, and arm the slice timer with `slice`. Counters that `next` does not
+    /// use may go on, unless it is to be alone. Any other call but [`Pmu::read`] and [`Pmu::release`]
+    /// forgets it.
     fn prepare(&mut self, set: Set, next: &Group, slice: u64);
 
     /// In the overflow interrupt, between [`Pmu::start`] and [`Pmu::stop`]: if the slice timer has

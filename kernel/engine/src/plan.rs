@@ -49,10 +49,12 @@ pub struct Extras {
 pub struct Group {
     /// The general counters in use, as a mask.
     pub used: u8,
-    /// Their event selects, by hardware index; those of counters not in use mean nothing.
+    /// Their event selects, by hardware index; 0 for counters not in use.
     pub selectors: [Selector; MAX_GENERAL],
     /// What its events need besides counters.
     pub extra: Extras,
+    /// Whether no other event can be on a general counter meanwhile.
+    pub alone: bool,
     /// Its slices in a round: 1 to [`MAX_SHARE`].
     pub share: u16,
 }
@@ -63,12 +65,14 @@ impl Group {
         used: 0,
         selectors: [Selector(0); MAX_GENERAL],
         extra: Extras { used: 0, values: [0; MAX_EXTRA] },
+        alone: false,
         share: 1,
     };
 
     fn put(&mut self, wanted: &Wanted, share: u16, spot: Spot) {
         self.used |= 1 << spot.counter;
         self.selectors[spot.counter] = wanted.selector;
+        self.alone |= wanted.alone;
         self.share = self.share.max(share);
         if let (Some(extra), Some(register)) = (wanted.extra, spot.register) {
             if register != extra.registers.trailing_zeros() as usize {

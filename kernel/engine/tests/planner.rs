@@ -40,6 +40,7 @@ fn check_valid(plan: &Plan, demands: &[Demand], layout: &Layout) {
                 registers[index] |= 1 << register;
             }
         }
+        assert_eq!(group.alone, demand.alone);
         if demand.alone {
             assert_eq!(group.used.count_ones(), 1, "{demand:?} is not alone");
         }

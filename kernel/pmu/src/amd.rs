@@ -223,7 +223,8 @@ impl<B: Bus> Pmu for Amd<B> {
         self.prepared.time_by(self.timer, self.widths().always);
         self.acknowledged = 1 << counter_of(self.timer);
         self.counts_kernel = setup.kernel;
-        for_each_counter(group.used, |index| {
+        // What others left in counters that this group does not use is not for its program to see.
+        for_each_counter(self.facts.counters & !ALWAYS, |index| {
             self.select(index, PerfCtl::from_bits_retain(group.selectors[index].0));
         });
         for (event, counter, code) in [

@@ -271,7 +271,8 @@ impl<B: Bus> Pmu for Intel<B> {
         if group.extra.used != 0 {
             self.load_extra(&group.extra);
         }
-        for_each_counter(group.used, |index| self.select(index, group.selectors[index]));
+        // What others left in counters that this group does not use is not for its program to see.
+        for_each_counter(self.facts.general, |index| self.select(index, group.selectors[index]));
         let timer = FixedCtrCtrl::PMI0.bits() << (4 * setup.timer as u8);
         self.control_fixed(self.fixed_at(setup.mode) | FixedCtrCtrl::from_bits_retain(timer));
         self.reload(slice.wrapping_neg() & self.facts.widths.always);
@@ -285,12 +286,10 @@ impl<B: Bus> Pmu for Intel<B> {
     fn load(&mut self, group: &Group, mode: Mode, values: &Counts) {
         self.load_extra(&group.extra);
         for index in counters(self.facts.general) {
-            let (selector, value) = match group.used >> index & 1 {
-                1 => (group.selectors[usize::from(index)], values.general[usize::from(index)]),
-                _ => (Selector(0), 0),
-            };
-            self.select(index.into(), selector);
-            self.bus.put(index, FullPmc(value));
+            let at = usize::from(index);
+            let used = group.used >> index & 1 == 1;
+            self.select(at, group.selectors[at]);
+            self.bus.put(index, FullPmc(if used { values.general[at] } else { 0 }));
         }
         for event in self.always() {
             self.bus.put(event as u8, FixedCtr(values[event]));

@@ -77,10 +77,11 @@ impl<const FULL: u8> Prepared<FULL> {
                 visit(index, Some(next.selectors[index]));
             });
         } else {
-            // A counter that `next` does not use goes on: nobody reads what it counts.
+            // A counter that `next` does not use goes on, as nobody reads what it counts, unless it would
+            // disturb.
             for_each_counter(general, |index| {
-                let used = next.used >> index & 1 == 1;
-                visit(index, used.then_some(next.selectors[index]));
+                let changes = next.used >> index & 1 == 1 || next.alone;
+                visit(index, changes.then_some(next.selectors[index]));
             });
         }
         self.changed = changed;

@@ -3,6 +3,7 @@
 
 mod direct;
 mod preload;
+mod unused;
 
 use std::vec::Vec;
 

@@ -6,7 +6,7 @@
 #![no_std]
 #![no_main]
 
-use core::arch::asm;
+use core::{arch::asm, hint::black_box};
 
 use tally::{
     Direct, Error, Mode, Session, SessionConfig, println,
@@ -58,6 +58,16 @@ fn main() -> i32 {
     // What the counters showed before, this program's or a stranger's, is gone.
     let shown: u64 = (2..4).map(rdpmc).sum();
     checks.equal("what is left in the counters", shown, 0);
+    drop(session);
+    let (_, last) = events.rsplit_once(',').expect("several events");
+    let session = Session::open(last, SessionConfig::default()).expect("the event exists");
+    let _bank = session.map().expect("it was not started");
+    session.start().expect("it was not started");
+    (0..1_000_u64).for_each(|turn| {
+        black_box(turn);
+    });
+    // The one event is not on it, on any PMU.
+    checks.equal("what a counter shows that is not in use", rdpmc(3), 0);
     println!("direct: done, {around} around");
     checks.status()
 }
