@@ -9,10 +9,15 @@ use super::{Catalogue, Counter, Entry, Flag, Register, Vendor};
 use crate::{
     intel,
     registers::{
-        amd::{CYCLES_NOT_IN_HALT, PerfCtl, RETIRED_INSTRUCTIONS},
+        amd::{CYCLES_NOT_IN_HALT, MERGE, PerfCtl, RETIRED_INSTRUCTIONS, RETIRED_SSE_AVX_FLOPS},
         intel::{CORE_CYCLES, INSTRUCTIONS_RETIRED, PerfEvtSel},
     },
 };
+
+const TWO_COUNTERS: &str = "it takes two counters that the event Merge joins, as it can happen more than 15 times \
+    a cycle, and the planner does not make such pairs";
+const MERGES: &str =
+    "Merge counts nothing itself: it would change what the counter below it counts";
 
 impl Catalogue {
     pub(super) fn demand(
@@ -24,6 +29,11 @@ impl Catalogue {
         let not_supported = |why: &str| Err(Why::NotSupported(why.into()));
         if entry.flag == Flag::Threads {
             return not_supported("it counts the other thread of the core too (AnyThread)");
+        }
+        match (self.vendor, entry.code) {
+            (Vendor::Amd, RETIRED_SSE_AVX_FLOPS) => return not_supported(TWO_COUNTERS),
+            (Vendor::Amd, MERGE) => return not_supported(MERGES),
+            _ => {}
         }
         let always = self.always(entry).filter(|_| mode == session);
         if let Some(always) = always {

@@ -150,6 +150,30 @@ fn what_cannot_be_counted_says_why() {
     assert!(refused(skylake, "CPU_CLK_UNHALTED.THREAD_P_ANY").2.contains("other thread"));
 }
 
+/// However they are spelled: the tables' names, numbers with any unit mask, PAPI's presets.
+#[test]
+fn what_takes_two_counters_of_amds_is_refused() {
+    let why = |catalogue, word, part: &str| {
+        let (_, error, detail) = refused(catalogue, word);
+        assert_eq!(error, Error::EventNotSupported, "{word}");
+        assert!(detail.contains(part), "{word}: {detail}");
+    };
+    for catalogue in [Catalogue::amd(0x19, 1), zen4(), Catalogue::amd(0x1a, 2)] {
+        why(catalogue, "r0f03", "it takes two counters");
+        why(catalogue, "cpu/event=3,umask=0x63,cmask=2/k", "it takes two counters");
+        why(catalogue, "cpu/event=0xfff/", "would change what the counter below it counts");
+        why(catalogue, "rf000000ff:u", "would change what the counter below it counts");
+    }
+    for catalogue in [Catalogue::amd(0x19, 1), zen4()] {
+        why(catalogue, "RETIRED_SSE_AVX_FLOPS.MULT_FLOPS", "it takes two counters");
+        for preset in ["PAPI_FP_OPS", "PAPI_FP_INS", "PAPI_VEC_INS", "PAPI_FDV_INS"] {
+            why(catalogue, preset, "RETIRED_MMX_FP_INSTRUCTIONS.SSE_INSTR");
+        }
+    }
+    // Intel's event of this number is another.
+    assert!(one(icelake(), "cpu/event=3,umask=0x82/").is_ok());
+}
+
 #[test]
 fn what_a_fixed_counter_does_not_count_its_twin_does() {
     selector(icelake(), "INST_RETIRED.ANY:k", 0x42_00c0, 0xff);
