@@ -7,7 +7,7 @@ pub fn default_list(signature: u32) -> &'static str {
     let model = signature >> 12 & 0xf0 | signature >> 4 & 0xf;
     match (signature & 0x0ff0_0f00, model) {
         (0x600, 0x6a | 0x6c | 0x8f) => INTEL,
-        (0xa0_0f00, 0x10..=0x1f | 0x60..=0x7f) => ZEN4,
+        (0xa0_0f00, 0x10..=0x1f | 0x60..=0xaf) => ZEN4,
         (0xa0_0f00, 0x00..=0x0f | 0x20..=0x5f) => ZEN3,
         _ => DEFAULT_STAT,
     }
@@ -91,6 +91,22 @@ mod tests {
     extern crate std;
     use super::*;
     use std::vec::Vec;
+
+    #[test]
+    fn every_processor_with_a_table_has_a_list_of_its_own() {
+        for (signature, list) in [
+            (0x606a6, INTEL),
+            (0x806f8, INTEL),
+            (0xa0_0f11, ZEN3),
+            (0xa1_0f11, ZEN4),
+            (0xa6_0f12, ZEN4),
+            // Zen 4c.
+            (0xaa_0f01, ZEN4),
+            (0xb4_0f40, DEFAULT_STAT),
+        ] {
+            assert_eq!(default_list(signature), list, "{signature:#x}");
+        }
+    }
 
     #[test]
     fn commas_inside_of_terms_separate_nothing() {

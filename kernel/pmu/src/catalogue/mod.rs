@@ -99,7 +99,7 @@ impl Catalogue {
             (0x19, 0x00..=0x0f | 0x20..=0x5f) => {
                 catalogue!(Zen3, Amd, "zen3", "zen3.tsv", ["amd64_fam19h_zen3"])
             }
-            (0x19, 0x10..=0x1f | 0x60..=0x7f) => {
+            (0x19, 0x10..=0x1f | 0x60..=0xaf) => {
                 catalogue!(Zen4, Amd, "zen4", "zen4.tsv", ["amd64_fam19h_zen4"])
             }
             _ => catalogue!(Amd, Amd, "architectural", "architectural-amd.tsv", []),

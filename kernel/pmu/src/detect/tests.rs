@@ -71,6 +71,10 @@ fn real_processors_are_known() {
     assert_eq!(info.name, "AMD core performance counter extension");
     let skylake = detect(Cpu { signature: 0x50654, ..ICELAKE }).unwrap();
     assert_eq!((skylake.info().catalogue, skylake.layout().extra), ("skylake-server", 7));
+    // Zen 4c, and what else there is of Zen 4 (Linux: `bsp_init_amd`, arch/x86/kernel/cpu/amd.c).
+    for signature in [0xaa_0f01, 0xa7_0f41, 0xa9_0f00] {
+        assert_eq!(detect(Cpu { signature, ..ZEN4 }).unwrap().info().catalogue, "zen4");
+    }
     // Cascade Lake differs by its stepping.
     let unknown = detect(Cpu { signature: 0x50657, ..ICELAKE }).unwrap();
     assert_eq!((unknown.info().catalogue, unknown.layout().extra), ("architectural", 0));
