@@ -171,6 +171,15 @@ impl Entry<'_> {
 }
 
 impl Vendor {
+    /// The counters that can count whatever there is. Of Intel's eight, 4 to 7 have fewer events: Linux's
+    /// `intel_icl_event_constraints` and `intel_glc_event_constraints` keep whole ranges of codes off them.
+    pub(super) fn any_counter(self) -> u8 {
+        match self {
+            Vendor::Intel => 0x0f,
+            Vendor::Amd => 0x3f,
+        }
+    }
+
     /// The bits of an event select that say which event, not when it is counted.
     pub(super) fn event_bits(self) -> u64 {
         let select = PerfEvtSel::CODE

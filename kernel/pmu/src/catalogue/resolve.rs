@@ -251,12 +251,13 @@ impl Catalogue {
             return Err((Error::EventNotSupported, why.into()));
         } else {
             // Nobody says what this unit mask needs: what every event of the code can do, it can.
-            let mask = |all: u8, e: Entry<'_>| match e.counter {
-                Counter::General(counters) => all & counters,
-                Counter::Fixed(_) => all,
-            };
-            let common = self.entries().filter(is_code).fold(0xff, mask);
-            entry.counter = Counter::General(if common == 0 { 0xff } else { common });
+            let counters = self.entries().filter(is_code).filter_map(|e| match e.counter {
+                Counter::General(counters) => Some(counters),
+                Counter::Fixed(_) => None,
+            });
+            let common = counters.reduce(|all, counters| all & counters);
+            let common = common.filter(|counters| *counters != 0);
+            entry.counter = Counter::General(common.unwrap_or(self.vendor.any_counter()));
         }
         entry.extra = match (wants, extra) {
             (Some(register), Some(extra)) => Some(named_register(register, extra)?),
