@@ -13,6 +13,8 @@ use crate::{Amd, Bus, Catalogue, Driver, InitError, Intel, amd, intel};
 pub struct Found {
     kind: Kind,
     catalogue: Catalogue,
+    /// What people should know of it.
+    pub note: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,17 +85,39 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<Found, NoPmu> {
     let signature = cpuid.cpuid1(1);
     let hypervisor = signature.ecx >> 31 & 1 == 1;
     let (family, model) = family_and_model(signature.eax);
-    let (kind, catalogue) = match &vendor {
+    let (mut kind, catalogue) = match &vendor {
         b"GenuineIntel" => {
             let catalogue = Catalogue::intel(family, model, signature.eax as u8 & 0xf);
             let has_extra = catalogue.has_extra_registers() && (!hypervisor || is_tcg(&cpuid));
             let extra = if has_extra { intel::EXTRA } else { 0 };
-            (detect_intel(&cpuid, leaf.eax, hypervisor, extra)?, catalogue)
+            let kind = detect_intel(&cpuid, leaf.eax, hypervisor, extra)?;
+            (kind, catalogue.without(absent_events(&cpuid)))
         }
         b"AuthenticAMD" => (detect_amd(&cpuid, hypervisor)?, Catalogue::amd(family, model)),
         _ => return Err(NoPmu::Vendor(vendor)),
     };
-    Ok(Found { kind, catalogue })
+    let note = leave_counter_3(&mut kind, &cpuid, leaf.eax);
+    Ok(Found { kind, catalogue, note })
+}
+
+/// Leaves general counter 3 to microcode where that may use it for transactions, and says so: CPUID leaf
+/// 7's EDX has bit 13, there is MSR_TSX_FORCE_ABORT, whose RTM_FORCE_ABORT is 0 after reset, and not bit
+/// 11, RTM_ALWAYS_ABORT. (Intel, "Performance Monitoring Impact of Intel Transactional Synchronization
+/// Extension Memory Ordering Issue", 604224.)
+fn leave_counter_3<R: CpuIdReader>(
+    kind: &mut Kind,
+    cpuid: &R,
+    leaves: u32,
+) -> Option<&'static str> {
+    const COUNTER_3: u8 = 1 << 3;
+    let Kind::Intel { facts, .. } = kind else { return None };
+    let features = if leaves >= 7 { cpuid.cpuid1(7).edx } else { 0 };
+    let is_microcodes = features >> 13 & 1 == 1 && features >> 11 & 1 == 0;
+    if !is_microcodes || facts.general & COUNTER_3 == 0 {
+        return None;
+    }
+    facts.general &= !COUNTER_3;
+    Some("general counter 3 is left to microcode, which may use it for transactions (TSX)")
 }
 
 /// Display family and model, as both vendors' manuals compute them (CPUID Fn0000_0001_EAX).
@@ -141,6 +165,16 @@ fn detect_intel<R: CpuIdReader>(
     let capabilities = cpuid.cpuid1(1).ecx >> 15 & 1 == 1;
     let facts = intel::Facts { general, reference: fixed(2), freeze, capabilities, extra, widths };
     Ok(Kind::Intel { facts, version, width_bits })
+}
+
+/// The architectural events that are not there, by their bits: those whose bit in EBX is set, and of the
+/// first seven those that EAX's length of the mask leaves out. The others' codes are events of models
+/// that are older than their place in this list.
+fn absent_events<R: CpuIdReader>(cpuid: &R) -> u32 {
+    const ALWAYS_TOLD: u32 = 0x7f;
+    let leaf = cpuid.cpuid1(0xa);
+    let told = 1_u32.checked_shl(leaf.eax >> 24).map_or(u32::MAX, |bit| bit - 1);
+    leaf.ebx & told | ALWAYS_TOLD & !told
 }
 
 /// Whether the hypervisor is QEMU's TCG, under which the virtual PMU has what it shows. KVM shows

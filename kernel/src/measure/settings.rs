@@ -30,7 +30,12 @@ pub(super) struct Settings {
 pub fn init(line: &CommandLine) {
     let found = PMU.call_once(|| tally_pmu::detect(CpuIdReaderNative));
     match found {
-        Ok(found) => log::info!("{}", found.info().name),
+        Ok(found) => {
+            log::info!("{}", found.info().name);
+            if let Some(note) = found.note {
+                log::info!("{note}");
+            }
+        }
         Err(reason) => log::warn!("no event can be counted: {reason}"),
     }
     let settings = Settings {

@@ -10,7 +10,7 @@ use crate::{
     intel,
     registers::{
         amd::{CYCLES_NOT_IN_HALT, MERGE, PerfCtl, RETIRED_INSTRUCTIONS, RETIRED_SSE_AVX_FLOPS},
-        intel::{CORE_CYCLES, INSTRUCTIONS_RETIRED, PerfEvtSel},
+        intel::{ARCHITECTURAL_EVENTS, CORE_CYCLES, INSTRUCTIONS_RETIRED, PerfEvtSel},
     },
 };
 
@@ -30,11 +30,6 @@ impl Catalogue {
         if entry.flag == Flag::Threads {
             return not_supported("it counts the other thread of the core too (AnyThread)");
         }
-        match (self.vendor, entry.code) {
-            (Vendor::Amd, RETIRED_SSE_AVX_FLOPS) => return not_supported(TWO_COUNTERS),
-            (Vendor::Amd, MERGE) => return not_supported(MERGES),
-            _ => {}
-        }
         let always = self.always(entry).filter(|_| mode == session);
         if let Some(always) = always {
             return Ok(Demand::always(always));
@@ -50,6 +45,7 @@ impl Catalogue {
         let Counter::General(counters) = entry.counter else {
             return not_supported("only a fixed counter counts it");
         };
+        self.refuse_what_counts_nothing(&entry)?;
         let extra = match entry.extra {
             None => None,
             Some(register) => Some(self.extra(&entry, register, mode)?),
@@ -60,6 +56,24 @@ impl Catalogue {
             kernel: mode.kernel(),
             ..Demand::general(self.selector(&entry, entry.code, mode), counters)
         })
+    }
+
+    /// Whether a general counter can count it by itself.
+    fn refuse_what_counts_nothing(&self, entry: &Entry<'_>) -> Result<(), Why> {
+        let not_supported = |why: &str| Err(Why::NotSupported(why.into()));
+        match (self.vendor, entry.code) {
+            (Vendor::Amd, RETIRED_SSE_AVX_FLOPS) => return not_supported(TWO_COUNTERS),
+            (Vendor::Amd, MERGE) => return not_supported(MERGES),
+            _ => {}
+        }
+        let is_this = |event: &(u16, u8)| *event == (entry.code, entry.umask);
+        match ARCHITECTURAL_EVENTS.iter().position(is_this) {
+            Some(bit) if self.absent >> bit & 1 == 1 => Err(Why::NotSupported(format!(
+                "the processor, or a hypervisor, says that it has no such event (CPUID leaf 0AH, EBX \
+                 bit {bit})"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// What to ask of an extra register.

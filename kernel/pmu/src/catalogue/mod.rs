@@ -28,6 +28,8 @@ pub struct Catalogue {
     table: &'static str,
     /// What libpfm4 calls this PMU.
     pfm: &'static [&'static str],
+    /// The architectural events that are not there, by their bits in CPUID leaf 0AH's EBX.
+    absent: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +73,7 @@ macro_rules! catalogue {
             vendor: Vendor::$vendor,
             table: include_str!($file),
             pfm: &$pfm,
+            absent: 0,
         }
     };
 }
@@ -104,6 +107,11 @@ impl Catalogue {
             }
             _ => catalogue!(Amd, Amd, "architectural", "architectural-amd.tsv", []),
         }
+    }
+
+    /// The same without some architectural events, by their bits in CPUID leaf 0AH's EBX.
+    pub(crate) fn without(self, absent: u32) -> Catalogue {
+        Catalogue { absent, ..self }
     }
 
     /// Whether the processor is known to have the extra registers that its table speaks of.

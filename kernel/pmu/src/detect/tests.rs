@@ -1,6 +1,7 @@
 //! Processors as CPUID shows them, and what is made of each.
 
 use raw_cpuid::CpuIdResult;
+use tally_abi::Mode;
 
 use super::*;
 
@@ -97,4 +98,52 @@ fn two_fixed_counters_are_enough() {
     let found = detect(Cpu { leaves: &[(0xa, [0x0730_0402, 0, 0, 0x602])], ..ICELAKE }).unwrap();
     assert_eq!(found.layout(), Layout { general: 0xf, reference: false, extra: 7 });
     assert_eq!(found.info().always, 2);
+}
+
+/// CPUID leaf 7's EDX: bit 13, MSR_TSX_FORCE_ABORT is there; bit 11, all transactions are aborted anyway.
+#[test]
+fn microcode_keeps_counter_3_for_transactions() {
+    let general = |leaves| {
+        let found = detect(Cpu { signature: 0x50654, leaves, ..ICELAKE }).unwrap();
+        (found.layout().general, found.info().general, found.note.is_some())
+    };
+    const LEAF_A: (u32, [u32; 4]) = (0xa, [0x0730_0404, 0, 0, 0x603]);
+    assert_eq!(general(&[LEAF_A]), (0xf, 4, false));
+    assert_eq!(general(&[LEAF_A, (7, [0, 0, 0, 1 << 13])]), (0x7, 3, true));
+    assert_eq!(general(&[LEAF_A, (7, [0, 0, 0, 1 << 13 | 1 << 11])]), (0xf, 4, false));
+}
+
+/// CPUID leaf 0AH: EBX has a bit for each architectural event that is not there, EAX[31:24] says how many
+/// of the bits mean anything.
+#[test]
+fn architectural_events_that_are_not_there_are_refused() {
+    let why = |eax, ebx, word: &str| {
+        let cpu = |leaf: u32, _: u32| match leaf {
+            0xa => CpuIdResult { eax, ebx, ecx: 0xf, edx: 0x8604 },
+            leaf => ICELAKE.cpuid1(leaf),
+        };
+        let catalogue = detect(cpu).unwrap().catalogue();
+        catalogue.resolve(word, Mode::User).err().map(|why| (why.error, why.detail))
+    };
+    const EIGHT: u32 = 0x0830_0805;
+    let absent = |eax, ebx, word| {
+        let (error, detail) = why(eax, ebx, word).unwrap_or_else(|| panic!("{word}"));
+        assert_eq!(error, Error::EventNotSupported);
+        assert!(detail.contains("CPUID leaf 0AH"), "{detail}");
+    };
+    for word in ["branch-misses", "BR_MISP_RETIRED.ALL_BRANCHES", "rc5", "cpu/event=0xc5,cmask=1/"]
+    {
+        assert_eq!(why(EIGHT, 0, word), None);
+        assert_eq!(why(EIGHT, 1 << 5, word), None);
+        absent(EIGHT, 1 << 6, word);
+        absent(0x0630_0805, 0, word);
+    }
+    absent(EIGHT, 1 << 7, "slots");
+    absent(EIGHT, 1 << 2, "r013c");
+    // A fixed counter counts it all the same, but not at other privileges.
+    assert_eq!(why(EIGHT, 1 << 1, "instructions,INST_RETIRED.ANY_P"), None);
+    absent(EIGHT, 1 << 1, "instructions:k");
+    // Bits past the length mean nothing, and what models had before it became architectural they have.
+    assert_eq!(why(EIGHT, 1 << 11, "UOPS_RETIRED.SLOTS,IDQ_UOPS_NOT_DELIVERED.CORE"), None);
+    absent(0x0c30_0805, 1 << 11, "UOPS_RETIRED.SLOTS");
 }
