@@ -170,7 +170,12 @@ fn keep(
     let written =
         space.write(fpu, FpuState::now().bytes()).and_then(|()| space.write_words(at, words));
     match written {
-        Ok(()) => Ok(at),
+        Ok(()) => {
+            // As under Linux: a handler begins with none of what it interrupted, an exception that the x87 unit
+            // has not told yet among it.
+            FpuState::initial().restore();
+            Ok(at)
+        }
         Err(_) => Err(Fault::of_kind(NO_ROOM, Some(at))),
     }
 }

@@ -4,7 +4,10 @@ use alloc::{borrow::Cow, format};
 
 use x86_64::registers::control::Cr2;
 
-use super::signal::{FROM_KERNEL, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+use super::{
+    fpu::FpuState,
+    signal::{FROM_KERNEL, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP},
+};
 use crate::cpu::{entry::Frame, vectors};
 
 /// A program's fault.
@@ -38,7 +41,8 @@ impl Fault {
             6 => (SIGILL, 2, frame.rip),
             11 | 12 => (SIGBUS, FROM_KERNEL, 0),
             14 => (SIGSEGV, 1 + (error & 1) as i32, Cr2::read_raw()),
-            16 | 19 => (SIGFPE, 7, frame.rip),
+            16 => (SIGFPE, float_code(FpuState::now().x87_exceptions()), frame.rip),
+            19 => (SIGFPE, float_code(FpuState::now().sse_exceptions()), frame.rip),
             17 => (SIGBUS, 1, 0),
             _ => (SIGSEGV, FROM_KERNEL, 0),
         };
@@ -55,6 +59,13 @@ impl Fault {
         let (signal, code) = (SIGSEGV, FROM_KERNEL);
         Fault { what: what.into(), touched, signal, code, ..Fault::default() }
     }
+}
+
+/// `si_code` of the exceptions that are not masked, as their bits stand in the status word and in MXCSR
+/// (Intel SDM volume 1, "x87 FPU Status Word"): `FPE_FLTINV`, `…DIV`, `…OVF`, `…UND` (denormals too), `…RES`.
+fn float_code(exceptions: u32) -> i32 {
+    const CODES: [(u32, i32); 5] = [(0x01, 7), (0x04, 3), (0x08, 4), (0x12, 5), (0x20, 6)];
+    CODES.iter().find(|(bits, _)| exceptions & bits != 0).map_or(0, |(_, code)| *code)
 }
 
 /// What a page fault's error code says (Intel SDM volume 3, "Page-Fault Exceptions").

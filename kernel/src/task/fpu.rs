@@ -10,6 +10,9 @@ const MXCSR_MASK: usize = 28;
 /// The mask where the processor gives none (same manual, "Guidelines for Writing to the MXCSR Register").
 const DEFAULT_MXCSR_MASK: u32 = 0xffbf;
 
+/// Six exceptions have a bit each.
+const EXCEPTIONS: u32 = 0x3f;
+
 /// Bytes of the registers in memory.
 pub const FPU_BYTES: usize = 512;
 
@@ -37,17 +40,30 @@ impl FpuState {
     /// What a program says that its registers were: bits that this processor does not have, which would
     /// be a fault in ring 0, are left out.
     pub fn claimed(bytes: [u8; FPU_BYTES]) -> Self {
-        let word = |bytes: &[u8; FPU_BYTES], at| {
-            u32::from_le_bytes(core::array::from_fn(|index| bytes[at + index]))
-        };
-        let mask = match word(&FpuState::now().0, MXCSR_MASK) {
+        let mask = match FpuState::now().word(MXCSR_MASK) {
             0 => DEFAULT_MXCSR_MASK,
             mask => mask,
         };
-        let mxcsr = word(&bytes, MXCSR) & mask;
         let mut state = FpuState(bytes);
+        let mxcsr = state.word(MXCSR) & mask;
         state.0[MXCSR..MXCSR + 4].copy_from_slice(&mxcsr.to_le_bytes());
         state
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32::from_le_bytes(core::array::from_fn(|index| self.0[at + index]))
+    }
+
+    /// The x87 unit's exceptions that are not masked, as the low bits of its status word have them.
+    pub fn x87_exceptions(&self) -> u32 {
+        let (control, status) = (self.word(0) & 0xffff, self.word(0) >> 16);
+        status & !control & EXCEPTIONS
+    }
+
+    /// The same of SSE's, as the low bits of MXCSR have them.
+    pub fn sse_exceptions(&self) -> u32 {
+        let mxcsr = self.word(MXCSR);
+        mxcsr & !(mxcsr >> 7) & EXCEPTIONS
     }
 
     /// The bytes, for the program's memory.

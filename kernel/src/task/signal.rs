@@ -200,9 +200,7 @@ impl Process {
             return false;
         }
         let bit = bit(new.signal);
-        if let Some((tid, info)) =
-            self.threads.awaits_signal(bit).filter(|(tid, _)| to.is_none_or(|to| to == *tid))
-        {
+        if let Some((tid, info)) = self.threads.awaits_signal(bit, to) {
             self.tell_signal(new, info);
             self.threads.rouse(tid, new.signal.into());
             return true;

@@ -254,10 +254,14 @@ impl Threads {
         Some(self.waiting.iter().find(|waiting| waiting.thread.tid == tid)?.on)
     }
 
-    /// The first that waits for such a signal to be told of.
-    pub fn awaits_signal(&self, bit: u64) -> Option<(u32, u64)> {
-        self.waiting.iter().find_map(|waiting| match waiting.on {
-            Wait::Signal { set, info, .. } if set & bit != 0 => Some((waiting.thread.tid, info)),
+    /// The first that waits for such a signal to be told of, of the thread `only` or of all.
+    pub fn awaits_signal(&self, bit: u64, only: Option<u32>) -> Option<(u32, u64)> {
+        self.waiting.iter().find_map(|waiting| match (waiting.on, waiting.thread.tid) {
+            (Wait::Signal { set, info, .. }, tid)
+                if set & bit != 0 && only.is_none_or(|only| only == tid) =>
+            {
+                Some((tid, info))
+            }
             _ => None,
         })
     }

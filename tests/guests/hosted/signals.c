@@ -318,6 +318,58 @@ static void in_threads(void)
     printf("signals: %d in a thread, %ld waited for\n", thread_heard, (long)result);
 }
 
+/* Of two that wait for a signal, the one that it is sent to gets it. */
+static void in_the_second(void)
+{
+    pthread_t threads[2];
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    inside = 0;
+    for (int i = 0; i < 2; i++) {
+        MUST(pthread_create(&threads[i], NULL, waits, &set) == 0);
+        while (inside <= i)
+            usleep(20000);
+        usleep(20000);
+    }
+    for (int i = 1; i >= 0; i--) {
+        void *result;
+        MUST(pthread_kill(threads[i], SIGUSR2) == 0 && pthread_join(threads[i], &result) == 0);
+        printf("signals: %ld waited for\n", (long)result);
+    }
+}
+
+/* A handler has an FPU of its own, whatever it interrupted. */
+static void float_trap(int signal, siginfo_t *info, void *context)
+{
+    unsigned short control;
+
+    (void)signal, (void)context;
+    code = info->si_code;
+    /* Waits for what the interrupted code has caused, if that is still there. */
+    __asm__ volatile("fld1\n fstp %%st(0)\n fwait\n fnstcw %0" : "=m"(control));
+    heard = control;
+    siglongjmp(back, 1);
+}
+
+static void floats(void)
+{
+    static const unsigned short traps[] = {0x37f & ~4, 0x37f & ~1};
+    const double zero = 0, numbers[] = {1, 0};
+
+    act(SIGFPE, float_trap, 0);
+    for (int i = 0; i < 2; i++) {
+        heard = 0;
+        if (sigsetjmp(back, 1) == 0)
+            __asm__ volatile("fninit\n fldcw %0\n fldl %1\n fdivl %2\n fwait\n fstp %%st(0)"
+                             :
+                             : "m"(traps[i]), "m"(numbers[i]), "m"(zero));
+        __asm__ volatile("fninit");
+        printf("signals: float code %d, control word %#x\n", code, (unsigned)heard);
+    }
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -347,6 +399,8 @@ int main(int argc, char **argv)
     masks();
     times();
     in_threads();
+    in_the_second();
+    floats();
     printf("signals: done\n");
     abort();
 }
