@@ -14,7 +14,7 @@ const KILLED: u8 = 128 + 9;
 const TIMED_OUT: u8 = 128 + 14;
 
 /// What the program `attack` can do, and the status with which it ends.
-const ATTACKS: [(&str, u8); 61] = [
+const ATTACKS: [(&str, u8); 63] = [
     // Frames that a handler has forged: what is in them is never more than ring 3 may.
     ("forge_code", 0),
     ("forge_flags", STOPPED),
@@ -65,9 +65,11 @@ const ATTACKS: [(&str, u8); 61] = [
     ("protects_all", STOPPED),
     ("writes_all", 0),
     ("opens_all", 0),
+    ("aliases", 0),
     // Sessions and programs.
     ("sessions", 0),
     ("programs", 0),
+    ("long_name", 0),
     ("ends_started", 0),
     ("ends_open", 0),
     ("faults_started", STOPPED),
@@ -126,6 +128,15 @@ fn attacks_by_signals_and_threads_are_their_programs_own_affair() {
 #[test]
 fn attacks_by_memory_and_sessions_are_their_programs_own_affair() {
     besiege(Pmu::Amd, 2, &ATTACKS[MEMORY..]);
+}
+
+/// What the command line has counted around a program is not that program's to stop.
+#[test]
+fn a_program_cannot_stop_what_is_counted_around_it() {
+    let boot = run("", "events=instructions,cycles:k attack stops_watch");
+    assert_success(&boot);
+    let report = Report::of(&boot).first.expect("the kernel opened a session");
+    assert_eq!(report.events[0].estimate, report.events[0].truth);
 }
 
 /// Several that take of the kernel's own memory what they can get, at the same time: more than it has at

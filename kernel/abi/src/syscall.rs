@@ -56,7 +56,7 @@ pub const ACCESS: u64 = 21;
 pub const SCHED_YIELD: u64 = 24;
 /// `mremap(…)`: no mapping moves; `ENOMEM`, upon which programs copy.
 pub const MREMAP: u64 = 25;
-/// `madvise(…)` → 0. Advice is not taken.
+/// `madvise(start, bytes, advice)` → 0: `MADV_DONTNEED` leaves zeros, other advice is not taken.
 pub const MADVISE: u64 = 28;
 /// `dup(fd)` → descriptor.
 pub const DUP: u64 = 32;
@@ -150,8 +150,8 @@ pub const SCHED_SETAFFINITY: u64 = 203;
 pub const SCHED_GETAFFINITY: u64 = 204;
 /// `set_tid_address(address)` → the thread's number. When it ends, the word there is cleared, and a waiter woken.
 pub const SET_TID_ADDRESS: u64 = 218;
-/// `clock_gettime(clock, time)` → 0. Every clock tells the time since boot, real time's too: no
-/// date is known.
+/// `clock_gettime(clock, time)` → 0. Every clock tells the time since boot, real time's too, as no date is
+/// known; but that of the program's time on CPUs, and of its thread's if it has one only.
 pub const CLOCK_GETTIME: u64 = 228;
 /// `clock_getres(clock, time)` → 0: a nanosecond.
 pub const CLOCK_GETRES: u64 = 229;

@@ -11,7 +11,10 @@ use tally_abi::{
     wire::{MAX_OUTPUT_BYTES, Message},
 };
 
-use super::{Errno, paths::write_stat};
+use super::{
+    Errno,
+    paths::{APPEND, write_stat},
+};
 use crate::{
     files::open::{Descriptor, OpenFile},
     machine::serial,
@@ -21,6 +24,8 @@ use crate::{
 
 /// The most parts of one `readv` or `writev`, as Linux has it (`UIO_MAXIOV`).
 const MAX_VECTOR: u64 = 1024;
+/// The most bytes of one call, as Linux has it (`MAX_RW_COUNT`).
+const MOST_BYTES: u64 = 0x7fff_f000;
 /// Bytes after which a call that may do less than it is asked for ends: the kernel hears of nothing else
 /// meanwhile.
 const ENOUGH_BYTES: u64 = 1 << 20;
@@ -54,6 +59,7 @@ pub(super) fn call(
 ) -> Option<Result<u64, Errno>> {
     Some(match number {
         syscall::READ => read(process, a, b, c, At::Position),
+        syscall::PREAD64 | syscall::PWRITE64 if d > i64::MAX as u64 => Err(Errno(EINVAL)),
         syscall::PREAD64 => read(process, a, b, c, At::Offset(d)),
         syscall::READV => {
             vector(process, b, c, |process, to, bytes| read(process, a, to, bytes, At::Position))
@@ -68,6 +74,7 @@ pub(super) fn call(
         syscall::LSEEK => seek(process, a, b as i64, c),
         syscall::FTRUNCATE => set_length(process, a, b),
         syscall::DUP => duplicate(process, a, 0),
+        syscall::DUP3 if a == b => Err(Errno(EINVAL)),
         syscall::DUP2 | syscall::DUP3 => duplicate_to(process, a, b),
         syscall::FCNTL => control(process, a, b, c),
         syscall::IOCTL => descriptor(process, a).and(Err(Errno(ENOTTY))),
@@ -127,7 +134,7 @@ fn read(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Resu
 /// `write` and `pwrite64`.
 fn write(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Result<u64, Errno> {
     match descriptor(process, fd)? {
-        Descriptor::Null => Ok(bytes),
+        Descriptor::Null => Ok(bytes.min(MOST_BYTES)),
         Descriptor::Output(fd) => {
             in_pieces(process, buffer, bytes.min(ENOUGH_BYTES), |process, _, part| {
                 emit(process, fd, part);
@@ -146,20 +153,20 @@ fn write(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Res
                 At::Position if open.appends => content.len(),
                 At::Position => open.position,
             };
-            let end = start.checked_add(bytes).filter(|end| *end <= i64::MAX as u64);
-            let end = end.ok_or(Errno(EINVAL))?;
-            in_pieces(process, buffer, bytes, |_, done, part| {
+            start.checked_add(bytes).filter(|end| *end <= i64::MAX as u64).ok_or(Errno(EINVAL))?;
+            let done = in_pieces(process, buffer, bytes, |_, done, part| {
                 content.write(start + done, part).map_err(Errno::from)
             })?;
             if let At::Position = at {
-                open.position = end;
+                open.position = start + done;
             }
-            Ok(bytes)
+            Ok(done)
         }
     }
 }
 
-/// Hands the program's bytes to `take`, some at a time, with how many went before.
+/// Hands the program's bytes to `take`, some at a time, with how many went before: how many it took, where it
+/// took any.
 fn in_pieces(
     process: &mut Process,
     buffer: u64,
@@ -171,11 +178,14 @@ fn in_pieces(
     while done < bytes {
         let part = &mut chunk[..(bytes - done).min(MAX_OUTPUT_BYTES as u64) as usize];
         let from = buffer.checked_add(done).ok_or(Errno(EFAULT))?;
-        process.space.read(from, part)?;
-        take(process, done, part)?;
-        done += part.len() as u64;
+        let read = process.space.read(from, part).map_err(Errno::from);
+        match read.and_then(|()| take(process, done, part)) {
+            Ok(()) => done += part.len() as u64,
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
+        }
     }
-    Ok(bytes)
+    Ok(done)
 }
 
 /// `readv` and `writev`: each part as `each` takes it, up to the first that comes up short or with which it
@@ -191,12 +201,18 @@ fn vector(
     }
     let mut done = 0_u64;
     for index in 0..count {
-        let at = parts.checked_add(16 * index).ok_or(Errno(EFAULT))?;
-        let [base, bytes] = process.space.read_words(at)?;
-        let now = each(process, base, bytes)?;
-        done = done.checked_add(now).ok_or(Errno(EINVAL))?;
-        if now < bytes || done >= ENOUGH_BYTES {
-            break;
+        let part = parts.checked_add(16 * index).ok_or(Errno(EFAULT));
+        let part = part.and_then(|at| Ok(process.space.read_words(at)?));
+        let moved = part.and_then(|[base, bytes]| Ok((each(process, base, bytes)?, bytes)));
+        match moved {
+            Ok((now, bytes)) => {
+                done += now;
+                if now < bytes || done >= ENOUGH_BYTES {
+                    break;
+                }
+            }
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
         }
     }
     Ok(done)
@@ -215,11 +231,11 @@ fn emit(process: &Process, fd: u8, bytes: &[u8]) {
 
 /// `fstat`.
 pub(super) fn stat(process: &mut Process, fd: u64, to: u64) -> Result<u64, Errno> {
-    let bytes = match descriptor(process, fd)? {
-        Descriptor::File(open) => Some(open.lock().file.lock().len()),
+    let file = match descriptor(process, fd)? {
+        Descriptor::File(open) => Some(open.lock().file.clone()),
         Descriptor::Null | Descriptor::Output(_) => None,
     };
-    write_stat(process, to, bytes)
+    write_stat(process, to, file.as_deref())
 }
 
 fn close(process: &mut Process, fd: u64) -> Result<u64, Errno> {
@@ -227,6 +243,9 @@ fn close(process: &mut Process, fd: u64) -> Result<u64, Errno> {
 }
 
 fn seek(process: &mut Process, fd: u64, offset: i64, whence: u64) -> Result<u64, Errno> {
+    if let Descriptor::Null = descriptor(process, fd)? {
+        return Ok(0);
+    }
     let open = file(process, fd)?;
     let mut open = open.lock();
     let base = match whence {
@@ -268,11 +287,18 @@ fn control(process: &mut Process, fd: u64, what: u64, argument: u64) -> Result<u
     let open = descriptor(process, fd)?;
     match what {
         DUPLICATE | DUPLICATE_CLOSING => duplicate(process, fd, argument),
-        GET_CLOSING | SET_CLOSING | SET_FLAGS => Ok(0),
+        GET_CLOSING | SET_CLOSING => Ok(0),
+        SET_FLAGS => {
+            if let Descriptor::File(open) = open {
+                open.lock().appends = argument & APPEND != 0;
+            }
+            Ok(0)
+        }
         GET_FLAGS => match open {
             Descriptor::File(open) => {
                 let open = open.lock();
-                Ok(super::paths::access_flags(open.reads, open.writes))
+                let appends = if open.appends { APPEND } else { 0 };
+                Ok(super::paths::access_flags(open.reads, open.writes) | appends)
             }
             Descriptor::Null => Ok(super::paths::access_flags(true, true)),
             Descriptor::Output(_) => Ok(super::paths::access_flags(false, true)),

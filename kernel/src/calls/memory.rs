@@ -19,6 +19,8 @@ const PROT_WRITE: u64 = 2;
 const PROT_EXECUTE: u64 = 4;
 const MAP_PRIVATE: u64 = 0x02;
 const MAP_ANONYMOUS: u64 = 0x20;
+/// `MADV_DONTNEED`.
+const DONT_NEED: u64 = 4;
 /// `MAP_NORESERVE`, `MAP_POPULATE` and `MAP_STACK`: every page is there from the beginning anyway.
 const MAP_HINTS: u64 = 0x4000 | 0x8000 | 0x2_0000;
 
@@ -34,7 +36,7 @@ pub(super) fn call(
         syscall::MUNMAP => unmap(process, a, b),
         // Programs copy where it is refused.
         syscall::MREMAP => Err(Errno(ENOMEM)),
-        syscall::MADVISE => Ok(0),
+        syscall::MADVISE => advise(process, a, b, c),
         syscall::BRK => Ok(process.set_heap_end(a)),
         _ => return None,
     })
@@ -66,6 +68,14 @@ fn protect(process: &mut Process, address: u64, bytes: u64, protection: u64) -> 
         return Err(Errno(EINVAL));
     }
     process.protect(address, bytes, access).map_err(|_| Errno(ENOMEM))?;
+    Ok(0)
+}
+
+/// `madvise`: what is not needed any more is zeros from then on; everything else is advice indeed.
+fn advise(process: &mut Process, address: u64, bytes: u64, advice: u64) -> Result<u64, Errno> {
+    if advice == DONT_NEED {
+        process.clear(address, bytes).map_err(|_| Errno(EINVAL))?;
+    }
     Ok(0)
 }
 

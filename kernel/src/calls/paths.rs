@@ -11,7 +11,7 @@ use tally_abi::syscall::{
 use super::{Errno, files};
 use crate::{
     files::{
-        self as store,
+        self as store, Inode,
         open::{Descriptor, OpenFile},
     },
     memory::frames::FRAME_BYTES,
@@ -33,7 +33,7 @@ const READ_WRITE: u64 = 2;
 const CREATE: u64 = 0o100;
 const EXCLUSIVE: u64 = 0o200;
 const TRUNCATE: u64 = 0o1000;
-const APPEND: u64 = 0o2000;
+pub(super) const APPEND: u64 = 0o2000;
 
 pub(super) fn call(
     process: &mut Process,
@@ -135,13 +135,13 @@ fn stat(process: &mut Process, path: u64, to: u64) -> Result<u64, Errno> {
 
 fn stat_of(process: &mut Process, path: &str, to: u64) -> Result<u64, Errno> {
     if is_folder(path) {
-        return write_kind(process, to, FOLDER, 0);
+        return write_kind(process, to, FOLDER, (0, 0));
     }
-    let bytes = match special(path) {
+    let file = match special(path) {
         Some(_) => None,
-        None => Some(store::find(path).ok_or(Errno(ENOENT))?.lock().len()),
+        None => Some(store::find(path).ok_or(Errno(ENOENT))?),
     };
-    write_stat(process, to, bytes)
+    write_stat(process, to, file.as_deref())
 }
 
 /// `newfstatat`: of a path, or of the descriptor if that is empty.
@@ -154,16 +154,28 @@ fn stat_at(process: &mut Process, arguments: [u64; 3]) -> Result<u64, Errno> {
     }
 }
 
-/// Linux's `struct stat` of a file of so many bytes, or of what is no file.
-pub(super) fn write_stat(process: &mut Process, to: u64, bytes: Option<u64>) -> Result<u64, Errno> {
-    let mode = if bytes.is_some() { REGULAR_FILE } else { CHARACTER_DEVICE };
-    write_kind(process, to, mode, bytes.unwrap_or_default())
+/// Linux's `struct stat` of a file, or of what is none.
+pub(super) fn write_stat(
+    process: &mut Process,
+    to: u64,
+    file: Option<&Inode>,
+) -> Result<u64, Errno> {
+    match file {
+        Some(file) => write_kind(process, to, REGULAR_FILE, (file.number, file.lock().len())),
+        None => write_kind(process, to, CHARACTER_DEVICE, (0, 0)),
+    }
 }
 
 /// Linux's `struct stat` for x86-64, 144 bytes, with what there is to say of a file here.
-fn write_kind(process: &mut Process, to: u64, mode: u32, bytes: u64) -> Result<u64, Errno> {
+fn write_kind(
+    process: &mut Process,
+    to: u64,
+    mode: u32,
+    (number, bytes): (u64, u64),
+) -> Result<u64, Errno> {
     let mut stat = [0; 144];
     let mut put = |at: usize, value: u64| stat[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    put(8, number);
     put(16, 1); // links
     put(24, mode.into()); // and user 0
     put(48, bytes);
@@ -203,7 +215,7 @@ fn rename(process: &mut Process, from: u64, to: u64) -> Result<u64, Errno> {
     if is_folder(&to) {
         return Err(Errno(EISDIR));
     }
-    if store::rename(&from, &to) { Ok(0) } else { Err(Errno(ENOENT)) }
+    if store::rename(&from, &to)? { Ok(0) } else { Err(Errno(ENOENT)) }
 }
 
 /// `readlink` and `readlinkat`: the program's own name is the one link that there is.

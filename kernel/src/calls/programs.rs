@@ -8,13 +8,16 @@ use super::session::{Asker, explain};
 use crate::{
     cpu::{Cpu, entry::Frame},
     measure::Refusal,
-    memory::heap,
+    memory::frames,
     task::{
         self, MAX_ARGUMENT_BYTES, Process,
         table::{self, Awaited},
         thread::Wait,
     },
 };
+
+/// More of the kernel's memory than loading takes: that of as many words as there can be.
+const MAX_LOAD_BYTES: u64 = 6 << 20;
 
 /// Handles a call; a program that has to wait is not `cpu`'s any more then.
 pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
@@ -39,9 +42,7 @@ pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u6
 /// `program_load(words, words_bytes, detail, detail_bytes)`.
 fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
     let [words, bytes, detail, detail_bytes, ..] = arguments;
-    if !heap::has_room() {
-        return Err(Error::NoMemory);
-    }
+    let _claim = frames::claim(MAX_LOAD_BYTES).ok_or(Error::NoMemory)?;
     if !table::lock().may_load(process.pid) {
         return Err(Error::TooManyPrograms);
     }

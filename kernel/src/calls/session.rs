@@ -16,13 +16,16 @@ use super::BadPointer;
 use crate::{
     cpu::Cpu,
     measure::{Context, Measure, Refusal, permit, ring_memory},
-    memory::{heap, space::USER_END},
+    memory::{frames, heap, space::USER_END},
     task::{
         Process,
         divert::Handler,
         table::{self, Found},
     },
 };
+
+/// More of the kernel's memory than a session takes while it is made, of 1,024 events in as many groups.
+const MAX_SESSION_BYTES: u64 = 6 << 20;
 
 /// Why a call has no result.
 pub(super) enum Unanswered {
@@ -154,9 +157,7 @@ fn open(
     arguments: [u64; 6],
 ) -> Result<u64, Unanswered> {
     let [events, events_bytes, config, detail, detail_bytes, program] = arguments;
-    if !heap::has_room() {
-        return Err(Error::NoMemory.into());
-    }
+    let _claim = frames::claim(MAX_SESSION_BYTES).ok_or(Error::NoMemory)?;
     let words: ConfigWords = process.space.read_words(config).map_err(BadPointer::from)?;
     let config = SessionConfig::from_words(words).map_err(|_| Error::BadArgument)?;
     let opened = match read_list(process, events, events_bytes) {
@@ -177,9 +178,7 @@ fn open_direct(
     arguments: [u64; 6],
 ) -> Result<u64, Error> {
     let [events, events_bytes, mode, indices, detail, detail_bytes] = arguments;
-    if !heap::has_room() {
-        return Err(Error::NoMemory);
-    }
+    let _claim = frames::claim(MAX_SESSION_BYTES).ok_or(Error::NoMemory)?;
     let mode = Mode::from_word(mode).map_err(|_| Error::BadArgument)?;
     let opened =
         read_list(process, events, events_bytes).and_then(|list| measure.open_direct(&list, mode));
@@ -204,24 +203,30 @@ fn open_on(
     config: SessionConfig,
 ) -> Result<Result<u32, Refusal>, Unanswered> {
     let program = u32::try_from(program).map_err(|_| Error::NoProgram)?;
-    let mut table = table::lock();
     if program == owner {
         return Err(Error::BadArgument.into());
     }
+    let table = table::lock();
+    let is_child = table.is_child(program, owner);
+    let subject = table.subject(program).ok_or(Error::NoProgram)?;
+    drop(table);
+    if !is_child && let Err(refusal) = permit(0, "counting in a program that another loaded") {
+        return Ok(Err(refusal));
+    }
+    // Planning takes its time, in which the other CPUs want the table.
+    let context = match Context::open(subject, owner, list, config) {
+        Ok(context) => Box::new(context),
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let mut table = table::lock();
     if !table.may_watch(owner) {
         return Err(Error::TooManySessions.into());
-    }
-    if !table.is_child(program, owner)
-        && let Err(refusal) = permit(0, "counting in a program that another loaded")
-    {
-        return Ok(Err(refusal));
     }
     let found = table.here(program, |process| {
         if process.context.is_some() || process.own_counters.is_some() {
             return Err(Error::Busy.into());
         }
-        let context = Context::open(process, owner, list, config)?;
-        Ok(process.context.insert(Box::new(context)).id())
+        Ok(process.context.insert(context).id())
     });
     let opened = answer_of(found, Error::NoProgram)?;
     if let Ok(session) = opened {

@@ -10,6 +10,9 @@ use crate::{
 
 /// The clocks of `clock_gettime` that tell real time or time since the start, coarse or not.
 const CLOCKS: [u64; 6] = [0, 1, 4, 5, 6, 7];
+/// `CLOCK_PROCESS_CPUTIME_ID` and `CLOCK_THREAD_CPUTIME_ID`.
+const OF_PROGRAM: u64 = 2;
+const OF_THREAD: u64 = 3;
 /// `TIMER_ABSTIME`.
 const ABSOLUTE: u64 = 1;
 
@@ -20,6 +23,11 @@ pub(super) fn call(
 ) -> Option<Result<Answer, Errno>> {
     let told = match number {
         syscall::NANOSLEEP => return Some(sleep(process, false, a, b)),
+        syscall::CLOCK_GETTIME if counts_time(process, a) => {
+            let ran = process.ran_ns();
+            write_time(process, b, ran, 1)
+        }
+        syscall::CLOCK_GETRES if counts_time(process, a) => write_words(process, b, [0, 1]),
         syscall::CLOCK_NANOSLEEP | syscall::CLOCK_GETTIME | syscall::CLOCK_GETRES
             if !CLOCKS.contains(&a) =>
         {
@@ -27,17 +35,22 @@ pub(super) fn call(
         }
         syscall::CLOCK_NANOSLEEP => return Some(sleep(process, b & ABSOLUTE != 0, c, d)),
         syscall::CLOCK_GETRES => write_words(process, b, [0, 1]),
-        syscall::CLOCK_GETTIME => write_time(process, b, 1),
-        syscall::GETTIMEOFDAY => write_time(process, a, 1000),
+        syscall::CLOCK_GETTIME => write_time(process, b, clock::now_ns(), 1),
+        syscall::GETTIMEOFDAY => write_time(process, a, clock::now_ns(), 1000),
         syscall::TIME => time(process, a),
         _ => return None,
     };
     Some(told.map(Answer::Value))
 }
 
-/// Seconds, and the rest in units of so many nanoseconds.
-fn write_time(process: &mut Process, to: u64, unit_ns: u64) -> Result<u64, Errno> {
-    let [seconds, rest] = clock::to_timespec(clock::now_ns());
+/// Whether a clock is the program's time on CPUs: that of a thread alone is not kept.
+fn counts_time(process: &Process, clock: u64) -> bool {
+    clock == OF_PROGRAM || clock == OF_THREAD && process.threads.len() == 1
+}
+
+/// A time in nanoseconds: seconds, and the rest in units of so many nanoseconds.
+fn write_time(process: &mut Process, to: u64, time: u64, unit_ns: u64) -> Result<u64, Errno> {
+    let [seconds, rest] = clock::to_timespec(time);
     write_words(process, to, [seconds, rest / unit_ns])
 }
 

@@ -157,7 +157,12 @@ fn enable_features() {
         features.as_ref().is_some_and(|f| f.has_smap()),
     );
     cr4.set(Cr4Flags::USER_MODE_INSTRUCTION_PREVENTION, features.is_some_and(|f| f.has_umip()));
-    // With FSGSBASE, which firmware may have left on, programs could set bases that no switch restores.
+    // Whatever else firmware left on goes: with FSGSBASE programs could set bases that no switch restores, with
+    // OSXSAVE they would use registers that none keeps, with PCE they would read counters.
+    let kept = Cr4Flags::PHYSICAL_ADDRESS_EXTENSION
+        | Cr4Flags::PAGE_GLOBAL
+        | Cr4Flags::MACHINE_CHECK_EXCEPTION
+        | Cr4Flags::L5_PAGING;
     // SAFETY: (1) every x86-64 processor has SSE; (2) the kernel never touches programs' memory
     // through programs' addresses; (3) write protection holds for ring 0 too, as before.
     unsafe {
@@ -167,9 +172,6 @@ fn enable_features() {
                 Cr0Flags::MONITOR_COPROCESSOR | Cr0Flags::NUMERIC_ERROR | Cr0Flags::WRITE_PROTECT,
             );
         });
-        Cr4::update(|flags| {
-            flags.remove(Cr4Flags::FSGSBASE);
-            flags.insert(cr4);
-        });
+        Cr4::update(|flags| *flags = *flags & kept | cr4);
     }
 }

@@ -9,10 +9,11 @@ mod pages;
 pub mod ramdisk;
 
 use alloc::{collections::BTreeMap, string::String, sync::Arc};
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use spin::Mutex;
+use spin::{Mutex, MutexGuard};
 
-use self::pages::Pages;
+use self::{pages::Pages, ramdisk::plain};
 use crate::memory::frames::OutOfMemory;
 
 /// The most names of files that were opened or made: they take memory of the kernel's.
@@ -21,8 +22,30 @@ const MAX_NAMES: usize = 1024;
 /// Files that were opened or made, by name; none where one of the ramdisk's was removed.
 static NAMED: Mutex<BTreeMap<String, Option<File>>> = Mutex::new(BTreeMap::new());
 
+/// The highest number that a file was given. Relaxed order is enough: each is given once.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
 /// A file, under whatever name, or under none any more.
-pub type File = Arc<Mutex<Content>>;
+pub type File = Arc<Inode>;
+
+/// What a file is, however many have it open.
+pub struct Inode {
+    /// Its number, from 1, by which programs tell files apart.
+    pub number: u64,
+    content: Mutex<Content>,
+}
+
+impl Inode {
+    fn new(content: Content) -> File {
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        Arc::new(Inode { number, content: Mutex::new(content) })
+    }
+
+    /// Its content, for as long as the answer lives.
+    pub fn lock(&self) -> MutexGuard<'_, Content> {
+        self.content.lock()
+    }
+}
 
 /// What is in a file.
 pub enum Content {
@@ -88,7 +111,7 @@ pub fn find(path: &str) -> Option<File> {
     if let Some(known) = named.get(name) {
         return known.clone();
     }
-    let file = Arc::new(Mutex::new(Content::Ramdisk(ramdisk::file(name)?)));
+    let file = Inode::new(Content::Ramdisk(ramdisk::file(name)?));
     named.insert(name.into(), Some(file.clone()));
     Some(file)
 }
@@ -102,7 +125,7 @@ pub fn create(path: &str) -> Result<File, OutOfMemory> {
     if named.len() >= MAX_NAMES {
         return Err(OutOfMemory);
     }
-    let file = Arc::new(Mutex::new(Content::Own(Pages::default())));
+    let file = Inode::new(Content::Own(Pages::default()));
     named.insert(plain(path).into(), Some(file.clone()));
     Ok(file)
 }
@@ -125,18 +148,21 @@ pub fn remove(path: &str) -> bool {
 }
 
 /// Gives a file another name, in place of any that had it; whether there was one.
-pub fn rename(from: &str, to: &str) -> bool {
+///
+/// # Errors
+/// There are too many names.
+pub fn rename(from: &str, to: &str) -> Result<bool, OutOfMemory> {
     let file = find(from);
     let is_there = file.is_some();
-    if is_there && plain(from) != plain(to) {
+    let (from, to) = (plain(from), plain(to));
+    if is_there && from != to {
         let mut named = NAMED.lock();
-        named.insert(plain(to).into(), file);
-        forget(&mut named, plain(from));
+        // What was the ramdisk's leaves a note that it is gone.
+        if named.len() >= MAX_NAMES && !named.contains_key(to) {
+            return Err(OutOfMemory);
+        }
+        named.insert(to.into(), file);
+        forget(&mut named, from);
     }
-    is_there
-}
-
-/// A path without what it may begin with.
-fn plain(path: &str) -> &str {
-    path.trim_start_matches("./").trim_start_matches('/')
+    Ok(is_there)
 }

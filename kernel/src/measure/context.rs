@@ -104,24 +104,42 @@ pub struct Context {
     handlers: Vec<Option<Handler>>,
 }
 
+/// What a context has to know of the program that it measures.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    pid: u32,
+    name: String,
+    space: u64,
+}
+
+impl Subject {
+    /// A program, as a subject.
+    pub fn of(process: &Process) -> Subject {
+        Subject { pid: process.pid, name: process.name.clone(), space: process.space.id() }
+    }
+}
+
+/// The owner of a context that no program opened; their numbers begin at 1.
+const NOBODY: u32 = 0;
+
 impl Context {
-    /// Makes a session on `process` out of a list of events, for the program `owner`, if it may.
+    /// Makes a session on a program out of a list of events, for the program `owner`, if it may.
     ///
     /// # Errors
     /// Why not, for people.
     pub fn open(
-        process: &Process,
+        subject: Subject,
         owner: u32,
         list: &str,
         config: SessionConfig,
     ) -> Result<Self, Refusal> {
-        let context = Context::make(process, owner, list, config)?;
+        let context = Context::make(subject, owner, list, config)?;
         permit_kernel(config.mode, context.resolved.iter().map(|event| &event.demand))?;
         Ok(context)
     }
 
     fn make(
-        process: &Process,
+        subject: Subject,
         owner: u32,
         list: &str,
         config: SessionConfig,
@@ -136,7 +154,7 @@ impl Context {
         let (resolved, demands) = resolve(found, list, config.mode)?;
         let (id, seed) = (next_id(), super::seed());
         let layout = found.layout();
-        let mut session = Session::open(id, process.space.id(), config, seed, demands, &layout)
+        let mut session = Session::open(id, subject.space, config, seed, demands, &layout)
             .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;
         session.bind(found.catalogue().bounds(&resolved, config.mode));
         let plan = session.plan().explain(|event| resolved[event].name.as_str()).to_string();
@@ -147,8 +165,8 @@ impl Context {
             session,
             resolved,
             owner,
-            pid: process.pid,
-            program: process.name.clone(),
+            pid: subject.pid,
+            program: subject.name,
             started: false,
             starts: false,
             bank: None,
@@ -165,8 +183,9 @@ impl Context {
         list: &str,
         config: SessionConfig,
     ) -> Result<Box<Self>, Refusal> {
-        // Whoever says so on the command line may.
-        let context = Context::make(process, process.pid, list, config)?;
+        // Whoever says so on the command line may. It is not the program's: that could stop it, or read with it
+        // what it may not count.
+        let context = Context::make(Subject::of(process), NOBODY, list, config)?;
         Ok(Box::new(Context { starts: true, ..context }))
     }
 

@@ -22,7 +22,7 @@ use tally_abi::{Error, SessionConfig, boot::Delivery, trace::End, vpmu::Op};
 use tally_engine::Multiplexer;
 use tally_pmu::{Driver, bus::Native};
 
-pub use context::{Context, Refusal};
+pub use context::{Context, Refusal, Subject};
 pub use direct::OwnCounters;
 pub use own::Own;
 pub use settings::{init, overflows, permit, pmu_info, seed};
@@ -106,8 +106,13 @@ impl Measure {
         {
             multiplexer.resume(&mut context.session, &Tsc, &mut self.trace);
         }
+        // It may have fired as the program left a CPU.
+        self.remind();
+    }
+
+    /// If a threshold of the running program has fired and nobody has heard of it, an interrupt tells.
+    pub fn remind(&self) {
         if self.context.as_ref().is_some_and(|context| context.session.has_fired()) {
-            // It fired as the program left a CPU.
             self.trace.upcall();
         }
     }
@@ -198,7 +203,7 @@ impl Measure {
         if self.context.is_some() || self.own.is_some() {
             return Err(Error::Busy.into());
         }
-        let context = Context::open(process, process.pid, list, config)?;
+        let context = Context::open(Subject::of(process), process.pid, list, config)?;
         Ok(self.context.insert(Box::new(context)).id())
     }
 

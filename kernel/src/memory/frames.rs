@@ -35,6 +35,8 @@ struct Frames {
     in_use: u64,
     /// Frames that were handed out and given back, and those never handed out.
     left: u64,
+    /// Bytes of those that are claimed ([`Claim`]).
+    claimed: u64,
     /// Frames that there were at first.
     all: u64,
 }
@@ -43,8 +45,16 @@ struct Frames {
 pub fn init(regions: &'static [MemoryRegion], physical_offset: u64) {
     PHYSICAL_OFFSET.call_once(|| physical_offset);
     let all = regions.iter().map(Frames::of_region).sum();
-    *FRAMES.lock() =
-        Some(Frames { regions, region: 0, next: 0, free: None, in_use: 0, left: all, all });
+    *FRAMES.lock() = Some(Frames {
+        regions,
+        region: 0,
+        next: 0,
+        free: None,
+        in_use: 0,
+        left: all,
+        claimed: 0,
+        all,
+    });
 }
 
 /// Where the kernel sees a physical address.
@@ -109,9 +119,29 @@ pub fn has_room(bytes: u64) -> bool {
     FRAMES.lock().as_ref().is_some_and(|frames| bytes.div_ceil(FRAME_BYTES) <= frames.left)
 }
 
-/// The same for a program, which leaves [`RESERVE_BYTES`].
+/// The same for a program, which leaves [`RESERVE_BYTES`] and what is claimed.
 pub fn has_room_for_program(bytes: u64) -> bool {
-    bytes.checked_add(RESERVE_BYTES).is_some_and(has_room)
+    FRAMES.lock().as_ref().is_some_and(|frames| frames.has_room_for_program(bytes))
+}
+
+/// Memory that whoever has this may still take for a program's sake: nobody else gets it meanwhile.
+#[derive(Debug)]
+pub struct Claim(u64);
+
+/// Claims so many bytes; none if there is no room.
+pub fn claim(bytes: u64) -> Option<Claim> {
+    let mut guard = FRAMES.lock();
+    let frames = guard.as_mut().filter(|frames| frames.has_room_for_program(bytes))?;
+    frames.claimed += bytes;
+    Some(Claim(bytes))
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(frames) = FRAMES.lock().as_mut() {
+            frames.claimed -= self.0;
+        }
+    }
 }
 
 /// The most bytes of one program: three quarters of what there was at first, so that one that takes all it
@@ -146,6 +176,11 @@ impl Frames {
             MemoryRegionKind::Usable => region.end.saturating_sub(start) / FRAME_BYTES,
             _ => 0,
         }
+    }
+
+    fn has_room_for_program(&self, bytes: u64) -> bool {
+        let all = bytes.checked_add(RESERVE_BYTES).and_then(|all| all.checked_add(self.claimed));
+        all.is_some_and(|all| all.div_ceil(FRAME_BYTES) <= self.left)
     }
 
     fn take(&mut self) -> Option<PhysAddr> {

@@ -3,7 +3,7 @@
 //!
 //! Sessions, processes, threads and names live here; programs' memory is made of frames. The overflow path
 //! never allocates. Nothing is left where the machine's memory is: programs' memory leaves a reserve to the
-//! heap ([`has_room`]), and whoever lets a program have any of the heap to keep asks first.
+//! heap ([`has_room`], [`frames::claim`]), and whoever lets a program have any of the heap to keep asks first.
 
 use core::{alloc::Layout, ptr::NonNull};
 
@@ -77,8 +77,8 @@ unsafe impl Source for Growing {
     }
 }
 
-/// Whether a program may have more of the kernel's memory: some hundred kilobytes at most, between one time
-/// of asking and the next.
+/// Whether a program may have a little more of the kernel's memory: some kilobytes at most, between one time
+/// of asking and the next. Whoever needs more claims it ([`frames::claim`]).
 pub fn has_room() -> bool {
     frames::has_room_for_program(0)
 }

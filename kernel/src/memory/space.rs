@@ -72,6 +72,8 @@ pub struct AddressSpace {
     root: PhysFrame,
     /// Pages of the lower half.
     pages: u64,
+    /// Tables, which stay until the program ends.
+    tables: u64,
 }
 
 impl AddressSpace {
@@ -86,7 +88,7 @@ impl AddressSpace {
         for (new, old) in new.iter_mut().zip(old.iter()).skip(USER_ENTRIES) {
             *new = old.clone();
         }
-        Ok(AddressSpace { root, pages: 0 })
+        Ok(AddressSpace { root, pages: 0, tables: 0 })
     }
 
     /// A new space for a program.
@@ -121,7 +123,10 @@ impl AddressSpace {
         if end > USER_END || !start.is_multiple_of(FRAME_BYTES) || start == 0 {
             return Err(SpaceError::BadAddress);
         }
-        let all = self.pages.saturating_mul(FRAME_BYTES).saturating_add(bytes);
+        // With the tables: one for 512 pages, and those above.
+        let bytes = bytes.saturating_add(bytes / 511);
+        let held = (self.pages + self.tables).saturating_mul(FRAME_BYTES);
+        let all = held.saturating_add(bytes);
         if !frames::has_room_for_program(bytes) || all > frames::most_for_program() {
             return Err(SpaceError::OutOfMemory);
         }
@@ -336,6 +341,7 @@ impl AddressSpace {
             let entry = &mut table(frame)[index(address, level)];
             if entry.is_unused() {
                 entry.set_frame(frames::allocate()?, flags);
+                self.tables += 1;
             }
             frame = entry.addr();
         }

@@ -206,8 +206,9 @@ pub fn go_on(cpu: &mut Cpu, frame: &mut Frame) {
     match process.threads.next_affinity() {
         Some(affinity) if affinity & here != 0 => {
             process.threads.run_next(frame);
-            // What fired in a handler of the thread before waits for one that has none.
-            divert::to_threshold(cpu, frame);
+            // What fired in a handler of the thread before waits for one that has none. It comes to that as an
+            // interrupt, after the thread's own signals: a call that is made again is not the handler's.
+            cpu.measure.hold().remind();
         }
         next => {
             let process = take_off(cpu);
@@ -225,6 +226,7 @@ pub fn go_on(cpu: &mut Cpu, frame: &mut Frame) {
 /// Takes the program off its CPU, none of whose threads runs any more.
 fn take_off(cpu: &mut Cpu) -> Box<Process> {
     let mut process = cpu.current.take().expect("only a program is taken off its CPU");
+    process.end_turn();
     cpu.measure.hold().leave(&mut process);
     cpu.measure.hold().drain();
     process
@@ -233,6 +235,7 @@ fn take_off(cpu: &mut Cpu) -> Box<Process> {
 fn resume(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     // SAFETY: a process is dropped only in `end`, after the kernel's own space is activated.
     unsafe { process.space.activate() };
+    process.begin_turn();
     process.threads.run_next(frame);
     cpu.measure.hold().enter(&mut process);
     cpu.current = Some(process);

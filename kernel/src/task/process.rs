@@ -22,6 +22,7 @@ use super::{
 use crate::{
     cpu::entry::Frame,
     files::{open::Descriptors, ramdisk},
+    machine::clock,
     measure::{self, Context, OwnCounters},
     memory::space::AddressSpace,
 };
@@ -50,6 +51,9 @@ pub struct Process {
     pub status: i32,
     /// Calls that it made and that are not there, as the log was told.
     pub unknown_calls: BTreeSet<u64>,
+    /// Nanoseconds on CPUs before it came onto this one, and when that was.
+    ran_ns: u64,
+    since_ns: u64,
     random: Xoshiro256PlusPlus,
     mappings: Mappings,
 }
@@ -64,7 +68,7 @@ impl Process {
         words: &[&str],
         kernel: &AddressSpace,
     ) -> Result<Process, (ExitStatus, &'static str)> {
-        let name = words.first().copied().unwrap_or_default();
+        let name = ramdisk::plain(words.first().copied().unwrap_or_default());
         let file = ramdisk::file(name)
             .ok_or((ExitStatus::ProgramNotFound, "there is no such program in the ramdisk"))?;
         let mut space = AddressSpace::for_program(kernel)
@@ -86,9 +90,26 @@ impl Process {
             is_deadlocked: false,
             status: 0,
             unknown_calls: BTreeSet::new(),
+            ran_ns: 0,
+            since_ns: 0,
             random,
             mappings: Mappings::new(start.heap),
         })
+    }
+
+    /// It comes onto a CPU.
+    pub fn begin_turn(&mut self) {
+        self.since_ns = clock::now_ns();
+    }
+
+    /// It leaves its CPU.
+    pub fn end_turn(&mut self) {
+        self.ran_ns = self.ran_ns();
+    }
+
+    /// How long it has been on CPUs, in nanoseconds, while it is on one.
+    pub fn ran_ns(&self) -> u64 {
+        self.ran_ns + clock::now_ns().saturating_sub(self.since_ns)
     }
 
     /// The next random number.

@@ -18,7 +18,7 @@ use super::Process;
 use crate::{
     cpu::Cpu,
     machine::clock::{self, SECOND_NS},
-    measure::Context,
+    measure::{Context, Subject},
 };
 
 /// The most programs that one has loaded and not waited for.
@@ -53,6 +53,8 @@ pub struct Table {
 struct Entry {
     /// The program that made it, or 0.
     parent: u32,
+    /// The same wherever it is.
+    subject: Subject,
     place: Place,
     /// The program itself, while it is here: not on a CPU, and not ended.
     process: Option<Box<Process>>,
@@ -129,8 +131,9 @@ impl Table {
     /// Takes in a new program, which `parent` (or, if that is 0, nobody) made. One with a parent
     /// begins when that lets it go.
     pub fn add(&mut self, process: Box<Process>, parent: u32) {
-        let pid = process.pid;
-        self.known.insert(pid, Entry { parent, place: Place::New, process: Some(process) });
+        let (pid, subject) = (process.pid, Subject::of(&process));
+        let entry = Entry { parent, subject, place: Place::New, process: Some(process) };
+        self.known.insert(pid, entry);
         if parent == 0 {
             self.make_ready(pid);
         }
@@ -340,6 +343,12 @@ impl Table {
             self.make_ready(pid);
         }
         Found::Here(answer)
+    }
+
+    /// A program that has not ended, as something to be measured.
+    pub fn subject(&self, pid: u32) -> Option<Subject> {
+        let entry = self.known.get(&pid)?;
+        (!matches!(entry.place, Place::Ended(_))).then(|| entry.subject.clone())
     }
 
     /// The program that made this one, or 0.

@@ -497,7 +497,47 @@ static void opens_all(void)
     }
 }
 
+/* Names for what is in the ramdisk, of which there are more than of files. */
+static void aliases(void)
+{
+    char name[300] = "", other[300];
+    for (int i = 0; i < 5000; i++) {
+        int dots = i % 50;
+        for (int k = 0; k < dots; k++)
+            memcpy(name + 1 + 2 * k, "./", 2);
+        name[0] = '/';
+        memset(name + 1 + 2 * dots, '/', i / 50);
+        strcpy(name + 1 + 2 * dots + i / 50, "corpus.txt");
+        MUST(access(name, F_OK) == 0);
+        memset(other, 'a' + i % 26, 200);
+        sprintf(other + 200, "%d", i);
+        if (i % 5 == 0)
+            MUST(rename(name, other) == 0 && rename(other, name) == 0);
+    }
+    MUST(open("attack.tmp", O_RDWR | O_CREAT, 0600) >= 0 && unlink("attack.tmp") == 0);
+}
+
 /* Sessions and programs. */
+
+/* That of the command line around it is not its own. */
+static void stops_watch(void)
+{
+    for (long id = 0; id < 10; id++) {
+        for (int call = START; call <= THRESHOLD; call++)
+            MUST(refused(syscall(call, id, 0, 0, 0, 0)) == NO_SESSION);
+        MUST(refused(syscall(0x7a110009, id, 0, 1000)) == NO_SESSION);
+    }
+    MUST(refused(open_on(list, 0)) == BUSY);
+}
+
+static void long_name(void)
+{
+    static char words[60000 + sizeof "status\0007"];
+    memset(words, '/', 60000);
+    memcpy(words + 60000, "status\0007", 9);
+    long child = load(words, 60009);
+    MUST(child > 0 && syscall(RUN, child) == 0 && syscall(AWAIT, child) == 7);
+}
 
 /* Ten thousand times; one in a hundred is closed. */
 static void sessions(void)
@@ -592,7 +632,7 @@ static const struct {
     ATTACK(first_ends), ATTACK(word_nowhere), ATTACK(wild_futexes), ATTACK(wild_affinities),
     ATTACK(maps_all), ATTACK(maps_pages), ATTACK(breaks_all), ATTACK(sets_aside), ATTACK(in_pieces),
     ATTACK(unmaps_stack), ATTACK(unmaps_code), ATTACK(unmaps_all), ATTACK(protects_stack),
-    ATTACK(protects_code), ATTACK(protects_all), ATTACK(writes_all), ATTACK(opens_all),
+    ATTACK(protects_code), ATTACK(protects_all), ATTACK(writes_all), ATTACK(opens_all), ATTACK(aliases), ATTACK(stops_watch), ATTACK(long_name),
     ATTACK(sessions), ATTACK(large_sessions), ATTACK(programs), ATTACK(ends_started), ATTACK(ends_open),
     ATTACK(faults_started), ATTACK(killed_started), ATTACK(deadlock_started), ATTACK(writes_bank),
     ATTACK(frees_bank), ATTACK(stops_in_bank), ATTACK(threshold_on_no_stack), ATTACK(threshold_nowhere),

@@ -56,6 +56,23 @@ int main(void)
     MUST(dup2(other, 20) == 20 && close(other) == 0 && write(20, "f", 1) == 1 && close(20) == 0);
     MUST(pread(fd, back, 100, 6000) == 6 && memcmp(back, "abcdef", 6) == 0);
 
+    /* Files are told apart, by whatever name; what cannot be done is said. */
+    struct stat again;
+    MUST(stat(".///./files.tmp", &again) == 0 && fstat(fd, &stat_of) == 0);
+    MUST(again.st_ino == stat_of.st_ino && again.st_dev == stat_of.st_dev);
+    int second = open("files.new", O_RDWR | O_CREAT, 0644);
+    MUST(fstat(second, &again) == 0 && again.st_ino != stat_of.st_ino);
+    MUST(pread(fd, back, 1, -1) < 0 && errno == EINVAL && pwrite(fd, back, 1, -1) < 0 && errno == EINVAL);
+    MUST(dup3(second, second, 0) < 0 && errno == EINVAL);
+    MUST(fcntl(second, F_SETFL, O_APPEND) == 0 && (fcntl(second, F_GETFL) & O_APPEND));
+    struct iovec short_of[2] = {{"ab", 2}, {(void *)16, 3}};
+    MUST(write(second, "xyz", 3) == 3 && lseek(second, 0, SEEK_SET) == 0);
+    MUST(writev(second, short_of, 2) == 2 && lseek(second, 0, SEEK_CUR) == 5);
+    MUST(writev(second, short_of + 1, 1) < 0 && errno == EFAULT);
+    MUST(pread(second, back, 9, 0) == 5 && memcmp(back, "xyzab", 5) == 0);
+    int null = open("/dev/null", O_RDWR);
+    MUST(lseek(null, 7, SEEK_SET) == 0 && close(null) == 0 && close(second) == 0);
+
     /* Names go, files stay while they are open. */
     MUST(rename("files.tmp", "files.new") == 0 && access("files.tmp", F_OK) < 0);
     MUST(stat("files.new", &stat_of) == 0 && stat_of.st_size == 6006);

@@ -1,9 +1,12 @@
 /* An ordinary C program: what it prints here and under Linux is the same. `libc FILE WORD…` */
+#define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 
 static _Thread_local unsigned long local = 41;
 
@@ -50,6 +53,19 @@ int main(int argc, char **argv)
     char *large = calloc(1, 8 << 20);
     large[(8 << 20) - 1] = 1;
     free(large);
+    /* What is given up is zeros afterwards. */
+    char *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        return 5;
+    memset(pages, 1, 3 * 4096);
+    if (madvise(pages + 4096, 4096, MADV_DONTNEED) != 0)
+        return 6;
+    printf("%d %d %d\n", pages[4095], pages[4096] | pages[8191], pages[8192]);
+    clock_t began = clock(), now;
+    do
+        now = clock();
+    while (now >= 0 && now - began < CLOCKS_PER_SEC / 1000);
+    printf("%d\n", began >= 0 && now - began < CLOCKS_PER_SEC);
     printf("%.12f %g %s\n", sqrt(2.0) + sin(1.0), 1e300 * 10, argc > 2 ? argv[2] : "nothing");
     local++;
     fprintf(stderr, "%lu\n", local);

@@ -215,6 +215,19 @@ impl Process {
         }
     }
 
+    /// Writes zeros to all that is there of a range, as if it were new.
+    ///
+    /// # Errors
+    /// Some of it is not the program's.
+    pub fn clear(&mut self, start: u64, bytes: u64) -> Result<(), SpaceError> {
+        let Range { start: mut at, end } = self.mappings.own(start, bytes)?;
+        while let Some(page) = self.space.next_page(at, end) {
+            self.space.fill(page, &[0; FRAME_BYTES as usize])?;
+            at = page + FRAME_BYTES;
+        }
+        Ok(())
+    }
+
     /// Gives memory back, mapped or not.
     ///
     /// # Errors
