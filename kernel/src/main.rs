@@ -83,7 +83,7 @@ fn boot(info: &'static mut BootInfo) -> ! {
             core::hint::spin_loop();
         },
         Some(Failure::Stack) => cpu::exhaust_stack(),
-        None => {}
+        Some(Failure::Pmu) | None => {}
     }
     task::load_all(&line);
     if !task::any_live() {

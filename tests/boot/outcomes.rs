@@ -46,6 +46,20 @@ fn a_program_that_is_no_program_is_refused() {
     assert_refused(&run("", "corpus.txt").outcome, ExitStatus::NotStaticElf, "ELF");
 }
 
+/// Programs move from CPU to CPU: on such a one they would go uncounted.
+#[test]
+fn where_a_cpu_cannot_count_nothing_is_counted() {
+    for (options, cpus, refused) in [("fail=pmu", 2, true), ("fail=pmu", 1, false), ("", 2, false)]
+    {
+        let line = format!("wire {options} -- events=instructions status 0");
+        let outcome = boot(&Request { cpus, ..Request::new(line) }).outcome;
+        match refused {
+            true => assert_refused(&outcome, ExitStatus::NoPmu, "CPU 1 cannot count"),
+            false => assert_eq!(outcome, Outcome::Done(0)),
+        }
+    }
+}
+
 #[test]
 fn an_option_that_is_not_there_is_refused() {
     let boot = boot(&Request::new("wire colour=red -- status 0"));

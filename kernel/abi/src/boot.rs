@@ -41,8 +41,8 @@ pub struct CommandLine<'a> {
     pub paranoid: u8,
     /// How overflow interrupts are delivered (`overflows=fixed|nmi`).
     pub overflows: Delivery,
-    /// A way in which the kernel is to fail after it has booted, for those who test how a host
-    /// takes it (`fail=panic`, `fail=hang`, `fail=stack`).
+    /// A way in which the kernel is to fail, for those who test what comes of it (`fail=panic`,
+    /// `fail=hang`, `fail=stack`, `fail=pmu`).
     pub fail: Option<Failure>,
     programs: &'a str,
 }
@@ -86,6 +86,8 @@ pub enum Failure {
     Hang,
     /// Use more stack than there is.
     Stack,
+    /// Find a counter in use on every CPU but the first.
+    Pmu,
 }
 
 /// An option that the kernel does not know, or whose value it cannot read.
@@ -173,6 +175,7 @@ impl<'a> CommandLine<'a> {
                 Some(("fail", "panic")) => line.fail = Some(Failure::Panic),
                 Some(("fail", "hang")) => line.fail = Some(Failure::Hang),
                 Some(("fail", "stack")) => line.fail = Some(Failure::Stack),
+                Some(("fail", "pmu")) => line.fail = Some(Failure::Pmu),
                 _ => return Err(BadOption(option)),
             }
         }

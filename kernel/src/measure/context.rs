@@ -149,8 +149,7 @@ impl Context {
             let detail = format!("a slice of {length} is out of range: {MIN_SLICE} to {MAX_SLICE}");
             return Err(Refusal { error: Error::SliceOutOfRange, detail });
         }
-        let found = super::pmu()
-            .map_err(|reason| Refusal { error: Error::NoPmu, detail: format!("{reason}") })?;
+        let found = super::pmu()?;
         let (resolved, demands) = resolve(found, list, config.mode)?;
         let (id, seed) = (next_id(), super::seed());
         let layout = found.layout();

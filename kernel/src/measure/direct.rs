@@ -27,8 +27,8 @@ impl Measure {
             return Err(Error::Busy.into());
         }
         super::permit(0, "having counters of one's own")?;
-        let no_pmu = || Refusal::from(Error::NoPmu);
-        let multiplexer = self.multiplexer.as_mut().ok_or_else(no_pmu)?;
+        let found = super::pmu()?;
+        let multiplexer = self.multiplexer.as_mut().ok_or(Error::NoPmu)?;
         if !multiplexer.can_load() {
             let detail =
                 "this PMU's counters cannot be written in full width, as keeping them for a \
@@ -36,7 +36,6 @@ impl Measure {
                     .into();
             return Err(Refusal { error: Error::EventNotSupported, detail });
         }
-        let found = super::pmu().map_err(|_| no_pmu())?;
         let (resolved, demands) = context::resolve(found, list, mode)?;
         let direct = Direct::open(&demands, mode, &found.layout())
             .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;

@@ -18,15 +18,20 @@ mod truth;
 use alloc::boxed::Box;
 use core::mem::take;
 
-use tally_abi::{Error, SessionConfig, boot::Delivery, trace::End, vpmu::Op};
-use tally_engine::Multiplexer;
-use tally_pmu::{Driver, bus::Native};
+use tally_abi::{
+    Error, Mode, SessionConfig,
+    boot::{Delivery, Failure},
+    trace::End,
+    vpmu::Op,
+};
+use tally_engine::{Counts, Group, Multiplexer, Pmu};
+use tally_pmu::{Driver, Found, InitError, bus::Native};
 
 pub use context::{Context, Refusal, Subject};
 pub use direct::OwnCounters;
 pub use own::Own;
+use settings::{detected, lack, pmu, settings};
 pub use settings::{init, overflows, permit, pmu_info, seed};
-use settings::{pmu, settings};
 pub use stream::finish;
 pub use trace::ring_memory;
 use trace::{AtInterrupt, Trace, Tsc};
@@ -42,6 +47,20 @@ use crate::{
 const ERRORS_A_TICK: usize = 4;
 /// Groups whose spread is worked out then, where shares adapt: as dear, for each of its events.
 const GROUPS_A_TICK: usize = 1;
+
+/// Makes the driver of this CPU, once.
+fn driver(cpu: u16, found: &Found) -> Result<Driver<Native>, InitError> {
+    let init = || {
+        // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs are alike; (3)
+        // the driver stays with this CPU.
+        let bus = unsafe { Native::new() };
+        found.init_cpu(bus, overflows() == Delivery::Nmi)
+    };
+    if settings().fail == Some(Failure::Pmu) && cpu > 0 {
+        init()?.load(&Group::NONE, Mode::User, &Counts::default());
+    }
+    init()
+}
 
 /// One CPU's part of the engine.
 pub struct Measure {
@@ -59,20 +78,10 @@ pub struct Measure {
 impl Measure {
     /// Takes this CPU's PMU over. Runs on the CPU itself, once.
     pub fn new(cpu: u16, lapic: &Lapic) -> Self {
-        let multiplexer = pmu().ok().and_then(|found| {
-            // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs
-            // are alike; (3) the driver stays with this CPU.
-            let bus = unsafe { Native::new() };
-            match found.init_cpu(bus, overflows() == Delivery::Nmi) {
-                Ok(driver) => {
-                    let others = lapic.pmi_msr_accesses(overflows());
-                    Some(Multiplexer::new(driver, cpu, others))
-                }
-                Err(reason) => {
-                    log::error!("CPU {cpu} cannot count: {reason}");
-                    None
-                }
-            }
+        let multiplexer = detected().ok().and_then(|found| {
+            let others = lapic.pmi_msr_accesses(overflows());
+            let multiplexer = |driver| Multiplexer::new(driver, cpu, others);
+            driver(cpu, found).map_err(|reason| lack(cpu, reason)).ok().map(multiplexer)
         });
         let trace = Trace::new(cpu, *lapic, settings().trace);
         let lapic = *lapic;

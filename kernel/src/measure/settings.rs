@@ -1,21 +1,24 @@
-//! What holds for all CPUs and never changes: the machine's PMU, and what the command line says of
-//! measuring.
+//! What holds for all CPUs and never changes once programs run: the machine's PMU, whether all CPUs can
+//! count by it, and what the command line says of measuring.
 
 use alloc::format;
+use core::fmt;
 
 use raw_cpuid::CpuIdReaderNative;
 use spin::Once;
 use tally_abi::{
     Error,
-    boot::{CommandLine, Delivery, Tracing},
+    boot::{CommandLine, Delivery, Failure, Tracing},
     wire::PmuInfo,
 };
-use tally_pmu::{Found, NoPmu};
+use tally_pmu::{Found, InitError, NoPmu};
 
 use super::{Refusal, stream};
 use crate::machine::vpmu;
 
 static PMU: Once<Result<Found, NoPmu>> = Once::new();
+/// The CPU that found first that it cannot count, and why.
+static LACKING: Once<(u16, InitError)> = Once::new();
 static SETTINGS: Once<Settings> = Once::new();
 
 pub(super) struct Settings {
@@ -24,6 +27,30 @@ pub(super) struct Settings {
     pub(super) virtual_pmu: bool,
     paranoid: u8,
     overflows: Delivery,
+    pub(super) fail: Option<Failure>,
+}
+
+/// Why nothing is counted on this machine.
+#[derive(Clone, Copy)]
+pub(super) enum CannotCount {
+    NoPmu(&'static NoPmu),
+    /// One of its CPUs cannot. Programs move: on that CPU theirs would go uncounted, and nobody would know.
+    OnCpu(u16, InitError),
+}
+
+impl fmt::Display for CannotCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CannotCount::NoPmu(reason) => reason.fmt(f),
+            CannotCount::OnCpu(cpu, reason) => write!(f, "CPU {cpu} cannot count: {reason}"),
+        }
+    }
+}
+
+impl From<CannotCount> for Refusal {
+    fn from(reason: CannotCount) -> Refusal {
+        Refusal { error: Error::NoPmu, detail: format!("{reason}") }
+    }
 }
 
 /// Looks for a PMU and keeps what the command line says of measuring. Once, before CPUs start.
@@ -44,6 +71,7 @@ pub fn init(line: &CommandLine) {
         virtual_pmu: vpmu::is_there(),
         paranoid: line.paranoid,
         overflows: line.overflows,
+        fail: line.fail,
     };
     SETTINGS.call_once(|| settings);
     if line.trace.is_some() {
@@ -53,11 +81,27 @@ pub fn init(line: &CommandLine) {
 
 /// The PMU, for the host.
 pub fn pmu_info() -> Option<PmuInfo<'static>> {
-    PMU.get()?.as_ref().ok().map(Found::info)
+    pmu().ok().map(Found::info)
 }
 
-pub(super) fn pmu() -> Result<&'static Found, &'static NoPmu> {
+/// The PMU of this CPU's kind, for its driver to be made.
+pub(super) fn detected() -> Result<&'static Found, &'static NoPmu> {
     PMU.get().expect("measure::init runs first").as_ref()
+}
+
+/// A CPU cannot count.
+pub(super) fn lack(cpu: u16, reason: InitError) {
+    log::error!("CPU {cpu} cannot count, so nothing is counted on any: {reason}");
+    LACKING.call_once(|| (cpu, reason));
+}
+
+/// The PMU, by which every CPU can count.
+pub(super) fn pmu() -> Result<&'static Found, CannotCount> {
+    let found = detected().map_err(CannotCount::NoPmu)?;
+    match LACKING.get() {
+        Some((cpu, reason)) => Err(CannotCount::OnCpu(*cpu, *reason)),
+        None => Ok(found),
+    }
 }
 
 /// The seed of everything random.
