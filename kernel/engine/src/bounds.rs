@@ -7,7 +7,9 @@
 //! was moved, so each holds what it held before.
 //!
 //! Counts that were told must not run backwards either ([`crate::Session::readings`]): where a part
-//! was told already, its whole follows. Uses floating point: never in the overflow path.
+//! was told already, its whole follows. Where the whole is exact, a part that readers of the bank were told
+//! of comes down, but not below what it was told as here: those values obeyed the bounds, and wholes only
+//! grow. Uses floating point: never in the overflow path.
 
 use alloc::vec::Vec;
 
@@ -40,8 +42,10 @@ pub struct Item {
     pub count: u64,
     /// Of the estimate; 0 if it is exact, and then nothing moves it.
     pub variance: f64,
-    /// What was told before: the value does not fall below it, if it can be helped.
+    /// What was told before, to whomever: the value does not fall below it, if it can be helped.
     pub told: u64,
+    /// What [`reconcile`] gave the last time, at most `told`: the value does not fall below it.
+    pub settled: u64,
     /// Whether it is known at all.
     pub known: bool,
 }
@@ -161,18 +165,22 @@ fn lower_parts(
 ) -> bool {
     let Some((sum, limit)) = excess(told, items, bound, always) else { return false };
     let mut too_much = sum.saturating_sub(limit);
+    let before = too_much;
     let estimated = || parts(bound, items).filter(|part| items[*part].variance > 0.0);
-    let all: u64 = estimated().map(|part| told[part]).sum();
-    if too_much == 0 || all == 0 {
-        return false;
+    // Below what was settled only where a whole, or an exact count, was not known then.
+    let floors: [fn(&Item) -> u64; 2] = [|item| item.settled, |_| 0];
+    for floor in floors {
+        let room = |told: &[u64], part: usize| told[part].saturating_sub(floor(&items[part]));
+        let all: u64 = estimated().map(|part| room(told, part)).sum();
+        let share = too_much.min(all) as f64 / all.max(1) as f64;
+        for part in estimated() {
+            let room = room(told, part);
+            let less = ((room as f64 * share) as u64 + 1).min(room).min(too_much);
+            told[part] -= less;
+            too_much -= less;
+        }
     }
-    let share = too_much.min(all) as f64 / all as f64;
-    for part in estimated() {
-        let less = ((told[part] as f64 * share) as u64 + 1).min(told[part]).min(too_much);
-        told[part] -= less;
-        too_much -= less;
-    }
-    true
+    too_much < before
 }
 
 #[cfg(test)]
@@ -182,7 +190,7 @@ mod tests {
     use std::vec;
 
     fn estimate(count: u64, stderr: f64) -> Item {
-        Item { count, variance: stderr * stderr, told: 0, known: true }
+        Item { count, variance: stderr * stderr, told: 0, settled: 0, known: true }
     }
 
     fn exact(count: u64) -> Item {
@@ -245,6 +253,24 @@ mod tests {
             }
             for (told, item) in told.iter().zip(&items).filter(|(_, item)| item.variance == 0.0) {
                 prop_assert_eq!(*told, item.count);
+            }
+        }
+
+        /// Whatever readers of the bank were told meanwhile, and however estimates swing.
+        #[test]
+        fn what_was_settled_does_not_run_backwards(
+            (mut items, bounds) in lists(),
+            more in prop::collection::vec((0_u64..1000, 0_u64..500), 12),
+        ) {
+            let settled = of(&items, &bounds);
+            for ((item, settled), (count, told)) in items.iter_mut().zip(&settled).zip(more) {
+                item.settled = *settled;
+                item.told = item.told.max(*settled) + told;
+                item.count = if item.variance > 0.0 { count } else { item.count + count };
+            }
+            let again = of(&items, &bounds);
+            for ((now, item), before) in again.iter().zip(&items).zip(&settled) {
+                prop_assert!(!item.known || now >= before, "{settled:?} {again:?}");
             }
         }
 

@@ -58,6 +58,8 @@ pub struct Session {
     /// The highest estimate of each event that the program may have seen, by [`Self::read`] or in its
     /// bank.
     told: Box<[u64]>,
+    /// What [`Self::readings`] told last, where bounds hold: it can be less.
+    settled: Box<[u64]>,
     /// Which events are never more than others.
     bounds: Vec<Bound>,
     /// Of the always-counted events, for as long as the session ran.
@@ -141,6 +143,7 @@ impl Session {
             },
             moments,
             told: plan.places.iter().map(|_| 0).collect(),
+            settled: plan.places.iter().map(|_| 0).collect(),
             bounds: Vec::new(),
             total: Counts::default(),
             finished: 0,

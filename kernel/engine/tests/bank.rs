@@ -9,8 +9,12 @@ use program::{Bench, Between, EVENTS, SLICE};
 use proptest::prelude::*;
 use tally_abi::{
     Shares, Value,
-    bank::{AGAIN, PAGE_WORDS, STOPPED, own},
+    bank::{AGAIN, PAGE_WORDS, STOPPED, counter, own},
     trace::End,
+};
+use tally_engine::{
+    Always,
+    bounds::{Bound, Whole},
 };
 
 /// Without the word of what was told, this program's estimates would run backwards many times.
@@ -31,6 +35,34 @@ fn estimates_that_fall_are_told_as_what_was_told() {
         }
     }
     assert!(fallen > 100, "{fallen}");
+}
+
+/// A part of what is counted all the time is told as more by the bank, which does not know of that, when
+/// its first slices were those with many instructions a cycle.
+#[test]
+fn the_bank_and_readings_of_a_part_each_never_run_backwards() {
+    let mut bench = Bench::new(2, 1, 0);
+    bench.session.bind(vec![Bound { parts: vec![1], whole: Whole::Always(Always::Instructions) }]);
+    bench.resume();
+    let (mut above, mut shown, mut told) = (0, 0, 0);
+    for turn in 0..400_u64 {
+        let group = bench.counter(1, counter::PLACE) as u32;
+        let on = bench.own.load(own::SWITCH) as u32 == group;
+        let instructions_a_cycle = if on && turn < 60 { 4 } else { 1 };
+        let mut events = [instructions_a_cycle; 8];
+        events[1] = SLICE / 3 * instructions_a_cycle;
+        bench.run(SLICE / 3, &events);
+        let now = bench.read(1).0;
+        assert!(now >= shown, "{now} after {shown}");
+        shown = now;
+        bench.sync();
+        let Value::Estimated { estimate, .. } = bench.session.readings()[1].value else { continue };
+        let whole = bench.session.stats().instructions;
+        assert!((told..=whole).contains(&estimate), "{estimate} after {told}, of {whole}");
+        above += usize::from(shown > whole);
+        told = estimate;
+    }
+    assert!(above > 10, "{above}");
 }
 
 #[test]

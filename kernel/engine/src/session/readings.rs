@@ -30,17 +30,22 @@ impl Session {
     }
 
     /// The values of all events, in the order of the list, for a program that looks again and again:
-    /// counts never run backwards, as with [`Self::read`]; and no event is told to be more than what
-    /// it is a part of ([`Self::bind`]). Half widths grow by as much as their estimates were moved.
+    /// counts never run backwards from one call to the next; and no event is told to be more than what
+    /// it is a part of ([`Self::bind`]), which [`Self::read`] and the bank know nothing of: only where they
+    /// told such a value is it told as less here. Half widths grow by as much as their estimates were
+    /// moved.
     pub fn readings(&mut self) -> Vec<Reading> {
         let mut readings: Vec<Reading> =
             (0..self.events()).map(|event| self.reading(event)).collect();
-        let items: Vec<Item> = readings.iter().zip(&self.told).map(item).collect();
+        let before = self.told.iter().zip(&self.settled);
+        let items: Vec<Item> = readings.iter().zip(before).map(item).collect();
         let values = bounds::reconcile(&items, &self.bounds, &|always| self.total[always]);
-        for ((reading, told), value) in readings.iter_mut().zip(&mut self.told).zip(values) {
+        let before = self.told.iter_mut().zip(&mut self.settled);
+        for ((reading, (told, settled)), value) in readings.iter_mut().zip(before).zip(values) {
             if let Value::Estimated { estimate, half_width_95, .. } = &mut reading.value {
                 *half_width_95 += value.abs_diff(*estimate) as f64;
-                (*estimate, *told) = (value, value);
+                (*estimate, *settled) = (value, value);
+                *told = value.max(*told);
             }
         }
         readings
@@ -92,8 +97,9 @@ impl Session {
     }
 }
 
-fn item((reading, told): (&Reading, &u64)) -> Item {
-    let item = |count, variance| Item { count, variance, told: *told, known: true };
+fn item((reading, (told, settled)): (&Reading, (&u64, &u64))) -> Item {
+    let (told, settled) = (*told, *settled);
+    let item = |count, variance| Item { count, variance, told, settled, known: true };
     match reading.value {
         Value::Exact { count } => item(count, 0.0),
         // An estimate without an error is still no count.
