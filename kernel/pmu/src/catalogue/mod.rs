@@ -1,8 +1,8 @@
 //! The event catalogue: names to event selects, per processor.
 //!
 //! Each table is a text of tab-separated columns that a command makes from the vendor's own files
-//! (`tally-catalogue`, in `xtask/catalogue`); it holds facts only. It is searched line by line: a
-//! session is opened rarely, and a table has some hundred lines.
+//! (`tally-catalogue`, in `xtask/catalogue`); it holds facts only. The build makes arrays of them
+//! (`build.rs`), which are searched from their beginning: a table has some hundred events.
 
 mod aliases;
 mod bounds;
@@ -13,6 +13,13 @@ mod spelling;
 mod table;
 #[cfg(test)]
 mod tests;
+
+/// The tables.
+mod tables {
+    use super::table::{Counter, Entry, Flag, Register};
+
+    include!(concat!(env!("OUT_DIR"), "/tables.rs"));
+}
 
 use crate::registers::intel::OffcoreRsp;
 
@@ -25,7 +32,7 @@ pub struct Catalogue {
     name: &'static str,
     processor: Processor,
     vendor: Vendor,
-    table: &'static str,
+    entries: &'static [Entry<'static>],
     /// What libpfm4 calls this PMU.
     pfm: &'static [&'static str],
     /// The architectural events that are not there, by their bits in CPUID leaf 0AH's EBX.
@@ -66,12 +73,12 @@ impl Processor {
 }
 
 macro_rules! catalogue {
-    ($processor:ident, $vendor:ident, $name:literal, $file:literal, $pfm:expr) => {
+    ($processor:ident, $vendor:ident, $name:literal, $table:ident, $pfm:expr) => {
         Catalogue {
             name: $name,
             processor: Processor::$processor,
             vendor: Vendor::$vendor,
-            table: include_str!($file),
+            entries: tables::$table,
             pfm: &$pfm,
             absent: 0,
         }
@@ -84,15 +91,15 @@ impl Catalogue {
     pub fn intel(family: u16, model: u8, stepping: u8) -> Catalogue {
         match (family, model, stepping) {
             (6, 0x55, 0..=4) => {
-                catalogue!(SkylakeServer, Intel, "skylake-server", "skylake-server.tsv", ["skx"])
+                catalogue!(SkylakeServer, Intel, "skylake-server", SKYLAKE_SERVER, ["skx"])
             }
             (6, 0x6a | 0x6c, _) => {
-                catalogue!(IceLakeServer, Intel, "icelake-server", "icelake-server.tsv", ["icx"])
+                catalogue!(IceLakeServer, Intel, "icelake-server", ICELAKE_SERVER, ["icx"])
             }
             (6, 0x8f, _) => {
-                catalogue!(SapphireRapids, Intel, "sapphire-rapids", "sapphire-rapids.tsv", ["spr"])
+                catalogue!(SapphireRapids, Intel, "sapphire-rapids", SAPPHIRE_RAPIDS, ["spr"])
             }
-            _ => catalogue!(Intel, Intel, "architectural", "architectural-intel.tsv", ["ix86arch"]),
+            _ => catalogue!(Intel, Intel, "architectural", ARCHITECTURAL_INTEL, ["ix86arch"]),
         }
     }
 
@@ -100,12 +107,12 @@ impl Catalogue {
     pub fn amd(family: u16, model: u8) -> Catalogue {
         match (family, model) {
             (0x19, 0x00..=0x0f | 0x20..=0x5f) => {
-                catalogue!(Zen3, Amd, "zen3", "zen3.tsv", ["amd64_fam19h_zen3"])
+                catalogue!(Zen3, Amd, "zen3", ZEN3, ["amd64_fam19h_zen3"])
             }
             (0x19, 0x10..=0x1f | 0x60..=0xaf) => {
-                catalogue!(Zen4, Amd, "zen4", "zen4.tsv", ["amd64_fam19h_zen4"])
+                catalogue!(Zen4, Amd, "zen4", ZEN4, ["amd64_fam19h_zen4"])
             }
-            _ => catalogue!(Amd, Amd, "architectural", "architectural-amd.tsv", []),
+            _ => catalogue!(Amd, Amd, "architectural", ARCHITECTURAL_AMD, []),
         }
     }
 
@@ -126,14 +133,11 @@ impl Catalogue {
 
     /// All entries, in the order of the table.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'static>> + use<> {
-        self.table.lines().filter_map(Entry::parse)
+        self.entries.iter().copied()
     }
 
     /// The entry of this name, in whatever case.
     pub fn find(&self, name: &str) -> Option<Entry<'static>> {
-        let is_named = |line: &&str| {
-            line.split('\t').next().is_some_and(|first| first.eq_ignore_ascii_case(name))
-        };
-        self.table.lines().filter(is_named).find_map(Entry::parse)
+        self.entries().find(|entry| entry.name.eq_ignore_ascii_case(name))
     }
 }
