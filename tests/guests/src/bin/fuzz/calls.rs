@@ -130,7 +130,9 @@ pub fn choose(random: &mut Random) -> u64 {
         2 => sys::TALLY_BASE + random.below(64),
         3..12 => random.of(&LINUX),
         12..18 => random.of(&CALLS_ON_THREADS),
-        18..24 => sys::PROGRAM_LOAD + random.below(3),
+        // Making a program takes as long as hundreds of other calls.
+        18 if random.below(4) == 0 => sys::PROGRAM_LOAD,
+        18..24 => sys::PROGRAM_RUN + random.below(2),
         24..27 => sys::DIRECT_OPEN + random.below(2),
         _ => sys::SESSION_OPEN + random.below(11),
     }
