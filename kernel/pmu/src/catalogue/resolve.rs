@@ -115,7 +115,10 @@ impl Catalogue {
             let why = format!("'@{share}': a group has 1 to {MAX_SHARE} slices of a round");
             return Err((Error::BadArgument, why));
         }
-        let mode = spelling.privileges.unwrap_or(session);
+        let Some(mode) = spelling.privileges.within(session) else {
+            let why = format!("no privilege is left to count at, in a session in {session:?} mode");
+            return Err((Error::BadArgument, why));
+        };
         let entry = self.entry(&spelling)?;
         let demand = self.demand(&entry, mode, session).map_err(|why| match why {
             Why::NotSupported(why) => (Error::EventNotSupported, why),

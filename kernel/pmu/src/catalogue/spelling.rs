@@ -5,6 +5,8 @@
 //! - `cpu/event=0xd1,umask=0x08,cmask=1,inv,edge,offcore_rsp=0x10001,name=X/u`, as perf has them
 //! - `r08d1`, the event select in hexadecimal
 //! - any of them with `@N` at its end: so many slices of a round for its group
+//!
+//! Each says one event, and nothing twice: what contradicts itself is refused, not guessed at.
 
 use alloc::{
     format,
@@ -17,6 +19,8 @@ use tally_abi::{
     events::{terms_begin, terms_end},
 };
 
+use crate::registers::intel::PerfEvtSel;
+
 /// One event as it is spelled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spelling<'a> {
@@ -28,10 +32,32 @@ pub(super) struct Spelling<'a> {
     /// The whole select, from `r…` or `config=`.
     pub(super) config: Option<u64>,
     pub(super) fields: Fields,
-    pub(super) privileges: Option<Mode>,
+    pub(super) privileges: Privileges,
     /// What to call it.
     pub(super) label: Option<&'a str>,
     pub(super) share: Option<u16>,
+}
+
+/// Whether an event is to be counted in a ring: `u` and `k`, or `u=0` and `k=0`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Privileges {
+    user: Option<bool>,
+    kernel: Option<bool>,
+}
+
+impl Privileges {
+    /// Those that are asked for; where none is, the session's without those that are taken away. None if
+    /// that leaves nothing.
+    pub(super) fn within(self, session: Mode) -> Option<Mode> {
+        let asks = self.user == Some(true) || self.kernel == Some(true);
+        let has = |said: Option<bool>, of_session| said.unwrap_or(!asks && of_session);
+        match (has(self.user, session.user()), has(self.kernel, session.kernel())) {
+            (true, true) => Some(Mode::Full),
+            (true, false) => Some(Mode::User),
+            (false, true) => Some(Mode::Kernel),
+            (false, false) => None,
+        }
+    }
 }
 
 /// What is said of an event besides its name.
@@ -61,6 +87,14 @@ pub(super) type Wrong = String;
 
 fn wrong<T>(part: &str, why: impl AsRef<str>) -> Result<T, Wrong> {
     Err(format!("'{part}': {}", why.as_ref()))
+}
+
+/// Puts `value`, which `part` says, where there is none yet.
+fn once<T>(place: &mut Option<T>, part: &str, value: T) -> Result<(), Wrong> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => wrong(part, "it was said before; say it once"),
+    }
 }
 
 impl<'a> Spelling<'a> {
@@ -96,10 +130,43 @@ impl<'a> Spelling<'a> {
         } else {
             spelling.name(word)?;
         }
-        if spelling == (Spelling { share: spelling.share, ..Spelling::default() }) {
-            return wrong(word, "it names no event");
-        }
+        spelling.check(word)?;
         Ok(spelling)
+    }
+
+    /// Whether there is an event, and its select, if it is given as a whole, says nothing that its
+    /// attributes say again.
+    fn check(&self, word: &str) -> Result<(), Wrong> {
+        let Fields { code, cmask, inv, edge, .. } = self.fields;
+        if !self.is_named() && code.is_none() {
+            return wrong(
+                word,
+                "it names no event; write a name, r08d1 or cpu/event=0xd1,umask=8/",
+            );
+        }
+        let select = PerfEvtSel::from_bits_retain(self.config.unwrap_or(0));
+        let said = [
+            (PerfEvtSel::CMASK, cmask.is_some()),
+            (PerfEvtSel::INV, inv.is_some()),
+            (PerfEvtSel::EDGE, edge.is_some()),
+        ];
+        match said.into_iter().any(|(bits, again)| again && select.intersects(bits)) {
+            true => wrong(word, "the select in numbers says that already; say it once"),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether it has a name, or a whole select in its place.
+    fn is_named(&self) -> bool {
+        self.config.is_some() || !self.name.is_empty()
+    }
+
+    /// Whether nothing before `part`, which is to say the event, says it.
+    fn says_no_event_before(&self, part: &str) -> Result<(), Wrong> {
+        match self.is_named() || self.fields.code.is_some() || self.fields.umask.is_some() {
+            true => wrong(part, SAID),
+            false => Ok(()),
+        }
     }
 
     /// `NAME`, or `PMU::EVENT:MASK:ATTRIBUTE…`.
@@ -112,34 +179,42 @@ impl<'a> Spelling<'a> {
             None => text,
         };
         let mut parts = text.split(':');
-        self.base(parts.next().unwrap_or_default());
+        self.base(parts.next().unwrap_or_default())?;
         for part in parts {
+            if part.is_empty() {
+                return wrong(text, "nothing after the colon");
+            }
             if !self.attribute(part)? {
+                if self.config.is_some() {
+                    return wrong(
+                        part,
+                        "a select in numbers has its unit mask; after it go u, k, c=N, i and e",
+                    );
+                }
                 self.unit_masks.push(part);
             }
         }
         Ok(())
     }
 
-    fn base(&mut self, text: &'a str) {
+    fn base(&mut self, text: &'a str) -> Result<(), Wrong> {
+        self.says_no_event_before(text)?;
         match raw(text) {
             Some(config) => self.config = Some(config),
             None => self.name = text,
         }
+        Ok(())
     }
 
     /// One of libpfm4's attributes or perf's modifiers; whether it is.
     fn attribute(&mut self, part: &'a str) -> Result<bool, Wrong> {
         let (key, value) = part.split_once('=').map_or((part, None), |(k, v)| (k, Some(v)));
         match key {
-            "i" => self.fields.inv = Some(flag(part, value)?),
-            "e" => self.fields.edge = Some(flag(part, value)?),
-            "c" => self.fields.cmask = Some(number(part, value, 0xff)? as u8),
-            "u" | "k" if value.is_some() => {
-                if flag(part, value)? {
-                    self.modifiers(key)?;
-                }
-            }
+            "i" => once(&mut self.fields.inv, part, flag(part, value)?)?,
+            "e" => once(&mut self.fields.edge, part, flag(part, value)?)?,
+            "c" => once(&mut self.fields.cmask, part, number(part, value, 0xff)? as u8)?,
+            "u" => once(&mut self.privileges.user, part, flag(part, value)?)?,
+            "k" => once(&mut self.privileges.kernel, part, flag(part, value)?)?,
             "t" if value.is_none_or(|value| value != "0") => return wrong(part, THREADS),
             "t" | "intx" | "intxcp" | "h" | "g" if value == Some("0") => {}
             "intx" | "intxcp" => return wrong(part, TRANSACTIONS),
@@ -155,16 +230,12 @@ impl<'a> Spelling<'a> {
     fn modifiers(&mut self, text: &str) -> Result<(), Wrong> {
         for modifier in text.chars().filter(|c| *c != ':') {
             let why = match modifier {
-                'u' | 'k' => {
-                    let (user, kernel) = (modifier == 'u', modifier == 'k');
-                    let has = |mode: Option<Mode>, of: fn(Mode) -> bool| mode.is_some_and(of);
-                    let user = user || has(self.privileges, Mode::user);
-                    let kernel = kernel || has(self.privileges, Mode::kernel);
-                    self.privileges = Some(match (user, kernel) {
-                        (true, true) => Mode::Full,
-                        (true, false) => Mode::User,
-                        _ => Mode::Kernel,
-                    });
+                'u' => {
+                    once(&mut self.privileges.user, "u", true)?;
+                    continue;
+                }
+                'k' => {
+                    once(&mut self.privileges.kernel, "k", true)?;
                     continue;
                 }
                 'p' | 'P' => "precise events need PEBS or IBS, which the engine does not drive",
@@ -181,46 +252,63 @@ impl<'a> Spelling<'a> {
     /// One term of `cpu/…/`.
     fn term(&mut self, term: &'a str) -> Result<(), Wrong> {
         let (key, value) = term.split_once('=').map_or((term, None), |(k, v)| (k, Some(v)));
+        if matches!((key, value), ("event" | "umask", Some(_))) && self.is_named() {
+            return wrong(term, SAID);
+        }
         let fields = &mut self.fields;
+        let byte = |value| number(term, value, 0xff).map(|number| number as u8);
         let wide = |value| number(term, value, u64::MAX);
         match (key, value) {
-            ("event", Some(_)) => fields.code = Some(number(term, value, 0xfff)? as u16),
-            ("umask", Some(_)) => fields.umask = Some(number(term, value, 0xff)? as u8),
-            ("cmask", Some(_)) => fields.cmask = Some(number(term, value, 0xff)? as u8),
-            ("inv", _) => fields.inv = Some(flag(term, value)?),
-            ("edge", _) => fields.edge = Some(flag(term, value)?),
-            ("offcore_rsp", _) => fields.extra = Some(Extra::OffcoreResponse(wide(value)?)),
-            ("frontend", _) => fields.extra = Some(Extra::Frontend(wide(value)?)),
-            ("config1", _) => fields.extra = Some(Extra::Any(wide(value)?)),
-            ("config", _) => self.config = Some(wide(value)?),
-            ("name", Some(name)) => self.label = Some(name),
-            ("any", _) if flag(term, value)? => return wrong(term, THREADS),
-            ("pc", _) if flag(term, value)? => {
-                return wrong(term, "nothing is on the processor's pins to see it");
+            ("event", Some(_)) => once(&mut fields.code, term, number(term, value, 0xfff)? as u16)?,
+            ("umask", Some(_)) => once(&mut fields.umask, term, byte(value)?)?,
+            ("cmask", Some(_)) => once(&mut fields.cmask, term, byte(value)?)?,
+            ("inv", _) => once(&mut fields.inv, term, flag(term, value)?)?,
+            ("edge", _) => once(&mut fields.edge, term, flag(term, value)?)?,
+            ("offcore_rsp", _) => {
+                once(&mut fields.extra, term, Extra::OffcoreResponse(wide(value)?))?;
             }
-            ("in_tx" | "in_tx_cp", _) if flag(term, value)? => return wrong(term, TRANSACTIONS),
-            ("any" | "pc" | "in_tx" | "in_tx_cp", _) => {}
-            ("ldlat", _) => return wrong(term, LATENCY),
-            ("period" | "freq" | "precise" | "call-graph" | "stack-size", _) => {
-                return wrong(term, "that is for sampling; events are counted here");
+            ("frontend", _) => once(&mut fields.extra, term, Extra::Frontend(wide(value)?))?,
+            ("config1", _) => once(&mut fields.extra, term, Extra::Any(wide(value)?))?,
+            ("config", _) => {
+                self.says_no_event_before(term)?;
+                self.config = Some(wide(value)?);
             }
-            (name, None) if self.name.is_empty() => self.base(name),
-            _ => {
-                return wrong(
-                    term,
-                    "terms are event, umask, cmask, inv, edge, offcore_rsp, frontend, config, \
-                     config1 and name",
-                );
+            ("name", Some("")) => return wrong(term, "it has no name to give"),
+            ("name", Some(name)) => once(&mut self.label, term, name)?,
+            ("any" | "pc" | "in_tx" | "in_tx_cp", _) => {
+                if flag(term, value)? {
+                    return wrong(term, not_for_here(key));
+                }
             }
+            ("ldlat" | "period" | "freq" | "precise" | "call-graph" | "stack-size", _) => {
+                return wrong(term, not_for_here(key));
+            }
+            (name, None) => self.base(name)?,
+            _ => return wrong(term, TERMS),
         }
         Ok(())
     }
 }
 
 const MODIFIERS: &str = "ukhpPGHISDWbR";
+const TERMS: &str =
+    "terms are event, umask, cmask, inv, edge, offcore_rsp, frontend, config, config1 and name";
+const SAID: &str =
+    "the event is said already: by a name, by a select in numbers, or by event= and umask=";
 const THREADS: &str = "it would count the other thread of the core too, which is nobody's here";
 const TRANSACTIONS: &str = "transactions are not told apart";
 const LATENCY: &str = "load latencies are counted by PEBS alone, which the engine does not drive";
+
+/// Why a term of perf's is none here.
+fn not_for_here(key: &str) -> &'static str {
+    match key {
+        "any" => THREADS,
+        "pc" => "nothing is on the processor's pins to see it",
+        "in_tx" | "in_tx_cp" => TRANSACTIONS,
+        "ldlat" => LATENCY,
+        _ => "that is for sampling; events are counted here",
+    }
+}
 
 fn flag(part: &str, value: Option<&str>) -> Result<bool, Wrong> {
     Ok(value.is_none() || number(part, value, 1)? == 1)

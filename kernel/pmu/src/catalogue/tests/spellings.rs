@@ -100,6 +100,91 @@ fn what_is_wrong_in_a_spelling_is_said() {
     unknown("branch-mises", "nearest: branch-misses,");
 }
 
+/// `cycles :u` for one is two words.
+#[test]
+fn what_names_no_event_or_two_is_refused() {
+    let wrong = |word, part: &str| {
+        let (event, found, detail) = refused(icelake(), word);
+        assert_eq!((event.as_str(), found), (word, Error::BadArgument), "{detail}");
+        assert!(detail.contains(part), "{word}: {detail}");
+    };
+    for word in [":u", ":u@2", "cpu//u", "icx::", "cpu/name=x/", "cpu/umask=8/", ":foo", "/k"] {
+        wrong(word, "it names no event");
+    }
+    wrong("cycles:", "nothing after the colon");
+    wrong("r00c4:kernel", "'kernel': a select in numbers has its unit mask");
+    wrong("r00c4:user", "'user': a select in numbers");
+    wrong("icx::r00c4:foo", "'foo': a select in numbers");
+    wrong(
+        "cpu/r00c5,BR_INST_RETIRED.ALL_BRANCHES/",
+        "'BR_INST_RETIRED.ALL_BRANCHES': the event is",
+    );
+    wrong("cpu/BR_INST_RETIRED.ALL_BRANCHES,r00c5/", "'r00c5': the event is");
+    wrong("cpu/MEM_LOAD_RETIRED.L1_MISS,cycles/", "'cycles': the event is");
+    wrong("cpu/MEM_LOAD_RETIRED.L1_MISS,event=1/", "'event=1': the event is");
+    wrong("cpu/umask=1,MEM_LOAD_RETIRED.L1_MISS/", "'MEM_LOAD_RETIRED.L1_MISS': the event is");
+    wrong("cpu/config=0xc4,umask=1/", "'umask=1': the event is");
+    wrong("cpu/config=0xc4,config=0xc5/", "'config=0xc5': the event is");
+}
+
+#[test]
+fn what_is_said_twice_is_refused() {
+    let wrong = |word, part: &str| {
+        let (event, found, detail) = refused(icelake(), word);
+        assert_eq!((event.as_str(), found), (word, Error::BadArgument), "{detail}");
+        assert!(detail.contains(part), "{word}: {detail}");
+    };
+    for (word, second) in [
+        ("cpu/event=0xd1,umask=8,umask=1/", "umask=1"),
+        ("cpu/event=0xd1,event=0xd1,umask=8/", "event=0xd1"),
+        ("cpu/r08d1,cmask=1,cmask=2/", "cmask=2"),
+        ("cpu/r08d1,inv,inv=0/", "inv=0"),
+        ("cpu/r08d1,name=a,name=b/", "name=b"),
+        ("cpu/r1b7,offcore_rsp=1,config1=2/", "config1=2"),
+        ("MEM_LOAD_RETIRED:L1_MISS:c=1:c=2", "c=2"),
+        ("MEM_LOAD_RETIRED:L1_MISS:e:e=0", "e=0"),
+        ("branches:u:u=0", "u=0"),
+        ("branches:u/u", "u"),
+        ("branches:kuk", "k"),
+    ] {
+        wrong(word, &std::format!("'{second}': it was said before"));
+    }
+    wrong("r10008d1:c=2", "the select in numbers says that already");
+    wrong("r8408d1:i=0", "the select in numbers says that already");
+    wrong("r408d1:e", "the select in numbers says that already");
+    wrong("cpu/r08d1,name=/", "'name=': it has no name to give");
+}
+
+#[test]
+fn privileges_are_the_ones_asked_for_or_what_is_left_of_the_sessions() {
+    let mode = |word, session| match icelake().resolve(word, session) {
+        Ok(all) => Ok(all[0].mode),
+        Err(why) => Err((why.error, why.detail)),
+    };
+    for (word, of_user, of_full) in [
+        ("branches:u", Mode::User, Mode::User),
+        ("branches:k", Mode::Kernel, Mode::Kernel),
+        ("branches:u:k", Mode::Full, Mode::Full),
+        ("branches:u=1:k=0", Mode::User, Mode::User),
+        ("branches:k=0", Mode::User, Mode::User),
+        ("branches:u=0:k", Mode::Kernel, Mode::Kernel),
+    ] {
+        assert_eq!(mode(word, Mode::User), Ok(of_user), "{word}");
+        assert_eq!(mode(word, Mode::Full), Ok(of_full), "{word}");
+    }
+    assert_eq!(mode("branches:u=0", Mode::Full), Ok(Mode::Kernel));
+    assert_eq!(mode("branches:u=0", Mode::Kernel), Ok(Mode::Kernel));
+    for (word, session) in [
+        ("branches:u=0", Mode::User),
+        ("branches:k=0", Mode::Kernel),
+        ("branches:u=0:k=0", Mode::Full),
+    ] {
+        let (error, detail) = mode(word, session).unwrap_err();
+        assert_eq!(error, Error::BadArgument);
+        assert!(detail.contains("no privilege is left"), "{detail}");
+    }
+}
+
 /// What spellings are made of.
 fn pieces() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
