@@ -5,8 +5,14 @@ mod fake;
 
 use fake::{Records, Simulated, Ticking};
 use proptest::prelude::*;
-use tally_abi::{Mode, SessionConfig, Shares, Slice, Value, reading::Reason, session, trace::End};
-use tally_engine::{Always, Demand, Layout, Multiplexer, Selector, Session, plan::Place};
+use tally_abi::{
+    Mode, Reading, SessionConfig, Shares, Slice, Value, reading::Reason, session, trace::End,
+};
+use tally_engine::{
+    Always, Demand, Layout, Multiplexer, Selector, Session,
+    bounds::{Bound, Whole},
+    plan::Place,
+};
 
 const SLICE: u64 = 10_000;
 /// The clock of these tests makes the engine seem dear.
@@ -347,4 +353,38 @@ proptest! {
             }
         }
     }
+}
+
+/// Two events, each asked for twice, of which one is never more than the other: in every slice they
+/// happen equally often.
+#[test]
+fn the_same_event_is_told_the_same_and_bound_the_same() {
+    let demands = [0, 1, 1, 0].map(|event| Demand::general(Selector(event), 1));
+    let layout = Layout { general: 1, reference: false, extra: 0 };
+    let mut bench = Bench::new(1, 3, 0);
+    bench.session = Session::open(9, 0x5000, NO_LIMIT, 5, demands.into(), &layout).unwrap();
+    bench.session.bind(vec![Bound { parts: vec![1], whole: Whole::Event(0) }]);
+    bench.resume();
+    let mut moved = 0;
+    for slice in 0..200_u64 {
+        let events = 1_000 + slice * 7919 % 1_000;
+        assert!(bench.pmu.run(SLICE, SLICE, &[events; 8]));
+        bench.overflow();
+        bench.sync();
+        let count = |reading: Reading| match reading.value {
+            Value::Estimated { estimate, .. } => estimate,
+            Value::Exact { count } => count,
+            Value::NotMeasured { .. } => 0,
+        };
+        if slice % 3 == 0 {
+            // What this tells of one of the two, the other is not told less.
+            bench.session.read(2);
+        }
+        let [whole, part] = [0, 1].map(|event| count(bench.session.reading(event)));
+        moved += u32::from(whole > 0 && part > whole);
+        let told = bench.session.readings();
+        assert_eq!((told[1], told[0]), (told[2], told[3]));
+        assert!(whole == 0 || count(told[2]) <= count(told[0]), "{told:?}");
+    }
+    assert!(moved > 10, "{moved}");
 }

@@ -1,14 +1,14 @@
 //! What a session tells of its events: values with their errors. Uses floating point: never in the
 //! overflow path.
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
 use tally_abi::{Reading, Value, reading::Reason};
 
 use super::Session;
 use crate::{
-    Always, Counts,
-    bounds::{self, Bound, Item},
+    Always, Counts, MAX_GENERAL,
+    bounds::{self, Bound, Item, Whole},
     estimate::{self, Sample},
     plan::Place,
 };
@@ -33,13 +33,18 @@ impl Session {
     /// counts never run backwards from one call to the next; and no event is told to be more than what
     /// it is a part of ([`Self::bind`]), which [`Self::read`] and the bank know nothing of: only where they
     /// told such a value is it told as less here. Half widths grow by as much as their estimates were
-    /// moved.
+    /// moved. What was asked for twice is told the same.
     pub fn readings(&mut self) -> Vec<Reading> {
         let mut readings: Vec<Reading> =
             (0..self.events()).map(|event| self.reading(event)).collect();
         let before = self.told.iter().zip(&self.settled);
-        let items: Vec<Item> = readings.iter().zip(before).map(item).collect();
+        let mut items: Vec<Item> = readings.iter().zip(before).map(item).collect();
+        let firsts = self.firsts();
+        for (event, first) in firsts.iter().enumerate() {
+            items[*first].told = items[*first].told.max(items[event].told);
+        }
         let values = bounds::reconcile(&items, &self.bounds, &|always| self.total[always]);
+        let values = firsts.into_iter().map(|first| values[first]);
         let before = self.told.iter_mut().zip(&mut self.settled);
         for ((reading, (told, settled)), value) in readings.iter_mut().zip(before).zip(values) {
             if let Value::Estimated { estimate, half_width_95, .. } = &mut reading.value {
@@ -52,8 +57,31 @@ impl Session {
     }
 
     /// Which events are never more than others.
-    pub fn bind(&mut self, bounds: Vec<Bound>) {
+    pub fn bind(&mut self, mut bounds: Vec<Bound>) {
+        let firsts = self.firsts();
+        let to_first = |event: &mut u16| {
+            *event = firsts.get(usize::from(*event)).map_or(*event, |first| *first as u16);
+        };
+        for Bound { parts, whole } in &mut bounds {
+            parts.iter_mut().for_each(to_first);
+            if let Whole::Event(event) = whole {
+                to_first(event);
+            }
+        }
         self.bounds = bounds;
+    }
+
+    /// For each event the first of the list that has its place: bounds are of these, and the others are
+    /// told what they are.
+    fn firsts(&self) -> Vec<usize> {
+        let mut first = vec![[None; MAX_GENERAL]; self.plan.groups.len()];
+        let of_place = |(event, place): (usize, &Place)| match *place {
+            Place::Always(_) => event,
+            Place::General { group, counter } => {
+                *first[usize::from(group)][usize::from(counter)].get_or_insert(event)
+            }
+        };
+        self.plan.places.iter().enumerate().map(of_place).collect()
     }
 
     /// The value of an event's logical counter, up to the last overflow, suspend or

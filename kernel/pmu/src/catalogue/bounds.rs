@@ -50,11 +50,13 @@ fn named<'a>(list: &'a [Resolved], name: &'a str) -> impl Iterator<Item = (u16, 
     (0..).zip(list).filter(move |(_, event)| event.native == Some(name))
 }
 
-/// For each of these names an event whose privileges are among those of `mode`, the most of them.
+/// For each of these names an event of the privileges of `mode`; where both rings are meant and no event is
+/// of both, one of each, as far as there are such.
 fn parts(list: &[Resolved], names: &str, mode: Mode) -> Vec<u16> {
-    let find = |name| {
-        let exactly = named(list, name).find(|(_, part)| part.mode == mode);
-        exactly.or_else(|| named(list, name).find(|_| mode == Mode::Full))
+    let of = |name, mode| named(list, name).find(|(_, part)| part.mode == mode);
+    let find = |name| match (of(name, mode), mode) {
+        (None, Mode::Full) => [of(name, Mode::User), of(name, Mode::Kernel)],
+        (event, _) => [event, None],
     };
-    names.split('+').filter_map(find).map(|(part, _)| part).collect()
+    names.split('+').flat_map(find).flatten().map(|(part, _)| part).collect()
 }

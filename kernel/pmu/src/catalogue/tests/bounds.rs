@@ -74,6 +74,11 @@ fn kinds_are_bound_in_sum_and_rings_by_both() {
     assert_eq!(found, [Bound { parts: vec![0, 2], whole: Whole::Event(1) }]);
     let found = bounds(icelake(), "branches:uk,branch-misses:u", Mode::Kernel);
     assert_eq!(found, [Bound { parts: vec![1], whole: Whole::Event(0) }]);
+    // What each ring has is a part of what both have.
+    let found = bounds(icelake(), "branches:uk,branch-misses:u,branch-misses:k", Mode::User);
+    assert_eq!(found, [Bound { parts: vec![1, 2], whole: Whole::Event(0) }]);
+    let found = bounds(icelake(), "branches,branch-misses:k", Mode::Full);
+    assert!(found.contains(&Bound { parts: vec![1], whole: Whole::Event(0) }), "{found:?}");
     // What is counted in both rings is no part of what ring 3 does.
     let found = bounds(icelake(), "branches:u,branch-misses:uk", Mode::Kernel);
     assert_eq!(found, []);
