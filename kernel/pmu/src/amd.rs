@@ -15,6 +15,8 @@
 //!   PerfMonV2 there is no status register at all. So a counter that is preloaded for a threshold is
 //!   told apart from the timer without one.
 
+mod in_use;
+
 use core::mem::take;
 
 use tally_abi::{Mode, bank::ALWAYS_SLOT};
@@ -52,6 +54,8 @@ pub(crate) struct Facts {
     pub(crate) counters: u8,
     /// Whether there are PerfMonV2's global registers.
     pub(crate) global: bool,
+    /// Whether overflows can freeze them.
+    pub(crate) freeze: bool,
 }
 
 /// The driver of one CPU's PMU.
@@ -78,17 +82,8 @@ impl<B: Bus> Amd<B> {
     /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting.
     pub(crate) fn new(bus: B, facts: Facts) -> Result<Self, InitError> {
         let mut bus = Counted::new(bus);
-        let global = match facts.global {
-            true => bus.get::<PerfCntrGlobalCtl>(0).bits(),
-            false => u64::MAX,
-        };
-        for index in counters(facts.counters) {
-            let select: PerfCtl = bus.get(index);
-            if select.contains(PerfCtl::EN) && global >> index & 1 == 1 {
-                let (register, value) = (PerfCtl::NAME, select.bits());
-                return Err(InitError::CounterInUse { register, index, value });
-            }
-        }
+        in_use::refuse(&mut bus, &facts)?;
+        in_use::thaw(&mut bus, &facts);
         let mut driver = Amd {
             bus,
             facts,

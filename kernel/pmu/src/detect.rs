@@ -198,7 +198,9 @@ fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu
     if counters & !amd::ALWAYS == 0 {
         return Err(NoPmu::TooFewCounters);
     }
-    Ok(Kind::Amd(amd::Facts { counters, global }))
+    // LbrAndPmcFreeze.
+    let freeze = global && v2.eax >> 2 & 1 == 1;
+    Ok(Kind::Amd(amd::Facts { counters, global, freeze }))
 }
 
 fn cpuid_nothing() -> raw_cpuid::CpuIdResult {

@@ -109,6 +109,7 @@ impl<B: Bus> Intel<B> {
     pub(crate) fn new(bus: B, facts: Facts) -> Result<Self, InitError> {
         let mut bus = Counted::new(bus);
         in_use::refuse(&mut bus, &facts)?;
+        in_use::thaw(&mut bus, &facts);
         bus.put(0, PerfGlobalCtrl::empty());
         bus.put(0, FixedCtrCtrl::empty());
         let mut driver = Intel {

@@ -50,7 +50,7 @@ impl Model {
             Vendor::Intel { freeze: false } => {
                 &[0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390, 0x1a6, 0x1a7, 0x3f7]
             }
-            Vendor::Amd { global: true } => &[0xc000_0300, 0xc000_0301, 0xc000_0302],
+            Vendor::Amd { global: true } => &[0xc000_0300, 0xc000_0301, 0xc000_0302, 0x1d9],
             Vendor::Amd { global: false } => &[],
         };
         msrs.extend(others.iter().map(|address| (*address, 0)));
@@ -70,7 +70,16 @@ impl Model {
 
     /// Whether an overflow has frozen all counters.
     fn is_frozen(&self) -> bool {
-        self.msrs.get(&0x38e).is_some_and(|status| status >> 59 & 1 == 1)
+        let status = self.status().and_then(|address| self.msrs.get(&address));
+        status.is_some_and(|status| status >> 59 & 1 == 1)
+    }
+
+    /// The register of overflows.
+    fn status(&self) -> Option<u32> {
+        match self.vendor {
+            Vendor::Intel { .. } => Some(0x38e),
+            Vendor::Amd { global } => global.then_some(0xc000_0300),
+        }
     }
 
     /// Lets time pass at the given privilege. `events(code, umask)` says how often each happens;
@@ -124,17 +133,11 @@ impl Model {
         let sum = *counter + more;
         *counter = sum & WIDTH_MASK;
         if sum > WIDTH_MASK {
-            let status = match self.vendor {
-                Vendor::Intel { .. } => Some(0x38e),
-                Vendor::Amd { global } => global.then_some(0xc000_0300),
-            };
-            if let Some(status) = status.and_then(|address| self.msrs.get_mut(&address)) {
-                *status |= status_bit;
-            }
             self.interrupts += u64::from(interrupts);
             let freezes = self.msrs.get(&0x1d9).is_some_and(|debug| debug >> 12 & 1 == 1);
-            if interrupts && freezes {
-                *self.msrs.get_mut(&0x38e).unwrap() |= 1 << 59;
+            let frozen = u64::from(interrupts && freezes) << 59;
+            if let Some(status) = self.status().and_then(|address| self.msrs.get_mut(&address)) {
+                *status |= status_bit | frozen;
             }
         }
     }
@@ -148,12 +151,13 @@ impl Model {
             (Vendor::Intel { .. }, 0x38d) => intel::FixedCtrCtrl::VALID,
             (Vendor::Intel { .. }, 0x38f) => rows | 7 << 32,
             (Vendor::Intel { freeze }, 0x390) => rows | 7 << 32 | u64::from(freeze) << 59,
-            (Vendor::Intel { .. }, 0x1d9) => 1 << 12,
+            (_, 0x1d9) => 1 << 12 | 1,
             (Vendor::Intel { .. }, 0x1a6 | 0x1a7) => intel::OffcoreRsp::VALID,
             (Vendor::Intel { .. }, 0x3f7) => intel::PebsFrontend::VALID,
             (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) if msr & 1 == 0 => amd::PerfCtl::VALID,
             (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) => WIDTH_MASK,
-            (Vendor::Amd { .. }, 0xc000_0301 | 0xc000_0302) => rows,
+            (Vendor::Amd { .. }, 0xc000_0301) => rows,
+            (Vendor::Amd { .. }, 0xc000_0302) => rows | 1 << 59,
             _ => panic!("write to {msr:#x}, which is read only or not there"),
         }
     }

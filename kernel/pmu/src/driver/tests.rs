@@ -38,7 +38,7 @@ fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
             Intel::new(model, facts).map(Driver::Intel)
         }
         Vendor::Amd { global } => {
-            Amd::new(model, amd::Facts { counters: 0x3f, global }).map(Driver::Amd)
+            Amd::new(model, amd::Facts { counters: 0x3f, global, freeze: global }).map(Driver::Amd)
         }
     }
 }
@@ -301,6 +301,26 @@ fn counters_of_others_are_named() {
     model.msrs.insert(0x38d, 0xb0);
     model.msrs.insert(0x38f, 0x2_0000_000f);
     assert_eq!(try_driver(model).map(|_| ()), taken("IA32_FIXED_CTR", 1, 0xb0));
+}
+
+#[test]
+fn a_freeze_that_others_left_behind_is_undone() {
+    for (vendor, status) in [(INTEL, 0x38e), (Vendor::Amd { global: true }, 0xc000_0300)] {
+        let mut model = new_model(vendor);
+        model.msrs.insert(0x1d9, 1 << 12 | 1);
+        model.msrs.insert(status, 1 << 59);
+        let mut pmu = try_driver(model).unwrap();
+        let group = group(vendor, [1, 2, 3, 4], Mode::User);
+        pmu.start(&group, &setup(Mode::User), SLICE);
+        for _ in 0..3 {
+            let before = read(&mut pmu, group.used);
+            happen(&mut pmu, false, SLICE + 1);
+            assert!(switch(&mut pmu, &group, &mut Counts::default()), "{vendor:?}");
+            pmu.release();
+            assert_eq!(general(&counted(&mut pmu, &group, &before), &group), [10, 20, 30, 40]);
+        }
+        assert_eq!(self::model(&mut pmu).msrs[&0x1d9], 1);
+    }
 }
 
 #[test]

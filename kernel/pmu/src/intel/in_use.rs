@@ -1,4 +1,4 @@
-//! Whether somebody else counts already.
+//! What others left: whether somebody counts already, and whether overflows freeze the counters.
 
 use super::Facts;
 use crate::{
@@ -7,7 +7,10 @@ use crate::{
     driver::counters,
     registers::{
         Register,
-        intel::{FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalCtrl},
+        intel::{
+            DebugCtl, FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalCtrl, PerfGlobalOvfCtrl,
+            PerfGlobalStatus,
+        },
     },
 };
 
@@ -31,4 +34,19 @@ pub(super) fn refuse<B: Bus>(bus: &mut Counted<B>, facts: &Facts) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// A boot loader may have had overflows freeze the counters, and one of them may have. Both are looked at
+/// first, as some hypervisors fault writes of bits that they never show.
+pub(super) fn thaw<B: Bus>(bus: &mut Counted<B>, facts: &Facts) {
+    if facts.capabilities {
+        let debug: DebugCtl = bus.get(0);
+        if debug.contains(DebugCtl::FREEZE_PERFMON_ON_PMI) {
+            bus.put(0, debug.difference(DebugCtl::FREEZE_PERFMON_ON_PMI));
+        }
+    }
+    let status: PerfGlobalStatus = bus.get(0);
+    if status.contains(PerfGlobalStatus::CTR_FRZ) {
+        bus.put(0, PerfGlobalOvfCtrl::CTR_FRZ);
+    }
 }

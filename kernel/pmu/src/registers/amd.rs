@@ -40,6 +40,8 @@ bitflags! {
     pub struct PerfCntrGlobalStatus: u64 {
         /// Core counters, by index.
         const COUNTERS = 0x3f;
+        /// Counters are frozen.
+        const PMC_FROZEN = 1 << 59;
     }
 
     /// PerfCntrGlobalCtl: which counters are let count.
@@ -55,9 +57,19 @@ bitflags! {
     pub struct PerfCntrGlobalStatusClr: u64 {
         /// Core counters, by index.
         const COUNTERS = 0x3f;
+        /// Counters are frozen.
+        const PMC_FROZEN = 1 << 59;
+    }
+
+    /// DebugCtl: only what concerns counters is here; the rest is kept. (Volume 2, "Debug-Control MSR".)
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct DebugCtl: u64 {
+        /// An overflow interrupt freezes all counters. There if CPUID Fn8000_0022_EAX[2] is set.
+        const FREEZE_PMC_ON_PMI = 1 << 12;
     }
 }
 
+register!(DebugCtl, "DebugCtl", 0x1d9);
 register!(PerfCtl, "PERF_CTL", 0xc001_0200, stride 2);
 register!(PerfCntrGlobalStatus, "PerfCntrGlobalStatus", 0xc000_0300);
 register!(PerfCntrGlobalCtl, "PerfCntrGlobalCtl", 0xc000_0301);

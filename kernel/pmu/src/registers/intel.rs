@@ -86,6 +86,8 @@ bitflags! {
         const FIXED1 = 1 << 33;
         /// Fixed counter 2.
         const FIXED2 = 1 << 34;
+        /// From version 4 on: counters are frozen.
+        const CTR_FRZ = 1 << 59;
     }
 
     /// IA32_PERF_GLOBAL_OVF_CTRL, from version 4 on called IA32_PERF_GLOBAL_STATUS_RESET: a one
@@ -108,7 +110,8 @@ bitflags! {
     /// PMI".)
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DebugCtl: u64 {
-        /// An overflow interrupt freezes all counters, and sets CTR_FRZ in the status.
+        /// An overflow interrupt freezes all counters, and sets CTR_FRZ in the status; before version 4 it
+        /// clears IA32_PERF_GLOBAL_CTRL. There if CPUID.01H:ECX[15] is set.
         const FREEZE_PERFMON_ON_PMI = 1 << 12;
     }
 
