@@ -88,7 +88,7 @@ const ATTACKS: [(&str, u8); 63] = [
 fn besiege(pmu: Pmu, cpus: usize, attacks: &[(&str, u8)]) {
     let ways: Vec<&str> = attacks.iter().map(|(way, _)| *way).collect();
     let line = format!(
-        "wire trace cpus={cpus} -- siege instructions {} -- \
+        "wire trace cpus={cpus} -- siege attack instructions {} -- \
          events=instructions,branches,branch-misses fair 2 300",
         ways.join(" ")
     );

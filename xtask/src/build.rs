@@ -160,7 +160,6 @@ fn build_guest(project: &Project, library: &Path) -> Result<Guest> {
     let mut test_guests = build_programs(project, library, &TEST_GUESTS)?;
     cargo("Building libtally.a", &mut C_LIBRARY.cargo(project, library, "build"))?;
     test_guests.extend(build_c_guests(project)?);
-    test_guests.extend(build_hosted_guests(project)?);
     let kernel = KERNEL.executables(project, &[KERNEL.name.into()]).remove(0);
     Ok((kernel, programs, test_guests))
 }
@@ -205,7 +204,10 @@ fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
 
 /// Compiles each program as everybody compiles a static program, and again, with `-pie` behind its
 /// name, as one that runs anywhere.
-fn build_hosted_guests(project: &Project) -> Result<Vec<PathBuf>> {
+///
+/// # Errors
+/// One does not build.
+pub fn hosted_guests(project: &Project) -> Result<Vec<PathBuf>> {
     let folder = project.target.join("guest/hosted");
     project::make_folder(&folder)?;
     let compile = |(name, kind, suffix): (&String, &str, &str)| {

@@ -25,27 +25,53 @@ pub const CORPUS_BYTES: usize = 3 << 20;
 /// A file cannot be read, or the sources are too short for the text.
 pub fn make(programs: &[PathBuf], library: &Path, command_line: Option<&str>) -> Result<Vec<u8>> {
     let mut files = BTreeMap::from([(CORPUS.to_owned(), corpus(&library.join("core/src"))?)]);
+    add(&mut files, programs)?;
+    if let Some(line) = command_line {
+        files.insert(RAMDISK_COMMAND_LINE.to_owned(), line.as_bytes().to_vec());
+    }
+    pack(&files)
+}
+
+/// The bytes of the ramdisk at `ramdisk` with more programs.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn with(ramdisk: &Path, programs: &[PathBuf]) -> Result<Vec<u8>> {
+    let bytes = project::read(ramdisk)?;
+    let mut archive = tar::Archive::new(bytes.as_slice());
+    let failed = |error: io::Error| Failure::io("read", ramdisk, &error);
+    let mut files = BTreeMap::new();
+    for entry in archive.entries().map_err(failed)? {
+        let mut entry = entry.map_err(failed)?;
+        let name = entry.path().map_err(failed)?.to_string_lossy().into_owned();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).map_err(failed)?;
+        files.insert(name, bytes);
+    }
+    add(&mut files, programs)?;
+    pack(&files)
+}
+
+fn add(files: &mut BTreeMap<String, Vec<u8>>, programs: &[PathBuf]) -> Result<()> {
     for program in programs {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         files.insert(name, project::read(program)?);
     }
-    if let Some(line) = command_line {
-        files.insert(RAMDISK_COMMAND_LINE.to_owned(), line.as_bytes().to_vec());
-    }
-    pack(&files).map_err(|error| {
-        Failure::new(ExitStatus::HostError, format!("cannot make the ramdisk: {error}"))
-    })
+    Ok(())
 }
 
-fn pack(files: &BTreeMap<String, Vec<u8>>) -> std::io::Result<Vec<u8>> {
+fn pack(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
+    let refused = |error: io::Error| {
+        Failure::new(ExitStatus::HostError, format!("cannot make the ramdisk: {error}"))
+    };
     let mut archive = tar::Builder::new(Vec::new());
     for (name, bytes) in files {
         let mut header = tar::Header::new_ustar();
         header.set_size(bytes.len() as u64);
         header.set_mode(0o755);
-        archive.append_data(&mut header, name, bytes.as_slice())?;
+        archive.append_data(&mut header, name, bytes.as_slice()).map_err(refused)?;
     }
-    archive.into_inner()
+    archive.into_inner().map_err(refused)
 }
 
 /// A file of the ramdisk at `ramdisk`.

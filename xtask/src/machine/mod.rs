@@ -4,6 +4,7 @@
 //! [`Boot`]: a typed [`Outcome`], everything that was said, and the truth if the virtual PMU was
 //! there. However the machine ends, QEMU is reaped, and every boot has a time limit.
 
+mod artefacts;
 mod command;
 mod folder;
 mod outcome;
@@ -17,26 +18,21 @@ use std::{
 };
 
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
 use tally_abi::{ExitStatus, boot::CommandLine, truth::Truth};
 
+pub use artefacts::{ARTEFACTS_VARIABLE, Artefacts, DISK_COMMAND_LINE};
 pub use command::{check_guest, linux, shown};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
 pub use transcript::{Event, Output, Session, Transcript};
 
 use crate::{
-    Failure, Result, build, image,
+    Failure, Result,
     process::Child,
     progress::Step,
     project::{self, Project},
-    setup,
 };
 
-/// The environment variable in which `cargo xtask test` tells the boot tests about [`Artefacts`].
-pub const ARTEFACTS_VARIABLE: &str = "TALLY_ARTEFACTS";
-/// What the disk image of [`Artefacts::disk`] runs, its results going to the log.
-pub const DISK_COMMAND_LINE: &str = "seed=1 -- deflate --level 1";
 /// The time limit of a boot that nobody set another for.
 pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(120);
 /// For how long a machine under KVM may be silent before KVM counts as unusable.
@@ -92,103 +88,6 @@ impl Accel {
             Err(error) if self == Accel::Kvm => Err(kvm_unusable(&format!("/dev/kvm: {error}"))),
             _ => Ok(()),
         }
-    }
-}
-
-/// Everything that a boot is made of, built.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Artefacts {
-    /// What firmware boots.
-    pub boot: image::BootFiles,
-    /// A disk image that runs [`DISK_COMMAND_LINE`], if tests are to boot one.
-    pub disk: Option<PathBuf>,
-    /// The virtual PMU.
-    pub plugin: PathBuf,
-    /// The guest that checks it, if tests are to boot it.
-    pub check_guest: Option<PathBuf>,
-    /// Another kernel to run on it, if tests are to boot that.
-    pub linux: Option<setup::Linux>,
-    /// QEMU.
-    pub qemu: setup::Qemu,
-}
-
-impl Artefacts {
-    /// Fetches and builds what is missing or out of date.
-    ///
-    /// # Errors
-    /// Something cannot be fetched or built.
-    pub fn make(project: &Project) -> Result<Artefacts> {
-        Artefacts::make_with(project, &[])
-    }
-
-    /// The same, with more files in the ramdisk.
-    ///
-    /// # Errors
-    /// Something cannot be fetched, built or read.
-    pub fn make_with(project: &Project, files: &[PathBuf]) -> Result<Artefacts> {
-        if let Some(missing) = files.iter().find(|file| !file.is_file()) {
-            let why = format!("{}: there is no such file", missing.display());
-            return Err(Failure::new(ExitStatus::ProgramNotFound, why));
-        }
-        let tools = setup::tools(project)?;
-        let mut built = build::all(project, &tools.library)?;
-        built.programs.extend(files.iter().cloned());
-        Artefacts::of(project, tools, built)
-    }
-
-    /// The same, and what only `cargo xtask test` boots.
-    ///
-    /// # Errors
-    /// Something cannot be fetched or built.
-    pub fn make_for_tests(project: &Project) -> Result<Artefacts> {
-        let tools = setup::tools(project)?;
-        let linux = setup::linux(project)?;
-        let mut built = build::all(project, &tools.library)?;
-        built.programs.push(linux.busybox.clone());
-        built.programs.extend(build::musl_guests(project, &setup::musl(project)?)?);
-        let disk = image::for_test(project, &built, &tools.library, DISK_COMMAND_LINE)?;
-        let check_guest = Some(build::check_guest(project, &tools.library)?);
-        let artefacts = Artefacts::of(project, tools, built)?;
-        Ok(Artefacts { disk: Some(disk), check_guest, linux: Some(linux), ..artefacts })
-    }
-
-    /// The same as [`Artefacts::make`] with the lines of the code in the kernel, whose file this
-    /// also gives.
-    ///
-    /// # Errors
-    /// Something cannot be fetched or built.
-    pub fn with_lines(project: &Project) -> Result<(Artefacts, PathBuf)> {
-        let tools = setup::tools(project)?;
-        let built = build::all(project, &tools.library)?;
-        let kernel = build::kernel_with_lines(project, &tools.library)?;
-        let built = build::Built { kernel: kernel.clone(), ..built };
-        Ok((Artefacts::of(project, tools, built)?, kernel))
-    }
-
-    fn of(project: &Project, tools: setup::Tools, built: build::Built) -> Result<Artefacts> {
-        let boot = image::for_machine(project, &built, &tools.library)?;
-        Ok(Artefacts {
-            boot,
-            disk: None,
-            plugin: built.plugin,
-            check_guest: None,
-            linux: None,
-            qemu: tools.qemu,
-        })
-    }
-
-    /// What `cargo xtask test` built.
-    ///
-    /// # Errors
-    /// The caller was not started by it.
-    pub fn from_environment() -> Result<Artefacts> {
-        let text = std::env::var(ARTEFACTS_VARIABLE).ok();
-        text.and_then(|text| serde_json::from_str(&text).ok()).ok_or_else(|| {
-            Failure::new(
-                ExitStatus::Usage,
-                "this test boots a machine that is not built yet; run `cargo xtask test`",
-            )
-        })
     }
 }
 
@@ -273,7 +172,8 @@ pub type Listener<'a> = &'a mut dyn FnMut(&Output);
 pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> Result<Boot> {
     request.accel.check()?;
     let folder = Folder::make(&Project::here())?;
-    let mut command = command::qemu(artefacts, request, &folder)?;
+    let ramdisk = artefacts.ramdisk(&request.command_line, &folder)?;
+    let mut command = command::qemu(artefacts, &ramdisk, request, &folder)?;
     File::create(folder.wire()).map_err(|e| Failure::io("write", &folder.wire(), &e))?;
     let mut qemu = start(&mut command, &folder)?;
     let mut transcript = Transcript::default();

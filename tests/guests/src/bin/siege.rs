@@ -1,6 +1,6 @@
 //! Lets programs attack the kernel, one after the other, and checks after each, and while it is at it, that
-//! counting is exact: `siege EVENT WAY…`, EVENT being instructions as the PMU calls them, each WAY one of
-//! `attack`'s. Says with which status each ended.
+//! counting is exact: `siege PROGRAM EVENT WAY…`, EVENT being instructions as the PMU calls them, each WAY one of
+//! PROGRAM's. Says with which status each ended.
 
 #![no_std]
 #![no_main]
@@ -42,7 +42,7 @@ fn counted(session: &Session, turns: u64) -> u64 {
 
 fn main() -> i32 {
     let words: Vec<&str> = arguments().skip(1).collect();
-    let (event, ways) = words.split_first().expect("usage: siege EVENT WAY…");
+    let [program, event, ways @ ..] = &*words else { panic!("usage: siege PROGRAM EVENT WAY…") };
     let mut checks = Checks::default();
     let session = Session::open(event, SessionConfig::default()).expect("the event exists");
     session.start().expect("it was not started");
@@ -50,7 +50,7 @@ fn main() -> i32 {
     counted(&session, 1);
     let rest = counted(&session, 1) - PER_TURN;
     for way in ways {
-        let attack = match Program::load(&["attack", way]) {
+        let attack = match Program::load(&[program, way]) {
             Ok(attack) => attack,
             Err(refused) => {
                 println!("siege: {way} cannot be loaded: {refused}");
