@@ -62,8 +62,10 @@ fn overflows_anywhere_in_the_kernel_are_delivered() {
 /// A fixed interrupt waits for the kernel's return: what it does until then is counted all the same.
 #[test]
 fn the_kernel_s_own_work_is_counted_when_slices_end_in_its_middle() {
+    // Many events, so that the kernel works on them for long.
+    let list: Vec<String> = (1..=200).map(|umask| format!("r{umask:02x}c4")).collect();
     for pmu in [Pmu::Intel, Pmu::Amd] {
-        let program = "tally stat -e branches rounds 1 100";
+        let program = format!("tally stat -e {} rounds 1 100", list.join(","));
         let job =
             format!("tally stat --kernel --slice 5000 --budget 100 -e instructions:k {program}");
         let boot = boot(&Request { pmu, ..Request::new(format!("wire paranoid=1 -- {job}")) });
@@ -73,7 +75,8 @@ fn the_kernel_s_own_work_is_counted_when_slices_end_in_its_middle() {
         let outer = sessions.find(|session| session.program == "tally");
         let event = &outer.expect("it measures the inner one").events[0];
         let (counted, truth) = (event.estimate.unwrap_or(0), event.truth.unwrap_or(0));
-        assert!(counted.abs_diff(truth) < truth / 100, "{counted} {truth}");
+        // The truth has the engine's own work too.
+        assert!(counted.abs_diff(truth) < truth / 30, "{counted} {truth}");
     }
 }
 

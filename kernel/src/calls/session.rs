@@ -207,12 +207,16 @@ fn open_on(
         return Err(Error::BadArgument.into());
     }
     let table = table::lock();
-    let is_child = table.is_child(program, owner);
-    let subject = table.subject(program).ok_or(Error::NoProgram)?;
+    let (is_child, subject) = (table.is_child(program, owner), table.subject(program));
     drop(table);
     if !is_child && let Err(refusal) = permit(0, "counting in a program that another loaded") {
         return Ok(Err(refusal));
     }
+    let subject = match subject {
+        None => return Err(Error::NoProgram.into()),
+        Some((_, true)) => return Ok(Err(Error::Busy.into())),
+        Some((subject, false)) => subject,
+    };
     // Planning takes its time, in which the other CPUs want the table.
     let context = match Context::open(subject, owner, list, config) {
         Ok(context) => Box::new(context),

@@ -345,10 +345,14 @@ impl Table {
         Found::Here(answer)
     }
 
-    /// A program that has not ended, as something to be measured.
-    pub fn subject(&self, pid: u32) -> Option<Subject> {
+    /// A program that has not ended, as something to be measured, and whether it is, as far as one sees that
+    /// of one that may be running.
+    pub fn subject(&self, pid: u32) -> Option<(Subject, bool)> {
         let entry = self.known.get(&pid)?;
-        (!matches!(entry.place, Place::Ended(_))).then(|| entry.subject.clone())
+        let process = entry.process.as_deref();
+        let is_measured =
+            process.is_some_and(|it| it.context.is_some() || it.own_counters.is_some());
+        (!matches!(entry.place, Place::Ended(_))).then(|| (entry.subject.clone(), is_measured))
     }
 
     /// The program that made this one, or 0.
