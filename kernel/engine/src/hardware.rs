@@ -1,6 +1,6 @@
 //! What the engine asks of the machine it runs on.
 //!
-//! Invariant of [`Pmu`]: after [`Pmu::stop`], and before the first [`Pmu::start`], nothing counts
+//! Invariant of [`Pmu`]: after [`Pmu::stop`], and before the first [`Pmu::go`], nothing counts
 //! and no overflow is pending in the PMU. An overflow interrupt that was already under way then
 //! finds nobody, or a slice that has just begun and whose timer has not overflowed.
 
@@ -193,10 +193,13 @@ const _: () = assert!(MAX_GENERAL == 8);
 /// nothing counts at the session's privilege from the one to the other, as far as that is the
 /// driver's to say: in user mode the interrupt itself has seen to it.
 pub trait Pmu {
-    /// Begins to count `group`, from a state in which nothing counts. The slice timer overflows
+    /// Gets ready to count `group`, in a state in which nothing counts. The slice timer will overflow
     /// after `slice` more of its unit; all other counters go on from the values that they have, and those
     /// that `group` does not use count nothing.
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64);
+
+    /// Counts what [`Pmu::start`] got ready for.
+    fn go(&mut self);
 
     /// Whether counters can be set to any value, as [`Pmu::load`] needs.
     fn can_load(&self) -> bool;
@@ -221,7 +224,7 @@ pub trait Pmu {
     /// forgets it.
     fn prepare(&mut self, set: Set, next: &Group, slice: u64);
 
-    /// In the overflow interrupt, between [`Pmu::start`] and [`Pmu::stop`]: if the slice timer has
+    /// In the overflow interrupt, between [`Pmu::go`] and [`Pmu::stop`]: if the slice timer has
     /// overflowed, reads the counters into `counts` and changes to the group that was prepared. If it
     /// has not, says so, counting goes on, and `counts` mean nothing.
     fn switch(&mut self, counts: &mut Counts) -> bool;
@@ -234,11 +237,11 @@ pub trait Pmu {
     fn clear(&mut self);
 
     /// Lets the counter in a slot of [`tally_abi::bank`] overflow, and interrupt, when `remaining`, 1 to
-    /// [`MAX_PRELOAD`], have been counted since it showed `base`, up to [`Self::disarm`] or the next
-    /// change of its event; after [`Self::switch`], or else before a [`Self::release`]. Gives what stands
-    /// for `base` from here on: what was counted since is neither lost nor counted twice. The slice
-    /// timer's overflow ends its slice.
-    fn preload(&mut self, slot: usize, remaining: u64, base: u64) -> u64;
+    /// [`MAX_PRELOAD`], have been counted, up to [`Self::disarm`] or the next change of its event. It
+    /// must not count here: before [`Self::go`], between [`Self::switch`] and [`Self::release`], or, where
+    /// ring 0 is not counted, with a [`Self::release`] to come. Gives what the counter shows then. The
+    /// slice timer's overflow ends its slice.
+    fn preload(&mut self, slot: usize, remaining: u64) -> u64;
 
     /// Lets no counter interrupt but the slice timer.
     fn disarm(&mut self);

@@ -10,7 +10,7 @@
 use tally_abi::trace::End;
 
 use crate::{
-    Always, Clock, Counts, Direct, Pmu, Session, Sink,
+    Always, Clock, Counts, Direct, Pmu, Session, Set, Sink,
     session::{SliceStart, exposed::Moment},
 };
 
@@ -71,8 +71,7 @@ impl<P: Pmu> Multiplexer<P> {
     /// No other session may be running on this CPU, nor this one on another.
     pub fn resume(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
         debug_assert!(!session.is_running());
-        let left = session.enter(clock.tsc());
-        let (group, setup) = (session.group(), session.setup());
+        session.enter(clock.tsc());
         if session.is_exposed() && self.last_session != session.id() {
             self.pmu.clear();
         }
@@ -81,10 +80,9 @@ impl<P: Pmu> Multiplexer<P> {
         self.base = self.pmu.read(session.set());
         // What others counted is nowhere in it, not even in what this session does not have read.
         self.raw = self.base;
-        self.pmu.start(group, &setup, left);
-        self.arm(setup.timer, left);
+        self.get_ready(session);
         self.charged = self.so_far(session);
-        self.go_on(session, clock.tsc(), sink);
+        self.go(session, clock.tsc(), sink);
     }
 
     /// Ends counting for `session` on this CPU: it was stopped, or its address space leaves.
@@ -110,13 +108,28 @@ impl<P: Pmu> Multiplexer<P> {
         self.publish(session, slice, false, tsc, sink);
     }
 
-    /// Counting goes on in the slice under way: what was counted is told.
-    fn go_on(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
-        let preloaded = self.publish(session, session.slice_start(), true, tsc, sink);
+    /// Whether the slice timer has overflowed.
+    fn is_over(&mut self, session: &Session) -> bool {
+        let width = self.pmu.widths().always;
+        let shown = self.pmu.read(Set::default())[session.setup().timer];
+        shown & (width ^ width >> 1) == 0
+    }
+
+    /// From a state in which nothing counts, gets ready for what is left of the slice under way, whose
+    /// counts were credited.
+    fn get_ready(&mut self, session: &mut Session) {
+        let left = session.left().max(1);
+        let (group, setup) = (session.group(), session.setup());
+        self.pmu.start(group, &setup, left);
+        self.arm(setup.timer, left);
+    }
+
+    /// Counts what [`Self::get_ready`] got ready for; what was counted before is told.
+    fn go(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+        self.publish(session, session.slice_start(), true, tsc, sink);
         self.prepare(session);
-        if preloaded {
-            self.pmu.release();
-        }
+        // Last: where ring 0 is counted, counters count from here on.
+        self.pmu.go();
     }
 
     /// The driver gets ready for the end of the slice under way.
@@ -159,31 +172,26 @@ impl<P: Pmu> Multiplexer<P> {
     /// date while the session runs. If the program has stopped its counters by its own word, this
     /// ends counting.
     pub fn sync(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
-        if session.is_running() {
-            self.charge(session);
-            let tsc = clock.tsc();
-            if self.credit(session, tsc) {
-                self.pmu.stop();
-                self.end(session, End::Stopped, tsc, sink);
-                return;
-            }
-            if session.setup().kernel && session.left() == 0 {
-                // Ring 0 goes on counting when the overflow interrupt has let go and not ended: an
-                // overflow in between is lost, and no other would come.
-                self.pmu.stop();
-                self.count_on(session);
-            }
-            self.go_on(session, tsc, sink);
+        if !session.is_running() {
+            return;
         }
-    }
-
-    /// From a state in which nothing counts, counts what is left of the slice under way, whose counts
-    /// were credited.
-    fn count_on(&mut self, session: &mut Session) {
-        let left = session.left().max(1);
-        let (group, setup) = (session.group(), session.setup());
-        self.pmu.start(group, &setup, left);
-        self.arm(setup.timer, left);
+        self.charge(session);
+        let tsc = clock.tsc();
+        if session.setup().kernel && (session.is_watched() || self.is_over(session)) {
+            // Where a counter is set, what ring 0 counts meanwhile would be lost. That of the timer has to
+            // be: ring 0 goes on counting when the overflow interrupt has let go and not ended, an
+            // overflow in between is lost, and no other would come.
+            return self.look(session, tsc, sink);
+        }
+        if self.credit(session, tsc) {
+            self.pmu.stop();
+            return self.end(session, End::Stopped, tsc, sink);
+        }
+        let preloaded = self.publish(session, session.slice_start(), true, tsc, sink);
+        self.prepare(session);
+        if preloaded {
+            self.pmu.release();
+        }
     }
 
     /// The overflow interrupt. `session` is the one that is current on this CPU, if any.
@@ -297,17 +305,17 @@ impl<P: Pmu> Multiplexer<P> {
         self.base.advance(&self.raw, set.general, self.pmu.widths(), &mut self.counted);
     }
 
-    /// In the overflow path, where the slice goes on: another counter than the timer has overflowed,
-    /// one that was preloaded for a threshold. The slice is credited, thresholds fire, and counting
-    /// goes on with what is left of the slice.
+    /// Stops in the middle of the slice under way, which is credited; thresholds fire, and counting goes
+    /// on with what is left of it. In the overflow path too, where another counter than the timer has
+    /// overflowed, one that was preloaded for a threshold.
     #[cold]
     fn look(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         self.pmu.stop();
         if self.credit(session, tsc) {
             return self.end(session, End::Stopped, tsc, sink);
         }
-        self.count_on(session);
-        self.go_on(session, tsc, sink);
+        self.get_ready(session);
+        self.go(session, tsc, sink);
     }
 
     /// Tells the program that sees its logical counters what was counted in the slice `of`,

@@ -254,13 +254,12 @@ impl Session {
         self.turn.general = self.used | self.next_used;
     }
 
-    /// Puts the slice under way on a CPU: what is left of it, at least 1.
-    pub(crate) fn enter(&mut self, tsc: u64) -> u64 {
+    /// Puts the slice under way on a CPU: what is left of it.
+    pub(crate) fn enter(&mut self, tsc: u64) {
         self.open.piece = Counts::default();
         self.open.piece_start_tsc = tsc;
         self.running = true;
         self.ticks_until = tsc;
-        self.left().max(1)
     }
 
     /// What is left of the slice under way, in its unit; 0 if its length was reached.

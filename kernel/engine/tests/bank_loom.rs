@@ -21,6 +21,7 @@ const WIDTH: u64 = (1 << 48) - 1;
 
 impl Pmu for Steady {
     fn start(&mut self, _: &Group, _: &Setup, _: u64) {}
+    fn go(&mut self) {}
     fn can_load(&self) -> bool {
         false
     }
@@ -43,7 +44,7 @@ impl Pmu for Steady {
         true
     }
     fn release(&mut self) {}
-    fn preload(&mut self, _: usize, _: u64, _: u64) -> u64 {
+    fn preload(&mut self, _: usize, _: u64) -> u64 {
         0
     }
     fn disarm(&mut self) {}

@@ -49,11 +49,15 @@ struct Bench {
 
 impl Bench {
     fn new(counters: u32, seed: u64, value: u64) -> Bench {
+        Bench::counting(Mode::User, counters, seed, value)
+    }
+
+    fn counting(mode: Mode, counters: u32, seed: u64, value: u64) -> Bench {
         let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: true, extra: 0 };
         let mut demands: Vec<_> = (0..8).map(|e| Demand::general(Selector(e), 0xff)).collect();
         demands.extend([Always::Instructions, Always::Cycles].map(Demand::always));
         let config = SessionConfig {
-            mode: Mode::User,
+            mode,
             slice: Slice::Cycles(SLICE),
             budget_ppm: session::NO_BUDGET_PPM,
             ..SessionConfig::default()
@@ -299,4 +303,28 @@ proptest! {
         prop_assert_eq!(bench.session.stats().cycles, cycles);
         prop_assert!(!bench.pmu.is_armed());
     }
+}
+
+/// Where ring 0 is counted, so is what the engine does while it lets counters count: all of it is
+/// credited.
+#[test]
+fn nothing_is_lost_where_counters_are_set_while_ring_0_is_counted() {
+    let mut bench = Bench::counting(Mode::Full, 2, 1, 0);
+    let threshold = |bench: &mut Bench, event: usize, at| {
+        bench.session.set_threshold(event, Some(at)).unwrap();
+    };
+    for step in 1..=2_000 {
+        threshold(&mut bench, INSTRUCTIONS, 3_000 * step);
+        threshold(&mut bench, step as usize % 8, 2_000 * step);
+        bench.resume();
+        bench.run(step * 37 % 4_000, &[1; 8]);
+        bench.sync();
+        // The slice may end in the kernel, whose interrupt waits.
+        bench.pmu.run(step * 91 % 5_000, 5_000, &[1; 8]);
+        bench.sync();
+        bench.suspend(if step % 3 == 0 { End::Stopped } else { End::SwitchedOut });
+        let stats = bench.session.stats();
+        assert_eq!((stats.cycles, stats.instructions), bench.pmu.truth(), "step {step}");
+    }
+    assert!(bench.pmu.preloads() > 100);
 }

@@ -27,7 +27,7 @@ use tally_engine::{
 use crate::{
     Bus, InitError,
     bus::Counted,
-    driver::{counters, preloaded},
+    driver::counters,
     prepared::Prepared,
     registers::{
         Register,
@@ -231,6 +231,9 @@ impl<B: Bus> Pmu for Amd<B> {
             self.select(counter.into(), select);
         }
         self.reload(slice.wrapping_neg() & self.widths().always);
+    }
+
+    fn go(&mut self) {
         self.enable();
     }
 
@@ -322,7 +325,7 @@ impl<B: Bus> Pmu for Amd<B> {
         self.enable();
     }
 
-    fn preload(&mut self, slot: usize, remaining: u64, base: u64) -> u64 {
+    fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
         let always = slot.checked_sub(ALWAYS_SLOT).and_then(|event| Always::ALL.get(event));
         let index = always.map_or(slot % MAX_GENERAL, |event| counter_of(*event).into());
         if index != usize::from(counter_of(self.timer)) {
@@ -330,10 +333,9 @@ impl<B: Bus> Pmu for Amd<B> {
             self.acknowledged |= 1 << index;
             self.select(index, self.held(index) | PerfCtl::INT);
         }
-        let shown = self.bus.count(index as u32);
-        let (value, base) = preloaded(remaining, base, shown, self.widths().general);
+        let value = remaining.wrapping_neg() & self.widths().general;
         self.bus.put(index as u8, PerfCtr(value));
-        base
+        value
     }
 
     fn disarm(&mut self) {

@@ -68,6 +68,10 @@ impl<B: Bus> Pmu for Driver<B> {
         either!(self, driver => driver.start(group, setup, slice));
     }
 
+    fn go(&mut self) {
+        either!(self, driver => driver.go());
+    }
+
     fn can_load(&self) -> bool {
         either!(self, driver => driver.can_load())
     }
@@ -107,8 +111,8 @@ impl<B: Bus> Pmu for Driver<B> {
         either!(self, driver => driver.release());
     }
 
-    fn preload(&mut self, slot: usize, remaining: u64, base: u64) -> u64 {
-        either!(self, driver => driver.preload(slot, remaining, base))
+    fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
+        either!(self, driver => driver.preload(slot, remaining))
     }
 
     fn disarm(&mut self) {
@@ -123,14 +127,6 @@ impl<B: Bus> Pmu for Driver<B> {
     fn msr_accesses(&self) -> u64 {
         either!(self, driver => driver.msr_accesses())
     }
-}
-
-/// What a counter is set to so that it overflows `remaining` events behind `base`, and what then stands
-/// for `base`: it shows `shown` now, as it may have gone on.
-pub(crate) fn preloaded(remaining: u64, base: u64, shown: u64, width: u64) -> (u64, u64) {
-    let gone_on = shown.wrapping_sub(base) & width;
-    let value = remaining.saturating_sub(gone_on).max(1).wrapping_neg() & width;
-    (value, value.wrapping_sub(gone_on) & width)
 }
 
 /// The counters in a mask, by their hardware indices. Not for the overflow path, which has

@@ -277,6 +277,9 @@ impl<B: Bus> Pmu for Intel<B> {
         let timer = FixedCtrCtrl::PMI0.bits() << (4 * setup.timer as u8);
         self.control_fixed(self.fixed_at(setup.mode) | FixedCtrCtrl::from_bits_retain(timer));
         self.reload(slice.wrapping_neg() & self.facts.widths.always);
+    }
+
+    fn go(&mut self) {
         self.enable();
     }
 
@@ -371,8 +374,8 @@ impl<B: Bus> Pmu for Intel<B> {
         }
     }
 
-    fn preload(&mut self, slot: usize, remaining: u64, base: u64) -> u64 {
-        self.preload_slot(slot, remaining, base)
+    fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
+        self.preload_slot(slot, remaining)
     }
 
     fn disarm(&mut self) {

@@ -312,7 +312,7 @@ impl Session {
             if distance <= most
                 && let Some(base) = base.slot_mut(slot)
             {
-                *base = pmu.preload(slot, distance, *base);
+                *base = pmu.preload(slot, distance);
                 any = true;
             }
         }

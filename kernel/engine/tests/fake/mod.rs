@@ -24,6 +24,12 @@ struct State {
     counters: Counts,
     group: Group,
     counting: bool,
+    /// Whether it counts ring 0 too, and so what the engine does.
+    kernel: bool,
+    /// In the overflow path.
+    held: bool,
+    /// Cycles and instructions that were counted.
+    truth: (u64, u64),
     msr_accesses: u64,
     /// Slices that were armed, in order.
     armed: Vec<u64>,
@@ -49,9 +55,11 @@ impl Simulated {
     /// A program runs for so long: whether the slice timer has overflowed.
     pub fn run(&self, cycles: u64, instructions: u64, events: &[u64; 8]) -> bool {
         let mut state = self.0.borrow_mut();
-        if !state.counting {
+        if !state.counting || state.held {
             return false;
         }
+        state.truth.0 += cycles;
+        state.truth.1 += instructions;
         let group = state.group;
         let counters = &mut state.counters;
         let add = |counter: &mut u64, more: u64| *counter = (*counter + more) & WIDTH;
@@ -71,6 +79,18 @@ impl Simulated {
         counters[Always::Cycles] >> 47 == 0
             || general.clone().any(|slot| counters.general[slot] >> 47 == 0)
             || always.clone().any(|event| counters[event] >> 47 == 0)
+    }
+
+    /// Cycles and instructions so far that it counted.
+    pub fn truth(&self) -> (u64, u64) {
+        self.0.borrow().truth
+    }
+
+    /// The engine is at it: ring 0 goes on.
+    fn engine(&self) {
+        if self.0.borrow().kernel {
+            self.run(7, 3, &[1; 8]);
+        }
     }
 
     /// How often counters were preloaded.
@@ -125,10 +145,15 @@ impl Simulated {
 }
 
 impl Pmu for Simulated {
-    fn start(&mut self, group: &Group, _: &Setup, slice: u64) {
+    fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
         assert!(!self.is_counting());
         self.change(group, slice);
         self.0.borrow_mut().prepared = None;
+        self.0.borrow_mut().kernel = setup.kernel;
+    }
+
+    fn go(&mut self) {
+        assert!(!self.is_counting());
         self.0.borrow_mut().counting = true;
     }
 
@@ -145,8 +170,9 @@ impl Pmu for Simulated {
     }
 
     fn stop(&mut self) {
+        self.engine();
         let mut state = self.0.borrow_mut();
-        state.counting = false;
+        (state.counting, state.held) = (false, false);
         state.preloaded = 0;
         state.prepared = None;
     }
@@ -160,6 +186,7 @@ impl Pmu for Simulated {
     }
 
     fn read(&mut self, set: Set) -> Counts {
+        self.engine();
         let mut counts = Counts::default();
         counts[Always::Cycles] = self.0.borrow().counters[Always::Cycles];
         self.read_others(set, &mut counts);
@@ -167,6 +194,7 @@ impl Pmu for Simulated {
     }
 
     fn prepare(&mut self, set: Set, next: &Group, slice: u64) {
+        self.engine();
         self.0.borrow_mut().prepared = Some((set, *next, slice));
     }
 
@@ -174,6 +202,7 @@ impl Pmu for Simulated {
         if self.0.borrow().counters[Always::Cycles] >> 47 == 1 {
             return false;
         }
+        self.0.borrow_mut().held = true;
         let prepared = self.0.borrow_mut().prepared.take();
         let (set, next, slice) = prepared.expect("a switch that nobody prepared");
         *counts = self.read(set);
@@ -183,10 +212,11 @@ impl Pmu for Simulated {
 
     fn release(&mut self) {
         self.0.borrow_mut().msr_accesses += 1;
+        self.0.borrow_mut().held = false;
     }
 
-    fn preload(&mut self, slot: usize, remaining: u64, _: u64) -> u64 {
-        // Nothing goes on while the engine runs.
+    fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
+        self.engine();
         let mut state = self.0.borrow_mut();
         let value = remaining.wrapping_neg() & WIDTH;
         match slot.checked_sub(ALWAYS_SLOT) {

@@ -124,6 +124,7 @@ fn slices_count_what_happened_and_interrupt_once() {
             let mut base = read(&mut pmu, a.used | b.used);
             base[Always::Cycles] = SLICE.wrapping_neg() & WIDTH;
             pmu.start(&a, &setup(mode), SLICE);
+            pmu.go();
             happen(&mut pmu, mode == Mode::Kernel, SLICE - 1);
             assert_eq!(model(&mut pmu).interrupts, 0);
             let mut raw = Counts::default();
@@ -159,6 +160,11 @@ fn nothing_counts_after_stop_and_a_late_interrupt_finds_nothing() {
         let mut pmu = driver(vendor);
         let group = group(vendor, [1, 2, 3, 4], Mode::Full);
         pmu.start(&group, &setup(Mode::Full), SLICE);
+        let before = read(&mut pmu, group.used);
+        happen(&mut pmu, true, SLICE);
+        assert!(!pmu.is_counting());
+        assert_eq!(read(&mut pmu, group.used), before);
+        pmu.go();
         happen(&mut pmu, false, SLICE + 5);
         assert!(pmu.is_counting());
         pmu.stop();
@@ -181,6 +187,7 @@ fn slices_of_instructions_end_by_the_instruction_counter() {
         let mut pmu = driver(vendor);
         let group = group(vendor, [1, 2, 3, 4], Mode::User);
         pmu.start(&group, &Setup { timer: Always::Instructions, ..setup(Mode::User) }, SLICE);
+        pmu.go();
         happen(&mut pmu, false, SLICE / 2);
         assert_eq!(model(&mut pmu).interrupts, 1);
         assert!(switch(&mut pmu, &group, &mut Counts::default()));
@@ -192,6 +199,7 @@ fn cost(vendor: Vendor, mode: Mode, changed: usize) -> u64 {
     let mut pmu = driver(vendor);
     let mut codes = [1, 2, 3, 4];
     pmu.start(&group(vendor, codes, mode), &setup(mode), SLICE);
+    pmu.go();
     codes[..changed].fill(9);
     happen(&mut pmu, mode == Mode::Kernel, SLICE + 1);
     let before = pmu.msr_accesses();
@@ -225,6 +233,7 @@ fn intel_acknowledges_after_the_reload() {
     let mut pmu = driver(INTEL);
     let group = group(INTEL, [1, 2, 3, 4], Mode::User);
     pmu.start(&group, &setup(Mode::User), SLICE);
+    pmu.go();
     happen(&mut pmu, false, SLICE);
     model(&mut pmu).written.clear();
     assert!(switch(&mut pmu, &group, &mut Counts::default()));
@@ -247,6 +256,7 @@ fn extra_registers_are_written_before_selectors_and_only_when_they_change() {
         let mut pmu = driver(vendor);
         model(&mut pmu).written.clear();
         pmu.start(&a, &setup(Mode::User), SLICE);
+        pmu.go();
         assert_eq!(model(&mut pmu).written[..2], [(0x1a6, 0x1_0001), (0x3f7, 0x11)]);
         let mut step = |next: &Group| {
             happen(&mut pmu, false, SLICE + 1);
@@ -270,6 +280,7 @@ fn an_event_of_ring_0_in_a_session_of_ring_3_is_not_counted_in_the_handler() {
         let events = group(vendor, [1, 2, 3, 4], Mode::Kernel);
         let setup = Setup { kernel: true, ..setup(Mode::User) };
         pmu.start(&events, &setup, SLICE);
+        pmu.go();
         let base = read(&mut pmu, events.used);
         happen(&mut pmu, true, 1);
         happen(&mut pmu, false, SLICE + 1);
@@ -312,6 +323,7 @@ fn a_freeze_that_others_left_behind_is_undone() {
         let mut pmu = try_driver(model).unwrap();
         let group = group(vendor, [1, 2, 3, 4], Mode::User);
         pmu.start(&group, &setup(Mode::User), SLICE);
+        pmu.go();
         for _ in 0..3 {
             let before = read(&mut pmu, group.used);
             happen(&mut pmu, false, SLICE + 1);

@@ -8,8 +8,7 @@ use tally_engine::{Always, MAX_GENERAL, Selector, for_each_counter};
 use super::Intel;
 use crate::{
     Bus,
-    driver::preloaded,
-    registers::intel::{FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalOvfCtrl, Pmc, RDPMC_FIXED},
+    registers::intel::{FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalOvfCtrl, Pmc},
 };
 
 /// The slice timer, and what of it the overflow path would work out each time.
@@ -31,17 +30,16 @@ impl Timer {
 
 impl<B: Bus> Intel<B> {
     /// See [`tally_engine::Pmu::preload`].
-    pub(super) fn preload_slot(&mut self, slot: usize, remaining: u64, base: u64) -> u64 {
+    pub(super) fn preload_slot(&mut self, slot: usize, remaining: u64) -> u64 {
         let Some(event) = slot.checked_sub(ALWAYS_SLOT) else {
             let index = slot % MAX_GENERAL;
             self.armed |= 1 << index;
             let interrupts = self.prepared.selectors()[index].0 | PerfEvtSel::INT.bits();
             self.select(index, Selector(interrupts));
             self.timer.acknowledge |= PerfGlobalOvfCtrl::from_bits_retain(1 << index);
-            let shown = self.bus.count(index as u32);
-            let (value, base) = preloaded(remaining, base, shown, self.facts.widths.general);
+            let value = remaining.wrapping_neg() & self.facts.widths.general;
             self.bus.put(index as u8, Pmc(value));
-            return base;
+            return value;
         };
         if event != self.timer.event as usize {
             let interrupts = FixedCtrCtrl::PMI0.bits() << (4 * event);
@@ -49,10 +47,9 @@ impl<B: Bus> Intel<B> {
             let bit = PerfGlobalOvfCtrl::FIXED0.bits() << event;
             self.timer.acknowledge |= PerfGlobalOvfCtrl::from_bits_retain(bit);
         }
-        let shown = self.bus.count(RDPMC_FIXED | event as u32);
-        let (value, base) = preloaded(remaining, base, shown, self.facts.widths.always);
+        let value = remaining.wrapping_neg() & self.facts.widths.always;
         self.bus.put(event as u8, FixedCtr(value));
-        base
+        value
     }
 
     /// See [`tally_engine::Pmu::disarm`].

@@ -34,6 +34,7 @@ fn a_program_that_looks_after_its_counters_finds_them_as_it_left_them() {
             // Somebody else's session, and a stranger's counts, in between.
             let mut raw = Counts::default();
             pmu.start(&group, &setup(Mode::Full), SLICE);
+            pmu.go();
             happen(&mut pmu, false, 2 * SLICE);
             assert!(switch(&mut pmu, &group, &mut raw));
             pmu.release();
