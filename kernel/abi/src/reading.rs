@@ -7,7 +7,9 @@ use crate::Malformed;
 /// What is known of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
-    /// Counted all the time.
+    /// Counted all the time, so without an error of sampling. In sessions that count ring 0 the way into
+    /// and out of each overflow interrupt is in it, or, where overflows freeze the counters, the skid is
+    /// not (docs/decisions/0008-overflow-path.md); [`crate::SessionStats::pmis`] says how many there were.
     Exact {
         /// Events.
         count: u64,

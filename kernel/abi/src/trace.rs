@@ -106,7 +106,8 @@ record! {
         /// The event, by its index in the session's list.
         event: u16,
         /// The address of the next instruction: some behind the one that caused it (skid). 0 where no
-        /// interrupt told of it but the program's leaving of the CPU, or a system call.
+        /// interrupt told of it but the program's leaving of the CPU, or a system call, and where it was in
+        /// ring 0, which the session does not count.
         address: u64 as Address,
         /// The address space: CR3's page-table base, a physical address.
         address_space: u64 as Address,

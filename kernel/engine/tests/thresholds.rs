@@ -22,7 +22,7 @@ const INSTRUCTIONS: usize = 8;
 const CYCLES: usize = 9;
 
 #[derive(Default)]
-struct Fired(Vec<ThresholdRecord>, Vec<SampleRecord>);
+struct Fired(Vec<ThresholdRecord>, Vec<SampleRecord>, Option<u64>);
 
 impl Sink for Fired {
     fn record(&mut self, _: impl FnOnce() -> SliceRecord) {}
@@ -32,7 +32,8 @@ impl Sink for Fired {
     }
 
     fn interrupted(&self) -> Option<(u64, bool)> {
-        Some((0x1000 + self.1.len() as u64 % 7, true))
+        let in_kernel = self.2.map(|address| (address, false));
+        in_kernel.or(Some((0x1000 + self.1.len() as u64 % 7, true)))
     }
 
     fn sample(&mut self, record: SampleRecord) {
@@ -231,6 +232,26 @@ fn samples_come_a_period_apart_give_or_take_an_eighth() {
         bench.session.set_period(event, 0).unwrap();
         (0..10_000).for_each(|_| bench.run(1, &[1; 8]));
         assert_eq!(bench.fired.1.len(), taken);
+    }
+}
+
+/// An NMI that finds the kernel when the program's own event has overflowed.
+#[test]
+fn addresses_of_the_kernel_are_for_sessions_that_count_it() {
+    const ADDRESS: u64 = 0xffff_8000_0000_1234;
+    for (mode, expected) in [(Mode::User, 0), (Mode::Full, ADDRESS)] {
+        let mut bench = Bench::counting(mode, 8, 1, 0);
+        bench.fired.2 = Some(ADDRESS);
+        bench.resume();
+        bench.sync();
+        bench.session.set_period(INSTRUCTIONS, 50_000).unwrap();
+        bench.sync();
+        (0..200_000).for_each(|_| bench.run(1, &[1; 8]));
+        let samples = &bench.fired.1;
+        assert!(samples.len() > 3);
+        assert!(samples.iter().all(|sample| (sample.address, sample.user) == (expected, false)));
+        let told = bench.session.samples().unwrap().addresses().any(|(at, _)| at == ADDRESS);
+        assert_eq!(told, mode == Mode::Full);
     }
 }
 

@@ -212,7 +212,10 @@ impl Session {
                 let stretch = sampling.as_ref().map_or(1, |sampling| sampling.stretch());
                 bank.check(group, counted, &told, stretch, |fired| match &mut sampling {
                     Some(sampling) if fired.sample => {
-                        let found = sink.interrupted();
+                        // An NMI can come just behind SYSCALL: where ring 0 is not counted, it is none
+                        // of the program's business.
+                        let kernel = self.setup.kernel;
+                        let found = sink.interrupted().filter(|(_, user)| *user || kernel);
                         let record = self.sampled(fired, at, group, counted, stretch, found);
                         sampling.add(record.address);
                         sink.sample(record);
