@@ -88,7 +88,7 @@ fn a_kernel_stack_that_is_used_up_is_a_fault_and_nobody_s_data() {
 
 #[test]
 fn a_kernel_that_hangs_is_stopped() {
-    let time_limit = Duration::from_secs(25);
+    let time_limit = Duration::from_secs(15);
     let boot = boot(&Request { time_limit, ..Request::new("wire fail=hang -- status 0") });
     match &boot.outcome {
         Outcome::TimedOut { log_tail, .. } => assert!(log_tail.contains("tally"), "{log_tail}"),

@@ -201,7 +201,7 @@ fn the_disk_image_boots_and_logs_its_results() {
 
 #[test]
 fn wild_system_calls_leave_the_kernel_right() {
-    for (pmu, cpus, calls) in [(Pmu::Intel, 1, 20_000), (Pmu::Amd, 3, 40_000)] {
+    for (pmu, cpus, calls) in [(Pmu::Intel, 1, 12_000), (Pmu::Amd, 3, 24_000)] {
         let boot = boot(&fuzz::request(pmu, cpus, calls, 1));
         let told = boot.transcript.text();
         assert!(told.contains(fuzz::HELD), "{}\n{told}", boot.outcome);

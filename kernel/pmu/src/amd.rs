@@ -68,14 +68,17 @@ pub struct Amd<B: Bus> {
     prepared: Prepared<FULL>,
     /// Whether counters are let count, by whichever way there is.
     enabled: bool,
-    /// The slice timer.
-    timer: Always,
+    /// The slice timer's counter.
+    timer: u8,
     /// Counters that are preloaded for thresholds, as a mask.
     armed: u8,
     /// Counters whose overflow is acknowledged: the timer's, and those that were preloaded.
     acknowledged: u8,
     /// Whether the session's events go on being counted in ring 0, and so in the driver too.
     counts_kernel: bool,
+    /// Whether the switch to come disables all counters: for events to change, with one access where there
+    /// are global registers, or so that the handler's own events are not the session's.
+    pauses: bool,
 }
 
 impl<B: Bus> Amd<B> {
@@ -89,10 +92,11 @@ impl<B: Bus> Amd<B> {
             facts,
             prepared: Prepared::new(rdpmc_always),
             enabled: false,
-            timer: Always::Cycles,
+            timer: CYCLES,
             armed: 0,
             acknowledged: 0,
             counts_kernel: false,
+            pauses: false,
         };
         if facts.global {
             driver.bus.put(0, PerfCntrGlobalCtl::empty());
@@ -145,13 +149,6 @@ impl<B: Bus> Amd<B> {
         }
     }
 
-    /// Sets the timer's counter.
-    #[inline(always)]
-    fn reload(&mut self, value: u64) {
-        // One access: the only counter that has to be written.
-        self.bus.put(counter_of(self.timer), PerfCtr(value));
-    }
-
     /// Clears overflow bits.
     fn acknowledge(&mut self, counters: u8) {
         if self.facts.global {
@@ -178,13 +175,18 @@ impl<B: Bus> Amd<B> {
         }
     }
 
+    /// What lets all counters count.
+    fn all(&self) -> PerfCntrGlobalCtl {
+        PerfCntrGlobalCtl::from_bits_retain(self.facts.counters.into())
+    }
+
     /// Lets all counters count, or none: one access with global registers, else one for each counter
     /// that has an event.
     #[inline(always)]
     fn gate(&mut self) {
         if self.facts.global {
-            let all = if self.enabled { u64::from(self.facts.counters) } else { 0 };
-            self.bus.put(0, PerfCntrGlobalCtl::from_bits_retain(all));
+            let all = if self.enabled { self.all() } else { PerfCntrGlobalCtl::empty() };
+            self.bus.put(0, all);
         } else {
             self.gate_each();
         }
@@ -211,12 +213,13 @@ impl<B: Bus> Amd<B> {
 
 impl<B: Bus> Pmu for Amd<B> {
     fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
-        self.timer = match setup.timer {
+        let timer = match setup.timer {
             Always::Instructions => Always::Instructions,
             _ => Always::Cycles,
         };
-        self.prepared.time_by(self.timer, self.widths().always);
-        self.acknowledged = 1 << counter_of(self.timer);
+        self.timer = counter_of(timer);
+        self.prepared.time_by(timer, self.widths().always);
+        self.acknowledged = 1 << self.timer;
         self.counts_kernel = setup.kernel;
         // What others left in counters that this group does not use is not for its program to see.
         for_each_counter(self.facts.counters & !ALWAYS, |index| {
@@ -230,7 +233,8 @@ impl<B: Bus> Pmu for Amd<B> {
             select.set(PerfCtl::INT, setup.timer == event);
             self.select(counter.into(), select);
         }
-        self.reload(slice.wrapping_neg() & self.widths().always);
+        let first = slice.wrapping_neg() & self.widths().always;
+        reload(&mut self.bus, self.timer, &first);
     }
 
     fn go(&mut self) {
@@ -293,29 +297,29 @@ impl<B: Bus> Pmu for Amd<B> {
     #[inline(always)]
     fn prepare(&mut self, set: Set, next: &Group, slice: u64) {
         self.prepared.prepare(self.facts.counters & !ALWAYS, set, next, slice);
+        self.pauses = self.counts_kernel || self.facts.global && self.prepared.changed != 0;
     }
 
     #[inline(always)]
     fn switch(&mut self, counts: &mut Counts) -> bool {
-        if self.counts_kernel {
-            // This handler's own events must not be the session's.
-            self.disable();
+        if self.pauses {
+            debug_assert!(self.enabled);
+            self.enabled = false;
+            self.gate();
         }
-        if !self.prepared.read(&mut self.bus, counts) {
+        let Amd { prepared, bus, .. } = self;
+        if !prepared.read::<false, _>(bus, counts) {
             self.enable();
             return false;
         }
-        if self.prepared.changed != 0 {
-            self.ready_to_change();
-        }
-        let Amd { prepared, bus, enabled, .. } = self;
-        let select = |wanted: Selector| PerfCtl::from_bits_retain(wanted.0);
-        if self.facts.global {
-            prepared.change(|index, wanted| bus.put(index as u8, select(wanted)));
+        let Amd { prepared, bus, enabled, facts, .. } = self;
+        if facts.global {
+            prepared.change(|index, wanted| bus.put_from::<PerfCtl>(index as u8, &wanted.0));
         } else {
+            let select = |wanted: &Selector| PerfCtl::from_bits_retain(wanted.0);
             prepared.change(|index, wanted| put_select(bus, *enabled, index, select(wanted)));
         }
-        self.reload(self.prepared.reload);
+        reload(bus, self.timer, &prepared.reload);
         true
     }
 
@@ -328,7 +332,7 @@ impl<B: Bus> Pmu for Amd<B> {
     fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
         let always = slot.checked_sub(ALWAYS_SLOT).and_then(|event| Always::ALL.get(event));
         let index = always.map_or(slot % MAX_GENERAL, |event| counter_of(*event).into());
-        if index != usize::from(counter_of(self.timer)) {
+        if index != usize::from(self.timer) {
             self.armed |= 1 << index;
             self.acknowledged |= 1 << index;
             self.select(index, self.held(index) | PerfCtl::INT);
@@ -353,6 +357,13 @@ impl<B: Bus> Pmu for Amd<B> {
     fn msr_accesses(&self) -> u64 {
         self.bus.msr_accesses
     }
+}
+
+/// Sets the timer's counter.
+#[inline(always)]
+fn reload<B: Bus>(bus: &mut Counted<B>, timer: u8, value: &u64) {
+    // One access: the only counter that has to be written.
+    bus.put_from::<PerfCtr>(timer, value);
 }
 
 /// Changes what a counter counts, without global registers. One access, and one more if the counter is to

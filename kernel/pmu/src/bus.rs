@@ -13,6 +13,12 @@ pub trait Bus {
     /// RDPMC.
     fn rdpmc(&mut self, index: u32) -> u64;
 
+    /// WRMSR of what is in memory.
+    #[inline(always)]
+    fn write_from(&mut self, msr: u32, value: &u64) {
+        self.write(msr, *value);
+    }
+
     /// RDPMC into memory.
     #[inline(always)]
     fn rdpmc_into(&mut self, index: u32, value: &mut u64) {
@@ -60,6 +66,19 @@ impl Bus for Native {
         unsafe {
             // WRMSR takes no notice of RAX above EAX.
             asm!("wrmsr", in("ecx") msr, in("rax") value, in("edx") (value >> 32) as u32,
+                 options(nostack, preserves_flags));
+        }
+    }
+
+    /// In the halves that it goes in: taking it apart is two instructions for each register of a switch.
+    #[inline(always)]
+    fn write_from(&mut self, msr: u32, value: &u64) {
+        let halves = ptr::from_ref(value).cast::<u32>();
+        // SAFETY: (1) the value is these two halves, and this processor has the low one first; (2) as in
+        // `write`.
+        unsafe {
+            let (low, high) = (halves.read(), halves.add(1).read());
+            asm!("wrmsr", in("ecx") msr, in("eax") low, in("edx") high,
                  options(nostack, preserves_flags));
         }
     }
@@ -120,6 +139,13 @@ impl<B: Bus> Counted<B> {
     pub(crate) fn put<R: Register>(&mut self, index: u8, value: R) {
         self.msr_accesses += 1;
         self.bus.write(R::address(index), value.raw());
+    }
+
+    /// The same of what is in memory.
+    #[inline(always)]
+    pub(crate) fn put_from<R: Register>(&mut self, index: u8, value: &u64) {
+        self.msr_accesses += 1;
+        self.bus.write_from(R::address(index), value);
     }
 
     #[inline(always)]

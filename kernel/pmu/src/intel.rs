@@ -212,13 +212,6 @@ impl<B: Bus> Intel<B> {
         }
     }
 
-    /// Sets the timer's counter.
-    #[inline(always)]
-    fn reload(&mut self, value: u64) {
-        // One access: the only counter that has to be written.
-        self.bus.put(self.timer.event as u8, FixedCtr(value));
-    }
-
     /// Clears the timer's bit in the overflow status, and thaws what the overflow froze.
     #[inline(always)]
     fn acknowledge(&mut self) {
@@ -251,6 +244,13 @@ impl<B: Bus> Intel<B> {
     }
 }
 
+/// Sets the timer's counter.
+#[inline(always)]
+fn reload<B: Bus>(bus: &mut Counted<B>, timer: Always, value: &u64) {
+    // One access: the only counter that has to be written.
+    bus.put_from::<FixedCtr>(timer as u8, value);
+}
+
 /// What an event select takes: it has 32 bits.
 #[inline(always)]
 fn register_of(selector: Selector) -> PerfEvtSel {
@@ -276,7 +276,8 @@ impl<B: Bus> Pmu for Intel<B> {
         for_each_counter(self.facts.general, |index| self.select(index, group.selectors[index]));
         let timer = FixedCtrCtrl::PMI0.bits() << (4 * setup.timer as u8);
         self.control_fixed(self.fixed_at(setup.mode) | FixedCtrCtrl::from_bits_retain(timer));
-        self.reload(slice.wrapping_neg() & self.facts.widths.always);
+        let first = slice.wrapping_neg() & self.facts.widths.always;
+        reload(&mut self.bus, self.timer.event, &first);
     }
 
     fn go(&mut self) {
@@ -351,7 +352,7 @@ impl<B: Bus> Pmu for Intel<B> {
             self.disable();
         }
         let Intel { prepared, bus, .. } = self;
-        if !prepared.read(bus, counts) {
+        if !prepared.read::<true, _>(bus, counts) {
             self.go_on();
             return false;
         }
@@ -360,8 +361,8 @@ impl<B: Bus> Pmu for Intel<B> {
         }
         let Intel { prepared, bus, .. } = self;
         // One access for each event that changes: there is no cheaper way to change it.
-        prepared.change(|index, wanted| bus.put(index as u8, register_of(wanted)));
-        self.reload(self.prepared.reload);
+        prepared.change(|index, wanted| bus.put(index as u8, register_of(*wanted)));
+        reload(bus, self.timer.event, &prepared.reload);
         true
     }
 

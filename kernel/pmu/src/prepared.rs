@@ -88,8 +88,14 @@ impl<const FULL: u8> Prepared<FULL> {
     }
 
     /// If the slice timer has overflowed, reads the counters.
+    ///
+    /// `REFERENCE`: whether there is a counter of reference cycles.
     #[inline(always)]
-    pub(crate) fn read<B: Bus>(&self, bus: &mut Counted<B>, counts: &mut Counts) -> bool {
+    pub(crate) fn read<const REFERENCE: bool, B: Bus>(
+        &self,
+        bus: &mut Counted<B>,
+        counts: &mut Counts,
+    ) -> bool {
         for event in [Always::Cycles, Always::Instructions] {
             bus.count_into(self.always[event as usize], &mut counts[event]);
         }
@@ -97,7 +103,7 @@ impl<const FULL: u8> Prepared<FULL> {
         if counts[self.timer] & self.top != 0 {
             return false;
         }
-        if self.set.reference {
+        if REFERENCE && self.set.reference {
             let event = Always::Reference;
             bus.count_into(self.always[event as usize], &mut counts[event]);
         }
@@ -119,8 +125,8 @@ impl<const FULL: u8> Prepared<FULL> {
 
     /// The switch is made: calls `change` for each event select that then holds another selector.
     #[inline(always)]
-    pub(crate) fn change(&mut self, mut change: impl FnMut(usize, Selector)) {
+    pub(crate) fn change(&mut self, mut change: impl FnMut(usize, &Selector)) {
         self.made = true;
-        for_each_counter_likely::<FULL>(self.changed, |index| change(index, self.after[index]));
+        for_each_counter_likely::<FULL>(self.changed, |index| change(index, &self.after[index]));
     }
 }
