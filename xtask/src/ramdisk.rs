@@ -37,6 +37,12 @@ pub fn make(programs: &[PathBuf], library: &Path, command_line: Option<&str>) ->
 /// # Errors
 /// A file cannot be read.
 pub fn with(ramdisk: &Path, programs: &[PathBuf]) -> Result<Vec<u8>> {
+    let mut files = unpack(ramdisk)?;
+    add(&mut files, programs)?;
+    pack(&files)
+}
+
+fn unpack(ramdisk: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let bytes = project::read(ramdisk)?;
     let mut archive = tar::Archive::new(bytes.as_slice());
     let failed = |error: io::Error| Failure::io("read", ramdisk, &error);
@@ -48,8 +54,7 @@ pub fn with(ramdisk: &Path, programs: &[PathBuf]) -> Result<Vec<u8>> {
         entry.read_to_end(&mut bytes).map_err(failed)?;
         files.insert(name, bytes);
     }
-    add(&mut files, programs)?;
-    pack(&files)
+    Ok(files)
 }
 
 fn add(files: &mut BTreeMap<String, Vec<u8>>, programs: &[PathBuf]) -> Result<()> {
@@ -79,18 +84,8 @@ fn pack(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
 /// # Errors
 /// It cannot be read, or has no such file.
 pub fn file(ramdisk: &Path, name: &str) -> Result<Vec<u8>> {
-    let bytes = project::read(ramdisk)?;
-    let mut archive = tar::Archive::new(bytes.as_slice());
-    let failed = |error: io::Error| Failure::io("read", ramdisk, &error);
-    for entry in archive.entries().map_err(failed)? {
-        let mut entry = entry.map_err(failed)?;
-        if entry.path().is_ok_and(|path| path == Path::new(name)) {
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes).map_err(failed)?;
-            return Ok(bytes);
-        }
-    }
-    Err(failed(io::ErrorKind::NotFound.into()))
+    let missing = || Failure::io("read", ramdisk, &io::ErrorKind::NotFound.into());
+    unpack(ramdisk)?.remove(name).ok_or_else(missing)
 }
 
 /// The first 3 MiB of all Rust sources under `folder`, one after another in the order of their

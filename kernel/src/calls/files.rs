@@ -1,8 +1,7 @@
 //! Calls on descriptors: reading, writing, seeking.
 
-use alloc::{string::String, sync::Arc};
+use alloc::string::String;
 
-use spin::Mutex;
 use tally_abi::{
     syscall::{
         self,
@@ -15,12 +14,7 @@ use super::{
     Errno,
     paths::{APPEND, write_stat},
 };
-use crate::{
-    files::open::{Descriptor, OpenFile},
-    machine::serial,
-    memory::frames::OutOfMemory,
-    task::Process,
-};
+use crate::{files::open::Descriptor, machine::serial, memory::frames::OutOfMemory, task::Process};
 
 /// The most parts of one `readv` or `writev`, as Linux has it (`UIO_MAXIOV`).
 const MAX_VECTOR: u64 = 1024;
@@ -88,13 +82,6 @@ pub(super) fn call(
 
 fn descriptor(process: &Process, fd: u64) -> Result<Descriptor, Errno> {
     process.files.get(fd).cloned().ok_or(Errno(EBADF))
-}
-
-fn file(process: &Process, fd: u64) -> Result<Arc<Mutex<OpenFile>>, Errno> {
-    match descriptor(process, fd)? {
-        Descriptor::File(open) => Ok(open),
-        Descriptor::Null | Descriptor::Output(_) => Err(Errno(ESPIPE)),
-    }
 }
 
 /// `read` and `pread64`.
@@ -243,10 +230,11 @@ fn close(process: &mut Process, fd: u64) -> Result<u64, Errno> {
 }
 
 fn seek(process: &mut Process, fd: u64, offset: i64, whence: u64) -> Result<u64, Errno> {
-    if let Descriptor::Null = descriptor(process, fd)? {
-        return Ok(0);
-    }
-    let open = file(process, fd)?;
+    let open = match descriptor(process, fd)? {
+        Descriptor::Null => return Ok(0),
+        Descriptor::Output(_) => return Err(Errno(ESPIPE)),
+        Descriptor::File(open) => open,
+    };
     let mut open = open.lock();
     let base = match whence {
         0 => 0,
@@ -261,7 +249,7 @@ fn seek(process: &mut Process, fd: u64, offset: i64, whence: u64) -> Result<u64,
 
 /// `ftruncate`.
 fn set_length(process: &mut Process, fd: u64, bytes: u64) -> Result<u64, Errno> {
-    let open = file(process, fd).map_err(|_| Errno(EINVAL))?;
+    let Ok(Descriptor::File(open)) = descriptor(process, fd) else { return Err(Errno(EINVAL)) };
     let open = open.lock();
     if !open.writes || bytes > i64::MAX as u64 {
         return Err(Errno(EINVAL));

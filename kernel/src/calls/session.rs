@@ -207,6 +207,9 @@ fn open_on(
         return Err(Error::BadArgument.into());
     }
     let table = table::lock();
+    if !table.may_watch(owner) {
+        return Err(Error::TooManySessions.into());
+    }
     let (is_child, subject) = (table.is_child(program, owner), table.subject(program));
     drop(table);
     if !is_child && let Err(refusal) = permit(0, "counting in a program that another loaded") {
@@ -223,11 +226,8 @@ fn open_on(
         Err(refusal) => return Ok(Err(refusal)),
     };
     let mut table = table::lock();
-    if !table.may_watch(owner) {
-        return Err(Error::TooManySessions.into());
-    }
     let found = table.here(program, |process| {
-        if process.context.is_some() || process.own_counters.is_some() {
+        if process.is_measured() {
             return Err(Error::Busy.into());
         }
         Ok(process.context.insert(context).id())

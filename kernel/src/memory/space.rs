@@ -131,7 +131,7 @@ impl AddressSpace {
             return Err(SpaceError::OutOfMemory);
         }
         for page in (start..end).step_by(FRAME_BYTES as usize) {
-            if let Err(error) = self.map_page(page, access) {
+            if let Err(error) = self.map_page(page, access.flags(), frames::allocate) {
                 self.unmap(start, page - start);
                 return Err(error);
             }
@@ -139,12 +139,17 @@ impl AddressSpace {
         Ok(())
     }
 
-    fn map_page(&mut self, page: u64, access: Access) -> Result<(), SpaceError> {
+    fn map_page(
+        &mut self,
+        page: u64,
+        flags: Flags,
+        frame: impl FnOnce() -> Result<PhysFrame, OutOfMemory>,
+    ) -> Result<(), SpaceError> {
         let entry = self.entry_or_new(page)?;
         if !entry.is_unused() {
             return Err(SpaceError::Overlap);
         }
-        entry.set_frame(frames::allocate()?, access.flags());
+        entry.set_frame(frame()?, flags);
         self.pages += 1;
         Ok(())
     }
@@ -155,12 +160,7 @@ impl AddressSpace {
     /// No frame is left for a table, or a page is mapped already; those before it are lent.
     pub fn lend(&mut self, start: u64, frames: &[PhysFrame]) -> Result<(), SpaceError> {
         for (page, frame) in (start..USER_END).step_by(FRAME_BYTES as usize).zip(frames) {
-            let entry = self.entry_or_new(page)?;
-            if !entry.is_unused() {
-                return Err(SpaceError::Overlap);
-            }
-            entry.set_frame(*frame, Access::Read.flags() | LENT);
-            self.pages += 1;
+            self.map_page(page, Access::Read.flags() | LENT, || Ok(*frame))?;
         }
         Ok(())
     }

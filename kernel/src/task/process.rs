@@ -97,6 +97,11 @@ impl Process {
         })
     }
 
+    /// Whether anything is counted of it, or it counts itself, as far as one sees that while it does not run.
+    pub fn is_measured(&self) -> bool {
+        self.context.is_some() || self.own_counters.is_some()
+    }
+
     /// It comes onto a CPU.
     pub fn begin_turn(&mut self) {
         self.since_ns = clock::now_ns();

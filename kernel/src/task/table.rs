@@ -349,9 +349,7 @@ impl Table {
     /// of one that may be running.
     pub fn subject(&self, pid: u32) -> Option<(Subject, bool)> {
         let entry = self.known.get(&pid)?;
-        let process = entry.process.as_deref();
-        let is_measured =
-            process.is_some_and(|it| it.context.is_some() || it.own_counters.is_some());
+        let is_measured = entry.process.as_deref().is_some_and(Process::is_measured);
         (!matches!(entry.place, Place::Ended(_))).then(|| (entry.subject.clone(), is_measured))
     }
 
