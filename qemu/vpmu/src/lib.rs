@@ -5,6 +5,9 @@
 //! of that since it was started, so that a counter and the truth can never differ by the way that
 //! they were summed.
 //!
+//! Registers and bits are written down here from the manuals once more, not taken from `kernel/pmu`: a
+//! driver that is wrong about one must not have a witness that is wrong with it.
+//!
 //! Invariant: between two entries nothing that a guest could read changes but by the counts;
 //! [`Pmu::sync`] folds overflows in and says whether an interrupt is due.
 
