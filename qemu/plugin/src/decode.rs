@@ -25,7 +25,12 @@ pub(crate) enum Special {
     FlushPage,
     /// LIDT.
     LoadIdt,
+    /// OUT DX, AL.
+    PortWrite,
 }
+
+/// Its bytes.
+const OUT_DX_AL: [u8; 1] = [0xee];
 
 /// What the decoder found.
 #[derive(Clone, Copy, Debug)]
@@ -56,10 +61,15 @@ pub(crate) fn decode(bytes: &[u8], pc: u64, factory: &mut InstructionInfoFactory
     decoded
 }
 
-/// Decodes as much of it as is needed to step in at it. All such instructions have a byte 0FH.
+/// Decodes as much of it as is needed to step in at it. All such instructions have a byte 0FH, but for
+/// the one that the low gear alone steps in at.
 pub(crate) fn decode_special(bytes: &[u8], pc: u64) -> Decoded {
     let raw = if bytes.contains(&0x0f) { raw(bytes, pc) } else { Instruction::default() };
-    Decoded::plain(raw, bytes, pc)
+    let mut decoded = Decoded::plain(raw, bytes, pc);
+    if bytes == OUT_DX_AL {
+        decoded.special = Some(Special::PortWrite);
+    }
+    decoded
 }
 
 impl Decoded {
@@ -351,7 +361,10 @@ mod tests {
             (&[0x0f, 0x20, 0xd8], None),
         ] {
             assert_eq!(of(bytes).special, special, "{bytes:x?}");
+            assert_eq!(decode_special(bytes, 0x1000).special, special, "{bytes:x?}");
         }
+        assert_eq!(decode_special(&OUT_DX_AL, 0x1000).special, Some(Special::PortWrite));
+        assert_eq!(of(&OUT_DX_AL).special, None, "by then nobody sets the clock");
     }
 
     #[test]

@@ -99,6 +99,10 @@ fn step_in(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
             Outcome::Run
         }
         Special::LoadIdt => Outcome::Run,
+        Special::PortWrite => {
+            gear::note_port(vcpu.registers.read(Reg::Rdx) as u16);
+            Outcome::Run
+        }
     };
     if matches!(outcome, Outcome::Run) {
         return None;

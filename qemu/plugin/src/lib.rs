@@ -57,12 +57,14 @@ pub unsafe extern "C" fn qemu_plugin_install(
             unsafe { CStr::from_ptr(argument) }.to_string_lossy().into_owned()
         })
         .collect();
-    let options = check(info)
+    let machine: Vec<_> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let options = check(info, &machine)
         .and_then(|()| Options::parse(&arguments))
         .and_then(|options| options.check_cpus(info.max_vcpus as u32));
     match options.and_then(install) {
         Ok(()) => {
-            gear::start(plugin);
+            gear::start(plugin, options::counts_instructions(&machine));
             0
         }
         Err(error) => {
@@ -72,7 +74,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
     }
 }
 
-fn check(info: &ffi::Info) -> Result<(), String> {
+/// Whether the plugin can serve this QEMU, with that command line.
+fn check(info: &ffi::Info, machine: &[String]) -> Result<(), String> {
     // SAFETY: QEMU's name of its target is a string.
     let target = unsafe { CStr::from_ptr(info.target_name) };
     if target.to_bytes() != b"x86_64" || !info.system_emulation {
@@ -89,9 +92,7 @@ fn check(info: &ffi::Info) -> Result<(), String> {
     if info.max_vcpus as usize > vcpu::MAX_VCPUS {
         return Err(format!("serves at most {} CPUs; lower -smp's maxcpus", vcpu::MAX_VCPUS));
     }
-    let arguments: Vec<_> =
-        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
-    options::check_machine(&arguments, info.max_vcpus as usize)
+    options::check_machine(machine, info.max_vcpus as usize)
 }
 
 fn install(options: Options) -> Result<(), String> {
@@ -122,8 +123,8 @@ mod tests {
             smp_vcpus: 1,
             max_vcpus: 1,
         };
-        assert_eq!(check(&info(c"x86_64", (2, ffi::API_VERSION))), Ok(()));
-        let refused = |info| check(&info).unwrap_err();
+        assert_eq!(check(&info(c"x86_64", (2, ffi::API_VERSION)), &[]), Ok(()));
+        let refused = |info| check(&info, &[]).unwrap_err();
         assert!(refused(info(c"x86_64", (8, 9))).contains("interface 8 to 9, not 7"));
         assert!(refused(info(c"x86_64", (0, 4))).contains("11.1 or later"));
         assert!(refused(info(c"aarch64", (2, 7))).contains("qemu-system-x86_64"));

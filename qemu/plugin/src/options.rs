@@ -218,15 +218,21 @@ fn perfect(names: Option<&str>) -> Result<Perfect, String> {
     Ok(perfect)
 }
 
-/// Whether QEMU's own command line is one that the plugin can serve: the interface says nothing of
-/// accelerators and instruction counting.
+/// The values of an option of QEMU's own command line, of which the interface says nothing.
+fn values_of<'a>(arguments: &'a [String], names: &[&str]) -> impl Iterator<Item = &'a str> {
+    let pairs = arguments.windows(2).filter(|pair| names.contains(&pair[0].as_str()));
+    pairs.map(|pair| pair[1].as_str())
+}
+
+/// Whether QEMU counts instructions, by its own command line.
+pub(crate) fn counts_instructions(arguments: &[String]) -> bool {
+    values_of(arguments, &["-icount", "--icount"]).any(|value| value != "off")
+}
+
+/// Whether QEMU's own command line is one that the plugin can serve.
 pub(crate) fn check_machine(arguments: &[String], max_vcpus: usize) -> Result<(), String> {
-    let values_of = |names: [&'static str; 3]| {
-        let pairs = arguments.windows(2).filter(move |pair| names.contains(&pair[0].as_str()));
-        pairs.map(|pair| pair[1].as_str())
-    };
-    let accelerators: Vec<&str> = values_of(["-accel", "--accel", ""]).collect();
-    let by_machine = values_of(["-machine", "--machine", "-M"])
+    let accelerators: Vec<&str> = values_of(arguments, &["-accel", "--accel"]).collect();
+    let by_machine = values_of(arguments, &["-machine", "--machine", "-M"])
         .flat_map(|machine| machine.split(','))
         .filter_map(|part| part.strip_prefix("accel="));
     let enabled = arguments.iter().any(|argument| argument.ends_with("-enable-kvm"));
@@ -237,7 +243,7 @@ pub(crate) fn check_machine(arguments: &[String], max_vcpus: usize) -> Result<()
     if max_vcpus == 1 {
         return Ok(());
     }
-    if values_of(["-icount", "--icount", ""]).any(|value| value != "off") {
+    if counts_instructions(arguments) {
         return Err("with -icount QEMU mixes CPUs up for plugins; use -smp 1".to_owned());
     }
     if accelerators.iter().any(|accelerator| accelerator.contains("thread=single")) {
