@@ -14,7 +14,7 @@ const KILLED: u8 = 128 + 9;
 const TIMED_OUT: u8 = 128 + 14;
 
 /// What the program `attack` can do, and the status with which it ends.
-const ATTACKS: [(&str, u8); 63] = [
+const ATTACKS: [(&str, u8); 65] = [
     // Frames that a handler has forged: what is in them is never more than ring 3 may.
     ("forge_code", 0),
     ("forge_flags", STOPPED),
@@ -41,6 +41,8 @@ const ATTACKS: [(&str, u8); 63] = [
     ("kills_itself", KILLED),
     // Threads.
     ("waits_for_ever", STOPPED),
+    ("ignores_alarms", STOPPED),
+    ("blocks_alarms", STOPPED),
     ("deadlock", STOPPED),
     ("thousand", 0),
     ("endless", 0),
@@ -118,7 +120,7 @@ fn besiege(pmu: Pmu, cpus: usize, attacks: &[(&str, u8)]) {
 }
 
 /// The first that is about memory.
-const MEMORY: usize = 34;
+const MEMORY: usize = 36;
 
 #[test]
 fn attacks_by_signals_and_threads_are_their_programs_own_affair() {

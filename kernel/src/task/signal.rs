@@ -278,11 +278,21 @@ impl Process {
         self.signals.timer.is_none() && self.threads.are_stuck()
     }
 
-    /// Where none of its threads will ever go on, as it was its timer that they were left: the first comes
-    /// onto a CPU once more, and the program ends there ([`deliver`]).
+    /// Whether its timer's signal, when it comes, ends what a thread waits for.
+    fn heeds_timer(&mut self) -> bool {
+        let alarm = bit(SIGALRM);
+        self.signals.timer.is_some()
+            && (self.threads.awaits_signal(alarm, None).is_some()
+                || !self.signals.ignores(SIGALRM)
+                    && self.threads.all().any(|thread| thread.signals.mask & alarm == 0))
+    }
+
+    /// Where none of its threads will ever go on, as it was its timer that they were left, or that can do nothing
+    /// for them: the first comes onto a CPU once more, and the program ends there ([`deliver`]).
     pub fn find_deadlock(&mut self) {
         let first = self.threads.all().next().map(|thread| thread.tid);
-        if self.is_stuck()
+        if self.threads.are_stuck()
+            && !self.heeds_timer()
             && let Some(tid) = first
         {
             self.is_deadlocked = self.threads.rouse(tid, -syscall::errno::EINTR as u64).is_some();

@@ -262,6 +262,29 @@ static void waits_for_ever(void)
     syscall(SYS_futex, &word, 0, 0, NULL, NULL, 0);
 }
 
+/* Its timer goes on for ever too, but can end nothing. */
+static void repeat_alarms(void)
+{
+    struct itimerval often = {{0, 5000}, {0, 5000}};
+    MUST(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    waits_for_ever();
+}
+
+static void ignores_alarms(void)
+{
+    signal(SIGALRM, SIG_IGN);
+    repeat_alarms();
+}
+
+static void blocks_alarms(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    repeat_alarms();
+}
+
 static void *locks_both(void *argument)
 {
     long first = (long)argument;
@@ -627,7 +650,8 @@ static const struct {
     ATTACK(forge_fpu), ATTACK(forge_fpu_nowhere), ATTACK(forge_no_fpu), ATTACK(forge_masks),
     ATTACK(no_frame), ATTACK(kernel_frame), ATTACK(handler_faults), ATTACK(handler_recurs),
     ATTACK(handler_in_kernel), ATTACK(stack_in_kernel), ATTACK(no_restorer), ATTACK(blocked_fault),
-    ATTACK(storm), ATTACK(times_out), ATTACK(kills_itself), ATTACK(waits_for_ever), ATTACK(deadlock),
+    ATTACK(storm), ATTACK(times_out), ATTACK(kills_itself), ATTACK(waits_for_ever),
+    ATTACK(ignores_alarms), ATTACK(blocks_alarms), ATTACK(deadlock),
     ATTACK(thousand), ATTACK(endless), ATTACK(thread_faults), ATTACK(tls_nowhere), ATTACK(ends_in_session),
     ATTACK(first_ends), ATTACK(word_nowhere), ATTACK(wild_futexes), ATTACK(wild_affinities),
     ATTACK(maps_all), ATTACK(maps_pages), ATTACK(breaks_all), ATTACK(sets_aside), ATTACK(in_pieces),
