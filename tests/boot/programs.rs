@@ -152,6 +152,8 @@ fn files_are_written_and_programs_run_anywhere() {
 #[test]
 fn busybox_does_here_what_it_does_under_linux() {
     let jobs = [
+        // Of all of it these would compress for half a minute.
+        "truncate -s 300K corpus.txt",
         "gzip -k corpus.txt",
         "bzip2 -k corpus.txt",
         "sort -o sorted corpus.txt",
