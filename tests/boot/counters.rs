@@ -1,7 +1,7 @@
 //! Programs read their logical counters, stop them, arm them, sample by them, and measure each other.
 
 use xtask::{
-    machine::{Outcome, Pmu, Request},
+    machine::{Boot, Outcome, Pmu, Request},
     report::{Kind, Report},
 };
 
@@ -30,6 +30,18 @@ const THRESHOLDS: [(Pmu, &str, &str); 3] = [
         "RETIRED_BRANCH_INSTRUCTIONS,LS_DISPATCH:STORE_DISPATCH,RETIRED_TAKEN_BRANCH_INSTRUCTIONS",
     ),
 ];
+
+/// Panics unless one program crashed, and nothing else went wrong.
+fn assert_one_fault(boot: &Boot) {
+    let [Outcome::Faulted { .. }] = boot.transcript.troubles[..] else {
+        panic!("{:#?}", boot.transcript.troubles)
+    };
+    assert!(
+        boot.transcript.panicked.is_none() && boot.transcript.done.is_some(),
+        "{}",
+        boot.outcome
+    );
+}
 
 #[test]
 fn logical_counters_are_read_without_system_calls() {
@@ -94,41 +106,33 @@ fn a_word_of_the_programs_own_starts_and_stops_its_counters() {
     }
 }
 
+/// At the count and once, whether it is counted all the time or takes turns; and no threshold outlives its
+/// program, however that ends. All beside another program, so that turns end while thresholds are set.
 #[test]
-fn thresholds_fire_once_at_the_count() {
+fn thresholds_fire_once_at_the_count_and_go_with_their_program() {
     for (pmu, exact, others) in THRESHOLDS {
-        for events in [exact.to_owned(), format!("{exact},{others}")] {
-            // Beside another program, so that turns end while thresholds are set.
-            let job = format!("wire trace -- thresholds {events} -- share 1 {exact} 200000");
-            let boot = boot(&Request { pmu, ..Request::new(job) });
-            assert_success(&boot);
-            println!("{}", boot.transcript.text());
-            assert!(boot.transcript.text().contains("thresholds: done"));
-            let told = &boot.transcript.thresholds;
-            assert!(told.len() >= 4, "{told:?}");
-            assert!(told.iter().all(|record| record.count >= record.threshold), "{told:?}");
-            // Preloading loses nothing: what was counted all the time is the truth.
-            for session in Report::of(&boot).sessions() {
-                for event in session.events.iter().filter(|event| event.kind == Kind::Exact) {
-                    assert_eq!(event.estimate, event.truth, "{event:?}");
-                }
+        let guest = format!("thresholds {exact}");
+        let programs = format!(
+            "{guest} -- {guest},{others} -- {guest} armed -- {guest} fault -- share 1 {exact} 200000"
+        );
+        let boot = boot(&Request { pmu, ..Request::new(format!("wire trace -- {programs}")) });
+        let told = boot.transcript.text();
+        println!("{told}");
+        assert_one_fault(&boot);
+        assert!(boot.transcript.exits.contains(&("share".into(), 0)), "{told}");
+        let good = boot.transcript.exits.iter().filter(|exit| **exit == ("thresholds".into(), 0));
+        assert_eq!((good.count(), told.matches("thresholds: done").count()), (3, 2), "{told}");
+        assert!(!told.contains("survived"), "{told}");
+        let records = &boot.transcript.thresholds;
+        assert!(records.iter().all(|record| record.count >= record.threshold), "{records:?}");
+        let many = |session: &&u32| records.iter().filter(|r| r.session == **session).count() >= 4;
+        assert_eq!(boot.transcript.sessions.keys().filter(many).count(), 2, "{records:?}");
+        // Preloading loses nothing: what was counted all the time is the truth.
+        for session in Report::of(&boot).sessions() {
+            for event in session.events.iter().filter(|event| event.kind == Kind::Exact) {
+                assert_eq!(event.estimate, event.truth, "{event:?}");
             }
         }
-    }
-}
-
-#[test]
-fn thresholds_go_with_their_program() {
-    for (pmu, exact, _) in THRESHOLDS {
-        let guest = format!("thresholds {exact}");
-        let job = format!("wire -- {guest} armed -- {guest} fault -- share 1 {exact} 100000");
-        let boot = boot(&Request { pmu, ..Request::new(job) });
-        let told = boot.transcript.text();
-        let faults = boot.transcript.troubles.iter();
-        assert_eq!(faults.filter(|t| matches!(t, Outcome::Faulted { .. })).count(), 1, "{told}");
-        assert!(boot.transcript.exits.contains(&("share".into(), 0)), "{told}");
-        assert!(boot.transcript.exits.contains(&("thresholds".into(), 0)), "{told}");
-        assert!(!told.contains("survived") && boot.transcript.panicked.is_none(), "{told}");
     }
 }
 
