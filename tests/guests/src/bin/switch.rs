@@ -2,7 +2,7 @@
 //! in none of them.
 //!
 //! `switch SLICE EVENTS` wants instructions first, which are counted all the time. Beside its counters
-//! it keeps the virtual PMU's truth of region [`REGION`], open where they count.
+//! it keeps the virtual PMU's truth of a region, open where they count, whose tag is SLICE.
 
 #![no_std]
 #![no_main]
@@ -17,7 +17,6 @@ use tally_test_guests::Checks;
 
 tally::main!(main);
 
-const REGION: u32 = 77;
 const PAIRS: usize = 4_000;
 /// Turns of the loop that is counted, at most, and of the one that is not.
 const COUNTED: u64 = 2_000;
@@ -43,12 +42,12 @@ fn spin(turns: u64) {
 
 fn main() -> i32 {
     let mut words = arguments().skip(1);
-    let slice = words.next().and_then(|word| word.parse().ok());
+    let slice = words.next().and_then(|word| word.parse::<u32>().ok());
     let (Some(slice), Some(events)) = (slice, words.next()) else {
         panic!("usage: switch SLICE EVENTS");
     };
     let config = SessionConfig {
-        slice: Slice::Cycles(slice),
+        slice: Slice::Cycles(slice.into()),
         budget_ppm: session::NO_BUDGET_PPM,
         ..SessionConfig::default()
     };
@@ -66,9 +65,9 @@ fn main() -> i32 {
         let turns = COUNTED * (pair as u64 % 5) / 4 + 1;
         let before = counters[0].read();
         bank.start().expect("this CPU can count");
-        region::open(REGION);
+        region::open(slice);
         spin(turns);
-        region::close(REGION);
+        region::close(slice);
         bank.stop();
         let after = read();
         beyond.push(after[0] - before - 3 * turns);
