@@ -3,7 +3,7 @@
 use tally_abi::{ExitStatus, Mode, Shares, events::default_list};
 use xtask::{
     explain::{Asked, detect, planned},
-    machine::{Boot, Outcome, Pmu, Request, shown},
+    machine::{Outcome, Pmu, Request, shown},
     report::{EventReport, Kind, Report},
 };
 
@@ -12,44 +12,6 @@ use crate::{assert_success, boot, run};
 /// Ring 3's instructions, branches and loads, by the names of either vendor.
 const INTEL: &str = "INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES,MEM_INST_RETIRED.ALL_LOADS";
 const AMD: &str = "RETIRED_INSTRUCTIONS,RETIRED_BRANCH_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH";
-
-/// A run of the default job that is as short as it can be, and its truth over time.
-fn short_job(seed: u64) -> (Boot, String) {
-    let own = std::env::temp_dir().join(format!("tally-{}", std::process::id()));
-    let series = own.join("series.csv");
-    std::fs::create_dir_all(&own).expect("there is room for temporary files");
-    let line = format!("wire trace seed={seed} -- deflate --level 1 --slice 50000");
-    let vpmu = vec![format!("series={}", series.display()), "every=1000000c".to_owned()];
-    let boot = boot(&Request { vpmu, ..Request::new(line) });
-    assert_success(&boot);
-    let rows = std::fs::read_to_string(series).expect("the virtual PMU writes it");
-    std::fs::remove_dir_all(&own).expect("it is ours");
-    (boot, rows)
-}
-
-#[test]
-fn same_seed_same_trace_and_another_seed_another() {
-    let [(first, series), (again, same_series), (other, _)] = [7, 7, 8].map(short_job);
-    assert!(!first.transcript.slices.is_empty());
-    // Not `assert_eq!`: it would print thousands of records.
-    let both = first.transcript.slices.iter().zip(&again.transcript.slices);
-    let differing = both.enumerate().find(|(_, (one, other))| one != other);
-    let lengths = [&first, &again].map(|boot| boot.transcript.slices.len());
-    assert!(differing.is_none() && lengths[0] == lengths[1], "{lengths:?}, {differing:?}");
-    assert_eq!(first.transcript.sessions, again.transcript.sessions);
-    assert_eq!(first.truth, again.truth);
-    assert!(
-        series.lines().count() > 10 && series == same_series,
-        "the truth is the same all the time"
-    );
-    let groups = |boot: &Boot| -> Vec<u16> {
-        boot.transcript.slices.iter().map(|slice| slice.group).collect()
-    };
-    assert_ne!(groups(&first), groups(&other));
-    for ring in first.transcript.rings {
-        assert_eq!(ring.written, ring.read + ring.lost);
-    }
-}
 
 /// Counters that count the kernel overflow in the kernel too: while it reads them, for one.
 #[test]

@@ -10,8 +10,8 @@ use crate::{assert_success, boot};
 /// Two groups' events, for every counter of the machine.
 const EVENTS: &str = "r01c4,r02c4,r08c4,r10c4,r20c4,r40c4";
 
-fn traced(port: TracePort, options: &str, programs: &str) -> Boot {
-    let request = Request::new(format!("wire trace {options} -- {programs}"));
+fn traced(port: TracePort, programs: &str) -> Boot {
+    let request = Request::new(format!("wire trace -- {programs}"));
     boot(&Request { trace_port: port, time_limit: Duration::from_secs(100), ..request })
 }
 
@@ -26,13 +26,14 @@ fn assert_whole(boot: &Boot) {
         (read, lost) = (read + ring.read, lost + ring.lost);
     }
     assert_eq!((read, lost), (records as u64, 0));
+    assert!(records > 0);
     assert!(told.losses.is_empty());
 }
 
 #[test]
 fn a_trace_is_whole_by_either_way() {
     let programs = format!("switches {EVENTS} 10000 user 3000");
-    let boots = [TracePort::File, TracePort::None].map(|port| traced(port, "", &programs));
+    let boots = [TracePort::File, TracePort::None].map(|port| traced(port, &programs));
     for boot in &boots {
         assert_success(boot);
         assert_whole(boot);
@@ -52,20 +53,44 @@ fn a_trace_is_whole_by_either_way() {
     assert!(by_port.abs_diff(by_uart) < 100, "{by_port}, {by_uart}");
 }
 
-/// In ring 0 too: what the kernel executes does not depend on when the host takes what it sends.
+/// A run of two groups, counted in ring 0 too, and its truth over time.
+fn seeded(seed: u64) -> (Boot, String) {
+    let own = std::env::temp_dir().join(format!("tally-{}", std::process::id()));
+    let series = own.join("series.csv");
+    std::fs::create_dir_all(&own).expect("there is room for temporary files");
+    let line = format!("wire trace paranoid=1 seed={seed} -- switches {EVENTS} 10000 full 2000");
+    let vpmu = vec![format!("series={}", series.display()), "every=1000000c".to_owned()];
+    let boot = boot(&Request { vpmu, ..Request::new(line) });
+    assert_success(&boot);
+    assert_whole(&boot);
+    let rows = std::fs::read_to_string(series).expect("the virtual PMU writes it");
+    std::fs::remove_dir_all(&own).expect("it is ours");
+    (boot, rows)
+}
+
+/// What the kernel executes does not depend on when the host takes what it sends.
 #[test]
-fn the_kernel_does_the_same_whenever_the_host_reads() {
-    let programs = format!("switches {EVENTS} 10000 full 2000");
-    let [first, again] = [(); 2].map(|()| traced(TracePort::File, "paranoid=1", &programs));
-    assert_whole(&first);
-    assert!(first.transcript.trace == again.transcript.trace, "the traces are the same");
+fn same_seed_same_bytes_and_another_seed_another_order() {
+    let [(first, series), (again, same_series), (other, _)] = [7, 7, 8].map(seeded);
+    // Not `assert_eq!`: it would print thousands of records.
+    let [slices, others] = [&first, &again].map(|boot| &boot.transcript.slices);
+    let differing = slices.iter().zip(others).enumerate().find(|(_, (one, other))| one != other);
+    let same = first.transcript.trace == again.transcript.trace;
+    assert!(same, "{}, {} slices, {differing:?}", slices.len(), others.len());
+    assert_eq!(first.transcript.sessions, again.transcript.sessions);
     assert_eq!(first.truth, again.truth);
+    let is_long = series.lines().count() > 10;
+    assert!(is_long && series == same_series, "the truth is the same all the time");
+    let groups = |boot: &Boot| -> Vec<u16> {
+        boot.transcript.slices.iter().map(|slice| slice.group).collect()
+    };
+    assert_ne!(groups(&first), groups(&other));
 }
 
 #[test]
 fn a_host_that_stops_reading_costs_records_and_no_hang() {
     let programs = format!("switches {EVENTS} 5000 user 20000");
-    let boot = traced(TracePort::Unread, "", &programs);
+    let boot = traced(TracePort::Unread, &programs);
     assert_success(&boot);
     let [ring] = boot.transcript.rings[..] else { panic!("{:?}", boot.transcript.rings) };
     assert_eq!(ring.written, ring.read + ring.lost);
