@@ -15,7 +15,7 @@ use crate::{
 /// The environment variable in which `cargo xtask test` tells the boot tests about [`Artefacts`].
 pub const ARTEFACTS_VARIABLE: &str = "TALLY_ARTEFACTS";
 /// What the disk image of [`Artefacts::disk`] runs, its results going to the log.
-pub const DISK_COMMAND_LINE: &str = "seed=1 -- deflate --level 1";
+pub const DISK_COMMAND_LINE: &str = "seed=1 -- deflate --file status";
 
 /// Everything that a boot is made of, built.
 #[derive(Clone, Debug, Serialize, Deserialize)]
