@@ -3,8 +3,9 @@
 //! One per CPU; it owns that CPU's PMU driver. All its methods run on that CPU with the overflow
 //! interrupt held off, or in it.
 //!
-//! Counters are never rewritten but for the slice timer: what a slice counted is the difference
-//! between two readings. The timer is set to minus the slice's length, so that its own overrun, the
+//! While a session counts, no counter is rewritten but the slice timer and those that are preloaded for
+//! thresholds: what a slice counted is the difference between two readings, or between what was written
+//! and a reading. The timer is set to minus the slice's length, so that its own overrun, the
 //! cycles between overflow and interrupt, is in the difference too and no cycle is lost.
 
 use tally_abi::trace::End;
@@ -196,12 +197,24 @@ impl<P: Pmu> Multiplexer<P> {
 
     /// The overflow interrupt. `session` is the one that is current on this CPU, if any.
     ///
-    /// The work is bounded: at most [`crate::MAX_GENERAL`] counters are read, credited and given
-    /// another event; the next group is known and the one after it drawn in constant time; one
-    /// record is written. Per switch the driver makes at most 8 selector writes (16 where the
-    /// processor wants a counter disabled before its event changes), the timer's reload, the
-    /// acknowledgement and, where counting has to be stopped for it, two more. It neither allocates
-    /// nor locks, has no floating point, and indexes nothing that could be out of range.
+    /// The work is bounded. It neither allocates nor locks, has no floating point, and indexes nothing that
+    /// could be out of range. With n = [`crate::MAX_GENERAL`] counters:
+    ///
+    /// - *A session without a bank.* At most n counters and those that always count are read and credited;
+    ///   the next group is known and the one after it drawn in constant time; one record is written. The
+    ///   driver writes at most n selectors, [`crate::MAX_EXTRA`] values of extra registers, the timer's
+    ///   reload, the acknowledgement and, where counting has to be stopped for it, two more. Without global
+    ///   registers (AMD) a selector is two writes, or stopping and going on n each.
+    /// - *A session with a bank.* Beside that, each event of the list that is in the group is told, in constant
+    ///   time: n of them, more only where the list names one event several times, at most
+    ///   [`tally_abi::session::MAX_EVENTS`]. That takes at most two divisions together, and one for each event
+    ///   of a group whose share has just changed.
+    /// - *With thresholds* each event that has one is compared where its group's slice ends, and has its
+    ///   distance divided where it begins; at most eight thresholds are on events that always count. Each one
+    ///   that is reached writes a record. The driver lets go of what was preloaded, n selectors and the fixed
+    ///   counters' control, and preloads anew, two writes for each of [`tally_abi::bank::SLOTS`] at most; AMD's
+    ///   stops counting for that. Where it was a preloaded counter that overflowed, and not the timer, counting
+    ///   stops and starts instead of a switch: n selectors again, and five writes.
     ///
     /// First the counters are read, changed and armed, then what they showed is logged:
     /// `cargo xtask bench switch` tells the two apart.

@@ -1,8 +1,8 @@
 //! The driver for AMD's core counters: the core extension, with or without PerfMonV2.
 //!
 //! There are no fixed counters: counter 0 counts cycles and counter 1 instructions in every slice,
-//! and one of the two is the slice timer, the only counter that interrupts; groups use the rest.
-//! The timer is the only counter ever written.
+//! and one of the two is the slice timer; groups use the rest. The timer and counters that are preloaded for
+//! thresholds are the only ones that interrupt, and that sessions have written.
 //!
 //! # Traps, and what is done about them
 //! - A counter's event changes only while the counter is disabled, and another write enables it:

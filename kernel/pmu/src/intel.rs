@@ -1,12 +1,12 @@
 //! The driver for Intel's architectural performance monitoring, versions 2 to 5.
 //!
 //! Fixed counters 0 (instructions), 1 (core cycles) and 2 (reference cycles) count in every slice;
-//! 1, or 0 for slices of instructions, is the slice timer, the only counter that interrupts. The
-//! timer is the only counter that sessions ever have written: general counters run on through changes
-//! of event, and differences are taken. So IA32_PERF_CAPABILITIES.FW_WRITE does not matter but to
-//! programs that look after their counters themselves; and a reload of minus
-//! at most 2³⁰, cut to the counter's width, means the same to a processor that takes the width and
-//! to one that takes 32 bits and extends their sign.
+//! 1, or 0 for slices of instructions, is the slice timer. It and counters that are preloaded for
+//! thresholds are the only ones that interrupt, and that sessions have written: the others run on through
+//! changes of event, and differences are taken. So IA32_PERF_CAPABILITIES.FW_WRITE does not matter but to
+//! programs that look after their counters themselves; and a write of minus at most 2³⁰, cut to the counter's
+//! width, means the same to a processor that takes the width and to one that takes 32 bits and extends their
+//! sign.
 //!
 //! # Traps, and what is done about them
 //! - The overflow is acknowledged after the reload: before it, the timer is past its overflow and
