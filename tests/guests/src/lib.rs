@@ -1,4 +1,5 @@
-//! What the test guests share: checks that name what differed, and the statuses that they end with.
+//! What the test guests share: checks that name what differed, the statuses that they end with, and a loop
+//! of known content.
 
 #![no_std]
 
@@ -7,14 +8,41 @@ extern crate alloc;
 pub mod random;
 pub mod threads;
 
-use core::fmt::Debug;
+use core::{arch::asm, fmt::Debug};
 
-use tally::sys;
+use tally::{Session, Value, sys};
 
 /// The status of a guest whose checks all held.
 pub const PASSED: i32 = 0;
 /// The status of a guest with a check that failed.
 pub const FAILED: i32 = 1;
+
+/// Instructions of a turn of [`spin`].
+pub const PER_TURN: u64 = 2;
+
+/// A loop of [`PER_TURN`] instructions, one of them a branch.
+#[inline(always)]
+pub fn spin(turns: u64) {
+    // SAFETY: works on one register.
+    unsafe {
+        asm!("2:", "sub {0}, 1", "jnz 2b", inout(reg) turns => _, options(nostack, nomem));
+    }
+}
+
+/// What a session counted of its first event, which is always counted: none before there was anything.
+pub fn instructions(session: &Session) -> Option<u64> {
+    match session.read().expect("the session is there")[0].value {
+        Value::Exact { count } => Some(count),
+        Value::NotMeasured { .. } => None,
+        ref other => panic!("instructions are always counted: {other:?}"),
+    }
+}
+
+/// Gives the rest of the turn away.
+pub fn yield_turn() {
+    // SAFETY: the call touches no memory.
+    unsafe { sys::call(sys::SCHED_YIELD, [0; 6]) };
+}
 
 /// What the program writes to its outputs from here on goes nowhere.
 pub fn hush() {

@@ -1,11 +1,16 @@
 //! Threads and signals of guests that have no C library.
 
-use core::arch::{asm, naked_asm};
+use core::{
+    arch::{asm, naked_asm},
+    sync::atomic::AtomicU32,
+};
 
 use tally::sys;
 
 /// `CLONE_VM`, `CLONE_FS`, `CLONE_FILES`, `CLONE_SIGHAND` and `CLONE_THREAD`.
 const THREAD: u64 = 0x1_0f00;
+/// `CLONE_CHILD_CLEARTID`.
+const CLEARS: u64 = 0x20_0000;
 /// `SA_RESTORER`.
 const HAS_RESTORER: u64 = 0x0400_0000;
 /// Words of a signal's frame (Linux's `struct rt_sigframe`): all of them, and where some stand.
@@ -39,11 +44,19 @@ pub const CALLS_ON_THREADS: [u64; 21] = [
     sys::SET_ROBUST_LIST,
 ];
 
-/// Begins a thread in `function`, which does not return, on a stack; its number, or an error.
-pub fn spawn(stack: &'static mut [u128], function: extern "C" fn(u64) -> !, data: u64) -> i64 {
+/// Begins a thread in `function`, which does not return, on a stack; its number, or an error. Where it ends
+/// the kernel makes the word `runs`, if there is one, 0, and wakes who waits for that.
+pub fn spawn(
+    stack: &'static mut [u128],
+    function: extern "C" fn(u64) -> !,
+    data: u64,
+    runs: Option<&'static AtomicU32>,
+) -> i64 {
     let top = stack.as_mut_ptr_range().end as u64;
+    let (flags, word) = runs.map_or((THREAD, 0), |word| (THREAD | CLEARS, word.as_ptr() as u64));
     let result;
-    // SAFETY: the new thread has the stack alone, and leaves this function for another.
+    // SAFETY: the new thread has the stack alone, and leaves this function for another. The word is there as
+    // long as the program.
     unsafe {
         asm!(
             "syscall",
@@ -54,7 +67,7 @@ pub fn spawn(stack: &'static mut [u128], function: extern "C" fn(u64) -> !, data
             "ud2",
             "2:",
             inlateout("rax") sys::CLONE => result,
-            in("rdi") THREAD, in("rsi") top, in("rdx") 0, in("r10") 0, in("r8") 0,
+            in("rdi") flags, in("rsi") top, in("rdx") 0, in("r10") word, in("r8") 0,
             in("r12") data, in("r13") function,
             lateout("rcx") _, lateout("r11") _,
         );

@@ -13,19 +13,15 @@ use tally::{
     runtime::arguments,
     sys::{self, call},
 };
-use tally_test_guests::Checks;
+use tally_test_guests::{Checks, spin, yield_turn};
 
 tally::main!(main);
 
-/// Instructions and branches from one reading to the next around `turns` of a loop of two
-/// instructions, one of them a branch.
+/// Instructions and branches from one reading to the next around `turns` of [`spin`].
 #[inline(never)] // So that what lies around the loop is the same wherever it is called.
-fn spin(direct: &Direct, turns: u64) -> [u64; 2] {
+fn count(direct: &Direct, turns: u64) -> [u64; 2] {
     let before = [direct.read(0), direct.read(1)];
-    // SAFETY: works on one register.
-    unsafe {
-        asm!("2:", "sub {0}, 1", "jnz 2b", inout(reg) turns => _, options(nostack, nomem));
-    }
+    spin(turns);
     let after = [direct.read(0), direct.read(1)];
     [after[0] - before[0], after[1] - before[1]]
 }
@@ -37,16 +33,15 @@ fn main() -> i32 {
     refusals(&mut checks, events);
     let direct = Direct::open(events, Mode::User).expect("there are counters for all of them");
     // What lies around the loop is the same each time.
-    let [around, branches_around] = spin(&direct, 1).map(|count| count - 1);
+    let [around, branches_around] = count(&direct, 1).map(|count| count - 1);
     let around = around - 1;
     let start = direct.read(0);
     for piece in 1..=20 {
         let turns = turns + piece;
-        let [instructions, branches] = spin(&direct, turns);
+        let [instructions, branches] = count(&direct, turns);
         checks.equal("instructions", instructions, 2 * turns + around);
         checks.equal("branches", branches, turns + branches_around);
-        // SAFETY: the call touches no memory.
-        unsafe { call(sys::SCHED_YIELD, [0; 6]) };
+        yield_turn();
     }
     let counted = direct.read(0) - start;
     checks.equal("all of it", counted > 40 * turns && counted < 41 * turns + 100_000, true);

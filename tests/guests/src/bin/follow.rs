@@ -11,14 +11,14 @@ extern crate alloc;
 use alloc::{format, vec::Vec};
 
 use tally::{
-    Error, Session, SessionConfig, Slice, Value, println,
+    Error, Session, SessionConfig, Slice, println,
     runtime::arguments,
     session,
     sys::{self, call},
     trace::{Item, SliceRecord, TraceReader},
 };
 use tally_abi::ring::Header;
-use tally_test_guests::Checks;
+use tally_test_guests::{Checks, instructions, yield_turn};
 
 tally::main!(main);
 
@@ -103,14 +103,11 @@ fn follow(events: &str, cpus: u16) -> i32 {
             core::hint::black_box(turn);
         });
         seen.read(&mut readers);
-        // SAFETY: the call touches no memory.
-        unsafe { call(sys::SCHED_YIELD, [0; 6]) };
+        yield_turn();
     }
     session.stop().expect("it was started");
     seen.read(&mut readers);
-    let Value::Exact { count } = session.read().expect("it is open")[0].value else {
-        panic!("instructions are always counted");
-    };
+    let count = instructions(&session).expect("it was started");
     let own = seen.instructions.iter().filter(|(_, sum)| *sum == count).count();
     checks.equal("sums that are its own", own, 1);
     checks.equal("records lost", seen.lost, 0);

@@ -11,7 +11,7 @@ use alloc::{format, vec::Vec};
 
 use tally::{Program, println, runtime::arguments, sys};
 use tally_abi::syscall::errno;
-use tally_test_guests::Checks;
+use tally_test_guests::{Checks, yield_turn};
 
 tally::main!(main);
 
@@ -54,8 +54,7 @@ fn child(checks: &mut Checks, wanted: u32) {
         }
         checks.equal("its CPU", cpu(), wanted);
         if piece % 50 == 0 {
-            // SAFETY: the call has no buffer.
-            unsafe { sys::call(sys::SCHED_YIELD, [0; 6]) };
+            yield_turn();
         }
     }
 }

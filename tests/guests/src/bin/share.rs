@@ -8,8 +8,8 @@
 
 use core::{arch::asm, hint::black_box};
 
-use tally::{Session, SessionConfig, Value, println, runtime::arguments, sys};
-use tally_test_guests::Checks;
+use tally::{Session, SessionConfig, println, runtime::arguments};
+use tally_test_guests::{Checks, instructions, yield_turn};
 
 tally::main!(main);
 
@@ -34,13 +34,6 @@ fn spin(turns: u64, step: f64) -> f64 {
     sum
 }
 
-fn instructions(session: &Session) -> u64 {
-    match session.read().expect("the kernel is of this version")[0].value {
-        Value::Exact { count } => count,
-        other => panic!("instructions are always counted: {other:?}"),
-    }
-}
-
 fn main() -> i32 {
     let mut words = arguments().skip(1);
     let id: u64 = words.next().and_then(|w| w.parse().ok()).expect("usage: share ID EVENTS TURNS");
@@ -49,13 +42,14 @@ fn main() -> i32 {
     let mut checks = Checks::default();
     let session = Session::open(events, SessionConfig::default()).expect("the events exist");
     session.start().expect("it was not started");
+    let told = || instructions(&session).expect("it was started");
     let mut last = None;
     for piece in 0..20 {
         // SAFETY: the one thread of this program.
         unsafe { (&raw mut MINE).write_volatile(id * 1000 + piece) };
-        let before = instructions(&session);
+        let before = told();
         let sum = black_box(spin(turns, id as f64));
-        let counted = instructions(&session) - before;
+        let counted = told() - before;
         checks.equal("the sum", sum, (turns * id) as f64);
         // SAFETY: as above.
         let mine = unsafe { (&raw const MINE).read_volatile() };
@@ -64,8 +58,7 @@ fn main() -> i32 {
         // but for the first time, when the heap asks for its memory.
         checks.equal("the count", counted, last.unwrap_or(counted));
         last = (piece > 0).then_some(counted);
-        // SAFETY: the call touches no memory.
-        unsafe { sys::call(sys::SCHED_YIELD, [0; 6]) };
+        yield_turn();
     }
     println!("share {id}: done");
     checks.status()

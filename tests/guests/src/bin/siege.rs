@@ -8,36 +8,21 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
-use core::arch::asm;
 
-use tally::{Error, Program, Session, SessionConfig, Value, println, runtime::arguments};
-use tally_test_guests::Checks;
+use tally::{Error, Program, Session, SessionConfig, println, runtime::arguments};
+use tally_test_guests::{Checks, PER_TURN, instructions, spin};
 
 tally::main!(main);
 
 /// Turns of [`spin`]: some of the scheduler's turns.
 const TURNS: u64 = 6_000_000;
-const PER_TURN: u64 = 2;
-
-fn spin(turns: u64) {
-    // SAFETY: works on one register.
-    unsafe {
-        asm!("2:", "sub {0}, 1", "jnz 2b", inout(reg) turns => _, options(nostack, nomem));
-    }
-}
-
-fn instructions(session: &Session) -> u64 {
-    match session.read().expect("the session is there")[0].value {
-        Value::Exact { count } => count,
-        other => panic!("instructions are always counted: {other:?}"),
-    }
-}
 
 /// What is counted for so many turns.
 fn counted(session: &Session, turns: u64) -> u64 {
-    let before = instructions(session);
+    let now = || instructions(session).expect("it was started");
+    let before = now();
     spin(turns);
-    instructions(session) - before
+    now() - before
 }
 
 fn main() -> i32 {

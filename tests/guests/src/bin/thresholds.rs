@@ -17,7 +17,10 @@ use core::{
 };
 
 use tally::{Bank, Error, Session, SessionConfig, Slice, Value, println, runtime::arguments, sys};
-use tally_test_guests::Checks;
+use tally_test_guests::{
+    Checks,
+    threads::{end, spawn},
+};
 
 tally::main!(main);
 
@@ -67,50 +70,26 @@ extern "C" fn hear_slowly(event: usize, count: u64) {
 extern "C" fn hear_last(event: usize, count: u64) {
     hear(event, count);
     spin(20_000);
-    exit_thread();
-}
-
-extern "C" fn exit_thread() -> ! {
-    // SAFETY: the thread has nothing that anybody needs.
-    unsafe { sys::call(sys::EXIT, [0; 6]) };
-    unreachable!("it has ended");
+    end();
 }
 
 /// What another thread does.
-extern "C" fn spin_in_thread() -> ! {
+extern "C" fn spin_in_thread(_: u64) -> ! {
     spin(100_000);
-    exit_thread();
+    end();
 }
 
 /// Lets another thread begin, and waits for its end.
-fn with_thread(stack: &mut [u64], entry: extern "C" fn() -> !) {
-    // `CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_CHILD_CLEARTID`.
-    const FLAGS: u64 = 0x1_0900 | 0x20_0000;
-    let runs = AtomicU32::new(1);
-    let top = stack.as_mut_ptr_range().end as u64 & !15;
-    // SAFETY: (1) the stack is the other thread's alone until it has ended, which is waited for here;
-    // (2) it never returns from its entry, and uses nothing of this frame's.
-    unsafe {
-        asm!(
-            "syscall",
-            "test eax, eax",
-            "jnz 2f",
-            "call {entry}",
-            "2:",
-            entry = in(reg) entry,
-            inout("rax") sys::CLONE => _,
-            in("rdi") FLAGS,
-            in("rsi") top,
-            in("rdx") 0,
-            in("r10") runs.as_ptr(),
-            in("r8") 0,
-            out("rcx") _,
-            out("r11") _,
-        );
-    }
-    while runs.load(Relaxed) != 0 {
+fn with_thread(function: extern "C" fn(u64) -> !) {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    RUNS.store(1, Relaxed);
+    assert!(
+        spawn(alloc::vec![0; 2048].leak(), function, 0, Some(&RUNS)) > 0,
+        "there is room for it"
+    );
+    while RUNS.load(Relaxed) != 0 {
         // SAFETY: the word is this program's.
-        unsafe { sys::call(sys::FUTEX, [runs.as_ptr() as u64, 0, 1, 0, 0, 0]) };
+        unsafe { sys::call(sys::FUTEX, [RUNS.as_ptr() as u64, 0, 1, 0, 0, 0]) };
     }
 }
 
@@ -230,14 +209,13 @@ impl Guest {
     /// One that comes due in a handler in which its thread ends is heard by the next thread.
     fn in_threads(&mut self) {
         let bank = self.session.map().expect("it has one");
-        let mut stack = alloc::vec![0_u64; 4096];
         forget();
         let set = |event, at, handler| {
             self.session.set_threshold(event, at, Some(handler)).expect("it can be set");
         };
         set(INSTRUCTIONS, self.read(bank, INSTRUCTIONS) + 100_000, hear_last);
         set(LOADS, self.read(bank, LOADS) + 25_000, hear);
-        with_thread(&mut stack, spin_in_thread);
+        with_thread(spin_in_thread);
         self.checks.equal("heard in two threads", HEARD.load(Relaxed), 2);
         forget();
     }

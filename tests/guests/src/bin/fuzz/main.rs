@@ -184,7 +184,7 @@ fn wild(calls: u64, seed: u64, event: &str, file: &str) -> ! {
     let (stacks, threads) = (&raw mut STACKS, random.below(THREADS as u64 + 1) as usize);
     // SAFETY: nobody else names them, and each is one thread's alone.
     for stack in unsafe { &mut *stacks }.iter_mut().take(threads) {
-        spawn(stack, race, random.next());
+        spawn(stack, race, random.next(), None);
     }
     make_calls(&mut random, calls);
     if random.below(4) == 0 {
