@@ -1,10 +1,11 @@
 //! What is measured is true, repeatable, and accounted for.
 
-use tally_abi::{ExitStatus, Mode, Shares, events::default_list};
+use tally_abi::ExitStatus;
 use xtask::{
     explain::{Asked, detect, planned},
     machine::{Outcome, Pmu, Request, shown},
     report::{EventReport, Kind, Report},
+    run::Job,
 };
 
 use crate::{assert_success, boot, run};
@@ -107,12 +108,7 @@ fn what_is_always_counted_is_exact_on_amd() {
 /// Asserts that the default job ends well, and is counted as `run --explain` says.
 fn check_explained(pmu: Pmu) {
     let shown = shown(pmu, &[]).unwrap();
-    let asked = Asked {
-        events: default_list(shown.profile().signature).into(),
-        mode: Mode::User,
-        paranoid: Some(2),
-        shares: Shares::Planned,
-    };
+    let asked = Asked::of(&Job::default(), &[], shown.profile().signature).unwrap();
     let (resolved, plan) = planned(&detect(&shown).unwrap(), &asked).unwrap();
     let request = Request::new("wire -- deflate --file status");
     let boot = boot(&Request { pmu, ..request });

@@ -10,7 +10,10 @@ use std::fmt::Write as _;
 
 use raw_cpuid::CpuIdResult;
 use serde::Serialize;
-use tally_abi::{Error, Shares, events};
+use tally_abi::{
+    Error, Shares, events,
+    session::{MAX_SLICE, MIN_SLICE},
+};
 use tally_engine::{
     Plan, for_each_counter,
     plan::{Place, plan},
@@ -149,10 +152,16 @@ pub fn planned(
     found: &Found,
     asked: &Asked,
 ) -> std::result::Result<(Vec<Resolved>, Plan), Vec<ResolveError>> {
+    let whole = |error, detail| vec![ResolveError { event: String::new(), error, detail }];
+    let length = asked.config.slice.length();
+    if !(MIN_SLICE..=MAX_SLICE).contains(&length) {
+        let detail = format!("a slice of {length} is out of range: {MIN_SLICE} to {MAX_SLICE}");
+        return Err(whole(Error::SliceOutOfRange, detail));
+    }
     let catalogue = found.catalogue();
-    let resolved = catalogue.resolve(&asked.events, asked.mode).map_err(|first| {
+    let resolved = catalogue.resolve(&asked.events, asked.config.mode).map_err(|first| {
         let mut all: Vec<ResolveError> = events::words(&asked.events)
-            .filter_map(|word| catalogue.resolve(word, asked.mode).err())
+            .filter_map(|word| catalogue.resolve(word, asked.config.mode).err())
             .collect();
         if first.event.is_empty() || all.is_empty() {
             all.insert(0, first);
@@ -162,14 +171,10 @@ pub fn planned(
     let demands: Vec<_> = resolved.iter().map(|event| event.demand).collect();
     let plan = plan(&demands, &found.layout())
         .map_err(|refused| vec![ResolveError::of_plan(refused, &resolved)])?;
-    let kernel = asked.mode.kernel() || demands.iter().any(|demand| demand.kernel);
+    let kernel = asked.config.mode.kernel() || demands.iter().any(|demand| demand.kernel);
     if kernel && asked.paranoid.is_some_and(|level| level > 1) {
         let detail = "counting in ring 0 is not permitted: run with --paranoid 1".into();
-        return Err(vec![ResolveError {
-            event: String::new(),
-            error: Error::NotPermitted,
-            detail,
-        }]);
+        return Err(whole(Error::NotPermitted, detail));
     }
     Ok((resolved, plan))
 }
@@ -203,7 +208,7 @@ fn explain(found: &Found, asked: &Asked) -> std::result::Result<Explanation, Vec
         least: plan.least,
         optimal: plan.is_optimal(),
         round: plan.round(),
-        shares: asked.shares.word(),
+        shares: asked.config.shares.word(),
         groups,
         always,
     })
@@ -264,7 +269,7 @@ fn text(explained: &Explanation) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tally_abi::{ExitStatus, Mode};
+    use tally_abi::{ExitStatus, SessionConfig, Slice};
 
     use super::*;
     use crate::machine::{self, Pmu};
@@ -276,8 +281,7 @@ mod tests {
     }
 
     fn asked(events: &str) -> Asked {
-        let (mode, shares) = (Mode::User, Shares::Planned);
-        Asked { events: events.into(), mode, paranoid: Some(2), shares }
+        Asked { events: events.into(), config: SessionConfig::default(), paranoid: Some(2) }
     }
 
     #[test]
@@ -334,6 +338,9 @@ group 1
         check(&many, ExitStatus::TooManyEvents, "1024");
         check(&asked(" "), ExitStatus::CallRefused, "empty");
         check(&asked("L1D.REPLACEMENT:k"), ExitStatus::CallRefused, "--paranoid 1");
+        let mut short = asked("cycles");
+        short.config.slice = Slice::Cycles(9);
+        check(&short, ExitStatus::SliceOutOfRange, "a slice of 9");
         let around = Asked { paranoid: None, ..asked("L1D.REPLACEMENT:k") };
         assert!(planned(&found(Pmu::Intel, &[]), &around).is_ok());
         let too_old = machine::shown(Pmu::Intel, &["version=1".into()]).unwrap();

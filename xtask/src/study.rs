@@ -13,10 +13,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tally_abi::{
-    ExitStatus,
-    boot::{DEFAULT_PARANOID, Delivery},
-};
+use tally_abi::ExitStatus;
 
 use crate::{
     Failure, Result,
@@ -147,17 +144,7 @@ fn run_seeds(artefacts: &Artefacts, args: &ErrorArgs) -> Result<Vec<Report>> {
 }
 
 fn run_seed(artefacts: &Artefacts, pmu: Pmu, seed: u64) -> Result<Report> {
-    let job = Job {
-        program: vec!["deflate".into()],
-        events: None,
-        slice: None,
-        budget: None,
-        shares: None,
-        seed,
-        cpus: 1,
-        paranoid: DEFAULT_PARANOID,
-        overflows: Delivery::Fixed,
-    };
+    let job = Job { seed, ..Job::default() };
     let request = Request { pmu, ..Request::new(job.command_line("wire")) };
     let boot = machine::boot(artefacts, &request, &mut |_| {})?;
     if !boot.outcome.is_success() {

@@ -13,6 +13,8 @@ extern crate alloc;
 
 pub mod bank;
 pub mod boot;
+#[cfg(feature = "alloc")]
+pub mod command;
 pub mod error;
 pub mod events;
 pub mod exit;

@@ -4,7 +4,6 @@
 
 extern crate alloc;
 
-pub mod asked;
 pub mod options;
 pub mod store;
 

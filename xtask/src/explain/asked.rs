@@ -1,20 +1,24 @@
 //! What `cargo xtask run --explain` is asked to explain.
 
-use tally_abi::{ExitStatus, Mode, Shares, events};
+use tally_abi::{ExitStatus, SessionConfig, command::Command, events};
 
-use crate::{Failure, Result, run::Job};
+use crate::{
+    Failure, Result,
+    run::{Job, tally},
+};
+
+/// The program whose list the host knows.
+const DEFAULT: &str = "deflate";
 
 /// What is to be explained.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The list of events.
     pub events: String,
-    /// At which privileges they are counted where they do not say otherwise.
-    pub mode: Mode,
+    /// How they are counted.
+    pub config: SessionConfig,
     /// The kernel's `paranoid`; none where the kernel itself counts, which may all.
     pub paranoid: Option<u8>,
-    /// How slices are dealt.
-    pub shares: Shares,
 }
 
 impl Asked {
@@ -22,95 +26,75 @@ impl Asked {
     /// leaf 1's EAX).
     ///
     /// # Errors
-    /// Only the program itself knows.
+    /// Only the program itself knows, or `stat` and `record` do not understand their words.
     pub fn of(job: &Job, command: &[String], signature: u32) -> Result<Asked> {
-        let asked = Asked {
-            events: job.events.clone().unwrap_or_default(),
-            mode: Mode::User,
-            paranoid: Some(job.paranoid),
-            shares: job.shares.unwrap_or_default(),
+        let (config, paranoid) = (job.config(), Some(job.paranoid));
+        let usage = |why: String| Failure::new(ExitStatus::Usage, why);
+        if let Some(words) = tally(command) {
+            let command = Command::parse(&words).map_err(|why| usage(format!("tally: {why}")))?;
+            return Ok(Asked { events: command.events(), config: command.config, paranoid });
+        }
+        if let Some(events) = &job.events {
+            let paranoid = paranoid.filter(|_| command.is_empty());
+            return Ok(Asked { events: events.clone(), config, paranoid });
+        }
+        let other = match command {
+            [] => job.program.iter().find(|name| *name != DEFAULT),
+            [name] if name == DEFAULT => None,
+            [name, ..] => Some(name),
         };
-        let is_other = |name: &&String| *name != "deflate";
-        let program = command.first().or(job.program.iter().find(is_other));
-        let program = program.map_or("deflate", String::as_str);
-        match (program, &job.events) {
-            ("stat" | "record", _) => asked.by_words(command),
-            (_, Some(_)) if !command.is_empty() => Ok(Asked { paranoid: None, ..asked }),
-            (_, Some(_)) => Ok(asked),
-            ("deflate", None) => {
-                Ok(Asked { events: events::default_list(signature).into(), ..asked })
-            }
-            (program, None) => {
-                let why =
-                    format!("what {program} counts is known when it runs: say it by --events");
-                Err(Failure::new(ExitStatus::Usage, why))
+        match other {
+            None => Ok(Asked { events: events::default_list(signature).into(), config, paranoid }),
+            Some(name) => {
+                Err(usage(format!("what {name} counts is known when it runs: say it by --events")))
             }
         }
-    }
-
-    /// What `stat` and `record` are asked for by their own words.
-    fn by_words(self, command: &[String]) -> Result<Asked> {
-        let mut asked = Asked { events: String::new(), ..self };
-        let mut words = command.iter().map(String::as_str);
-        if words.next() == Some("record") {
-            asked.events = events::DEFAULT_RECORD.into();
-        } else {
-            asked.events = events::DEFAULT_STAT.into();
-        }
-        let mut lists: Vec<&str> = Vec::new();
-        while let Some(word) = words.next() {
-            match word {
-                "-e" | "--event" => lists.extend(words.next()),
-                "--kernel" => asked.mode = Mode::Full,
-                "--shares" => {
-                    asked.shares = words.next().and_then(Shares::parse).unwrap_or_default();
-                }
-                "-c" | "--count" | "--slice" | "--budget" => {
-                    words.next();
-                }
-                _ => break,
-            }
-        }
-        if !lists.is_empty() {
-            asked.events = lists.join(",");
-        }
-        Ok(asked)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tally_abi::boot::Delivery;
+    use tally_abi::{Mode, Shares};
 
     use super::*;
 
-    fn job() -> Job {
-        let (program, events, slice, budget, shares) =
-            (vec!["deflate".into()], None, None, None, None);
-        Job {
-            program,
-            events,
-            slice,
-            budget,
-            shares,
-            seed: 1,
-            cpus: 1,
-            paranoid: 2,
-            overflows: Delivery::Fixed,
-        }
+    fn of(job: &Job, words: &str) -> Result<Asked> {
+        let command: Vec<String> = words.split_ascii_whitespace().map(str::to_owned).collect();
+        Asked::of(job, &command, 0x606a6)
     }
 
     #[test]
-    fn the_words_of_stat_say_what_is_counted() {
-        let of = |words: &str| {
-            let command: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            Asked::of(&job(), &command, 0x606a6)
-        };
-        let stat = of("stat -e a,b --slice 9000 --kernel -e c -- prog -e d").unwrap();
-        assert_eq!((stat.events.as_str(), stat.mode), ("a,b,c", Mode::Full));
-        assert_eq!(of("stat prog").unwrap().events, events::DEFAULT_STAT);
-        assert_eq!(of("record -c 5 prog").unwrap().events, events::DEFAULT_RECORD);
-        assert_eq!(of("prog").unwrap_err().status, ExitStatus::Usage);
-        assert_eq!(Asked::of(&job(), &[], 0).unwrap().events, events::DEFAULT_STAT);
+    fn who_counts_says_what_is_counted() {
+        let default = Job::default();
+        let stat = of(&default, "stat -e a --kernel --shares adaptive -- prog -e d").unwrap();
+        assert_eq!((stat.events.as_str(), stat.paranoid), ("a", Some(2)));
+        assert_eq!((stat.config.mode, stat.config.shares), (Mode::Full, Shares::Adaptive));
+        assert_eq!(of(&default, "tally stat -e a --kernel --shares adaptive prog").unwrap(), stat);
+        for words in ["", "deflate"] {
+            assert_eq!(of(&default, words).unwrap().events, events::default_list(0x606a6));
+        }
+        let around = Job { events: Some("a".into()), slice: Some(9000), ..Job::default() };
+        let asked = of(&around, "prog -e d").unwrap();
+        assert_eq!((asked.events.as_str(), asked.config.slice.length()), ("a", 9000));
+        assert_eq!((asked.paranoid, of(&around, "").unwrap().paranoid), (None, Some(2)));
+    }
+
+    #[test]
+    fn what_stat_refuses_is_not_explained() {
+        let default = Job::default();
+        let stat = Job { program: vec!["stat".into()], ..Job::default() };
+        for (job, words, why) in [
+            (&default, "stat -a prog", "unknown option -a"),
+            (&default, "stat --no-big-num -x, prog", "unknown option --no-big-num"),
+            (&default, "stat --shares foo prog", "--shares cannot be foo"),
+            (&default, "stat -e instructions", "name the program"),
+            (&default, "prog", "--events"),
+            (&default, "deflate --events nonsense", "--events"),
+            (&stat, "", "what stat counts"),
+        ] {
+            let refused = of(job, words).unwrap_err();
+            assert_eq!(refused.status, ExitStatus::Usage);
+            assert!(refused.message.contains(why), "{words}: {refused}");
+        }
     }
 }

@@ -51,10 +51,6 @@ impl Artefacts {
     /// # Errors
     /// Something cannot be fetched, built or read.
     pub fn make_with(project: &Project, files: &[PathBuf]) -> Result<Artefacts> {
-        if let Some(missing) = files.iter().find(|file| !file.is_file()) {
-            let why = format!("{}: there is no such file", missing.display());
-            return Err(Failure::new(ExitStatus::ProgramNotFound, why));
-        }
         let tools = setup::tools(project)?;
         let mut built = build::all(project, &tools.library)?;
         built.programs.extend(files.iter().cloned());

@@ -13,7 +13,7 @@ use tally::{
     ExitStatus, OpenError, Program, Reading, Session, SessionConfig, Value, eprintln, event_words,
     println, runtime::arguments,
 };
-use tally_programs::asked::Asked;
+use tally_abi::command::{Command, Verb};
 
 tally::main!(main);
 
@@ -22,13 +22,10 @@ const SHOWN: usize = 20;
 
 fn main() -> i32 {
     let words: Vec<&str> = arguments().skip(1).collect();
-    let done = match words.split_first() {
-        Some((&"stat", words)) => Asked::parse(words).map(|asked| stat(&asked)),
-        Some((&"record", words)) => Asked::parse(words).map(|asked| record(&asked)),
-        _ => Err(String::from(
-            "say `tally stat [-e EVENTS] PROGRAM ARGUMENTS` or `tally record [-e EVENT] [-c PERIOD] …`",
-        )),
-    };
+    let done = Command::parse(&words).map(|command| match command.verb {
+        Verb::Stat => stat(&command),
+        Verb::Record => record(&command),
+    });
     match done {
         Ok(Ok(status)) => status.into(),
         Ok(Err(refused)) => {
@@ -43,28 +40,28 @@ fn main() -> i32 {
 }
 
 /// Runs the program and counts; gives its status.
-fn stat(asked: &Asked) -> Result<u8, OpenError> {
-    let program = Program::load(&asked.program)?;
-    let events = asked.events();
-    let session = Session::open_on(&program, &events, asked.config)?;
+fn stat(command: &Command) -> Result<u8, OpenError> {
+    let program = Program::load(&command.program)?;
+    let events = command.events();
+    let session = Session::open_on(&program, &events, command.config)?;
     session.start()?;
     program.run()?;
     let status = program.wait()?;
     let readings = session.read()?;
-    println!("\n Performance counter stats for '{}':\n", asked.program.join(" "));
+    println!("\n Performance counter stats for '{}':\n", command.program.join(" "));
     for (name, reading) in event_words(&events).zip(&readings) {
         println!("{}", line(name, reading));
     }
-    println!("{}", conditions(asked.config, &session)?);
+    println!("{}", conditions(command.config, &session)?);
     Ok(status)
 }
 
 /// Runs the program and takes samples; gives its status.
-fn record(asked: &Asked) -> Result<u8, OpenError> {
-    let program = Program::load(&asked.program)?;
-    let events = asked.sampled();
-    let session = Session::open_on(&program, &events, asked.config)?;
-    session.sample(0, asked.period)?;
+fn record(command: &Command) -> Result<u8, OpenError> {
+    let program = Program::load(&command.program)?;
+    let events = command.events();
+    let session = Session::open_on(&program, &events, command.config)?;
+    session.sample(0, command.period)?;
     session.start()?;
     program.run()?;
     let status = program.wait()?;
@@ -75,8 +72,8 @@ fn record(asked: &Asked) -> Result<u8, OpenError> {
     println!(
         "\n {} samples of '{name}' in '{}', one each {} events\n",
         grouped(all),
-        asked.program.join(" "),
-        grouped(asked.period)
+        command.program.join(" "),
+        grouped(command.period)
     );
     for (address, samples) in samples.iter().take(SHOWN) {
         let share = 100.0 * *samples as f64 / all as f64;

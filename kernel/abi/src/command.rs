@@ -1,0 +1,172 @@
+//! The words after `tally`: what `stat` and `record` are asked for, with the syntax that users of perf have in
+//! their fingers. The program reads them, and so does the host, which refuses before a boot what the program would
+//! refuse, and explains what it would count.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    Mode, SessionConfig, Shares, Slice,
+    events::{DEFAULT_RECORD, DEFAULT_STAT},
+    session::NO_BUDGET_PPM,
+};
+
+/// Events to a sample where nothing else is asked for.
+const DEFAULT_PERIOD: u64 = 100_000;
+
+/// What is to be done with the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Count around the whole of it.
+    Stat,
+    /// Note where it is, each time when an event has happened so many times.
+    Record,
+}
+
+impl Verb {
+    /// By its word.
+    pub fn parse(word: &str) -> Option<Verb> {
+        match word {
+            "stat" => Some(Verb::Stat),
+            "record" => Some(Verb::Record),
+            _ => None,
+        }
+    }
+}
+
+/// `stat [-e LIST]… [OPTIONS] [--] PROGRAM ARGUMENTS`, or `record [-e LIST] [-c PERIOD] …`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command<'a> {
+    /// The first word.
+    pub verb: Verb,
+    /// `-e LIST`, each.
+    lists: Vec<&'a str>,
+    /// `-c PERIOD`, in events, at least 1: `record` takes a sample each.
+    pub period: u64,
+    /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--shares planned|adaptive`,
+    /// `--kernel` (ring 0 too).
+    pub config: SessionConfig,
+    /// The program and its arguments: the last of the words.
+    pub program: Vec<&'a str>,
+}
+
+impl<'a> Command<'a> {
+    /// Parses words.
+    ///
+    /// # Errors
+    /// A text that names the word that cannot be understood.
+    pub fn parse(words: &[&'a str]) -> Result<Self, String> {
+        let mut words = words.iter().copied();
+        let mut command = Command {
+            verb: words.next().and_then(Verb::parse).ok_or_else(usage)?,
+            lists: Vec::new(),
+            period: DEFAULT_PERIOD,
+            config: SessionConfig::default(),
+            program: Vec::new(),
+        };
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+            match word {
+                "--" => command.program.extend(words.next()),
+                "--kernel" => command.config.mode = Mode::Full,
+                _ if word.starts_with('-') => command.option(word, &mut value)?,
+                _ => command.program.push(word),
+            }
+            if !command.program.is_empty() {
+                command.program.extend(words);
+                return Ok(command);
+            }
+        }
+        Err(String::from("name the program to run"))
+    }
+
+    /// One that has a value.
+    fn option(
+        &mut self,
+        word: &str,
+        value: &mut dyn FnMut() -> Result<&'a str, String>,
+    ) -> Result<(), String> {
+        match word {
+            "-e" | "--event" => self.lists.push(value()?),
+            "-c" | "--count" if self.verb == Verb::Record => {
+                self.period = number(word, value()?)? as u64;
+                if self.period == 0 {
+                    return Err(format!("{word} is at least 1"));
+                }
+            }
+            "--slice" => self.config.slice = Slice::Cycles(number(word, value()?)? as u64),
+            "--budget" => {
+                let ppm = (number(word, value()?)? * 10_000.0) as u32;
+                if !(1..=NO_BUDGET_PPM).contains(&ppm) {
+                    return Err(format!("{word} is more than 0 and at most 100"));
+                }
+                self.config.budget_ppm = ppm;
+            }
+            "--shares" => {
+                let kind = value()?;
+                self.config.shares =
+                    Shares::parse(kind).ok_or_else(|| format!("{word} cannot be {kind}"))?;
+            }
+            _ => return Err(format!("unknown option {word}")),
+        }
+        Ok(())
+    }
+
+    /// The events to count, as one list; `record` samples the first.
+    pub fn events(&self) -> String {
+        match (self.lists.is_empty(), self.verb) {
+            (false, _) => self.lists.join(","),
+            (true, Verb::Stat) => DEFAULT_STAT.into(),
+            (true, Verb::Record) => DEFAULT_RECORD.into(),
+        }
+    }
+}
+
+fn usage() -> String {
+    "say `tally stat [-e EVENTS] PROGRAM ARGUMENTS` or `tally record [-e EVENT] [-c PERIOD] …`"
+        .into()
+}
+
+fn number(word: &str, text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| format!("{word} cannot be {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Command<'_>, String> {
+        Command::parse(&text.split(' ').collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_end_where_the_program_begins() {
+        let stat = parse("stat -e a,b --slice 9000 --kernel --event c -- prog -e d -- e").unwrap();
+        assert_eq!((stat.verb, stat.events().as_str()), (Verb::Stat, "a,b,c"));
+        assert_eq!((stat.config.mode, stat.config.slice), (Mode::Full, Slice::Cycles(9000)));
+        assert_eq!(stat.program, ["prog", "-e", "d", "--", "e"]);
+        let record = parse("record -c 5 --budget 0.5 --shares adaptive prog").unwrap();
+        assert_eq!((record.verb, record.period), (Verb::Record, 5));
+        assert_eq!((record.config.budget_ppm, record.config.shares), (5_000, Shares::Adaptive));
+        assert_eq!(parse("stat prog").unwrap().events(), DEFAULT_STAT);
+        assert_eq!(parse("record prog").unwrap().events(), DEFAULT_RECORD);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        for (text, why) in [
+            ("stat -a prog", "unknown option -a"),
+            ("stat -x, prog", "unknown option -x,"),
+            ("stat -c 5 prog", "unknown option -c"),
+            ("stat -e", "-e needs a value"),
+            ("stat -e cycles", "name the program to run"),
+            ("stat --", "name the program to run"),
+            ("record -c 0 prog", "-c is at least 1"),
+            ("record -c few prog", "-c cannot be few"),
+            ("stat --shares foo prog", "--shares cannot be foo"),
+            ("stat --budget 101 prog", "--budget is more than 0 and at most 100"),
+            ("top prog", &usage()),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), why, "{text}");
+        }
+    }
+}

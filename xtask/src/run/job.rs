@@ -1,0 +1,330 @@
+//! What runs on the machine, and how it is said to the kernel.
+
+use clap::{Args, FromArgMatches};
+use tally_abi::{
+    ExitStatus, SessionConfig, Shares, Slice,
+    boot::{DEFAULT_PARANOID, Delivery, MAX_CPUS},
+    command::{Command, Verb},
+    session::{MAX_SLICE, MIN_SLICE},
+};
+
+use crate::{Failure, Result};
+
+/// What runs on the machine.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Programs to run at the same time, by their names in the ramdisk
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "deflate")]
+    pub program: Vec<String>,
+    /// Events to count, separated by commas; without it, the program's own list
+    #[arg(long, value_name = "LIST")]
+    pub events: Option<String>,
+    /// Length of a time slice, in cycles [default: 200000]
+    #[arg(long, value_name = "CYCLES")]
+    pub slice: Option<u64>,
+    /// The share of the program's time that the engine may take before it lengthens slices, in
+    /// percent [default: 2]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub budget: Option<f64>,
+    /// Which groups of events get how many slices: planned, each its own share, or adaptive, more
+    /// for the less certain [default: planned]
+    #[arg(long, value_name = "KIND", value_parser = shares)]
+    pub shares: Option<Shares>,
+    /// Seed of every random order
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Processors to use
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=MAX_CPUS as i64))]
+    pub cpus: u16,
+    /// What programs may count, as perf_event_paranoid: 2, their own user mode and that of programs
+    /// they loaded; 1, ring 0 too; 0, any program, and with counters of their own
+    #[arg(long, value_name = "LEVEL", default_value_t = DEFAULT_PARANOID,
+          value_parser = clap::value_parser!(u8).range(0..=i64::from(DEFAULT_PARANOID)))]
+    pub paranoid: u8,
+    /// How overflow interrupts come: fixed, as vectors, which wait while the kernel runs; nmi, at once
+    #[arg(long, value_name = "HOW", default_value = "fixed", value_parser = delivery)]
+    pub overflows: Delivery,
+}
+
+/// What a command line without options asks for.
+impl Default for Job {
+    fn default() -> Self {
+        let mut said = Job::augment_args(clap::Command::new("job")).get_matches_from(["job"]);
+        Job::from_arg_matches_mut(&mut said).expect("every option has a default or may be missing")
+    }
+}
+
+impl Job {
+    /// Fails at once on what the kernel could only refuse later.
+    ///
+    /// # Errors
+    /// A name or list that the kernel's command line cannot hold, or a slice out of range.
+    pub fn check(&self) -> Result<()> {
+        let words = self.program.iter().chain(&self.events);
+        for word in words {
+            if word.is_empty() || word.starts_with('-') || word.contains(char::is_whitespace) {
+                let why = format!("'{word}' is no name: it is empty, has blanks, or begins with -");
+                return Err(Failure::new(ExitStatus::Usage, why));
+            }
+        }
+        match self.slice {
+            Some(slice) if !(MIN_SLICE..=MAX_SLICE).contains(&slice) => Err(Failure::new(
+                ExitStatus::SliceOutOfRange,
+                format!(
+                    "a slice of {slice} cycles is out of range: choose {MIN_SLICE} to {MAX_SLICE}"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The kernel's options, with `options` beside the job's own.
+    fn options(&self, options: &str) -> String {
+        let mut line = format!("seed={} cpus={}", self.seed, self.cpus);
+        if self.paranoid != DEFAULT_PARANOID {
+            line += &format!(" paranoid={}", self.paranoid);
+        }
+        if self.overflows == Delivery::Nmi {
+            line += " overflows=nmi";
+        }
+        if !options.is_empty() {
+            line += &format!(" {options}");
+        }
+        line
+    }
+
+    /// How the job's sessions count.
+    pub fn config(&self) -> SessionConfig {
+        let default = SessionConfig::default();
+        SessionConfig {
+            slice: self.slice.map_or(default.slice, Slice::Cycles),
+            budget_ppm: self.budget.map_or(default.budget_ppm, ppm),
+            shares: self.shares.unwrap_or_default(),
+            ..default
+        }
+    }
+
+    /// The kernel's command line for `command`, a program with its arguments that need not know of Tally: the
+    /// kernel itself counts around it. Without one, that of the job's programs.
+    ///
+    /// # Errors
+    /// The kernel's command line cannot hold the words, the program that Tally's own `stat` or `record` would
+    /// refuse them, or options would have no effect.
+    pub fn around(&self, options: &str, command: &[String]) -> Result<String> {
+        let Some(program) = command.first() else { return Ok(self.command_line(options)) };
+        let words = spoken(command)?;
+        let has_how = self.slice.is_some() || self.budget.is_some() || self.shares.is_some();
+        if tally(command).is_some() && (has_how || self.events.is_some()) {
+            let why = format!(
+                "events, --slice, --budget and --shares are said behind `{program}`, which counts: \
+                 `-- stat -e EVENTS --slice CYCLES PROGRAM`"
+            );
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
+        if self.events.is_none() && has_how {
+            let why = format!(
+                "--slice, --budget and --shares say how --events counts around {program}: say --events \
+                 too, or give {program} options of its own"
+            );
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
+        let mut line = self.options(options) + " --";
+        if let Some(events) = &self.events {
+            line += &format!(" events={events}");
+        }
+        if let Some(slice) = self.slice {
+            line += &format!(" slice={slice}");
+        }
+        if let Some(budget) = self.budget {
+            line += &format!(" budget={}", ppm(budget));
+        }
+        if let Some(shares) = self.shares {
+            line += &format!(" shares={}", shares.word());
+        }
+        words.iter().for_each(|word| line += &format!(" {word}"));
+        Ok(line)
+    }
+
+    /// The kernel's command line, with `options` beside the job's own.
+    pub fn command_line(&self, options: &str) -> String {
+        let mut line = self.options(options);
+        for program in &self.program {
+            line += &format!(" -- {program}");
+            if let Some(events) = &self.events {
+                line += &format!(" --events {events}");
+            }
+            if let Some(slice) = self.slice {
+                line += &format!(" --slice {slice}");
+            }
+            if let Some(budget) = self.budget {
+                line += &format!(" --budget {budget}");
+            }
+            if let Some(shares) = self.shares {
+                line += &format!(" --shares {}", shares.word());
+            }
+        }
+        line
+    }
+}
+
+/// The words for Tally's own program, if `command` is for it: `stat` is short for `tally stat`.
+pub fn tally(command: &[String]) -> Option<Vec<&str>> {
+    let words: Vec<&str> = command.iter().map(String::as_str).collect();
+    let words = words.strip_prefix(&["tally"]).unwrap_or(&words);
+    words.first().and_then(|word| Verb::parse(word)).map(|_| words.to_vec())
+}
+
+/// The words of `command` as the kernel is to read them.
+fn spoken(command: &[String]) -> Result<Vec<&str>> {
+    let refused = |why: String| Failure::new(ExitStatus::Usage, why);
+    let mut words: Vec<&str> = command.iter().map(String::as_str).collect();
+    if let Some(asked) = tally(command) {
+        let parsed = Command::parse(&asked).map_err(|why| refused(format!("tally: {why}")))?;
+        let (own, program) = asked.split_at(asked.len() - parsed.program.len());
+        let without = [own.strip_suffix(&["--"]).unwrap_or(own), program].concat();
+        // The two dashes before the program can go if that changes nothing else.
+        let asked = if Command::parse(&without) == Ok(parsed) { without } else { asked };
+        words = [&["tally"], &*asked].concat();
+    }
+    let blank = |word: &&&str| word.is_empty() || word.contains(char::is_whitespace);
+    if let Some(word) = words.iter().find(blank) {
+        let why = format!("'{word}' is empty or has blanks, which no argument can have yet");
+        return Err(refused(why));
+    }
+    if words.contains(&"--") {
+        let why = "'--' stands between programs for the kernel: no argument can be that yet";
+        return Err(refused(why.into()));
+    }
+    Ok(words)
+}
+
+/// Parts per million.
+fn ppm(percent: f64) -> u32 {
+    (percent * 10_000.0) as u32
+}
+
+fn percent(text: &str) -> std::result::Result<f64, String> {
+    let percent: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let in_range = (0.0001..=100.0).contains(&percent);
+    in_range.then_some(percent).ok_or_else(|| "not within 0.0001 to 100".to_owned())
+}
+
+fn shares(word: &str) -> std::result::Result<Shares, String> {
+    Shares::parse(word).ok_or_else(|| "neither planned nor adaptive".to_owned())
+}
+
+fn delivery(word: &str) -> std::result::Result<Delivery, String> {
+    Delivery::parse(word).ok_or_else(|| "neither fixed nor nmi".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tally_abi::boot::{CommandLine, Program, Tracing};
+
+    fn job() -> Job {
+        Job {
+            program: vec!["deflate".into(), "spin".into()],
+            events: Some("A,B".into()),
+            slice: Some(MIN_SLICE),
+            budget: Some(0.5),
+            shares: Some(Shares::Adaptive),
+            seed: 7,
+            cpus: 2,
+            ..Job::default()
+        }
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_kernel_reads_what_we_write() {
+        let text = job().command_line("wire trace");
+        let line = CommandLine::parse(&text).unwrap();
+        assert_eq!(
+            (line.seed, line.cpus, line.wire, line.trace),
+            (7, 2, true, Some(Tracing::Stream))
+        );
+        let of = |program: Program<'_>| program.words.map(str::to_owned).collect::<Vec<_>>();
+        let programs: Vec<_> = line.programs().map(|program| of(program.unwrap())).collect();
+        let first = "deflate --events A,B --slice 5000 --budget 0.5 --shares adaptive";
+        assert_eq!(programs[0], words(first));
+        assert_eq!(programs[1][0], "spin");
+    }
+
+    #[test]
+    fn the_kernel_counts_around_what_does_not_know_of_it() {
+        let command = ["prog", "-x", "y"].map(str::to_owned);
+        let text = job().around("wire", &command).unwrap();
+        let line = CommandLine::parse(&text).unwrap();
+        let program = line.programs().next().unwrap().unwrap();
+        assert_eq!(program.words.collect::<Vec<_>>(), ["prog", "-x", "y"]);
+        let (events, config) = program.measure.unwrap();
+        assert_eq!((events, config.slice.length(), config.budget_ppm), ("A,B", MIN_SLICE, 5_000));
+        assert_eq!(config.shares, Shares::Adaptive);
+        assert_eq!(job().around("", &[]), Ok(job().command_line("")));
+    }
+
+    #[test]
+    fn one_program_stays_one_program() {
+        let read = |command: &str| -> Vec<String> {
+            let text = Job::default().around("", &words(command)).unwrap();
+            let line = CommandLine::parse(&text).unwrap();
+            let programs: Vec<_> = line.programs().map(|program| program.unwrap()).collect();
+            assert_eq!(programs.len(), 1, "{text}");
+            programs[0].words.clone().map(str::to_owned).collect()
+        };
+        let stat = words("tally stat -e a prog -x");
+        assert_eq!(read("stat -e a -- prog -x"), stat);
+        assert_eq!(read("tally stat -e a -- prog -x"), stat);
+        assert_eq!(read("stat -e a prog -x"), stat);
+        for (bad, word) in [
+            ("prog -- other", "'--'"),
+            ("prog --", "'--'"),
+            ("-- prog", "'--'"),
+            ("stat -e a -- prog -- x", "'--'"),
+            ("stat -e a prog --", "'--'"),
+            ("stat -e -- prog", "'--'"),
+            ("stat -- -prog", "'--'"),
+            ("stat -a prog", "unknown option -a"),
+            ("stat -e a", "name the program"),
+        ] {
+            let refused = Job::default().around("", &words(bad)).unwrap_err();
+            assert_eq!(refused.status, ExitStatus::Usage);
+            assert!(refused.message.contains(word), "{bad}: {refused}");
+        }
+        let blank = Job::default().around("", &["prog".into(), "a b".into()]).unwrap_err();
+        assert!(blank.message.contains("'a b'"), "{blank}");
+    }
+
+    #[test]
+    fn options_without_effect_are_refused() {
+        let refused = |job: Job, command: &str, word: &str| {
+            let why = job.around("", &words(command)).unwrap_err();
+            assert!(why.status == ExitStatus::Usage && why.message.contains(word), "{why}");
+        };
+        refused(job(), "stat prog", "behind `stat`");
+        refused(Job { events: None, ..job() }, "record prog", "behind `record`");
+        refused(Job { events: None, ..job() }, "prog", "--events");
+    }
+
+    #[test]
+    fn a_job_counts_as_it_is_told() {
+        assert_eq!(Job::default().config(), SessionConfig::default());
+        let config = job().config();
+        assert_eq!((config.slice, config.budget_ppm), (Slice::Cycles(MIN_SLICE), 5_000));
+        assert_eq!(config.shares, Shares::Adaptive);
+    }
+
+    #[test]
+    fn bad_jobs_are_refused_before_anything_is_built() {
+        assert_eq!(job().check(), Ok(()));
+        let status = |job: Job| job.check().unwrap_err().status;
+        assert_eq!(status(Job { slice: Some(0), ..job() }), ExitStatus::SliceOutOfRange);
+        assert_eq!(status(Job { events: Some("A B".into()), ..job() }), ExitStatus::Usage);
+        assert_eq!(status(Job { program: vec!["--".into()], ..job() }), ExitStatus::Usage);
+    }
+}
