@@ -15,7 +15,7 @@ use std::{
 use tally_abi::ExitStatus;
 
 use crate::{
-    Failure, Result,
+    Failure, Result, output,
     process::Child,
     progress::Step,
     project::{self, Project},
@@ -385,7 +385,7 @@ pub fn main(project: &Project) -> Result<u8> {
     let all = [&built.kernel].into_iter().chain(guests).chain([&built.plugin, &built.image_maker]);
     for file in all {
         let size = fs::metadata(file).map_err(|error| Failure::io("look at", file, &error))?.len();
-        println!("{:>9} bytes  {}", size, file.display());
+        output::text(&format!("{size:>9} bytes  {}\n", file.display()))?;
     }
     Ok(0)
 }

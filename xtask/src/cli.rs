@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Result, bench, build, fuzz, image, lint, linux, project::Project, run, setup, study, test,
-    trace, vpmu_check, vpmu_events,
+    Result, bench, build, fuzz, image, lint, linux, output, project::Project, run, setup, study,
+    test, trace, vpmu_check, vpmu_events,
 };
 
 /// Tally's tasks: set up, build, run, test.
@@ -59,7 +59,7 @@ pub fn main() -> u8 {
     match dispatch(&cli.task) {
         Ok(status) => status,
         Err(failure) => {
-            eprintln!("xtask: {failure}");
+            output::note(format_args!("xtask: {failure}"));
             failure.status.into()
         }
     }

@@ -134,7 +134,7 @@ pub fn main(found: &Found, asked: &Asked, json: bool) -> Result<u8> {
         Err(refused) => refused,
     };
     let status = refused.first().map_or(0, |fault| u8::from(fault.error.exit_status()));
-    refused.iter().for_each(|fault| eprintln!("xtask: {fault}"));
+    refused.iter().for_each(|fault| output::note(format_args!("xtask: {fault}")));
     let fault = |e: ResolveError| Fault { event: e.event, why: e.detail };
     output::print(
         json,

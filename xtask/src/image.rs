@@ -16,6 +16,7 @@ use tally_abi::ExitStatus;
 use crate::{
     Failure, Result,
     build::{self, Built},
+    output,
     process::Child,
     project::{self, Project},
     ramdisk,
@@ -44,7 +45,7 @@ pub fn main(project: &Project, args: &ImageArgs) -> Result<u8> {
     let line = args.job.command_line("");
     let image = make(project, &built, &built.programs, &library, Some(&line), Kind::Disk)?;
     fs::copy(&image, &args.out).map_err(|error| Failure::io("write", &args.out, &error))?;
-    println!("{}: boots by UEFI and runs `{line}`", args.out.display());
+    output::text(&format!("{}: boots by UEFI and runs `{line}`\n", args.out.display()))?;
     Ok(0)
 }
 

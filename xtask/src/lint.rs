@@ -7,6 +7,7 @@ use tally_abi::ExitStatus;
 use crate::{
     Failure, Result,
     build::{C_LIBRARY, CHECK_GUEST, KERNEL, PROGRAMS, TEST_GUESTS},
+    output,
     process::Child,
     project::Project,
     setup,
@@ -35,7 +36,7 @@ pub fn main(project: &Project) -> Result<u8> {
 
 /// Runs a check whose output is for people.
 pub(crate) fn check(what: &str, command: &mut Command) -> Result<()> {
-    eprintln!("{what} …");
+    output::note(format_args!("{what} …"));
     let refused = |error: std::io::Error| {
         Failure::new(ExitStatus::BuildFailed, format!("cannot run cargo: {error}"))
     };

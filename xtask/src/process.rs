@@ -15,6 +15,8 @@ use std::{
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use crate::output;
+
 /// Leaders of the groups that are alive.
 static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
@@ -45,7 +47,7 @@ pub fn end_children_with_me() {
         std::process::exit(INTERRUPTED);
     });
     if let Err(error) = ended {
-        eprintln!("xtask: cannot handle signals: {error}");
+        output::note(format_args!("xtask: cannot handle signals: {error}"));
     }
 }
 

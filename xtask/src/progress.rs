@@ -9,6 +9,8 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use crate::output;
+
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// A step under way.
@@ -32,7 +34,7 @@ impl Step {
             bar
         });
         if bar.is_none() {
-            eprintln!("{title} …");
+            output::note(format_args!("{title} …"));
         }
         Step { title, bar, start: Instant::now() }
     }
@@ -55,7 +57,7 @@ impl Step {
                     let _ = BARS.println(line);
                 }
             }
-            None => eprintln!("{line}"),
+            None => output::note(line),
         }
     }
 }

@@ -128,12 +128,13 @@ fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {
     let report = Report::of(boot);
     output::print(json, &report, &table::render(&report))?;
     for ring in boot.transcript.rings.iter().filter(|ring| ring.lost > 0) {
-        eprintln!("xtask: CPU {}: {} of {} trace records lost", ring.cpu, ring.lost, ring.written);
+        let (cpu, lost, written) = (ring.cpu, ring.lost, ring.written);
+        output::note(format_args!("xtask: CPU {cpu}: {lost} of {written} trace records lost"));
     }
     // A program that ends with a status of its own has said why itself.
     if !matches!(boot.outcome, Outcome::Done(_)) {
-        eprintln!("xtask: {}", boot.outcome);
-        eprintln!("xtask: the kernel's log is in {}", folder.display());
+        output::note(format_args!("xtask: {}", boot.outcome));
+        output::note(format_args!("xtask: the kernel's log is in {}", folder.display()));
     }
     Ok(boot.outcome.status())
 }

@@ -1,13 +1,11 @@
 //! `cargo xtask vpmu-events PROFILE`: what a profile of the virtual PMU counts, with the sentence that
 //! defines each event.
 
-use std::io::{self, Write};
-
 use clap::Args;
 use tally_model::{Mode, Pipeline};
 use tally_vpmu::Event;
 
-use crate::{Result, vpmu_check::Profile};
+use crate::{Result, output, vpmu_check::Profile};
 
 /// Options of `cargo xtask vpmu-events`.
 #[derive(Args, Clone, Debug)]
@@ -20,9 +18,9 @@ pub struct EventsArgs {
 /// Does the task.
 ///
 /// # Errors
-/// None: somebody who closes our output wants no more of it.
+/// Standard output takes nothing.
 pub fn main(args: &EventsArgs) -> Result<u8> {
-    let _ = io::stdout().write_all(table(args.profile).as_bytes());
+    output::text(&table(args.profile))?;
     Ok(0)
 }
 

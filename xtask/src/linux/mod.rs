@@ -8,7 +8,7 @@ mod initramfs;
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Read},
     path::Path,
     time::{Duration, Instant},
 };
@@ -19,6 +19,7 @@ use tally_abi::ExitStatus;
 use crate::{
     Failure, Result, build,
     machine::{self, Folder, Pmu},
+    output,
     process::Child,
     project::{self, Project},
     setup,
@@ -79,7 +80,8 @@ pub struct Guest<'a> {
 /// Does the task.
 ///
 /// # Errors
-/// Something cannot be fetched, built or started, or the machine does not come to its end.
+/// Something cannot be fetched, built or started, the machine does not come to its end, or standard output
+/// does not take what the command prints.
 pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
     let qemu = setup::qemu(project)?;
     let linux = setup::linux(project)?;
@@ -94,10 +96,13 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
         verbose: args.verbose,
         time_limit: Duration::from_secs(args.time_limit),
     };
-    run(&guest, &args.command.join(" "), &mut |line| {
-        // Somebody who closes our output wants no more of it.
-        let _ = writeln!(io::stdout(), "{line}");
-    })
+    let mut shown = Ok(());
+    let status = run(&guest, &args.command.join(" "), &mut |line| {
+        if shown.is_ok() {
+            shown = output::text(&format!("{line}\n"));
+        }
+    })?;
+    shown.map(|()| status)
 }
 
 /// Runs a shell command and shows what it prints, line by line; its status.

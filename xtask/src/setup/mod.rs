@@ -21,7 +21,7 @@ pub use musl::{Musl, musl};
 pub use qemu::Qemu;
 
 use crate::{
-    Failure, Result,
+    Failure, Result, output,
     project::{self, Project},
 };
 
@@ -72,9 +72,12 @@ pub fn library(project: &Project) -> Result<std::path::PathBuf> {
 /// Something is missing and cannot be fetched.
 pub fn main(project: &Project) -> Result<u8> {
     let tools = tools(project)?;
-    println!("library sources: {}", tools.library.display());
-    println!("QEMU:            {}", tools.qemu.describe());
-    println!("firmware:        {}", tools.qemu.firmware.display());
+    output::text(&format!(
+        "library sources: {}\nQEMU:            {}\nfirmware:        {}\n",
+        tools.library.display(),
+        tools.qemu.describe(),
+        tools.qemu.firmware.display()
+    ))?;
     Ok(0)
 }
 

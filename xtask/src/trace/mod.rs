@@ -13,7 +13,7 @@ use clap::Args;
 use tally_abi::ExitStatus;
 
 use self::file::{Bad, Raw, Trace, Type};
-use crate::{Failure, Result, project};
+use crate::{Failure, Result, output, project};
 
 /// Options of `cargo xtask trace`.
 #[derive(Args, Clone, Debug)]
@@ -41,14 +41,14 @@ pub struct TraceArgs {
 /// Does the task.
 ///
 /// # Errors
-/// The file cannot be read, is no trace, or not all of one: then what can be read is printed first.
+/// The file cannot be read, is no trace, or not all of one: then what can be read is printed first. Or
+/// standard output takes nothing.
 pub fn main(args: &TraceArgs) -> Result<u8> {
-    let mut out = BufWriter::new(io::stdout().lock());
     let Some(path) = args.file.as_ref().filter(|_| !args.describe) else {
-        // Somebody who closes our output wants no more of it.
-        let _ = out.write_all(page::page().as_bytes());
+        output::text(&page::page())?;
         return Ok(0);
     };
+    let mut out = BufWriter::new(io::stdout().lock());
     let bytes = project::read(path)?;
     let failed =
         |bad: Bad| Failure::new(ExitStatus::BadTrace, format!("{}: {bad}", path.display()));
@@ -74,13 +74,11 @@ pub fn main(args: &TraceArgs) -> Result<u8> {
             true => print::json(&record, t).to_string() + "\n",
             false => print::lines(&record, t, start),
         };
-        if out.write_all(text.as_bytes()).is_err() {
-            break;
+        if let Err(error) = out.write_all(text.as_bytes()) {
+            return output::unless_closed(error).map(|()| 0);
         }
     }
-    // As above.
-    let _ = out.flush();
-    Ok(0)
+    out.flush().or_else(output::unless_closed).map(|()| 0)
 }
 
 impl TraceArgs {

@@ -13,6 +13,7 @@ use tally_abi::ExitStatus;
 use crate::{
     Failure, Result, build,
     machine::{self, Folder},
+    output,
     project::{self, Project},
     setup,
 };
@@ -142,9 +143,10 @@ pub fn main(project: &Project, args: &CheckArgs) -> Result<u8> {
             let name = format!("{}{options}", profile.name());
             for line in checked.lines.iter().filter(|line| !args.brief || line.starts_with("FAIL"))
             {
-                println!("{name} {line}");
+                output::text(&format!("{name} {line}\n"))?;
             }
-            println!("{name}: {} of {} checks hold", checked.held, checked.lines.len());
+            let (held, all) = (checked.held, checked.lines.len());
+            output::text(&format!("{name}: {held} of {all} checks hold\n"))?;
             all_held &= checked.failed == 0;
         }
     }

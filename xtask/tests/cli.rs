@@ -1,0 +1,67 @@
+//! What `cargo xtask` does where its own output goes nowhere, and what it refuses: the real program, without a boot.
+
+use std::{
+    fs::File,
+    process::{Command, Stdio},
+};
+
+use tally_abi::ExitStatus;
+
+/// A disk that is full.
+fn full() -> File {
+    File::options().write(true).open("/dev/full").expect("Linux has it")
+}
+
+/// The status of `cargo xtask` with these words.
+fn status(words: &str, stdout: Stdio, stderr: Stdio) -> Option<i32> {
+    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    let words = words.split(' ').map(|word| word.replace('_', " "));
+    xtask.args(words).stdout(stdout).stderr(stderr).status().expect("it was built").code()
+}
+
+fn code(status: ExitStatus) -> Option<i32> {
+    Some(u8::from(status).into())
+}
+
+#[test]
+fn nobody_to_tell_is_no_panic() {
+    let told = |words| status(words, Stdio::null(), full().into());
+    assert_eq!(told("trace /nonexistent"), code(ExitStatus::HostError));
+    assert_eq!(told("run --explain --events nonsense"), code(ExitStatus::UnknownEvent));
+}
+
+#[test]
+fn a_full_disk_is_told_and_a_closed_pipe_is_not() {
+    for words in
+        ["vpmu-events icelake-server", "trace --describe", "run --explain", "run --explain --json"]
+    {
+        assert_eq!(
+            status(words, full().into(), Stdio::null()),
+            code(ExitStatus::NoSpace),
+            "{words}"
+        );
+        let (reader, writer) = std::io::pipe().expect("there are pipes");
+        drop(reader);
+        assert_eq!(status(words, writer.into(), Stdio::null()), Some(0), "{words}");
+    }
+}
+
+/// `_` stands for a blank within a word.
+#[test]
+fn what_a_run_would_refuse_is_not_explained() {
+    for (words, refused) in [
+        ("-- stat -e cycles hello", None),
+        ("-- stat -a hello", Some(ExitStatus::Usage)),
+        ("-- stat --no-big-num -x, hello", Some(ExitStatus::Usage)),
+        ("-- stat --shares foo hello", Some(ExitStatus::Usage)),
+        ("-- stat -e instructions", Some(ExitStatus::Usage)),
+        ("-- stat --slice 9 hello", Some(ExitStatus::SliceOutOfRange)),
+        ("--events nonsense -- stat -e cycles hello", Some(ExitStatus::Usage)),
+        ("--events cycles -- hello a_b", Some(ExitStatus::Usage)),
+        ("--events cycles -- hello -- foo", Some(ExitStatus::Usage)),
+        ("--events cycles --file /nonexistent -- hello", Some(ExitStatus::ProgramNotFound)),
+    ] {
+        let status = status(&format!("run --explain {words}"), Stdio::null(), Stdio::null());
+        assert_eq!(status, refused.map_or(Some(0), code), "{words}");
+    }
+}
