@@ -2,6 +2,7 @@
 
 use std::{
     env, fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -111,14 +112,70 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| Failure::io("read", path, &error))
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file whole or not at all; into what is no file, such as a pipe, as it comes.
 ///
 /// # Errors
 /// The host refuses.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let part = path.with_added_extension(format!("part-{}", std::process::id()));
-    fs::write(&part, bytes)
-        .and_then(|()| fs::rename(&part, path))
-        .inspect_err(|_| drop(fs::remove_file(&part)))
-        .map_err(|error| Failure::io("write", path, &error))
+    let written = match is_special(path) {
+        true => {
+            fs::OpenOptions::new().write(true).open(path).and_then(|mut it| it.write_all(bytes))
+        }
+        false => {
+            let part = part_of(path);
+            fs::write(&part, bytes)
+                .and_then(|()| fs::rename(&part, path))
+                .inspect_err(|_| drop(fs::remove_file(&part)))
+        }
+    };
+    written.map_err(|error| Failure::io("write", path, &error))
+}
+
+/// Fails at once where [`write`] would fail after long work; changes nothing.
+///
+/// # Errors
+/// The host refuses.
+pub fn check_writable(path: &Path) -> Result<()> {
+    let tried = match path.is_dir() {
+        true => Err(io::ErrorKind::IsADirectory.into()),
+        false if is_special(path) => Ok(()),
+        false => {
+            let part = part_of(path);
+            fs::write(&part, []).and_then(|()| fs::remove_file(&part))
+        }
+    };
+    tried.map_err(|error| Failure::io("write", path, &error))
+}
+
+/// Whether there is something that a file must not take the place of.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+/// Where a file is written before it is moved to its place.
+fn part_of(path: &Path) -> PathBuf {
+    path.with_added_extension(format!("part-{}", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_whole_or_as_it_was() {
+        let folder = env::temp_dir().join(format!("xtask-write-{}", std::process::id()));
+        make_folder(&folder).unwrap();
+        let file = folder.join("trace");
+        write(&file, b"old").unwrap();
+        check_writable(&file).unwrap();
+        assert_eq!(read(&file).unwrap(), b"old");
+        let names = || fs::read_dir(&folder).unwrap().count();
+        assert_eq!(names(), 1);
+        assert!(check_writable(&folder).is_err() && check_writable(&file.join("x")).is_err());
+        assert!(write(&folder, b"new").is_err());
+        let null = Path::new("/dev/null");
+        check_writable(null).and_then(|()| write(null, b"new")).unwrap();
+        assert!(is_special(null), "it is still there");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -3,7 +3,6 @@
 mod job;
 
 use std::{
-    fs::File,
     io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
@@ -18,7 +17,7 @@ use crate::{
     explain::{self, Asked},
     machine::{self, Accel, Artefacts, Boot, Outcome, Pmu, Request},
     output,
-    project::Project,
+    project::{self, Project},
     report::{Report, table},
 };
 
@@ -82,7 +81,9 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if args.explain {
         return explained(args);
     }
-    let mut trace = args.trace.as_deref().map(create).transpose()?;
+    if let Some(path) = &args.trace {
+        project::check_writable(path)?;
+    }
     let artefacts = Artefacts::make_with(project, &args.file)?;
     let request = Request {
         pmu: args.pmu,
@@ -98,14 +99,15 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     })?;
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
-    if let (Some(file), Some(path)) = (&mut trace, &args.trace) {
-        let written = file.write_all(&boot.transcript.trace);
-        written.map_err(|error| Failure::io("write", path, &error))?;
+    // Whatever becomes of the one, the other is worth its place.
+    let shown = show(&boot, args.json, &folder);
+    if let Some(path) = &args.trace {
         if let Some(bad) = boot.transcript.bad_trace {
-            eprintln!("xtask: {}: {bad}", path.display());
+            output::note(format_args!("xtask: {}: {bad}", path.display()));
         }
+        project::write(path, &boot.transcript.trace)?;
     }
-    show(&boot, args.json, &folder)
+    shown
 }
 
 /// The plan alone.
@@ -118,10 +120,6 @@ fn explained(args: &RunArgs) -> Result<u8> {
     let shown = machine::shown(args.pmu, &args.vpmu)?;
     let asked = Asked::of(&args.job, &args.command, shown.profile().signature)?;
     explain::main(&explain::detect(&shown)?, &asked, args.json)
-}
-
-fn create(path: &Path) -> Result<File> {
-    File::create(path).map_err(|error| Failure::io("write", path, &error))
 }
 
 fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {
