@@ -8,7 +8,8 @@ use crate::{Failure, Result, project, setup::Linux};
 
 /// The line before the command's output.
 pub(super) const BEGIN: &str = "---- tally: command ----";
-/// What begins the line after it, before the command's status.
+/// What stands behind it, before the command's status: on a line of its own, or where the output has no new
+/// line at its end, on the last.
 pub(super) const STATUS: &str = "---- tally: status ";
 
 const DIRECTORY: u32 = 0o040_755;

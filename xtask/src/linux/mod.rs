@@ -174,11 +174,18 @@ impl Console {
     fn line(&mut self, line: &str, show: &mut dyn FnMut(&str)) {
         if line == initramfs::BEGIN {
             self.shown = true;
-        } else if let Some(status) = line.strip_prefix(initramfs::STATUS) {
-            self.status = status.trim().parse().ok();
-            self.shown = false;
         } else if self.shown {
-            show(line);
+            let ends = line.rsplit_once(initramfs::STATUS);
+            let ends = ends.and_then(|(last, status)| Some((last, status.parse().ok()?)));
+            match ends {
+                None => show(line),
+                Some((last, status)) => {
+                    (self.status, self.shown) = (Some(status), false);
+                    if !last.is_empty() {
+                        show(last);
+                    }
+                }
+            }
         }
     }
 }
@@ -204,3 +211,13 @@ mod tests {
         assert_eq!(shown, "out");
     }
 }
+
+    #[test]
+    fn output_without_a_new_line_hides_no_status() {
+        let (mut console, mut shown) = (Console::default(), Vec::new());
+        let (begin, status) = (initramfs::BEGIN, initramfs::STATUS);
+        let text = format!("{begin}\r\n{status}of what?\r\nlast words{status}7\r\nreboot\r\n");
+        console.take(text.as_bytes(), &mut |line| shown.push(line.to_owned()));
+        assert_eq!((console.status, console.shown), (Some(7), false));
+        assert_eq!(shown, [format!("{status}of what?"), "last words".to_owned()]);
+    }
