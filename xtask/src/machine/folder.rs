@@ -7,6 +7,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use rustix::{io::Errno, process::Pid};
+
 use crate::{
     Result,
     project::{self, Project},
@@ -100,12 +102,20 @@ impl Drop for Folder {
     }
 }
 
-/// Removes all but the newest of the folders that were kept.
+/// Whether the process that made the folder still runs: it may look at it yet, and so may its machine.
+fn is_in_use(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let pid = name.split('-').nth(1).and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+    // One of another user's is there too, and refuses.
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
+}
+
+/// Removes all but the newest of the folders that were kept, and those of processes that still run.
 pub fn keep_newest(project: &Project) {
     let Ok(entries) = fs::read_dir(project.private().join("run")) else { return };
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     folders.sort();
-    for old in folders.iter().rev().skip(KEPT) {
+    for old in folders.iter().rev().skip(KEPT).filter(|folder| !is_in_use(folder)) {
         // The next run tries again.
         let _ = fs::remove_dir_all(old);
     }
@@ -129,6 +139,25 @@ fn tail(text: &str, count: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn old_folders_go_but_those_in_use() {
+        let root = std::env::temp_dir().join(format!("xtask-newest-{}", std::process::id()));
+        let project = Project { target: root.join("target"), root: root.clone() };
+        let runs = project.private().join("run");
+        // The system gives no process so high a number.
+        let names = |pid: u32| (0..2).map(move |age| format!("{age:013}-{pid}-0"));
+        let old: Vec<String> = names(i32::MAX as u32).chain(names(std::process::id())).collect();
+        let new = (0..KEPT).map(|age| format!("{:013}-{}-0", 100 + age, i32::MAX));
+        for name in old.iter().cloned().chain(new) {
+            project::make_folder(&runs.join(name)).unwrap();
+        }
+        keep_newest(&project);
+        let left = old.iter().map(|name| runs.join(name).exists()).collect::<Vec<_>>();
+        assert_eq!(left, [false, false, true, true]);
+        assert_eq!(fs::read_dir(&runs).unwrap().count(), KEPT + 2);
+        fs::remove_dir_all(root).unwrap();
+    }
 
     #[test]
     fn a_tail_is_plain() {
