@@ -6,7 +6,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use clap::Args;
@@ -119,7 +119,7 @@ fn make(
     let folder = project.images();
     let prefix = format!("boot-{}-", kind.name());
     let made = folder.join(format!("{prefix}{stamp}"));
-    if made.exists() {
+    if is_there(&made) {
         return Ok(made);
     }
     let ramdisk_file = folder.join(format!("ramdisk-{}.tar", std::process::id()));
@@ -148,10 +148,18 @@ fn make(
     }
 }
 
-/// What other builds made stays that long: a study may still boot from it.
+/// Whether an image is there: then it is as good as new, so that nobody removes it while it is used.
+fn is_there(made: &Path) -> bool {
+    let Ok(file) = fs::File::open(made) else { return false };
+    // At worst somebody makes it again.
+    let _ = file.set_modified(SystemTime::now());
+    true
+}
+
+/// What was not asked for that long goes: what was may still be booted from, by a study.
 const KEPT: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// Removes what builds of some time ago left.
+/// Removes what nobody asked for lately.
 fn remove_old(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|m| m.elapsed().ok());
@@ -177,6 +185,21 @@ fn stamp(inputs: [&[u8]; 3]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_that_is_used_again_is_not_old() {
+        let folder = std::env::temp_dir().join(format!("xtask-images-{}", std::process::id()));
+        let [used, unused] = ["boot-folder-a", "boot-folder-b"].map(|name| folder.join(name));
+        for image in [&used, &unused] {
+            project::make_folder(image).unwrap();
+            let ago = SystemTime::now() - 2 * KEPT;
+            fs::File::open(image).and_then(|image| image.set_modified(ago)).unwrap();
+        }
+        assert!(is_there(&used) && !is_there(&folder.join("boot-folder-c")));
+        remove_old(&folder, "boot-folder-");
+        assert!(used.exists() && !unused.exists());
+        remove(&folder);
+    }
 
     #[test]
     fn a_stamp_tells_where_one_input_ends() {
