@@ -97,13 +97,20 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// A share as a percentage of at most six characters for what is below 1000 %.
+/// A share as a percentage of at most six characters, its sign among them.
 pub fn percent(share: f64, signed: bool) -> String {
     let percent = share * 100.0;
-    let decimals = if percent.abs() < 9.995 { 2 } else { 1 };
-    match signed {
-        true => format!("{percent:+.decimals$}%"),
-        false => format!("{percent:.decimals$}%"),
+    let most = if signed { 99.95 } else { 999.95 };
+    match percent.abs() {
+        size if size >= 9999.5 && signed => format!("{percent:+.0e}%"),
+        size if size >= 99999.5 => format!("{percent:.0e}%"),
+        size => {
+            let decimals = usize::from(size < most) + usize::from(size < 9.995);
+            match signed {
+                true => format!("{percent:+.decimals$}%"),
+                false => format!("{percent:.decimals$}%"),
+            }
+        }
     }
 }
 
@@ -128,10 +135,30 @@ mod tests {
         check(estimated(9_999_999_999), None, "E 9,999,999,999 0.00% 12.5%");
         check(estimated(0), Some(0), "E 0 unknown 12.5% 0 +0.00%");
         check(estimated(5), Some(0), "E 5 400.0% 12.5% 0 -");
+        check(estimated(4000), Some(2000), "E 4,000 0.50% 12.5% 2,000 +100%!");
+        check(estimated(9_999_999_999), Some(9_999), "E 9,999,999,999 0.00% 12.5% 9,999 +1e8%!");
+        let long = Value::Estimated { estimate: 1, stderr: 1.0, half_width_95: 12_345_678.0 };
+        check(long, Some(1_000_000_000), "E 1 1e9% 12.5% 1,000,000,000 -100%!");
         check(Value::Exact { count: 7 }, Some(7), "E 7 exact 12.5% 7 +0.00%");
         let reason = Reason::TooFewSlices;
         let expect = "E not measured: fewer than two slices were counted; run longer";
         check(Value::NotMeasured { reason }, Some(7), expect);
+    }
+
+    #[test]
+    fn percentages_have_six_characters() {
+        for (share, signed, unsigned) in [
+            (0.099_94, "+9.99%", "9.99%"),
+            (0.999_4, "+99.9%", "99.9%"),
+            (0.999_6, "+100%", "100.0%"),
+            (9.9996, "+1000%", "1000%"),
+            (99.994, "+9999%", "9999%"),
+            (100.0, "+1e4%", "10000%"),
+            (1e9, "+1e11%", "1e11%"),
+        ] {
+            assert_eq!((&*percent(share, true), &*percent(share, false)), (signed, unsigned));
+            assert!(percent(-share, true).len() <= 6, "{share}");
+        }
     }
 
     #[test]

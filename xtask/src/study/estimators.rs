@@ -81,26 +81,23 @@ pub(crate) fn run(project: &Project, runs: u64, first: u64) -> Result<Study> {
     Ok(study)
 }
 
-/// For people.
+/// For people, 80 columns wide.
 pub(crate) fn table(study: &Study) -> String {
     let mut text = format!(
-        "{} programs of {} slices, {} groups; errors in percent\n",
-        study.runs, study.slices, study.groups
-    );
-    // Writing to a string does not fail.
-    let _ = writeln!(
-        text,
-        "                 linear scaling       ratio                        adaptive shares\n\
-         stream          median   p99    KL   median   p99    KL covered   median   p99 covered"
+        "{} programs of {} slices, {} groups; errors and bars held in percent\n\
+         {:<15}{:<20}{:<26}adaptive shares\n\
+         {:<14} median   p99    KL  median   p99    KL  held  median   p99  held\n",
+        study.runs, study.slices, study.groups, "", "linear scaling", "ratio", "stream"
     );
     for Stream { name, linear, ratio, adaptive } in &study.streams {
         let [linear, ratio, adaptive] = [linear, ratio, adaptive].map(Errors::cells);
-        let _ = writeln!(text, "{name:<14}{linear}  {ratio}  {adaptive}");
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{name:<14}{linear} {ratio} {adaptive}");
     }
     let Largest { planned, adaptive } = study.largest;
     let _ = writeln!(
         text,
-        "the largest error of a program, median: {:.2} with planned shares, {:.2} with adaptive ones",
+        "a program's largest error, median: {:.2} planned, {:.2} adaptive shares",
         100.0 * planned,
         100.0 * adaptive
     );
@@ -109,13 +106,41 @@ pub(crate) fn table(study: &Study) -> String {
 
 impl Errors {
     fn cells(&self) -> String {
-        let mut text = format!("{:>8.3} {:>5.1}", 100.0 * self.median, 100.0 * self.p99);
+        let mut text = format!("{:>7.3}{:>6.1}", 100.0 * self.median, 100.0 * self.p99);
         if let Some(kl) = self.kl {
-            text += &format!(" {kl:>5.3}");
+            text += &format!("{kl:>6.3}");
         }
         if let Some(coverage) = self.coverage {
-            text += &format!(" {:>6.1}%", 100.0 * coverage);
+            text += &format!("{:>6.1}", 100.0 * coverage);
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_fits_a_terminal() {
+        let errors = |kl, coverage| Errors { median: 0.12345, p99: 0.987, kl, coverage };
+        let stream = Stream {
+            name: "the first five".into(),
+            linear: errors(Some(1.005), None),
+            ratio: errors(Some(1.005), Some(0.95)),
+            adaptive: errors(None, Some(1.0)),
+        };
+        let largest = Largest { planned: 0.1234, adaptive: 0.1234 };
+        let text =
+            table(&Study { runs: 6000, groups: 20, slices: 2000, largest, streams: vec![stream] });
+        let expected = "\
+6000 programs of 2000 slices, 20 groups; errors and bars held in percent
+               linear scaling      ratio                     adaptive shares
+stream         median   p99    KL  median   p99    KL  held  median   p99  held
+the first five 12.345  98.7 1.005  12.345  98.7 1.005  95.0  12.345  98.7 100.0
+a program's largest error, median: 12.34 planned, 12.34 adaptive shares
+";
+        assert_eq!(text, expected);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }
