@@ -38,7 +38,7 @@ impl Verb {
 pub struct Command<'a> {
     /// The first word.
     pub verb: Verb,
-    /// `-e LIST`, each.
+    /// `-e LIST` or `--event=LIST`, each.
     lists: Vec<&'a str>,
     /// `-c PERIOD`, in events, at least 1: `record` takes a sample each.
     pub period: u64,
@@ -64,11 +64,17 @@ impl<'a> Command<'a> {
             program: Vec::new(),
         };
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+            // A long option may have its value in the same word.
+            let (option, said) = match word.split_once('=') {
+                Some((option, value)) if option.starts_with("--") => (option, Some(value)),
+                _ => (word, None),
+            };
+            let mut value =
+                || said.or_else(|| words.next()).ok_or_else(|| format!("{word} needs a value"));
             match word {
                 "--" => command.program.extend(words.next()),
                 "--kernel" => command.config.mode = Mode::Full,
-                _ if word.starts_with('-') => command.option(word, &mut value)?,
+                _ if word.starts_with('-') => command.option(option, &mut value)?,
                 _ => command.program.push(word),
             }
             if !command.program.is_empty() {
@@ -140,8 +146,9 @@ mod tests {
 
     #[test]
     fn options_end_where_the_program_begins() {
-        let stat = parse("stat -e a,b --slice 9000 --kernel --event c -- prog -e d -- e").unwrap();
-        assert_eq!((stat.verb, stat.events().as_str()), (Verb::Stat, "a,b,c"));
+        let stat =
+            parse("stat -e a,b --slice 9000 --kernel --event=c=d -- prog -e d -- e").unwrap();
+        assert_eq!((stat.verb, stat.events().as_str()), (Verb::Stat, "a,b,c=d"));
         assert_eq!((stat.config.mode, stat.config.slice), (Mode::Full, Slice::Cycles(9000)));
         assert_eq!(stat.program, ["prog", "-e", "d", "--", "e"]);
         let record = parse("record -c 5 --budget 0.5 --shares adaptive prog").unwrap();
@@ -158,6 +165,8 @@ mod tests {
             ("stat -x, prog", "unknown option -x,"),
             ("stat -c 5 prog", "unknown option -c"),
             ("stat -e", "-e needs a value"),
+            ("stat --kernel=1 prog", "unknown option --kernel"),
+            ("stat --shares=foo prog", "--shares cannot be foo"),
             ("stat -e cycles", "name the program to run"),
             ("stat --", "name the program to run"),
             ("record -c 0 prog", "-c is at least 1"),

@@ -102,6 +102,9 @@ impl<'a> Spelling<'a> {
     pub(super) fn parse(word: &'a str) -> Result<Self, Wrong> {
         let mut spelling = Spelling::default();
         let terms = terms_end(word).unwrap_or(0);
+        if word.starts_with('{') || word[terms..].contains('}') {
+            return wrong(word, GROUPS);
+        }
         let (word, share) = match word[terms..].rfind('@') {
             Some(at) => (&word[..terms + at], Some(&word[terms + at + 1..])),
             None => (word, None),
@@ -241,7 +244,7 @@ impl<'a> Spelling<'a> {
                 'p' | 'P' => "precise events need PEBS or IBS, which the engine does not drive",
                 'h' | 'G' | 'H' => "hypervisors, hosts and guests are not told apart",
                 'I' => "idle time is not told apart: a program that waits is not counted",
-                'S' | 'D' | 'W' | 'e' | 'b' | 'R' => "groups are the planner's to make",
+                'S' | 'D' | 'W' | 'e' | 'b' | 'R' => GROUPS,
                 _ => "modifiers are u for ring 3 and k for ring 0",
             };
             return wrong(modifier.encode_utf8(&mut [0; 4]), why);
@@ -295,6 +298,7 @@ const TERMS: &str =
     "terms are event, umask, cmask, inv, edge, offcore_rsp, frontend, config, config1 and name";
 const SAID: &str =
     "the event is said already: by a name, by a select in numbers, or by event= and umask=";
+const GROUPS: &str = "groups are the planner's to make";
 const THREADS: &str = "it would count the other thread of the core too, which is nobody's here";
 const TRANSACTIONS: &str = "transactions are not told apart";
 const LATENCY: &str = "load latencies are counted by PEBS alone, which the engine does not drive";

@@ -76,6 +76,9 @@ fn what_is_wrong_in_a_spelling_is_said() {
     bad("cycles:p", "'p': precise events need PEBS");
     bad("cycles:G", "'G': hypervisors");
     bad("cycles/x", "'x': modifiers are u");
+    for group in ["{cycles", "cycles}", "{cycles}:u", "{cpu/event=0xd1", "cpu/event=0xd1/}"] {
+        bad(group, "': groups are the planner's to make");
+    }
     bad("cpu/event=0xd1,umsk=3/", "'umsk=3': terms are event,");
     bad("cpu/event=0xd1,umask=300/", "'umask=300': more than 0xff");
     bad("cpu/event=0x1d1/", "'event=0x1d1': more than 0xff");
