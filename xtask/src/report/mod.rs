@@ -2,7 +2,7 @@
 
 pub mod table;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tally_abi::{
     Mode, Reading, Value,
     truth::{Count, PmiCost, Region, Truth},
@@ -20,8 +20,8 @@ pub struct Report {
     pub seed: Option<u64>,
     /// The PMU that the kernel found: its driver and version.
     pub pmu: Option<String>,
-    /// The first session.
-    #[serde(flatten)]
+    /// The first session; where there is none its names are there all the same, and say nothing.
+    #[serde(flatten, serialize_with = "session_or_nothing")]
     pub first: Option<SessionReport>,
     /// Other sessions, if the run had more than one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -31,7 +31,7 @@ pub struct Report {
 }
 
 /// The results of one session.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct SessionReport {
     /// The program that opened it.
     pub program: String,
@@ -109,6 +109,19 @@ impl Report {
     pub fn sessions(&self) -> impl Iterator<Item = &SessionReport> {
         self.first.iter().chain(&self.others)
     }
+}
+
+fn session_or_nothing<S: Serializer>(
+    session: &Option<SessionReport>,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    if let Some(session) = session {
+        return session.serialize(to);
+    }
+    let nothing = serde_json::to_value(SessionReport::default());
+    let mut nothing = nothing.map_err(serde::ser::Error::custom)?;
+    nothing["program"] = serde_json::Value::Null;
+    nothing.serialize(to)
 }
 
 impl SessionReport {
@@ -266,5 +279,15 @@ mod tests {
         assert_eq!(json["instructions_per_switch_reason"], NOT_COUNTED);
         assert_eq!(json["events"][0]["coverage"], 0.25);
         assert_eq!(json["events"][0]["kind"], "estimated");
+        let none = serde_json::to_value(Report { first: None, ..report }).unwrap();
+        let names = json.as_object().unwrap().keys().filter(|name| !name.ends_with("_reason"));
+        for name in names {
+            let value = none.get(name).unwrap_or_else(|| panic!("{name}: {none}"));
+            match &**name {
+                "events" => assert!(value.as_array().is_some_and(Vec::is_empty), "{none}"),
+                "seed" | "pmu" | "status" => assert_eq!(value, &json[name]),
+                _ => assert!(value.is_null(), "{name}: {none}"),
+            }
+        }
     }
 }
