@@ -16,7 +16,7 @@ use tally_abi::ExitStatus;
 
 use crate::{
     Failure, Result, output,
-    process::Child,
+    process::{self, Child},
     progress::Step,
     project::{self, Project},
     setup,
@@ -264,8 +264,8 @@ pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>
 
 /// Where the system's compiler has a file of its own.
 fn compilers_file(name: &str) -> Result<PathBuf> {
-    let output = Command::new("cc").arg(format!("-print-file-name={name}")).output();
-    let output = output.map_err(|error| {
+    let mut cc = Command::new("cc");
+    let output = process::output(cc.arg(format!("-print-file-name={name}"))).map_err(|error| {
         Failure::new(ExitStatus::BuildFailed, format!("cannot run cc: {error}"))
     })?;
     Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
@@ -348,7 +348,7 @@ fn sources(folder: &Path, extension: &str) -> Result<Vec<String>> {
 
 /// Runs a call of cargo or a compiler behind a progress line; what it said is shown only if it
 /// fails.
-fn cargo(title: &str, command: &mut Command) -> Result<()> {
+pub(crate) fn cargo(title: &str, command: &mut Command) -> Result<()> {
     let step = Step::start(title);
     let name = command.get_program().to_string_lossy().into_owned();
     let refused = |error: std::io::Error| {

@@ -6,10 +6,11 @@
 
 use std::{
     collections::BTreeSet,
-    io,
+    io::{self, Read},
     os::unix::process::CommandExt,
-    process::{Command, ExitStatus, Stdio},
+    process::{Command, ExitStatus, Output, Stdio},
     sync::{Mutex, MutexGuard, PoisonError},
+    thread,
     time::Duration,
 };
 
@@ -49,6 +50,23 @@ pub fn end_children_with_me() {
     if let Err(error) = ended {
         output::note(format_args!("xtask: cannot handle signals: {error}"));
     }
+}
+
+/// Runs `command` to its end: its status, and what it wrote.
+///
+/// # Errors
+/// What the system says.
+pub fn output(command: &mut Command) -> io::Result<Output> {
+    let mut child = Child::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let (out, errors) = (child.take_stdout(), child.take_stderr());
+    // Both at once: it waits where one pipe is full.
+    thread::scope(|scope| {
+        let errors = scope.spawn(|| errors.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut stderr)));
+        out.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut stdout))?;
+        errors.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    Ok(Output { status: child.wait()?, stdout, stderr })
 }
 
 /// A running child and its process group.
@@ -138,7 +156,17 @@ impl Drop for Child {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
+
+    #[test]
+    fn output_is_all_of_it_however_much() {
+        let script =
+            "for i in $(seq 9999); do echo to stdout $i; echo to stderr $i >&2; done; exit 3";
+        let output = output(Command::new("sh").args(["-c", script])).unwrap();
+        let last = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().last().map(str::to_owned);
+        assert_eq!(last(&output.stdout).unwrap(), "to stdout 9999");
+        assert_eq!(last(&output.stderr).unwrap(), "to stderr 9999");
+        assert_eq!(output.status.code(), Some(3));
+    }
 
     #[test]
     fn processor_time_grows_with_work_and_not_with_sleep() {

@@ -10,7 +10,7 @@ use std::{
 use serde::de::DeserializeOwned;
 use tally_abi::ExitStatus;
 
-use crate::{Failure, Result};
+use crate::{Failure, Result, build, process};
 
 /// The project's folders.
 #[derive(Clone, Debug)]
@@ -85,10 +85,12 @@ impl Project {
         let failed = |why: String| {
             Failure::new(ExitStatus::HostError, format!("example {example} of {package}: {why}"))
         };
-        let mut command = self.cargo("run", &self.target);
-        command.args(["--quiet", "--release", "--package", package, "--example", example, "--"]);
-        let output = command.args(arguments).output();
-        let output = output.map_err(|error| failed(format!("cannot start cargo: {error}")))?;
+        let mut build = self.cargo("build", &self.target);
+        build.args(["--release", "--package", package, "--example", example]);
+        build::cargo(&format!("Building the example {example}"), &mut build)?;
+        let program = self.target.join("release/examples").join(example);
+        let output = process::output(Command::new(program).args(arguments));
+        let output = output.map_err(|error| failed(format!("cannot start it: {error}")))?;
         if !output.status.success() {
             return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
         }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tally_abi::ExitStatus;
 
 use super::Samples;
-use crate::{Failure, Result, output, progress::Step, project::Project, setup};
+use crate::{Failure, Result, build, output, process, progress::Step, project::Project, setup};
 
 /// Options of `cargo xtask bench ring`.
 #[derive(Args, Clone, Debug)]
@@ -59,18 +59,21 @@ struct Rings {
 /// # Errors
 /// The benchmark does not build or run.
 pub fn main(project: &Project, args: &RingArgs) -> Result<u8> {
+    let bench = || {
+        let mut bench = project.cargo("bench", &project.target);
+        bench.args(["--package", "tally-ring", "--bench", "rings"]);
+        bench
+    };
+    build::cargo("Building the rings' benchmark", bench().arg("--no-run"))?;
     let step = Step::start("Writing records");
-    let mut bench = project.cargo("bench", &project.target);
-    bench.args(["--package", "tally-ring", "--bench", "rings", "--", "--repetitions"]);
-    let output = bench.arg(args.repetitions.to_string()).output().map_err(|error| {
-        Failure::new(ExitStatus::BuildFailed, format!("cannot run cargo: {error}"))
-    })?;
+    let failed = |why: &str| {
+        Failure::new(ExitStatus::HostError, format!("the rings' benchmark:\n{}", why.trim_end()))
+    };
+    let repetitions = args.repetitions.to_string();
+    let output = process::output(bench().args(["--", "--repetitions", &repetitions]));
+    let output = output.map_err(|error| failed(&error.to_string()))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(Failure::new(
-            ExitStatus::BuildFailed,
-            format!("the rings' benchmark:\n{said}"),
-        ));
+        return Err(failed(&String::from_utf8_lossy(&output.stderr)));
     }
     let mut measured = parse(&String::from_utf8_lossy(&output.stdout));
     let lttng = setup::lttng(project).and_then(|lttng| lttng.measure(args.repetitions));

@@ -10,7 +10,7 @@ use tally_abi::ExitStatus;
 
 use crate::{
     Failure, Result,
-    process::Child,
+    process::{self, Child},
     project::{make_folder, write},
 };
 
@@ -77,10 +77,9 @@ impl Apt {
 
     /// The first package that `package` depends on.
     pub(super) fn dependency(&self, package: &str) -> Result<String> {
-        let output =
-            self.command("apt-cache", &self.folder).args(["depends", package]).output().map_err(
-                |error| Failure::new(ExitStatus::HostError, format!("apt-cache: {error}")),
-            )?;
+        let mut depends = self.command("apt-cache", &self.folder);
+        let output = process::output(depends.args(["depends", package]))
+            .map_err(|error| Failure::new(ExitStatus::HostError, format!("apt-cache: {error}")))?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let first = said.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
         first.map(str::to_owned).ok_or_else(|| {
@@ -149,9 +148,8 @@ fn archives(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// The Debian mirror that this machine is configured with.
 fn mirror() -> String {
-    let listed = Command::new("apt-get")
-        .args(["indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"])
-        .output()
+    let format = ["--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"];
+    let listed = process::output(Command::new("apt-get").arg("indextargets").args(format))
         .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
         .unwrap_or_default();
     mirror_among(&listed).unwrap_or(DEFAULT_MIRROR).to_owned()

@@ -9,7 +9,12 @@ use std::{
 use tally_abi::ExitStatus;
 
 use super::{apt::Apt, check_space, install};
-use crate::{Failure, Result, process::Child, progress::Step, project::Project};
+use crate::{
+    Failure, Result,
+    process::{self, Child},
+    progress::Step,
+    project::Project,
+};
 
 /// The compiler's version: the one of `rust-toolchain.toml`.
 const RUST_VERSION: &str = "1.95.0";
@@ -46,7 +51,7 @@ pub(super) fn find_or_fetch(project: &Project) -> Result<PathBuf> {
 }
 
 fn compiler_says(arguments: &[&str]) -> Result<String> {
-    let output = Command::new("rustc").args(arguments).output().map_err(|error| {
+    let output = process::output(Command::new("rustc").args(arguments)).map_err(|error| {
         Failure::new(
             ExitStatus::BuildFailed,
             format!("cannot run rustc: {error}; install Rust {RUST_VERSION} with rustup"),

@@ -13,7 +13,7 @@ use super::{
     check_space, install,
 };
 use crate::{
-    Failure, Result,
+    Failure, Result, process,
     project::{self, Project},
 };
 
@@ -69,11 +69,9 @@ impl Lttng {
         ] {
             project::write(&self.place.join(name), text)?;
         }
-        let output = Command::new("sh")
-            .arg(&script)
-            .arg(&self.place)
-            .arg(repetitions.to_string())
-            .output()
+        let mut sh = Command::new("sh");
+        sh.arg(&script).arg(&self.place).arg(repetitions.to_string());
+        let output = process::output(&mut sh)
             .map_err(|error| Failure::new(ExitStatus::HostError, format!("sh: {error}")))?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let times: Vec<f64> = said.lines().filter_map(|line| line.parse().ok()).collect();

@@ -13,7 +13,7 @@ use super::{
     check_space, install,
 };
 use crate::{
-    Failure, Result,
+    Failure, Result, process,
     progress::Step,
     project::{self, Project},
 };
@@ -123,7 +123,8 @@ fn system() -> std::result::Result<Qemu, String> {
     if found < OLDEST {
         return Err(format!("this machine's QEMU {}.{} is too old", found.0, found.1));
     }
-    let help = Command::new(name).arg("--help").output().map_err(|error| error.to_string())?;
+    let help = process::output(Command::new(name).arg("--help"));
+    let help = help.map_err(|error| error.to_string())?;
     if !String::from_utf8_lossy(&help.stdout).contains("-plugin ") {
         return Err("this machine's QEMU was built without plugins".into());
     }
@@ -133,7 +134,7 @@ fn system() -> std::result::Result<Qemu, String> {
 }
 
 fn version(qemu: &mut Command) -> Option<(u32, u32)> {
-    let output = qemu.arg("--version").output().ok()?;
+    let output = process::output(qemu.arg("--version")).ok()?;
     parse_version(&String::from_utf8_lossy(&output.stdout))
 }
 
