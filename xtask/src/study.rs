@@ -4,6 +4,7 @@ pub(crate) mod estimators;
 
 use std::{
     collections::BTreeMap,
+    ops::RangeInclusive,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -25,8 +26,8 @@ use crate::{
     run::Job,
 };
 
-/// The claim: this share of estimates has its truth within the stated 95 % bar.
-const CLAIMED_SHARE: f64 = 0.9;
+/// The claim: this share of estimates, exact values apart, has its truth within the stated 95 % bar.
+const CLAIMED: RangeInclusive<f64> = 0.93..=0.97;
 /// Machines that run at once: each keeps one core busy.
 const AT_ONCE: usize = 2;
 
@@ -39,7 +40,8 @@ pub struct StudyArgs {
 
 #[derive(Debug, Subcommand)]
 enum Study {
-    /// How often the truth lies within the estimate's stated bar
+    /// How often the truth lies within the estimate's stated bar of 95 %: fails unless it does so for 93 to
+    /// 97 % of the values that are estimated. Of fewer than 20 seeds chance alone can fail it
     Error(ErrorArgs),
     /// Linear scaling and ratio estimates on made-up streams, side by side
     Estimators(estimators::EstimatorsArgs),
@@ -85,12 +87,14 @@ struct ErrorStudy {
     not_judged: u64,
     /// The share of judged estimates whose truth was within the bar.
     within: f64,
-    /// The same without the events that were counted all the time.
+    /// The same without the events that were counted all the time: how many, …
+    estimated: u64,
+    /// … and the share of those.
     estimated_within: f64,
     /// The lowest share of any one seed.
     worst_seed_within: f64,
-    /// The share that is claimed.
-    claimed: f64,
+    /// The least and the most of it that is claimed.
+    claimed: [f64; 2],
     /// Whether the claim holds.
     holds: bool,
     events: Vec<EventError>,
@@ -163,6 +167,7 @@ fn judge(reports: &[Report]) -> ErrorStudy {
     let all: Vec<&EventReport> = reports.iter().flat_map(events).collect();
     let (judged, within) = share_within(&all);
     let estimated: Vec<_> = all.iter().copied().filter(|e| e.kind == Kind::Estimated).collect();
+    let (estimated, estimated_within) = share_within(&estimated);
     let seeds = reports.iter().map(|report| share_within(&events(report).collect::<Vec<_>>()).1);
     ErrorStudy {
         seeds: reports.len() as u64,
@@ -170,10 +175,11 @@ fn judge(reports: &[Report]) -> ErrorStudy {
         judged,
         not_judged: all.len() as u64 - judged,
         within,
-        estimated_within: share_within(&estimated).1,
+        estimated,
+        estimated_within,
         worst_seed_within: seeds.fold(1.0, f64::min),
-        claimed: CLAIMED_SHARE,
-        holds: judged > 0 && within >= CLAIMED_SHARE,
+        claimed: [*CLAIMED.start(), *CLAIMED.end()],
+        holds: CLAIMED.contains(&estimated_within),
         events: by_name.into_iter().map(|(name, events)| judge_event(name, &events)).collect(),
     }
 }
@@ -215,19 +221,22 @@ fn render(study: &ErrorStudy) -> String {
     }
     text += &format!(
         "{} of {} estimates over {} seeds within their bar ({});\n\
-         without the exact ones {}; worst seed {}\n",
+         without the exact ones {} of {}; worst seed {}\n",
         (study.within * study.judged as f64).round(),
         study.judged,
         study.seeds,
         percent(study.within, false),
         percent(study.estimated_within, false),
+        study.estimated,
         percent(study.worst_seed_within, false),
     );
     if study.not_judged > 0 {
         text += &format!("{} readings without estimate or truth\n", study.not_judged);
     }
     let verdict = if study.holds { "pass" } else { "FAIL" };
-    text += &format!("{verdict}: at least 9 in 10 are claimed");
+    let [least, most] = study.claimed.map(|share| 100.0 * share);
+    text +=
+        &format!("{verdict}: {least:.0} to {most:.0} % of those that are not exact are claimed");
     text
 }
 
@@ -241,33 +250,45 @@ mod tests {
     fn report(estimate: u64) -> Report {
         let value = Value::Estimated { estimate, stderr: 5.0, half_width_95: 10.0 };
         let reading = Reading { value, counted_cycles: 1, total_cycles: 2, slices: 9 };
-        let first = SessionReport {
-            program: "deflate".into(),
-            slices: None,
-            lengthened: None,
-            rounds: None,
-            pmis: None,
-            msr_accesses_per_switch: None,
-            instructions_per_switch: None,
-            instructions_per_switch_reason: None,
-            engine_share: None,
-            events: vec![EventReport::of("E", &reading, Some(100))],
-        };
+        let events = vec![EventReport::of("E", &reading, Some(100))];
+        let first = SessionReport { program: "deflate".into(), events, ..SessionReport::default() };
         Report { seed: Some(1), pmu: None, first: Some(first), others: vec![], status: 0 }
     }
 
+    /// Of so many estimates, so many are within their bars.
+    fn study(within: usize, all: usize) -> ErrorStudy {
+        let reports = (0..all).map(|seed| report(if seed < within { 105 } else { 120 }));
+        judge(&reports.collect::<Vec<_>>())
+    }
+
     #[test]
-    fn nine_in_ten_pass_and_fewer_fail() {
-        let mut reports: Vec<Report> = (0..9).map(|_| report(105)).collect();
-        reports.push(report(120));
+    fn bars_that_hold_too_seldom_or_too_often_fail() {
+        let passes = study(19, 20);
+        assert_eq!((passes.judged, passes.within, passes.holds), (20, 0.95, true));
+        assert_eq!((passes.estimated, passes.worst_seed_within), (20, 0.0));
+        let error = passes.events[0].mean_relative_error.unwrap();
+        assert!((error - 0.0575).abs() < 1e-12);
+        for within in [18, 20] {
+            let fails = study(within, 20);
+            assert!(!fails.holds && render(&fails).contains("FAIL"), "{}", render(&fails));
+        }
+    }
+
+    #[test]
+    fn exact_values_make_no_bar_hold() {
+        let exact = Reading {
+            value: Value::Exact { count: 100 },
+            counted_cycles: 2,
+            total_cycles: 2,
+            slices: 9,
+        };
+        let mut reports = vec![report(105), report(120)];
+        for report in &mut reports {
+            let first = report.first.as_mut().unwrap();
+            first.events.extend(vec![EventReport::of("X", &exact, Some(100)); 20]);
+        }
         let study = judge(&reports);
-        assert_eq!((study.judged, study.within, study.holds), (10, 0.9, true));
-        assert_eq!(study.worst_seed_within, 0.0);
-        let error = study.events[0].mean_relative_error.unwrap();
-        assert!((error - 0.065).abs() < 1e-12);
-        reports.push(report(120));
-        assert!(!judge(&reports).holds);
-        assert!(render(&judge(&reports)).contains("FAIL"));
+        assert!(study.within > 0.95 && !study.holds, "{}", render(&study));
     }
 
     #[test]
