@@ -1,4 +1,4 @@
-//! Samples: where a program is each time when an event has happened so and so often.
+//! Samples: where a program is every N events.
 
 use alloc::{vec, vec::Vec};
 

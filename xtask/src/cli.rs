@@ -28,7 +28,7 @@ enum Task {
     Run(run::RunArgs),
     /// Print a trace that a run wrote
     Trace(trace::TraceArgs),
-    /// Repeat the default job over many seeds and judge its claims
+    /// Judge the estimates: over real runs, or on made-up streams
     Study(study::StudyArgs),
     /// Check every rule of the virtual PMU, one line each
     VpmuCheck(vpmu_check::CheckArgs),

@@ -1,6 +1,6 @@
 //! Runs another program and says what was counted of it, with the syntax that users of perf have in
-//! their fingers: `tally stat [-e EVENTS]… [OPTIONS] [--] PROGRAM ARGUMENTS`, or where the program was each
-//! time when an event had happened so and so often: `tally record [-e EVENT] [-c PERIOD] … PROGRAM …`.
+//! their fingers: `tally stat [-e EVENTS]… [OPTIONS] [--] PROGRAM ARGUMENTS`, or where the program was every N
+//! events: `tally record [-e EVENT] [-c PERIOD] … PROGRAM …`.
 
 #![no_std]
 #![no_main]
