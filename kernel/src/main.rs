@@ -28,7 +28,7 @@ use tally_abi::{
 };
 
 use files::ramdisk;
-use machine::{clock, fw_cfg, pit, serial};
+use machine::{clock, fw_cfg, reference::Reference, serial};
 use memory::{frames, takeover};
 
 /// Where the kernel's half of every address space begins.
@@ -71,11 +71,12 @@ fn boot(info: &'static mut BootInfo) -> ! {
     if line.wire {
         serial::init_wire();
     }
-    pit::mask_legacy_interrupts();
+    cpu::lapic::mask_legacy_interrupts();
     measure::init(&line);
     cpu::Cpu::start(0);
-    let timer_ticks = measure_timer();
-    let cpus = cpu::smp::start_others(info.rsdp_addr.into_option(), line.cpus, timer_ticks);
+    let rsdp = info.rsdp_addr.into_option();
+    let timer_ticks = measure_timer(rsdp);
+    let cpus = cpu::smp::start_others(rsdp, line.cpus, timer_ticks);
     announce(cpus, info.ramdisk_len, line.seed);
     match line.fail {
         Some(Failure::Panic) => panic!("the command line asks for it"),
@@ -113,11 +114,16 @@ fn refuse_command_line(option: &str) -> ! {
 }
 
 /// Measures and starts the scheduler's timer; gives the ticks of one turn.
-fn measure_timer() -> u32 {
+fn measure_timer(rsdp: Option<u64>) -> u32 {
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
     let cpu = unsafe { cpu::Cpu::current() };
-    let wait = || clock::measure(TURN_US * 1000, || pit::wait_us(TURN_US));
-    let ticks = cpu.lapic.measure_timer(wait).max(1);
+    let by = |reference: Reference| {
+        let wait = || clock::measure(TURN_US * 1000, || reference.wait_us(TURN_US));
+        cpu.lapic.measure_timer(wait)
+    };
+    let Some(ticks) = Reference::all(rsdp).find_map(by) else {
+        panic!("no clock of known speed ticks: neither the interval timer nor ACPI's");
+    };
     cpu.lapic.start_timer(ticks);
     ticks
 }

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use tally_abi::ExitStatus;
 use xtask::machine::{self, Outcome, Request};
 
-use crate::{artefacts, boot, run};
+use crate::{artefacts, assert_success, boot, run};
 
 /// Asserts a refusal with `status` whose reason has `word` in it.
 fn assert_refused(outcome: &Outcome, status: ExitStatus, word: &str) {
@@ -114,4 +114,19 @@ fn is_used(file: &Path) -> bool {
         std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("fd"));
     let mut open = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
     open.any(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == file))
+}
+
+/// On a hybrid processor the first core's kind is used: on others a selector means another event. And where the
+/// interval timer does not tick, by which times are measured otherwise, ACPI's does.
+#[test]
+fn cores_of_another_kind_and_a_missing_timer_are_done_without() {
+    let vpmu = vec!["unlike=1".to_owned()];
+    let line = "wire -- events=instructions status 0";
+    let boot = boot(&Request { cpus: 3, vpmu, lacks: Some("pit"), ..Request::new(line) });
+    assert_success(&boot);
+    let log = boot.folder.log_tail(30);
+    assert!(log.contains("interrupt controller 1 counts other events; it is left out"), "{log}");
+    assert_eq!(boot.transcript.booted.as_ref().map(|booted| booted.cpus), Some(2));
+    let ns = boot.transcript.boot_ns.expect("a program runs");
+    assert!((10_000_000..10_000_000_000).contains(&ns), "{ns} ns");
 }

@@ -15,9 +15,11 @@ pub struct Found {
     catalogue: Catalogue,
     /// What people should know of it.
     pub note: Option<&'static str>,
+    /// The kind of core that a hybrid processor's CPUID tells, or 0.
+    core: u8,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Intel { facts: intel::Facts, version: u8, width_bits: u8 },
     Amd(amd::Facts),
@@ -97,7 +99,10 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<Found, NoPmu> {
         _ => return Err(NoPmu::Vendor(vendor)),
     };
     let note = leave_counter_3(&mut kind, &cpuid, leaf.eax);
-    Ok(Found { kind, catalogue, note })
+    // Intel SDM volume 2, CPUID leaf 1AH: EAX's high byte.
+    let has_core = vendor == *b"GenuineIntel" && leaf.eax >= 0x1a;
+    let core = if has_core { (cpuid.cpuid1(0x1a).eax >> 24) as u8 } else { 0 };
+    Ok(Found { kind, catalogue, note, core })
 }
 
 /// Leaves general counter 3 to microcode where that may use it for transactions, and says so: CPUID leaf
@@ -244,6 +249,11 @@ impl Found {
             (Place::Always(event), Kind::Intel { .. }) => intel::rdpmc_always(event),
             (Place::Always(event), Kind::Amd(_)) => amd::rdpmc_always(event),
         }
+    }
+
+    /// Whether another CPU's counters and events are the same: those of a hybrid processor's other cores are not.
+    pub fn is_like(&self, other: &Found) -> bool {
+        (self.kind, self.core) == (other.kind, other.core)
     }
 
     /// The events that go with the processor.

@@ -8,7 +8,7 @@
 use core::ptr;
 
 use raw_cpuid::CpuId;
-use x86_64::{PhysAddr, registers::model_specific::Msr};
+use x86_64::{PhysAddr, instructions::port::Port, registers::model_specific::Msr};
 
 use tally_abi::boot::Delivery;
 
@@ -44,6 +44,14 @@ const DELIVERY_PENDING: u32 = 1 << 12;
 const LEVEL_ASSERT: u32 = 1 << 14;
 const DELIVERY_NMI: u32 = 0b100 << 8;
 const TO_SELF: u32 = 0b01 << 18;
+
+/// Silences the two legacy interrupt controllers, which this kernel does not use.
+pub fn mask_legacy_interrupts() {
+    for port in [0x21, 0xa1] {
+        // SAFETY: the mask registers of the two 8259s; all ones lets nothing through.
+        unsafe { Port::<u8>::new(port).write(0xff) };
+    }
+}
 
 /// A CPU's interrupt controller.
 #[derive(Clone, Copy, Debug)]
@@ -128,15 +136,15 @@ impl Lapic {
         self.write(register::TIMER_INITIAL, ticks);
     }
 
-    /// Ticks of the controller's clock during `wait`.
-    pub fn measure_timer(&self, wait: impl FnOnce()) -> u32 {
+    /// Ticks of the controller's clock during `wait`, if that did not fail.
+    pub fn measure_timer(&self, wait: impl FnOnce() -> Option<()>) -> Option<u32> {
         self.write(register::TIMER_DIVIDE, DIVIDE_BY_1);
         self.write(register::LVT_TIMER, MASKED | u32::from(vectors::TIMER));
         self.write(register::TIMER_INITIAL, u32::MAX);
-        wait();
+        let waited = wait();
         let elapsed = u32::MAX - self.read(register::TIMER_CURRENT);
         self.write(register::TIMER_INITIAL, 0);
-        elapsed
+        waited.map(|()| elapsed.max(1))
     }
 
     /// Sends an interrupt to one CPU.

@@ -18,7 +18,8 @@ use x86_64::{
 
 use super::{Cpu, lapic::Lapic};
 use crate::{
-    machine::{acpi, pit},
+    machine::{acpi, clock},
+    measure,
     memory::{frames, space::AddressSpace},
     task,
 };
@@ -31,6 +32,8 @@ const STEP_US: u64 = 1_000;
 
 /// Processors that run. Release order with [`start_here`]'s increment, acquire with the wait.
 static STARTED: AtomicU32 = AtomicU32::new(1);
+/// Processors that answered and are left out, being of another kind than the first. Ordered as [`STARTED`].
+static UNLIKE: AtomicU32 = AtomicU32::new(0);
 /// Set when the programs are loaded: pairs acquire with release.
 static GO: AtomicBool = AtomicBool::new(false);
 static TIMER_TICKS: AtomicU32 = AtomicU32::new(0);
@@ -104,16 +107,15 @@ unsafe extern "C" {
     safe static tally_trampoline_end: u8;
 }
 
-/// Starts processors until `wanted` run, and gives how many do. Those that do not answer are left
-/// alone and named in the log.
+/// Starts processors until `wanted` run, and gives how many do. Those that do not answer or are of another kind
+/// are left alone and named in the log.
 pub fn start_others(rsdp: Option<u64>, wanted: usize, timer_ticks: u32) -> u32 {
     TIMER_TICKS.store(timer_ticks, Ordering::Relaxed);
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
     let lapic = unsafe { Cpu::current() }.lapic;
     let me = lapic.id();
-    let others: Vec<u32> =
-        acpi::processors(rsdp).into_iter().filter(|id| *id != me).take(wanted - 1).collect();
-    if others.is_empty() {
+    let others: Vec<u32> = acpi::processors(rsdp).into_iter().filter(|id| *id != me).collect();
+    if others.is_empty() || wanted == 1 {
         return 1;
     }
     let (Some(page), Ok(mut space)) =
@@ -127,19 +129,28 @@ pub fn start_others(rsdp: Option<u64>, wanted: usize, timer_ticks: u32) -> u32 {
         return 1;
     }
     for id in others {
-        let before = STARTED.load(Ordering::Acquire);
+        if STARTED.load(Ordering::Acquire) as usize == wanted {
+            break;
+        }
+        let now = || [&STARTED, &UNLIKE].map(|count| count.load(Ordering::Acquire));
+        let before = now();
         fill_trampoline(page, &space);
         wake(&lapic, id, page);
         let mut steps = 0;
-        while STARTED.load(Ordering::Acquire) == before && steps < PATIENCE_STEPS {
-            pit::wait_us(STEP_US);
+        while now() == before && steps < PATIENCE_STEPS {
+            clock::wait_us(STEP_US);
             steps += 1;
         }
-        if STARTED.load(Ordering::Acquire) == before {
+        if now() == before {
             log::error!("the CPU with interrupt controller {id} does not answer; it is left out");
             // It may still wake up, on this page and these tables.
             core::mem::forget(space);
-            return before;
+            break;
+        }
+        if now()[1] != before[1] {
+            log::warn!(
+                "the CPU with interrupt controller {id} counts other events; it is left out"
+            );
         }
     }
     STARTED.load(Ordering::Acquire)
@@ -158,11 +169,11 @@ pub fn release() {
 
 fn wake(lapic: &Lapic, id: u32, page: PhysFrame) {
     lapic.send(id, INIT);
-    pit::wait_us(10_000);
+    clock::wait_us(10_000);
     let vector = (page.start_address().as_u64() >> 12) as u32;
     for _ in 0..2 {
         lapic.send(id, START_UP | vector);
-        pit::wait_us(200);
+        clock::wait_us(200);
     }
 }
 
@@ -187,6 +198,13 @@ extern "C" fn start_here() -> ! {
     // SAFETY: only keeps what the boot loader set on the first processor: global pages.
     unsafe { Cr4::update(|flags| flags.insert(Cr4Flags::PAGE_GLOBAL)) };
     task::activate_kernel_space();
+    if !measure::is_alike() {
+        UNLIKE.fetch_add(1, Ordering::Release);
+        loop {
+            // Interrupts are off, and nobody sends it any that are not.
+            x86_64::instructions::hlt();
+        }
+    }
     let index = STARTED.load(Ordering::Acquire) as u16;
     Cpu::start(index);
     STARTED.fetch_add(1, Ordering::Release);

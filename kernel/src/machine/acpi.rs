@@ -1,10 +1,14 @@
-//! The firmware's tables, for one thing: which processors there are.
+//! The firmware's tables, for two things: which processors there are, and where a clock is.
 
 use core::ptr::NonNull;
 
 use acpi::{
     AcpiTables, Handler, PciAddress, PhysicalMapping,
-    sdt::madt::{Madt, MadtEntry},
+    address::AddressSpace,
+    sdt::{
+        fadt::Fadt,
+        madt::{Madt, MadtEntry},
+    },
 };
 use alloc::vec::Vec;
 use x86_64::PhysAddr;
@@ -13,25 +17,43 @@ use crate::memory::frames::kernel_view;
 
 const ENABLED: u32 = 1;
 
-/// Interrupt-controller numbers of the processors that can be used, in the firmware's order; none
+/// No processor: what this number reaches is all of them (Intel SDM volume 3, "Determining IPI Destination").
+const ALL: u8 = 0xff;
+
+fn tables(rsdp: Option<u64>) -> Option<AcpiTables<Physical>> {
+    // SAFETY: the boot loader got the address from the firmware.
+    unsafe { AcpiTables::from_rsdp(Physical, rsdp? as usize) }.ok()
+}
+
+/// Interrupt-controller numbers of the processors that can be used, each once, in the firmware's order; none
 /// if the tables cannot be read.
 pub fn processors(rsdp: Option<u64>) -> Vec<u32> {
-    let Some(rsdp) = rsdp else { return Vec::new() };
-    // SAFETY: the boot loader got the address from the firmware.
-    let tables = unsafe { AcpiTables::from_rsdp(Physical, rsdp as usize) };
-    let Some(madt) = tables.ok().and_then(|tables| tables.find_table::<Madt>()) else {
+    let Some(madt) = tables(rsdp).and_then(|tables| tables.find_table::<Madt>()) else {
         return Vec::new();
     };
-    madt.get()
-        .entries()
-        .filter_map(|entry| match entry {
-            MadtEntry::LocalApic(local) if local.flags & ENABLED != 0 => {
-                Some(u32::from(local.apic_id))
-            }
-            MadtEntry::LocalX2Apic(local) if local.flags & ENABLED != 0 => Some(local.x2apic_id),
-            _ => None,
-        })
-        .collect()
+    let numbers = madt.get().entries().filter_map(|entry| match entry {
+        MadtEntry::LocalApic(local) if local.flags & ENABLED != 0 && local.apic_id != ALL => {
+            Some(u32::from(local.apic_id))
+        }
+        MadtEntry::LocalX2Apic(local) if local.flags & ENABLED != 0 => Some(local.x2apic_id),
+        _ => None,
+    });
+    let mut processors = Vec::new();
+    for number in numbers {
+        // Some firmware lists one in both ways.
+        if !processors.contains(&number) {
+            processors.push(number);
+        }
+    }
+    processors
+}
+
+/// The port of ACPI's timer, if it has one.
+pub fn timer_port(rsdp: Option<u64>) -> Option<u16> {
+    let fadt = tables(rsdp)?.find_table::<Fadt>()?;
+    let block = fadt.get().pm_timer_block().ok()??;
+    let is_port = block.address_space == AddressSpace::SystemIo;
+    u16::try_from(block.address).ok().filter(|_| is_port)
 }
 
 /// Shows the library physical memory. It reads tables only, and so never asks for ports, PCI or

@@ -21,18 +21,28 @@ pub fn start() {
     START.call_once(tsc);
 }
 
-fn tsc() -> u64 {
+/// The time-stamp counter.
+pub fn tsc() -> u64 {
     // SAFETY: every x86-64 processor has RDTSC; it has no effect on memory.
     unsafe { _rdtsc() }
 }
 
-/// Does `wait`, which takes so many nanoseconds, and learns the speed of the counter from it. Once.
-pub fn measure<T>(nanoseconds: u64, wait: impl FnOnce() -> T) -> T {
+/// Does `wait`, which takes so many nanoseconds, and learns the speed of the counter from it; none if it
+/// failed. Once.
+pub fn measure(nanoseconds: u64, wait: impl FnOnce() -> Option<()>) -> Option<()> {
     let start = tsc();
-    let answer = wait();
+    wait()?;
     let ticks = tsc().wrapping_sub(start).max(1);
     SPEED.call_once(|| Speed { ticks, nanoseconds });
-    answer
+    Some(())
+}
+
+/// Waits, once the counter's speed is known.
+pub fn wait_us(microseconds: u64) {
+    let end = now_ns() + microseconds * 1000;
+    while now_ns() < end {
+        core::hint::spin_loop();
+    }
 }
 
 /// Nanoseconds since [`start`]; 0 as long as the counter's speed is not known.

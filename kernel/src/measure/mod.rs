@@ -31,7 +31,7 @@ pub use context::{Context, Refusal, Subject};
 pub use direct::OwnCounters;
 pub use own::Own;
 use settings::{detected, lack, pmu, settings};
-pub use settings::{init, overflows, permit, pmu_info, seed};
+pub use settings::{init, is_alike, overflows, permit, pmu_info, seed};
 pub use stream::finish;
 pub use trace::ring_memory;
 use trace::{AtInterrupt, Trace, Tsc};

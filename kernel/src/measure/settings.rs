@@ -79,6 +79,15 @@ pub fn init(line: &CommandLine) {
     }
 }
 
+/// Whether this CPU's counters and events are those that [`init`] found on the first: programs move, and the
+/// same selector counts something else on a hybrid processor's other cores.
+pub fn is_alike() -> bool {
+    match (detected(), tally_pmu::detect(CpuIdReaderNative)) {
+        (Ok(first), Ok(this)) => first.is_like(&this),
+        (first, this) => first.is_err() && this.is_err(),
+    }
+}
+
 /// The PMU, for the host.
 pub fn pmu_info() -> Option<PmuInfo<'static>> {
     pmu().ok().map(Found::info)

@@ -10,6 +10,8 @@ use tally_vpmu::Profile;
 pub(crate) struct Options {
     pub(crate) profile: Profile,
     pub(crate) counters: u8,
+    /// A CPU that has one counter less.
+    unlike: Option<u32>,
     pub(crate) truth: Option<PathBuf>,
     pub(crate) series: Option<Series>,
     /// CPUs and how many instructions each retires before an overflow interrupt is raised on it.
@@ -52,9 +54,9 @@ impl Every {
 }
 
 /// Every option's name.
-const NAMES: [&str; 14] = [
-    "profile", "counters", "fixed", "width", "version", "truth", "series", "every", "pmi", "from",
-    "log", "pipeline", "mode", "perfect",
+const NAMES: [&str; 15] = [
+    "profile", "counters", "unlike", "fixed", "width", "version", "truth", "series", "every",
+    "pmi", "from", "log", "pipeline", "mode", "perfect",
 ];
 
 /// The options as they were written, by name.
@@ -142,6 +144,11 @@ impl<'a> Given<'a> {
         .collect()
     }
 
+    fn unlike(&self) -> Result<Option<u32>, String> {
+        let Some(text) = self.get("unlike") else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| format!("unlike={text}: write the number of a CPU"))
+    }
+
     fn is_from_boot(&self) -> Result<bool, String> {
         match self.get("from") {
             None | Some("first") => Ok(false),
@@ -156,8 +163,14 @@ impl Options {
     pub(crate) fn parse(arguments: &[String]) -> Result<Options, String> {
         let given = Given::parse(arguments)?;
         let profile = given.profile()?;
+        let counters = general_counters(&profile, given.get("counters"))?;
+        let unlike = given.unlike()?;
+        if unlike.is_some() && counters == 1 {
+            return Err("unlike=...: the others have one counter, of which none is left".to_owned());
+        }
         Ok(Options {
-            counters: general_counters(&profile, given.get("counters"))?,
+            counters,
+            unlike,
             truth: given.path("truth")?,
             series: given.series()?,
             interrupts: given.interrupts()?,
@@ -171,10 +184,19 @@ impl Options {
 impl Options {
     /// Fails on what this machine does not have.
     pub(crate) fn check_cpus(self, max_vcpus: u32) -> Result<Options, String> {
-        match self.interrupts.iter().find(|(cpu, _)| *cpu >= max_vcpus) {
-            Some((cpu, _)) => Err(format!("pmi={cpu}:...: there are CPUs 0 to {}", max_vcpus - 1)),
+        let interrupted = self.interrupts.iter().map(|(cpu, _)| ("pmi", *cpu));
+        let mut named = interrupted.chain(self.unlike.map(|cpu| ("unlike", cpu)));
+        match named.find(|(_, cpu)| *cpu >= max_vcpus) {
+            Some((name, cpu)) => {
+                Err(format!("{name}={cpu}: there are CPUs 0 to {}", max_vcpus - 1))
+            }
             None => Ok(self),
         }
+    }
+
+    /// The general counters of a CPU.
+    pub(crate) fn counters_of(&self, cpu: u32) -> u8 {
+        self.counters - u8::from(self.unlike == Some(cpu))
     }
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
     let series = series.map(|series| Stretch::new(index as u32, series.every, &options.profile));
     let vcpu = Box::new(Vcpu {
         registers,
-        pmu: Pmu::new(options.profile, options.counters),
+        pmu: Pmu::new(options.profile, options.counters_of(index as u32)),
         core: Core::sharing(&options.profile.geometry, llc(options)),
         apic: Apic::default(),
         shares: Shares::with(series),

@@ -85,12 +85,13 @@ fn path_value(path: &Path) -> String {
     value(&path.to_string_lossy())
 }
 
-/// A machine with nothing in it but what is added. Without a keyboard's controller the firmware does not wait
-/// for a keyboard, which was a sixth of the time that a boot takes.
-fn plain(qemu: &Qemu, memory: &str) -> Command {
+/// A machine with nothing in it but what is added, and without what `lacks` says. Without a keyboard's controller
+/// the firmware does not wait for a keyboard, which was a sixth of the time that a boot takes.
+fn plain(qemu: &Qemu, memory: &str, lacks: Option<&str>) -> Command {
     let mut qemu = qemu.command();
     qemu.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
-    qemu.args(["-machine", "pc,i8042=off", "-m", memory]);
+    let lacks = lacks.map_or(String::new(), |part| format!(",{part}=off"));
+    qemu.arg("-machine").arg(format!("pc,i8042=off{lacks}")).args(["-m", memory]);
     qemu
 }
 
@@ -102,7 +103,7 @@ pub(super) fn qemu(
     folder: &Folder,
 ) -> Result<Command> {
     let machine = machine(request.pmu)?;
-    let mut qemu = plain(&artefacts.qemu, "256M");
+    let mut qemu = plain(&artefacts.qemu, "256M", request.lacks);
     match request.accel {
         Accel::Tcg => {
             tcg(&mut qemu, request.cpus, &machine);
@@ -182,7 +183,7 @@ fn from_files(qemu: &mut Command, boot: &BootFiles, ramdisk: &Path, command_line
 /// The machines' definitions cannot be read.
 pub fn linux(guest: &Guest<'_>, initramfs: &Path, folder: &Folder) -> Result<Command> {
     let machine = machine(guest.pmu)?;
-    let mut qemu = plain(guest.qemu, "1G");
+    let mut qemu = plain(guest.qemu, "1G", None);
     tcg(&mut qemu, guest.cpus, &machine);
     if let Some(plugin) = guest.plugin {
         virtual_pmu(&mut qemu, plugin, &machine, folder, guest.vpmu);
@@ -205,7 +206,7 @@ pub fn check_guest(
     options: &str,
     folder: &Folder,
 ) -> Command {
-    let mut qemu = plain(qemu, "256M");
+    let mut qemu = plain(qemu, "256M", None);
     qemu.args(["-accel", "tcg"]);
     qemu.arg("-cpu").arg(format!("max,vendor={}", profile.vendor()));
     qemu.arg("-plugin").arg(format!(

@@ -123,6 +123,8 @@ pub struct Request {
     pub from_disk: bool,
     /// Where a trace goes.
     pub trace_port: TracePort,
+    /// A part that it lacks, by QEMU's name.
+    pub lacks: Option<&'static str>,
     /// Where QEMU's monitor is to listen, if it is to: the path of a socket.
     pub monitor: Option<PathBuf>,
 }
@@ -143,6 +145,7 @@ impl Request {
             virtual_pmu: true,
             vpmu: Vec::new(),
             from_disk: false,
+            lacks: None,
             monitor: None,
         }
     }

@@ -44,6 +44,25 @@ const ZEN4: Cpu = Cpu {
 };
 
 #[test]
+fn cores_of_another_kind_are_told_apart() {
+    const PERFORMANCE: Cpu = Cpu {
+        leaves: &[(0xa, [0x0830_0805, 0, 0xf, 0x8604]), (0x1a, [0x4000_0001, 0, 0, 0])],
+        ..ICELAKE
+    };
+    const EFFICIENT: Cpu = Cpu {
+        leaves: &[(0xa, [0x0830_0805, 0, 0xf, 0x8604]), (0x1a, [0x2000_0001, 0, 0, 0])],
+        ..ICELAKE
+    };
+    const LESS: Cpu = Cpu { leaves: &[(0xa, [0x0830_0605, 0, 0xf, 0x8604])], ..ICELAKE };
+    let [plain, performance, efficient, less] =
+        [ICELAKE, PERFORMANCE, EFFICIENT, LESS].map(|cpu| detect(cpu).unwrap());
+    assert!(plain.is_like(&detect(ICELAKE).unwrap()));
+    assert!(performance.is_like(&detect(PERFORMANCE).unwrap()));
+    assert!(!performance.is_like(&efficient));
+    assert!(!plain.is_like(&less));
+}
+
+#[test]
 fn real_processors_are_known() {
     let found = detect(ICELAKE).unwrap();
     assert_eq!(

@@ -1,0 +1,91 @@
+//! Clocks of known speed, by which the others are measured once: the programmable interval timer and ACPI's timer.
+//!
+//! Neither is sure to be there: firmware stops the interval timer's clock on many machines to save power, so that
+//! a wait for it would never end, and tables may name no ACPI timer.
+
+use core::{arch::asm, iter};
+
+use x86_64::instructions::port::Port;
+
+use super::{acpi, clock::tsc};
+
+/// Frequency of ACPI's timer (ACPI 6.5, 4.8.2.1 "Power Management Timer").
+const ACPI_HZ: u64 = 3_579_545;
+/// The bits of it that every machine has.
+const ACPI_BITS: u32 = 0xff_ffff;
+const PIT_HZ: u64 = 1_193_182;
+const CHANNEL_2: u16 = 0x42;
+const COMMAND: u16 = 0x43;
+const GATE: u16 = 0x61;
+/// Channel 2, both bytes, mode 0 (output rises at the end), binary.
+const ONE_SHOT: u8 = 0b1011_0000;
+const GATE_ON: u8 = 1;
+const SPEAKER_ON: u8 = 2;
+const OUTPUT: u8 = 1 << 5;
+/// Turns of an empty loop from one look at a clock to the next.
+const PATIENCE: u32 = 500;
+/// So many ticks of the time-stamp counter are longer than any wait here on any processor.
+const MOST_TICKS: u64 = 1 << 30;
+
+/// A clock of known speed.
+#[derive(Clone, Copy, Debug)]
+pub enum Reference {
+    /// Channel 2 of the programmable interval timer.
+    Pit,
+    /// ACPI's timer, at this port.
+    Acpi(u16),
+}
+
+impl Reference {
+    /// Those that this machine may have, to be tried one after the other.
+    pub fn all(rsdp: Option<u64>) -> impl Iterator<Item = Reference> {
+        iter::once(Reference::Pit).chain(acpi::timer_port(rsdp).map(Reference::Acpi))
+    }
+
+    /// Waits, at most 54 ms, the interval timer being 16 bits wide; none if the clock does not tick.
+    pub fn wait_us(self, microseconds: u64) -> Option<()> {
+        match self {
+            Reference::Acpi(port) => {
+                let mut timer = Port::<u32>::new(port);
+                // SAFETY: the firmware's tables say that the timer is there; reading it changes nothing.
+                let mut now = || unsafe { timer.read() };
+                let (start, ticks) = (now(), ACPI_HZ * microseconds / 1_000_000);
+                until(|| u64::from(now().wrapping_sub(start) & ACPI_BITS) >= ticks)
+            }
+            Reference::Pit => {
+                let count = (PIT_HZ * microseconds / 1_000_000).min(0xffff) as u16;
+                let mut gate = Port::<u8>::new(GATE);
+                let mut command = Port::<u8>::new(COMMAND);
+                let mut channel = Port::<u8>::new(CHANNEL_2);
+                // SAFETY: (1) these ports are the interval timer's or nobody's; (2) nothing else uses channel 2
+                // or the speaker; (3) no memory is touched.
+                unsafe {
+                    let rest = gate.read() & !SPEAKER_ON;
+                    gate.write(rest | GATE_ON);
+                    command.write(ONE_SHOT);
+                    channel.write(count as u8);
+                    channel.write((count >> 8) as u8);
+                }
+                // SAFETY: as above.
+                let mut is_over = || unsafe { gate.read() } & OUTPUT != 0;
+                // Where there is no such timer, its output seems to be high already.
+                (!is_over()).then_some(())?;
+                until(is_over)
+            }
+        }
+    }
+}
+
+/// Waits until something is so; none if it does not become so in any time that is asked for here.
+fn until(mut is_so: impl FnMut() -> bool) -> Option<()> {
+    let start = tsc();
+    while !is_so() {
+        (tsc().wrapping_sub(start) < MOST_TICKS).then_some(())?;
+        // Each look leaves a virtual machine: a microsecond more is a ten thousandth of what is measured.
+        // SAFETY: works on one register.
+        unsafe {
+            asm!("2:", "dec {0:e}", "jnz 2b", inout(reg) PATIENCE => _, options(nostack, nomem));
+        }
+    }
+    Some(())
+}
