@@ -212,12 +212,12 @@ mod tests {
     }
 }
 
-    #[test]
-    fn output_without_a_new_line_hides_no_status() {
-        let (mut console, mut shown) = (Console::default(), Vec::new());
-        let (begin, status) = (initramfs::BEGIN, initramfs::STATUS);
-        let text = format!("{begin}\r\n{status}of what?\r\nlast words{status}7\r\nreboot\r\n");
-        console.take(text.as_bytes(), &mut |line| shown.push(line.to_owned()));
-        assert_eq!((console.status, console.shown), (Some(7), false));
-        assert_eq!(shown, [format!("{status}of what?"), "last words".to_owned()]);
-    }
+#[test]
+fn output_without_a_new_line_hides_no_status() {
+    let (mut console, mut shown) = (Console::default(), Vec::new());
+    let (begin, status) = (initramfs::BEGIN, initramfs::STATUS);
+    let text = format!("{begin}\r\n{status}of what?\r\nlast words{status}7\r\nreboot\r\n");
+    console.take(text.as_bytes(), &mut |line| shown.push(line.to_owned()));
+    assert_eq!((console.status, console.shown), (Some(7), false));
+    assert_eq!(shown, [format!("{status}of what?"), "last words".to_owned()]);
+}

@@ -229,6 +229,14 @@ impl Catalogue {
         })
     }
 
+    /// Whether it is an event of Intel's that counts by what is in an extra register, on every processor
+    /// that has it: off-core responses, retired front-end events, load latency (Linux's
+    /// `intel_skl_extra_regs` to `intel_glc_extra_regs`).
+    fn wants_some_register(&self, code: u16, umask: u8) -> bool {
+        let is = matches!((code, umask), (0xb7 | 0xbb | 0x2a | 0x2b | 0xcd, 1) | (0xc6, 1 | 3));
+        is && self.vendor == Vendor::Intel
+    }
+
     /// Gives `entry` the counters and the extra register of the table's events that are most like it.
     fn constrain(
         &self,
@@ -251,6 +259,9 @@ impl Catalogue {
             (entry.counter, entry.flag, entry.code) = (known.counter, known.flag, known.code);
         } else if code == 0 && self.vendor == Vendor::Intel {
             let why = "code 0 is that of fixed counters; this is none of theirs";
+            return Err((Error::EventNotSupported, why.into()));
+        } else if !self.has_extra_registers() && self.wants_some_register(code, entry.umask) {
+            let why = "it needs an extra register, and what this processor has there is not known";
             return Err((Error::EventNotSupported, why.into()));
         } else {
             // Nobody says what this unit mask needs: what every event of the code can do, it can.

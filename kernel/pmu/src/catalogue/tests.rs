@@ -195,6 +195,18 @@ fn extra(catalogue: Catalogue, word: &str) -> (u64, u8, u64, u64, bool) {
 }
 
 #[test]
+fn events_of_extra_registers_are_refused_where_those_are_not_known() {
+    // Alder Lake: its table is the architectural one.
+    let unknown = Catalogue::intel(6, 0x97, 2);
+    for word in ["r01b7", "r012a", "r03c6", "cpu/event=0xcd,umask=1/"] {
+        let (_, error, why) = refused(unknown, word);
+        assert_eq!(error, Error::EventNotSupported, "{word}: {why}");
+        assert!(why.contains("extra register"), "{why}");
+    }
+    assert!(one(unknown, "r02c6").is_ok());
+}
+
+#[test]
 fn extra_registers_are_asked_for() {
     let any = (0x41_01b7, 3, 0x41_01bb, 0x1_0001, false);
     assert_eq!(extra(icelake(), "OCR.DEMAND_DATA_RD.ANY_RESPONSE"), any);
