@@ -75,8 +75,15 @@ fn a_handler_that_no_program_can_have_is_the_program_s_fault() {
 
 #[test]
 fn threads_and_signals_do_here_what_they_do_under_linux() {
-    let programs =
-        ["threads 8", "signals", "threads-pie 3", "signals-pie", "signals 10", "signals 17"];
+    let programs = [
+        "threads 8",
+        "signals",
+        "threads-pie 3",
+        "signals-pie",
+        "signals 10",
+        "signals 17",
+        "rust corpus.txt 5",
+    ];
     for (pmu, cpus) in [(Pmu::Intel, 1), (Pmu::Amd, 2)] {
         // The kernel counts around the first two, which do not know of it.
         let line = format!(

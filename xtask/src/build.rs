@@ -4,6 +4,8 @@
 //! for the host. Each chain has target folders of its own, so that neither waits for the other's
 //! locks and a warm build has nothing to do.
 
+mod hosted;
+
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -14,13 +16,9 @@ use std::{
 
 use tally_abi::ExitStatus;
 
-use crate::{
-    Failure, Result, output,
-    process::{self, Child},
-    progress::Step,
-    project::{self, Project},
-    setup,
-};
+use crate::{Failure, Result, output, process::Child, progress::Step, project::Project, setup};
+
+pub use self::hosted::{hosted_guests, musl_guests, rust_guest};
 
 /// Makes programs plain static executables: no start files, no libc, not position-independent.
 const PROGRAM_FLAGS: &str = "-C panic=abort -C relocation-model=static \
@@ -67,10 +65,8 @@ pub const TEST_GUESTS: GuestPackage =
 /// The user library for C programs.
 pub const C_LIBRARY: GuestPackage =
     GuestPackage { name: "tally-capi", folder: "userlib/capi", ..PROGRAMS };
-/// Where the C programs are that only tests run: those that link with `libtally.a` alone, …
+/// Where the C programs are that only tests run and that link with `libtally.a` alone.
 const C_GUESTS: &str = "tests/guests/c";
-/// … and those of an ordinary C library.
-const HOSTED_GUESTS: &str = "tests/guests/hosted";
 
 /// The guest that checks the virtual PMU.
 pub const CHECK_GUEST: GuestPackage = GuestPackage {
@@ -200,75 +196,6 @@ fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
         Ok(program)
     };
     sources(&project.root.join(C_GUESTS), "c")?.iter().map(compile).collect()
-}
-
-/// Compiles each program as everybody compiles a static program, and again, with `-pie` behind its
-/// name, as one that runs anywhere.
-///
-/// # Errors
-/// One does not build.
-pub fn hosted_guests(project: &Project) -> Result<Vec<PathBuf>> {
-    let folder = project.target.join("guest/hosted");
-    project::make_folder(&folder)?;
-    let compile = |(name, kind, suffix): (&String, &str, &str)| {
-        let program = folder.join(format!("{name}{suffix}"));
-        let mut cc = Command::new("cc");
-        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", kind, "-o"])
-            .arg(&program)
-            .arg(project.root.join(HOSTED_GUESTS).join(name).with_extension("c"))
-            .arg("-lm");
-        cargo(&format!("Compiling {name}{suffix}"), &mut cc)?;
-        Ok(program)
-    };
-    let names = sources(&project.root.join(HOSTED_GUESTS), "c")?;
-    let ways = [("-static", ""), ("-static-pie", "-pie")];
-    let all = names.iter().flat_map(|name| ways.map(|(kind, suffix)| (name, kind, suffix)));
-    all.map(compile).collect()
-}
-
-/// Links those of [`HOSTED_GUESTS`] that are about the C library with musl, as `musl-gcc` does: with `-musl`
-/// behind their names, and `-musl-pie` those that run anywhere.
-///
-/// # Errors
-/// One does not build.
-pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>> {
-    const NAMES: [&str; 5] = ["affinity", "files", "libc", "signals", "threads"];
-    const WAYS: [(&str, &str, [&str; 3]); 2] = [
-        ("-static", "-musl", ["crt1.o", "crtbeginT.o", "crtend.o"]),
-        ("-static-pie", "-musl-pie", ["rcrt1.o", "crtbeginS.o", "crtendS.o"]),
-    ];
-    let own_headers = compilers_file("include")?;
-    let compile = |(name, (kind, suffix, [start, begin, end])): (&str, (&str, &str, [&str; 3]))| {
-        let program = project.target.join("guest/hosted").join(format!("{name}{suffix}"));
-        let mut cc = Command::new("cc");
-        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", kind])
-            .args(["-nostdinc", "-isystem"])
-            .arg(&musl.headers)
-            .arg("-isystem")
-            .arg(&own_headers)
-            .args(["-nostdlib", "-o"])
-            .arg(&program)
-            .args([start, "crti.o"].map(|file| musl.library.join(file)))
-            .arg(compilers_file(begin)?)
-            .arg(project.root.join(HOSTED_GUESTS).join(name).with_extension("c"))
-            .arg("-L")
-            .arg(&musl.library)
-            .args(["-Wl,--start-group", "-lc", "-lgcc", "-lgcc_eh", "-Wl,--end-group"])
-            .arg(compilers_file(end)?)
-            .arg(musl.library.join("crtn.o"));
-        cargo(&format!("Compiling {name}{suffix}"), &mut cc)?;
-        Ok(program)
-    };
-    NAMES.into_iter().flat_map(|name| WAYS.map(|way| (name, way))).map(compile).collect()
-}
-
-/// Where the system's compiler has a file of its own.
-fn compilers_file(name: &str) -> Result<PathBuf> {
-    let mut cc = Command::new("cc");
-    let output = process::output(cc.arg(format!("-print-file-name={name}"))).map_err(|error| {
-        Failure::new(ExitStatus::BuildFailed, format!("cannot run cc: {error}"))
-    })?;
-    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
 /// Builds the kernel with the lines of its code in its file.

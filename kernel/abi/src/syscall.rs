@@ -21,6 +21,9 @@ pub const STAT: u64 = 4;
 pub const FSTAT: u64 = 5;
 /// `lstat(path, stat)` → 0. There are no links.
 pub const LSTAT: u64 = 6;
+/// `poll(descriptors, n, milliseconds)` → how many have something to tell. Every descriptor that is open is
+/// ready for whatever is asked of it; without one, the time passes, or a signal's handler ends it.
+pub const POLL: u64 = 7;
 /// `lseek(fd, offset, whence)` → new offset.
 pub const LSEEK: u64 = 8;
 /// `mmap(0, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)` → address. No files, no fixed
@@ -88,6 +91,10 @@ pub const KILL: u64 = 62;
 pub const UNAME: u64 = 63;
 /// `fcntl(fd, command, argument)`: copies, and the flags of access.
 pub const FCNTL: u64 = 72;
+/// `fsync(fd)` → 0. Files are in memory, where they were written.
+pub const FSYNC: u64 = 74;
+/// `fdatasync(fd)` → 0. Likewise.
+pub const FDATASYNC: u64 = 75;
 /// `truncate(path, bytes)` → 0.
 pub const TRUNCATE: u64 = 76;
 /// `ftruncate(fd, bytes)` → 0.
@@ -174,6 +181,9 @@ pub const RENAMEAT: u64 = 264;
 pub const READLINKAT: u64 = 267;
 /// `faccessat(folder, path, mode)` → 0. As [`ACCESS`].
 pub const FACCESSAT: u64 = 269;
+/// `ppoll(descriptors, n, time, mask, 8)`. As [`POLL`], with another mask meanwhile; what is left of the time
+/// is written.
+pub const PPOLL: u64 = 271;
 /// `set_robust_list(head, bytes)` → 0. Taken, and not followed: a thread that ends with a robust mutex
 /// leaves it locked.
 pub const SET_ROBUST_LIST: u64 = 273;

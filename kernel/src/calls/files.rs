@@ -72,6 +72,10 @@ pub(super) fn call(
         syscall::DUP2 | syscall::DUP3 => duplicate_to(process, a, b),
         syscall::FCNTL => control(process, a, b, c),
         syscall::IOCTL => descriptor(process, a).and(Err(Errno(ENOTTY))),
+        syscall::FSYNC | syscall::FDATASYNC => match descriptor(process, a) {
+            Ok(Descriptor::File(_)) => Ok(0),
+            other => other.and(Err(Errno(EINVAL))),
+        },
         // What it would do, programs do by reading and writing where it is refused.
         syscall::SENDFILE => descriptor(process, a).and(Err(Errno(EINVAL))),
         // Everybody may do everything with every file.

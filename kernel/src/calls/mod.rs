@@ -8,6 +8,7 @@ mod affinity;
 mod files;
 mod memory;
 mod paths;
+mod poll;
 mod process;
 mod programs;
 mod session;
@@ -139,7 +140,7 @@ fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
 }
 
 fn of_family(process: &mut Process, number: u64, arguments: [u64; 6]) -> Result<Answer, Errno> {
-    for family in [threads::call, signals::call, time::call] {
+    for family in [threads::call, signals::call, time::call, poll::call] {
         if let Some(answer) = family(process, number, arguments) {
             return answer;
         }

@@ -126,11 +126,20 @@ fn suspend(process: &mut Process, from: u64, set_bytes: u64) -> Result<Answer, E
         return Err(Errno(EINVAL));
     }
     let [mask] = process.space.read_words(from)?;
+    swap_mask(process, from, set_bytes)?;
+    Ok(Answer::Wait(Wait::Signal { set: 0, info: 0, until: None }))
+}
+
+/// Gives the running thread another mask until its call has ended.
+///
+/// # Errors
+/// The mask is nowhere, or a signal that it lets through is to be handled first: EINTR.
+pub(super) fn swap_mask(process: &mut Process, from: u64, set_bytes: u64) -> Result<(), Errno> {
     let signals = &mut process.threads.running().signals;
     signals.mask_after = Some(core::mem::replace(&mut signals.mask, blockable(mask)));
     let due = waiting(process) & !blockable(mask);
     match process.signals.heeds_any(due) {
-        false => Ok(Answer::Wait(Wait::Signal { set: 0, info: 0, until: None })),
+        false => Ok(()),
         true => Err(Errno(EINTR)),
     }
 }

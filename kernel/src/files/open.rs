@@ -7,7 +7,7 @@ use spin::Mutex;
 use super::File;
 
 /// The most descriptors of one program.
-const MAX_DESCRIPTORS: u64 = 64;
+pub const MAX_DESCRIPTORS: u64 = 64;
 
 /// What a descriptor leads to.
 #[derive(Clone)]

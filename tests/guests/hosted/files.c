@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,16 @@ int main(void)
     MUST(pread(second, back, 9, 0) == 5 && memcmp(back, "xyzab", 5) == 0);
     int null = open("/dev/null", O_RDWR);
     MUST(lseek(null, 7, SEEK_SET) == 0 && close(null) == 0 && close(second) == 0);
+
+    /* Files are always ready for what is asked; without one that is asked for anything, time passes. */
+    struct pollfd polled[4] = {{fd, POLLIN | POLLOUT, 0}, {60, POLLIN, 0}, {-3, POLLIN, 7}, {fd, POLLPRI, 7}};
+    MUST(poll(polled, 4, 5000) == 2 && polled[0].revents == (POLLIN | POLLOUT));
+    MUST(polled[1].revents == POLLNVAL && polled[2].revents == 0 && polled[3].revents == 0);
+    MUST(poll(polled + 2, 2, 0) == 0 && poll(polled + 2, 2, 30) == 0 && poll(NULL, 0, 1) == 0);
+    struct pollfd *volatile nowhere = (void *)16;
+    volatile nfds_t many = -1;
+    MUST(poll(nowhere, 1, 0) < 0 && errno == EFAULT && poll(polled, many, 0) < 0 && errno == EINVAL);
+    MUST(fsync(fd) == 0 && fdatasync(fd) == 0 && fsync(60) < 0 && errno == EBADF);
 
     /* Names go, files stay while they are open. */
     MUST(rename("files.tmp", "files.new") == 0 && access("files.tmp", F_OK) < 0);

@@ -1,6 +1,7 @@
 /* What a program does with signals: prints the same here and under Linux. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -252,6 +253,9 @@ static void times(void)
     int before = heard;
     MUST(sigsuspend(&nothing) < 0 && errno == EINTR && heard > before);
     MUST(sigprocmask(SIG_UNBLOCK, &child, NULL) == 0);
+    MUST(poll(NULL, 0, 2000) < 0 && errno == EINTR && poll(NULL, 0, -1) < 0 && errno == EINTR);
+    left = long_time;
+    MUST(syscall(SYS_ppoll, NULL, 0, &left, NULL, 8) < 0 && errno == EINTR && left.tv_sec == 1);
     MUST(setitimer(ITIMER_REAL, &none, &often) == 0 && often.it_interval.tv_usec == 20000);
     MUST(alarm(100) == 0 && alarm(0) == 100);
     printf("signals: %d of time\n", heard >= 3 * SIGALRM);
@@ -265,6 +269,17 @@ static void in_thread(int signal, siginfo_t *info, void *context)
     (void)info, (void)context;
     thread_heard += signal;
     address = (void *)pthread_self();
+    /* Another mask while it waits lets through what waits already, and goes with the waiting. */
+    MUST(sigprocmask(SIG_SETMASK, NULL, &child) == 0 && sigaddset(&child, SIGALRM) == 0);
+    MUST(sigprocmask(SIG_SETMASK, &child, NULL) == 0 && raise(SIGALRM) == 0);
+    before = heard;
+    struct timespec short_time = {0, 20000000};
+    MUST(ppoll(NULL, 0, &short_time, NULL) == 0 && heard == before);
+    MUST(ppoll(NULL, 0, &long_time, &nothing) < 0 && errno == EINTR && heard == before + SIGALRM);
+    MUST(raise(SIGALRM) == 0 && heard == before + SIGALRM);
+    MUST(ppoll(NULL, 0, &short_time, &child) == 0 && heard == before + SIGALRM);
+    MUST(sigdelset(&child, SIGALRM) == 0 && sigprocmask(SIG_SETMASK, &child, NULL) == 0);
+    MUST(heard == before + 2 * SIGALRM);
 }
 
 static void *locks(void *argument)

@@ -67,7 +67,7 @@ impl Artefacts {
         let built = build::all(project, &tools.library)?;
         let mut on_demand = build::hosted_guests(project)?;
         on_demand.extend(build::musl_guests(project, &setup::musl(project)?)?);
-        on_demand.push(linux.busybox.clone());
+        on_demand.extend([build::rust_guest(project)?, linux.busybox.clone()]);
         let disk = image::for_test(project, &built, &tools.library, DISK_COMMAND_LINE)?;
         let check_guest = Some(build::check_guest(project, &tools.library)?);
         let artefacts = Artefacts::of(project, tools, built)?;

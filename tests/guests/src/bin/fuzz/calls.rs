@@ -55,7 +55,8 @@ pub fn arguments_of(random: &mut Random, number: u64, lists: &[String]) -> [u64;
     // Whoever waits may wait for ever, which is told, but not for years.
     match number {
         sys::FUTEX => arguments[3] = time(random),
-        sys::RT_SIGTIMEDWAIT => arguments[2] = time(random),
+        sys::POLL => arguments[2] = random.below(3).wrapping_sub(1),
+        sys::RT_SIGTIMEDWAIT | sys::PPOLL => arguments[2] = time(random),
         sys::SETITIMER => {
             arguments[1] = random.of(&[&TIMERS[0], &TIMERS[1], &TIMERS[2]]).as_ptr() as u64
         }
@@ -72,13 +73,15 @@ fn time(random: &mut Random) -> u64 {
 
 /// Every call of Tally's, most of Linux's, and numbers that are none.
 pub fn choose(random: &mut Random) -> u64 {
-    const LINUX: [u64; 44] = [
+    const LINUX: [u64; 46] = [
         sys::READ,
         sys::WRITE,
         sys::OPEN,
         sys::CLOSE,
         sys::STAT,
         sys::FSTAT,
+        sys::POLL,
+        sys::PPOLL,
         sys::LSEEK,
         sys::MMAP,
         sys::MPROTECT,
@@ -148,6 +151,7 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         sys::OPEN | sys::STAT | sys::UNLINK | sys::TRUNCATE => {
             [path, random.of(&[0, 0o101, 0o1102, 0o2001]), 0, 0, 0, 0]
         }
+        sys::POLL | sys::PPOLL => [memory, small, 0, memory, 8, 0],
         sys::OPENAT | sys::NEWFSTATAT | sys::UNLINKAT => [0, path, memory, 0, 0, 0],
         sys::RENAME => [path, random.of(&PATHS).as_ptr() as u64, 0, 0, 0, 0],
         sys::PWRITE64 | sys::PREAD64 => [fd, memory, random.below(3000), size(random), 0, 0],
