@@ -80,22 +80,23 @@ impl Pages {
         Ok(())
     }
 
+        if missing == 0 {
+            return Ok(());
+        }
     /// Has frames for `len` bytes.
     fn reach(&mut self, len: u64) -> Result<(), OutOfMemory> {
         let missing = len.div_ceil(FRAME_BYTES).saturating_sub(self.frames.len() as u64);
         // All or nothing: what is left is not for a file that cannot be.
-        if missing > 0 && !frames::has_room_for_program(missing * FRAME_BYTES) || !claim(missing) {
+        let mut claim = frames::claim(missing * FRAME_BYTES).ok_or(OutOfMemory)?;
+        self.frames.try_reserve(missing as usize).map_err(|_| OutOfMemory)?;
+        if !note(missing) {
             return Err(OutOfMemory);
         }
-        for left in (0..missing).rev() {
-            let frame = self.frames.try_reserve(1).map_err(|_| OutOfMemory);
-            match frame.and_then(|()| frames::allocate()) {
-                Ok(frame) => self.frames.push(frame),
-                Err(error) => {
-                    IN_FILES.fetch_sub(left + 1, Ordering::Relaxed);
-                    return Err(error);
-                }
-            }
+        for taken in 0..missing {
+            let frame = claim.allocate().inspect_err(|_| {
+                IN_FILES.fetch_sub(missing - taken, Ordering::Relaxed);
+            })?;
+            self.frames.push(frame);
         }
         Ok(())
     }
@@ -113,8 +114,8 @@ impl Pages {
     }
 }
 
-/// Takes so many frames for files, if they may have them.
-fn claim(frames: u64) -> bool {
+/// Notes so many frames as files', if they may have them.
+fn note(frames: u64) -> bool {
     let fits = |held: u64| held.checked_add(frames).filter(|all| *all <= MAX_FRAMES);
     IN_FILES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
 }

@@ -68,11 +68,17 @@ pub fn kernel_view(address: PhysAddr) -> VirtAddr {
 /// # Errors
 /// No usable memory is left.
 pub fn allocate() -> Result<PhysFrame, OutOfMemory> {
+    allocate_claimed(0)
+}
+
+/// A frame of zeros, of which so many bytes were claimed.
+fn allocate_claimed(bytes: u64) -> Result<PhysFrame, OutOfMemory> {
     let mut guard = FRAMES.lock();
     let frames = guard.as_mut().expect("frames::init runs first");
     let address = frames.take().ok_or(OutOfMemory)?;
     frames.in_use += 1;
     frames.left -= 1;
+    frames.claimed -= bytes;
     drop(guard);
     let start = kernel_view(address).as_mut_ptr::<u8>();
     // SAFETY: (1) the frame is usable memory, mapped writable at `start` for its whole length;
@@ -84,7 +90,7 @@ pub fn allocate() -> Result<PhysFrame, OutOfMemory> {
 /// Gives a frame back.
 ///
 /// # Safety
-/// The frame came from [`allocate`], and nothing refers to it any more.
+/// The frame came from [`allocate`] or a [`Claim`], and nothing refers to it any more.
 pub unsafe fn free(frame: PhysFrame<Size4KiB>) {
     let mut guard = FRAMES.lock();
     let frames = guard.as_mut().expect("frames::init runs first");
@@ -124,9 +130,23 @@ pub fn has_room_for_program(bytes: u64) -> bool {
     FRAMES.lock().as_ref().is_some_and(|frames| frames.has_room_for_program(bytes))
 }
 
-/// Memory that whoever has this may still take for a program's sake: nobody else gets it meanwhile.
+/// Bytes that whoever has this may still take for a program's sake, frame by frame or by the kernel's heap:
+/// nobody else gets them meanwhile.
 #[derive(Debug)]
 pub struct Claim(u64);
+
+impl Claim {
+    /// A frame of zeros out of it.
+    ///
+    /// # Errors
+    /// All of it is taken.
+    pub fn allocate(&mut self) -> Result<PhysFrame, OutOfMemory> {
+        let rest = self.0.checked_sub(FRAME_BYTES).ok_or(OutOfMemory)?;
+        let frame = allocate_claimed(FRAME_BYTES)?;
+        self.0 = rest;
+        Ok(frame)
+    }
+}
 
 /// Claims so many bytes; none if there is no room.
 pub fn claim(bytes: u64) -> Option<Claim> {

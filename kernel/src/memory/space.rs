@@ -124,14 +124,15 @@ impl AddressSpace {
             return Err(SpaceError::BadAddress);
         }
         // With the tables: one for 512 pages, and those above.
-        let bytes = bytes.saturating_add(bytes / 511);
+        let needed = bytes.saturating_add(bytes / 511);
         let held = (self.pages + self.tables).saturating_mul(FRAME_BYTES);
-        let all = held.saturating_add(bytes);
-        if !frames::has_room_for_program(bytes) || all > frames::most_for_program() {
+        if held.saturating_add(needed) > frames::most_for_program() {
             return Err(SpaceError::OutOfMemory);
         }
+        // The pages come out of it; what is left of it at the end is what the tables have taken meanwhile.
+        let mut claim = frames::claim(needed).ok_or(SpaceError::OutOfMemory)?;
         for page in (start..end).step_by(FRAME_BYTES as usize) {
-            if let Err(error) = self.map_page(page, access.flags(), frames::allocate) {
+            if let Err(error) = self.map_page(page, access.flags(), || claim.allocate()) {
                 self.unmap(start, page - start);
                 return Err(error);
             }
