@@ -153,3 +153,19 @@ fn the_kernels_memory_is_not_a_programs_to_use_up() {
     assert_success(&boot);
     assert!(boot.transcript.text().contains("share 1: done"), "{}", boot.transcript.text());
 }
+
+/// Names, files, and memory of which there is not enough for both.
+#[test]
+fn what_two_programs_ask_for_at_once_one_of_them_gets() {
+    let line = "wire cpus=2 -- attack races -- attack races";
+    let boot = boot(&Request { cpus: 2, ..Request::new(line) });
+    assert_success(&boot);
+    let told = boot.transcript.text();
+    let mut all = [0; 4];
+    for line in told.lines().filter_map(|line| line.strip_prefix("races: ")) {
+        for (sum, count) in all.iter_mut().zip(line.split(' ')) {
+            *sum += count.parse::<u32>().unwrap();
+        }
+    }
+    assert_eq!(all, [300, 300, 300, 1], "{told}");
+}

@@ -99,11 +99,9 @@ fn open_file(path: &str, flags: u64) -> Result<Descriptor, Errno> {
     if is_folder(path) {
         return Err(Errno(EISDIR));
     }
-    let file = match store::find(path) {
-        Some(_) if flags & CREATE != 0 && flags & EXCLUSIVE != 0 => return Err(Errno(EEXIST)),
-        Some(file) => file,
-        None if flags & CREATE != 0 && !path.is_empty() => store::create(path)?,
-        None => return Err(Errno(ENOENT)),
+    let file = match flags & CREATE != 0 && !path.is_empty() {
+        true => store::find_or_create(path, flags & EXCLUSIVE != 0)?.ok_or(Errno(EEXIST))?,
+        false => store::find(path).ok_or(Errno(ENOENT))?,
     };
     if flags & TRUNCATE != 0 && writes {
         file.lock().set_len(0)?;

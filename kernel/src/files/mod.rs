@@ -20,7 +20,8 @@ use crate::memory::frames::OutOfMemory;
 const MAX_NAMES: usize = 1024;
 
 /// Files that were opened or made, by name; none where one of the ramdisk's was removed.
-static NAMED: Mutex<BTreeMap<String, Option<File>>> = Mutex::new(BTreeMap::new());
+static NAMED: Mutex<Names> = Mutex::new(BTreeMap::new());
+type Names = BTreeMap<String, Option<File>>;
 
 /// The highest number that a file was given. Relaxed order is enough: each is given once.
 static LAST: AtomicU64 = AtomicU64::new(0);
@@ -106,8 +107,10 @@ impl Content {
 
 /// The file of that name.
 pub fn find(path: &str) -> Option<File> {
-    let name = plain(path);
-    let mut named = NAMED.lock();
+    find_in(&mut NAMED.lock(), plain(path))
+}
+
+fn find_in(named: &mut Names, name: &str) -> Option<File> {
     if let Some(known) = named.get(name) {
         return known.clone();
     }
@@ -120,18 +123,22 @@ pub fn find(path: &str) -> Option<File> {
 ///
 /// # Errors
 /// There are too many.
-pub fn create(path: &str) -> Result<File, OutOfMemory> {
+pub fn find_or_create(path: &str, only_new: bool) -> Result<Option<File>, OutOfMemory> {
     let mut named = NAMED.lock();
+    let name = plain(path);
+    if let Some(file) = find_in(&mut named, name) {
+        return Ok(Some(file).filter(|_| !only_new));
+    }
     if named.len() >= MAX_NAMES {
         return Err(OutOfMemory);
     }
     let file = Inode::new(Content::Own(Pages::default()));
-    named.insert(plain(path).into(), Some(file.clone()));
-    Ok(file)
+    named.insert(name.into(), Some(file.clone()));
+    Ok(Some(file))
 }
 
 /// Nothing has the name from here on.
-fn forget(named: &mut BTreeMap<String, Option<File>>, name: &str) {
+fn forget(named: &mut Names, name: &str) {
     match ramdisk::file(name) {
         Some(_) => named.insert(name.into(), None),
         None => named.remove(name).flatten().map(Some),
@@ -140,9 +147,11 @@ fn forget(named: &mut BTreeMap<String, Option<File>>, name: &str) {
 
 /// Takes a file's name away; whether there was one.
 pub fn remove(path: &str) -> bool {
-    let is_there = find(path).is_some();
+    let mut named = NAMED.lock();
+    let name = plain(path);
+    let is_there = find_in(&mut named, name).is_some();
     if is_there {
-        forget(&mut NAMED.lock(), plain(path));
+        forget(&mut named, name);
     }
     is_there
 }
@@ -152,11 +161,11 @@ pub fn remove(path: &str) -> bool {
 /// # Errors
 /// There are too many names.
 pub fn rename(from: &str, to: &str) -> Result<bool, OutOfMemory> {
-    let file = find(from);
-    let is_there = file.is_some();
+    let mut named = NAMED.lock();
     let (from, to) = (plain(from), plain(to));
+    let file = find_in(&mut named, from);
+    let is_there = file.is_some();
     if is_there && from != to {
-        let mut named = NAMED.lock();
         // What was the ramdisk's leaves a note that it is gone.
         if named.len() >= MAX_NAMES && !named.contains_key(to) {
             return Err(OutOfMemory);

@@ -542,6 +542,34 @@ static void aliases(void)
 
 /* Sessions and programs. */
 
+/* Where another does the same at the same time, one of the two gets each name and each file, and the memory
+ * that is not there for both. */
+static void races(void)
+{
+    const size_t much = 100 << 20;
+    struct timespec when, later = {0, 300000000};
+    int made = 0, renamed = 0, removed = 0;
+    char name[32], other[32];
+
+    for (int step = 0; step < 4; step++) {
+        MUST(clock_gettime(CLOCK_MONOTONIC, &when) == 0);
+        long next = when.tv_nsec / 100000000 + 2;
+        when.tv_sec += next / 10;
+        when.tv_nsec = next % 10 * 100000000;
+        MUST(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == 0);
+        for (int i = 0; i < 300 && step < 3; i++) {
+            sprintf(name, "race-%d", i), sprintf(other, "raced-%d", i);
+            int file = step == 0 ? open(name, O_RDWR | O_CREAT | O_EXCL, 0600) : -1;
+            made += file >= 0 && close(file) == 0;
+            renamed += step == 1 && rename(name, other) == 0;
+            removed += step == 2 && unlink(other) == 0;
+        }
+    }
+    char *got = map(much, PROT_READ | PROT_WRITE);
+    nanosleep(&later, NULL);
+    printf("races: %d %d %d %d\n", made, renamed, removed, got != MAP_FAILED);
+}
+
 /* That of the command line around it is not its own. */
 static void stops_watch(void)
 {
@@ -656,7 +684,8 @@ static const struct {
     ATTACK(first_ends), ATTACK(word_nowhere), ATTACK(wild_futexes), ATTACK(wild_affinities),
     ATTACK(maps_all), ATTACK(maps_pages), ATTACK(breaks_all), ATTACK(sets_aside), ATTACK(in_pieces),
     ATTACK(unmaps_stack), ATTACK(unmaps_code), ATTACK(unmaps_all), ATTACK(protects_stack),
-    ATTACK(protects_code), ATTACK(protects_all), ATTACK(writes_all), ATTACK(opens_all), ATTACK(aliases), ATTACK(stops_watch), ATTACK(long_name),
+    ATTACK(protects_code), ATTACK(protects_all), ATTACK(writes_all), ATTACK(opens_all), ATTACK(aliases), ATTACK(races),
+    ATTACK(stops_watch), ATTACK(long_name),
     ATTACK(sessions), ATTACK(large_sessions), ATTACK(programs), ATTACK(ends_started), ATTACK(ends_open),
     ATTACK(faults_started), ATTACK(killed_started), ATTACK(deadlock_started), ATTACK(writes_bank),
     ATTACK(frees_bank), ATTACK(stops_in_bank), ATTACK(threshold_on_no_stack), ATTACK(threshold_nowhere),
