@@ -27,7 +27,7 @@ pub const POLL: u64 = 7;
 /// `lseek(fd, offset, whence)` → new offset.
 pub const LSEEK: u64 = 8;
 /// `mmap(0, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)` → address. No files, no fixed
-/// addresses, nothing executable. What may not be touched takes no memory until [`MPROTECT`] lets it.
+/// addresses, nothing executable. Pages with `PROT_NONE` take no memory until [`MPROTECT`] gives them more.
 pub const MMAP: u64 = 9;
 /// `mprotect(address, bytes, protection)` → 0. Mapped pages of the program's own; nothing becomes
 /// executable.
@@ -57,9 +57,9 @@ pub const WRITEV: u64 = 20;
 pub const ACCESS: u64 = 21;
 /// `sched_yield()` → 0.
 pub const SCHED_YIELD: u64 = 24;
-/// `mremap(…)`: no mapping moves; `ENOMEM`, upon which programs copy.
+/// `mremap(start, …)`: no mapping moves; `ENOMEM`, upon which programs copy, or `EFAULT` where nothing is.
 pub const MREMAP: u64 = 25;
-/// `madvise(start, bytes, advice)` → 0: `MADV_DONTNEED` leaves zeros, other advice is not taken.
+/// `madvise(start, bytes, advice)` → 0: `MADV_DONTNEED` leaves zeros, what is a mere hint is not taken.
 pub const MADVISE: u64 = 28;
 /// `dup(fd)` → descriptor.
 pub const DUP: u64 = 32;

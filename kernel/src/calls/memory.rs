@@ -2,7 +2,7 @@
 
 use tally_abi::syscall::{
     self,
-    errno::{EINVAL, ENOMEM},
+    errno::{EFAULT, EINVAL, ENOMEM},
 };
 
 use super::Errno;
@@ -19,8 +19,14 @@ const PROT_WRITE: u64 = 2;
 const PROT_EXECUTE: u64 = 4;
 const MAP_PRIVATE: u64 = 0x02;
 const MAP_ANONYMOUS: u64 = 0x20;
-/// `MADV_DONTNEED`.
+/// `MADV_DONTNEED`, and of the rest those that change nothing that a program sees: from `MADV_NORMAL` to
+/// `MADV_WILLNEED`, `MADV_FREE`, and, as there is no fork and no dump, from `MADV_DONTFORK` to `MADV_PAGEOUT`.
 const DONT_NEED: u64 = 4;
+const NORMAL: u64 = 0;
+const WILL_NEED: u64 = 3;
+const FREE: u64 = 8;
+const DONT_FORK: u64 = 10;
+const PAGE_OUT: u64 = 21;
 /// `MAP_NORESERVE`, `MAP_POPULATE` and `MAP_STACK`: every page is there from the beginning anyway.
 const MAP_HINTS: u64 = 0x4000 | 0x8000 | 0x2_0000;
 
@@ -34,8 +40,7 @@ pub(super) fn call(
         syscall::MMAP => map(process, arguments),
         syscall::MPROTECT => protect(process, a, b, c),
         syscall::MUNMAP => unmap(process, a, b),
-        // Programs copy where it is refused.
-        syscall::MREMAP => Err(Errno(ENOMEM)),
+        syscall::MREMAP => remap(process, a, c),
         syscall::MADVISE => advise(process, a, b, c),
         syscall::BRK => Ok(process.set_heap_end(a)),
         _ => return None,
@@ -71,12 +76,22 @@ fn protect(process: &mut Process, address: u64, bytes: u64, protection: u64) -> 
     Ok(0)
 }
 
-/// `madvise`: what is not needed any more is zeros from then on; everything else is advice indeed.
-fn advise(process: &mut Process, address: u64, bytes: u64, advice: u64) -> Result<u64, Errno> {
-    if advice == DONT_NEED {
-        process.clear(address, bytes).map_err(|_| Errno(EINVAL))?;
+/// `mremap`: no mapping moves or grows. Programs copy then; musl looks for the end of a stack so.
+fn remap(process: &Process, address: u64, bytes: u64) -> Result<u64, Errno> {
+    match process.is_own(address) {
+        _ if !address.is_multiple_of(FRAME_BYTES) || bytes == 0 => Err(Errno(EINVAL)),
+        true => Err(Errno(ENOMEM)),
+        false => Err(Errno(EFAULT)),
     }
-    Ok(0)
+}
+
+/// `madvise`: what is not needed any more is zeros from then on, and of hints none is taken.
+fn advise(process: &mut Process, address: u64, bytes: u64, advice: u64) -> Result<u64, Errno> {
+    match advice {
+        DONT_NEED => process.clear(address, bytes).map(|()| 0).map_err(|_| Errno(EINVAL)),
+        NORMAL..=WILL_NEED | FREE | DONT_FORK..=PAGE_OUT => Ok(0),
+        _ => Err(Errno(EINVAL)),
+    }
 }
 
 fn unmap(process: &mut Process, address: u64, bytes: u64) -> Result<u64, Errno> {

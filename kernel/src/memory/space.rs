@@ -212,6 +212,19 @@ impl AddressSpace {
         core::iter::successors(next(start), |page| next(page + FRAME_BYTES)).count() as u64
     }
 
+    /// Writes zeros to all pages of `[start, end)` that are there, whatever the program may do with them.
+    pub fn clear(&mut self, start: u64, end: u64) {
+        let mut at = start;
+        while let Some(page) = self.next_page(at, end) {
+            at = page + FRAME_BYTES;
+            if let Some(view) = self.page_view(page) {
+                // SAFETY: the kernel's view of a whole frame that only this space maps: callers leave out what
+                // is lent.
+                unsafe { view.write_bytes(0, FRAME_BYTES as usize) };
+            }
+        }
+    }
+
     /// The kernel's view of the program's page at `page`, if it is mapped.
     pub fn page_view(&mut self, page: u64) -> Option<*mut u8> {
         let entry = self.entry(page)?;

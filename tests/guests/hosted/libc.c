@@ -1,6 +1,8 @@
 /* An ordinary C program: what it prints here and under Linux is the same. `libc FILE WORD…` */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +63,25 @@ int main(int argc, char **argv)
     if (madvise(pages + 4096, 4096, MADV_DONTNEED) != 0)
         return 6;
     printf("%d %d %d\n", pages[4095], pages[4096] | pages[8191], pages[8192]);
+    /* So is what may not be touched. Advice that there is not is refused. */
+    memset(pages, 1, 3 * 4096);
+    if (mprotect(pages + 4096, 4096, PROT_NONE) != 0 || madvise(pages, 3 * 4096, MADV_DONTNEED) != 0)
+        return 8;
+    if (mprotect(pages + 4096, 4096, PROT_READ) != 0)
+        return 9;
+    printf("%d %d %d\n", pages[4095], pages[4096] | pages[8191], pages[8192]);
+    if (madvise(pages, 4096, MADV_SEQUENTIAL) != 0 || madvise(pages, 4096, 7777) == 0 || errno != EINVAL)
+        return 10;
+#ifndef __GLIBC__
+    /* musl feels its way down the stack. glibc looks into /proc. */
+    pthread_attr_t attributes;
+    void *stack;
+    size_t deep;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return 11;
+    pthread_attr_getstack(&attributes, &stack, &deep);
+    printf("%d\n", (char *)stack <= line && line < (char *)stack + deep);
+#endif
     clock_t began = clock(), now;
     do
         now = clock();

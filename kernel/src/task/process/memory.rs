@@ -30,7 +30,8 @@ pub(super) struct Mappings {
     held: BTreeMap<u64, u64>,
     /// Where what the kernel lends is, by where the kernel has it.
     lent: BTreeMap<u64, u64>,
-    next: u64,
+    /// Where the first gap may be.
+    gap: u64,
 }
 
 impl Mappings {
@@ -41,7 +42,7 @@ impl Mappings {
             mapped: BTreeMap::new(),
             held: BTreeMap::new(),
             lent: BTreeMap::new(),
-            next: MMAP_START,
+            gap: MMAP_START,
         }
     }
 
@@ -55,6 +56,27 @@ impl Mappings {
             true => Err(SpaceError::BadAddress),
             false => Ok(start..end),
         }
+    }
+
+    /// The first addresses for so many bytes that have an empty page before and behind them, so that running
+    /// over an end is a fault.
+    fn find_gap(&self, bytes: u64) -> Option<Range<u64>> {
+        let mut start = self.gap;
+        loop {
+            let end = start.checked_add(bytes).filter(|end| *end < USER_END / 2)?;
+            let last = |mappings: &BTreeMap<u64, u64>| {
+                Some(*mappings.range(..=end).next_back()?.1).filter(|last| *last >= start)
+            };
+            match [&self.mapped, &self.held].into_iter().filter_map(last).max() {
+                Some(in_the_way) => start = in_the_way + FRAME_BYTES,
+                None => return Some(start..end),
+            }
+        }
+    }
+
+    /// Addresses from `start` on are nobody's any more.
+    fn note_gap(&mut self, start: u64) {
+        self.gap = self.gap.min(start.max(MMAP_START));
     }
 
     /// The end of the mapping that the page is in, if `mmap` gave it.
@@ -140,6 +162,7 @@ impl Process {
     /// There is no such mapping.
     pub fn unmap_for_kernel(&mut self, start: u64) -> Result<(), SpaceError> {
         let end = self.mappings.held.remove(&start).ok_or(SpaceError::BadAddress)?;
+        self.mappings.note_gap(start);
         self.space.unmap(start, end - start);
         Ok(())
     }
@@ -159,6 +182,7 @@ impl Process {
             self.map_next(frames.len() as u64 * FRAME_BYTES, Access::Nothing)?;
         if let Err(error) = self.space.lend(start, frames) {
             self.space.unmap(start, end - start);
+            self.mappings.note_gap(start);
             return Err(error);
         }
         self.mappings.held.insert(start, end);
@@ -168,14 +192,13 @@ impl Process {
 
     fn map_next(&mut self, bytes: u64, access: Access) -> Result<Range<u64>, SpaceError> {
         let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::OutOfMemory)?;
-        let start = self.mappings.next;
-        // One page between mappings stays empty, so that running over an end is a fault.
-        let end = start.checked_add(bytes).filter(|end| *end < USER_END / 2);
-        let end = end.ok_or(SpaceError::OutOfMemory)?;
+        let Range { start, end } = self.mappings.find_gap(bytes).ok_or(SpaceError::OutOfMemory)?;
         if access != Access::Nothing {
             self.space.map_zeroed(start, bytes, access)?;
         }
-        self.mappings.next = end + FRAME_BYTES;
+        if start == self.mappings.gap {
+            self.mappings.gap = end + FRAME_BYTES;
+        }
         Ok(start..end)
     }
 
@@ -220,12 +243,16 @@ impl Process {
     /// # Errors
     /// Some of it is not the program's.
     pub fn clear(&mut self, start: u64, bytes: u64) -> Result<(), SpaceError> {
-        let Range { start: mut at, end } = self.mappings.own(start, bytes)?;
-        while let Some(page) = self.space.next_page(at, end) {
-            self.space.fill(page, &[0; FRAME_BYTES as usize])?;
-            at = page + FRAME_BYTES;
-        }
+        let Range { start, end } = self.mappings.own(start, bytes)?;
+        self.space.clear(start, end);
         Ok(())
+    }
+
+    /// Whether a page is the program's own: it is there, or in a mapping.
+    pub fn is_own(&self, page: u64) -> bool {
+        let is_there = || self.space.next_page(page, page + FRAME_BYTES).is_some();
+        self.mappings.own(page, FRAME_BYTES).is_ok()
+            && (self.mappings.end_of(page).is_some() || is_there())
     }
 
     /// Gives memory back, mapped or not.
@@ -235,6 +262,7 @@ impl Process {
     pub fn unmap(&mut self, start: u64, bytes: u64) -> Result<(), SpaceError> {
         let range = self.mappings.own(start, bytes)?;
         self.mappings.cut(&range)?;
+        self.mappings.note_gap(range.start);
         self.space.unmap(range.start, range.end - range.start);
         Ok(())
     }

@@ -135,6 +135,21 @@ fn mappings(checks: &mut Checks) {
     let refused = loop {
         match map() {
             refused if refused < 0 => break refused,
+    // Addresses come back, and what leads to pages there is used again.
+    for _ in 0..100 {
+        let again = call(sys::MMAP, [0, 1 << 40, 0, 0x4022, u64::MAX, 0]) as u64;
+        checks.equal("the same addresses", again, large);
+        checks.equal("a page of it", protect(page, 4096, 3), 0);
+        checks.equal("it goes", call(sys::MUNMAP, [again, 1 << 40, 0, 0, 0, 0]), 0);
+    }
+    let remap = |at| call(sys::MREMAP, [at, 4096, 8192, 0, 0, 0]);
+    checks.equal("lengthen what is not there", remap(large), -errno::EFAULT);
+    checks.equal("lengthen the kernel", remap(KERNEL), -errno::EFAULT);
+    checks.equal("lengthen half a page", remap(large + 8), -errno::EINVAL);
+    let aside = call(sys::MMAP, [0, 4096, 0, 0x4022, u64::MAX, 0]) as u64;
+    checks.equal("lengthen what is set aside", remap(aside), -errno::ENOMEM);
+    checks.equal("lengthen the stack", remap((&raw const aside as u64) & !4095), -errno::ENOMEM);
+    checks.equal("it goes too", call(sys::MUNMAP, [aside, 4096, 0, 0, 0, 0]), 0);
             address => last = address,
         }
     };
