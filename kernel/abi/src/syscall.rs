@@ -170,8 +170,8 @@ pub const EXIT_GROUP: u64 = 231;
 pub const TGKILL: u64 = 234;
 /// `openat(folder, path, flags, mode)` → descriptor. As [`OPEN`], whatever the folder.
 pub const OPENAT: u64 = 257;
-/// `newfstatat(dirfd, path, stat, flags)` → 0. As [`FSTAT`], of a path or with an empty one of
-/// `dirfd`.
+/// `newfstatat(dirfd, path, stat, flags)` → 0. As [`FSTAT`], of a path, or with an empty one and
+/// `AT_EMPTY_PATH` of `dirfd`.
 pub const NEWFSTATAT: u64 = 262;
 /// `unlinkat(folder, path, flags)` → 0. As [`UNLINK`].
 pub const UNLINKAT: u64 = 263;
@@ -191,7 +191,7 @@ pub const SET_ROBUST_LIST: u64 = 273;
 pub const UTIMENSAT: u64 = 280;
 /// `dup3(fd, to, flags)` → `to`.
 pub const DUP3: u64 = 292;
-/// `prlimit64(0, resource, 0, old)` → 0: the stack's limit, and none on anything else.
+/// `prlimit64(0, resource, 0, old)` → 0: the stack's limit, that of descriptors, and none on anything else.
 pub const PRLIMIT64: u64 = 302;
 /// `getcpu(cpu, node)` → 0.
 pub const GETCPU: u64 = 309;

@@ -14,7 +14,12 @@ use super::{
     Errno,
     paths::{APPEND, write_stat},
 };
-use crate::{files::open::Descriptor, machine::serial, memory::frames::OutOfMemory, task::Process};
+use crate::{
+    files::open::{Descriptor, MAX_DESCRIPTORS},
+    machine::serial,
+    memory::frames::{FRAME_BYTES, OutOfMemory},
+    task::Process,
+};
 
 /// The most parts of one `readv` or `writev`, as Linux has it (`UIO_MAXIOV`).
 const MAX_VECTOR: u64 = 1024;
@@ -67,15 +72,15 @@ pub(super) fn call(
         syscall::FSTAT => stat(process, a, b),
         syscall::LSEEK => seek(process, a, b as i64, c),
         syscall::FTRUNCATE => set_length(process, a, b),
+        syscall::FSYNC | syscall::FDATASYNC => match descriptor(process, a) {
+            Ok(Descriptor::File(_)) => Ok(0),
+            other => other.and(Err(Errno(EINVAL))),
+        },
         syscall::DUP => duplicate(process, a, 0),
         syscall::DUP3 if a == b => Err(Errno(EINVAL)),
         syscall::DUP2 | syscall::DUP3 => duplicate_to(process, a, b),
         syscall::FCNTL => control(process, a, b, c),
         syscall::IOCTL => descriptor(process, a).and(Err(Errno(ENOTTY))),
-        syscall::FSYNC | syscall::FDATASYNC => match descriptor(process, a) {
-            Ok(Descriptor::File(_)) => Ok(0),
-            other => other.and(Err(Errno(EINVAL))),
-        },
         // What it would do, programs do by reading and writing where it is refused.
         syscall::SENDFILE => descriptor(process, a).and(Err(Errno(EINVAL))),
         // Everybody may do everything with every file.
@@ -86,6 +91,11 @@ pub(super) fn call(
 
 fn descriptor(process: &Process, fd: u64) -> Result<Descriptor, Errno> {
     process.files.get(fd).cloned().ok_or(Errno(EBADF))
+}
+
+/// How many of the bytes at an address of the program's lie in its page: a buffer may end there.
+fn in_page(address: u64, bytes: u64) -> u64 {
+    bytes.min(FRAME_BYTES - address % FRAME_BYTES)
 }
 
 /// `read` and `pread64`.
@@ -107,14 +117,17 @@ fn read(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Resu
     let content = file.lock();
     let mut done = 0;
     while done < bytes {
+        let to = buffer.checked_add(done).ok_or(Errno(EFAULT))?;
         let piece = content.piece(start + done);
-        let part = &piece[..piece.len().min((bytes - done) as usize)];
+        let part = &piece[..piece.len().min(in_page(to, bytes - done) as usize)];
         if part.is_empty() {
             break;
         }
-        let to = buffer.checked_add(done).ok_or(Errno(EFAULT))?;
-        process.space.write(to, part)?;
-        done += part.len() as u64;
+        match process.space.write(to, part) {
+            Ok(()) => done += part.len() as u64,
+            Err(error) if done == 0 => return Err(error.into()),
+            Err(_) => break,
+        }
     }
     if let At::Position = at {
         open.position += done;
@@ -129,7 +142,7 @@ fn write(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Res
         Descriptor::Output(fd) => {
             in_pieces(process, buffer, bytes.min(ENOUGH_BYTES), |process, _, part| {
                 emit(process, fd, part);
-                Ok(())
+                Ok(part.len())
             })
         }
         Descriptor::File(open) => {
@@ -146,7 +159,10 @@ fn write(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Res
             };
             start.checked_add(bytes).filter(|end| *end <= i64::MAX as u64).ok_or(Errno(EINVAL))?;
             let done = in_pieces(process, buffer, bytes, |_, done, part| {
-                content.write(start + done, part).map_err(Errno::from)
+                match content.write(start + done, part) {
+                    0 => Err(Errno(ENOSPC)),
+                    taken => Ok(taken),
+                }
             })?;
             if let At::Position = at {
                 open.position = start + done;
@@ -156,22 +172,27 @@ fn write(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Res
     }
 }
 
-/// Hands the program's bytes to `take`, some at a time, with how many went before: how many it took, where it
-/// took any.
+/// Hands the program's bytes to `take`, some at a time, with how many went before, until it takes less: how
+/// many it took, where it took any.
 fn in_pieces(
     process: &mut Process,
     buffer: u64,
     bytes: u64,
-    mut take: impl FnMut(&mut Process, u64, &[u8]) -> Result<(), Errno>,
+    mut take: impl FnMut(&mut Process, u64, &[u8]) -> Result<usize, Errno>,
 ) -> Result<u64, Errno> {
     let mut chunk = [0; MAX_OUTPUT_BYTES];
     let mut done = 0;
     while done < bytes {
-        let part = &mut chunk[..(bytes - done).min(MAX_OUTPUT_BYTES as u64) as usize];
         let from = buffer.checked_add(done).ok_or(Errno(EFAULT))?;
+        let part = &mut chunk[..in_page(from, bytes - done).min(MAX_OUTPUT_BYTES as u64) as usize];
         let read = process.space.read(from, part).map_err(Errno::from);
         match read.and_then(|()| take(process, done, part)) {
-            Ok(()) => done += part.len() as u64,
+            Ok(taken) => {
+                done += taken as u64;
+                if taken < part.len() {
+                    break;
+                }
+            }
             Err(error) if done == 0 => return Err(error),
             Err(_) => break,
         }
@@ -253,7 +274,7 @@ fn seek(process: &mut Process, fd: u64, offset: i64, whence: u64) -> Result<u64,
 
 /// `ftruncate`.
 fn set_length(process: &mut Process, fd: u64, bytes: u64) -> Result<u64, Errno> {
-    let Ok(Descriptor::File(open)) = descriptor(process, fd) else { return Err(Errno(EINVAL)) };
+    let Descriptor::File(open) = descriptor(process, fd)? else { return Err(Errno(EINVAL)) };
     let open = open.lock();
     if !open.writes || bytes > i64::MAX as u64 {
         return Err(Errno(EINVAL));
@@ -271,13 +292,16 @@ fn duplicate_to(process: &mut Process, fd: u64, to: u64) -> Result<u64, Errno> {
 /// `dup`, and `fcntl`'s way to it.
 fn duplicate(process: &mut Process, fd: u64, from: u64) -> Result<u64, Errno> {
     let copy = descriptor(process, fd)?;
-    process.files.add(copy, from).ok_or(Errno(EMFILE))
+    let to = process.files.free(from).ok_or(Errno(EMFILE))?;
+    process.files.put(to, copy);
+    Ok(to)
 }
 
 /// `fcntl`: copies; nothing is ever executed that a descriptor could be closed for.
 fn control(process: &mut Process, fd: u64, what: u64, argument: u64) -> Result<u64, Errno> {
     let open = descriptor(process, fd)?;
     match what {
+        DUPLICATE | DUPLICATE_CLOSING if argument >= MAX_DESCRIPTORS => Err(Errno(EINVAL)),
         DUPLICATE | DUPLICATE_CLOSING => duplicate(process, fd, argument),
         GET_CLOSING | SET_CLOSING => Ok(0),
         SET_FLAGS => {

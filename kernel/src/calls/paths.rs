@@ -34,6 +34,8 @@ const CREATE: u64 = 0o100;
 const EXCLUSIVE: u64 = 0o200;
 const TRUNCATE: u64 = 0o1000;
 pub(super) const APPEND: u64 = 0o2000;
+/// `AT_EMPTY_PATH`.
+const EMPTY_PATH: u64 = 0x1000;
 
 pub(super) fn call(
     process: &mut Process,
@@ -44,7 +46,7 @@ pub(super) fn call(
         syscall::OPEN => open(process, a, b),
         syscall::OPENAT => open(process, b, c),
         syscall::STAT | syscall::LSTAT => stat(process, a, b),
-        syscall::NEWFSTATAT => stat_at(process, [a, b, c]),
+        syscall::NEWFSTATAT => stat_at(process, [a, b, c, d]),
         syscall::ACCESS => access(process, a),
         syscall::FACCESSAT => access(process, b),
         syscall::TRUNCATE => set_length(process, a, b),
@@ -82,11 +84,14 @@ fn is_folder(path: &str) -> bool {
 /// `open` and `openat`.
 fn open(process: &mut Process, path: u64, flags: u64) -> Result<u64, Errno> {
     let path = read_path(process, path)?;
+    // First: whoever gets none has neither made a file nor emptied one.
+    let fd = process.files.free(0).ok_or(Errno(EMFILE))?;
     let descriptor = match special(&path) {
         Some(descriptor) => descriptor,
         None => open_file(&path, flags)?,
     };
-    process.files.add(descriptor, 0).ok_or(Errno(EMFILE))
+    process.files.put(fd, descriptor);
+    Ok(fd)
 }
 
 fn open_file(path: &str, flags: u64) -> Result<Descriptor, Errno> {
@@ -142,11 +147,11 @@ fn stat_of(process: &mut Process, path: &str, to: u64) -> Result<u64, Errno> {
     write_stat(process, to, file.as_deref())
 }
 
-/// `newfstatat`: of a path, or of the descriptor if that is empty.
-fn stat_at(process: &mut Process, arguments: [u64; 3]) -> Result<u64, Errno> {
-    let [fd, path, to] = arguments;
+/// `newfstatat`: of a path, or of the descriptor if that is empty and the flags say so.
+fn stat_at(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
+    let [fd, path, to, flags] = arguments;
     let path = read_path(process, path)?;
-    match path.is_empty() {
+    match path.is_empty() && flags & EMPTY_PATH != 0 {
         true => files::stat(process, fd, to),
         false => stat_of(process, &path, to),
     }

@@ -8,6 +8,7 @@ use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
 use super::Errno;
 use crate::{
+    files::open::MAX_DESCRIPTORS,
     memory::space::USER_END,
     task::{Process, STACK_BYTES, table},
 };
@@ -15,6 +16,7 @@ use crate::{
 const ARCH_SET_FS: u64 = 0x1002;
 const ARCH_GET_FS: u64 = 0x1003;
 const RLIMIT_STACK: u64 = 3;
+const RLIMIT_NOFILE: u64 = 7;
 const RLIM_INFINITY: u64 = u64::MAX;
 
 pub(super) fn call(
@@ -72,7 +74,11 @@ fn limit(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
     if ![0, u64::from(process.pid)].contains(&pid) || new != 0 {
         return Err(Errno(EINVAL));
     }
-    let limit = if resource == RLIMIT_STACK { STACK_BYTES } else { RLIM_INFINITY };
+    let limit = match resource {
+        RLIMIT_STACK => STACK_BYTES,
+        RLIMIT_NOFILE => MAX_DESCRIPTORS,
+        _ => RLIM_INFINITY,
+    };
     if old != 0 {
         process.space.write_words(old, [limit; 2])?;
     }

@@ -73,12 +73,10 @@ impl Content {
         }
     }
 
-    /// Puts bytes at `at`; what lies between its end and there becomes zeros.
-    ///
-    /// # Errors
-    /// No memory; as much as there was room for is written.
-    pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), OutOfMemory> {
-        self.own()?.write(at, bytes)
+    /// Puts bytes at `at`, as many as there is memory for: how many. What lies between its end and there becomes
+    /// zeros.
+    pub fn write(&mut self, at: u64, bytes: &[u8]) -> usize {
+        self.own().map_or(0, |pages| pages.write(at, bytes))
     }
 
     /// Cuts or lengthens it, with zeros.
@@ -95,7 +93,9 @@ impl Content {
     fn own(&mut self) -> Result<&mut Pages, OutOfMemory> {
         if let Content::Ramdisk(bytes) = *self {
             let mut pages = Pages::default();
-            pages.write(0, bytes)?;
+            if pages.write(0, bytes) < bytes.len() {
+                return Err(OutOfMemory);
+            }
             *self = Content::Own(pages);
         }
         match self {
@@ -119,7 +119,7 @@ fn find_in(named: &mut Names, name: &str) -> Option<File> {
     Some(file)
 }
 
-/// A new empty file of that name, in place of any that was there.
+/// The file of that name, or a new empty one; none if there is one, and only a new one will do.
 ///
 /// # Errors
 /// There are too many.

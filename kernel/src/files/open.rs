@@ -49,11 +49,9 @@ impl Descriptors {
         self.0.get(&fd)
     }
 
-    /// Gives `descriptor` the lowest number from `from` up that is free, if there is one.
-    pub fn add(&mut self, descriptor: Descriptor, from: u64) -> Option<u64> {
-        let fd = (from..MAX_DESCRIPTORS).find(|fd| !self.0.contains_key(fd))?;
-        self.0.insert(fd, descriptor);
-        Some(fd)
+    /// The lowest number from `from` up that is free, if there is one.
+    pub fn free(&self, from: u64) -> Option<u64> {
+        (from..MAX_DESCRIPTORS).find(|fd| !self.0.contains_key(fd))
     }
 
     /// Gives `descriptor` the number `fd`, in place of whatever has it; whether that is a number.

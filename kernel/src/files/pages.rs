@@ -37,18 +37,15 @@ impl Pages {
         unsafe { core::slice::from_raw_parts(start, bytes as usize) }
     }
 
-    /// Puts bytes at `at`; what lies between the end and there becomes zeros.
-    ///
-    /// # Errors
-    /// No frame is left; as much as there was room for is written.
-    pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), OutOfMemory> {
-        if at > self.len {
-            self.set_len(at)?;
+    /// Puts bytes at `at`, as many as there are frames for: how many. What lies between the end and there becomes
+    /// zeros.
+    pub fn write(&mut self, at: u64, bytes: &[u8]) -> usize {
+        if at > self.len && self.set_len(at).is_err() {
+            return 0;
         }
         let mut rest = bytes;
         let mut at = at;
-        while !rest.is_empty() {
-            self.reach(at + 1)?;
+        while !rest.is_empty() && self.reach(at + 1).is_ok() {
             let offset = at % FRAME_BYTES;
             let (now, later) = rest.split_at(rest.len().min((FRAME_BYTES - offset) as usize));
             let frame = self.frames[(at / FRAME_BYTES) as usize];
@@ -60,7 +57,7 @@ impl Pages {
             self.len = self.len.max(at);
             rest = later;
         }
-        Ok(())
+        bytes.len() - rest.len()
     }
 
     /// Cuts off what is beyond `len`, or adds zeros up to there.
@@ -80,12 +77,12 @@ impl Pages {
         Ok(())
     }
 
-        if missing == 0 {
-            return Ok(());
-        }
     /// Has frames for `len` bytes.
     fn reach(&mut self, len: u64) -> Result<(), OutOfMemory> {
         let missing = len.div_ceil(FRAME_BYTES).saturating_sub(self.frames.len() as u64);
+        if missing == 0 {
+            return Ok(());
+        }
         // All or nothing: what is left is not for a file that cannot be.
         let mut claim = frames::claim(missing * FRAME_BYTES).ok_or(OutOfMemory)?;
         self.frames.try_reserve(missing as usize).map_err(|_| OutOfMemory)?;

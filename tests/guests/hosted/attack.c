@@ -490,11 +490,13 @@ static void protects_all(void) { for (uintptr_t at = 0x200000; at < 0x800000; at
 static void writes_all(void)
 {
     static char bytes[1 << 20];
+    long now, all = 0;
     int file = open("attack.tmp", O_RDWR | O_CREAT | O_TRUNC, 0600);
     MUST(file >= 0);
-    while (write(file, bytes, sizeof bytes) > 0)
-        ;
-    MUST(errno == ENOSPC);
+    /* The last page ends within a piece of what is written. */
+    for (size_t size = 1000; (now = write(file, bytes, size)) > 0; size = sizeof bytes)
+        all += now;
+    MUST(errno == ENOSPC && lseek(file, 0, SEEK_CUR) == all && lseek(file, 0, SEEK_END) == all);
     MUST(unlink("attack.tmp") == 0 && close(file) == 0);
     MUST(ftruncate(open("attack.tmp", O_RDWR | O_CREAT, 0600), 1l << 60) < 0 && errno == ENOSPC);
     MUST(unlink("attack.tmp") == 0);
@@ -540,8 +542,6 @@ static void aliases(void)
     MUST(open("attack.tmp", O_RDWR | O_CREAT, 0600) >= 0 && unlink("attack.tmp") == 0);
 }
 
-/* Sessions and programs. */
-
 /* Where another does the same at the same time, one of the two gets each name and each file, and the memory
  * that is not there for both. */
 static void races(void)
@@ -569,6 +569,8 @@ static void races(void)
     nanosleep(&later, NULL);
     printf("races: %d %d %d %d\n", made, renamed, removed, got != MAP_FAILED);
 }
+
+/* Sessions and programs. */
 
 /* That of the command line around it is not its own. */
 static void stops_watch(void)

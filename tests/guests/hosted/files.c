@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -83,6 +85,26 @@ int main(void)
     volatile nfds_t many = -1;
     MUST(poll(nowhere, 1, 0) < 0 && errno == EFAULT && poll(polled, many, 0) < 0 && errno == EINVAL);
     MUST(fsync(fd) == 0 && fdatasync(fd) == 0 && fsync(60) < 0 && errno == EBADF);
+
+    /* What cannot be is refused for what it is. */
+    struct rlimit most;
+    MUST(ftruncate(60, 0) < 0 && errno == EBADF && ftruncate(fd, -1) < 0 && errno == EINVAL);
+    MUST(stat("", &again) < 0 && errno == ENOENT && fstatat(fd, "", &again, 0) < 0 && errno == ENOENT);
+    MUST(fstatat(fd, "", &again, AT_EMPTY_PATH) == 0 && again.st_ino == stat_of.st_ino);
+    MUST(getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < 1 << 30);
+    MUST(fcntl(fd, F_DUPFD, (int)most.rlim_cur) < 0 && errno == EINVAL);
+    MUST(dup2(fd, (int)most.rlim_cur) < 0 && errno == EBADF);
+    int last = fcntl(fd, F_DUPFD, (int)most.rlim_cur - 1);
+    MUST(last == (int)most.rlim_cur - 1 && close(last) == 0);
+
+    /* Where memory ends, as much as there is. */
+    char *edge = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(edge != MAP_FAILED && munmap(edge + 4096, 4096) == 0);
+    MUST(pread(fd, edge + 4086, 100, 7) == 10 && memcmp(edge + 4086, large + 7, 10) == 0);
+    MUST(pread(fd, edge + 4096, 1, 7) < 0 && errno == EFAULT);
+    MUST(pwrite(fd, edge + 4086, 100, 1000) == 10 && pwrite(fd, edge + 4096, 1, 0) < 0 && errno == EFAULT);
+    MUST(pread(fd, back, 20, 1000) == 20 && memcmp(back, large + 7, 10) == 0);
+    MUST(memcmp(back + 10, large + 1010, 10) == 0);
 
     /* Names go, files stay while they are open. */
     MUST(rename("files.tmp", "files.new") == 0 && access("files.tmp", F_OK) < 0);

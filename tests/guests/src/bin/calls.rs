@@ -54,6 +54,17 @@ fn files(checks: &mut Checks) {
     checks.equal("seek below 0", call(sys::LSEEK, [fd, u64::MAX, 0, 0, 0, 0]), -errno::EINVAL);
     checks.equal("close", call(sys::CLOSE, [fd, 0, 0, 0, 0, 0]), 0);
     checks.equal("close again", call(sys::CLOSE, [fd, 0, 0, 0, 0, 0]), -errno::EBADF);
+    // Whoever gets no descriptor has changed nothing.
+    let made = open(c"made", 0o102);
+    checks.equal("write", call(sys::WRITE, [made as u64, parts.as_ptr() as u64, 7, 0, 0, 0]), 7);
+    let last = core::iter::from_fn(|| Some(open(c"made", 0)).filter(|fd| *fd >= 0)).last();
+    checks.equal("the last descriptor", last, Some(63));
+    checks.equal("one more, and empty it", open(c"made", 0o1001), -errno::EMFILE);
+    checks.equal("one more, and make it", open(c"made-too", 0o102), -errno::EMFILE);
+    checks.equal("still there", call(sys::LSEEK, [made as u64, 0, 2, 0, 0, 0]), 7);
+    (3..64).for_each(|fd| _ = call(sys::CLOSE, [fd, 0, 0, 0, 0, 0]));
+    checks.equal("not made", open(c"made-too", 0), -errno::ENOENT);
+    checks.equal("remove it", call(sys::UNLINK, [c"made".as_ptr() as u64, 0, 0, 0, 0, 0]), 0);
 }
 
 fn memory(checks: &mut Checks) {
@@ -124,17 +135,6 @@ fn reserved(checks: &mut Checks) {
     checks.equal("what was there", kept, [0, 77]);
     checks.equal("it goes whole", call(sys::MUNMAP, [large, 1 << 40, 0, 0, 0, 0]), 0);
     checks.equal("and is gone", read(page), -errno::EFAULT);
-}
-
-/// With as many mappings as there can be, one can be given back, and none can become two.
-fn mappings(checks: &mut Checks) {
-    let map = || call(sys::MMAP, [0, 3 * 4096, 0, 0x4022, u64::MAX, 0]);
-    let unmap = |address, bytes| call(sys::MUNMAP, [address, bytes, 0, 0, 0, 0]);
-    let first = map();
-    let mut last = first;
-    let refused = loop {
-        match map() {
-            refused if refused < 0 => break refused,
     // Addresses come back, and what leads to pages there is used again.
     for _ in 0..100 {
         let again = call(sys::MMAP, [0, 1 << 40, 0, 0x4022, u64::MAX, 0]) as u64;
@@ -150,6 +150,17 @@ fn mappings(checks: &mut Checks) {
     checks.equal("lengthen what is set aside", remap(aside), -errno::ENOMEM);
     checks.equal("lengthen the stack", remap((&raw const aside as u64) & !4095), -errno::ENOMEM);
     checks.equal("it goes too", call(sys::MUNMAP, [aside, 4096, 0, 0, 0, 0]), 0);
+}
+
+/// With as many mappings as there can be, one can be given back, and none can become two.
+fn mappings(checks: &mut Checks) {
+    let map = || call(sys::MMAP, [0, 3 * 4096, 0, 0x4022, u64::MAX, 0]);
+    let unmap = |address, bytes| call(sys::MUNMAP, [address, bytes, 0, 0, 0, 0]);
+    let first = map();
+    let mut last = first;
+    let refused = loop {
+        match map() {
+            refused if refused < 0 => break refused,
             address => last = address,
         }
     };
