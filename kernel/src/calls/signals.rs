@@ -10,7 +10,7 @@ use crate::{
     machine::clock::{self, SECOND_NS},
     task::{
         Process,
-        signal::{Action, BY_PROGRAM, BY_THREAD, Pending, SIGNALS, Signals, blockable},
+        signal::{Action, BY_PROGRAM, BY_THREAD, Pending, SIGNALS, Signals, bit, blockable},
         thread::Wait,
     },
 };
@@ -65,7 +65,7 @@ fn number(signal: u64) -> Result<u32, Errno> {
     (1..=SIGNALS).contains(&signal).then_some(signal).ok_or(Errno(EINVAL))
 }
 
-/// `rt_sigaction`.
+/// `rt_sigaction`. What waits of a signal that is ignored from now on is gone.
 fn act(process: &mut Process, signal: u64, new: u64, old: u64) -> Result<u64, Errno> {
     let signal = number(signal)?;
     let wanted = match new {
@@ -79,6 +79,10 @@ fn act(process: &mut Process, signal: u64, new: u64, old: u64) -> Result<u64, Er
     }
     if let Some([handler, flags, restorer, mask]) = wanted {
         *process.signals.action(signal) = Action { handler, flags, restorer, mask };
+        if !process.signals.heeds_any(bit(signal)) {
+            process.signals.pending.take(bit(signal));
+            process.threads.all().for_each(|thread| _ = thread.signals.pending.take(bit(signal)));
+        }
     }
     Ok(0)
 }
@@ -122,10 +126,6 @@ fn pending(process: &mut Process, to: u64, set_bytes: u64) -> Result<u64, Errno>
 
 /// `rt_sigsuspend`: waits for a handler with another mask.
 fn suspend(process: &mut Process, from: u64, set_bytes: u64) -> Result<Answer, Errno> {
-    if set_bytes != SET_BYTES {
-        return Err(Errno(EINVAL));
-    }
-    let [mask] = process.space.read_words(from)?;
     swap_mask(process, from, set_bytes)?;
     Ok(Answer::Wait(Wait::Signal { set: 0, info: 0, until: None }))
 }
@@ -135,6 +135,10 @@ fn suspend(process: &mut Process, from: u64, set_bytes: u64) -> Result<Answer, E
 /// # Errors
 /// The mask is nowhere, or a signal that it lets through is to be handled first: EINTR.
 pub(super) fn swap_mask(process: &mut Process, from: u64, set_bytes: u64) -> Result<(), Errno> {
+    if set_bytes != SET_BYTES {
+        return Err(Errno(EINVAL));
+    }
+    let [mask] = process.space.read_words(from)?;
     let signals = &mut process.threads.running().signals;
     signals.mask_after = Some(core::mem::replace(&mut signals.mask, blockable(mask)));
     let due = waiting(process) & !blockable(mask);
@@ -236,13 +240,13 @@ fn set_timer(process: &mut Process, new: u64, old: u64) -> Result<u64, Errno> {
         0 => None,
         from => Some(process.space.read_words(from)?),
     };
-    if old != 0 {
-        tell_timer(process, old)?;
-    }
     let [interval, first] = match wanted {
         None => [0; 2],
         Some([a, b, c, d]) => [nanoseconds(a, b)?, nanoseconds(c, d)?],
     };
+    if old != 0 {
+        tell_timer(process, old)?;
+    }
     process.signals.timer = (first > 0).then(|| (clock::now_ns().saturating_add(first), interval));
     Ok(0)
 }

@@ -116,7 +116,7 @@ impl PendingSet {
     }
 
     /// Takes one out that is in `set`: the lowest, as under Linux.
-    fn take(&mut self, set: u64) -> Option<Pending> {
+    pub fn take(&mut self, set: u64) -> Option<Pending> {
         let index = (self.set & set).trailing_zeros();
         let code = *self.codes.get(index as usize)?;
         self.set &= !bit(index + 1);

@@ -218,6 +218,15 @@ static void masks(void)
     MUST(signal(SIGUSR1, SIG_IGN) != SIG_ERR && raise(SIGUSR1) == 0);
     raise(SIGCHLD);
     raise(SIGWINCH);
+    /* Whoever ignores one from now on does not want what waits either. */
+    MUST(sigemptyset(&set) == 0 && sigaddset(&set, SIGUSR1) == 0 && sigaddset(&set, SIGCHLD) == 0);
+    MUST(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+    act(SIGUSR1, hear, 0);
+    MUST(raise(SIGUSR1) == 0 && kill(getpid(), SIGUSR1) == 0 && raise(SIGCHLD) == 0);
+    MUST(sigpending(&old) == 0 && sigismember(&old, SIGUSR1) && sigismember(&old, SIGCHLD));
+    MUST(signal(SIGUSR1, SIG_IGN) != SIG_ERR && signal(SIGCHLD, SIG_DFL) != SIG_ERR);
+    MUST(sigpending(&old) == 0 && !sigismember(&old, SIGUSR1) && !sigismember(&old, SIGCHLD));
+    MUST(sigprocmask(SIG_UNBLOCK, &set, NULL) == 0);
     act(SIGUSR2, hear, SA_RESETHAND);
     raise(SIGUSR2);
     struct sigaction now;
@@ -244,6 +253,9 @@ static void times(void)
     MUST(nanosleep(&long_time, &left) < 0 && errno == EINTR && left.tv_sec == 1);
     while (heard < 3 * SIGALRM)
         pause();
+    MUST(poll(NULL, 0, 2000) < 0 && errno == EINTR && poll(NULL, 0, -1) < 0 && errno == EINTR);
+    left = long_time;
+    MUST(syscall(SYS_ppoll, NULL, 0, &left, NULL, 8) < 0 && errno == EINTR && left.tv_sec == 1);
     /* One that is ignored ends nothing. */
     sigset_t child, nothing;
     sigemptyset(&nothing);
@@ -253,10 +265,21 @@ static void times(void)
     int before = heard;
     MUST(sigsuspend(&nothing) < 0 && errno == EINTR && heard > before);
     MUST(sigprocmask(SIG_UNBLOCK, &child, NULL) == 0);
-    MUST(poll(NULL, 0, 2000) < 0 && errno == EINTR && poll(NULL, 0, -1) < 0 && errno == EINTR);
-    left = long_time;
-    MUST(syscall(SYS_ppoll, NULL, 0, &left, NULL, 8) < 0 && errno == EINTR && left.tv_sec == 1);
+    struct itimerval wrong = {{0, 0}, {0, 2000000}};
+    often.it_interval.tv_usec = 7;
+    MUST(setitimer(ITIMER_REAL, &wrong, &often) < 0 && errno == EINVAL && often.it_interval.tv_usec == 7);
     MUST(setitimer(ITIMER_REAL, &none, &often) == 0 && often.it_interval.tv_usec == 20000);
+    /* Another mask while it waits lets through what waits already, and goes with the waiting. */
+    MUST(sigprocmask(SIG_SETMASK, NULL, &child) == 0 && sigaddset(&child, SIGALRM) == 0);
+    MUST(sigprocmask(SIG_SETMASK, &child, NULL) == 0 && raise(SIGALRM) == 0);
+    before = heard;
+    struct timespec short_time = {0, 20000000};
+    MUST(ppoll(NULL, 0, &short_time, NULL) == 0 && heard == before);
+    MUST(ppoll(NULL, 0, &long_time, &nothing) < 0 && errno == EINTR && heard == before + SIGALRM);
+    MUST(raise(SIGALRM) == 0 && heard == before + SIGALRM);
+    MUST(ppoll(NULL, 0, &short_time, &child) == 0 && heard == before + SIGALRM);
+    MUST(sigdelset(&child, SIGALRM) == 0 && sigprocmask(SIG_SETMASK, &child, NULL) == 0);
+    MUST(heard == before + 2 * SIGALRM);
     MUST(alarm(100) == 0 && alarm(0) == 100);
     printf("signals: %d of time\n", heard >= 3 * SIGALRM);
 }
@@ -269,17 +292,6 @@ static void in_thread(int signal, siginfo_t *info, void *context)
     (void)info, (void)context;
     thread_heard += signal;
     address = (void *)pthread_self();
-    /* Another mask while it waits lets through what waits already, and goes with the waiting. */
-    MUST(sigprocmask(SIG_SETMASK, NULL, &child) == 0 && sigaddset(&child, SIGALRM) == 0);
-    MUST(sigprocmask(SIG_SETMASK, &child, NULL) == 0 && raise(SIGALRM) == 0);
-    before = heard;
-    struct timespec short_time = {0, 20000000};
-    MUST(ppoll(NULL, 0, &short_time, NULL) == 0 && heard == before);
-    MUST(ppoll(NULL, 0, &long_time, &nothing) < 0 && errno == EINTR && heard == before + SIGALRM);
-    MUST(raise(SIGALRM) == 0 && heard == before + SIGALRM);
-    MUST(ppoll(NULL, 0, &short_time, &child) == 0 && heard == before + SIGALRM);
-    MUST(sigdelset(&child, SIGALRM) == 0 && sigprocmask(SIG_SETMASK, &child, NULL) == 0);
-    MUST(heard == before + 2 * SIGALRM);
 }
 
 static void *locks(void *argument)
