@@ -149,6 +149,13 @@ fn the_last_of_a_trace_is_there_at_the_end() {
     assert_eq!(lost, ring.lost);
     // A full ring, up to the very last record.
     assert!(ring.read > 500 && ring.lost > 10_000, "{ring:?}");
+    // In the order of time: what was lost came before what is there.
+    let first = &told.slices[0];
+    assert!(
+        told.losses.iter().all(|loss| loss.tsc <= first.end_tsc),
+        "{first:?}, {:?}",
+        told.losses
+    );
     let numbers: Vec<u64> = told.slices.iter().map(|slice| slice.sequence).collect();
     assert!(numbers.windows(2).all(|two| two[1] == two[0] + 1));
     assert_eq!(numbers.last(), Some(&(ring.written - 1)));

@@ -130,7 +130,7 @@ record! {
 record! {
     /// Records that are not here, as there was no room for them in their ring: those between the one before
     /// and the one after this on the same CPU.
-    LostRecord = 4 "lost", stamp tsc "TSC when that was told." {
+    LostRecord = 4 "lost", stamp tsc "A time between those two." {
         /// How many.
         records: u64,
         /// The CPU.

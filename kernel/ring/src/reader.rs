@@ -105,6 +105,11 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         }
     }
 
+    /// A time stamp between that of what came out last and the next one's.
+    pub fn near_tsc(&self) -> u64 {
+        self.near_tsc
+    }
+
     /// Records that had no room and were not told yet: behind the last record, where writers rest.
     pub fn rest(&mut self) -> u64 {
         // Relaxed: a count, which nothing else depends on.

@@ -27,21 +27,14 @@ pub(super) struct Kept {
 
 impl Way for Kept {
     fn page(&mut self) -> Option<&mut Page> {
-        if self.pages.len() as u64 * FRAME_BYTES >= MOST_BYTES {
-            return None;
-        }
-        self.last_page()
+        let is_full = self.pages.len() as u64 * FRAME_BYTES >= MOST_BYTES;
+        // As programs' memory does, it leaves the kernel what that may need.
+        let claim = || frames::claim(FRAME_BYTES).filter(|_| !is_full);
+        self.empty_page(|| claim()?.allocate().ok())
     }
 
     fn last_page(&mut self) -> Option<&mut Page> {
-        if self.pages.last().is_none_or(|(_, bytes)| *bytes > 0) {
-            self.pages.push((frames::allocate().ok()?, 0));
-        }
-        let (frame, _) = self.pages.last()?;
-        let page = kernel_view(frame.start_address()).as_mut_ptr::<Page>();
-        // SAFETY: (1) the frame is this value's alone and is never given back; (2) it is as long as a page, all of
-        // it words, zero at first; (3) the result borrows this value.
-        Some(unsafe { &mut *page })
+        self.empty_page(|| frames::allocate().ok())
     }
 
     fn send(&mut self, load: Load) {
@@ -67,7 +60,7 @@ impl Way for Kept {
         let mut block = Vec::with_capacity(BLOCK_BYTES);
         for (frame, bytes) in self.pages.drain(..) {
             let page = kernel_view(frame.start_address()).as_ptr::<u8>();
-            // SAFETY: see `last_page`; so many bytes of it are in use.
+            // SAFETY: see `empty_page`; so many bytes of it are in use.
             block.extend_from_slice(unsafe { core::slice::from_raw_parts(page, bytes) });
             if block.len() + FRAME_BYTES as usize > BLOCK_BYTES {
                 send_block(&block);
@@ -75,6 +68,20 @@ impl Way for Kept {
             }
         }
         send_block(&block);
+    }
+}
+
+impl Kept {
+    /// The last page, if nothing is in it, or a new one.
+    fn empty_page(&mut self, new: impl FnOnce() -> Option<PhysFrame>) -> Option<&mut Page> {
+        if self.pages.last().is_none_or(|(_, bytes)| *bytes > 0) {
+            self.pages.push((new()?, 0));
+        }
+        let (frame, _) = self.pages.last()?;
+        let page = kernel_view(frame.start_address()).as_mut_ptr::<Page>();
+        // SAFETY: (1) the frame is this value's alone and is never given back; (2) it is as long as a page, all of
+        // it words, zero at first; (3) the result borrows this value.
+        Some(unsafe { &mut *page })
     }
 }
 

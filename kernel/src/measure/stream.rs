@@ -1,9 +1,9 @@
 //! The trace on its way to the host ([`tally_abi::trace`]): out of the rings, page by page.
 //!
-//! A CPU drains its own ring, at each turn of the scheduler and when a program leaves it, but where only the last
-//! records are wanted; the last one what is left of all. Where the host takes no more, records stay in their ring, and what there is no room for is lost
-//! there and counted. One lock guards all; interrupts are off whenever it is held, and the overflow path never
-//! comes here: it may write to a ring that is being drained.
+//! Each CPU drains its own ring at every scheduler turn and when a program leaves it, unless only the last
+//! records are wanted. At the end the last CPU drains all rings. Where the host takes no more, records stay in
+//! their ring, and what there is no room for is lost there and counted. One lock guards all; interrupts are off
+//! whenever it is held, and the overflow path never comes here: it may write to a ring that is being drained.
 
 use alloc::{boxed::Box, string::String};
 
@@ -126,7 +126,7 @@ pub(super) fn add(cpu: u16, ring: &'static TraceRing) {
 /// Sends what a CPU's ring holds, as far as there is room for it.
 pub(super) fn drain(cpu: u16) {
     if let Some(stream) = STREAM.lock().as_mut() {
-        while stream.send_page(cpu) {}
+        while stream.send_page(cpu, End::fill) {}
     }
 }
 
@@ -135,7 +135,8 @@ pub fn finish() {
     let mut guard = STREAM.lock();
     let Some(stream) = guard.as_mut() else { return };
     for cpu in 0..MAX_CPUS as u16 {
-        while stream.way.wait_for_page() && stream.send_page(cpu) {}
+        while stream.way.wait_for_page() && stream.send_page(cpu, End::fill) {}
+        stream.send_page(cpu, End::fill_rest);
     }
     let arrived = stream.way.wait_for_all();
     let mut rings = [const { None }; MAX_CPUS];
@@ -152,11 +153,11 @@ pub fn finish() {
 }
 
 impl Stream {
-    /// Sends one page of a CPU's records: whether there were any, and room.
-    fn send_page(&mut self, cpu: u16) -> bool {
+    /// Sends one page of a CPU's records, as `fill` takes them: whether there were any, and room.
+    fn send_page(&mut self, cpu: u16, fill: impl FnOnce(&mut End, u16, &mut Page) -> Load) -> bool {
         let Some(Some(end)) = self.ends.get_mut(usize::from(cpu)) else { return false };
         let Some(page) = self.way.page() else { return false };
-        let load = end.fill(cpu, page);
+        let load = fill(end, cpu, page);
         if load.bytes > 0 {
             self.way.send(load);
         }
@@ -191,14 +192,21 @@ impl End {
                     filling.put_words(tsc, words);
                     records += 1;
                 }
-                Some(Item::Lost(lost)) => {
-                    let lost = LostRecord { records: lost, cpu, tsc: Tsc.tsc() };
-                    filling.put(LostRecord::KIND, lost.tsc, &lost.head());
-                }
+                Some(Item::Lost(lost)) => filling.put_lost(lost, cpu, self.reader.near_tsc()),
             }
         }
         self.sent += records;
         Load { bytes: filling.close(cpu), cpu, records }
+    }
+
+    /// Fills a page with how many records were lost behind the last one, where all that is in the ring was taken.
+    fn fill_rest(&mut self, cpu: u16, page: &mut Page) -> Load {
+        let mut filling = Filling::new(page);
+        let lost = self.reader.rest();
+        if lost > 0 {
+            filling.put_lost(lost, cpu, Tsc.tsc());
+        }
+        Load { bytes: filling.close(cpu), cpu, records: 0 }
     }
 
     /// How the ring fared, if so many of its records never arrived.
@@ -223,6 +231,12 @@ impl<'a> Filling<'a> {
 
     fn has_room(&self) -> bool {
         self.used + RECORD_WORDS <= PAGE_WORDS
+    }
+
+    /// Says that so many records were lost before that time.
+    fn put_lost(&mut self, records: u64, cpu: u16, tsc: u64) {
+        let lost = LostRecord { records, cpu, tsc };
+        self.put(LostRecord::KIND, tsc, &lost.head());
     }
 
     fn put(&mut self, kind: u8, tsc: u64, payload: &[u64]) {
