@@ -62,8 +62,10 @@ fn where_a_cpu_cannot_count_nothing_is_counted() {
 
 #[test]
 fn an_option_that_is_not_there_is_refused() {
-    let boot = boot(&Request::new("wire colour=red -- status 0"));
-    assert_ne!(boot.outcome.status(), 0, "{}", boot.outcome);
+    // More of it than a message holds.
+    let option = format!("colour={}", "red".repeat(1000));
+    let boot = boot(&Request::new(format!("wire {option} -- status 0")));
+    assert_refused(&boot.outcome, ExitStatus::Usage, "colour=red");
     assert!(boot.folder.log_tail(20).contains("colour=red"), "{}", boot.folder.log_tail(20));
 }
 

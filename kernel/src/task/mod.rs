@@ -22,7 +22,7 @@ use spin::Once;
 use tally_abi::{
     ExitStatus,
     boot::{BadOption, CommandLine, Program},
-    wire::Message,
+    wire::{MAX_OUTPUT_BYTES, Message},
 };
 use x86_64::{PhysAddr, VirtAddr};
 
@@ -101,8 +101,10 @@ pub fn load_all(line: &CommandLine) {
     }
 }
 
-/// Reports something that could not be started.
+/// Reports something that could not be started, by as much of its name and of the reason as a message holds.
 pub fn refuse(program: &str, status: ExitStatus, why: &str) {
+    let program = &program[..program.floor_char_boundary(MAX_OUTPUT_BYTES / 2)];
+    let why = &why[..why.floor_char_boundary(MAX_OUTPUT_BYTES)];
     log::error!("{program}: {why}");
     serial::send(&Message::Refused { program, status: status.into(), why });
     note_status(status.into());
