@@ -22,6 +22,7 @@ pub fn start() {
 }
 
 /// The time-stamp counter.
+#[inline(always)]
 pub fn tsc() -> u64 {
     // SAFETY: every x86-64 processor has RDTSC; it has no effect on memory.
     unsafe { _rdtsc() }

@@ -222,15 +222,21 @@ impl Measure {
     /// # Errors
     /// It has no such session.
     pub fn sync(&mut self, session: u64) -> Result<(), Error> {
-        let context = self.context.as_mut();
-        let context =
-            context.filter(|context| u64::from(context.id()) == session && context.is_own());
-        let context = context.ok_or(Error::NoSession)?;
-        if let Some(multiplexer) = &mut self.multiplexer {
-            multiplexer.sync(&mut context.session, &Tsc, &mut self.trace);
+        let context = self.context.as_ref();
+        let is_it = context.is_some_and(|it| u64::from(it.id()) == session && it.is_own());
+        if !is_it {
+            return Err(Error::NoSession);
         }
+        self.update();
         self.settle();
         Ok(())
+    }
+
+    /// Brings the values of the running program's session up to date, if it has one.
+    fn update(&mut self) {
+        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.context) {
+            multiplexer.sync(&mut context.session, &Tsc, &mut self.trace);
+        }
     }
 
     /// The running program's context, after [`Self::sync`], with all that is told of its values.
@@ -256,9 +262,7 @@ impl Measure {
     ) -> Result<(), Error> {
         let context = self.context.as_mut().ok_or(Error::NoSession)?;
         context.set_period(process, event, period)?;
-        if let Some(multiplexer) = &mut self.multiplexer {
-            multiplexer.sync(&mut context.session, &Tsc, &mut self.trace);
-        }
+        self.update();
         self.let_rdpmc();
         Ok(())
     }
@@ -275,9 +279,7 @@ impl Measure {
     ) -> Result<(), Error> {
         let context = self.context.as_mut().ok_or(Error::NoSession)?;
         context.set_threshold(event, count, handler)?;
-        if let Some(multiplexer) = &mut self.multiplexer {
-            multiplexer.sync(&mut context.session, &Tsc, &mut self.trace);
-        }
+        self.update();
         Ok(())
     }
 

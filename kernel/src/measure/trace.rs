@@ -1,7 +1,5 @@
 //! What the engine asks of this kernel: the time, and a way for records. In the overflow path too.
 
-use core::arch::x86_64::_rdtsc;
-
 use spin::Once;
 use tally_abi::{
     Error,
@@ -14,6 +12,7 @@ use tally_ring::{Mode, Ring};
 use super::{settings::settings, stream};
 use crate::{
     cpu::{entry::Interrupted, lapic::Lapic, vectors},
+    machine::clock,
     memory::shared::Shared,
 };
 
@@ -37,9 +36,9 @@ pub fn ring_memory(cpu: u64) -> Result<&'static Shared, Error> {
 pub(super) struct Tsc;
 
 impl Clock for Tsc {
+    #[inline(always)]
     fn tsc(&self) -> u64 {
-        // SAFETY: every x86-64 processor has RDTSC; it has no effect on memory.
-        unsafe { _rdtsc() }
+        clock::tsc()
     }
 }
 
