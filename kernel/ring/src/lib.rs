@@ -19,6 +19,8 @@
 //! # Invariants
 //! - No reader ever gets a torn record, nor one twice.
 //! - At rest, written = read + lost + what lies in the ring, exactly ([`Status`]).
+//! - Writers find the ring as writers left it, and are on one CPU: [`Ring::write`] is unsafe for that. Readers
+//!   rely on nothing of what they find.
 //! - A writer never waits. Its work is bounded, by the clearing of one page, but for as many tries as
 //!   interrupts write records meanwhile.
 
@@ -131,7 +133,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     }
 
     /// The ring that was made in this memory, as a reader has it mapped; none if the memory has not a ring's
-    /// alignment and length.
+    /// alignment and length. If none was made there, readers find what they will, or panic.
     #[cfg(not(loom))]
     pub fn at(memory: &[AtomicU64]) -> Option<&Self> {
         let fits = size_of_val(memory) == size_of::<Self>()

@@ -20,9 +20,15 @@ fn window() {
 impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     /// Writes a record of `head` and then `tail`, stamped with what `clock` says when it takes its place: so
     /// stamps in a ring do not run backwards if `clock` is one. Whether there was room; if not, it is
-    /// counted. On the ring's own CPU only.
+    /// counted.
+    ///
+    /// # Safety
+    /// 1. The ring was made by [`Self::new`], or of words 0 by [`Self::init`], and nothing but this and its
+    ///    readers has written to it since.
+    /// 2. All who write to it do so on one CPU, or, outside of a kernel, in one thread and its signals' handlers:
+    ///    they take their places without a locked instruction.
     #[inline(always)]
-    pub fn write<const HEAD: usize>(
+    pub unsafe fn write<const HEAD: usize>(
         &self,
         kind: u8,
         clock: impl Clock,
@@ -37,18 +43,26 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         // Twice, so that what nearly always happens is one straight line.
         match self.take_place(kind, words, &clock) {
             Some((place, header)) => {
-                self.fill(place, header, head, tail);
+                // SAFETY: the caller's word; the place was taken for so many words just now.
+                unsafe { self.fill(place, header, head, tail) };
                 true
             }
             // A copy, so that the other way needs none in memory.
-            None => self.write_at_last(kind, &clock, &{ *head }, tail),
+            None => {
+                let head = *head;
+                // SAFETY: the caller's word.
+                unsafe { self.write_at_last(kind, &clock, &head, tail) }
+            }
         }
     }
 
     /// The same as [`Self::write`], as often as it takes.
+    ///
+    /// # Safety
+    /// As of [`Self::write`].
     #[cold]
     #[inline(never)]
-    fn write_at_last<const HEAD: usize>(
+    unsafe fn write_at_last<const HEAD: usize>(
         &self,
         kind: u8,
         clock: &impl Clock,
@@ -58,7 +72,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         let words = 1 + HEAD + tail.len();
         while self.make_room(words, clock.tsc()) {
             if let Some((place, header)) = self.take_place(kind, words, clock) {
-                self.fill(place, header, head, tail);
+                // SAFETY: the caller's word; the place was taken for so many words just now.
+                unsafe { self.fill(place, header, head, tail) };
                 return true;
             }
         }
@@ -83,8 +98,11 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     }
 
     /// Writes a record into its place.
+    ///
+    /// # Safety
+    /// As of [`Self::write`]; and [`Self::take_place`] gave this place, for a header and these words.
     #[inline(always)]
-    fn fill<const HEAD: usize>(
+    unsafe fn fill<const HEAD: usize>(
         &self,
         place: Place,
         header: Header,
@@ -97,23 +115,29 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         fence(Ordering::Release);
         let at = place.position() as usize & (8 * WORDS - 1);
         let put = |index: usize, word: &u64| {
-            // Relaxed: the header's Release orders it.
-            self.word(at + 8 * (1 + index)).store(*word, Ordering::Relaxed);
+            // SAFETY: it is in the place, by the caller's word. Relaxed: the header's Release orders it.
+            unsafe { self.word(at + 8 * (1 + index)) }.store(*word, Ordering::Relaxed);
             window();
         };
         // One after the other: the first is unrolled, and a chain of both is not.
         head.iter().enumerate().for_each(|(i, word)| put(i, word));
         tail.iter().enumerate().for_each(|(i, word)| put(HEAD + i, word));
+        // SAFETY: it is in the place, by the caller's word.
+        let first = unsafe { self.word(at) };
         // Pairs with the reader's Acquire: whoever sees the header sees the record.
-        self.word(at).store(header.0, Ordering::Release);
+        first.store(header.0, Ordering::Release);
     }
 
-    /// A word that is in a writer's place, so many bytes from the first.
+    /// A word so many bytes from the first.
+    ///
+    /// # Safety
+    /// It is in a place that a writer took, in a ring as [`Self::write`] wants it.
     #[inline(always)]
-    fn word(&self, offset: usize) -> &AtomicU64 {
+    unsafe fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset.is_multiple_of(8) && offset < 8 * WORDS);
         // SAFETY: a place is of whole words, and ends where its page does or before: `make_room` sets `END` to the
-        // end of a page only, `take_place` takes none that ends behind it, and the words are whole pages.
+        // end of a page only, `take_place` takes none that ends behind it, and the words are whole pages. As all
+        // writers are on one CPU, `END` is of no page behind that of `RESERVED`.
         unsafe { &*self.words.as_ptr().byte_add(offset) }
     }
 

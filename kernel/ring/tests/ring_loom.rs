@@ -14,7 +14,8 @@ type Small = Ring<16, 2>;
 type Reading<'a> = Reader<'a, 16, 2>;
 
 fn write(ring: &Small, n: u64) {
-    ring.write(n as u8, || n, &[n, !n], &[]);
+    // SAFETY: (1) the ring is a new one; (2) under loom a writer's steps are atomic, whichever thread they are on.
+    unsafe { ring.write(n as u8, || n, &[n, !n], &[]) };
 }
 
 /// Takes what is there, at most so many: how many records, and how many were lost.

@@ -32,11 +32,17 @@ fn check(kind: u8, n: u64) -> u64 {
 }
 
 /// Records of 2, 3, 4 words in turn.
-fn write(ring: &Large, kind: u8, n: u64) {
-    match n % 3 {
-        0 => ring.write(kind, tsc, &[n], &[]),
-        1 => ring.write(kind, tsc, &[n, check(kind, n)], &[]),
-        _ => ring.write(kind, tsc, &[n, check(kind, n)], &[!n]),
+///
+/// # Safety
+/// As of [`Ring::write`].
+unsafe fn write(ring: &Large, kind: u8, n: u64) {
+    // SAFETY: the caller's word.
+    unsafe {
+        match n % 3 {
+            0 => ring.write(kind, tsc, &[n], &[]),
+            1 => ring.write(kind, tsc, &[n, check(kind, n)], &[]),
+            _ => ring.write(kind, tsc, &[n, check(kind, n)], &[!n]),
+        }
     };
 }
 
@@ -47,7 +53,8 @@ extern "C" fn on_signal(_: libc::c_int) {
             // Relaxed: this handler is its only writer, and is not interrupted by itself.
             let n = FROM_SIGNALS.load(Ordering::Relaxed);
             FROM_SIGNALS.store(n + 1, Ordering::Relaxed);
-            write(ring, 2, n);
+            // SAFETY: (1) `run` made it; (2) signals go to the thread that writes, and to no other.
+            unsafe { write(ring, 2, n) };
         }
     }
 }
@@ -126,7 +133,8 @@ fn run(mode: Mode, records: u64) {
                 thread::sleep(Duration::from_micros(20));
             }
         });
-        (0..records).for_each(|n| write(ring, 1, n));
+        // SAFETY: (1) it was made above; (2) this thread writes, and the handler that interrupts it.
+        (0..records).for_each(|n| unsafe { write(ring, 1, n) });
         all_written.store(true, Ordering::Relaxed);
     });
     // Signals may come late, but not after this.

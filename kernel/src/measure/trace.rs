@@ -56,20 +56,20 @@ impl Sink for Trace {
     fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
         if let Some(ring) = self.ring {
             let record = record();
-            ring.write(SliceRecord::KIND, || record.end_tsc, &record.head(), record.tail());
+            write(ring, SliceRecord::KIND, || record.end_tsc, &record.head(), record.tail());
         }
     }
 
     fn threshold(&mut self, record: ThresholdRecord) {
         if let Some(ring) = self.ring {
-            ring.write(ThresholdRecord::KIND, || record.tsc, &record.head(), record.tail());
+            write(ring, ThresholdRecord::KIND, || record.tsc, &record.head(), record.tail());
         }
         self.upcall();
     }
 
     fn sample(&mut self, record: SampleRecord) {
         if let Some(ring) = self.ring {
-            ring.write(SampleRecord::KIND, || record.tsc, &record.head(), record.tail());
+            write(ring, SampleRecord::KIND, || record.tsc, &record.head(), record.tail());
         }
     }
 }
@@ -126,6 +126,20 @@ impl Trace {
     pub(super) fn upcall(&self) {
         self.lapic.interrupt_self(vectors::UPCALL);
     }
+}
+
+/// Writes a record to a [`Trace`]'s ring.
+#[inline(always)]
+fn write<const HEAD: usize>(
+    ring: &'static TraceRing,
+    kind: u8,
+    clock: impl tally_ring::Clock,
+    head: &[u64; HEAD],
+    tail: &[u64],
+) {
+    // SAFETY: (1) `make_ring` made it, and programs that look on have it mapped to be read only; (2) it is one
+    // `Trace`'s, which stays with its CPU.
+    unsafe { ring.write(kind, clock, head, tail) };
 }
 
 fn make_ring(cpu: u16, tracing: Tracing) -> Option<&'static TraceRing> {
