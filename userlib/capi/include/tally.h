@@ -125,7 +125,8 @@ static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank);
 /* Once, when the event's logical counter, as the session's bank shows it, has come to `count`: a record
  * goes to the trace, and if handler is not null, the program is interrupted for it, with the event and the
  * count, and goes on where it was when it returns. It may be called anywhere in the program, as a signal's
- * handler; other thresholds wait until it returns; what it does is counted. In place of the threshold that
+ * handler, so it must not use what the program may be in the middle of changing; other thresholds wait until it
+ * returns; what it does is counted. In place of the threshold that
  * the event has; none if count is TALLY_NO_THRESHOLD. After tally_map; returns 0 or an error. */
 #define TALLY_NO_THRESHOLD UINT64_MAX
 typedef void (*tally_handler)(size_t event, uint64_t count);

@@ -92,15 +92,18 @@ pub extern "C" fn tally_map(session: i64) -> i64 {
 }
 
 /// Sets a threshold. See `tally.h`.
+///
+/// # Safety
+/// `handler` may be called anywhere in the program.
 #[unsafe(no_mangle)]
-pub extern "C" fn tally_threshold(
+pub unsafe extern "C" fn tally_threshold(
     session: i64,
     event: usize,
     count: u64,
     handler: Option<Handler>,
 ) -> i64 {
     let [entry, data] = handler.map_or([0, 0], tally_rust::handler_words);
-    // SAFETY: the call has no buffer, and the handler is a function of the program's.
+    // SAFETY: the call has no buffer, and the handler is the caller's word.
     unsafe {
         sys::call(sys::SESSION_THRESHOLD, [session as u64, event as u64, count, entry, data, 0])
     }

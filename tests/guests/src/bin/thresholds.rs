@@ -16,7 +16,9 @@ use core::{
     sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed},
 };
 
-use tally::{Bank, Error, Session, SessionConfig, Slice, Value, println, runtime::arguments, sys};
+use tally::{
+    Bank, Error, Handler, Session, SessionConfig, Slice, Value, println, runtime::arguments, sys,
+};
 use tally_test_guests::{
     Checks,
     threads::{end, spawn},
@@ -98,6 +100,13 @@ extern "C" fn crash(_: usize, _: u64) {
     unsafe { asm!("ud2") };
 }
 
+/// Has a handler hear of a threshold.
+fn set(session: &Session, event: usize, at: u64, handler: Handler) {
+    // SAFETY: the handlers here use atomics and registers alone, or end their thread or the program.
+    let set = unsafe { session.set_threshold_handler(event, at, handler) };
+    set.expect("it can be set");
+}
+
 /// Each turn has five instructions, one of them a conditional branch, a load and a store; the red zone
 /// and registers of all kinds are in use. What is left of them all.
 fn spin(turns: u64) -> [u64; 4] {
@@ -163,7 +172,7 @@ impl Guest {
                 let turns = 20_000 + 7_001 * round;
                 let now = self.read(bank, event);
                 let at = now + 10_000 + 997 * round;
-                self.session.set_threshold(event, at, Some(hear)).expect("it can be set");
+                set(&self.session, event, at, hear);
                 let before = self.read(bank, event);
                 let left = spin(turns);
                 self.checks.equal("what the program had", left, spun(turns));
@@ -189,9 +198,7 @@ impl Guest {
         let bank = self.session.map().expect("it has one");
         forget();
         let base = self.read(bank, INSTRUCTIONS);
-        let set = |event, at, handler| {
-            self.session.set_threshold(event, at, Some(handler)).expect("it can be set");
-        };
+        let set = |event, at, handler| set(&self.session, event, at, handler);
         set(INSTRUCTIONS, base + 30_000, hear_slowly);
         set(BRANCHES, self.read(bank, BRANCHES) + 8_000, hear);
         set(LOADS, self.read(bank, LOADS) + 8_010, hear);
@@ -210,9 +217,7 @@ impl Guest {
     fn in_threads(&mut self) {
         let bank = self.session.map().expect("it has one");
         forget();
-        let set = |event, at, handler| {
-            self.session.set_threshold(event, at, Some(handler)).expect("it can be set");
-        };
+        let set = |event, at, handler| set(&self.session, event, at, handler);
         set(INSTRUCTIONS, self.read(bank, INSTRUCTIONS) + 100_000, hear_last);
         set(LOADS, self.read(bank, LOADS) + 25_000, hear);
         with_thread(spin_in_thread);
@@ -227,7 +232,7 @@ impl Guest {
         for event in LOADS + 1..events {
             forget();
             let at = self.read(bank, event) + 20_000;
-            self.session.set_threshold(event, at, Some(hear)).expect("it can be set");
+            set(&self.session, event, at, hear);
             let mut most = 0;
             while HEARD.load(Relaxed) == 0 && most < 20_000 {
                 spin(100);
@@ -250,24 +255,24 @@ fn main() -> i32 {
     let config = SessionConfig { slice: Slice::Cycles(20_000), ..SessionConfig::default() };
     let session = Session::open(events, config).expect("the events exist");
     let mut checks = Checks::default();
-    let early = session.set_threshold(INSTRUCTIONS, 5, None);
+    let early = session.set_threshold(INSTRUCTIONS, 5);
     checks.equal("a threshold without a bank", early, Err(Error::WrongState));
     let bank = session.map().expect("it was not started");
     bank.start().expect("this CPU can count");
-    let beyond = session.set_threshold(session.events(), 5, None);
+    let beyond = session.set_threshold(session.events(), 5);
     checks.equal("a threshold on no event", beyond, Err(Error::BadArgument));
     // SAFETY: the call touches no memory.
     let stray = unsafe { tally::sys::call(tally::sys::UPCALL_RETURN, [0; 6]) };
     checks.equal("no handler runs", Error::from_return(stray), Some(Error::WrongState));
     match words.next() {
         Some("fault") => {
-            session.set_threshold(INSTRUCTIONS, 100_000, Some(crash)).expect("it can be set");
+            set(&session, INSTRUCTIONS, 100_000, crash);
             spin(100_000);
             println!("survived");
         }
         Some("armed") => {
-            session.set_threshold(INSTRUCTIONS, 1 << 40, Some(hear)).expect("it can be set");
-            session.set_threshold(LOADS, 300_000, Some(hear)).expect("it can be set");
+            set(&session, INSTRUCTIONS, 1 << 40, hear);
+            set(&session, LOADS, 300_000, hear);
             spin(1_000);
         }
         _ => {
@@ -279,7 +284,7 @@ fn main() -> i32 {
             } else {
                 guest.estimated();
             }
-            guest.session.set_threshold(INSTRUCTIONS, 1, None).expect("a record alone");
+            guest.session.set_threshold(INSTRUCTIONS, 1).expect("a record alone");
             spin(10);
             guest.checks.equal("a record alone is not heard", HEARD.load(Relaxed), 0);
             let reading = guest.session.read().expect("the session is open")[INSTRUCTIONS].value;
