@@ -16,12 +16,13 @@ pub enum Value {
     },
     /// Counted part of the time and scaled.
     Estimated {
-        /// Events, rounded to the nearest.
+        /// Events, rounded to the nearest; moved where it would run backwards, or say that a part is more than
+        /// its whole.
         estimate: u64,
-        /// Standard error of the estimate, in events.
+        /// Standard error, in events, of the estimate before it was moved.
         stderr: f64,
         /// Half the width of the 95 % interval, in events: 1.96 standard errors, and more where
-        /// few slices were counted (Student's t).
+        /// few slices were counted (Student's t); and as much more as the estimate was moved by.
         half_width_95: f64,
     },
     /// Not counted, or not enough for an error to be known.
