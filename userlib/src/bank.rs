@@ -37,7 +37,8 @@ pub struct Details {
     /// it is not known.
     pub half_width_95: Option<f64>,
     /// The share of the time, in the unit that the estimate goes by, for which the event was
-    /// counted: 0 to 1.
+    /// counted: 0 to 1. Where shares adapt, as if its group had always had the share of a round that it has
+    /// now: what the estimate goes by.
     pub share: f64,
     /// TSC at the start of the event's last slice; 0 of an exact count.
     pub start_tsc: u64,

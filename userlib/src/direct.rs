@@ -22,7 +22,7 @@ impl Direct {
     ///
     /// # Errors
     /// They do not fit the counters at once, cannot be had on this machine, or the program has a
-    /// session; the detail says why.
+    /// session; or, `NotPermitted`, the kernel was not booted with `paranoid=0`; the detail says why.
     pub fn open(events: &str, mode: Mode) -> Result<Direct, OpenError> {
         let mut indices = vec![0_u64; words(events).count()];
         let mut detail = [0_u8; MAX_DETAIL_BYTES];

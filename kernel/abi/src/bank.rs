@@ -102,7 +102,8 @@ pub mod header {
 
 /// Words of a logical counter, by their index.
 pub mod counter {
-    /// Events counted, not scaled, up to the end of the event's last slice.
+    /// Events counted, not scaled, up to the end of the event's last slice. Where shares adapt, this and
+    /// [`SCALE`] are as if the group had always had the share of a round that it has now.
     pub const EVENTS: usize = 0;
     /// One over the event's share by then, of the cycles or of the instructions, as a fixed-point
     /// number with [`super::SCALE_BITS`] bits after the point; 0 while the event was not counted long

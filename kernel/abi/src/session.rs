@@ -189,7 +189,8 @@ pub struct SessionStats {
     pub engine_ticks: u64,
     /// TSC ticks for which the session ran, the engine's among them.
     pub session_ticks: u64,
-    /// Trace records written for this session.
+    /// Trace records of this session's slices that were offered to the ring: those among them for which it had no
+    /// room, and without those of thresholds and samples.
     pub records: u64,
     /// Slices that the budget made longer than asked for.
     pub lengthened: u64,

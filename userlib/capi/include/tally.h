@@ -39,10 +39,14 @@ struct tally_config {
 
 enum tally_kind { TALLY_EXACT = 1, TALLY_ESTIMATED = 2, TALLY_NOT_MEASURED = 3 };
 
+/* Why an event was not measured: the session has not run, or fewer than two slices were counted. */
+enum tally_reason { TALLY_NOT_STARTED = 0, TALLY_TOO_FEW_SLICES = 1 };
+
 /* A logical counter's value and what stands behind it. */
 struct tally_reading {
     uint64_t kind;           /* enum tally_kind: tells which of the next fields hold */
-    uint64_t count;          /* events: exact, or the estimate; not measured: a reason */
+    uint64_t count;          /* events: exact, or the estimate; not measured: enum
+                              * tally_reason */
     double stderr_events;    /* estimated: standard error, in events; not of an estimate that was moved, so as
                               * not to run backwards or beyond its whole, but of what it was before */
     double half_width_95;    /* estimated: half the width of the 95 % interval, in events */
@@ -65,7 +69,7 @@ struct tally_stats {
     uint64_t instructions;  /* counted, at the session's privilege */
     uint64_t engine_ticks;  /* TSC ticks spent in the overflow path */
     uint64_t session_ticks; /* TSC ticks for which the session ran */
-    uint64_t records;       /* trace records written */
+    uint64_t records;       /* trace records of slices, written or lost for want of room */
     uint64_t lengthened;    /* slices that the budget made longer than asked for */
 };
 
@@ -141,7 +145,7 @@ int64_t tally_samples(int64_t session, uint64_t (*addresses)[2], size_t n);
 /* Puts all the events on counters at once, counted at a privilege (enum tally_mode) from 0 on, and returns
  * how many there are, or an error with its text. Nobody switches them and nothing interrupts: the
  * program reads each by tally_rdpmc of what is written to indices for it, which has room for as many words
- * as there are events. Not beside a session. */
+ * as there are events. Not beside a session; TALLY_NOT_PERMITTED unless the kernel was booted with paranoid=0. */
 int64_t tally_direct_open(const char *events, uint64_t mode, uint64_t *indices, char *detail,
                           size_t detail_bytes);
 /* Takes them away; returns 0 or an error. */
