@@ -52,7 +52,11 @@ impl Bank<'_> {
                     // SAFETY: the call has no buffer.
                     let result =
                         unsafe { sys::call(sys::SESSION_START, [self.session, 0, 0, 0, 0, 0]) };
-                    return check(result).map(|_| ());
+                    match check(result) {
+                        // Another thread, or a handler, came between and started them.
+                        Err(Error::WrongState) => {}
+                        result => return result.map(|_| ()),
+                    }
                 }
                 state if state & STOPPED == 0 => return Ok(()),
                 _ => {

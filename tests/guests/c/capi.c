@@ -48,6 +48,9 @@ int main(int argc, char **argv)
     int64_t session = tally_open(argv[1], &config, detail, sizeof detail);
     if (session < 0)
         return fail(detail);
+    if (tally_read(session, readings, 2) != 2 || readings[0].kind != TALLY_NOT_MEASURED ||
+        readings[0].count != TALLY_NOT_STARTED)
+        return fail("before the start nothing is measured, with the reason");
     int64_t mapped = tally_map(session);
     if (mapped < 0)
         return fail("map");

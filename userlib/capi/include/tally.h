@@ -283,8 +283,13 @@ static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank)
         uint64_t turn = *word;
         if ((uint32_t)turn == TALLY_SWITCH_BUSY)
             continue;
-        if ((uint32_t)turn == TALLY_SWITCH_NOBODY)
-            return tally_start(session);
+        if ((uint32_t)turn == TALLY_SWITCH_NOBODY) {
+            int64_t result = tally_start(session);
+            /* Another thread, or a handler, came between and started them. */
+            if (result == TALLY_WRONG_STATE)
+                continue;
+            return result;
+        }
         if (!((uint32_t)turn & TALLY_SWITCH_STOPPED))
             return 0;
         if (tally_note(bank, TALLY_OWN_SKIPPED, TALLY_OWN_HELD, turn) &&
@@ -295,10 +300,11 @@ static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank)
 
 static inline double tally_counter_error(const uint64_t *bank, size_t event)
 {
-    const uint64_t *words = bank + TALLY_BANK_HEADER + TALLY_BANK_COUNTER * event;
+    const volatile uint64_t *words = bank + TALLY_BANK_HEADER + TALLY_BANK_COUNTER * event;
     double half_width = 0;
+    uint64_t bits = words[4];
     if ((uint32_t)words[3] < TALLY_BANK_ALWAYS)
-        __builtin_memcpy(&half_width, &words[4], sizeof half_width);
+        __builtin_memcpy(&half_width, &bits, sizeof half_width);
     return half_width;
 }
 
