@@ -37,6 +37,8 @@ enum { NO_SESSION = 2009, BUSY = 2011, NO_MEMORY = 2012, TOO_MANY_SESSIONS = 201
 #define FAULT (*(volatile char *)nowhere = 1)
 
 static char *volatile nowhere = NOWHERE;
+/* Which of several programs it is, where that matters. */
+static int which;
 
 static char *list = "instructions,branches";
 static char many[16 * 1024];
@@ -542,21 +544,27 @@ static void aliases(void)
     MUST(open("attack.tmp", O_RDWR | O_CREAT, 0600) >= 0 && unlink("attack.tmp") == 0);
 }
 
+/* Waits until the other program of two has come to the same step: each has a file to show that it has. */
+static void meet(int step)
+{
+    char name[32];
+    sprintf(name, "here-%d-%d", which, step);
+    MUST(close(open(name, O_RDWR | O_CREAT, 0600)) == 0);
+    sprintf(name, "here-%d-%d", !which, step);
+    while (access(name, F_OK) != 0)
+        sched_yield();
+}
+
 /* Where another does the same at the same time, one of the two gets each name and each file, and the memory
  * that is not there for both. */
 static void races(void)
 {
     const size_t much = 100 << 20;
-    struct timespec when, later = {0, 300000000};
     int made = 0, renamed = 0, removed = 0;
     char name[32], other[32];
 
     for (int step = 0; step < 4; step++) {
-        MUST(clock_gettime(CLOCK_MONOTONIC, &when) == 0);
-        long next = when.tv_nsec / 100000000 + 2;
-        when.tv_sec += next / 10;
-        when.tv_nsec = next % 10 * 100000000;
-        MUST(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == 0);
+        meet(step);
         for (int i = 0; i < 300 && step < 3; i++) {
             sprintf(name, "race-%d", i), sprintf(other, "raced-%d", i);
             int file = step == 0 ? open(name, O_RDWR | O_CREAT | O_EXCL, 0600) : -1;
@@ -566,7 +574,7 @@ static void races(void)
         }
     }
     char *got = map(much, PROT_READ | PROT_WRITE);
-    nanosleep(&later, NULL);
+    meet(4);
     printf("races: %d %d %d %d\n", made, renamed, removed, got != MAP_FAILED);
 }
 
@@ -696,6 +704,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+    which = argc > 2 ? atoi(argv[2]) : 0;
     for (size_t i = 0; i < sizeof attacks / sizeof attacks[0]; i++)
         if (argc > 1 && !strcmp(argv[1], attacks[i].name)) {
             attacks[i].run();
