@@ -1,16 +1,14 @@
 //! `cargo xtask fuzz`: throws system calls at the kernel until it falls over, or enough were made.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::time::Duration;
 
 use clap::Args;
-use tally_abi::boot::MAX_CPUS;
+use tally_abi::{ExitStatus, boot::MAX_CPUS};
 
 use crate::{
-    Failure, Result,
-    machine::{self, Artefacts, Pmu, Request},
+    Result,
+    machine::{self, Artefacts, Outcome, Pmu, Request},
+    output,
     project::Project,
 };
 
@@ -50,23 +48,61 @@ pub fn request(pmu: Pmu, cpus: u16, calls: u64, seed: u64) -> Request {
 /// Does the task.
 ///
 /// # Errors
-/// The machine cannot be built or started, or the kernel did not outlive the calls.
+/// The machine cannot be built or started. However it ends otherwise is in the status.
 pub fn main(project: &Project, args: &FuzzArgs) -> Result<u8> {
     let artefacts = Artefacts::make(project)?;
     let request = Request {
         time_limit: Duration::from_secs(args.time_limit),
         ..request(args.pmu, args.cpus, args.calls, args.seed)
     };
-    let mut boot = machine::boot_with_progress(&artefacts, &request, &mut |output| {
-        // Somebody who closes our standard error wants no output.
-        let _ = io::stderr().write_all(&output.bytes);
-    })?;
-    // What became of its programs is the fuzz program's affair: only the kernel's end is ours.
-    if boot.transcript.text().contains(HELD) && boot.transcript.done.is_some() {
-        println!("{HELD}");
+    let mut boot = machine::boot_with_progress(&artefacts, &request)?;
+    let status = judge(&boot.outcome, boot.transcript.text().contains(HELD));
+    if status == 0 {
+        output::text(&format!("{HELD}\n"))?;
         return Ok(0);
     }
-    let folder = boot.folder.keep();
-    let why = format!("{}; the kernel's log is in {}", boot.outcome, folder.display());
-    Err(Failure::new(tally_abi::ExitStatus::KernelPanic, why))
+    output::note(format_args!("xtask: {}", boot.outcome));
+    output::note(format_args!("xtask: the kernel's log is in {}", boot.folder.keep().display()));
+    Ok(status)
+}
+
+/// The status to exit with. What became of its programs is the fuzz program's affair: only the kernel's end
+/// is ours, and whether it counted exactly after all.
+fn judge(outcome: &Outcome, held: bool) -> u8 {
+    match outcome {
+        Outcome::Done(_) | Outcome::Faulted { .. } if held => 0,
+        Outcome::Done(_) | Outcome::Faulted { .. } => ExitStatus::CheckFailed.into(),
+        other => other.status(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_has_its_status() {
+        let faulted = || Outcome::Faulted {
+            program: "fuzz".into(),
+            fault: "page fault".into(),
+            address: None,
+            instruction: 1,
+        };
+        assert_eq!((judge(&Outcome::Done(0), true), judge(&faulted(), true)), (0, 0));
+        let (limit, text) = (Duration::from_secs(1), String::new);
+        for (outcome, held, status) in [
+            (Outcome::Done(0), false, ExitStatus::CheckFailed),
+            (faulted(), false, ExitStatus::CheckFailed),
+            (Outcome::Panicked { message: text() }, true, ExitStatus::KernelPanic),
+            (Outcome::TimedOut { limit, log_tail: text() }, false, ExitStatus::TimedOut),
+            (Outcome::MachineFailed { said: text() }, false, ExitStatus::MachineFailed),
+            (
+                Outcome::Refused { program: text(), status: 68, why: text() },
+                false,
+                ExitStatus::ProgramNotFound,
+            ),
+        ] {
+            assert_eq!(judge(&outcome, held), u8::from(status), "{outcome:?}");
+        }
+    }
 }

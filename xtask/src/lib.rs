@@ -3,6 +3,9 @@
 //! Tests that boot use [`machine`] to start a machine and to look at how it ended. Every error that
 //! leaves this crate is a [`Failure`]: a line for people and the status to exit with.
 
+// They panic where nobody can write.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod bench;
 pub mod build;
 pub mod cli;

@@ -3,7 +3,6 @@
 mod job;
 
 use std::{
-    io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -93,10 +92,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         vpmu: args.vpmu.clone(),
         ..Request::new(line)
     };
-    let mut boot = machine::boot_with_progress(&artefacts, &request, &mut |output| {
-        // Somebody who closes our standard error wants no output.
-        let _ = io::stderr().write_all(&output.bytes);
-    })?;
+    let mut boot = machine::boot_with_progress(&artefacts, &request)?;
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
     // Whatever becomes of the one, the other is worth its place.

@@ -12,6 +12,7 @@ mod transcript;
 
 use std::{
     fs::{self, File},
+    io::{self, Write},
     path::PathBuf,
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -269,17 +270,16 @@ fn kvm_unusable(why: &str) -> Failure {
     )
 }
 
-/// Boots behind a progress line.
+/// Boots behind a progress line; what programs write goes to standard error as it comes.
 ///
 /// # Errors
 /// As [`boot`].
-pub fn boot_with_progress(
-    artefacts: &Artefacts,
-    request: &Request,
-    listen: Listener<'_>,
-) -> Result<Boot> {
+pub fn boot_with_progress(artefacts: &Artefacts, request: &Request) -> Result<Boot> {
     let step = Step::start("Running the machine");
-    let boot = boot(artefacts, request, listen)?;
+    let boot = boot(artefacts, request, &mut |output| {
+        // Somebody who closes our standard error wants no output.
+        let _ = io::stderr().write_all(&output.bytes);
+    })?;
     step.done();
     Ok(boot)
 }

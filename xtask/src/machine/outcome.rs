@@ -63,12 +63,8 @@ impl Outcome {
             (None, End::OutOfTime) => {
                 Outcome::TimedOut { limit, log_tail: folder.log_tail(SHOWN_LINES) }
             }
-            // A command line that cannot be followed is refused before there is a program to end.
-            (None, End::ByItself) => said
-                .troubles
-                .first()
-                .cloned()
-                .unwrap_or_else(|| Outcome::MachineFailed { said: complaint(said, folder) }),
+            // Whatever became of programs before.
+            (None, End::ByItself) => Outcome::MachineFailed { said: complaint(said, folder) },
         }
     }
 
@@ -128,5 +124,28 @@ impl fmt::Display for Outcome {
                 write!(f, "the machine ended without the kernel's last word:\n{said}")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::Project;
+
+    #[test]
+    fn a_program_s_crash_does_not_hide_the_machine_s() {
+        let root = std::env::temp_dir().join(format!("xtask-outcome-{}", std::process::id()));
+        let folder = Folder::make(&Project { target: root.join("target"), root: root.clone() });
+        let folder = folder.unwrap();
+        let refused = Outcome::Refused { program: "p".into(), status: 68, why: "no".into() };
+        let mut said = Transcript::default();
+        said.troubles.push(refused.clone());
+        let of = |end, said: &Transcript| Outcome::of(end, said, Duration::from_secs(1), &folder);
+        assert!(matches!(of(End::ByItself, &said), Outcome::MachineFailed { .. }));
+        assert!(matches!(of(End::OutOfTime, &said), Outcome::TimedOut { .. }));
+        said.done = Some(68);
+        assert_eq!(of(End::ByItself, &said), refused);
+        drop(folder);
+        fs::remove_dir_all(root).unwrap();
     }
 }
