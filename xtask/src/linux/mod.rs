@@ -117,23 +117,35 @@ pub fn run(guest: &Guest<'_>, command: &str, show: &mut dyn FnMut(&str)) -> Resu
     let log = folder.log();
     File::create(&log).map_err(|error| Failure::io("write", &log, &error))?;
     let mut child = machine::start(&mut command, &folder)?;
-    let status = follow(&mut child, &log, guest.time_limit, show)?;
+    let end = follow(&mut child, &log, guest.time_limit, show)?;
     drop(child);
-    status.ok_or_else(|| {
-        let said = std::fs::read_to_string(folder.errors()).unwrap_or_default();
-        let kept = folder.keep().display().to_string();
-        let why = format!("the machine ended without the command's status ({kept})\n{said}");
-        Failure::new(ExitStatus::MachineFailed, why)
-    })
+    let (status, why) = match end {
+        End::ByItself(Some(status)) => return Ok(status),
+        End::ByItself(None) => {
+            let said = std::fs::read_to_string(folder.errors()).unwrap_or_default();
+            let why = format!("the machine ended without the command's status:\n{said}");
+            (ExitStatus::MachineFailed, why.trim_end().to_owned())
+        }
+        End::OutOfTime => (ExitStatus::TimedOut, machine::out_of_time(guest.time_limit)),
+    };
+    let kept = folder.keep().display();
+    Err(Failure::new(status, format!("{why}\nthe console's log is in {kept}")))
 }
 
-/// Shows the console until the machine has ended; gives the command's status if it was told.
+/// How the machine came to its end.
+enum End {
+    /// With the command's status, if it was told.
+    ByItself(Option<u8>),
+    OutOfTime,
+}
+
+/// Shows the console until the machine has ended.
 fn follow(
     child: &mut Child,
     log: &Path,
     limit: Duration,
     show: &mut dyn FnMut(&str),
-) -> Result<Option<u8>> {
+) -> Result<End> {
     let lost = |error: io::Error| Failure::io("read", log, &error);
     let mut console = File::open(log).map_err(lost)?;
     let mut lines = Console::default();
@@ -144,11 +156,10 @@ fn follow(
         console.read_to_end(&mut new).map_err(lost)?;
         lines.take(&new, show);
         if ended {
-            return Ok(lines.status);
+            return Ok(End::ByItself(lines.status));
         }
         if start.elapsed() > limit {
-            let why = format!("the machine did not end within {} s", limit.as_secs());
-            return Err(Failure::new(ExitStatus::TimedOut, why));
+            return Ok(End::OutOfTime);
         }
         std::thread::sleep(LOOK);
     }
@@ -210,14 +221,14 @@ mod tests {
         assert_eq!((console.status, console.shown), (Some(3), false));
         assert_eq!(shown, "out");
     }
-}
 
-#[test]
-fn output_without_a_new_line_hides_no_status() {
-    let (mut console, mut shown) = (Console::default(), Vec::new());
-    let (begin, status) = (initramfs::BEGIN, initramfs::STATUS);
-    let text = format!("{begin}\r\n{status}of what?\r\nlast words{status}7\r\nreboot\r\n");
-    console.take(text.as_bytes(), &mut |line| shown.push(line.to_owned()));
-    assert_eq!((console.status, console.shown), (Some(7), false));
-    assert_eq!(shown, [format!("{status}of what?"), "last words".to_owned()]);
+    #[test]
+    fn output_without_a_new_line_hides_no_status() {
+        let (mut console, mut shown) = (Console::default(), Vec::new());
+        let (begin, status) = (initramfs::BEGIN, initramfs::STATUS);
+        let text = format!("{begin}\r\n{status}of what?\r\nlast words{status}7\r\nreboot\r\n");
+        console.take(text.as_bytes(), &mut |line| shown.push(line.to_owned()));
+        assert_eq!((console.status, console.shown), (Some(7), false));
+        assert_eq!(shown, [format!("{status}of what?"), "last words".to_owned()]);
+    }
 }

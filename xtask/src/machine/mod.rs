@@ -25,6 +25,7 @@ pub use artefacts::{ARTEFACTS_VARIABLE, Artefacts, DISK_COMMAND_LINE};
 pub use command::{check_guest, linux, shown};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
+pub(crate) use outcome::out_of_time;
 pub use transcript::{Event, Output, Session, Transcript};
 
 use crate::{

@@ -100,6 +100,14 @@ fn complaint(transcript: &Transcript, folder: &Folder) -> String {
     said
 }
 
+/// That the time limit was reached, for people.
+pub(crate) fn out_of_time(limit: Duration) -> String {
+    let limit = limit.as_secs();
+    format!(
+        "the machine did not end within {limit} s and was stopped (`--time-limit` sets another limit)"
+    )
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -114,12 +122,9 @@ impl fmt::Display for Outcome {
                 write!(f, ", by the instruction at {instruction:#x}")
             }
             Outcome::Panicked { message } => write!(f, "the kernel panicked: {message}"),
-            Outcome::TimedOut { limit, log_tail } => write!(
-                f,
-                "the machine did not end within {} s and was stopped (`--time-limit` sets \
-                 another limit); its last lines:\n{log_tail}",
-                limit.as_secs()
-            ),
+            Outcome::TimedOut { limit, log_tail } => {
+                write!(f, "{}; its last lines:\n{log_tail}", out_of_time(*limit))
+            }
             Outcome::MachineFailed { said } => {
                 write!(f, "the machine ended without the kernel's last word:\n{said}")
             }
