@@ -29,7 +29,7 @@ pub(crate) use outcome::out_of_time;
 pub use transcript::{Event, Output, Session, Transcript};
 
 use crate::{
-    Failure, Result,
+    Failure, Result, output,
     process::Child,
     progress::Step,
     project::{self, Project},
@@ -282,5 +282,8 @@ pub fn boot_with_progress(artefacts: &Artefacts, request: &Request) -> Result<Bo
         let _ = io::stderr().write_all(&output.bytes);
     })?;
     step.done();
+    if let Some(complaint) = boot.transcript.complaint() {
+        output::note(format_args!("xtask: {complaint}"));
+    }
     Ok(boot)
 }

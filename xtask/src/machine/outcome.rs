@@ -64,7 +64,7 @@ impl Outcome {
                 Outcome::TimedOut { limit, log_tail: folder.log_tail(SHOWN_LINES) }
             }
             // Whatever became of programs before.
-            (None, End::ByItself) => Outcome::MachineFailed { said: complaint(said, folder) },
+            (None, End::ByItself) => Outcome::MachineFailed { said: complaint(folder) },
         }
     }
 
@@ -86,18 +86,14 @@ impl Outcome {
 }
 
 /// What QEMU said of errors, not of features that its processor lacks; or else the log's end.
-fn complaint(transcript: &Transcript, folder: &Folder) -> String {
+fn complaint(folder: &Folder) -> String {
     let errors = fs::read_to_string(folder.errors()).unwrap_or_default();
     let lines: Vec<&str> =
         errors.lines().filter(|line| !line.contains(": warning: ")).take(SHOWN_LINES).collect();
-    let mut said = match lines.is_empty() {
+    match lines.is_empty() {
         true => folder.log_tail(SHOWN_LINES),
         false => lines.join("\n"),
-    };
-    if transcript.unreadable > 0 {
-        said.push_str(&format!("\n({} messages could not be read)", transcript.unreadable));
     }
-    said
 }
 
 /// That the time limit was reached, for people.

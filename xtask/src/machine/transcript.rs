@@ -165,6 +165,14 @@ impl Transcript {
         self.done.is_some() || self.panicked.is_some()
     }
 
+    /// That not all of it was understood, for people.
+    pub(super) fn complaint(&self) -> Option<String> {
+        (self.unreadable > 0).then(|| {
+            let unreadable = self.unreadable;
+            format!("messages that could not be read: {unreadable}; not all is told of this run")
+        })
+    }
+
     /// The text that programs wrote, all together.
     pub fn text(&self) -> String {
         let bytes: Vec<u8> = self.output.iter().flat_map(|output| output.bytes.clone()).collect();
@@ -285,6 +293,8 @@ mod tests {
         }
         assert_eq!(heard, b"hello there");
         assert_eq!((said.text().as_str(), said.unreadable), ("hello there", 1));
+        assert!(said.complaint().unwrap().contains("could not be read: 1;"));
+        assert_eq!(Transcript::default().complaint(), None);
         assert_eq!((said.booted.unwrap().seed, said.done), (9, Some(3)));
     }
 }
