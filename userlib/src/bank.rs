@@ -30,11 +30,13 @@ pub struct Counter<'a> {
     bank: PhantomData<Bank<'a>>,
 }
 
-/// What stands behind a logical counter's value, at the end of its last slice.
+/// What stands behind a logical counter's value, at the end of its last slice; the error is up to
+/// 8 turns of the scheduler, of 10 ms each, older than that while the session counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Details {
     /// Half the width of the estimate's 95 % interval, in events; 0 of an exact count, `None` while
-    /// it is not known.
+    /// it is not known. Of the whole count: the difference of two readings can be wrong by the half widths of
+    /// both together.
     pub half_width_95: Option<f64>,
     /// The share of the time, in the unit that the estimate goes by, for which the event was
     /// counted: 0 to 1. Where shares adapt, as if its group had always had the share of a round that it has

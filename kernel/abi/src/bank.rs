@@ -69,6 +69,10 @@ pub const SCALE_BITS: u32 = 44;
 /// [`counter::SCALE`] of an event that was counted all the time.
 pub const SCALE_ONE: u64 = 1 << SCALE_BITS;
 
+/// Turns of the scheduler that a running program has, of 10 ms each, in which every [`counter::HALF_WIDTH`] is
+/// worked out anew.
+pub const HALF_WIDTH_TURNS: usize = 8;
+
 /// In place of a threshold's count: none.
 pub const NO_THRESHOLD: u64 = u64::MAX;
 
@@ -116,7 +120,9 @@ pub mod counter {
     /// counter.
     pub const PLACE: usize = 3;
     /// Half the width of the estimate's 95 % interval, in events, as an IEEE double; NaN while it
-    /// is not known. Up to a scheduler's turn older than the rest.
+    /// is not known. Of the whole count: the difference of two readings can be wrong by the half widths of both
+    /// together. While the session counts, up to [`super::HALF_WIDTH_TURNS`] turns of the scheduler older than
+    /// the rest; of now where it has been stopped, or read, by a system call.
     pub const HALF_WIDTH: usize = 4;
     /// TSC at the start of the event's last slice.
     pub const START_TSC: usize = 5;

@@ -60,6 +60,9 @@ impl Page {
     }
 }
 
+/// Errors that are told at once at least: of few events each is told more often than it has to be.
+const LEAST_DUE: usize = 4;
+
 /// What the overflow path needs to know of an event.
 #[derive(Clone, Copy, Debug)]
 struct Member {
@@ -307,11 +310,11 @@ impl Bank {
         }
     }
 
-    /// The events whose errors are to be told now, at most `count`: all get their turn.
-    pub(crate) fn due(&mut self, count: usize) -> impl Iterator<Item = usize> + use<> {
+    /// The members whose errors are to be told now, so that each gets its turn in so many calls.
+    pub(crate) fn due(&mut self, calls: usize) -> impl Iterator<Item = usize> + use<> {
         let events = self.members.len();
         let first = self.next;
-        let count = count.min(events);
+        let count = events.div_ceil(calls.max(1)).max(LEAST_DUE).min(events);
         self.next = if events == 0 { 0 } else { (first + count) % events };
         (first..first + count).map(move |index| index % events)
     }
@@ -337,5 +340,32 @@ impl Bank {
             bank.publish_member(index, counted, &mut [None; 2], told);
             bank.put_member(index, counter::HALF_WIDTH, half_width.to_bits());
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tally_abi::{bank::HALF_WIDTH_TURNS, session::MAX_EVENTS};
+
+    use super::*;
+    use crate::{Demand, Layout, Selector, plan::plan};
+
+    #[test]
+    fn every_error_gets_its_turn_in_so_many_calls() {
+        for events in [2, 24, 39, MAX_EVENTS] {
+            let demand = |event| Demand::general(Selector(event as u64), 1);
+            let demands: Vec<_> = (0..events).map(demand).collect();
+            let layout = Layout { general: 1, reference: false, extra: 0 };
+            let plan = plan(&demands, &layout).unwrap();
+            let page = || &*Box::leak(Box::<Page>::default());
+            let pages = (0..words(events).div_ceil(PAGE_WORDS)).map(|_| page()).collect();
+            let mut bank = Bank::new(page(), pages, &plan, |_| 0).unwrap();
+            for calls in [HALF_WIDTH_TURNS, 1, HALF_WIDTH_TURNS] {
+                let mut due: Vec<usize> = (0..calls).flat_map(|_| bank.due(calls)).collect();
+                due.sort_unstable();
+                due.dedup();
+                assert_eq!(due.len(), events, "{calls} calls");
+            }
+        }
     }
 }

@@ -208,9 +208,9 @@ proptest! {
                 (0, true) => bench.suspend(End::SwitchedOut),
                 (1, true) => bench.suspend(End::Stopped),
                 (2, true) => bench.sync(),
-                (3, _) => bench.tell_errors(3),
+                (3, _) => bench.tell_errors(2),
                 (4, _) => {
-                    bench.tell_errors(EVENTS);
+                    bench.tell_errors(1);
                     for event in 0..EVENTS {
                         let told = match bench.session.read(event).value {
                             Value::Exact { count } => count,

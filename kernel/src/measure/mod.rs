@@ -20,6 +20,7 @@ use core::mem::take;
 
 use tally_abi::{
     Error, Mode, SessionConfig,
+    bank::HALF_WIDTH_TURNS,
     boot::{Delivery, Failure},
     trace::End,
     vpmu::Op,
@@ -42,10 +43,8 @@ use crate::{
     task::{Process, divert::Handler},
 };
 
-/// Logical counters whose errors are told at each turn of the scheduler: working one out takes some
-/// thousands of instructions, as the kernel has no floating-point unit.
-const ERRORS_A_TICK: usize = 4;
-/// Groups whose spread is worked out then, where shares adapt: as dear, for each of its events.
+/// Groups whose spread is worked out at each turn of the scheduler, where shares adapt: some thousands of
+/// instructions for each of its events, as the kernel has no floating-point unit.
 const GROUPS_A_TICK: usize = 1;
 
 /// Makes the driver of this CPU, once.
@@ -176,7 +175,7 @@ impl Measure {
             multiplexer.sync(session, &Tsc, &mut self.trace);
         }
         if exposed {
-            session.tell_errors(ERRORS_A_TICK);
+            session.tell_errors(HALF_WIDTH_TURNS);
         }
     }
 
@@ -245,7 +244,7 @@ impl Measure {
     /// It has none.
     pub fn context(&mut self) -> Result<&mut Context, Error> {
         let context = self.context.as_mut().ok_or(Error::NoSession)?;
-        context.session.tell_errors(context.events());
+        context.session.tell_errors(1);
         Ok(context)
     }
 

@@ -89,12 +89,12 @@ impl Session {
         self.running = false;
     }
 
-    /// Tells the program the errors of its next `count` logical counters; while it runs, right after
-    /// [`crate::Multiplexer::sync`], as an estimate's base may change. Uses floating point: never in
-    /// the overflow path.
-    pub fn tell_errors(&mut self, count: usize) {
+    /// Tells the program the errors of its next logical counters, so many that it has been told all in so many
+    /// `calls`; while it runs, right after [`crate::Multiplexer::sync`], as an estimate's base may change. Uses
+    /// floating point: never in the overflow path.
+    pub fn tell_errors(&mut self, calls: usize) {
         let Some(mut bank) = self.bank.take() else { return };
-        for member in bank.due(count) {
+        for member in bank.due(calls) {
             let Some(event) = bank.event(member) else { continue };
             let Some(&Place::General { group, counter }) = self.plan.places.get(event) else {
                 continue;

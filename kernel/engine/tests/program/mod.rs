@@ -205,11 +205,11 @@ impl Bench {
         })
     }
 
-    pub fn tell_errors(&mut self, count: usize) {
+    pub fn tell_errors(&mut self, calls: usize) {
         if self.session.is_running() {
             self.sync();
         }
-        self.session.tell_errors(count);
+        self.session.tell_errors(calls);
     }
 
     pub fn run(&mut self, cycles: u64, events: &[u64; 8]) {
