@@ -207,7 +207,12 @@ fn a_period_of_one_leaves_the_program_most_of_the_machine() {
         assert!(report.engine_share.is_some_and(|taken| taken < share), "{report:?}");
         assert!(boot.transcript.samples.len() > 100);
         assert!(boot.transcript.samples.last().is_some_and(|sample| sample.stretch > 100));
-        assert_eq!(report.events[0].estimate, report.events[0].truth);
+        let [estimate, truth] = [report.events[0].estimate, report.events[0].truth];
+        assert_eq!(estimate, truth);
+        let each = truth.expect("the model counts it") / boot.transcript.samples.len() as u64;
+        let told = boot.transcript.text().replace(',', "");
+        let line = format!("asked for: one each 1 events taken: one each {each}\n");
+        assert!(told.contains(&line), "{line}: {told}");
     }
 }
 

@@ -3,7 +3,10 @@
 use std::{path::Path, time::Duration};
 
 use tally_abi::ExitStatus;
-use xtask::machine::{self, Outcome, Request};
+use xtask::{
+    machine::{self, Outcome, Request},
+    report::Report,
+};
 
 use crate::{artefacts, assert_success, boot, run};
 
@@ -27,6 +30,18 @@ fn a_program_s_status_passes_through() {
 fn a_program_that_measures_itself_is_measured_by_another() {
     let boot = run("", "tally stat -e branches deflate --level 0");
     assert_eq!(boot.outcome, Outcome::Done(0), "{}", boot.transcript.text());
+}
+
+#[test]
+fn slices_that_the_budget_lengthened_are_told_beside_what_was_asked_for() {
+    let boot = run("", "tally stat --slice 5000 -e branches rounds 1 60000");
+    assert_eq!(boot.outcome, Outcome::Done(0));
+    let report = Report::of(&boot).first.expect("tally opens a session");
+    let told = boot.transcript.text().replace(',', "");
+    let [slices, lengthened] = [report.slices, report.lengthened].map(|n| n.expect("it is told"));
+    let line =
+        format!(" {slices} slices of 5000 cycles as asked for {lengthened} of them lengthened");
+    assert!(lengthened > 0 && told.contains(&line), "{line}: {told}");
 }
 
 #[test]

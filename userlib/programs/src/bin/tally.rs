@@ -70,10 +70,11 @@ fn record(command: &Command) -> Result<u8, OpenError> {
     let all: u64 = samples.iter().map(|(_, samples)| samples).sum();
     let name = event_words(&events).next().unwrap_or_default();
     println!(
-        "\n {} samples of '{name}' in '{}', one each {} events\n",
+        "\n {} samples of '{name}' in '{}'; asked for: one each {} events{}\n",
         grouped(all),
         command.program.join(" "),
-        grouped(command.period)
+        grouped(command.period),
+        taken(&session.read()?, all)
     );
     for (address, samples) in samples.iter().take(SHOWN) {
         let share = 100.0 * *samples as f64 / all as f64;
@@ -87,6 +88,17 @@ fn record(command: &Command) -> Result<u8, OpenError> {
         println!("{:>22}  at {} other addresses", grouped(sum), rest.len());
     }
     Ok(status)
+}
+
+/// How many events there were to a sample in the end: more than was asked for where the budget wanted it.
+fn taken(readings: &[Reading], samples: u64) -> String {
+    let events = match readings.first().map(|reading| reading.value) {
+        Some(Value::Exact { count }) => count,
+        Some(Value::Estimated { estimate, .. }) => estimate,
+        _ => return String::new(),
+    };
+    let each = events.checked_div(samples);
+    each.map_or(String::new(), |each| format!(", taken: one each {}", grouped(each)))
 }
 
 /// A line for an event: its count, its name, its error, and the share of the time that it was
@@ -115,13 +127,17 @@ fn conditions(config: SessionConfig, session: &Session) -> Result<String, OpenEr
     let stats = session.stats()?;
     let ipc = stats.instructions as f64 / stats.cycles.max(1) as f64;
     let share = 100.0 * stats.engine_ticks as f64 / stats.session_ticks.max(1) as f64;
+    let lengthened = match stats.lengthened {
+        0 => String::new(),
+        slices => format!(", {} of them lengthened for the budget", grouped(slices)),
+    };
     Ok(format!(
-        "\n {ipc:.2} instructions a cycle; {} group{} of events, {} slices of {} cycles,\n \
+        "\n {ipc:.2} instructions a cycle; {} group{} of events, {} slices of {} cycles as asked for{lengthened};\n \
          {share:.2} % of the time was the engine's own; +- is half of the 95 % interval",
         stats.groups,
         if stats.groups == 1 { "" } else { "s" },
-        stats.slices,
-        config.slice.length()
+        grouped(stats.slices),
+        grouped(config.slice.length())
     ))
 }
 
