@@ -138,7 +138,7 @@ impl SessionConfig {
         [mode, u64::from(unit), self.slice.length(), self.budget_ppm.into(), shares]
     }
 
-    /// Decodes what [`Self::to_words`] made. The range of the slice is the kernel's to check.
+    /// Decodes what [`Self::to_words`] made. The range of the slice is the engine's to check.
     ///
     /// # Errors
     /// A mode, unit or kind of shares that this version does not define, or a budget out of range.

@@ -12,11 +12,11 @@ use core::{
 use tally_abi::{
     Mode, SessionConfig, Slice,
     bank::ALWAYS_SLOT,
-    session::MAX_SLICE,
+    session::{MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
     trace::{SampleRecord, SliceRecord, ThresholdRecord},
 };
 
-use crate::{Always, MAX_GENERAL, plan::Group};
+use crate::{Always, MAX_GENERAL, PlanError, plan::Group};
 
 /// How a session wants the PMU set up, whichever group is on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +31,23 @@ pub struct Setup {
     pub timer: Always,
 }
 
-impl From<SessionConfig> for Setup {
-    fn from(config: SessionConfig) -> Setup {
+impl TryFrom<SessionConfig> for Setup {
+    type Error = PlanError;
+
+    /// Fails if the slice's length or the budget is out of range.
+    fn try_from(config: SessionConfig) -> Result<Setup, PlanError> {
+        let (length, ppm) = (config.slice.length(), config.budget_ppm);
+        if !(MIN_SLICE..=MAX_SLICE).contains(&length) {
+            return Err(PlanError::SliceOutOfRange { length });
+        }
+        if !(1..=NO_BUDGET_PPM).contains(&ppm) {
+            return Err(PlanError::BudgetOutOfRange { ppm });
+        }
         let timer = match config.slice {
             Slice::Cycles(_) => Always::Cycles,
             Slice::Instructions(_) => Always::Instructions,
         };
-        Setup { mode: config.mode, kernel: config.mode.kernel(), timer }
+        Ok(Setup { mode: config.mode, kernel: config.mode.kernel(), timer })
     }
 }
 

@@ -100,7 +100,8 @@ pub(crate) struct SliceStart {
 }
 
 impl Session {
-    /// Plans `demands` and makes the session. `id` and `seed` together decide the random order.
+    /// Plans `demands` and makes the session. Its number `id` is no other's, and not 0, which stands for none;
+    /// with `seed` it decides the random order.
     ///
     /// # Errors
     /// See [`PlanError`].
@@ -112,6 +113,7 @@ impl Session {
         demands: Vec<Demand>,
         layout: &Layout,
     ) -> Result<Session, PlanError> {
+        let setup = Setup::try_from(config)?;
         let plan = plan(&demands, layout)?;
         let groups = plan.groups.len();
         let adaptive = Adaptive::new(config.shares, &plan);
@@ -122,7 +124,6 @@ impl Session {
         };
         let moments = shares.iter().map(|share| GroupMoments::of(*share)).collect();
         let mut order = Order::new(shares.into(), seed, id);
-        let setup = Setup::from(config);
         let kernel = setup.kernel || demands.iter().any(|demand| demand.kernel);
         let mut session = Session {
             id,

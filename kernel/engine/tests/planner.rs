@@ -1,8 +1,12 @@
 //! The planner against brute force: its plans are valid, and none is smaller.
 
 use proptest::prelude::*;
+use tally_abi::{
+    SessionConfig, Slice,
+    session::{MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
+};
 use tally_engine::{
-    Always, Demand, Extra, Layout, MAX_SHARE, PlanError, Selector, plan,
+    Always, Demand, Extra, Layout, MAX_SHARE, PlanError, Selector, Session, plan,
     plan::{Place, Plan},
 };
 
@@ -309,4 +313,26 @@ fn plans_explain_themselves() {
         group 0, 3 slices: counter 0 TWO, counter 1 OCR; extra register 0 0x10001\n\
         group 1: counter 1 LONE\n";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn sessions_with_slices_or_budgets_out_of_range_are_refused() {
+    let open = |length, budget_ppm| {
+        let refusals = [Slice::Cycles(length), Slice::Instructions(length)].map(|slice| {
+            let config = SessionConfig { slice, budget_ppm, ..SessionConfig::default() };
+            let layout = Layout { general: 1, reference: false, extra: 0 };
+            Session::open(1, 0, config, 1, vec![Demand::general(Selector(1), 1)], &layout).err()
+        });
+        assert_eq!(refusals[0], refusals[1]);
+        refusals[0]
+    };
+    for length in [0, MIN_SLICE - 1, MAX_SLICE + 1, u64::MAX] {
+        assert_eq!(open(length, 1), Some(PlanError::SliceOutOfRange { length }));
+    }
+    for ppm in [0, NO_BUDGET_PPM + 1, u32::MAX] {
+        assert_eq!(open(MIN_SLICE, ppm), Some(PlanError::BudgetOutOfRange { ppm }));
+    }
+    for length in [MIN_SLICE, MAX_SLICE] {
+        assert_eq!(open(length, 1).or(open(length, NO_BUDGET_PPM)), None);
+    }
 }

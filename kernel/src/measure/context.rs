@@ -2,7 +2,6 @@
 
 use alloc::{
     boxed::Box,
-    format,
     string::{String, ToString},
     vec::Vec,
 };
@@ -12,10 +11,7 @@ use core::{
 };
 
 use tally_abi::{
-    Error, Mode, Reading, SessionConfig, SessionStats, Value, bank,
-    session::{MAX_SLICE, MIN_SLICE},
-    vpmu::Op,
-    wire::Message,
+    Error, Mode, Reading, SessionConfig, SessionStats, Value, bank, vpmu::Op, wire::Message,
 };
 use tally_engine::{Demand, Session, ThresholdError, bank::Page, histogram::Histogram};
 use tally_pmu::{Found, ResolveError, Resolved};
@@ -144,11 +140,6 @@ impl Context {
         list: &str,
         config: SessionConfig,
     ) -> Result<Self, Refusal> {
-        let length = config.slice.length();
-        if !(MIN_SLICE..=MAX_SLICE).contains(&length) {
-            let detail = format!("a slice of {length} is out of range: {MIN_SLICE} to {MAX_SLICE}");
-            return Err(Refusal { error: Error::SliceOutOfRange, detail });
-        }
         let found = super::pmu()?;
         let (resolved, demands) = resolve(found, list, config.mode)?;
         let (id, seed) = (next_id(), super::seed());

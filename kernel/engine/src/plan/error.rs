@@ -1,12 +1,15 @@
-//! Why there is no plan.
+//! Why there is no plan, or no session of one.
 
 use core::fmt;
 
-use tally_abi::Error;
+use tally_abi::{
+    Error,
+    session::{MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
+};
 
 use crate::MAX_SHARE;
 
-/// Why there is no plan.
+/// Why there is no plan, or no session of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanError {
     /// No events were asked for.
@@ -45,6 +48,16 @@ pub enum PlanError {
         /// The event, by its index.
         event: usize,
     },
+    /// A slice that is not [`MIN_SLICE`] to [`MAX_SLICE`] long.
+    SliceOutOfRange {
+        /// Its length, in its own unit.
+        length: u64,
+    },
+    /// A budget that is not 1 to [`NO_BUDGET_PPM`].
+    BudgetOutOfRange {
+        /// In parts per million.
+        ppm: u32,
+    },
 }
 
 impl PlanError {
@@ -56,7 +69,8 @@ impl PlanError {
             PlanError::NoCounter { .. }
             | PlanError::NoRegister { .. }
             | PlanError::NoReference { .. } => Error::EventNotSupported,
-            PlanError::BadShare { .. } => Error::BadArgument,
+            PlanError::SliceOutOfRange { .. } => Error::SliceOutOfRange,
+            PlanError::BadShare { .. } | PlanError::BudgetOutOfRange { .. } => Error::BadArgument,
         }
     }
 
@@ -65,7 +79,9 @@ impl PlanError {
         match self {
             PlanError::NoEvents
             | PlanError::TooManyEvents { .. }
-            | PlanError::NotTogether { .. } => None,
+            | PlanError::NotTogether { .. }
+            | PlanError::SliceOutOfRange { .. }
+            | PlanError::BudgetOutOfRange { .. } => None,
             PlanError::NoCounter { event, .. }
             | PlanError::NoRegister { event, .. }
             | PlanError::NoReference { event }
@@ -98,6 +114,12 @@ impl fmt::Display for PlanError {
             PlanError::NoReference { .. } => f.write_str("the PMU does not count reference cycles"),
             PlanError::BadShare { .. } => {
                 write!(f, "a group has 1 to {MAX_SHARE} slices of a round")
+            }
+            PlanError::SliceOutOfRange { length } => {
+                write!(f, "a slice of {length} is out of range: {MIN_SLICE} to {MAX_SLICE}")
+            }
+            PlanError::BudgetOutOfRange { ppm } => {
+                write!(f, "a budget of {ppm} ppm is out of range: 1 to {NO_BUDGET_PPM}")
             }
         }
     }
