@@ -42,11 +42,12 @@ pub struct Details {
     /// counted: 0 to 1. Where shares adapt, as if its group had always had the share of a round that it has
     /// now: what the estimate goes by.
     pub share: f64,
-    /// TSC at the start of the event's last slice; 0 of an exact count.
+    /// TSC at the start of the event's last slice; 0 of instructions, cycles and reference cycles that are counted
+    /// all the time by counters of their own.
     pub start_tsc: u64,
     /// TSC at the end of the event's last slice: now less this is the value's age.
     pub end_tsc: u64,
-    /// Slices in which the event was counted; 0 of an exact count, which has them all.
+    /// Slices in which the event was counted; 0 as for `start_tsc`, which has them all.
     pub slices: u64,
 }
 

@@ -140,7 +140,7 @@ impl Bank {
             return None;
         }
         let exact = plan.groups.len() == 1;
-        let scale = if exact { SCALE_ONE } else { 0 };
+        let (scale, half_width) = if exact { (SCALE_ONE, 0.0) } else { (0, f64::NAN) };
         let mut members = Vec::with_capacity(events);
         let mut first = Vec::with_capacity(plan.groups.len() + 1);
         for group in 0..plan.groups.len() {
@@ -172,7 +172,7 @@ impl Bank {
                 };
                 bank.put_counter(event, counter::PLACE, group | u64::from(rdpmc(*place)) << 32);
                 bank.put_counter(event, counter::SCALE, scale);
-                bank.put_counter(event, counter::HALF_WIDTH, f64::NAN.to_bits());
+                bank.put_counter(event, counter::HALF_WIDTH, half_width.to_bits());
             }
         });
         Some(bank)
@@ -310,9 +310,10 @@ impl Bank {
         }
     }
 
-    /// The members whose errors are to be told now, so that each gets its turn in so many calls.
+    /// The members whose errors are to be told now, so that each gets its turn in so many calls. Exact ones have
+    /// none.
     pub(crate) fn due(&mut self, calls: usize) -> impl Iterator<Item = usize> + use<> {
-        let events = self.members.len();
+        let events = if self.exact { 0 } else { self.members.len() };
         let first = self.next;
         let count = events.div_ceil(calls.max(1)).max(LEAST_DUE).min(events);
         self.next = if events == 0 { 0 } else { (first + count) % events };

@@ -68,10 +68,17 @@ fn the_bank_and_readings_of_a_part_each_never_run_backwards() {
 #[test]
 fn one_group_is_exact_from_the_first_event_on() {
     let mut bench = Bench::new(8, 1, fake::WIDTH - 5);
+    let errors = |bench: &Bench| -> [f64; 8] {
+        core::array::from_fn(|event| f64::from_bits(bench.counter(event, counter::HALF_WIDTH)))
+    };
+    assert_eq!(errors(&bench), [0.0; 8]);
+    bench.tell_errors(1);
+    assert_eq!(errors(&bench), [0.0; 8], "looked at before the start");
     bench.resume();
     bench.run(100, &[1, 2, 3, 4, 5, 6, 7, 8]);
     let counts: Vec<u64> = (0..EVENTS).map(|event| bench.read(event).0).collect();
     assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8, 100]);
+    assert_eq!(errors(&bench), [0.0; 8]);
 }
 
 const EACH: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];

@@ -102,9 +102,8 @@ impl Session {
             let base = estimate::best_base(&self.sample(group, counter));
             // What readers are told: an estimate that runs backwards is told as the one before it.
             let half_width = match self.read(event).value {
-                Value::Exact { .. } => 0.0,
                 Value::Estimated { half_width_95, .. } => half_width_95,
-                Value::NotMeasured { .. } => f64::NAN,
+                _ => f64::NAN,
             };
             let mut told = take(&mut self.told);
             let nothing = Counts::default();
