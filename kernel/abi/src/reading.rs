@@ -72,12 +72,10 @@ const ESTIMATED: u64 = 2;
 const NOT_MEASURED: u64 = 3;
 
 impl Reading {
-    /// The share of the time for which the event was counted, 0 to 1.
-    pub fn coverage(&self) -> f64 {
-        if self.total_cycles == 0 {
-            return 0.0;
-        }
-        self.counted_cycles as f64 / self.total_cycles as f64
+    /// The share of the time for which the event was counted, 0 to 1; none where the session has not run.
+    pub fn coverage(&self) -> Option<f64> {
+        let share = self.counted_cycles as f64 / self.total_cycles as f64;
+        (self.total_cycles > 0).then_some(share)
     }
 
     /// Encodes: kind, three words of the kind's own, counted and total cycles, slices, zero.
@@ -132,7 +130,8 @@ mod tests {
         for value in values {
             let reading = Reading { value, counted_cycles: 1, total_cycles: 4, slices: 2 };
             assert_eq!(Reading::from_words(reading.to_words()), Ok(reading));
-            assert_eq!(reading.coverage(), 0.25);
+            assert_eq!(reading.coverage(), Some(0.25));
+            assert_eq!(Reading { total_cycles: 0, ..reading }.coverage(), None);
         }
         assert_eq!(Reading::from_words([0; 8]), Err(Malformed));
         assert_eq!(Reading::from_words([NOT_MEASURED, 9, 0, 0, 0, 0, 0, 0]), Err(Malformed));

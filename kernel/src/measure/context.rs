@@ -370,7 +370,7 @@ impl Context {
     fn log(&mut self) {
         log::info!("{}: session {}, half width at 95 %, share of time", self.program, self.id());
         for (event, reading) in self.readings() {
-            let (event, share) = (&event.name, 100.0 * reading.coverage());
+            let (event, share) = (&event.name, 100.0 * reading.coverage().unwrap_or_default());
             match reading.value {
                 Value::Exact { count } => log::info!("{event:<44} {count:>16} exact"),
                 Value::Estimated { estimate, half_width_95, .. } => {

@@ -81,8 +81,8 @@ pub struct EventReport {
     pub stderr: Option<f64>,
     /// Half the width of the 95 % interval, in events.
     pub half_width_95: Option<f64>,
-    /// The share of the time for which the event was counted, 0 to 1.
-    pub coverage: f64,
+    /// The share of the time for which the event was counted, 0 to 1; none where the session has not run.
+    pub coverage: Option<f64>,
     /// What the virtual PMU saw.
     pub truth: Option<u64>,
     /// Why there is no estimate.

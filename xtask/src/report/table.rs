@@ -54,7 +54,7 @@ fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {
         Kind::Exact => "exact".into(),
         _ => event.relative_half_width().map_or_else(|| "unknown".into(), |w| percent(w, false)),
     };
-    let share = percent(event.coverage, false);
+    let share = event.coverage.map_or_else(|| "unknown".into(), |share| percent(share, false));
     write!(text, "{estimate:>13} {bar:>8} {share:>7}")?;
     if let Some(truth) = event.truth {
         let error = event.relative_error().map_or_else(|| "-".into(), |error| percent(error, true));

@@ -107,7 +107,7 @@ fn line(name: &str, reading: &Reading) -> String {
     match reading.value {
         Value::Exact { count } => format!("{:>20}      {name}", grouped(count)),
         Value::Estimated { estimate, half_width_95, .. } => {
-            let share = 100.0 * reading.coverage();
+            let share = 100.0 * reading.coverage().unwrap_or_default();
             let error = match estimate as f64 {
                 events if events > half_width_95 => {
                     format!("{:.2} %", 100.0 * half_width_95 / events)
