@@ -5,7 +5,8 @@
 //! kernel that can provide them. [`plan()`] turns a list of events into groups that the PMU can
 //! count together; a [`Session`] holds the logical counters of one address space; a
 //! [`Multiplexer`], one per CPU, gives each group its slice in the overflow interrupt; a session's
-//! [`Session::reading`] says how many events there were and how sure that is.
+//! [`Session::reading`] says how many events there were and how sure that is. `examples/host.rs` is the smallest
+//! host there can be.
 //!
 //! # Invariants
 //! - The overflow path ([`Multiplexer::overflow`]) neither allocates, locks, panics nor uses
