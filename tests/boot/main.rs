@@ -34,3 +34,18 @@ fn run(options: &str, programs: &str) -> Boot {
 fn assert_success(boot: &Boot) {
     assert!(boot.outcome.is_success(), "{}\n{}", boot.outcome, boot.transcript.text());
 }
+
+/// What the `index`th program of the command line wrote to an output.
+fn said(boot: &Boot, index: usize, fd: u8) -> String {
+    let own = boot.transcript.output.iter();
+    let own = own.filter(|output| output.pid as usize == index + 1 && output.fd == fd);
+    String::from_utf8(own.flat_map(|output| output.bytes.clone()).collect()).unwrap()
+}
+
+/// The kernel has started all `cpus`, and is small, without programs and apart from the ramdisk.
+fn assert_small(boot: &Boot, cpus: u32) {
+    let booted = boot.transcript.booted.as_ref().expect("the kernel says so");
+    assert_eq!(booted.cpus, cpus);
+    let memory_bytes = booted.memory_bytes;
+    assert!(memory_bytes <= 8 << 20, "{memory_bytes} bytes for {cpus} CPUs");
+}

@@ -131,46 +131,12 @@ fn a_plan_is_explained_as_it_is_carried_out_on_zen_3() {
     check_explained(Pmu::Zen3);
 }
 
-/// Asserts that the default job with `arguments` ends with `status` and says `word`.
-fn check_refused(arguments: &str, status: ExitStatus, word: &str) {
-    let boot = run("", &format!("deflate {arguments}"));
-    assert_eq!(boot.outcome, Outcome::Done(status.into()), "{}", boot.transcript.text());
-    assert!(boot.transcript.text().contains(word), "{}", boot.transcript.text());
-}
-
-#[test]
-fn an_unknown_event_is_named_with_the_nearest() {
-    let events = "--events BR_INST_RETIRED.ALL_BRANCHE";
-    check_refused(events, ExitStatus::UnknownEvent, "BR_INST_RETIRED.ALL_BRANCHES");
-}
-
-#[test]
-fn a_slice_below_the_floor_is_refused() {
-    check_refused("--slice 10", ExitStatus::SliceOutOfRange, "slice");
-}
-
-#[test]
-fn more_events_than_a_plan_can_hold_are_refused() {
-    let events = vec!["INST_RETIRED.ANY"; tally_abi::session::MAX_EVENTS + 1].join(",");
-    check_refused(&format!("--events {events}"), ExitStatus::TooManyEvents, "1024");
-}
-
 #[test]
 fn a_machine_without_a_pmu_says_what_to_do() {
     let request = Request::new("wire -- deflate");
     let boot = boot(&Request { virtual_pmu: false, ..request });
     assert_eq!(boot.outcome, Outcome::Done(ExitStatus::NoPmu.into()));
     assert!(boot.transcript.text().contains("virtual PMU"), "{}", boot.transcript.text());
-}
-
-#[test]
-fn a_program_that_ends_in_a_session_has_it_closed() {
-    let boot = run("", "status 0 INST_RETIRED.ANY");
-    assert_success(&boot);
-    let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
-    assert!(truth.regions.len() == 1 && truth.regions[0].closed, "{:?}", truth.regions);
-    let event = &Report::of(&boot).first.expect("the session is told").events[0];
-    assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth));
 }
 
 /// The default job's first session with `events`: the table that a user would see.

@@ -2,34 +2,74 @@
 
 use std::{path::Path, time::Duration};
 
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, session::MAX_EVENTS};
 use xtask::{
-    machine::{self, Outcome, Request},
-    report::Report,
+    machine::{self, Boot, Outcome, Request},
+    report::{Kind, Report},
 };
 
-use crate::{artefacts, assert_success, boot, run};
+use crate::{artefacts, assert_small, assert_success, boot, run, said};
 
-/// Asserts a refusal with `status` whose reason has `word` in it.
-fn assert_refused(outcome: &Outcome, status: ExitStatus, word: &str) {
-    match outcome {
+/// Asserts that something was refused with `status`, for a reason that has `word` in it.
+fn assert_refused(boot: &Boot, status: ExitStatus, word: &str) {
+    let is_it = |trouble: &Outcome| match trouble {
         Outcome::Refused { status: found, why, .. } => {
-            assert_eq!(*found, u8::from(status), "{why}");
-            assert!(why.contains(word), "{why}");
+            *found == u8::from(status) && why.contains(word)
         }
-        other => panic!("{other}"),
+        _ => false,
+    };
+    assert!(boot.transcript.troubles.iter().any(is_it), "{:#?}", boot.transcript.troubles);
+}
+
+#[test]
+fn the_kernel_is_soon_there_and_a_program_s_status_passes_through() {
+    let boot = run("", "status 42");
+    assert_eq!(boot.outcome, Outcome::Done(42));
+    assert_small(&boot, 1);
+    // With one CPU the clock is the machine's own.
+    let boot_ns = boot.transcript.boot_ns.expect("a program ran");
+    assert!(boot_ns <= 300_000_000, "{boot_ns} ns from the kernel's entry");
+}
+
+/// Side by side: what becomes of one is no other's affair.
+#[test]
+fn each_program_ends_in_its_own_way_and_says_why() {
+    let many = vec!["INST_RETIRED.ANY"; MAX_EVENTS + 1].join(",");
+    let programs: [(&str, u8, &str); 8] = [
+        ("tally record -e branches -c 0 status 0", ExitStatus::Usage.into(), "-c is at least 1"),
+        (
+            "deflate --events BR_INST_RETIRED.ALL_BRANCHE",
+            ExitStatus::UnknownEvent.into(),
+            "BR_INST_RETIRED.ALL_BRANCHES",
+        ),
+        ("deflate --slice 10", ExitStatus::SliceOutOfRange.into(), "slice"),
+        (&format!("deflate --events {many}"), ExitStatus::TooManyEvents.into(), "1024"),
+        // It would measure itself; another does.
+        ("tally stat -e branches deflate --file status", 0, "branches"),
+        ("calls INST_RETIRED.ANY", 0, "calls: done\n"),
+        ("capi INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES", 0, "capi: done\n"),
+        // Ends in the middle of its session.
+        ("status 0 INST_RETIRED.ANY", 0, ""),
+    ];
+    let words = programs.map(|(words, ..)| words).join(" -- ");
+    let boot = run("", &format!("{words} -- no-such -- corpus.txt"));
+    assert!(boot.transcript.panicked.is_none() && boot.transcript.done.is_some());
+    assert_eq!(boot.transcript.troubles.len(), 2, "{:#?}", boot.transcript.troubles);
+    assert_refused(&boot, ExitStatus::ProgramNotFound, "ramdisk");
+    assert_refused(&boot, ExitStatus::NotStaticElf, "ELF");
+    for (index, (words, status, word)) in programs.into_iter().enumerate() {
+        let told = [1, 2].map(|fd| said(&boot, index, fd)).concat();
+        assert!(told.contains(word) && !told.contains("FAILED"), "{words}: {told}");
+        let exit = (words.split(' ').next().unwrap().to_owned(), status.into());
+        assert!(boot.transcript.exits.contains(&exit), "{exit:?}, {:?}", boot.transcript.exits);
     }
-}
-
-#[test]
-fn a_program_s_status_passes_through() {
-    assert_eq!(run("", "status 42").outcome, Outcome::Done(42));
-}
-
-#[test]
-fn a_program_that_measures_itself_is_measured_by_another() {
-    let boot = run("", "tally stat -e branches deflate --level 0");
-    assert_eq!(boot.outcome, Outcome::Done(0), "{}", boot.transcript.text());
+    let (tag, _) =
+        boot.transcript.sessions.iter().find(|(_, known)| known.program == "status").unwrap();
+    let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
+    assert!(truth.regions.iter().any(|region| region.tag == *tag && region.closed), "it is closed");
+    let report = Report::of(&boot);
+    let event = &report.sessions().find(|session| session.program == "status").unwrap().events[0];
+    assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth));
 }
 
 #[test]
@@ -44,33 +84,16 @@ fn slices_that_the_budget_lengthened_are_told_beside_what_was_asked_for() {
     assert!(lengthened > 0 && told.contains(&line), "{line}: {told}");
 }
 
-#[test]
-fn a_period_of_nothing_is_refused() {
-    let boot = run("", "tally record -e branches -c 0 status 0");
-    assert_eq!(boot.outcome, Outcome::Done(ExitStatus::Usage.into()));
-    assert!(boot.transcript.text().contains("-c is at least 1"), "{}", boot.transcript.text());
-}
-
-#[test]
-fn a_program_that_is_not_there_is_refused() {
-    assert_refused(&run("", "no-such").outcome, ExitStatus::ProgramNotFound, "ramdisk");
-}
-
-#[test]
-fn a_program_that_is_no_program_is_refused() {
-    assert_refused(&run("", "corpus.txt").outcome, ExitStatus::NotStaticElf, "ELF");
-}
-
 /// Programs move from CPU to CPU: on such a one they would go uncounted.
 #[test]
 fn where_a_cpu_cannot_count_nothing_is_counted() {
     for (options, cpus, refused) in [("fail=pmu", 2, true), ("fail=pmu", 1, false), ("", 2, false)]
     {
         let line = format!("wire {options} -- events=instructions status 0");
-        let outcome = boot(&Request { cpus, ..Request::new(line) }).outcome;
+        let boot = boot(&Request { cpus, ..Request::new(line) });
         match refused {
-            true => assert_refused(&outcome, ExitStatus::NoPmu, "CPU 1 cannot count"),
-            false => assert_eq!(outcome, Outcome::Done(0)),
+            true => assert_refused(&boot, ExitStatus::NoPmu, "CPU 1 cannot count"),
+            false => assert_eq!(boot.outcome, Outcome::Done(0)),
         }
     }
 }
@@ -80,7 +103,7 @@ fn an_option_that_is_not_there_is_refused() {
     // More of it than a message holds.
     let option = format!("colour={}", "red".repeat(1000));
     let boot = boot(&Request::new(format!("wire {option} -- status 0")));
-    assert_refused(&boot.outcome, ExitStatus::Usage, "colour=red");
+    assert_refused(&boot, ExitStatus::Usage, "colour=red");
     assert!(boot.folder.log_tail(20).contains("colour=red"), "{}", boot.folder.log_tail(20));
 }
 

@@ -4,13 +4,13 @@
 use std::{os::unix::process::ExitStatusExt, process::Command};
 
 use xtask::{
-    machine::{Boot, Outcome, Pmu, Request},
+    machine::{Boot, Pmu, Request},
     project::Project,
     ramdisk,
     report::Report,
 };
 
-use crate::{artefacts, assert_success, boot, run};
+use crate::{artefacts, assert_success, boot, run, said};
 
 /// What a program wrote to its two outputs, and its status as shells tell it.
 type Ran = ([String; 2], i32);
@@ -34,13 +34,6 @@ fn under_linux(words: &str) -> Ran {
     (said, status.unwrap())
 }
 
-/// What the `index`th program of the command line wrote to an output.
-fn said(boot: &Boot, index: usize, fd: u8) -> String {
-    let own = boot.transcript.output.iter();
-    let own = own.filter(|output| output.pid as usize == index + 1 && output.fd == fd);
-    String::from_utf8(own.flat_map(|output| output.bytes.clone()).collect()).unwrap()
-}
-
 /// Each of the programs that `boot` ran side by side did what it does under Linux.
 fn assert_as_under_linux(boot: &Boot, programs: &[&str]) {
     for (index, words) in programs.iter().enumerate() {
@@ -62,15 +55,6 @@ fn assert_exact(boot: &Boot, sessions: usize) {
             assert_eq!(event.estimate, event.truth, "{}: {event:?}", session.program);
         }
     }
-}
-
-/// A return to such an address faults in ring 0.
-#[test]
-fn a_handler_that_no_program_can_have_is_the_program_s_fault() {
-    let boot = run("", "signals nowhere");
-    let Outcome::Faulted { fault, address, .. } = &boot.outcome else { panic!("{}", boot.outcome) };
-    assert!(fault.contains("handler that no program can have"), "{fault}");
-    assert_eq!(*address, Some(1 << 63));
 }
 
 #[test]
