@@ -7,7 +7,6 @@ use xtask::{
     machine::{Outcome, Pmu, Request},
     project::Project,
     ramdisk,
-    report::Report,
 };
 
 use crate::{artefacts, assert_success, boot, run};
@@ -82,75 +81,6 @@ fn programs_share_a_processor_without_a_trace() {
     assert_eq!(boot.transcript.sessions.len(), 3);
 }
 
-#[test]
-fn several_processors_run_several_programs() {
-    let events = "INST_RETIRED.ANY";
-    let line = format!("wire cpus=4 -- share 1 {events} 20000 -- share 2 {events} 20000");
-    let boot = boot(&Request { cpus: 4, ..Request::new(line) });
-    assert_success(&boot);
-    assert_eq!(boot.transcript.booted.map(|booted| booted.cpus), Some(4));
-    assert_eq!(boot.transcript.sessions.len(), 2);
-}
-
-/// Without programs, and apart from the ramdisk.
-#[test]
-fn the_kernel_is_small_and_soon_there() {
-    for cpus in [1, 4] {
-        let line = format!("wire cpus={cpus} -- status 0");
-        let boot = boot(&Request { cpus, ..Request::new(line) });
-        assert_success(&boot);
-        let booted = boot.transcript.booted.expect("the kernel says so");
-        assert_eq!(booted.cpus, cpus as u32);
-        let memory_bytes = booted.memory_bytes;
-        assert!(memory_bytes <= 8 << 20, "{memory_bytes} bytes for {cpus} CPUs");
-        let boot_ns = boot.transcript.boot_ns.expect("a program ran");
-        // With several the clock is the host's.
-        assert!(cpus > 1 || boot_ns <= 300_000_000, "{boot_ns} ns from the kernel's entry");
-    }
-}
-
-#[test]
-fn a_c_program_measures_itself() {
-    let boot = run("", "capi INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES");
-    assert_success(&boot);
-    assert!(boot.transcript.text().contains("capi: done"), "{}", boot.transcript.text());
-}
-
-/// The image for a USB stick: another way to the kernel, and results for people in the log.
-#[test]
-fn an_ordinary_c_program_does_here_what_it_does_under_linux() {
-    // It does not know of Tally; the kernel counts around it.
-    let events = "events=INST_RETIRED.ANY,BR_INST_RETIRED.COND slice=50000";
-    let boot = run("", &format!("{events} libc corpus.txt word -- status 0"));
-    let report = Report::of(&boot).first.expect("the kernel opened a session");
-    assert_eq!(report.program, "libc");
-    for event in &report.events {
-        assert_eq!(event.estimate, event.truth, "{}", event.name);
-    }
-    let told = boot.transcript.text();
-    assert!(boot.transcript.exits.contains(&("libc".into(), 7)), "{}\n{told}", boot.outcome);
-    let folder = Project::here().target.join("guest/hosted");
-    let corpus = ramdisk::file(&artefacts().boot.ramdisk, ramdisk::CORPUS).unwrap();
-    std::fs::write(folder.join(ramdisk::CORPUS), corpus).unwrap();
-    let here = Command::new(folder.join("libc"))
-        .args([ramdisk::CORPUS, "word"])
-        .current_dir(&folder)
-        .output()
-        .unwrap();
-    assert_eq!(here.status.code(), Some(7));
-    assert!(told.contains(&*String::from_utf8_lossy(&here.stdout)), "{told}");
-    assert!(told.contains(&*String::from_utf8_lossy(&here.stderr)), "{told}");
-}
-
-#[test]
-fn files_are_written_and_programs_run_anywhere() {
-    let boot = run("", "sequence files ; files-pie ; libc-pie corpus.txt word");
-    let told = boot.transcript.text();
-    // `libc` ends with 7, here and everywhere.
-    assert_eq!(boot.transcript.done, Some(7), "{}\n{told}", boot.outcome);
-    assert_eq!(told.matches("files: 499500\n").count(), 2, "{told}");
-}
-
 /// Debian's busybox, as it is.
 #[test]
 fn busybox_does_here_what_it_does_under_linux() {
@@ -196,6 +126,7 @@ fn busybox_does_here_what_it_does_under_linux() {
     );
 }
 
+/// The image for a USB stick: another way to the kernel, and results for people in the log.
 #[test]
 fn the_disk_image_boots_and_logs_its_results() {
     let boot = boot(&Request { from_disk: true, ..Request::new("") });

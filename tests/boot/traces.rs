@@ -5,7 +5,7 @@ use std::time::Duration;
 use tally_abi::{Mode, trace::End};
 use xtask::machine::{Boot, Outcome, Pmu, Request, TracePort};
 
-use crate::{assert_success, boot};
+use crate::{assert_small, assert_success, boot};
 
 /// Two groups' events, for every counter of the machine.
 const EVENTS: &str = "r01c4,r02c4,r08c4,r10c4,r20c4,r40c4";
@@ -110,7 +110,8 @@ fn traces_of_several_processors_are_whole() {
         let boot = boot(&Request { cpus: 4, pmu, trace_port: port, ..Request::new(line) });
         assert_eq!(boot.outcome, Outcome::Done(0));
         assert_whole(&boot);
-        assert!(boot.transcript.rings.len() == 4 && !boot.transcript.slices.is_empty());
+        assert!(boot.transcript.rings.len() == 4 && boot.transcript.sessions.len() == 6);
+        assert_small(&boot, 4);
     }
 }
 
