@@ -90,7 +90,7 @@ const ATTACKS: [(&str, u8); 65] = [
 fn besiege(pmu: Pmu, cpus: usize, attacks: &[(&str, u8)]) {
     let ways: Vec<&str> = attacks.iter().map(|(way, _)| *way).collect();
     let line = format!(
-        "wire trace cpus={cpus} -- siege attack instructions {} -- \
+        "wire trace -- siege attack instructions {} -- \
          events=instructions,branches,branch-misses fair 2 300",
         ways.join(" ")
     );
@@ -157,7 +157,7 @@ fn the_kernels_memory_is_not_a_programs_to_use_up() {
 /// Names, files, and memory of which there is not enough for both.
 #[test]
 fn what_two_programs_ask_for_at_once_one_of_them_gets() {
-    let line = "wire cpus=2 -- attack races 0 -- attack races 1";
+    let line = "wire -- attack races 0 -- attack races 1";
     let boot = boot(&Request { cpus: 2, ..Request::new(line) });
     assert_success(&boot);
     let told = boot.transcript.text();

@@ -244,7 +244,7 @@ fn programs_measure_programs_that_they_load() {
         (Pmu::Amd, "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT", 1, 20_000_000),
         (Pmu::Intel, "INST_RETIRED.ANY", 3, 60_000_000),
     ] {
-        let line = format!("wire cpus={cpus} -- family {events} {turns}");
+        let line = format!("wire -- family {events} {turns}");
         let boot = boot(&Request { pmu, cpus, ..Request::new(line) });
         let told = boot.transcript.text();
         assert!(told.contains("family: done") && !told.contains("FAILED"), "{told}");

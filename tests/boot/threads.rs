@@ -76,7 +76,7 @@ fn threads_and_signals_do_here_what_they_do_under_linux() {
     for (pmu, cpus) in [(Pmu::Intel, 1), (Pmu::Amd, 2)] {
         let counted = "events=instructions,branches slice=50000";
         let counting = programs.join(" -- ").replacen("-- ", &format!("-- {counted} "), 2);
-        let line = format!("wire cpus={cpus} -- {counted} {counting}");
+        let line = format!("wire -- {counted} {counting}");
         let boot = boot(&Request { pmu, cpus, ..Request::new(line) });
         assert_as_under_linux(&boot, &programs);
         assert_exact(&boot, 3);
@@ -105,8 +105,7 @@ fn programs_of_another_c_library_do_here_what_they_do_under_linux() {
 #[test]
 fn threads_and_programs_run_where_they_are_told_to() {
     for cpus in [2, 4] {
-        let line =
-            format!("wire cpus={cpus} -- affinity -- pinned -- affinity-pie -- threads let-be");
+        let line = format!("wire -- affinity -- pinned -- affinity-pie -- threads let-be");
         let boot = boot(&Request { cpus, ..Request::new(line) });
         assert_success(&boot);
         assert_eq!(said(&boot, 0, 1), "affinity: done\n");
