@@ -41,7 +41,7 @@ pub struct FuzzArgs {
 /// The machine for so many calls.
 pub fn request(pmu: Pmu, cpus: u16, calls: u64, seed: u64) -> Request {
     // Both vendors' catalogues have it, always counted.
-    let line = format!("seed={seed} cpus={cpus} wire -- fuzz {calls} {seed} instructions");
+    let line = format!("seed={seed} wire -- fuzz {calls} {seed} instructions");
     Request { pmu, cpus: cpus.into(), ..Request::new(line) }
 }
 

@@ -42,7 +42,8 @@ pub fn main(project: &Project, args: &ImageArgs) -> Result<u8> {
     args.job.check()?;
     let library = setup::library(project)?;
     let built = build::all(project, &library)?;
-    let line = args.job.command_line("");
+    // A machine that nobody has made for the job may have more.
+    let line = args.job.command_line(&format!("cpus={}", args.job.cpus));
     let image = make(project, &built, &built.programs, &library, Some(&line), Kind::Disk)?;
     fs::copy(&image, &args.out).map_err(|error| Failure::io("write", &args.out, &error))?;
     output::text(&format!("{}: boots by UEFI and runs `{line}`\n", args.out.display()))?;

@@ -79,9 +79,9 @@ impl Job {
         }
     }
 
-    /// The kernel's options, with `options` beside the job's own.
+    /// The kernel's options, with `options` beside the job's own. Of processors it starts all that there are.
     fn options(&self, options: &str) -> String {
-        let mut line = format!("seed={} cpus={}", self.seed, self.cpus);
+        let mut line = format!("seed={}", self.seed);
         if self.paranoid != DEFAULT_PARANOID {
             line += &format!(" paranoid={}", self.paranoid);
         }
@@ -244,10 +244,7 @@ mod tests {
     fn the_kernel_reads_what_we_write() {
         let text = job().command_line("wire trace");
         let line = CommandLine::parse(&text).unwrap();
-        assert_eq!(
-            (line.seed, line.cpus, line.wire, line.trace),
-            (7, 2, true, Some(Tracing::Stream))
-        );
+        assert_eq!((line.seed, line.wire, line.trace), (7, true, Some(Tracing::Stream)));
         let of = |program: Program<'_>| program.words.map(str::to_owned).collect::<Vec<_>>();
         let programs: Vec<_> = line.programs().map(|program| of(program.unwrap())).collect();
         let first = "deflate --events A,B --slice 5000 --budget 0.5 --shares adaptive";
