@@ -105,7 +105,7 @@ fn programs_of_another_c_library_do_here_what_they_do_under_linux() {
 #[test]
 fn threads_and_programs_run_where_they_are_told_to() {
     for cpus in [2, 4] {
-        let line = format!("wire -- affinity -- pinned -- affinity-pie -- threads let-be");
+        let line = "wire -- affinity -- pinned -- affinity-pie -- threads let-be";
         let boot = boot(&Request { cpus, ..Request::new(line) });
         assert_success(&boot);
         assert_eq!(said(&boot, 0, 1), "affinity: done\n");
