@@ -117,7 +117,7 @@ impl Job {
         let has_how = self.slice.is_some() || self.budget.is_some() || self.shares.is_some();
         if tally(command).is_some() && (has_how || self.events.is_some()) {
             let why = format!(
-                "events, --slice, --budget and --shares are said behind `{program}`, which counts: \
+                "--events, --slice, --budget and --shares are said behind `{program}`, which counts: \
                  `-- stat -e EVENTS --slice CYCLES PROGRAM`"
             );
             return Err(Failure::new(ExitStatus::Usage, why));
@@ -193,7 +193,7 @@ fn spoken(command: &[String]) -> Result<Vec<&str>> {
         return Err(refused(why));
     }
     if words.contains(&"--") {
-        let why = "'--' stands between programs for the kernel: no argument can be that yet";
+        let why = "no argument can be '--' yet: on the kernel's command line it parts programs";
         return Err(refused(why.into()));
     }
     Ok(words)
