@@ -10,12 +10,9 @@ use std::fmt::Write as _;
 
 use raw_cpuid::CpuIdResult;
 use serde::Serialize;
-use tally_abi::{
-    Error, Shares, events,
-    session::{MAX_SLICE, MIN_SLICE},
-};
+use tally_abi::{Error, Shares, events};
 use tally_engine::{
-    Plan, for_each_counter,
+    Plan, Setup, for_each_counter,
     plan::{Place, plan},
 };
 use tally_pmu::{Found, ResolveError, Resolved};
@@ -152,12 +149,6 @@ pub fn planned(
     found: &Found,
     asked: &Asked,
 ) -> std::result::Result<(Vec<Resolved>, Plan), Vec<ResolveError>> {
-    let whole = |error, detail| vec![ResolveError { event: String::new(), error, detail }];
-    let length = asked.config.slice.length();
-    if !(MIN_SLICE..=MAX_SLICE).contains(&length) {
-        let detail = format!("a slice of {length} is out of range: {MIN_SLICE} to {MAX_SLICE}");
-        return Err(whole(Error::SliceOutOfRange, detail));
-    }
     let catalogue = found.catalogue();
     let resolved = catalogue.resolve(&asked.events, asked.config.mode).map_err(|first| {
         let mut all: Vec<ResolveError> = events::words(&asked.events)
@@ -169,12 +160,14 @@ pub fn planned(
         all
     })?;
     let demands: Vec<_> = resolved.iter().map(|event| event.demand).collect();
-    let plan = plan(&demands, &found.layout())
-        .map_err(|refused| vec![ResolveError::of_plan(refused, &resolved)])?;
-    let kernel = asked.config.mode.kernel() || demands.iter().any(|demand| demand.kernel);
+    let refused = |refused| vec![ResolveError::of_plan(refused, &resolved)];
+    let setup = Setup::try_from(asked.config).map_err(refused)?;
+    let plan = plan(&demands, &found.layout()).map_err(refused)?;
+    let kernel = setup.kernel || demands.iter().any(|demand| demand.kernel);
     if kernel && asked.paranoid.is_some_and(|level| level > 1) {
         let detail = "counting in ring 0 is not permitted: run with --paranoid 1".into();
-        return Err(whole(Error::NotPermitted, detail));
+        let event = String::new();
+        return Err(vec![ResolveError { event, error: Error::NotPermitted, detail }]);
     }
     Ok((resolved, plan))
 }

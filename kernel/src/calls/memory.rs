@@ -78,11 +78,10 @@ fn protect(process: &mut Process, address: u64, bytes: u64, protection: u64) -> 
 
 /// `mremap`: no mapping moves or grows. Programs copy then; musl looks for the end of a stack so.
 fn remap(process: &Process, address: u64, bytes: u64) -> Result<u64, Errno> {
-    match process.is_own(address) {
-        _ if !address.is_multiple_of(FRAME_BYTES) || bytes == 0 => Err(Errno(EINVAL)),
-        true => Err(Errno(ENOMEM)),
-        false => Err(Errno(EFAULT)),
+    if !address.is_multiple_of(FRAME_BYTES) || bytes == 0 {
+        return Err(Errno(EINVAL));
     }
+    Err(Errno(if process.is_own(address) { ENOMEM } else { EFAULT }))
 }
 
 /// `madvise`: what is not needed any more is zeros from then on, and of hints none is taken.

@@ -6,7 +6,7 @@ use tally_abi::syscall::{
     errno::{EFAULT, EINVAL},
 };
 
-use super::{Answer, Errno, signals::swap_mask, time::deadline};
+use super::{Answer, Errno, signals::swap_mask, time::deadline_if_any};
 use crate::{
     files::open::MAX_DESCRIPTORS,
     machine::clock,
@@ -49,10 +49,7 @@ fn poll_with_mask(
     process: &mut Process,
     [list, count, time, mask, set_bytes]: [u64; 5],
 ) -> Result<Answer, Errno> {
-    let until = match time {
-        0 => None,
-        from => Some(deadline(process, false, from)?),
-    };
+    let until = deadline_if_any(process, false, time)?;
     let told = tell(process, list, count)?;
     if told > 0 {
         return Ok(Answer::Value(told));
@@ -69,10 +66,7 @@ fn poll_with_mask(
 }
 
 fn wait(until: Option<u64>, left: u64) -> Answer {
-    Answer::Wait(match until {
-        Some(until) => Wait::Sleep { until, left },
-        None => Wait::Signal { set: 0, info: 0, until: None },
-    })
+    Answer::Wait(until.map_or(Wait::HANDLER, |until| Wait::Sleep { until, left }))
 }
 
 /// Tells of each descriptor of a list what is asked: of how many there is anything to tell.

@@ -5,7 +5,7 @@ use tally_abi::syscall::{
     errno::{EAGAIN, EINTR, EINVAL, ENOMEM, EPERM, ESRCH},
 };
 
-use super::{Answer, Errno, time::deadline};
+use super::{Answer, Errno, time::deadline_if_any};
 use crate::{
     machine::clock::{self, SECOND_NS},
     task::{
@@ -43,9 +43,7 @@ pub(super) fn call(
         syscall::RT_SIGPENDING => pending(process, a, b),
         syscall::RT_SIGSUSPEND => return Some(suspend(process, a, b)),
         syscall::RT_SIGTIMEDWAIT => return Some(wait(process, [a, b, c, d])),
-        syscall::PAUSE => {
-            return Some(Ok(Answer::Wait(Wait::Signal { set: 0, info: 0, until: None })));
-        }
+        syscall::PAUSE => return Some(Ok(Answer::Wait(Wait::HANDLER))),
         syscall::KILL => kill(process, a, b),
         syscall::TKILL => send_to_thread(process, a, b),
         syscall::TGKILL if a != u64::from(process.pid) => Err(Errno(ESRCH)),
@@ -127,7 +125,7 @@ fn pending(process: &mut Process, to: u64, set_bytes: u64) -> Result<u64, Errno>
 /// `rt_sigsuspend`: waits for a handler with another mask.
 fn suspend(process: &mut Process, from: u64, set_bytes: u64) -> Result<Answer, Errno> {
     swap_mask(process, from, set_bytes)?;
-    Ok(Answer::Wait(Wait::Signal { set: 0, info: 0, until: None }))
+    Ok(Answer::Wait(Wait::HANDLER))
 }
 
 /// Gives the running thread another mask until its call has ended.
@@ -155,10 +153,7 @@ fn wait(process: &mut Process, [set, info, timeout, set_bytes]: [u64; 4]) -> Res
     }
     let [set] = process.space.read_words(set)?;
     let set = blockable(set);
-    let until = match timeout {
-        0 => None,
-        from => Some(deadline(process, false, from)?),
-    };
+    let until = deadline_if_any(process, false, timeout)?;
     if let Some(signal) = process.take_signal(set) {
         process.tell_signal(signal, info);
         return Ok(Answer::Value(signal.signal.into()));

@@ -5,7 +5,7 @@ use tally_abi::syscall::{
     errno::{EAGAIN, EINVAL, ENOSYS},
 };
 
-use super::{Answer, Errno, time::deadline};
+use super::{Answer, Errno, time::deadline_if_any};
 use crate::{
     cpu::entry::Frame,
     memory::{heap, space::USER_END},
@@ -103,10 +103,7 @@ fn futex(process: &mut Process, arguments: [u64; 6]) -> Result<Answer, Errno> {
     let woken = match operation {
         WAIT | WAIT_BITS => {
             let bits = if operation == WAIT { u32::MAX } else { third };
-            let until = match fourth {
-                0 => None,
-                from => Some(deadline(process, operation == WAIT_BITS, from)?),
-            };
+            let until = deadline_if_any(process, operation == WAIT_BITS, fourth)?;
             return match (bits, found == value) {
                 (0, _) => Err(Errno(EINVAL)),
                 (_, false) => Err(Errno(EAGAIN)),

@@ -75,8 +75,20 @@ fn sleep(process: &mut Process, is_absolute: bool, from: u64, left: u64) -> Resu
     Ok(Answer::Wait(Wait::Sleep { until, left: if is_absolute { 0 } else { left } }))
 }
 
+/// As [`deadline`], of calls that wait for ever where there is no time.
+pub(super) fn deadline_if_any(
+    process: &mut Process,
+    is_absolute: bool,
+    from: u64,
+) -> Result<Option<u64>, Errno> {
+    match from {
+        0 => Ok(None),
+        from => deadline(process, is_absolute, from).map(Some),
+    }
+}
+
 /// The time, in [`clock`]'s nanoseconds, that a `struct timespec` of the program's means.
-pub(super) fn deadline(process: &mut Process, is_absolute: bool, from: u64) -> Result<u64, Errno> {
+fn deadline(process: &mut Process, is_absolute: bool, from: u64) -> Result<u64, Errno> {
     let [seconds, rest] = process.space.read_words(from)?;
     if rest >= SECOND_NS || seconds > i64::MAX as u64 {
         return Err(Errno(EINVAL));

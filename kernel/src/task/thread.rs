@@ -70,11 +70,13 @@ pub enum Wait {
     /// The end of this program, which the thread's program made.
     Child(u32),
     /// A signal of these, which is not handled but told, by number and at this address, or a time.
-    /// Of none: only a signal's handler ends it.
     Signal { set: u64, info: u64, until: Option<u64> },
 }
 
 impl Wait {
+    /// For a signal that is handled, which ends any waiting, and for nothing else.
+    pub const HANDLER: Wait = Wait::Signal { set: 0, info: 0, until: None };
+
     /// Whether it comes to an end without another thread.
     pub fn ends_by_itself(&self) -> bool {
         matches!(self, Wait::Child(_)) || self.until().is_some()

@@ -15,7 +15,6 @@ mod calls;
 
 use alloc::{format, string::String, vec::Vec};
 use core::{
-    arch::asm,
     array,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
@@ -28,6 +27,7 @@ use tally::{
 use tally_test_guests::{
     hush,
     random::Random,
+    spin,
     threads::{action, end, forge, spawn},
 };
 
@@ -146,10 +146,7 @@ fn exact(event: &str) -> i32 {
     };
     let mut counted = [0, 1_000_000, 0].map(|turns: u64| {
         session.start().expect("it was stopped");
-        // SAFETY: works on one register.
-        unsafe {
-            asm!("2:", "sub {0}, 1", "jnz 2b", inout(reg) turns + 1 => _, options(nostack, nomem));
-        }
+        spin(turns + 1);
         session.stop().expect("it was started");
         match session.read().map(|readings| readings[0].value) {
             Ok(Value::Exact { count }) => count,
