@@ -206,7 +206,9 @@ fn a_period_of_one_leaves_the_program_most_of_the_machine() {
         let report = Report::of(&boot).first.expect("tally opens a session");
         assert!(report.engine_share.is_some_and(|taken| taken < share), "{report:?}");
         assert!(boot.transcript.samples.len() > 100);
-        assert!(boot.transcript.samples.last().is_some_and(|sample| sample.stretch > 100));
+        assert!(
+            boot.transcript.samples.last().is_some_and(|sample| sample.period_multiplier > 100)
+        );
         let [estimate, truth] = [report.events[0].estimate, report.events[0].truth];
         assert_eq!(estimate, truth);
         let each = truth.expect("the model counts it") / boot.transcript.samples.len() as u64;

@@ -7,8 +7,8 @@ use core::{
 };
 
 use tally_abi::bank::{
-    ALWAYS, ALWAYS_SLOT, BUSY, COUNTER_WORDS, HEADER_WORDS, NOBODY, PAGE_WORDS, SCALE_BITS,
-    SCALE_ONE, STOPPED, counter, header, own,
+    BUSY, COUNTER_WORDS, DETACHED, HEADER_WORDS, PAGE_WORDS, PINNED, PINNED_SLOT, SCALE_BITS,
+    SCALE_ONE, STOPPED, counter, header, writable,
 };
 
 /// A session's logical counters, for as long as the session is there.
@@ -79,9 +79,9 @@ impl<'a> Bank<'a> {
         // SAFETY: the bank has this counter (`new`).
         let words = unsafe { self.words.add(HEADER_WORDS + event * COUNTER_WORDS) };
         let mut counter = Counter { header: self.words, words, always: None, bank: PhantomData };
-        let group = counter.word(counter::PLACE) & u64::from(u32::MAX);
+        let group = counter.word(counter::ASSIGNMENT) & u64::from(u32::MAX);
         counter.always =
-            (ALWAYS..NOBODY.into()).contains(&group).then(|| (group - ALWAYS) as usize);
+            (PINNED..DETACHED.into()).contains(&group).then(|| (group - PINNED) as usize);
         Some(counter)
     }
 
@@ -145,16 +145,16 @@ impl Counter<'_> {
                 switch = out(reg) _,
                 header = in(reg) self.header,
                 words = in(reg) self.words,
-                own = const own_at(own::SWITCH),
-                place = const at(counter::PLACE),
+                own = const own_at(writable::CONTROL),
+                place = const at(counter::ASSIGNMENT),
                 high = const HIGH_HALF,
                 base = const at(header::BASE),
-                skipped = const own_at(own::SKIPPED),
-                held = const own_at(own::HELD),
+                skipped = const own_at(writable::SKIPPED),
+                held = const own_at(writable::HELD),
                 events = const at(counter::EVENTS),
                 scale = const at(counter::SCALE),
                 bits = const SCALE_BITS,
-                told = const at(counter::TOLD),
+                told = const at(counter::PUBLISHED_MAX),
                 stopped = const STOPPED as i32,
                 busy = const BUSY as i32,
                 out("rax") events,
@@ -198,12 +198,12 @@ impl Counter<'_> {
                 header = in(reg) self.header,
                 words = in(reg) self.words,
                 event = in(reg) event,
-                own = const own_at(own::SWITCH),
-                place = const at(counter::PLACE),
+                own = const own_at(writable::CONTROL),
+                place = const at(counter::ASSIGNMENT),
                 high = const HIGH_HALF,
-                base = const at(header::BASE + ALWAYS_SLOT),
-                skipped = const own_at(own::SKIPPED + ALWAYS_SLOT),
-                held = const own_at(own::HELD + ALWAYS_SLOT),
+                base = const at(header::BASE + PINNED_SLOT),
+                skipped = const own_at(writable::SKIPPED + PINNED_SLOT),
+                held = const own_at(writable::HELD + PINNED_SLOT),
                 total = const at(header::TOTAL),
                 busy = const BUSY as i32,
                 out("rax") events,
@@ -255,7 +255,7 @@ impl Counter<'_> {
 
     fn switch(&self, ordering: Ordering) -> u64 {
         // SAFETY: the program's own page lies before the header (`Bank::new`).
-        let switch = unsafe { self.header.sub(PAGE_WORDS).add(own::SWITCH) };
+        let switch = unsafe { self.header.sub(PAGE_WORDS).add(writable::CONTROL) };
         // SAFETY: aligned, and written atomically by all.
         unsafe { AtomicU64::from_ptr(switch.cast_mut()) }.load(ordering)
     }

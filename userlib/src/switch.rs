@@ -7,7 +7,7 @@ use core::{
 
 use tally_abi::{
     Error,
-    bank::{AGAIN, ALWAYS_SLOT, BUSY, NOBODY, PAGE_WORDS, SLOTS, STOPPED, header, own},
+    bank::{BUSY, DETACHED, PAGE_WORDS, PINNED_SLOT, RESTARTED, SLOTS, STOPPED, header, writable},
 };
 
 use crate::{bank::Bank, counting::check, sys};
@@ -23,12 +23,12 @@ impl Bank<'_> {
     /// stopped for long is not interrupted for its counters.
     pub fn stop(&self) {
         loop {
-            let switch = self.own(own::SWITCH).load(Relaxed);
+            let switch = self.own(writable::CONTROL).load(Relaxed);
             match switch as u32 {
                 BUSY => {}
                 state if state & STOPPED != 0 => return,
-                _ if self.note(own::HELD, own::SKIPPED, switch)
-                    && self.exchange(own::SWITCH, switch, switch | u64::from(STOPPED)) =>
+                _ if self.note(writable::HELD, writable::SKIPPED, switch)
+                    && self.exchange(writable::CONTROL, switch, switch | u64::from(STOPPED)) =>
                 {
                     return;
                 }
@@ -45,10 +45,10 @@ impl Bank<'_> {
     /// This CPU cannot count.
     pub fn start(&self) -> Result<(), Error> {
         loop {
-            let switch = self.own(own::SWITCH).load(Relaxed);
+            let switch = self.own(writable::CONTROL).load(Relaxed);
             match switch as u32 {
                 BUSY => {}
-                NOBODY => {
+                DETACHED => {
                     // SAFETY: the call has no buffer.
                     let result =
                         unsafe { sys::call(sys::SESSION_START, [self.session, 0, 0, 0, 0, 0]) };
@@ -60,9 +60,9 @@ impl Bank<'_> {
                 }
                 state if state & STOPPED == 0 => return Ok(()),
                 _ => {
-                    let started = switch & !u64::from(STOPPED) | u64::from(AGAIN) << 32;
-                    if self.note(own::SKIPPED, own::HELD, switch)
-                        && self.exchange(own::SWITCH, switch, started)
+                    let started = switch & !u64::from(STOPPED) | u64::from(RESTARTED) << 32;
+                    if self.note(writable::SKIPPED, writable::HELD, switch)
+                        && self.exchange(writable::CONTROL, switch, started)
                     {
                         return Ok(());
                     }
@@ -73,7 +73,7 @@ impl Bank<'_> {
 
     /// Whether the counters are stopped.
     pub fn is_stopped(&self) -> bool {
-        self.own(own::SWITCH).load(Relaxed) as u32 & STOPPED != 0
+        self.own(writable::CONTROL).load(Relaxed) as u32 & STOPPED != 0
     }
 
     /// Notes in the words `to` what each counter in use shows beyond its base and its word of `less`;
@@ -83,11 +83,11 @@ impl Bank<'_> {
         (0..SLOTS).filter(|slot| used >> slot & 1 == 1).all(|slot| {
             let word = self.own(to + slot);
             let old = word.load(Relaxed);
-            if self.own(own::SWITCH).load(Relaxed) != switch {
+            if self.own(writable::CONTROL).load(Relaxed) != switch {
                 return false;
             }
-            let number = match slot.checked_sub(ALWAYS_SLOT) {
-                Some(event) => self.header(header::ALWAYS_RDPMC + event) as u32,
+            let number = match slot.checked_sub(PINNED_SLOT) {
+                Some(event) => self.header(header::PINNED_RDPMC + event) as u32,
                 None => slot as u32,
             };
             // SAFETY: the program may use RDPMC (`Bank::new`), and these counters are there.

@@ -13,9 +13,9 @@ use serde::Serialize;
 use tally_abi::{Error, Shares, events};
 use tally_engine::{
     Plan, Setup, for_each_counter,
-    plan::{Place, plan},
+    plan::{CounterAssignment, plan},
 };
-use tally_pmu::{Found, ResolveError, Resolved};
+use tally_pmu::{DetectedPmu, ResolveError, Resolved};
 use tally_vpmu::Vendor;
 
 pub use self::asked::Asked;
@@ -28,7 +28,7 @@ const PLACE: usize = 24;
 ///
 /// # Errors
 /// It has none that the kernel can drive.
-pub fn detect(pmu: &tally_vpmu::Pmu) -> Result<Found> {
+pub fn detect(pmu: &tally_vpmu::Pmu) -> Result<DetectedPmu> {
     let vendor = match pmu.profile().vendor {
         Vendor::Intel => b"GenuineIntel",
         Vendor::Amd => b"AuthenticAMD",
@@ -122,7 +122,7 @@ struct Fault {
 ///
 /// # Errors
 /// Standard output takes nothing.
-pub fn main(found: &Found, asked: &Asked, json: bool) -> Result<u8> {
+pub fn main(found: &DetectedPmu, asked: &Asked, json: bool) -> Result<u8> {
     let refused = match explain(found, asked) {
         Ok(explanation) => {
             output::print(json, &explanation, &text(&explanation))?;
@@ -146,7 +146,7 @@ pub fn main(found: &Found, asked: &Asked, json: bool) -> Result<u8> {
 /// # Errors
 /// All that is at fault, first what a run would name.
 pub fn planned(
-    found: &Found,
+    found: &DetectedPmu,
     asked: &Asked,
 ) -> std::result::Result<(Vec<Resolved>, Plan), Vec<ResolveError>> {
     let catalogue = found.catalogue();
@@ -172,21 +172,24 @@ pub fn planned(
     Ok((resolved, plan))
 }
 
-fn explain(found: &Found, asked: &Asked) -> std::result::Result<Explanation, Vec<ResolveError>> {
+fn explain(
+    found: &DetectedPmu,
+    asked: &Asked,
+) -> std::result::Result<Explanation, Vec<ResolveError>> {
     let (resolved, plan) = planned(found, asked)?;
     let info = found.info();
     let (mut always, mut groups) = (Vec::new(), plan.groups.iter().map(group).collect::<Vec<_>>());
-    for (event, place) in resolved.iter().zip(&plan.places) {
+    for (event, place) in resolved.iter().zip(&plan.assignments) {
         match *place {
-            Place::Always(counts) => always.push(Always {
+            CounterAssignment::Pinned(counts) => always.push(Always {
                 event: event.name.clone(),
                 counts: match counts {
-                    tally_engine::Always::Instructions => "instructions",
-                    tally_engine::Always::Cycles => "cycles",
-                    tally_engine::Always::Reference => "reference cycles",
+                    tally_engine::Pinned::Instructions => "instructions",
+                    tally_engine::Pinned::Cycles => "cycles",
+                    tally_engine::Pinned::Reference => "reference cycles",
                 },
             }),
-            Place::General { group, counter } => {
+            CounterAssignment::General { group, counter } => {
                 let counters = &mut groups[usize::from(group)].counters;
                 let on = counters.iter_mut().find(|on| on.counter == counter);
                 on.expect("it is in use").events.push(event.name.clone());
@@ -268,7 +271,7 @@ mod tests {
     use crate::machine::{self, Pmu};
     use clap::ValueEnum;
 
-    fn found(pmu: Pmu, options: &[&str]) -> Found {
+    fn found(pmu: Pmu, options: &[&str]) -> DetectedPmu {
         let options: Vec<String> = options.iter().map(|option| (*option).into()).collect();
         detect(&machine::shown(pmu, &options).unwrap()).unwrap()
     }

@@ -61,7 +61,7 @@ record! {
         end: End,
         /// The length that the slice was to have, in units of the session's: more than 1 where the
         /// budget made slices longer.
-        stretch: u32,
+        slice_multiplier: u32,
         /// The CPU.
         cpu: u16,
         /// Number of this slice within the session, from 0.
@@ -121,7 +121,7 @@ record! {
         group: u16,
         /// How many times as long as was asked for the period was that begins here, for the budget's
         /// sake; 65,535 stands for more too.
-        stretch: u16,
+        period_multiplier: u16,
         /// Whether the address is in ring 3.
         user: bool,
     }
@@ -243,7 +243,7 @@ mod tests {
             mode: Mode::Full,
             end: End::SwitchedOut,
             events: 4,
-            stretch: 3,
+            slice_multiplier: 3,
             sequence: 99,
             address_space: 0x1000,
             start_tsc: 5,
@@ -292,7 +292,7 @@ mod tests {
             instructions: 8,
             group: 0xfffe,
             events: 1,
-            stretch: 0xfedc,
+            period_multiplier: 0xfedc,
             counts: [1, 0, 0, 0, 0, 0, 0, 0],
         };
         let words = [&record.head()[..], record.tail()].concat();

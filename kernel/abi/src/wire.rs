@@ -22,7 +22,7 @@ pub struct PmuInfo<'a> {
     /// General counters that events can take turns on.
     pub general: u8,
     /// Events that the driver counts all the time.
-    pub always: u8,
+    pub pinned: u8,
     /// Width of a counter, in bits.
     pub width_bits: u8,
 }

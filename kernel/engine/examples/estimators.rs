@@ -24,7 +24,7 @@ use simulation::{
 use tally_abi::{Shares, Value, trace::SliceRecord};
 use tally_engine::{
     estimate::{self, Sample},
-    plan::Place,
+    plan::CounterAssignment,
 };
 
 fn main() {
@@ -37,14 +37,14 @@ fn main() {
     for run in first..first + runs {
         let steps = program(&mut Random::new(run));
         let mut records = Records::default();
-        let (planned, places) = traced(Design::of(GROUPS), run, &steps, &mut records);
+        let (planned, assignments) = traced(Design::of(GROUPS), run, &steps, &mut records);
         let adaptive = Design { shares: Shares::Adaptive, ..Design::of(GROUPS) };
         let (adaptive, _) = traced(adaptive, run, &steps, &mut NoSink);
         let mut worst = [0.0_f64; 2];
         for (event, outcome) in outcomes.iter_mut().enumerate() {
             let errors = outcome.add(&planned[event], &adaptive[event]);
             worst = [worst[0].max(errors[0]), worst[1].max(errors[1])];
-            let distances = distances(event, &steps, &records.0, places[event]);
+            let distances = distances(event, &steps, &records.0, assignments[event]);
             outcome.linear.distances.push(distances[0]);
             outcome.ratio.distances.push(distances[1]);
         }
@@ -63,8 +63,13 @@ fn main() {
 }
 
 /// The Kullback-Leibler distances of the rounds' distribution by time and by ratio.
-fn distances(event: usize, steps: &[Step], records: &[SliceRecord], place: Place) -> [f64; 2] {
-    let Place::General { group, .. } = place else { panic!("{place:?}") };
+fn distances(
+    event: usize,
+    steps: &[Step],
+    records: &[SliceRecord],
+    place: CounterAssignment,
+) -> [f64; 2] {
+    let CounterAssignment::General { group, .. } = place else { panic!("{place:?}") };
     let rounds = steps.chunks_exact(GROUPS).zip(records.chunks_exact(GROUPS));
     let mut series: Vec<[f64; 3]> = rounds
         .map(|(steps, records)| {

@@ -13,8 +13,8 @@ use tally_abi::{
     trace::{End, SliceRecord, ThresholdRecord},
 };
 use tally_engine::{
-    Always, Clock, Counts, Demand, Group, Layout, Multiplexer, Pmu, Selector, Session, Set, Setup,
-    Sink, Widths, for_each_counter,
+    Clock, CounterMask, Counts, Demand, Group, Layout, Multiplexer, Pinned, Pmu, Selector, Session,
+    Setup, Sink, Widths, for_each_counter,
 };
 
 /// Counters are 48 bits wide.
@@ -43,8 +43,8 @@ impl Hardware {
         }
         let (mut counters, group) = (self.counters.get(), self.group.get());
         let add = |counter: &mut u64, more| *counter = (*counter + more) & WIDTH;
-        add(&mut counters[Always::Cycles], STEP_CYCLES);
-        add(&mut counters[Always::Instructions], STEP_INSTRUCTIONS);
+        add(&mut counters[Pinned::Cycles], STEP_CYCLES);
+        add(&mut counters[Pinned::Instructions], STEP_INSTRUCTIONS);
         for_each_counter(group.used, |counter| {
             add(&mut counters.general[counter], events[group.selectors[counter].0 as usize]);
         });
@@ -54,12 +54,12 @@ impl Hardware {
 
     /// The timer counts up from minus the slice's length.
     fn has_overflowed(&self) -> bool {
-        self.counters.get()[Always::Cycles] & (WIDTH ^ WIDTH >> 1) == 0
+        self.counters.get()[Pinned::Cycles] & (WIDTH ^ WIDTH >> 1) == 0
     }
 
     fn set(&self, group: &Group, slice: u64) {
         let mut counters = self.counters.get();
-        counters[Always::Cycles] = slice.wrapping_neg() & WIDTH;
+        counters[Pinned::Cycles] = slice.wrapping_neg() & WIDTH;
         self.counters.set(counters);
         self.group.set(*group);
     }
@@ -73,20 +73,20 @@ struct Driver<'a> {
 }
 
 impl Pmu for Driver<'_> {
-    fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
-        assert_eq!(setup.timer, Always::Cycles, "sessions here have slices of cycles");
+    fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
+        assert_eq!(setup.timer, Pinned::Cycles, "sessions here have slices of cycles");
         self.hardware.set(group, slice);
     }
 
-    fn go(&mut self) {
+    fn enable(&mut self) {
         self.hardware.counting.set(true);
     }
 
-    fn can_load(&self) -> bool {
+    fn can_restore(&self) -> bool {
         false
     }
 
-    fn load(&mut self, _: &Group, _: Mode, _: &Counts) {
+    fn restore(&mut self, _: &Group, _: Mode, _: &Counts) {
         unreachable!("no counter can be loaded");
     }
 
@@ -98,11 +98,11 @@ impl Pmu for Driver<'_> {
         self.hardware.counting.get()
     }
 
-    fn read(&mut self, _: Set) -> Counts {
+    fn read(&mut self, _: CounterMask) -> Counts {
         self.hardware.counters.get()
     }
 
-    fn prepare(&mut self, _: Set, next: &Group, slice: u64) {
+    fn prepare(&mut self, _: CounterMask, next: &Group, slice: u64) {
         self.prepared = (*next, slice);
     }
 
@@ -117,9 +117,9 @@ impl Pmu for Driver<'_> {
     }
 
     /// The program stands still while the engine is at it: there is nothing to let go.
-    fn release(&mut self) {}
+    fn ack_and_resume(&mut self) {}
 
-    fn clear(&mut self) {
+    fn scrub(&mut self) {
         self.hardware.counters.set(Counts::default());
     }
 
@@ -132,7 +132,7 @@ impl Pmu for Driver<'_> {
     }
 
     fn widths(&self) -> Widths {
-        Widths { always: WIDTH, general: WIDTH }
+        Widths { pinned: WIDTH, general: WIDTH }
     }
 
     fn msr_accesses(&self) -> u64 {

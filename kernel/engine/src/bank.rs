@@ -14,13 +14,13 @@ use alloc::{boxed::Box, vec::Vec};
 use core::ops::Range;
 
 use tally_abi::bank::{
-    ALWAYS, COUNTER_WORDS, HEADER_WORDS, PAGE_WORDS, SCALE_BITS, SCALE_ONE, counter, header, words,
+    COUNTER_WORDS, HEADER_WORDS, PAGE_WORDS, PINNED, SCALE_BITS, SCALE_ONE, counter, header, words,
 };
 
 use crate::{
-    Always, Counts, Set,
+    CounterMask, Counts, Pinned,
     moments::{Base, GroupMoments, PerBase},
-    plan::{Place, Plan},
+    plan::{CounterAssignment, Plan},
     sync::{AtomicU64, Ordering},
 };
 use switch::{Switch, for_each_slot};
@@ -92,7 +92,7 @@ pub(crate) struct Bank {
 
 /// What was counted of a group, the slice under way included.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counted<'a> {
+pub(crate) struct GroupCounts<'a> {
     pub(crate) moments: &'a GroupMoments,
     pub(crate) open: &'a Counts,
     pub(crate) start_tsc: u64,
@@ -100,7 +100,7 @@ pub(crate) struct Counted<'a> {
     pub(crate) total: &'a Counts,
 }
 
-impl Counted<'_> {
+impl GroupCounts<'_> {
     /// Events on a general counter.
     pub(crate) fn events(&self, counter: u8) -> u64 {
         let counter = usize::from(counter) % crate::MAX_GENERAL;
@@ -133,9 +133,9 @@ impl Bank {
         own: &'static Page,
         pages: Box<[&'static Page]>,
         plan: &Plan,
-        rdpmc: impl Fn(Place) -> u32,
+        rdpmc: impl Fn(CounterAssignment) -> u32,
     ) -> Option<Bank> {
-        let events = plan.places.len();
+        let events = plan.assignments.len();
         if pages.len() * PAGE_WORDS < words(events) {
             return None;
         }
@@ -145,8 +145,8 @@ impl Bank {
         let mut first = Vec::with_capacity(plan.groups.len() + 1);
         for group in 0..plan.groups.len() {
             first.push(members.len() as u16);
-            for (event, place) in plan.places.iter().enumerate() {
-                if let Place::General { group: its, counter } = *place
+            for (event, place) in plan.assignments.iter().enumerate() {
+                if let CounterAssignment::General { group: its, counter } = *place
                     && usize::from(its) == group
                 {
                     let event = event as u16;
@@ -160,17 +160,21 @@ impl Bank {
         let thresholds = Thresholds::new(plan, members.len());
         let mut bank = Bank { switch, pages, members, first, next: 0, exact, thresholds };
         bank.write(|bank| {
-            for event in Always::ALL {
-                let number = rdpmc(Place::Always(event));
-                bank.put(header::ALWAYS_RDPMC + event as usize, number.into());
+            for event in Pinned::ALL {
+                let number = rdpmc(CounterAssignment::Pinned(event));
+                bank.put(header::PINNED_RDPMC + event as usize, number.into());
             }
             bank.put(header::COUNTERS, events as u64);
-            for (event, place) in plan.places.iter().enumerate() {
+            for (event, place) in plan.assignments.iter().enumerate() {
                 let group = match *place {
-                    Place::General { group, .. } => u64::from(group),
-                    Place::Always(event) => ALWAYS + event as u64,
+                    CounterAssignment::General { group, .. } => u64::from(group),
+                    CounterAssignment::Pinned(event) => PINNED + event as u64,
                 };
-                bank.put_counter(event, counter::PLACE, group | u64::from(rdpmc(*place)) << 32);
+                bank.put_counter(
+                    event,
+                    counter::ASSIGNMENT,
+                    group | u64::from(rdpmc(*place)) << 32,
+                );
                 bank.put_counter(event, counter::SCALE, scale);
                 bank.put_counter(event, counter::HALF_WIDTH, half_width.to_bits());
             }
@@ -187,7 +191,7 @@ impl Bank {
 
     /// See [`Switch::discount`].
     #[inline]
-    pub(crate) fn discount(&mut self, set: Set, counted: &mut Counts) -> bool {
+    pub(crate) fn discount(&mut self, set: CounterMask, counted: &mut Counts) -> bool {
         self.switch.discount(set, counted)
     }
 
@@ -214,7 +218,7 @@ impl Bank {
 
     /// Begins a change: tells what was counted of `group`. In the overflow path too: the work is
     /// bounded by the events of one group. [`Self::go_on`] has to follow.
-    pub(crate) fn tell(&mut self, group: u16, counted: Counted, told: &mut [u64], tsc: u64) {
+    pub(crate) fn tell(&mut self, group: u16, counted: GroupCounts, told: &mut [u64], tsc: u64) {
         self.switch.begin();
         let mut scales = [None; 2];
         for index in self.members_of(group) {
@@ -222,7 +226,7 @@ impl Bank {
             self.put_member(index, counter::START_TSC, counted.start_tsc);
             self.put_member(index, counter::END_TSC, tsc);
         }
-        for event in Always::ALL {
+        for event in Pinned::ALL {
             self.put(header::TOTAL + event as usize, counted.total[event]);
         }
         self.put(header::TSC, tsc);
@@ -230,10 +234,10 @@ impl Bank {
 
     /// Ends the change: tells which counters show more from here on, those in the set of the group
     /// `running`, if any, from a base.
-    pub(crate) fn go_on(&mut self, running: Option<(u16, Set, &Counts)>) {
+    pub(crate) fn go_on(&mut self, running: Option<(u16, CounterMask, &Counts)>) {
         match running {
             Some((group, set, base)) => self.run(group, set, base),
-            None => self.switch.rest(),
+            None => self.switch.mark_idle(),
         }
         self.switch.end();
     }
@@ -242,7 +246,7 @@ impl Bank {
     /// after its sums were stated anew for another share. In the overflow path too: bounded as
     /// [`Self::tell`] is.
     #[cold]
-    pub(crate) fn restate(&mut self, group: u16, counted: Counted, told: &mut [u64]) {
+    pub(crate) fn restate(&mut self, group: u16, counted: GroupCounts, told: &mut [u64]) {
         for index in self.members_of(group) {
             let Some(Member { event, scale, .. }) = self.members.get(index).copied() else {
                 continue;
@@ -265,7 +269,7 @@ impl Bank {
         first(group.into())..first(usize::from(group) + 1)
     }
 
-    fn run(&mut self, group: u16, set: Set, base: &Counts) {
+    fn run(&mut self, group: u16, set: CounterMask, base: &Counts) {
         let mut used = 0;
         for_each_slot(set, |slot| {
             used |= 1 << slot;
@@ -276,11 +280,11 @@ impl Bank {
     }
 
     /// Tells what was counted of a member. `told` is the highest value of each event that the program
-    /// may have seen, and `scales` what of [`Counted::scale`] is known already.
+    /// may have seen, and `scales` what of [`GroupCounts::scale`] is known already.
     fn publish_member(
         &mut self,
         index: usize,
-        counted: Counted,
+        counted: GroupCounts,
         scales: &mut PerBase<Option<u64>>,
         told: &mut [u64],
     ) {
@@ -297,7 +301,7 @@ impl Bank {
         for (word, value) in [
             (counter::EVENTS, events),
             (counter::SCALE, member.scale),
-            (counter::TOLD, *told),
+            (counter::PUBLISHED_MAX, *told),
             (counter::SLICES, counted.moments.slices),
         ] {
             self.put_counter(event, word, value);
@@ -331,7 +335,7 @@ impl Bank {
         index: usize,
         base: Base,
         half_width: f64,
-        counted: Counted,
+        counted: GroupCounts,
         told: &mut [u64],
     ) {
         if let Some(member) = self.members.get_mut(index) {
@@ -346,7 +350,7 @@ impl Bank {
 
 #[cfg(test)]
 mod tests {
-    use tally_abi::{bank::HALF_WIDTH_TURNS, session::MAX_EVENTS};
+    use tally_abi::{bank::HALF_WIDTH_TICKS, session::MAX_EVENTS};
 
     use super::*;
     use crate::{Demand, Layout, Selector, plan::plan};
@@ -361,7 +365,7 @@ mod tests {
             let page = || &*Box::leak(Box::<Page>::default());
             let pages = (0..words(events).div_ceil(PAGE_WORDS)).map(|_| page()).collect();
             let mut bank = Bank::new(page(), pages, &plan, |_| 0).unwrap();
-            for calls in [HALF_WIDTH_TURNS, 1, HALF_WIDTH_TURNS] {
+            for calls in [HALF_WIDTH_TICKS, 1, HALF_WIDTH_TICKS] {
                 let mut due: Vec<usize> = (0..calls).flat_map(|_| bank.due(calls)).collect();
                 due.sort_unstable();
                 due.dedup();

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use libm::round;
 
-use crate::Always;
+use crate::Pinned;
 
 /// Events that together are never more than another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Whole {
     /// An event, by its index in the list of demands.
     Event(u16),
     /// What the session counts all the time, whether anybody asked for it or not.
-    Always(Always),
+    Pinned(Pinned),
 }
 
 /// An event's value on its way to being told.
@@ -54,9 +54,9 @@ pub struct Item {
 const SWEEPS: usize = 8;
 
 /// Moves the values of `items` so that all `bounds` hold, where `always` tells the counts of
-/// [`Whole::Always`]; gives them as they are to be told. Bounds of what is not known say nothing, and
+/// [`Whole::Pinned`]; gives them as they are to be told. Bounds of what is not known say nothing, and
 /// those between exact counts are not ours to judge.
-pub fn reconcile(items: &[Item], bounds: &[Bound], always: &dyn Fn(Always) -> u64) -> Vec<u64> {
+pub fn reconcile(items: &[Item], bounds: &[Bound], always: &dyn Fn(Pinned) -> u64) -> Vec<u64> {
     let mut values: Vec<f64> = items.iter().map(|item| item.count as f64).collect();
     for _ in 0..SWEEPS {
         let moved = bounds.iter().filter(|bound| project(&mut values, items, bound, always));
@@ -84,7 +84,7 @@ pub fn reconcile(items: &[Item], bounds: &[Bound], always: &dyn Fn(Always) -> u6
 }
 
 /// Moves one side of a bound; whether it had to.
-type Settle = fn(&mut [u64], &[Item], &Bound, &dyn Fn(Always) -> u64) -> bool;
+type Settle = fn(&mut [u64], &[Item], &Bound, &dyn Fn(Pinned) -> u64) -> bool;
 
 /// The parts that are known.
 fn parts<'a>(bound: &'a Bound, items: &'a [Item]) -> impl Iterator<Item = usize> + 'a {
@@ -104,10 +104,10 @@ fn excess<T: Copy + core::iter::Sum<T>>(
     values: &[T],
     items: &[Item],
     bound: &Bound,
-    always: impl Fn(Always) -> T,
+    always: impl Fn(Pinned) -> T,
 ) -> Option<(T, T)> {
     let limit = match bound.whole {
-        Whole::Always(event) => always(event),
+        Whole::Pinned(event) => always(event),
         Whole::Event(_) => values[whole(bound, items)?],
     };
     Some((parts(bound, items).map(|part| values[part]).sum(), limit))
@@ -118,7 +118,7 @@ fn project(
     values: &mut [f64],
     items: &[Item],
     bound: &Bound,
-    always: &dyn Fn(Always) -> u64,
+    always: &dyn Fn(Pinned) -> u64,
 ) -> bool {
     let Some((sum, limit)) = excess(values, items, bound, |event| always(event) as f64) else {
         return false;
@@ -142,7 +142,7 @@ fn raise_whole(
     told: &mut [u64],
     items: &[Item],
     bound: &Bound,
-    always: &dyn Fn(Always) -> u64,
+    always: &dyn Fn(Pinned) -> u64,
 ) -> bool {
     let (Some((sum, limit)), Some(event)) =
         (excess(told, items, bound, always), whole(bound, items))
@@ -161,7 +161,7 @@ fn lower_parts(
     told: &mut [u64],
     items: &[Item],
     bound: &Bound,
-    always: &dyn Fn(Always) -> u64,
+    always: &dyn Fn(Pinned) -> u64,
 ) -> bool {
     let Some((sum, limit)) = excess(told, items, bound, always) else { return false };
     let mut too_much = sum.saturating_sub(limit);
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(of(&items, &[bound(&[0], 1)]), [100, 100]);
         let kinds = [estimate(60, 1.0), estimate(60, 1.0), exact(100)];
         assert_eq!(of(&kinds, &[bound(&[0, 1], 2)]), [50, 50, 100]);
-        let always = Bound { parts: vec![0], whole: Whole::Always(Always::Instructions) };
+        let always = Bound { parts: vec![0], whole: Whole::Pinned(Pinned::Instructions) };
         assert_eq!(of(&[estimate(1100, 9.0)], &[always]), [1000]);
         let unknown = [estimate(9, 1.0), Item::default()];
         assert_eq!(of(&unknown, &[bound(&[0], 1)]), [9, 0]);

@@ -15,8 +15,8 @@ const WHOLE_PPM: u64 = 1_000_000;
 pub(crate) struct Budget {
     limit_ppm: u32,
     /// The most that a timer can be set to, in units of what was asked for.
-    max_stretch: u32,
-    stretch: u32,
+    max_multiplier: u32,
+    slice_multiplier: u32,
     /// TSC ticks of engine and session at the last look.
     engine_ticks: u64,
     session_ticks: u64,
@@ -28,20 +28,20 @@ impl Budget {
 
     /// For slices that are to have `length`.
     pub(crate) fn new(limit_ppm: u32, length: u64) -> Budget {
-        let max_stretch = MAX_SLICE.checked_div(length).and_then(|max| max.try_into().ok());
-        let max_stretch = max_stretch.unwrap_or(1).max(1);
-        Budget { limit_ppm, max_stretch, stretch: 1, engine_ticks: 0, session_ticks: 0 }
+        let max_multiplier = MAX_SLICE.checked_div(length).and_then(|max| max.try_into().ok());
+        let max_multiplier = max_multiplier.unwrap_or(1).max(1);
+        Budget { limit_ppm, max_multiplier, slice_multiplier: 1, engine_ticks: 0, session_ticks: 0 }
     }
 
     /// The length of slices that begin now, in units of what was asked for.
     #[inline]
-    pub(crate) fn stretch(&self) -> u32 {
-        self.stretch
+    pub(crate) fn slice_multiplier(&self) -> u32 {
+        self.slice_multiplier
     }
 
     /// Takes in what the engine and the session took so far, and chooses the length of the next
     /// slices. In the overflow path: a few divisions each [`Self::SLICES`] slices.
-    pub(crate) fn look(&mut self, engine_ticks: u64, session_ticks: u64) {
+    pub(crate) fn update(&mut self, engine_ticks: u64, session_ticks: u64) {
         let engine = engine_ticks.wrapping_sub(self.engine_ticks);
         let session = session_ticks.wrapping_sub(self.session_ticks);
         (self.engine_ticks, self.session_ticks) = (engine_ticks, session_ticks);
@@ -50,11 +50,15 @@ impl Budget {
         let program = session.saturating_sub(engine).max(1);
         let limit = u64::from(self.limit_ppm);
         let wanted = engine.saturating_mul(WHOLE_PPM - limit) / limit;
-        let stretch = wanted.saturating_mul(self.stretch.into()).div_ceil(program);
-        let stretch = u32::try_from(stretch).unwrap_or(u32::MAX).clamp(1, self.max_stretch);
+        let slice_multiplier =
+            wanted.saturating_mul(self.slice_multiplier.into()).div_ceil(program);
+        let slice_multiplier =
+            u32::try_from(slice_multiplier).unwrap_or(u32::MAX).clamp(1, self.max_multiplier);
         // Down only where it is worth it, so that lengths do not go back and forth.
-        if stretch > self.stretch || stretch < self.stretch - self.stretch / 4 {
-            self.stretch = stretch;
+        if slice_multiplier > self.slice_multiplier
+            || slice_multiplier < self.slice_multiplier - self.slice_multiplier / 4
+        {
+            self.slice_multiplier = slice_multiplier;
         }
     }
 }
@@ -64,18 +68,18 @@ mod tests {
     use super::*;
 
     /// Lets slices of `slice` ticks pass, a switch costing `cost`, until lengths stay; then gives
-    /// the stretch and the share that the engine takes, in ppm.
+    /// the slice_multiplier and the share that the engine takes, in ppm.
     fn settle(limit_ppm: u32, slice: u64, cost: u64) -> (u32, u64) {
         let mut budget = Budget::new(limit_ppm, slice);
         let (mut engine, mut session, mut share) = (0, 0, 0);
         for _ in 0..20 {
-            let more = Budget::SLICES * (slice * u64::from(budget.stretch()) + cost);
+            let more = Budget::SLICES * (slice * u64::from(budget.slice_multiplier()) + cost);
             engine += Budget::SLICES * cost;
             session += more;
             share = Budget::SLICES * cost * WHOLE_PPM / more;
-            budget.look(engine, session);
+            budget.update(engine, session);
         }
-        (budget.stretch(), share)
+        (budget.slice_multiplier(), share)
     }
 
     #[test]
@@ -86,10 +90,13 @@ mod tests {
     #[test]
     fn dear_switches_make_slices_just_long_enough() {
         for (slice, cost) in [(5_000, 1_000), (1, 500), (300, 77), (5_000, 5_000)] {
-            let (stretch, share) = settle(20_000, slice, cost);
+            let (slice_multiplier, share) = settle(20_000, slice, cost);
             assert!(share <= 20_000, "{slice} {cost}: {share} ppm");
-            let shorter = slice * u64::from(stretch - 1);
-            assert!(cost * WHOLE_PPM / (shorter + cost) > 19_000, "{slice} {cost}: {stretch}");
+            let shorter = slice * u64::from(slice_multiplier - 1);
+            assert!(
+                cost * WHOLE_PPM / (shorter + cost) > 19_000,
+                "{slice} {cost}: {slice_multiplier}"
+            );
         }
     }
 
@@ -101,9 +108,9 @@ mod tests {
     #[test]
     fn what_became_cheap_becomes_short_again() {
         let mut budget = Budget::new(20_000, 1_000);
-        budget.look(1_000, 2_000);
-        assert_eq!(budget.stretch(), 49);
-        budget.look(1_100, 1_000_000);
-        assert_eq!(budget.stretch(), 1);
+        budget.update(1_000, 2_000);
+        assert_eq!(budget.slice_multiplier(), 49);
+        budget.update(1_100, 1_000_000);
+        assert_eq!(budget.slice_multiplier(), 1);
     }
 }

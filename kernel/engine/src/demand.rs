@@ -14,7 +14,7 @@ pub struct Selector(pub u64);
 
 /// What the driver counts in every slice, besides the group's own events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Always {
+pub enum Pinned {
     /// Instructions retired.
     Instructions,
     /// Core cycles.
@@ -23,9 +23,9 @@ pub enum Always {
     Reference,
 }
 
-impl Always {
+impl Pinned {
     /// All, in the order of their values.
-    pub const ALL: [Always; 3] = [Always::Instructions, Always::Cycles, Always::Reference];
+    pub const ALL: [Pinned; 3] = [Pinned::Instructions, Pinned::Cycles, Pinned::Reference];
 }
 
 /// The most registers that events share ([`Extra`]). They are named by the driver's own numbers, and
@@ -54,8 +54,8 @@ pub struct Demand {
     pub selector: Selector,
     /// The general counters that can count it, as a mask.
     pub counters: u8,
-    /// Set where the driver counts the event in every slice anyway; then the rest is not used.
-    pub always: Option<Always>,
+    /// Present where the driver counts the event in every slice anyway; then the rest is not used.
+    pub pinned: Option<Pinned>,
     /// What it needs besides a counter.
     pub extra: Option<Extra>,
     /// Whether no other event can be on a general counter at the same time.
@@ -72,7 +72,7 @@ impl Demand {
         Demand {
             selector,
             counters,
-            always: None,
+            pinned: None,
             extra: None,
             alone: false,
             kernel: false,
@@ -81,8 +81,8 @@ impl Demand {
     }
 
     /// An event that the driver counts in every slice.
-    pub const fn always(event: Always) -> Demand {
-        Demand { always: Some(event), ..Demand::general(Selector(0), 0) }
+    pub const fn pinned(event: Pinned) -> Demand {
+        Demand { pinned: Some(event), ..Demand::general(Selector(0), 0) }
     }
 }
 
@@ -91,7 +91,7 @@ impl Demand {
 pub struct Layout {
     /// The general counters that groups may use, as a mask.
     pub general: u8,
-    /// Whether the driver counts [`Always::Reference`]; the other two it always does.
+    /// Whether the driver counts [`Pinned::Reference`]; the other two it always does.
     pub reference: bool,
     /// The extra registers that groups may use, as a mask.
     pub extra: u8,

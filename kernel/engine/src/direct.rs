@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use tally_abi::Mode;
 
 use crate::{
-    Counts, Demand, Group, Layout, PlanError, Set,
-    plan::{Place, plan},
+    CounterMask, Counts, Demand, Group, Layout, PlanError,
+    plan::{CounterAssignment, plan},
 };
 
 /// A program's events, and what their counters show when it goes on.
@@ -17,7 +17,7 @@ pub struct Direct {
     pub(crate) group: Group,
     pub(crate) values: Counts,
     reference: bool,
-    places: Vec<Place>,
+    assignments: Vec<CounterAssignment>,
 }
 
 impl Direct {
@@ -34,19 +34,19 @@ impl Direct {
                 group,
                 values: Counts::default(),
                 reference: layout.reference,
-                places: plan.places,
+                assignments: plan.assignments,
             }),
             _ => Err(PlanError::NotTogether { groups: plan.groups.len() }),
         }
     }
 
     /// Where each event is counted, in the order of the demands.
-    pub fn places(&self) -> &[Place] {
-        &self.places
+    pub fn assignments(&self) -> &[CounterAssignment] {
+        &self.assignments
     }
 
     /// The counters to keep.
-    pub(crate) fn set(&self) -> Set {
-        Set { general: self.group.used, reference: self.reference }
+    pub(crate) fn set(&self) -> CounterMask {
+        CounterMask { general: self.group.used, reference: self.reference }
     }
 }

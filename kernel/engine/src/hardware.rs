@@ -1,6 +1,6 @@
 //! What the engine asks of the machine it runs on.
 //!
-//! Invariant of [`Pmu`]: after [`Pmu::stop`], and before the first [`Pmu::go`], nothing counts
+//! Invariant of [`Pmu`]: after [`Pmu::stop`], and before the first [`Pmu::enable`], nothing counts
 //! and no overflow is pending in the PMU. An overflow interrupt that was already under way then
 //! finds nobody, or a slice that has just begun and whose timer has not overflowed.
 
@@ -11,12 +11,12 @@ use core::{
 
 use tally_abi::{
     Mode, SessionConfig, Slice,
-    bank::ALWAYS_SLOT,
+    bank::PINNED_SLOT,
     session::{MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
     trace::{SampleRecord, SliceRecord, ThresholdRecord},
 };
 
-use crate::{Always, MAX_GENERAL, PlanError, plan::Group};
+use crate::{MAX_GENERAL, Pinned, PlanError, plan::Group};
 
 /// How a session wants the PMU set up, whichever group is on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Setup {
     /// overflow path must not be part of it.
     pub kernel: bool,
     /// What the slice timer counts: cycles or instructions.
-    pub timer: Always,
+    pub timer: Pinned,
 }
 
 impl TryFrom<SessionConfig> for Setup {
@@ -44,15 +44,15 @@ impl TryFrom<SessionConfig> for Setup {
             return Err(PlanError::BudgetOutOfRange { ppm });
         }
         let timer = match config.slice {
-            Slice::Cycles(_) => Always::Cycles,
-            Slice::Instructions(_) => Always::Instructions,
+            Slice::Cycles(_) => Pinned::Cycles,
+            Slice::Instructions(_) => Pinned::Instructions,
         };
         Ok(Setup { mode: config.mode, kernel: config.mode.kernel(), timer })
     }
 }
 
 /// Values of counters, or differences between two such. The always-counted are found by
-/// indexing with [`Always`].
+/// indexing with [`Pinned`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     always: [u64; 3],
@@ -60,18 +60,18 @@ pub struct Counts {
     pub general: [u64; MAX_GENERAL],
 }
 
-impl Index<Always> for Counts {
+impl Index<Pinned> for Counts {
     type Output = u64;
 
     #[inline(always)]
-    fn index(&self, event: Always) -> &u64 {
+    fn index(&self, event: Pinned) -> &u64 {
         &self.always[event as usize]
     }
 }
 
-impl IndexMut<Always> for Counts {
+impl IndexMut<Pinned> for Counts {
     #[inline(always)]
-    fn index_mut(&mut self, event: Always) -> &mut u64 {
+    fn index_mut(&mut self, event: Pinned) -> &mut u64 {
         &mut self.always[event as usize]
     }
 }
@@ -82,8 +82,8 @@ impl Counts {
     /// nothing, and `self` becomes `now`. Counter by counter: copies of the whole would cost more.
     #[inline(always)]
     pub fn advance(&mut self, now: &Counts, general: u8, widths: Widths, counted: &mut Counts) {
-        for event in Always::ALL {
-            counted[event] = now[event].wrapping_sub(self[event]) & widths.always;
+        for event in Pinned::ALL {
+            counted[event] = now[event].wrapping_sub(self[event]) & widths.pinned;
             self[event] = now[event];
         }
         for_each_counter_unrolled(general, |counter| {
@@ -95,7 +95,7 @@ impl Counts {
 
     /// The value of the counter in a slot of [`tally_abi::bank`].
     pub(crate) fn slot(&self, slot: usize) -> u64 {
-        let counter = match slot.checked_sub(ALWAYS_SLOT) {
+        let counter = match slot.checked_sub(PINNED_SLOT) {
             Some(event) => self.always.get(event),
             None => self.general.get(slot),
         };
@@ -104,7 +104,7 @@ impl Counts {
 
     /// The same, to change it.
     pub(crate) fn slot_mut(&mut self, slot: usize) -> Option<&mut u64> {
-        match slot.checked_sub(ALWAYS_SLOT) {
+        match slot.checked_sub(PINNED_SLOT) {
             Some(event) => self.always.get_mut(event),
             None => self.general.get_mut(slot),
         }
@@ -113,7 +113,7 @@ impl Counts {
     /// Adds differences; of the general counters, those in the mask `general`.
     #[inline]
     pub fn add(&mut self, more: &Counts, general: u8) {
-        for event in Always::ALL {
+        for event in Pinned::ALL {
             self[event] = self[event].wrapping_add(more[event]);
         }
         for_each_counter(general, |counter| {
@@ -126,22 +126,22 @@ impl Counts {
 /// The widths of counters, as masks of the bits that they have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Widths {
-    /// Of the counters behind [`crate::Always`], the slice timer among them.
-    pub always: u64,
+    /// Of the counters behind [`crate::Pinned`], the slice timer among them.
+    pub pinned: u64,
     /// Of the general counters.
     pub general: u64,
 }
 
 /// Which counters to read: those of cycles and instructions, and these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Set {
+pub struct CounterMask {
     /// General counters, as a mask.
     pub general: u8,
     /// That of reference cycles; wanted only where the PMU counts them.
     pub reference: bool,
 }
 
-impl Set {
+impl CounterMask {
     /// How many counters there are in it.
     pub fn counters(&self) -> u64 {
         2 + u64::from(self.reference) + u64::from(self.general.count_ones())
@@ -199,24 +199,24 @@ const _: () = assert!(MAX_GENERAL == 8);
 
 /// One CPU's performance monitoring unit.
 ///
-/// A switch in the overflow interrupt is [`Pmu::switch`] and [`Pmu::release`], in this order;
+/// A switch in the overflow interrupt is [`Pmu::switch`] and [`Pmu::ack_and_resume`], in this order;
 /// nothing counts at the session's privilege from the one to the other, as far as that is the
 /// driver's to say: in user mode the interrupt itself has seen to it.
 pub trait Pmu {
     /// Gets ready to count `group`, in a state in which nothing counts. The slice timer will overflow
     /// after `slice` more of its unit; all other counters go on from the values that they have, and those
     /// that `group` does not use count nothing.
-    fn start(&mut self, group: &Group, setup: &Setup, slice: u64);
+    fn program(&mut self, group: &Group, setup: &Setup, slice: u64);
 
-    /// Counts what [`Pmu::start`] got ready for.
-    fn go(&mut self);
+    /// Counts what [`Pmu::program`] got ready for.
+    fn enable(&mut self);
 
-    /// Whether counters can be set to any value, as [`Pmu::load`] needs.
-    fn can_load(&self) -> bool;
+    /// Whether counters can be set to any value, as [`Pmu::restore`] needs.
+    fn can_restore(&self) -> bool;
 
     /// Counts `group` and the always-counted events, at the privileges of `mode`, from `values` on and
     /// without a slice timer, from a state in which nothing counts. All other counters show 0.
-    fn load(&mut self, group: &Group, mode: Mode, values: &Counts);
+    fn restore(&mut self, group: &Group, mode: Mode, values: &Counts);
 
     /// Ends counting. Counters keep their values; an overflow that was pending is forgotten.
     fn stop(&mut self);
@@ -226,30 +226,30 @@ pub trait Pmu {
     fn is_counting(&mut self) -> bool;
 
     /// The values of the counters in `set`.
-    fn read(&mut self, set: Set) -> Counts;
+    fn read(&mut self, set: CounterMask) -> Counts;
 
     /// Says beforehand what [`Pmu::switch`] will do: read the counters in `set`, change to `next`,
     /// whose counters are in `set`, and arm the slice timer with `slice`. Counters that `next` does not
-    /// use may go on, unless it is to be alone. Any other call but [`Pmu::read`] and [`Pmu::release`]
+    /// use may go on, unless it is to be alone. Any other call but [`Pmu::read`] and [`Pmu::ack_and_resume`]
     /// forgets it.
-    fn prepare(&mut self, set: Set, next: &Group, slice: u64);
+    fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64);
 
-    /// In the overflow interrupt, between [`Pmu::go`] and [`Pmu::stop`]: if the slice timer has
+    /// In the overflow interrupt, between [`Pmu::enable`] and [`Pmu::stop`]: if the slice timer has
     /// overflowed, reads the counters into `counts` and changes to the group that was prepared. If it
     /// has not, says so, counting goes on, and `counts` mean nothing.
     fn switch(&mut self, counts: &mut Counts) -> bool;
 
     /// Acknowledges the overflow and counts again.
-    fn release(&mut self);
+    fn ack_and_resume(&mut self);
 
     /// Sets every counter to 0, from a state in which nothing counts: what others counted is not
     /// the next program's to see.
-    fn clear(&mut self);
+    fn scrub(&mut self);
 
     /// Lets the counter in a slot of [`tally_abi::bank`] overflow, and interrupt, when `remaining`, 1 to
     /// [`MAX_PRELOAD`], have been counted, up to [`Self::disarm`] or the next change of its event. It
-    /// must not count here: before [`Self::go`], between [`Self::switch`] and [`Self::release`], or, where
-    /// ring 0 is not counted, with a [`Self::release`] to come. Gives what the counter shows then. The
+    /// must not count here: before [`Self::enable`], between [`Self::switch`] and [`Self::ack_and_resume`], or, where
+    /// ring 0 is not counted, with a [`Self::ack_and_resume`] to come. Gives what the counter shows then. The
     /// slice timer's overflow ends its slice.
     fn preload(&mut self, slot: usize, remaining: u64) -> u64;
 

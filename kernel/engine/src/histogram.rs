@@ -1,6 +1,6 @@
 //! Where samples fell: addresses and how often, in memory of a fixed size.
 //!
-//! [`Histogram::add`] runs in the overflow path: at most [`PROBES`] places are looked at.
+//! [`Histogram::add`] runs in the overflow path: at most [`PROBES`] assignments are looked at.
 
 use alloc::{boxed::Box, vec};
 

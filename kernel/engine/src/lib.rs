@@ -36,10 +36,10 @@ pub mod plan;
 mod session;
 mod sync;
 
-pub use demand::{Always, Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Selector};
+pub use demand::{Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Pinned, Selector};
 pub use direct::Direct;
 pub use hardware::{
-    Clock, Counts, MAX_PRELOAD, Pmu, Set, Setup, Sink, Widths, for_each_counter,
+    Clock, CounterMask, Counts, MAX_PRELOAD, Pmu, Setup, Sink, Widths, for_each_counter,
     for_each_counter_likely,
 };
 pub use multiplex::Multiplexer;

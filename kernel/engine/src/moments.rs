@@ -24,7 +24,7 @@
 //! to the largest. A block of 2¹⁴ rounds and more is longer than any session.
 
 use crate::{
-    Always, Counts, MAX_GENERAL, for_each_counter, hardware::for_each_counter_unrolled,
+    Counts, MAX_GENERAL, Pinned, for_each_counter, hardware::for_each_counter_unrolled,
     order::block_rounds,
 };
 
@@ -42,10 +42,10 @@ impl Base {
     pub const ALL: [Base; 2] = [Base::Cycles, Base::Instructions];
 
     /// The event that it is.
-    pub fn event(self) -> Always {
+    pub fn event(self) -> Pinned {
         match self {
-            Base::Cycles => Always::Cycles,
-            Base::Instructions => Always::Instructions,
+            Base::Cycles => Pinned::Cycles,
+            Base::Instructions => Pinned::Instructions,
         }
     }
 }
@@ -228,7 +228,7 @@ impl GroupMoments {
     /// Takes in one slice of the counters in the mask `used`, of a session whose rounds have
     /// `round` slices.
     pub fn add(&mut self, slice: &Counts, used: u8, turn: Turn, round: u64) {
-        let x = [slice[Always::Cycles], slice[Always::Instructions]];
+        let x = [slice[Pinned::Cycles], slice[Pinned::Instructions]];
         if x == [0; 2] {
             // It ended before it began: events need instructions or cycles.
             return;

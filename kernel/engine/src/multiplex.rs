@@ -11,8 +11,8 @@
 use tally_abi::trace::End;
 
 use crate::{
-    Always, Clock, Counts, Direct, Pmu, Session, Set, Sink,
-    session::{SliceStart, exposed::Moment},
+    Clock, CounterMask, Counts, Direct, Pinned, Pmu, Session, Sink,
+    session::{SliceStart, exposed::Timestamp},
 };
 
 /// One CPU's side of the engine.
@@ -30,7 +30,7 @@ pub struct Multiplexer<P: Pmu> {
     /// Whether the program that runs looks after the counters itself.
     direct: bool,
     /// Overflows that found counters at work whose owner nobody knew.
-    unowned: u64,
+    stray_overflows: u64,
     /// What the counters showed when they were last credited.
     base: Counts,
     /// What they showed when they were last read.
@@ -56,7 +56,7 @@ impl<P: Pmu> Multiplexer<P> {
             charged: Charged::default(),
             last_session: 0,
             direct: false,
-            unowned: 0,
+            stray_overflows: 0,
             base: Counts::default(),
             raw: Counts::default(),
             counted: Counts::default(),
@@ -73,17 +73,17 @@ impl<P: Pmu> Multiplexer<P> {
     pub fn resume(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
         debug_assert!(!session.is_running());
         session.enter(clock.tsc());
-        if session.is_exposed() && self.last_session != session.id() {
-            self.pmu.clear();
+        if session.has_bank() && self.last_session != session.id() {
+            self.pmu.scrub();
         }
         // What this one counts, it may see later, when others have counted too.
-        self.last_session = if session.is_exposed() { session.id() } else { 0 };
+        self.last_session = if session.has_bank() { session.id() } else { 0 };
         self.base = self.pmu.read(session.set());
         // What others counted is nowhere in it, not even in what this session does not have read.
         self.raw = self.base;
-        self.get_ready(session);
+        self.program(session);
         self.charged = self.so_far(session);
-        self.go(session, clock.tsc(), sink);
+        self.enable(session, clock.tsc(), sink);
     }
 
     /// Ends counting for `session` on this CPU: it was stopped, or its address space leaves.
@@ -111,26 +111,26 @@ impl<P: Pmu> Multiplexer<P> {
 
     /// Whether the slice timer has overflowed.
     fn is_over(&mut self, session: &Session) -> bool {
-        let width = self.pmu.widths().always;
-        let shown = self.pmu.read(Set::default())[session.setup().timer];
+        let width = self.pmu.widths().pinned;
+        let shown = self.pmu.read(CounterMask::default())[session.setup().timer];
         shown & (width ^ width >> 1) == 0
     }
 
     /// From a state in which nothing counts, gets ready for what is left of the slice under way, whose
     /// counts were credited.
-    fn get_ready(&mut self, session: &mut Session) {
+    fn program(&mut self, session: &mut Session) {
         let left = session.left().max(1);
         let (group, setup) = (session.group(), session.setup());
-        self.pmu.start(group, &setup, left);
-        self.arm(setup.timer, left);
+        self.pmu.program(group, &setup, left);
+        self.note_timer_start(setup.timer, left);
     }
 
-    /// Counts what [`Self::get_ready`] got ready for; what was counted before is told.
-    fn go(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+    /// Counts what [`Self::program`] got ready for; what was counted before is told.
+    fn enable(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         self.publish(session, session.slice_start(), true, tsc, sink);
         self.prepare(session);
         // Last: where ring 0 is counted, counters count from here on.
-        self.pmu.go();
+        self.pmu.enable();
     }
 
     /// The driver gets ready for the end of the slice under way.
@@ -142,26 +142,26 @@ impl<P: Pmu> Multiplexer<P> {
 
     /// The program of `session`, which is not running, may look at the counters from here on: they show
     /// nothing that others counted.
-    pub fn hide_others(&mut self, session: &Session) {
+    pub fn scrub_counters(&mut self, session: &Session) {
         if self.last_session != session.id() {
-            self.pmu.clear();
+            self.pmu.scrub();
             self.last_session = session.id();
         }
     }
 
     /// Whether programs can look after the counters themselves here.
-    pub fn can_load(&self) -> bool {
-        self.pmu.can_load()
+    pub fn can_restore_direct(&self) -> bool {
+        self.pmu.can_restore()
     }
 
     /// A program comes onto this CPU that looks after its counters itself. No session is running.
-    pub fn load(&mut self, direct: &Direct) {
-        self.pmu.load(&direct.group, direct.mode, &direct.values);
+    pub fn restore_direct(&mut self, direct: &Direct) {
+        self.pmu.restore(&direct.group, direct.mode, &direct.values);
         self.direct = true;
     }
 
     /// It leaves this CPU, and its counters are kept.
-    pub fn save(&mut self, direct: &mut Direct) {
+    pub fn save_direct(&mut self, direct: &mut Direct) {
         self.pmu.stop();
         self.direct = false;
         direct.values = self.pmu.read(direct.set());
@@ -182,7 +182,7 @@ impl<P: Pmu> Multiplexer<P> {
             // Where a counter is set, what ring 0 counts meanwhile would be lost. That of the timer has to
             // be: ring 0 goes on counting when the overflow interrupt has let go and not ended, an
             // overflow in between is lost, and no other would come.
-            return self.look(session, tsc, sink);
+            return self.rearm_mid_slice(session, tsc, sink);
         }
         if self.credit(session, tsc) {
             self.pmu.stop();
@@ -191,7 +191,7 @@ impl<P: Pmu> Multiplexer<P> {
         let preloaded = self.publish(session, session.slice_start(), true, tsc, sink);
         self.prepare(session);
         if preloaded {
-            self.pmu.release();
+            self.pmu.ack_and_resume();
         }
     }
 
@@ -227,19 +227,19 @@ impl<P: Pmu> Multiplexer<P> {
     ) {
         let start_tsc = clock.tsc();
         let Some(session) = session.filter(|session| session.is_running()) else {
-            return self.disown();
+            return self.handle_stray_overflow();
         };
         if self.pmu.switch(&mut self.raw) {
-            if session.is_exposed() {
+            if session.has_bank() {
                 self.log_exposed(session, start_tsc, sink);
             } else {
                 self.log(session, start_tsc, sink);
-                self.pmu.release();
+                self.pmu.ack_and_resume();
             }
         } else {
             session.stats_mut().spurious_pmis += 1;
             if session.is_watched() {
-                self.look(session, start_tsc, sink);
+                self.rearm_mid_slice(session, start_tsc, sink);
             }
         }
         session.stats_mut().engine_ticks += clock.tsc().wrapping_sub(start_tsc);
@@ -247,8 +247,8 @@ impl<P: Pmu> Multiplexer<P> {
 
     /// Overflow interrupts that found a counter at work and nobody whose it was. There are none if the
     /// engine and its kernel are right.
-    pub fn unowned(&self) -> u64 {
-        self.unowned
+    pub fn stray_overflows(&self) -> u64 {
+        self.stray_overflows
     }
 
     fn so_far(&self, session: &mut Session) -> Charged {
@@ -271,9 +271,9 @@ impl<P: Pmu> Multiplexer<P> {
     /// An overflow that nobody owns, or one that was under way when counting ended: nothing may
     /// count here but what a program looks after itself, which raises no interrupt.
     #[cold]
-    fn disown(&mut self) {
+    fn handle_stray_overflow(&mut self) {
         if !self.direct {
-            self.unowned += u64::from(self.pmu.is_counting());
+            self.stray_overflows += u64::from(self.pmu.is_counting());
             self.pmu.stop();
         }
     }
@@ -283,7 +283,7 @@ impl<P: Pmu> Multiplexer<P> {
     fn log(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         let (timer, slice) = (session.setup().timer, session.next_length());
         self.count(session);
-        self.arm(timer, slice);
+        self.note_timer_start(timer, slice);
         session.turn_over(self.cpu, &self.counted, tsc, sink);
         self.prepare(session);
     }
@@ -296,17 +296,17 @@ impl<P: Pmu> Multiplexer<P> {
         let (timer, slice) = (session.setup().timer, session.next_length());
         self.count(session);
         let stopped = session.discount(&mut self.counted);
-        self.arm(timer, slice);
+        self.note_timer_start(timer, slice);
         let ended = session.slice_start();
         session.turn_over(self.cpu, &self.counted, tsc, sink);
         if stopped {
-            session.rest();
+            session.mark_idle();
             self.pmu.stop();
         }
         self.publish(session, ended, !stopped, tsc, sink);
         if !stopped {
             self.prepare(session);
-            self.pmu.release();
+            self.pmu.ack_and_resume();
         }
     }
 
@@ -322,13 +322,13 @@ impl<P: Pmu> Multiplexer<P> {
     /// on with what is left of it. In the overflow path too, where another counter than the timer has
     /// overflowed, one that was preloaded for a threshold.
     #[cold]
-    fn look(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+    fn rearm_mid_slice(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         self.pmu.stop();
         if self.credit(session, tsc) {
             return self.end(session, End::Stopped, tsc, sink);
         }
-        self.get_ready(session);
-        self.go(session, tsc, sink);
+        self.program(session);
+        self.enable(session, tsc, sink);
     }
 
     /// Tells the program that sees its logical counters what was counted in the slice `of`,
@@ -343,8 +343,8 @@ impl<P: Pmu> Multiplexer<P> {
         sink: &mut impl Sink,
     ) -> bool {
         let base = running.then_some(&mut self.base);
-        let at = Moment { cpu: self.cpu, tsc };
-        session.is_exposed() && session.publish(of, base, at, &mut self.pmu, sink)
+        let at = Timestamp { cpu: self.cpu, tsc };
+        session.has_bank() && session.publish(of, base, at, &mut self.pmu, sink)
     }
 
     /// Whether the program has stopped its counters by its own word.
@@ -358,7 +358,7 @@ impl<P: Pmu> Multiplexer<P> {
     }
 
     /// Notes what the slice timer was set to.
-    fn arm(&mut self, timer: Always, slice: u64) {
-        self.base[timer] = slice.wrapping_neg() & self.pmu.widths().always;
+    fn note_timer_start(&mut self, timer: Pinned, slice: u64) {
+        self.base[timer] = slice.wrapping_neg() & self.pmu.widths().pinned;
     }
 }

@@ -30,10 +30,10 @@ pub use self::error::PlanError;
 
 use self::{
     deal::{Deal, least, within},
-    search::Item,
+    search::SharedItem,
     sharing::{Placed, Sharing},
 };
-use crate::{Always, Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Selector};
+use crate::{Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Pinned, Selector};
 
 /// Values of extra registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,9 +92,9 @@ impl Default for Group {
 
 /// Where an event's count comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CounterAssignment {
     /// The driver counts it in every slice.
-    Always(Always),
+    Pinned(Pinned),
     /// A general counter counts it in the slices of one group.
     General {
         /// The group.
@@ -110,7 +110,7 @@ pub struct Plan {
     /// The groups; at least one, which may be empty.
     pub groups: Vec<Group>,
     /// The place of each event, in the order of the demands.
-    pub places: Vec<Place>,
+    pub assignments: Vec<CounterAssignment>,
     /// No plan has fewer groups than these: that is proven.
     pub least: usize,
 }
@@ -143,19 +143,22 @@ pub fn plan(demands: &[Demand], layout: &Layout) -> Result<Plan, PlanError> {
     }
     let Distinct { wanted, shares, of_demand } = distinct(demands, layout)?;
     let (spots, groups, least) = arrange(&wanted, &shares);
-    let mut plan =
-        Plan { groups: vec![Group::NONE; groups.max(1)], places: Vec::new(), least: least.max(1) };
+    let mut plan = Plan {
+        groups: vec![Group::NONE; groups.max(1)],
+        assignments: Vec::new(),
+        least: least.max(1),
+    };
     for ((event, share), spot) in wanted.iter().zip(&shares).zip(&spots) {
         plan.groups[spot.group].put(event, *share, *spot);
     }
-    let place = |(demand, index): (&Demand, usize)| match demand.always {
-        Some(always) => Place::Always(always),
+    let place = |(demand, index): (&Demand, usize)| match demand.pinned {
+        Some(always) => CounterAssignment::Pinned(always),
         None => {
             let Spot { group, counter, .. } = spots[index];
-            Place::General { group: group as u16, counter: counter as u8 }
+            CounterAssignment::General { group: group as u16, counter: counter as u8 }
         }
     };
-    plan.places = demands.iter().zip(of_demand).map(place).collect();
+    plan.assignments = demands.iter().zip(of_demand).map(place).collect();
     Ok(plan)
 }
 
@@ -214,8 +217,8 @@ fn check(event: usize, demand: &Demand, layout: &Layout) -> Result<Option<Wanted
     if !(1..=MAX_SHARE).contains(&demand.share) {
         return Err(PlanError::BadShare { event });
     }
-    if let Some(always) = demand.always {
-        return match always == Always::Reference && !layout.reference {
+    if let Some(always) = demand.pinned {
+        return match always == Pinned::Reference && !layout.reference {
             true => Err(PlanError::NoReference { event }),
             false => Ok(None),
         };
@@ -285,7 +288,7 @@ impl Columns {
 
     /// Takes the spots of events that have their groups already, and numbers the groups anew, those
     /// with the largest shares first: so that others with large shares come to them.
-    fn take(&mut self, placed: &[Item], shares: &[u16], spots: &mut [Spot]) {
+    fn take(&mut self, placed: &[SharedItem], shares: &[u16], spots: &mut [Spot]) {
         let mut order: Vec<(u16, usize)> = (0..self.taken.len()).map(|group| (0, group)).collect();
         for item in placed {
             let share = &mut order[spots[item.index].group].0;

@@ -22,14 +22,14 @@ use tally_abi::{
 
 use self::{adaptive::Adaptive, sampling::Sampling};
 use crate::{
-    Always, Counts, Demand, Group, Layout, Plan, PlanError, Set, Setup, Sink,
+    CounterMask, Counts, Demand, Group, Layout, Pinned, Plan, PlanError, Setup, Sink,
     bank::Bank,
     bounds::Bound,
     budget::Budget,
     for_each_counter,
     moments::{GroupMoments, Turn},
     order::{Draw, Order},
-    plan::{Place, plan},
+    plan::{CounterAssignment, plan},
 };
 
 /// The logical counters of one address space.
@@ -43,7 +43,7 @@ pub struct Session {
     /// Slices in a round.
     round: u64,
     /// The slice under way, which may be off the CPU, or the one to come.
-    open: Open,
+    current: CurrentSlice,
     /// The one after it: drawn beforehand, so that the overflow path finds it.
     next: Draw,
     setup: Setup,
@@ -51,7 +51,7 @@ pub struct Session {
     used: u8,
     next_used: u8,
     /// The counters of the slice under way and the next one.
-    turn: Set,
+    turn: CounterMask,
     moments: Box<[GroupMoments]>,
     /// Where shares follow what is uncertain.
     adaptive: Option<Adaptive>,
@@ -79,15 +79,15 @@ pub struct Session {
 
 /// A slice that has begun and not ended.
 #[derive(Clone, Copy, Debug, Default)]
-struct Open {
+struct CurrentSlice {
     draw: Draw,
     /// Its length, in units of the session's slices.
-    stretch: u32,
+    slice_multiplier: u32,
     /// Whether anything is in the two sums: only where a slice is cut or looked at in the middle.
     credited: bool,
-    /// Counted in this slice so far.
+    /// GroupCounts in this slice so far.
     slice: Counts,
-    /// Counted since the slice was last put on a CPU: what its next record will say.
+    /// GroupCounts since the slice was last put on a CPU: what its next record will say.
     piece: Counts,
     piece_start_tsc: u64,
 }
@@ -129,7 +129,11 @@ impl Session {
             id,
             address_space,
             config,
-            open: Open { draw: order.draw(), stretch: 1, ..Open::default() },
+            current: CurrentSlice {
+                draw: order.draw(),
+                slice_multiplier: 1,
+                ..CurrentSlice::default()
+            },
             budget: Budget::new(config.budget_ppm, config.slice.length()),
             next: Draw::default(),
             used: 0,
@@ -138,13 +142,13 @@ impl Session {
             adaptive,
             round,
             setup: Setup { kernel, ..setup },
-            turn: Set {
-                reference: plan.places.contains(&Place::Always(Always::Reference)),
-                ..Set::default()
+            turn: CounterMask {
+                reference: plan.assignments.contains(&CounterAssignment::Pinned(Pinned::Reference)),
+                ..CounterMask::default()
             },
             moments,
-            told: plan.places.iter().map(|_| 0).collect(),
-            settled: plan.places.iter().map(|_| 0).collect(),
+            told: plan.assignments.iter().map(|_| 0).collect(),
+            settled: plan.assignments.iter().map(|_| 0).collect(),
             bounds: Vec::new(),
             total: Counts::default(),
             finished: 0,
@@ -182,7 +186,7 @@ impl Session {
 
     /// How many events it has.
     pub fn events(&self) -> usize {
-        self.plan.places.len()
+        self.plan.assignments.len()
     }
 
     /// Whether a CPU is counting for it.
@@ -199,15 +203,15 @@ impl Session {
     pub fn stats(&self) -> SessionStats {
         SessionStats {
             rounds: self.finished / self.round.max(1),
-            cycles: self.total[Always::Cycles],
-            instructions: self.total[Always::Instructions],
+            cycles: self.total[Pinned::Cycles],
+            instructions: self.total[Pinned::Instructions],
             ..self.stats
         }
     }
 
     /// The slice under way.
     pub(crate) fn slice_start(&self) -> SliceStart {
-        SliceStart { group: self.open.draw.group, start_tsc: self.open.piece_start_tsc }
+        SliceStart { group: self.current.draw.group, start_tsc: self.current.piece_start_tsc }
     }
 
     pub(crate) fn setup(&self) -> Setup {
@@ -217,12 +221,12 @@ impl Session {
     /// The length of the slice after the one under way.
     #[inline]
     pub(crate) fn next_length(&self) -> u64 {
-        self.config.slice.length() * u64::from(self.budget.stretch())
+        self.config.slice.length() * u64::from(self.budget.slice_multiplier())
     }
 
     /// The group of the slice under way.
     pub(crate) fn group(&self) -> &Group {
-        self.group_at(self.open.draw.group)
+        self.group_at(self.current.draw.group)
     }
 
     fn group_at(&self, index: u16) -> &Group {
@@ -230,20 +234,20 @@ impl Session {
     }
 
     /// The counters to read for the slice under way.
-    pub(crate) fn set(&self) -> Set {
-        Set { general: self.used, ..self.turn }
+    pub(crate) fn set(&self) -> CounterMask {
+        CounterMask { general: self.used, ..self.turn }
     }
 
     /// When the slice under way has its turn.
-    fn open_turn(&self) -> Turn {
-        let Draw { round, block, .. } = self.open.draw;
+    fn current_position(&self) -> Turn {
+        let Draw { round, block, .. } = self.current.draw;
         Turn { number: self.finished, round, block }
     }
 
     /// The next group, and the counters to read where it takes over: where those of it begin and
     /// those of the slice under way end.
     #[inline]
-    pub(crate) fn turn(&self) -> (Set, &Group) {
+    pub(crate) fn turn(&self) -> (CounterMask, &Group) {
         (self.turn, self.group_at(self.next.group))
     }
 
@@ -257,24 +261,24 @@ impl Session {
 
     /// Puts the slice under way on a CPU: what is left of it.
     pub(crate) fn enter(&mut self, tsc: u64) {
-        self.open.piece = Counts::default();
-        self.open.piece_start_tsc = tsc;
+        self.current.piece = Counts::default();
+        self.current.piece_start_tsc = tsc;
         self.running = true;
         self.ticks_until = tsc;
     }
 
     /// What is left of the slice under way, in its unit; 0 if its length was reached.
     pub(crate) fn left(&self) -> u64 {
-        let length = self.config.slice.length() * u64::from(self.open.stretch);
-        length.saturating_sub(self.open.slice[self.setup.timer])
+        let length = self.config.slice.length() * u64::from(self.current.slice_multiplier);
+        length.saturating_sub(self.current.slice[self.setup.timer])
     }
 
     /// Credits what was counted since the last credit, in the middle of the slice under way.
     pub(crate) fn credit(&mut self, counted: &Counts, tsc: u64) {
         self.take_in(counted, tsc);
-        self.open.slice.add(counted, self.used);
-        self.open.piece.add(counted, self.used);
-        self.open.credited = true;
+        self.current.slice.add(counted, self.used);
+        self.current.piece.add(counted, self.used);
+        self.current.credited = true;
     }
 
     fn take_in(&mut self, counted: &Counts, tsc: u64) {
@@ -290,9 +294,9 @@ impl Session {
         self.stats.pmis += 1;
         // The timer's own value told of the overflow; the others were read after it.
         self.stats.rdpmcs += self.turn.counters();
-        if self.open.credited {
+        if self.current.credited {
             self.credit(counted, tsc);
-            let Open { slice, piece, .. } = self.open;
+            let CurrentSlice { slice, piece, .. } = self.current;
             self.record(cpu, End::Overflow, &piece, tsc, sink);
             self.finish(&slice);
         } else {
@@ -304,7 +308,7 @@ impl Session {
 
     /// Takes the slice under way off its CPU, where all was credited.
     pub(crate) fn leave(&mut self, cpu: u16, end: End, tsc: u64, sink: &mut impl Sink) {
-        let Open { slice, piece, .. } = self.open;
+        let CurrentSlice { slice, piece, .. } = self.current;
         self.record(cpu, end, &piece, tsc, sink);
         // An overflow that was pending is forgotten by the PMU; its slice is over all the same.
         if end == End::Stopped || self.left() == 0 {
@@ -315,21 +319,21 @@ impl Session {
 
     /// Ends the slice under way, in which `slice` was counted; the next is the one to come.
     fn finish(&mut self, slice: &Counts) {
-        let turn = self.open_turn();
-        if let Some(moments) = self.moments.get_mut(usize::from(self.open.draw.group)) {
+        let turn = self.current_position();
+        if let Some(moments) = self.moments.get_mut(usize::from(self.current.draw.group)) {
             moments.add(slice, self.used, turn, self.round);
         }
         self.finished += 1;
-        self.stats.lengthened += u64::from(self.open.stretch > 1);
-        if self.open.credited {
-            self.open = Open::default();
+        self.stats.lengthened += u64::from(self.current.slice_multiplier > 1);
+        if self.current.credited {
+            self.current = CurrentSlice::default();
         }
-        self.open.draw = self.next;
-        self.open.stretch = self.budget.stretch();
+        self.current.draw = self.next;
+        self.current.slice_multiplier = self.budget.slice_multiplier();
         if self.finished.is_multiple_of(Budget::SLICES) {
-            self.budget.look(self.stats.engine_ticks, self.stats.session_ticks);
+            self.budget.update(self.stats.engine_ticks, self.stats.session_ticks);
         }
-        self.open.piece_start_tsc = self.ticks_until;
+        self.current.piece_start_tsc = self.ticks_until;
         self.draw();
         if self.bank.is_none() {
             self.fit_share();
@@ -339,7 +343,7 @@ impl Session {
     /// States the sums of the group under way anew if its share is another than before: between two
     /// slices of it, when a program that sees it has been told of the one before. Whether it did.
     fn fit_share(&mut self) -> bool {
-        let Draw { group, share, .. } = self.open.draw;
+        let Draw { group, share, .. } = self.current.draw;
         let moments = self.moments.get_mut(usize::from(group));
         let Some(moments) = moments.filter(|moments| moments.share() != share) else {
             return false;
@@ -360,17 +364,17 @@ impl Session {
             let mut record = SliceRecord {
                 session: self.id,
                 cpu,
-                group: self.open.draw.group,
+                group: self.current.draw.group,
                 mode: self.config.mode,
                 end,
                 events: used.count_ones() as u8,
-                stretch: self.open.stretch,
+                slice_multiplier: self.current.slice_multiplier,
                 sequence,
                 address_space: self.address_space,
-                start_tsc: self.open.piece_start_tsc,
+                start_tsc: self.current.piece_start_tsc,
                 end_tsc: tsc,
-                cycles: piece[Always::Cycles],
-                instructions: piece[Always::Instructions],
+                cycles: piece[Pinned::Cycles],
+                instructions: piece[Pinned::Instructions],
                 counts: Counts::default().general,
             };
             let mut member = 0;

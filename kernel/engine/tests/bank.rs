@@ -9,11 +9,11 @@ use program::{Bench, Between, EVENTS, SLICE};
 use proptest::prelude::*;
 use tally_abi::{
     Shares, Value,
-    bank::{AGAIN, PAGE_WORDS, STOPPED, counter, own},
+    bank::{PAGE_WORDS, RESTARTED, STOPPED, counter, writable},
     trace::End,
 };
 use tally_engine::{
-    Always,
+    Pinned,
     bounds::{Bound, Whole},
 };
 
@@ -42,12 +42,14 @@ fn estimates_that_fall_are_told_as_what_was_told() {
 #[test]
 fn the_bank_and_readings_of_a_part_each_never_run_backwards() {
     let mut bench = Bench::new(2, 1, 0);
-    bench.session.bind(vec![Bound { parts: vec![1], whole: Whole::Always(Always::Instructions) }]);
+    bench
+        .session
+        .set_bounds(vec![Bound { parts: vec![1], whole: Whole::Pinned(Pinned::Instructions) }]);
     bench.resume();
     let (mut above, mut shown, mut told) = (0, 0, 0);
     for turn in 0..400_u64 {
-        let group = bench.counter(1, counter::PLACE) as u32;
-        let on = bench.own.load(own::SWITCH) as u32 == group;
+        let group = bench.counter(1, counter::ASSIGNMENT) as u32;
+        let on = bench.own.load(writable::CONTROL) as u32 == group;
         let instructions_a_cycle = if on && turn < 60 { 4 } else { 1 };
         let mut events = [instructions_a_cycle; 8];
         events[1] = SLICE / 3 * instructions_a_cycle;
@@ -72,7 +74,7 @@ fn one_group_is_exact_from_the_first_event_on() {
         core::array::from_fn(|event| f64::from_bits(bench.counter(event, counter::HALF_WIDTH)))
     };
     assert_eq!(errors(&bench), [0.0; 8]);
-    bench.tell_errors(1);
+    bench.publish_errors(1);
     assert_eq!(errors(&bench), [0.0; 8], "looked at before the start");
     bench.resume();
     bench.run(100, &[1, 2, 3, 4, 5, 6, 7, 8]);
@@ -178,8 +180,10 @@ fn nonsense_in_the_programs_page_hurts_nobody_else() {
     for turn in 0..200_u64 {
         for word in 0..PAGE_WORDS {
             let value = match (word, turn % 4) {
-                (own::SWITCH, 0) => bench.own.load(own::SWITCH) | u64::from(STOPPED),
-                (own::SWITCH, 1) => bench.own.load(own::SWITCH) | u64::from(AGAIN) << 32,
+                (writable::CONTROL, 0) => bench.own.load(writable::CONTROL) | u64::from(STOPPED),
+                (writable::CONTROL, 1) => {
+                    bench.own.load(writable::CONTROL) | u64::from(RESTARTED) << 32
+                }
                 _ => turn.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             };
             assert!(bench.own.exchange(word, bench.own.load(word), value));
@@ -215,9 +219,9 @@ proptest! {
                 (0, true) => bench.suspend(End::SwitchedOut),
                 (1, true) => bench.suspend(End::Stopped),
                 (2, true) => bench.sync(),
-                (3, _) => bench.tell_errors(2),
+                (3, _) => bench.publish_errors(2),
                 (4, _) => {
-                    bench.tell_errors(1);
+                    bench.publish_errors(1);
                     for event in 0..EVENTS {
                         let told = match bench.session.read(event).value {
                             Value::Exact { count } => count,

@@ -6,12 +6,12 @@
 use loom::thread;
 use tally_abi::{
     Mode, SessionConfig, Slice,
-    bank::{BUSY, HEADER_WORDS, counter, header, own},
+    bank::{BUSY, HEADER_WORDS, counter, header, writable},
     trace::{End, SliceRecord, ThresholdRecord},
 };
 use tally_engine::{
-    Always, Clock, Counts, Demand, Group, Layout, Multiplexer, Pmu, Selector, Session, Set, Setup,
-    Sink, Widths, bank::Page,
+    Clock, CounterMask, Counts, Demand, Group, Layout, Multiplexer, Pinned, Pmu, Selector, Session,
+    Setup, Sink, Widths, bank::Page,
 };
 
 /// Each time somebody looks, every counter has gone on by 100.
@@ -20,36 +20,36 @@ struct Steady(u64);
 const WIDTH: u64 = (1 << 48) - 1;
 
 impl Pmu for Steady {
-    fn start(&mut self, _: &Group, _: &Setup, _: u64) {}
-    fn go(&mut self) {}
-    fn can_load(&self) -> bool {
+    fn program(&mut self, _: &Group, _: &Setup, _: u64) {}
+    fn enable(&mut self) {}
+    fn can_restore(&self) -> bool {
         false
     }
-    fn load(&mut self, _: &Group, _: Mode, _: &Counts) {}
+    fn restore(&mut self, _: &Group, _: Mode, _: &Counts) {}
     fn stop(&mut self) {}
-    fn clear(&mut self) {}
+    fn scrub(&mut self) {}
     fn is_counting(&mut self) -> bool {
         true
     }
-    fn read(&mut self, _: Set) -> Counts {
+    fn read(&mut self, _: CounterMask) -> Counts {
         self.0 += 100;
         let mut counts = Counts::default();
         counts.general = [self.0; 8];
-        Always::ALL.into_iter().for_each(|event| counts[event] = self.0);
+        Pinned::ALL.into_iter().for_each(|event| counts[event] = self.0);
         counts
     }
-    fn prepare(&mut self, _: Set, _: &Group, _: u64) {}
+    fn prepare(&mut self, _: CounterMask, _: &Group, _: u64) {}
     fn switch(&mut self, counts: &mut Counts) -> bool {
-        *counts = self.read(Set::default());
+        *counts = self.read(CounterMask::default());
         true
     }
-    fn release(&mut self) {}
+    fn ack_and_resume(&mut self) {}
     fn preload(&mut self, _: usize, _: u64) -> u64 {
         0
     }
     fn disarm(&mut self) {}
     fn widths(&self) -> Widths {
-        Widths { always: WIDTH, general: WIDTH }
+        Widths { pinned: WIDTH, general: WIDTH }
     }
     fn msr_accesses(&self) -> u64 {
         0
@@ -71,11 +71,11 @@ impl Sink for Nothing {
 
 /// The event's count and the cycles, if the kernel did not write in between.
 fn look(own: &Page, page: &Page) -> Option<(u64, u64)> {
-    let switch = own.load(own::SWITCH);
+    let switch = own.load(writable::CONTROL);
     let events = page.load(HEADER_WORDS + counter::EVENTS);
-    let total = page.load(header::TOTAL + Always::Cycles as usize);
+    let total = page.load(header::TOTAL + Pinned::Cycles as usize);
     loom::sync::atomic::fence(loom::sync::atomic::Ordering::Acquire);
-    let same = switch == own.load(own::SWITCH);
+    let same = switch == own.load(writable::CONTROL);
     (switch as u32 != BUSY && same).then_some((events, total))
 }
 
@@ -94,7 +94,7 @@ fn no_reader_takes_half_of_a_change() {
         // The planner needs more stack than loom's threads have.
         let open = move || Session::open(1, 0, config, 1, vec![demand], &layout).unwrap();
         let mut session = std::thread::spawn(open).join().unwrap();
-        assert!(session.expose(own, Box::new([page]), |_| 0));
+        assert!(session.map_bank(own, Box::new([page]), |_| 0));
         let reader = thread::spawn(move || look(own, page));
         let mut multiplexer = Multiplexer::new(Steady(0), 0, 0);
         multiplexer.resume(&mut session, &Nothing, &mut Nothing);

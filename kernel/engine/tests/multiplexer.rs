@@ -9,9 +9,9 @@ use tally_abi::{
     Mode, Reading, SessionConfig, Shares, Slice, Value, reading::Reason, session, trace::End,
 };
 use tally_engine::{
-    Always, Demand, Layout, Multiplexer, Selector, Session,
+    Demand, Layout, Multiplexer, Pinned, Selector, Session,
     bounds::{Bound, Whole},
-    plan::Place,
+    plan::CounterAssignment,
 };
 
 const SLICE: u64 = 10_000;
@@ -35,8 +35,8 @@ struct Bench {
 
 fn demands() -> Vec<Demand> {
     let general = (0..8).map(|e| Demand::general(Selector(e), 0xff));
-    let always = [Always::Cycles, Always::Instructions, Always::Reference];
-    let always = always.map(Demand::always);
+    let always = [Pinned::Cycles, Pinned::Instructions, Pinned::Reference];
+    let always = always.map(Demand::pinned);
     general.chain(always).collect()
 }
 
@@ -86,10 +86,12 @@ impl Bench {
 
     /// Events of each kind that the engine holds, over all slices.
     fn held(&self) -> Vec<u64> {
-        let places = self.session.plan().places.iter().take(8);
-        places
+        let assignments = self.session.plan().assignments.iter().take(8);
+        assignments
             .map(|place| {
-                let Place::General { group, counter } = *place else { panic!("{place:?}") };
+                let CounterAssignment::General { group, counter } = *place else {
+                    panic!("{place:?}")
+                };
                 self.session.sample(group, counter).event.events
             })
             .collect()
@@ -188,10 +190,12 @@ fn the_budget_makes_slices_longer_and_says_so() {
         bench.run(bench.pmu.armed().last().copied().unwrap_or(SLICE));
     }
     let stats = bench.session.stats();
-    let longer = bench.records.0.iter().filter(|record| record.stretch > 1);
+    let longer = bench.records.0.iter().filter(|record| record.slice_multiplier > 1);
     assert_eq!(stats.lengthened, longer.clone().count() as u64);
     assert!(stats.lengthened > 10);
-    assert!(longer.clone().all(|record| record.cycles == SLICE * u64::from(record.stretch)));
+    assert!(
+        longer.clone().all(|record| record.cycles == SLICE * u64::from(record.slice_multiplier))
+    );
 }
 
 #[test]
@@ -283,10 +287,10 @@ proptest! {
         prop_assert_eq!(bench.session.stats().cycles, cycles);
         let mut recorded = vec![0; 8];
         for record in &bench.records.0 {
-            let places = bench.session.plan().places.iter().take(8).enumerate();
-            let mut members: Vec<(u8, usize)> = places
+            let assignments = bench.session.plan().assignments.iter().take(8).enumerate();
+            let mut members: Vec<(u8, usize)> = assignments
                 .filter_map(|(event, place)| match *place {
-                    Place::General { group, counter } if group == record.group => Some((counter, event)),
+                    CounterAssignment::General { group, counter } if group == record.group => Some((counter, event)),
                     _ => None,
                 })
                 .collect();
@@ -363,7 +367,7 @@ fn the_same_event_is_told_the_same_and_bound_the_same() {
     let layout = Layout { general: 1, reference: false, extra: 0 };
     let mut bench = Bench::new(1, 3, 0);
     bench.session = Session::open(9, 0x5000, NO_LIMIT, 5, demands.into(), &layout).unwrap();
-    bench.session.bind(vec![Bound { parts: vec![1], whole: Whole::Event(0) }]);
+    bench.session.set_bounds(vec![Bound { parts: vec![1], whole: Whole::Event(0) }]);
     bench.resume();
     let mut moved = 0;
     for slice in 0..200_u64 {

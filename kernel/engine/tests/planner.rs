@@ -6,8 +6,8 @@ use tally_abi::{
     session::{MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
 };
 use tally_engine::{
-    Always, Demand, Extra, Layout, MAX_SHARE, PlanError, Selector, Session, plan,
-    plan::{Place, Plan},
+    Demand, Extra, Layout, MAX_SHARE, Pinned, PlanError, Selector, Session, plan,
+    plan::{CounterAssignment, Plan},
 };
 
 fn demand(selector: u64, counters: u8) -> Demand {
@@ -24,8 +24,8 @@ fn check_valid(plan: &Plan, demands: &[Demand], layout: &Layout) {
     let mut used = vec![0_u8; plan.groups.len()];
     let mut registers = vec![0_u8; plan.groups.len()];
     let mut shares = vec![1; plan.groups.len()];
-    for (demand, place) in demands.iter().zip(&plan.places) {
-        let Place::General { group, counter } = *place else { panic!("{place:?}") };
+    for (demand, place) in demands.iter().zip(&plan.assignments) {
+        let CounterAssignment::General { group, counter } = *place else { panic!("{place:?}") };
         assert_ne!(demand.counters & layout.general & 1 << counter, 0);
         let (index, counter) = (usize::from(group), usize::from(counter));
         let group = &plan.groups[index];
@@ -173,9 +173,9 @@ proptest! {
         let plan = plan(&demands, &layout(general)).unwrap();
         // Equal events have the larger of their shares.
         prop_assert!(plan.is_optimal());
-        let shares = |place: &Place| demands.iter().zip(&plan.places)
+        let shares = |place: &CounterAssignment| demands.iter().zip(&plan.assignments)
             .filter(|(_, other)| *other == place).map(|(d, _)| d.share).max().unwrap();
-        let demands: Vec<Demand> = demands.iter().zip(&plan.places)
+        let demands: Vec<Demand> = demands.iter().zip(&plan.assignments)
             .map(|(demand, place)| Demand { share: shares(place), ..*demand }).collect();
         check_valid(&plan, &demands, &layout(general));
     }
@@ -237,23 +237,23 @@ fn errors_name_the_event() {
         let bad = plan(&[any, Demand { share, ..any }], &layout(0xf));
         assert_eq!(bad, Err(PlanError::BadShare { event: 1 }));
     }
-    let reference = Demand { always: Some(Always::Reference), ..any };
+    let reference = Demand { pinned: Some(Pinned::Reference), ..any };
     let none = Layout { general: 0xf, reference: false, extra: 0 };
     assert_eq!(plan(&[any, reference], &none), Err(PlanError::NoReference { event: 1 }));
 }
 
 #[test]
 fn the_same_selector_shares_a_counter_and_always_needs_none() {
-    let cycles = Demand { always: Some(Always::Cycles), ..demand(0, 0) };
+    let cycles = Demand { pinned: Some(Pinned::Cycles), ..demand(0, 0) };
     let plan = plan(&[demand(7, 1), cycles, demand(7, 1)], &layout(1)).unwrap();
     assert_eq!(plan.groups.len(), 1);
-    assert_eq!(plan.places[0], plan.places[2]);
-    assert_eq!(plan.places[1], Place::Always(Always::Cycles));
+    assert_eq!(plan.assignments[0], plan.assignments[2]);
+    assert_eq!(plan.assignments[1], CounterAssignment::Pinned(Pinned::Cycles));
 }
 
 #[test]
 fn only_always_counted_events_still_have_a_group_to_run() {
-    let cycles = Demand { always: Some(Always::Cycles), ..demand(0, 0) };
+    let cycles = Demand { pinned: Some(Pinned::Cycles), ..demand(0, 0) };
     let plan = plan(&[cycles], &layout(0xf)).unwrap();
     assert_eq!(plan.groups.iter().map(|group| group.used).collect::<Vec<_>>(), [0]);
 }
@@ -300,7 +300,7 @@ fn shares_gather() {
 #[test]
 fn plans_explain_themselves() {
     let demands = [
-        Demand::always(Always::Cycles),
+        Demand::pinned(Pinned::Cycles),
         offcore(1, 0xf, 0x10001, 3),
         Demand { share: 3, ..demand(2, 1) },
         Demand { alone: true, ..demand(3, 2) },

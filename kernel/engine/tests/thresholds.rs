@@ -12,7 +12,7 @@ use tally_abi::{
     trace::{End, SampleRecord, SliceRecord, ThresholdRecord},
 };
 use tally_engine::{
-    Always, Demand, Layout, Multiplexer, Selector, Session, Sink, ThresholdError, bank::Page,
+    Demand, Layout, Multiplexer, Pinned, Selector, Session, Sink, ThresholdError, bank::Page,
 };
 
 const SLICE: u64 = 10_000;
@@ -56,7 +56,7 @@ impl Bench {
     fn counting(mode: Mode, counters: u32, seed: u64, value: u64) -> Bench {
         let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: true, extra: 0 };
         let mut demands: Vec<_> = (0..8).map(|e| Demand::general(Selector(e), 0xff)).collect();
-        demands.extend([Always::Instructions, Always::Cycles].map(Demand::always));
+        demands.extend([Pinned::Instructions, Pinned::Cycles].map(Demand::pinned));
         let config = SessionConfig {
             mode,
             slice: Slice::Cycles(SLICE),
@@ -68,7 +68,7 @@ impl Bench {
         let page = || &*Box::leak(Box::<Page>::default());
         let pages: Vec<&'static Page> =
             (0..words(EVENTS).div_ceil(PAGE_WORDS)).map(|_| page()).collect();
-        assert!(session.expose(page(), pages.into(), |_| 0));
+        assert!(session.map_bank(page(), pages.into(), |_| 0));
         let multiplexer = Multiplexer::new(pmu.clone(), 3, 0);
         Bench { multiplexer, pmu, session, fired: Fired::default() }
     }

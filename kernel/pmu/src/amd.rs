@@ -19,14 +19,14 @@ mod in_use;
 
 use core::mem::take;
 
-use tally_abi::{Mode, bank::ALWAYS_SLOT};
+use tally_abi::{Mode, bank::PINNED_SLOT};
 use tally_engine::{
-    Always, Counts, Group, MAX_GENERAL, Pmu, Selector, Set, Setup, Widths, for_each_counter,
+    CounterMask, Counts, Group, MAX_GENERAL, Pinned, Pmu, Selector, Setup, Widths, for_each_counter,
 };
 
 use crate::{
     Bus, InitError,
-    bus::Counted,
+    bus::CountingBus,
     driver::counters,
     prepared::Prepared,
     registers::{
@@ -41,9 +41,9 @@ use crate::{
 const CYCLES: u8 = 0;
 const INSTRUCTIONS: u8 = 1;
 /// Counters that groups cannot use.
-pub(crate) const ALWAYS: u8 = 1 << CYCLES | 1 << INSTRUCTIONS;
+pub(crate) const PINNED: u8 = 1 << CYCLES | 1 << INSTRUCTIONS;
 /// The counters of a full group: of six, those that are left.
-const FULL: u8 = 0x3f & !ALWAYS;
+const FULL: u8 = 0x3f & !PINNED;
 /// Counters are 48 bits wide (manual, "Performance Monitoring Counters").
 pub(crate) const WIDTH_BITS: u8 = 48;
 
@@ -61,7 +61,7 @@ pub(crate) struct Facts {
 /// The driver of one CPU's PMU.
 #[derive(Debug)]
 pub struct Amd<B: Bus> {
-    bus: Counted<B>,
+    bus: CountingBus<B>,
     facts: Facts,
     /// The switch to come, and what the event selects hold. Without global registers their enable bits
     /// come and go with [`Self::enabled`], and are set there all the same.
@@ -84,13 +84,13 @@ pub struct Amd<B: Bus> {
 impl<B: Bus> Amd<B> {
     /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting.
     pub(crate) fn new(bus: B, facts: Facts) -> Result<Self, InitError> {
-        let mut bus = Counted::new(bus);
+        let mut bus = CountingBus::new(bus);
         in_use::refuse(&mut bus, &facts)?;
         in_use::thaw(&mut bus, &facts);
         let mut driver = Amd {
             bus,
             facts,
-            prepared: Prepared::new(rdpmc_always),
+            prepared: Prepared::new(rdpmc_pinned),
             enabled: false,
             timer: CYCLES,
             armed: 0,
@@ -212,45 +212,45 @@ impl<B: Bus> Amd<B> {
 }
 
 impl<B: Bus> Pmu for Amd<B> {
-    fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
+    fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
         let timer = match setup.timer {
-            Always::Instructions => Always::Instructions,
-            _ => Always::Cycles,
+            Pinned::Instructions => Pinned::Instructions,
+            _ => Pinned::Cycles,
         };
         self.timer = counter_of(timer);
-        self.prepared.time_by(timer, self.widths().always);
+        self.prepared.time_by(timer, self.widths().pinned);
         self.acknowledged = 1 << self.timer;
         self.counts_kernel = setup.kernel;
         // What others left in counters that this group does not use is not for its program to see.
-        for_each_counter(self.facts.counters & !ALWAYS, |index| {
+        for_each_counter(self.facts.counters & !PINNED, |index| {
             self.select(index, PerfCtl::from_bits_retain(group.selectors[index].0));
         });
         for (event, counter, code) in [
-            (Always::Cycles, CYCLES, CYCLES_NOT_IN_HALT),
-            (Always::Instructions, INSTRUCTIONS, RETIRED_INSTRUCTIONS),
+            (Pinned::Cycles, CYCLES, CYCLES_NOT_IN_HALT),
+            (Pinned::Instructions, INSTRUCTIONS, RETIRED_INSTRUCTIONS),
         ] {
             let mut select = always(code, setup.mode);
             select.set(PerfCtl::INT, setup.timer == event);
             self.select(counter.into(), select);
         }
-        let first = slice.wrapping_neg() & self.widths().always;
+        let first = slice.wrapping_neg() & self.widths().pinned;
         reload(&mut self.bus, self.timer, &first);
     }
 
-    fn go(&mut self) {
+    fn enable(&mut self) {
         self.enable();
     }
 
-    fn can_load(&self) -> bool {
+    fn can_restore(&self) -> bool {
         true
     }
 
-    fn load(&mut self, group: &Group, mode: Mode, values: &Counts) {
+    fn restore(&mut self, group: &Group, mode: Mode, values: &Counts) {
         for index in counters(self.facts.counters) {
             let at = usize::from(index);
             let (select, value) = match index {
-                CYCLES => (always(CYCLES_NOT_IN_HALT, mode), values[Always::Cycles]),
-                INSTRUCTIONS => (always(RETIRED_INSTRUCTIONS, mode), values[Always::Instructions]),
+                CYCLES => (always(CYCLES_NOT_IN_HALT, mode), values[Pinned::Cycles]),
+                INSTRUCTIONS => (always(RETIRED_INSTRUCTIONS, mode), values[Pinned::Instructions]),
                 _ if group.used >> index & 1 == 1 => {
                     (PerfCtl::from_bits_retain(group.selectors[at].0), values.general[at])
                 }
@@ -277,16 +277,16 @@ impl<B: Bus> Pmu for Amd<B> {
         counters(facts.counters).any(|index| bus.get::<PerfCtl>(index).contains(PerfCtl::EN))
     }
 
-    fn clear(&mut self) {
+    fn scrub(&mut self) {
         for index in counters(self.facts.counters) {
             self.bus.put(index, PerfCtr(0));
         }
     }
 
-    fn read(&mut self, set: Set) -> Counts {
+    fn read(&mut self, set: CounterMask) -> Counts {
         let mut counts = Counts::default();
-        for event in [Always::Cycles, Always::Instructions] {
-            counts[event] = self.bus.count(rdpmc_always(event));
+        for event in [Pinned::Cycles, Pinned::Instructions] {
+            counts[event] = self.bus.count(rdpmc_pinned(event));
         }
         for_each_counter(set.general, |index| {
             counts.general[index] = self.bus.count(index as u32);
@@ -295,8 +295,8 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 
     #[inline(always)]
-    fn prepare(&mut self, set: Set, next: &Group, slice: u64) {
-        self.prepared.prepare(self.facts.counters & !ALWAYS, set, next, slice);
+    fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64) {
+        self.prepared.prepare(self.facts.counters & !PINNED, set, next, slice);
         self.pauses = self.counts_kernel || self.facts.global && self.prepared.changed != 0;
     }
 
@@ -324,13 +324,13 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 
     #[inline(always)]
-    fn release(&mut self) {
+    fn ack_and_resume(&mut self) {
         self.acknowledge(self.acknowledged);
         self.enable();
     }
 
     fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
-        let always = slot.checked_sub(ALWAYS_SLOT).and_then(|event| Always::ALL.get(event));
+        let always = slot.checked_sub(PINNED_SLOT).and_then(|event| Pinned::ALL.get(event));
         let index = always.map_or(slot % MAX_GENERAL, |event| counter_of(*event).into());
         if index != usize::from(self.timer) {
             self.armed |= 1 << index;
@@ -350,7 +350,7 @@ impl<B: Bus> Pmu for Amd<B> {
 
     fn widths(&self) -> Widths {
         let mask = (1 << WIDTH_BITS) - 1;
-        Widths { always: mask, general: mask }
+        Widths { pinned: mask, general: mask }
     }
 
     #[inline(always)]
@@ -361,14 +361,14 @@ impl<B: Bus> Pmu for Amd<B> {
 
 /// Sets the timer's counter.
 #[inline(always)]
-fn reload<B: Bus>(bus: &mut Counted<B>, timer: u8, value: &u64) {
+fn reload<B: Bus>(bus: &mut CountingBus<B>, timer: u8, value: &u64) {
     // One access: the only counter that has to be written.
     bus.put_from::<PerfCtr>(timer, value);
 }
 
 /// Changes what a counter counts, without global registers. One access, and one more if the counter is to
 /// count: the new event has to be in place, disabled, before it is enabled.
-fn put_select<B: Bus>(bus: &mut Counted<B>, enabled: bool, index: usize, wanted: PerfCtl) {
+fn put_select<B: Bus>(bus: &mut CountingBus<B>, enabled: bool, index: usize, wanted: PerfCtl) {
     bus.put(index as u8, wanted.difference(PerfCtl::EN));
     if enabled {
         bus.put(index as u8, wanted);
@@ -376,14 +376,14 @@ fn put_select<B: Bus>(bus: &mut Counted<B>, enabled: bool, index: usize, wanted:
 }
 
 /// RDPMC's ECX for the counter of an event that is always counted.
-pub(crate) fn rdpmc_always(event: Always) -> u32 {
+pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
     counter_of(event).into()
 }
 
 /// The counter of an always-counted event. (There is none of reference cycles.)
 #[inline(always)]
-fn counter_of(event: Always) -> u8 {
-    if event == Always::Cycles { CYCLES } else { INSTRUCTIONS }
+fn counter_of(event: Pinned) -> u8 {
+    if event == Pinned::Cycles { CYCLES } else { INSTRUCTIONS }
 }
 
 /// The select of an always-counted event.

@@ -119,15 +119,15 @@ fn rdpmc(index: u32) -> (u32, u32) {
 
 /// A bus that speaks in registers and counts the accesses to them.
 #[derive(Debug)]
-pub(crate) struct Counted<B> {
+pub(crate) struct CountingBus<B> {
     bus: B,
     /// RDMSR and WRMSR instructions so far.
     pub(crate) msr_accesses: u64,
 }
 
-impl<B: Bus> Counted<B> {
+impl<B: Bus> CountingBus<B> {
     pub(crate) fn new(bus: B) -> Self {
-        Counted { bus, msr_accesses: 0 }
+        CountingBus { bus, msr_accesses: 0 }
     }
 
     pub(crate) fn get<R: Register>(&mut self, index: u8) -> R {

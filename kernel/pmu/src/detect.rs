@@ -4,13 +4,13 @@ use core::fmt;
 
 use raw_cpuid::CpuIdReader;
 use tally_abi::{Error, wire::PmuInfo};
-use tally_engine::{Layout, Widths, plan::Place};
+use tally_engine::{Layout, Widths, plan::CounterAssignment};
 
 use crate::{Amd, Bus, Catalogue, Driver, InitError, Intel, amd, intel};
 
 /// A PMU that this crate can drive.
 #[derive(Clone, Copy, Debug)]
-pub struct Found {
+pub struct DetectedPmu {
     kind: Kind,
     catalogue: Catalogue,
     /// What people should know of it.
@@ -78,7 +78,7 @@ impl fmt::Display for NoPmu {
 ///
 /// # Errors
 /// See [`NoPmu`].
-pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<Found, NoPmu> {
+pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
     let leaf = cpuid.cpuid1(0);
     let mut vendor = [0; 12];
     for (four, register) in vendor.chunks_exact_mut(4).zip([leaf.ebx, leaf.edx, leaf.ecx]) {
@@ -102,7 +102,7 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<Found, NoPmu> {
     // Intel SDM volume 2, CPUID leaf 1AH: EAX's high byte.
     let has_core = vendor == *b"GenuineIntel" && leaf.eax >= 0x1a;
     let core = if has_core { (cpuid.cpuid1(0x1a).eax >> 24) as u8 } else { 0 };
-    Ok(Found { kind, catalogue, note, core })
+    Ok(DetectedPmu { kind, catalogue, note, core })
 }
 
 /// Leaves general counter 3 to microcode where that may use it for transactions, and says so: CPUID leaf
@@ -164,7 +164,7 @@ fn detect_intel<R: CpuIdReader>(
     let width_bits = byte(leaf.eax, 16).clamp(32, 48);
     let fixed_bits = ((leaf.edx >> 5) as u8).clamp(32, 48);
     let general = 1_u16.checked_shl(general.into()).map_or(0xff, |bit| bit.wrapping_sub(1)) as u8;
-    let widths = Widths { always: (1 << fixed_bits) - 1, general: (1 << width_bits) - 1 };
+    let widths = Widths { pinned: (1 << fixed_bits) - 1, general: (1 << width_bits) - 1 };
     let freeze = version >= 4 && (!hypervisor || is_tcg(cpuid));
     // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES is there.
     let capabilities = cpuid.cpuid1(1).ecx >> 15 & 1 == 1;
@@ -176,10 +176,10 @@ fn detect_intel<R: CpuIdReader>(
 /// first seven those that EAX's length of the mask leaves out. The others' codes are events of models
 /// that are older than their place in this list.
 fn absent_events<R: CpuIdReader>(cpuid: &R) -> u32 {
-    const ALWAYS_TOLD: u32 = 0x7f;
+    const ALWAYS_LISTED: u32 = 0x7f;
     let leaf = cpuid.cpuid1(0xa);
     let told = 1_u32.checked_shl(leaf.eax >> 24).map_or(u32::MAX, |bit| bit - 1);
-    leaf.ebx & told | ALWAYS_TOLD & !told
+    leaf.ebx & told | ALWAYS_LISTED & !told
 }
 
 /// Whether the hypervisor is QEMU's TCG, under which the virtual PMU has what it shows. KVM shows
@@ -200,7 +200,7 @@ fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu
     let global = v2.eax & 1 == 1;
     let count = if global { (v2.ebx & 0xf).min(6) } else { 6 };
     let counters = ((1_u16 << count) - 1) as u8;
-    if counters & !amd::ALWAYS == 0 {
+    if counters & !amd::PINNED == 0 {
         return Err(NoPmu::TooFewCounters);
     }
     // LbrAndPmcFreeze.
@@ -212,7 +212,7 @@ fn cpuid_nothing() -> raw_cpuid::CpuIdResult {
     raw_cpuid::CpuIdResult { eax: 0, ebx: 0, ecx: 0, edx: 0 }
 }
 
-impl Found {
+impl DetectedPmu {
     /// What there is to say of it.
     pub fn info(&self) -> PmuInfo<'static> {
         let layout = self.layout();
@@ -225,7 +225,7 @@ impl Found {
             name,
             catalogue: self.catalogue.name(),
             general: layout.general.count_ones() as u8,
-            always: 2 + u8::from(layout.reference),
+            pinned: 2 + u8::from(layout.reference),
             width_bits,
         }
     }
@@ -237,22 +237,22 @@ impl Found {
                 Layout { general: facts.general, reference: facts.reference, extra: facts.extra }
             }
             Kind::Amd(facts) => {
-                Layout { general: facts.counters & !amd::ALWAYS, reference: false, extra: 0 }
+                Layout { general: facts.counters & !amd::PINNED, reference: false, extra: 0 }
             }
         }
     }
 
     /// RDPMC's ECX for the counter at which an event is counted.
-    pub fn rdpmc(&self, place: Place) -> u32 {
+    pub fn rdpmc(&self, place: CounterAssignment) -> u32 {
         match (place, self.kind) {
-            (Place::General { counter, .. }, _) => counter.into(),
-            (Place::Always(event), Kind::Intel { .. }) => intel::rdpmc_always(event),
-            (Place::Always(event), Kind::Amd(_)) => amd::rdpmc_always(event),
+            (CounterAssignment::General { counter, .. }, _) => counter.into(),
+            (CounterAssignment::Pinned(event), Kind::Intel { .. }) => intel::rdpmc_pinned(event),
+            (CounterAssignment::Pinned(event), Kind::Amd(_)) => amd::rdpmc_pinned(event),
         }
     }
 
     /// Whether another CPU's counters and events are the same: those of a hybrid processor's other cores are not.
-    pub fn is_like(&self, other: &Found) -> bool {
+    pub fn is_like(&self, other: &DetectedPmu) -> bool {
         (self.kind, self.core) == (other.kind, other.core)
     }
 

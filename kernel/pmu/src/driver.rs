@@ -3,7 +3,7 @@
 use core::fmt;
 
 use tally_abi::Mode;
-use tally_engine::{Counts, Group, MAX_GENERAL, Pmu, Set, Setup, Widths};
+use tally_engine::{CounterMask, Counts, Group, MAX_GENERAL, Pmu, Setup, Widths};
 
 use crate::{Amd, Bus, Intel};
 
@@ -64,20 +64,20 @@ macro_rules! either {
 }
 
 impl<B: Bus> Pmu for Driver<B> {
-    fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
-        either!(self, driver => driver.start(group, setup, slice));
+    fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
+        either!(self, driver => driver.program(group, setup, slice));
     }
 
-    fn go(&mut self) {
-        either!(self, driver => driver.go());
+    fn enable(&mut self) {
+        either!(self, driver => driver.enable());
     }
 
-    fn can_load(&self) -> bool {
-        either!(self, driver => driver.can_load())
+    fn can_restore(&self) -> bool {
+        either!(self, driver => driver.can_restore())
     }
 
-    fn load(&mut self, group: &Group, mode: Mode, values: &Counts) {
-        either!(self, driver => driver.load(group, mode, values));
+    fn restore(&mut self, group: &Group, mode: Mode, values: &Counts) {
+        either!(self, driver => driver.restore(group, mode, values));
     }
 
     fn stop(&mut self) {
@@ -88,16 +88,16 @@ impl<B: Bus> Pmu for Driver<B> {
         either!(self, driver => driver.is_counting())
     }
 
-    fn clear(&mut self) {
-        either!(self, driver => driver.clear());
+    fn scrub(&mut self) {
+        either!(self, driver => driver.scrub());
     }
 
-    fn read(&mut self, set: Set) -> Counts {
+    fn read(&mut self, set: CounterMask) -> Counts {
         either!(self, driver => driver.read(set))
     }
 
     #[inline(always)]
-    fn prepare(&mut self, set: Set, next: &Group, slice: u64) {
+    fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64) {
         either!(self, driver => driver.prepare(set, next, slice));
     }
 
@@ -107,8 +107,8 @@ impl<B: Bus> Pmu for Driver<B> {
     }
 
     #[inline(always)]
-    fn release(&mut self) {
-        either!(self, driver => driver.release());
+    fn ack_and_resume(&mut self) {
+        either!(self, driver => driver.ack_and_resume());
     }
 
     fn preload(&mut self, slot: usize, remaining: u64) -> u64 {

@@ -39,12 +39,13 @@ use interrupts::Timer;
 
 use tally_abi::Mode;
 use tally_engine::{
-    Always, Counts, Extras, Group, MAX_EXTRA, Pmu, Selector, Set, Setup, Widths, for_each_counter,
+    CounterMask, Counts, Extras, Group, MAX_EXTRA, Pinned, Pmu, Selector, Setup, Widths,
+    for_each_counter,
 };
 
 use crate::{
     Bus, InitError,
-    bus::Counted,
+    bus::CountingBus,
     driver::counters,
     prepared::Prepared,
     registers::{
@@ -57,11 +58,11 @@ use crate::{
 };
 
 // A fixed counter's number is its event's value.
-const _: () = assert!(Always::Instructions as u8 == 0);
+const _: () = assert!(Pinned::Instructions as u8 == 0);
 /// The counters of a full group, where hyperthreading leaves each thread four.
 const FULL: u8 = 0x0f;
-const CYCLES: u8 = Always::Cycles as u8;
-const _: () = assert!(CYCLES == 1 && Always::Reference as u8 == 2);
+const CYCLES: u8 = Pinned::Cycles as u8;
+const _: () = assert!(CYCLES == 1 && Pinned::Reference as u8 == 2);
 
 /// What CPUID says of an Intel PMU, as far as the driver cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +83,7 @@ pub(crate) struct Facts {
 /// The driver of one CPU's PMU.
 #[derive(Debug)]
 pub struct Intel<B: Bus> {
-    bus: Counted<B>,
+    bus: CountingBus<B>,
     facts: Facts,
     /// The switch to come, and what the event selects hold.
     prepared: Prepared<FULL>,
@@ -107,7 +108,7 @@ pub struct Intel<B: Bus> {
 impl<B: Bus> Intel<B> {
     /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting.
     pub(crate) fn new(bus: B, facts: Facts) -> Result<Self, InitError> {
-        let mut bus = Counted::new(bus);
+        let mut bus = CountingBus::new(bus);
         in_use::refuse(&mut bus, &facts)?;
         in_use::thaw(&mut bus, &facts);
         bus.put(0, PerfGlobalCtrl::empty());
@@ -115,11 +116,11 @@ impl<B: Bus> Intel<B> {
         let mut driver = Intel {
             bus,
             facts,
-            prepared: Prepared::new(rdpmc_always),
+            prepared: Prepared::new(rdpmc_pinned),
             prepared_extra: Extras::default(),
             extra: [0; MAX_EXTRA],
             fixed: FixedCtrCtrl::empty(),
-            timer: Timer::new(Always::Cycles, false),
+            timer: Timer::new(Pinned::Cycles, false),
             armed: 0,
             must_stop: false,
             freezes: false,
@@ -178,9 +179,9 @@ impl<B: Bus> Intel<B> {
     }
 
     /// The fixed counters that there are.
-    fn always(&self) -> impl Iterator<Item = Always> + use<B> {
+    fn always(&self) -> impl Iterator<Item = Pinned> + use<B> {
         let reference = self.facts.reference;
-        Always::ALL.into_iter().filter(move |event| *event != Always::Reference || reference)
+        Pinned::ALL.into_iter().filter(move |event| *event != Pinned::Reference || reference)
     }
 
     /// All fixed counters at the privileges of `mode`.
@@ -246,7 +247,7 @@ impl<B: Bus> Intel<B> {
 
 /// Sets the timer's counter.
 #[inline(always)]
-fn reload<B: Bus>(bus: &mut Counted<B>, timer: Always, value: &u64) {
+fn reload<B: Bus>(bus: &mut CountingBus<B>, timer: Pinned, value: &u64) {
     // One access: the only counter that has to be written.
     bus.put_from::<FixedCtr>(timer as u8, value);
 }
@@ -258,17 +259,17 @@ fn register_of(selector: Selector) -> PerfEvtSel {
 }
 
 /// RDPMC's ECX for the counter of an event that is always counted.
-pub(crate) fn rdpmc_always(event: Always) -> u32 {
+pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
     RDPMC_FIXED | event as u32
 }
 
 impl<B: Bus> Pmu for Intel<B> {
-    fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
+    fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
         let counts_kernel = setup.kernel;
         self.set_freeze(counts_kernel && self.facts.freeze);
         self.must_stop = counts_kernel && !self.freezes;
         self.timer = Timer::new(setup.timer, self.freezes);
-        self.prepared.time_by(setup.timer, self.facts.widths.always);
+        self.prepared.time_by(setup.timer, self.facts.widths.pinned);
         if group.extra.used != 0 {
             self.load_extra(&group.extra);
         }
@@ -276,19 +277,19 @@ impl<B: Bus> Pmu for Intel<B> {
         for_each_counter(self.facts.general, |index| self.select(index, group.selectors[index]));
         let timer = FixedCtrCtrl::PMI0.bits() << (4 * setup.timer as u8);
         self.control_fixed(self.fixed_at(setup.mode) | FixedCtrCtrl::from_bits_retain(timer));
-        let first = slice.wrapping_neg() & self.facts.widths.always;
+        let first = slice.wrapping_neg() & self.facts.widths.pinned;
         reload(&mut self.bus, self.timer.event, &first);
     }
 
-    fn go(&mut self) {
+    fn enable(&mut self) {
         self.enable();
     }
 
-    fn can_load(&self) -> bool {
+    fn can_restore(&self) -> bool {
         self.full_width
     }
 
-    fn load(&mut self, group: &Group, mode: Mode, values: &Counts) {
+    fn restore(&mut self, group: &Group, mode: Mode, values: &Counts) {
         self.load_extra(&group.extra);
         for index in counters(self.facts.general) {
             let at = usize::from(index);
@@ -314,7 +315,7 @@ impl<B: Bus> Pmu for Intel<B> {
         !enabled.is_empty()
     }
 
-    fn clear(&mut self) {
+    fn scrub(&mut self) {
         for index in counters(self.facts.general) {
             self.bus.put(index, Pmc(0));
         }
@@ -323,11 +324,11 @@ impl<B: Bus> Pmu for Intel<B> {
         }
     }
 
-    fn read(&mut self, set: Set) -> Counts {
+    fn read(&mut self, set: CounterMask) -> Counts {
         let mut counts = Counts::default();
-        for event in Always::ALL {
-            if event != Always::Reference || set.reference {
-                counts[event] = self.bus.count(rdpmc_always(event));
+        for event in Pinned::ALL {
+            if event != Pinned::Reference || set.reference {
+                counts[event] = self.bus.count(rdpmc_pinned(event));
             }
         }
         for_each_counter(set.general, |index| {
@@ -337,7 +338,7 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 
     #[inline(always)]
-    fn prepare(&mut self, set: Set, next: &Group, slice: u64) {
+    fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64) {
         self.prepared.prepare(self.facts.general, set, next, slice);
         self.prepared_extra.used = next.extra.used;
         if next.extra.used != 0 {
@@ -367,7 +368,7 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 
     #[inline(always)]
-    fn release(&mut self) {
+    fn ack_and_resume(&mut self) {
         self.acknowledge();
         if self.must_stop {
             // One access, the last: from here on the session's events are counted again.

@@ -4,7 +4,7 @@
 //! all else runs on the host, where the drivers are tested against a model of the registers. A
 //! vendor's ways stay inside its driver; to the engine each is a [`tally_engine::Pmu`].
 //!
-//! [`detect()`] says once what PMU the processor has; [`Found::init_cpu`] makes each CPU's driver.
+//! [`detect()`] says once what PMU the processor has; [`DetectedPmu::init_cpu`] makes each CPU's driver.
 //! The interrupt controller's entry for the overflow interrupt is the kernel's, not this crate's.
 
 #![no_std]
@@ -27,6 +27,6 @@ mod testing;
 pub use amd::Amd;
 pub use bus::Bus;
 pub use catalogue::{Catalogue, ResolveError, Resolved};
-pub use detect::{Found, NoPmu, detect};
+pub use detect::{DetectedPmu, NoPmu, detect};
 pub use driver::{Driver, InitError};
 pub use intel::Intel;

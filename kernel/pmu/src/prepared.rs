@@ -6,19 +6,20 @@
 use core::mem::replace;
 
 use tally_engine::{
-    Always, Counts, Group, MAX_GENERAL, Selector, Set, for_each_counter, for_each_counter_likely,
+    CounterMask, Counts, Group, MAX_GENERAL, Pinned, Selector, for_each_counter,
+    for_each_counter_likely,
 };
 
-use crate::{Bus, bus::Counted};
+use crate::{Bus, bus::CountingBus};
 
 /// What a switch reads and writes. A group most often has the counters in the mask `FULL`.
 #[derive(Debug)]
 pub(crate) struct Prepared<const FULL: u8> {
-    set: Set,
+    set: CounterMask,
     /// RDPMC's ECX for the always-counted events.
     always: [u32; 3],
     /// The slice timer.
-    timer: Always,
+    timer: Pinned,
     /// The bits of its counter, and the highest of them.
     width: u64,
     top: u64,
@@ -37,11 +38,11 @@ pub(crate) struct Prepared<const FULL: u8> {
 impl<const FULL: u8> Prepared<FULL> {
     /// For counters that have no event yet; `always` are the operands by which RDPMC reads those of the
     /// always-counted events.
-    pub(crate) fn new(always: impl Fn(Always) -> u32) -> Self {
+    pub(crate) fn new(always: impl Fn(Pinned) -> u32) -> Self {
         Prepared {
-            set: Set::default(),
-            always: Always::ALL.map(always),
-            timer: Always::Cycles,
+            set: CounterMask::default(),
+            always: Pinned::ALL.map(always),
+            timer: Pinned::Cycles,
             width: 0,
             top: 0,
             reload: 0,
@@ -53,14 +54,14 @@ impl<const FULL: u8> Prepared<FULL> {
     }
 
     /// The slice timer from here on is the counter of `event`, whose bits are `width`.
-    pub(crate) fn time_by(&mut self, event: Always, width: u64) {
+    pub(crate) fn time_by(&mut self, event: Pinned, width: u64) {
         (self.timer, self.width, self.top) = (event, width, width ^ width >> 1);
     }
 
     /// The switch will read the counters in `set`, of which those in the mask `general` are for groups,
     /// change to `next` and arm the timer with `slice`.
     #[inline(always)]
-    pub(crate) fn prepare(&mut self, general: u8, set: Set, next: &Group, slice: u64) {
+    pub(crate) fn prepare(&mut self, general: u8, set: CounterMask, next: &Group, slice: u64) {
         self.set = set;
         self.reload = slice.wrapping_neg() & self.width;
         let made = replace(&mut self.made, false);
@@ -93,10 +94,10 @@ impl<const FULL: u8> Prepared<FULL> {
     #[inline(always)]
     pub(crate) fn read<const REFERENCE: bool, B: Bus>(
         &self,
-        bus: &mut Counted<B>,
+        bus: &mut CountingBus<B>,
         counts: &mut Counts,
     ) -> bool {
-        for event in [Always::Cycles, Always::Instructions] {
+        for event in [Pinned::Cycles, Pinned::Instructions] {
             bus.count_into(self.always[event as usize], &mut counts[event]);
         }
         // The highest bit is set until then.
@@ -104,7 +105,7 @@ impl<const FULL: u8> Prepared<FULL> {
             return false;
         }
         if REFERENCE && self.set.reference {
-            let event = Always::Reference;
+            let event = Pinned::Reference;
             bus.count_into(self.always[event as usize], &mut counts[event]);
         }
         for_each_counter_likely::<FULL>(self.set.general, |index| {

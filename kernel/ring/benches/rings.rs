@@ -13,7 +13,7 @@ use std::{
 };
 
 use ringbuf::traits::{Consumer as _, Producer as _, Split as _};
-use tally_ring::{Item, Mode, Reader, Ring, Tsc};
+use tally_ring::{Item, Reader, Ring, Tsc, WhenFull};
 
 /// Records that are written in a row, then read: half of a ring.
 const BATCH: u64 = 2_048;
@@ -44,8 +44,8 @@ struct Contender {
 }
 
 fn contenders() -> Vec<Contender> {
-    let mut all = vec![nothing(), clock(), ours("tally-ring", Mode::Discard)];
-    all.extend([ours("tally-ring, overwriting", Mode::Overwrite), rtrb(), ringbuf()]);
+    let mut all = vec![nothing(), clock(), ours("tally-ring", WhenFull::Discard)];
+    all.extend([ours("tally-ring, overwriting", WhenFull::Overwrite), rtrb(), ringbuf()]);
     all.extend([bbqueue(), crossbeam()]);
     all
 }
@@ -72,7 +72,7 @@ fn clock() -> Contender {
     Contender { name: "time stamp alone", write: Box::new(write), read: Box::new(|| BATCH) }
 }
 
-fn ours(name: &'static str, mode: Mode) -> Contender {
+fn ours(name: &'static str, mode: WhenFull) -> Contender {
     // SAFETY: a ring is nothing but words, for which 0 is a value.
     let mut ring = unsafe { Box::<Ours>::new_zeroed().assume_init() };
     ring.init(mode, tsc());

@@ -44,7 +44,7 @@ pub use reader::{Item, Reader};
 
 /// What happens to records for which there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum WhenFull {
     /// They are lost, and counted.
     Discard,
     /// They take the place of the oldest: a flight recorder.
@@ -60,7 +60,7 @@ pub struct Ring<const WORDS: usize, const PAGES: usize> {
 }
 
 /// What stamps records: the TSC, or whatever a function says.
-pub trait Clock {
+pub trait TimeSource {
     /// The time.
     fn tsc(&self) -> u64;
 
@@ -71,7 +71,7 @@ pub trait Clock {
     }
 }
 
-impl<F: Fn() -> u64> Clock for F {
+impl<F: Fn() -> u64> TimeSource for F {
     #[inline(always)]
     fn tsc(&self) -> u64 {
         self()
@@ -84,7 +84,7 @@ impl<F: Fn() -> u64> Clock for F {
 pub struct Tsc;
 
 #[cfg(target_arch = "x86_64")]
-impl Clock for Tsc {
+impl TimeSource for Tsc {
     #[inline(always)]
     fn tsc(&self) -> u64 {
         // SAFETY: every x86-64 processor has RDTSC; it has no effect on memory.
@@ -124,7 +124,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
 
     /// A new, empty ring. Where it is too large to be moved, make one of zeros in its place and
     /// [`Self::init`] it.
-    pub fn new(mode: Mode, tsc: u64) -> Self {
+    pub fn new(mode: WhenFull, tsc: u64) -> Self {
         let zero = |_| AtomicU64::new(0);
         let mut ring =
             Ring { control: core::array::from_fn(zero), words: core::array::from_fn(zero) };
@@ -144,7 +144,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     }
 
     /// Makes a ring of all words 0 an empty one, at the time `tsc`.
-    pub fn init(&mut self, mode: Mode, tsc: u64) {
+    pub fn init(&mut self, mode: WhenFull, tsc: u64) {
         // Relaxed: nobody else knows the ring yet.
         let first = Self::first(0);
         self.control[RESERVED].store(first.0, Ordering::Relaxed);
@@ -154,11 +154,11 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         self.page(0, PAGE_TSC).store(tsc, Ordering::Relaxed);
     }
 
-    fn mode(&self) -> Mode {
+    fn mode(&self) -> WhenFull {
         // Relaxed: it never changes.
         match self.control[MODE].load(Ordering::Relaxed) {
-            0 => Mode::Discard,
-            _ => Mode::Overwrite,
+            0 => WhenFull::Discard,
+            _ => WhenFull::Overwrite,
         }
     }
 
@@ -176,19 +176,21 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     }
 
     /// Where the last record ends.
-    fn place(&self) -> Place {
+    fn place(&self) -> Reservation {
         // Pairs with the release of whoever turned the page: its header is seen.
-        Place(self.control[RESERVED].load(Ordering::Acquire))
+        Reservation(self.control[RESERVED].load(Ordering::Acquire))
     }
 
     /// The place of the first record in a page.
-    const fn first(page: u64) -> Place {
-        Place((page * Self::PAGE_WORDS as u64 + PAGE_HEADER_WORDS as u64) << Place::WORD_SHIFT)
+    const fn first(page: u64) -> Reservation {
+        Reservation(
+            (page * Self::PAGE_WORDS as u64 + PAGE_HEADER_WORDS as u64) << Reservation::WORD_SHIFT,
+        )
     }
 
     /// The highest value of a place in a page.
     const fn end(page: u64) -> u64 {
-        ((page + 1) * Self::PAGE_WORDS as u64) << Place::WORD_SHIFT | Place::RECORDS
+        ((page + 1) * Self::PAGE_WORDS as u64) << Reservation::WORD_SHIFT | Reservation::RECORDS
     }
 
     /// The words of a page's slot.
@@ -205,9 +207,9 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
 
 /// A value of the control word [`RESERVED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place(u64);
+struct Reservation(u64);
 
-impl Place {
+impl Reservation {
     const SHIFT: u32 = 16;
     /// Bytes, so that in a ring of 64 KiB one shift leaves nothing but the place.
     const WORD_SHIFT: u32 = Self::SHIFT + 3;
@@ -215,8 +217,8 @@ impl Place {
 
     /// The place behind another record of so many words.
     #[inline(always)]
-    const fn behind(self, words: usize) -> Place {
-        Place(self.0.wrapping_add((words as u64) << Self::WORD_SHIFT | 1))
+    const fn behind(self, words: usize) -> Reservation {
+        Reservation(self.0.wrapping_add((words as u64) << Self::WORD_SHIFT | 1))
     }
 
     /// The position, in bytes from the beginning of page 0.

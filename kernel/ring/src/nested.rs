@@ -4,7 +4,7 @@
 
 use std::{boxed::Box, cell::RefCell, vec, vec::Vec};
 
-use crate::{Item, Mode, Reader, Ring};
+use crate::{Item, Reader, Ring, WhenFull};
 
 const WORDS: usize = 64;
 const PAGES: usize = 4;
@@ -77,7 +77,7 @@ fn drain(reader: &mut Reader<'_, WORDS, PAGES>, last_tsc: &mut u64) -> (u64, u64
 
 /// Runs `records` writes with interrupts after so many windows each; reads every `drain_every` writes. How many
 /// windows there were.
-fn run(mode: Mode, records: u64, interrupts: &[u64], drain_every: u64) {
+fn run(mode: WhenFull, records: u64, interrupts: &[u64], drain_every: u64) {
     let ring: &'static Small = Box::leak(Box::new(Small::new(mode, 0)));
     let writer: &'static Writer = Box::leak(Box::default());
     let handler: Handler = Box::new(|| writer.write(ring, 2));
@@ -104,7 +104,7 @@ fn run(mode: Mode, records: u64, interrupts: &[u64], drain_every: u64) {
 
 #[test]
 fn one_interrupt_in_every_window() {
-    for mode in [Mode::Discard, Mode::Overwrite] {
+    for mode in [WhenFull::Discard, WhenFull::Overwrite] {
         for drain_every in [1, 3, 1000] {
             for first in 1..400 {
                 run(mode, 40, &[first], drain_every);
@@ -115,7 +115,7 @@ fn one_interrupt_in_every_window() {
 
 #[test]
 fn two_and_three_interrupts_in_every_window() {
-    for mode in [Mode::Discard, Mode::Overwrite] {
+    for mode in [WhenFull::Discard, WhenFull::Overwrite] {
         for first in 1..250 {
             for second in 1..30 {
                 run(mode, 24, &[first, second], 5);
@@ -128,7 +128,7 @@ fn two_and_three_interrupts_in_every_window() {
 /// An interrupt that writes a whole page and more.
 #[test]
 fn long_interrupts() {
-    for mode in [Mode::Discard, Mode::Overwrite] {
+    for mode in [WhenFull::Discard, WhenFull::Overwrite] {
         for first in 1..200 {
             for burst in [4, 8, 30] {
                 run(mode, 20, &[vec![first], vec![1; burst]].concat(), 4);

@@ -5,7 +5,7 @@ use tally_abi::ring::{
 };
 
 use crate::{
-    Mode, Ring,
+    Ring, WhenFull,
     local::{Ordering, fence},
 };
 
@@ -48,7 +48,7 @@ pub enum Item<'r> {
 }
 
 /// What there is at the reader's place.
-enum Found {
+enum Scan {
     /// A record of so many words.
     Record(usize),
     /// The page is through, and the next was begun.
@@ -62,7 +62,7 @@ enum Found {
 impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
     /// Takes records out, from the first that was ever written: what was lost before it came is told.
     pub fn consume(ring: &'a Ring<WORDS, PAGES>) -> Self {
-        Reader::new(ring, ring.mode() == Mode::Discard, true)
+        Reader::new(ring, ring.mode() == WhenFull::Discard, true)
     }
 
     /// Looks on, and writes nothing. What was lost before it came is not told.
@@ -88,16 +88,16 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
     pub fn take(&mut self) -> Option<Item<'_>> {
         loop {
             let lost = match self.find() {
-                Found::Record(words) => {
+                Scan::Record(words) => {
                     let words = &self.record[..words];
                     let header = Header(words[0]);
                     let tsc = header.tsc(self.near_tsc);
                     self.near_tsc = tsc;
                     return Some(Item::Record { kind: header.kind(), tsc, words });
                 }
-                Found::Nothing => return None,
-                Found::Turn => self.go_to(self.page + 1),
-                Found::Overtaken => self.go_to(self.oldest()),
+                Scan::Nothing => return None,
+                Scan::Turn => self.go_to(self.page + 1),
+                Scan::Overtaken => self.go_to(self.oldest()),
             };
             if lost > 0 {
                 return Some(Item::Lost(lost));
@@ -118,8 +118,8 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
     }
 
     /// Copies the next record, if it is there.
-    fn find(&mut self) -> Found {
-        let Some(seen) = self.seen else { return Found::Overtaken };
+    fn find(&mut self) -> Scan {
+        let Some(seen) = self.seen else { return Scan::Overtaken };
         let slot = self.ring.slot(self.page);
         let rest = slot.get(self.offset..).unwrap_or_default();
         // Pairs with the writer's Release: the record is seen with its header.
@@ -129,9 +129,9 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
             let turned = self.ring.place().page(slot.len()) > self.page
                 && self.word(self.page + 1, PAGE_START) == seen;
             return match turned {
-                _ if self.is_overtaken() => Found::Overtaken,
-                true => Found::Turn,
-                false => Found::Nothing,
+                _ if self.is_overtaken() => Scan::Overtaken,
+                true => Scan::Turn,
+                false => Scan::Nothing,
             };
         }
         self.record[0] = header.0;
@@ -139,11 +139,11 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         // Relaxed: the header's Acquire orders them.
         words.skip(1).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
         if self.is_overtaken() {
-            return Found::Overtaken;
+            return Scan::Overtaken;
         }
         self.offset += header.words();
         self.seen = Some(seen + 1);
-        Found::Record(header.words())
+        Scan::Record(header.words())
     }
 
     /// Whether the page's slot may be another page's by now.

@@ -6,7 +6,7 @@ use tally_abi::ring::{
 };
 
 use crate::{
-    Clock, Mode, Place, Ring,
+    Reservation, Ring, TimeSource, WhenFull,
     local::{self, AtomicU64, Ordering, fence},
 };
 
@@ -31,7 +31,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     pub unsafe fn write<const HEAD: usize>(
         &self,
         kind: u8,
-        clock: impl Clock,
+        clock: impl TimeSource,
         head: &[u64; HEAD],
         tail: &[u64],
     ) -> bool {
@@ -65,7 +65,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     unsafe fn write_at_last<const HEAD: usize>(
         &self,
         kind: u8,
-        clock: &impl Clock,
+        clock: &impl TimeSource,
         head: &[u64; HEAD],
         tail: &[u64],
     ) -> bool {
@@ -83,9 +83,14 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     /// Takes the next place, and makes the header with its time stamp; not if there is no room in the page, or if
     /// somebody came in between.
     #[inline(always)]
-    fn take_place(&self, kind: u8, words: usize, clock: &impl Clock) -> Option<(Place, Header)> {
+    fn take_place(
+        &self,
+        kind: u8,
+        words: usize,
+        clock: &impl TimeSource,
+    ) -> Option<(Reservation, Header)> {
         // Relaxed: this CPU's own stores, which it sees in their order.
-        let old = Place(self.control[RESERVED].load(Ordering::Relaxed));
+        let old = Reservation(self.control[RESERVED].load(Ordering::Relaxed));
         window();
         let new = old.behind(words);
         if local::is_below(&self.control[END], new.0) {
@@ -104,7 +109,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     #[inline(always)]
     unsafe fn fill<const HEAD: usize>(
         &self,
-        place: Place,
+        place: Reservation,
         header: Header,
         head: &[u64; HEAD],
         tail: &[u64],
@@ -169,7 +174,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     }
 
     /// Goes on in the page after `page`, if `old` is still the place: whether it was.
-    fn turn(&self, old: Place, page: u64, tsc: u64) -> bool {
+    fn turn(&self, old: Reservation, page: u64, tsc: u64) -> bool {
         let start = self.page(page, PAGE_START).load(Ordering::Relaxed) + old.records();
         let header = self.page(page + 1, PAGE_START);
         let seen = header.load(Ordering::Relaxed);
@@ -225,7 +230,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     /// Whether a page's records may go: the reader is through with them; or, where they are overwritten, nobody
     /// who was interrupted by this writer is still about one of them.
     fn may_go(&self, page: u64) -> bool {
-        if self.mode() == Mode::Discard {
+        if self.mode() == WhenFull::Discard {
             // Pairs with the reader's Release: it has read what will be cleared.
             return self.control[TAIL].load(Ordering::Acquire) > page;
         }

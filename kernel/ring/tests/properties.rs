@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use tally_ring::{Item, Mode, Reader, Ring};
+use tally_ring::{Item, Reader, Ring, WhenFull};
 
 const WORDS: usize = 256;
 const PAGES: usize = 8;
@@ -59,7 +59,7 @@ proptest! {
         overwrite: bool,
         steps in prop::collection::vec(step(), 1..400),
     ) {
-        let mode = if overwrite { Mode::Overwrite } else { Mode::Discard };
+        let mode = if overwrite { WhenFull::Overwrite } else { WhenFull::Discard };
         let ring = Ring::<WORDS, PAGES>::new(mode, 1 << 50);
         let (mut reader, mut looker) = (Reader::consume(&ring), Reader::observe(&ring));
         let (mut written, mut lost, mut looked) = (0, 0, 0);
@@ -116,7 +116,7 @@ proptest! {
 
     #[test]
     fn a_flight_recorder_keeps_the_newest(records in 1..2_000_u64) {
-        let ring = Ring::<WORDS, PAGES>::new(Mode::Overwrite, 1 << 50);
+        let ring = Ring::<WORDS, PAGES>::new(WhenFull::Overwrite, 1 << 50);
         for n in 0..records {
             prop_assert!(write(&ring, n as u8, (1 << 50) + 3 * n, &[n], &[]));
         }
@@ -139,7 +139,7 @@ proptest! {
 
 #[test]
 fn records_that_fit_no_page_are_lost() {
-    let ring = Ring::<WORDS, PAGES>::new(Mode::Discard, 0);
+    let ring = Ring::<WORDS, PAGES>::new(WhenFull::Discard, 0);
     assert!(!write(&ring, 1, 0, &[0; 29], &[]));
     assert!(write(&ring, 1, 0, &[0; 28], &[]));
     assert!(!write(&ring, 1, 0, &[], &[0; 300]));
@@ -153,7 +153,7 @@ fn records_that_fit_no_page_are_lost() {
 #[test]
 fn memory_that_is_no_ring_is_none() {
     use std::sync::atomic::AtomicU64;
-    let ring = Ring::<64, 4>::new(Mode::Discard, 0);
+    let ring = Ring::<64, 4>::new(WhenFull::Discard, 0);
     write(&ring, 9, 7, &[5], &[]);
     // SAFETY: a ring is words.
     let words = unsafe {

@@ -7,7 +7,7 @@
 #![cfg(loom)]
 
 use loom::{model::Builder, sync::Arc, thread};
-use tally_ring::{Item, Mode, Reader, Ring};
+use tally_ring::{Item, Reader, Ring, WhenFull};
 
 /// Pages of eight words, which one record of three fills: the next turns the page.
 type Small = Ring<16, 2>;
@@ -35,7 +35,7 @@ fn take(reader: &mut Reading<'_>, most: usize) -> (u64, u64) {
     (read, lost)
 }
 
-fn check(mode: Mode, writers: &'static [u64], preemptions: usize) {
+fn check(mode: WhenFull, writers: &'static [u64], preemptions: usize) {
     let mut model = Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(move || {
@@ -71,20 +71,20 @@ fn check(mode: Mode, writers: &'static [u64], preemptions: usize) {
 
 #[test]
 fn one_writer_that_turns_pages_and_a_reader() {
-    check(Mode::Discard, &[4], 3);
+    check(WhenFull::Discard, &[4], 3);
 }
 
 #[test]
 fn one_writer_that_overwrites_and_a_reader() {
-    check(Mode::Overwrite, &[3], 2);
+    check(WhenFull::Overwrite, &[3], 2);
 }
 
 #[test]
 fn two_writers_and_a_reader() {
-    check(Mode::Discard, &[1, 1], 2);
+    check(WhenFull::Discard, &[1, 1], 2);
 }
 
 #[test]
 fn two_writers_that_overwrite_and_a_reader() {
-    check(Mode::Overwrite, &[1, 1], 2);
+    check(WhenFull::Overwrite, &[1, 1], 2);
 }

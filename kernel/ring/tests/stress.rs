@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tally_ring::{Item, Mode, Reader, Ring};
+use tally_ring::{Item, Reader, Ring, WhenFull};
 
 type Large = Ring<65_536, 16>;
 
@@ -99,15 +99,15 @@ fn main() -> ExitCode {
         eprintln!("stress: --records wants a number");
         return ExitCode::from(64);
     };
-    for mode in [Mode::Discard, Mode::Overwrite] {
-        if !has(if mode == Mode::Discard { "--overwrite" } else { "--discard" }) {
+    for mode in [WhenFull::Discard, WhenFull::Overwrite] {
+        if !has(if mode == WhenFull::Discard { "--overwrite" } else { "--discard" }) {
             run(mode, records);
         }
     }
     ExitCode::SUCCESS
 }
 
-fn run(mode: Mode, records: u64) {
+fn run(mode: WhenFull, records: u64) {
     // SAFETY: a ring is nothing but words, for which 0 is a value.
     let mut ring = unsafe { Box::<Large>::new_zeroed().assume_init() };
     ring.init(mode, tsc());

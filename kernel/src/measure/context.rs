@@ -14,7 +14,7 @@ use tally_abi::{
     Error, Mode, Reading, SessionConfig, SessionStats, Value, bank, vpmu::Op, wire::Message,
 };
 use tally_engine::{Demand, Session, ThresholdError, bank::Page, histogram::Histogram};
-use tally_pmu::{Found, ResolveError, Resolved};
+use tally_pmu::{DetectedPmu, ResolveError, Resolved};
 
 use super::truth::mark_in;
 use crate::{
@@ -52,7 +52,7 @@ pub(super) fn next_id() -> u32 {
 
 /// What the events of a list are, and what they ask of the planner.
 pub(super) fn resolve(
-    found: &Found,
+    found: &DetectedPmu,
     list: &str,
     mode: Mode,
 ) -> Result<(Vec<Resolved>, Vec<Demand>), Refusal> {
@@ -146,7 +146,7 @@ impl Context {
         let layout = found.layout();
         let mut session = Session::open(id, subject.space, config, seed, demands, &layout)
             .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;
-        session.bind(found.catalogue().bounds(&resolved, config.mode));
+        session.set_bounds(found.catalogue().bounds(&resolved, config.mode));
         let plan = session.plan().explain(|event| resolved[event].name.as_str()).to_string();
         for line in plan.lines() {
             log::info!("session {id}: {line}");
@@ -261,14 +261,15 @@ impl Context {
         // reference, as no other way leads there (`Process::map_for_kernel`).
         let mut pages = views.map(|view| unsafe { &*view.cast::<Page>() });
         let own = pages.next().expect("every page was mapped just now");
-        let exposed = self.session.expose(own, pages.collect(), |place| found.rdpmc(place));
+        let exposed =
+            self.session.map_bank(own, pages.collect(), |assignment| found.rdpmc(assignment));
         assert!(exposed, "every page was mapped just now");
         Ok(address + page_bytes)
     }
 
     /// Takes the bank out of the memory of `process`, the program that it measures.
     pub fn unmap(&mut self, process: &mut Process) {
-        self.session.conceal();
+        self.session.unmap_bank();
         if let Some(address) = self.bank.take() {
             process.unmap_for_kernel(address).expect("nobody else can unmap a bank");
         }
@@ -276,7 +277,7 @@ impl Context {
 
     /// The program ends, and its memory with it, where its bank is; the session lives on.
     pub(super) fn lose_bank(&mut self) {
-        self.session.conceal();
+        self.session.unmap_bank();
         self.bank = None;
     }
 

@@ -29,7 +29,7 @@ impl Measure {
         super::permit(0, "having counters of one's own")?;
         let found = super::pmu()?;
         let multiplexer = self.multiplexer.as_mut().ok_or(Error::NoPmu)?;
-        if !multiplexer.can_load() {
+        if !multiplexer.can_restore_direct() {
             let detail =
                 "this PMU's counters cannot be written in full width, as keeping them for a \
                           program takes; open a session"
@@ -39,10 +39,10 @@ impl Measure {
         let (resolved, demands) = context::resolve(found, list, mode)?;
         let direct = Direct::open(&demands, mode, &found.layout())
             .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;
-        let indices = direct.places().iter().map(|place| found.rdpmc(*place)).collect();
+        let indices = direct.assignments().iter().map(|at| found.rdpmc(*at)).collect();
         let own = self.own.insert(Box::new(OwnCounters { id: context::next_id(), direct }));
         mark(Op::Open, own.id);
-        multiplexer.load(&own.direct);
+        multiplexer.restore_direct(&own.direct);
         self.let_rdpmc();
         Ok(indices)
     }
@@ -62,14 +62,14 @@ impl Measure {
     pub(super) fn load_direct(&mut self, process: &mut Process) {
         self.own = process.own_counters.take();
         if let (Some(multiplexer), Some(own)) = (&mut self.multiplexer, &self.own) {
-            multiplexer.load(&own.direct);
+            multiplexer.restore_direct(&own.direct);
         }
     }
 
     /// They do not count from here on.
     pub(super) fn save_direct(&mut self) {
         if let (Some(multiplexer), Some(own)) = (&mut self.multiplexer, &mut self.own) {
-            multiplexer.save(&mut own.direct);
+            multiplexer.save_direct(&mut own.direct);
         }
     }
 }

@@ -20,13 +20,13 @@ use core::mem::take;
 
 use tally_abi::{
     Error, Mode, SessionConfig,
-    bank::HALF_WIDTH_TURNS,
+    bank::HALF_WIDTH_TICKS,
     boot::{Delivery, Failure},
     trace::End,
     vpmu::Op,
 };
 use tally_engine::{Counts, Group, Multiplexer, Pmu};
-use tally_pmu::{Driver, Found, InitError, bus::Native};
+use tally_pmu::{DetectedPmu, Driver, InitError, bus::Native};
 
 pub use context::{Context, Refusal, Subject};
 pub use direct::OwnCounters;
@@ -48,7 +48,7 @@ use crate::{
 const GROUPS_A_TICK: usize = 1;
 
 /// Makes the driver of this CPU, once.
-fn driver(cpu: u16, found: &Found) -> Result<Driver<Native>, InitError> {
+fn driver(cpu: u16, found: &DetectedPmu) -> Result<Driver<Native>, InitError> {
     let init = || {
         // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs are alike; (3)
         // the driver stays with this CPU.
@@ -56,7 +56,7 @@ fn driver(cpu: u16, found: &Found) -> Result<Driver<Native>, InitError> {
         found.init_cpu(bus, overflows() == Delivery::Nmi)
     };
     if settings().fail == Some(Failure::Pmu) && cpu > 0 {
-        init()?.load(&Group::NONE, Mode::User, &Counts::default());
+        init()?.restore(&Group::NONE, Mode::User, &Counts::default());
     }
     init()
 }
@@ -138,11 +138,11 @@ impl Measure {
     /// RDPMC is for a program that sees its logical counters or looks after them itself, while it is
     /// here.
     fn let_rdpmc(&mut self) {
-        let context = self.context.as_ref().filter(|context| context.session.is_exposed());
+        let context = self.context.as_ref().filter(|context| context.session.has_bank());
         if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, context)
             && !context.session.is_running()
         {
-            multiplexer.hide_others(&context.session);
+            multiplexer.scrub_counters(&context.session);
         }
         let allowed = context.is_some() || self.own.is_some();
         if allowed != self.rdpmc_allowed {
@@ -170,12 +170,12 @@ impl Measure {
         };
         context.session.adapt(GROUPS_A_TICK);
         let session = &mut context.session;
-        let exposed = session.is_exposed();
+        let exposed = session.has_bank();
         if exposed || session.counts_kernel() {
             multiplexer.sync(session, &Tsc, &mut self.trace);
         }
         if exposed {
-            session.tell_errors(HALF_WIDTH_TURNS);
+            session.publish_errors(HALF_WIDTH_TICKS);
         }
     }
 
@@ -244,7 +244,7 @@ impl Measure {
     /// It has none.
     pub fn context(&mut self) -> Result<&mut Context, Error> {
         let context = self.context.as_mut().ok_or(Error::NoSession)?;
-        context.session.tell_errors(1);
+        context.session.publish_errors(1);
         Ok(context)
     }
 
@@ -350,7 +350,7 @@ impl Measure {
 
     /// Sends this CPU's trace records to the host.
     pub fn drain(&mut self) {
-        let unowned = self.multiplexer.as_ref().map_or(0, Multiplexer::unowned);
+        let unowned = self.multiplexer.as_ref().map_or(0, Multiplexer::stray_overflows);
         assert!(unowned == 0, "an overflow interrupt found counters at work that nobody owns");
         self.trace.drain();
     }

@@ -11,12 +11,12 @@ use tally_abi::{
     boot::{CommandLine, Delivery, Failure, Tracing},
     wire::PmuInfo,
 };
-use tally_pmu::{Found, InitError, NoPmu};
+use tally_pmu::{DetectedPmu, InitError, NoPmu};
 
 use super::{Refusal, stream};
 use crate::machine::vpmu;
 
-static PMU: Once<Result<Found, NoPmu>> = Once::new();
+static PMU: Once<Result<DetectedPmu, NoPmu>> = Once::new();
 /// The CPU that found first that it cannot count, and why.
 static LACKING: Once<(u16, InitError)> = Once::new();
 static SETTINGS: Once<Settings> = Once::new();
@@ -90,11 +90,11 @@ pub fn is_alike() -> bool {
 
 /// The PMU, for the host.
 pub fn pmu_info() -> Option<PmuInfo<'static>> {
-    pmu().ok().map(Found::info)
+    pmu().ok().map(DetectedPmu::info)
 }
 
 /// The PMU of this CPU's kind, for its driver to be made.
-pub(super) fn detected() -> Result<&'static Found, &'static NoPmu> {
+pub(super) fn detected() -> Result<&'static DetectedPmu, &'static NoPmu> {
     PMU.get().expect("measure::init runs first").as_ref()
 }
 
@@ -105,7 +105,7 @@ pub(super) fn lack(cpu: u16, reason: InitError) {
 }
 
 /// The PMU, by which every CPU can count.
-pub(super) fn pmu() -> Result<&'static Found, CannotCount> {
+pub(super) fn pmu() -> Result<&'static DetectedPmu, CannotCount> {
     let found = detected().map_err(CannotCount::NoPmu)?;
     match LACKING.get() {
         Some((cpu, reason)) => Err(CannotCount::OnCpu(*cpu, *reason)),

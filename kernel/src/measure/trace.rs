@@ -7,7 +7,7 @@ use tally_abi::{
     trace::{RING_PAGES, RING_WORDS, SampleRecord, SliceRecord, ThresholdRecord},
 };
 use tally_engine::{Clock, Sink};
-use tally_ring::{Mode, Ring};
+use tally_ring::{Ring, WhenFull};
 
 use super::{settings::settings, stream};
 use crate::{
@@ -133,7 +133,7 @@ impl Trace {
 fn write<const HEAD: usize>(
     ring: &'static TraceRing,
     kind: u8,
-    clock: impl tally_ring::Clock,
+    clock: impl tally_ring::TimeSource,
     head: &[u64; HEAD],
     tail: &[u64],
 ) {
@@ -149,8 +149,8 @@ fn make_ring(cpu: u16, tracing: Tracing) -> Option<&'static TraceRing> {
     // which is a value of a ring's words; (3) nobody else knows it yet.
     let ring = unsafe { &mut *ring };
     let mode = match tracing {
-        Tracing::Stream => Mode::Discard,
-        Tracing::Last => Mode::Overwrite,
+        Tracing::Stream => WhenFull::Discard,
+        Tracing::Last => WhenFull::Overwrite,
     };
     ring.init(mode, Tsc.tsc());
     RINGS.get(usize::from(cpu))?.call_once(|| memory);

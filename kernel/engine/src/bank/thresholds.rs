@@ -7,21 +7,21 @@
 //! its slice ends, the estimate may pass the threshold by itself.
 //!
 //! [`Bank::check`] and [`Bank::distances`] run in the overflow path: bounded by the counters of a
-//! group and [`MAX_ALWAYS`], integers only.
+//! group and [`MAX_PINNED`], integers only.
 
 use alloc::{boxed::Box, vec};
 
-use tally_abi::bank::{ALWAYS_SLOT, SCALE_BITS, SLOTS};
+use tally_abi::bank::{PINNED_SLOT, SCALE_BITS, SLOTS};
 
-use super::{Bank, Counted, scaled};
+use super::{Bank, GroupCounts, scaled};
 use crate::{
-    Always, ThresholdError,
-    plan::{Place, Plan},
+    Pinned, ThresholdError,
+    plan::{CounterAssignment, Plan},
 };
 
 /// The most thresholds at a time on events that are counted all the time, which may be in the list
 /// many times: those of groups are limited by their counters.
-pub const MAX_ALWAYS: usize = 8;
+pub const MAX_PINNED: usize = 8;
 /// Where the random order of samples begins: the same in every run.
 const RANDOM_SEED: u64 = 0x2545_f491_4f6c_dd1d;
 /// Longer than anything runs.
@@ -40,9 +40,9 @@ pub(crate) struct Fired {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct OfAlways {
+struct PinnedThreshold {
     event: u16,
-    always: Always,
+    always: Pinned,
     at: u64,
 }
 
@@ -51,7 +51,7 @@ struct OfAlways {
 pub(super) struct Thresholds {
     /// By member.
     members: Box<[u64]>,
-    always: [Option<OfAlways>; MAX_ALWAYS],
+    always: [Option<PinnedThreshold>; MAX_PINNED],
     active: usize,
     /// Whether counters may be preloaded.
     armed: bool,
@@ -67,12 +67,12 @@ impl Thresholds {
     pub(super) fn new(plan: &Plan, members: usize) -> Thresholds {
         Thresholds {
             members: vec![NONE; members].into(),
-            always: [None; MAX_ALWAYS],
+            always: [None; MAX_PINNED],
             active: 0,
             armed: false,
-            periods: vec![0; plan.places.len()].into(),
+            periods: vec![0; plan.assignments.len()].into(),
             random: RANDOM_SEED,
-            fired: vec![NONE; plan.places.len()].into(),
+            fired: vec![NONE; plan.assignments.len()].into(),
             untaken: false,
         }
     }
@@ -84,9 +84,9 @@ impl Thresholds {
 
     /// The next count at which an event fires that did at `count`: a period on, give or take an eighth,
     /// so that samples do not beat with what the program does in periods of its own.
-    fn next(&mut self, event: u16, count: u64, stretch: u32) -> u64 {
+    fn next(&mut self, event: u16, count: u64, period_multiplier: u32) -> u64 {
         let period = self.periods.get(usize::from(event)).copied().unwrap_or_default();
-        let period = period.saturating_mul(stretch.into()).min(MAX_PERIOD);
+        let period = period.saturating_mul(period_multiplier.into()).min(MAX_PERIOD);
         if period == 0 {
             return NONE;
         }
@@ -115,23 +115,24 @@ impl Bank {
     pub(crate) fn set_threshold(
         &mut self,
         event: usize,
-        place: Place,
+        place: CounterAssignment,
         at: Option<u64>,
     ) -> Result<(), ThresholdError> {
         let thresholds = &mut self.thresholds;
         match place {
-            Place::General { .. } => {
+            CounterAssignment::General { .. } => {
                 let member = self.members.iter().position(|m| usize::from(m.event) == event);
                 let slot = member.and_then(|member| thresholds.members.get_mut(member));
                 *slot.ok_or(ThresholdError::NoSuchEvent)? = at.unwrap_or(NONE);
             }
-            Place::Always(always) => {
+            CounterAssignment::Pinned(always) => {
                 let event = event as u16;
-                let of = |slot: &Option<OfAlways>| slot.is_some_and(|old| old.event == event);
+                let of =
+                    |slot: &Option<PinnedThreshold>| slot.is_some_and(|old| old.event == event);
                 let own = thresholds.always.iter().position(of);
                 let free = || thresholds.always.iter().position(Option::is_none);
                 match own.or_else(free).and_then(|index| thresholds.always.get_mut(index)) {
-                    Some(slot) => *slot = at.map(|at| OfAlways { event, always, at }),
+                    Some(slot) => *slot = at.map(|at| PinnedThreshold { event, always, at }),
                     None if at.is_some() => return Err(ThresholdError::TooMany),
                     None => {}
                 }
@@ -180,9 +181,9 @@ impl Bank {
     pub(crate) fn check(
         &mut self,
         group: u16,
-        counted: Counted,
+        counted: GroupCounts,
         told: &[u64],
-        stretch: u32,
+        period_multiplier: u32,
         mut fire: impl FnMut(Fired),
     ) {
         for index in self.members_of(group) {
@@ -192,7 +193,7 @@ impl Bank {
             let told = told.get(usize::from(member.event)).copied().unwrap_or_default();
             let count = estimate.max(told);
             if count >= at {
-                let next = self.thresholds.next(member.event, count, stretch);
+                let next = self.thresholds.next(member.event, count, period_multiplier);
                 let fired = Fired { event: member.event, at, count, sample: next != NONE };
                 if let Some(at) = self.thresholds.members.get_mut(index) {
                     *at = next;
@@ -201,18 +202,18 @@ impl Bank {
                 fire(fired);
             }
         }
-        for index in 0..MAX_ALWAYS {
-            let Some(Some(OfAlways { event, always, at })) =
+        for index in 0..MAX_PINNED {
+            let Some(Some(PinnedThreshold { event, always, at })) =
                 self.thresholds.always.get(index).copied()
             else {
                 continue;
             };
             let count = counted.total[always];
             if count >= at {
-                let next = self.thresholds.next(event, count, stretch);
+                let next = self.thresholds.next(event, count, period_multiplier);
                 let fired = Fired { event, at, count, sample: next != NONE };
                 if let Some(slot) = self.thresholds.always.get_mut(index) {
-                    *slot = (next != NONE).then_some(OfAlways { event, always, at: next });
+                    *slot = (next != NONE).then_some(PinnedThreshold { event, always, at: next });
                 }
                 self.thresholds.fire(fired);
                 fire(fired);
@@ -222,7 +223,7 @@ impl Bank {
 
     /// How far each slot's counter is from its nearest threshold, in events, while `group` is on the
     /// hardware, of which `counted` was counted; no counter comes so far as [`u64::MAX`].
-    pub(crate) fn distances(&self, group: u16, counted: Counted) -> [u64; SLOTS] {
+    pub(crate) fn distances(&self, group: u16, counted: GroupCounts) -> [u64; SLOTS] {
         let mut distances = [NONE; SLOTS];
         let mut nearest = |slot: usize, distance: u64| {
             if let Some(nearest) = distances.get_mut(slot) {
@@ -243,9 +244,9 @@ impl Bank {
             let distance = target.saturating_sub(counted.events(member.counter));
             nearest(member.counter.into(), distance);
         }
-        for OfAlways { always, at, .. } in self.thresholds.always.iter().flatten() {
+        for PinnedThreshold { always, at, .. } in self.thresholds.always.iter().flatten() {
             let distance = at.saturating_sub(counted.total[*always]);
-            nearest(ALWAYS_SLOT + *always as usize, distance);
+            nearest(PINNED_SLOT + *always as usize, distance);
         }
         distances
     }

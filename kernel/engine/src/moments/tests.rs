@@ -4,8 +4,8 @@ use super::*;
 
 fn slice(cycles: u64, events: u64) -> Counts {
     let mut counts = Counts::default();
-    counts[Always::Cycles] = cycles;
-    counts[Always::Instructions] = 2 * cycles;
+    counts[Pinned::Cycles] = cycles;
+    counts[Pinned::Instructions] = 2 * cycles;
     counts.general[0] = events;
     counts
 }

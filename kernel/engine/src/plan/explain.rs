@@ -3,7 +3,7 @@
 use alloc::{vec, vec::Vec};
 use core::fmt;
 
-use super::{Place, Plan};
+use super::{CounterAssignment, Plan};
 use crate::for_each_counter;
 
 impl Plan {
@@ -11,7 +11,7 @@ impl Plan {
     /// be the fewest, then each group with the counters of its events. `name` tells an event's name
     /// by its index.
     pub fn explain<'a>(&'a self, name: impl Fn(usize) -> &'a str) -> impl fmt::Display {
-        Explanation { plan: self, names: (0..self.places.len()).map(name).collect() }
+        Explanation { plan: self, names: (0..self.assignments.len()).map(name).collect() }
     }
 }
 
@@ -22,9 +22,9 @@ struct Explanation<'a> {
 
 impl fmt::Display for Explanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { groups, places, least } = self.plan;
+        let Plan { groups, assignments, least } = self.plan;
         let count = groups.len();
-        let (events, round) = (places.len(), self.plan.round());
+        let (events, round) = (assignments.len(), self.plan.round());
         write!(f, "{events} events in {count} groups, {round} slices to a round; ")?;
         match count - least {
             0 => writeln!(f, "no plan has fewer groups")?,
@@ -32,10 +32,10 @@ impl fmt::Display for Explanation<'_> {
         }
         let mut always = Vec::new();
         let mut members: Vec<Vec<(u8, &str)>> = vec![Vec::new(); count];
-        for (place, name) in places.iter().zip(&self.names) {
+        for (place, name) in assignments.iter().zip(&self.names) {
             match *place {
-                Place::Always(_) => always.push(*name),
-                Place::General { group, counter } => {
+                CounterAssignment::Pinned(_) => always.push(*name),
+                CounterAssignment::General { group, counter } => {
                     members[usize::from(group)].push((counter, name));
                 }
             }

@@ -18,14 +18,14 @@ use crate::{Extra, MAX_EXTRA, MAX_GENERAL};
 const LISTING: usize = 200;
 
 /// One event, what it needs, and its number in the planner's list.
-pub(super) struct Item {
+pub(super) struct SharedItem {
     pub(super) wanted: Wanted,
     pub(super) extra: Extra,
     pub(super) index: usize,
 }
 
 /// How a search ended.
-pub(super) enum Found {
+pub(super) enum SearchOutcome {
     /// With a spot for each item, and the deal of all other events.
     Plan(Box<Counters>, Vec<Spot>),
     /// There is no plan.
@@ -57,7 +57,7 @@ struct Level {
 }
 
 struct Search<'a> {
-    items: &'a [Item],
+    items: &'a [SharedItem],
     deal: Counters,
     groups: Vec<Taken>,
     /// The values in their registers, as far as those are taken.
@@ -73,7 +73,12 @@ struct Search<'a> {
 
 /// Puts `items`, those of each value one after another, into `groups` groups, with room for all
 /// other events that `deal` knows of, with no more work than `budget`, in sets of columns looked at.
-pub(super) fn search(items: &[Item], deal: Counters, groups: usize, budget: usize) -> Found {
+pub(super) fn search(
+    items: &[SharedItem],
+    deal: Counters,
+    groups: usize,
+    budget: usize,
+) -> SearchOutcome {
     let mut search = Search {
         items,
         deal,
@@ -90,18 +95,18 @@ pub(super) fn search(items: &[Item], deal: Counters, groups: usize, budget: usiz
         while !search.advance() {
             search.levels.pop();
             if search.levels.is_empty() {
-                return Found::Impossible;
+                return SearchOutcome::Impossible;
             }
         }
         if search.budget == 0 {
-            return Found::GaveUp;
+            return SearchOutcome::GaveUp;
         }
     }
     let chosen = search.levels.iter().filter_map(|level| level.chosen);
     let spot =
         |Choice { group, register, counter, .. }| Spot { group, counter, register: Some(register) };
     let spots = chosen.map(spot).collect();
-    Found::Plan(Box::new(search.deal), spots)
+    SearchOutcome::Plan(Box::new(search.deal), spots)
 }
 
 impl Search<'_> {
@@ -128,7 +133,7 @@ impl Search<'_> {
         goes_on
     }
 
-    fn enter(&mut self, item: &Item, choice: Choice) {
+    fn enter(&mut self, item: &SharedItem, choice: Choice) {
         let Taken { counters, registers } = self.groups[choice.group];
         let counters = counters | 1 << choice.counter;
         self.change(choice.group, Taken { counters, registers: registers | 1 << choice.register });
@@ -139,7 +144,7 @@ impl Search<'_> {
         }
     }
 
-    fn leave(&mut self, item: &Item, choice: Choice) {
+    fn leave(&mut self, item: &SharedItem, choice: Choice) {
         self.deal.untie(item.wanted.counters, choice.counter);
         let mut taken = self.groups[choice.group];
         taken.counters &= !(1 << choice.counter);
@@ -163,7 +168,7 @@ impl Search<'_> {
     }
 
     /// Where `item` can go, the best last.
-    fn choices(&mut self, item: &Item) -> Vec<Choice> {
+    fn choices(&mut self, item: &SharedItem) -> Vec<Choice> {
         let mut choices = Vec::new();
         let none = Vec::new();
         let holders = self.holders.get(&item.extra.value).unwrap_or(&none);
@@ -201,13 +206,13 @@ impl Search<'_> {
     }
 
     /// The registers that `item` could use and that are free in a group.
-    fn free(&self, item: &Item, group: usize) -> u8 {
+    fn free(&self, item: &SharedItem, group: usize) -> u8 {
         item.extra.registers & !self.groups[group].registers
     }
 
     fn add(
         &self,
-        item: &Item,
+        item: &SharedItem,
         choices: &mut Vec<Choice>,
         group: usize,
         registers: u8,

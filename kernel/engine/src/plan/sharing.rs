@@ -6,7 +6,7 @@ use core::cmp::Reverse;
 use super::{
     Counters, Registers, Spot, Wanted, colour,
     deal::{least, within},
-    search::{Found, Item, search},
+    search::{SearchOutcome, SharedItem, search},
 };
 use crate::{MAX_EXTRA, MAX_GENERAL};
 
@@ -15,7 +15,7 @@ const SEARCH_BUDGET: usize = 5_000_000;
 
 /// The events that need an extra register.
 pub(super) struct Sharing {
-    items: Vec<Item>,
+    items: Vec<SharedItem>,
 }
 
 /// What became of them: what is left of the deal of all events, how many groups there are, and how
@@ -31,21 +31,21 @@ impl Sharing {
     pub(super) fn of(wanted: &[Wanted], indices: Vec<usize>) -> Sharing {
         let item = |index: usize| {
             let wanted = wanted[index];
-            Some(Item { wanted, extra: wanted.extra?, index })
+            Some(SharedItem { wanted, extra: wanted.extra?, index })
         };
-        let mut items: Vec<Item> = indices.into_iter().filter_map(item).collect();
+        let mut items: Vec<SharedItem> = indices.into_iter().filter_map(item).collect();
         let mut times = BTreeMap::new();
         for item in &items {
             *times.entry(item.extra.value).or_insert(0_usize) += 1;
         }
-        items.sort_by_key(|Item { extra, wanted, .. }| {
+        items.sort_by_key(|SharedItem { extra, wanted, .. }| {
             let choices = (extra.registers.count_ones(), wanted.counters.count_ones());
             (Reverse(times[&extra.value]), extra.value, choices)
         });
         Sharing { items }
     }
 
-    pub(super) fn items(&self) -> &[Item] {
+    pub(super) fn items(&self) -> &[SharedItem] {
         &self.items
     }
 
@@ -53,7 +53,7 @@ impl Sharing {
     /// different registers counts as one that can be in any of them.
     pub(super) fn least(&self) -> usize {
         let mut sets: BTreeMap<u64, u8> = BTreeMap::new();
-        for Item { extra, .. } in &self.items {
+        for SharedItem { extra, .. } in &self.items {
             *sets.entry(extra.value).or_insert(0) |= extra.registers;
         }
         least(&within::<{ 1 << MAX_EXTRA }>(sets.into_values()))
@@ -77,9 +77,9 @@ impl Sharing {
         while low < high {
             let deal = Counters::new(*together, groups);
             match search(&self.items, deal, groups, budget) {
-                Found::Plan(deal, spots) => (best, high) = (Some((*deal, spots)), groups),
-                Found::Impossible => (low, least) = (groups + 1, groups + 1),
-                Found::GaveUp => low = groups + 1,
+                SearchOutcome::Plan(deal, spots) => (best, high) = (Some((*deal, spots)), groups),
+                SearchOutcome::Impossible => (low, least) = (groups + 1, groups + 1),
+                SearchOutcome::GaveUp => low = groups + 1,
             }
             budget = SEARCH_BUDGET / 2 / searches;
             groups = usize::midpoint(low, high);
@@ -100,8 +100,9 @@ impl Sharing {
         groups: usize,
     ) -> (Counters, Vec<Spot>) {
         let mut registers = Registers::new(each, groups);
-        let edge =
-            |item: &Item| (deal.tie(item.wanted.counters), registers.tie(item.extra.registers));
+        let edge = |item: &SharedItem| {
+            (deal.tie(item.wanted.counters), registers.tie(item.extra.registers))
+        };
         let edges: Vec<colour::Edge> = self.items.iter().map(edge).collect();
         let groups = colour::colour(&edges, groups);
         let spot = |((counter, register), group)| Spot { group, counter, register: Some(register) };

@@ -5,17 +5,17 @@ use core::mem::take;
 
 use tally_abi::{
     Slice, Value,
-    bank::ALWAYS_SLOT,
+    bank::PINNED_SLOT,
     trace::{SampleRecord, ThresholdRecord},
 };
 
 use super::{Session, SliceStart, sampling::Sampling};
 use crate::{
-    Always, Counts, MAX_GENERAL, MAX_PRELOAD, Pmu, Sink,
-    bank::{Bank, Counted, Page, thresholds::Fired},
+    Counts, MAX_GENERAL, MAX_PRELOAD, Pinned, Pmu, Sink,
+    bank::{Bank, GroupCounts, Page, thresholds::Fired},
     estimate, for_each_counter,
     histogram::Histogram,
-    plan::Place,
+    plan::CounterAssignment,
 };
 
 /// No event happens more often in a cycle: beyond that times what is left of a slice, a threshold is
@@ -31,7 +31,7 @@ const LEAST_SAMPLE_IN_KERNEL: u64 = 20_000;
 
 /// When and where something is told.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct Timestamp {
     pub(crate) cpu: u16,
     pub(crate) tsc: u64,
 }
@@ -51,23 +51,23 @@ impl Session {
     /// Lets the program see its logical counters in `pages`, which hold zeros and are enough
     /// ([`tally_abi::bank::bytes`]), and start and stop them in `own`, its own page. `rdpmc` is
     /// RDPMC's ECX for a place. Whether they were enough.
-    pub fn expose(
+    pub fn map_bank(
         &mut self,
         own: &'static Page,
         pages: Box<[&'static Page]>,
-        rdpmc: impl Fn(Place) -> u32,
+        rdpmc: impl Fn(CounterAssignment) -> u32,
     ) -> bool {
         self.bank = Bank::new(own, pages, &self.plan, rdpmc);
         self.bank.is_some()
     }
 
     /// The pages go: the program does not see its logical counters any more.
-    pub fn conceal(&mut self) {
+    pub fn unmap_bank(&mut self) {
         self.bank = None;
     }
 
     /// Whether the program sees its logical counters, and may use RDPMC.
-    pub fn is_exposed(&self) -> bool {
+    pub fn has_bank(&self) -> bool {
         self.bank.is_some()
     }
 
@@ -85,18 +85,20 @@ impl Session {
     }
 
     /// In the overflow path, where a slice has just ended: the program had stopped its counters.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn mark_idle(&mut self) {
         self.running = false;
     }
 
     /// Tells the program the errors of its next logical counters, so many that it has been told all in so many
     /// `calls`; while it runs, right after [`crate::Multiplexer::sync`], as an estimate's base may change. Uses
     /// floating point: never in the overflow path.
-    pub fn tell_errors(&mut self, calls: usize) {
+    pub fn publish_errors(&mut self, calls: usize) {
         let Some(mut bank) = self.bank.take() else { return };
         for member in bank.due(calls) {
             let Some(event) = bank.event(member) else { continue };
-            let Some(&Place::General { group, counter }) = self.plan.places.get(event) else {
+            let Some(&CounterAssignment::General { group, counter }) =
+                self.plan.assignments.get(event)
+            else {
                 continue;
             };
             let base = estimate::best_base(&self.sample(group, counter));
@@ -122,7 +124,7 @@ impl Session {
     /// # Errors
     /// See [`ThresholdError`].
     pub fn set_threshold(&mut self, event: usize, at: Option<u64>) -> Result<(), ThresholdError> {
-        let place = *self.plan.places.get(event).ok_or(ThresholdError::NoSuchEvent)?;
+        let place = *self.plan.assignments.get(event).ok_or(ThresholdError::NoSuchEvent)?;
         let bank = self.bank.as_mut().ok_or(ThresholdError::NoBank)?;
         bank.set_period(event, 0);
         bank.set_threshold(event, place, at)
@@ -151,8 +153,8 @@ impl Session {
 
     /// The count of an event that is counted all the time.
     fn exact(&self, event: usize) -> u64 {
-        match self.plan.places.get(event) {
-            Some(Place::Always(always)) => self.total[*always],
+        match self.plan.assignments.get(event) {
+            Some(CounterAssignment::Pinned(always)) => self.total[*always],
             _ => 0,
         }
     }
@@ -180,14 +182,14 @@ impl Session {
 
     /// Tells the program what was counted of a group whose slice is `of`, and what the counters show
     /// from here on: `base`, if they count. Thresholds that are reached fire, and counters that are
-    /// near others are preloaded; then `base` says so, and [`Pmu::release`] has to follow: whether it
+    /// near others are preloaded; then `base` says so, and [`Pmu::ack_and_resume`] has to follow: whether it
     /// has.
     #[inline]
     pub(crate) fn publish(
         &mut self,
         of: SliceStart,
         base: Option<&mut Counts>,
-        at: Moment,
+        at: Timestamp,
         pmu: &mut impl Pmu,
         sink: &mut impl Sink,
     ) -> bool {
@@ -201,28 +203,30 @@ impl Session {
             bank.tell(group, counted, &mut told, at.tsc);
         }
         if self.fit_share()
-            && let Some(counted) = self.counted(self.open.draw.group, 0, &nothing)
+            && let Some(counted) = self.counted(self.current.draw.group, 0, &nothing)
         {
-            bank.restate(self.open.draw.group, counted, &mut told);
+            bank.restate(self.current.draw.group, counted, &mut told);
         }
         if let Some(counted) = self.counted(group, start_tsc, &nothing) {
             let watched = bank.is_watched();
             if watched {
-                let stretch = sampling.as_ref().map_or(1, |sampling| sampling.stretch());
-                bank.check(group, counted, &told, stretch, |fired| match &mut sampling {
+                let period_multiplier =
+                    sampling.as_ref().map_or(1, |sampling| sampling.period_multiplier());
+                bank.check(group, counted, &told, period_multiplier, |fired| match &mut sampling {
                     Some(sampling) if fired.sample => {
                         // An NMI can come just behind SYSCALL: where ring 0 is not counted, it is none
                         // of the program's business.
                         let kernel = self.setup.kernel;
                         let found = sink.interrupted().filter(|(_, user)| *user || kernel);
-                        let record = self.sampled(fired, at, group, counted, stretch, found);
+                        let record =
+                            self.sampled(fired, at, group, counted, period_multiplier, found);
                         sampling.add(record.address);
                         sink.sample(record);
                     }
                     _ => sink.threshold(self.fired(fired, at)),
                 });
                 if let Some(sampling) = &mut sampling {
-                    sampling.look(&self.stats);
+                    sampling.update(&self.stats);
                 }
             }
             let running = base.map(|base| {
@@ -231,7 +235,7 @@ impl Session {
                     bank.set_armed(armed);
                     preloaded = true;
                 }
-                (self.open.draw.group, self.set(), &*base)
+                (self.current.draw.group, self.set(), &*base)
             });
             bank.go_on(running);
         }
@@ -241,7 +245,7 @@ impl Session {
         preloaded
     }
 
-    fn fired(&self, Fired { event, at, count, .. }: Fired, moment: Moment) -> ThresholdRecord {
+    fn fired(&self, Fired { event, at, count, .. }: Fired, moment: Timestamp) -> ThresholdRecord {
         ThresholdRecord {
             session: self.id,
             cpu: moment.cpu,
@@ -256,10 +260,10 @@ impl Session {
     fn sampled(
         &self,
         fired: Fired,
-        moment: Moment,
+        moment: Timestamp,
         group: u16,
-        counted: Counted,
-        stretch: u32,
+        counted: GroupCounts,
+        period_multiplier: u32,
         interrupted: Option<(u64, bool)>,
     ) -> SampleRecord {
         let used = self.group_at(group).used;
@@ -280,11 +284,11 @@ impl Session {
             address_space: self.address_space,
             tsc: moment.tsc,
             count: fired.count,
-            cycles: counted.total[Always::Cycles],
-            instructions: counted.total[Always::Instructions],
+            cycles: counted.total[Pinned::Cycles],
+            instructions: counted.total[Pinned::Instructions],
             group,
             events: used.count_ones() as u8,
-            stretch: stretch.try_into().unwrap_or(u16::MAX),
+            period_multiplier: period_multiplier.try_into().unwrap_or(u16::MAX),
             counts,
         }
     }
@@ -293,10 +297,10 @@ impl Session {
     /// whether there are any.
     fn preload(&self, bank: &Bank, base: &mut Counts, pmu: &mut impl Pmu) -> bool {
         pmu.disarm();
-        let (group, nothing) = (self.open.draw.group, Counts::default());
+        let (group, nothing) = (self.current.draw.group, Counts::default());
         let Some(counted) = self.counted(group, 0, &nothing) else { return false };
         let left = self.left();
-        let timer = ALWAYS_SLOT + self.setup.timer as usize;
+        let timer = PINNED_SLOT + self.setup.timer as usize;
         let most = match self.config.slice {
             Slice::Cycles(_) => left.saturating_mul(MOST_PER_CYCLE).min(MAX_PRELOAD),
             Slice::Instructions(_) => MAX_PRELOAD,
@@ -327,10 +331,10 @@ impl Session {
         group: u16,
         start_tsc: u64,
         nothing: &'a Counts,
-    ) -> Option<Counted<'a>> {
+    ) -> Option<GroupCounts<'a>> {
         let moments = self.moments.get(usize::from(group))?;
-        let is_open = self.open.credited && self.open.draw.group == group;
-        let open = if is_open { &self.open.slice } else { nothing };
-        Some(Counted { moments, open, start_tsc, total: &self.total })
+        let is_open = self.current.credited && self.current.draw.group == group;
+        let open = if is_open { &self.current.slice } else { nothing };
+        Some(GroupCounts { moments, open, start_tsc, total: &self.total })
     }
 }

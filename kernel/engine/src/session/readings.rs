@@ -7,10 +7,10 @@ use tally_abi::{Reading, Value, reading::Reason};
 
 use super::Session;
 use crate::{
-    Always, Counts, MAX_GENERAL,
+    Counts, MAX_GENERAL, Pinned,
     bounds::{self, Bound, Item, Whole},
     estimate::{self, Sample},
-    plan::Place,
+    plan::CounterAssignment,
 };
 
 impl Session {
@@ -31,7 +31,7 @@ impl Session {
 
     /// The values of all events, in the order of the list, for a program that looks again and again:
     /// counts never run backwards from one call to the next; and no event is told to be more than what
-    /// it is a part of ([`Self::bind`]), which [`Self::read`] and the bank know nothing of: only where they
+    /// it is a part of ([`Self::set_bounds`]), which [`Self::read`] and the bank know nothing of: only where they
     /// told such a value is it told as less here. Half widths grow by as much as their estimates were
     /// moved. What was asked for twice is told the same.
     pub fn readings(&mut self) -> Vec<Reading> {
@@ -57,7 +57,7 @@ impl Session {
     }
 
     /// Which events are never more than others.
-    pub fn bind(&mut self, mut bounds: Vec<Bound>) {
+    pub fn set_bounds(&mut self, mut bounds: Vec<Bound>) {
         let firsts = self.firsts();
         let to_first = |event: &mut u16| {
             *event = firsts.get(usize::from(*event)).map_or(*event, |first| *first as u16);
@@ -75,28 +75,28 @@ impl Session {
     /// told what they are.
     fn firsts(&self) -> Vec<usize> {
         let mut first = vec![[None; MAX_GENERAL]; self.plan.groups.len()];
-        let of_place = |(event, place): (usize, &Place)| match *place {
-            Place::Always(_) => event,
-            Place::General { group, counter } => {
+        let of_place = |(event, place): (usize, &CounterAssignment)| match *place {
+            CounterAssignment::Pinned(_) => event,
+            CounterAssignment::General { group, counter } => {
                 *first[usize::from(group)][usize::from(counter)].get_or_insert(event)
             }
         };
-        self.plan.places.iter().enumerate().map(of_place).collect()
+        self.plan.assignments.iter().enumerate().map(of_place).collect()
     }
 
     /// The value of an event's logical counter, up to the last overflow, suspend or
     /// [`crate::Multiplexer::sync`]. `event` is its index in the list of demands; one out of range
     /// was never started.
     pub fn reading(&self, event: usize) -> Reading {
-        let total_cycles = self.total[Always::Cycles];
-        let place = self.plan.places.get(event);
+        let total_cycles = self.total[Pinned::Cycles];
+        let place = self.plan.assignments.get(event);
         let (value, counted_cycles, slices) = match place {
             _ if self.total == Counts::default() => (not_started(), 0, 0),
             None => (not_started(), 0, 0),
-            Some(Place::Always(always)) => {
+            Some(CounterAssignment::Pinned(always)) => {
                 (Value::Exact { count: self.total[*always] }, total_cycles, self.stats.slices)
             }
-            Some(Place::General { group, counter }) => {
+            Some(CounterAssignment::General { group, counter }) => {
                 let sample = self.sample(*group, *counter);
                 let value = match self.plan.groups.len() {
                     1 => Value::Exact { count: sample.event.events },
@@ -111,8 +111,13 @@ impl Session {
     /// All that is known of the event on `counter` in `group`, the slice under way included.
     pub fn sample(&self, group: u16, counter: u8) -> Sample {
         let mut moments = self.moments.get(usize::from(group)).copied().unwrap_or_default();
-        if self.open.credited && self.open.draw.group == group {
-            moments.add(&self.open.slice, self.group().used, self.open_turn(), self.round);
+        if self.current.credited && self.current.draw.group == group {
+            moments.add(
+                &self.current.slice,
+                self.group().used,
+                self.current_position(),
+                self.round,
+            );
         }
         let event = moments.events.get(usize::from(counter)).copied().unwrap_or_default();
         Sample {
@@ -120,7 +125,7 @@ impl Session {
             group: moments,
             round: self.round,
             slices: self.finished,
-            totals: [self.total[Always::Cycles], self.total[Always::Instructions]],
+            totals: [self.total[Pinned::Cycles], self.total[Pinned::Instructions]],
         }
     }
 }

@@ -36,8 +36,8 @@ impl Sampling {
     }
 
     /// How many times as long as was asked for periods are.
-    pub(super) fn stretch(&self) -> u32 {
-        self.budget.stretch()
+    pub(super) fn period_multiplier(&self) -> u32 {
+        self.budget.slice_multiplier()
     }
 
     /// Takes in a sample. In the overflow path.
@@ -47,10 +47,10 @@ impl Sampling {
     }
 
     /// Looks at what samples cost, if it is time. In the overflow path: a few divisions.
-    pub(super) fn look(&mut self, stats: &SessionStats) {
+    pub(super) fn update(&mut self, stats: &SessionStats) {
         if self.taken >= LOOK {
             self.taken = 0;
-            self.budget.look(stats.engine_ticks, stats.session_ticks);
+            self.budget.update(stats.engine_ticks, stats.session_ticks);
         }
     }
 }

@@ -6,10 +6,12 @@ use std::{cell::RefCell, rc::Rc};
 
 use tally_abi::{
     Mode,
-    bank::ALWAYS_SLOT,
+    bank::PINNED_SLOT,
     trace::{SliceRecord, ThresholdRecord},
 };
-use tally_engine::{Always, Clock, Counts, Group, Pmu, Set, Setup, Sink, Widths, for_each_counter};
+use tally_engine::{
+    Clock, CounterMask, Counts, Group, Pinned, Pmu, Setup, Sink, Widths, for_each_counter,
+};
 
 /// All counters are 48 bits wide.
 pub const WIDTH: u64 = (1 << 48) - 1;
@@ -38,7 +40,7 @@ struct State {
     /// Preloads so far.
     preloads: u64,
     /// What the switch to come will do.
-    prepared: Option<(Set, Group, u64)>,
+    prepared: Option<(CounterMask, Group, u64)>,
 }
 
 impl Simulated {
@@ -47,7 +49,7 @@ impl Simulated {
         let pmu = Simulated::default();
         let mut counters = Counts::default();
         counters.general = [value; 8];
-        Always::ALL.into_iter().for_each(|event| counters[event] = value);
+        Pinned::ALL.into_iter().for_each(|event| counters[event] = value);
         pmu.0.borrow_mut().counters = counters;
         pmu
     }
@@ -63,20 +65,20 @@ impl Simulated {
         let group = state.group;
         let counters = &mut state.counters;
         let add = |counter: &mut u64, more: u64| *counter = (*counter + more) & WIDTH;
-        add(&mut counters[Always::Cycles], cycles);
-        add(&mut counters[Always::Instructions], instructions);
-        add(&mut counters[Always::Reference], cycles / 2);
+        add(&mut counters[Pinned::Cycles], cycles);
+        add(&mut counters[Pinned::Instructions], instructions);
+        add(&mut counters[Pinned::Reference], cycles / 2);
         for (counter, selector) in group.selectors.iter().enumerate() {
             // An unused counter goes on with whatever it has: the engine must not care.
             add(&mut counters.general[counter], events[selector.0 as usize % 8]);
         }
         let preloaded = state.preloaded;
         let general = (0..8).filter(|slot| preloaded >> slot & 1 == 1);
-        let always = Always::ALL
+        let always = Pinned::ALL
             .into_iter()
-            .filter(|event| preloaded >> (ALWAYS_SLOT + *event as usize) & 1 == 1);
+            .filter(|event| preloaded >> (PINNED_SLOT + *event as usize) & 1 == 1);
         let counters = &state.counters;
-        counters[Always::Cycles] >> 47 == 0
+        counters[Pinned::Cycles] >> 47 == 0
             || general.clone().any(|slot| counters.general[slot] >> 47 == 0)
             || always.clone().any(|event| counters[event] >> 47 == 0)
     }
@@ -109,7 +111,7 @@ impl Simulated {
     }
 
     /// What RDPMC shows of an always-counted event's counter.
-    pub fn always(&self, event: Always) -> u64 {
+    pub fn always(&self, event: Pinned) -> u64 {
         self.0.borrow().counters[event]
     }
 
@@ -117,11 +119,11 @@ impl Simulated {
         self.0.borrow().armed.clone()
     }
 
-    fn read_others(&self, set: Set, counts: &mut Counts) {
+    fn read_others(&self, set: CounterMask, counts: &mut Counts) {
         let state = self.0.borrow();
-        counts[Always::Instructions] = state.counters[Always::Instructions];
+        counts[Pinned::Instructions] = state.counters[Pinned::Instructions];
         if set.reference {
-            counts[Always::Reference] = state.counters[Always::Reference];
+            counts[Pinned::Reference] = state.counters[Pinned::Reference];
         }
         for_each_counter(set.general, |counter| {
             counts.general[counter] = state.counters.general[counter];
@@ -134,7 +136,7 @@ impl Simulated {
             state.preloaded &= !(1 << counter);
             state.group.selectors[counter] = next.selectors[counter];
         });
-        state.counters[Always::Cycles] = slice.wrapping_neg() & WIDTH;
+        state.counters[Pinned::Cycles] = slice.wrapping_neg() & WIDTH;
         state.armed.push(slice);
         state.msr_accesses += 1;
     }
@@ -145,23 +147,23 @@ impl Simulated {
 }
 
 impl Pmu for Simulated {
-    fn start(&mut self, group: &Group, setup: &Setup, slice: u64) {
+    fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
         assert!(!self.is_counting());
         self.change(group, slice);
         self.0.borrow_mut().prepared = None;
         self.0.borrow_mut().kernel = setup.kernel;
     }
 
-    fn go(&mut self) {
+    fn enable(&mut self) {
         assert!(!self.is_counting());
         self.0.borrow_mut().counting = true;
     }
 
-    fn can_load(&self) -> bool {
+    fn can_restore(&self) -> bool {
         true
     }
 
-    fn load(&mut self, group: &Group, _: Mode, values: &Counts) {
+    fn restore(&mut self, group: &Group, _: Mode, values: &Counts) {
         assert!(!self.is_counting());
         let mut state = self.0.borrow_mut();
         state.group = *group;
@@ -181,25 +183,25 @@ impl Pmu for Simulated {
         Simulated::is_counting(self)
     }
 
-    fn clear(&mut self) {
+    fn scrub(&mut self) {
         self.0.borrow_mut().counters = Counts::default();
     }
 
-    fn read(&mut self, set: Set) -> Counts {
+    fn read(&mut self, set: CounterMask) -> Counts {
         self.engine();
         let mut counts = Counts::default();
-        counts[Always::Cycles] = self.0.borrow().counters[Always::Cycles];
+        counts[Pinned::Cycles] = self.0.borrow().counters[Pinned::Cycles];
         self.read_others(set, &mut counts);
         counts
     }
 
-    fn prepare(&mut self, set: Set, next: &Group, slice: u64) {
+    fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64) {
         self.engine();
         self.0.borrow_mut().prepared = Some((set, *next, slice));
     }
 
     fn switch(&mut self, counts: &mut Counts) -> bool {
-        if self.0.borrow().counters[Always::Cycles] >> 47 == 1 {
+        if self.0.borrow().counters[Pinned::Cycles] >> 47 == 1 {
             return false;
         }
         self.0.borrow_mut().held = true;
@@ -210,7 +212,7 @@ impl Pmu for Simulated {
         true
     }
 
-    fn release(&mut self) {
+    fn ack_and_resume(&mut self) {
         self.0.borrow_mut().msr_accesses += 1;
         self.0.borrow_mut().held = false;
     }
@@ -219,8 +221,8 @@ impl Pmu for Simulated {
         self.engine();
         let mut state = self.0.borrow_mut();
         let value = remaining.wrapping_neg() & WIDTH;
-        match slot.checked_sub(ALWAYS_SLOT) {
-            Some(event) => state.counters[Always::ALL[event]] = value,
+        match slot.checked_sub(PINNED_SLOT) {
+            Some(event) => state.counters[Pinned::ALL[event]] = value,
             None => state.counters.general[slot] = value,
         }
         state.preloaded |= 1 << slot;
@@ -236,7 +238,7 @@ impl Pmu for Simulated {
     }
 
     fn widths(&self) -> Widths {
-        Widths { always: WIDTH, general: WIDTH }
+        Widths { pinned: WIDTH, general: WIDTH }
     }
 
     fn msr_accesses(&self) -> u64 {

@@ -5,14 +5,14 @@ use crate::fake::{NoClock, NoSink, Simulated};
 use tally_abi::{
     Mode, SessionConfig, Shares, Slice,
     bank::{
-        AGAIN, ALWAYS, ALWAYS_SLOT, BUSY, COUNTER_WORDS, HEADER_WORDS, NOBODY, PAGE_WORDS,
-        SCALE_BITS, SLOTS, STOPPED, counter, header, own, words,
+        BUSY, COUNTER_WORDS, DETACHED, HEADER_WORDS, PAGE_WORDS, PINNED, PINNED_SLOT, RESTARTED,
+        SCALE_BITS, SLOTS, STOPPED, counter, header, words, writable,
     },
     session,
     trace::End,
 };
 use tally_engine::{
-    Always, Demand, Layout, Multiplexer, Selector, Session, bank::Page, plan::Place,
+    Demand, Layout, Multiplexer, Pinned, Selector, Session, bank::Page, plan::CounterAssignment,
 };
 
 pub const SLICE: u64 = 10_000;
@@ -47,7 +47,7 @@ impl Bench {
     pub fn sharing(shares: Shares, counters: u32, seed: u64, value: u64) -> Bench {
         let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: true, extra: 0 };
         let mut demands: Vec<_> = (0..8).map(|e| Demand::general(Selector(e), 0xff)).collect();
-        demands.push(Demand::always(Always::Cycles));
+        demands.push(Demand::pinned(Pinned::Cycles));
         let pmu = Simulated::showing(value);
         let mut session = {
             let config = SessionConfig { shares, ..CONFIG };
@@ -57,9 +57,9 @@ impl Bench {
         let pages: Vec<&'static Page> =
             (0..count).map(|_| &*Box::leak(Box::<Page>::default())).collect();
         let own: &'static Page = Box::leak(Box::default());
-        assert!(session.expose(own, pages.clone().into(), |place| match place {
-            Place::General { counter, .. } => counter.into(),
-            Place::Always(event) => ALWAYS_SLOT as u32 + event as u32,
+        assert!(session.map_bank(own, pages.clone().into(), |place| match place {
+            CounterAssignment::General { counter, .. } => counter.into(),
+            CounterAssignment::Pinned(event) => PINNED_SLOT as u32 + event as u32,
         }));
         let multiplexer = Multiplexer::new(pmu.clone(), 0, 0);
         Bench { multiplexer, pmu, session, own, pages, between: None }
@@ -75,22 +75,22 @@ impl Bench {
 
     /// What a program reads, and the estimate without regard to what was told.
     pub fn read(&self, event: usize) -> (u64, u64) {
-        let switch = self.own.load(own::SWITCH) as u32;
+        let switch = self.own.load(writable::CONTROL) as u32;
         assert_ne!(switch, BUSY);
-        let place = self.counter(event, counter::PLACE);
+        let place = self.counter(event, counter::ASSIGNMENT);
         let (group, slot) = (place as u32, (place >> 32) as usize);
         let since = |slot: usize| match switch & STOPPED {
             0 => {
                 let base = (self.word(header::BASE + slot) as u32)
-                    .wrapping_add(self.own.load(own::SKIPPED + slot) as u32);
+                    .wrapping_add(self.own.load(writable::SKIPPED + slot) as u32);
                 u64::from(self.rdpmc(slot).wrapping_sub(base))
             }
-            _ => u64::from(self.own.load(own::HELD + slot) as u32),
+            _ => u64::from(self.own.load(writable::HELD + slot) as u32),
         };
-        if u64::from(group) >= ALWAYS {
-            let event = (u64::from(group) - ALWAYS) as usize;
+        if u64::from(group) >= PINNED {
+            let event = (u64::from(group) - PINNED) as usize;
             let total = self.word(header::TOTAL + event);
-            let count = if switch == NOBODY { total } else { total + since(ALWAYS_SLOT + event) };
+            let count = if switch == DETACHED { total } else { total + since(PINNED_SLOT + event) };
             return (count, count);
         }
         let mut events = self.counter(event, counter::EVENTS);
@@ -99,7 +99,7 @@ impl Bench {
         }
         let scale = self.counter(event, counter::SCALE);
         let estimate = ((u128::from(events) * u128::from(scale)) >> SCALE_BITS) as u64;
-        (estimate.max(self.counter(event, counter::TOLD)), estimate)
+        (estimate.max(self.counter(event, counter::PUBLISHED_MAX)), estimate)
     }
 
     pub fn resume(&mut self) {
@@ -118,8 +118,8 @@ impl Bench {
 
     /// What RDPMC shows of a slot's counter.
     pub fn rdpmc(&self, slot: usize) -> u32 {
-        match slot.checked_sub(ALWAYS_SLOT) {
-            Some(event) => self.pmu.always(Always::ALL[event]) as u32,
+        match slot.checked_sub(PINNED_SLOT) {
+            Some(event) => self.pmu.always(Pinned::ALL[event]) as u32,
             None => self.pmu.general(slot) as u32,
         }
     }
@@ -145,7 +145,7 @@ impl Bench {
         let used = self.word(header::USED);
         (0..SLOTS).filter(|slot| used >> slot & 1 == 1).all(|slot| {
             let old = self.own(to + slot);
-            if self.own(own::SWITCH) != switch {
+            if self.own(writable::CONTROL) != switch {
                 return false;
             }
             self.step();
@@ -161,14 +161,14 @@ impl Bench {
     /// The program stops its counters.
     pub fn stop(&mut self) {
         loop {
-            let switch = self.own.load(own::SWITCH);
+            let switch = self.own.load(writable::CONTROL);
             assert_ne!(switch as u32, BUSY);
             if switch as u32 & STOPPED != 0 {
                 return;
             }
-            if self.note(own::HELD, own::SKIPPED, switch) {
+            if self.note(writable::HELD, writable::SKIPPED, switch) {
                 self.step();
-                if self.own.exchange(own::SWITCH, switch, switch | u64::from(STOPPED)) {
+                if self.own.exchange(writable::CONTROL, switch, switch | u64::from(STOPPED)) {
                     return;
                 }
             }
@@ -178,18 +178,18 @@ impl Bench {
     /// The program starts them: whether by a system call.
     pub fn start(&mut self) -> bool {
         loop {
-            let switch = self.own.load(own::SWITCH);
-            if switch as u32 == NOBODY {
+            let switch = self.own.load(writable::CONTROL);
+            if switch as u32 == DETACHED {
                 self.resume();
                 return true;
             }
             if switch as u32 & STOPPED == 0 {
                 return false;
             }
-            if self.note(own::SKIPPED, own::HELD, switch) {
+            if self.note(writable::SKIPPED, writable::HELD, switch) {
                 self.step();
-                let started = switch & !u64::from(STOPPED) | u64::from(AGAIN) << 32;
-                if self.own.exchange(own::SWITCH, switch, started) {
+                let started = switch & !u64::from(STOPPED) | u64::from(RESTARTED) << 32;
+                if self.own.exchange(writable::CONTROL, switch, started) {
                     return false;
                 }
             }
@@ -199,17 +199,19 @@ impl Bench {
     /// All that was counted of each event, not scaled, after a last [`Bench::stop`].
     pub fn held(&mut self) -> [u64; EVENTS] {
         self.sync();
-        core::array::from_fn(|event| match self.session.plan().places[event] {
-            Place::General { group, counter } => self.session.sample(group, counter).event.events,
-            Place::Always(_) => self.read(event).0,
+        core::array::from_fn(|event| match self.session.plan().assignments[event] {
+            CounterAssignment::General { group, counter } => {
+                self.session.sample(group, counter).event.events
+            }
+            CounterAssignment::Pinned(_) => self.read(event).0,
         })
     }
 
-    pub fn tell_errors(&mut self, calls: usize) {
+    pub fn publish_errors(&mut self, calls: usize) {
         if self.session.is_running() {
             self.sync();
         }
-        self.session.tell_errors(calls);
+        self.session.publish_errors(calls);
     }
 
     pub fn run(&mut self, cycles: u64, events: &[u64; 8]) {

@@ -9,7 +9,9 @@ use rand_xoshiro::{
     rand_core::{Rng, SeedableRng},
 };
 use tally_abi::{SessionConfig, Shares, Slice, Value, trace::End};
-use tally_engine::{Demand, Layout, Multiplexer, Selector, Session, Sink, estimate, plan::Place};
+use tally_engine::{
+    Demand, Layout, Multiplexer, Selector, Session, Sink, estimate, plan::CounterAssignment,
+};
 
 use crate::fake::{NoClock, NoSink, Simulated};
 
@@ -216,7 +218,7 @@ pub fn traced(
     seed: u64,
     steps: &[Step],
     sink: &mut impl Sink,
-) -> (Vec<(u64, estimate::Sample, Value)>, Vec<Place>) {
+) -> (Vec<(u64, estimate::Sample, Value)>, Vec<CounterAssignment>) {
     // One counter to a group: event e is counted in group e, so 8 + filler events make 8 or more.
     let counters = 8_usize.div_ceil(groups);
     let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: false, extra: 0 };
@@ -242,9 +244,12 @@ pub fn traced(
     let results = (0..8)
         .map(|event| {
             let truth = steps.iter().map(|step| step.events[event]).sum();
-            let Place::General { group, counter } = session.plan().places[event] else { panic!() };
+            let CounterAssignment::General { group, counter } = session.plan().assignments[event]
+            else {
+                panic!()
+            };
             (truth, session.sample(group, counter), session.reading(event).value)
         })
         .collect();
-    (results, session.plan().places.clone())
+    (results, session.plan().assignments.clone())
 }

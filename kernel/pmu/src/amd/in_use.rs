@@ -3,7 +3,7 @@
 use super::Facts;
 use crate::{
     Bus, InitError,
-    bus::Counted,
+    bus::CountingBus,
     driver::counters,
     registers::{
         Register,
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A counter is in use if its own select and, where there is one, the global control enable it.
-pub(super) fn refuse<B: Bus>(bus: &mut Counted<B>, facts: &Facts) -> Result<(), InitError> {
+pub(super) fn refuse<B: Bus>(bus: &mut CountingBus<B>, facts: &Facts) -> Result<(), InitError> {
     let global = match facts.global {
         true => bus.get::<PerfCntrGlobalCtl>(0).bits(),
         false => u64::MAX,
@@ -30,7 +30,7 @@ pub(super) fn refuse<B: Bus>(bus: &mut Counted<B>, facts: &Facts) -> Result<(), 
 }
 
 /// As the Intel driver does.
-pub(super) fn thaw<B: Bus>(bus: &mut Counted<B>, facts: &Facts) {
+pub(super) fn thaw<B: Bus>(bus: &mut CountingBus<B>, facts: &Facts) {
     if !facts.freeze {
         return;
     }

@@ -24,7 +24,7 @@ impl Catalogue {
         for [whole, names, _] in lines() {
             if let Some(always) = self.find(whole).and_then(|entry| self.always(&entry)) {
                 let parts = parts(list, names, session);
-                bounds.extend(bound(parts, Whole::Always(always)));
+                bounds.extend(bound(parts, Whole::Pinned(always)));
             }
             for (event, whole) in named(list, whole) {
                 bounds.extend(bound(parts(list, names, whole.mode), Whole::Event(event)));

@@ -3,7 +3,7 @@
 use alloc::{borrow::Cow, format, string::String};
 
 use tally_abi::Mode;
-use tally_engine::{Always, Demand, Extra, Selector};
+use tally_engine::{Demand, Extra, Pinned, Selector};
 
 use super::{Catalogue, Counter, Entry, Flag, Register, Vendor};
 use crate::{
@@ -32,7 +32,7 @@ impl Catalogue {
         }
         let always = self.always(entry).filter(|_| mode == session);
         if let Some(always) = always {
-            return Ok(Demand::always(always));
+            return Ok(Demand::pinned(always));
         }
         let Some(entry) = self.on_general(entry) else {
             let why = format!(
@@ -120,21 +120,21 @@ impl Catalogue {
     }
 
     /// The always-counted event that `entry` is, if it is one.
-    pub(super) fn always(&self, entry: &Entry<'_>) -> Option<Always> {
+    pub(super) fn always(&self, entry: &Entry<'_>) -> Option<Pinned> {
         if (entry.cmask, entry.inv, entry.edge) != (0, false, false) {
             return None;
         }
         match (self.vendor, entry.counter, entry.code, entry.umask) {
             (Vendor::Intel, Counter::Fixed(0), 0, 1) if !entry.name.ends_with("PREC_DIST") => {
-                Some(Always::Instructions)
+                Some(Pinned::Instructions)
             }
-            (Vendor::Intel, Counter::Fixed(1), 0, 2) => Some(Always::Cycles),
-            (Vendor::Intel, Counter::Fixed(2), 0, 3) => Some(Always::Reference),
+            (Vendor::Intel, Counter::Fixed(1), 0, 2) => Some(Pinned::Cycles),
+            (Vendor::Intel, Counter::Fixed(2), 0, 3) => Some(Pinned::Reference),
             // Their twins on general counters: what a fixed counter counts needs none.
             (Vendor::Intel, Counter::General(_), INSTRUCTIONS_RETIRED, 0)
-            | (Vendor::Amd, _, RETIRED_INSTRUCTIONS, 0) => Some(Always::Instructions),
+            | (Vendor::Amd, _, RETIRED_INSTRUCTIONS, 0) => Some(Pinned::Instructions),
             (Vendor::Intel, Counter::General(_), CORE_CYCLES, 0)
-            | (Vendor::Amd, _, CYCLES_NOT_IN_HALT, 0) => Some(Always::Cycles),
+            | (Vendor::Amd, _, CYCLES_NOT_IN_HALT, 0) => Some(Pinned::Cycles),
             _ => None,
         }
     }
@@ -203,7 +203,7 @@ impl Vendor {
             | PerfEvtSel::CMASK;
         match self {
             Vendor::Intel => select.bits(),
-            // The same places, and four more bits of code.
+            // The same assignments, and four more bits of code.
             Vendor::Amd => select.bits() | PerfCtl::CODE_HIGH.bits(),
         }
     }

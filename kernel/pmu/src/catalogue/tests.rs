@@ -4,7 +4,7 @@ use alloc::{string::String, vec, vec::Vec};
 use std::collections::BTreeSet;
 
 use tally_abi::{Error, Mode};
-use tally_engine::Always;
+use tally_engine::Pinned;
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn one(catalogue: Catalogue, word: &str) -> Result<Resolved, ResolveError> {
 fn selector(catalogue: Catalogue, word: &str, bits: u64, counters: u8) {
     let demand = one(catalogue, word).unwrap().demand;
     assert_eq!(
-        (demand.selector.0, demand.counters, demand.always),
+        (demand.selector.0, demand.counters, demand.pinned),
         (bits, counters, None),
         "{word}"
     );
@@ -110,18 +110,18 @@ fn selectors_are_the_vendors_own() {
 
 #[test]
 fn what_the_driver_always_counts_needs_no_counter() {
-    let always = |catalogue, word| one(catalogue, word).unwrap().demand.always;
-    assert_eq!(always(icelake(), "INST_RETIRED.ANY"), Some(Always::Instructions));
-    assert_eq!(always(icelake(), "CPU_CLK_UNHALTED.THREAD"), Some(Always::Cycles));
-    assert_eq!(always(icelake(), "CPU_CLK_UNHALTED.REF_TSC"), Some(Always::Reference));
+    let always = |catalogue, word| one(catalogue, word).unwrap().demand.pinned;
+    assert_eq!(always(icelake(), "INST_RETIRED.ANY"), Some(Pinned::Instructions));
+    assert_eq!(always(icelake(), "CPU_CLK_UNHALTED.THREAD"), Some(Pinned::Cycles));
+    assert_eq!(always(icelake(), "CPU_CLK_UNHALTED.REF_TSC"), Some(Pinned::Reference));
     // A fixed counter counts what its twins on general counters would.
-    assert_eq!(always(icelake(), "INST_RETIRED.ANY_P"), Some(Always::Instructions));
-    assert_eq!(always(icelake(), "r3c"), Some(Always::Cycles));
-    assert_eq!(always(icelake(), "cycles:u"), Some(Always::Cycles));
+    assert_eq!(always(icelake(), "INST_RETIRED.ANY_P"), Some(Pinned::Instructions));
+    assert_eq!(always(icelake(), "r3c"), Some(Pinned::Cycles));
+    assert_eq!(always(icelake(), "cycles:u"), Some(Pinned::Cycles));
     assert_eq!(always(icelake(), "cycles:k"), None);
     assert_eq!(always(icelake(), "instructions:c=2"), None);
-    assert_eq!(always(zen4(), "RETIRED_INSTRUCTIONS"), Some(Always::Instructions));
-    assert_eq!(always(zen4(), "CYCLES_NOT_IN_HALT"), Some(Always::Cycles));
+    assert_eq!(always(zen4(), "RETIRED_INSTRUCTIONS"), Some(Pinned::Instructions));
+    assert_eq!(always(zen4(), "CYCLES_NOT_IN_HALT"), Some(Pinned::Cycles));
 }
 
 #[test]

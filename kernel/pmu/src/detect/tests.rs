@@ -71,7 +71,7 @@ fn real_processors_are_known() {
             name: "Intel architectural performance monitoring, version 5",
             catalogue: "icelake-server",
             general: 8,
-            always: 3,
+            pinned: 3,
             width_bits: 48,
         }
     );
@@ -82,7 +82,7 @@ fn real_processors_are_known() {
     let found = detect(ZEN4).unwrap();
     assert_eq!(
         found.info(),
-        PmuInfo { name: "AMD PerfMonV2", catalogue: "zen4", general: 4, always: 2, width_bits: 48 }
+        PmuInfo { name: "AMD PerfMonV2", catalogue: "zen4", general: 4, pinned: 2, width_bits: 48 }
     );
     assert_eq!(found.layout(), Layout { general: 0x3c, reference: false, extra: 0 });
     let zen3 = Cpu { signature: 0xa0_0f11, leaves: &ZEN4.leaves[..1], ..ZEN4 };
@@ -116,7 +116,7 @@ fn what_is_missing_is_named() {
 fn two_fixed_counters_are_enough() {
     let found = detect(Cpu { leaves: &[(0xa, [0x0730_0402, 0, 0, 0x602])], ..ICELAKE }).unwrap();
     assert_eq!(found.layout(), Layout { general: 0xf, reference: false, extra: 7 });
-    assert_eq!(found.info().always, 2);
+    assert_eq!(found.info().pinned, 2);
 }
 
 /// CPUID leaf 7's EDX: bit 13, MSR_TSX_FORCE_ABORT is there; bit 11, all transactions are aborted anyway.

@@ -8,7 +8,7 @@ mod unused;
 use std::vec::Vec;
 
 use tally_abi::Mode;
-use tally_engine::{Always, Counts, Group, Pmu, Selector, Set, Setup};
+use tally_engine::{CounterMask, Counts, Group, Pinned, Pmu, Selector, Setup};
 
 use super::*;
 use crate::{
@@ -24,7 +24,7 @@ const ALL: [Vendor; 4] =
     [INTEL, OLD_INTEL, Vendor::Amd { global: true }, Vendor::Amd { global: false }];
 
 fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
-    let widths = Widths { always: WIDTH, general: WIDTH };
+    let widths = Widths { pinned: WIDTH, general: WIDTH };
     match model.vendor {
         Vendor::Intel { freeze } => {
             let facts = intel::Facts {
@@ -93,7 +93,7 @@ fn since(now: &Counts, base: &Counts, general: u8, widths: Widths) -> Counts {
 }
 
 fn read(driver: &mut Driver<Model>, general: u8) -> Counts {
-    driver.read(Set { general, reference: false })
+    driver.read(CounterMask { general, reference: false })
 }
 
 fn general(counts: &Counts, group: &Group) -> Vec<u64> {
@@ -101,8 +101,8 @@ fn general(counts: &Counts, group: &Group) -> Vec<u64> {
     used.map(|(_, count)| *count).collect()
 }
 
-fn set(group: &Group) -> Set {
-    Set { general: group.used, reference: false }
+fn set(group: &Group) -> CounterMask {
+    CounterMask { general: group.used, reference: false }
 }
 
 /// The overflow interrupt, where `next` was prepared.
@@ -112,7 +112,7 @@ fn switch(pmu: &mut Driver<Model>, next: &Group, counts: &mut Counts) -> bool {
 }
 
 fn setup(mode: Mode) -> Setup {
-    Setup { mode, kernel: mode.kernel(), timer: Always::Cycles }
+    Setup { mode, kernel: mode.kernel(), timer: Pinned::Cycles }
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn slices_count_what_happened_and_interrupt_once() {
             let mut pmu = driver(vendor);
             let (a, b) = (group(vendor, [1, 2, 3, 4], mode), group(vendor, [5, 2, 3, 6], mode));
             let mut base = read(&mut pmu, a.used | b.used);
-            base[Always::Cycles] = SLICE.wrapping_neg() & WIDTH;
-            pmu.start(&a, &setup(mode), SLICE);
-            pmu.go();
+            base[Pinned::Cycles] = SLICE.wrapping_neg() & WIDTH;
+            pmu.program(&a, &setup(mode), SLICE);
+            pmu.enable();
             happen(&mut pmu, mode == Mode::Kernel, SLICE - 1);
             assert_eq!(model(&mut pmu).interrupts, 0);
             let mut raw = Counts::default();
@@ -136,17 +136,17 @@ fn slices_count_what_happened_and_interrupt_once() {
             happen(&mut pmu, true, 1000);
             let slice = since(&raw, &base, a.used, pmu.widths());
             assert_eq!(
-                (slice[Always::Cycles], slice[Always::Instructions]),
+                (slice[Pinned::Cycles], slice[Pinned::Instructions]),
                 (SLICE + 7, 2 * SLICE + 14)
             );
             assert_eq!(general(&slice, &a), [20, 40, 60, 80], "{vendor:?} {mode:?}");
             let mut base = read(&mut pmu, b.used);
-            base[Always::Cycles] = SLICE.wrapping_neg() & WIDTH;
-            pmu.release();
+            base[Pinned::Cycles] = SLICE.wrapping_neg() & WIDTH;
+            pmu.ack_and_resume();
             happen(&mut pmu, mode == Mode::Kernel, 100);
             let slice = counted(&mut pmu, &b, &base);
             assert_eq!(
-                (slice[Always::Cycles], general(&slice, &b)),
+                (slice[Pinned::Cycles], general(&slice, &b)),
                 (100, [50, 20, 30, 60].to_vec())
             );
             assert!(!switch(&mut pmu, &a, &mut raw));
@@ -159,12 +159,12 @@ fn nothing_counts_after_stop_and_a_late_interrupt_finds_nothing() {
     for vendor in ALL {
         let mut pmu = driver(vendor);
         let group = group(vendor, [1, 2, 3, 4], Mode::Full);
-        pmu.start(&group, &setup(Mode::Full), SLICE);
+        pmu.program(&group, &setup(Mode::Full), SLICE);
         let before = read(&mut pmu, group.used);
         happen(&mut pmu, true, SLICE);
         assert!(!pmu.is_counting());
         assert_eq!(read(&mut pmu, group.used), before);
-        pmu.go();
+        pmu.enable();
         happen(&mut pmu, false, SLICE + 5);
         assert!(pmu.is_counting());
         pmu.stop();
@@ -186,8 +186,8 @@ fn slices_of_instructions_end_by_the_instruction_counter() {
     for vendor in ALL {
         let mut pmu = driver(vendor);
         let group = group(vendor, [1, 2, 3, 4], Mode::User);
-        pmu.start(&group, &Setup { timer: Always::Instructions, ..setup(Mode::User) }, SLICE);
-        pmu.go();
+        pmu.program(&group, &Setup { timer: Pinned::Instructions, ..setup(Mode::User) }, SLICE);
+        pmu.enable();
         happen(&mut pmu, false, SLICE / 2);
         assert_eq!(model(&mut pmu).interrupts, 1);
         assert!(switch(&mut pmu, &group, &mut Counts::default()));
@@ -198,14 +198,14 @@ fn slices_of_instructions_end_by_the_instruction_counter() {
 fn cost(vendor: Vendor, mode: Mode, changed: usize) -> u64 {
     let mut pmu = driver(vendor);
     let mut codes = [1, 2, 3, 4];
-    pmu.start(&group(vendor, codes, mode), &setup(mode), SLICE);
-    pmu.go();
+    pmu.program(&group(vendor, codes, mode), &setup(mode), SLICE);
+    pmu.enable();
     codes[..changed].fill(9);
     happen(&mut pmu, mode == Mode::Kernel, SLICE + 1);
     let before = pmu.msr_accesses();
     let next = group(vendor, codes, mode);
     assert!(switch(&mut pmu, &next, &mut Counts::default()));
-    pmu.release();
+    pmu.ack_and_resume();
     pmu.msr_accesses() - before
 }
 
@@ -232,12 +232,12 @@ fn switches_cost_no_more_accesses_than_they_must() {
 fn intel_acknowledges_after_the_reload() {
     let mut pmu = driver(INTEL);
     let group = group(INTEL, [1, 2, 3, 4], Mode::User);
-    pmu.start(&group, &setup(Mode::User), SLICE);
-    pmu.go();
+    pmu.program(&group, &setup(Mode::User), SLICE);
+    pmu.enable();
     happen(&mut pmu, false, SLICE);
     model(&mut pmu).written.clear();
     assert!(switch(&mut pmu, &group, &mut Counts::default()));
-    pmu.release();
+    pmu.ack_and_resume();
     let timer = (0x30a, SLICE.wrapping_neg() & WIDTH);
     assert_eq!(model(&mut pmu).written, [timer, (0x390, 1 << 33)]);
 }
@@ -255,14 +255,14 @@ fn extra_registers_are_written_before_selectors_and_only_when_they_change() {
         let b = with([5, 2, 3, 4], [0x1_0001, 0x1_0002, 0], 3);
         let mut pmu = driver(vendor);
         model(&mut pmu).written.clear();
-        pmu.start(&a, &setup(Mode::User), SLICE);
-        pmu.go();
+        pmu.program(&a, &setup(Mode::User), SLICE);
+        pmu.enable();
         assert_eq!(model(&mut pmu).written[..2], [(0x1a6, 0x1_0001), (0x3f7, 0x11)]);
         let mut step = |next: &Group| {
             happen(&mut pmu, false, SLICE + 1);
             model(&mut pmu).written.clear();
             assert!(switch(&mut pmu, next, &mut Counts::default()));
-            pmu.release();
+            pmu.ack_and_resume();
             core::mem::take(&mut model(&mut pmu).written)
         };
         let select = |code: u64| (0x186, 1 << 22 | 1 << 16 | code);
@@ -279,15 +279,15 @@ fn an_event_of_ring_0_in_a_session_of_ring_3_is_not_counted_in_the_handler() {
         let mut pmu = driver(vendor);
         let events = group(vendor, [1, 2, 3, 4], Mode::Kernel);
         let setup = Setup { kernel: true, ..setup(Mode::User) };
-        pmu.start(&events, &setup, SLICE);
-        pmu.go();
+        pmu.program(&events, &setup, SLICE);
+        pmu.enable();
         let base = read(&mut pmu, events.used);
         happen(&mut pmu, true, 1);
         happen(&mut pmu, false, SLICE + 1);
         let mut raw = Counts::default();
         assert!(switch(&mut pmu, &events, &mut raw));
         happen(&mut pmu, true, 1);
-        pmu.release();
+        pmu.ack_and_resume();
         let counts = counted(&mut pmu, &events, &base);
         assert_eq!(general(&counts, &events), [10, 20, 30, 40], "{vendor:?}");
     }
@@ -322,13 +322,13 @@ fn a_freeze_that_others_left_behind_is_undone() {
         model.msrs.insert(status, 1 << 59);
         let mut pmu = try_driver(model).unwrap();
         let group = group(vendor, [1, 2, 3, 4], Mode::User);
-        pmu.start(&group, &setup(Mode::User), SLICE);
-        pmu.go();
+        pmu.program(&group, &setup(Mode::User), SLICE);
+        pmu.enable();
         for _ in 0..3 {
             let before = read(&mut pmu, group.used);
             happen(&mut pmu, false, SLICE + 1);
             assert!(switch(&mut pmu, &group, &mut Counts::default()), "{vendor:?}");
-            pmu.release();
+            pmu.ack_and_resume();
             assert_eq!(general(&counted(&mut pmu, &group, &before), &group), [10, 20, 30, 40]);
         }
         assert_eq!(self::model(&mut pmu).msrs[&0x1d9], 1);

@@ -3,7 +3,7 @@
 use super::Facts;
 use crate::{
     Bus, InitError,
-    bus::Counted,
+    bus::CountingBus,
     driver::counters,
     registers::{
         Register,
@@ -16,7 +16,7 @@ use crate::{
 
 /// A counter is in use if its own control and the global one both enable it. The global one alone
 /// means nothing: its bits for general counters are set after reset.
-pub(super) fn refuse<B: Bus>(bus: &mut Counted<B>, facts: &Facts) -> Result<(), InitError> {
+pub(super) fn refuse<B: Bus>(bus: &mut CountingBus<B>, facts: &Facts) -> Result<(), InitError> {
     let global: PerfGlobalCtrl = bus.get(0);
     for index in counters(facts.general) {
         let select: PerfEvtSel = bus.get(index);
@@ -38,7 +38,7 @@ pub(super) fn refuse<B: Bus>(bus: &mut Counted<B>, facts: &Facts) -> Result<(), 
 
 /// A boot loader may have had overflows freeze the counters, and one of them may have. Both are looked at
 /// first, as some hypervisors fault writes of bits that they never show.
-pub(super) fn thaw<B: Bus>(bus: &mut Counted<B>, facts: &Facts) {
+pub(super) fn thaw<B: Bus>(bus: &mut CountingBus<B>, facts: &Facts) {
     if facts.capabilities {
         let debug: DebugCtl = bus.get(0);
         if debug.contains(DebugCtl::FREEZE_PERFMON_ON_PMI) {

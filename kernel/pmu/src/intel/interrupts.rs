@@ -2,8 +2,8 @@
 
 use core::mem::take;
 
-use tally_abi::bank::ALWAYS_SLOT;
-use tally_engine::{Always, MAX_GENERAL, Selector, for_each_counter};
+use tally_abi::bank::PINNED_SLOT;
+use tally_engine::{MAX_GENERAL, Pinned, Selector, for_each_counter};
 
 use super::Intel;
 use crate::{
@@ -14,13 +14,13 @@ use crate::{
 /// The slice timer, and what of it the overflow path would work out each time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer {
-    pub(super) event: Always,
+    pub(super) event: Pinned,
     /// What acknowledges its overflow.
     pub(super) acknowledge: PerfGlobalOvfCtrl,
 }
 
 impl Timer {
-    pub(super) fn new(event: Always, freezes: bool) -> Timer {
+    pub(super) fn new(event: Pinned, freezes: bool) -> Timer {
         let bit = PerfGlobalOvfCtrl::FIXED0.bits() << event as u8;
         let mut acknowledge = PerfGlobalOvfCtrl::from_bits_retain(bit);
         acknowledge.set(PerfGlobalOvfCtrl::CTR_FRZ, freezes);
@@ -31,7 +31,7 @@ impl Timer {
 impl<B: Bus> Intel<B> {
     /// See [`tally_engine::Pmu::preload`].
     pub(super) fn preload_slot(&mut self, slot: usize, remaining: u64) -> u64 {
-        let Some(event) = slot.checked_sub(ALWAYS_SLOT) else {
+        let Some(event) = slot.checked_sub(PINNED_SLOT) else {
             let index = slot % MAX_GENERAL;
             self.armed |= 1 << index;
             let interrupts = self.prepared.selectors()[index].0 | PerfEvtSel::INT.bits();
@@ -47,7 +47,7 @@ impl<B: Bus> Intel<B> {
             let bit = PerfGlobalOvfCtrl::FIXED0.bits() << event;
             self.timer.acknowledge |= PerfGlobalOvfCtrl::from_bits_retain(bit);
         }
-        let value = remaining.wrapping_neg() & self.facts.widths.always;
+        let value = remaining.wrapping_neg() & self.facts.widths.pinned;
         self.bus.put(event as u8, FixedCtr(value));
         value
     }

@@ -66,7 +66,7 @@ impl Step {
             "read" => Step::Read,
             "change" => Step::Select,
             "reload" => Step::Arm,
-            "acknowledge" | "release" | "enable" | "disable" | "gate" | "gate_each"
+            "acknowledge" | "ack_and_resume" | "enable" | "disable" | "gate" | "gate_each"
             | "ready_to_change" => Step::Acknowledge,
             "unmask_pmi" | "end_of_interrupt" => Step::Controller,
             "log" | "turn_over" | "take_in" | "finish" | "record" | "draw" | "prepare" | "tsc" => {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, vec, vec::Vec};
 
 use tally_abi::Mode;
 use tally_engine::{
-    Always,
+    Pinned,
     bounds::{Bound, Whole},
 };
 
@@ -54,7 +54,7 @@ fn nothing_is_a_part_of_itself_by_any_way() {
 fn events_of_a_list_are_bound_by_name_alias_and_always() {
     let list = "branch-misses,branches,MEM_LOAD_RETIRED.L1_MISS,MEM_INST_RETIRED.ALL_LOADS";
     let event = |part, whole| Bound { parts: vec![part], whole: Whole::Event(whole) };
-    let always = |part| Bound { parts: vec![part], whole: Whole::Always(Always::Instructions) };
+    let always = |part| Bound { parts: vec![part], whole: Whole::Pinned(Pinned::Instructions) };
     let found = bounds(icelake(), list, Mode::User);
     for bound in [always(1), always(3), event(0, 1), event(2, 3)] {
         assert!(found.contains(&bound), "{bound:?} {found:?}");

@@ -6,15 +6,15 @@ use super::*;
 fn a_program_that_looks_after_its_counters_finds_them_as_it_left_them() {
     for vendor in [INTEL, Vendor::Amd { global: true }, Vendor::Amd { global: false }] {
         let mut pmu = driver(vendor);
-        assert!(pmu.can_load());
+        assert!(pmu.can_restore());
         let group = group(vendor, [1, 2, 3, 4], Mode::User);
         let mut values = Counts::default();
-        values[Always::Instructions] = 1 << 47;
-        values[Always::Cycles] = (1 << 40) + 5;
+        values[Pinned::Instructions] = 1 << 47;
+        values[Pinned::Cycles] = (1 << 40) + 5;
         values.general = [1 << 45; 8];
         for turn in 1..=3 {
             let interrupts = model(&mut pmu).interrupts;
-            pmu.load(&group, Mode::User, &values);
+            pmu.restore(&group, Mode::User, &values);
             // A counter that is not its own shows nothing of others'.
             let others =
                 counters(0x3f & !group.used).filter(|index| !is_intel(vendor) || *index < 4);
@@ -26,21 +26,21 @@ fn a_program_that_looks_after_its_counters_finds_them_as_it_left_them() {
             pmu.stop();
             happen(&mut pmu, false, 1_000_000);
             values = read(&mut pmu, group.used);
-            assert_eq!(values[Always::Instructions], (1 << 47) + turn * 200);
-            assert_eq!(values[Always::Cycles], (1 << 40) + 5 + turn * 100);
+            assert_eq!(values[Pinned::Instructions], (1 << 47) + turn * 200);
+            assert_eq!(values[Pinned::Cycles], (1 << 40) + 5 + turn * 100);
             let expected: Vec<u64> = (1..=4).map(|code| (1 << 45) + turn * code * 10).collect();
             assert_eq!(general(&values, &group), expected, "{vendor:?}");
             assert_eq!(model(&mut pmu).interrupts, interrupts);
             // Somebody else's session, and a stranger's counts, in between.
             let mut raw = Counts::default();
-            pmu.start(&group, &setup(Mode::Full), SLICE);
-            pmu.go();
+            pmu.program(&group, &setup(Mode::Full), SLICE);
+            pmu.enable();
             happen(&mut pmu, false, 2 * SLICE);
             assert!(switch(&mut pmu, &group, &mut raw));
-            pmu.release();
+            pmu.ack_and_resume();
             pmu.stop();
-            pmu.clear();
+            pmu.scrub();
         }
     }
-    assert!(!driver(OLD_INTEL).can_load());
+    assert!(!driver(OLD_INTEL).can_restore());
 }

@@ -1,6 +1,6 @@
 //! Counters that are preloaded for thresholds.
 
-use tally_abi::bank::ALWAYS_SLOT;
+use tally_abi::bank::PINNED_SLOT;
 
 use super::*;
 
@@ -12,18 +12,18 @@ fn preloaded_counters_interrupt_once_at_their_count() {
             let (a, b) = (group(vendor, [1, 2, 3, 4], mode), group(vendor, [5, 2, 3, 6], mode));
             let first = a.used.trailing_zeros() as usize;
             let interrupts = |pmu: &mut _| model(pmu).interrupts;
-            pmu.start(&a, &setup(mode), SLICE);
+            pmu.program(&a, &setup(mode), SLICE);
             // Ten of its events come at each step, and two instructions.
             let shown = pmu.preload(first, 30);
-            pmu.preload(ALWAYS_SLOT, 10);
-            pmu.go();
+            pmu.preload(PINNED_SLOT, 10);
+            pmu.enable();
             for (step, expected) in [(1, 0), (2, 0), (3, 1), (4, 1)] {
                 happen(&mut pmu, kernel, 1);
                 assert_eq!(interrupts(&mut pmu), expected, "{vendor:?} {mode:?} {step}");
                 if expected == 1 {
                     // Not the timer's; what it froze goes on.
                     assert!(!switch(&mut pmu, &b, &mut Counts::default()));
-                    pmu.release();
+                    pmu.ack_and_resume();
                 }
             }
             let count = read(&mut pmu, a.used).general[first];
@@ -34,23 +34,23 @@ fn preloaded_counters_interrupt_once_at_their_count() {
             let status = if is_intel(vendor) { 0x38e } else { 0xc000_0300 };
             assert_eq!(model(&mut pmu).msrs.get(&status).copied().unwrap_or(0), 0);
             // Nothing is left of a preload: neither after a stop, nor a disarm, nor a switch.
-            pmu.start(&a, &setup(mode), SLICE);
+            pmu.program(&a, &setup(mode), SLICE);
             pmu.preload(first, 5);
-            pmu.preload(ALWAYS_SLOT, 5);
+            pmu.preload(PINNED_SLOT, 5);
             pmu.disarm();
-            pmu.go();
+            pmu.enable();
             happen(&mut pmu, kernel, 10);
             pmu.preload(first, 15);
-            pmu.release();
+            pmu.ack_and_resume();
             pmu.stop();
-            pmu.start(&a, &setup(mode), SLICE);
-            pmu.go();
+            pmu.program(&a, &setup(mode), SLICE);
+            pmu.enable();
             happen(&mut pmu, kernel, SLICE - 1);
             assert_eq!(interrupts(&mut pmu), 2, "{vendor:?} {mode:?}");
             happen(&mut pmu, kernel, 1);
             assert!(switch(&mut pmu, &b, &mut Counts::default()));
             pmu.preload(first + 1, 20);
-            pmu.release();
+            pmu.ack_and_resume();
             happen(&mut pmu, kernel, 1);
             assert_eq!(interrupts(&mut pmu), 4, "the timer's and one more {vendor:?} {mode:?}");
         }

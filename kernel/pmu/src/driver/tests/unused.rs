@@ -26,13 +26,13 @@ fn a_program_does_not_see_what_another_s_events_would_count() {
         let mut pmu = driver(vendor);
         let theirs = group(vendor, [1, 2, 3, 4], Mode::Full);
         let ours = first_of(&group(vendor, [5, 0, 0, 0], Mode::User));
-        pmu.start(&theirs, &setup(Mode::Full), SLICE);
-        pmu.go();
+        pmu.program(&theirs, &setup(Mode::Full), SLICE);
+        pmu.enable();
         happen(&mut pmu, true, 10);
         pmu.stop();
-        pmu.clear();
-        pmu.start(&ours, &setup(Mode::User), SLICE);
-        pmu.go();
+        pmu.scrub();
+        pmu.program(&ours, &setup(Mode::User), SLICE);
+        pmu.enable();
         happen(&mut pmu, true, 10);
         happen(&mut pmu, false, 10);
         let shown = read(&mut pmu, theirs.used);
@@ -48,12 +48,12 @@ fn an_event_that_is_to_be_alone_is_and_no_other_switch_takes_longer() {
         let one = first_of(&all);
         for alone in [false, true] {
             let mut pmu = driver(vendor);
-            pmu.start(&all, &setup(Mode::User), SLICE);
-            pmu.go();
+            pmu.program(&all, &setup(Mode::User), SLICE);
+            pmu.enable();
             let mut step = |next: &Group| {
                 happen(&mut pmu, false, SLICE + 1);
                 assert!(switch(&mut pmu, next, &mut Counts::default()));
-                pmu.release();
+                pmu.ack_and_resume();
                 others(&mut pmu)
             };
             let expected = if alone { [0; 3].to_vec() } else { held[1..].to_vec() };
