@@ -71,6 +71,13 @@ fn every_crash_ends_its_program_alone() {
 }
 
 #[test]
+fn mmap_avoids_the_segments_and_the_heap_of_a_program_linked_in_its_area() {
+    let boot = run("", "segments");
+    assert_success(&boot);
+    assert_eq!(boot.transcript.text(), "segments: done\n");
+}
+
+#[test]
 fn programs_share_a_processor_without_a_trace() {
     let events = "INST_RETIRED.ANY";
     let boot = run(

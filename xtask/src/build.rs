@@ -67,6 +67,10 @@ pub const C_LIBRARY: GuestPackage =
     GuestPackage { name: "tally-capi", folder: "userlib/capi", ..PROGRAMS };
 /// Where the C programs are that only tests run and that link with `libtally.a` alone.
 const C_GUESTS: &str = "tests/guests/c";
+/// Linker options of the one that is linked where the kernel's mmap area begins. Only position-independent code
+/// can be linked that high.
+const LINKED_AT_MMAP_AREA: (&str, [&str; 2]) =
+    ("segments", ["-fPIE", "-Wl,--no-relax,-Ttext-segment=0x100000000000"]);
 
 /// The guest that checks the virtual PMU.
 pub const CHECK_GUEST: GuestPackage = GuestPackage {
@@ -192,6 +196,9 @@ fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
             .arg(folder.join("libtally.a"))
             .arg("-o")
             .arg(&program);
+        if name == LINKED_AT_MMAP_AREA.0 {
+            cc.args(LINKED_AT_MMAP_AREA.1);
+        }
         cargo(&format!("Compiling {name}.c"), &mut cc)?;
         Ok(program)
     };

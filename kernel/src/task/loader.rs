@@ -2,6 +2,7 @@
 //! System V ABI for AMD64 has them (section 3.4.1, "Initial Stack and Register State").
 
 use alloc::{string::String, vec::Vec};
+use core::ops::Range;
 
 use elf::{ElfBytes, abi, endian::LittleEndian, segment::ProgramHeader};
 use tally_abi::ExitStatus;
@@ -60,10 +61,10 @@ impl From<SpaceError> for LoadError {
 }
 
 /// Where a loaded program begins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Start {
-    /// The first address above its segments: where its heap begins.
-    pub heap: u64,
+    /// Its segments: whole pages, none twice.
+    pub segments: Vec<Range<u64>>,
     /// Its first instruction.
     pub rip: u64,
     /// Its stack pointer.
@@ -97,12 +98,12 @@ pub fn load(
         abi::ET_DYN => PIE_BASE,
         _ => return Err(NotStaticElf("it is not an executable but an object file")),
     };
-    let mut heap = 0;
+    let mut loaded = Vec::new();
     let mut headers = 0;
     for mut segment in segments.iter().filter(|s| s.p_type == abi::PT_LOAD && s.p_memsz > 0) {
         let moved = segment.p_vaddr.checked_add(base);
         segment.p_vaddr = moved.ok_or(NotStaticElf("a segment lies outside user memory"))?;
-        heap = load_segment(space, file, &segment)?.max(heap);
+        loaded.push(load_segment(space, file, &segment)?);
         if segment.p_offset == 0 {
             headers = segment.p_vaddr + elf.ehdr.e_phoff;
         }
@@ -119,14 +120,15 @@ pub fn load(
         (AT_SECURE, 0),
     ];
     let rsp = push_arguments(space, words, random, &about)?;
-    Ok(Start { heap, rip: entry, rsp })
+    Ok(Start { segments: loaded, rip: entry, rsp })
 }
 
+/// Maps a segment and copies its bytes; gives its pages.
 fn load_segment(
     space: &mut AddressSpace,
     file: &[u8],
     segment: &ProgramHeader,
-) -> Result<u64, LoadError> {
+) -> Result<Range<u64>, LoadError> {
     let bytes = usize::try_from(segment.p_offset)
         .ok()
         .and_then(|start| Some((start, start.checked_add(segment.p_filesz as usize)?)))
@@ -147,7 +149,7 @@ fn load_segment(
     let end = end.ok_or(outside)?.next_multiple_of(FRAME_BYTES);
     space.map_zeroed(start, end - start, access)?;
     space.fill(segment.p_vaddr, bytes)?;
-    Ok(end)
+    Ok(start..end)
 }
 
 /// Puts argument count, pointers and strings on the stack; gives the stack pointer.

@@ -93,7 +93,7 @@ impl Process {
             ran_ns: 0,
             since_ns: 0,
             random,
-            mappings: Mappings::new(start.heap),
+            mappings: Mappings::new(&start.segments),
         })
     }
 

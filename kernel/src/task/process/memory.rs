@@ -24,7 +24,7 @@ const MAX_MAPPINGS: usize = 16 * 1024;
 /// Where a program's memory is.
 pub(super) struct Mappings {
     heap: Range<u64>,
-    /// Beginnings and ends of what `mmap` gave.
+    /// Beginnings and ends of the program's segments and of what `mmap` gave.
     mapped: BTreeMap<u64, u64>,
     /// The same of what the kernel writes, and the program can neither unmap nor protect otherwise.
     held: BTreeMap<u64, u64>,
@@ -35,11 +35,12 @@ pub(super) struct Mappings {
 }
 
 impl Mappings {
-    /// A program's at its start, with the heap at `heap`.
-    pub(super) fn new(heap: u64) -> Self {
+    /// Those of a program that has just been loaded: its segments, and an empty heap behind the last of them.
+    pub(super) fn new(segments: &[Range<u64>]) -> Self {
+        let heap = segments.iter().map(|segment| segment.end).max().unwrap_or_default();
         Mappings {
             heap: heap..heap,
-            mapped: BTreeMap::new(),
+            mapped: segments.iter().map(|segment| (segment.start, segment.end)).collect(),
             held: BTreeMap::new(),
             lent: BTreeMap::new(),
             gap: MMAP_START,
@@ -64,14 +65,23 @@ impl Mappings {
         let mut start = self.gap;
         loop {
             let end = start.checked_add(bytes).filter(|end| *end < USER_END / 2)?;
-            let last = |mappings: &BTreeMap<u64, u64>| {
-                Some(*mappings.range(..=end).next_back()?.1).filter(|last| *last >= start)
-            };
-            match [&self.mapped, &self.held].into_iter().filter_map(last).max() {
+            let with_guards = start - FRAME_BYTES..end + FRAME_BYTES;
+            let heap = Some(self.heap.end.next_multiple_of(FRAME_BYTES))
+                .filter(|end| self.heap.start < with_guards.end && *end > with_guards.start);
+            match self.last_end_within(&with_guards).max(heap) {
                 Some(in_the_way) => start = in_the_way + FRAME_BYTES,
                 None => return Some(start..end),
             }
         }
+    }
+
+    /// The end of the last mapping that overlaps `range`, if one does.
+    fn last_end_within(&self, range: &Range<u64>) -> Option<u64> {
+        let last = |mappings: &BTreeMap<u64, u64>| {
+            let (_, end) = mappings.range(..range.end).next_back()?;
+            Some(*end).filter(|end| *end > range.start)
+        };
+        [&self.mapped, &self.held].into_iter().filter_map(last).max()
     }
 
     /// Addresses from `start` on are nobody's any more.
@@ -121,14 +131,16 @@ impl Process {
     /// Moves the end of the heap to `end`, if that can be; gives where it is then.
     pub fn set_heap_end(&mut self, end: u64) -> u64 {
         let page = |address: u64| address.next_multiple_of(FRAME_BYTES);
-        let heap = &mut self.mappings.heap;
-        let fits = (heap.start..heap.start + MAX_HEAP_BYTES).contains(&end);
+        let heap = self.mappings.heap.clone();
         let (old, new) = (page(heap.end), page(end.min(USER_END)));
+        // Not all of a mapping has pages that would stop the heap.
+        let fits = (heap.start..heap.start + MAX_HEAP_BYTES).contains(&end)
+            && self.mappings.last_end_within(&(old..new)).is_none();
         // A heap that shrinks keeps its pages: a program that cares for memory unmaps.
         if fits && (new <= old || self.space.map_zeroed(old, new - old, Access::Write).is_ok()) {
-            heap.end = end.max(heap.end);
+            self.mappings.heap.end = end.max(heap.end);
         }
-        heap.end
+        self.mappings.heap.end
     }
 
     /// New memory of zeros; gives its address.
