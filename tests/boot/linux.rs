@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use xtask::{
-    linux::{self, Guest},
-    machine::Pmu,
+    linux,
+    machine::{Linux, Pmu},
 };
 
 use crate::artefacts;
@@ -27,7 +27,7 @@ struct Asked {
 /// What was printed behind each of the markers.
 fn boot(asked: &Asked) -> Vec<String> {
     let artefacts = artefacts();
-    let guest = Guest {
+    let guest = Linux {
         qemu: &artefacts.qemu,
         linux: artefacts.linux.as_ref().expect("`cargo xtask test` fetches it"),
         plugin: Some(&artefacts.plugin),

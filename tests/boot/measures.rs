@@ -3,9 +3,9 @@
 use tally_abi::ExitStatus;
 use xtask::{
     explain::{Asked, detect, planned},
+    job::Job,
     machine::{Outcome, Pmu, Request, shown},
     report::{EventReport, Kind, Report},
-    run::Job,
 };
 
 use crate::{assert_success, boot, run};

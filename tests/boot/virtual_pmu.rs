@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use xtask::vpmu_check::{Profile, check};
+use xtask::{machine::Profile, vpmu_check::check};
 
 use crate::artefacts;
 

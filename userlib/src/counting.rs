@@ -1,63 +1,26 @@
 //! Sessions: a list of events, counted between start and stop.
 
-use alloc::{string::String, vec, vec::Vec};
-use core::{fmt, ptr};
+use alloc::{vec, vec::Vec};
+use core::ptr;
 
 use tally_abi::{
     Error, Reading, SessionConfig, SessionStats,
     reading::ReadingWords,
     session::{MAX_DETAIL_BYTES, StatsWords},
-    syscall::errno::ENOSYS,
 };
 
-use crate::{bank::Bank, program::Program, sys};
-
-/// A session could not be opened, or a program not loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenError {
-    /// The error, for the program.
-    pub error: Error,
-    /// What went wrong, where, what to do: for people.
-    pub detail: String,
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.detail)
-    }
-}
-
-impl core::error::Error for OpenError {}
-
-impl From<Error> for OpenError {
-    fn from(error: Error) -> Self {
-        OpenError { error, detail: error.message().into() }
-    }
-}
+use crate::{
+    bank::Bank,
+    error::{OpenError, check},
+    program::Program,
+    sys,
+};
 
 /// A session on a list of events. Dropping it closes it.
 #[derive(Debug)]
 pub struct Session {
     id: u64,
     events: usize,
-}
-
-/// The result of one of Tally's calls. A kernel that does not know the call is not Tally's, and has
-/// no PMU for us.
-pub(crate) fn check(result: i64) -> Result<u64, Error> {
-    if result == -ENOSYS {
-        return Err(Error::NoPmu);
-    }
-    u64::try_from(result).map_err(|_| Error::from_return(result).unwrap_or(Error::BadArgument))
-}
-
-/// The error with the text that the kernel wrote, if it did.
-pub(crate) fn explained(error: Error, detail: &[u8]) -> OpenError {
-    let text = detail.split(|byte| *byte == 0).next().unwrap_or_default();
-    match core::str::from_utf8(text) {
-        Ok(text) if !text.is_empty() => OpenError { error, detail: text.into() },
-        _ => error.into(),
-    }
 }
 
 impl Session {
@@ -100,7 +63,7 @@ impl Session {
         ];
         // SAFETY: the list and the configuration are valid for reading, the detail for writing.
         let result = check(unsafe { sys::call(sys::SESSION_OPEN, arguments) });
-        let id = result.map_err(|error| explained(error, &detail))?;
+        let id = result.map_err(|error| OpenError::new(error, &detail))?;
         let mut session = Session { id, events: 0 };
         // SAFETY: with room for no reading, nothing is written.
         session.events = unsafe { session.read_raw(ptr::null_mut(), 0) }?;

@@ -6,7 +6,7 @@ use core::arch::asm;
 use tally_abi::{Mode, events::words, session::MAX_DETAIL_BYTES};
 
 use crate::{
-    counting::{OpenError, check, explained},
+    error::{OpenError, check},
     sys,
 };
 
@@ -36,7 +36,7 @@ impl Direct {
         ];
         // SAFETY: the list is valid for reading, the others for writing: a word for each event.
         let result = check(unsafe { sys::call(sys::DIRECT_OPEN, arguments) });
-        result.map(|_| Direct { indices }).map_err(|error| explained(error, &detail))
+        result.map(|_| Direct { indices }).map_err(|error| OpenError::new(error, &detail))
     }
 
     /// How often the event has happened, by its index in the list. No system call: one RDPMC. Counters

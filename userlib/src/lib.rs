@@ -24,6 +24,7 @@ extern crate alloc;
 mod bank;
 mod counting;
 mod direct;
+mod error;
 pub mod io;
 mod program;
 pub mod region;
@@ -36,8 +37,9 @@ mod threshold;
 pub mod trace;
 
 pub use bank::{Bank, Counter, Details};
-pub use counting::{OpenError, Session};
+pub use counting::Session;
 pub use direct::Direct;
+pub use error::OpenError;
 pub use program::Program;
 pub use tally_abi::events::words as event_words;
 pub use tally_abi::{

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use tally_abi::{Error, session::MAX_DETAIL_BYTES, syscall::errno::EINTR};
 
 use crate::{
-    counting::{OpenError, check, explained},
+    error::{OpenError, check},
     sys,
 };
 
@@ -34,7 +34,7 @@ impl Program {
         ];
         // SAFETY: the words are valid for reading, the detail for writing.
         let result = check(unsafe { sys::call(sys::PROGRAM_LOAD, arguments) });
-        result.map(|number| Program { number }).map_err(|error| explained(error, &detail))
+        result.map(|number| Program { number }).map_err(|error| OpenError::new(error, &detail))
     }
 
     /// Lets it begin.

@@ -4,10 +4,7 @@ use alloc::{vec, vec::Vec};
 
 use tally_abi::Error;
 
-use crate::{
-    counting::{Session, check},
-    sys,
-};
+use crate::{counting::Session, error::check, sys};
 
 impl Session {
     /// Notes what is running each time when the event's logical counter has gone on by `period`, give or

@@ -10,7 +10,7 @@ use tally_abi::{
     bank::{BUSY, DETACHED, PAGE_WORDS, PINNED_SLOT, RESTARTED, SLOTS, STOPPED, header, writable},
 };
 
-use crate::{bank::Bank, counting::check, sys};
+use crate::{bank::Bank, error::check, sys};
 
 // All accesses are relaxed: the kernel, which writes the same words, does so on this CPU.
 

@@ -4,10 +4,7 @@ use core::arch::naked_asm;
 
 use tally_abi::{Error, bank::NO_THRESHOLD};
 
-use crate::{
-    counting::{Session, check},
-    sys,
-};
+use crate::{counting::Session, error::check, sys};
 
 /// A function that hears of a threshold: the event, by its index in the session's list, and the count
 /// at which it fired. It interrupts the program anywhere, as a signal's handler does

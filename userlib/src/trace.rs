@@ -10,7 +10,7 @@ use tally_abi::{
 pub use tally_ring::{Item, Status};
 use tally_ring::{Reader, Ring};
 
-use crate::{counting::check, sys};
+use crate::{error::check, sys};
 
 /// Looks on at a CPU's trace ring. The kernel and the host take no notice of it: what was written over
 /// before it was read is told as [`Item::Lost`].

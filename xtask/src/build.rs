@@ -4,21 +4,16 @@
 //! for the host. Each chain has target folders of its own, so that neither waits for the other's
 //! locks and a warm build has nothing to do.
 
-mod hosted;
+pub mod hosted;
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
     thread,
 };
 
-use tally_abi::ExitStatus;
-
-use crate::{Failure, Result, output, process::Child, progress::Step, project::Project, setup};
-
-pub use self::hosted::{hosted_guests, musl_guests, rust_guest};
+use crate::{Failure, Result, compiler, output, project::Project, setup};
 
 /// Makes programs plain static executables: no start files, no libc, not position-independent.
 const PROGRAM_FLAGS: &str = "-C panic=abort -C relocation-model=static \
@@ -155,10 +150,10 @@ pub fn all(project: &Project, library: &Path) -> Result<Built> {
 type Guest = (PathBuf, Vec<PathBuf>, Vec<PathBuf>);
 
 fn build_guest(project: &Project, library: &Path) -> Result<Guest> {
-    cargo("Building the kernel", &mut KERNEL.cargo(project, library, "build"))?;
+    compiler::run("Building the kernel", &mut KERNEL.cargo(project, library, "build"))?;
     let programs = build_programs(project, library, &PROGRAMS)?;
     let mut test_guests = build_programs(project, library, &TEST_GUESTS)?;
-    cargo("Building libtally.a", &mut C_LIBRARY.cargo(project, library, "build"))?;
+    compiler::run("Building libtally.a", &mut C_LIBRARY.cargo(project, library, "build"))?;
     test_guests.extend(build_c_guests(project)?);
     let kernel = KERNEL.executables(project, &[KERNEL.name.into()]).remove(0);
     Ok((kernel, programs, test_guests))
@@ -170,7 +165,7 @@ fn build_programs(
     package: &GuestPackage,
 ) -> Result<Vec<PathBuf>> {
     let title = format!("Building the programs of {}", package.folder);
-    cargo(&title, package.cargo(project, library, "build").arg("--bins"))?;
+    compiler::run(&title, package.cargo(project, library, "build").arg("--bins"))?;
     Ok(package.executables(project, &bins(&project.root.join(package.folder))?))
 }
 
@@ -199,7 +194,7 @@ fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
         if name == LINKED_AT_MMAP_AREA.0 {
             cc.args(LINKED_AT_MMAP_AREA.1);
         }
-        cargo(&format!("Compiling {name}.c"), &mut cc)?;
+        compiler::run(&format!("Compiling {name}.c"), &mut cc)?;
         Ok(program)
     };
     sources(&project.root.join(C_GUESTS), "c")?.iter().map(compile).collect()
@@ -213,7 +208,7 @@ pub fn kernel_with_lines(project: &Project, library: &Path) -> Result<PathBuf> {
     const WITH_LINES: &str = "profile.release.strip=\"none\"";
     let folder = "lines";
     let mut build = KERNEL.cargo_into(folder, WITH_LINES, project, library, "build");
-    cargo("Building the kernel with its lines", &mut build)?;
+    compiler::run("Building the kernel with its lines", &mut build)?;
     Ok(project.target.join(folder).join(KERNEL.target).join("release").join(KERNEL.name))
 }
 
@@ -224,7 +219,7 @@ pub fn kernel_with_lines(project: &Project, library: &Path) -> Result<PathBuf> {
 pub fn plugin(project: &Project) -> Result<PathBuf> {
     let mut plugin = project.cargo("build", &project.target);
     plugin.args(["--release", "--package", "tally-vpmu-plugin"]);
-    cargo("Building the virtual PMU", &mut plugin)?;
+    compiler::run("Building the virtual PMU", &mut plugin)?;
     Ok(project.target.join("release/libtally_vpmu_plugin.so"))
 }
 
@@ -235,7 +230,7 @@ pub fn plugin(project: &Project) -> Result<PathBuf> {
 pub fn empty_plugin(project: &Project) -> Result<PathBuf> {
     let mut plugin = project.cargo("build", &project.target);
     plugin.args(["--release", "--package", "tally-empty-plugin"]);
-    cargo("Building the empty plugin", &mut plugin)?;
+    compiler::run("Building the empty plugin", &mut plugin)?;
     Ok(project.target.join("release/libtally_empty_plugin.so"))
 }
 
@@ -244,7 +239,7 @@ pub fn empty_plugin(project: &Project) -> Result<PathBuf> {
 /// # Errors
 /// It does not build.
 pub fn check_guest(project: &Project, library: &Path) -> Result<PathBuf> {
-    cargo("Building the check guest", &mut CHECK_GUEST.cargo(project, library, "build"))?;
+    compiler::run("Building the check guest", &mut CHECK_GUEST.cargo(project, library, "build"))?;
     Ok(CHECK_GUEST.executables(project, &[CHECK_GUEST.name.into()]).remove(0))
 }
 
@@ -253,7 +248,7 @@ fn build_host(project: &Project, library: &Path) -> Result<(PathBuf, PathBuf)> {
     let images = project.images();
     let mut maker = project.cargo("build", &images);
     with_library(&mut maker, library).args(["--release", "--package", "tally-image"]);
-    cargo("Building the boot loader", &mut maker)?;
+    compiler::run("Building the boot loader", &mut maker)?;
     Ok((plugin, images.join("release/tally-image")))
 }
 
@@ -278,35 +273,6 @@ fn sources(folder: &Path, extension: &str) -> Result<Vec<String>> {
         .collect();
     names.sort();
     Ok(names)
-}
-
-/// Runs a call of cargo or a compiler behind a progress line; what it said is shown only if it
-/// fails.
-pub(crate) fn cargo(title: &str, command: &mut Command) -> Result<()> {
-    let step = Step::start(title);
-    let name = command.get_program().to_string_lossy().into_owned();
-    let refused = |error: std::io::Error| {
-        Failure::new(ExitStatus::BuildFailed, format!("cannot run {name}: {error}"))
-    };
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = Child::spawn(command).map_err(refused)?;
-    let stderr = child.take_stderr().expect("standard error is a pipe");
-    let mut said = String::new();
-    for line in BufReader::new(stderr).lines() {
-        let line = line.map_err(refused)?;
-        step.at(line.trim());
-        said.push_str(&line);
-        said.push('\n');
-    }
-    if child.wait().map_err(refused)?.success() {
-        step.done();
-        return Ok(());
-    }
-    let status = match said.contains("No space left on device") {
-        true => ExitStatus::NoSpace,
-        false => ExitStatus::BuildFailed,
-    };
-    Err(Failure::new(status, format!("{title} failed; it said:\n{}", said.trim_end())))
 }
 
 /// Does the task.

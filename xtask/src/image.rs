@@ -16,12 +16,11 @@ use tally_abi::ExitStatus;
 use crate::{
     Failure, Result,
     build::{self, Built},
+    job::Job,
     output,
     process::Child,
     project::{self, Project},
-    ramdisk,
-    run::Job,
-    setup,
+    ramdisk, setup,
 };
 
 /// Options of `cargo xtask image`.

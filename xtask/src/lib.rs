@@ -9,10 +9,12 @@
 pub mod bench;
 pub mod build;
 pub mod cli;
+mod compiler;
 pub mod explain;
 pub mod failure;
 pub mod fuzz;
 pub mod image;
+pub mod job;
 pub mod lint;
 pub mod linux;
 pub mod machine;

@@ -10,7 +10,7 @@ use std::{
 use serde::de::DeserializeOwned;
 use tally_abi::ExitStatus;
 
-use crate::{Failure, Result, build, process};
+use crate::{Failure, Result, compiler, process};
 
 /// The project's folders.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ impl Project {
         };
         let mut build = self.cargo("build", &self.target);
         build.args(["--release", "--package", package, "--example", example]);
-        build::cargo(&format!("Building the example {example}"), &mut build)?;
+        compiler::run(&format!("Building the example {example}"), &mut build)?;
         let program = self.target.join("release/examples").join(example);
         let output = process::output(Command::new(program).args(arguments));
         let output = output.map_err(|error| failed(format!("cannot start it: {error}")))?;

@@ -1,7 +1,5 @@
 //! `cargo xtask run`: everything, from nothing to the table.
 
-mod job;
-
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -10,10 +8,10 @@ use std::{
 use clap::Args;
 use tally_abi::ExitStatus;
 
-pub use self::job::{Job, tally};
 use crate::{
     Failure, Result,
     explain::{self, Asked},
+    job::Job,
     machine::{self, Accel, Artefacts, Boot, Outcome, Pmu, Request},
     output,
     project::{self, Project},

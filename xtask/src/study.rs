@@ -18,12 +18,12 @@ use tally_abi::ExitStatus;
 
 use crate::{
     Failure, Result,
+    job::Job,
     machine::{self, Artefacts, Pmu, Request},
     output,
     progress::Step,
     project::Project,
     report::{EventReport, Kind, Report, table::percent},
-    run::Job,
 };
 
 /// The claim: this share of estimates, exact values apart, has its truth within the stated 95 % bar.

@@ -5,7 +5,7 @@ use clap::Args;
 use tally_model::{Mode, Pipeline};
 use tally_vpmu::Event;
 
-use crate::{Result, output, vpmu_check::Profile};
+use crate::{Result, machine::Profile, output};
 
 /// Options of `cargo xtask vpmu-events`.
 #[derive(Args, Clone, Debug)]

@@ -6,6 +6,7 @@
 
 mod engine;
 mod ring;
+mod samples;
 mod switch;
 mod vpmu;
 
@@ -42,43 +43,5 @@ pub fn main(project: &Project, args: &BenchArgs) -> Result<u8> {
         Bench::Engine(args) => engine::main(project, args),
         Bench::Ring(args) => ring::main(project, args),
         Bench::Switch(args) => switch::main(project, args),
-    }
-}
-
-/// What repetitions of one measurement gave; never empty.
-#[derive(Clone, Debug, PartialEq)]
-struct Samples(Vec<f64>);
-
-impl Samples {
-    /// The one in the middle, or the mean of the two there.
-    fn median(&self) -> f64 {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        let half = sorted.len() / 2;
-        match sorted.len() % 2 {
-            0 => f64::midpoint(sorted[half - 1], sorted[half]),
-            _ => sorted[half],
-        }
-    }
-
-    fn least(&self) -> f64 {
-        self.0.iter().copied().fold(f64::INFINITY, f64::min)
-    }
-
-    fn most(&self) -> f64 {
-        self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_is_in_the_middle_whatever_the_order() {
-        assert_eq!(Samples(vec![3.0, 1.0, 20.0]).median(), 3.0);
-        assert_eq!(Samples(vec![4.0, 1.0, 2.0, 30.0]).median(), 3.0);
-        let samples = Samples(vec![3.0, 1.0, 2.0]);
-        assert_eq!((samples.least(), samples.most()), (1.0, 3.0));
     }
 }

@@ -12,8 +12,8 @@ use clap::Args;
 use serde::Serialize;
 use tally_abi::ExitStatus;
 
-use super::Samples;
-use crate::{Failure, Result, build, output, process, progress::Step, project::Project, setup};
+use super::samples::Samples;
+use crate::{Failure, Result, compiler, output, process, progress::Step, project::Project, setup};
 
 /// Options of `cargo xtask bench ring`.
 #[derive(Args, Clone, Debug)]
@@ -64,7 +64,7 @@ pub fn main(project: &Project, args: &RingArgs) -> Result<u8> {
         bench.args(["--package", "tally-ring", "--bench", "rings"]);
         bench
     };
-    build::cargo("Building the rings' benchmark", bench().arg("--no-run"))?;
+    compiler::run("Building the rings' benchmark", bench().arg("--no-run"))?;
     let step = Step::start("Writing records");
     let failed = |why: &str| {
         Failure::new(ExitStatus::HostError, format!("the rings' benchmark:\n{}", why.trim_end()))

@@ -18,7 +18,7 @@ use clap::Args;
 use serde::Serialize;
 use tally_abi::{ExitStatus, truth::Truth};
 
-use super::Samples;
+use super::samples::Samples;
 use crate::{
     Failure, Result, build,
     machine::{self, Artefacts, Pmu, Request},

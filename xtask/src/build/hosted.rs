@@ -5,9 +5,9 @@ use std::{fs, path::PathBuf, process::Command};
 
 use tally_abi::ExitStatus;
 
-use super::{PROGRAMS, cargo, sources};
+use super::{PROGRAMS, sources};
 use crate::{
-    Failure, Result, process,
+    Failure, Result, compiler, process,
     project::{self, Project},
     setup,
 };
@@ -34,7 +34,7 @@ pub fn hosted_guests(project: &Project) -> Result<Vec<PathBuf>> {
             .arg(&program)
             .arg(project.root.join(FOLDER).join(name).with_extension("c"))
             .arg("-lm");
-        cargo(&format!("Compiling {name}{suffix}"), &mut cc)?;
+        compiler::run(&format!("Compiling {name}{suffix}"), &mut cc)?;
         Ok(program)
     };
     let names = sources(&project.root.join(FOLDER), "c")?;
@@ -73,7 +73,7 @@ pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>
             .args(["-Wl,--start-group", "-lc", "-lgcc", "-lgcc_eh", "-Wl,--end-group"])
             .arg(compilers_file(end)?)
             .arg(musl.library.join("crtn.o"));
-        cargo(&format!("Compiling {name}{suffix}"), &mut cc)?;
+        compiler::run(&format!("Compiling {name}{suffix}"), &mut cc)?;
         Ok(program)
     };
     NAMES.into_iter().flat_map(|name| WAYS.map(|way| (name, way))).map(compile).collect()
@@ -101,7 +101,7 @@ pub fn rust_guest(project: &Project) -> Result<PathBuf> {
         .args(["--config", "profile.release.strip=true"])
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("RUSTFLAGS", "-C target-feature=+crt-static");
-    cargo("Building the program of Rust's standard library", &mut build)?;
+    compiler::run("Building the program of Rust's standard library", &mut build)?;
     let built = folder.join(PROGRAMS.target).join("release").join(RUST);
     let program = project.target.join(BUILT).join(RUST);
     fs::copy(&built, &program).map_err(|error| Failure::io("write", &program, &error))?;

@@ -4,7 +4,7 @@ use tally_abi::{ExitStatus, SessionConfig, command::Command, events};
 
 use crate::{
     Failure, Result,
-    run::{Job, tally},
+    job::{Job, tally},
 };
 
 /// The program whose list the host knows.

@@ -56,27 +56,6 @@ pub struct LinuxArgs {
     command: Vec<String>,
 }
 
-/// What a command is run on.
-#[derive(Clone, Copy, Debug)]
-pub struct Guest<'a> {
-    /// QEMU.
-    pub qemu: &'a setup::Qemu,
-    /// The kernel and its programs.
-    pub linux: &'a setup::Linux,
-    /// The virtual PMU, unless the machine is to have none.
-    pub plugin: Option<&'a Path>,
-    /// More options of it.
-    pub vpmu: &'a [String],
-    /// Whose PMU.
-    pub pmu: Pmu,
-    /// Processors.
-    pub cpus: usize,
-    /// Whether the kernel speaks.
-    pub verbose: bool,
-    /// After this, the machine is killed.
-    pub time_limit: Duration,
-}
-
 /// Does the task.
 ///
 /// # Errors
@@ -86,7 +65,7 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
     let qemu = setup::qemu(project)?;
     let linux = setup::linux(project)?;
     let plugin = build::plugin(project)?;
-    let guest = Guest {
+    let guest = machine::Linux {
         qemu: &qemu,
         linux: &linux,
         plugin: (!args.no_pmu).then_some(plugin.as_path()),
@@ -109,7 +88,7 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
 ///
 /// # Errors
 /// The machine cannot be started, or does not come to its end.
-pub fn run(guest: &Guest<'_>, command: &str, show: &mut dyn FnMut(&str)) -> Result<u8> {
+pub fn run(guest: &machine::Linux<'_>, command: &str, show: &mut dyn FnMut(&str)) -> Result<u8> {
     let mut folder = Folder::make(&Project::here())?;
     let initramfs = folder.file("initramfs.cpio");
     project::write(&initramfs, &initramfs::make(guest.linux, command, guest.verbose)?)?;

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tally_abi::ExitStatus;
 
-use super::Folder;
+use super::folder::Folder;
 use crate::{
-    Failure, Result, build, image,
+    Failure, Result,
+    build::{self, hosted},
+    image,
     project::{self, Project},
     ramdisk, setup,
 };
@@ -65,9 +67,9 @@ impl Artefacts {
         let tools = setup::tools(project)?;
         let linux = setup::linux(project)?;
         let built = build::all(project, &tools.library)?;
-        let mut on_demand = build::hosted_guests(project)?;
-        on_demand.extend(build::musl_guests(project, &setup::musl(project)?)?);
-        on_demand.extend([build::rust_guest(project)?, linux.busybox.clone()]);
+        let mut on_demand = hosted::hosted_guests(project)?;
+        on_demand.extend(hosted::musl_guests(project, &setup::musl(project)?)?);
+        on_demand.extend([hosted::rust_guest(project)?, linux.busybox.clone()]);
         let disk = image::for_test(project, &built, &tools.library, DISK_COMMAND_LINE)?;
         let check_guest = Some(build::check_guest(project, &tools.library)?);
         let artefacts = Artefacts::of(project, tools, built)?;

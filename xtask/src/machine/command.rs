@@ -10,14 +10,17 @@ use tally_abi::{
 
 use tally_vpmu::Profile;
 
-use super::{Accel, Artefacts, Folder, Pmu, Request, TracePort};
+use super::{
+    artefacts::Artefacts,
+    folder::Folder,
+    profile::Profile as Checked,
+    request::{Accel, Linux, Pmu, Request, TracePort},
+};
 use crate::{
     Failure, Result,
     image::BootFiles,
-    linux::Guest,
     project::{self, Project},
     setup::Qemu,
-    vpmu_check,
 };
 
 /// One table of `qemu/machines.toml`.
@@ -181,7 +184,7 @@ fn from_files(qemu: &mut Command, boot: &BootFiles, ramdisk: &Path, command_line
 ///
 /// # Errors
 /// The machines' definitions cannot be read.
-pub fn linux(guest: &Guest<'_>, initramfs: &Path, folder: &Folder) -> Result<Command> {
+pub fn linux(guest: &Linux<'_>, initramfs: &Path, folder: &Folder) -> Result<Command> {
     let machine = machine(guest.pmu)?;
     let mut qemu = plain(guest.qemu, "1G", None);
     tcg(&mut qemu, guest.cpus, &machine);
@@ -202,7 +205,7 @@ pub fn check_guest(
     qemu: &Qemu,
     plugin: &Path,
     guest: &Path,
-    profile: vpmu_check::Profile,
+    profile: Checked,
     options: &str,
     folder: &Folder,
 ) -> Command {

@@ -6,27 +6,32 @@
 
 mod artefacts;
 mod command;
+mod end;
 mod folder;
 mod outcome;
+mod profile;
+mod request;
 mod transcript;
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, Write},
-    path::PathBuf,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use clap::ValueEnum;
-use tally_abi::{ExitStatus, boot::CommandLine, truth::Truth};
+use tally_abi::{ExitStatus, truth::Truth};
 
 pub use artefacts::{ARTEFACTS_VARIABLE, Artefacts, DISK_COMMAND_LINE};
 pub use command::{check_guest, linux, shown};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
 pub(crate) use outcome::out_of_time;
+pub use profile::Profile;
+pub use request::{Accel, DEFAULT_TIME_LIMIT, Linux, Pmu, Request, TracePort};
 pub use transcript::{Event, Output, Session, Transcript};
+
+use end::End;
 
 use crate::{
     Failure, Result, output,
@@ -35,123 +40,12 @@ use crate::{
     project::{self, Project},
 };
 
-/// The time limit of a boot that nobody set another for.
-pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(120);
 /// For how long a machine under KVM may be silent before KVM counts as unusable.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 /// For how long QEMU may live on after the kernel's last word.
 const LAST_WORD: Duration = Duration::from_secs(10);
 /// How often the machine is looked at.
 const LOOK: Duration = Duration::from_millis(10);
-
-/// Whose PMU the machine shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Pmu {
-    /// Intel architectural performance monitoring, as on Ice Lake servers
-    #[default]
-    Intel,
-    /// AMD PerfMonV2, as on Zen 4
-    Amd,
-    /// Intel's, as on Sapphire Rapids
-    SapphireRapids,
-    /// AMD's core extension, as on Zen 3
-    Zen3,
-}
-
-impl Pmu {
-    /// Its name here and in `qemu/machines.toml`.
-    fn name(self) -> &'static str {
-        match self {
-            Pmu::Intel => "intel",
-            Pmu::Amd => "amd",
-            Pmu::SapphireRapids => "sapphire-rapids",
-            Pmu::Zen3 => "zen3",
-        }
-    }
-}
-
-/// What executes the guest's instructions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Accel {
-    /// QEMU's own translator, with Tally's virtual PMU
-    #[default]
-    Tcg,
-    /// This machine's processor and its PMU, by KVM
-    Kvm,
-}
-
-impl Accel {
-    /// Fails on what can be known before there is a machine.
-    ///
-    /// # Errors
-    /// KVM, where this user has none.
-    pub fn check(self) -> Result<()> {
-        match fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
-            Err(error) if self == Accel::Kvm => Err(kvm_unusable(&format!("/dev/kvm: {error}"))),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Where the machine has a trace go, if the kernel makes one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TracePort {
-    /// Nowhere: the kernel keeps it, and sends it by the second UART at the end.
-    None,
-    /// Into a file, while the machine runs.
-    File,
-    /// Into a pipe that nobody reads.
-    Unread,
-}
-
-/// One boot.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Whose PMU.
-    pub pmu: Pmu,
-    /// What executes.
-    pub accel: Accel,
-    /// Processors.
-    pub cpus: usize,
-    /// The kernel's command line.
-    pub command_line: String,
-    /// After this, the machine is killed.
-    pub time_limit: Duration,
-    /// Whether the virtual PMU is there; without it, TCG has none at all.
-    pub virtual_pmu: bool,
-    /// More options of the virtual PMU, `name=value` each (qemu/README.md).
-    pub vpmu: Vec<String>,
-    /// Whether to boot the disk image, with its own command line, as from a USB stick.
-    pub from_disk: bool,
-    /// Where a trace goes.
-    pub trace_port: TracePort,
-    /// A part that it lacks, by QEMU's name.
-    pub lacks: Option<&'static str>,
-    /// Where QEMU's monitor is to listen, if it is to: the path of a socket.
-    pub monitor: Option<PathBuf>,
-}
-
-impl Request {
-    /// One processor under TCG with Intel's virtual PMU.
-    pub fn new(command_line: impl Into<String>) -> Request {
-        let command_line = command_line.into();
-        let line = CommandLine::parse(&command_line);
-        let traced = line.is_ok_and(|line| line.trace.is_some());
-        Request {
-            trace_port: if traced { TracePort::File } else { TracePort::None },
-            pmu: Pmu::Intel,
-            accel: Accel::Tcg,
-            cpus: 1,
-            command_line,
-            time_limit: DEFAULT_TIME_LIMIT,
-            virtual_pmu: true,
-            vpmu: Vec::new(),
-            from_disk: false,
-            lacks: None,
-            monitor: None,
-        }
-    }
-}
 
 /// A machine that has ended.
 #[derive(Debug)]
@@ -189,7 +83,7 @@ pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> R
     }
     transcript.read_trace();
     let truth = read_truth(&folder)?;
-    let outcome = Outcome::of(end, &transcript, request.time_limit, &folder);
+    let outcome = end::outcome(end, &transcript, request.time_limit, &folder);
     Ok(Boot { outcome, transcript, truth, folder })
 }
 
@@ -203,13 +97,6 @@ pub fn start(qemu: &mut Command, folder: &Folder) -> Result<Child> {
     Child::spawn(qemu.stdout(Stdio::null()).stderr(stderr)).map_err(|error| {
         Failure::new(ExitStatus::QemuUnavailable, format!("cannot start QEMU: {error}"))
     })
-}
-
-/// How the process ended, whatever the guest said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    ByItself,
-    OutOfTime,
 }
 
 fn follow(
@@ -242,7 +129,7 @@ fn follow(
             return Ok(End::OutOfTime);
         }
         if request.accel == Accel::Kvm && start.elapsed() > SIGN_OF_LIFE && folder.is_log_empty() {
-            return Err(kvm_unusable("a guest makes no progress under it"));
+            return Err(request::kvm_unusable("a guest makes no progress under it"));
         }
         std::thread::sleep(LOOK);
     }
@@ -259,16 +146,6 @@ pub(crate) fn read_truth(folder: &Folder) -> Result<Option<Truth>> {
         Failure::new(ExitStatus::MachineFailed, why)
     })?;
     Ok(Some(truth))
-}
-
-fn kvm_unusable(why: &str) -> Failure {
-    Failure::new(
-        ExitStatus::KvmUnusable,
-        format!(
-            "KVM cannot run a guest here ({why}); run without `--accel kvm`, or on a machine \
-             whose processor and permissions allow it"
-        ),
-    )
 }
 
 /// Boots behind a progress line; what programs write goes to standard error as it comes.

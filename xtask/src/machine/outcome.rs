@@ -1,13 +1,8 @@
 //! How a boot ended.
 
-use std::{fmt, fs, time::Duration};
+use std::{fmt, time::Duration};
 
 use tally_abi::ExitStatus;
-
-use super::{End, Folder, Transcript};
-
-/// Lines of the log that are shown where it tells more than we know.
-const SHOWN_LINES: usize = 15;
 
 /// How a boot ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,20 +49,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub(super) fn of(end: End, said: &Transcript, limit: Duration, folder: &Folder) -> Outcome {
-        if let Some(message) = &said.panicked {
-            return Outcome::Panicked { message: message.clone() };
-        }
-        match (said.done, end) {
-            (Some(status), _) => said.troubles.first().cloned().unwrap_or(Outcome::Done(status)),
-            (None, End::OutOfTime) => {
-                Outcome::TimedOut { limit, log_tail: folder.log_tail(SHOWN_LINES) }
-            }
-            // Whatever became of programs before.
-            (None, End::ByItself) => Outcome::MachineFailed { said: complaint(folder) },
-        }
-    }
-
     /// The status to exit with.
     pub fn status(&self) -> u8 {
         match self {
@@ -82,17 +63,6 @@ impl Outcome {
     /// Whether every program ended by itself with status 0.
     pub fn is_success(&self) -> bool {
         *self == Outcome::Done(0)
-    }
-}
-
-/// What QEMU said of errors, not of features that its processor lacks; or else the log's end.
-fn complaint(folder: &Folder) -> String {
-    let errors = fs::read_to_string(folder.errors()).unwrap_or_default();
-    let lines: Vec<&str> =
-        errors.lines().filter(|line| !line.contains(": warning: ")).take(SHOWN_LINES).collect();
-    match lines.is_empty() {
-        true => folder.log_tail(SHOWN_LINES),
-        false => lines.join("\n"),
     }
 }
 
@@ -125,28 +95,5 @@ impl fmt::Display for Outcome {
                 write!(f, "the machine ended without the kernel's last word:\n{said}")
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::project::Project;
-
-    #[test]
-    fn a_program_s_crash_does_not_hide_the_machine_s() {
-        let root = std::env::temp_dir().join(format!("xtask-outcome-{}", std::process::id()));
-        let folder = Folder::make(&Project { target: root.join("target"), root: root.clone() });
-        let folder = folder.unwrap();
-        let refused = Outcome::Refused { program: "p".into(), status: 68, why: "no".into() };
-        let mut said = Transcript::default();
-        said.troubles.push(refused.clone());
-        let of = |end, said: &Transcript| Outcome::of(end, said, Duration::from_secs(1), &folder);
-        assert!(matches!(of(End::ByItself, &said), Outcome::MachineFailed { .. }));
-        assert!(matches!(of(End::OutOfTime, &said), Outcome::TimedOut { .. }));
-        said.done = Some(68);
-        assert_eq!(of(End::ByItself, &said), refused);
-        drop(folder);
-        fs::remove_dir_all(root).unwrap();
     }
 }

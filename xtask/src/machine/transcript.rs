@@ -12,7 +12,7 @@ use tally_abi::{
     wire::Message,
 };
 
-use super::Outcome;
+use super::outcome::Outcome;
 use crate::trace::file::{Bad, Trace};
 
 /// A piece of what a program wrote.

@@ -8,7 +8,10 @@ use std::{
 
 use tally_abi::ExitStatus;
 
-use super::{apt::Apt, check_space, install};
+use super::{
+    apt::Apt,
+    install::{check_space, clear, install},
+};
 use crate::{
     Failure, Result,
     process::{self, Child},
@@ -84,7 +87,7 @@ fn fetch(fresh: &Path, step: &Step) -> Result<()> {
         .map_err(|error| Failure::io("unpack to", fresh, &error))?;
     // The stream was read to the end of the sources only; the rest of it is not wanted.
     drop(tar);
-    super::clear(&archives)
+    clear(&archives)
 }
 
 fn unpack(mut archive: tar::Archive<impl std::io::Read>, fresh: &Path) -> std::io::Result<()> {

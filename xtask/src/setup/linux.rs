@@ -12,7 +12,7 @@ use tally_abi::ExitStatus;
 
 use super::{
     apt::{self, Apt},
-    check_space, install,
+    install::{check_space, clear, install},
 };
 use crate::{
     Failure, Result,
@@ -77,8 +77,8 @@ fn fetch(project: &Project, place: &Path) -> Result<()> {
             step.at(&format!("unpacking {name}"));
             apt::succeed(Command::new("dpkg-deb").arg("-x").arg(file).arg(fresh))?;
         }
-        super::clear(&kernel)?;
-        super::clear(&archives)
+        clear(&kernel)?;
+        clear(&archives)
     })?;
     step.done();
     Ok(())

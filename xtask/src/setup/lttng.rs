@@ -10,7 +10,7 @@ use tally_abi::ExitStatus;
 
 use super::{
     apt::{self, Apt},
-    check_space, install,
+    install::{check_space, clear, install},
 };
 use crate::{
     Failure, Result, process,
@@ -40,7 +40,7 @@ pub(super) fn find_or_fetch(project: &Project) -> Result<Lttng> {
             for file in &files {
                 apt::succeed(Command::new("dpkg-deb").arg("-x").arg(file).arg(fresh))?;
             }
-            super::clear(&archives)
+            clear(&archives)
         })?;
     }
     Ok(Lttng { place })

@@ -6,7 +6,7 @@ use tally_abi::ExitStatus;
 
 use super::{
     apt::{self, Apt},
-    check_space, install,
+    install::{check_space, clear, install},
 };
 use crate::{Failure, Result, progress::Step, project::Project};
 
@@ -42,7 +42,7 @@ pub fn musl(project: &Project) -> Result<Musl> {
             let package = Apt::prepare(&archives)?.download(PACKAGE, &archives)?;
             step.at("unpacking");
             apt::succeed(Command::new("dpkg-deb").arg("-x").arg(&package).arg(fresh))?;
-            super::clear(&archives)
+            clear(&archives)
         })?;
         step.done();
     }

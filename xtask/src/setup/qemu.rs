@@ -10,7 +10,7 @@ use tally_abi::ExitStatus;
 
 use super::{
     apt::{self, Apt},
-    check_space, install,
+    install::{check_space, clear, install},
 };
 use crate::{
     Failure, Result, process,
@@ -163,7 +163,7 @@ fn fetch(project: &Project, place: &Path) -> Result<()> {
             names.push('\n');
         }
         project::write(&fresh.join("PACKAGES"), names.as_bytes())?;
-        super::clear(&archives)
+        clear(&archives)
     })?;
     step.done();
     Ok(())

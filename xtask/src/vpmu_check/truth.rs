@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tally_abi::truth::Truth;
 
-use super::Checked;
+use super::checked::Checked;
 use crate::{Result, machine::Folder, project};
 
 /// Compares; a line for each check.

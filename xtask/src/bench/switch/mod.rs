@@ -21,7 +21,7 @@ use tally_abi::ExitStatus;
 
 use self::{
     monitor::Monitor,
-    skew::Skew,
+    skew::{SLICE_CYCLES, Skew},
     steps::{Access, Code, Step},
 };
 use crate::{
@@ -39,8 +39,6 @@ pub struct SwitchArgs {
     json: bool,
 }
 
-/// Slices so short that there are many in little time.
-const SLICE_CYCLES: u64 = 10_000;
 /// What QEMU writes down: some hundred switches.
 const RECORD_BYTES: u64 = 100_000_000;
 

@@ -11,6 +11,8 @@ use crate::{
     report::Report,
 };
 
+/// Length of a slice: so short that there are many in little time.
+pub(super) const SLICE_CYCLES: u64 = 10_000;
 /// Overflow interrupts of a run: so many that its edges do not matter.
 const SWITCHES: u64 = 2000;
 
@@ -49,10 +51,9 @@ fn one(
         Pmu::Amd => "RETIRED_INSTRUCTIONS",
         _ => "INST_RETIRED.ANY",
     };
-    let slice = super::SLICE_CYCLES;
     let line = format!(
         "seed=1 wire paranoid=1 overflows={overflows} -- \
-         switches {instructions},{events} {slice} {mode} {SWITCHES}"
+         switches {instructions},{events} {SLICE_CYCLES} {mode} {SWITCHES}"
     );
     let boot = machine::boot(artefacts, &Request { pmu, ..Request::new(line) }, &mut |_| {})?;
     let failed = || {
