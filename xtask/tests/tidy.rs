@@ -1,10 +1,10 @@
 //! Tidy: rules of the house that a compiler does not know.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+mod tree;
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use tree::{files, root, sources};
 
 /// The longest file that needs no reason.
 const MOST_LINES: usize = 400;
@@ -33,40 +33,6 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("tally-tests", &["tally-abi", "xtask"]),
 ];
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask has a parent").to_owned()
-}
-
-/// The project's files with the given name or extension, what is built or fetched apart.
-fn files(wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).expect("the project can be read") {
-            let path = entry.expect("the project can be read").path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            match path.is_dir() {
-                true if name.starts_with('.') || name == "target" => {}
-                true => walk(&path, found),
-                false => found.push(path),
-            }
-        }
-    }
-    let mut found = Vec::new();
-    walk(&root(), &mut found);
-    found.retain(|path| wanted(path));
-    found.sort();
-    assert!(!found.is_empty(), "there is nothing to check");
-    found
-}
-
-fn sources() -> Vec<(PathBuf, String)> {
-    let paths = files(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    let read = |path: PathBuf| {
-        let text = fs::read_to_string(&path).expect("a source can be read");
-        (path, text)
-    };
-    paths.into_iter().map(read).collect()
-}
-
 /// What is wrong with a file's beginning or length, if anything.
 fn complaint(text: &str) -> Option<String> {
     let lines = text.lines().count();
@@ -81,7 +47,7 @@ fn complaint(text: &str) -> Option<String> {
 
 #[test]
 fn modules_say_what_they_are_for_and_are_short() {
-    let complaints: Vec<String> = sources()
+    let complaints: Vec<String> = sources("rs")
         .into_iter()
         .filter_map(|(path, text)| Some(format!("{} {}", path.display(), complaint(&text)?)))
         .collect();

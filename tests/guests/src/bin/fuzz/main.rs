@@ -31,7 +31,7 @@ use tally_test_guests::{
     threads::{action, end, forge, spawn},
 };
 
-use calls::{LISTS, SIGALRM, SIGUSR1, anything, arguments_of, choose, memory};
+use calls::{LISTS, SIGALRM, SIGUSR1, anything, arguments_of, choose, hear, memory};
 
 tally::main!(main);
 
@@ -51,11 +51,8 @@ const CODE: u64 = 1 << 21;
 /// The most threads of one program besides the first, and the words of their stacks.
 const THREADS: usize = 3;
 const STACK_WORDS: usize = 4096;
-/// Signals that one program handles, in case one comes again and again, as that of a fault does.
-const SIGNALS: u64 = 200;
 
 static mut STACKS: [[u128; STACK_WORDS]; THREADS] = [[0; STACK_WORDS]; THREADS];
-static HEARD: AtomicU64 = AtomicU64::new(0);
 static MADE: AtomicU64 = AtomicU64::new(0);
 static mut LISTS_OF_EVENTS: &[String] = &[];
 
@@ -202,13 +199,6 @@ extern "C" fn goes_on() -> ! {
 extern "C" fn race(seed: u64) -> ! {
     make_calls(&mut Random(seed), CALLS / 8);
     end()
-}
-
-/// A signal's handler.
-extern "C" fn hear(_: u64) {
-    if HEARD.fetch_add(1, Relaxed) > SIGNALS {
-        sys::exit(5);
-    }
 }
 
 fn make_calls(random: &mut Random, calls: u64) {
