@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Result, bench, build, fuzz, image, lint, linux, output, project::Project, run, setup, study,
-    test, trace, vpmu_check, vpmu_events,
+    Result, bench, build, docs, fuzz, image, lint, linux, output, project::Project, run, setup,
+    study, test, trace, vpmu_check, vpmu_events,
 };
 
 /// Tally's tasks: set up, build, run, test.
@@ -44,6 +44,8 @@ enum Task {
     Test(test::TestArgs),
     /// Check the form and the lints of everything
     Lint,
+    /// Draw the diagrams of docs/diagrams from their text pictures
+    Docs,
 }
 
 /// Does what the command line says and gives the status to exit with.
@@ -81,6 +83,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Bench(args) => bench::main(&project, args),
         Task::Test(args) => test::main(&project, args),
         Task::Lint => lint::main(&project),
+        Task::Docs => docs::main(&project),
     }
 }
 

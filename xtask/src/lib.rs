@@ -10,6 +10,7 @@ pub mod bench;
 pub mod build;
 pub mod cli;
 mod compiler;
+pub mod docs;
 pub mod explain;
 pub mod failure;
 pub mod fuzz;
