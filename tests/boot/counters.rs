@@ -139,13 +139,11 @@ fn thresholds_fire_once_at_the_count_and_go_with_their_program() {
 
 #[test]
 fn samples_say_where_a_program_was() {
-    for (pmu, events) in [
-        (Pmu::Intel, "branches"),
-        (Pmu::Amd, "branches"),
-        (Pmu::Zen3, "instructions,branches,branch-misses"),
-    ] {
+    for (pmu, event) in
+        [(Pmu::Intel, "branches"), (Pmu::Amd, "branches"), (Pmu::Zen3, "instructions")]
+    {
         let job =
-            format!("wire trace -- tally record --budget 100 -e {events} -c 10000 rounds 1 60000");
+            format!("wire trace -- tally record --budget 100 -e {event} -c 10000 rounds 1 60000");
         let boot = boot(&Request { pmu, ..Request::new(job) });
         assert_success(&boot);
         let told = boot.transcript.text();

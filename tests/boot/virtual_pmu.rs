@@ -5,7 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use xtask::{machine::Profile, vpmu_check::check};
+use tally_abi::ExitStatus;
+use xtask::{
+    machine::{self, Profile, Request},
+    vpmu_check::check,
+};
 
 use crate::artefacts;
 
@@ -57,6 +61,16 @@ fn start(options: &str, arguments: &[&str]) -> (Option<i32>, String) {
     }
     let ended = child.wait_with_output().expect("QEMU has ended");
     (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+}
+
+#[test]
+fn an_option_that_the_virtual_pmu_refuses_is_a_usage_error() {
+    for (option, word) in [("width=99", "width=99"), ("speed=1", "no option 'speed'")] {
+        let request = Request { vpmu: vec![option.into()], ..Request::new("wire -- rounds 1 1") };
+        let refused = machine::boot(&artefacts(), &request, &mut |_| {}).unwrap_err();
+        assert_eq!(refused.status, ExitStatus::Usage, "{refused}");
+        assert!(refused.message.contains(word), "{refused}");
+    }
 }
 
 #[test]

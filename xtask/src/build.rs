@@ -90,6 +90,18 @@ pub struct Built {
     pub image_maker: PathBuf,
 }
 
+impl Built {
+    /// Tally's programs and those that only tests and benches run.
+    pub fn with_test_guests(&self) -> Vec<PathBuf> {
+        self.programs.iter().chain(&self.test_guests).cloned().collect()
+    }
+
+    /// Tally's programs and a user's files: what a user's ramdisk has.
+    pub fn with_files(&self, files: &[PathBuf]) -> Vec<PathBuf> {
+        self.programs.iter().chain(files).cloned().collect()
+    }
+}
+
 impl GuestPackage {
     /// `cargo subcommand` for this package, with the library from `library`.
     pub fn cargo(&self, project: &Project, library: &Path, subcommand: &str) -> Command {
@@ -288,4 +300,23 @@ pub fn main(project: &Project) -> Result<u8> {
         output::text(&format!("{size:>9} bytes  {}\n", file.display()))?;
     }
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_s_ramdisk_has_the_user_s_files_and_no_test_guests() {
+        let built = Built {
+            kernel: "kernel".into(),
+            programs: vec!["deflate".into()],
+            test_guests: vec!["bank".into()],
+            plugin: "plugin".into(),
+            image_maker: "maker".into(),
+        };
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(built.with_files(&paths(&["x/bank"])), paths(&["deflate", "x/bank"]));
+        assert_eq!(built.with_test_guests(), paths(&["deflate", "bank"]));
+    }
 }

@@ -59,8 +59,7 @@ pub fn for_test(
     library: &Path,
     command_line: &str,
 ) -> Result<PathBuf> {
-    let programs: Vec<PathBuf> = built.programs.iter().chain(&built.test_guests).cloned().collect();
-    make(project, built, &programs, library, Some(command_line), Kind::Disk)
+    make(project, built, &built.with_test_guests(), library, Some(command_line), Kind::Disk)
 }
 
 /// The files that runs and tests boot.
@@ -70,17 +69,21 @@ pub struct BootFiles {
     pub loader: PathBuf,
     /// The kernel.
     pub kernel: PathBuf,
-    /// The ramdisk: every program, and no command line, which comes from outside.
+    /// The ramdisk: programs, and no command line, which comes from outside.
     pub ramdisk: PathBuf,
 }
 
-/// Makes the files that runs and tests boot.
+/// Makes the files that runs and tests boot, with `programs` in the ramdisk.
 ///
 /// # Errors
 /// A file cannot be read or written, or the image maker fails.
-pub fn for_machine(project: &Project, built: &Built, library: &Path) -> Result<BootFiles> {
-    let programs: Vec<PathBuf> = built.programs.iter().chain(&built.test_guests).cloned().collect();
-    let folder = make(project, built, &programs, library, None, Kind::Folder)?;
+pub fn for_machine(
+    project: &Project,
+    built: &Built,
+    programs: &[PathBuf],
+    library: &Path,
+) -> Result<BootFiles> {
+    let folder = make(project, built, programs, library, None, Kind::Folder)?;
     // The names are the boot loader's.
     Ok(BootFiles {
         loader: folder.join("bootloader"),

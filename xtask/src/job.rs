@@ -5,6 +5,7 @@ use tally_abi::{
     ExitStatus, SessionConfig, Shares, Slice,
     boot::{DEFAULT_PARANOID, Delivery, MAX_CPUS},
     command::{Command, Verb},
+    events,
     session::{MAX_SLICE, MIN_SLICE},
 };
 
@@ -61,6 +62,10 @@ impl Job {
     /// # Errors
     /// A name or list that the kernel's command line cannot hold, or a slice out of range.
     pub fn check(&self) -> Result<()> {
+        if self.events.as_ref().is_some_and(|list| events::words(list).next().is_none()) {
+            let why = "--events is an empty list: name an event, or leave the option out";
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
         let words = self.program.iter().chain(&self.events);
         for word in words {
             if word.is_empty() || word.starts_with('-') || word.contains(char::is_whitespace) {
@@ -199,15 +204,21 @@ fn spoken(command: &[String]) -> Result<Vec<&str>> {
     Ok(words)
 }
 
+/// Budgets that limit the engine, in percent of the program's time.
+const BUDGETS_PERCENT: std::ops::RangeInclusive<f64> = 0.0001..=50.0;
+/// The budget that limits nothing.
+const NO_BUDGET_PERCENT: f64 = 100.0;
+
 /// Parts per million.
 fn ppm(percent: f64) -> u32 {
     (percent * 10_000.0) as u32
 }
 
 fn percent(text: &str) -> std::result::Result<f64, String> {
-    let percent: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    let in_range = (0.0001..=100.0).contains(&percent);
-    in_range.then_some(percent).ok_or_else(|| "not within 0.0001 to 100".to_owned())
+    let percent: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
+    let is_known = BUDGETS_PERCENT.contains(&percent) || percent == NO_BUDGET_PERCENT;
+    let why = "use 0.0001 to 50, or 100 for no limit";
+    is_known.then_some(percent).ok_or_else(|| why.to_owned())
 }
 
 fn shares(word: &str) -> std::result::Result<Shares, String> {
@@ -321,7 +332,17 @@ mod tests {
         assert_eq!(job().check(), Ok(()));
         let status = |job: Job| job.check().unwrap_err().status;
         assert_eq!(status(Job { slice: Some(0), ..job() }), ExitStatus::SliceOutOfRange);
-        assert_eq!(status(Job { events: Some("A B".into()), ..job() }), ExitStatus::Usage);
+        for list in ["A B", "", ",", " "] {
+            let job = Job { events: Some(list.into()), ..job() };
+            assert_eq!(status(job), ExitStatus::Usage, "{list:?}");
+        }
+        let empty = Job { events: Some(String::new()), ..job() }.check().unwrap_err();
+        assert!(empty.message.contains("--events is an empty list"), "{empty}");
+        for (budget, is_known) in
+            [("0", false), ("0.0001", true), ("50", true), ("50.1", false), ("100", true)]
+        {
+            assert_eq!(percent(budget).is_ok(), is_known, "{budget}");
+        }
         assert_eq!(status(Job { program: vec!["--".into()], ..job() }), ExitStatus::Usage);
     }
 }

@@ -3,7 +3,7 @@
 //! The same input gives the same bytes: entries are sorted and bear no time and no owner.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -57,12 +57,36 @@ fn unpack(ramdisk: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     Ok(files)
 }
 
-fn add(files: &mut BTreeMap<String, Vec<u8>>, programs: &[PathBuf]) -> Result<()> {
-    for program in programs {
-        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        files.insert(name, project::read(program)?);
+/// Adds files by their names without folders.
+fn add(files: &mut BTreeMap<String, Vec<u8>>, paths: &[PathBuf]) -> Result<()> {
+    for path in paths {
+        let name = name(path);
+        if files.contains_key(&name) {
+            return Err(taken(path, &name));
+        }
+        files.insert(name, project::read(path)?);
     }
     Ok(())
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn taken(path: &Path, name: &str) -> Failure {
+    let path = path.display();
+    let why = format!("{path}: the ramdisk has another file named '{name}'; rename one of them");
+    Failure::new(ExitStatus::Usage, why)
+}
+
+/// Checks that files have different names without their folders, none of them that of the text.
+///
+/// # Errors
+/// Two have the same name.
+pub fn check_names(paths: &[PathBuf]) -> Result<()> {
+    let mut names = BTreeSet::from([CORPUS.to_owned()]);
+    let double = paths.iter().find(|path| !names.insert(name(path)));
+    double.map_or(Ok(()), |path| Err(taken(path, &name(path))))
 }
 
 fn pack(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
@@ -124,6 +148,19 @@ fn find_sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_files_of_one_name_are_refused() {
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(check_names(&paths(&["a/x", "a/y"])), Ok(()));
+        for wrong in [&["a/x", "b/x"][..], &["a/corpus.txt"]] {
+            let refused = check_names(&paths(wrong)).unwrap_err();
+            assert_eq!(refused.status, ExitStatus::Usage);
+            assert!(refused.message.starts_with(wrong.last().unwrap()), "{refused}");
+        }
+        let mut files = BTreeMap::from([("x".to_owned(), Vec::new())]);
+        assert_eq!(add(&mut files, &paths(&["a/x"])).unwrap_err().status, ExitStatus::Usage);
+    }
 
     #[test]
     fn same_files_same_bytes() {

@@ -15,6 +15,7 @@ use crate::{
     machine::{self, Accel, Artefacts, Boot, Outcome, Pmu, Request},
     output,
     project::{self, Project},
+    ramdisk,
     report::{Report, table},
 };
 
@@ -50,7 +51,7 @@ pub struct RunArgs {
     file: Vec<PathBuf>,
     /// A program in the ramdisk and its arguments, instead of --program; --events counts around the
     /// whole of it. `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does
-    #[arg(last = true, value_name = "PROGRAM")]
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with = "program")]
     command: Vec<String>,
     /// Stop the machine after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = machine::DEFAULT_TIME_LIMIT.as_secs(),
@@ -69,6 +70,10 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         let why = format!("{}: there is no such file", missing.display());
         return Err(Failure::new(ExitStatus::ProgramNotFound, why));
     }
+    ramdisk::check_names(&args.file)?;
+    if args.accel == Accel::Tcg {
+        machine::shown(args.pmu, &args.vpmu)?;
+    }
     let options = match (&args.trace, args.trace_last) {
         (None, _) => "wire",
         (Some(_), false) => "wire trace",
@@ -81,7 +86,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if let Some(path) = &args.trace {
         project::check_writable(path)?;
     }
-    let artefacts = Artefacts::make_with(project, &args.file)?;
+    let artefacts = Artefacts::make_for_run(project, &args.file)?;
     let request = Request {
         pmu: args.pmu,
         accel: args.accel,

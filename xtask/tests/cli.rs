@@ -60,6 +60,14 @@ fn what_a_run_would_refuse_is_not_explained() {
         ("--events cycles -- hello a_b", Some(ExitStatus::Usage)),
         ("--events cycles -- hello -- foo", Some(ExitStatus::Usage)),
         ("--events cycles --file /nonexistent -- hello", Some(ExitStatus::ProgramNotFound)),
+        ("--events cycles --file Cargo.toml --file src/../Cargo.toml", Some(ExitStatus::Usage)),
+        ("--program deflate -- stat -e cycles hello", Some(ExitStatus::Usage)),
+        ("-- record -e cycles,instructions hello", Some(ExitStatus::Usage)),
+        ("--vpmu profile=z80", Some(ExitStatus::Usage)),
+        ("--slice 0", Some(ExitStatus::SliceOutOfRange)),
+        ("--budget 0", Some(ExitStatus::Usage)),
+        ("--budget 51", Some(ExitStatus::Usage)),
+        ("--events ,", Some(ExitStatus::Usage)),
     ] {
         let status = status(&format!("run --explain {words}"), Stdio::null(), Stdio::null());
         assert_eq!(status, refused.map_or(Some(0), code), "{words}");

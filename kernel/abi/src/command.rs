@@ -6,7 +6,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     Mode, SessionConfig, Shares, Slice,
-    events::{DEFAULT_RECORD, DEFAULT_STAT},
+    events::{DEFAULT_RECORD, DEFAULT_STAT, words},
     session::NO_BUDGET_PPM,
 };
 
@@ -79,10 +79,21 @@ impl<'a> Command<'a> {
             }
             if !command.program.is_empty() {
                 command.program.extend(words);
-                return Ok(command);
+                return command.checked();
             }
         }
         Err(String::from("name the program to run"))
+    }
+
+    /// Refuses a list for `record` that names several events: samples do not say which event they are of.
+    fn checked(self) -> Result<Self, String> {
+        let events = self.events();
+        match (self.verb, words(&events).count()) {
+            (Verb::Record, 2..) => {
+                Err(format!("record samples one event, and -e names several: {events}"))
+            }
+            _ => Ok(self),
+        }
     }
 
     /// One that has a value.
@@ -117,7 +128,7 @@ impl<'a> Command<'a> {
         Ok(())
     }
 
-    /// The events to count, as one list; `record` samples the first.
+    /// The events to count, as one list; of `record` it has one event at most.
     pub fn events(&self) -> String {
         match (self.lists.is_empty(), self.verb) {
             (false, _) => self.lists.join(","),
@@ -169,6 +180,8 @@ mod tests {
             ("stat --shares=foo prog", "--shares cannot be foo"),
             ("stat -e cycles", "name the program to run"),
             ("stat --", "name the program to run"),
+            ("record -e a,b prog", "record samples one event, and -e names several: a,b"),
+            ("record -e a -e b prog", "record samples one event, and -e names several: a,b"),
             ("record -c 0 prog", "-c is at least 1"),
             ("record -c few prog", "-c cannot be few"),
             ("stat --shares foo prog", "--shares cannot be foo"),

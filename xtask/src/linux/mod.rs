@@ -39,7 +39,7 @@ pub struct LinuxArgs {
           value_parser = clap::value_parser!(u16).range(1..=16))]
     cpus: u16,
     /// More options of the virtual PMU, such as series=FILE,every=1000000i (see qemu/README.md)
-    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', conflicts_with = "no_pmu")]
     vpmu: Vec<String>,
     /// Without the virtual PMU, to compare
     #[arg(long)]
@@ -98,6 +98,7 @@ pub fn run(guest: &machine::Linux<'_>, command: &str, show: &mut dyn FnMut(&str)
     let mut child = machine::start(&mut command, &folder)?;
     let end = follow(&mut child, &log, guest.time_limit, show)?;
     drop(child);
+    machine::check_options(&folder)?;
     let (status, why) = match end {
         End::ByItself(Some(status)) => return Ok(status),
         End::ByItself(None) => {

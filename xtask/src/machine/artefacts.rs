@@ -45,18 +45,21 @@ impl Artefacts {
     /// # Errors
     /// Something cannot be fetched or built.
     pub fn make(project: &Project) -> Result<Artefacts> {
-        Artefacts::make_with(project, &[])
+        let tools = setup::tools(project)?;
+        let built = build::all(project, &tools.library)?;
+        let programs = built.with_test_guests();
+        Artefacts::of(project, tools, built, &programs)
     }
 
-    /// The same, with more files in the ramdisk.
+    /// The same for a user's run: the user's `files` are in the ramdisk, and no program of the tests.
     ///
     /// # Errors
-    /// Something cannot be fetched, built or read.
-    pub fn make_with(project: &Project, files: &[PathBuf]) -> Result<Artefacts> {
+    /// Something cannot be fetched, built or read, or a file has the name of one of Tally's programs.
+    pub fn make_for_run(project: &Project, files: &[PathBuf]) -> Result<Artefacts> {
         let tools = setup::tools(project)?;
-        let mut built = build::all(project, &tools.library)?;
-        built.programs.extend(files.iter().cloned());
-        Artefacts::of(project, tools, built)
+        let built = build::all(project, &tools.library)?;
+        let programs = built.with_files(files);
+        Artefacts::of(project, tools, built, &programs)
     }
 
     /// The same, and what only `cargo xtask test` boots.
@@ -72,7 +75,8 @@ impl Artefacts {
         on_demand.extend([hosted::rust_guest(project)?, linux.busybox.clone()]);
         let disk = image::for_test(project, &built, &tools.library, DISK_COMMAND_LINE)?;
         let check_guest = Some(build::check_guest(project, &tools.library)?);
-        let artefacts = Artefacts::of(project, tools, built)?;
+        let programs = built.with_test_guests();
+        let artefacts = Artefacts::of(project, tools, built, &programs)?;
         Ok(Artefacts { on_demand, disk: Some(disk), check_guest, linux: Some(linux), ..artefacts })
     }
 
@@ -86,11 +90,17 @@ impl Artefacts {
         let built = build::all(project, &tools.library)?;
         let kernel = build::kernel_with_lines(project, &tools.library)?;
         let built = build::Built { kernel: kernel.clone(), ..built };
-        Ok((Artefacts::of(project, tools, built)?, kernel))
+        let programs = built.with_test_guests();
+        Ok((Artefacts::of(project, tools, built, &programs)?, kernel))
     }
 
-    fn of(project: &Project, tools: setup::Tools, built: build::Built) -> Result<Artefacts> {
-        let boot = image::for_machine(project, &built, &tools.library)?;
+    fn of(
+        project: &Project,
+        tools: setup::Tools,
+        built: build::Built,
+        programs: &[PathBuf],
+    ) -> Result<Artefacts> {
+        let boot = image::for_machine(project, &built, programs, &tools.library)?;
         Ok(Artefacts {
             boot,
             on_demand: Vec::new(),

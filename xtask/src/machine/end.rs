@@ -14,6 +14,13 @@ pub(super) enum End {
     OutOfTime,
 }
 
+/// Why the virtual PMU refused its options, if it did: QEMU ended before the machine printed a byte.
+pub(crate) fn refused_options(folder: &Folder) -> Option<String> {
+    let errors = fs::read_to_string(folder.errors()).unwrap_or_default();
+    let refused = errors.lines().find_map(|line| line.strip_prefix("tally-vpmu: "));
+    refused.filter(|_| folder.is_log_empty()).map(|why| format!("virtual PMU: {why}"))
+}
+
 /// The outcome of a boot: the kernel's last message decides, if it came.
 pub(super) fn outcome(end: End, said: &Transcript, limit: Duration, folder: &Folder) -> Outcome {
     if let Some(message) = &said.panicked {

@@ -78,6 +78,7 @@ pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> R
     let mut transcript = Transcript::default();
     let end = follow(&mut qemu, request, &folder, &mut transcript, listen)?;
     drop(qemu);
+    check_options(&folder)?;
     if request.trace_port == TracePort::File {
         transcript.trace = project::read(&folder.trace())?;
     }
@@ -85,6 +86,15 @@ pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> R
     let truth = read_truth(&folder)?;
     let outcome = end::outcome(end, &transcript, request.time_limit, &folder);
     Ok(Boot { outcome, transcript, truth, folder })
+}
+
+/// Checks, when QEMU has ended, that the virtual PMU took its options.
+///
+/// # Errors
+/// It refused one.
+pub(crate) fn check_options(folder: &Folder) -> Result<()> {
+    let refused = end::refused_options(folder);
+    refused.map_or(Ok(()), |why| Err(Failure::new(ExitStatus::Usage, why)))
 }
 
 /// Starts QEMU, whose complaints go to the folder.

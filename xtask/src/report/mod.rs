@@ -35,6 +35,8 @@ pub struct Report {
 pub struct SessionReport {
     /// The program that opened it.
     pub program: String,
+    /// Its number, which trace records have too.
+    pub session: Option<u32>,
     /// Slices begun and ended.
     pub slices: Option<u64>,
     /// Slices that the budget made longer than asked for.
@@ -138,6 +140,7 @@ impl SessionReport {
         };
         SessionReport {
             program: session.program.clone(),
+            session: Some(tag),
             slices: stats.map(|stats| stats.slices),
             lengthened: stats.map(|stats| stats.lengthened),
             rounds: stats.map(|stats| stats.rounds),
@@ -260,6 +263,7 @@ mod tests {
     fn the_object_has_the_promised_names() {
         let session = SessionReport {
             program: "p".into(),
+            session: Some(1),
             slices: Some(1),
             lengthened: Some(1),
             rounds: Some(2),

@@ -17,7 +17,12 @@ pub fn render(report: &Report) -> String {
 fn write_all(text: &mut String, report: &Report) -> fmt::Result {
     for session in report.sessions() {
         let pmu = report.pmu.as_deref().unwrap_or("no PMU");
-        writeln!(text, "{}: {pmu}, seed {}", session.program, report.seed.unwrap_or_default())?;
+        let program = &session.program;
+        let number = match session.session {
+            Some(number) if !report.others.is_empty() => format!(", session {number}"),
+            _ => String::new(),
+        };
+        writeln!(text, "{program}{number}: {pmu}, seed {}", report.seed.unwrap_or_default())?;
         write_events(text, &session.events)?;
         write_engine(text, session)?;
     }
@@ -143,6 +148,22 @@ mod tests {
         let reason = Reason::TooFewSlices;
         let expect = "E not measured: fewer than two slices were counted; run longer";
         check(Value::NotMeasured { reason }, Some(7), expect);
+    }
+
+    #[test]
+    fn two_sessions_of_a_program_have_titles_of_their_own() {
+        let of = |session| SessionReport {
+            program: "p".into(),
+            session: Some(session),
+            ..SessionReport::default()
+        };
+        let (seed, pmu) = (Some(7), Some("P".into()));
+        let one = Report { seed, pmu, first: Some(of(1)), others: vec![], status: 0 };
+        let two = Report { others: vec![of(2)], ..one.clone() };
+        assert!(render(&one).starts_with("p: P, seed 7\n"));
+        let text = render(&two);
+        let titles: Vec<&str> = text.lines().filter(|line| line.contains("seed")).collect();
+        assert_eq!(titles, ["p, session 1: P, seed 7", "p, session 2: P, seed 7"]);
     }
 
     #[test]

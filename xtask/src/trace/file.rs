@@ -275,6 +275,17 @@ pub(super) mod tests {
         bytes
     }
 
+    /// The trace with one more chunk behind its others, of CPU 0, whose record has this time stamp.
+    pub(in super::super) fn with_earlier_chunk(trace: &[u8], tsc: u64) -> Vec<u8> {
+        let lost = LostRecord { records: 1, cpu: 0, tsc };
+        let head = lost.head();
+        let header = Header::new(LostRecord::KIND, 1 + LostRecord::HEAD, tsc).0;
+        let chunk = Chunk { cpu: 0, words: 1 + head.len() as u32, near_tsc: tsc };
+        let words = [&chunk.to_words()[..], &[header], &head, &Chunk::END.to_words()].concat();
+        let end = trace.len() - size_of_val(&Chunk::END.to_words());
+        [&trace[..end], &words.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<_>>()].concat()
+    }
+
     #[test]
     fn records_are_read_by_what_the_head_says() {
         let bytes = sample();

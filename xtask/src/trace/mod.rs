@@ -58,7 +58,7 @@ pub fn main(args: &TraceArgs) -> Result<u8> {
         let why = format!("no records are called '{unknown}'; there are {}", names.join(", "));
         return Err(Failure::new(ExitStatus::Usage, why));
     }
-    let mut start_tsc = None;
+    let start_tsc = start_tsc(&trace);
     for record in trace.clone() {
         let record = record.map_err(|bad| {
             // What came before is shown first.
@@ -66,19 +66,23 @@ pub fn main(args: &TraceArgs) -> Result<u8> {
             failed(bad)
         })?;
         let t = trace.type_of(&record);
-        let start = *start_tsc.get_or_insert(record.tsc);
         if !args.wants(&record, t) {
             continue;
         }
         let text = match args.json {
             true => print::json(&record, t).to_string() + "\n",
-            false => print::lines(&record, t, start),
+            false => print::lines(&record, t, start_tsc),
         };
         if let Err(error) = out.write_all(text.as_bytes()) {
             return output::unless_closed(error).map(|()| 0);
         }
     }
     out.flush().or_else(output::unless_closed).map(|()| 0)
+}
+
+/// The earliest time stamp of a trace: chunks of several CPUs follow each other in no order of time.
+fn start_tsc(trace: &Trace<'_>) -> u64 {
+    trace.clone().flatten().map(|record| record.tsc).min().unwrap_or_default()
 }
 
 impl TraceArgs {
@@ -94,6 +98,14 @@ impl TraceArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_count_from_the_earliest_record_of_any_cpu() {
+        let bytes = file::tests::sample();
+        let later_first = file::tests::with_earlier_chunk(&bytes, 1_000);
+        assert_eq!(start_tsc(&Trace::open(&bytes).unwrap()), 5_000);
+        assert_eq!(start_tsc(&Trace::open(&later_first).unwrap()), 1_000);
+    }
 
     #[test]
     fn filters_leave_what_was_asked_for() {

@@ -28,9 +28,9 @@ fn values(record: &Raw, t: &Type) -> Vec<(String, String)> {
     all
 }
 
-/// The record in lines of at most 80 columns, unless one word is longer; times are ticks since `start_tsc`.
+/// The record in lines of at most 80 columns, unless one word is longer; times are ticks since `start_tsc`, the trace's earliest.
 pub(super) fn lines(record: &Raw, t: Option<&Type>, start_tsc: u64) -> String {
-    let time = record.tsc.wrapping_sub(start_tsc) as i64;
+    let time = record.tsc.saturating_sub(start_tsc);
     let name = t.map_or("?", |t| &t.name);
     let mut text = format!("{time:>16} cpu {:<2} {name:<12}", record.cpu);
     let Some(t) = t else {
