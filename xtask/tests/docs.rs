@@ -1,21 +1,61 @@
 //! Checks of the pages: what they name exists, and what exists is named.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+mod tree;
+
+use std::{fs, path::Path, process::Command};
+
+use tree::{root, sources};
 
 /// Lines that the README may have.
 const README_LINES: usize = 100;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask has a parent").to_owned()
-}
+/// Folders whose paths, in backticks, must exist.
+const FOLDERS: [&str; 6] = ["docs/", "kernel/", "qemu/", "tests/", "userlib/", "xtask/"];
 
 fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The text of each pair of single backticks, outside fenced blocks.
+fn quoted(page: &str) -> impl Iterator<Item = &str> {
+    let prose = page.split("```").step_by(2);
+    prose.flat_map(|text| text.split('`').skip(1).step_by(2))
+}
+
+/// The targets of all links, without anchors and without those to other hosts.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|to| !to.contains("://")).map(|to| to.split('#').next().unwrap_or_default())
+}
+
+/// Returns whether `text` looks like a path of the repository: no placeholder, no pattern.
+fn is_path(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    FOLDERS.iter().any(|folder| text.starts_with(folder)) && text.chars().all(plain)
+}
+
+#[test]
+fn paths_and_links_on_pages_exist() {
+    let mut missing = Vec::new();
+    for (page, text) in sources("md") {
+        let folder = root().join(&page).parent().expect("a page lies in a folder").to_owned();
+        // A page below a crate's folder may name the crate's own folders.
+        let paths = quoted(&text).filter(|text| is_path(text));
+        let lost = paths.filter(|path| !root().join(path).exists() && !folder.join(path).exists());
+        missing.extend(lost.map(|path| format!("{}: {path}", page.display())));
+        let targets = links(&text).filter(|to| !to.is_empty());
+        let lost = targets.filter(|to| !folder.join(to).exists());
+        missing.extend(lost.map(|to| format!("{}: link to {to}", page.display())));
+    }
+    assert!(missing.is_empty(), "pages name what does not exist:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn a_missing_path_and_a_missing_link_are_found() {
+    let page =
+        "See `kernel/x.rs`, `kernel/…`, `cargo run` and [this](a.md#b).\n```\n`docs/y`\n```\n";
+    assert_eq!(quoted(page).filter(|text| is_path(text)).collect::<Vec<_>>(), ["kernel/x.rs"]);
+    assert_eq!(links(page).collect::<Vec<_>>(), ["a.md"]);
 }
 
 #[test]
