@@ -9,13 +9,18 @@
 
 extern crate alloc;
 
+mod arch;
 mod calls;
 mod cpu;
+mod entry;
 mod files;
 mod machine;
 mod measure;
 mod memory;
+mod sched;
 mod task;
+
+use core::arch::asm;
 
 use bootloader_api::{
     BootInfo, BootloaderConfig,
@@ -29,7 +34,7 @@ use tally_abi::{
 
 use files::ramdisk;
 use machine::{clock, fw_cfg, reference::Reference, serial};
-use memory::{frames, takeover};
+use memory::{frames, kernel, takeover};
 
 /// Where the kernel's half of every address space begins.
 const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
@@ -55,7 +60,7 @@ fn boot(info: &'static mut BootInfo) -> ! {
     let offset = info.physical_memory_offset.into_option().expect("CONFIG asks for it");
     frames::init(&info.memory_regions, offset);
     let space = takeover::take_over(&info.memory_regions, offset);
-    task::init(space.expect("there is memory for the kernel's page tables"));
+    kernel::init(space.expect("there is memory for the kernel's page tables"));
     if let Some(start) = info.ramdisk_addr.into_option() {
         // SAFETY: the boot loader put the ramdisk there, mapped for the kernel, and neither writes
         // nor unmaps it; its frames are not in the usable regions.
@@ -71,28 +76,37 @@ fn boot(info: &'static mut BootInfo) -> ! {
     if line.wire {
         serial::init_wire();
     }
-    cpu::lapic::mask_legacy_interrupts();
+    arch::lapic::mask_legacy_interrupts();
     measure::init(&line);
-    cpu::Cpu::start(0);
+    entry::start_cpu(0);
     let rsdp = info.rsdp_addr.into_option();
     let timer_ticks = measure_timer(rsdp);
-    let cpus = cpu::smp::start_others(rsdp, line.cpus, timer_ticks);
+    let cpus = entry::smp::start_others(rsdp, line.cpus, timer_ticks);
     announce(cpus, info.ramdisk_len, line.seed);
     match line.fail {
         Some(Failure::Panic) => panic!("the command line asks for it"),
         Some(Failure::Hang) => loop {
             core::hint::spin_loop();
         },
-        Some(Failure::Stack) => cpu::exhaust_stack(),
+        Some(Failure::Stack) => exhaust_stack(),
         Some(Failure::Pmu) | None => {}
     }
-    task::load_all(&line);
-    if !task::any_live() {
-        task::finish();
+    sched::load_all(&line);
+    if !sched::any_live() {
+        sched::finish();
     }
     serial::send(&Message::Ready { boot_ns: clock::now_ns() });
-    cpu::smp::release();
+    entry::smp::release();
     cpu::run()
+}
+
+/// Overflows a kernel stack, to test what the kernel reports of that.
+fn exhaust_stack() -> ! {
+    // SAFETY: the stack is new and nothing else uses it; nothing returns from here.
+    unsafe {
+        asm!("mov rsp, {stack}", "2:", "push 0", "jmp 2b",
+             stack = in(reg) kernel::allocate_stack().as_u64(), options(noreturn));
+    }
 }
 
 /// From the host where there is one, from the ramdisk otherwise.
@@ -109,8 +123,8 @@ fn refuse_command_line(option: &str) -> ! {
     // Whether somebody listens is in the line that cannot be read, so say it both ways.
     serial::init_wire();
     let why = alloc::format!("the kernel's command line has an unknown or bad option `{option}`");
-    task::refuse("kernel", ExitStatus::Usage, &why);
-    task::finish()
+    sched::refuse("kernel", ExitStatus::Usage, &why);
+    sched::finish()
 }
 
 /// Measures and starts the scheduler's timer; gives the ticks of one turn.

@@ -1,10 +1,9 @@
 //! Sessions: a list of events, counted between start and stop.
 
 use alloc::{vec, vec::Vec};
-use core::ptr;
 
 use tally_abi::{
-    Error, Reading, SessionConfig, SessionStats,
+    Error, Opened, Reading, SessionConfig, SessionStats,
     reading::ReadingWords,
     session::{MAX_DETAIL_BYTES, StatsWords},
 };
@@ -63,11 +62,9 @@ impl Session {
         ];
         // SAFETY: the list and the configuration are valid for reading, the detail for writing.
         let result = check(unsafe { sys::call(sys::SESSION_OPEN, arguments) });
-        let id = result.map_err(|error| OpenError::new(error, &detail))?;
-        let mut session = Session { id, events: 0 };
-        // SAFETY: with room for no reading, nothing is written.
-        session.events = unsafe { session.read_raw(ptr::null_mut(), 0) }?;
-        Ok(session)
+        let word = result.map_err(|error| OpenError::new(error, &detail))?;
+        let Opened { session, events } = Opened::from_word(word);
+        Ok(Session { id: session.into(), events: events as usize })
     }
 
     /// Begins to count, or goes on.

@@ -33,7 +33,7 @@ pub mod wire;
 pub use error::Error;
 pub use exit::ExitStatus;
 pub use reading::{Reading, Value};
-pub use session::{Mode, SessionConfig, SessionStats, Shares, Slice};
+pub use session::{Mode, Opened, SessionConfig, SessionStats, Shares, Slice};
 
 /// Decoding failed: the bytes or words are not of the form that this version defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

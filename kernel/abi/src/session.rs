@@ -21,6 +21,27 @@ pub const MIN_SLICE: u64 = 5_000;
 /// Counter Registers").
 pub const MAX_SLICE: u64 = 1 << 30;
 
+/// What `SESSION_OPEN` returns, in one word: the events in its upper half, the session in its lower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The session's number, from 1.
+    pub session: u32,
+    /// How many events it has, 1 to [`MAX_EVENTS`].
+    pub events: u32,
+}
+
+impl Opened {
+    /// The word.
+    pub fn to_word(self) -> u64 {
+        u64::from(self.events) << 32 | u64::from(self.session)
+    }
+
+    /// The session and its events out of the word.
+    pub fn from_word(word: u64) -> Opened {
+        Opened { session: word as u32, events: (word >> 32) as u32 }
+    }
+}
+
 /// At which privilege events are counted (paper 000, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {

@@ -8,11 +8,13 @@ use tally_abi::syscall::{
 
 use super::{Errno, ask_again};
 use crate::{
-    cpu::{Cpu, entry::Frame, smp},
-    task::{
-        self, Process,
-        table::{self, Found},
+    arch::frame::Frame,
+    cpu::{Cpu, online},
+    sched::{
+        self,
+        table::{self, Lookup},
     },
+    task::Process,
 };
 
 /// Bytes of a set of CPUs: a bit for each.
@@ -21,24 +23,24 @@ const SET_BYTES: u64 = 8;
 /// Handles a call; a program whose thread may not run here any more is not `cpu`'s then.
 pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     let index = u32::from(cpu.index);
-    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    let process = cpu.process();
     let [a, b, c, ..] = arguments;
     let answer = match number {
-        syscall::GETCPU => tell_cpu(process, index, a, b).map(Found::Here),
+        syscall::GETCPU => tell_cpu(process, index, a, b).map(Lookup::Parked),
         syscall::SCHED_GETAFFINITY => tell(process, a, b, c),
         _ => set(process, a, b, c),
     };
     match answer {
-        Ok(Found::Here(value)) => frame.rax = value,
-        Ok(Found::Away(lapic)) => return ask_again(cpu, frame, lapic),
-        Ok(Found::Ended | Found::Nowhere) => frame.rax = -ESRCH as u64,
+        Ok(Lookup::Parked(value)) => frame.rax = value,
+        Ok(Lookup::Running(lapic)) => return ask_again(cpu, frame, lapic),
+        Ok(Lookup::Ended | Lookup::Unknown) => frame.rax = -ESRCH as u64,
         Err(Errno(number)) => frame.rax = -number as u64,
     }
     let here = cpu.bit();
-    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    let process = cpu.process();
     if process.threads.running().affinity & here == 0 {
         process.threads.queue(frame);
-        task::go_on(cpu, frame);
+        sched::run_next_thread(cpu, frame);
     }
 }
 
@@ -46,32 +48,32 @@ pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u6
 fn tell_cpu(process: &mut Process, index: u32, cpu: u64, node: u64) -> Result<u64, Errno> {
     for (to, number) in [(cpu, index), (node, 0)] {
         if to != 0 {
-            process.space.write(to, &number.to_le_bytes())?;
+            process.memory.space.write(to, &number.to_le_bytes())?;
         }
     }
     Ok(0)
 }
 
 /// `sched_getaffinity`: gives the bytes that were written.
-fn tell(process: &mut Process, of: u64, bytes: u64, to: u64) -> Result<Found<u64>, Errno> {
+fn tell(process: &mut Process, of: u64, bytes: u64, to: u64) -> Result<Lookup<u64>, Errno> {
     if bytes == 0 || !bytes.is_multiple_of(SET_BYTES) {
         return Err(Errno(EINVAL));
     }
     let set = match look(process, of, |affinity| *affinity)? {
-        Found::Here(set) => set & smp::running(),
+        Lookup::Parked(set) => set & online::mask(),
         other => return Ok(other),
     };
-    process.space.write_words(to, [set])?;
-    Ok(Found::Here(SET_BYTES))
+    process.memory.space.write_words(to, [set])?;
+    Ok(Lookup::Parked(SET_BYTES))
 }
 
 /// `sched_setaffinity`.
-fn set(process: &mut Process, of: u64, bytes: u64, from: u64) -> Result<Found<u64>, Errno> {
+fn set(process: &mut Process, of: u64, bytes: u64, from: u64) -> Result<Lookup<u64>, Errno> {
     let mut set = [0; SET_BYTES as usize];
     let room = (bytes as usize).min(set.len());
-    process.space.read(from, &mut set[..room])?;
+    process.memory.space.read(from, &mut set[..room])?;
     let wanted = u64::from_le_bytes(set);
-    if wanted & smp::running() == 0 {
+    if wanted & online::mask() == 0 {
         return Err(Errno(EINVAL));
     }
     look(process, of, |affinity| {
@@ -86,26 +88,26 @@ fn look(
     process: &mut Process,
     of: u64,
     look: impl FnOnce(&mut u64) -> u64,
-) -> Result<Found<u64>, Errno> {
+) -> Result<Lookup<u64>, Errno> {
     let tid = u32::try_from(of).map_err(|_| Errno(ESRCH))?;
     if tid == 0 {
-        return Ok(Found::Here(look(&mut process.threads.running().affinity)));
+        return Ok(Lookup::Parked(look(&mut process.threads.running().affinity)));
     }
     if let Some(thread) = process.threads.all().find(|thread| thread.tid == tid) {
-        return Ok(Found::Here(look(&mut thread.affinity)));
+        return Ok(Lookup::Parked(look(&mut thread.affinity)));
     }
     let mut table = table::lock();
     if !table.is_child(tid, process.pid) {
         return Err(Errno(ESRCH));
     }
-    let found = table.here(tid, |child| {
+    let found = table.inspect(tid, |child| {
         // Its first thread has its number.
         let first = child.threads.all().find(|thread| thread.tid == tid);
         first.map(|thread| look(&mut thread.affinity))
     });
     Ok(match found {
-        Found::Here(Some(answer)) => Found::Here(answer),
-        Found::Away(lapic) => Found::Away(lapic),
-        Found::Here(None) | Found::Ended | Found::Nowhere => Found::Nowhere,
+        Lookup::Parked(Some(answer)) => Lookup::Parked(answer),
+        Lookup::Running(lapic) => Lookup::Running(lapic),
+        Lookup::Parked(None) | Lookup::Ended | Lookup::Unknown => Lookup::Unknown,
     })
 }

@@ -123,7 +123,7 @@ fn read(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Resu
         if part.is_empty() {
             break;
         }
-        match process.space.write(to, part) {
+        match process.memory.space.write(to, part) {
             Ok(()) => done += part.len() as u64,
             Err(error) if done == 0 => return Err(error.into()),
             Err(_) => break,
@@ -185,7 +185,7 @@ fn in_pieces(
     while done < bytes {
         let from = buffer.checked_add(done).ok_or(Errno(EFAULT))?;
         let part = &mut chunk[..in_page(from, bytes - done).min(MAX_OUTPUT_BYTES as u64) as usize];
-        let read = process.space.read(from, part).map_err(Errno::from);
+        let read = process.memory.space.read(from, part).map_err(Errno::from);
         match read.and_then(|()| take(process, done, part)) {
             Ok(taken) => {
                 done += taken as u64;
@@ -214,7 +214,7 @@ fn vector(
     let mut done = 0_u64;
     for index in 0..count {
         let part = parts.checked_add(16 * index).ok_or(Errno(EFAULT));
-        let part = part.and_then(|at| Ok(process.space.read_words(at)?));
+        let part = part.and_then(|at| Ok(process.memory.space.read_words(at)?));
         let moved = part.and_then(|[base, bytes]| Ok((each(process, base, bytes)?, bytes)));
         match moved {
             Ok((now, bytes)) => {

@@ -42,7 +42,7 @@ pub(super) fn call(
         syscall::MUNMAP => unmap(process, a, b),
         syscall::MREMAP => remap(process, a, c),
         syscall::MADVISE => advise(process, a, b, c),
-        syscall::BRK => Ok(process.set_heap_end(a)),
+        syscall::BRK => Ok(process.memory.set_heap_end(a)),
         _ => return None,
     })
 }
@@ -54,7 +54,7 @@ fn map(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Errno> {
     if bytes == 0 || flags & !MAP_HINTS != MAP_PRIVATE | MAP_ANONYMOUS {
         return Err(Errno(EINVAL));
     }
-    Ok(process.map(bytes, access(protection)?)?)
+    Ok(process.memory.map(bytes, access(protection)?)?)
 }
 
 /// What `PROT_…` asks for: nothing becomes executable.
@@ -72,7 +72,7 @@ fn protect(process: &mut Process, address: u64, bytes: u64, protection: u64) -> 
     if !address.is_multiple_of(FRAME_BYTES) {
         return Err(Errno(EINVAL));
     }
-    process.protect(address, bytes, access).map_err(|_| Errno(ENOMEM))?;
+    process.memory.protect(address, bytes, access).map_err(|_| Errno(ENOMEM))?;
     Ok(0)
 }
 
@@ -81,20 +81,20 @@ fn remap(process: &Process, address: u64, bytes: u64) -> Result<u64, Errno> {
     if !address.is_multiple_of(FRAME_BYTES) || bytes == 0 {
         return Err(Errno(EINVAL));
     }
-    Err(Errno(if process.is_own(address) { ENOMEM } else { EFAULT }))
+    Err(Errno(if process.memory.is_own(address) { ENOMEM } else { EFAULT }))
 }
 
 /// `madvise`: what is not needed any more is zeros from then on, and of hints none is taken.
 fn advise(process: &mut Process, address: u64, bytes: u64, advice: u64) -> Result<u64, Errno> {
     match advice {
-        DONT_NEED => process.clear(address, bytes).map(|()| 0).map_err(|_| Errno(EINVAL)),
+        DONT_NEED => process.memory.clear(address, bytes).map(|()| 0).map_err(|_| Errno(EINVAL)),
         NORMAL..=WILL_NEED | FREE | DONT_FORK..=PAGE_OUT => Ok(0),
         _ => Err(Errno(EINVAL)),
     }
 }
 
 fn unmap(process: &mut Process, address: u64, bytes: u64) -> Result<u64, Errno> {
-    match process.unmap(address, bytes) {
+    match process.memory.unmap(address, bytes) {
         Ok(()) if bytes > 0 => Ok(0),
         Err(SpaceError::OutOfMemory) => Err(Errno(ENOMEM)),
         _ => Err(Errno(EINVAL)),

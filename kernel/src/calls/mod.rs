@@ -21,9 +21,14 @@ use tally_abi::{Error, syscall};
 use self::session::Unanswered;
 
 use crate::{
-    cpu::{Cpu, entry::Frame, entry::SYSCALL_VECTOR, vectors},
+    arch::{
+        frame::{Frame, SYSCALL_VECTOR},
+        vectors,
+    },
+    cpu::Cpu,
     memory::space::SpaceError,
-    task::{self, Process, divert, signal, thread::Wait},
+    sched,
+    task::{Process, handler, signal_frame, thread::Wait},
 };
 
 /// Numbers of calls that are not there of which the log is told, of one program.
@@ -72,12 +77,12 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     let number = frame.rax;
     let arguments = [frame.rdi, frame.rsi, frame.rdx, frame.r10, frame.r8, frame.r9];
     match number {
-        syscall::EXIT => task::end_thread(cpu, frame, arguments[0] as i32),
-        syscall::EXIT_GROUP => task::exit(cpu, frame, arguments[0] as i32),
+        syscall::EXIT => sched::end_thread(cpu, frame, arguments[0] as i32),
+        syscall::EXIT_GROUP => sched::exit(cpu, frame, arguments[0] as i32),
         syscall::RT_SIGRETURN | syscall::UPCALL_RETURN => end_handler(cpu, frame, number),
         syscall::SCHED_YIELD => {
             frame.rax = 0;
-            task::preempt(cpu, frame);
+            sched::preempt(cpu, frame);
         }
         syscall::SCHED_SETAFFINITY | syscall::SCHED_GETAFFINITY | syscall::GETCPU => {
             affinity::call(cpu, frame, number, arguments);
@@ -88,42 +93,42 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
         syscall::TALLY_BASE.. => match session::call(cpu, number, arguments) {
             Ok(value) => frame.rax = value,
             Err(Unanswered::Error(error)) => frame.rax = error.to_return() as u64,
-            Err(Unanswered::Away(lapic)) => ask_again(cpu, frame, lapic),
+            Err(Unanswered::Running(lapic)) => ask_again(cpu, frame, lapic),
         },
         _ => linux(cpu, frame, number, arguments),
     }
-    signal::deliver(cpu, frame);
+    sched::deliver(cpu, frame);
     frame.vector == SYSCALL_VECTOR
 }
 
 /// The program that the call is about is running on the CPU with this interrupt controller: the call is made
 /// again when that has given it up.
 fn ask_again(cpu: &mut Cpu, frame: &mut Frame, lapic: u32) {
-    cpu.lapic.interrupt(lapic, vectors::COME);
-    signal::repeat(frame);
-    task::give_way(cpu, frame);
+    cpu.lapic.interrupt(lapic, vectors::PREEMPT_IPI);
+    handler::repeat_call(frame);
+    sched::yield_cpu(cpu, frame);
 }
 
 /// `rt_sigreturn` and `upcall_return()`: a handler has ended.
 fn end_handler(cpu: &mut Cpu, frame: &mut Frame, number: u64) {
-    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    let process = cpu.process();
     let ended = match number {
-        syscall::RT_SIGRETURN => divert::from_signal(process, frame),
-        _ => divert::from_threshold(process, frame).map(|ran| {
+        syscall::RT_SIGRETURN => signal_frame::from_signal(process, frame),
+        _ => signal_frame::from_upcall(process, frame).map(|ran| {
             if !ran {
                 frame.rax = Error::WrongState.to_return() as u64;
             }
         }),
     };
     match ended {
-        Ok(()) => divert::to_threshold(cpu, frame),
-        Err(fault) => task::raise(cpu, frame, fault),
+        Ok(()) => sched::upcall(cpu, frame),
+        Err(fault) => sched::raise(cpu, frame, fault),
     }
 }
 
 /// A call of Linux's: whichever family knows it.
 fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
-    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    let process = cpu.process();
     let answer = match number {
         syscall::CLONE => threads::clone(process, frame, arguments).map(Answer::Value),
         syscall::SIGALTSTACK => {
@@ -135,7 +140,7 @@ fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     match answer {
         Ok(Answer::Value(value)) => frame.rax = value,
         Err(Errno(number)) => frame.rax = -number as u64,
-        Ok(Answer::Wait(on)) => task::wait(cpu, frame, on),
+        Ok(Answer::Wait(on)) => sched::block(cpu, frame, on),
     }
 }
 

@@ -184,7 +184,7 @@ fn write_kind(
     put(48, bytes);
     put(56, FRAME_BYTES);
     put(64, bytes.div_ceil(512));
-    process.space.write(to, &stat)?;
+    process.memory.space.write(to, &stat)?;
     Ok(0)
 }
 
@@ -230,7 +230,7 @@ fn read_link(process: &mut Process, path: u64, buffer: u64, bytes: u64) -> Resul
     }
     let name = alloc::format!("/{}", process.name);
     let part = &name.as_bytes()[..name.len().min(bytes as usize)];
-    process.space.write(buffer, part)?;
+    process.memory.space.write(buffer, part)?;
     Ok(part.len() as u64)
 }
 
@@ -240,7 +240,7 @@ fn folder(process: &mut Process, buffer: u64, bytes: u64) -> Result<u64, Errno> 
     if bytes < path.len() as u64 {
         return Err(Errno(ERANGE));
     }
-    process.space.write(buffer, path)?;
+    process.memory.space.write(buffer, path)?;
     Ok(path.len() as u64)
 }
 
@@ -248,7 +248,7 @@ fn read_path(process: &mut Process, address: u64) -> Result<String, Errno> {
     let mut path = vec![];
     for offset in 0..=MAX_PATH_BYTES {
         let mut byte = [0];
-        process.space.read(address.checked_add(offset).ok_or(Errno(EFAULT))?, &mut byte)?;
+        process.memory.space.read(address.checked_add(offset).ok_or(Errno(EFAULT))?, &mut byte)?;
         if byte[0] == 0 {
             return String::from_utf8(path).map_err(|_| Errno(ENOENT));
         }

@@ -60,7 +60,7 @@ fn poll_with_mask(
     if time != 0 {
         // For when it passes; what a signal leaves comes after. Whoever has it where nothing is written is not
         // told, as under Linux.
-        let _ = process.space.write_words(time, [0; 2]);
+        let _ = process.memory.space.write_words(time, [0; 2]);
     }
     Ok(wait(until, time))
 }
@@ -78,14 +78,14 @@ fn tell(process: &mut Process, list: u64, count: u64) -> Result<u64, Errno> {
     for index in 0..count {
         let entry = list.checked_add(ENTRY_BYTES * index).ok_or(Errno(EFAULT))?;
         let [[a, b, c, d, asked @ .., _, _]] =
-            process.space.read_words(entry)?.map(u64::to_le_bytes);
+            process.memory.space.read_words(entry)?.map(u64::to_le_bytes);
         let fd = i32::from_le_bytes([a, b, c, d]);
         let about = match u64::try_from(fd) {
             Err(_) => 0,
             Ok(fd) if process.files.get(fd).is_none() => NONE_SUCH,
             Ok(_) => u16::from_le_bytes(asked) & READY,
         };
-        process.space.write(entry + TOLD, &about.to_le_bytes())?;
+        process.memory.space.write(entry + TOLD, &about.to_le_bytes())?;
         told += u64::from(about != 0);
     }
     Ok(told)

@@ -10,7 +10,8 @@ use super::Errno;
 use crate::{
     files::open::MAX_DESCRIPTORS,
     memory::space::USER_END,
-    task::{Process, STACK_BYTES, table},
+    sched::table,
+    task::{Process, STACK_BYTES},
 };
 
 const ARCH_SET_FS: u64 = 0x1002;
@@ -26,7 +27,7 @@ pub(super) fn call(
 ) -> Option<Result<u64, Errno>> {
     Some(match number {
         syscall::GETPID => Ok(process.pid.into()),
-        syscall::GETPPID => Ok(table::lock().parent(process.pid).into()),
+        syscall::GETPPID => Ok(table::lock().parent(process.pid).unwrap_or(0).into()),
         syscall::GETUID | syscall::GETGID | syscall::GETEUID | syscall::GETEGID => Ok(0),
         syscall::ARCH_PRCTL => arch_control(process, a, b),
         syscall::PRLIMIT64 => limit(process, [a, b, c, d]),
@@ -48,7 +49,7 @@ fn name(process: &mut Process, to: u64) -> Result<u64, Errno> {
     for (field, text) in names.iter_mut().zip(told) {
         field[..text.len()].copy_from_slice(text.as_bytes());
     }
-    process.space.write(to, names.as_flattened())?;
+    process.memory.space.write(to, names.as_flattened())?;
     Ok(0)
 }
 
@@ -61,7 +62,7 @@ fn arch_control(process: &mut Process, code: u64, address: u64) -> Result<u64, E
         }
         ARCH_GET_FS => {
             let base = process.threads.running().fs_base;
-            process.space.write_words(address, [base])?;
+            process.memory.space.write_words(address, [base])?;
         }
         _ => return Err(Errno(EINVAL)),
     }
@@ -80,7 +81,7 @@ fn limit(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
         _ => RLIM_INFINITY,
     };
     if old != 0 {
-        process.space.write_words(old, [limit; 2])?;
+        process.memory.space.write_words(old, [limit; 2])?;
     }
     Ok(0)
 }
@@ -91,7 +92,7 @@ fn random(process: &mut Process, buffer: u64, bytes: u64) -> Result<u64, Errno> 
     for offset in (0..bytes).step_by(8) {
         let number = process.random().to_le_bytes();
         let part = &number[..(bytes - offset).min(8) as usize];
-        process.space.write(buffer.checked_add(offset).ok_or(Errno(EFAULT))?, part)?;
+        process.memory.space.write(buffer.checked_add(offset).ok_or(Errno(EFAULT))?, part)?;
     }
     Ok(bytes)
 }

@@ -6,14 +6,15 @@ use tally_abi::{Error, ExitStatus, syscall};
 
 use super::session::{Asker, explain};
 use crate::{
-    cpu::{Cpu, entry::Frame},
+    arch::frame::Frame,
+    cpu::Cpu,
     measure::Refusal,
-    memory::frames,
-    task::{
-        self, MAX_ARGUMENT_BYTES, Process,
-        table::{self, Awaited},
-        thread::Wait,
+    memory::{frames, kernel},
+    sched::{
+        self,
+        table::{self, ChildState},
     },
+    task::{MAX_ARGUMENT_BYTES, Process, thread::Wait},
 };
 
 /// More of the kernel's memory than loading takes: that of as many words as there can be.
@@ -21,18 +22,18 @@ const MAX_LOAD_BYTES: u64 = 6 << 20;
 
 /// Handles a call; a program that has to wait is not `cpu`'s any more then.
 pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
-    let process = cpu.current.as_deref_mut().expect("a system call comes from a program");
+    let process = cpu.process();
     let asker = process.pid;
     let [program, ..] = arguments;
     let of_that_number = u32::try_from(program).map_err(|_| Error::NoProgram);
     let answer = match number {
         syscall::PROGRAM_LOAD => load(process, arguments),
         syscall::PROGRAM_RUN => of_that_number.and_then(|pid| run(pid, asker)),
-        _ => match of_that_number.map(|pid| (pid, table::lock().awaited(pid, asker))) {
-            Ok((_, Awaited::Ended(status))) => Ok(status.into()),
-            Ok((pid, Awaited::Alive)) => return task::wait(cpu, frame, Wait::Child(pid)),
-            Ok((_, Awaited::New)) => Err(Error::WrongState),
-            Ok((_, Awaited::Nowhere)) => Err(Error::NoProgram),
+        _ => match of_that_number.map(|pid| (pid, table::lock().child_state(pid, asker))) {
+            Ok((_, ChildState::Ended(status))) => Ok(status.into()),
+            Ok((pid, ChildState::Alive)) => return sched::block(cpu, frame, Wait::Child(pid)),
+            Ok((_, ChildState::New)) => Err(Error::WrongState),
+            Ok((_, ChildState::Unknown)) => Err(Error::NoProgram),
             Err(error) => Err(error),
         },
     };
@@ -49,8 +50,8 @@ fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
     let asker = Asker { process, detail, detail_bytes };
     let loaded = read_words(asker.process, words, bytes).and_then(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let pid = table::lock().number().ok_or(Refusal::from(Error::TooManyPrograms))?;
-        Process::load(pid, &words, task::kernel_space()).map_err(|(status, why)| Refusal {
+        let pid = table::lock().allocate_number().ok_or(Refusal::from(Error::TooManyPrograms))?;
+        Process::load(pid, &words, kernel::space()).map_err(|(status, why)| Refusal {
             error: match status {
                 ExitStatus::ProgramNotFound => Error::NoProgram,
                 ExitStatus::NotStaticElf => Error::NotAProgram,
@@ -64,7 +65,7 @@ fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
             let pid = child.pid;
             let affinity = asker.process.threads.running().affinity;
             child.threads.all().for_each(|thread| thread.affinity = affinity);
-            table::lock().add(Box::new(child), asker.process.pid);
+            table::lock().add(Box::new(child), Some(asker.process.pid));
             Ok(pid.into())
         }
         Err(refusal) => Err(explain(asker, refusal)?),
@@ -79,7 +80,7 @@ fn read_words(process: &mut Process, address: u64, bytes: u64) -> Result<Vec<Str
         return Err(Refusal { error: Error::BadArgument, detail });
     }
     let mut text = vec![0; bytes as usize];
-    process.space.read(address, &mut text).map_err(|_| Refusal::from(Error::BadPointer))?;
+    process.memory.space.read(address, &mut text).map_err(|_| Refusal::from(Error::BadPointer))?;
     let text = String::from_utf8(text).map_err(|_| Refusal::from(Error::BadArgument))?;
     let words = text.strip_suffix('\0').ok_or(Refusal::from(Error::BadArgument))?;
     Ok(words.split('\0').map(String::from).collect())
@@ -87,7 +88,7 @@ fn read_words(process: &mut Process, address: u64, bytes: u64) -> Result<Vec<Str
 
 fn run(pid: u32, asker: u32) -> Result<u64, Error> {
     let mut table = table::lock();
-    if table.let_go(pid, asker) {
+    if table.start(pid, asker) {
         Ok(0)
     } else if table.is_child(pid, asker) {
         Err(Error::WrongState)

@@ -1,12 +1,12 @@
-//! Calls on sessions: what a program asks of the sampling engine.
+//! System calls on sessions.
 //!
-//! A session on another program is that program's context, which is looked at while the program is not
-//! running: where it is, its CPU is asked to give it up, and the call is made again.
+//! A session on another program is that program's context, which the kernel uses while the program
+//! is off the CPUs: if it runs, its CPU is asked to park it, and the call is restarted.
 
 use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 
 use tally_abi::{
-    Error, Mode, Reading, SessionConfig,
+    Error, Mode, Opened, Reading, SessionConfig,
     bank::NO_THRESHOLD,
     session::{ConfigWords, MAX_DETAIL_BYTES, MAX_EVENT_LIST_BYTES},
     syscall,
@@ -15,24 +15,25 @@ use tally_abi::{
 use super::BadPointer;
 use crate::{
     cpu::Cpu,
-    measure::{Context, Measure, Refusal, permit, ring_memory},
-    memory::{frames, heap, space::USER_END},
-    task::{
-        Process,
-        divert::Handler,
-        table::{self, Found},
+    measure::{
+        Context, DirectCounters, NmiCell, Owner, Refusal, SessionRef, UpcallHandler, permit,
+        ring_memory,
     },
+    memory::{frames, heap, space::USER_END, user::UserMemory},
+    sched::table::{self, Lookup},
+    task::Process,
 };
 
-/// More of the kernel's memory than a session takes while it is made, of 1,024 events in as many groups.
+/// An upper bound of the kernel's memory that opening a session of 1,024 events in as many groups
+/// takes.
 const MAX_SESSION_BYTES: u64 = 6 << 20;
 
 /// Why a call has no result.
 pub(super) enum Unanswered {
-    /// It cannot have one.
+    /// It failed.
     Error(Error),
-    /// The program that it is about is running, on the CPU with this interrupt controller.
-    Away(u32),
+    /// The program that it inspects runs on the CPU with this APIC ID.
+    Running(u32),
 }
 
 impl<E: Into<Error>> From<E> for Unanswered {
@@ -42,46 +43,70 @@ impl<E: Into<Error>> From<E> for Unanswered {
 }
 
 pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u64, Unanswered> {
-    let Cpu { current, measure, .. } = cpu;
-    let process = current.as_deref_mut().expect("a system call comes from a program");
-    let [session, buffer, count, ..] = arguments;
-    let measure = &mut *measure.hold();
+    let measure = cpu.measure;
+    let process = cpu.process();
     match number {
-        syscall::SESSION_OPEN => return open(process, measure, arguments),
-        syscall::DIRECT_OPEN => return Ok(open_direct(process, measure, arguments)?),
-        syscall::TRACE_MAP => return Ok(map_trace(process, session)?),
-        syscall::DIRECT_CLOSE => {
-            return if measure.close_direct() { Ok(0) } else { Err(Error::WrongState.into()) };
-        }
-        syscall::SESSION_START..=syscall::SESSION_THRESHOLD => {}
-        syscall::SESSION_SAMPLE | syscall::SESSION_SAMPLES => {}
-        _ => return Err(Error::BadArgument.into()),
+        syscall::SESSION_OPEN => open(process, measure, arguments),
+        syscall::SESSION_START..=syscall::SESSION_THRESHOLD
+        | syscall::SESSION_SAMPLE
+        | syscall::SESSION_SAMPLES => call_on_session(process, measure, number, arguments),
+        syscall::DIRECT_OPEN => Ok(open_direct(process, measure, arguments)?),
+        syscall::DIRECT_CLOSE if measure.lock().close_direct() => Ok(0),
+        syscall::DIRECT_CLOSE => Err(Error::WrongState.into()),
+        syscall::TRACE_MAP => Ok(map_trace(process, arguments[0])?),
+        _ => Err(Error::BadArgument.into()),
     }
-    if measure.sync(session).is_err() {
-        return call_from_afar(process, number, arguments);
+}
+
+/// A call on an open session: finds it, on the caller or on another program, and handles the call.
+fn call_on_session(
+    process: &mut Process,
+    measure: &NmiCell,
+    number: u64,
+    arguments: [u64; 6],
+) -> Result<u64, Unanswered> {
+    let id = u32::try_from(arguments[0]).map_err(|_| Error::NoSession)?;
+    if let Some(measure) = measure.lock().session(id) {
+        let session = SessionRef::Running(measure);
+        return Ok(handle(session, &mut process.memory, number, arguments)?);
     }
+    let mut table = table::lock();
+    let found = table.inspect_session(id, process.pid, |context, memory| {
+        handle(SessionRef::Parked { context, memory }, &mut process.memory, number, arguments)
+    });
+    let answer = result_of(found, Error::NoSession)??;
+    if number == syscall::SESSION_CLOSE {
+        let context = table.unwatch(id);
+        drop(table);
+        context.into_iter().for_each(|context| context.close(None));
+    }
+    Ok(answer)
+}
+
+/// Handles a call on `session`; `caller` is the calling program's memory.
+fn handle(
+    mut session: SessionRef,
+    caller: &mut UserMemory,
+    number: u64,
+    arguments: [u64; 6],
+) -> Result<u64, Error> {
+    let [_, buffer, count, ..] = arguments;
     match number {
-        // Programs may do this often.
-        syscall::SESSION_START => measure.start()?,
-        syscall::SESSION_STOP => {
-            measure.stop()?;
-            measure.context()?;
-        }
-        syscall::SESSION_MAP => return Ok(measure.map(process)?),
-        syscall::SESSION_THRESHOLD => set_threshold(measure, arguments)?,
+        syscall::SESSION_START => session.start()?,
+        syscall::SESSION_STOP => session.stop()?,
+        syscall::SESSION_MAP => return session.map(caller),
+        syscall::SESSION_THRESHOLD => set_threshold(session, arguments)?,
         syscall::SESSION_SAMPLE => {
             let event = usize::try_from(buffer).map_err(|_| Error::BadArgument)?;
-            measure.set_period(process, event, count)?;
+            session.set_period(caller, event, count)?;
         }
-        syscall::SESSION_SAMPLES => {
-            return Ok(samples(process, measure.context()?, buffer, count)?);
-        }
-        syscall::SESSION_READ => return Ok(read(process, measure.context()?, buffer, count)?),
+        syscall::SESSION_SAMPLES => return samples(caller, session.context()?, buffer, count),
+        syscall::SESSION_READ => return read(caller, session.context()?, buffer, count),
         syscall::SESSION_STATS => {
-            let stats = measure.context()?.stats().to_words();
-            process.space.write_words(buffer, stats).map_err(BadPointer::from)?;
+            let stats = session.context()?.stats().to_words();
+            caller.space.write_words(buffer, stats).map_err(BadPointer::from)?;
         }
-        _ => measure.close(process),
+        _ => session.close(caller),
     }
     Ok(0)
 }
@@ -92,107 +117,48 @@ fn map_trace(process: &mut Process, cpu: u64) -> Result<u64, Error> {
     if !heap::has_room() {
         return Err(Error::NoMemory);
     }
-    process.lend(ring_memory(cpu)?).map_err(|_| Error::NoMemory)
+    process.memory.lend(ring_memory(cpu)?).map_err(|_| Error::NoMemory)
 }
 
-/// A call on a session that `process` opened on another program.
-fn call_from_afar(
-    process: &mut Process,
-    number: u64,
-    [session, buffer, count, ..]: [u64; 6],
-) -> Result<u64, Unanswered> {
-    let session = u32::try_from(session).map_err(|_| Error::NoSession)?;
-    let mut table = table::lock();
-    let found = table.watched(session, process.pid, |context, watched| match number {
-        syscall::SESSION_START if watched.is_none() => Err(Error::WrongState),
-        syscall::SESSION_START => context.start_later().map(|()| 0),
-        syscall::SESSION_STOP => {
-            let watched = watched.ok_or(Error::WrongState)?;
-            context.stop_now(watched).map(|()| 0)
-        }
-        // What is added to a counter by RDPMC is of the CPU that the reader runs on.
-        syscall::SESSION_MAP | syscall::SESSION_THRESHOLD => Err(Error::WrongState),
-        syscall::SESSION_SAMPLE => {
-            let watched = watched.ok_or(Error::WrongState)?;
-            let event = usize::try_from(buffer).map_err(|_| Error::BadArgument)?;
-            context.set_period(watched, event, count).map(|()| 0)
-        }
-        syscall::SESSION_SAMPLES => samples(process, context, buffer, count),
-        syscall::SESSION_READ => read(process, context, buffer, count),
-        syscall::SESSION_STATS => {
-            let stats = context.stats().to_words();
-            process.space.write_words(buffer, stats).map_err(BadPointer::from)?;
-            Ok(0)
-        }
-        _ => {
-            if let Some(watched) = watched {
-                // One that does not count is as it should be.
-                let _ = context.stop_now(watched);
-                context.unmap(watched);
-            }
-            Ok(0)
-        }
-    });
-    let answer = answer_of(found, Error::NoSession)??;
-    if number == syscall::SESSION_CLOSE {
-        let context = table.unwatch(session);
-        drop(table);
-        context.into_iter().for_each(|context| context.close(None));
-    }
-    Ok(answer)
-}
-
-fn answer_of<T>(found: Found<T>, nowhere: Error) -> Result<T, Unanswered> {
+fn result_of<T>(found: Lookup<T>, unknown: Error) -> Result<T, Unanswered> {
     match found {
-        Found::Here(answer) => Ok(answer),
-        Found::Away(lapic) => Err(Unanswered::Away(lapic)),
-        Found::Ended | Found::Nowhere => Err(nowhere.into()),
+        Lookup::Parked(answer) => Ok(answer),
+        Lookup::Running(lapic) => Err(Unanswered::Running(lapic)),
+        Lookup::Ended | Lookup::Unknown => Err(unknown.into()),
     }
 }
 
 /// `session_open(events, events_bytes, config, detail, detail_bytes, program)`.
-fn open(
-    process: &mut Process,
-    measure: &mut Measure,
-    arguments: [u64; 6],
-) -> Result<u64, Unanswered> {
+fn open(process: &mut Process, measure: &NmiCell, arguments: [u64; 6]) -> Result<u64, Unanswered> {
     let [events, events_bytes, config, detail, detail_bytes, program] = arguments;
     let _claim = frames::claim(MAX_SESSION_BYTES).ok_or(Error::NoMemory)?;
-    let words: ConfigWords = process.space.read_words(config).map_err(BadPointer::from)?;
+    let words: ConfigWords = process.memory.space.read_words(config).map_err(BadPointer::from)?;
     let config = SessionConfig::from_words(words).map_err(|_| Error::BadArgument)?;
     let opened = match read_list(process, events, events_bytes) {
-        Ok(list) if program == 0 => measure.open(process, &list, config),
+        Ok(list) if program == 0 => open_own(process, measure, &list, config),
         Ok(list) => open_on(process.pid, program, &list, config)?,
         Err(refusal) => Err(refusal),
     };
     match opened {
-        Ok(session) => Ok(session.into()),
+        Ok(opened) => Ok(opened.to_word()),
         Err(refusal) => Err(explain(Asker { process, detail, detail_bytes }, refusal)?.into()),
     }
 }
 
-/// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)`.
-fn open_direct(
-    process: &mut Process,
-    measure: &mut Measure,
-    arguments: [u64; 6],
-) -> Result<u64, Error> {
-    let [events, events_bytes, mode, indices, detail, detail_bytes] = arguments;
-    let _claim = frames::claim(MAX_SESSION_BYTES).ok_or(Error::NoMemory)?;
-    let mode = Mode::from_word(mode).map_err(|_| Error::BadArgument)?;
-    let opened =
-        read_list(process, events, events_bytes).and_then(|list| measure.open_direct(&list, mode));
-    match opened {
-        Ok(counters) => {
-            let words: Vec<_> = counters.iter().map(|i| u64::from(*i).to_le_bytes()).collect();
-            if process.space.write(indices, words.as_flattened()).is_err() {
-                measure.close_direct();
-                return Err(Error::BadPointer);
-            }
-            Ok(words.len() as u64)
-        }
-        Err(refusal) => Err(explain(Asker { process, detail, detail_bytes }, refusal)?),
+/// Opens a session on the caller itself.
+fn open_own(
+    process: &Process,
+    measure: &NmiCell,
+    list: &str,
+    config: SessionConfig,
+) -> Result<Opened, Refusal> {
+    if measure.lock().is_measuring() {
+        return Err(Error::Busy.into());
     }
+    let owner = Owner::Program(process.pid);
+    // Planning is long, and the overflow interrupt may come meanwhile.
+    let context = Context::open(process.subject(), owner, list, config)?;
+    Ok(measure.lock().install(context))
 }
 
 /// Opens a session on a program that `owner` loaded.
@@ -201,7 +167,7 @@ fn open_on(
     program: u64,
     list: &str,
     config: SessionConfig,
-) -> Result<Result<u32, Refusal>, Unanswered> {
+) -> Result<Result<Opened, Refusal>, Unanswered> {
     let program = u32::try_from(program).map_err(|_| Error::NoProgram)?;
     if program == owner {
         return Err(Error::BadArgument.into());
@@ -220,23 +186,53 @@ fn open_on(
         Some((_, true)) => return Ok(Err(Error::Busy.into())),
         Some((subject, false)) => subject,
     };
-    // Planning takes its time, in which the other CPUs want the table.
-    let context = match Context::open(subject, owner, list, config) {
+    // Planning is long, and the other CPUs need the table.
+    let context = match Context::open(subject, Owner::Program(owner), list, config) {
         Ok(context) => Box::new(context),
         Err(refusal) => return Ok(Err(refusal)),
     };
     let mut table = table::lock();
-    let found = table.here(program, |process| {
-        if process.is_measured() {
+    let found = table.inspect(program, |process| {
+        if process.slot.is_measured() {
             return Err(Error::Busy.into());
         }
-        Ok(process.context.insert(context).id())
+        Ok(process.slot.context.insert(context).opened())
     });
-    let opened = answer_of(found, Error::NoProgram)?;
-    if let Ok(session) = opened {
-        table.watch(session, owner, program);
+    let opened = result_of(found, Error::NoProgram)?;
+    if let Ok(opened) = &opened {
+        table.watch(opened.session, owner, program);
     }
     Ok(opened)
+}
+
+/// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)`.
+fn open_direct(
+    process: &mut Process,
+    measure: &NmiCell,
+    arguments: [u64; 6],
+) -> Result<u64, Error> {
+    let [events, events_bytes, mode, indices, detail, detail_bytes] = arguments;
+    let _claim = frames::claim(MAX_SESSION_BYTES).ok_or(Error::NoMemory)?;
+    let mode = Mode::from_word(mode).map_err(|_| Error::BadArgument)?;
+    let opened = read_list(process, events, events_bytes).and_then(|list| {
+        if measure.lock().is_measuring() {
+            return Err(Error::Busy.into());
+        }
+        let (counters, rdpmc) = DirectCounters::plan(&list, mode)?;
+        measure.lock().install_direct(counters)?;
+        Ok(rdpmc)
+    });
+    match opened {
+        Ok(rdpmc) => {
+            let words: Vec<_> = rdpmc.iter().map(|ecx| u64::from(*ecx).to_le_bytes()).collect();
+            if process.memory.space.write(indices, words.as_flattened()).is_err() {
+                measure.lock().close_direct();
+                return Err(Error::BadPointer);
+            }
+            Ok(words.len() as u64)
+        }
+        Err(refusal) => Err(explain(Asker { process, detail, detail_bytes }, refusal)?),
+    }
 }
 
 /// Who asks, and where the answer for people goes.
@@ -256,7 +252,12 @@ pub(super) fn explain(asker: Asker, refusal: Refusal) -> Result<Error, Error> {
     if room > 0 {
         text.truncate(text.floor_char_boundary(room - 1));
         text.push('\0');
-        asker.process.space.write(asker.detail, text.as_bytes()).map_err(BadPointer::from)?;
+        asker
+            .process
+            .memory
+            .space
+            .write(asker.detail, text.as_bytes())
+            .map_err(BadPointer::from)?;
     }
     Ok(refusal.error)
 }
@@ -270,12 +271,12 @@ fn read_list(process: &mut Process, address: u64, bytes: u64) -> Result<String, 
         return Err(Refusal { error: Error::TooManyEvents, detail });
     }
     let mut list = vec![0; bytes as usize];
-    process.space.read(address, &mut list).map_err(|_| Refusal::from(Error::BadPointer))?;
+    process.memory.space.read(address, &mut list).map_err(|_| Refusal::from(Error::BadPointer))?;
     String::from_utf8(list).map_err(|_| Refusal::from(Error::BadArgument))
 }
 
 fn read(
-    process: &mut Process,
+    caller: &mut UserMemory,
     context: &mut Context,
     buffer: u64,
     count: u64,
@@ -287,14 +288,14 @@ fn read(
         let words = Reading::to_words(&reading);
         let at = (index * size_of_val(&words)) as u64;
         let at = buffer.checked_add(at).ok_or(Error::BadPointer)?;
-        process.space.write_words(at, words).map_err(BadPointer::from)?;
+        caller.space.write_words(at, words).map_err(BadPointer::from)?;
     }
     Ok(context.events() as u64)
 }
 
 /// `session_samples(session, addresses, n)`.
 fn samples(
-    process: &mut Process,
+    caller: &mut UserMemory,
     context: &Context,
     buffer: u64,
     count: u64,
@@ -303,7 +304,7 @@ fn samples(
     for (address, samples) in context.samples() {
         if addresses < count {
             let at = buffer.checked_add(16 * addresses).ok_or(Error::BadPointer)?;
-            process.space.write_words(at, [address, samples]).map_err(BadPointer::from)?;
+            caller.space.write_words(at, [address, samples]).map_err(BadPointer::from)?;
         }
         addresses += 1;
     }
@@ -312,13 +313,13 @@ fn samples(
 
 /// `session_threshold(session, event, count, handler, data)`.
 fn set_threshold(
-    measure: &mut Measure,
+    session: SessionRef,
     [_, event, count, handler, data, _]: [u64; 6],
 ) -> Result<(), Error> {
     if handler >= USER_END {
         return Err(Error::BadPointer);
     }
-    let handler = (handler != 0).then_some(Handler { entry: handler, data });
+    let handler = (handler != 0).then_some(UpcallHandler { entry: handler, data });
     let event = usize::try_from(event).map_err(|_| Error::BadArgument)?;
-    measure.set_threshold(event, (count != NO_THRESHOLD).then_some(count), handler)
+    session.set_threshold(event, (count != NO_THRESHOLD).then_some(count), handler)
 }

@@ -7,10 +7,11 @@ use tally_abi::syscall::{
 
 use super::{Answer, Errno, time::deadline_if_any};
 use crate::{
-    cpu::entry::Frame,
+    arch::frame::Frame,
     memory::{heap, space::USER_END},
+    sched::table,
     task::{
-        Process, table,
+        Process,
         thread::{MAX_THREADS, Wait},
     },
 };
@@ -73,7 +74,7 @@ pub(super) fn clone(
     if process.threads.len() >= MAX_THREADS || !heap::has_room() {
         return Err(Errno(EAGAIN));
     }
-    let tid = table::lock().number().ok_or(Errno(EAGAIN))?;
+    let tid = table::lock().allocate_number().ok_or(Errno(EAGAIN))?;
     let rsp = if stack == 0 { frame.rsp } else { stack };
     let mut new = process.threads.running().like(tid, Frame { rax: 0, rsp, ..*frame });
     if flags & SET_TLS != 0 {
@@ -84,7 +85,7 @@ pub(super) fn clone(
     }
     for (flag, word) in [(PARENT_SET_TID, parent_tid), (CHILD_SET_TID, child_tid)] {
         if flags & flag != 0 {
-            process.space.write(word, &tid.to_le_bytes())?;
+            process.memory.space.write(word, &tid.to_le_bytes())?;
         }
     }
     process.threads.add(new);
@@ -129,6 +130,6 @@ fn futex(process: &mut Process, arguments: [u64; 6]) -> Result<Answer, Errno> {
 
 fn read_word(process: &mut Process, address: u64) -> Result<u32, Errno> {
     let mut bytes = [0; 4];
-    process.space.read(address, &mut bytes)?;
+    process.memory.space.read(address, &mut bytes)?;
     Ok(u32::from_le_bytes(bytes))
 }

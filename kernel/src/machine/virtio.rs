@@ -20,9 +20,9 @@ use virtio_drivers::{
 };
 use x86_64::{PhysAddr, instructions::port::Port, structures::paging::PhysFrame};
 
-use crate::{
-    memory::frames::{self, kernel_view},
-    task,
+use crate::memory::{
+    frames::{self, kernel_view},
+    kernel,
 };
 
 const CONFIG_ADDRESS: u16 = 0xcf8;
@@ -67,7 +67,7 @@ impl TracePort {
         let bars = root.bars(place).ok()?;
         for (start, bytes) in bars.iter().flatten().filter_map(BarInfo::memory_address_size) {
             for page in (start..start + bytes).step_by(PAGE_SIZE) {
-                task::kernel_space().map_registers(PhysAddr::try_new(page).ok()?).ok()?;
+                kernel::space().map_registers(PhysAddr::try_new(page).ok()?).ok()?;
             }
         }
         root.set_command(place, Command::MEMORY_SPACE | Command::BUS_MASTER);

@@ -1,75 +1,35 @@
-//! What is measured of one program, by itself or by another.
+//! A context: what is counted of one program, by itself or by another.
 
 use alloc::{
     boxed::Box,
     string::{String, ToString},
     vec::Vec,
 };
-use core::{
-    mem::take,
-    sync::atomic::{AtomicU32, Ordering},
-};
+use core::mem::take;
 
 use tally_abi::{
-    Error, Mode, Reading, SessionConfig, SessionStats, Value, bank, vpmu::Op, wire::Message,
+    Error, Opened, Reading, SessionConfig, SessionStats, Value, bank, vpmu::Op, wire::Message,
 };
-use tally_engine::{Demand, Session, ThresholdError, bank::Page, histogram::Histogram};
-use tally_pmu::{DetectedPmu, ResolveError, Resolved};
+use tally_engine::{Session, ThresholdError, bank::Page, histogram::Histogram};
+use tally_pmu::{ResolveError, Resolved};
 
-use super::truth::mark_in;
+use super::{catalogue, refusal::Refusal, session_id, settings, truth::mark_in};
 use crate::{
     machine::serial,
-    memory::{heap, space::Access},
-    task::{Process, divert::Handler},
+    memory::{
+        heap,
+        space::{Access, AddressSpace},
+        user::UserMemory,
+    },
 };
 
-static NEXT_SESSION: AtomicU32 = AtomicU32::new(1);
-
-/// Why a session could not be opened: the error and a text for people.
-pub struct Refusal {
-    /// The error.
-    pub error: Error,
-    /// What went wrong, where, what to do.
-    pub detail: String,
-}
-
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        Refusal { error, detail: error.message().into() }
-    }
-}
-
-impl From<ResolveError> for Refusal {
-    fn from(refused: ResolveError) -> Self {
-        Refusal { error: refused.error, detail: refused.to_string() }
-    }
-}
-
-/// A number for a session, or for whatever else is marked for the truth's sake.
-pub(super) fn next_id() -> u32 {
-    NEXT_SESSION.fetch_add(1, Ordering::Relaxed)
-}
-
-/// What the events of a list are, and what they ask of the planner.
-pub(super) fn resolve(
-    found: &DetectedPmu,
-    list: &str,
-    mode: Mode,
-) -> Result<(Vec<Resolved>, Vec<Demand>), Refusal> {
-    let resolved = found.catalogue().resolve(list, mode)?;
-    let demands = resolved.iter().map(|event| event.demand).collect();
-    Ok((resolved, demands))
-}
-
-/// Fails where ring 0 is counted and may not be.
-pub(super) fn permit_kernel<'a>(
-    mode: Mode,
-    mut demands: impl Iterator<Item = &'a Demand>,
-) -> Result<(), Refusal> {
-    match mode.kernel() || demands.any(|demand| demand.kernel) {
-        true => super::permit(1, "counting in ring 0"),
-        false => Ok(()),
-    }
+/// A program's function that a threshold calls.
+#[derive(Clone, Copy, Debug)]
+pub struct UpcallHandler {
+    /// Its first instruction, an address of the program's.
+    pub entry: u64,
+    /// A word that it is given.
+    pub data: u64,
 }
 
 fn refused_threshold(error: ThresholdError) -> Error {
@@ -80,70 +40,61 @@ fn refused_threshold(error: ThresholdError) -> Error {
     }
 }
 
-/// What is measured of one program: its session, and what its events are.
+/// What is counted of one program: its session, and what its events are.
 pub struct Context {
     pub(super) session: Session,
     resolved: Vec<Resolved>,
-    /// The program that opened it, by number.
-    owner: u32,
+    owner: Owner,
     /// The program that it measures: its number and name.
     pid: u32,
     program: String,
     /// Between start and stop; the session itself runs only while the program does.
     pub(super) started: bool,
-    /// Counting begins when the program next comes onto a CPU.
-    pub(super) starts: bool,
-    /// Where the program's own page is, and behind it those in which it sees its logical counters, if
-    /// it asked for that.
+    /// Counting begins when the program is next switched in.
+    pub(super) start_pending: bool,
+    /// Where the program's own page is, with the bank behind it, if the session is mapped.
     pub(super) bank: Option<u64>,
-    /// By event: where the program wants to hear of its threshold.
-    handlers: Vec<Option<Handler>>,
+    /// By event: the handler of its threshold.
+    handlers: Vec<Option<UpcallHandler>>,
 }
 
 /// What a context has to know of the program that it measures.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    pid: u32,
-    name: String,
-    space: u64,
+    /// The program's number.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its address space, as [`AddressSpace::id`] names it.
+    pub space: u64,
 }
 
-impl Subject {
-    /// A program, as a subject.
-    pub fn of(process: &Process) -> Subject {
-        Subject { pid: process.pid, name: process.name.clone(), space: process.space.id() }
-    }
+/// Who opened a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The command line. It may count everything, and no program may stop or read the session.
+    CommandLine,
+    /// The program of this number.
+    Program(u32),
 }
-
-/// The owner of a context that no program opened; their numbers begin at 1.
-const NOBODY: u32 = 0;
 
 impl Context {
-    /// Makes a session on a program out of a list of events, for the program `owner`, if it may.
+    /// Opens a session on a program for a list of events.
     ///
     /// # Errors
-    /// Why not, for people.
+    /// The list is wrong, the owner may not count it, or this PMU cannot.
     pub fn open(
         subject: Subject,
-        owner: u32,
+        owner: Owner,
         list: &str,
         config: SessionConfig,
     ) -> Result<Self, Refusal> {
-        let context = Context::make(subject, owner, list, config)?;
-        permit_kernel(config.mode, context.resolved.iter().map(|event| &event.demand))?;
-        Ok(context)
-    }
-
-    fn make(
-        subject: Subject,
-        owner: u32,
-        list: &str,
-        config: SessionConfig,
-    ) -> Result<Self, Refusal> {
-        let found = super::pmu()?;
-        let (resolved, demands) = resolve(found, list, config.mode)?;
-        let (id, seed) = (next_id(), super::seed());
-        let layout = found.layout();
+        let found = settings::pmu()?;
+        let (resolved, demands) = catalogue::resolve(found, list, config.mode)?;
+        if owner != Owner::CommandLine {
+            catalogue::permit_kernel(config.mode, &demands)?;
+        }
+        let (id, seed, layout) = (session_id::next(), settings::seed(), found.layout());
         let mut session = Session::open(id, subject.space, config, seed, demands, &layout)
             .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;
         session.set_bounds(found.catalogue().bounds(&resolved, config.mode));
@@ -158,53 +109,55 @@ impl Context {
             pid: subject.pid,
             program: subject.name,
             started: false,
-            starts: false,
+            start_pending: false,
             bank: None,
             handlers: Vec::new(),
         })
     }
 
-    /// A context around the whole of a program that has not run yet.
+    /// A session of the command line on the whole of a program that has not run yet.
     ///
     /// # Errors
-    /// Why not, for people.
+    /// The list is wrong, or this PMU cannot count it.
     pub fn around(
-        process: &Process,
+        subject: Subject,
         list: &str,
         config: SessionConfig,
     ) -> Result<Box<Self>, Refusal> {
-        // Whoever says so on the command line may. It is not the program's: that could stop it, or read with it
-        // what it may not count.
-        let context = Context::make(Subject::of(process), NOBODY, list, config)?;
-        Ok(Box::new(Context { starts: true, ..context }))
+        let context = Context::open(subject, Owner::CommandLine, list, config)?;
+        Ok(Box::new(Context { start_pending: true, ..context }))
     }
 
-    /// Whether the program that it measures opened it.
+    /// Returns whether the program that it measures opened it.
     pub fn is_own(&self) -> bool {
-        self.owner == self.pid
+        self.owner == Owner::Program(self.pid)
     }
 
-    /// Another program asks for counting to begin: it does when the program, which is not running,
-    /// comes onto a CPU.
+    /// The name of the program that it measures.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// Starts counting of a program that is not running: when it is next switched in.
     ///
     /// # Errors
-    /// It has begun.
+    /// It is started already.
     pub fn start_later(&mut self) -> Result<(), Error> {
-        if self.started || self.starts {
+        if self.started || self.start_pending {
             return Err(Error::WrongState);
         }
-        self.starts = true;
+        self.start_pending = true;
         Ok(())
     }
 
-    /// Another program asks for counting to pause. `process` is the program, which is not running.
+    /// Stops counting of a program that is not running; `space` is the program's.
     ///
     /// # Errors
-    /// It does not count.
-    pub fn stop_now(&mut self, process: &Process) -> Result<(), Error> {
+    /// It is not started.
+    pub fn stop_now(&mut self, space: &AddressSpace) -> Result<(), Error> {
         if take(&mut self.started) {
-            mark_in(&process.space, Op::Close, self.id());
-        } else if !take(&mut self.starts) {
+            mark_in(space, Op::Close, self.id());
+        } else if !take(&mut self.start_pending) {
             return Err(Error::WrongState);
         }
         Ok(())
@@ -215,12 +168,17 @@ impl Context {
         self.session.id()
     }
 
+    /// What `SESSION_OPEN` returns of it.
+    pub fn opened(&self) -> Opened {
+        Opened { session: self.id(), events: self.events() as u32 }
+    }
+
     /// How many logical counters it has.
     pub fn events(&self) -> usize {
         self.resolved.len()
     }
 
-    /// What the engine tells of it.
+    /// The engine's statistics.
     pub fn stats(&self) -> SessionStats {
         self.session.stats()
     }
@@ -231,34 +189,34 @@ impl Context {
         resolved.iter().zip(session.readings())
     }
 
-    /// Lets the program see its logical counters; gives their address.
+    /// Maps the bank into `memory`, the measured program's. Returns its address.
     ///
     /// # Errors
-    /// It counts already, or there is no memory.
-    pub(super) fn map(&mut self, process: &mut Process) -> Result<u64, Error> {
+    /// Counting has started, or no memory is left.
+    pub(super) fn map(&mut self, memory: &mut UserMemory) -> Result<u64, Error> {
+        let page_bytes = size_of::<Page>() as u64;
         if let Some(address) = self.bank {
-            return Ok(address + size_of::<Page>() as u64);
+            return Ok(address + page_bytes);
         }
         if self.started {
             return Err(Error::WrongState);
         }
-        let found = super::pmu().map_err(|_| Error::NoPmu)?;
+        let found = settings::pmu().map_err(|_| Error::NoPmu)?;
         let bytes = bank::bytes(self.events()) as u64;
-        let address = process.map_for_kernel(bytes).map_err(|_| Error::NoMemory)?;
-        let page_bytes = size_of::<Page>() as u64;
+        let address = memory.map_for_kernel(bytes).map_err(|_| Error::NoMemory)?;
         if self.is_own() {
-            // Its word that stops the counters is not for a program that another measures.
-            let own = process.space.protect(address, page_bytes, Access::Write);
+            // A program that another measures may not write the word that stops the counters.
+            let own = memory.space.protect(address, page_bytes, Access::Write);
             own.expect("it was mapped just now");
         }
         self.bank = Some(address);
         let views = (address..address + bytes)
             .step_by(size_of::<Page>())
-            .filter_map(|page| process.space.page_view(page));
+            .filter_map(|page| memory.space.page_view(page));
         // SAFETY: (1) the frame holds zeros, which a page of atomics may; it is aligned as frames
         // are; (2) programs write none but their own page, whose words may be anything, and not
-        // while the kernel does; (3) it is given back in `unmap`, after the session that holds this
-        // reference, as no other way leads there (`Process::map_for_kernel`).
+        // while the kernel does; (3) it is freed in `unmap`, after the session that holds this
+        // reference, as nothing else frees it (`UserMemory::map_for_kernel`).
         let mut pages = views.map(|view| unsafe { &*view.cast::<Page>() });
         let own = pages.next().expect("every page was mapped just now");
         let exposed =
@@ -267,29 +225,29 @@ impl Context {
         Ok(address + page_bytes)
     }
 
-    /// Takes the bank out of the memory of `process`, the program that it measures.
-    pub fn unmap(&mut self, process: &mut Process) {
+    /// Unmaps the bank from `memory`, the measured program's.
+    pub fn unmap(&mut self, memory: &mut UserMemory) {
         self.session.unmap_bank();
         if let Some(address) = self.bank.take() {
-            process.unmap_for_kernel(address).expect("nobody else can unmap a bank");
+            memory.unmap_for_kernel(address).expect("only the kernel can unmap a bank");
         }
     }
 
-    /// The program ends, and its memory with it, where its bank is; the session lives on.
+    /// Drops the bank of a program that ends, whose memory is freed with it; the session stays.
     pub(super) fn lose_bank(&mut self) {
         self.session.unmap_bank();
         self.bank = None;
     }
 
-    /// Takes samples of an event of `process`, the program that it measures, which sees its logical
-    /// counters from here on.
+    /// Takes samples of an event from here on, and maps the bank into `memory`, the measured
+    /// program's.
     ///
     /// # Errors
-    /// There is no such event, it counts and is not mapped, there is no memory,
-    /// or there are too many thresholds.
+    /// There is no such event, the session is started and not mapped, no memory is left, or there
+    /// are too many thresholds.
     pub fn set_period(
         &mut self,
-        process: &mut Process,
+        memory: &mut UserMemory,
         event: usize,
         period: u64,
     ) -> Result<(), Error> {
@@ -299,16 +257,17 @@ impl Context {
         if !heap::has_room() {
             return Err(Error::NoMemory);
         }
-        self.map(process)?;
+        self.map(memory)?;
         self.session.set_period(event, period).map_err(refused_threshold)
     }
 
-    /// Where samples fell: addresses and how often; 0 stands for those that have none or no room.
+    /// The histogram of samples: addresses and how often; address 0 has the samples without an
+    /// address, or without room.
     pub fn samples(&self) -> impl Iterator<Item = (u64, u64)> {
         let samples = self.session.samples();
         let others = samples.map_or(0, Histogram::others);
-        let told = samples.into_iter().flat_map(Histogram::addresses);
-        told.chain((others > 0).then_some((0, others)))
+        let addresses = samples.into_iter().flat_map(Histogram::addresses);
+        addresses.chain((others > 0).then_some((0, others)))
     }
 
     /// Sets the threshold of an event.
@@ -319,7 +278,7 @@ impl Context {
         &mut self,
         event: usize,
         count: Option<u64>,
-        handler: Option<Handler>,
+        handler: Option<UpcallHandler>,
     ) -> Result<(), Error> {
         self.session.set_threshold(event, count).map_err(refused_threshold)?;
         self.handlers.resize(self.resolved.len(), None);
@@ -327,8 +286,8 @@ impl Context {
         Ok(())
     }
 
-    /// A threshold that has fired and that the program wants to hear of: handler, event, count.
-    pub(super) fn take_upcall(&mut self) -> Option<(Handler, u64, u64)> {
+    /// Takes a threshold that has fired and has a handler: handler, event, count.
+    pub(super) fn take_upcall(&mut self) -> Option<(UpcallHandler, u64, u64)> {
         while let Some((event, count)) = self.session.take_fired() {
             if let Some(handler) = self.handlers.get(event).copied().flatten() {
                 return Some((handler, event as u64, count));
@@ -337,18 +296,18 @@ impl Context {
         None
     }
 
-    /// Ends the context: its last values are told, and the program, if it is still there, loses
-    /// sight of its counters.
-    pub fn close(mut self, process: Option<&mut Process>) {
+    /// Ends the context: reports its last values, and unmaps the bank from `memory`, the measured
+    /// program's, unless that is gone.
+    pub fn close(mut self, memory: Option<&mut UserMemory>) {
         self.report();
         let bank = self.bank;
         drop(self.session);
-        if let (Some(address), Some(process)) = (bank, process) {
-            process.unmap_for_kernel(address).expect("nobody else can unmap a bank");
+        if let (Some(address), Some(memory)) = (bank, memory) {
+            memory.unmap_for_kernel(address).expect("only the kernel can unmap a bank");
         }
     }
 
-    /// Sends the last values to the host; where nobody listens, to the log.
+    /// Sends the last values to the host, or to the log of a machine without a wire.
     fn report(&mut self) {
         if !serial::has_wire() {
             return self.log();

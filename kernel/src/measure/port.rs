@@ -7,7 +7,7 @@
 use tally_abi::boot::MAX_CPUS;
 use x86_64::structures::paging::PhysFrame;
 
-use super::stream::{Load, Page, Way};
+use super::transport::{Load, Page, Transport};
 use crate::{
     machine::virtio::{QUEUE, TracePort},
     memory::frames::{self, FRAME_BYTES, kernel_view},
@@ -18,7 +18,7 @@ use crate::{
 const PATIENCE: u32 = 4_000_000;
 
 /// Pages, and the way that they go.
-pub(super) struct ByPort {
+pub(super) struct PortTransport {
     port: TracePort,
     pages: [Sent; QUEUE],
     /// The page that is being filled.
@@ -26,7 +26,7 @@ pub(super) struct ByPort {
     /// How often a page will be waited for yet; 0 once the host counts as gone.
     patience: u32,
     /// Records that the host does not have yet, CPU by CPU.
-    under_way: [u64; MAX_CPUS],
+    in_flight: [u64; MAX_CPUS],
 }
 
 /// A page, and what became of it.
@@ -42,21 +42,27 @@ impl Sent {
     fn bytes(&self) -> &'static [u8] {
         let start = kernel_view(self.frame.start_address()).as_ptr::<u8>();
         // SAFETY: the frame is never given back, and as long as a page; it is written to only where nobody has
-        // this, as `ByPort::page` sees to.
+        // this, as `PortTransport::page` sees to.
         unsafe { core::slice::from_raw_parts(start, self.load.bytes.min(FRAME_BYTES as usize)) }
     }
 }
 
-impl ByPort {
+impl PortTransport {
     /// The way, if this machine has it.
-    pub(super) fn find() -> Option<ByPort> {
+    pub(super) fn find() -> Option<PortTransport> {
         let port = TracePort::find()?;
         let none = Sent { frame: frames::allocate().ok()?, load: Load::default(), token: None };
         let mut pages = [none; QUEUE];
         for page in &mut pages[1..] {
             page.frame = frames::allocate().ok()?;
         }
-        Some(ByPort { port, pages, filling: 0, patience: PATIENCE, under_way: [0; MAX_CPUS] })
+        Some(PortTransport {
+            port,
+            pages,
+            filling: 0,
+            patience: PATIENCE,
+            in_flight: [0; MAX_CPUS],
+        })
     }
 
     /// Takes back what the host has: whether it was anything.
@@ -71,7 +77,7 @@ impl ByPort {
             any = true;
             if let Some(page) = self.pages.iter_mut().find(|page| page.token == Some(token)) {
                 page.token = None;
-                if let Some(records) = self.under_way.get_mut(usize::from(page.load.cpu)) {
+                if let Some(records) = self.in_flight.get_mut(usize::from(page.load.cpu)) {
                     *records -= page.load.records;
                 }
             }
@@ -94,7 +100,7 @@ impl ByPort {
     }
 }
 
-impl Way for ByPort {
+impl Transport for PortTransport {
     fn page(&mut self) -> Option<&mut Page> {
         self.collect();
         self.filling = self.pages.iter().position(|page| page.token.is_none())?;
@@ -115,22 +121,22 @@ impl Way for ByPort {
         // SAFETY: the page is not written to before its token is gone, in `collect`.
         page.token = unsafe { self.port.send(page.bytes()) };
         if page.token.is_some()
-            && let Some(records) = self.under_way.get_mut(usize::from(load.cpu))
+            && let Some(records) = self.in_flight.get_mut(usize::from(load.cpu))
         {
             *records += load.records;
         }
     }
 
     fn wait_for_page(&mut self) -> bool {
-        self.wait(|way| way.pages.iter().any(|page| page.token.is_none()))
+        self.wait(|this| this.pages.iter().any(|page| page.token.is_none()))
     }
 
     fn wait_for_all(&mut self) -> bool {
-        self.wait(|way| way.pages.iter().all(|page| page.token.is_none()))
+        self.wait(|this| this.pages.iter().all(|page| page.token.is_none()))
     }
 
-    fn under_way(&self, cpu: u16) -> u64 {
-        self.under_way.get(usize::from(cpu)).copied().unwrap_or_default()
+    fn in_flight(&self, cpu: u16) -> u64 {
+        self.in_flight.get(usize::from(cpu)).copied().unwrap_or_default()
     }
 
     fn finish(&mut self) {

@@ -1,5 +1,5 @@
-//! What holds for all CPUs and never changes once programs run: the machine's PMU, whether all CPUs can
-//! count by it, and what the command line says of measuring.
+//! What holds for all CPUs and never changes once programs run: the machine's PMU, whether all CPUs
+//! can count, and the command line's options for measuring.
 
 use alloc::format;
 use core::fmt;
@@ -13,12 +13,12 @@ use tally_abi::{
 };
 use tally_pmu::{DetectedPmu, InitError, NoPmu};
 
-use super::{Refusal, stream};
+use super::refusal::Refusal;
 use crate::machine::vpmu;
 
 static PMU: Once<Result<DetectedPmu, NoPmu>> = Once::new();
-/// The CPU that found first that it cannot count, and why.
-static LACKING: Once<(u16, InitError)> = Once::new();
+/// The first CPU whose PMU driver failed to initialize, and why.
+static INIT_FAILURE: Once<(u16, InitError)> = Once::new();
 static SETTINGS: Once<Settings> = Once::new();
 
 pub(super) struct Settings {
@@ -26,7 +26,7 @@ pub(super) struct Settings {
     pub(super) trace: Option<Tracing>,
     pub(super) virtual_pmu: bool,
     paranoid: u8,
-    overflows: Delivery,
+    delivery: Delivery,
     pub(super) fail: Option<Failure>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Settings {
 #[derive(Clone, Copy)]
 pub(super) enum CannotCount {
     NoPmu(&'static NoPmu),
-    /// One of its CPUs cannot. Programs move: on that CPU theirs would go uncounted, and nobody would know.
+    /// One of its CPUs cannot. Programs move, and on that CPU they would go uncounted unnoticed.
     OnCpu(u16, InitError),
 }
 
@@ -53,8 +53,8 @@ impl From<CannotCount> for Refusal {
     }
 }
 
-/// Looks for a PMU and keeps what the command line says of measuring. Once, before CPUs start.
-pub fn init(line: &CommandLine) {
+/// Detects the PMU and takes the command line's options for measuring. Once, before CPUs start.
+pub(super) fn init(line: &CommandLine) {
     let found = PMU.call_once(|| tally_pmu::detect(CpuIdReaderNative));
     match found {
         Ok(found) => {
@@ -70,44 +70,42 @@ pub fn init(line: &CommandLine) {
         trace: line.trace,
         virtual_pmu: vpmu::is_there(),
         paranoid: line.paranoid,
-        overflows: line.overflows,
+        delivery: line.overflows,
         fail: line.fail,
     };
     SETTINGS.call_once(|| settings);
-    if line.trace.is_some() {
-        stream::init();
-    }
 }
 
-/// Whether this CPU's counters and events are those that [`init`] found on the first: programs move, and the
-/// same selector counts something else on a hybrid processor's other cores.
-pub fn is_alike() -> bool {
+/// Returns whether this CPU's counters and events are those that [`init`] found on the first.
+/// Programs move, and on a hybrid processor's other cores the same event select counts another
+/// event.
+pub fn pmu_matches() -> bool {
     match (detected(), tally_pmu::detect(CpuIdReaderNative)) {
         (Ok(first), Ok(this)) => first.is_like(&this),
         (first, this) => first.is_err() && this.is_err(),
     }
 }
 
-/// The PMU, for the host.
+/// The PMU's description, for the host.
 pub fn pmu_info() -> Option<PmuInfo<'static>> {
     pmu().ok().map(DetectedPmu::info)
 }
 
-/// The PMU of this CPU's kind, for its driver to be made.
+/// The PMU as detected on the first CPU, whether every CPU can count or not: for making drivers.
 pub(super) fn detected() -> Result<&'static DetectedPmu, &'static NoPmu> {
     PMU.get().expect("measure::init runs first").as_ref()
 }
 
-/// A CPU cannot count.
-pub(super) fn lack(cpu: u16, reason: InitError) {
+/// Records that a CPU cannot count, so that no session is opened on any.
+pub(super) fn record_init_failure(cpu: u16, reason: InitError) {
     log::error!("CPU {cpu} cannot count, so nothing is counted on any: {reason}");
-    LACKING.call_once(|| (cpu, reason));
+    INIT_FAILURE.call_once(|| (cpu, reason));
 }
 
-/// The PMU, by which every CPU can count.
+/// The PMU, if every CPU can count.
 pub(super) fn pmu() -> Result<&'static DetectedPmu, CannotCount> {
     let found = detected().map_err(CannotCount::NoPmu)?;
-    match LACKING.get() {
+    match INIT_FAILURE.get() {
         Some((cpu, reason)) => Err(CannotCount::OnCpu(*cpu, *reason)),
         None => Ok(found),
     }
@@ -119,15 +117,14 @@ pub fn seed() -> u64 {
 }
 
 /// How overflow interrupts are delivered.
-pub fn overflows() -> Delivery {
-    settings().overflows
+pub fn delivery() -> Delivery {
+    settings().delivery
 }
 
-/// Whether programs may do what takes a level of `paranoid` of at most so much; `what` it is, for
-/// people.
+/// Checks that the command line's `paranoid` is at most `level`, as `what` needs.
 ///
 /// # Errors
-/// They may not; the text says what to do.
+/// It is higher; the text says how to permit it.
 pub fn permit(level: u8, what: &str) -> Result<(), Refusal> {
     if settings().paranoid <= level {
         return Ok(());

@@ -19,16 +19,13 @@ use tally_engine::Clock;
 use tally_ring::{Item, Reader};
 
 use super::{
-    kept::Kept,
-    port::ByPort,
-    trace::{TraceRing, Tsc},
+    memory::MemoryTransport,
+    port::PortTransport,
+    trace_ring::{TraceRing, Tsc},
+    transport::{Load, PAGE_WORDS, Page, Transport},
 };
 use crate::machine::serial;
 
-/// Words of a page on its way.
-pub(super) const PAGE_WORDS: usize = 512;
-/// A page on its way.
-pub(super) type Page = [u64; PAGE_WORDS];
 /// The most words of a record that the engine writes, or this module.
 const RECORD_WORDS: usize = {
     let mut most = 0;
@@ -45,32 +42,8 @@ const RECORD_WORDS: usize = {
 
 static STREAM: Mutex<Option<Stream>> = Mutex::new(None);
 
-/// How pages get to the host.
-pub(super) trait Way: Send {
-    /// A page to fill, if there is room.
-    fn page(&mut self) -> Option<&mut Page>;
-
-    /// A page for the very last words, for which more is done.
-    fn last_page(&mut self) -> Option<&mut Page>;
-
-    /// The page that was given last has something in it, and goes.
-    fn send(&mut self, load: Load);
-
-    /// Waits until there is room, for as long as the host seems to read: whether there is.
-    fn wait_for_page(&mut self) -> bool;
-
-    /// Waits until the host has all, for as long as it seems to read: whether it has.
-    fn wait_for_all(&mut self) -> bool;
-
-    /// A CPU's records that were sent, and that the host does not have yet.
-    fn under_way(&self, cpu: u16) -> u64;
-
-    /// Nothing comes after.
-    fn finish(&mut self);
-}
-
 struct Stream {
-    way: Box<dyn Way>,
+    transport: Box<dyn Transport>,
     ends: [Option<End>; MAX_CPUS],
 }
 
@@ -82,33 +55,24 @@ struct End {
     sent: u64,
 }
 
-/// What a page on its way has in it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Load {
-    pub(super) bytes: usize,
-    /// Whose records, and how many.
-    pub(super) cpu: u16,
-    pub(super) records: u64,
-}
-
 /// Begins a trace: what it is comes first.
 pub(super) fn init() {
-    let way: Box<dyn Way> = match ByPort::find() {
+    let transport: Box<dyn Transport> = match PortTransport::find() {
         Some(port) => Box::new(port),
-        None => Box::new(Kept::default()),
+        None => Box::new(MemoryTransport::default()),
     };
-    let mut stream = Stream { way, ends: [const { None }; MAX_CPUS] };
+    let mut stream = Stream { transport, ends: [const { None }; MAX_CPUS] };
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = describe(&TYPES, &mut text);
     for piece in text.as_bytes().chunks(8 * PAGE_WORDS) {
-        let Some(page) = stream.way.page() else { break };
+        let Some(page) = stream.transport.page() else { break };
         for (word, bytes) in page.iter_mut().zip(piece.chunks(8)) {
             let mut whole = [0; 8];
             whole[..bytes.len()].copy_from_slice(bytes);
             *word = u64::from_le_bytes(whole);
         }
-        stream.way.send(Load { bytes: piece.len(), ..Load::default() });
+        stream.transport.send(Load { bytes: piece.len(), ..Load::default() });
     }
     *STREAM.lock() = Some(stream);
 }
@@ -135,13 +99,13 @@ pub fn finish() {
     let mut guard = STREAM.lock();
     let Some(stream) = guard.as_mut() else { return };
     for cpu in 0..MAX_CPUS as u16 {
-        while stream.way.wait_for_page() && stream.send_page(cpu, End::fill) {}
+        while stream.transport.wait_for_page() && stream.send_page(cpu, End::fill) {}
         stream.send_page(cpu, End::fill_rest);
     }
-    let arrived = stream.way.wait_for_all();
+    let arrived = stream.transport.wait_for_all();
     let mut rings = [const { None }; MAX_CPUS];
     for (cpu, (end, ring)) in (0..).zip(stream.ends.iter().zip(&mut rings)) {
-        *ring = end.as_ref().map(|end| end.fate(cpu, stream.way.under_way(cpu)));
+        *ring = end.as_ref().map(|end| end.fate(cpu, stream.transport.in_flight(cpu)));
     }
     for RingRecord { cpu, written, read, lost, .. } in rings.iter().flatten().copied() {
         serial::send(&Message::Ring { cpu, written, read, lost });
@@ -149,17 +113,17 @@ pub fn finish() {
     if arrived {
         stream.send_end(rings.iter().flatten());
     }
-    stream.way.finish();
+    stream.transport.finish();
 }
 
 impl Stream {
     /// Sends one page of a CPU's records, as `fill` takes them: whether there were any, and room.
     fn send_page(&mut self, cpu: u16, fill: impl FnOnce(&mut End, u16, &mut Page) -> Load) -> bool {
         let Some(Some(end)) = self.ends.get_mut(usize::from(cpu)) else { return false };
-        let Some(page) = self.way.page() else { return false };
+        let Some(page) = self.transport.page() else { return false };
         let load = fill(end, cpu, page);
         if load.bytes > 0 {
-            self.way.send(load);
+            self.transport.send(load);
         }
         load.bytes > 0
     }
@@ -167,15 +131,15 @@ impl Stream {
     /// Sends how the rings fared, and the mark of a trace's end.
     fn send_end<'a>(&mut self, rings: impl Iterator<Item = &'a RingRecord>) {
         for ring in rings {
-            let Some(page) = self.way.last_page() else { return };
+            let Some(page) = self.transport.last_page() else { return };
             let mut filling = Filling::new(page);
             filling.put(RingRecord::KIND, ring.tsc, &ring.head());
             let bytes = filling.close(ring.cpu);
-            self.way.send(Load { bytes, ..Load::default() });
+            self.transport.send(Load { bytes, ..Load::default() });
         }
-        if let Some(page) = self.way.last_page() {
+        if let Some(page) = self.transport.last_page() {
             page[..Chunk::WORDS].copy_from_slice(&Chunk::END.to_words());
-            self.way.send(Load { bytes: 8 * Chunk::WORDS, ..Load::default() });
+            self.transport.send(Load { bytes: 8 * Chunk::WORDS, ..Load::default() });
         }
     }
 }
@@ -210,9 +174,9 @@ impl End {
     }
 
     /// How the ring fared, if so many of its records never arrived.
-    fn fate(&self, cpu: u16, under_way: u64) -> RingRecord {
+    fn fate(&self, cpu: u16, in_flight: u64) -> RingRecord {
         let written = self.ring.status().written;
-        let read = self.sent - under_way;
+        let read = self.sent - in_flight;
         RingRecord { written, read, lost: written - read, cpu, tsc: Tsc.tsc() }
     }
 }

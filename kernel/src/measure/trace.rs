@@ -1,46 +1,17 @@
-//! What the engine asks of this kernel: the time, and a way for records. In the overflow path too.
+//! The engine's sink in this kernel: trace records to the CPU's ring, and upcalls for thresholds. It
+//! runs in the overflow path too.
 
-use spin::Once;
 use tally_abi::{
-    Error,
-    boot::{MAX_CPUS, Tracing},
-    trace::{RING_PAGES, RING_WORDS, SampleRecord, SliceRecord, ThresholdRecord},
+    boot::Tracing,
+    trace::{SampleRecord, SliceRecord, ThresholdRecord},
 };
-use tally_engine::{Clock, Sink};
-use tally_ring::{Ring, WhenFull};
+use tally_engine::Sink;
 
-use super::{settings::settings, stream};
-use crate::{
-    cpu::{entry::Interrupted, lapic::Lapic, vectors},
-    machine::clock,
-    memory::shared::Shared,
+use super::{
+    stream,
+    trace_ring::{self, TraceRing, write},
 };
-
-/// A CPU's trace ring.
-pub(super) type TraceRing = Ring<RING_WORDS, RING_PAGES>;
-
-/// The rings' memory, by CPU.
-static RINGS: [Once<Shared>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
-
-/// The memory of a CPU's trace ring.
-///
-/// # Errors
-/// No trace is kept, or there is no such CPU.
-pub fn ring_memory(cpu: u64) -> Result<&'static Shared, Error> {
-    let ring = usize::try_from(cpu).ok().and_then(|cpu| RINGS.get(cpu));
-    let memory = ring.ok_or(Error::BadArgument)?.get();
-    memory.ok_or(if settings().trace.is_some() { Error::BadArgument } else { Error::WrongState })
-}
-
-/// The time-stamp counter.
-pub(super) struct Tsc;
-
-impl Clock for Tsc {
-    #[inline(always)]
-    fn tsc(&self) -> u64 {
-        clock::tsc()
-    }
-}
+use crate::arch::{frame::InterruptFrame, lapic::Lapic, vectors};
 
 /// A CPU's way to give records away: a ring if a trace was asked for.
 pub(super) struct Trace {
@@ -77,7 +48,7 @@ impl Sink for Trace {
 /// The same in the overflow interrupt.
 pub(super) struct AtInterrupt<'a> {
     pub(super) trace: &'a mut Trace,
-    pub(super) interrupted: &'a Interrupted,
+    pub(super) interrupted: &'a InterruptFrame,
 }
 
 impl Sink for AtInterrupt<'_> {
@@ -103,9 +74,9 @@ impl Trace {
     /// The way of CPU number `cpu`, once: its ring, if a trace is wanted, is made here.
     pub(super) fn new(cpu: u16, lapic: Lapic, wanted: Option<Tracing>) -> Trace {
         let ring = wanted.and_then(|tracing| {
-            let ring = make_ring(cpu, tracing);
+            let ring = trace_ring::make(cpu, tracing);
             if ring.is_none() {
-                log::error!("CPU {cpu} keeps no trace: no memory is left");
+                log::error!("CPU {cpu}: trace ring allocation failed; no trace");
             }
             ring
         });
@@ -126,33 +97,4 @@ impl Trace {
     pub(super) fn upcall(&self) {
         self.lapic.interrupt_self(vectors::UPCALL);
     }
-}
-
-/// Writes a record to a [`Trace`]'s ring.
-#[inline(always)]
-fn write<const HEAD: usize>(
-    ring: &'static TraceRing,
-    kind: u8,
-    clock: impl tally_ring::TimeSource,
-    head: &[u64; HEAD],
-    tail: &[u64],
-) {
-    // SAFETY: (1) `make_ring` made it, and programs that look on have it mapped to be read only; (2) it is one
-    // `Trace`'s, which stays with its CPU.
-    unsafe { ring.write(kind, clock, head, tail) };
-}
-
-fn make_ring(cpu: u16, tracing: Tracing) -> Option<&'static TraceRing> {
-    let memory = Shared::allocate(size_of::<TraceRing>()).ok()?;
-    let ring = memory.start().as_mut_ptr::<TraceRing>();
-    // SAFETY: (1) the memory has room for a ring, is aligned as pages are and stays for ever; (2) it is zeros,
-    // which is a value of a ring's words; (3) nobody else knows it yet.
-    let ring = unsafe { &mut *ring };
-    let mode = match tracing {
-        Tracing::Stream => WhenFull::Discard,
-        Tracing::Last => WhenFull::Overwrite,
-    };
-    ring.init(mode, Tsc.tsc());
-    RINGS.get(usize::from(cpu))?.call_once(|| memory);
-    Some(ring)
 }

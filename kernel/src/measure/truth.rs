@@ -3,7 +3,7 @@
 use tally_abi::vpmu::Op;
 use x86_64::registers::control::Cr3;
 
-use super::settings;
+use super::settings::settings;
 use crate::{machine::vpmu, memory::space::AddressSpace};
 
 /// Opens or closes the region that the virtual PMU keeps the truth of. In ring 0, right beside

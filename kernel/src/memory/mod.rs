@@ -5,10 +5,12 @@
 
 pub mod frames;
 pub mod heap;
+pub mod kernel;
 pub mod region;
 mod registers;
 pub mod shared;
 pub mod space;
-pub mod stacks;
+mod stacks;
 mod tables;
 pub mod takeover;
+pub mod user;

@@ -6,9 +6,9 @@ use x86_64::registers::control::Cr2;
 
 use super::{
     fpu::FpuState,
-    signal::{FROM_KERNEL, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP},
+    signal::{FROM_KERNEL, Info, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP},
 };
-use crate::cpu::{entry::Frame, vectors};
+use crate::arch::{frame::Frame, vectors};
 
 /// A program's fault.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +58,15 @@ impl Fault {
     pub fn of_kind(what: &'static str, touched: Option<u64>) -> Fault {
         let (signal, code) = (SIGSEGV, FROM_KERNEL);
         Fault { what: what.into(), touched, signal, code, ..Fault::default() }
+    }
+
+    /// What a handler of its signal is told: `siginfo_t`.
+    pub fn info(&self) -> Info {
+        let mut info = Info::default();
+        info[0] = self.signal.into();
+        info[1] = u64::from(self.code as u32);
+        info[2] = self.address;
+        info
     }
 }
 

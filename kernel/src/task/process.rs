@@ -3,9 +3,7 @@
 //! A process is owned by the CPU that runs it or by the table that it waits in, never by both, so
 //! nothing of it needs a lock.
 
-mod memory;
-
-use alloc::{boxed::Box, collections::BTreeSet, string::String};
+use alloc::{collections::BTreeSet, string::String};
 
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
@@ -13,18 +11,17 @@ use rand_xoshiro::{
 };
 use tally_abi::ExitStatus;
 
-use self::memory::Mappings;
 use super::{
     loader,
     signal::Signals,
     thread::{Thread, Threads},
 };
 use crate::{
-    cpu::entry::Frame,
+    arch::frame::Frame,
     files::{open::Descriptors, ramdisk},
     machine::clock,
-    measure::{self, Context, OwnCounters},
-    memory::space::AddressSpace,
+    measure::{self, Slot, Subject},
+    memory::{space::AddressSpace, user::UserMemory},
 };
 
 /// A program that runs.
@@ -34,13 +31,11 @@ pub struct Process {
     /// Its name.
     pub name: String,
     /// Its memory.
-    pub space: AddressSpace,
+    pub memory: UserMemory,
     /// What it has open.
     pub files: Descriptors,
-    /// What is measured of it, while it does not run.
-    pub context: Option<Box<Context>>,
-    /// The counters that it looks after itself, while it does not run.
-    pub own_counters: Option<Box<OwnCounters>>,
+    /// What is counted of it; empty while it runs.
+    pub slot: Slot,
     /// Its threads.
     pub threads: Threads,
     /// What it does about signals.
@@ -55,7 +50,6 @@ pub struct Process {
     ran_ns: u64,
     since_ns: u64,
     random: Xoshiro256PlusPlus,
-    mappings: Mappings,
 }
 
 impl Process {
@@ -81,10 +75,9 @@ impl Process {
         Ok(Process {
             pid,
             name: name.into(),
-            space,
+            memory: UserMemory::new(space, &start.segments),
             files: Descriptors::new(),
-            context: None,
-            own_counters: None,
+            slot: Slot::default(),
             threads: Threads::new(Thread::first(pid, Frame::user(start.rip, start.rsp))),
             signals: Signals::new(),
             is_deadlocked: false,
@@ -93,13 +86,12 @@ impl Process {
             ran_ns: 0,
             since_ns: 0,
             random,
-            mappings: Mappings::new(&start.segments),
         })
     }
 
-    /// Whether anything is counted of it, or it counts itself, as far as one sees that while it does not run.
-    pub fn is_measured(&self) -> bool {
-        self.context.is_some() || self.own_counters.is_some()
+    /// What a session on it has to know of it.
+    pub fn subject(&self) -> Subject {
+        Subject { pid: self.pid, name: self.name.clone(), space: self.memory.space.id() }
     }
 
     /// It comes onto a CPU.

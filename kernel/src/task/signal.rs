@@ -4,25 +4,6 @@
 //! is delivered on the way back to a thread that does not block it ([`deliver`]): the thread is diverted to
 //! the program's handler, or the program ends. A signal that waits already does not wait twice.
 
-use core::mem::take;
-
-use tally_abi::syscall;
-
-use super::{
-    Process, divert,
-    fault::Fault,
-    thread::{Thread, Wait},
-};
-use crate::{
-    cpu::{Cpu, entry::Frame},
-    machine::clock,
-};
-
-/// The length of SYSCALL: 0F 05. A call that is to be made again begins so many bytes before.
-pub const SYSCALL_BYTES: u64 = 2;
-/// The status of a program that a signal ended, as shells tell it: this and the signal's number.
-const SIGNALLED: i32 = 128;
-
 // Numbers of signals (Linux's `asm-generic/signal.h`, as x86 has them).
 pub const SIGILL: u32 = 4;
 pub const SIGTRAP: u32 = 5;
@@ -30,7 +11,7 @@ pub const SIGBUS: u32 = 7;
 pub const SIGFPE: u32 = 8;
 const SIGKILL: u32 = 9;
 pub const SIGSEGV: u32 = 11;
-const SIGALRM: u32 = 14;
+pub const SIGALRM: u32 = 14;
 const SIGSTOP: u32 = 19;
 /// Those that are nothing to a program without a handler: SIGCHLD, SIGCONT, SIGURG and SIGWINCH.
 const IGNORED: u64 = bit(17) | bit(18) | bit(23) | bit(28);
@@ -47,14 +28,14 @@ pub const BY_PROGRAM: i32 = 0;
 pub const BY_THREAD: i32 = -6;
 
 /// `SIG_DFL` and `SIG_IGN`, where a handler would be.
-const DEFAULT: u64 = 0;
-const IGNORE: u64 = 1;
+pub const DEFAULT: u64 = 0;
+pub const IGNORE: u64 = 1;
 /// Flags of an action: on the alternative stack, calls are made again, the signal is not blocked, and the
 /// default from the next one on.
 pub const ON_STACK: u64 = 0x0800_0000;
-const RESTART: u64 = 0x1000_0000;
-const NO_DEFER: u64 = 0x4000_0000;
-const ONCE: u64 = 0x8000_0000;
+pub const RESTART: u64 = 0x1000_0000;
+pub const NO_DEFER: u64 = 0x4000_0000;
+pub const ONCE: u64 = 0x8000_0000;
 
 /// A signal's bit in a set.
 pub const fn bit(signal: u32) -> u64 {
@@ -108,7 +89,7 @@ impl PendingSet {
     }
 
     /// Notes a signal, if it does not wait already.
-    fn note(&mut self, new: Pending) {
+    pub fn note(&mut self, new: Pending) {
         if self.set & bit(new.signal) == 0 {
             self.set |= bit(new.signal);
             self.codes[new.signal as usize - 1] = new.code;
@@ -145,7 +126,7 @@ pub struct ThreadSignals {
     /// Whether a threshold's handler runs.
     pub in_upcall: bool,
     /// The number of a call that a signal interrupted and that is made again, if no handler forbids.
-    again: Option<u64>,
+    pub restart: Option<u64>,
     /// Sent to it, or for it to take.
     pub pending: PendingSet,
 }
@@ -185,7 +166,7 @@ impl Signals {
         (1..=SIGNALS).any(|signal| set & bit(signal) != 0 && !self.ignores(signal))
     }
 
-    fn ignores(&self, signal: u32) -> bool {
+    pub fn ignores(&self, signal: u32) -> bool {
         match self.actions[signal as usize - 1].handler {
             DEFAULT => bit(signal) & IGNORED != 0,
             handler => handler == IGNORE,
@@ -193,201 +174,17 @@ impl Signals {
     }
 }
 
-impl Process {
-    /// Sends a signal to the thread `to`, or to whichever takes it; whether there is such a thread.
-    pub fn send_signal(&mut self, to: Option<u32>, new: Pending) -> bool {
-        if to.is_some_and(|tid| self.threads.all().all(|thread| thread.tid != tid)) {
-            return false;
-        }
-        let bit = bit(new.signal);
-        if let Some((tid, info)) = self.threads.awaits_signal(bit, to) {
-            self.tell_signal(new, info);
-            self.threads.rouse(tid, new.signal.into());
-            return true;
-        }
-        let takes = |thread: &mut Thread| match to {
-            Some(tid) => thread.tid == tid,
-            None => thread.signals.mask & bit == 0,
-        };
-        let ignores = self.signals.ignores(new.signal);
-        let Some(thread) = self.threads.all().find_map(|thread| takes(thread).then_some(thread))
-        else {
-            self.signals.pending.note(new);
-            return true;
-        };
-        let blocks = thread.signals.mask & bit != 0;
-        if blocks || !ignores {
-            thread.signals.pending.note(new);
-        }
-        let tid = thread.tid;
-        if !blocks && !ignores {
-            self.interrupt(tid);
-        }
-        true
-    }
+/// What is told of a signal: `siginfo_t`.
+pub type Info = [u64; INFO_WORDS];
+/// Its words.
+pub const INFO_WORDS: usize = 16;
 
-    /// Ends what a thread waits for, if it does, because of a signal.
-    fn interrupt(&mut self, tid: u32) {
-        let Some(on) = self.threads.waits(tid) else { return };
-        let again = match on {
-            Wait::Futex { until: None, .. } => Some(syscall::FUTEX),
-            Wait::Child(_) => Some(syscall::PROGRAM_WAIT),
-            _ => None,
-        };
-        if let Wait::Sleep { until, left } = on
-            && left != 0
-        {
-            // Where that is no memory of the program's, nobody will miss it.
-            let rest = until.saturating_sub(clock::now_ns());
-            let _ = self.space.write_words(left, clock::to_timespec(rest));
-        }
-        let answer = -syscall::errno::EINTR;
-        if let Some(thread) = self.threads.rouse(tid, answer as u64) {
-            thread.signals.again = again;
-        }
-    }
-
-    /// Takes a signal of `set` out that waits for the running thread or its program.
-    pub fn take_signal(&mut self, set: u64) -> Option<Pending> {
-        let own = self.threads.running().signals.pending.take(set);
-        own.or_else(|| self.signals.pending.take(set))
-    }
-
-    /// Writes what is known of a signal to the program's memory, if `info` is not 0.
-    pub fn tell_signal(&mut self, signal: Pending, info: u64) {
-        if info != 0 {
-            // Where that is no memory of the program's, nobody will miss it.
-            let _ = self.space.write_words(info, divert::sender(self.pid, signal));
-        }
-    }
-
-    /// Lets those go on whose time has come, and sends the timer's signal.
-    pub fn expire(&mut self) {
-        let now = clock::now_ns();
-        self.threads.expire(now);
-        if let Some((due, interval)) = self.signals.timer.filter(|(due, _)| *due <= now) {
-            let missed = (now - due).checked_div(interval).unwrap_or(0);
-            let next = due.saturating_add((missed + 1).saturating_mul(interval));
-            self.signals.timer = (interval > 0).then_some((next, interval));
-            self.send_signal(None, Pending { signal: SIGALRM, code: FROM_KERNEL });
-        }
-    }
-
-    /// Whether none of its threads but the running one will go on by itself.
-    pub fn is_stuck(&self) -> bool {
-        self.signals.timer.is_none() && self.threads.are_stuck()
-    }
-
-    /// Whether its timer's signal, when it comes, ends what a thread waits for.
-    fn heeds_timer(&mut self) -> bool {
-        let alarm = bit(SIGALRM);
-        self.signals.timer.is_some()
-            && (self.threads.awaits_signal(alarm, None).is_some()
-                || !self.signals.ignores(SIGALRM)
-                    && self.threads.all().any(|thread| thread.signals.mask & alarm == 0))
-    }
-
-    /// Where none of its threads will ever go on, as it was its timer that they were left, or that can do nothing
-    /// for them: the first comes onto a CPU once more, and the program ends there ([`deliver`]).
-    pub fn find_deadlock(&mut self) {
-        let first = self.threads.all().next().map(|thread| thread.tid);
-        if self.threads.are_stuck()
-            && !self.heeds_timer()
-            && let Some(tid) = first
-        {
-            self.is_deadlocked = self.threads.rouse(tid, -syscall::errno::EINTR as u64).is_some();
-        }
-    }
-
-    /// When anything of it happens by itself, while all of its threads wait.
-    pub fn deadline(&self) -> Option<u64> {
-        let timer = self.signals.timer.map(|(due, _)| due);
-        self.threads.deadline().into_iter().chain(timer).min()
-    }
-}
-
-/// Delivers what waits for the thread that the CPU is about to go back to, if it is. Whoever enters the
-/// kernel ends with this.
-pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
-    while let Some(process) = cpu.current.as_deref_mut() {
-        if process.is_deadlocked {
-            super::crash(cpu, frame, Fault::of_kind(super::DEADLOCK, None));
-            continue;
-        }
-        let mask = process.threads.running().signals.mask;
-        let Some(pending) = process.take_signal(!mask) else { break };
-        let action = *process.signals.action(pending.signal);
-        if process.signals.ignores(pending.signal) {
-            continue;
-        }
-        if action.handler == DEFAULT {
-            super::exit(cpu, frame, SIGNALLED + pending.signal as i32);
-            continue;
-        }
-        let info = divert::sender(process.pid, pending);
-        if let Err(stack) = handle(process, frame, pending.signal, info, &Fault::default()) {
-            super::crash(cpu, frame, stack);
-        }
-    }
-    let Some(process) = cpu.current.as_deref_mut() else { return };
-    let signals = &mut process.threads.running().signals;
-    signals.mask = signals.mask_after.take().unwrap_or(signals.mask);
-    if let Some(number) = take(&mut signals.again) {
-        again(frame, number);
-    }
-}
-
-/// The call that the frame returns from is made again.
-fn again(frame: &mut Frame, number: u64) {
-    frame.rax = number;
-    repeat(frame);
-}
-
-/// The call that the frame returns from is made again, with RAX as it is.
-pub fn repeat(frame: &mut Frame) {
-    frame.rip -= SYSCALL_BYTES;
-    // Not by SYSRET, which goes by RCX.
-    frame.vector = 0;
-}
-
-/// A fault of the running thread's own: whether its handler takes it, or why that cannot be.
-pub fn catch(process: &mut Process, frame: &mut Frame, fault: &Fault) -> Option<Result<(), Fault>> {
-    let signal = fault.signal;
-    let blocked = process.threads.running().signals.mask & bit(signal) != 0;
-    if blocked || process.signals.action(signal).handler <= IGNORE {
-        return None;
-    }
-    Some(handle(process, frame, signal, divert::fault(fault), fault))
-}
-
-/// Diverts the running thread to its program's handler of a signal.
-fn handle(
-    process: &mut Process,
-    frame: &mut Frame,
-    signal: u32,
-    info: divert::Info,
-    fault: &Fault,
-) -> Result<(), Fault> {
-    let action = *process.signals.action(signal);
-    let signals = &mut process.threads.running().signals;
-    if let Some(number) = take(&mut signals.again)
-        && action.flags & RESTART != 0
-    {
-        again(frame, number);
-    }
-    let wants_stack = action.flags & ON_STACK != 0 && signals.stack.1 > 0;
-    let top = match wants_stack && !signals.on_stack(frame.rsp) {
-        true => signals.stack.0.wrapping_add(signals.stack.1),
-        false => divert::below_red_zone(frame.rsp),
-    };
-    divert::to_signal(process, frame, top, &action, signal, info, fault)?;
-    let signals = &mut process.threads.running().signals;
-    signals.mask |= blockable(action.mask);
-    if action.flags & NO_DEFER == 0 {
-        signals.mask |= blockable(bit(signal));
-    }
-    if action.flags & ONCE != 0 {
-        process.signals.action(signal).handler = DEFAULT;
-    }
-    Ok(())
+/// What is told of a signal that the program `pid` sent itself.
+pub fn sender(pid: u32, signal: Pending) -> Info {
+    let mut info = [0; INFO_WORDS];
+    info[0] = signal.signal.into();
+    info[1] = u64::from(signal.code as u32);
+    // User 0.
+    info[2] = pid.into();
+    info
 }

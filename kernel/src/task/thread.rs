@@ -9,7 +9,7 @@ use tally_abi::syscall::errno::{EAGAIN, ETIMEDOUT};
 use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
 use super::{fpu::FpuState, signal::ThreadSignals};
-use crate::cpu::entry::Frame;
+use crate::arch::frame::Frame;
 
 /// The most threads of one program: each takes some kilobytes of the kernel's memory.
 pub const MAX_THREADS: usize = 1024;
@@ -143,17 +143,17 @@ impl Threads {
 
     /// The running one, whose registers are in `frame`, waits for its next turn.
     pub fn queue(&mut self, frame: &Frame) {
-        let thread = self.put_away(frame);
+        let thread = self.save_running(frame);
         self.ready.push_back(thread);
     }
 
     /// The running one, whose registers are in `frame`, waits.
     pub fn wait(&mut self, frame: &Frame, on: Wait) {
-        let thread = self.put_away(frame);
+        let thread = self.save_running(frame);
         self.waiting.push_back(Waiting { thread, on });
     }
 
-    fn put_away(&mut self, frame: &Frame) -> Box<Thread> {
+    fn save_running(&mut self, frame: &Frame) -> Box<Thread> {
         let mut thread = self.running.take().expect("a program on a CPU has a thread that runs");
         thread.frame = *frame;
         thread.fpu.save();
@@ -214,7 +214,7 @@ impl Threads {
     }
 
     /// Those that wait for programs of which there is an answer go on.
-    pub fn tell_ends(&mut self, mut answer: impl FnMut(u32) -> Option<u64>) {
+    pub fn wake_child_waiters(&mut self, mut answer: impl FnMut(u32) -> Option<u64>) {
         self.answer(|on| match on {
             Wait::Child(child) => answer(*child),
             _ => None,

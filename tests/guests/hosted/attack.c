@@ -51,7 +51,9 @@ static long refused(long result)
 static long open_on(const char *events, long program)
 {
     uint64_t config[5] = {0, 0, 20000, 1000000, 0};
-    return syscall(OPEN, events, strlen(events), config, NULL, 0, program);
+    long opened = syscall(OPEN, events, strlen(events), config, NULL, 0, program);
+    /* The upper half has the number of events. */
+    return opened < 0 ? opened : opened & 0xffffffff;
 }
 
 static long load(const char *words, size_t bytes)

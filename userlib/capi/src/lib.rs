@@ -7,7 +7,12 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use tally_rust::{Error, Handler, session::ConfigWords, sys, sys::errno::EINTR};
+use tally_rust::{
+    Error, Handler,
+    session::{ConfigWords, Opened},
+    sys,
+    sys::errno::EINTR,
+};
 
 /// Opens a session. See `tally.h`.
 ///
@@ -47,7 +52,8 @@ pub unsafe extern "C" fn tally_open_on(
         program as u64,
     ];
     // SAFETY: the caller's word.
-    unsafe { sys::call(sys::SESSION_OPEN, arguments) }
+    let result = unsafe { sys::call(sys::SESSION_OPEN, arguments) };
+    u64::try_from(result).map_or(result, |word| Opened::from_word(word).session.into())
 }
 
 /// Begins to count. See `tally.h`.

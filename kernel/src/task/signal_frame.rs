@@ -6,13 +6,14 @@
 //! pointer in the program's half alone, no bit of the FPU's that would be a fault.
 
 use super::{
-    Process,
     fault::Fault,
     fpu::{FPU_BYTES, FpuState},
-    signal::{Action, Pending, blockable},
+    process::Process,
+    signal::{Action, INFO_WORDS, Info, blockable},
 };
 use crate::{
-    cpu::{Cpu, entry::Frame, segments},
+    arch::{frame::Frame, segments},
+    measure::UpcallHandler,
     memory::space::USER_END,
 };
 
@@ -26,10 +27,6 @@ const INTERRUPT_FLAG: u64 = 1 << 9;
 
 /// What a program has done whose handler cannot be called.
 const NO_ROOM: &str = "no room on the stack for a handler";
-
-/// What is told of a signal: `siginfo_t`.
-pub type Info = [u64; INFO_WORDS];
-const INFO_WORDS: usize = 16;
 
 // The words of the frame: where the handler returns to, the context, the signal.
 const RESTORER: usize = 0;
@@ -52,37 +49,9 @@ const STACK_DISABLED: u64 = 2;
 
 const _: () = assert!(BYTES == 440, "a frame is as Linux's C libraries expect it");
 
-/// Where a program wants to hear of a threshold.
-#[derive(Clone, Copy, Debug)]
-pub struct Handler {
-    /// Its first instruction, an address of the program's.
-    pub entry: u64,
-    /// A word of the program's for it.
-    pub data: u64,
-}
-
 /// The first address that an interrupted thread does not use.
 pub fn below_red_zone(rsp: u64) -> u64 {
     rsp.wrapping_sub(RED_ZONE_BYTES)
-}
-
-/// What is told of a signal that the program `pid` sent itself.
-pub fn sender(pid: u32, signal: Pending) -> Info {
-    let mut info = [0; INFO_WORDS];
-    info[0] = signal.signal.into();
-    info[1] = u64::from(signal.code as u32);
-    // User 0.
-    info[2] = pid.into();
-    info
-}
-
-/// What is told of a fault.
-pub fn fault(fault: &Fault) -> Info {
-    let mut info = [0; INFO_WORDS];
-    info[0] = fault.signal.into();
-    info[1] = u64::from(fault.code as u32);
-    info[2] = fault.address;
-    info
 }
 
 /// Diverts the running thread to its program's handler of a signal; the handler's stack ends at `top`.
@@ -108,35 +77,32 @@ pub fn to_signal(
     if action.flags & HAS_RESTORER == 0 {
         return Err(Fault::of_kind("a signal's handler with nowhere to return to", None));
     }
-    let at = keep(process, frame, top, action.restorer, info, fault)?;
+    let at = push_signal_frame(process, frame, top, action.restorer, info, fault)?;
     let [info, context] = [INFO, CONTEXT].map(|word| at + 8 * word as u64);
     let entered = Frame::user(action.handler, at);
     *frame = Frame { rdi: signal.into(), rsi: info, rdx: context, ..entered };
     Ok(())
 }
 
-/// A threshold has fired: diverts the running thread, if `frame` is one's and no handler of a threshold runs
-/// in it. What cannot be delivered now waits.
-pub fn to_threshold(cpu: &mut Cpu, frame: &mut Frame) {
-    let Cpu { current, measure, .. } = cpu;
-    let Some(process) = current.as_deref_mut().filter(|_| frame.is_user()) else { return };
-    if process.threads.running().signals.in_upcall {
-        return;
-    }
-    let Some((handler, event, count)) = measure.hold().take_upcall() else { return };
+/// Calls the handler of a threshold in the running thread: `handler` with the event and the count.
+///
+/// # Errors
+/// The stack is not the program's to write.
+pub fn to_upcall(
+    process: &mut Process,
+    frame: &mut Frame,
+    (handler, event, count): (UpcallHandler, u64, u64),
+) -> Result<(), Fault> {
     let top = below_red_zone(frame.rsp);
-    match keep(process, frame, top, 0, [0; INFO_WORDS], &Fault::default()) {
-        Ok(at) => {
-            process.threads.running().signals.in_upcall = true;
-            let entered = Frame::user(handler.entry, at - 8);
-            *frame = Frame { rdi: event, rsi: count, rdx: handler.data, ..entered };
-        }
-        Err(fault) => super::crash(cpu, frame, fault),
-    }
+    let at = push_signal_frame(process, frame, top, 0, Info::default(), &Fault::default())?;
+    process.threads.running().signals.in_upcall = true;
+    let entered = Frame::user(handler.entry, at - 8);
+    *frame = Frame { rdi: event, rsi: count, rdx: handler.data, ..entered };
+    Ok(())
 }
 
 /// Writes a frame below `top`; gives its address, 8 below a multiple of 16, as a call leaves the stack.
-fn keep(
+fn push_signal_frame(
     process: &mut Process,
     frame: &Frame,
     top: u64,
@@ -166,7 +132,7 @@ fn keep(
     words[FPU] = fpu;
     words[MASK] = signals.mask_after.take().unwrap_or(signals.mask);
     words[INFO..].copy_from_slice(&info);
-    let space = &mut process.space;
+    let space = &mut process.memory.space;
     let written =
         space.write(fpu, FpuState::now().bytes()).and_then(|()| space.write_words(at, words));
     match written {
@@ -194,24 +160,24 @@ fn registers(frame: &Frame) -> [u64; 16] {
 /// There is no frame, or nothing can go on there.
 pub fn from_signal(process: &mut Process, frame: &mut Frame) -> Result<(), Fault> {
     // The handler's return took the address off.
-    give_back(process, frame, frame.rsp.wrapping_sub(8))
+    restore_signal_frame(process, frame, frame.rsp.wrapping_sub(8))
 }
 
 /// A threshold's handler has ended: whether one ran, and the running thread goes on as its frame says.
 ///
 /// # Errors
 /// As [`from_signal`].
-pub fn from_threshold(process: &mut Process, frame: &mut Frame) -> Result<bool, Fault> {
+pub fn from_upcall(process: &mut Process, frame: &mut Frame) -> Result<bool, Fault> {
     let ran = core::mem::take(&mut process.threads.running().signals.in_upcall);
     if ran {
-        give_back(process, frame, frame.rsp.wrapping_add(8))?;
+        restore_signal_frame(process, frame, frame.rsp.wrapping_add(8))?;
     }
     Ok(ran)
 }
 
-fn give_back(process: &mut Process, frame: &mut Frame, at: u64) -> Result<(), Fault> {
+fn restore_signal_frame(process: &mut Process, frame: &mut Frame, at: u64) -> Result<(), Fault> {
     let no_frame = |_| Fault::of_kind("the end of a handler that has no frame", Some(at));
-    let words: [u64; WORDS] = process.space.read_words(at).map_err(no_frame)?;
+    let words: [u64; WORDS] = process.memory.space.read_words(at).map_err(no_frame)?;
     if words[RIP] >= USER_END {
         return Err(Fault::of_kind(
             "the end of a handler that would go on nowhere",
@@ -222,7 +188,7 @@ fn give_back(process: &mut Process, frame: &mut Frame, at: u64) -> Result<(), Fa
         0 => FpuState::initial(),
         fpu => {
             let mut bytes = [0; FPU_BYTES];
-            process.space.read(fpu, &mut bytes).map_err(no_frame)?;
+            process.memory.space.read(fpu, &mut bytes).map_err(no_frame)?;
             FpuState::claimed(bytes)
         }
     };

@@ -1,9 +1,9 @@
-//! Starts the other processors.
+//! Starting the other processors (application processors).
 //!
-//! Each is woken with the INIT and start-up interrupts (Intel SDM volume 3, "MP Initialization"),
-//! in 16-bit mode at a page below 1 MiB, where a short trampoline takes it to 64-bit mode and to
-//! [`start_here`]. One at a time: they share the trampoline. Then each waits until the first has
-//! loaded the programs.
+//! The first CPU starts each with INIT and start-up IPIs (Intel SDM volume 3, "Multiple-Processor
+//! Initialization"). A processor begins in 16-bit mode at a page below 1 MiB, where a short
+//! trampoline brings it to 64-bit mode and to [`start_here`]. They start one at a time, as they
+//! share the trampoline, and then wait until the first CPU has loaded the programs.
 
 use alloc::vec::Vec;
 use core::{
@@ -11,31 +11,29 @@ use core::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
-use x86_64::{
-    registers::control::{Cr4, Cr4Flags},
-    structures::paging::PhysFrame,
-};
+use x86_64::structures::paging::PhysFrame;
 
-use super::{Cpu, lapic::Lapic};
+use super::start::start_cpu;
 use crate::{
+    arch::{control, lapic::Lapic},
+    cpu::{self, Cpu, online},
     machine::{acpi, clock},
     measure,
-    memory::{frames, space::AddressSpace},
-    task,
+    memory::{frames, kernel, space::AddressSpace},
 };
 
 const INIT: u32 = 0x4500;
 const START_UP: u32 = 0x4600;
-/// How long a processor may take to answer, in steps of [`STEP_US`].
-const PATIENCE_STEPS: u32 = 200;
+/// How long a processor may take to start, in steps of [`STEP_US`].
+const MAX_STEPS: u32 = 200;
 const STEP_US: u64 = 1_000;
 
-/// Processors that run. Release order with [`start_here`]'s increment, acquire with the wait.
-static STARTED: AtomicU32 = AtomicU32::new(1);
-/// Processors that answered and are left out, being of another kind than the first. Ordered as [`STARTED`].
-static UNLIKE: AtomicU32 = AtomicU32::new(0);
-/// Set when the programs are loaded: pairs acquire with release.
-static GO: AtomicBool = AtomicBool::new(false);
+/// Processors that started and stay offline, as their PMU differs from the first one's. Release
+/// order with [`start_here`]'s increment, acquire in the loop that waits for it.
+static MISMATCHED: AtomicU32 = AtomicU32::new(0);
+/// Set when the programs are loaded. Release order in [`release`], acquire in [`start_here`].
+static PROGRAMS_LOADED: AtomicBool = AtomicBool::new(false);
+/// The timer's ticks of one turn. Relaxed order is enough: [`PROGRAMS_LOADED`] orders it.
 static TIMER_TICKS: AtomicU32 = AtomicU32::new(0);
 
 // Runs at the start of a page below 1 MiB, whose segment is in CS. Offsets are within that page.
@@ -107,8 +105,8 @@ unsafe extern "C" {
     safe static tally_trampoline_end: u8;
 }
 
-/// Starts processors until `wanted` run, and gives how many do. Those that do not answer or are of another kind
-/// are left alone and named in the log.
+/// Starts processors until `wanted` run. Returns how many do. A processor that does not start, or
+/// whose PMU differs from the first one's, stays offline; a log line says so.
 pub fn start_others(rsdp: Option<u64>, wanted: usize, timer_ticks: u32) -> u32 {
     TIMER_TICKS.store(timer_ticks, Ordering::Relaxed);
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
@@ -118,53 +116,68 @@ pub fn start_others(rsdp: Option<u64>, wanted: usize, timer_ticks: u32) -> u32 {
     if others.is_empty() || wanted == 1 {
         return 1;
     }
-    let (Some(page), Ok(mut space)) =
-        (frames::low_frame(), AddressSpace::for_program(task::kernel_space()))
-    else {
-        log::error!("no memory below 1 MiB to start other CPUs from; one runs");
-        return 1;
-    };
-    if space.map_identity(page).is_err() || space.id() > u64::from(u32::MAX) {
-        log::error!("no page tables below 4 GiB to start other CPUs with; one runs");
-        return 1;
-    }
+    let Some((page, space)) = trampoline() else { return 1 };
     for id in others {
-        if STARTED.load(Ordering::Acquire) as usize == wanted {
+        if online::count() as usize == wanted {
             break;
         }
-        let now = || [&STARTED, &UNLIKE].map(|count| count.load(Ordering::Acquire));
-        let before = now();
-        fill_trampoline(page, &space);
-        wake(&lapic, id, page);
-        let mut steps = 0;
-        while now() == before && steps < PATIENCE_STEPS {
-            clock::wait_us(STEP_US);
-            steps += 1;
-        }
-        if now() == before {
-            log::error!("the CPU with interrupt controller {id} does not answer; it is left out");
-            // It may still wake up, on this page and these tables.
-            core::mem::forget(space);
-            break;
-        }
-        if now()[1] != before[1] {
-            log::warn!(
-                "the CPU with interrupt controller {id} counts other events; it is left out"
-            );
+        match start_one(&lapic, id, page, &space) {
+            Started::Online => {}
+            Started::Mismatched => {
+                log::warn!("CPU with APIC ID {id} has another PMU than the first CPU; offline");
+            }
+            Started::NoAnswer => {
+                log::error!("CPU with APIC ID {id} did not start; offline");
+                // It may still start, in this page and with these tables.
+                core::mem::forget(space);
+                break;
+            }
         }
     }
-    STARTED.load(Ordering::Acquire)
+    online::count()
 }
 
-/// The processors that run: a bit for each.
-pub fn running() -> u64 {
-    // Relaxed is enough: it is asked for after [`release`] alone, and changes no more then.
-    u64::MAX >> (u64::BITS - STARTED.load(Ordering::Relaxed))
+/// The page that processors start in, and the address space that they turn paging on with.
+fn trampoline() -> Option<(PhysFrame, AddressSpace)> {
+    let (Some(page), Ok(mut space)) =
+        (frames::low_frame(), AddressSpace::for_program(kernel::space()))
+    else {
+        log::error!("no memory below 1 MiB to start other CPUs in; 1 CPU runs");
+        return None;
+    };
+    if space.map_identity(page).is_err() || space.id() > u64::from(u32::MAX) {
+        log::error!("no page tables below 4 GiB to start other CPUs with; 1 CPU runs");
+        return None;
+    }
+    Some((page, space))
+}
+
+/// What became of a processor that was sent start-up IPIs.
+enum Started {
+    Online,
+    Mismatched,
+    NoAnswer,
+}
+
+fn start_one(lapic: &Lapic, id: u32, page: PhysFrame, space: &AddressSpace) -> Started {
+    let (online, mismatched) = (online::count(), MISMATCHED.load(Ordering::Acquire));
+    fill_trampoline(page, space);
+    wake(lapic, id, page);
+    for _ in 0..MAX_STEPS {
+        if online::count() != online {
+            return Started::Online;
+        }
+        if MISMATCHED.load(Ordering::Acquire) != mismatched {
+            return Started::Mismatched;
+        }
+        clock::wait_us(STEP_US);
+    }
+    Started::NoAnswer
 }
 
 /// Lets the other processors run programs.
 pub fn release() {
-    GO.store(true, Ordering::Release);
+    PROGRAMS_LOADED.store(true, Ordering::Release);
 }
 
 fn wake(lapic: &Lapic, id: u32, page: PhysFrame) {
@@ -181,7 +194,7 @@ fn fill_trampoline(page: PhysFrame, space: &AddressSpace) {
     let code = &raw const tally_trampoline;
     let length = &raw const tally_trampoline_end as usize - code as usize;
     let words_at = &raw const tally_trampoline_root as usize - code as usize;
-    let words = [space.id(), task::kernel_stack().as_u64(), start_here as *const () as u64];
+    let words = [space.id(), kernel::allocate_stack().as_u64(), start_here as *const () as u64];
     let to: *mut u8 = frames::kernel_view(page.start_address()).as_mut_ptr();
     // SAFETY: (1) the page is usable memory that the frame allocator never hands out; (2) the
     // trampoline is shorter than a page (asserted by the assembler's offsets, checked here); (3)
@@ -193,26 +206,24 @@ fn fill_trampoline(page: PhysFrame, space: &AddressSpace) {
     }
 }
 
-/// Where a processor arrives: 64-bit mode, its own stack, the trampoline's page tables.
+/// The trampoline's target: 64-bit mode, a stack of its own, the trampoline's page tables.
 extern "C" fn start_here() -> ! {
-    // SAFETY: only keeps what the boot loader set on the first processor: global pages.
-    unsafe { Cr4::update(|flags| flags.insert(Cr4Flags::PAGE_GLOBAL)) };
-    task::activate_kernel_space();
-    if !measure::is_alike() {
-        UNLIKE.fetch_add(1, Ordering::Release);
+    control::enable_global_pages();
+    kernel::activate_space();
+    if !measure::pmu_matches() {
+        MISMATCHED.fetch_add(1, Ordering::Release);
         loop {
-            // Interrupts are off, and nobody sends it any that are not.
+            // Interrupts are off, and no CPU sends this one an NMI.
             x86_64::instructions::hlt();
         }
     }
-    let index = STARTED.load(Ordering::Acquire) as u16;
-    Cpu::start(index);
-    STARTED.fetch_add(1, Ordering::Release);
-    while !GO.load(Ordering::Acquire) {
+    start_cpu(online::count() as u16);
+    online::add();
+    while !PROGRAMS_LOADED.load(Ordering::Acquire) {
         core::hint::spin_loop();
     }
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
     let lapic = unsafe { Cpu::current() }.lapic;
     lapic.start_timer(TIMER_TICKS.load(Ordering::Relaxed));
-    super::run()
+    cpu::run()
 }

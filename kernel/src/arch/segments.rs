@@ -17,7 +17,7 @@ use x86_64::{
     },
 };
 
-use crate::task;
+use crate::memory::kernel;
 
 /// Selector of ring 0's code.
 pub const KERNEL_CODE: u16 = 0x08;
@@ -38,7 +38,7 @@ pub const PMI_STACK: u16 = 1;
 pub fn load(kernel_stack: VirtAddr, pmi_stack: VirtAddr) {
     let tss: &'static mut TaskStateSegment = Box::leak(Box::new(TaskStateSegment::new()));
     tss.privilege_stack_table[0] = kernel_stack;
-    tss.interrupt_stack_table[usize::from(FAULT_STACK)] = task::kernel_stack();
+    tss.interrupt_stack_table[usize::from(FAULT_STACK)] = kernel::allocate_stack();
     tss.interrupt_stack_table[usize::from(PMI_STACK)] = pmi_stack;
     let gdt: &'static mut GlobalDescriptorTable = Box::leak(Box::new(GlobalDescriptorTable::new()));
     let selectors = [

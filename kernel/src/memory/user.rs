@@ -6,12 +6,11 @@
 use alloc::collections::BTreeMap;
 use core::ops::Range;
 
-use super::Process;
-use crate::memory::{
+use super::{
     frames::{self, FRAME_BYTES},
     heap,
     shared::Shared,
-    space::{Access, SpaceError, USER_END},
+    space::{Access, AddressSpace, SpaceError, USER_END},
 };
 
 /// Where `mmap` looks for room first: above every fixed program, far below the stack.
@@ -21,8 +20,8 @@ const MAX_HEAP_BYTES: u64 = 1 << 30;
 /// The most mappings of one program: each takes some bytes of the kernel's memory.
 const MAX_MAPPINGS: usize = 16 * 1024;
 
-/// Where a program's memory is.
-pub(super) struct Mappings {
+/// Which addresses of a program are taken, and by what.
+struct Mappings {
     heap: Range<u64>,
     /// Beginnings and ends of the program's segments and of what `mmap` gave.
     mapped: BTreeMap<u64, u64>,
@@ -35,8 +34,8 @@ pub(super) struct Mappings {
 }
 
 impl Mappings {
-    /// Those of a program that has just been loaded: its segments, and an empty heap behind the last of them.
-    pub(super) fn new(segments: &[Range<u64>]) -> Self {
+    /// Those of a program that has just been loaded: its segments, and an empty heap behind them.
+    fn new(segments: &[Range<u64>]) -> Self {
         let heap = segments.iter().map(|segment| segment.end).max().unwrap_or_default();
         Mappings {
             heap: heap..heap,
@@ -127,7 +126,19 @@ impl Mappings {
     }
 }
 
-impl Process {
+/// A program's memory: its address space, and what is mapped in it.
+pub struct UserMemory {
+    /// Its page tables.
+    pub space: AddressSpace,
+    mappings: Mappings,
+}
+
+impl UserMemory {
+    /// That of a program loaded into `space`, in these segments.
+    pub fn new(space: AddressSpace, segments: &[Range<u64>]) -> Self {
+        UserMemory { space, mappings: Mappings::new(segments) }
+    }
+
     /// Moves the end of the heap to `end`, if that can be; gives where it is then.
     pub fn set_heap_end(&mut self, end: u64) -> u64 {
         let page = |address: u64| address.next_multiple_of(FRAME_BYTES);

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use tally_abi::wire::{MAX_OUTPUT_BYTES, Message};
 use x86_64::structures::paging::PhysFrame;
 
-use super::stream::{Load, PAGE_WORDS, Page, Way};
+use super::transport::{Load, PAGE_WORDS, Page, Transport};
 use crate::{
     machine::serial,
     memory::frames::{self, FRAME_BYTES, kernel_view},
@@ -21,11 +21,11 @@ const _: () = assert!(8 * PAGE_WORDS == FRAME_BYTES as usize);
 
 /// Pages, with the bytes used of each; the last one may not be in use yet.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct MemoryTransport {
     pages: Vec<(PhysFrame, usize)>,
 }
 
-impl Way for Kept {
+impl Transport for MemoryTransport {
     fn page(&mut self) -> Option<&mut Page> {
         let is_full = self.pages.len() as u64 * FRAME_BYTES >= MOST_BYTES;
         // As programs' memory does, it leaves the kernel what that may need.
@@ -51,7 +51,7 @@ impl Way for Kept {
         true
     }
 
-    fn under_way(&self, _: u16) -> u64 {
+    fn in_flight(&self, _: u16) -> u64 {
         0
     }
 
@@ -71,7 +71,7 @@ impl Way for Kept {
     }
 }
 
-impl Kept {
+impl MemoryTransport {
     /// The last page, if nothing is in it, or a new one.
     fn empty_page(&mut self, new: impl FnOnce() -> Option<PhysFrame>) -> Option<&mut Page> {
         if self.pages.last().is_none_or(|(_, bytes)| *bytes > 0) {

@@ -1,11 +1,11 @@
-//! The ways into the kernel: interrupts, exceptions and SYSCALL.
+//! The assembly stubs by which the kernel is entered: interrupts, exceptions and SYSCALL.
 //!
-//! The assembly here holds no policy: it saves every register into a [`Frame`] on the CPU's kernel
-//! stack, calls a safe function with it, restores what that function left in the frame, and
-//! returns. Switching programs is exchanging the frame's contents. Interrupts stay off from entry
-//! to return, so the kernel is never interrupted but in its idle loop and by NMIs, and each CPU's state
-//! has one user at a time; what NMIs use is [`Own`]. Rust code here is built without the floating-point unit, so a program's
-//! FPU registers stay in place.
+//! A stub holds no policy: it saves every register into a [`Frame`] on the CPU's kernel stack,
+//! calls a safe function with it, restores what that function left in the frame, and returns. A
+//! context switch replaces the frame's contents. Interrupts stay off from entry to return, so
+//! the kernel is interrupted in its idle loop and by NMIs alone, and each CPU's state has one user
+//! at a time; the state that NMIs use is in an [`NmiCell`]. The kernel is built without the
+//! floating-point unit, so a program's FPU registers stay in place.
 
 use core::arch::{global_asm, naked_asm};
 
@@ -18,74 +18,16 @@ use x86_64::{
     structures::gdt::SegmentSelector,
 };
 
-use super::{Cpu, segments};
-use crate::measure::Own;
-
-/// The `vector` of a frame that SYSCALL made.
-pub const SYSCALL_VECTOR: u64 = 0x100;
-
-/// Everything that a return to where the kernel was entered needs.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct Frame {
-    pub r15: u64,
-    pub r14: u64,
-    pub r13: u64,
-    pub r12: u64,
-    pub r11: u64,
-    pub r10: u64,
-    pub r9: u64,
-    pub r8: u64,
-    pub rbp: u64,
-    pub rdi: u64,
-    pub rsi: u64,
-    pub rdx: u64,
-    pub rcx: u64,
-    pub rbx: u64,
-    pub rax: u64,
-    /// The interrupt's vector, or [`SYSCALL_VECTOR`].
-    pub vector: u64,
-    /// The exception's error code, or 0.
-    pub error: u64,
-    pub rip: u64,
-    pub cs: u64,
-    pub rflags: u64,
-    pub rsp: u64,
-    pub ss: u64,
-}
-
-const _: () = assert!(size_of::<Frame>() == 22 * 8, "the entries push 22 words");
-
-impl Frame {
-    /// Whether the kernel was entered from ring 3.
-    pub fn is_user(&self) -> bool {
-        self.cs & 3 == 3
-    }
-
-    /// A frame whose return begins a program.
-    pub fn user(rip: u64, rsp: u64) -> Frame {
-        Frame {
-            rip,
-            rsp,
-            cs: u64::from(segments::USER_CODE),
-            ss: u64::from(segments::USER_DATA),
-            rflags: RFlags::INTERRUPT_FLAG.bits(),
-            ..Frame::default()
-        }
-    }
-
-    /// A frame whose return runs `function` in ring 0 on another stack, interrupts off.
-    pub fn kernel(function: extern "C" fn() -> !, stack_top: VirtAddr) -> Frame {
-        Frame {
-            rip: function as usize as u64,
-            // A function expects the stack as its call leaves it: 8 below a multiple of 16.
-            rsp: stack_top.as_u64() - 8,
-            cs: u64::from(segments::KERNEL_CODE),
-            ss: u64::from(segments::KERNEL_DATA),
-            ..Frame::default()
-        }
-    }
-}
+use super::trap;
+use crate::{
+    arch::{
+        frame::{Frame, InterruptFrame, SYSCALL_VECTOR},
+        segments,
+    },
+    calls,
+    cpu::Cpu,
+    measure::NmiCell,
+};
 
 // One entry of 16 bytes for each vector. Those whose exceptions push no error code push a zero,
 // so that all frames look alike (Intel SDM volume 3, "Exception and Interrupt Reference").
@@ -110,17 +52,17 @@ unsafe extern "C" {
     safe static tally_vectors: u8;
 }
 
-/// Where the overflow interrupt enters: as a vector, and as an NMI.
-pub fn overflows() -> (VirtAddr, VirtAddr) {
+/// The overflow interrupt's stubs: of the fixed interrupt, and of the NMI.
+pub fn overflow_entries() -> (VirtAddr, VirtAddr) {
     (VirtAddr::from_ptr(pmi_entry as *const ()), VirtAddr::from_ptr(nmi_entry as *const ()))
 }
 
-/// Where the entries begin; vector `n`'s is 16 `n` bytes on.
+/// The first vector's stub; that of vector `n` is 16 `n` bytes on.
 pub fn table() -> VirtAddr {
     VirtAddr::from_ptr(&raw const tally_vectors)
 }
 
-/// Pushes what a [`Frame`] begins with, from its end to its beginning.
+/// Pushes the general registers of a [`Frame`], the last field first.
 macro_rules! save_registers {
     () => {
         "push rax; push rbx; push rcx; push rdx; push rsi; push rdi; push rbp; push r8; push r9; \
@@ -128,7 +70,7 @@ macro_rules! save_registers {
     };
 }
 
-/// The opposite of [`save_registers`].
+/// Pops what [`save_registers`] pushed.
 macro_rules! restore_registers {
     () => {
         "pop r15; pop r14; pop r13; pop r12; pop r11; pop r10; pop r9; pop r8; pop rbp; pop rdi; \
@@ -136,7 +78,7 @@ macro_rules! restore_registers {
     };
 }
 
-/// From a vector's entry, the vector and error code pushed: saves, calls [`trap`], returns.
+/// Behind a vector's stub, which pushed vector and error code: saves, calls [`handle_trap`], returns.
 #[unsafe(naked)]
 unsafe extern "C" fn trap_entry() {
     naked_asm!(
@@ -145,21 +87,21 @@ unsafe extern "C" fn trap_entry() {
         "swapgs",
         "2:",
         save_registers!(),
-        // Flags as SYSCALL leaves them: the program's AC would let the kernel at programs' pages.
+        // Flags as SYSCALL leaves them: a program's AC would suspend SMAP.
         "push 2",
         "popfq",
         "mov rdi, rsp",
         "call {trap}",
         "jmp {finish}",
-        trap = sym trap,
+        trap = sym handle_trap,
         finish = sym restore,
     )
 }
 
-/// The overflow interrupt's own entry: the shortest way in and out. What `$handler` calls keeps the
-/// other registers, and nothing switches programs on the way, so no [`Frame`] is needed. As an NMI it may
-/// come between a program's entry to the kernel and SWAPGS; so it has nothing to do with GS, and finds
-/// the CPU's [`Own`] in the first word of its own stack, behind what the processor pushed.
+/// The overflow interrupt's own stub, the shortest way in and out: `$handler` preserves the
+/// other registers, and nothing switches programs in it, so no [`Frame`] is needed. As an NMI it
+/// may come between a program's entry to the kernel and SWAPGS, so it does not use GS: it finds
+/// the CPU's [`NmiCell`] in the first word of its own stack, above what the processor pushed.
 macro_rules! overflow_entry {
     ($name:ident, $handler:ident) => {
         #[unsafe(naked)]
@@ -224,52 +166,33 @@ unsafe extern "C" fn syscall_entry() {
         user_ss = const segments::USER_DATA,
         user_cs = const segments::USER_CODE,
         vector = const SYSCALL_VECTOR,
-        syscall = sym syscall,
+        syscall = sym handle_syscall,
         restore = sym restore,
     )
 }
 
-extern "C" fn trap(frame: &mut Frame) {
-    let of_machine = matches!(frame.vector, 2 | 8 | 18);
-    if of_machine || frame.vector < 32 && !frame.is_user() {
-        super::trap::kernel_fault(frame);
+extern "C" fn handle_trap(frame: &mut Frame) {
+    if trap::is_kernel_fault(frame) {
+        trap::kernel_fault(frame);
     }
     // SAFETY: this is an entry to the kernel, the only one active on this CPU.
     let cpu = unsafe { Cpu::current() };
-    super::trap::handle(cpu, frame);
+    trap::handle(cpu, frame);
 }
 
-/// What the processor itself pushes at an interrupt (Intel SDM volume 3, "64-Bit Mode Stack Frame").
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct Interrupted {
-    /// The address of the next instruction.
-    pub rip: u64,
-    cs: u64,
-    rflags: u64,
-    rsp: u64,
-    ss: u64,
+extern "C" fn handle_pmi(interrupted: &InterruptFrame, measure: &NmiCell) {
+    measure.overflow(interrupted);
 }
 
-impl Interrupted {
-    /// Whether ring 3 was.
-    pub fn is_user(&self) -> bool {
-        self.cs & 3 == 3
-    }
+extern "C" fn handle_nmi(interrupted: &InterruptFrame, measure: Option<&NmiCell>) {
+    measure.expect("NMI before this CPU's counters were set up").overflow_nmi(interrupted);
 }
 
-extern "C" fn handle_pmi(interrupted: &Interrupted, own: &Own) {
-    own.overflow(interrupted);
-}
-
-extern "C" fn handle_nmi(interrupted: &Interrupted, own: Option<&Own>) {
-    own.expect("a non-maskable interrupt before this CPU counts").overflow_nmi(interrupted);
-}
-
-extern "C" fn syscall(frame: &mut Frame) -> bool {
+/// Returns whether to return by SYSRET.
+extern "C" fn handle_syscall(frame: &mut Frame) -> bool {
     // SAFETY: this is an entry to the kernel, the only one active on this CPU.
     let cpu = unsafe { Cpu::current() };
-    crate::calls::dispatch(cpu, frame)
+    calls::dispatch(cpu, frame)
 }
 
 /// Enables SYSCALL on this CPU.

@@ -1,0 +1,92 @@
+//! Trap frames: the registers that an entry to the kernel saves and its return restores.
+
+use x86_64::{VirtAddr, registers::rflags::RFlags};
+
+use super::segments;
+
+/// The `vector` of a frame that SYSCALL made.
+pub const SYSCALL_VECTOR: u64 = 0x100;
+
+/// The registers of what the kernel interrupted, in the order in which the entry stubs push them.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Frame {
+    pub r15: u64,
+    pub r14: u64,
+    pub r13: u64,
+    pub r12: u64,
+    pub r11: u64,
+    pub r10: u64,
+    pub r9: u64,
+    pub r8: u64,
+    pub rbp: u64,
+    pub rdi: u64,
+    pub rsi: u64,
+    pub rdx: u64,
+    pub rcx: u64,
+    pub rbx: u64,
+    pub rax: u64,
+    /// The interrupt's vector, or [`SYSCALL_VECTOR`].
+    pub vector: u64,
+    /// The exception's error code, or 0.
+    pub error: u64,
+    pub rip: u64,
+    pub cs: u64,
+    pub rflags: u64,
+    pub rsp: u64,
+    pub ss: u64,
+}
+
+const _: () = assert!(size_of::<Frame>() == 22 * 8, "the stubs push 22 words");
+
+impl Frame {
+    /// Returns whether the kernel was entered from ring 3.
+    pub fn is_user(&self) -> bool {
+        self.cs & 3 == 3
+    }
+
+    /// A frame whose return starts ring 3 at `rip`, interrupts on.
+    pub fn user(rip: u64, rsp: u64) -> Frame {
+        Frame {
+            rip,
+            rsp,
+            cs: u64::from(segments::USER_CODE),
+            ss: u64::from(segments::USER_DATA),
+            rflags: RFlags::INTERRUPT_FLAG.bits(),
+            ..Frame::default()
+        }
+    }
+
+    /// A frame whose return runs `function` in ring 0 on another stack, interrupts off.
+    pub fn kernel(function: extern "C" fn() -> !, stack_top: VirtAddr) -> Frame {
+        Frame {
+            rip: function as usize as u64,
+            // A call leaves the stack 8 below a multiple of 16 (System V ABI for AMD64, section
+            // 3.2.2).
+            rsp: stack_top.as_u64() - 8,
+            cs: u64::from(segments::KERNEL_CODE),
+            ss: u64::from(segments::KERNEL_DATA),
+            ..Frame::default()
+        }
+    }
+}
+
+/// What the processor itself pushes at an interrupt (Intel SDM volume 3, "64-Bit Mode Stack
+/// Frame"): all that the overflow interrupt reads of what it interrupted.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct InterruptFrame {
+    /// The address of the next instruction.
+    pub rip: u64,
+    cs: u64,
+    rflags: u64,
+    rsp: u64,
+    ss: u64,
+}
+
+impl InterruptFrame {
+    /// Returns whether ring 3 was interrupted.
+    pub fn is_user(&self) -> bool {
+        self.cs & 3 == 3
+    }
+}

@@ -1,0 +1,11 @@
+//! What the kernel knows of the processor: trap frames, descriptor tables, interrupt vectors, the
+//! local interrupt controller and control registers.
+//!
+//! Nothing here knows programs, the engine or the scheduler. The IDT and the assembly stubs are
+//! `entry`'s, as they lead to the handlers.
+
+pub mod control;
+pub mod frame;
+pub mod lapic;
+pub mod segments;
+pub mod vectors;

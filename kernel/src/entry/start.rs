@@ -1,0 +1,33 @@
+//! Setting up one CPU: its stacks, tables, interrupt controller and its part of the engine.
+
+use alloc::boxed::Box;
+
+use crate::{
+    arch::{control, lapic::Lapic, segments},
+    cpu::Cpu,
+    measure::{self, Measure, NmiCell},
+    memory::kernel,
+};
+
+use super::{idt, stubs};
+
+/// Sets up the CPU that runs this, as number `index`; interrupts are off. Once for each CPU.
+pub fn start_cpu(index: u16) {
+    let kernel_stack = kernel::allocate_stack();
+    // The overflow interrupt finds the CPU's `NmiCell` in the first of these two words, null until
+    // there is one.
+    let pmi_stack = kernel::allocate_stack() - 2 * size_of::<u64>() as u64;
+    let cell_word = pmi_stack.as_mut_ptr::<Option<&NmiCell>>();
+    // SAFETY: the stack is new, and reaches two words further.
+    unsafe { cell_word.write(None) };
+    segments::load(kernel_stack, pmi_stack);
+    idt::load();
+    stubs::enable_syscall();
+    control::enable_features();
+    let lapic = Lapic::enable();
+    let measure = &*Box::leak(Box::new(NmiCell::new(Measure::new(index, &lapic))));
+    // SAFETY: as above; the stub that reads the word on this CPU reads it whole.
+    unsafe { cell_word.write_volatile(Some(measure)) };
+    Cpu::install(index, kernel_stack, lapic, measure);
+    lapic.unmask_pmi(measure::delivery());
+}

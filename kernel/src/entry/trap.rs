@@ -1,0 +1,81 @@
+//! Handlers of interrupts and exceptions.
+//!
+//! An exception in ring 3 is the program's fault. An exception in ring 0 ends the kernel, and so do
+//! NMI, double fault and machine check in either ring.
+
+use tally_abi::{text::FixedText, wire::Message};
+
+use crate::{
+    arch::{frame::Frame, vectors},
+    cpu::Cpu,
+    machine::{exit, serial},
+    sched,
+};
+
+/// Handles an interrupt or exception. The kernel returns to what it leaves in `frame`.
+pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
+    match frame.vector {
+        vector if vector < 32 => sched::fault(cpu, frame),
+        vector if vector == u64::from(vectors::TIMER) => {
+            cpu.lapic.end_of_interrupt();
+            cpu.measure.lock().drain();
+            cpu.measure.lock().tick();
+            if frame.is_user() {
+                sched::preempt(cpu, frame);
+            }
+        }
+        vector if vector == u64::from(vectors::PREEMPT_IPI) => {
+            cpu.lapic.end_of_interrupt();
+            if frame.is_user() {
+                sched::preempt(cpu, frame);
+            }
+        }
+        vector if vector == u64::from(vectors::UPCALL) => {
+            cpu.lapic.end_of_interrupt();
+            sched::upcall(cpu, frame);
+        }
+        vector if vector == u64::from(vectors::RESCHEDULE) => sched::schedule(cpu, frame),
+        // A spurious interrupt is not in service, so nothing ends it.
+        vector if vector == u64::from(vectors::SPURIOUS) => {}
+        vector => {
+            log::warn!("interrupt {vector:#x} has no handler");
+            cpu.lapic.end_of_interrupt();
+        }
+    }
+    if frame.is_user() {
+        sched::deliver(cpu, frame);
+    }
+}
+
+/// Returns whether an exception is the kernel's own fault or the machine's.
+pub fn is_kernel_fault(frame: &Frame) -> bool {
+    const NMI: u64 = 2;
+    const DOUBLE_FAULT: u64 = 8;
+    const MACHINE_CHECK: u64 = 18;
+    matches!(frame.vector, NMI | DOUBLE_FAULT | MACHINE_CHECK)
+        || frame.vector < 32 && !frame.is_user()
+}
+
+/// Ends the kernel because of an exception in ring 0. Uses nothing of the CPU's state, which may be
+/// what is broken.
+pub fn kernel_fault(frame: &Frame) -> ! {
+    let address = x86_64::registers::control::Cr2::read_raw();
+    panic!(
+        "{} in the kernel at {:#x}, error code {:#x}, last fault address {address:#x}",
+        vectors::exception_name(frame.vector),
+        frame.rip,
+        frame.error,
+    );
+}
+
+/// A kernel bug: reports it in the log and to the host, and ends the machine.
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo) -> ! {
+    x86_64::instructions::interrupts::disable();
+    let (file, line) = info.location().map_or(("?", 0), |place| (place.file(), place.line()));
+    let text = FixedText::<512>::of(format_args!("{} ({file}:{line})", info.message()));
+    serial::unlock_for_panic();
+    log::error!("kernel panic: {}", text.as_str());
+    serial::send(&Message::Panicked { message: text.as_str() });
+    exit::stop(tally_abi::ExitStatus::KernelPanic.into())
+}

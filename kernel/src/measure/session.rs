@@ -1,0 +1,121 @@
+//! A session as a system call works on it, wherever the measured program is.
+
+use tally_abi::Error;
+
+use super::{
+    context::{Context, UpcallHandler},
+    per_cpu::Measure,
+};
+use crate::memory::user::UserMemory;
+
+/// A session that its owner works on. Its values are up to date.
+pub enum SessionRef<'a> {
+    /// The session of the program that runs on this CPU, opened by itself.
+    Running(&'a mut Measure),
+    /// A session on another program, which is not running.
+    Parked {
+        /// What is counted of that program.
+        context: &'a mut Context,
+        /// Its memory, unless it has ended.
+        memory: Option<&'a mut UserMemory>,
+    },
+}
+
+impl SessionRef<'_> {
+    /// Starts counting.
+    ///
+    /// # Errors
+    /// It is started already, the program has ended, or this CPU cannot count.
+    pub fn start(self) -> Result<(), Error> {
+        match self {
+            SessionRef::Running(measure) => measure.start(),
+            SessionRef::Parked { memory: None, .. } => Err(Error::WrongState),
+            SessionRef::Parked { context, .. } => context.start_later(),
+        }
+    }
+
+    /// Stops counting.
+    ///
+    /// # Errors
+    /// It is not started, or the program has ended.
+    pub fn stop(self) -> Result<(), Error> {
+        match self {
+            SessionRef::Running(measure) => measure.stop(),
+            SessionRef::Parked { memory: None, .. } => Err(Error::WrongState),
+            SessionRef::Parked { context, memory: Some(memory) } => context.stop_now(&memory.space),
+        }
+    }
+
+    /// Maps the bank into `caller`, the owner's memory. Returns its address.
+    ///
+    /// # Errors
+    /// Counting has started, no memory is left, or the session is on another program: RDPMC shows
+    /// the counters of the reader's own CPU.
+    pub fn map(self, caller: &mut UserMemory) -> Result<u64, Error> {
+        match self {
+            SessionRef::Running(measure) => measure.map(caller),
+            SessionRef::Parked { .. } => Err(Error::WrongState),
+        }
+    }
+
+    /// Sets the threshold of an event.
+    ///
+    /// # Errors
+    /// There is no such event, no bank, too many thresholds, or the session is on another program.
+    pub fn set_threshold(
+        self,
+        event: usize,
+        count: Option<u64>,
+        handler: Option<UpcallHandler>,
+    ) -> Result<(), Error> {
+        match self {
+            SessionRef::Running(measure) => measure.set_threshold(event, count, handler),
+            SessionRef::Parked { .. } => Err(Error::WrongState),
+        }
+    }
+
+    /// Takes samples of an event. `caller` is the owner's memory.
+    ///
+    /// # Errors
+    /// There is no such event, the session is started and not mapped, no memory is left, there are
+    /// too many thresholds, or the program has ended.
+    pub fn set_period(
+        self,
+        caller: &mut UserMemory,
+        event: usize,
+        period: u64,
+    ) -> Result<(), Error> {
+        match self {
+            SessionRef::Running(measure) => measure.set_period(caller, event, period),
+            SessionRef::Parked { memory: None, .. } => Err(Error::WrongState),
+            SessionRef::Parked { context, memory: Some(memory) } => {
+                context.set_period(memory, event, period)
+            }
+        }
+    }
+
+    /// The context, to read values from.
+    ///
+    /// # Errors
+    /// There is no session.
+    pub fn context(&mut self) -> Result<&mut Context, Error> {
+        match self {
+            SessionRef::Running(measure) => measure.context(),
+            SessionRef::Parked { context, .. } => Ok(context),
+        }
+    }
+
+    /// Ends a session of the running program; stops one on another program and unmaps its bank, and
+    /// its context stays until the owner's table entry is removed.
+    pub fn close(self, caller: &mut UserMemory) {
+        match self {
+            SessionRef::Running(measure) => measure.close(caller),
+            SessionRef::Parked { memory: None, .. } => {}
+            SessionRef::Parked { context, memory: Some(memory) } => {
+                // A session that is not started needs no stop.
+                let _ = context.stop_now(&memory.space);
+                context.unmap(memory);
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The trace rings, one for each CPU, in memory that programs may have mapped.
+
+use spin::Once;
+use tally_abi::{
+    Error,
+    boot::{MAX_CPUS, Tracing},
+    trace::{RING_PAGES, RING_WORDS},
+};
+use tally_engine::Clock;
+use tally_ring::{Ring, WhenFull};
+
+use super::settings::settings;
+use crate::{machine::clock, memory::shared::Shared};
+
+/// A CPU's trace ring.
+pub(super) type TraceRing = Ring<RING_WORDS, RING_PAGES>;
+
+/// The rings' memory, by CPU.
+static RINGS: [Once<Shared>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
+
+/// The memory of a CPU's trace ring.
+///
+/// # Errors
+/// No trace is kept, or there is no such CPU.
+pub fn ring_memory(cpu: u64) -> Result<&'static Shared, Error> {
+    let ring = usize::try_from(cpu).ok().and_then(|cpu| RINGS.get(cpu));
+    let memory = ring.ok_or(Error::BadArgument)?.get();
+    memory.ok_or(if settings().trace.is_some() { Error::BadArgument } else { Error::WrongState })
+}
+
+/// The time-stamp counter.
+pub(super) struct Tsc;
+
+impl Clock for Tsc {
+    #[inline(always)]
+    fn tsc(&self) -> u64 {
+        clock::tsc()
+    }
+}
+
+/// Writes a record to a CPU's ring.
+#[inline(always)]
+pub(super) fn write<const HEAD: usize>(
+    ring: &'static TraceRing,
+    kind: u8,
+    clock: impl tally_ring::TimeSource,
+    head: &[u64; HEAD],
+    tail: &[u64],
+) {
+    // SAFETY: (1) `make` made it, and programs have it mapped read-only; (2) it is one `Trace`'s,
+    // which stays with its CPU.
+    unsafe { ring.write(kind, clock, head, tail) };
+}
+
+/// Makes a CPU's ring, once; none if no memory is left.
+pub(super) fn make(cpu: u16, tracing: Tracing) -> Option<&'static TraceRing> {
+    let memory = Shared::allocate(size_of::<TraceRing>()).ok()?;
+    let ring = memory.start().as_mut_ptr::<TraceRing>();
+    // SAFETY: (1) the memory has room for a ring, is aligned as pages are and stays for ever; (2) it is zeros,
+    // which is a value of a ring's words; (3) nobody else knows it yet.
+    let ring = unsafe { &mut *ring };
+    let mode = match tracing {
+        Tracing::Stream => WhenFull::Discard,
+        Tracing::Last => WhenFull::Overwrite,
+    };
+    ring.init(mode, Tsc.tsc());
+    RINGS.get(usize::from(cpu))?.call_once(|| memory);
+    Some(ring)
+}

@@ -1,0 +1,38 @@
+//! How pages of trace records reach the host: what a transport has to do.
+
+/// Words of a page.
+pub(super) const PAGE_WORDS: usize = 512;
+/// A page of trace records.
+pub(super) type Page = [u64; PAGE_WORDS];
+/// What a page holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Load {
+    pub(super) bytes: usize,
+    /// The CPU whose records the page holds.
+    pub(super) cpu: u16,
+    pub(super) records: u64,
+}
+
+/// A way for pages to the host.
+pub(super) trait Transport: Send {
+    /// Returns a page to fill, if there is room.
+    fn page(&mut self) -> Option<&mut Page>;
+
+    /// Returns a page for the end of the trace: waits for room, or takes it from the reserve.
+    fn last_page(&mut self) -> Option<&mut Page>;
+
+    /// Sends the page that [`Self::page`] or [`Self::last_page`] returned last.
+    fn send(&mut self, load: Load);
+
+    /// Waits until there is room, as long as the host reads. Returns whether there is.
+    fn wait_for_page(&mut self) -> bool;
+
+    /// Waits until the host has all pages, as long as it reads. Returns whether it has.
+    fn wait_for_all(&mut self) -> bool;
+
+    /// Records of a CPU that were sent and that the host does not have yet.
+    fn in_flight(&self, cpu: u16) -> u64;
+
+    /// Ends the trace: nothing is sent after this.
+    fn finish(&mut self);
+}

@@ -1,0 +1,75 @@
+//! How the running thread gives up the CPU: preempted, blocked, yielding or ended.
+
+use super::{
+    exit::{end_deadlocked, exit},
+    switch::{deschedule, run_next_thread, schedule},
+    table,
+};
+use crate::{arch::frame::Frame, cpu::Cpu, task::thread::Wait};
+
+/// Ends the running thread's turn, if another thread is runnable, and its program's turn, if another
+/// program is runnable or waits to inspect it.
+pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
+    let process = cpu.process();
+    process.expire();
+    let mut table = table::lock();
+    table.wake_child_waiters(process);
+    let is_due = table.is_due(process.pid);
+    drop(table);
+    let has_next = process.threads.next_affinity().is_some();
+    if is_due || has_next {
+        process.threads.queue(frame);
+    }
+    if is_due {
+        let process = deschedule(cpu);
+        table::lock().park_or_enqueue(process);
+        schedule(cpu, frame);
+    } else if has_next {
+        run_next_thread(cpu, frame);
+    }
+}
+
+/// Enqueues the running program, which inspects another that is running: its call is restarted in
+/// its next turn. It is not parked for an inspection: two programs that inspect each other would
+/// both be parked until the time is over.
+pub fn yield_cpu(cpu: &mut Cpu, frame: &mut Frame) {
+    cpu.process().threads.queue(frame);
+    let process = deschedule(cpu);
+    table::lock().enqueue(process);
+    schedule(cpu, frame);
+}
+
+/// Blocks the running thread; its call returns what who wakes it writes to its frame. Ends the
+/// program if no thread is left that could ever be woken.
+pub fn block(cpu: &mut Cpu, frame: &mut Frame, on: Wait) {
+    let process = cpu.process();
+    if !on.ends_by_itself() && process.is_stuck() {
+        return end_deadlocked(cpu, frame);
+    }
+    process.threads.wait(frame, on);
+    process.expire();
+    run_next_thread(cpu, frame);
+}
+
+/// Ends the running thread with `status`, and the program with its last thread.
+pub fn end_thread(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
+    let process = cpu.process();
+    let tid = process.threads.running().tid;
+    if tid == process.pid {
+        process.status = status;
+    }
+    if process.threads.len() == 1 {
+        let status = process.status;
+        return exit(cpu, frame, status);
+    }
+    let word = process.threads.end().clear_tid;
+    // Where that is not the program's memory, no thread can wait there.
+    if word != 0 && process.memory.space.write(word, &[0; 4]).is_ok() {
+        process.threads.wake(word, u32::MAX, 1);
+    }
+    if process.is_stuck() {
+        return end_deadlocked(cpu, frame);
+    }
+    process.expire();
+    run_next_thread(cpu, frame);
+}

@@ -1,0 +1,89 @@
+//! How programs end, and the machine with the last of them.
+
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use tally_abi::{ExitStatus, wire::Message};
+
+use super::{status, switch::schedule, table};
+use crate::{
+    arch::frame::Frame,
+    cpu::Cpu,
+    machine::{exit::stop, serial},
+    measure,
+    memory::kernel,
+    task::{Process, fault::Fault},
+};
+
+/// The fault of a program whose threads all wait for each other.
+const DEADLOCK: &str = "deadlock: every thread waits for another";
+
+/// CPUs that report the last values of a program that has ended. [`finish`] waits for them.
+static REPORTING: AtomicU32 = AtomicU32::new(0);
+
+/// Ends the running program with `status`.
+pub fn exit(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
+    let Some(process) = cpu.current.take() else { return };
+    serial::send(&Message::Exited { pid: process.pid, program: &process.name, status });
+    log::info!("program {} ended with status {status}", process.name);
+    end(cpu, frame, process, status as u8);
+}
+
+/// Ends the running program, whose threads all wait for each other.
+pub(super) fn end_deadlocked(cpu: &mut Cpu, frame: &mut Frame) {
+    crash(cpu, frame, Fault::of_kind(DEADLOCK, None));
+}
+
+/// Ends the running program because of a fault of the running thread.
+pub(super) fn crash(cpu: &mut Cpu, frame: &mut Frame, fault: Fault) {
+    let Fault { what, touched, .. } = fault;
+    let Some(process) = cpu.current.take() else {
+        panic!("{what} in ring 3 at {:#x}, but no program is running", frame.rip);
+    };
+    log::error!(
+        "program {} crashed: {what}, address {:#x}, instruction {:#x}",
+        process.name,
+        touched.unwrap_or_default(),
+        frame.rip
+    );
+    serial::send(&Message::Faulted {
+        pid: process.pid,
+        program: &process.name,
+        fault: &what,
+        address: touched,
+        instruction: frame.rip,
+    });
+    end(cpu, frame, process, ExitStatus::ProgramFault.into());
+}
+
+fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) {
+    let context = cpu.measure.lock().end(&mut process.memory);
+    cpu.measure.lock().drain();
+    if table::lock().has_no_parent(process.pid) {
+        status::record(status);
+    }
+    kernel::activate_space();
+    REPORTING.fetch_add(1, Ordering::SeqCst);
+    let remains = table::lock().end(process.pid, status, context);
+    drop(process);
+    remains.contexts.into_iter().for_each(|context| context.close(None));
+    drop(remains.orphans);
+    REPORTING.fetch_sub(1, Ordering::SeqCst);
+    if remains.is_last {
+        // The other CPUs' programs ended before, but may not be reported yet.
+        while REPORTING.load(Ordering::SeqCst) != 0 {
+            core::hint::spin_loop();
+        }
+        finish();
+    }
+    schedule(cpu, frame);
+}
+
+/// Ends the machine: no program is left to run, or none could be started.
+pub fn finish() -> ! {
+    measure::finish();
+    let status = status::get();
+    log::info!("all programs have ended, status {status}");
+    serial::send(&Message::Done { status });
+    stop(status)
+}

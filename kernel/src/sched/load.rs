@@ -1,0 +1,46 @@
+//! Loading the command line's programs.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use tally_abi::{
+    ExitStatus,
+    boot::{BadOption, CommandLine, Program},
+};
+
+use super::{status::refuse, table};
+use crate::{measure::Context, memory::kernel, task::Process};
+
+/// Loads the programs of the command line. A program that cannot be loaded is reported.
+pub fn load_all(line: &CommandLine) {
+    for program in line.programs() {
+        match program {
+            Ok(program) => load(program),
+            Err(BadOption(option)) => {
+                refuse(option, ExitStatus::Usage, "an option of a program cannot be read");
+            }
+        }
+    }
+}
+
+fn load(program: Program) {
+    let Program { measure, words } = program;
+    let words: Vec<&str> = words.collect();
+    let name = words.first().copied().unwrap_or_default();
+    let pid = table::lock().allocate_number().expect("a command line has few programs");
+    let mut process = match Process::load(pid, &words, kernel::space()) {
+        Ok(process) => process,
+        Err((status, why)) => return refuse(name, status, why),
+    };
+    if let Some((list, config)) = measure {
+        match Context::around(process.subject(), list, config) {
+            Ok(context) => process.slot.context = Some(context),
+            Err(refused) => return refuse(name, refused.error.exit_status(), &refused.detail),
+        }
+    }
+    table::lock().add(Box::new(process), None);
+}
+
+/// Returns whether any program is left to run.
+pub fn any_live() -> bool {
+    table::lock().any_live()
+}

@@ -1,0 +1,26 @@
+//! The scheduler: which program runs on which CPU, and which thread of it.
+//!
+//! Runnable programs are in one queue, first in, first out; the timer ends a program's turn if
+//! another is runnable. A CPU owns the program that it runs until it gives it back to the table.
+//! The threads of a program take turns within its turns: a thread that blocks or that the timer
+//! interrupts is followed by the next. A program may load others and wait for their end. When the
+//! last program has ended, the machine stops.
+
+mod block;
+mod deliver;
+mod exit;
+mod load;
+mod status;
+mod switch;
+pub mod table;
+mod watch;
+mod watches;
+
+pub use self::{
+    block::{block, end_thread, preempt, yield_cpu},
+    deliver::{deliver, fault, raise, upcall},
+    exit::{exit, finish},
+    load::{any_live, load_all},
+    status::refuse,
+    switch::{run_next_thread, schedule},
+};

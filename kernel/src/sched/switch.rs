@@ -1,0 +1,63 @@
+//! Context switches: putting a program on a CPU, taking it off, and switching threads.
+
+use alloc::boxed::Box;
+
+use super::table;
+use crate::{arch::frame::Frame, cpu::Cpu, memory::kernel, task::Process};
+
+/// Switches the CPU, which runs no program, to the next runnable one, or to its idle loop.
+pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
+    let next = table::lock().next(cpu);
+    match next {
+        Some(process) => switch_in(cpu, frame, process),
+        None if frame.is_user() => {
+            kernel::activate_space();
+            *frame = cpu.idle_frame();
+        }
+        // The frame is the idle loop's.
+        None => {}
+    }
+}
+
+fn switch_in(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
+    // SAFETY: a process is dropped in `exit::end` alone, after the kernel's own space is activated.
+    unsafe { process.memory.space.activate() };
+    process.begin_turn();
+    process.threads.run_next(frame);
+    cpu.measure.lock().enter(&mut process.slot);
+    cpu.current = Some(process);
+}
+
+/// Takes the program off its CPU; none of its threads runs any more.
+pub(super) fn deschedule(cpu: &mut Cpu) -> Box<Process> {
+    let mut process = cpu.current.take().expect("a program runs on this CPU");
+    process.end_turn();
+    cpu.measure.lock().leave(&mut process.slot);
+    cpu.measure.lock().drain();
+    process
+}
+
+/// Switches to the next thread of the program that is on this CPU, or to another program.
+pub fn run_next_thread(cpu: &mut Cpu, frame: &mut Frame) {
+    let here = cpu.bit();
+    let process = cpu.process();
+    match process.threads.next_affinity() {
+        Some(affinity) if affinity & here != 0 => {
+            process.threads.run_next(frame);
+            // A threshold may have fired while the previous thread ran a handler, which delays its
+            // upcall. The next thread gets it as an interrupt, after its own signals: a call that
+            // is restarted is not the handler's.
+            cpu.measure.lock().repost_upcall();
+        }
+        next => {
+            let process = deschedule(cpu);
+            let mut table = table::lock();
+            match next {
+                Some(_) => table.park_or_enqueue(process),
+                None => table.block(process),
+            }
+            drop(table);
+            schedule(cpu, frame);
+        }
+    }
+}

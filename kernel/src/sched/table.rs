@@ -1,0 +1,395 @@
+//! The table of programs: their states, the run queue, and the programs that are off the CPUs.
+//!
+//! A program that has not ended is owned by the CPU that runs it or by this table. Whoever finds it
+//! here may use its memory and its context; [`Table::inspect`] says on which CPU a running program
+//! is, and has it parked here at its next preemption.
+//!
+//! The lock is never taken in the overflow path, and no holder of it waits for another CPU.
+
+use alloc::{boxed::Box, collections::BTreeMap, collections::VecDeque, vec::Vec};
+
+use spin::{Mutex, MutexGuard};
+use tally_abi::Error;
+
+use super::watch::{Watch, Watched};
+use crate::{
+    cpu::Cpu,
+    machine::clock::{self, SECOND_NS},
+    measure::{Context, Subject},
+    task::Process,
+};
+
+/// The most programs that one program has loaded and not waited for.
+const MAX_CHILDREN: usize = 32;
+
+/// How long a program stays parked for an inspection, in nanoseconds: as many turns as the inspecting
+/// program may wait for its own. Most inspect at once; one that does not was delayed by a signal or
+/// by another of its threads.
+const INSPECTION_NS: u64 = SECOND_NS;
+
+static TABLE: Mutex<Table> = Mutex::new(Table {
+    run_queue: VecDeque::new(),
+    programs: BTreeMap::new(),
+    sessions: BTreeMap::new(),
+    last: 0,
+});
+
+/// Locks the table.
+pub fn lock() -> MutexGuard<'static, Table> {
+    TABLE.lock()
+}
+
+/// Every program, and every session on a program that another opened.
+pub struct Table {
+    /// Runnable programs, first in, first out.
+    run_queue: VecDeque<u32>,
+    pub(super) programs: BTreeMap<u32, Entry>,
+    pub(super) sessions: BTreeMap<u32, Watch>,
+    /// The highest number that a program or thread was given.
+    last: u32,
+}
+
+pub(super) struct Entry {
+    /// The program that loaded it; none for the command line's, and once that program has ended.
+    parent: Option<u32>,
+    /// What a session on it has to know of it.
+    subject: Subject,
+    state: RunState,
+    /// The program itself, unless a CPU owns it or it has ended.
+    pub(super) process: Option<Box<Process>>,
+}
+
+#[derive(Clone, Copy)]
+enum RunState {
+    /// Created, not started.
+    New,
+    /// In the run queue.
+    Runnable,
+    /// All of its threads are blocked; until this time, in nanoseconds, if one's wait times out.
+    Blocked(Option<u64>),
+    /// It was running when another program asked to inspect it, and stays off the CPUs until that
+    /// happens or until this time, in nanoseconds.
+    ParkedForInspection(u64),
+    /// The CPU with this APIC ID runs it. `wanted`: another program waits to inspect it.
+    Running { lapic: u32, wanted: bool },
+    /// It has ended with this status, which its parent has not waited for yet.
+    Ended(u8),
+}
+
+/// What the table has of a program that another one inspects.
+pub enum Lookup<T> {
+    /// It is off the CPUs: the inspection's result.
+    Parked(T),
+    /// The CPU with this APIC ID runs it, which has to park it first.
+    Running(u32),
+    /// It has ended.
+    Ended,
+    /// There is no such program.
+    Unknown,
+}
+
+/// What a program that has ended leaves to be freed, once the table is unlocked.
+#[derive(Default)]
+pub struct Remains {
+    /// Programs that it loaded and never started: no other program can start them.
+    pub orphans: Vec<Process>,
+    /// Contexts that it opened on programs that ended before it.
+    pub contexts: Vec<Context>,
+    /// Whether it was the last program.
+    pub is_last: bool,
+}
+
+/// The state of a program, as its parent waits for its end.
+pub enum ChildState {
+    /// It has ended with this status, and is removed from the table.
+    Ended(u8),
+    /// It runs, or is runnable or blocked.
+    Alive,
+    /// It was not started yet.
+    New,
+    /// There is no such child.
+    Unknown,
+}
+
+/// The state of a program that is off the CPUs.
+fn state_of(process: &mut Process) -> RunState {
+    process.find_deadlock();
+    match process.threads.next_affinity() {
+        Some(_) => RunState::Runnable,
+        None => RunState::Blocked(process.deadline()),
+    }
+}
+
+impl Table {
+    /// A number for a new program or thread, which none had before; none if all are used up.
+    pub fn allocate_number(&mut self) -> Option<u32> {
+        self.last = self.last.checked_add(1)?;
+        Some(self.last)
+    }
+
+    /// Adds a new program. One that a parent loaded starts with [`Self::start`], one of the command
+    /// line at once.
+    pub fn add(&mut self, process: Box<Process>, parent: Option<u32>) {
+        let (pid, subject) = (process.pid, process.subject());
+        let entry = Entry { parent, subject, state: RunState::New, process: Some(process) };
+        self.programs.insert(pid, entry);
+        if parent.is_none() {
+            self.make_runnable(pid);
+        }
+    }
+
+    fn make_runnable(&mut self, pid: u32) {
+        self.set_state(pid, RunState::Runnable);
+        self.run_queue.push_back(pid);
+    }
+
+    fn set_state(&mut self, pid: u32, state: RunState) {
+        if let Some(entry) = self.programs.get_mut(&pid) {
+            entry.state = state;
+        }
+    }
+
+    /// Takes a program that was on a CPU.
+    fn take_in(&mut self, process: Box<Process>, state: RunState) {
+        let pid = process.pid;
+        if let Some(entry) = self.programs.get_mut(&pid) {
+            entry.process = Some(process);
+        }
+        match state {
+            RunState::Runnable => self.make_runnable(pid),
+            _ => self.set_state(pid, state),
+        }
+    }
+
+    /// Returns whether any program has not ended.
+    pub fn any_live(&self) -> bool {
+        self.programs.values().any(|entry| !matches!(entry.state, RunState::Ended(_)))
+    }
+
+    /// Returns whether the running program `pid` has to leave its CPU at the end of its turn:
+    /// another is runnable, or waits to inspect it.
+    pub fn is_due(&mut self, pid: u32) -> bool {
+        self.wake();
+        !self.run_queue.is_empty() || self.is_wanted(pid)
+    }
+
+    fn is_wanted(&self, pid: u32) -> bool {
+        let state = self.programs.get(&pid).map(|entry| entry.state);
+        matches!(state, Some(RunState::Running { wanted: true, .. }))
+    }
+
+    /// Takes the next program for a CPU from the run queue: the first whose next thread may run
+    /// there.
+    pub fn next(&mut self, cpu: &Cpu) -> Option<Box<Process>> {
+        self.wake();
+        let programs = &self.programs;
+        let may_run = |pid: &u32| {
+            let process = programs.get(pid).and_then(|entry| entry.process.as_deref());
+            let affinity = process.and_then(|process| process.threads.next_affinity());
+            affinity.is_some_and(|affinity| affinity & cpu.bit() != 0)
+        };
+        let index = self.run_queue.iter().position(may_run)?;
+        let entry = self.programs.get_mut(&self.run_queue.remove(index)?)?;
+        entry.state = RunState::Running { lapic: cpu.lapic.id(), wanted: false };
+        entry.process.take()
+    }
+
+    /// Takes a program that was preempted: parks it if another waits to inspect it, or enqueues it.
+    pub fn park_or_enqueue(&mut self, process: Box<Process>) {
+        let state = if self.is_wanted(process.pid) {
+            RunState::ParkedForInspection(clock::now_ns() + INSPECTION_NS)
+        } else {
+            RunState::Runnable
+        };
+        self.take_in(process, state);
+    }
+
+    /// Takes a program that yielded its CPU, and enqueues it.
+    pub fn enqueue(&mut self, process: Box<Process>) {
+        self.take_in(process, RunState::Runnable);
+    }
+
+    /// Takes a program whose threads are all blocked. A child may just have ended that one of them
+    /// waits for.
+    pub fn block(&mut self, mut process: Box<Process>) {
+        self.wake_child_waiters(&mut process);
+        let state = state_of(&mut process);
+        self.take_in(process, state);
+    }
+
+    /// Wakes the threads of `process` that wait for children which have ended.
+    pub fn wake_child_waiters(&mut self, process: &mut Process) {
+        let pid = process.pid;
+        process.threads.wake_child_waiters(|child| match self.child_state(child, pid) {
+            ChildState::Ended(status) => Some(status.into()),
+            ChildState::Alive | ChildState::New => None,
+            // Another thread has got its status.
+            ChildState::Unknown => Some(Error::NoProgram.to_return() as u64),
+        });
+    }
+
+    /// Wakes the programs of which a wait has timed out, and those whose inspection did not happen
+    /// in time.
+    fn wake(&mut self) {
+        let now = clock::now_ns();
+        for (pid, entry) in &mut self.programs {
+            let (RunState::Blocked(Some(until)) | RunState::ParkedForInspection(until)) =
+                entry.state
+            else {
+                continue;
+            };
+            let Some(process) = entry.process.as_deref_mut().filter(|_| until <= now) else {
+                continue;
+            };
+            process.expire();
+            entry.state = state_of(process);
+            if let RunState::Runnable = entry.state {
+                self.run_queue.push_back(*pid);
+            }
+        }
+    }
+
+    /// Starts a new program of `parent`'s. Returns whether there is one of that number.
+    pub fn start(&mut self, pid: u32, parent: u32) -> bool {
+        let entry = self.programs.get(&pid).filter(|entry| entry.parent == Some(parent));
+        let is_new = entry.is_some_and(|entry| matches!(entry.state, RunState::New));
+        if is_new {
+            self.make_runnable(pid);
+        }
+        is_new
+    }
+
+    /// The state of a child of `parent`'s; one that has ended is removed.
+    pub fn child_state(&mut self, pid: u32, parent: u32) -> ChildState {
+        let entry = self.programs.get(&pid).filter(|entry| entry.parent == Some(parent));
+        match entry.map(|entry| entry.state) {
+            None => ChildState::Unknown,
+            Some(RunState::New) => ChildState::New,
+            Some(RunState::Ended(status)) => {
+                self.programs.remove(&pid);
+                ChildState::Ended(status)
+            }
+            Some(_) => ChildState::Alive,
+        }
+    }
+
+    /// Ends a running program with `status`. `context` is that of a session that another program
+    /// opened on it.
+    pub fn end(&mut self, pid: u32, status: u8, context: Option<Box<Context>>) -> Remains {
+        let mut remains = Remains::default();
+        if let Some(context) = context {
+            match self.sessions.remove(&context.id()).and_then(|watch| watch.owner) {
+                None => remains.contexts.push(*context),
+                owner => {
+                    let id = context.id();
+                    self.sessions.insert(id, Watch { owner, on: Watched::Ended(context) });
+                }
+            }
+        }
+        self.orphan_children(pid, &mut remains);
+        self.notify_parent(pid, status);
+        // The programs that waited to inspect others may have ended without it; one that has not
+        // may ask again.
+        self.unpark_all();
+        remains.is_last = !self.any_live();
+        remains
+    }
+
+    /// Leaves `status` to the parent of `pid`, if there is one, and wakes it if it is blocked: one
+    /// that is runnable or runs is woken when it blocks or its turn ends.
+    fn notify_parent(&mut self, pid: u32, status: u8) {
+        let parent = self.parent(pid).and_then(|parent| self.programs.get_mut(&parent));
+        match parent {
+            Some(Entry { state, process, .. }) => {
+                let is_blocked = matches!(state, RunState::Blocked(_));
+                let process = process.take_if(|_| is_blocked);
+                self.set_state(pid, RunState::Ended(status));
+                process.into_iter().for_each(|process| self.block(process));
+            }
+            None => {
+                self.programs.remove(&pid);
+            }
+        }
+    }
+
+    /// Enqueues all programs that are parked for an inspection.
+    fn unpark_all(&mut self) {
+        let parked = |entry: &Entry| matches!(entry.state, RunState::ParkedForInspection(_));
+        for (pid, entry) in self.programs.iter_mut().filter(|(_, entry)| parked(entry)) {
+            entry.state = RunState::Runnable;
+            self.run_queue.push_back(*pid);
+        }
+    }
+
+    /// Removes `pid` as the parent of programs and as the owner of sessions.
+    fn orphan_children(&mut self, pid: u32, remains: &mut Remains) {
+        for entry in self.programs.values_mut().filter(|entry| entry.parent == Some(pid)) {
+            entry.parent = None;
+        }
+        let orphaned = |_: &u32, entry: &mut Entry| {
+            entry.parent.is_none() && matches!(entry.state, RunState::New | RunState::Ended(_))
+        };
+        for (_, entry) in self.programs.extract_if(.., orphaned) {
+            remains.orphans.extend(entry.process.map(|process| *process));
+        }
+        for watch in self.sessions.values_mut().filter(|watch| watch.owner == Some(pid)) {
+            watch.owner = None;
+        }
+        let over = |_: &u32, watch: &mut Watch| match watch.on {
+            Watched::Ended(_) => watch.owner.is_none(),
+            Watched::Program(on) => remains.orphans.iter().any(|process| process.pid == on),
+        };
+        for (_, watch) in self.sessions.extract_if(.., over) {
+            if let Watched::Ended(context) = watch.on {
+                remains.contexts.push(*context);
+            }
+        }
+    }
+
+    /// Calls `inspect` with a program that is off the CPUs, and unparks it if it was parked for
+    /// this. A running program is marked, to be parked at its next preemption.
+    pub fn inspect<T>(&mut self, pid: u32, inspect: impl FnOnce(&mut Process) -> T) -> Lookup<T> {
+        let Some(entry) = self.programs.get_mut(&pid) else { return Lookup::Unknown };
+        if let RunState::Running { lapic, wanted } = &mut entry.state {
+            *wanted = true;
+            return Lookup::Running(*lapic);
+        }
+        let Some(process) = &mut entry.process else { return Lookup::Ended };
+        let answer = inspect(process);
+        if let RunState::ParkedForInspection(_) = entry.state {
+            self.make_runnable(pid);
+        }
+        Lookup::Parked(answer)
+    }
+
+    /// What a session on a program that has not ended has to know of it, and whether it is measured,
+    /// as far as the table knows: what is counted of a running program is with its CPU.
+    pub fn subject(&self, pid: u32) -> Option<(Subject, bool)> {
+        let entry = self.programs.get(&pid)?;
+        let is_measured = entry.process.as_deref().is_some_and(|it| it.slot.is_measured());
+        let has_ended = matches!(entry.state, RunState::Ended(_));
+        (!has_ended).then(|| (entry.subject.clone(), is_measured))
+    }
+
+    /// The program that loaded this one, unless that has ended.
+    pub fn parent(&self, pid: u32) -> Option<u32> {
+        self.programs.get(&pid)?.parent
+    }
+
+    /// Returns whether `parent` loaded the program.
+    pub fn is_child(&self, pid: u32, parent: u32) -> bool {
+        self.parent(pid) == Some(parent)
+    }
+
+    /// Returns whether the command line loaded the program, or a program that has ended.
+    pub fn has_no_parent(&self, pid: u32) -> bool {
+        self.programs.get(&pid).is_some_and(|entry| entry.parent.is_none())
+    }
+
+    /// Returns whether `parent` may load one more program: those that have ended and that it has not
+    /// waited for count too.
+    pub fn may_load(&self, parent: u32) -> bool {
+        let children = self.programs.values().filter(|entry| entry.parent == Some(parent));
+        children.count() < MAX_CHILDREN
+    }
+}

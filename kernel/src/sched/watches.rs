@@ -1,0 +1,61 @@
+//! The table's sessions on programs that other programs opened.
+
+use alloc::boxed::Box;
+
+use super::{
+    table::{Lookup, Table},
+    watch::{Watch, Watched},
+};
+use crate::{measure::Context, memory::user::UserMemory};
+
+/// The most sessions that a program has open on others: each takes memory of the kernel's.
+const MAX_WATCHED: usize = 8;
+
+impl Table {
+    /// Returns whether `owner` may open one more session on another program. Sessions on programs
+    /// that have ended count too.
+    pub fn may_watch(&self, owner: u32) -> bool {
+        let owned = |watch: &&Watch| watch.owner == Some(owner);
+        self.sessions.values().filter(owned).count() < MAX_WATCHED
+    }
+
+    /// Adds a session that `owner` opened on the program `on`.
+    pub fn watch(&mut self, session: u32, owner: u32, on: u32) {
+        self.sessions.insert(session, Watch { owner: Some(owner), on: Watched::Program(on) });
+    }
+
+    /// Calls `inspect` with the context of a session that `owner` opened on another program, and
+    /// with that program's memory, unless it has ended.
+    pub fn inspect_session<T>(
+        &mut self,
+        session: u32,
+        owner: u32,
+        inspect: impl FnOnce(&mut Context, Option<&mut UserMemory>) -> T,
+    ) -> Lookup<T> {
+        let watch = self.sessions.get_mut(&session).filter(|watch| watch.owner == Some(owner));
+        let on = match watch.map(|watch| &mut watch.on) {
+            None => return Lookup::Unknown,
+            Some(Watched::Ended(context)) => return Lookup::Parked(inspect(context, None)),
+            Some(Watched::Program(on)) => *on,
+        };
+        let found = self.inspect(on, |process| {
+            let context = process.slot.context.as_mut().filter(|it| it.id() == session)?;
+            Some(inspect(context, Some(&mut process.memory)))
+        });
+        match found {
+            Lookup::Parked(Some(answer)) => Lookup::Parked(answer),
+            Lookup::Running(lapic) => Lookup::Running(lapic),
+            Lookup::Parked(None) | Lookup::Ended | Lookup::Unknown => Lookup::Unknown,
+        }
+    }
+
+    /// Removes a session on a program that is not running. Returns its context.
+    pub fn unwatch(&mut self, session: u32) -> Option<Box<Context>> {
+        match self.sessions.remove(&session)?.on {
+            Watched::Ended(context) => Some(context),
+            Watched::Program(on) => {
+                self.programs.get_mut(&on)?.process.as_mut()?.slot.context.take()
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Calling a program's handlers of signals, and restarting the calls that they interrupt.
+
+use core::mem::take;
+
+use super::{
+    fault::Fault,
+    process::Process,
+    signal::{DEFAULT, IGNORE, Info, NO_DEFER, ON_STACK, ONCE, RESTART, bit, blockable},
+    signal_frame,
+};
+use crate::arch::frame::Frame;
+
+/// The length of SYSCALL: 0F 05. A restarted call begins this many bytes before its return.
+const SYSCALL_BYTES: u64 = 2;
+
+/// Ends the delivery of signals to the running thread: it returns with its own mask, and a call that
+/// a signal interrupted is restarted.
+pub fn finish_delivery(process: &mut Process, frame: &mut Frame) {
+    let signals = &mut process.threads.running().signals;
+    signals.mask = signals.mask_after.take().unwrap_or(signals.mask);
+    if let Some(number) = take(&mut signals.restart) {
+        restart(frame, number);
+    }
+}
+
+/// Restarts the system call that the frame returns from.
+fn restart(frame: &mut Frame, number: u64) {
+    frame.rax = number;
+    repeat_call(frame);
+}
+
+/// The call that the frame returns from is made again, with RAX as it is.
+pub fn repeat_call(frame: &mut Frame) {
+    frame.rip -= SYSCALL_BYTES;
+    // Not by SYSRET, which goes by RCX.
+    frame.vector = 0;
+}
+
+/// A fault of the running thread's own: whether its handler takes it, or why that cannot be.
+pub fn catch(process: &mut Process, frame: &mut Frame, fault: &Fault) -> Option<Result<(), Fault>> {
+    let signal = fault.signal;
+    let blocked = process.threads.running().signals.mask & bit(signal) != 0;
+    if blocked || process.signals.action(signal).handler <= IGNORE {
+        return None;
+    }
+    Some(call(process, frame, signal, fault.info(), fault))
+}
+
+/// Diverts the running thread to its program's handler of a signal.
+pub fn call(
+    process: &mut Process,
+    frame: &mut Frame,
+    signal: u32,
+    info: Info,
+    fault: &Fault,
+) -> Result<(), Fault> {
+    let action = *process.signals.action(signal);
+    let signals = &mut process.threads.running().signals;
+    if let Some(number) = take(&mut signals.restart)
+        && action.flags & RESTART != 0
+    {
+        restart(frame, number);
+    }
+    let wants_stack = action.flags & ON_STACK != 0 && signals.stack.1 > 0;
+    let top = match wants_stack && !signals.on_stack(frame.rsp) {
+        true => signals.stack.0.wrapping_add(signals.stack.1),
+        false => signal_frame::below_red_zone(frame.rsp),
+    };
+    signal_frame::to_signal(process, frame, top, &action, signal, info, fault)?;
+    let signals = &mut process.threads.running().signals;
+    signals.mask |= blockable(action.mask);
+    if action.flags & NO_DEFER == 0 {
+        signals.mask |= blockable(bit(signal));
+    }
+    if action.flags & ONCE != 0 {
+        process.signals.action(signal).handler = DEFAULT;
+    }
+    Ok(())
+}
