@@ -152,8 +152,8 @@ impl Lapic {
         self.send(to, LEVEL_ASSERT | u32::from(vector));
     }
 
-    /// Sends an interrupt to the CPU whose controller this is. One access, so that an NMI can do it while
-    /// the kernel is at [`Self::send`].
+    /// Sends an interrupt to the CPU whose controller this is. One access, so that an NMI can do it
+    /// while the kernel is at [`Self::send`].
     pub fn interrupt_self(&self, vector: u8) {
         let command = TO_SELF | LEVEL_ASSERT | u32::from(vector);
         match self {

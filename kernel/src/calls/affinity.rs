@@ -1,12 +1,12 @@
-//! Calls on which CPUs a thread runs on: of the program itself, and of programs that it loaded, before
-//! they run or after.
+//! Calls on which CPUs a thread runs on: of the program itself, and of programs that it loaded,
+//! before they run or after.
 
 use tally_abi::syscall::{
     self,
     errno::{EINVAL, ESRCH},
 };
 
-use super::{Errno, ask_again};
+use super::{answer::Errno, inspect::preempt_and_restart};
 use crate::{
     arch::frame::Frame,
     cpu::{Cpu, online},
@@ -32,14 +32,14 @@ pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u6
     };
     match answer {
         Ok(Lookup::Parked(value)) => frame.rax = value,
-        Ok(Lookup::Running(lapic)) => return ask_again(cpu, frame, lapic),
+        Ok(Lookup::Running(lapic)) => return preempt_and_restart(cpu, frame, lapic),
         Ok(Lookup::Ended | Lookup::Unknown) => frame.rax = -ESRCH as u64,
         Err(Errno(number)) => frame.rax = -number as u64,
     }
     let here = cpu.bit();
     let process = cpu.process();
     if process.threads.running().affinity & here == 0 {
-        process.threads.queue(frame);
+        process.threads.enqueue_running(frame);
         sched::run_next_thread(cpu, frame);
     }
 }
@@ -82,8 +82,8 @@ fn set(process: &mut Process, of: u64, bytes: u64, from: u64) -> Result<Lookup<u
     })
 }
 
-/// Does `look` with the CPUs of a thread of the program's own or of one of its children; 0 is the thread
-/// that asks.
+/// Does `look` with the CPUs of a thread of the program's own or of one of its children; 0 is the
+/// thread that asks.
 fn look(
     process: &mut Process,
     of: u64,

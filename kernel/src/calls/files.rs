@@ -11,8 +11,8 @@ use tally_abi::{
 };
 
 use super::{
-    Errno,
-    paths::{APPEND, write_stat},
+    answer::Errno,
+    stat::{APPEND, access_flags, write_stat},
 };
 use crate::{
     files::open::{Descriptor, MAX_DESCRIPTORS},
@@ -25,8 +25,8 @@ use crate::{
 const MAX_VECTOR: u64 = 1024;
 /// The most bytes of one call, as Linux has it (`MAX_RW_COUNT`).
 const MOST_BYTES: u64 = 0x7fff_f000;
-/// Bytes after which a call that may do less than it is asked for ends: the kernel hears of nothing else
-/// meanwhile.
+/// Bytes after which a call that may do less than it is asked for ends: the kernel hears of nothing
+/// else meanwhile.
 const ENOUGH_BYTES: u64 = 1 << 20;
 /// `F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL` and `F_DUPFD_CLOEXEC` of `fcntl`.
 const DUPLICATE: u64 = 0;
@@ -172,8 +172,8 @@ fn write(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Res
     }
 }
 
-/// Hands the program's bytes to `take`, some at a time, with how many went before, until it takes less: how
-/// many it took, where it took any.
+/// Hands the program's bytes to `take`, some at a time, with how many went before, until it takes
+/// less: how many it took, where it took any.
 fn in_pieces(
     process: &mut Process,
     buffer: u64,
@@ -200,8 +200,8 @@ fn in_pieces(
     Ok(done)
 }
 
-/// `readv` and `writev`: each part as `each` takes it, up to the first that comes up short or with which it
-/// is enough.
+/// `readv` and `writev`: each part as `each` takes it, up to the first that comes up short or with
+/// which it is enough.
 fn vector(
     process: &mut Process,
     parts: u64,
@@ -314,10 +314,10 @@ fn control(process: &mut Process, fd: u64, what: u64, argument: u64) -> Result<u
             Descriptor::File(open) => {
                 let open = open.lock();
                 let appends = if open.appends { APPEND } else { 0 };
-                Ok(super::paths::access_flags(open.reads, open.writes) | appends)
+                Ok(access_flags(open.reads, open.writes) | appends)
             }
-            Descriptor::Null => Ok(super::paths::access_flags(true, true)),
-            Descriptor::Output(_) => Ok(super::paths::access_flags(false, true)),
+            Descriptor::Null => Ok(access_flags(true, true)),
+            Descriptor::Output(_) => Ok(access_flags(false, true)),
         },
         _ => Err(Errno(EINVAL)),
     }

@@ -5,7 +5,7 @@ use tally_abi::syscall::{
     errno::{EFAULT, EINVAL, ENOMEM},
 };
 
-use super::Errno;
+use super::answer::Errno;
 use crate::{
     memory::{
         frames::FRAME_BYTES,
@@ -19,8 +19,9 @@ const PROT_WRITE: u64 = 2;
 const PROT_EXECUTE: u64 = 4;
 const MAP_PRIVATE: u64 = 0x02;
 const MAP_ANONYMOUS: u64 = 0x20;
-/// `MADV_DONTNEED`, and of the rest those that change nothing that a program sees: from `MADV_NORMAL` to
-/// `MADV_WILLNEED`, `MADV_FREE`, and, as there is no fork and no dump, from `MADV_DONTFORK` to `MADV_PAGEOUT`.
+/// `MADV_DONTNEED`, and of the rest those that change nothing that a program sees: from
+/// `MADV_NORMAL` to `MADV_WILLNEED`, `MADV_FREE`, and, as there is no fork and no dump, from
+/// `MADV_DONTFORK` to `MADV_PAGEOUT`.
 const DONT_NEED: u64 = 4;
 const NORMAL: u64 = 0;
 const WILL_NEED: u64 = 3;
@@ -49,8 +50,8 @@ pub(super) fn call(
 
 fn map(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Errno> {
     let [_, bytes, protection, flags, ..] = arguments;
-    // Only what the documentation promises: any other mapping is refused, not approximated. An address
-    // without MAP_FIXED is a hint.
+    // Only what the documentation promises: any other mapping is refused, not approximated. An
+    // address without MAP_FIXED is a hint.
     if bytes == 0 || flags & !MAP_HINTS != MAP_PRIVATE | MAP_ANONYMOUS {
         return Err(Errno(EINVAL));
     }

@@ -5,7 +5,9 @@
 //! Tally's. A mistake of the program's is an answer; a mistake of the kernel's is a panic.
 
 mod affinity;
+mod answer;
 mod files;
+mod inspect;
 mod memory;
 mod paths;
 mod poll;
@@ -13,66 +15,31 @@ mod process;
 mod programs;
 mod session;
 mod signals;
+mod stat;
 mod threads;
 mod time;
 
 use tally_abi::{Error, syscall};
 
-use self::session::Unanswered;
+use self::{
+    answer::{Answer, Errno},
+    inspect::preempt_and_restart,
+    session::Unanswered,
+};
 
 use crate::{
-    arch::{
-        frame::{Frame, SYSCALL_VECTOR},
-        vectors,
-    },
+    arch::frame::{Frame, SYSCALL_VECTOR},
     cpu::Cpu,
-    memory::space::SpaceError,
     sched,
-    task::{Process, handler, signal_frame, thread::Wait},
+    task::{Process, signal_frame},
 };
 
 /// Numbers of calls that are not there of which the log is told, of one program.
 const MAX_UNKNOWN_CALLS: usize = 64;
 
-/// What a call of Linux's comes to.
-enum Answer {
-    /// A result.
-    Value(u64),
-    /// The thread waits, and whoever ends that says what the result is.
-    Wait(Wait),
-}
-
-/// An error number of Linux's, positive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Errno(i64);
-
-impl From<SpaceError> for Errno {
-    fn from(error: SpaceError) -> Self {
-        match error {
-            SpaceError::OutOfMemory => Errno(syscall::errno::ENOMEM),
-            SpaceError::BadAddress => Errno(syscall::errno::EFAULT),
-            SpaceError::Overlap => Errno(syscall::errno::EINVAL),
-        }
-    }
-}
-
-impl From<SpaceError> for BadPointer {
-    fn from(_: SpaceError) -> Self {
-        BadPointer
-    }
-}
-
-/// A buffer of a Tally call is not in the program's memory.
-struct BadPointer;
-
-impl From<BadPointer> for Error {
-    fn from(_: BadPointer) -> Self {
-        Error::BadPointer
-    }
-}
-
-/// Handles one system call. Gives whether the frame is that of a call, the same or another thread's, with
-/// all that SYSRET needs in it: whoever changes where a frame returns to takes its vector away.
+/// Handles one system call. Gives whether the frame is that of a call, the same or another
+/// thread's, with all that SYSRET needs in it: whoever changes where a frame returns to takes its
+/// vector away.
 pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     let number = frame.rax;
     let arguments = [frame.rdi, frame.rsi, frame.rdx, frame.r10, frame.r8, frame.r9];
@@ -93,7 +60,7 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
         syscall::TALLY_BASE.. => match session::call(cpu, number, arguments) {
             Ok(value) => frame.rax = value,
             Err(Unanswered::Error(error)) => frame.rax = error.to_return() as u64,
-            Err(Unanswered::Running(lapic)) => ask_again(cpu, frame, lapic),
+            Err(Unanswered::Running(lapic)) => preempt_and_restart(cpu, frame, lapic),
         },
         _ => linux(cpu, frame, number, arguments),
     }
@@ -101,20 +68,12 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     frame.vector == SYSCALL_VECTOR
 }
 
-/// The program that the call is about is running on the CPU with this interrupt controller: the call is made
-/// again when that has given it up.
-fn ask_again(cpu: &mut Cpu, frame: &mut Frame, lapic: u32) {
-    cpu.lapic.interrupt(lapic, vectors::PREEMPT_IPI);
-    handler::repeat_call(frame);
-    sched::yield_cpu(cpu, frame);
-}
-
 /// `rt_sigreturn` and `upcall_return()`: a handler has ended.
 fn end_handler(cpu: &mut Cpu, frame: &mut Frame, number: u64) {
     let process = cpu.process();
     let ended = match number {
-        syscall::RT_SIGRETURN => signal_frame::from_signal(process, frame),
-        _ => signal_frame::from_upcall(process, frame).map(|ran| {
+        syscall::RT_SIGRETURN => signal_frame::leave_handler(process, frame),
+        _ => signal_frame::leave_upcall(process, frame).map(|ran| {
             if !ran {
                 frame.rax = Error::WrongState.to_return() as u64;
             }

@@ -8,32 +8,26 @@ use tally_abi::syscall::{
     errno::{EEXIST, EFAULT, EINVAL, EISDIR, EMFILE, ENAMETOOLONG, ENOENT, ERANGE},
 };
 
-use super::{Errno, files};
+use super::{
+    answer::Errno,
+    files,
+    stat::{APPEND, READ_WRITE, WRITE_ONLY, write_folder_stat, write_stat},
+};
 use crate::{
     files::{
-        self as store, Inode,
+        self as store,
         open::{Descriptor, OpenFile},
     },
-    memory::frames::FRAME_BYTES,
     task::Process,
 };
 
 /// The longest path, in bytes.
 const MAX_PATH_BYTES: u64 = 255;
-/// `S_IFREG`, for everybody to read and write.
-const REGULAR_FILE: u32 = 0o100_666;
-/// `S_IFDIR`, for everybody.
-const FOLDER: u32 = 0o040_777;
-/// `S_IFCHR`, for everybody to read and write.
-const CHARACTER_DEVICE: u32 = 0o020_666;
 /// `O_RDONLY | O_WRONLY | O_RDWR`: the bits that say what a file is opened for.
 const ACCESS_MODE: u64 = 3;
-const WRITE_ONLY: u64 = 1;
-const READ_WRITE: u64 = 2;
 const CREATE: u64 = 0o100;
 const EXCLUSIVE: u64 = 0o200;
 const TRUNCATE: u64 = 0o1000;
-pub(super) const APPEND: u64 = 0o2000;
 /// `AT_EMPTY_PATH`.
 const EMPTY_PATH: u64 = 0x1000;
 
@@ -121,15 +115,6 @@ fn open_file(path: &str, flags: u64) -> Result<Descriptor, Errno> {
     }))))
 }
 
-/// The flags of `open` that say what a descriptor is good for.
-pub(super) fn access_flags(reads: bool, writes: bool) -> u64 {
-    match (reads, writes) {
-        (true, true) => READ_WRITE,
-        (false, true) => WRITE_ONLY,
-        _ => 0,
-    }
-}
-
 /// `stat`, `lstat`, and `newfstatat` with a path.
 fn stat(process: &mut Process, path: u64, to: u64) -> Result<u64, Errno> {
     let path = read_path(process, path)?;
@@ -138,7 +123,7 @@ fn stat(process: &mut Process, path: u64, to: u64) -> Result<u64, Errno> {
 
 fn stat_of(process: &mut Process, path: &str, to: u64) -> Result<u64, Errno> {
     if is_folder(path) {
-        return write_kind(process, to, FOLDER, (0, 0));
+        return write_folder_stat(process, to);
     }
     let file = match special(path) {
         Some(_) => None,
@@ -155,37 +140,6 @@ fn stat_at(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
         true => files::stat(process, fd, to),
         false => stat_of(process, &path, to),
     }
-}
-
-/// Linux's `struct stat` of a file, or of what is none.
-pub(super) fn write_stat(
-    process: &mut Process,
-    to: u64,
-    file: Option<&Inode>,
-) -> Result<u64, Errno> {
-    match file {
-        Some(file) => write_kind(process, to, REGULAR_FILE, (file.number, file.lock().len())),
-        None => write_kind(process, to, CHARACTER_DEVICE, (0, 0)),
-    }
-}
-
-/// Linux's `struct stat` for x86-64, 144 bytes, with what there is to say of a file here.
-fn write_kind(
-    process: &mut Process,
-    to: u64,
-    mode: u32,
-    (number, bytes): (u64, u64),
-) -> Result<u64, Errno> {
-    let mut stat = [0; 144];
-    let mut put = |at: usize, value: u64| stat[at..at + 8].copy_from_slice(&value.to_le_bytes());
-    put(8, number);
-    put(16, 1); // links
-    put(24, mode.into()); // and user 0
-    put(48, bytes);
-    put(56, FRAME_BYTES);
-    put(64, bytes.div_ceil(512));
-    process.memory.space.write(to, &stat)?;
-    Ok(0)
 }
 
 /// `access` and `faccessat`: whoever can see a file may do everything with it.

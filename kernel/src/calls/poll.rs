@@ -1,19 +1,24 @@
-//! Calls that wait for descriptors. Each that is open is always ready, so what is left to wait for is a time
-//! and signals.
+//! Calls that wait for descriptors. Each that is open is always ready, so what is left to wait for
+//! is a time and signals.
 
 use tally_abi::syscall::{
     self,
     errno::{EFAULT, EINVAL},
 };
 
-use super::{Answer, Errno, signals::swap_mask, time::deadline_if_any};
+use super::{
+    answer::{Answer, Errno},
+    signals::swap_mask,
+    time::deadline_if_any,
+};
 use crate::{
     files::open::MAX_DESCRIPTORS,
     machine::clock,
     task::{Process, thread::Wait},
 };
 
-/// `POLLIN`, `POLLOUT`, `POLLRDNORM` and `POLLWRNORM`: what Linux says of files, whatever they were opened for.
+/// `POLLIN`, `POLLOUT`, `POLLRDNORM` and `POLLWRNORM`: what Linux says of files, whatever they were
+/// opened for.
 const READY: u16 = 0x001 | 0x004 | 0x040 | 0x100;
 /// `POLLNVAL`: there is no such descriptor.
 const NONE_SUCH: u16 = 0x020;
@@ -58,8 +63,8 @@ fn poll_with_mask(
         swap_mask(process, mask, set_bytes)?;
     }
     if time != 0 {
-        // For when it passes; what a signal leaves comes after. Whoever has it where nothing is written is not
-        // told, as under Linux.
+        // For when it passes; what a signal leaves comes after. Whoever has it where nothing is
+        // written is not told, as under Linux.
         let _ = process.memory.space.write_words(time, [0; 2]);
     }
     Ok(wait(until, time))

@@ -6,7 +6,7 @@ use tally_abi::syscall::{
 };
 use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
-use super::Errno;
+use super::answer::Errno;
 use crate::{
     files::open::MAX_DESCRIPTORS,
     memory::space::USER_END,

@@ -12,7 +12,7 @@ use tally_abi::{
     syscall,
 };
 
-use super::BadPointer;
+use super::answer::BadPointer;
 use crate::{
     cpu::Cpu,
     measure::{

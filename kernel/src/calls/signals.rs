@@ -5,7 +5,10 @@ use tally_abi::syscall::{
     errno::{EAGAIN, EINTR, EINVAL, ENOMEM, EPERM, ESRCH},
 };
 
-use super::{Answer, Errno, time::deadline_if_any};
+use super::{
+    answer::{Answer, Errno},
+    time::deadline_if_any,
+};
 use crate::{
     machine::clock::{self, SECOND_NS},
     task::{
@@ -77,7 +80,7 @@ fn act(process: &mut Process, signal: u64, new: u64, old: u64) -> Result<u64, Er
     }
     if let Some([handler, flags, restorer, mask]) = wanted {
         *process.signals.action(signal) = Action { handler, flags, restorer, mask };
-        if !process.signals.heeds_any(bit(signal)) {
+        if !process.signals.any_acts(bit(signal)) {
             process.signals.pending.take(bit(signal));
             process.threads.all().for_each(|thread| _ = thread.signals.pending.take(bit(signal)));
         }
@@ -140,7 +143,7 @@ pub(super) fn swap_mask(process: &mut Process, from: u64, set_bytes: u64) -> Res
     let signals = &mut process.threads.running().signals;
     signals.mask_after = Some(core::mem::replace(&mut signals.mask, blockable(mask)));
     let due = waiting(process) & !blockable(mask);
-    match process.signals.heeds_any(due) {
+    match process.signals.any_acts(due) {
         false => Ok(()),
         true => Err(Errno(EINTR)),
     }

@@ -5,7 +5,10 @@ use tally_abi::syscall::{
     errno::{EAGAIN, EINVAL, ENOSYS},
 };
 
-use super::{Answer, Errno, time::deadline_if_any};
+use super::{
+    answer::{Answer, Errno},
+    time::deadline_if_any,
+};
 use crate::{
     arch::frame::Frame,
     memory::{heap, space::USER_END},
@@ -76,7 +79,7 @@ pub(super) fn clone(
     }
     let tid = table::lock().allocate_number().ok_or(Errno(EAGAIN))?;
     let rsp = if stack == 0 { frame.rsp } else { stack };
-    let mut new = process.threads.running().like(tid, Frame { rax: 0, rsp, ..*frame });
+    let mut new = process.threads.running().fork(tid, Frame { rax: 0, rsp, ..*frame });
     if flags & SET_TLS != 0 {
         new.fs_base = tls;
     }
@@ -111,17 +114,17 @@ fn futex(process: &mut Process, arguments: [u64; 6]) -> Result<Answer, Errno> {
                 _ => Ok(Answer::Wait(Wait::Futex { address: word, bits, until })),
             };
         }
-        WAKE => process.threads.wake(word, u32::MAX, value),
+        WAKE => process.threads.wake_futex(word, u32::MAX, value),
         WAKE_BITS if third == 0 => return Err(Errno(EINVAL)),
-        WAKE_BITS => process.threads.wake(word, third, value),
+        WAKE_BITS => process.threads.wake_futex(word, third, value),
         COMPARE_REQUEUE if found != third => return Err(Errno(EAGAIN)),
         REQUEUE | COMPARE_REQUEUE => {
             if !other.is_multiple_of(4) {
                 return Err(Errno(EINVAL));
             }
             read_word(process, other)?;
-            let woken = process.threads.wake(word, u32::MAX, value);
-            woken + process.threads.requeue(word, other, fourth as u32)
+            let woken = process.threads.wake_futex(word, u32::MAX, value);
+            woken + process.threads.requeue_futex(word, other, fourth as u32)
         }
         _ => return Err(Errno(ENOSYS)),
     };

@@ -2,7 +2,7 @@
 
 use tally_abi::syscall::{self, errno::EINVAL};
 
-use super::{Answer, Errno};
+use super::answer::{Answer, Errno};
 use crate::{
     machine::clock::{self, SECOND_NS},
     task::{Process, thread::Wait},

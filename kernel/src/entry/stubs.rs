@@ -78,7 +78,8 @@ macro_rules! restore_registers {
     };
 }
 
-/// Behind a vector's stub, which pushed vector and error code: saves, calls [`handle_trap`], returns.
+/// Behind a vector's stub, which pushed vector and error code: saves, calls [`handle_trap`],
+/// returns.
 #[unsafe(naked)]
 unsafe extern "C" fn trap_entry() {
     naked_asm!(

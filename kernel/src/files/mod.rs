@@ -1,8 +1,8 @@
 //! Files: the ramdisk's, and those that programs make, in memory until the machine ends.
 //!
-//! A path is a name: folders are not looked at, and `/tmp/a`, `./tmp/a` and `tmp/a` are one file. A file
-//! that has lost its name lives on while it is open. A file of the ramdisk that is written to becomes a
-//! copy in memory; the ramdisk stays what it is.
+//! A path is a name: folders are not looked at, and `/tmp/a`, `./tmp/a` and `tmp/a` are one file. A
+//! file that has lost its name lives on while it is open. A file of the ramdisk that is written to
+//! becomes a copy in memory; the ramdisk stays what it is.
 
 pub mod open;
 mod pages;
@@ -73,8 +73,8 @@ impl Content {
         }
     }
 
-    /// Puts bytes at `at`, as many as there is memory for: how many. What lies between its end and there becomes
-    /// zeros.
+    /// Puts bytes at `at`, as many as there is memory for: how many. What lies between its end and
+    /// there becomes zeros.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> usize {
         self.own().map_or(0, |pages| pages.write(at, bytes))
     }

@@ -32,13 +32,13 @@ impl Pages {
         let offset = at % FRAME_BYTES;
         let bytes = self.len.saturating_sub(at).min(FRAME_BYTES - offset);
         let start = kernel_view(frame.start_address() + offset).as_ptr();
-        // SAFETY: the frame is this file's alone, mapped for the kernel, and the bytes lie in it; it
-        // changes only through `&mut self`.
+        // SAFETY: the frame is this file's alone, mapped for the kernel, and the bytes lie in it;
+        // it changes only through `&mut self`.
         unsafe { core::slice::from_raw_parts(start, bytes as usize) }
     }
 
-    /// Puts bytes at `at`, as many as there are frames for: how many. What lies between the end and there becomes
-    /// zeros.
+    /// Puts bytes at `at`, as many as there are frames for: how many. What lies between the end and
+    /// there becomes zeros.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> usize {
         if at > self.len && self.set_len(at).is_err() {
             return 0;
@@ -50,8 +50,8 @@ impl Pages {
             let (now, later) = rest.split_at(rest.len().min((FRAME_BYTES - offset) as usize));
             let frame = self.frames[(at / FRAME_BYTES) as usize];
             let to: *mut u8 = kernel_view(frame.start_address() + offset).as_mut_ptr();
-            // SAFETY: the frame is this file's alone and the bytes fit into the rest of it; `now` is
-            // the caller's, or the ramdisk's.
+            // SAFETY: the frame is this file's alone and the bytes fit into the rest of it; `now`
+            // is the caller's, or the ramdisk's.
             unsafe { to.copy_from_nonoverlapping(now.as_ptr(), now.len()) };
             at += now.len() as u64;
             self.len = self.len.max(at);

@@ -17,7 +17,8 @@ use crate::memory::frames::kernel_view;
 
 const ENABLED: u32 = 1;
 
-/// No processor: what this number reaches is all of them (Intel SDM volume 3, "Determining IPI Destination").
+/// No processor: what this number reaches is all of them (Intel SDM volume 3, "Determining IPI
+/// Destination").
 const ALL: u8 = 0xff;
 
 fn tables(rsdp: Option<u64>) -> Option<AcpiTables<Physical>> {
@@ -25,8 +26,8 @@ fn tables(rsdp: Option<u64>) -> Option<AcpiTables<Physical>> {
     unsafe { AcpiTables::from_rsdp(Physical, rsdp? as usize) }.ok()
 }
 
-/// Interrupt-controller numbers of the processors that can be used, each once, in the firmware's order; none
-/// if the tables cannot be read.
+/// Interrupt-controller numbers of the processors that can be used, each once, in the firmware's
+/// order; none if the tables cannot be read.
 pub fn processors(rsdp: Option<u64>) -> Vec<u32> {
     let Some(madt) = tables(rsdp).and_then(|tables| tables.find_table::<Madt>()) else {
         return Vec::new();

@@ -28,8 +28,8 @@ pub fn tsc() -> u64 {
     unsafe { _rdtsc() }
 }
 
-/// Does `wait`, which takes so many nanoseconds, and learns the speed of the counter from it; none if it
-/// failed. Once.
+/// Does `wait`, which takes so many nanoseconds, and learns the speed of the counter from it; none
+/// if it failed. Once.
 pub fn measure(nanoseconds: u64, wait: impl FnOnce() -> Option<()>) -> Option<()> {
     let start = tsc();
     wait()?;

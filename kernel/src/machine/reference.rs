@@ -1,7 +1,8 @@
-//! Clocks of known speed, by which the others are measured once: the programmable interval timer and ACPI's timer.
+//! Clocks of known speed, by which the others are measured once: the programmable interval timer
+//! and ACPI's timer.
 //!
-//! Neither is sure to be there: firmware stops the interval timer's clock on many machines to save power, so that
-//! a wait for it would never end, and tables may name no ACPI timer.
+//! Neither is sure to be there: firmware stops the interval timer's clock on many machines to save
+//! power, so that a wait for it would never end, and tables may name no ACPI timer.
 
 use core::{arch::asm, iter};
 
@@ -42,12 +43,14 @@ impl Reference {
         iter::once(Reference::Pit).chain(acpi::timer_port(rsdp).map(Reference::Acpi))
     }
 
-    /// Waits, at most 54 ms, the interval timer being 16 bits wide; none if the clock does not tick.
+    /// Waits, at most 54 ms, the interval timer being 16 bits wide; none if the clock does not
+    /// tick.
     pub fn wait_us(self, microseconds: u64) -> Option<()> {
         match self {
             Reference::Acpi(port) => {
                 let mut timer = Port::<u32>::new(port);
-                // SAFETY: the firmware's tables say that the timer is there; reading it changes nothing.
+                // SAFETY: the firmware's tables say that the timer is there; reading it changes
+                // nothing.
                 let mut now = || unsafe { timer.read() };
                 let (start, ticks) = (now(), ACPI_HZ * microseconds / 1_000_000);
                 until(|| u64::from(now().wrapping_sub(start) & ACPI_BITS) >= ticks)
@@ -57,8 +60,8 @@ impl Reference {
                 let mut gate = Port::<u8>::new(GATE);
                 let mut command = Port::<u8>::new(COMMAND);
                 let mut channel = Port::<u8>::new(CHANNEL_2);
-                // SAFETY: (1) these ports are the interval timer's or nobody's; (2) nothing else uses channel 2
-                // or the speaker; (3) no memory is touched.
+                // SAFETY: (1) these ports are the interval timer's or nobody's; (2) nothing else
+                // uses channel 2 or the speaker; (3) no memory is touched.
                 unsafe {
                     let rest = gate.read() & !SPEAKER_ON;
                     gate.write(rest | GATE_ON);
@@ -81,8 +84,8 @@ fn until(mut is_so: impl FnMut() -> bool) -> Option<()> {
     let start = tsc();
     while !is_so() {
         (tsc().wrapping_sub(start) < MOST_TICKS).then_some(())?;
-        // Each look leaves a virtual machine: a microsecond more is a ten thousandth of what is measured.
-        // SAFETY: works on one register.
+        // Each look leaves a virtual machine: a microsecond more is a ten thousandth of what is
+        // measured. SAFETY: works on one register.
         unsafe {
             asm!("2:", "dec {0:e}", "jnz 2b", inout(reg) PATIENCE => _, options(nostack, nomem));
         }

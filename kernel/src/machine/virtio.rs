@@ -1,7 +1,7 @@
 //! Virtio devices, of which the kernel knows one: a serial device with a port for the trace.
 //!
-//! The queues and what lies under them are `virtio-drivers`'. Its driver for consoles is not used: it waits for each
-//! buffer, for ever if the host reads no more.
+//! The queues and what lies under them are `virtio-drivers`'. Its driver for consoles is not used:
+//! it waits for each buffer, for ever if the host reads no more.
 
 use core::ptr::NonNull;
 
@@ -30,7 +30,8 @@ const CONFIG_DATA: u16 = 0xcfc;
 const CONFIG_ENABLE: u32 = 1 << 31;
 
 bitflags! {
-    /// Features that the driver takes (virtio 1.2, 5.3.3 "Feature bits", 6 "Reserved Feature Bits").
+    /// Features that the driver takes (virtio 1.2, 5.3.3 "Feature bits", 6 "Reserved Feature
+    /// Bits").
     #[derive(Clone, Copy, Debug)]
     struct Features: u64 {
         const MULTIPORT = 1 << 1;
@@ -180,8 +181,8 @@ impl Ports {
             | u32::from(device) << 11
             | u32::from(function) << 8
             | u32::from(offset & !3);
-        // SAFETY: the address port; nothing happens before the data port is used, and only the first CPU uses
-        // them, at boot.
+        // SAFETY: the address port; nothing happens before the data port is used, and only the
+        // first CPU uses them, at boot.
         unsafe { Port::<u32>::new(CONFIG_ADDRESS).write(address) };
     }
 }

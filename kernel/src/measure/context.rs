@@ -328,7 +328,7 @@ impl Context {
     }
 
     fn log(&mut self) {
-        log::info!("{}: session {}, half width at 95 %, share of time", self.program, self.id());
+        log::info!("{}: session {}, half width at 95 %, coverage", self.program, self.id());
         for (event, reading) in self.readings() {
             let (event, share) = (&event.name, 100.0 * reading.coverage().unwrap_or_default());
             match reading.value {
@@ -344,6 +344,6 @@ impl Context {
         let s = self.stats();
         log::info!("{} slices, {} rounds, {} overflow interrupts", s.slices, s.rounds, s.pmis);
         let (engine, session) = (s.engine_ticks, s.session_ticks);
-        log::info!("{engine} of {session} TSC ticks were the engine's own");
+        log::info!("engine overhead: {engine} of {session} TSC ticks");
     }
 }

@@ -16,8 +16,8 @@ pub struct DirectCounters {
 }
 
 impl DirectCounters {
-    /// Assigns a counter to every event of a list. Returns RDPMC's ECX for each, in the order of the
-    /// list.
+    /// Assigns a counter to every event of a list. Returns RDPMC's ECX for each, in the order of
+    /// the list.
     ///
     /// # Errors
     /// Direct mode is not permitted, or the events cannot be on counters at once.

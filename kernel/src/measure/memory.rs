@@ -1,5 +1,5 @@
-//! A trace that stays in memory until the end, and then goes out by the second UART, compressed: where the
-//! machine has no better way.
+//! The transport of machines without a virtio port: pages stay in memory until the end, and are
+//! then sent by the second UART, compressed.
 
 use alloc::vec::Vec;
 
@@ -12,8 +12,8 @@ use crate::{
     memory::frames::{self, FRAME_BYTES, kernel_view},
 };
 
-/// The most bytes that are kept: an eighth of the smallest machine's memory.
-const MOST_BYTES: u64 = 32 << 20;
+/// The most bytes of pages: an eighth of the smallest machine's memory.
+const MAX_BYTES: u64 = 32 << 20;
 /// Bytes that are compressed together.
 const BLOCK_BYTES: usize = 60 << 10;
 
@@ -27,8 +27,8 @@ pub(super) struct MemoryTransport {
 
 impl Transport for MemoryTransport {
     fn page(&mut self) -> Option<&mut Page> {
-        let is_full = self.pages.len() as u64 * FRAME_BYTES >= MOST_BYTES;
-        // As programs' memory does, it leaves the kernel what that may need.
+        let is_full = self.pages.len() as u64 * FRAME_BYTES >= MAX_BYTES;
+        // A claim leaves the kernel's reserve alone, as programs' memory does.
         let claim = || frames::claim(FRAME_BYTES).filter(|_| !is_full);
         self.empty_page(|| claim()?.allocate().ok())
     }
@@ -55,12 +55,12 @@ impl Transport for MemoryTransport {
         0
     }
 
-    /// Sends all, compressed, block by block.
+    /// Sends all pages, compressed block by block.
     fn finish(&mut self) {
         let mut block = Vec::with_capacity(BLOCK_BYTES);
         for (frame, bytes) in self.pages.drain(..) {
             let page = kernel_view(frame.start_address()).as_ptr::<u8>();
-            // SAFETY: see `empty_page`; so many bytes of it are in use.
+            // SAFETY: see `empty_page`; `bytes` of the page are in use.
             block.extend_from_slice(unsafe { core::slice::from_raw_parts(page, bytes) });
             if block.len() + FRAME_BYTES as usize > BLOCK_BYTES {
                 send_block(&block);
@@ -72,15 +72,15 @@ impl Transport for MemoryTransport {
 }
 
 impl MemoryTransport {
-    /// The last page, if nothing is in it, or a new one.
+    /// The last page, if it is empty, or a new one.
     fn empty_page(&mut self, new: impl FnOnce() -> Option<PhysFrame>) -> Option<&mut Page> {
         if self.pages.last().is_none_or(|(_, bytes)| *bytes > 0) {
             self.pages.push((new()?, 0));
         }
         let (frame, _) = self.pages.last()?;
         let page = kernel_view(frame.start_address()).as_mut_ptr::<Page>();
-        // SAFETY: (1) the frame is this value's alone and is never given back; (2) it is as long as a page, all of
-        // it words, zero at first; (3) the result borrows this value.
+        // SAFETY: (1) the frame is this value's alone and is never freed; (2) it is as long as a
+        // page, all of it words, zero at first; (3) the result borrows this value.
         Some(unsafe { &mut *page })
     }
 }

@@ -29,8 +29,8 @@ use crate::{
     memory::user::UserMemory,
 };
 
-/// Groups whose spread is computed at each turn of the scheduler, where shares adapt: some thousands
-/// of instructions for each of its events, as the kernel has no floating-point unit.
+/// Groups whose spread is computed at each turn of the scheduler, where shares adapt: some
+/// thousands of instructions for each of its events, as the kernel has no floating-point unit.
 const GROUPS_A_TICK: usize = 1;
 
 /// Makes the driver of this CPU, once.

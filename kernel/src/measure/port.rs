@@ -1,8 +1,8 @@
-//! A trace that goes to the host while programs run, by a virtio port.
+//! The transport by a virtio port, which sends the trace while programs run.
 //!
-//! A page that was sent is the host's until the device gives it back. If the host reads no more, none comes
-//! back, and records stay in their rings: nobody waits while programs run, and at the end only as long as pages
-//! come back.
+//! The device owns a page that was sent until it returns it. If the host stops reading, no page
+//! returns, and records stay in their rings. The kernel waits for pages at the end alone, and only
+//! as long as some return.
 
 use tally_abi::boot::MAX_CPUS;
 use x86_64::structures::paging::PhysFrame;
@@ -13,42 +13,42 @@ use crate::{
     memory::frames::{self, FRAME_BYTES, kernel_view},
 };
 
-/// How often the device is asked for a page, without one, before the host counts as gone: a fraction of a
+/// Polls of the device without a page returned after which the host counts as gone: a fraction of a
 /// second.
-const PATIENCE: u32 = 4_000_000;
+const MAX_POLLS: u32 = 4_000_000;
 
-/// Pages, and the way that they go.
+/// The port, and a page for each of its buffers.
 pub(super) struct PortTransport {
     port: TracePort,
     pages: [Sent; QUEUE],
     /// The page that is being filled.
     filling: usize,
-    /// How often a page will be waited for yet; 0 once the host counts as gone.
-    patience: u32,
-    /// Records that the host does not have yet, CPU by CPU.
+    /// Polls left; 0 once the host counts as gone.
+    polls_left: u32,
+    /// Records that the host does not have yet, by CPU.
     in_flight: [u64; MAX_CPUS],
 }
 
-/// A page, and what became of it.
+/// A page, which the device owns while it has a token.
 #[derive(Clone, Copy)]
 struct Sent {
     frame: PhysFrame,
     load: Load,
-    /// While it is the host's.
+    /// The device's token for the page.
     token: Option<u16>,
 }
 
 impl Sent {
     fn bytes(&self) -> &'static [u8] {
         let start = kernel_view(self.frame.start_address()).as_ptr::<u8>();
-        // SAFETY: the frame is never given back, and as long as a page; it is written to only where nobody has
-        // this, as `PortTransport::page` sees to.
+        // SAFETY: the frame is never freed, and as long as a page; `PortTransport::page` lends it
+        // for writing only while the device does not own it.
         unsafe { core::slice::from_raw_parts(start, self.load.bytes.min(FRAME_BYTES as usize)) }
     }
 }
 
 impl PortTransport {
-    /// The way, if this machine has it.
+    /// The transport, if this machine has a port for it.
     pub(super) fn find() -> Option<PortTransport> {
         let port = TracePort::find()?;
         let none = Sent { frame: frames::allocate().ok()?, load: Load::default(), token: None };
@@ -60,19 +60,19 @@ impl PortTransport {
             port,
             pages,
             filling: 0,
-            patience: PATIENCE,
+            polls_left: MAX_POLLS,
             in_flight: [0; MAX_CPUS],
         })
     }
 
-    /// Takes back what the host has: whether it was anything.
+    /// Takes back the pages that the device returns. Returns whether there were any.
     fn collect(&mut self) -> bool {
         let mut any = false;
         loop {
             let pages = &self.pages;
             let of = |token| pages.iter().find(|page| page.token == Some(token));
             let bytes = |token| of(token).map_or(&[][..], Sent::bytes);
-            // SAFETY: each page keeps its token and load while it is the host's.
+            // SAFETY: a page keeps its token and load while the device owns it.
             let Some(token) = (unsafe { self.port.take_back(bytes) }) else { return any };
             any = true;
             if let Some(page) = self.pages.iter_mut().find(|page| page.token == Some(token)) {
@@ -84,15 +84,15 @@ impl PortTransport {
         }
     }
 
-    /// Waits until `is_so`, as long as pages come back: whether it became so.
-    fn wait(&mut self, is_so: impl Fn(&Self) -> bool) -> bool {
+    /// Waits for a condition, as long as pages return. Returns whether it holds.
+    fn wait(&mut self, condition: impl Fn(&Self) -> bool) -> bool {
         loop {
-            let came = self.collect();
-            if is_so(self) {
+            let any = self.collect();
+            if condition(self) {
                 return true;
             }
-            self.patience = if came { PATIENCE } else { self.patience.saturating_sub(1) };
-            if self.patience == 0 {
+            self.polls_left = if any { MAX_POLLS } else { self.polls_left.saturating_sub(1) };
+            if self.polls_left == 0 {
                 return false;
             }
             core::hint::spin_loop();
@@ -105,8 +105,8 @@ impl Transport for PortTransport {
         self.collect();
         self.filling = self.pages.iter().position(|page| page.token.is_none())?;
         let start = kernel_view(self.pages[self.filling].frame.start_address());
-        // SAFETY: (1) the frame is this value's, as long as a page and all of it words; (2) the host does not have
-        // it; (3) the result borrows this value.
+        // SAFETY: (1) the frame is this value's, as long as a page and all of it words; (2) the
+        // device does not own it; (3) the result borrows this value.
         Some(unsafe { &mut *start.as_mut_ptr::<Page>() })
     }
 
@@ -118,7 +118,7 @@ impl Transport for PortTransport {
     fn send(&mut self, load: Load) {
         let page = &mut self.pages[self.filling];
         page.load = load;
-        // SAFETY: the page is not written to before its token is gone, in `collect`.
+        // SAFETY: the page is not written to before `collect` clears its token.
         page.token = unsafe { self.port.send(page.bytes()) };
         if page.token.is_some()
             && let Some(records) = self.in_flight.get_mut(usize::from(load.cpu))

@@ -1,9 +1,11 @@
-//! The trace on its way to the host ([`tally_abi::trace`]): out of the rings, page by page.
+//! Sends the trace to the host ([`tally_abi::trace`]): from the rings, page by page.
 //!
-//! Each CPU drains its own ring at every scheduler turn and when a program leaves it, unless only the last
-//! records are wanted. At the end the last CPU drains all rings. Where the host takes no more, records stay in
-//! their ring, and what there is no room for is lost there and counted. One lock guards all; interrupts are off
-//! whenever it is held, and the overflow path never comes here: it may write to a ring that is being drained.
+//! Each CPU drains its own ring at every turn of the scheduler and at every switch out, unless the
+//! command line asks for the last records alone. At the end the last CPU drains all rings. If the
+//! host stops reading, records stay in their ring, which loses and counts those without room.
+//!
+//! One lock guards the stream; interrupts are off while a CPU holds it. The overflow path does not
+//! take it, and may write to a ring that is being drained.
 
 use alloc::{boxed::Box, string::String};
 
@@ -26,7 +28,7 @@ use super::{
 };
 use crate::machine::serial;
 
-/// The most words of a record that the engine writes, or this module.
+/// The most words of a record of any type.
 const RECORD_WORDS: usize = {
     let mut most = 0;
     let mut i = 0;
@@ -44,24 +46,24 @@ static STREAM: Mutex<Option<Stream>> = Mutex::new(None);
 
 struct Stream {
     transport: Box<dyn Transport>,
-    ends: [Option<End>; MAX_CPUS],
+    sources: [Option<Source>; MAX_CPUS],
 }
 
-/// The drained end of a CPU's ring.
-struct End {
+/// The reading end of a CPU's ring.
+struct Source {
     ring: &'static TraceRing,
     reader: Box<Reader<'static, RING_WORDS, RING_PAGES>>,
-    /// Records that were handed over.
+    /// Records handed to the transport.
     sent: u64,
 }
 
-/// Begins a trace: what it is comes first.
+/// Begins a trace with the description of its records.
 pub(super) fn init() {
     let transport: Box<dyn Transport> = match PortTransport::find() {
         Some(port) => Box::new(port),
         None => Box::new(MemoryTransport::default()),
     };
-    let mut stream = Stream { transport, ends: [const { None }; MAX_CPUS] };
+    let mut stream = Stream { transport, sources: [const { None }; MAX_CPUS] };
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = describe(&TYPES, &mut text);
@@ -77,35 +79,36 @@ pub(super) fn init() {
     *STREAM.lock() = Some(stream);
 }
 
-/// A CPU's ring takes part.
+/// Adds a CPU's ring.
 pub(super) fn add(cpu: u16, ring: &'static TraceRing) {
-    let end = End { ring, reader: Box::new(Reader::consume(ring)), sent: 0 };
+    let source = Source { ring, reader: Box::new(Reader::consume(ring)), sent: 0 };
     if let Some(stream) = STREAM.lock().as_mut()
-        && let Some(slot) = stream.ends.get_mut(usize::from(cpu))
+        && let Some(slot) = stream.sources.get_mut(usize::from(cpu))
     {
-        *slot = Some(end);
+        *slot = Some(source);
     }
 }
 
-/// Sends what a CPU's ring holds, as far as there is room for it.
+/// Sends the records of a CPU's ring, as far as the transport has room.
 pub(super) fn drain(cpu: u16) {
     if let Some(stream) = STREAM.lock().as_mut() {
-        while stream.send_page(cpu, End::fill) {}
+        while stream.send_page(cpu, Source::fill) {}
     }
 }
 
-/// The last of the trace: what is left in all rings, and how each fared. Nothing writes to a ring any more.
+/// Ends the trace: sends the rest of all rings, and how many records of each were lost. Nothing
+/// writes to a ring any more.
 pub fn finish() {
     let mut guard = STREAM.lock();
     let Some(stream) = guard.as_mut() else { return };
     for cpu in 0..MAX_CPUS as u16 {
-        while stream.transport.wait_for_page() && stream.send_page(cpu, End::fill) {}
-        stream.send_page(cpu, End::fill_rest);
+        while stream.transport.wait_for_page() && stream.send_page(cpu, Source::fill) {}
+        stream.send_page(cpu, Source::fill_rest);
     }
     let arrived = stream.transport.wait_for_all();
     let mut rings = [const { None }; MAX_CPUS];
-    for (cpu, (end, ring)) in (0..).zip(stream.ends.iter().zip(&mut rings)) {
-        *ring = end.as_ref().map(|end| end.fate(cpu, stream.transport.in_flight(cpu)));
+    for (cpu, (source, ring)) in (0..).zip(stream.sources.iter().zip(&mut rings)) {
+        *ring = source.as_ref().map(|source| source.totals(cpu, stream.transport.in_flight(cpu)));
     }
     for RingRecord { cpu, written, read, lost, .. } in rings.iter().flatten().copied() {
         serial::send(&Message::Ring { cpu, written, read, lost });
@@ -117,24 +120,29 @@ pub fn finish() {
 }
 
 impl Stream {
-    /// Sends one page of a CPU's records, as `fill` takes them: whether there were any, and room.
-    fn send_page(&mut self, cpu: u16, fill: impl FnOnce(&mut End, u16, &mut Page) -> Load) -> bool {
-        let Some(Some(end)) = self.ends.get_mut(usize::from(cpu)) else { return false };
+    /// Sends one page of a CPU's records, which `fill` fills. Returns whether there were any, and
+    /// room for them.
+    fn send_page(
+        &mut self,
+        cpu: u16,
+        fill: impl FnOnce(&mut Source, u16, &mut Page) -> Load,
+    ) -> bool {
+        let Some(Some(source)) = self.sources.get_mut(usize::from(cpu)) else { return false };
         let Some(page) = self.transport.page() else { return false };
-        let load = fill(end, cpu, page);
+        let load = fill(source, cpu, page);
         if load.bytes > 0 {
             self.transport.send(load);
         }
         load.bytes > 0
     }
 
-    /// Sends how the rings fared, and the mark of a trace's end.
+    /// Sends the rings' totals, and the mark of a trace's end.
     fn send_end<'a>(&mut self, rings: impl Iterator<Item = &'a RingRecord>) {
         for ring in rings {
             let Some(page) = self.transport.last_page() else { return };
-            let mut filling = Filling::new(page);
-            filling.put(RingRecord::KIND, ring.tsc, &ring.head());
-            let bytes = filling.close(ring.cpu);
+            let mut chunk = ChunkWriter::new(page);
+            chunk.put(RingRecord::KIND, ring.tsc, &ring.head());
+            let bytes = chunk.close(ring.cpu);
             self.transport.send(Load { bytes, ..Load::default() });
         }
         if let Some(page) = self.transport.last_page() {
@@ -144,60 +152,63 @@ impl Stream {
     }
 }
 
-impl End {
+impl Source {
     /// Fills a page with records.
     fn fill(&mut self, cpu: u16, page: &mut Page) -> Load {
-        let mut filling = Filling::new(page);
+        let mut chunk = ChunkWriter::new(page);
         let mut records = 0;
-        while filling.has_room() {
+        while chunk.has_room() {
             match self.reader.take() {
                 None => break,
                 Some(Item::Record { tsc, words, .. }) => {
-                    filling.put_words(tsc, words);
+                    chunk.put_words(tsc, words);
                     records += 1;
                 }
-                Some(Item::Lost(lost)) => filling.put_lost(lost, cpu, self.reader.near_tsc()),
+                Some(Item::Lost(lost)) => chunk.put_lost(lost, cpu, self.reader.near_tsc()),
             }
         }
         self.sent += records;
-        Load { bytes: filling.close(cpu), cpu, records }
+        Load { bytes: chunk.close(cpu), cpu, records }
     }
 
-    /// Fills a page with how many records were lost behind the last one, where all that is in the ring was taken.
+    /// Fills a page with the number of records lost behind the last one; the ring is empty.
     fn fill_rest(&mut self, cpu: u16, page: &mut Page) -> Load {
-        let mut filling = Filling::new(page);
+        let mut chunk = ChunkWriter::new(page);
         let lost = self.reader.rest();
         if lost > 0 {
-            filling.put_lost(lost, cpu, Tsc.tsc());
+            chunk.put_lost(lost, cpu, Tsc.tsc());
         }
-        Load { bytes: filling.close(cpu), cpu, records: 0 }
+        Load { bytes: chunk.close(cpu), cpu, records: 0 }
     }
 
-    /// How the ring fared, if so many of its records never arrived.
-    fn fate(&self, cpu: u16, in_flight: u64) -> RingRecord {
+    /// The ring's totals; `in_flight` of its records never arrived.
+    fn totals(&self, cpu: u16, in_flight: u64) -> RingRecord {
         let written = self.ring.status().written;
         let read = self.sent - in_flight;
         RingRecord { written, read, lost: written - read, cpu, tsc: Tsc.tsc() }
     }
 }
 
-/// A page that is being filled: a chunk, whose own words come last.
-struct Filling<'a> {
+/// Fills a page with a chunk of records. The chunk's own words are written last, by
+/// [`Self::close`].
+struct ChunkWriter<'a> {
     page: &'a mut Page,
+    /// Words in use.
     used: usize,
+    /// The time of the first record.
     near_tsc: Option<u64>,
 }
 
-impl<'a> Filling<'a> {
+impl<'a> ChunkWriter<'a> {
     fn new(page: &'a mut Page) -> Self {
-        Filling { page, used: Chunk::WORDS, near_tsc: None }
+        ChunkWriter { page, used: Chunk::WORDS, near_tsc: None }
     }
 
     fn has_room(&self) -> bool {
         self.used + RECORD_WORDS <= PAGE_WORDS
     }
 
-    /// Says that so many records were lost before that time.
+    /// Adds a record of the loss of `records` records before `tsc`.
     fn put_lost(&mut self, records: u64, cpu: u16, tsc: u64) {
         let lost = LostRecord { records, cpu, tsc };
         self.put(LostRecord::KIND, tsc, &lost.head());
@@ -215,7 +226,7 @@ impl<'a> Filling<'a> {
         self.used = end;
     }
 
-    /// Bytes of the whole; 0 if there is no record in it.
+    /// Writes the chunk's own words. Returns the bytes of the whole; 0 if it has no record.
     fn close(self, cpu: u16) -> usize {
         let Some(near_tsc) = self.near_tsc else { return 0 };
         let chunk = Chunk { cpu, words: (self.used - Chunk::WORDS) as u32, near_tsc };

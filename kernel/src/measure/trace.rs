@@ -1,5 +1,5 @@
-//! The engine's sink in this kernel: trace records to the CPU's ring, and upcalls for thresholds. It
-//! runs in the overflow path too.
+//! The engine's sink in this kernel: trace records to the CPU's ring, and upcalls for thresholds.
+//! It runs in the overflow path too.
 
 use tally_abi::{
     boot::Tracing,
@@ -13,11 +13,11 @@ use super::{
 };
 use crate::arch::{frame::InterruptFrame, lapic::Lapic, vectors};
 
-/// A CPU's way to give records away: a ring if a trace was asked for.
+/// A CPU's sink: it writes records to the CPU's ring, if there is a trace.
 pub(super) struct Trace {
     ring: Option<&'static TraceRing>,
     cpu: u16,
-    /// Whether records go to the host while programs run.
+    /// Whether records are sent to the host while programs run, not at the end alone.
     streams: bool,
     lapic: Lapic,
 }
@@ -45,7 +45,7 @@ impl Sink for Trace {
     }
 }
 
-/// The same in the overflow interrupt.
+/// The sink in the overflow interrupt, which knows what was interrupted.
 pub(super) struct AtInterrupt<'a> {
     pub(super) trace: &'a mut Trace,
     pub(super) interrupted: &'a InterruptFrame,
@@ -71,7 +71,7 @@ impl Sink for AtInterrupt<'_> {
 }
 
 impl Trace {
-    /// The way of CPU number `cpu`, once: its ring, if a trace is wanted, is made here.
+    /// The sink of CPU number `cpu`, once. Makes the CPU's ring, if a trace is wanted.
     pub(super) fn new(cpu: u16, lapic: Lapic, wanted: Option<Tracing>) -> Trace {
         let ring = wanted.and_then(|tracing| {
             let ring = trace_ring::make(cpu, tracing);
@@ -86,14 +86,14 @@ impl Trace {
         Trace { ring, cpu, streams: wanted == Some(Tracing::Stream), lapic }
     }
 
-    /// Sends the records on their way to the host.
+    /// Sends the ring's records to the host, if they are sent while programs run.
     pub(super) fn drain(&self) {
         if self.ring.is_some() && self.streams {
             stream::drain(self.cpu);
         }
     }
 
-    /// A threshold waits for the program that runs here.
+    /// Raises the upcall interrupt on this CPU: a threshold of the running program has fired.
     pub(super) fn upcall(&self) {
         self.lapic.interrupt_self(vectors::UPCALL);
     }

@@ -21,7 +21,7 @@ static RINGS: [Once<Shared>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
 /// The memory of a CPU's trace ring.
 ///
 /// # Errors
-/// No trace is kept, or there is no such CPU.
+/// There is no trace, or no such CPU.
 pub fn ring_memory(cpu: u64) -> Result<&'static Shared, Error> {
     let ring = usize::try_from(cpu).ok().and_then(|cpu| RINGS.get(cpu));
     let memory = ring.ok_or(Error::BadArgument)?.get();
@@ -56,8 +56,8 @@ pub(super) fn write<const HEAD: usize>(
 pub(super) fn make(cpu: u16, tracing: Tracing) -> Option<&'static TraceRing> {
     let memory = Shared::allocate(size_of::<TraceRing>()).ok()?;
     let ring = memory.start().as_mut_ptr::<TraceRing>();
-    // SAFETY: (1) the memory has room for a ring, is aligned as pages are and stays for ever; (2) it is zeros,
-    // which is a value of a ring's words; (3) nobody else knows it yet.
+    // SAFETY: (1) the memory has room for a ring, is aligned as pages are and is never freed; (2)
+    // it holds zeros, which are a value of a ring's words; (3) nothing else refers to it yet.
     let ring = unsafe { &mut *ring };
     let mode = match tracing {
         Tracing::Stream => WhenFull::Discard,

@@ -1,9 +1,9 @@
-//! Physical memory, 4 KiB at a time.
+//! The allocator of physical memory, in frames of 4 KiB.
 //!
-//! Frames come from the regions that the firmware calls usable, lowest first, so that page tables
-//! stay below 4 GiB where a starting processor can reach them. A freed frame goes onto a list
-//! whose links lie in the free frames themselves. One lock guards all; the overflow path never
-//! comes here.
+//! Frames come from the regions that the firmware reports as usable, lowest first, so that page
+//! tables are below 4 GiB, where a starting processor can reach them. Free frames form a linked
+//! list whose links are in the frames themselves. One lock guards the allocator; the overflow path
+//! allocates nothing.
 
 use bootloader_api::info::{MemoryRegion, MemoryRegionKind};
 use spin::{Mutex, Once};
@@ -14,9 +14,10 @@ use x86_64::{
 
 /// Bytes of a frame.
 pub const FRAME_BYTES: u64 = 4096;
-/// What programs' memory leaves: for the kernel's own needs, and for page tables.
+/// Memory that programs cannot have: for the kernel itself, and for page tables.
 const RESERVE_BYTES: u64 = 32 << 20;
-/// What lies below is left alone: a starting processor's trampoline and the firmware's tables.
+/// Memory below this address is not allocated: a starting processor's trampoline and the firmware's
+/// tables are there.
 const LOW_BYTES: u64 = 1 << 20;
 
 static PHYSICAL_OFFSET: Once<u64> = Once::new();
@@ -28,16 +29,18 @@ pub struct OutOfMemory;
 
 struct Frames {
     regions: &'static [MemoryRegion],
-    /// Index into `regions` and the next address to hand out of it.
+    /// Index into `regions` of the region that new frames come from.
     region: usize,
+    /// The next address of that region that was never allocated.
     next: u64,
+    /// The first free frame of the list.
     free: Option<PhysAddr>,
     in_use: u64,
-    /// Frames that were handed out and given back, and those never handed out.
+    /// Frames on the list, and those never allocated.
     left: u64,
     /// Bytes of those that are claimed ([`Claim`]).
     claimed: u64,
-    /// Frames that there were at first.
+    /// Frames that could be allocated at boot.
     all: u64,
 }
 
@@ -57,13 +60,13 @@ pub fn init(regions: &'static [MemoryRegion], physical_offset: u64) {
     });
 }
 
-/// Where the kernel sees a physical address.
+/// The kernel's virtual address of a physical address.
 pub fn kernel_view(address: PhysAddr) -> VirtAddr {
     let offset = PHYSICAL_OFFSET.get().expect("frames::init runs first");
     VirtAddr::new(offset + address.as_u64())
 }
 
-/// A frame of zeros.
+/// Allocates a frame of zeros.
 ///
 /// # Errors
 /// No usable memory is left.
@@ -71,7 +74,7 @@ pub fn allocate() -> Result<PhysFrame, OutOfMemory> {
     allocate_claimed(0)
 }
 
-/// A frame of zeros, of which so many bytes were claimed.
+/// Allocates a frame of zeros. `bytes` of it were claimed: none, or the whole frame.
 fn allocate_claimed(bytes: u64) -> Result<PhysFrame, OutOfMemory> {
     let mut guard = FRAMES.lock();
     let frames = guard.as_mut().expect("frames::init runs first");
@@ -82,12 +85,12 @@ fn allocate_claimed(bytes: u64) -> Result<PhysFrame, OutOfMemory> {
     drop(guard);
     let start = kernel_view(address).as_mut_ptr::<u8>();
     // SAFETY: (1) the frame is usable memory, mapped writable at `start` for its whole length;
-    // (2) nobody else holds it, as it was just taken from the allocator.
+    // (2) nothing else uses it, as it was just taken from the allocator.
     unsafe { start.write_bytes(0, FRAME_BYTES as usize) };
     Ok(PhysFrame::containing_address(address))
 }
 
-/// Gives a frame back.
+/// Frees a frame.
 ///
 /// # Safety
 /// The frame came from [`allocate`] or a [`Claim`], and nothing refers to it any more.
@@ -95,51 +98,51 @@ pub unsafe fn free(frame: PhysFrame<Size4KiB>) {
     let mut guard = FRAMES.lock();
     let frames = guard.as_mut().expect("frames::init runs first");
     let link = kernel_view(frame.start_address()).as_mut_ptr::<u64>();
-    // SAFETY: the caller hands over the frame, so its first word is ours to use as the link.
+    // SAFETY: nothing refers to the frame, so its first word is free for the link.
     unsafe { link.write(frames.free.map_or(0, PhysAddr::as_u64)) };
     frames.free = Some(frame.start_address());
     frames.in_use -= 1;
     frames.left += 1;
 }
 
-/// Takes a frame over that the boot loader had.
+/// Frees a frame that the boot loader used.
 ///
 /// # Safety
 /// The frame is memory, and nothing refers to it any more.
 pub unsafe fn reclaim(frame: PhysFrame<Size4KiB>) {
-    note_kept();
-    // SAFETY: the caller's word; from here on it is as if it had been handed out.
+    add_in_use();
+    // SAFETY: by this function's contract; the frame counts as allocated now.
     unsafe { free(frame) };
 }
 
-/// Counts a frame of the boot loader's that stays in use as handed out.
-pub fn note_kept() {
+/// Counts one of the boot loader's frames, which stays in use, as allocated.
+pub fn add_in_use() {
     if let Some(frames) = FRAMES.lock().as_mut() {
         frames.in_use += 1;
     }
 }
 
-/// Whether so many bytes could be had now: asked first by those who would take them one by one, and
-/// with them everybody's last.
+/// Returns whether `bytes` are left. Whoever allocates many frames one by one checks first, so as
+/// not to use up the last memory for an allocation that fails.
 pub fn has_room(bytes: u64) -> bool {
     FRAMES.lock().as_ref().is_some_and(|frames| bytes.div_ceil(FRAME_BYTES) <= frames.left)
 }
 
-/// The same for a program, which leaves [`RESERVE_BYTES`] and what is claimed.
+/// Returns whether `bytes` are left for a program, besides [`RESERVE_BYTES`] and what is claimed.
 pub fn has_room_for_program(bytes: u64) -> bool {
     FRAMES.lock().as_ref().is_some_and(|frames| frames.has_room_for_program(bytes))
 }
 
-/// Bytes that whoever has this may still take for a program's sake, frame by frame or by the kernel's heap:
-/// nobody else gets them meanwhile.
+/// Bytes set aside for a program, to be allocated frame by frame or by the kernel's heap. Dropping
+/// it releases what was not allocated.
 #[derive(Debug)]
 pub struct Claim(u64);
 
 impl Claim {
-    /// A frame of zeros out of it.
+    /// Allocates a frame of zeros from the claim.
     ///
     /// # Errors
-    /// All of it is taken.
+    /// The claim is used up.
     pub fn allocate(&mut self) -> Result<PhysFrame, OutOfMemory> {
         let rest = self.0.checked_sub(FRAME_BYTES).ok_or(OutOfMemory)?;
         let frame = allocate_claimed(FRAME_BYTES)?;
@@ -148,7 +151,7 @@ impl Claim {
     }
 }
 
-/// Claims so many bytes; none if there is no room.
+/// Claims `bytes` for a program; none if there is no room.
 pub fn claim(bytes: u64) -> Option<Claim> {
     let mut guard = FRAMES.lock();
     let frames = guard.as_mut().filter(|frames| frames.has_room_for_program(bytes))?;
@@ -164,13 +167,13 @@ impl Drop for Claim {
     }
 }
 
-/// The most bytes of one program: three quarters of what there was at first, so that one that takes all it
-/// can get leaves others something.
-pub fn most_for_program() -> u64 {
+/// The most bytes of one program: three quarters of the memory at boot, so that a program that
+/// takes all it can get leaves some to others.
+pub fn max_for_program() -> u64 {
     FRAMES.lock().as_ref().map_or(0, |frames| frames.all / 4 * 3 * FRAME_BYTES)
 }
 
-/// Bytes in frames that are handed out.
+/// Bytes in allocated frames.
 pub fn in_use_bytes() -> u64 {
     FRAMES.lock().as_ref().map_or(0, |frames| frames.in_use * FRAME_BYTES)
 }
@@ -179,7 +182,7 @@ pub fn in_use_bytes() -> u64 {
 pub fn low_frame() -> Option<PhysFrame> {
     let guard = FRAMES.lock();
     let regions = guard.as_ref()?.regions;
-    // Not the very first page: address 0 is what a null pointer looks like.
+    // Not the first page: address 0 is the null pointer.
     let fits = |r: &&MemoryRegion| {
         r.kind == MemoryRegionKind::Usable && r.start.max(FRAME_BYTES) + FRAME_BYTES <= r.end
     };
@@ -189,7 +192,7 @@ pub fn low_frame() -> Option<PhysFrame> {
 }
 
 impl Frames {
-    /// How many a region has for [`Self::take`].
+    /// How many frames of a region [`Self::take`] can take.
     fn of_region(region: &MemoryRegion) -> u64 {
         let start = region.start.max(LOW_BYTES).next_multiple_of(FRAME_BYTES);
         match region.kind {

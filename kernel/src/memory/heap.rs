@@ -1,9 +1,10 @@
-//! The kernel's heap: a block at first, so that what the kernel holds after boot is known, and more of the
-//! machine's memory where programs make it necessary.
+//! The kernel's heap: a static block at first, so that the kernel's size after boot is known, and
+//! frames of the machine's memory when programs need more.
 //!
-//! Sessions, processes, threads and names live here; programs' memory is made of frames. The overflow path
-//! never allocates. Nothing is left where the machine's memory is: programs' memory leaves a reserve to the
-//! heap ([`has_room`], [`frames::claim`]), and whoever lets a program have any of the heap to keep asks first.
+//! Sessions, processes, threads and names are on it; programs' memory is in frames. The overflow
+//! path never allocates. The heap fails when the machine's memory is used up. So that programs
+//! cannot use it up, their memory leaves a reserve ([`frames::claim`]), and a system call that lets
+//! a program keep part of the heap checks first ([`has_room`]).
 
 use core::{alloc::Layout, ptr::NonNull};
 
@@ -20,9 +21,9 @@ use super::{
 
 /// Bytes of the heap at first.
 pub const HEAP_BYTES: usize = 4 << 20;
-/// Where it grows: above the stacks.
+/// The address of the part that grows: above the stacks.
 const GROWN: u64 = region::START + (1 << 38);
-/// The least that it grows by.
+/// The smallest step of growth.
 const STEP_BYTES: u64 = 1 << 20;
 
 #[global_allocator]
@@ -31,28 +32,29 @@ static HEAP: TalcLock<spin::Mutex<()>, Growing> = {
     TalcLock::new(Growing { block: Some(&raw mut BLOCK), next: GROWN, end: None })
 };
 
-/// Where the heap gets its memory.
+/// The source of the heap's memory.
 #[derive(Debug)]
 struct Growing {
-    /// The first block, until it is the heap's.
+    /// The first block, until the heap has it.
     block: Option<*mut [u8; HEAP_BYTES]>,
-    /// Where the next page goes.
+    /// The address of the next page.
     next: u64,
-    /// The end of what has grown, as the allocator calls it.
+    /// The allocator's mark of the end of the part that grows.
     end: Option<NonNull<u8>>,
 }
 
-// SAFETY: the block is named nowhere else, and the pointer to the heap's end is only given back to it.
+// SAFETY: nothing else names the block, and the pointer to the heap's end goes back to the
+// allocator alone.
 unsafe impl Send for Growing {}
 
-// SAFETY: asks for frames and pages, and never the heap that it feeds.
+// SAFETY: it allocates frames, and never from the heap that it grows.
 unsafe impl Source for Growing {
     fn acquire<B: Binning>(talc: &mut Talc<Self, B>, layout: Layout) -> Result<(), ()> {
         if let Some(block) = talc.source.block.take() {
-            // SAFETY: (1) the block is named nowhere else; (2) it lives as long as the kernel.
+            // SAFETY: (1) nothing else names the block; (2) it is never freed.
             return unsafe { talc.claim(block.cast(), HEAP_BYTES) }.map(drop).ok_or(());
         }
-        // Room for the allocator's own bookkeeping too, of which each piece needs a little.
+        // With room for the allocator's own bookkeeping.
         let wanted = (layout.size() + layout.align()) as u64 + FRAME_BYTES;
         let start = talc.source.next;
         let bytes = wanted.max(STEP_BYTES).next_multiple_of(FRAME_BYTES);
@@ -66,8 +68,8 @@ unsafe impl Source for Growing {
         }
         let until = (start + bytes) as *mut u8;
         let end = match talc.source.end {
-            // SAFETY: (1) the pages from the heap's end on were mapped just now and are nobody else's;
-            // (2) they stay mapped for ever.
+            // SAFETY: (1) the pages from the heap's end on were mapped just now, and nothing else
+            // uses them; (2) they are never unmapped.
             Some(end) => Some(unsafe { talc.extend(end, until) }),
             // SAFETY: as above, of all of them.
             None => unsafe { talc.claim(start as *mut u8, bytes as usize) },
@@ -77,8 +79,8 @@ unsafe impl Source for Growing {
     }
 }
 
-/// Whether a program may have a little more of the kernel's memory: some kilobytes at most, between one time
-/// of asking and the next. Whoever needs more claims it ([`frames::claim`]).
+/// Returns whether a program may have some more of the kernel's heap: some kilobytes at most
+/// between two checks. Larger amounts are claimed ([`frames::claim`]).
 pub fn has_room() -> bool {
     frames::has_room_for_program(0)
 }

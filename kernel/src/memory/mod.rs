@@ -1,7 +1,7 @@
-//! Memory: frames, address spaces, the kernel's heap.
+//! Memory: frames, address spaces, programs' mappings, the kernel's stacks and heap.
 //!
-//! The upper half of every address space is the kernel's and the same everywhere; the lower half is
-//! the program's. Physical memory is mapped once, in the upper half.
+//! The upper half of every address space is the kernel's, the same in all; the lower half is the
+//! program's. All physical memory is mapped in the upper half.
 
 pub mod frames;
 pub mod heap;

@@ -1,6 +1,9 @@
-//! The kernel's own region of addresses: stacks, what it lends to programs, and the heap as it grows. An entry of the top table of its
-//! own; it is made with the first stack, before there is another address space, so all of them have it and
-//! what is mapped there is seen everywhere at once.
+//! The kernel's own region of addresses: stacks, shared memory, and the part of the heap that
+//! grows.
+//!
+//! It is one entry of the top page table. The entry is made with the first stack, before there is
+//! another address space, so every address space has it, and a mapping made there is in all of
+//! them.
 
 use spin::{Mutex, Once};
 use x86_64::{
@@ -13,23 +16,23 @@ use super::{
     tables::{index, table},
 };
 
-/// Where it begins.
+/// The region's first address.
 pub const START: u64 = 0xffff_ff00_0000_0000;
 
 /// The kernel's top table.
 static ROOT: Once<PhysAddr> = Once::new();
-/// Whoever has it is the one user of the region's tables.
+/// Guards the region's page tables.
 static TABLES: Mutex<()> = Mutex::new(());
 
-/// Says where the kernel's top table is. Once, before anything is mapped here.
+/// Sets the kernel's top table. Once, before anything is mapped here.
 pub fn init(root: PhysAddr) {
     ROOT.call_once(|| root);
 }
 
-/// Maps a frame at a page of the region at which there is nothing.
+/// Maps a frame at a page of the region that is not mapped.
 ///
 /// # Errors
-/// No memory for a table, or it is too early.
+/// No memory is left for a table, or [`init`] has not run.
 pub fn map(page: u64, frame: PhysFrame) -> Result<(), OutOfMemory> {
     let _one = TABLES.lock();
     let mut at = *ROOT.get().ok_or(OutOfMemory)?;

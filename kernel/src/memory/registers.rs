@@ -1,4 +1,5 @@
-//! Devices' registers that lie above all that the kernel's view of physical memory shows.
+//! Mapping device registers whose physical addresses are above the kernel's view of physical
+//! memory.
 
 use x86_64::{PhysAddr, structures::paging::PageTableFlags as Flags};
 
@@ -9,11 +10,11 @@ use super::{
 };
 
 impl AddressSpace {
-    /// Shows the kernel a page of a device's registers, uncached, where [`kernel_view`] says: on the first CPU, before
-    /// there are programs, whose spaces share what is mapped by then.
+    /// Maps a page of device registers, uncached, at the address that [`kernel_view`] returns. On
+    /// the first CPU, before there are programs: their spaces share what is mapped by then.
     ///
     /// # Errors
-    /// No frame is left for the tables, or something else is mapped there.
+    /// No frame is left for the tables, or another page is mapped there.
     pub fn map_registers(&self, page: PhysAddr) -> Result<(), SpaceError> {
         let address = kernel_view(page).as_u64();
         let flags = Flags::PRESENT | Flags::WRITABLE;
@@ -24,7 +25,7 @@ impl AddressSpace {
                 entry.set_frame(frames::allocate()?, flags);
             }
             if entry.flags().contains(Flags::HUGE_PAGE) {
-                // In the view of physical memory.
+                // It is in the view of physical memory already.
                 return Ok(());
             }
             frame = entry.addr();

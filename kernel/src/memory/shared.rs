@@ -1,4 +1,4 @@
-//! Memory of the kernel's own that programs may be shown: whole pages, with nothing else in them.
+//! Kernel memory that programs may have mapped read-only: whole pages, with nothing else in them.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -10,10 +10,10 @@ use super::{
     region,
 };
 
-/// Where it lies: between the stacks and the heap.
+/// The address of the next allocation: between the stacks and the heap.
 static NEXT: Mutex<u64> = Mutex::new(region::START + (1 << 37));
 
-/// Pages that stay for ever.
+/// Pages that are never freed.
 #[derive(Debug)]
 pub struct Shared {
     start: VirtAddr,
@@ -21,10 +21,10 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// New pages of zeros, with room for `bytes`.
+    /// Allocates pages of zeros for `bytes`.
     ///
     /// # Errors
-    /// No memory.
+    /// No memory is left.
     pub fn allocate(bytes: usize) -> Result<Shared, OutOfMemory> {
         let mut next = NEXT.lock();
         let (start, mut frames) = (*next, Vec::new());
@@ -37,12 +37,12 @@ impl Shared {
         Ok(Shared { start: VirtAddr::new(start), frames: frames.into() })
     }
 
-    /// Where the kernel sees it, and writes to it.
+    /// The kernel's address of the first page, writable.
     pub fn start(&self) -> VirtAddr {
         self.start
     }
 
-    /// Its frames, in order.
+    /// The frames, in order.
     pub fn frames(&self) -> &[PhysFrame] {
         &self.frames
     }

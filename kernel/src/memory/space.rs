@@ -1,10 +1,11 @@
 //! Address spaces: the kernel's own page tables and one set for each program.
 //!
-//! A program's half ends at [`USER_END`]. Every page of it is present because a program asked for
-//! it; nothing is shared between programs, and nothing of the kernel's is reachable from ring 3 but what it
-//! lends for reading ([`AddressSpace::lend`]).
-//! The kernel reaches a program's memory through its own view of physical memory after looking the
-//! page up, never through the program's addresses, so a bad pointer is an answer and not a fault.
+//! The lower half is the program's and ends at [`USER_END`]. Its pages are those that the program
+//! asked for. Programs share no memory, and reach none of the kernel's but what it lends them
+//! read-only ([`AddressSpace::lend`]).
+//!
+//! The kernel accesses a program's memory through its own view of physical memory, after looking up
+//! the page, never through the program's addresses. So a bad pointer is an error and not a fault.
 
 use x86_64::{
     VirtAddr,
@@ -17,8 +18,8 @@ use super::{
     tables::{LENT, first_page, free_below, index, table},
 };
 
-/// The first address above a program's half. The last page below the non-canonical hole stays
-/// unmapped: a SYSCALL at its end would give SYSRET an address that faults in ring 0.
+/// The first address above the program's half. The last page below the non-canonical addresses
+/// stays unmapped: after a SYSCALL at its end, SYSRET would fault in ring 0.
 pub const USER_END: u64 = 0x0000_7fff_ffff_0000;
 /// Entries of a table that belong to the lower half of the top level.
 const USER_ENTRIES: usize = 256;
@@ -26,7 +27,7 @@ const USER_ENTRIES: usize = 256;
 /// What a program may do with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing. What is in the page stays.
+    /// Nothing. The page keeps its content.
     Nothing,
     /// Read.
     Read,
@@ -40,7 +41,7 @@ impl Access {
     fn flags(self) -> Flags {
         let common = Flags::PRESENT | Flags::USER_ACCESSIBLE;
         match self {
-            // What is not present and has an address is a page all the same ([`AddressSpace::entry`]).
+            // An entry with an address is a page, present or not ([`AddressSpace::entry`]).
             Access::Nothing => Flags::USER_ACCESSIBLE | Flags::NO_EXECUTE,
             Access::Read => common | Flags::NO_EXECUTE,
             Access::Write => common | Flags::WRITABLE | Flags::NO_EXECUTE,
@@ -49,14 +50,14 @@ impl Access {
     }
 }
 
-/// A program's memory is not as the call needs it.
+/// Why an operation on a program's memory failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpaceError {
     /// No frame is left.
     OutOfMemory,
     /// The address is not in the program's half, not mapped, or not writable.
     BadAddress,
-    /// There is something at the address already.
+    /// A page is mapped at the address already.
     Overlap,
 }
 
@@ -66,19 +67,18 @@ impl From<OutOfMemory> for SpaceError {
     }
 }
 
-/// A set of page tables. Dropping a program's gives back every frame of its lower half.
+/// A set of page tables. Dropping a program's frees every frame of its lower half.
 #[derive(Debug)]
 pub struct AddressSpace {
     root: PhysFrame,
     /// Pages of the lower half.
     pages: u64,
-    /// Tables, which stay until the program ends.
+    /// Tables of the lower half, which are freed with the space.
     tables: u64,
 }
 
 impl AddressSpace {
-    /// A new space with the upper half of the one whose top table is `from`, and an empty lower
-    /// half.
+    /// A new space with the upper half of the top table `from`, and an empty lower half.
     ///
     /// # Errors
     /// No frame is left.
@@ -99,15 +99,15 @@ impl AddressSpace {
         Self::with_upper_half(kernel.root)
     }
 
-    /// Physical address of the top table: what CR3 holds, and the space's name in records.
+    /// Physical address of the top table: CR3's value, and the space's identity in records.
     pub fn id(&self) -> u64 {
         self.root.start_address().as_u64()
     }
 
-    /// Makes this CPU use the space.
+    /// Loads the space into CR3.
     ///
     /// # Safety
-    /// The space outlives its use: another is activated before this one is dropped.
+    /// Another space is activated before this one is dropped.
     pub unsafe fn activate(&self) {
         // SAFETY: the upper half, where the kernel runs, is the same in every space.
         unsafe { Cr3::write(self.root, Cr3Flags::empty()) };
@@ -116,20 +116,20 @@ impl AddressSpace {
     /// Maps new frames of zeros at `[start, start + bytes)`, both multiples of the page size.
     ///
     /// # Errors
-    /// Out of memory, the range leaves the lower half, or a page of it is mapped already; then
-    /// nothing of it is mapped that was not before.
+    /// Out of memory, the range leaves the lower half, or a page of it is mapped already. Nothing
+    /// is mapped then.
     pub fn map_zeroed(&mut self, start: u64, bytes: u64, access: Access) -> Result<(), SpaceError> {
         let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
         if end > USER_END || !start.is_multiple_of(FRAME_BYTES) || start == 0 {
             return Err(SpaceError::BadAddress);
         }
-        // With the tables: one for 512 pages, and those above.
+        // With the tables: one for each 512 pages, and the tables above them.
         let needed = bytes.saturating_add(bytes / 511);
         let held = (self.pages + self.tables).saturating_mul(FRAME_BYTES);
-        if held.saturating_add(needed) > frames::most_for_program() {
+        if held.saturating_add(needed) > frames::max_for_program() {
             return Err(SpaceError::OutOfMemory);
         }
-        // The pages come out of it; what is left of it at the end is what the tables have taken meanwhile.
+        // Pages are allocated from the claim; the tables' frames are what is left of it at the end.
         let mut claim = frames::claim(needed).ok_or(SpaceError::OutOfMemory)?;
         for page in (start..end).step_by(FRAME_BYTES as usize) {
             if let Err(error) = self.map_page(page, access.flags(), || claim.allocate()) {
@@ -155,10 +155,10 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Lets the program read frames that are not its own and stay for ever, at the pages from `start` on.
+    /// Maps kernel frames that are never freed, read-only, at the pages from `start` on.
     ///
     /// # Errors
-    /// No frame is left for a table, or a page is mapped already; those before it are lent.
+    /// No frame is left for a table, or a page is mapped already; those before it stay mapped.
     pub fn lend(&mut self, start: u64, frames: &[PhysFrame]) -> Result<(), SpaceError> {
         for (page, frame) in (start..USER_END).step_by(FRAME_BYTES as usize).zip(frames) {
             self.map_page(page, Access::Read.flags() | LENT, || Ok(*frame))?;
@@ -180,8 +180,8 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Unmaps what is mapped of `[start, start + bytes)`, which is in the lower half, and gives its
-    /// frames back.
+    /// Unmaps the pages of `[start, start + bytes)`, which is in the lower half, and frees their
+    /// frames.
     pub fn unmap(&mut self, start: u64, bytes: u64) {
         let end = start + bytes;
         let mut at = start;
@@ -193,33 +193,33 @@ impl AddressSpace {
             x86_64::instructions::tlb::flush(VirtAddr::new(page));
             self.pages -= 1;
             if !is_lent {
-                // SAFETY: (1) leaf frames of the lower half that are not lent come from `map_zeroed`;
-                // (2) the space is used by one CPU at a time, whose TLB entry is gone.
+                // SAFETY: (1) leaf frames of the lower half that are not lent come from
+                // `map_zeroed`; (2) the space is used by one CPU at a time, whose TLB entry is
+                // gone.
                 unsafe { frames::free(PhysFrame::containing_address(frame)) };
             }
         }
     }
 
-    /// The first page of `[start, end)` that is there. Where whole tables are missing they are passed
-    /// over at once.
+    /// The first mapped page of `[start, end)`. Missing tables are skipped at once.
     pub fn next_page(&self, start: u64, end: u64) -> Option<u64> {
         first_page(self.root.start_address(), 3, start, end)
     }
 
-    /// How many pages of `[start, end)` are there.
+    /// How many pages of `[start, end)` are mapped.
     pub fn pages(&self, start: u64, end: u64) -> u64 {
         let next = |at| self.next_page(at, end);
         core::iter::successors(next(start), |page| next(page + FRAME_BYTES)).count() as u64
     }
 
-    /// Writes zeros to all pages of `[start, end)` that are there, whatever the program may do with them.
+    /// Writes zeros to the mapped pages of `[start, end)`, whatever the program may do with them.
     pub fn clear(&mut self, start: u64, end: u64) {
         let mut at = start;
         while let Some(page) = self.next_page(at, end) {
             at = page + FRAME_BYTES;
             if let Some(view) = self.page_view(page) {
-                // SAFETY: the kernel's view of a whole frame that only this space maps: callers leave out what
-                // is lent.
+                // SAFETY: the kernel's view of a whole frame that this space alone maps: callers
+                // exclude lent pages.
                 unsafe { view.write_bytes(0, FRAME_BYTES as usize) };
             }
         }
@@ -239,14 +239,15 @@ impl AddressSpace {
         let mut done = 0;
         while done < to.len() {
             let (view, room) = self.view(address, done, to.len(), Flags::empty())?;
-            // SAFETY: `view` gives `room` readable bytes of one mapped frame, `to` is ours alone.
+            // SAFETY: `view` returns `room` readable bytes of one mapped frame; `to` is borrowed
+            // exclusively.
             unsafe { view.copy_to_nonoverlapping(to[done..].as_mut_ptr(), room) };
             done += room;
         }
         Ok(())
     }
 
-    /// The program's words at `address`, little-endian, aligned or not.
+    /// Reads the program's words at `address`, little-endian, aligned or not.
     ///
     /// # Errors
     /// Some of them are not the program's to read.
@@ -276,7 +277,7 @@ impl AddressSpace {
         self.write_with(address, from, Flags::WRITABLE)
     }
 
-    /// Fills pages that the program itself may not write: for loading it.
+    /// Copies `from` to `address`, even to pages that the program may not write: for loading it.
     ///
     /// # Errors
     /// Some of the range is not mapped.
@@ -288,7 +289,7 @@ impl AddressSpace {
         let mut done = 0;
         while done < from.len() {
             let (view, room) = self.view(address, done, from.len(), needed)?;
-            // SAFETY: `view` gives `room` bytes of one mapped frame that only this space maps.
+            // SAFETY: `view` returns `room` bytes of one mapped frame that this space alone maps.
             unsafe { view.copy_from_nonoverlapping(from[done..].as_ptr(), room) };
             done += room;
         }
@@ -296,7 +297,7 @@ impl AddressSpace {
     }
 
     /// The kernel's view of the program's byte `base + done`, and how many of the bytes up to
-    /// `base + total` lie in the same page.
+    /// `base + total` are in the same page.
     fn view(
         &mut self,
         base: u64,
@@ -317,7 +318,7 @@ impl AddressSpace {
         Ok((kernel_view(entry.addr() + offset).as_mut_ptr(), room))
     }
 
-    /// The entry of a page that is mapped.
+    /// The entry of a mapped page.
     fn entry(&mut self, page: u64) -> Option<&mut PageTableEntry> {
         if page >= USER_END {
             return None;
@@ -334,13 +335,13 @@ impl AddressSpace {
         (!entry.is_unused()).then_some(entry)
     }
 
-    /// The entry of a program's page, with the tables above it made where they are missing.
+    /// The entry of a program's page. Makes missing tables above it.
     fn entry_or_new(&mut self, page: u64) -> Result<&mut PageTableEntry, OutOfMemory> {
         self.entry_at(page, 0, Flags::PRESENT | Flags::WRITABLE | Flags::USER_ACCESSIBLE)
     }
 
-    /// The entry of an address in its table of level `down_to`, 0 to 2, with the tables above that
-    /// made where they are missing, with `flags`.
+    /// The entry of an address in its table of level `down_to`, 0 to 2. Makes missing tables above
+    /// it, with `flags`.
     ///
     /// # Errors
     /// No frame is left for a table.
@@ -362,8 +363,8 @@ impl AddressSpace {
         Ok(&mut table(frame)[index(address, down_to)])
     }
 
-    /// Maps one frame at its own physical address, for the kernel alone: a processor that starts
-    /// turns paging on while it runs there.
+    /// Maps one frame at its own physical address, for the kernel alone: a starting processor turns
+    /// paging on while it runs there.
     ///
     /// # Errors
     /// No frame is left for the tables.

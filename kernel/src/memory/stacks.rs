@@ -1,5 +1,5 @@
-//! The kernel's stacks. Each has a page below it at which nothing is ever mapped, so that a stack that
-//! grows too far is a fault and not another's data.
+//! The kernel's stacks. The page below each is never mapped (a guard page), so that a stack
+//! overflow faults.
 
 use spin::Mutex;
 use x86_64::VirtAddr;
@@ -9,18 +9,18 @@ use super::{
     region,
 };
 
-/// Bytes of each stack: the planner, deep in a system call, takes some 30 KiB of it.
+/// Bytes of each stack: the planner, in a system call, uses some 30 KiB of it.
 pub const STACK_BYTES: u64 = 64 * 1024;
-/// From one stack to the next, guard page included.
+/// Bytes from one stack to the next, with the guard page.
 const STRIDE: u64 = STACK_BYTES + FRAME_BYTES;
 
-/// Stacks so far.
+/// Stacks that are allocated.
 static STACKS: Mutex<u64> = Mutex::new(0);
 
-/// A new stack that lives for ever; gives the address just above it, which is aligned as calls want it.
+/// Allocates a stack that is never freed. Returns the address just above it, a multiple of 16.
 ///
 /// # Errors
-/// No memory.
+/// No memory is left.
 pub fn allocate() -> Result<VirtAddr, OutOfMemory> {
     let mut stacks = STACKS.lock();
     let guard = region::START + *stacks * STRIDE;

@@ -1,4 +1,4 @@
-//! Page tables as such: how they lie in memory, and how one goes through them.
+//! Page tables: access to them in memory, and walks through them.
 
 use x86_64::{
     PhysAddr,
@@ -7,25 +7,25 @@ use x86_64::{
 
 use super::frames::{self, FRAME_BYTES, kernel_view};
 
-/// Of a program's page: its frame is not the program's, and stays when that ends. A bit that processors leave
-/// to the system (Intel SDM volume 3, "Page-Table Entry that Maps a 4-KByte Page").
+/// Flag of a program's page whose frame is the kernel's and is not freed with the program: a bit
+/// that processors ignore (Intel SDM volume 3, "Page-Table Entry that Maps a 4-KByte Page").
 pub(super) const LENT: Flags = Flags::BIT_9;
 
 /// The table in a frame.
 pub(super) fn table<'a>(frame: PhysAddr) -> &'a mut PageTable {
     // SAFETY: (1) callers pass frames that hold page tables, mapped writable in the kernel's view;
-    // (2) an address space's tables are touched only through its one owner, and the kernel's upper
-    // half not at all after boot.
+    // (2) an address space's tables are used only through its one owner, and those of the kernel's
+    // upper half are not changed after boot, but for the region's, which a lock guards.
     unsafe { &mut *kernel_view(frame).as_mut_ptr() }
 }
 
-/// Where an address stands in its table of a level, 0 for the pages' to 3 for the top.
+/// The index of an address in its table of a level: 0 for the table of pages, 3 for the top.
 pub(super) fn index(address: u64, level: u32) -> usize {
     (address >> (12 + 9 * level)) as usize & 511
 }
 
-/// The first page from `start` up to `end` that is under `frame`, a table of `level` (0: its entries are
-/// pages) that `start` belongs to.
+/// The first page of `[start, end)` that is mapped by `frame`, the table of `level` (0: its entries
+/// are pages) that contains `start`.
 pub(super) fn first_page(frame: PhysAddr, level: u32, start: u64, end: u64) -> Option<u64> {
     let span = FRAME_BYTES << (9 * level);
     let mut at = start;
@@ -44,7 +44,8 @@ pub(super) fn first_page(frame: PhysAddr, level: u32, start: u64, end: u64) -> O
     None
 }
 
-/// Frees the tables under `frame`, which is a table of `level` (0: its entries are pages).
+/// Frees the tables and pages below `frame`, which is a table of `level` (0: its entries are
+/// pages).
 pub(super) fn free_below(frame: PhysAddr, level: u32, entries: usize) {
     for entry in table(frame).iter().take(entries).filter(|entry| !entry.is_unused()) {
         if level > 0 {
@@ -52,8 +53,8 @@ pub(super) fn free_below(frame: PhysAddr, level: u32, entries: usize) {
         }
         let flags = entry.flags();
         if level > 0 || flags.contains(Flags::USER_ACCESSIBLE) && !flags.contains(LENT) {
-            // SAFETY: tables and pages of a lower half come from the allocator and are this
-            // space's alone; pages that are not the program's (`map_identity`, `lend`) are skipped.
+            // SAFETY: tables and pages of a lower half come from the allocator and belong to this
+            // space alone; frames that are not the program's (`map_identity`, `lend`) are skipped.
             unsafe { frames::free(PhysFrame::containing_address(entry.addr())) };
         }
     }

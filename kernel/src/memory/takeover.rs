@@ -1,10 +1,10 @@
-//! Taking page tables over from the boot loader.
+//! Replacing the boot loader's page tables with the kernel's.
 //!
-//! The boot loader maps all physical addresses that the firmware mentions, windows for devices far
-//! above memory among them, and spends up to tens of megabytes of tables on that. The kernel makes
-//! tables of its own, for memory alone, keeps those parts of the boot loader's that map its image,
-//! stack and ramdisk in small pages, and takes the rest over. The boot loader also counts as its
-//! own what it merely passed over; what no table leads to is free.
+//! The boot loader maps all physical addresses that the firmware lists, device windows far above
+//! memory among them, and uses up to tens of megabytes for the tables. The kernel makes tables of
+//! its own, for memory alone, keeps the boot loader's tables that map the kernel's image, stack and
+//! ramdisk in small pages, and frees the rest. The boot loader also marks memory as its own that it
+//! only skipped; the kernel frees every such frame that no table maps.
 
 use alloc::vec::Vec;
 
@@ -24,19 +24,19 @@ use super::{
 
 const GIB: u64 = 1 << 30;
 const MIB_2: u64 = 2 << 20;
-/// Devices that every PC has, the interrupt controller among them, lie below.
+/// The devices that every PC has, such as the interrupt controller, are below this address.
 const ALWAYS_MAPPED: u64 = 4 * GIB;
-/// UEFI memory types that hold ACPI's tables (UEFI specification, "Memory Type Usage").
+/// UEFI memory types of ACPI's tables (UEFI specification, "Memory Type Usage").
 const ACPI_TYPES: [u32; 2] = [9, 10];
 /// Bytes that one entry of the top table spans.
 const TOP_ENTRY_BYTES: u64 = 512 * GIB;
 
-/// Makes the kernel's own page tables, uses them, and takes over what the boot loader holds of
-/// memory but nothing maps any more. Its view of physical memory begins at `offset`, and so does
+/// Makes the kernel's own page tables, activates them, and frees the boot loader's memory that
+/// nothing maps any more. The boot loader's view of physical memory begins at `offset`, and so does
 /// the new one. The lower half of the new tables is empty.
 ///
 /// # Errors
-/// No memory for them.
+/// No memory is left for the tables.
 pub fn take_over(regions: &[MemoryRegion], offset: u64) -> Result<AddressSpace, OutOfMemory> {
     let mut space = AddressSpace::with_upper_half(Cr3::read().0)?;
     detach_view(&mut space, offset);
@@ -45,17 +45,17 @@ pub fn take_over(regions: &[MemoryRegion], offset: u64) -> Result<AddressSpace, 
     kept.sort_unstable();
     let end = regions.iter().filter(|r| is_memory(r)).map(|r| r.end).max().unwrap_or(0);
     map_view(&mut space, offset, end.max(ALWAYS_MAPPED))?;
-    // SAFETY: the new tables map the kernel as the old ones did, and physical memory at the same
-    // place; the caller keeps them for ever.
+    // SAFETY: the new tables map the kernel as the old ones do, and physical memory at the same
+    // addresses; the caller never frees them.
     unsafe { space.activate() };
     for region in regions.iter().filter(|r| r.kind == MemoryRegionKind::Bootloader) {
         for start in (region.start..region.end).step_by(FRAME_BYTES as usize) {
             let frame = PhysFrame::containing_address(PhysAddr::new(start));
             if kept.binary_search(&frame).is_ok() {
-                frames::note_kept();
+                frames::add_in_use();
             } else {
-                // SAFETY: the boot loader's work is done, and the tables in use neither lie in the
-                // frame nor lead to it.
+                // SAFETY: the boot loader has ended, and the frame neither holds a table in use nor
+                // is mapped by one, but for the view of physical memory.
                 unsafe { frames::reclaim(frame) };
             }
         }
@@ -71,8 +71,8 @@ fn is_memory(region: &MemoryRegion) -> bool {
     }
 }
 
-/// Takes the entries of the boot loader's view out of the new top table. They are those whose first
-/// page is the physical address that belongs there.
+/// Removes the boot loader's view of physical memory from the new top table: the entries whose
+/// first page maps the physical address that the view has there.
 fn detach_view(space: &mut AddressSpace, offset: u64) {
     let entries = table(PhysAddr::new(space.id())).iter_mut().skip(index(offset, 3));
     for (entry, expected) in entries.zip((0..).step_by(TOP_ENTRY_BYTES as usize)) {
@@ -83,7 +83,7 @@ fn detach_view(space: &mut AddressSpace, offset: u64) {
     }
 }
 
-/// Lists the frames of the tables under `frame` and of the pages that they map.
+/// Adds the frames of the tables below `frame`, and of the pages that they map, to `kept`.
 fn collect_frames(frame: PhysAddr, level: u32, kept: &mut Vec<PhysFrame>) {
     for entry in table(frame).iter().filter(|entry| !entry.is_unused()) {
         kept.push(PhysFrame::containing_address(entry.addr()));
@@ -93,7 +93,7 @@ fn collect_frames(frame: PhysAddr, level: u32, kept: &mut Vec<PhysFrame>) {
     }
 }
 
-/// The physical address that the first entry under a table of the third level leads to.
+/// The physical address that the first entry below a table of level 2 maps.
 fn first_mapped(mut tables: PhysAddr) -> Option<u64> {
     for level in [2, 1, 0] {
         let entry = &table(tables)[0];
@@ -108,7 +108,7 @@ fn first_mapped(mut tables: PhysAddr) -> Option<u64> {
     None
 }
 
-/// Maps physical addresses up to `end` at `offset`, in the largest pages that the processor has.
+/// Maps physical addresses below `end` at `offset`, in the largest pages that the processor has.
 fn map_view(space: &mut AddressSpace, offset: u64, end: u64) -> Result<(), OutOfMemory> {
     let features = CpuId::new().get_extended_processor_and_feature_identifiers();
     let giant = features.is_some_and(|f| f.has_1gib_pages());

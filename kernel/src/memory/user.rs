@@ -1,7 +1,7 @@
-//! A program's memory, as it asks for it: its heap, and its mappings.
+//! A program's memory: its heap, its mappings, and what the kernel maps for it.
 //!
-//! A page that the program may not touch (`PROT_NONE`) and never could has no frame: stacks' guards and what
-//! C libraries set aside for later cost nothing. It gets one when the program may.
+//! A page that was mapped without any access (`PROT_NONE`) has no frame until the program gets
+//! access to it: guard pages of stacks, and addresses that C libraries reserve, cost no memory.
 
 use alloc::collections::BTreeMap;
 use core::ops::Range;
@@ -13,9 +13,9 @@ use super::{
     space::{Access, AddressSpace, SpaceError, USER_END},
 };
 
-/// Where `mmap` looks for room first: above every fixed program, far below the stack.
+/// The first address that `mmap` gives out: above every fixed program, far below the stack.
 const MMAP_START: u64 = 0x1000_0000_0000;
-/// The most that `brk` gives a program.
+/// The largest heap of a program (`brk`).
 const MAX_HEAP_BYTES: u64 = 1 << 30;
 /// The most mappings of one program: each takes some bytes of the kernel's memory.
 const MAX_MAPPINGS: usize = 16 * 1024;
@@ -23,18 +23,18 @@ const MAX_MAPPINGS: usize = 16 * 1024;
 /// Which addresses of a program are taken, and by what.
 struct Mappings {
     heap: Range<u64>,
-    /// Beginnings and ends of the program's segments and of what `mmap` gave.
+    /// The program's segments and its mappings (`mmap`): start and end.
     mapped: BTreeMap<u64, u64>,
-    /// The same of what the kernel writes, and the program can neither unmap nor protect otherwise.
+    /// Mappings that the program can neither unmap nor protect: start and end.
     held: BTreeMap<u64, u64>,
-    /// Where what the kernel lends is, by where the kernel has it.
+    /// Addresses of lent memory, by the kernel's address of it.
     lent: BTreeMap<u64, u64>,
-    /// Where the first gap may be.
+    /// No gap is below this address.
     gap: u64,
 }
 
 impl Mappings {
-    /// Those of a program that has just been loaded: its segments, and an empty heap behind them.
+    /// Those of a program that was just loaded: its segments, and an empty heap behind them.
     fn new(segments: &[Range<u64>]) -> Self {
         let heap = segments.iter().map(|segment| segment.end).max().unwrap_or_default();
         Mappings {
@@ -46,20 +46,23 @@ impl Mappings {
         }
     }
 
-    /// The addresses from `start` on, of which none is the kernel's.
+    /// The range of `bytes` from `start` on, in whole pages.
+    ///
+    /// # Errors
+    /// It is outside the program's half, or the kernel holds part of it.
     fn own(&self, start: u64, bytes: u64) -> Result<Range<u64>, SpaceError> {
         let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::BadAddress)?;
         let end = start.checked_add(bytes).filter(|end| *end <= USER_END);
         let end = end.ok_or(SpaceError::BadAddress)?;
         let is_held = self.held.iter().any(|(held, held_end)| start < *held_end && *held < end);
-        match is_held || !start.is_multiple_of(FRAME_BYTES) {
-            true => Err(SpaceError::BadAddress),
-            false => Ok(start..end),
+        if is_held || !start.is_multiple_of(FRAME_BYTES) {
+            return Err(SpaceError::BadAddress);
         }
+        Ok(start..end)
     }
 
-    /// The first addresses for so many bytes that have an empty page before and behind them, so that running
-    /// over an end is a fault.
+    /// The first range of `bytes` with an unmapped page before and behind it, so that an access
+    /// beyond either end faults.
     fn find_gap(&self, bytes: u64) -> Option<Range<u64>> {
         let mut start = self.gap;
         loop {
@@ -83,21 +86,21 @@ impl Mappings {
         [&self.mapped, &self.held].into_iter().filter_map(last).max()
     }
 
-    /// Addresses from `start` on are nobody's any more.
-    fn note_gap(&mut self, start: u64) {
+    /// Addresses from `start` on were unmapped.
+    fn lower_gap(&mut self, start: u64) {
         self.gap = self.gap.min(start.max(MMAP_START));
     }
 
-    /// The end of the mapping that the page is in, if `mmap` gave it.
+    /// The end of the program's mapping that contains the page.
     fn end_of(&self, page: u64) -> Option<u64> {
         let (_, end) = self.mapped.range(..=page).next_back()?;
         (page < *end).then_some(*end)
     }
 
-    /// Forgets what lies in `range`.
+    /// Removes `range` from the program's mappings.
     ///
     /// # Errors
-    /// One mapping would become two, and there would be too many, or memory is short.
+    /// It would split a mapping, and there would be too many, or no memory is left.
     fn cut(&mut self, range: &Range<u64>) -> Result<(), SpaceError> {
         let splits = |(start, end): (&u64, &u64)| *start < range.start && range.end < *end;
         if self.last_before(range.end).is_some_and(splits)
@@ -139,25 +142,25 @@ impl UserMemory {
         UserMemory { space, mappings: Mappings::new(segments) }
     }
 
-    /// Moves the end of the heap to `end`, if that can be; gives where it is then.
+    /// Moves the end of the heap up to `end`, if possible. Returns where it is then.
     pub fn set_heap_end(&mut self, end: u64) -> u64 {
         let page = |address: u64| address.next_multiple_of(FRAME_BYTES);
         let heap = self.mappings.heap.clone();
         let (old, new) = (page(heap.end), page(end.min(USER_END)));
-        // Not all of a mapping has pages that would stop the heap.
+        // A mapping without access has no pages, which would stop the heap in `map_zeroed`.
         let fits = (heap.start..heap.start + MAX_HEAP_BYTES).contains(&end)
             && self.mappings.last_end_within(&(old..new)).is_none();
-        // A heap that shrinks keeps its pages: a program that cares for memory unmaps.
+        // A heap that shrinks keeps its pages: C libraries unmap to free memory.
         if fits && (new <= old || self.space.map_zeroed(old, new - old, Access::Write).is_ok()) {
             self.mappings.heap.end = end.max(heap.end);
         }
         self.mappings.heap.end
     }
 
-    /// New memory of zeros; gives its address.
+    /// Maps `bytes` of zeros. Returns their address.
     ///
     /// # Errors
-    /// No memory, no room for so much, or too many mappings.
+    /// No memory is left, no gap is large enough, or there are too many mappings.
     pub fn map(&mut self, bytes: u64, access: Access) -> Result<u64, SpaceError> {
         if self.mappings.mapped.len() >= MAX_MAPPINGS || !heap::has_room() {
             return Err(SpaceError::OutOfMemory);
@@ -167,8 +170,8 @@ impl UserMemory {
         Ok(start)
     }
 
-    /// The same for pages that the kernel writes and the program reads, and can neither unmap nor
-    /// protect otherwise.
+    /// Maps `bytes` of zeros for the kernel to write and the program to read. The program can
+    /// neither unmap nor protect them.
     ///
     /// # Errors
     /// As [`Self::map`].
@@ -178,23 +181,23 @@ impl UserMemory {
         Ok(start)
     }
 
-    /// Gives a whole mapping of [`Self::map_for_kernel`] back, of which the kernel has no view any
+    /// Unmaps a whole mapping of [`Self::map_for_kernel`], to which the kernel has no reference any
     /// more.
     ///
     /// # Errors
     /// There is no such mapping.
     pub fn unmap_for_kernel(&mut self, start: u64) -> Result<(), SpaceError> {
         let end = self.mappings.held.remove(&start).ok_or(SpaceError::BadAddress)?;
-        self.mappings.note_gap(start);
+        self.mappings.lower_gap(start);
         self.space.unmap(start, end - start);
         Ok(())
     }
 
-    /// Lets the program read memory of the kernel's for as long as it lives; gives the address. The same
-    /// memory is at the same address each time.
+    /// Maps kernel memory read-only until the program ends. Returns the address; the same memory
+    /// has the same address each time.
     ///
     /// # Errors
-    /// No memory for page tables.
+    /// No memory is left for page tables.
     pub fn lend(&mut self, shared: &'static Shared) -> Result<u64, SpaceError> {
         let kernels = shared.start().as_u64();
         if let Some(address) = self.mappings.lent.get(&kernels) {
@@ -205,7 +208,7 @@ impl UserMemory {
             self.map_next(frames.len() as u64 * FRAME_BYTES, Access::Nothing)?;
         if let Err(error) = self.space.lend(start, frames) {
             self.space.unmap(start, end - start);
-            self.mappings.note_gap(start);
+            self.mappings.lower_gap(start);
             return Err(error);
         }
         self.mappings.held.insert(start, end);
@@ -225,10 +228,10 @@ impl UserMemory {
         Ok(start..end)
     }
 
-    /// Changes what the program may do with pages of its own.
+    /// Changes the access to pages of the program.
     ///
     /// # Errors
-    /// Some of them are not its own, and nothing has changed; or memory is short.
+    /// Some of them are not the program's, and nothing has changed; or no memory is left.
     pub fn protect(&mut self, start: u64, bytes: u64, access: Access) -> Result<(), SpaceError> {
         let Range { start, end } = self.mappings.own(start, bytes)?;
         let mut at = start;
@@ -253,39 +256,39 @@ impl UserMemory {
         self.fill(at..end, access)
     }
 
-    /// Puts pages into a gap, if the program may do anything with them.
+    /// Maps pages of zeros in a gap, unless the access is [`Access::Nothing`].
     fn fill(&mut self, gap: Range<u64>, access: Access) -> Result<(), SpaceError> {
-        match access == Access::Nothing || gap.is_empty() {
-            true => Ok(()),
-            false => self.space.map_zeroed(gap.start, gap.end - gap.start, access),
+        if access == Access::Nothing || gap.is_empty() {
+            return Ok(());
         }
+        self.space.map_zeroed(gap.start, gap.end - gap.start, access)
     }
 
-    /// Writes zeros to all that is there of a range, as if it were new.
+    /// Writes zeros to the mapped pages of a range.
     ///
     /// # Errors
-    /// Some of it is not the program's.
+    /// The kernel holds part of it.
     pub fn clear(&mut self, start: u64, bytes: u64) -> Result<(), SpaceError> {
         let Range { start, end } = self.mappings.own(start, bytes)?;
         self.space.clear(start, end);
         Ok(())
     }
 
-    /// Whether a page is the program's own: it is there, or in a mapping.
+    /// Returns whether a page is the program's: mapped, or in one of its mappings.
     pub fn is_own(&self, page: u64) -> bool {
         let is_there = || self.space.next_page(page, page + FRAME_BYTES).is_some();
         self.mappings.own(page, FRAME_BYTES).is_ok()
             && (self.mappings.end_of(page).is_some() || is_there())
     }
 
-    /// Gives memory back, mapped or not.
+    /// Unmaps a range, mapped or not.
     ///
     /// # Errors
-    /// Some of it is not the program's to give, or what is left would be too many mappings.
+    /// The kernel holds part of it, or there would be too many mappings.
     pub fn unmap(&mut self, start: u64, bytes: u64) -> Result<(), SpaceError> {
         let range = self.mappings.own(start, bytes)?;
         self.mappings.cut(&range)?;
-        self.mappings.note_gap(range.start);
+        self.mappings.lower_gap(range.start);
         self.space.unmap(range.start, range.end - range.start);
         Ok(())
     }

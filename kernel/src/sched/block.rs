@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{arch::frame::Frame, cpu::Cpu, task::thread::Wait};
 
-/// Ends the running thread's turn, if another thread is runnable, and its program's turn, if another
-/// program is runnable or waits to inspect it.
+/// Ends the running thread's turn, if another thread is runnable, and its program's turn, if
+/// another program is runnable or waits to inspect it.
 pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
     let process = cpu.process();
     process.expire();
@@ -18,7 +18,7 @@ pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
     drop(table);
     let has_next = process.threads.next_affinity().is_some();
     if is_due || has_next {
-        process.threads.queue(frame);
+        process.threads.enqueue_running(frame);
     }
     if is_due {
         let process = deschedule(cpu);
@@ -33,7 +33,7 @@ pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
 /// its next turn. It is not parked for an inspection: two programs that inspect each other would
 /// both be parked until the time is over.
 pub fn yield_cpu(cpu: &mut Cpu, frame: &mut Frame) {
-    cpu.process().threads.queue(frame);
+    cpu.process().threads.enqueue_running(frame);
     let process = deschedule(cpu);
     table::lock().enqueue(process);
     schedule(cpu, frame);
@@ -46,7 +46,7 @@ pub fn block(cpu: &mut Cpu, frame: &mut Frame, on: Wait) {
     if !on.ends_by_itself() && process.is_stuck() {
         return end_deadlocked(cpu, frame);
     }
-    process.threads.wait(frame, on);
+    process.threads.block_running(frame, on);
     process.expire();
     run_next_thread(cpu, frame);
 }
@@ -62,10 +62,10 @@ pub fn end_thread(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
         let status = process.status;
         return exit(cpu, frame, status);
     }
-    let word = process.threads.end().clear_tid;
+    let word = process.threads.end_running().clear_tid;
     // Where that is not the program's memory, no thread can wait there.
     if word != 0 && process.memory.space.write(word, &[0; 4]).is_ok() {
-        process.threads.wake(word, u32::MAX, 1);
+        process.threads.wake_futex(word, u32::MAX, 1);
     }
     if process.is_stuck() {
         return end_deadlocked(cpu, frame);

@@ -34,7 +34,7 @@ pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
             exit(cpu, frame, SIGNALLED + pending.signal as i32);
             continue;
         }
-        let info = signal::sender(process.pid, pending);
+        let info = signal::sender_info(process.pid, pending);
         let called = handler::call(process, frame, pending.signal, info, &Fault::default());
         if let Err(fault) = called {
             crash(cpu, frame, fault);
@@ -51,7 +51,7 @@ pub fn upcall(cpu: &mut Cpu, frame: &mut Frame) {
         return;
     }
     let Some(upcall) = measure.lock().take_upcall() else { return };
-    if let Err(fault) = signal_frame::to_upcall(process, frame, upcall) {
+    if let Err(fault) = signal_frame::enter_upcall(process, frame, upcall) {
         crash(cpu, frame, fault);
     }
 }
@@ -61,7 +61,8 @@ pub fn fault(cpu: &mut Cpu, frame: &mut Frame) {
     raise(cpu, frame, Fault::of_exception(frame));
 }
 
-/// Raises a fault of the running thread: the program's handler gets its signal, or the program ends.
+/// Raises a fault of the running thread: the program's handler gets its signal, or the program
+/// ends.
 pub fn raise(cpu: &mut Cpu, frame: &mut Frame, fault: Fault) {
     let process = cpu.current.as_deref_mut();
     match process.and_then(|process| handler::catch(process, frame, &fault)) {

@@ -22,9 +22,9 @@ use crate::{
 /// The most programs that one program has loaded and not waited for.
 const MAX_CHILDREN: usize = 32;
 
-/// How long a program stays parked for an inspection, in nanoseconds: as many turns as the inspecting
-/// program may wait for its own. Most inspect at once; one that does not was delayed by a signal or
-/// by another of its threads.
+/// How long a program stays parked for an inspection, in nanoseconds: as many turns as the
+/// inspecting program may wait for its own. Most inspect at once; one that does not was delayed by
+/// a signal or by another of its threads.
 const INSPECTION_NS: u64 = SECOND_NS;
 
 static TABLE: Mutex<Table> = Mutex::new(Table {
@@ -362,8 +362,8 @@ impl Table {
         Lookup::Parked(answer)
     }
 
-    /// What a session on a program that has not ended has to know of it, and whether it is measured,
-    /// as far as the table knows: what is counted of a running program is with its CPU.
+    /// What a session on a program that has not ended has to know of it, and whether it is
+    /// measured, as far as the table knows: what is counted of a running program is with its CPU.
     pub fn subject(&self, pid: u32) -> Option<(Subject, bool)> {
         let entry = self.programs.get(&pid)?;
         let is_measured = entry.process.as_deref().is_some_and(|it| it.slot.is_measured());
@@ -386,8 +386,8 @@ impl Table {
         self.programs.get(&pid).is_some_and(|entry| entry.parent.is_none())
     }
 
-    /// Returns whether `parent` may load one more program: those that have ended and that it has not
-    /// waited for count too.
+    /// Returns whether `parent` may load one more program: those that have ended and that it has
+    /// not waited for count too.
     pub fn may_load(&self, parent: u32) -> bool {
         let children = self.programs.values().filter(|entry| entry.parent == Some(parent));
         children.count() < MAX_CHILDREN

@@ -1,4 +1,4 @@
-//! What a program did wrong: what it is called, and the signal that it is to a program that handles it.
+//! Faults of programs: their descriptions, and the signals that they raise.
 
 use alloc::{borrow::Cow, format};
 
@@ -13,9 +13,9 @@ use crate::arch::{frame::Frame, vectors};
 /// A program's fault.
 #[derive(Clone, Debug, Default)]
 pub struct Fault {
-    /// What happened, for people.
+    /// The description, for people.
     pub what: Cow<'static, str>,
-    /// What was touched, where that is known.
+    /// The address whose access faulted, if it is known.
     pub touched: Option<u64>,
     /// The signal.
     pub signal: u32,
@@ -23,14 +23,15 @@ pub struct Fault {
     pub code: i32,
     /// `si_addr`.
     pub address: u64,
-    /// The exception, and its error code.
+    /// The exception's vector.
     pub vector: u64,
-    /// See [`Self::vector`].
+    /// The exception's error code.
     pub error: u64,
 }
 
 impl Fault {
-    /// What the exception was that made `frame`. The signals and codes are Linux's (`arch/x86/kernel/traps.c`).
+    /// The fault of the exception that made `frame`. Signals and codes are Linux's
+    /// (`arch/x86/kernel/traps.c`).
     pub fn of_exception(frame: &Frame) -> Fault {
         let (vector, error) = (frame.vector, frame.error);
         let name = vectors::exception_name(vector);
@@ -54,13 +55,13 @@ impl Fault {
         Fault { what, touched, signal, code, address, vector, error }
     }
 
-    /// A mistake that no exception told of.
+    /// A fault that is no exception: SIGSEGV.
     pub fn of_kind(what: &'static str, touched: Option<u64>) -> Fault {
         let (signal, code) = (SIGSEGV, FROM_KERNEL);
         Fault { what: what.into(), touched, signal, code, ..Fault::default() }
     }
 
-    /// What a handler of its signal is told: `siginfo_t`.
+    /// The description that a handler of its signal gets: `siginfo_t`.
     pub fn info(&self) -> Info {
         let mut info = Info::default();
         info[0] = self.signal.into();
@@ -70,21 +71,22 @@ impl Fault {
     }
 }
 
-/// `si_code` of the exceptions that are not masked, as their bits stand in the status word and in MXCSR
-/// (Intel SDM volume 1, "x87 FPU Status Word"): `FPE_FLTINV`, `…DIV`, `…OVF`, `…UND` (denormals too), `…RES`.
+/// `si_code` of the unmasked exceptions, whose bits are those of the status word and of MXCSR
+/// (Intel SDM volume 1, "x87 FPU Status Word"): `FPE_FLTINV`, `…DIV`, `…OVF`, `…UND` (denormals
+/// too), `…RES`.
 fn float_code(exceptions: u32) -> i32 {
     const CODES: [(u32, i32); 5] = [(0x01, 7), (0x04, 3), (0x08, 4), (0x12, 5), (0x20, 6)];
     CODES.iter().find(|(bits, _)| exceptions & bits != 0).map_or(0, |(_, code)| *code)
 }
 
-/// What a page fault's error code says (Intel SDM volume 3, "Page-Fault Exceptions").
+/// The cause of a page fault by its error code (Intel SDM volume 3, "Page-Fault Exceptions").
 fn page_fault_cause(error: u64) -> &'static str {
     match (error & 1 != 0, error & 16 != 0, error & 2 != 0) {
-        (false, true, _) => "execution of memory that is not mapped",
-        (false, false, true) => "write to memory that is not mapped",
-        (false, false, false) => "read of memory that is not mapped",
-        (true, true, _) => "execution of memory that is not the program's to execute",
-        (true, false, true) => "write to memory that is not the program's to write",
-        (true, false, false) => "read of memory that is not the program's to read",
+        (false, true, _) => "execution of unmapped memory",
+        (false, false, true) => "write to unmapped memory",
+        (false, false, false) => "read of unmapped memory",
+        (true, true, _) => "execution of memory without execute permission",
+        (true, false, true) => "write to memory without write permission",
+        (true, false, false) => "read of memory without read permission",
     }
 }

@@ -1,19 +1,20 @@
-//! The floating-point unit's registers. The kernel uses none of them, so on the way through it they are
-//! the program's that runs.
+//! The FPU and SSE registers. The kernel uses none of them, so while it runs they hold the running
+//! thread's values.
 
 use core::arch::asm;
 
-/// Where MXCSR and the mask of its bits that exist stand in the area (Intel SDM volume 1, "Layout of the
-/// FXSAVE and FXRSTOR Memory Region").
+/// Offsets of MXCSR and of the mask of its implemented bits in the save area (Intel SDM volume 1,
+/// "Layout of the FXSAVE and FXRSTOR Memory Region").
 const MXCSR: usize = 24;
 const MXCSR_MASK: usize = 28;
-/// The mask where the processor gives none (same manual, "Guidelines for Writing to the MXCSR Register").
+/// The mask if the processor stores 0 (same manual, "Guidelines for Writing to the MXCSR
+/// Register").
 const DEFAULT_MXCSR_MASK: u32 = 0xffbf;
 
-/// Six exceptions have a bit each.
+/// The bits of the six exceptions.
 const EXCEPTIONS: u32 = 0x3f;
 
-/// Bytes of the registers in memory.
+/// Bytes of the save area.
 pub const FPU_BYTES: usize = 512;
 
 /// FPU and SSE registers, as FXSAVE64 stores them.
@@ -22,7 +23,7 @@ pub const FPU_BYTES: usize = 512;
 pub struct FpuState([u8; FPU_BYTES]);
 
 impl FpuState {
-    /// The state at a program's start: System V ABI for AMD64, section 3.4.1.
+    /// The state of a new program: System V ABI for AMD64, section 3.4.1.
     pub fn initial() -> Self {
         let mut state = FpuState([0; FPU_BYTES]);
         state.0[0..2].copy_from_slice(&0x037f_u16.to_le_bytes());
@@ -30,16 +31,16 @@ impl FpuState {
         state
     }
 
-    /// The registers as they are.
+    /// The registers' current values.
     pub fn now() -> Self {
         let mut state = FpuState([0; FPU_BYTES]);
         state.save();
         state
     }
 
-    /// What a program says that its registers were: bits that this processor does not have, which would
-    /// be a fault in ring 0, are left out.
-    pub fn claimed(bytes: [u8; FPU_BYTES]) -> Self {
+    /// A state that a program wrote, without the bits of MXCSR that this processor lacks: restoring
+    /// those would fault in ring 0.
+    pub fn sanitized(bytes: [u8; FPU_BYTES]) -> Self {
         let mask = match FpuState::now().word(MXCSR_MASK) {
             0 => DEFAULT_MXCSR_MASK,
             mask => mask,
@@ -54,33 +55,33 @@ impl FpuState {
         u32::from_le_bytes(core::array::from_fn(|index| self.0[at + index]))
     }
 
-    /// The x87 unit's exceptions that are not masked, as the low bits of its status word have them.
+    /// The x87 unit's unmasked exceptions, as the low bits of its status word.
     pub fn x87_exceptions(&self) -> u32 {
         let (control, status) = (self.word(0) & 0xffff, self.word(0) >> 16);
         status & !control & EXCEPTIONS
     }
 
-    /// The same of SSE's, as the low bits of MXCSR have them.
+    /// SSE's unmasked exceptions, as the low bits of MXCSR.
     pub fn sse_exceptions(&self) -> u32 {
         let mxcsr = self.word(MXCSR);
         mxcsr & !(mxcsr >> 7) & EXCEPTIONS
     }
 
-    /// The bytes, for the program's memory.
+    /// The save area, for the program's memory.
     pub fn bytes(&self) -> &[u8; FPU_BYTES] {
         &self.0
     }
 
-    /// Keeps the FPU's registers.
+    /// Saves the registers.
     pub fn save(&mut self) {
         // SAFETY: the area is 512 bytes, aligned to 16, as the instruction wants.
         unsafe { asm!("fxsave64 [{}]", in(reg) &raw mut *self, options(nostack)) };
     }
 
-    /// Puts the FPU's registers back.
+    /// Restores the registers.
     pub fn restore(&self) {
-        // SAFETY: the area was made by `fxsave64`, `initial` or `claimed`, so no reserved bit of MXCSR
-        // is set; nothing else in it can be a fault.
+        // SAFETY: the area was made by `fxsave64`, `initial` or `sanitized`, so no reserved bit of
+        // MXCSR is set; nothing else in it can be a fault.
         unsafe { asm!("fxrstor64 [{}]", in(reg) &raw const *self, options(nostack)) };
     }
 }

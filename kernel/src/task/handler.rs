@@ -1,4 +1,4 @@
-//! Calling a program's handlers of signals, and restarting the calls that they interrupt.
+//! Calling a program's signal handlers, and restarting the system calls that signals interrupt.
 
 use core::mem::take;
 
@@ -13,8 +13,8 @@ use crate::arch::frame::Frame;
 /// The length of SYSCALL: 0F 05. A restarted call begins this many bytes before its return.
 const SYSCALL_BYTES: u64 = 2;
 
-/// Ends the delivery of signals to the running thread: it returns with its own mask, and a call that
-/// a signal interrupted is restarted.
+/// Ends the delivery of signals to the running thread: it returns with its own mask, and a call
+/// that a signal interrupted is restarted.
 pub fn finish_delivery(process: &mut Process, frame: &mut Frame) {
     let signals = &mut process.threads.running().signals;
     signals.mask = signals.mask_after.take().unwrap_or(signals.mask);
@@ -29,14 +29,18 @@ fn restart(frame: &mut Frame, number: u64) {
     repeat_call(frame);
 }
 
-/// The call that the frame returns from is made again, with RAX as it is.
+/// Restarts the system call that the frame returns from, with the number that RAX has.
 pub fn repeat_call(frame: &mut Frame) {
     frame.rip -= SYSCALL_BYTES;
-    // Not by SYSRET, which goes by RCX.
+    // Return by IRET: SYSRET returns to RCX.
     frame.vector = 0;
 }
 
-/// A fault of the running thread's own: whether its handler takes it, or why that cannot be.
+/// Calls the handler of a fault's signal in the running thread; none if the signal is blocked or
+/// has no handler.
+///
+/// # Errors
+/// The handler cannot be entered: the fault that ends the program.
 pub fn catch(process: &mut Process, frame: &mut Frame, fault: &Fault) -> Option<Result<(), Fault>> {
     let signal = fault.signal;
     let blocked = process.threads.running().signals.mask & bit(signal) != 0;
@@ -46,7 +50,10 @@ pub fn catch(process: &mut Process, frame: &mut Frame, fault: &Fault) -> Option<
     Some(call(process, frame, signal, fault.info(), fault))
 }
 
-/// Diverts the running thread to its program's handler of a signal.
+/// Calls the program's handler of a signal in the running thread.
+///
+/// # Errors
+/// The handler cannot be entered: the fault that ends the program.
 pub fn call(
     process: &mut Process,
     frame: &mut Frame,
@@ -62,11 +69,12 @@ pub fn call(
         restart(frame, number);
     }
     let wants_stack = action.flags & ON_STACK != 0 && signals.stack.1 > 0;
-    let top = match wants_stack && !signals.on_stack(frame.rsp) {
-        true => signals.stack.0.wrapping_add(signals.stack.1),
-        false => signal_frame::below_red_zone(frame.rsp),
+    let top = if wants_stack && !signals.on_stack(frame.rsp) {
+        signals.stack.0.wrapping_add(signals.stack.1)
+    } else {
+        signal_frame::below_red_zone(frame.rsp)
     };
-    signal_frame::to_signal(process, frame, top, &action, signal, info, fault)?;
+    signal_frame::enter_handler(process, frame, top, &action, signal, info, fault)?;
     let signals = &mut process.threads.running().signals;
     signals.mask |= blockable(action.mask);
     if action.flags & NO_DEFER == 0 {

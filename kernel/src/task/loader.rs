@@ -4,7 +4,11 @@
 use alloc::{string::String, vec::Vec};
 use core::ops::Range;
 
-use elf::{ElfBytes, abi, endian::LittleEndian, segment::ProgramHeader};
+use elf::{
+    ElfBytes, abi,
+    endian::LittleEndian,
+    segment::{ProgramHeader, SegmentTable},
+};
 use tally_abi::ExitStatus;
 
 use crate::memory::{
@@ -12,11 +16,13 @@ use crate::memory::{
     space::{Access, AddressSpace, SpaceError, USER_END},
 };
 
+type Elf<'a> = ElfBytes<'a, LittleEndian>;
+
 /// Bytes of a program's stack.
 pub const STACK_BYTES: u64 = 1 << 20;
 /// Top of a program's stack; the page above it is never mapped.
 const STACK_TOP: u64 = USER_END - FRAME_BYTES;
-/// Where a position-independent program is put: the same place in every run.
+/// Base address of position-independent programs: the same in every run.
 const PIE_BASE: u64 = 0x5555_5555_4000;
 // Keys of the auxiliary vector (System V ABI for AMD64, section 3.4.3, and Linux's `auxvec.h`).
 const AT_PHDR: u64 = 3;
@@ -26,20 +32,20 @@ const AT_PAGESZ: u64 = 6;
 const AT_ENTRY: u64 = 9;
 const AT_SECURE: u64 = 23;
 const AT_RANDOM: u64 = 25;
-/// Bytes of arguments that a program can be given.
+/// The most bytes of a program's arguments.
 pub const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
-/// Why a file could not be made to run.
+/// Why a program could not be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// Not a static x86-64 ELF: what it is instead.
+    /// It is not a static x86-64 ELF: what is wrong with it.
     NotStaticElf(&'static str),
-    /// Not enough memory for it.
+    /// No memory is left for it.
     OutOfMemory,
 }
 
 impl LoadError {
-    /// The status and the sentence that go to the user.
+    /// The exit status and the text for the user.
     pub fn explain(self) -> (ExitStatus, &'static str) {
         match self {
             LoadError::NotStaticElf(what) => (ExitStatus::NotStaticElf, what),
@@ -63,7 +69,7 @@ impl From<SpaceError> for LoadError {
 /// Where a loaded program begins.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// Its segments: whole pages, none twice.
+    /// Its segments: whole pages, disjoint.
     pub segments: Vec<Range<u64>>,
     /// Its first instruction.
     pub rip: u64,
@@ -71,11 +77,10 @@ pub struct Start {
     pub rsp: u64,
 }
 
-/// Maps the program `file` and its stack into `space`. `random` is what the program gets to protect
-/// itself with.
+/// Maps the program `file` and its stack into `space`. `random` becomes the program's `AT_RANDOM`.
 ///
 /// # Errors
-/// The file is not a program that can run here, or memory is short.
+/// The file is not a static x86-64 ELF, or no memory is left.
 pub fn load(
     space: &mut AddressSpace,
     file: &[u8],
@@ -83,21 +88,7 @@ pub fn load(
     random: u128,
 ) -> Result<Start, LoadError> {
     use LoadError::NotStaticElf;
-    let elf = ElfBytes::<LittleEndian>::minimal_parse(file)
-        .map_err(|_| NotStaticElf("it is not an ELF file for a little-endian 64-bit machine"))?;
-    if elf.ehdr.e_machine != abi::EM_X86_64 || elf.ehdr.class != elf::file::Class::ELF64 {
-        return Err(NotStaticElf("it is an ELF file for another machine than x86-64"));
-    }
-    let segments = elf.segments().ok_or(NotStaticElf("it has no segments to load"))?;
-    if segments.iter().any(|s| s.p_type == abi::PT_INTERP) {
-        return Err(NotStaticElf("it is dynamically linked; link it with -static"));
-    }
-    let base = match elf.ehdr.e_type {
-        abi::ET_EXEC => 0,
-        // It moves its own addresses when it starts.
-        abi::ET_DYN => PIE_BASE,
-        _ => return Err(NotStaticElf("it is not an executable but an object file")),
-    };
+    let (elf, segments, base) = parse(file)?;
     let mut loaded = Vec::new();
     let mut headers = 0;
     for mut segment in segments.iter().filter(|s| s.p_type == abi::PT_LOAD && s.p_memsz > 0) {
@@ -111,7 +102,7 @@ pub fn load(
     let entry = elf.ehdr.e_entry.checked_add(base).filter(|entry| *entry < USER_END);
     let entry = entry.ok_or(NotStaticElf("it begins outside user memory"))?;
     space.map_zeroed(STACK_TOP - STACK_BYTES, STACK_BYTES, Access::Write)?;
-    let about = [
+    let auxiliary = [
         (AT_PHDR, headers),
         (AT_PHENT, elf.ehdr.e_phentsize.into()),
         (AT_PHNUM, elf.ehdr.e_phnum.into()),
@@ -119,11 +110,32 @@ pub fn load(
         (AT_ENTRY, entry),
         (AT_SECURE, 0),
     ];
-    let rsp = push_arguments(space, words, random, &about)?;
+    let rsp = push_arguments(space, words, random, &auxiliary)?;
     Ok(Start { segments: loaded, rip: entry, rsp })
 }
 
-/// Maps a segment and copies its bytes; gives its pages.
+/// The file as a static x86-64 ELF, its segments, and the address to add to all of its addresses.
+fn parse(file: &[u8]) -> Result<(Elf<'_>, SegmentTable<'_, LittleEndian>, u64), LoadError> {
+    use LoadError::NotStaticElf;
+    let elf = Elf::minimal_parse(file)
+        .map_err(|_| NotStaticElf("it is not an ELF file for a little-endian 64-bit machine"))?;
+    if elf.ehdr.e_machine != abi::EM_X86_64 || elf.ehdr.class != elf::file::Class::ELF64 {
+        return Err(NotStaticElf("it is an ELF file for another machine than x86-64"));
+    }
+    let segments = elf.segments().ok_or(NotStaticElf("it has no segments to load"))?;
+    if segments.iter().any(|s| s.p_type == abi::PT_INTERP) {
+        return Err(NotStaticElf("it is dynamically linked; link it with -static"));
+    }
+    let base = match elf.ehdr.e_type {
+        abi::ET_EXEC => 0,
+        // It relocates itself when it starts.
+        abi::ET_DYN => PIE_BASE,
+        _ => return Err(NotStaticElf("it is not an executable but an object file")),
+    };
+    Ok((elf, segments, base))
+}
+
+/// Maps a segment and copies its bytes. Returns its pages.
 fn load_segment(
     space: &mut AddressSpace,
     file: &[u8],
@@ -152,12 +164,12 @@ fn load_segment(
     Ok(start..end)
 }
 
-/// Puts argument count, pointers and strings on the stack; gives the stack pointer.
+/// Puts argument count, pointers and strings on the stack. Returns the stack pointer.
 fn push_arguments(
     space: &mut AddressSpace,
     words: &[&str],
     random: u128,
-    about: &[(u64, u64)],
+    auxiliary: &[(u64, u64)],
 ) -> Result<u64, LoadError> {
     let mut strings = String::new();
     let mut offsets = Vec::new();
@@ -175,9 +187,8 @@ fn push_arguments(
     let mut stack = Vec::from([words.len() as u64]);
     stack.extend(offsets.iter().map(|offset| text + offset));
     stack.extend([0; 2]);
-    stack.extend(
-        about.iter().chain(&[(AT_RANDOM, random_at)]).flat_map(|(key, value)| [*key, *value]),
-    );
+    stack.extend(auxiliary.iter().flat_map(|(key, value)| [*key, *value]));
+    stack.extend([AT_RANDOM, random_at]);
     stack.extend([0; 2]);
     let rsp = (random_at - 8 * stack.len() as u64) & !15;
     let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();

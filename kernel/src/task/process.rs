@@ -1,6 +1,6 @@
-//! A program that runs: its memory, its threads, its signals, its files, its session.
+//! A process: a loaded program with its memory, threads, signals, files and session.
 //!
-//! A process is owned by the CPU that runs it or by the table that it waits in, never by both, so
+//! A process is owned by the CPU that runs it or by the scheduler's table, never by both, so
 //! nothing of it needs a lock.
 
 use alloc::{collections::BTreeSet, string::String};
@@ -24,7 +24,7 @@ use crate::{
     memory::{space::AddressSpace, user::UserMemory},
 };
 
-/// A program that runs.
+/// A process.
 pub struct Process {
     /// Its number, from 1.
     pub pid: u32,
@@ -32,22 +32,23 @@ pub struct Process {
     pub name: String,
     /// Its memory.
     pub memory: UserMemory,
-    /// What it has open.
+    /// Its open files.
     pub files: Descriptors,
     /// What is counted of it; empty while it runs.
     pub slot: Slot,
     /// Its threads.
     pub threads: Threads,
-    /// What it does about signals.
+    /// Its signals: actions, pending signals, timer.
     pub signals: Signals,
-    /// Whether none of its threads can go on any more: it ends when it comes onto a CPU.
+    /// Whether all of its threads wait for each other: it ends when it is next switched in.
     pub is_deadlocked: bool,
-    /// Its first thread's status, if that has ended.
+    /// Its first thread's status, once that has ended.
     pub status: i32,
-    /// Calls that it made and that are not there, as the log was told.
+    /// Numbers of unknown system calls that it made and that are in the log.
     pub unknown_calls: BTreeSet<u64>,
-    /// Nanoseconds on CPUs before it came onto this one, and when that was.
+    /// Nanoseconds that it was on CPUs before its current turn.
     ran_ns: u64,
+    /// When its current turn began, in nanoseconds.
     since_ns: u64,
     random: Xoshiro256PlusPlus,
 }
@@ -56,7 +57,7 @@ impl Process {
     /// Loads the program `words[0]` from the ramdisk.
     ///
     /// # Errors
-    /// The status and sentence for the user.
+    /// The exit status and the text for the user.
     pub fn load(
         pid: u32,
         words: &[&str],
@@ -94,17 +95,17 @@ impl Process {
         Subject { pid: self.pid, name: self.name.clone(), space: self.memory.space.id() }
     }
 
-    /// It comes onto a CPU.
+    /// Begins a turn on a CPU.
     pub fn begin_turn(&mut self) {
         self.since_ns = clock::now_ns();
     }
 
-    /// It leaves its CPU.
+    /// Ends its turn.
     pub fn end_turn(&mut self) {
         self.ran_ns = self.ran_ns();
     }
 
-    /// How long it has been on CPUs, in nanoseconds, while it is on one.
+    /// How long it has been on CPUs, in nanoseconds; it is on one.
     pub fn ran_ns(&self) -> u64 {
         self.ran_ns + clock::now_ns().saturating_sub(self.since_ns)
     }

@@ -1,4 +1,4 @@
-//! Sending signals to a process, and what wakes its threads.
+//! Sending signals to a process, timing out its threads' waits, and finding deadlocks.
 
 use tally_abi::syscall;
 
@@ -10,15 +10,16 @@ use super::{
 use crate::machine::clock;
 
 impl Process {
-    /// Sends a signal to the thread `to`, or to whichever takes it; whether there is such a thread.
+    /// Sends a signal to the thread `to`, or to the first that does not block it. Returns whether
+    /// there is such a thread; a signal that every thread blocks stays pending for the program.
     pub fn send_signal(&mut self, to: Option<u32>, new: Pending) -> bool {
         if to.is_some_and(|tid| self.threads.all().all(|thread| thread.tid != tid)) {
             return false;
         }
         let bit = bit(new.signal);
-        if let Some((tid, info)) = self.threads.awaits_signal(bit, to) {
+        if let Some((tid, info)) = self.threads.signal_waiter(bit, to) {
             self.write_signal_info(new, info);
-            self.threads.rouse(tid, new.signal.into());
+            self.threads.wake(tid, new.signal.into());
             return true;
         }
         let takes = |thread: &mut Thread| match to {
@@ -28,12 +29,12 @@ impl Process {
         let ignores = self.signals.ignores(new.signal);
         let Some(thread) = self.threads.all().find_map(|thread| takes(thread).then_some(thread))
         else {
-            self.signals.pending.note(new);
+            self.signals.pending.add(new);
             return true;
         };
         let blocks = thread.signals.mask & bit != 0;
         if blocks || !ignores {
-            thread.signals.pending.note(new);
+            thread.signals.pending.add(new);
         }
         let tid = thread.tid;
         if !blocks && !ignores {
@@ -42,9 +43,9 @@ impl Process {
         true
     }
 
-    /// Ends what a thread waits for, if it does, because of a signal.
+    /// Interrupts the wait of a thread, if it is blocked, because of a signal.
     fn interrupt(&mut self, tid: u32) {
-        let Some(on) = self.threads.waits(tid) else { return };
+        let Some(on) = self.threads.wait_of(tid) else { return };
         let restart = match on {
             Wait::Futex { until: None, .. } => Some(syscall::FUTEX),
             Wait::Child(_) => Some(syscall::PROGRAM_WAIT),
@@ -53,31 +54,31 @@ impl Process {
         if let Wait::Sleep { until, left } = on
             && left != 0
         {
-            // Where that is no memory of the program's, nobody will miss it.
+            // As under Linux, an address that is not the program's to write is no error here.
             let rest = until.saturating_sub(clock::now_ns());
             let _ = self.memory.space.write_words(left, clock::to_timespec(rest));
         }
         let answer = -syscall::errno::EINTR;
-        if let Some(thread) = self.threads.rouse(tid, answer as u64) {
+        if let Some(thread) = self.threads.wake(tid, answer as u64) {
             thread.signals.restart = restart;
         }
     }
 
-    /// Takes a signal of `set` out that waits for the running thread or its program.
+    /// Takes a pending signal of `set`, the running thread's or the program's.
     pub fn take_signal(&mut self, set: u64) -> Option<Pending> {
         let own = self.threads.running().signals.pending.take(set);
         own.or_else(|| self.signals.pending.take(set))
     }
 
-    /// Writes what is known of a signal to the program's memory, if `info` is not 0.
+    /// Writes the description of a signal to the program's memory, if `info` is not 0.
     pub fn write_signal_info(&mut self, signal: Pending, info: u64) {
         if info != 0 {
-            // Where that is no memory of the program's, nobody will miss it.
-            let _ = self.memory.space.write_words(info, signal::sender(self.pid, signal));
+            // An address that is not the program's to write is no error: the signal is consumed.
+            let _ = self.memory.space.write_words(info, signal::sender_info(self.pid, signal));
         }
     }
 
-    /// Lets those go on whose time has come, and sends the timer's signal.
+    /// Wakes the threads whose waits have timed out, and sends the timer's signal if it is due.
     pub fn expire(&mut self) {
         let now = clock::now_ns();
         self.threads.expire(now);
@@ -89,33 +90,36 @@ impl Process {
         }
     }
 
-    /// Whether none of its threads but the running one will go on by itself.
+    /// Returns whether none of its threads but the running one will be woken without another
+    /// thread.
     pub fn is_stuck(&self) -> bool {
         self.signals.timer.is_none() && self.threads.are_stuck()
     }
 
-    /// Whether its timer's signal, when it comes, ends what a thread waits for.
-    fn heeds_timer(&mut self) -> bool {
+    /// Returns whether its timer's signal will wake a thread.
+    fn timer_wakes(&mut self) -> bool {
         let alarm = bit(SIGALRM);
         self.signals.timer.is_some()
-            && (self.threads.awaits_signal(alarm, None).is_some()
+            && (self.threads.signal_waiter(alarm, None).is_some()
                 || !self.signals.ignores(SIGALRM)
                     && self.threads.all().any(|thread| thread.signals.mask & alarm == 0))
     }
 
-    /// Where none of its threads will ever go on, as it was its timer that they were left, or that can do nothing
-    /// for them: the first comes onto a CPU once more, and the program ends there ([`deliver`]).
+    /// If no blocked thread can ever be woken, marks the process deadlocked and wakes its first
+    /// thread, so that the process is switched in once more and ends there (`sched::deliver`). That
+    /// is so when the timer that the threads were left to wait for is gone, or its signal wakes
+    /// none.
     pub fn find_deadlock(&mut self) {
         let first = self.threads.all().next().map(|thread| thread.tid);
         if self.threads.are_stuck()
-            && !self.heeds_timer()
+            && !self.timer_wakes()
             && let Some(tid) = first
         {
-            self.is_deadlocked = self.threads.rouse(tid, -syscall::errno::EINTR as u64).is_some();
+            self.is_deadlocked = self.threads.wake(tid, -syscall::errno::EINTR as u64).is_some();
         }
     }
 
-    /// When anything of it happens by itself, while all of its threads wait.
+    /// When a wait times out or the timer is due, in nanoseconds, while all threads are blocked.
     pub fn deadline(&self) -> Option<u64> {
         let timer = self.signals.timer.map(|(due, _)| due);
         self.threads.deadline().into_iter().chain(timer).min()

@@ -1,8 +1,9 @@
-//! Signals: what a program does about them, which threads block them, which wait to be delivered.
+//! Signals: a program's actions, its threads' masks, and the pending signals of both.
 //!
-//! They come from the program itself, from its timer, and from its faults; nobody else can send it one. One
-//! is delivered on the way back to a thread that does not block it ([`deliver`]): the thread is diverted to
-//! the program's handler, or the program ends. A signal that waits already does not wait twice.
+//! Signals come from the program itself, from its timer and from its faults; no other program can
+//! send one. A signal is delivered on the return to a thread that does not block it
+//! (`sched::deliver`): the kernel calls the program's handler, or ends the program. A signal is
+//! pending once, however often it was sent.
 
 // Numbers of signals (Linux's `asm-generic/signal.h`, as x86 has them).
 pub const SIGILL: u32 = 4;
@@ -13,28 +14,31 @@ const SIGKILL: u32 = 9;
 pub const SIGSEGV: u32 = 11;
 pub const SIGALRM: u32 = 14;
 const SIGSTOP: u32 = 19;
-/// Those that are nothing to a program without a handler: SIGCHLD, SIGCONT, SIGURG and SIGWINCH.
+/// Signals whose default is to be ignored: SIGCHLD, SIGCONT, SIGURG and SIGWINCH.
 const IGNORED: u64 = bit(17) | bit(18) | bit(23) | bit(28);
-/// Those that nobody handles, blocks or ignores.
+/// Signals that cannot be handled, blocked or ignored.
 const UNBLOCKED: u64 = bit(SIGKILL) | bit(SIGSTOP);
-/// The highest.
+/// The highest number of a signal.
 pub const SIGNALS: u32 = 64;
 
-/// `SI_KERNEL`: nobody sent it.
+/// `SI_KERNEL`: the kernel sent it.
 pub const FROM_KERNEL: i32 = 0x80;
 /// `SI_USER`, of `kill`.
 pub const BY_PROGRAM: i32 = 0;
 /// `SI_TKILL`, of `tkill` and `tgkill`.
 pub const BY_THREAD: i32 = -6;
 
-/// `SIG_DFL` and `SIG_IGN`, where a handler would be.
+/// `SIG_DFL`, in place of a handler.
 pub const DEFAULT: u64 = 0;
+/// `SIG_IGN`, in place of a handler.
 pub const IGNORE: u64 = 1;
-/// Flags of an action: on the alternative stack, calls are made again, the signal is not blocked, and the
-/// default from the next one on.
+/// `SA_ONSTACK`: the handler runs on the alternative stack.
 pub const ON_STACK: u64 = 0x0800_0000;
+/// `SA_RESTART`: the call that the signal interrupts is restarted.
 pub const RESTART: u64 = 0x1000_0000;
+/// `SA_NODEFER`: the signal is not blocked while its handler runs.
 pub const NO_DEFER: u64 = 0x4000_0000;
+/// `SA_RESETHAND`: the handler is called once.
 pub const ONCE: u64 = 0x8000_0000;
 
 /// A signal's bit in a set.
@@ -42,7 +46,7 @@ pub const fn bit(signal: u32) -> u64 {
     1 << (signal - 1)
 }
 
-/// A set of signals that a thread may block.
+/// The signals of a set that a thread can block.
 pub fn blockable(set: u64) -> u64 {
     set & !UNBLOCKED
 }
@@ -56,11 +60,11 @@ pub struct Action {
     pub flags: u64,
     /// Where the handler returns to.
     pub restorer: u64,
-    /// What is blocked meanwhile.
+    /// The signals that are blocked while the handler runs.
     pub mask: u64,
 }
 
-/// A signal that waits for delivery.
+/// A pending signal.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
     /// Its number, 1 to 64.
@@ -69,10 +73,10 @@ pub struct Pending {
     pub code: i32,
 }
 
-/// The signals that wait for delivery, each once: of a fixed size, so that sending one takes no memory.
+/// Pending signals, each once. Its size is fixed, so that sending a signal allocates nothing.
 pub struct PendingSet {
     set: u64,
-    /// Who sent it, of each that is in the set.
+    /// `si_code` of each signal in the set.
     codes: [i32; SIGNALS as usize],
 }
 
@@ -83,20 +87,20 @@ impl Default for PendingSet {
 }
 
 impl PendingSet {
-    /// All of them.
+    /// The signals, a bit for each.
     pub fn set(&self) -> u64 {
         self.set
     }
 
-    /// Notes a signal, if it does not wait already.
-    pub fn note(&mut self, new: Pending) {
+    /// Adds a signal, unless it is pending already.
+    pub fn add(&mut self, new: Pending) {
         if self.set & bit(new.signal) == 0 {
             self.set |= bit(new.signal);
             self.codes[new.signal as usize - 1] = new.code;
         }
     }
 
-    /// Takes one out that is in `set`: the lowest, as under Linux.
+    /// Takes the lowest pending signal of `set`, as Linux does.
     pub fn take(&mut self, set: u64) -> Option<Pending> {
         let index = (self.set & set).trailing_zeros();
         let code = *self.codes.get(index as usize)?;
@@ -105,39 +109,40 @@ impl PendingSet {
     }
 }
 
-/// A program's.
+/// A program's signals.
 pub struct Signals {
     actions: [Action; SIGNALS as usize],
-    /// Sent to the program while every thread blocked them.
+    /// Signals that were sent to the program while every thread blocked them.
     pub pending: PendingSet,
-    /// When its timer sends it SIGALRM, and the nanoseconds until the next after that, or 0.
+    /// The interval timer: when it sends SIGALRM, and its interval or 0, both in nanoseconds.
     pub timer: Option<(u64, u64)>,
 }
 
-/// A thread's.
+/// A thread's signals.
 #[derive(Default)]
 pub struct ThreadSignals {
-    /// What it blocks.
+    /// The signals that it blocks.
     pub mask: u64,
-    /// What it blocks again when a handler has ended that came while it waited with another mask.
+    /// The mask to restore after a call that waits with another one, such as `sigsuspend`.
     pub mask_after: Option<u64>,
-    /// The stack for handlers that want it: where, and how many bytes; 0: none.
+    /// The alternative stack for handlers: its start and its bytes, 0 if there is none.
     pub stack: (u64, u64),
-    /// Whether a threshold's handler runs.
+    /// Whether the handler of a threshold runs in the thread.
     pub in_upcall: bool,
-    /// The number of a call that a signal interrupted and that is made again, if no handler forbids.
+    /// The number of a call that a signal interrupted, to restart unless the handler's action
+    /// lacks [`RESTART`].
     pub restart: Option<u64>,
-    /// Sent to it, or for it to take.
+    /// Signals that were sent to the thread.
     pub pending: PendingSet,
 }
 
 impl ThreadSignals {
-    /// A new thread's.
+    /// Those of a new thread of this one.
     pub fn inherited(&self) -> Self {
         ThreadSignals { mask: self.mask, ..ThreadSignals::default() }
     }
 
-    /// Whether the stack pointer is on the alternative stack.
+    /// Returns whether the stack pointer is on the alternative stack.
     pub fn on_stack(&self, rsp: u64) -> bool {
         let (start, bytes) = self.stack;
         rsp.wrapping_sub(start).wrapping_sub(1) < bytes
@@ -145,27 +150,28 @@ impl ThreadSignals {
 }
 
 impl Signals {
-    /// A program's at its start.
+    /// Those of a new program.
     pub fn new() -> Self {
         let actions = [Action::default(); SIGNALS as usize];
         Signals { actions, pending: PendingSet::default(), timer: None }
     }
 
-    /// What is done about a signal, 1 to 64.
+    /// The action of a signal, 1 to 64.
     pub fn action(&mut self, signal: u32) -> &mut Action {
         &mut self.actions[signal as usize - 1]
     }
 
-    /// Whether a signal may be given an action.
+    /// Returns whether a signal can have an action.
     pub fn can_handle(signal: u32) -> bool {
         (1..=SIGNALS).contains(&signal) && bit(signal) & UNBLOCKED == 0
     }
 
-    /// Whether any of a set is not ignored.
-    pub fn heeds_any(&self, set: u64) -> bool {
+    /// Returns whether any signal of a set is not ignored.
+    pub fn any_acts(&self, set: u64) -> bool {
         (1..=SIGNALS).any(|signal| set & bit(signal) != 0 && !self.ignores(signal))
     }
 
+    /// Returns whether a signal is ignored.
     pub fn ignores(&self, signal: u32) -> bool {
         match self.actions[signal as usize - 1].handler {
             DEFAULT => bit(signal) & IGNORED != 0,
@@ -174,13 +180,13 @@ impl Signals {
     }
 }
 
-/// What is told of a signal: `siginfo_t`.
+/// The description of a signal that handlers get: `siginfo_t`.
 pub type Info = [u64; INFO_WORDS];
-/// Its words.
+/// Words of an [`Info`].
 pub const INFO_WORDS: usize = 16;
 
-/// What is told of a signal that the program `pid` sent itself.
-pub fn sender(pid: u32, signal: Pending) -> Info {
+/// The description of a signal that the program `pid` sent itself.
+pub fn sender_info(pid: u32, signal: Pending) -> Info {
     let mut info = [0; INFO_WORDS];
     info[0] = signal.signal.into();
     info[1] = u64::from(signal.code as u32);

@@ -1,15 +1,16 @@
-//! Diverting a thread to a handler of its program, and back: for signals and for thresholds.
+//! Signal frames: entering a handler of the program in the running thread, and returning from it,
+//! for signals and for thresholds.
 //!
-//! All that the thread had in registers is written to its stack in the form that Linux gives it
-//! (`struct rt_sigframe`), where the handler may read and change it. What is read back from there is the
-//! program's word and no more: of the flags only those that ring 3 may set, never a segment, an instruction
-//! pointer in the program's half alone, no bit of the FPU's that would be a fault.
+//! The kernel pushes the thread's registers on its stack in Linux's form (`struct rt_sigframe`),
+//! where the handler may read and change them. What the kernel restores from there is checked: of
+//! the flags only those that ring 3 may set, no segment, an instruction pointer in the program's
+//! half, no bit of the FPU's state that would be a fault.
 
 use super::{
     fault::Fault,
     fpu::{FPU_BYTES, FpuState},
     process::Process,
-    signal::{Action, INFO_WORDS, Info, blockable},
+    signal::{Action, INFO_WORDS, Info, ThreadSignals, blockable},
 };
 use crate::{
     arch::{frame::Frame, segments},
@@ -25,8 +26,8 @@ const HAS_RESTORER: u64 = 0x0400_0000;
 const USER_FLAGS: u64 = 0x4_0dd5;
 const INTERRUPT_FLAG: u64 = 1 << 9;
 
-/// What a program has done whose handler cannot be called.
-const NO_ROOM: &str = "no room on the stack for a handler";
+/// The fault of a program whose handler cannot be called.
+const NO_ROOM: &str = "no room on the stack for a signal frame";
 
 // The words of the frame: where the handler returns to, the context, the signal.
 const RESTORER: usize = 0;
@@ -49,16 +50,18 @@ const STACK_DISABLED: u64 = 2;
 
 const _: () = assert!(BYTES == 440, "a frame is as Linux's C libraries expect it");
 
-/// The first address that an interrupted thread does not use.
+/// The top of the free stack of an interrupted thread.
 pub fn below_red_zone(rsp: u64) -> u64 {
     rsp.wrapping_sub(RED_ZONE_BYTES)
 }
 
-/// Diverts the running thread to its program's handler of a signal; the handler's stack ends at `top`.
+/// Enters the program's handler of a signal in the running thread; the handler's stack ends at
+/// `top`.
 ///
 /// # Errors
-/// The stack is not the program's to write, there is nowhere to return to, or the handler is nowhere.
-pub fn to_signal(
+/// The stack is not the program's to write, the action has no restorer, or the handler is not an
+/// address that a program can have.
+pub fn enter_handler(
     process: &mut Process,
     frame: &mut Frame,
     top: u64,
@@ -67,15 +70,13 @@ pub fn to_signal(
     info: Info,
     fault: &Fault,
 ) -> Result<(), Fault> {
-    // A return to an address that no program can have would be a fault of the kernel's own.
+    // A return to an address outside the program's half would fault in ring 0.
     if action.handler >= USER_END {
-        return Err(Fault::of_kind(
-            "a signal's handler that no program can have",
-            Some(action.handler),
-        ));
+        let what = "signal handler outside the program's addresses";
+        return Err(Fault::of_kind(what, Some(action.handler)));
     }
     if action.flags & HAS_RESTORER == 0 {
-        return Err(Fault::of_kind("a signal's handler with nowhere to return to", None));
+        return Err(Fault::of_kind("signal handler without a restorer (SA_RESTORER)", None));
     }
     let at = push_signal_frame(process, frame, top, action.restorer, info, fault)?;
     let [info, context] = [INFO, CONTEXT].map(|word| at + 8 * word as u64);
@@ -84,11 +85,11 @@ pub fn to_signal(
     Ok(())
 }
 
-/// Calls the handler of a threshold in the running thread: `handler` with the event and the count.
+/// Enters the handler of a threshold in the running thread, with the event and the count.
 ///
 /// # Errors
 /// The stack is not the program's to write.
-pub fn to_upcall(
+pub fn enter_upcall(
     process: &mut Process,
     frame: &mut Frame,
     (handler, event, count): (UpcallHandler, u64, u64),
@@ -101,7 +102,8 @@ pub fn to_upcall(
     Ok(())
 }
 
-/// Writes a frame below `top`; gives its address, 8 below a multiple of 16, as a call leaves the stack.
+/// Pushes a signal frame below `top`. Returns its address, 8 below a multiple of 16, as a call
+/// leaves the stack.
 fn push_signal_frame(
     process: &mut Process,
     frame: &Frame,
@@ -113,13 +115,28 @@ fn push_signal_frame(
     let fpu = top.wrapping_sub(FPU_BYTES as u64) & !63;
     let at = (fpu.wrapping_sub(BYTES) & !15).wrapping_sub(8);
     let signals = &mut process.threads.running().signals;
-    let mut words = [0; WORDS];
-    words[RESTORER] = restorer;
-    words[FLAGS] = CONTEXT_FLAGS;
-    // What lies below the alternative stack is not the handler's.
+    // A frame on the alternative stack must not reach below it.
     if [frame.rsp, top].into_iter().any(|rsp| signals.on_stack(rsp)) && !signals.on_stack(at) {
         return Err(Fault::of_kind(NO_ROOM, Some(at)));
     }
+    let mut words = context_words(signals, frame, fault);
+    words[RESTORER] = restorer;
+    words[FPU] = fpu;
+    words[INFO..].copy_from_slice(&info);
+    let space = &mut process.memory.space;
+    let written =
+        space.write(fpu, FpuState::now().bytes()).and_then(|()| space.write_words(at, words));
+    written.map_err(|_| Fault::of_kind(NO_ROOM, Some(at)))?;
+    // As under Linux, a handler starts with an initial FPU state: an x87 exception that is pending
+    // in the interrupted code must not be raised in the handler.
+    FpuState::initial().restore();
+    Ok(at)
+}
+
+/// The frame's words of the interrupted thread: its registers, stack, fault and mask.
+fn context_words(signals: &mut ThreadSignals, frame: &Frame, fault: &Fault) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+    words[FLAGS] = CONTEXT_FLAGS;
     let (stack, bytes) = signals.stack;
     let stack_state = if bytes == 0 { STACK_DISABLED } else { signals.on_stack(frame.rsp).into() };
     words[STACK..STACK + 3].copy_from_slice(&[stack, stack_state, bytes]);
@@ -129,21 +146,8 @@ fn push_signal_frame(
     words[SEGMENTS] = u64::from(segments::USER_CODE) | u64::from(segments::USER_DATA) << 48;
     let cr2 = fault.touched.unwrap_or_default();
     words[ERROR..ERROR + 4].copy_from_slice(&[fault.error, fault.vector, signals.mask, cr2]);
-    words[FPU] = fpu;
     words[MASK] = signals.mask_after.take().unwrap_or(signals.mask);
-    words[INFO..].copy_from_slice(&info);
-    let space = &mut process.memory.space;
-    let written =
-        space.write(fpu, FpuState::now().bytes()).and_then(|()| space.write_words(at, words));
-    match written {
-        Ok(()) => {
-            // As under Linux: a handler begins with none of what it interrupted, an exception that the x87 unit
-            // has not told yet among it.
-            FpuState::initial().restore();
-            Ok(at)
-        }
-        Err(_) => Err(Fault::of_kind(NO_ROOM, Some(at))),
-    }
+    words
 }
 
 /// The general registers in Linux's order.
@@ -154,20 +158,21 @@ fn registers(frame: &Frame) -> [u64; 16] {
     [r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp]
 }
 
-/// A signal's handler has ended: the running thread goes on as its frame says.
+/// Returns from the handler of a signal: restores the running thread from its signal frame.
 ///
 /// # Errors
-/// There is no frame, or nothing can go on there.
-pub fn from_signal(process: &mut Process, frame: &mut Frame) -> Result<(), Fault> {
-    // The handler's return took the address off.
+/// There is no frame, or its instruction pointer is outside the program's addresses.
+pub fn leave_handler(process: &mut Process, frame: &mut Frame) -> Result<(), Fault> {
+    // The handler's return popped the restorer's address.
     restore_signal_frame(process, frame, frame.rsp.wrapping_sub(8))
 }
 
-/// A threshold's handler has ended: whether one ran, and the running thread goes on as its frame says.
+/// Returns from the handler of a threshold, if one ran in the running thread. Returns whether one
+/// did.
 ///
 /// # Errors
-/// As [`from_signal`].
-pub fn from_upcall(process: &mut Process, frame: &mut Frame) -> Result<bool, Fault> {
+/// As [`leave_handler`].
+pub fn leave_upcall(process: &mut Process, frame: &mut Frame) -> Result<bool, Fault> {
     let ran = core::mem::take(&mut process.threads.running().signals.in_upcall);
     if ran {
         restore_signal_frame(process, frame, frame.rsp.wrapping_add(8))?;
@@ -176,20 +181,18 @@ pub fn from_upcall(process: &mut Process, frame: &mut Frame) -> Result<bool, Fau
 }
 
 fn restore_signal_frame(process: &mut Process, frame: &mut Frame, at: u64) -> Result<(), Fault> {
-    let no_frame = |_| Fault::of_kind("the end of a handler that has no frame", Some(at));
+    let no_frame = |_| Fault::of_kind("return from a handler without a signal frame", Some(at));
     let words: [u64; WORDS] = process.memory.space.read_words(at).map_err(no_frame)?;
     if words[RIP] >= USER_END {
-        return Err(Fault::of_kind(
-            "the end of a handler that would go on nowhere",
-            Some(words[RIP]),
-        ));
+        let what = "return from a handler to outside the program's addresses";
+        return Err(Fault::of_kind(what, Some(words[RIP])));
     }
     let fpu = match words[FPU] {
         0 => FpuState::initial(),
         fpu => {
             let mut bytes = [0; FPU_BYTES];
             process.memory.space.read(fpu, &mut bytes).map_err(no_frame)?;
-            FpuState::claimed(bytes)
+            FpuState::sanitized(bytes)
         }
     };
     fpu.restore();

@@ -1,7 +1,7 @@
-//! The threads of one program. They take turns on the CPU that the program is on: one at a time, first
-//! come, first served, so that the address space and its counters are one CPU's (decision 16).
+//! The threads of one program. One of them runs at a time, on the CPU that the program is on, first
+//! in, first out: the address space and its counters stay one CPU's (decision 16).
 //!
-//! A thread that waits gets what its call returns from whoever ends its waiting, and is ready then.
+//! Who wakes a blocked thread determines what its system call returns.
 
 use alloc::{boxed::Box, collections::VecDeque};
 
@@ -14,17 +14,17 @@ use crate::arch::frame::Frame;
 /// The most threads of one program: each takes some kilobytes of the kernel's memory.
 pub const MAX_THREADS: usize = 1024;
 
-/// One line of execution.
+/// A thread.
 pub struct Thread {
-    /// Its number; the first one's is the program's.
+    /// Its number; the first thread's is the program's.
     pub tid: u32,
-    /// Where its thread-local data is: the base of FS.
+    /// The base of FS: where its thread-local data is.
     pub fs_base: u64,
-    /// The word that is cleared, and whose waiters are woken, when it ends; 0: none.
+    /// The word that is cleared when the thread ends, and whose waiters are woken; 0: none.
     pub clear_tid: u64,
-    /// The CPUs that it may run on: a bit for each.
+    /// The CPUs that it may run on, a bit for each.
     pub affinity: u64,
-    /// What it blocks, and what waits for it.
+    /// Its blocked and pending signals.
     pub signals: ThreadSignals,
     /// Its registers while it does not run.
     frame: Frame,
@@ -32,7 +32,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// A program's first.
+    /// A program's first thread.
     pub fn first(tid: u32, frame: Frame) -> Self {
         Thread {
             tid,
@@ -45,8 +45,8 @@ impl Thread {
         }
     }
 
-    /// A new one that begins as the running one is now, with the registers of `frame`.
-    pub fn like(&self, tid: u32, frame: Frame) -> Self {
+    /// A new thread with the state of this one, which runs, and the registers of `frame`.
+    pub fn fork(&self, tid: u32, frame: Frame) -> Self {
         Thread {
             tid,
             fs_base: self.fs_base,
@@ -59,31 +59,32 @@ impl Thread {
     }
 }
 
-/// What a thread waits for.
+/// What a thread is blocked on. Times are [`crate::machine::clock`]'s, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub enum Wait {
-    /// A wake-up at the futex at this address, by somebody with a bit of these, or a time of
-    /// [`crate::machine::clock`]'s, in nanoseconds.
+    /// A wake-up at the futex at `address` for one of `bits`, or a timeout.
     Futex { address: u64, bits: u32, until: Option<u64> },
-    /// A time; where what is left of it is written if a signal comes before, or 0.
+    /// A time. If a signal comes before, the rest of the time is written to the address `left`,
+    /// unless that is 0.
     Sleep { until: u64, left: u64 },
-    /// The end of this program, which the thread's program made.
+    /// The end of this program, a child.
     Child(u32),
-    /// A signal of these, which is not handled but told, by number and at this address, or a time.
+    /// One of the signals `set`, which is consumed without its handler and described at the address
+    /// `info`, unless that is 0; or a timeout.
     Signal { set: u64, info: u64, until: Option<u64> },
 }
 
 impl Wait {
-    /// For a signal that is handled, which ends any waiting, and for nothing else.
+    /// For the handler of a signal, which ends every wait, and for nothing else.
     pub const HANDLER: Wait = Wait::Signal { set: 0, info: 0, until: None };
 
-    /// Whether it comes to an end without another thread.
+    /// Returns whether the wait ends without another thread of the program.
     pub fn ends_by_itself(&self) -> bool {
-        matches!(self, Wait::Child(_)) || self.until().is_some()
+        matches!(self, Wait::Child(_)) || self.timeout().is_some()
     }
 
-    /// When it ends by itself, and what the call returns then.
-    fn until(&self) -> Option<(u64, i64)> {
+    /// When the wait times out, and what the call returns then.
+    fn timeout(&self) -> Option<(u64, i64)> {
         match *self {
             Wait::Futex { until, .. } => Some((until?, -ETIMEDOUT)),
             Wait::Sleep { until, .. } => Some((until, 0)),
@@ -93,138 +94,143 @@ impl Wait {
     }
 }
 
-struct Waiting {
+struct Blocked {
     thread: Box<Thread>,
     on: Wait,
 }
 
-/// All of a program's.
+/// The threads of a program.
 pub struct Threads {
-    /// The one that runs: there is one whenever the program is on a CPU.
+    /// The one that runs: there is one while the program is on a CPU.
     running: Option<Box<Thread>>,
-    ready: VecDeque<Box<Thread>>,
-    waiting: VecDeque<Waiting>,
+    runnable: VecDeque<Box<Thread>>,
+    blocked: VecDeque<Blocked>,
 }
 
 impl Threads {
-    /// A program's at its start.
+    /// Those of a new program.
     pub fn new(first: Thread) -> Self {
         Threads {
             running: None,
-            ready: VecDeque::from([Box::new(first)]),
-            waiting: VecDeque::new(),
+            runnable: VecDeque::from([Box::new(first)]),
+            blocked: VecDeque::new(),
         }
     }
 
-    /// The one that runs.
+    /// The running thread.
+    ///
+    /// # Panics
+    /// The program is on no CPU.
     pub fn running(&mut self) -> &mut Thread {
-        self.running.as_mut().expect("a program on a CPU has a thread that runs")
+        self.running.as_mut().expect("a program on a CPU has a running thread")
     }
 
-    /// How many there are.
+    /// How many threads there are.
     pub fn len(&self) -> usize {
-        usize::from(self.running.is_some()) + self.ready.len() + self.waiting.len()
+        usize::from(self.running.is_some()) + self.runnable.len() + self.blocked.len()
     }
 
-    /// Every one, the running one first, then those that are ready.
+    /// Every thread: the running one, the runnable ones, the blocked ones.
     pub fn all(&mut self) -> impl Iterator<Item = &mut Thread> {
-        let waiting = self.waiting.iter_mut().map(|waiting| &mut *waiting.thread);
-        let ready = self.ready.iter_mut().map(|thread| &mut **thread);
-        self.running.iter_mut().map(|thread| &mut **thread).chain(ready).chain(waiting)
+        let blocked = self.blocked.iter_mut().map(|blocked| &mut *blocked.thread);
+        let runnable = self.runnable.iter_mut().map(|thread| &mut **thread);
+        self.running.iter_mut().map(|thread| &mut **thread).chain(runnable).chain(blocked)
     }
 
-    /// Takes in a new one. Its place in either queue is made here, where somebody has asked for memory.
+    /// Adds a new thread, and reserves its place in both queues, so that no later call allocates.
     pub fn add(&mut self, thread: Thread) {
-        self.ready.push_back(Box::new(thread));
+        self.runnable.push_back(Box::new(thread));
         let all = self.len();
-        self.ready.reserve(all - self.ready.len());
-        self.waiting.reserve(all - self.waiting.len());
+        self.runnable.reserve(all - self.runnable.len());
+        self.blocked.reserve(all - self.blocked.len());
     }
 
-    /// The running one, whose registers are in `frame`, waits for its next turn.
-    pub fn queue(&mut self, frame: &Frame) {
+    /// Saves the running thread, whose registers are in `frame`, and enqueues it.
+    pub fn enqueue_running(&mut self, frame: &Frame) {
         let thread = self.save_running(frame);
-        self.ready.push_back(thread);
+        self.runnable.push_back(thread);
     }
 
-    /// The running one, whose registers are in `frame`, waits.
-    pub fn wait(&mut self, frame: &Frame, on: Wait) {
+    /// Saves the running thread, whose registers are in `frame`, and blocks it.
+    pub fn block_running(&mut self, frame: &Frame, on: Wait) {
         let thread = self.save_running(frame);
-        self.waiting.push_back(Waiting { thread, on });
+        self.blocked.push_back(Blocked { thread, on });
     }
 
     fn save_running(&mut self, frame: &Frame) -> Box<Thread> {
-        let mut thread = self.running.take().expect("a program on a CPU has a thread that runs");
+        let mut thread = self.end_running();
         thread.frame = *frame;
         thread.fpu.save();
         thread
     }
 
-    /// The running one has ended.
-    pub fn end(&mut self) -> Box<Thread> {
-        self.running.take().expect("a program on a CPU has a thread that runs")
+    /// Removes the running thread.
+    pub fn end_running(&mut self) -> Box<Thread> {
+        self.running.take().expect("a program on a CPU has a running thread")
     }
 
-    /// The CPUs that the next one may run on, if one is ready.
+    /// The CPUs that the next runnable thread may run on, if there is one.
     pub fn next_affinity(&self) -> Option<u64> {
-        Some(self.ready.front()?.affinity)
+        Some(self.runnable.front()?.affinity)
     }
 
-    /// Puts the registers of the next one, which is ready, into the CPU and `frame`.
+    /// Runs the next runnable thread: restores its registers to `frame` and to the CPU.
     pub fn run_next(&mut self, frame: &mut Frame) {
-        let thread = self.ready.pop_front().expect("the program is ready");
+        let thread = self.runnable.pop_front().expect("the program is runnable");
         *frame = thread.frame;
         thread.fpu.restore();
         FsBase::write(VirtAddr::new(thread.fs_base));
         self.running = Some(thread);
     }
 
-    /// Ends the waiting of the one at `index`, whose call returns `answer`.
-    fn make_ready(&mut self, index: usize, answer: u64) -> Option<&mut Thread> {
-        let mut thread = self.waiting.remove(index)?.thread;
+    /// Wakes the blocked thread at `index`, whose call returns `answer`.
+    fn wake_at(&mut self, index: usize, answer: u64) -> Option<&mut Thread> {
+        let mut thread = self.blocked.remove(index)?.thread;
         thread.frame.rax = answer;
-        self.ready.push_back(thread);
-        self.ready.back_mut().map(|thread| &mut **thread)
+        self.runnable.push_back(thread);
+        self.runnable.back_mut().map(|thread| &mut **thread)
     }
 
-    /// Ends the waiting of all for which there is an answer.
-    fn answer(&mut self, mut answer: impl FnMut(&Wait) -> Option<u64>) {
+    /// Wakes every blocked thread whose wait has an answer.
+    fn wake_answered(&mut self, mut answer: impl FnMut(&Wait) -> Option<u64>) {
         let mut index = 0;
-        while let Some(waiting) = self.waiting.get(index) {
-            match answer(&waiting.on) {
-                Some(answer) => _ = self.make_ready(index, answer),
+        while let Some(blocked) = self.blocked.get(index) {
+            match answer(&blocked.on) {
+                Some(answer) => _ = self.wake_at(index, answer),
                 None => index += 1,
             }
         }
     }
 
-    /// Those whose time has come go on.
+    /// Wakes the threads whose waits have timed out.
     pub fn expire(&mut self, now_ns: u64) {
-        self.answer(|on| on.until().filter(|(until, _)| *until <= now_ns).map(|(_, a)| a as u64));
+        let expired = |on: &Wait| on.timeout().filter(|(until, _)| *until <= now_ns);
+        self.wake_answered(|on| expired(on).map(|(_, answer)| answer as u64));
     }
 
-    /// When the first goes on by itself, if any does.
+    /// When the first wait times out, if any does.
     pub fn deadline(&self) -> Option<u64> {
-        self.waiting.iter().filter_map(|waiting| Some(waiting.on.until()?.0)).min()
+        self.blocked.iter().filter_map(|blocked| Some(blocked.on.timeout()?.0)).min()
     }
 
-    /// Whether none but the running one is ready, or waits for what comes without another thread.
+    /// Returns whether no thread but the running one is runnable or will be woken without another
+    /// thread.
     pub fn are_stuck(&self) -> bool {
-        self.ready.is_empty() && !self.waiting.iter().any(|waiting| waiting.on.ends_by_itself())
+        self.runnable.is_empty() && !self.blocked.iter().any(|blocked| blocked.on.ends_by_itself())
     }
 
-    /// Those that wait for programs of which there is an answer go on.
+    /// Wakes the threads that wait for children of which there is an answer.
     pub fn wake_child_waiters(&mut self, mut answer: impl FnMut(u32) -> Option<u64>) {
-        self.answer(|on| match on {
+        self.wake_answered(|on| match on {
             Wait::Child(child) => answer(*child),
             _ => None,
         });
     }
 
-    /// Wakes up to `most` that wait at a futex for one of `bits`: how many.
-    pub fn wake(&mut self, futex: u64, bits: u32, most: u32) -> u32 {
+    /// Wakes up to `most` threads that wait at a futex for one of `bits`. Returns how many.
+    pub fn wake_futex(&mut self, futex: u64, bits: u32, most: u32) -> u32 {
         let mut woken = 0;
-        self.answer(|on| match on {
+        self.wake_answered(|on| match on {
             Wait::Futex { address, bits: wanted, .. }
                 if *address == futex && wanted & bits != 0 && woken < most =>
             {
@@ -236,11 +242,11 @@ impl Threads {
         woken
     }
 
-    /// Lets up to `most` that wait at a futex wait at another one: how many.
-    pub fn requeue(&mut self, futex: u64, to: u64, most: u32) -> u32 {
+    /// Moves up to `most` threads that wait at a futex to another one. Returns how many.
+    pub fn requeue_futex(&mut self, futex: u64, to: u64, most: u32) -> u32 {
         let mut moved = 0;
-        for waiting in &mut self.waiting {
-            if let Wait::Futex { address, .. } = &mut waiting.on
+        for blocked in &mut self.blocked {
+            if let Wait::Futex { address, .. } = &mut blocked.on
                 && *address == futex
                 && moved < most
             {
@@ -251,14 +257,15 @@ impl Threads {
         moved
     }
 
-    /// What the thread `tid` waits for, if it does.
-    pub fn waits(&self, tid: u32) -> Option<Wait> {
-        Some(self.waiting.iter().find(|waiting| waiting.thread.tid == tid)?.on)
+    /// What the thread `tid` is blocked on, if it is.
+    pub fn wait_of(&self, tid: u32) -> Option<Wait> {
+        Some(self.blocked.iter().find(|blocked| blocked.thread.tid == tid)?.on)
     }
 
-    /// The first that waits for such a signal to be told of, of the thread `only` or of all.
-    pub fn awaits_signal(&self, bit: u64, only: Option<u32>) -> Option<(u32, u64)> {
-        self.waiting.iter().find_map(|waiting| match (waiting.on, waiting.thread.tid) {
+    /// The first thread that waits to consume the signal `bit`, of the thread `only` or of all, and
+    /// the address at which the signal is described.
+    pub fn signal_waiter(&self, bit: u64, only: Option<u32>) -> Option<(u32, u64)> {
+        self.blocked.iter().find_map(|blocked| match (blocked.on, blocked.thread.tid) {
             (Wait::Signal { set, info, .. }, tid)
                 if set & bit != 0 && only.is_none_or(|only| only == tid) =>
             {
@@ -268,9 +275,9 @@ impl Threads {
         })
     }
 
-    /// Ends the waiting of the thread `tid`, whose call returns `answer`; none if it does not wait.
-    pub fn rouse(&mut self, tid: u32, answer: u64) -> Option<&mut Thread> {
-        let index = self.waiting.iter().position(|waiting| waiting.thread.tid == tid)?;
-        self.make_ready(index, answer)
+    /// Wakes the thread `tid`, whose call returns `answer`; none if it is not blocked.
+    pub fn wake(&mut self, tid: u32, answer: u64) -> Option<&mut Thread> {
+        let index = self.blocked.iter().position(|blocked| blocked.thread.tid == tid)?;
+        self.wake_at(index, answer)
     }
 }
