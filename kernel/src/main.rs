@@ -1,8 +1,7 @@
 //! The Tally kernel: boots a machine, runs programs on it, and counts what they do.
 //!
-//! [`boot`] runs once, on the first processor: memory, this CPU, the PMU, the other CPUs, the
-//! programs; then every CPU lives in its idle loop and its interrupts. See ARCHITECTURE.md for the
-//! map.
+//! [`boot`] runs once, on the first CPU: memory, the PMU, this CPU, the other CPUs, the programs.
+//! Then every CPU runs its idle loop, the scheduler and programs. See ARCHITECTURE.md for the map.
 
 #![no_std]
 #![no_main]
@@ -36,9 +35,9 @@ use files::ramdisk;
 use machine::{clock, fw_cfg, reference::Reference, serial};
 use memory::{frames, kernel, takeover};
 
-/// Where the kernel's half of every address space begins.
+/// The first address of the kernel's half of every address space.
 const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
-/// A scheduler's turn, in microseconds.
+/// A turn of the scheduler, in microseconds.
 const TURN_US: u64 = 10_000;
 
 const CONFIG: BootloaderConfig = {
@@ -57,13 +56,13 @@ fn boot(info: &'static mut BootInfo) -> ! {
     clock::start();
     serial::init_log();
     log::info!("tally {}", env!("CARGO_PKG_VERSION"));
-    let offset = info.physical_memory_offset.into_option().expect("CONFIG asks for it");
+    let offset = info.physical_memory_offset.into_option().expect("CONFIG requests the mapping");
     frames::init(&info.memory_regions, offset);
     let space = takeover::take_over(&info.memory_regions, offset);
     kernel::init(space.expect("there is memory for the kernel's page tables"));
     if let Some(start) = info.ramdisk_addr.into_option() {
-        // SAFETY: the boot loader put the ramdisk there, mapped for the kernel, and neither writes
-        // nor unmaps it; its frames are not in the usable regions.
+        // SAFETY: the boot loader mapped the ramdisk there for the kernel, and nothing writes or
+        // unmaps it; its frames are not in the usable regions.
         ramdisk::init(unsafe {
             core::slice::from_raw_parts(start as *const u8, info.ramdisk_len as usize)
         });
@@ -80,11 +79,11 @@ fn boot(info: &'static mut BootInfo) -> ! {
     measure::init(&line);
     entry::start_cpu(0);
     let rsdp = info.rsdp_addr.into_option();
-    let timer_ticks = measure_timer(rsdp);
+    let timer_ticks = calibrate_timer(rsdp);
     let cpus = entry::smp::start_others(rsdp, line.cpus, timer_ticks);
     announce(cpus, info.ramdisk_len, line.seed);
     match line.fail {
-        Some(Failure::Panic) => panic!("the command line asks for it"),
+        Some(Failure::Panic) => panic!("requested by the command line"),
         Some(Failure::Hang) => loop {
             core::hint::spin_loop();
         },
@@ -109,7 +108,7 @@ fn exhaust_stack() -> ! {
     }
 }
 
-/// From the host where there is one, from the ramdisk otherwise.
+/// The command line: the host's, or else the ramdisk's.
 fn command_line() -> alloc::string::String {
     fw_cfg::read_text(FW_CFG_COMMAND_LINE)
         .or_else(|| {
@@ -120,23 +119,23 @@ fn command_line() -> alloc::string::String {
 }
 
 fn refuse_command_line(option: &str) -> ! {
-    // Whether somebody listens is in the line that cannot be read, so say it both ways.
+    // Whether there is a wire is on the line that cannot be read: report by both ports.
     serial::init_wire();
-    let why = alloc::format!("the kernel's command line has an unknown or bad option `{option}`");
+    let why = alloc::format!("unknown or malformed option on the command line: `{option}`");
     sched::refuse("kernel", ExitStatus::Usage, &why);
     sched::finish()
 }
 
-/// Measures and starts the scheduler's timer; gives the ticks of one turn.
-fn measure_timer(rsdp: Option<u64>) -> u32 {
+/// Calibrates and starts the scheduler's timer. Returns the ticks of one turn.
+fn calibrate_timer(rsdp: Option<u64>) -> u32 {
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
     let cpu = unsafe { cpu::Cpu::current() };
     let by = |reference: Reference| {
-        let wait = || clock::measure(TURN_US * 1000, || reference.wait_us(TURN_US));
+        let wait = || clock::calibrate(TURN_US * 1000, || reference.wait_us(TURN_US));
         cpu.lapic.measure_timer(wait)
     };
     let Some(ticks) = Reference::all(rsdp).find_map(by) else {
-        panic!("no clock of known speed ticks: neither the interval timer nor ACPI's");
+        panic!("no timer-calibration source (PIT, ACPI PM timer)");
     };
     cpu.lapic.start_timer(ticks);
     ticks

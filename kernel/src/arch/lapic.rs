@@ -1,9 +1,9 @@
-//! The local interrupt controller, in either of its two forms.
+//! The local APIC, in either of its two modes.
 //!
-//! x2APIC (registers are MSRs) where the processor has it, else xAPIC (registers in memory). The
-//! performance entry of the local vector table has no home in other crates, so this part is by
-//! hand. Intel SDM volume 3, chapter "Advanced Programmable Interrupt Controller (APIC)"; AMD APM
-//! volume 2, chapter 16.
+//! x2APIC (registers are MSRs) if the processor has it, else xAPIC (registers in memory). It is
+//! written by hand, as other crates lack the performance entry of the local vector table. Intel SDM
+//! volume 3, chapter "Advanced Programmable Interrupt Controller (APIC)"; AMD APM volume 2, chapter
+//! 16.
 
 use core::ptr;
 
@@ -22,7 +22,8 @@ const BASE_ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 /// First MSR of the x2APIC's registers.
 const X2APIC_FIRST: u32 = 0x800;
 
-/// Offsets of registers in the xAPIC's page; a sixteenth of it is the x2APIC's MSR.
+/// Offsets of registers in the xAPIC's page. The x2APIC's MSR is [`X2APIC_FIRST`] and a sixteenth
+/// of the offset.
 mod register {
     pub(super) const ID: u32 = 0x20;
     pub(super) const EOI: u32 = 0xb0;
@@ -45,33 +46,33 @@ const LEVEL_ASSERT: u32 = 1 << 14;
 const DELIVERY_NMI: u32 = 0b100 << 8;
 const TO_SELF: u32 = 0b01 << 18;
 
-/// Silences the two legacy interrupt controllers, which this kernel does not use.
+/// Masks the two legacy interrupt controllers (8259), which this kernel does not use.
 pub fn mask_legacy_interrupts() {
     for port in [0x21, 0xa1] {
-        // SAFETY: the mask registers of the two 8259s; all ones lets nothing through.
+        // SAFETY: the mask registers of the two 8259s; all ones masks every interrupt.
         unsafe { Port::<u8>::new(port).write(0xff) };
     }
 }
 
-/// A CPU's interrupt controller.
+/// A CPU's local APIC.
 #[derive(Clone, Copy, Debug)]
 pub enum Lapic {
-    /// Registers in memory, at this address of the kernel's.
+    /// Registers in memory, at this virtual address.
     XApic(*mut u32),
     /// Registers in MSRs.
     X2Apic,
 }
 
 impl Lapic {
-    /// Enables this CPU's controller, with everything masked but what is asked for later.
+    /// Enables this CPU's local APIC; all of its interrupt sources are masked.
     pub fn enable() -> Lapic {
         let mut base = Msr::new(APIC_BASE);
         // SAFETY: every x86-64 processor has this MSR.
         let value = unsafe { base.read() };
         let has_x2apic = CpuId::new().get_feature_info().is_some_and(|f| f.has_x2apic());
         let lapic = if has_x2apic {
-            // The manual allows x2APIC only from the enabled xAPIC, so in two steps.
-            // SAFETY: CPUID says that the mode exists; the kernel has not used xAPIC mode.
+            // Two steps: x2APIC mode can be entered from enabled xAPIC mode alone.
+            // SAFETY: CPUID reports the mode; the kernel has not used xAPIC mode.
             unsafe {
                 base.write(value | BASE_ENABLE);
                 base.write(value | BASE_ENABLE | BASE_X2APIC);
@@ -87,7 +88,7 @@ impl Lapic {
         lapic
     }
 
-    /// This CPU's number among interrupt controllers.
+    /// The APIC ID.
     pub fn id(&self) -> u32 {
         match self {
             Lapic::XApic(_) => self.read(register::ID) >> 24,
@@ -100,8 +101,8 @@ impl Lapic {
         self.write(register::EOI, 0);
     }
 
-    /// Lets overflow interrupts through. One access; needed after each, as delivery sets the mask
-    /// bit (Intel SDM volume 3, "Local Vector Table").
+    /// Unmasks overflow interrupts. One access; needed after each, as delivery sets the mask bit
+    /// (Intel SDM volume 3, "Local Vector Table").
     #[inline(always)]
     pub fn unmask_pmi(&self, delivery: Delivery) {
         let entry = match delivery {
@@ -111,7 +112,8 @@ impl Lapic {
         self.write(register::LVT_PERFORMANCE, entry);
     }
 
-    /// Ends an overflow interrupt. An NMI is never in service.
+    /// Ends an overflow interrupt: unmasks the next, and signals the end of interrupt unless it was
+    /// an NMI, which is never in service.
     #[inline(always)]
     pub fn end_pmi(&self, delivery: Delivery) {
         self.unmask_pmi(delivery);
@@ -129,14 +131,14 @@ impl Lapic {
         }
     }
 
-    /// Starts the timer: an interrupt each `ticks` of the controller's clock.
+    /// Starts the timer: an interrupt every `ticks` of the APIC's clock.
     pub fn start_timer(&self, ticks: u32) {
         self.write(register::TIMER_DIVIDE, DIVIDE_BY_1);
         self.write(register::LVT_TIMER, TIMER_PERIODIC | u32::from(vectors::TIMER));
         self.write(register::TIMER_INITIAL, ticks);
     }
 
-    /// Ticks of the controller's clock during `wait`, if that did not fail.
+    /// Ticks of the APIC's clock during `wait`; none if the wait fails.
     pub fn measure_timer(&self, wait: impl FnOnce() -> Option<()>) -> Option<u32> {
         self.write(register::TIMER_DIVIDE, DIVIDE_BY_1);
         self.write(register::LVT_TIMER, MASKED | u32::from(vectors::TIMER));
@@ -152,8 +154,8 @@ impl Lapic {
         self.send(to, LEVEL_ASSERT | u32::from(vector));
     }
 
-    /// Sends an interrupt to the CPU whose controller this is. One access, so that an NMI can do it
-    /// while the kernel is at [`Self::send`].
+    /// Sends an interrupt to this CPU. One access, so that an NMI can do it while [`Self::send`]
+    /// runs.
     pub fn interrupt_self(&self, vector: u8) {
         let command = TO_SELF | LEVEL_ASSERT | u32::from(vector);
         match self {
@@ -185,7 +187,7 @@ impl Lapic {
 
     fn read(&self, offset: u32) -> u32 {
         match *self {
-            // SAFETY: the page is the controller's, mapped for the kernel; registers are aligned.
+            // SAFETY: the page is the APIC's, mapped for the kernel; registers are aligned.
             Lapic::XApic(page) => unsafe { ptr::read_volatile(page.byte_add(offset as usize)) },
             // SAFETY: the offsets above name registers that every x2APIC has.
             Lapic::X2Apic => unsafe { Msr::new(X2APIC_FIRST + (offset >> 4)).read() as u32 },

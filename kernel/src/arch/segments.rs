@@ -1,7 +1,7 @@
-//! Segments: the descriptor table, the task state and the stacks that interrupts switch to.
+//! Segments: the descriptor table (GDT), the task state (TSS) and its interrupt stacks.
 //!
-//! One set for each CPU, made once and never moved. The order of the descriptors is SYSRET's: user
-//! data, then user code (AMD APM volume 2, section 6.1.1; Intel SDM volume 2, SYSRET).
+//! One set for each CPU, made once and never moved. SYSRET determines the order of the descriptors:
+//! user data, then user code (AMD APM volume 2, section 6.1.1; Intel SDM volume 2, SYSRET).
 
 use alloc::boxed::Box;
 
@@ -28,9 +28,10 @@ pub const USER_DATA: u16 = 0x18 | 3;
 /// Selector of ring 3's code.
 pub const USER_CODE: u16 = 0x20 | 3;
 
-/// Interrupt stack of faults that may find a broken stack: double fault, NMI, machine check.
+/// Interrupt stack of exceptions that may come with a broken stack: double fault, NMI, machine
+/// check.
 pub const FAULT_STACK: u16 = 0;
-/// Interrupt stack of overflow interrupts, which as NMIs come wherever the kernel is.
+/// Interrupt stack of overflow interrupts, which as NMIs interrupt the kernel anywhere.
 pub const PMI_STACK: u16 = 1;
 
 /// Loads a new descriptor table and task state on this CPU. `kernel_stack` is the top of the stack
@@ -50,7 +51,7 @@ pub fn load(kernel_stack: VirtAddr, pmi_stack: VirtAddr) {
     let task = gdt.append(Descriptor::tss_segment(tss));
     assert_eq!(selectors.map(|s| s.0), [KERNEL_CODE, KERNEL_DATA, USER_DATA, USER_CODE]);
     gdt.load();
-    // SAFETY: (1) the table just loaded holds these selectors; (2) it lives for ever; (3) code
+    // SAFETY: (1) the table just loaded holds these selectors; (2) it is never freed; (3) code
     // and data segments are flat, so nothing that runs moves.
     unsafe {
         CS::set_reg(SegmentSelector(KERNEL_CODE));

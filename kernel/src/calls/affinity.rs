@@ -1,5 +1,4 @@
-//! Calls on which CPUs a thread runs on: of the program itself, and of programs that it loaded,
-//! before they run or after.
+//! Calls on CPU affinity: of the program's own threads, and of programs that it loaded.
 
 use tally_abi::syscall::{
     self,
@@ -20,14 +19,15 @@ use crate::{
 /// Bytes of a set of CPUs: a bit for each.
 const SET_BYTES: u64 = 8;
 
-/// Handles a call; a program whose thread may not run here any more is not `cpu`'s then.
+/// Handles a call. If the running thread may not run on this CPU any more, the CPU runs another
+/// program after it.
 pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     let index = u32::from(cpu.index);
     let process = cpu.process();
     let [a, b, c, ..] = arguments;
     let answer = match number {
-        syscall::GETCPU => tell_cpu(process, index, a, b).map(Lookup::Parked),
-        syscall::SCHED_GETAFFINITY => tell(process, a, b, c),
+        syscall::GETCPU => write_cpu(process, index, a, b).map(Lookup::Parked),
+        syscall::SCHED_GETAFFINITY => get(process, a, b, c),
         _ => set(process, a, b, c),
     };
     match answer {
@@ -44,8 +44,8 @@ pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u6
     }
 }
 
-/// `getcpu`: the CPU, and the node of memory, of which there is one.
-fn tell_cpu(process: &mut Process, index: u32, cpu: u64, node: u64) -> Result<u64, Errno> {
+/// `getcpu`: writes the CPU, and the memory node, of which there is one.
+fn write_cpu(process: &mut Process, index: u32, cpu: u64, node: u64) -> Result<u64, Errno> {
     for (to, number) in [(cpu, index), (node, 0)] {
         if to != 0 {
             process.memory.space.write(to, &number.to_le_bytes())?;
@@ -54,12 +54,12 @@ fn tell_cpu(process: &mut Process, index: u32, cpu: u64, node: u64) -> Result<u6
     Ok(0)
 }
 
-/// `sched_getaffinity`: gives the bytes that were written.
-fn tell(process: &mut Process, of: u64, bytes: u64, to: u64) -> Result<Lookup<u64>, Errno> {
+/// `sched_getaffinity`: returns the bytes written.
+fn get(process: &mut Process, of: u64, bytes: u64, to: u64) -> Result<Lookup<u64>, Errno> {
     if bytes == 0 || !bytes.is_multiple_of(SET_BYTES) {
         return Err(Errno(EINVAL));
     }
-    let set = match look(process, of, |affinity| *affinity)? {
+    let set = match with_affinity(process, of, |affinity| *affinity)? {
         Lookup::Parked(set) => set & online::mask(),
         other => return Ok(other),
     };
@@ -76,25 +76,25 @@ fn set(process: &mut Process, of: u64, bytes: u64, from: u64) -> Result<Lookup<u
     if wanted & online::mask() == 0 {
         return Err(Errno(EINVAL));
     }
-    look(process, of, |affinity| {
+    with_affinity(process, of, |affinity| {
         *affinity = wanted;
         0
     })
 }
 
-/// Does `look` with the CPUs of a thread of the program's own or of one of its children; 0 is the
-/// thread that asks.
-fn look(
+/// Calls `with` with the CPUs of a thread: of the calling one (0), of another one of the program,
+/// or of the first one of a child.
+fn with_affinity(
     process: &mut Process,
     of: u64,
-    look: impl FnOnce(&mut u64) -> u64,
+    with: impl FnOnce(&mut u64) -> u64,
 ) -> Result<Lookup<u64>, Errno> {
     let tid = u32::try_from(of).map_err(|_| Errno(ESRCH))?;
     if tid == 0 {
-        return Ok(Lookup::Parked(look(&mut process.threads.running().affinity)));
+        return Ok(Lookup::Parked(with(&mut process.threads.running().affinity)));
     }
     if let Some(thread) = process.threads.all().find(|thread| thread.tid == tid) {
-        return Ok(Lookup::Parked(look(&mut thread.affinity)));
+        return Ok(Lookup::Parked(with(&mut thread.affinity)));
     }
     let mut table = table::lock();
     if !table.is_child(tid, process.pid) {
@@ -103,7 +103,7 @@ fn look(
     let found = table.inspect(tid, |child| {
         // Its first thread has its number.
         let first = child.threads.all().find(|thread| thread.tid == tid);
-        first.map(|thread| look(&mut thread.affinity))
+        first.map(|thread| with(&mut thread.affinity))
     });
     Ok(match found {
         Lookup::Parked(Some(answer)) => Lookup::Parked(answer),

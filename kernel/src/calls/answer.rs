@@ -1,10 +1,10 @@
-//! What a system call comes to: a result, a wait, or an error.
+//! The outcome of a system call: a result, a wait, or an error.
 
 use tally_abi::{Error, syscall::errno};
 
 use crate::{memory::space::SpaceError, task::thread::Wait};
 
-/// What a call of Linux's comes to.
+/// The outcome of a call of Linux's.
 pub(super) enum Answer {
     /// A result.
     Value(u64),

@@ -21,12 +21,11 @@ use crate::{
     task::Process,
 };
 
-/// The most parts of one `readv` or `writev`, as Linux has it (`UIO_MAXIOV`).
+/// The most parts of one `readv` or `writev` (Linux's `UIO_MAXIOV`).
 const MAX_VECTOR: u64 = 1024;
-/// The most bytes of one call, as Linux has it (`MAX_RW_COUNT`).
+/// The most bytes of one call (Linux's `MAX_RW_COUNT`).
 const MOST_BYTES: u64 = 0x7fff_f000;
-/// Bytes after which a call that may do less than it is asked for ends: the kernel hears of nothing
-/// else meanwhile.
+/// Bytes after which a call that may do less than asked ends: interrupts are off while it runs.
 const ENOUGH_BYTES: u64 = 1 << 20;
 /// `F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL` and `F_DUPFD_CLOEXEC` of `fcntl`.
 const DUPLICATE: u64 = 0;
@@ -42,12 +41,12 @@ impl From<OutOfMemory> for Errno {
     }
 }
 
-/// Where in a file a call reads or writes.
+/// The offset at which a call reads or writes.
 #[derive(Clone, Copy)]
 enum At {
-    /// Where the last one ended.
+    /// The descriptor's position, which the call advances.
     Position,
-    /// There, and the position stays.
+    /// This offset; the descriptor's position does not change.
     Offset(u64),
 }
 
@@ -81,9 +80,9 @@ pub(super) fn call(
         syscall::DUP2 | syscall::DUP3 => duplicate_to(process, a, b),
         syscall::FCNTL => control(process, a, b, c),
         syscall::IOCTL => descriptor(process, a).and(Err(Errno(ENOTTY))),
-        // What it would do, programs do by reading and writing where it is refused.
+        // Programs read and write instead.
         syscall::SENDFILE => descriptor(process, a).and(Err(Errno(EINVAL))),
-        // Everybody may do everything with every file.
+        // Every file has all permissions.
         syscall::FCHMOD | syscall::FCHOWN => descriptor(process, a).map(|_| 0),
         _ => return None,
     })
@@ -93,7 +92,7 @@ fn descriptor(process: &Process, fd: u64) -> Result<Descriptor, Errno> {
     process.files.get(fd).cloned().ok_or(Errno(EBADF))
 }
 
-/// How many of the bytes at an address of the program's lie in its page: a buffer may end there.
+/// How many of `bytes` at an address are in the address's page: the next page may be unmapped.
 fn in_page(address: u64, bytes: u64) -> u64 {
     bytes.min(FRAME_BYTES - address % FRAME_BYTES)
 }
@@ -172,8 +171,9 @@ fn write(process: &mut Process, fd: u64, buffer: u64, bytes: u64, at: At) -> Res
     }
 }
 
-/// Hands the program's bytes to `take`, some at a time, with how many went before, until it takes
-/// less: how many it took, where it took any.
+/// Calls `take` with the program's bytes piece by piece, and with the number of bytes before the
+/// piece, until it takes less than a piece. Returns how many bytes it took. An error counts only if
+/// it took none.
 fn in_pieces(
     process: &mut Process,
     buffer: u64,
@@ -200,8 +200,8 @@ fn in_pieces(
     Ok(done)
 }
 
-/// `readv` and `writev`: each part as `each` takes it, up to the first that comes up short or with
-/// which it is enough.
+/// `readv` and `writev`: calls `each` for each part, until a part is short or [`ENOUGH_BYTES`] are
+/// done.
 fn vector(
     process: &mut Process,
     parts: u64,
@@ -230,7 +230,7 @@ fn vector(
     Ok(done)
 }
 
-/// Sends output to the host; where nobody listens, it goes to the log.
+/// Sends output to the host, or to the log of a machine without a wire.
 fn emit(process: &Process, fd: u8, bytes: &[u8]) {
     if serial::has_wire() {
         serial::send(&Message::Output { pid: process.pid, fd, bytes });
@@ -289,7 +289,7 @@ fn duplicate_to(process: &mut Process, fd: u64, to: u64) -> Result<u64, Errno> {
     if process.files.put(to, copy) { Ok(to) } else { Err(Errno(EBADF)) }
 }
 
-/// `dup`, and `fcntl`'s way to it.
+/// `dup`, and `fcntl`'s form of it.
 fn duplicate(process: &mut Process, fd: u64, from: u64) -> Result<u64, Errno> {
     let copy = descriptor(process, fd)?;
     let to = process.files.free(from).ok_or(Errno(EMFILE))?;
@@ -297,7 +297,7 @@ fn duplicate(process: &mut Process, fd: u64, from: u64) -> Result<u64, Errno> {
     Ok(to)
 }
 
-/// `fcntl`: copies; nothing is ever executed that a descriptor could be closed for.
+/// `fcntl`: `FD_CLOEXEC` has no effect, as no program executes another.
 fn control(process: &mut Process, fd: u64, what: u64, argument: u64) -> Result<u64, Errno> {
     let open = descriptor(process, fd)?;
     match what {

@@ -19,16 +19,16 @@ const PROT_WRITE: u64 = 2;
 const PROT_EXECUTE: u64 = 4;
 const MAP_PRIVATE: u64 = 0x02;
 const MAP_ANONYMOUS: u64 = 0x20;
-/// `MADV_DONTNEED`, and of the rest those that change nothing that a program sees: from
-/// `MADV_NORMAL` to `MADV_WILLNEED`, `MADV_FREE`, and, as there is no fork and no dump, from
-/// `MADV_DONTFORK` to `MADV_PAGEOUT`.
+/// `MADV_DONTNEED`, and the advice that changes nothing that a program sees: `MADV_NORMAL` to
+/// `MADV_WILLNEED`, `MADV_FREE`, and, as there is no fork and no dump, `MADV_DONTFORK` to
+/// `MADV_PAGEOUT`.
 const DONT_NEED: u64 = 4;
 const NORMAL: u64 = 0;
 const WILL_NEED: u64 = 3;
 const FREE: u64 = 8;
 const DONT_FORK: u64 = 10;
 const PAGE_OUT: u64 = 21;
-/// `MAP_NORESERVE`, `MAP_POPULATE` and `MAP_STACK`: every page is there from the beginning anyway.
+/// `MAP_NORESERVE`, `MAP_POPULATE` and `MAP_STACK`: every page is allocated at once anyway.
 const MAP_HINTS: u64 = 0x4000 | 0x8000 | 0x2_0000;
 
 pub(super) fn call(
@@ -50,15 +50,15 @@ pub(super) fn call(
 
 fn map(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Errno> {
     let [_, bytes, protection, flags, ..] = arguments;
-    // Only what the documentation promises: any other mapping is refused, not approximated. An
-    // address without MAP_FIXED is a hint.
+    // Every other kind of mapping is refused, not approximated (`docs/abi.md`). An address without
+    // MAP_FIXED is a hint.
     if bytes == 0 || flags & !MAP_HINTS != MAP_PRIVATE | MAP_ANONYMOUS {
         return Err(Errno(EINVAL));
     }
     Ok(process.memory.map(bytes, access(protection)?)?)
 }
 
-/// What `PROT_…` asks for: nothing becomes executable.
+/// The access that `PROT_…` flags ask for; executable memory is refused.
 fn access(protection: u64) -> Result<Access, Errno> {
     match (protection & PROT_EXECUTE != 0, protection & PROT_WRITE != 0) {
         (false, true) => Ok(Access::Write),
@@ -77,7 +77,7 @@ fn protect(process: &mut Process, address: u64, bytes: u64, protection: u64) -> 
     Ok(0)
 }
 
-/// `mremap`: no mapping moves or grows. Programs copy then; musl looks for the end of a stack so.
+/// `mremap`: refused, upon which C libraries copy. musl finds the end of a stack by its errors.
 fn remap(process: &Process, address: u64, bytes: u64) -> Result<u64, Errno> {
     if !address.is_multiple_of(FRAME_BYTES) || bytes == 0 {
         return Err(Errno(EINVAL));
@@ -85,7 +85,7 @@ fn remap(process: &Process, address: u64, bytes: u64) -> Result<u64, Errno> {
     Err(Errno(if process.memory.is_own(address) { ENOMEM } else { EFAULT }))
 }
 
-/// `madvise`: what is not needed any more is zeros from then on, and of hints none is taken.
+/// `madvise`: `MADV_DONTNEED` zeroes the range, hints are ignored.
 fn advise(process: &mut Process, address: u64, bytes: u64, advice: u64) -> Result<u64, Errno> {
     match advice {
         DONT_NEED => process.memory.clear(address, bytes).map(|()| 0).map_err(|_| Errno(EINVAL)),

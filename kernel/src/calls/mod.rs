@@ -1,8 +1,8 @@
 //! System calls: one dispatcher, and a file for each family.
 //!
-//! A call gets its CPU's state and the program's registers, and gives a number back. Three kinds
-//! of answer never mix: a result, an error of Linux's for Linux's calls, an error of Tally's for
-//! Tally's. A mistake of the program's is an answer; a mistake of the kernel's is a panic.
+//! A call gets its CPU's state and the program's registers, and returns a number: a result, an
+//! error number of Linux for Linux's calls, or an error of Tally for Tally's. A program's error is
+//! a result; a kernel bug is a panic.
 
 mod affinity;
 mod answer;
@@ -34,12 +34,12 @@ use crate::{
     task::{Process, signal_frame},
 };
 
-/// Numbers of calls that are not there of which the log is told, of one program.
+/// The most numbers of unknown calls that the log gets of one program.
 const MAX_UNKNOWN_CALLS: usize = 64;
 
-/// Handles one system call. Gives whether the frame is that of a call, the same or another
-/// thread's, with all that SYSRET needs in it: whoever changes where a frame returns to takes its
-/// vector away.
+/// Handles one system call. Returns whether the kernel may return by SYSRET: the frame is that of a
+/// system call, this one or another thread's. Code that changes where a frame returns to clears its
+/// vector.
 pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     let number = frame.rax;
     let arguments = [frame.rdi, frame.rsi, frame.rdx, frame.r10, frame.r8, frame.r9];
@@ -68,7 +68,7 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     frame.vector == SYSCALL_VECTOR
 }
 
-/// `rt_sigreturn` and `upcall_return()`: a handler has ended.
+/// `rt_sigreturn` and `upcall_return()`: returns from a handler.
 fn end_handler(cpu: &mut Cpu, frame: &mut Frame, number: u64) {
     let process = cpu.process();
     let ended = match number {
@@ -85,7 +85,7 @@ fn end_handler(cpu: &mut Cpu, frame: &mut Frame, number: u64) {
     }
 }
 
-/// A call of Linux's: whichever family knows it.
+/// A call of Linux's.
 fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     let process = cpu.process();
     let answer = match number {
@@ -103,6 +103,7 @@ fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     }
 }
 
+/// Asks each family whether it has the call.
 fn of_family(process: &mut Process, number: u64, arguments: [u64; 6]) -> Result<Answer, Errno> {
     for family in [threads::call, signals::call, time::call, poll::call] {
         if let Some(answer) = family(process, number, arguments) {
@@ -115,7 +116,7 @@ fn of_family(process: &mut Process, number: u64, arguments: [u64; 6]) -> Result<
         }
     }
     if process.unknown_calls.len() < MAX_UNKNOWN_CALLS && process.unknown_calls.insert(number) {
-        log::warn!("{}: there is no system call {number} here", process.name);
+        log::warn!("{}: unknown system call {number}", process.name);
     }
     Err(Errno(syscall::errno::ENOSYS))
 }

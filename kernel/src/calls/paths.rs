@@ -1,4 +1,4 @@
-//! Calls on files by their names.
+//! Calls on files by path.
 
 use alloc::{string::String, sync::Arc, vec};
 
@@ -23,7 +23,7 @@ use crate::{
 
 /// The longest path, in bytes.
 const MAX_PATH_BYTES: u64 = 255;
-/// `O_RDONLY | O_WRONLY | O_RDWR`: the bits that say what a file is opened for.
+/// The bits of `O_RDONLY`, `O_WRONLY` and `O_RDWR`.
 const ACCESS_MODE: u64 = 3;
 const CREATE: u64 = 0o100;
 const EXCLUSIVE: u64 = 0o200;
@@ -51,7 +51,7 @@ pub(super) fn call(
         syscall::READLINK => read_link(process, a, b, c),
         syscall::READLINKAT => read_link(process, b, c, d),
         syscall::GETCWD => folder(process, a, b),
-        // Everybody may do everything with every file, and none has a date.
+        // Every file has all permissions, and no date.
         syscall::CHMOD | syscall::CHOWN => access(process, a),
         syscall::UTIMENSAT if b == 0 => Ok(0),
         syscall::UTIMENSAT => access(process, b),
@@ -60,7 +60,7 @@ pub(super) fn call(
     })
 }
 
-/// What a path names that is no file.
+/// The descriptor of a path that is not a file.
 fn special(path: &str) -> Option<Descriptor> {
     match path {
         "/dev/null" => Some(Descriptor::Null),
@@ -70,7 +70,7 @@ fn special(path: &str) -> Option<Descriptor> {
     }
 }
 
-/// Folders are not kept: those that every program knows are there.
+/// Returns whether a path is one of the folders that programs expect; there are no others.
 fn is_folder(path: &str) -> bool {
     matches!(path, "." | ".." | "/" | "/tmp" | "/tmp/" | "./")
 }
@@ -78,7 +78,7 @@ fn is_folder(path: &str) -> bool {
 /// `open` and `openat`.
 fn open(process: &mut Process, path: u64, flags: u64) -> Result<u64, Errno> {
     let path = read_path(process, path)?;
-    // First: whoever gets none has neither made a file nor emptied one.
+    // First: a call that fails must neither create nor truncate a file.
     let fd = process.files.free(0).ok_or(Errno(EMFILE))?;
     let descriptor = match special(&path) {
         Some(descriptor) => descriptor,
@@ -98,9 +98,10 @@ fn open_file(path: &str, flags: u64) -> Result<Descriptor, Errno> {
     if is_folder(path) {
         return Err(Errno(EISDIR));
     }
-    let file = match flags & CREATE != 0 && !path.is_empty() {
-        true => store::find_or_create(path, flags & EXCLUSIVE != 0)?.ok_or(Errno(EEXIST))?,
-        false => store::find(path).ok_or(Errno(ENOENT))?,
+    let file = if flags & CREATE != 0 && !path.is_empty() {
+        store::find_or_create(path, flags & EXCLUSIVE != 0)?.ok_or(Errno(EEXIST))?
+    } else {
+        store::find(path).ok_or(Errno(ENOENT))?
     };
     if flags & TRUNCATE != 0 && writes {
         file.lock().set_len(0)?;
@@ -132,17 +133,17 @@ fn stat_of(process: &mut Process, path: &str, to: u64) -> Result<u64, Errno> {
     write_stat(process, to, file.as_deref())
 }
 
-/// `newfstatat`: of a path, or of the descriptor if that is empty and the flags say so.
+/// `newfstatat`: of a path, or of the descriptor if the path is empty and the flags allow it.
 fn stat_at(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
     let [fd, path, to, flags] = arguments;
     let path = read_path(process, path)?;
-    match path.is_empty() && flags & EMPTY_PATH != 0 {
-        true => files::stat(process, fd, to),
-        false => stat_of(process, &path, to),
+    if path.is_empty() && flags & EMPTY_PATH != 0 {
+        return files::stat(process, fd, to);
     }
+    stat_of(process, &path, to)
 }
 
-/// `access` and `faccessat`: whoever can see a file may do everything with it.
+/// `access` and `faccessat`: every file has all permissions.
 fn access(process: &mut Process, path: u64) -> Result<u64, Errno> {
     let path = read_path(process, path)?;
     let is_there = is_folder(&path) || special(&path).is_some() || store::find(&path).is_some();
@@ -175,7 +176,7 @@ fn rename(process: &mut Process, from: u64, to: u64) -> Result<u64, Errno> {
     if store::rename(&from, &to)? { Ok(0) } else { Err(Errno(ENOENT)) }
 }
 
-/// `readlink` and `readlinkat`: the program's own name is the one link that there is.
+/// `readlink` and `readlinkat`: `/proc/self/exe` is the only link.
 fn read_link(process: &mut Process, path: u64, buffer: u64, bytes: u64) -> Result<u64, Errno> {
     let path = read_path(process, path)?;
     if path != "/proc/self/exe" {
@@ -188,7 +189,7 @@ fn read_link(process: &mut Process, path: u64, buffer: u64, bytes: u64) -> Resul
     Ok(part.len() as u64)
 }
 
-/// `getcwd`: there is one folder.
+/// `getcwd`: always `/`.
 fn folder(process: &mut Process, buffer: u64, bytes: u64) -> Result<u64, Errno> {
     let path = b"/\0";
     if bytes < path.len() as u64 {

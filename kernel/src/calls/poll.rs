@@ -1,5 +1,5 @@
-//! Calls that wait for descriptors. Each that is open is always ready, so what is left to wait for
-//! is a time and signals.
+//! Calls that wait for descriptors. Every open descriptor is ready, so a wait ends by its timeout
+//! or by a signal.
 
 use tally_abi::syscall::{
     self,
@@ -17,14 +17,15 @@ use crate::{
     task::{Process, thread::Wait},
 };
 
-/// `POLLIN`, `POLLOUT`, `POLLRDNORM` and `POLLWRNORM`: what Linux says of files, whatever they were
-/// opened for.
+/// `POLLIN`, `POLLOUT`, `POLLRDNORM` and `POLLWRNORM`: Linux reports these for files, whatever they
+/// were opened for.
 const READY: u16 = 0x001 | 0x004 | 0x040 | 0x100;
-/// `POLLNVAL`: there is no such descriptor.
-const NONE_SUCH: u16 = 0x020;
-/// Bytes of a `struct pollfd`, and where in it what is told stands.
+/// `POLLNVAL`: the descriptor is not open.
+const INVALID: u16 = 0x020;
+/// Bytes of a `struct pollfd`.
 const ENTRY_BYTES: u64 = 8;
-const TOLD: u64 = 6;
+/// Offset of `revents` in a `struct pollfd`.
+const RETURNED_EVENTS: u64 = 6;
 const MILLISECOND_NS: u64 = 1_000_000;
 
 pub(super) fn call(
@@ -40,31 +41,31 @@ pub(super) fn call(
     }
 }
 
-/// `poll`: of so many milliseconds, or for ever if that is negative.
+/// `poll`; `time` is in milliseconds, and negative for no timeout.
 fn poll(process: &mut Process, list: u64, count: u64, time: i32) -> Result<Answer, Errno> {
     let until = u64::try_from(time).ok().map(|time| clock::now_ns() + time * MILLISECOND_NS);
-    match tell(process, list, count)? {
+    match write_events(process, list, count)? {
         0 => Ok(wait(until, 0)),
-        told => Ok(Answer::Value(told)),
+        ready => Ok(Answer::Value(ready)),
     }
 }
 
-/// `ppoll`: what is left of the time is written where that came from.
+/// `ppoll`: writes the rest of the time over the timeout.
 fn poll_with_mask(
     process: &mut Process,
     [list, count, time, mask, set_bytes]: [u64; 5],
 ) -> Result<Answer, Errno> {
     let until = deadline_if_any(process, false, time)?;
-    let told = tell(process, list, count)?;
-    if told > 0 {
-        return Ok(Answer::Value(told));
+    let ready = write_events(process, list, count)?;
+    if ready > 0 {
+        return Ok(Answer::Value(ready));
     }
     if mask != 0 {
         swap_mask(process, mask, set_bytes)?;
     }
     if time != 0 {
-        // For when it passes; what a signal leaves comes after. Whoever has it where nothing is
-        // written is not told, as under Linux.
+        // The rest if the wait times out; `interrupt` overwrites it if a signal ends the wait. As
+        // under Linux, an address that is not the program's to write is no error.
         let _ = process.memory.space.write_words(time, [0; 2]);
     }
     Ok(wait(until, time))
@@ -74,24 +75,25 @@ fn wait(until: Option<u64>, left: u64) -> Answer {
     Answer::Wait(until.map_or(Wait::HANDLER, |until| Wait::Sleep { until, left }))
 }
 
-/// Tells of each descriptor of a list what is asked: of how many there is anything to tell.
-fn tell(process: &mut Process, list: u64, count: u64) -> Result<u64, Errno> {
+/// Writes the events of each descriptor of a list of `struct pollfd`. Returns how many descriptors
+/// have any.
+fn write_events(process: &mut Process, list: u64, count: u64) -> Result<u64, Errno> {
     if count > MAX_DESCRIPTORS {
         return Err(Errno(EINVAL));
     }
-    let mut told = 0;
+    let mut ready = 0;
     for index in 0..count {
         let entry = list.checked_add(ENTRY_BYTES * index).ok_or(Errno(EFAULT))?;
-        let [[a, b, c, d, asked @ .., _, _]] =
+        let [[a, b, c, d, requested @ .., _, _]] =
             process.memory.space.read_words(entry)?.map(u64::to_le_bytes);
         let fd = i32::from_le_bytes([a, b, c, d]);
-        let about = match u64::try_from(fd) {
+        let events = match u64::try_from(fd) {
             Err(_) => 0,
-            Ok(fd) if process.files.get(fd).is_none() => NONE_SUCH,
-            Ok(_) => u16::from_le_bytes(asked) & READY,
+            Ok(fd) if process.files.get(fd).is_none() => INVALID,
+            Ok(_) => u16::from_le_bytes(requested) & READY,
         };
-        process.memory.space.write(entry + TOLD, &about.to_le_bytes())?;
-        told += u64::from(about != 0);
+        process.memory.space.write(entry + RETURNED_EVENTS, &events.to_le_bytes())?;
+        ready += u64::from(events != 0);
     }
-    Ok(told)
+    Ok(ready)
 }

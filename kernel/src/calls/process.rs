@@ -1,4 +1,4 @@
-//! Calls on the program itself.
+//! Calls on the calling program itself.
 
 use tally_abi::syscall::{
     self,
@@ -33,27 +33,27 @@ pub(super) fn call(
         syscall::PRLIMIT64 => limit(process, [a, b, c, d]),
         syscall::GETRANDOM => random(process, a, b),
         syscall::UNAME => name(process, a),
-        // A name for the thread, a signal for the parent's end: nobody would see them.
+        // Names of threads and signals at a parent's end: they would have no effect.
         syscall::PRCTL => Err(Errno(EINVAL)),
-        // Restartable sequences: the C library does without.
+        // Restartable sequences: C libraries work without.
         syscall::RSEQ => Err(Errno(ENOSYS)),
         _ => return None,
     })
 }
 
-/// `uname`: whose calls these are, and on what.
+/// `uname`: the name of the system whose calls these are, and the machine.
 fn name(process: &mut Process, to: u64) -> Result<u64, Errno> {
     let mut names = [[0; 65]; 6];
-    let told =
+    let texts =
         ["Linux", "tally", "6.1.0-tally", concat!("Tally ", env!("CARGO_PKG_VERSION")), "x86_64"];
-    for (field, text) in names.iter_mut().zip(told) {
+    for (field, text) in names.iter_mut().zip(texts) {
         field[..text.len()].copy_from_slice(text.as_bytes());
     }
     process.memory.space.write(to, names.as_flattened())?;
     Ok(0)
 }
 
-/// `arch_prctl`: where thread-local data is.
+/// `arch_prctl`: the base of FS, where thread-local data is.
 fn arch_control(process: &mut Process, code: u64, address: u64) -> Result<u64, Errno> {
     match code {
         ARCH_SET_FS if address < USER_END => {

@@ -1,10 +1,10 @@
-//! Calls on other programs: loading them, letting them go, waiting for their end.
+//! Calls on other programs: loading them, starting them, waiting for their end.
 
 use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
 use tally_abi::{Error, ExitStatus, syscall};
 
-use super::session::{Asker, explain};
+use super::session::{Caller, explain};
 use crate::{
     arch::frame::Frame,
     cpu::Cpu,
@@ -17,19 +17,19 @@ use crate::{
     task::{MAX_ARGUMENT_BYTES, Process, thread::Wait},
 };
 
-/// More of the kernel's memory than loading takes: that of as many words as there can be.
+/// An upper bound of the kernel's memory that loading takes, with the most arguments.
 const MAX_LOAD_BYTES: u64 = 6 << 20;
 
-/// Handles a call; a program that has to wait is not `cpu`'s any more then.
+/// Handles a call. If it blocks, the CPU runs another thread or program after it.
 pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     let process = cpu.process();
-    let asker = process.pid;
+    let caller = process.pid;
     let [program, ..] = arguments;
-    let of_that_number = u32::try_from(program).map_err(|_| Error::NoProgram);
+    let child = u32::try_from(program).map_err(|_| Error::NoProgram);
     let answer = match number {
         syscall::PROGRAM_LOAD => load(process, arguments),
-        syscall::PROGRAM_RUN => of_that_number.and_then(|pid| run(pid, asker)),
-        _ => match of_that_number.map(|pid| (pid, table::lock().child_state(pid, asker))) {
+        syscall::PROGRAM_RUN => child.and_then(|pid| run(pid, caller)),
+        _ => match child.map(|pid| (pid, table::lock().child_state(pid, caller))) {
             Ok((_, ChildState::Ended(status))) => Ok(status.into()),
             Ok((pid, ChildState::Alive)) => return sched::block(cpu, frame, Wait::Child(pid)),
             Ok((_, ChildState::New)) => Err(Error::WrongState),
@@ -47,8 +47,8 @@ fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
     if !table::lock().may_load(process.pid) {
         return Err(Error::TooManyPrograms);
     }
-    let asker = Asker { process, detail, detail_bytes };
-    let loaded = read_words(asker.process, words, bytes).and_then(|words| {
+    let caller = Caller { process, detail, detail_bytes };
+    let loaded = read_words(caller.process, words, bytes).and_then(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let pid = table::lock().allocate_number().ok_or(Refusal::from(Error::TooManyPrograms))?;
         Process::load(pid, &words, kernel::space()).map_err(|(status, why)| Refusal {
@@ -63,12 +63,12 @@ fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
     match loaded {
         Ok(mut child) => {
             let pid = child.pid;
-            let affinity = asker.process.threads.running().affinity;
+            let affinity = caller.process.threads.running().affinity;
             child.threads.all().for_each(|thread| thread.affinity = affinity);
-            table::lock().add(Box::new(child), Some(asker.process.pid));
+            table::lock().add(Box::new(child), Some(caller.process.pid));
             Ok(pid.into())
         }
-        Err(refusal) => Err(explain(asker, refusal)?),
+        Err(refusal) => Err(explain(caller, refusal)?),
     }
 }
 
@@ -86,11 +86,11 @@ fn read_words(process: &mut Process, address: u64, bytes: u64) -> Result<Vec<Str
     Ok(words.split('\0').map(String::from).collect())
 }
 
-fn run(pid: u32, asker: u32) -> Result<u64, Error> {
+fn run(pid: u32, caller: u32) -> Result<u64, Error> {
     let mut table = table::lock();
-    if table.start(pid, asker) {
+    if table.start(pid, caller) {
         Ok(0)
-    } else if table.is_child(pid, asker) {
+    } else if table.is_child(pid, caller) {
         Err(Error::WrongState)
     } else {
         Err(Error::NoProgram)

@@ -141,7 +141,7 @@ fn open(process: &mut Process, measure: &NmiCell, arguments: [u64; 6]) -> Result
     };
     match opened {
         Ok(opened) => Ok(opened.to_word()),
-        Err(refusal) => Err(explain(Asker { process, detail, detail_bytes }, refusal)?.into()),
+        Err(refusal) => Err(explain(Caller { process, detail, detail_bytes }, refusal)?.into()),
     }
 }
 
@@ -156,7 +156,7 @@ fn open_own(
         return Err(Error::Busy.into());
     }
     let owner = Owner::Program(process.pid);
-    // Planning is long, and the overflow interrupt may come meanwhile.
+    // Planning is long: the cell is not locked, and overflow interrupts are handled.
     let context = Context::open(process.subject(), owner, list, config)?;
     Ok(measure.lock().install(context))
 }
@@ -231,32 +231,32 @@ fn open_direct(
             }
             Ok(words.len() as u64)
         }
-        Err(refusal) => Err(explain(Asker { process, detail, detail_bytes }, refusal)?),
+        Err(refusal) => Err(explain(Caller { process, detail, detail_bytes }, refusal)?),
     }
 }
 
-/// Who asks, and where the answer for people goes.
-pub(super) struct Asker<'a> {
+/// A calling program, and its buffer for the text of an error.
+pub(super) struct Caller<'a> {
     pub(super) process: &'a mut Process,
     pub(super) detail: u64,
     pub(super) detail_bytes: u64,
 }
 
-/// Tells the asker why not; gives the error.
+/// Writes the text of a refusal to the caller's buffer. Returns the refusal's error.
 ///
 /// # Errors
-/// The asker's buffer is not its own.
-pub(super) fn explain(asker: Asker, refusal: Refusal) -> Result<Error, Error> {
+/// The buffer is not in the caller's memory.
+pub(super) fn explain(caller: Caller, refusal: Refusal) -> Result<Error, Error> {
     let mut text = refusal.detail;
-    let room = (asker.detail_bytes as usize).min(MAX_DETAIL_BYTES);
+    let room = (caller.detail_bytes as usize).min(MAX_DETAIL_BYTES);
     if room > 0 {
         text.truncate(text.floor_char_boundary(room - 1));
         text.push('\0');
-        asker
+        caller
             .process
             .memory
             .space
-            .write(asker.detail, text.as_bytes())
+            .write(caller.detail, text.as_bytes())
             .map_err(BadPointer::from)?;
     }
     Ok(refusal.error)

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Bytes of a set of signals, which every call is told.
+/// Bytes of a set of signals, which calls have as an argument.
 const SET_BYTES: u64 = 8;
 /// `SIG_BLOCK`, `SIG_UNBLOCK`, `SIG_SETMASK`.
 const BLOCK: u64 = 0;
@@ -38,7 +38,7 @@ pub(super) fn call(
     number: u64,
     [a, b, c, d, ..]: [u64; 6],
 ) -> Option<Result<Answer, Errno>> {
-    let told = match number {
+    let result = match number {
         syscall::RT_SIGACTION if d != SET_BYTES => Err(Errno(EINVAL)),
         syscall::RT_SIGPROCMASK if d != SET_BYTES => Err(Errno(EINVAL)),
         syscall::RT_SIGACTION => act(process, a, b, c),
@@ -54,10 +54,10 @@ pub(super) fn call(
         syscall::ALARM => alarm(process, a),
         syscall::SETITIMER | syscall::GETITIMER if a != REAL => Err(Errno(EINVAL)),
         syscall::SETITIMER => set_timer(process, b, c),
-        syscall::GETITIMER => tell_timer(process, b),
+        syscall::GETITIMER => write_timer(process, b),
         _ => return None,
     };
-    Some(told.map(Answer::Value))
+    Some(result.map(Answer::Value))
 }
 
 /// The number of a signal, 1 to 64.
@@ -66,7 +66,7 @@ fn number(signal: u64) -> Result<u32, Errno> {
     (1..=SIGNALS).contains(&signal).then_some(signal).ok_or(Errno(EINVAL))
 }
 
-/// `rt_sigaction`. What waits of a signal that is ignored from now on is gone.
+/// `rt_sigaction`. A pending signal that is ignored from now on is discarded.
 fn act(process: &mut Process, signal: u64, new: u64, old: u64) -> Result<u64, Errno> {
     let signal = number(signal)?;
     let wanted = match new {
@@ -110,8 +110,8 @@ fn mask(process: &mut Process, how: u64, new: u64, old: u64) -> Result<u64, Errn
     Ok(0)
 }
 
-/// What waits for the running thread.
-fn waiting(process: &mut Process) -> u64 {
+/// The signals pending for the running thread.
+fn pending_set(process: &mut Process) -> u64 {
     process.signals.pending.set() | process.threads.running().signals.pending.set()
 }
 
@@ -120,21 +120,21 @@ fn pending(process: &mut Process, to: u64, set_bytes: u64) -> Result<u64, Errno>
     if set_bytes > SET_BYTES {
         return Err(Errno(EINVAL));
     }
-    let set = waiting(process).to_le_bytes();
+    let set = pending_set(process).to_le_bytes();
     process.memory.space.write(to, &set[..set_bytes as usize])?;
     Ok(0)
 }
 
-/// `rt_sigsuspend`: waits for a handler with another mask.
+/// `rt_sigsuspend`: waits for a signal with another mask.
 fn suspend(process: &mut Process, from: u64, set_bytes: u64) -> Result<Answer, Errno> {
     swap_mask(process, from, set_bytes)?;
     Ok(Answer::Wait(Wait::HANDLER))
 }
 
-/// Gives the running thread another mask until its call has ended.
+/// Sets another mask for the running thread until its call ends.
 ///
 /// # Errors
-/// The mask is nowhere, or a signal that it lets through is to be handled first: EINTR.
+/// The mask is not in the program's memory, or a signal that it does not block is pending: EINTR.
 pub(super) fn swap_mask(process: &mut Process, from: u64, set_bytes: u64) -> Result<(), Errno> {
     if set_bytes != SET_BYTES {
         return Err(Errno(EINVAL));
@@ -142,14 +142,11 @@ pub(super) fn swap_mask(process: &mut Process, from: u64, set_bytes: u64) -> Res
     let [mask] = process.memory.space.read_words(from)?;
     let signals = &mut process.threads.running().signals;
     signals.mask_after = Some(core::mem::replace(&mut signals.mask, blockable(mask)));
-    let due = waiting(process) & !blockable(mask);
-    match process.signals.any_acts(due) {
-        false => Ok(()),
-        true => Err(Errno(EINTR)),
-    }
+    let due = pending_set(process) & !blockable(mask);
+    if process.signals.any_acts(due) { Err(Errno(EINTR)) } else { Ok(()) }
 }
 
-/// `rt_sigtimedwait`: takes a signal instead of handling it.
+/// `rt_sigtimedwait`: consumes a signal without its handler.
 fn wait(process: &mut Process, [set, info, timeout, set_bytes]: [u64; 4]) -> Result<Answer, Errno> {
     if set_bytes != SET_BYTES {
         return Err(Errno(EINVAL));
@@ -167,7 +164,7 @@ fn wait(process: &mut Process, [set, info, timeout, set_bytes]: [u64; 4]) -> Res
     }
 }
 
-/// `sigaltstack`, of a thread with this stack pointer.
+/// `sigaltstack` of the running thread, whose stack pointer is `rsp`.
 pub(super) fn stack(process: &mut Process, rsp: u64, new: u64, old: u64) -> Result<u64, Errno> {
     let signals = &mut process.threads.running().signals;
     let (start, bytes) = signals.stack;
@@ -184,7 +181,7 @@ pub(super) fn stack(process: &mut Process, rsp: u64, new: u64, old: u64) -> Resu
     let signals = &mut process.threads.running().signals;
     match wanted {
         None => {}
-        // The flags are the lower half of their word.
+        // The flags are an `int`, in the lower half of the word.
         Some([_, flags, _]) if flags as u32 == DISABLE as u32 => signals.stack = (0, 0),
         Some([_, flags, _]) if flags as u32 & !(ON_STACK as u32) != 0 => return Err(Errno(EINVAL)),
         Some([_, _, bytes]) if bytes < MIN_STACK_BYTES => return Err(Errno(ENOMEM)),
@@ -193,7 +190,7 @@ pub(super) fn stack(process: &mut Process, rsp: u64, new: u64, old: u64) -> Resu
     Ok(0)
 }
 
-/// `kill`: the one program that a program can send signals to is itself.
+/// `kill`: a program can send signals to itself alone.
 fn kill(process: &mut Process, to: u64, signal: u64) -> Result<u64, Errno> {
     if ![0, u64::from(process.pid)].contains(&to) {
         return Err(Errno(ESRCH));
@@ -218,7 +215,7 @@ fn send_to_thread(process: &mut Process, to: u64, signal: u64) -> Result<u64, Er
     if is_there { Ok(0) } else { Err(Errno(ESRCH)) }
 }
 
-/// What is left of the timer, and its interval, in nanoseconds.
+/// The rest of the timer's time, and its interval, in nanoseconds.
 fn timer(process: &Process) -> (u64, u64) {
     let left = |due: u64| due.saturating_sub(clock::now_ns()).max(1);
     process.signals.timer.map_or((0, 0), |(due, interval)| (left(due), interval))
@@ -243,7 +240,7 @@ fn set_timer(process: &mut Process, new: u64, old: u64) -> Result<u64, Errno> {
         Some([a, b, c, d]) => [nanoseconds(a, b)?, nanoseconds(c, d)?],
     };
     if old != 0 {
-        tell_timer(process, old)?;
+        write_timer(process, old)?;
     }
     process.signals.timer = (first > 0).then(|| (clock::now_ns().saturating_add(first), interval));
     Ok(0)
@@ -258,7 +255,7 @@ fn nanoseconds(seconds: u64, microseconds: u64) -> Result<u64, Errno> {
 }
 
 /// `getitimer`.
-fn tell_timer(process: &mut Process, to: u64) -> Result<u64, Errno> {
+fn write_timer(process: &mut Process, to: u64) -> Result<u64, Errno> {
     let (left, interval) = timer(process);
     let [[a, b], [c, d]] = [interval, left].map(clock::to_timespec);
     process.memory.space.write_words(to, [a, b / MICROSECOND_NS, c, d / MICROSECOND_NS])?;

@@ -1,4 +1,4 @@
-//! Calls on threads: making them, and letting them wait for each other.
+//! Calls on threads: creating them, and futexes.
 
 use tally_abi::syscall::{
     self,
@@ -19,9 +19,9 @@ use crate::{
     },
 };
 
-/// `CLONE_VM`, `CLONE_SIGHAND` and `CLONE_THREAD`: without these it would be another program.
+/// `CLONE_VM`, `CLONE_SIGHAND` and `CLONE_THREAD`: without these `clone` would make a process.
 const THREAD_FLAGS: u64 = 0x100 | 0x800 | 0x1_0000;
-/// `CLONE_FS`, `CLONE_FILES`, `CLONE_SYSVSEM` and `CLONE_DETACHED`: so it is with all threads.
+/// `CLONE_FS`, `CLONE_FILES`, `CLONE_SYSVSEM` and `CLONE_DETACHED`: they hold for all threads.
 const NO_FLAGS: u64 = 0x200 | 0x400 | 0x4_0000 | 0x40_0000;
 const SET_TLS: u64 = 0x8_0000;
 const PARENT_SET_TID: u64 = 0x10_0000;
@@ -30,14 +30,15 @@ const CHILD_SET_TID: u64 = 0x100_0000;
 const CLONE_FLAGS: u64 =
     THREAD_FLAGS | NO_FLAGS | SET_TLS | PARENT_SET_TID | CHILD_CLEAR_TID | CHILD_SET_TID;
 
-/// `FUTEX_WAIT`, …: what `futex` does, `FUTEX_PRIVATE_FLAG` and `FUTEX_CLOCK_REALTIME` apart.
+/// `FUTEX_WAIT`, …: operations of `futex`, without the flags.
 const WAIT: u64 = 0;
 const WAKE: u64 = 1;
 const REQUEUE: u64 = 3;
 const COMPARE_REQUEUE: u64 = 4;
 const WAIT_BITS: u64 = 9;
 const WAKE_BITS: u64 = 10;
-/// Nothing is shared with other programs, and there is one clock.
+/// `FUTEX_PRIVATE_FLAG` and `FUTEX_CLOCK_REALTIME`: all futexes are private, and there is one
+/// clock.
 const FUTEX_FLAGS: u64 = 0x80 | 0x100;
 
 pub(super) fn call(
@@ -54,9 +55,9 @@ pub(super) fn call(
             thread.clear_tid = a;
             thread.tid.into()
         }
-        // A thread that ends with a robust mutex leaves it locked.
+        // A thread that ends while it holds a robust mutex leaves it locked.
         syscall::SET_ROBUST_LIST => 0,
-        // C libraries ask for `clone` then.
+        // C libraries use `clone` then.
         syscall::CLONE3 => return Some(Err(Errno(ENOSYS))),
         _ => return None,
     })))

@@ -1,4 +1,4 @@
-//! Calls on time. Nobody asks the machine for the date: it begins at 1970.
+//! Calls on time. The machine's date is not read: real time begins in 1970.
 
 use tally_abi::syscall::{self, errno::EINVAL};
 
@@ -8,7 +8,7 @@ use crate::{
     task::{Process, thread::Wait},
 };
 
-/// The clocks of `clock_gettime` that tell real time or time since the start, coarse or not.
+/// The clocks of `clock_gettime` for real time and for time since the start, coarse or not.
 const CLOCKS: [u64; 6] = [0, 1, 4, 5, 6, 7];
 /// `CLOCK_PROCESS_CPUTIME_ID` and `CLOCK_THREAD_CPUTIME_ID`.
 const OF_PROGRAM: u64 = 2;
@@ -21,7 +21,7 @@ pub(super) fn call(
     number: u64,
     [a, b, c, d, ..]: [u64; 6],
 ) -> Option<Result<Answer, Errno>> {
-    let told = match number {
+    let result = match number {
         syscall::NANOSLEEP => return Some(sleep(process, false, a, b)),
         syscall::CLOCK_GETTIME if counts_time(process, a) => {
             let ran = process.ran_ns();
@@ -40,15 +40,15 @@ pub(super) fn call(
         syscall::TIME => time(process, a),
         _ => return None,
     };
-    Some(told.map(Answer::Value))
+    Some(result.map(Answer::Value))
 }
 
-/// Whether a clock is the program's time on CPUs: that of a thread alone is not kept.
+/// Returns whether a clock is the program's CPU time. A single thread's is not measured.
 fn counts_time(process: &Process, clock: u64) -> bool {
     clock == OF_PROGRAM || clock == OF_THREAD && process.threads.len() == 1
 }
 
-/// A time in nanoseconds: seconds, and the rest in units of so many nanoseconds.
+/// Writes a time in nanoseconds as seconds and a rest in units of `unit_ns` nanoseconds.
 fn write_time(process: &mut Process, to: u64, time: u64, unit_ns: u64) -> Result<u64, Errno> {
     let [seconds, rest] = clock::to_timespec(time);
     write_words(process, to, [seconds, rest / unit_ns])
@@ -75,7 +75,7 @@ fn sleep(process: &mut Process, is_absolute: bool, from: u64, left: u64) -> Resu
     Ok(Answer::Wait(Wait::Sleep { until, left: if is_absolute { 0 } else { left } }))
 }
 
-/// As [`deadline`], of calls that wait for ever where there is no time.
+/// As [`deadline`], but none if the address is 0: the call has no timeout.
 pub(super) fn deadline_if_any(
     process: &mut Process,
     is_absolute: bool,
@@ -87,7 +87,7 @@ pub(super) fn deadline_if_any(
     }
 }
 
-/// The time, in [`clock`]'s nanoseconds, that a `struct timespec` of the program's means.
+/// The time, in [`clock`]'s nanoseconds, of a `struct timespec` of the program.
 fn deadline(process: &mut Process, is_absolute: bool, from: u64) -> Result<u64, Errno> {
     let [seconds, rest] = process.memory.space.read_words(from)?;
     if rest >= SECOND_NS || seconds > i64::MAX as u64 {

@@ -30,7 +30,7 @@ use crate::{
 };
 
 // One entry of 16 bytes for each vector. Those whose exceptions push no error code push a zero,
-// so that all frames look alike (Intel SDM volume 3, "Exception and Interrupt Reference").
+// so that all frames have the same layout (Intel SDM volume 3, "Exception and Interrupt Reference").
 global_asm!(
     ".balign 16",
     "tally_vectors:",
@@ -199,7 +199,7 @@ extern "C" fn handle_syscall(frame: &mut Frame) -> bool {
 /// Enables SYSCALL on this CPU.
 pub fn enable_syscall() {
     // SAFETY: SCE only makes SYSCALL legal; the registers that it uses are set below, before any
-    // program runs. NXE is set by the boot loader for all page tables in use; keep it on APs too.
+    // program runs. The page tables in use need NXE, which the boot loader set on the first CPU.
     unsafe {
         Efer::update(|flags| {
             flags.insert(EferFlags::SYSTEM_CALL_EXTENSIONS | EferFlags::NO_EXECUTE_ENABLE);

@@ -1,8 +1,9 @@
-//! Files: the ramdisk's, and those that programs make, in memory until the machine ends.
+//! Files: the ramdisk's, and those that programs create, which stay in memory until the machine
+//! ends.
 //!
-//! A path is a name: folders are not looked at, and `/tmp/a`, `./tmp/a` and `tmp/a` are one file. A
-//! file that has lost its name lives on while it is open. A file of the ramdisk that is written to
-//! becomes a copy in memory; the ramdisk stays what it is.
+//! There are no folders: a path is a name, and `/tmp/a`, `./tmp/a` and `tmp/a` are one file. A file
+//! without a name exists while it is open. A write to a ramdisk file makes a copy in memory; the
+//! ramdisk does not change.
 
 pub mod open;
 mod pages;
@@ -16,22 +17,22 @@ use spin::{Mutex, MutexGuard};
 use self::{pages::Pages, ramdisk::plain};
 use crate::memory::frames::OutOfMemory;
 
-/// The most names of files that were opened or made: they take memory of the kernel's.
+/// The most names of files that were opened or created: they take memory of the kernel's.
 const MAX_NAMES: usize = 1024;
 
-/// Files that were opened or made, by name; none where one of the ramdisk's was removed.
+/// Files that were opened or created, by name; none for a ramdisk file that was removed.
 static NAMED: Mutex<Names> = Mutex::new(BTreeMap::new());
 type Names = BTreeMap<String, Option<File>>;
 
-/// The highest number that a file was given. Relaxed order is enough: each is given once.
+/// The highest inode number. Relaxed order is enough: each number is given once.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// A file, under whatever name, or under none any more.
+/// A reference to a file, whatever its name.
 pub type File = Arc<Inode>;
 
-/// What a file is, however many have it open.
+/// A file: its number and content.
 pub struct Inode {
-    /// Its number, from 1, by which programs tell files apart.
+    /// Its number, from 1, by which programs distinguish files.
     pub number: u64,
     content: Mutex<Content>,
 }
@@ -42,18 +43,18 @@ impl Inode {
         Arc::new(Inode { number, content: Mutex::new(content) })
     }
 
-    /// Its content, for as long as the answer lives.
+    /// Locks its content.
     pub fn lock(&self) -> MutexGuard<'_, Content> {
         self.content.lock()
     }
 }
 
-/// What is in a file.
+/// A file's content.
 pub enum Content {
-    /// As the ramdisk has it.
+    /// The ramdisk's, unchanged.
     Ramdisk(&'static [u8]),
-    /// As programs have written it.
-    Own(Pages),
+    /// Written by programs.
+    Written(Pages),
 }
 
 impl Content {
@@ -61,46 +62,47 @@ impl Content {
     pub fn len(&self) -> u64 {
         match self {
             Content::Ramdisk(bytes) => bytes.len() as u64,
-            Content::Own(pages) => pages.len(),
+            Content::Written(pages) => pages.len(),
         }
     }
 
-    /// Its bytes from `at` on, as far as they lie together: none at its end.
+    /// The bytes from `at` on that are contiguous in memory; none at its end.
     pub fn piece(&self, at: u64) -> &[u8] {
         match self {
             Content::Ramdisk(bytes) => bytes.get(at as usize..).unwrap_or_default(),
-            Content::Own(pages) => pages.piece(at),
+            Content::Written(pages) => pages.piece(at),
         }
     }
 
-    /// Puts bytes at `at`, as many as there is memory for: how many. What lies between its end and
-    /// there becomes zeros.
+    /// Writes bytes at `at`, as far as there is memory for them. Returns how many. The bytes
+    /// between its end and `at` become zeros.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> usize {
-        self.own().map_or(0, |pages| pages.write(at, bytes))
+        self.writable().map_or(0, |pages| pages.write(at, bytes))
     }
 
-    /// Cuts or lengthens it, with zeros.
+    /// Truncates it to `len` bytes, or extends it with zeros.
     ///
     /// # Errors
-    /// No memory.
+    /// No memory is left.
     pub fn set_len(&mut self, len: u64) -> Result<(), OutOfMemory> {
         if len == 0 {
-            *self = Content::Own(Pages::default());
+            *self = Content::Written(Pages::default());
         }
-        self.own()?.set_len(len)
+        self.writable()?.set_len(len)
     }
 
-    fn own(&mut self) -> Result<&mut Pages, OutOfMemory> {
+    /// Its pages; copies a ramdisk file to pages first.
+    fn writable(&mut self) -> Result<&mut Pages, OutOfMemory> {
         if let Content::Ramdisk(bytes) = *self {
             let mut pages = Pages::default();
             if pages.write(0, bytes) < bytes.len() {
                 return Err(OutOfMemory);
             }
-            *self = Content::Own(pages);
+            *self = Content::Written(pages);
         }
         match self {
-            Content::Own(pages) => Ok(pages),
-            Content::Ramdisk(_) => unreachable!("it was copied just now"),
+            Content::Written(pages) => Ok(pages),
+            Content::Ramdisk(_) => unreachable!("it was copied above"),
         }
     }
 }
@@ -119,10 +121,10 @@ fn find_in(named: &mut Names, name: &str) -> Option<File> {
     Some(file)
 }
 
-/// The file of that name, or a new empty one; none if there is one, and only a new one will do.
+/// The file of that name, or a new empty one; none if it exists and `only_new` is set.
 ///
 /// # Errors
-/// There are too many.
+/// There are too many names.
 pub fn find_or_create(path: &str, only_new: bool) -> Result<Option<File>, OutOfMemory> {
     let mut named = NAMED.lock();
     let name = plain(path);
@@ -132,31 +134,31 @@ pub fn find_or_create(path: &str, only_new: bool) -> Result<Option<File>, OutOfM
     if named.len() >= MAX_NAMES {
         return Err(OutOfMemory);
     }
-    let file = Inode::new(Content::Own(Pages::default()));
+    let file = Inode::new(Content::Written(Pages::default()));
     named.insert(name.into(), Some(file.clone()));
     Ok(Some(file))
 }
 
-/// Nothing has the name from here on.
-fn forget(named: &mut Names, name: &str) {
+/// Removes a name.
+fn remove_in(named: &mut Names, name: &str) {
     match ramdisk::file(name) {
         Some(_) => named.insert(name.into(), None),
         None => named.remove(name).flatten().map(Some),
     };
 }
 
-/// Takes a file's name away; whether there was one.
+/// Removes a file's name. Returns whether there was a file of that name.
 pub fn remove(path: &str) -> bool {
     let mut named = NAMED.lock();
     let name = plain(path);
     let is_there = find_in(&mut named, name).is_some();
     if is_there {
-        forget(&mut named, name);
+        remove_in(&mut named, name);
     }
     is_there
 }
 
-/// Gives a file another name, in place of any that had it; whether there was one.
+/// Renames a file, over any file of the new name. Returns whether there was a file of the old name.
 ///
 /// # Errors
 /// There are too many names.
@@ -166,12 +168,12 @@ pub fn rename(from: &str, to: &str) -> Result<bool, OutOfMemory> {
     let file = find_in(&mut named, from);
     let is_there = file.is_some();
     if is_there && from != to {
-        // What was the ramdisk's leaves a note that it is gone.
+        // Besides the new name, a removed ramdisk file keeps an entry for the old one.
         if named.len() >= MAX_NAMES && !named.contains_key(to) {
             return Err(OutOfMemory);
         }
         named.insert(to.into(), file);
-        forget(&mut named, from);
+        remove_in(&mut named, from);
     }
     Ok(is_there)
 }

@@ -1,4 +1,4 @@
-//! What a program has open, by descriptor.
+//! A program's open files, by descriptor.
 
 use alloc::{collections::BTreeMap, sync::Arc};
 
@@ -9,10 +9,10 @@ use super::File;
 /// The most descriptors of one program.
 pub const MAX_DESCRIPTORS: u64 = 64;
 
-/// What a descriptor leads to.
+/// What a descriptor refers to.
 #[derive(Clone)]
 pub enum Descriptor {
-    /// Nothing to read; what is written is gone.
+    /// `/dev/null`: reads are empty, writes are discarded.
     Null,
     /// The program's output to the host: 1 or 2.
     Output(u8),
@@ -20,17 +20,17 @@ pub enum Descriptor {
     File(Arc<Mutex<OpenFile>>),
 }
 
-/// A file, as it was opened.
+/// An open file.
 pub struct OpenFile {
     /// The file.
     pub file: File,
-    /// Where the next reading or writing begins.
+    /// Offset of the next read or write.
     pub position: u64,
     /// Whether it may be read.
     pub reads: bool,
     /// Whether it may be written.
     pub writes: bool,
-    /// Whether writing goes to its end.
+    /// Whether writes go to its end (`O_APPEND`).
     pub appends: bool,
 }
 
@@ -38,23 +38,23 @@ pub struct OpenFile {
 pub struct Descriptors(BTreeMap<u64, Descriptor>);
 
 impl Descriptors {
-    /// A program's at its start: an empty input and two outputs.
+    /// Those of a new program: an empty input and two outputs.
     pub fn new() -> Self {
         let standard = [Descriptor::Null, Descriptor::Output(1), Descriptor::Output(2)];
         Descriptors((0..).zip(standard).collect())
     }
 
-    /// What `fd` leads to.
+    /// What `fd` refers to.
     pub fn get(&self, fd: u64) -> Option<&Descriptor> {
         self.0.get(&fd)
     }
 
-    /// The lowest number from `from` up that is free, if there is one.
+    /// The lowest free number that is at least `from`, if there is one.
     pub fn free(&self, from: u64) -> Option<u64> {
         (from..MAX_DESCRIPTORS).find(|fd| !self.0.contains_key(fd))
     }
 
-    /// Gives `descriptor` the number `fd`, in place of whatever has it; whether that is a number.
+    /// Sets the descriptor of number `fd`. Returns whether that is a valid number.
     pub fn put(&mut self, fd: u64, descriptor: Descriptor) -> bool {
         let fits = fd < MAX_DESCRIPTORS;
         if fits {
@@ -63,7 +63,7 @@ impl Descriptors {
         fits
     }
 
-    /// Takes `fd` away; whether there was one.
+    /// Removes `fd`. Returns whether it was open.
     pub fn remove(&mut self, fd: u64) -> bool {
         self.0.remove(&fd).is_some()
     }

@@ -1,4 +1,4 @@
-//! A file's bytes, in frames of its own.
+//! A file's content, in frames of its own.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -7,13 +7,14 @@ use x86_64::structures::paging::PhysFrame;
 
 use crate::memory::frames::{self, FRAME_BYTES, OutOfMemory, kernel_view};
 
-/// The most frames that all files have: programs end and give back what they took, files stay.
+/// The most frames of all files together: a program's memory is freed when it ends, a file's is
+/// not.
 const MAX_FRAMES: u64 = (128 << 20) / FRAME_BYTES;
 
-/// Frames that files have. Relaxed order is enough: the number alone decides.
+/// Frames of all files. Relaxed order is enough: nothing but the number depends on it.
 static IN_FILES: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes of any number. Dropping it gives its frames back.
+/// A file's content. Dropping it frees its frames.
 #[derive(Default)]
 pub struct Pages {
     frames: Vec<PhysFrame>,
@@ -21,24 +22,24 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// How many.
+    /// Its length, in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Those from `at` on that lie in one frame; none at the end.
+    /// The bytes from `at` on that are in one frame; none at the end.
     pub fn piece(&self, at: u64) -> &[u8] {
         let Some(frame) = self.frames.get((at / FRAME_BYTES) as usize) else { return &[] };
         let offset = at % FRAME_BYTES;
         let bytes = self.len.saturating_sub(at).min(FRAME_BYTES - offset);
         let start = kernel_view(frame.start_address() + offset).as_ptr();
-        // SAFETY: the frame is this file's alone, mapped for the kernel, and the bytes lie in it;
-        // it changes only through `&mut self`.
+        // SAFETY: the frame is this file's alone, mapped for the kernel, and the bytes are in it;
+        // they change only through `&mut self`.
         unsafe { core::slice::from_raw_parts(start, bytes as usize) }
     }
 
-    /// Puts bytes at `at`, as many as there are frames for: how many. What lies between the end and
-    /// there becomes zeros.
+    /// Writes bytes at `at`, as far as there are frames for them. Returns how many. The bytes
+    /// between the end and `at` become zeros.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> usize {
         if at > self.len && self.set_len(at).is_err() {
             return 0;
@@ -60,10 +61,10 @@ impl Pages {
         bytes.len() - rest.len()
     }
 
-    /// Cuts off what is beyond `len`, or adds zeros up to there.
+    /// Truncates the content to `len` bytes, or extends it with zeros.
     ///
     /// # Errors
-    /// No frame is left; then it is as long as there were frames for.
+    /// No frames are left, and the content is unchanged.
     pub fn set_len(&mut self, len: u64) -> Result<(), OutOfMemory> {
         if len < self.len {
             let keep = len.div_ceil(FRAME_BYTES) as usize;
@@ -77,16 +78,16 @@ impl Pages {
         Ok(())
     }
 
-    /// Has frames for `len` bytes.
+    /// Allocates frames for up to `len` bytes.
     fn reach(&mut self, len: u64) -> Result<(), OutOfMemory> {
         let missing = len.div_ceil(FRAME_BYTES).saturating_sub(self.frames.len() as u64);
         if missing == 0 {
             return Ok(());
         }
-        // All or nothing: what is left is not for a file that cannot be.
+        // All or nothing: a write that fails must not use up the frames that are left.
         let mut claim = frames::claim(missing * FRAME_BYTES).ok_or(OutOfMemory)?;
         self.frames.try_reserve(missing as usize).map_err(|_| OutOfMemory)?;
-        if !note(missing) {
+        if !add(missing) {
             return Err(OutOfMemory);
         }
         for taken in 0..missing {
@@ -98,28 +99,28 @@ impl Pages {
         Ok(())
     }
 
-    /// Zeros in the last frame from `len` on, for when the file grows again.
+    /// Zeroes the last frame from `len` on, for when the file grows again.
     fn clear_from(&mut self, len: u64) {
         let offset = len % FRAME_BYTES;
         if offset != 0
             && let Some(frame) = self.frames.last()
         {
             let start: *mut u8 = kernel_view(frame.start_address() + offset).as_mut_ptr();
-            // SAFETY: the rest of a frame that is this file's alone.
+            // SAFETY: the bytes are the rest of a frame that is this file's alone.
             unsafe { start.write_bytes(0, (FRAME_BYTES - offset) as usize) };
         }
     }
 }
 
-/// Notes so many frames as files', if they may have them.
-fn note(frames: u64) -> bool {
+/// Adds frames to those of all files, up to [`MAX_FRAMES`]. Returns whether they were added.
+fn add(frames: u64) -> bool {
     let fits = |held: u64| held.checked_add(frames).filter(|all| *all <= MAX_FRAMES);
     IN_FILES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
 }
 
 fn give_back(frame: PhysFrame) {
     IN_FILES.fetch_sub(1, Ordering::Relaxed);
-    // SAFETY: the frame came from `allocate`, and nothing refers to it once it is out of the list.
+    // SAFETY: the frame came from a claim, and nothing refers to it once it is out of the list.
     unsafe { frames::free(frame) };
 }
 

@@ -1,4 +1,4 @@
-//! The ramdisk: a tar archive that the boot loader left in memory. Programs and their files.
+//! The ramdisk: a tar archive in memory, from the boot loader, with programs and their files.
 
 use alloc::{collections::BTreeMap, string::String};
 
@@ -7,7 +7,7 @@ use tar_no_std::TarArchiveRef;
 
 static FILES: Once<BTreeMap<String, &'static [u8]>> = Once::new();
 
-/// Takes over the archive. A machine without one, or with one that cannot be read, has no files.
+/// Reads the archive's directory. Without an archive that can be read, there are no files.
 pub fn init(bytes: &'static [u8]) {
     match TarArchiveRef::new(bytes) {
         Ok(archive) => {
@@ -19,16 +19,16 @@ pub fn init(bytes: &'static [u8]) {
             }
             FILES.call_once(|| files);
         }
-        Err(error) => log::error!("the ramdisk is not a tar archive: {error}"),
+        Err(error) => log::error!("ramdisk is not a tar archive: {error}"),
     }
 }
 
-/// The bytes of the file of that name, as [`plain`] gives it.
+/// The bytes of the file of that name, as [`plain`] returns it.
 pub fn file(name: &str) -> Option<&'static [u8]> {
     FILES.get()?.get(name).copied()
 }
 
-/// The name that a path stands for: without any `/` and `./` that it begins with.
+/// The file name of a path: the path without leading `/` and `./`.
 pub fn plain(path: &str) -> &str {
     let mut name = path;
     while let Some(rest) = name.strip_prefix('/').or_else(|| name.strip_prefix("./")) {

@@ -1,4 +1,4 @@
-//! The firmware's tables, for two things: which processors there are, and where a clock is.
+//! ACPI tables: the processors, and the port of the power-management timer.
 
 use core::ptr::NonNull;
 
@@ -17,8 +17,7 @@ use crate::memory::frames::kernel_view;
 
 const ENABLED: u32 = 1;
 
-/// No processor: what this number reaches is all of them (Intel SDM volume 3, "Determining IPI
-/// Destination").
+/// The broadcast ID, which is no processor's (Intel SDM volume 3, "Determining IPI Destination").
 const ALL: u8 = 0xff;
 
 fn tables(rsdp: Option<u64>) -> Option<AcpiTables<Physical>> {
@@ -26,8 +25,8 @@ fn tables(rsdp: Option<u64>) -> Option<AcpiTables<Physical>> {
     unsafe { AcpiTables::from_rsdp(Physical, rsdp? as usize) }.ok()
 }
 
-/// Interrupt-controller numbers of the processors that can be used, each once, in the firmware's
-/// order; none if the tables cannot be read.
+/// APIC IDs of the enabled processors, each once, in the firmware's order; none if the tables
+/// cannot be read.
 pub fn processors(rsdp: Option<u64>) -> Vec<u32> {
     let Some(madt) = tables(rsdp).and_then(|tables| tables.find_table::<Madt>()) else {
         return Vec::new();
@@ -41,7 +40,7 @@ pub fn processors(rsdp: Option<u64>) -> Vec<u32> {
     });
     let mut processors = Vec::new();
     for number in numbers {
-        // Some firmware lists one in both ways.
+        // Some firmware lists a processor in both forms.
         if !processors.contains(&number) {
             processors.push(number);
         }
@@ -57,8 +56,8 @@ pub fn timer_port(rsdp: Option<u64>) -> Option<u16> {
     u16::try_from(block.address).ok().filter(|_| is_port)
 }
 
-/// Shows the library physical memory. It reads tables only, and so never asks for ports, PCI or
-/// time, whose part of the trait is for its interpreter, which is not built in.
+/// Maps physical memory for the library. The library reads tables only: the trait's ports, PCI and
+/// time are for its AML interpreter, which is not built in.
 #[derive(Clone)]
 struct Physical;
 

@@ -10,13 +10,13 @@ pub const SECOND_NS: u64 = 1_000_000_000;
 static START: Once<u64> = Once::new();
 static SPEED: Once<Speed> = Once::new();
 
-/// So many ticks take so many nanoseconds.
+/// The counter's speed: it ticks `ticks` times in `nanoseconds`.
 struct Speed {
     ticks: u64,
     nanoseconds: u64,
 }
 
-/// The kernel was entered just now.
+/// Sets the time to 0. At boot, once.
 pub fn start() {
     START.call_once(tsc);
 }
@@ -28,9 +28,8 @@ pub fn tsc() -> u64 {
     unsafe { _rdtsc() }
 }
 
-/// Does `wait`, which takes so many nanoseconds, and learns the speed of the counter from it; none
-/// if it failed. Once.
-pub fn measure(nanoseconds: u64, wait: impl FnOnce() -> Option<()>) -> Option<()> {
+/// Calibrates the counter: `wait` takes `nanoseconds`. None if the wait fails. Once.
+pub fn calibrate(nanoseconds: u64, wait: impl FnOnce() -> Option<()>) -> Option<()> {
     let start = tsc();
     wait()?;
     let ticks = tsc().wrapping_sub(start).max(1);
@@ -38,7 +37,7 @@ pub fn measure(nanoseconds: u64, wait: impl FnOnce() -> Option<()>) -> Option<()
     Some(())
 }
 
-/// Waits, once the counter's speed is known.
+/// Waits. The counter's speed is known.
 pub fn wait_us(microseconds: u64) {
     let end = now_ns() + microseconds * 1000;
     while now_ns() < end {
@@ -46,14 +45,14 @@ pub fn wait_us(microseconds: u64) {
     }
 }
 
-/// Nanoseconds since [`start`]; 0 as long as the counter's speed is not known.
+/// Nanoseconds since [`start`]; 0 until the counter's speed is known.
 pub fn now_ns() -> u64 {
     let (Some(start), Some(speed)) = (START.get(), SPEED.get()) else { return 0 };
     let passed = u128::from(tsc().wrapping_sub(*start));
     (passed * u128::from(speed.nanoseconds) / u128::from(speed.ticks)) as u64
 }
 
-/// A time as C programs have it: seconds, and nanoseconds of the next one.
+/// A time as the words of a `struct timespec`: seconds, and nanoseconds below a second.
 pub fn to_timespec(nanoseconds: u64) -> [u64; 2] {
     [nanoseconds / SECOND_NS, nanoseconds % SECOND_NS]
 }

@@ -1,5 +1,5 @@
-//! QEMU's firmware-configuration device: how the host passes the command line to an image that
-//! stays the same. QEMU documentation, "QEMU Firmware Configuration (fw_cfg) Device".
+//! QEMU's firmware-configuration device, by which the host passes the command line without changing
+//! the image. QEMU documentation, "QEMU Firmware Configuration (fw_cfg) Device".
 
 use alloc::{string::String, vec, vec::Vec};
 
@@ -12,12 +12,12 @@ const SIGNATURE: u16 = 0;
 const DIRECTORY: u16 = 0x19;
 /// Bytes of a directory entry: size, selector, reserved, name.
 const ENTRY_BYTES: usize = 64;
-/// No machine has more files than this; a larger number is not a directory's.
+/// More files than any machine has: a larger number is not a directory's.
 const MAX_FILES: usize = 1024;
 
 fn select(item: u16) {
-    // SAFETY: the device's selector port; `read_file` asks for its signature first, and only under
-    // a hypervisor.
+    // SAFETY: the device's selector port; `read_text` checks the signature first, and only under a
+    // hypervisor.
     unsafe { Port::<u16>::new(SELECTOR).write(item) };
 }
 
@@ -25,7 +25,7 @@ fn read(bytes: usize) -> Vec<u8> {
     let mut port = Port::<u8>::new(DATA);
     let mut data = vec![0; bytes];
     for byte in &mut data {
-        // SAFETY: reading the selected item has no other effect than to move on in it.
+        // SAFETY: a read of the data port advances in the selected item, and has no other effect.
         *byte = unsafe { port.read() };
     }
     data

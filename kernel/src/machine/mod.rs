@@ -1,5 +1,5 @@
-//! What the machine offers besides its processors and memory: serial ports, the firmware's tables,
-//! a clock to measure others by, and a way to end.
+//! Devices and firmware: serial ports, ACPI tables, clocks, virtio, fw_cfg, the virtual PMU's leaf,
+//! and the machine's end.
 
 pub mod acpi;
 pub mod clock;

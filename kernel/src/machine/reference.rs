@@ -1,8 +1,8 @@
-//! Clocks of known speed, by which the others are measured once: the programmable interval timer
-//! and ACPI's timer.
+//! Clocks of known speed, which calibrate the others once at boot: the programmable interval timer
+//! (PIT) and ACPI's power-management timer.
 //!
-//! Neither is sure to be there: firmware stops the interval timer's clock on many machines to save
-//! power, so that a wait for it would never end, and tables may name no ACPI timer.
+//! Either may be missing: firmware stops the PIT's clock on many machines to save power, so that a
+//! wait for it would never end, and the firmware's tables may have no ACPI timer.
 
 use core::{arch::asm, iter};
 
@@ -12,7 +12,7 @@ use super::{acpi, clock::tsc};
 
 /// Frequency of ACPI's timer (ACPI 6.5, 4.8.2.1 "Power Management Timer").
 const ACPI_HZ: u64 = 3_579_545;
-/// The bits of it that every machine has.
+/// The bits of ACPI's timer that every machine has.
 const ACPI_BITS: u32 = 0xff_ffff;
 const PIT_HZ: u64 = 1_193_182;
 const CHANNEL_2: u16 = 0x42;
@@ -23,10 +23,11 @@ const ONE_SHOT: u8 = 0b1011_0000;
 const GATE_ON: u8 = 1;
 const SPEAKER_ON: u8 = 2;
 const OUTPUT: u8 = 1 << 5;
-/// Turns of an empty loop from one look at a clock to the next.
-const PATIENCE: u32 = 500;
-/// So many ticks of the time-stamp counter are longer than any wait here on any processor.
-const MOST_TICKS: u64 = 1 << 30;
+/// Iterations of an empty loop between two reads of a clock.
+const POLL_DELAY: u32 = 500;
+/// Ticks of the time-stamp counter after which a clock counts as stopped: longer than any wait here
+/// on any processor.
+const MAX_TICKS: u64 = 1 << 30;
 
 /// A clock of known speed.
 #[derive(Clone, Copy, Debug)]
@@ -38,56 +39,58 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Those that this machine may have, to be tried one after the other.
+    /// The clocks that this machine may have, to be tried in this order.
     pub fn all(rsdp: Option<u64>) -> impl Iterator<Item = Reference> {
         iter::once(Reference::Pit).chain(acpi::timer_port(rsdp).map(Reference::Acpi))
     }
 
-    /// Waits, at most 54 ms, the interval timer being 16 bits wide; none if the clock does not
-    /// tick.
+    /// Waits, at most 54 ms, as the PIT is 16 bits wide; none if the clock does not tick.
     pub fn wait_us(self, microseconds: u64) -> Option<()> {
         match self {
             Reference::Acpi(port) => {
                 let mut timer = Port::<u32>::new(port);
-                // SAFETY: the firmware's tables say that the timer is there; reading it changes
+                // SAFETY: the firmware's tables have the timer at this port; reading it changes
                 // nothing.
                 let mut now = || unsafe { timer.read() };
                 let (start, ticks) = (now(), ACPI_HZ * microseconds / 1_000_000);
                 until(|| u64::from(now().wrapping_sub(start) & ACPI_BITS) >= ticks)
             }
-            Reference::Pit => {
-                let count = (PIT_HZ * microseconds / 1_000_000).min(0xffff) as u16;
-                let mut gate = Port::<u8>::new(GATE);
-                let mut command = Port::<u8>::new(COMMAND);
-                let mut channel = Port::<u8>::new(CHANNEL_2);
-                // SAFETY: (1) these ports are the interval timer's or nobody's; (2) nothing else
-                // uses channel 2 or the speaker; (3) no memory is touched.
-                unsafe {
-                    let rest = gate.read() & !SPEAKER_ON;
-                    gate.write(rest | GATE_ON);
-                    command.write(ONE_SHOT);
-                    channel.write(count as u8);
-                    channel.write((count >> 8) as u8);
-                }
-                // SAFETY: as above.
-                let mut is_over = || unsafe { gate.read() } & OUTPUT != 0;
-                // Where there is no such timer, its output seems to be high already.
-                (!is_over()).then_some(())?;
-                until(is_over)
-            }
+            Reference::Pit => wait_pit((PIT_HZ * microseconds / 1_000_000).min(0xffff) as u16),
         }
     }
 }
 
-/// Waits until something is so; none if it does not become so in any time that is asked for here.
-fn until(mut is_so: impl FnMut() -> bool) -> Option<()> {
+/// Waits for `count` ticks of the PIT; none if it does not tick.
+fn wait_pit(count: u16) -> Option<()> {
+    let mut gate = Port::<u8>::new(GATE);
+    let mut command = Port::<u8>::new(COMMAND);
+    let mut channel = Port::<u8>::new(CHANNEL_2);
+    // SAFETY: (1) these ports are the PIT's, or no device's; (2) nothing else uses channel 2 or the
+    // speaker; (3) no memory is touched.
+    unsafe {
+        let rest = gate.read() & !SPEAKER_ON;
+        gate.write(rest | GATE_ON);
+        command.write(ONE_SHOT);
+        channel.write(count as u8);
+        channel.write((count >> 8) as u8);
+    }
+    // SAFETY: as above.
+    let mut is_over = || unsafe { gate.read() } & OUTPUT != 0;
+    // Without a PIT, the port reads as ones: the output seems high already.
+    (!is_over()).then_some(())?;
+    until(is_over)
+}
+
+/// Waits for a condition; none if it does not hold within [`MAX_TICKS`].
+fn until(mut condition: impl FnMut() -> bool) -> Option<()> {
     let start = tsc();
-    while !is_so() {
-        (tsc().wrapping_sub(start) < MOST_TICKS).then_some(())?;
-        // Each look leaves a virtual machine: a microsecond more is a ten thousandth of what is
-        // measured. SAFETY: works on one register.
+    while !condition() {
+        (tsc().wrapping_sub(start) < MAX_TICKS).then_some(())?;
+        // Each read of the clock exits a virtual machine. The delay of a microsecond is a ten
+        // thousandth of what is measured.
+        // SAFETY: works on one register.
         unsafe {
-            asm!("2:", "dec {0:e}", "jnz 2b", inout(reg) PATIENCE => _, options(nostack, nomem));
+            asm!("2:", "dec {0:e}", "jnz 2b", inout(reg) POLL_DELAY => _, options(nostack, nomem));
         }
     }
     Some(())

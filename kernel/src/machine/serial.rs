@@ -1,6 +1,6 @@
 //! The two serial ports: a log for people, and messages for the host.
 //!
-//! Each port has a lock of its own; interrupts are off whenever one is held, so a CPU never waits
+//! Each port has a lock of its own; interrupts are off while a CPU holds one, so a CPU never waits
 //! for itself. The overflow path sends nothing.
 
 use core::fmt::{self, Write};
@@ -28,7 +28,7 @@ impl log::Log for Logger {
         if self.enabled(record.metadata())
             && let Some(port) = LOG.lock().as_mut()
         {
-            // A port that takes no more is no reason to stop.
+            // A port that fails must not stop the kernel.
             let _ = writeln!(Lines(port), "[{:5}] {}", record.level(), record.args());
         }
     }
@@ -36,7 +36,7 @@ impl log::Log for Logger {
     fn flush(&self) {}
 }
 
-/// Text with the line ends that terminals want.
+/// Writes text with the line ends CR LF.
 struct Lines<'a>(&'a mut Port);
 
 impl Write for Lines<'_> {
@@ -54,9 +54,9 @@ impl Write for Lines<'_> {
     }
 }
 
-/// A port that answers, set up; a machine may have none.
+/// Initializes a port, if the machine has it.
 fn open(number: u16) -> Option<Port> {
-    // SAFETY: these port numbers belong to serial ports on a PC, and only this module uses them.
+    // SAFETY: these port numbers are serial ports' on a PC, and only this module uses them.
     let mut port = unsafe { Uart16550::new_port(number) }.ok()?;
     port.init(Config::default()).ok()?;
     Some(port)
@@ -69,41 +69,40 @@ pub fn init_log() {
     log::set_max_level(log::LevelFilter::Info);
 }
 
-/// Opens the way to the host.
+/// Opens the wire to the host.
 pub fn init_wire() {
     *WIRE.lock() = open(WIRE_PORT);
     match WIRE.lock().as_mut() {
-        // Firmware may have used the port as a console: what it said ends here, as a frame that
-        // nobody can read.
+        // Firmware may have used the port as a console: its output ends here, as a malformed frame.
         Some(port) => port.send_bytes_exact(&[0]),
         None => {
-            log::warn!("messages for the host are asked for, but no second serial port is there")
+            log::warn!("no second serial port for messages to the host; none are sent")
         }
     }
 }
 
-/// Whether somebody at the host listens.
+/// Returns whether there is a wire to the host.
 pub fn has_wire() -> bool {
     WIRE.lock().is_some()
 }
 
-/// Sends a message to the host, if it listens.
+/// Sends a message to the host, if there is a wire.
 pub fn send(message: &Message) {
     let mut guard = WIRE.lock();
     let Some(port) = guard.as_mut() else { return };
     let mut buffer = [0; MAX_FRAME_BYTES];
     match message.encode(&mut buffer) {
         Ok(frame) => port.send_bytes_exact(frame),
-        Err(_) => log::error!("a message is too long to send"),
+        Err(_) => log::error!("message to the host too long; not sent"),
     }
 }
 
-/// Frees both ports from whoever held them: the kernel is about to end.
+/// Unlocks both ports, whatever held them: the kernel is about to end.
 pub fn unlock_for_panic() {
     for port in [&LOG, &WIRE] {
         if port.is_locked() {
             // SAFETY: nothing but the panic handler runs on this CPU any more; another CPU that
-            // still writes may garble a line, which is better than silence.
+            // still writes may garble a line, which is better than no report.
             unsafe { port.force_unlock() };
         }
     }

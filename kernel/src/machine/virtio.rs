@@ -1,4 +1,4 @@
-//! Virtio devices, of which the kernel knows one: a serial device with a port for the trace.
+//! The driver of a virtio console device with a port for the trace.
 //!
 //! The queues and what lies under them are `virtio-drivers`'. Its driver for consoles is not used:
 //! it waits for each buffer, for ever if the host reads no more.
@@ -30,7 +30,7 @@ const CONFIG_DATA: u16 = 0xcfc;
 const CONFIG_ENABLE: u32 = 1 << 31;
 
 bitflags! {
-    /// Features that the driver takes (virtio 1.2, 5.3.3 "Feature bits", 6 "Reserved Feature
+    /// Features that the driver accepts (virtio 1.2, 5.3.3 "Feature bits", 6 "Reserved Feature
     /// Bits").
     #[derive(Clone, Copy, Debug)]
     struct Features: u64 {
@@ -47,10 +47,10 @@ const PORT: u32 = 1;
 const TO_PORT: u16 = 5;
 /// The queue of control messages to the device.
 const CONTROL: u16 = 3;
-/// Control messages: "the driver is ready", "it is ready for this port", "this port is open".
+/// Control messages (port, event): the driver is ready, it is ready for the port, the port is open.
 const EVENTS: [(u32, u16); 3] = [(0, 0), (PORT, 3), (PORT, 6)];
 
-/// The way to the host's end of the port.
+/// The guest's end of the port.
 pub struct TracePort {
     transport: PciTransport,
     queue: VirtQueue<Kernel, QUEUE>,
@@ -75,7 +75,7 @@ impl TracePort {
         let transport = PciTransport::new::<Kernel, _>(&mut root, place);
         let opened = transport.ok().and_then(TracePort::open);
         if opened.is_none() {
-            log::warn!("the virtio console has no port for a trace, or no memory is left for it");
+            log::warn!("virtio console without a usable trace port; trace sent at the end");
         }
         opened
     }
@@ -93,7 +93,7 @@ impl TracePort {
         transport.finish_init();
         let frame = frames::allocate().ok()?;
         let page = kernel_view(frame.start_address()).as_mut_ptr::<[u8; PAGE_SIZE]>();
-        // SAFETY: the frame is new, and kept for ever.
+        // SAFETY: the frame is new and never freed.
         let page: &'static mut [u8; PAGE_SIZE] = unsafe { &mut *page };
         for (message, (port, event)) in page.chunks_exact_mut(8).zip(EVENTS) {
             message[..4].copy_from_slice(&port.to_le_bytes());
@@ -106,18 +106,19 @@ impl TracePort {
             unsafe { control.add(&[message], &mut []) }.ok()?;
         }
         transport.notify(CONTROL);
-        // The device may look at it later.
+        // The device may read it later.
         core::mem::forget(control);
         Some(TracePort { transport, queue })
     }
 
-    /// Sends bytes; gives the token with which they come back. At most [`QUEUE`] can be under way.
+    /// Sends bytes. Returns the token with which the device returns them. At most [`QUEUE`] buffers
+    /// can be in flight.
     ///
     /// # Safety
-    /// The bytes are in memory that [`kernel_view`] shows, and nobody writes to them until
-    /// [`Self::take_back`] has given the token.
+    /// The bytes are in memory that [`kernel_view`] maps, and nothing writes to them until
+    /// [`Self::take_back`] has returned the token.
     pub unsafe fn send(&mut self, bytes: &[u8]) -> Option<u16> {
-        // SAFETY: the caller's word.
+        // SAFETY: by this function's contract.
         let token = unsafe { self.queue.add(&[bytes], &mut []) }.ok()?;
         if self.queue.should_notify() {
             self.transport.notify(TO_PORT);
@@ -125,13 +126,14 @@ impl TracePort {
         Some(token)
     }
 
-    /// The token of bytes that the host has, if any came back; `bytes` gives those of a token.
+    /// Takes back a buffer that the device returns, if there is one. Returns its token; `bytes`
+    /// returns the bytes of a token.
     ///
     /// # Safety
-    /// `bytes` gives what was sent.
+    /// `bytes` returns what was sent with the token.
     pub unsafe fn take_back<'a>(&mut self, bytes: impl FnOnce(u16) -> &'a [u8]) -> Option<u16> {
         let token = self.queue.peek_used()?;
-        // SAFETY: the caller's word.
+        // SAFETY: by this function's contract.
         unsafe { self.queue.pop_used(token, &[bytes(token)], &mut []) }.ok()?;
         Some(token)
     }
@@ -140,11 +142,12 @@ impl TracePort {
 /// What the library needs of this kernel.
 struct Kernel;
 
-// SAFETY: frames are page-aligned, zero, and nobody else's; `TracePort::find` has mapped the
-// device's registers at the place that `kernel_view` gives, which nothing else uses.
+// SAFETY: frames are page-aligned, zero, and used by nothing else; `TracePort::find` has mapped the
+// device's registers at the address that `kernel_view` returns, which nothing else uses.
 unsafe impl Hal for Kernel {
     fn dma_alloc(pages: usize, _: BufferDirection) -> (u64, NonNull<u8>) {
-        // Frames come one by one; queues of this length need no more. Address 0 is how to say no.
+        // Frames are allocated one by one; queues of this length need no more. Address 0 means
+        // failure.
         let frame = if pages == 1 { frames::allocate().ok() } else { None };
         let Some(frame) = frame else { return (0, NonNull::dangling()) };
         let view = kernel_view(frame.start_address()).as_mut_ptr();
@@ -153,7 +156,7 @@ unsafe impl Hal for Kernel {
     }
 
     unsafe fn dma_dealloc(address: u64, _: NonNull<u8>, _: usize) -> i32 {
-        // SAFETY: the library gives back what it got.
+        // SAFETY: the library frees what `dma_alloc` returned.
         unsafe { frames::free(PhysFrame::containing_address(PhysAddr::new(address))) };
         0
     }
@@ -196,7 +199,7 @@ impl ConfigurationAccess for Ports {
 
     fn write_word(&mut self, place: DeviceFunction, offset: u8, data: u32) {
         Ports::select(place, offset);
-        // SAFETY: only the library writes, to the device that it was asked to drive.
+        // SAFETY: only the library writes, to the device that it drives.
         unsafe { Port::<u32>::new(CONFIG_DATA).write(data) };
     }
 

@@ -1,13 +1,13 @@
-//! The virtual PMU's own leaf, as the kernel speaks to it.
+//! The virtual PMU's CPUID leaf: requests of the kernel to it.
 
 use tally_abi::vpmu::{LEAF, Op, SIGNATURE, VERSION};
 
-/// Whether the PMU of this machine is the virtual one, which keeps the truth.
+/// Returns whether this machine's PMU is the virtual one, which counts the truth.
 pub fn is_there() -> bool {
     cpuid(Op::Identify, 0) == (VERSION, SIGNATURE)
 }
 
-/// Asks the virtual PMU for something; a processor that has none does nothing.
+/// Sends a request to the virtual PMU; a processor without one ignores it.
 pub fn ask(op: Op, argument: u32) {
     cpuid(op, argument);
 }
@@ -15,7 +15,7 @@ pub fn ask(op: Op, argument: u32) {
 fn cpuid(op: Op, argument: u32) -> (u32, [u32; 3]) {
     let (mut eax, mut ecx, mut edx) = (LEAF, op as u32, argument);
     let ebx: u64;
-    // SAFETY: CPUID changes these four registers only; RBX is the compiler's, so it is kept.
+    // SAFETY: CPUID changes these four registers only; RBX, which is the compiler's, is restored.
     unsafe {
         core::arch::asm!(
             "mov {saved}, rbx", "cpuid", "xchg {saved}, rbx",

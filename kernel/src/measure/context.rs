@@ -168,7 +168,7 @@ impl Context {
         self.session.id()
     }
 
-    /// What `SESSION_OPEN` returns of it.
+    /// The result of `SESSION_OPEN`.
     pub fn opened(&self) -> Opened {
         Opened { session: self.id(), events: self.events() as u32 }
     }

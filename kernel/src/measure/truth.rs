@@ -1,4 +1,4 @@
-//! The marks by which the virtual PMU knows what its truth is of.
+//! The marks of the virtual PMU's truth: where its regions begin and end.
 
 use tally_abi::vpmu::Op;
 use x86_64::registers::control::Cr3;
@@ -6,19 +6,19 @@ use x86_64::registers::control::Cr3;
 use super::settings::settings;
 use crate::{machine::vpmu, memory::space::AddressSpace};
 
-/// Opens or closes the region that the virtual PMU keeps the truth of. In ring 0, right beside
-/// starting and stopping the counters, so that what user mode does in the region is the same, to
-/// the instruction, as what counters of user mode count.
+/// Opens or closes the truth's region `tag` in the virtual PMU. In ring 0, right beside starting and
+/// stopping the counters, so that the truth of user mode in the region and the counters of user
+/// mode agree to the instruction.
 pub(super) fn mark(op: Op, tag: u32) {
     if settings().virtual_pmu {
         vpmu::ask(op, tag);
     }
 }
 
-/// The same for an address space that is not the one in use.
+/// As [`mark`], for an address space that is not in use.
 pub(super) fn mark_in(space: &AddressSpace, op: Op, tag: u32) {
     let (here, flags) = Cr3::read();
-    // SAFETY: every space has the kernel's half, and the one in use comes back at once.
+    // SAFETY: every space has the kernel's half, and the space in use is activated again at once.
     unsafe {
         space.activate();
         mark(op, tag);

@@ -1,4 +1,4 @@
-//! A session on one program that another opened: what the table of programs keeps of it.
+//! A session on one program that another opened, as the table of programs has it.
 
 use alloc::boxed::Box;
 
