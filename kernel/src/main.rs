@@ -27,7 +27,9 @@ use bootloader_api::{
 };
 use tally_abi::{
     ExitStatus,
-    boot::{CommandLine, FW_CFG_COMMAND_LINE, Failure, MAX_CPUS, RAMDISK_COMMAND_LINE},
+    boot::{
+        CommandLine, FW_CFG_COMMAND_LINE, Failure, KERNEL_BASE, MAX_CPUS, RAMDISK_COMMAND_LINE,
+    },
     wire::Message,
 };
 
@@ -35,8 +37,6 @@ use files::ramdisk;
 use machine::{clock, fw_cfg, reference::Reference, serial};
 use memory::{frames, kernel, takeover};
 
-/// The first address of the kernel's half of every address space.
-const UPPER_HALF: u64 = 0xffff_8000_0000_0000;
 /// A turn of the scheduler, in microseconds.
 const TURN_US: u64 = 10_000;
 
@@ -44,7 +44,8 @@ const CONFIG: BootloaderConfig = {
     let mut config = BootloaderConfig::new_default();
     let mut mappings = Mappings::new_default();
     mappings.physical_memory = Some(Mapping::Dynamic);
-    mappings.dynamic_range_start = Some(UPPER_HALF);
+    mappings.kernel_base = Mapping::FixedAddress(KERNEL_BASE);
+    mappings.dynamic_range_start = Some(KERNEL_BASE);
     config.mappings = mappings;
     config.kernel_stack_size = 64 * 1024;
     config

@@ -5,6 +5,7 @@
 
 mod attacks;
 mod counters;
+mod debugging;
 mod linux;
 mod measures;
 mod outcomes;

@@ -13,14 +13,21 @@ use std::{
     thread,
 };
 
-use crate::{Failure, Result, compiler, output, project::Project, setup};
+use crate::{
+    Failure, Result, compiler, output,
+    project::{self, Project},
+    setup,
+};
 
 /// Makes programs plain static executables: no start files, no libc, not position-independent.
 const PROGRAM_FLAGS: &str = "-C panic=abort -C relocation-model=static \
     -C target-feature=+crt-static -C link-arg=-nostartfiles -C link-arg=-nostdlib \
     -C link-arg=-static -C link-arg=-no-pie";
-/// Keeps names of functions, leaves out what would only make booting slower.
-const STRIP: &str = "profile.release.strip=\"debuginfo\"";
+/// Keeps the debug information, which gdb and the symbolizer read; what boots is a copy without it.
+const WITH_SYMBOLS: &str = "profile.release.strip=\"none\"";
+/// The guest's packages whose variables and types gdb is to know as well; of the others it knows functions and
+/// lines.
+const FULL_DEBUG: [&str; 4] = ["tally-kernel", "tally-engine", "tally-pmu", "tally-ring"];
 /// A cold build of everything, tests included.
 const NEEDED_MB: u64 = 2500;
 
@@ -78,8 +85,10 @@ pub const CHECK_GUEST: GuestPackage = GuestPackage {
 /// What was built.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// The kernel's ELF file.
+    /// The kernel's ELF file, without debug information.
     pub kernel: PathBuf,
+    /// The same with its debug information.
+    pub symbols: PathBuf,
     /// Programs of [`PROGRAMS`], sorted.
     pub programs: Vec<PathBuf>,
     /// Programs of [`TEST_GUESTS`], sorted.
@@ -105,29 +114,31 @@ impl Built {
 impl GuestPackage {
     /// `cargo subcommand` for this package, with the library from `library`.
     pub fn cargo(&self, project: &Project, library: &Path, subcommand: &str) -> Command {
-        self.cargo_into("guest", STRIP, project, library, subcommand)
-    }
-
-    fn cargo_into(
-        &self,
-        folder: &str,
-        strip: &str,
-        project: &Project,
-        library: &Path,
-        subcommand: &str,
-    ) -> Command {
-        let mut cargo = project.cargo(subcommand, &project.target.join(folder));
+        let mut cargo = project.cargo(subcommand, &project.target.join("guest"));
         with_library(&mut cargo, library)
             .args(["--release", "--package", self.name, "--target", self.target])
             .arg(format!("-Zbuild-std={}", self.library))
-            .args(["-Zbuild-std-features=compiler-builtins-mem", "--config", strip])
+            .args(["-Zbuild-std-features=compiler-builtins-mem", "--config", WITH_SYMBOLS])
+            .args(FULL_DEBUG.iter().flat_map(|package| {
+                ["--config".to_owned(), format!("profile.release.package.{package}.debug=\"full\"")]
+            }))
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .env("RUSTFLAGS", self.flags);
         cargo
     }
 
-    fn executables(&self, project: &Project, bins: &[String]) -> Vec<PathBuf> {
-        bins.iter().map(|bin| self.release_folder(project).join(bin)).collect()
+    /// The executables `bins` without debug information, which would only make booting slower. The
+    /// names of functions stay.
+    fn stripped(&self, project: &Project, bins: &[String]) -> Result<Vec<PathBuf>> {
+        let folder = project.target.join("guest").join(self.target).join("stripped");
+        project::make_folder(&folder)?;
+        bins.iter()
+            .map(|bin| {
+                let stripped = folder.join(bin);
+                compiler::strip_debug(project, &self.release_folder(project).join(bin), &stripped)?;
+                Ok(stripped)
+            })
+            .collect()
     }
 
     fn release_folder(&self, project: &Project) -> PathBuf {
@@ -153,13 +164,14 @@ pub fn all(project: &Project, library: &Path) -> Result<Built> {
         let host = build_host(project, library);
         (guest.join(), host)
     });
-    let (kernel, programs, test_guests) =
+    let ([kernel, symbols], programs, test_guests) =
         guest.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     let (plugin, image_maker) = host?;
-    Ok(Built { kernel, programs, test_guests, plugin, image_maker })
+    Ok(Built { kernel, symbols, programs, test_guests, plugin, image_maker })
 }
 
-type Guest = (PathBuf, Vec<PathBuf>, Vec<PathBuf>);
+/// The kernel without and with debug information, the programs, those of the tests.
+type Guest = ([PathBuf; 2], Vec<PathBuf>, Vec<PathBuf>);
 
 fn build_guest(project: &Project, library: &Path) -> Result<Guest> {
     compiler::run("Building the kernel", &mut KERNEL.cargo(project, library, "build"))?;
@@ -167,8 +179,9 @@ fn build_guest(project: &Project, library: &Path) -> Result<Guest> {
     let mut test_guests = build_programs(project, library, &TEST_GUESTS)?;
     compiler::run("Building libtally.a", &mut C_LIBRARY.cargo(project, library, "build"))?;
     test_guests.extend(build_c_guests(project)?);
-    let kernel = KERNEL.executables(project, &[KERNEL.name.into()]).remove(0);
-    Ok((kernel, programs, test_guests))
+    let kernel = KERNEL.stripped(project, &[KERNEL.name.into()])?.remove(0);
+    let symbols = KERNEL.release_folder(project).join(KERNEL.name);
+    Ok(([kernel, symbols], programs, test_guests))
 }
 
 fn build_programs(
@@ -178,7 +191,7 @@ fn build_programs(
 ) -> Result<Vec<PathBuf>> {
     let title = format!("Building the programs of {}", package.folder);
     compiler::run(&title, package.cargo(project, library, "build").arg("--bins"))?;
-    Ok(package.executables(project, &bins(&project.root.join(package.folder))?))
+    package.stripped(project, &bins(&project.root.join(package.folder))?)
 }
 
 /// Compiles each C program with the system's compiler, which Rust needs for linking anyway, and links
@@ -212,18 +225,6 @@ fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
     sources(&project.root.join(C_GUESTS), "c")?.iter().map(compile).collect()
 }
 
-/// Builds the kernel with the lines of its code in its file.
-///
-/// # Errors
-/// It does not build.
-pub fn kernel_with_lines(project: &Project, library: &Path) -> Result<PathBuf> {
-    const WITH_LINES: &str = "profile.release.strip=\"none\"";
-    let folder = "lines";
-    let mut build = KERNEL.cargo_into(folder, WITH_LINES, project, library, "build");
-    compiler::run("Building the kernel with its lines", &mut build)?;
-    Ok(project.target.join(folder).join(KERNEL.target).join("release").join(KERNEL.name))
-}
-
 /// Builds the virtual PMU alone.
 ///
 /// # Errors
@@ -252,7 +253,7 @@ pub fn empty_plugin(project: &Project) -> Result<PathBuf> {
 /// It does not build.
 pub fn check_guest(project: &Project, library: &Path) -> Result<PathBuf> {
     compiler::run("Building the check guest", &mut CHECK_GUEST.cargo(project, library, "build"))?;
-    Ok(CHECK_GUEST.executables(project, &[CHECK_GUEST.name.into()]).remove(0))
+    Ok(CHECK_GUEST.stripped(project, &[CHECK_GUEST.name.into()])?.remove(0))
 }
 
 fn build_host(project: &Project, library: &Path) -> Result<(PathBuf, PathBuf)> {
@@ -310,6 +311,7 @@ mod tests {
     fn a_user_s_ramdisk_has_the_user_s_files_and_no_test_guests() {
         let built = Built {
             kernel: "kernel".into(),
+            symbols: PathBuf::new(),
             programs: vec!["deflate".into()],
             test_guests: vec!["bank".into()],
             plugin: "plugin".into(),

@@ -1,13 +1,20 @@
 //! Calls of cargo and of compilers: a progress line while they run, their output only if they fail.
 
 use std::{
+    fs,
     io::{BufRead, BufReader},
+    path::Path,
     process::{Command, Stdio},
 };
 
 use tally_abi::ExitStatus;
 
-use crate::{Failure, Result, process::Child, progress::Step};
+use crate::{
+    Failure, Result,
+    process::{self, Child},
+    progress::Step,
+    project::Project,
+};
 
 /// Runs a call behind a progress line with this title.
 ///
@@ -38,4 +45,39 @@ pub(crate) fn run(title: &str, command: &mut Command) -> Result<()> {
         false => ExitStatus::BuildFailed,
     };
     Err(Failure::new(status, format!("{title} failed; it said:\n{}", said.trim_end())))
+}
+
+/// Writes `executable` without its debug information to `stripped`, unless that is newer.
+///
+/// # Errors
+/// Rust's `rust-objcopy` is missing or fails, or the host refuses a file.
+pub(crate) fn strip_debug(project: &Project, executable: &Path, stripped: &Path) -> Result<()> {
+    let modified = |file: &Path| fs::metadata(file).and_then(|metadata| metadata.modified());
+    let built = modified(executable).map_err(|error| Failure::io("look at", executable, &error))?;
+    if modified(stripped).is_ok_and(|made| made > built) {
+        return Ok(());
+    }
+    let part = stripped.with_added_extension(format!("part-{}", std::process::id()));
+    let mut objcopy = objcopy(project)?;
+    run("Stripping", objcopy.arg("--strip-debug").args([executable, &part]))?;
+    fs::rename(&part, stripped).map_err(|error| Failure::io("write", stripped, &error))
+}
+
+/// A call of the objcopy that comes with rustc, which shares rustc's LLVM.
+fn objcopy(project: &Project) -> Result<Command> {
+    let mut rustc = Command::new("rustc");
+    rustc.current_dir(&project.root).args(["--print", "sysroot", "--print", "target-libdir"]);
+    let printed = process::output(&mut rustc).map(|output| output.stdout).unwrap_or_default();
+    let printed = String::from_utf8_lossy(&printed);
+    let mut lines = printed.lines().map(Path::new);
+    let found = lines.next().zip(lines.next()).map(|(sysroot, libraries)| {
+        (sysroot.join("lib"), libraries.with_file_name("bin").join("rust-objcopy"))
+    });
+    let Some((llvm, program)) = found.filter(|(_, program)| program.is_file()) else {
+        let why = "rustc comes without rust-objcopy: install Rust by rustup";
+        return Err(Failure::new(ExitStatus::BuildFailed, why));
+    };
+    let mut objcopy = Command::new(program);
+    objcopy.env("LD_LIBRARY_PATH", llvm);
+    Ok(objcopy)
 }

@@ -57,6 +57,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = machine::DEFAULT_TIME_LIMIT.as_secs(),
           value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: u64,
+    /// Let the machine wait for gdb, print the command that connects it and stops at the kernel's entry, and
+    /// set no time limit
+    #[arg(long)]
+    gdb: bool,
+    /// Hand this argument to QEMU, behind all others; as often as there are arguments
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    qemu_arg: Vec<String>,
 }
 
 /// Does the task.
@@ -93,8 +100,14 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         cpus: args.job.cpus.into(),
         time_limit: Duration::from_secs(args.time_limit),
         vpmu: args.vpmu.clone(),
+        gdb: args.gdb.then(machine::gdb_socket),
+        qemu_args: args.qemu_arg.clone(),
         ..Request::new(line)
     };
+    if let Some(socket) = &request.gdb {
+        let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
+        output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
+    }
     let mut boot = machine::boot_with_progress(&artefacts, &request)?;
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);

@@ -14,6 +14,8 @@ pub const LOG_PORT: u16 = 0x3f8;
 pub const WIRE_PORT: u16 = 0x2f8;
 /// I/O port of QEMU's `isa-debug-exit`: a byte `v` written here ends QEMU with status `2v + 1`.
 pub const DEBUG_EXIT_PORT: u16 = 0xf4;
+/// Where the boot loader maps address 0 of the kernel's ELF file, in every boot: the upper half begins here.
+pub const KERNEL_BASE: u64 = 0xffff_8000_0000_0000;
 /// [`CommandLine::paranoid`] where nothing is said: the highest.
 pub const DEFAULT_PARANOID: u8 = 2;
 /// The most processors that the kernel starts.

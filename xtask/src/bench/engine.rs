@@ -102,8 +102,8 @@ pub fn main(project: &Project, args: &EngineArgs) -> Result<u8> {
     let planner = project.example("tally-engine", "planner", &[])?;
     step.done();
     let estimators = estimators::run(project, args.runs, 0)?;
-    let (artefacts, kernel) = Artefacts::with_lines(project)?;
-    let switches = switch::measure(&artefacts, &kernel)?;
+    let artefacts = Artefacts::make(project)?;
+    let switches = switch::measure(&artefacts)?;
     let measure = |(pmu, events)| machine(&artefacts, pmu, events);
     let machines = MACHINES.into_iter().map(measure).collect::<Result<_>>()?;
     let engine = Engine { planner, estimators, switches, machines };

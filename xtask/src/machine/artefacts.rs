@@ -24,6 +24,8 @@ pub const DISK_COMMAND_LINE: &str = "seed=1 -- deflate --file status";
 pub struct Artefacts {
     /// What firmware boots.
     pub boot: image::BootFiles,
+    /// The kernel's ELF file with its debug information, which what firmware boots lacks.
+    pub symbols: PathBuf,
     /// Programs that the ramdisk gets where the command line names them: all of them together are several
     /// times as large as the rest, and firmware takes its time for each byte.
     pub on_demand: Vec<PathBuf>,
@@ -80,20 +82,6 @@ impl Artefacts {
         Ok(Artefacts { on_demand, disk: Some(disk), check_guest, linux: Some(linux), ..artefacts })
     }
 
-    /// The same as [`Artefacts::make`] with the lines of the code in the kernel, whose file this
-    /// also gives.
-    ///
-    /// # Errors
-    /// Something cannot be fetched or built.
-    pub fn with_lines(project: &Project) -> Result<(Artefacts, PathBuf)> {
-        let tools = setup::tools(project)?;
-        let built = build::all(project, &tools.library)?;
-        let kernel = build::kernel_with_lines(project, &tools.library)?;
-        let built = build::Built { kernel: kernel.clone(), ..built };
-        let programs = built.with_test_guests();
-        Ok((Artefacts::of(project, tools, built, &programs)?, kernel))
-    }
-
     fn of(
         project: &Project,
         tools: setup::Tools,
@@ -103,6 +91,7 @@ impl Artefacts {
         let boot = image::for_machine(project, &built, programs, &tools.library)?;
         Ok(Artefacts {
             boot,
+            symbols: built.symbols,
             on_demand: Vec::new(),
             disk: None,
             plugin: built.plugin,

@@ -123,6 +123,10 @@ pub(super) fn qemu(
         let socket = path_value(socket);
         qemu.arg("-monitor").arg(format!("unix:{socket},server=on,wait=off"));
     }
+    if let Some(socket) = &request.gdb {
+        let socket = path_value(socket);
+        qemu.arg("-S").arg("-gdb").arg(format!("unix:{socket},server=on,wait=off"));
+    }
     qemu.arg("-smp").arg(request.cpus.to_string());
     qemu.arg("-drive").arg(format!(
         "if=pflash,format=raw,readonly=on,file={}",
@@ -136,6 +140,7 @@ pub(super) fn qemu(
     qemu.arg("-serial").arg(format!("file:{}", folder.wire().display()));
     trace_port(&mut qemu, request.trace_port, folder)?;
     qemu.arg("-device").arg(format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4"));
+    qemu.args(&request.qemu_args);
     Ok(qemu)
 }
 

@@ -4,20 +4,22 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
+    thread,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use rustix::{io::Errno, process::Pid};
 
 use crate::{
-    Result,
+    Result, output,
     project::{self, Project},
 };
 
 /// Folders of runs that were kept.
 const KEPT: usize = 20;
 
-/// A boot's own folder, removed when dropped unless it was kept.
+/// A boot's own folder, removed when dropped unless it was kept, or the thread panics: then the assertion that
+/// failed is explained by what lies in it.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -35,7 +37,7 @@ impl Folder {
         // Relaxed: all that counts is that no two in this process are the same.
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{:013}-{}-{count}", since.as_millis(), std::process::id());
-        let path = project.private().join("run").join(name);
+        let path = runs(project).join(name);
         project::make_folder(&path)?;
         Ok(Folder { path, kept: false })
     }
@@ -95,7 +97,17 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if !self.kept {
+        if self.kept {
+            return;
+        }
+        if thread::panicking() {
+            let thread = thread::current();
+            let (name, path) = (thread.name().unwrap_or("a thread"), self.path.display());
+            output::note(format_args!(
+                "xtask: {name} failed; the log, the messages and the truth are in {path}"
+            ));
+            self.path.parent().into_iter().for_each(keep_newest_in);
+        } else {
             // Nothing depends on its being gone.
             let _ = fs::remove_dir_all(&self.path);
         }
@@ -112,7 +124,16 @@ fn is_in_use(folder: &Path) -> bool {
 
 /// Removes all but the newest of the folders that were kept, and those of processes that still run.
 pub fn keep_newest(project: &Project) {
-    let Ok(entries) = fs::read_dir(project.private().join("run")) else { return };
+    keep_newest_in(&runs(project));
+}
+
+/// Where the folders are.
+fn runs(project: &Project) -> PathBuf {
+    project.private().join("run")
+}
+
+fn keep_newest_in(runs: &Path) {
+    let Ok(entries) = fs::read_dir(runs) else { return };
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     folders.sort();
     for old in folders.iter().rev().skip(KEPT).filter(|folder| !is_in_use(folder)) {
@@ -156,6 +177,23 @@ mod tests {
         let left = old.iter().map(|name| runs.join(name).exists()).collect::<Vec<_>>();
         assert_eq!(left, [false, false, true, true]);
         assert_eq!(fs::read_dir(&runs).unwrap().count(), KEPT + 2);
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_folder_outlives_a_panic_and_nothing_else() {
+        let root = std::env::temp_dir().join(format!("xtask-panic-{}", std::process::id()));
+        let project = Project { target: root.join("target"), root: root.clone() };
+        let dropped = Folder::make(&project).unwrap();
+        let path = dropped.path.clone();
+        drop(dropped);
+        assert!(!path.exists());
+        let folder = Folder::make(&project).unwrap();
+        let path = folder.path.clone();
+        let failed = std::panic::catch_unwind(move || {
+            assert!(folder.log().exists(), "as a test fails whose machine wrote no log");
+        });
+        assert!(failed.is_err() && path.exists());
         fs::remove_dir_all(root).unwrap();
     }
 

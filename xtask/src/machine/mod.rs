@@ -6,6 +6,7 @@
 
 mod artefacts;
 mod command;
+mod debugger;
 mod end;
 mod folder;
 mod outcome;
@@ -24,6 +25,7 @@ use tally_abi::{ExitStatus, truth::Truth};
 
 pub use artefacts::{ARTEFACTS_VARIABLE, Artefacts, DISK_COMMAND_LINE};
 pub use command::{check_guest, linux, shown};
+pub use debugger::{gdb, gdb_socket, in_shell};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
 pub(crate) use outcome::out_of_time;
@@ -70,22 +72,41 @@ pub type Listener<'a> = &'a mut dyn FnMut(&Output);
 /// is no error but a [`Boot::outcome`].
 pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> Result<Boot> {
     request.accel.check()?;
-    let folder = Folder::make(&Project::here())?;
-    let ramdisk = artefacts.ramdisk(&request.command_line, &folder)?;
-    let mut command = command::qemu(artefacts, &ramdisk, request, &folder)?;
+    let mut folder = Folder::make(&Project::here())?;
+    match boot_in(&folder, artefacts, request, listen) {
+        Ok((outcome, transcript, truth)) => Ok(Boot { outcome, transcript, truth, folder }),
+        Err(Failure { status, message }) => {
+            let left = folder.keep().display();
+            Err(Failure::new(
+                status,
+                format!("{message}; the log, the messages and the truth are in {left}"),
+            ))
+        }
+    }
+}
+
+/// As [`boot`], with what the machine leaves in `folder`.
+fn boot_in(
+    folder: &Folder,
+    artefacts: &Artefacts,
+    request: &Request,
+    listen: Listener<'_>,
+) -> Result<(Outcome, Transcript, Option<Truth>)> {
+    let ramdisk = artefacts.ramdisk(&request.command_line, folder)?;
+    let mut command = command::qemu(artefacts, &ramdisk, request, folder)?;
     File::create(folder.wire()).map_err(|e| Failure::io("write", &folder.wire(), &e))?;
-    let mut qemu = start(&mut command, &folder)?;
+    let mut qemu = start(&mut command, folder)?;
     let mut transcript = Transcript::default();
-    let end = follow(&mut qemu, request, &folder, &mut transcript, listen)?;
+    let end = follow(&mut qemu, request, folder, &mut transcript, listen)?;
     drop(qemu);
-    check_options(&folder)?;
+    check_options(folder)?;
     if request.trace_port == TracePort::File {
         transcript.trace = project::read(&folder.trace())?;
     }
     transcript.read_trace();
-    let truth = read_truth(&folder)?;
-    let outcome = end::outcome(end, &transcript, request.time_limit, &folder);
-    Ok(Boot { outcome, transcript, truth, folder })
+    let truth = read_truth(folder)?;
+    let outcome = end::outcome(end, &transcript, request.time_limit, folder);
+    Ok((outcome, transcript, truth))
 }
 
 /// Checks, when QEMU has ended, that the virtual PMU took its options.
@@ -135,10 +156,12 @@ fn follow(
         {
             return Ok(End::ByItself);
         }
-        if start.elapsed() > request.time_limit {
+        // Under gdb the machine stands still for as long as its user likes.
+        let running = if request.gdb.is_none() { start.elapsed() } else { Duration::ZERO };
+        if running > request.time_limit {
             return Ok(End::OutOfTime);
         }
-        if request.accel == Accel::Kvm && start.elapsed() > SIGN_OF_LIFE && folder.is_log_empty() {
+        if request.accel == Accel::Kvm && running > SIGN_OF_LIFE && folder.is_log_empty() {
             return Err(request::kvm_unusable("a guest makes no progress under it"));
         }
         std::thread::sleep(LOOK);

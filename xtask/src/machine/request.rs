@@ -99,6 +99,11 @@ pub struct Request {
     pub lacks: Option<&'static str>,
     /// Where QEMU's monitor is to listen, if it is to: the path of a socket.
     pub monitor: Option<PathBuf>,
+    /// Where QEMU's gdb stub is to listen, if the machine is to wait for gdb: the path of a socket. There is no
+    /// time limit then.
+    pub gdb: Option<PathBuf>,
+    /// More arguments for QEMU, behind all others.
+    pub qemu_args: Vec<String>,
 }
 
 impl Request {
@@ -119,6 +124,8 @@ impl Request {
             from_disk: false,
             lacks: None,
             monitor: None,
+            gdb: None,
+            qemu_args: Vec::new(),
         }
     }
 }

@@ -96,23 +96,23 @@ pub(super) struct Switch {
 /// # Errors
 /// Something does not build, or a machine does not do what it should.
 pub fn main(project: &Project, args: &SwitchArgs) -> Result<u8> {
-    let (artefacts, kernel) = Artefacts::with_lines(project)?;
-    let switches = measure(&artefacts, &kernel)?;
+    let artefacts = Artefacts::make(project)?;
+    let switches = measure(&artefacts)?;
     output::print(args.json, &switches, &table(&switches))?;
     Ok(0)
 }
 
-/// The costs on every machine, with a kernel that has its lines.
+/// The costs on every machine.
 ///
 /// # Errors
 /// A machine does not do what it should.
-pub(super) fn measure(artefacts: &Artefacts, kernel: &Path) -> Result<Vec<Switch>> {
+pub(super) fn measure(artefacts: &Artefacts) -> Result<Vec<Switch>> {
     let mut switches = Vec::new();
     for (pmu, events) in MACHINES {
         let title = format!("Following switches on {}", name(pmu));
         let step = progress::Step::start(&title);
-        let switch = follow(artefacts, kernel, pmu, events, "wire")?;
-        let log_traced = follow(artefacts, kernel, pmu, events, "wire trace")?.log;
+        let switch = follow(artefacts, pmu, events, "wire")?;
+        let log_traced = follow(artefacts, pmu, events, "wire trace")?.log;
         let skews = skew::measure(artefacts, pmu, events)?;
         switches.push(Switch { skews, log_traced, ..switch });
         step.done();
@@ -128,14 +128,8 @@ pub(super) fn name(pmu: Pmu) -> &'static str {
 }
 
 /// Follows the switches of a kernel with these options.
-fn follow(
-    artefacts: &Artefacts,
-    kernel: &Path,
-    pmu: Pmu,
-    events: &str,
-    options: &str,
-) -> Result<Switch> {
-    let mut code = Code::read(kernel)?;
+fn follow(artefacts: &Artefacts, pmu: Pmu, events: &str, options: &str) -> Result<Switch> {
+    let mut code = Code::read(&artefacts.symbols)?;
     let (socket, log) = (monitor::socket(), monitor::socket().with_extension("log"));
     let line = format!("seed=1 {options} -- switches {events} {SLICE_CYCLES} user 1000000");
     let request = Request { pmu, monitor: Some(socket.clone()), ..Request::new(line) };
