@@ -1,5 +1,6 @@
 //! Programs read their logical counters, stop them, arm them, sample by them, and measure each other.
 
+use tally_abi::truth::RegionKind;
 use xtask::{
     machine::{Boot, Outcome, Pmu, Request},
     report::{Kind, Report},
@@ -94,7 +95,7 @@ fn a_word_of_the_programs_own_starts_and_stops_its_counters() {
         assert_eq!(switches.len(), 2);
         for (known, report) in switches {
             let slice = known.config.slice.length();
-            let region = truth.regions.iter().find(|region| u64::from(region.tag) == slice);
+            let region = truth.region(RegionKind::Marked, slice as u32);
             for event in &report.events {
                 let counted = event.estimate.expect("it is exact");
                 let truth = region.expect("it was open").events[&event.name].user;

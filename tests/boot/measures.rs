@@ -1,6 +1,6 @@
 //! What is measured is true, repeatable, and accounted for.
 
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, truth::RegionKind};
 use xtask::{
     explain::{Asked, detect, planned},
     job::Job,
@@ -13,6 +13,23 @@ use crate::{assert_success, boot, run};
 /// Ring 3's instructions, branches and loads, by the names of either vendor.
 const INTEL: &str = "INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES,MEM_INST_RETIRED.ALL_LOADS";
 const AMD: &str = "RETIRED_INSTRUCTIONS,RETIRED_BRANCH_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH";
+
+/// A program in ring 3 must not change the truth by which its own counts are judged, and its
+/// regions are not its sessions, whatever their tags.
+#[test]
+fn a_program_cannot_change_the_truth_of_its_session() {
+    for (pmu, events) in [(Pmu::Intel, INTEL), (Pmu::Amd, AMD)] {
+        let boot = boot(&Request { pmu, ..Request::new(format!("wire -- forge {events}")) });
+        assert_success(&boot);
+        let report = Report::of(&boot);
+        for event in &report.first.as_ref().expect("there is a session").events {
+            assert_eq!((event.kind, event.truth), (Kind::Exact, event.estimate), "{}", event.name);
+        }
+        let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
+        let kinds = |kind| truth.regions.iter().filter(|region| region.kind == kind).count();
+        assert_eq!((kinds(RegionKind::Marked), kinds(RegionKind::Session)), (8, 1));
+    }
+}
 
 /// Counters that count the kernel overflow in the kernel too: while it reads them, for one.
 #[test]

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use tally_abi::{ExitStatus, session::MAX_EVENTS};
+use tally_abi::{ExitStatus, session::MAX_EVENTS, truth::RegionKind};
 use xtask::{
     machine::{self, Boot, Outcome, Request},
     report::{Kind, Report},
@@ -66,7 +66,10 @@ fn each_program_ends_in_its_own_way_and_says_why() {
     let (tag, _) =
         boot.transcript.sessions.iter().find(|(_, known)| known.program == "status").unwrap();
     let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
-    assert!(truth.regions.iter().any(|region| region.tag == *tag && region.closed), "it is closed");
+    assert!(
+        truth.region(RegionKind::Session, *tag).is_some_and(|region| region.closed),
+        "it is closed"
+    );
     let report = Report::of(&boot);
     let event = &report.sessions().find(|session| session.program == "status").unwrap().events[0];
     assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth));

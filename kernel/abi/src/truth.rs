@@ -1,4 +1,4 @@
-//! The truth file: what the virtual PMU saw, all events all the time, as one JSON object.
+//! The truth file: the virtual PMU's counts of all events all the time, as one JSON object.
 //!
 //! The plugin writes it when QEMU ends; `xtask` reads it to judge the engine's estimates. Every
 //! number is an exact count of the machine model, never an estimate.
@@ -8,7 +8,7 @@ use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 /// Version of this file's schema.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The whole file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,18 +23,37 @@ pub struct Truth {
     pub pmi: PmiCost,
 }
 
-/// One marked region: everything that happened in one address space while it was open.
+impl Truth {
+    /// The region of that kind with that tag; the first, where several address spaces have one.
+    pub fn region(&self, kind: RegionKind, tag: u32) -> Option<&Region> {
+        self.regions.iter().find(|region| region.kind == kind && region.tag == tag)
+    }
+}
+
+/// What opened a region. Each kind has tags of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RegionKind {
+    /// Code in any ring, by `Op::Open`.
+    Marked,
+    /// A kernel in ring 0, by `Op::OpenSession`.
+    Session,
+}
+
+/// One region: everything that happened in one address space while it was open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
-    /// The tag that the guest gave it.
+    /// What opened it.
+    pub kind: RegionKind,
+    /// Its tag, unique among the regions of its kind in its address space.
     pub tag: u32,
     /// The address space that opened it: CR3's page-table base, a physical address.
     pub address_space: u64,
-    /// Whether the guest closed it; an open region is summed up to the end of the run.
+    /// Whether it was closed; an open region contains everything up to the end of the run.
     pub closed: bool,
-    /// By the vendor's event name; an event that the profile does not model is not here.
+    /// Counts by the vendor's event name. An event that the profile does not model is absent.
     pub events: BTreeMap<String, Count>,
-    /// The same of each CPU alone, in their order.
+    /// Likewise of each CPU alone, in order of their numbers.
     pub cpus: Vec<BTreeMap<String, Count>>,
 }
 
@@ -47,7 +66,7 @@ pub struct Count {
     pub kernel: u64,
 }
 
-/// What the guest spent on overflow interrupts inside open regions: from the first instruction of
+/// The cost of overflow interrupts inside open regions: from the first instruction of
 /// the handler to its return (IRET), both included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PmiCost {

@@ -156,7 +156,7 @@ impl Context {
     /// It is not started.
     pub fn stop_now(&mut self, space: &AddressSpace) -> Result<(), Error> {
         if take(&mut self.started) {
-            mark_in(space, Op::Close, self.id());
+            mark_in(space, Op::CloseSession, self.id());
         } else if !take(&mut self.start_pending) {
             return Err(Error::WrongState);
         }

@@ -166,7 +166,7 @@ impl Measure {
             && context.session.is_stopped()
         {
             context.started = false;
-            mark(Op::Close, context.id());
+            mark(Op::CloseSession, context.id());
         }
     }
 
@@ -259,7 +259,7 @@ impl Measure {
         }
         let multiplexer = self.multiplexer.as_mut().ok_or(Error::NoPmu)?;
         context.started = true;
-        mark(Op::Open, context.id());
+        mark(Op::OpenSession, context.id());
         multiplexer.resume(&mut context.session, &Tsc, &mut self.trace);
         Ok(())
     }
@@ -278,7 +278,7 @@ impl Measure {
         self.suspend(End::Stopped);
         if let Some(context) = self.slot.context.as_mut().filter(|context| context.started) {
             context.started = false;
-            mark(Op::Close, context.id());
+            mark(Op::CloseSession, context.id());
         }
     }
 
@@ -321,7 +321,7 @@ impl Measure {
             return Err(Refusal { error: Error::EventNotSupported, detail });
         }
         let own = self.slot.direct.insert(Box::new(counters));
-        mark(Op::Open, own.id);
+        mark(Op::OpenSession, own.id);
         multiplexer.restore_direct(&own.direct);
         self.update_rdpmc_access();
         Ok(())
@@ -332,7 +332,7 @@ impl Measure {
         self.save_direct();
         let own = self.slot.direct.take();
         if let Some(own) = &own {
-            mark(Op::Close, own.id);
+            mark(Op::CloseSession, own.id);
         }
         self.update_rdpmc_access();
         own.is_some()

@@ -1,17 +1,14 @@
 //! The local APIC, in both of its modes: the performance entry and the timer.
 
-use crate::{
-    kernel::TIMER_VECTOR,
-    machine::{rdmsr, wrmsr},
-};
+use crate::machine::{TIMER_VECTOR, rdmsr, wrmsr};
 
 /// Local APIC registers, mapped to themselves.
 pub const APIC: u64 = 0xfee0_0000;
 const IA32_APIC_BASE: u32 = 0x1b;
 const X2APIC: u64 = 1 << 10;
 
-/// Whether the APIC is in x2APIC mode.
-fn x2apic() -> bool {
+/// Returns whether the APIC is in x2APIC mode.
+fn is_x2apic() -> bool {
     rdmsr(IA32_APIC_BASE) & X2APIC != 0
 }
 
@@ -22,19 +19,21 @@ pub fn enter_x2apic() {
 
 /// Writes an APIC register in the mode that it is in.
 pub fn apic_write(register: u64, value: u32) {
-    match x2apic() {
-        true => wrmsr(0x800 + (register >> 4) as u32, value.into()),
+    if is_x2apic() {
+        wrmsr(0x800 + (register >> 4) as u32, value.into());
+    } else {
         // SAFETY: the APIC's page is mapped, and a write to these registers is defined.
-        false => unsafe { core::ptr::write_volatile((APIC + register) as *mut u32, value) },
+        unsafe { core::ptr::write_volatile((APIC + register) as *mut u32, value) };
     }
 }
 
 /// Reads an APIC register in the mode that it is in.
 pub fn apic_read(register: u64) -> u32 {
-    match x2apic() {
-        true => rdmsr(0x800 + (register >> 4) as u32) as u32,
+    if is_x2apic() {
+        rdmsr(0x800 + (register >> 4) as u32) as u32
+    } else {
         // SAFETY: as above.
-        false => unsafe { core::ptr::read_volatile((APIC + register) as *const u32) },
+        unsafe { core::ptr::read_volatile((APIC + register) as *const u32) }
     }
 }
 

@@ -77,12 +77,15 @@ boot_gdt_pointer:
 
     .section .bss.boot, "aw", @nobits
     .align 4096
+.globl tables_pml4
 tables_pml4: .skip 4096
 tables_pdpt: .skip 4096
 .globl tables_pd
 tables_pd: .skip 16384
+.globl tables_last
+tables_last: .skip 8192
 boot_stack: .skip 65536
 boot_stack_end:
     "#,
-    main = sym crate::main,
+    main = sym crate::suite::main,
 );

@@ -115,6 +115,16 @@ edge_divide:
     dec rdi
     jnz 1b
     syscall
+// The last 16 pages, both ways, RDI times.
+edge_last_pages:
+1:  mov rsi, -0x10000
+2:  mov rax, [rsi]
+    mov [rsi + 0xff8], rax
+    add rsi, 0x1000
+    jnz 2b
+    dec rdi
+    jnz 1b
+    syscall
 edge_overwrites:
 1:  inc rax
     mov byte ptr [rip + 2f], 0x90
@@ -148,6 +158,7 @@ unsafe extern "C" {
     static edge_stack: u8;
     static edge_strings: u8;
     static edge_divide: u8;
+    static edge_last_pages: u8;
     static edge_overwrites: u8;
     static edge_overwrites_next: u8;
 }
@@ -168,6 +179,7 @@ const ROUNDS: u64 = 200;
 pub fn run(report: &mut Report) {
     let vendor = Vendor::here();
     kernel::enable_avx();
+    kernel::map_last_pages();
     let edge = |name, entry, each, once| Edge { name, entry, rounds: ROUNDS, each, once };
     // The system call at the end is one instruction and one branch.
     for edge in [
@@ -193,6 +205,7 @@ pub fn run(report: &mut Report) {
         // push, pop, call and LOOP; in the function push, leave and ret.
         edge("the stack", &raw const edge_stack, [11, 4, 4, 4], [1, 1, 0, 0]),
         edge("strings", &raw const edge_strings, [11, 1, 8, 2], [4, 1, 0, 0]),
+        edge("the last pages", &raw const edge_last_pages, [67, 17, 16, 16], [1, 1, 0, 0]),
         edge("code over itself", &raw const edge_overwrites, [7, 1, 0, 1], [1, 1, 0, 0]),
         edge("code over what follows", &raw const edge_overwrites_next, [5, 2, 0, 1], [1, 1, 0, 0]),
         edge("divisions", &raw const edge_divide, [7, 1, 0, 0], [1, 1, 0, 0]),

@@ -2,14 +2,14 @@
 
 use core::{arch::global_asm, fmt::Write, sync::atomic::Ordering::Relaxed};
 
-use tally_abi::vpmu::Op;
+use tally_abi::vpmu::{LEAF, Op};
 
 use crate::{
     apic,
     kernel::{self, in_ring3, in_ring3_interrupted},
-    machine::{Serial, rdpmc, vpmu},
+    machine::{PMI_VECTOR, Serial, TIMER_VECTOR, rdpmc, vpmu},
     report::Report,
-    vendor::{EN, INT, INTEL, OS, USR, Vendor},
+    vendor::{EN, INT, OS, USR, Vendor},
 };
 
 global_asm!(
@@ -63,7 +63,19 @@ strings:
     lea rdi, [rsi]
     rep movsb
     syscall
-    "#
+
+// Sends operation EDI with the argument 7 to the virtual PMU; its answer goes to RSI.
+operation:
+    mov r8, rbx
+    mov eax, {leaf}
+    mov ecx, edi
+    mov edx, 7
+    cpuid
+    mov rbx, r8
+    mov [rsi], rax
+    syscall
+    "#,
+    leaf = const LEAF,
 );
 
 unsafe extern "C" {
@@ -72,6 +84,7 @@ unsafe extern "C" {
     static mixed_in_ring0: u8;
     static calls: u8;
     static strings: u8;
+    static operation: u8;
 }
 
 static mut MEMORY: [u64; 4096] = [0; 4096];
@@ -163,7 +176,7 @@ fn string_run(report: &mut Report, vendor: &Vendor) {
 
 fn with_timer(report: &mut Report, vendor: &Vendor) {
     let [instructions, branches, _, loads, _] = vendor.events;
-    let before = kernel::TAKEN[kernel::TIMER_VECTOR as usize].load(Relaxed);
+    let before = kernel::TAKEN[TIMER_VECTOR as usize].load(Relaxed);
     apic::timer(20_000);
     let counts = vendor.count(&[instructions, branches, loads], USR, || {
         in_ring3_interrupted(&raw const mixed as u64, 1_000_000, memory());
@@ -172,7 +185,7 @@ fn with_timer(report: &mut Report, vendor: &Vendor) {
         in_ring3_interrupted(&raw const strings as u64, 30_000, memory());
     });
     apic::timer(0);
-    let taken = kernel::TAKEN[kernel::TIMER_VECTOR as usize].load(Relaxed) - before;
+    let taken = kernel::TAKEN[TIMER_VECTOR as usize].load(Relaxed) - before;
     report.within("timer interrupts in the run", taken, 10, 1_000_000);
     report.equal("interrupted: instructions", counts[0], 6_000_001);
     report.equal("interrupted: branches", counts[1], 2_000_001);
@@ -192,7 +205,7 @@ pub struct Delivery {
 
 /// Both ways: by a vector, and as an NMI.
 pub const DELIVERIES: [Delivery; 2] = [
-    Delivery { name: "fixed", entry: kernel::PMI_VECTOR as u32, vector: kernel::PMI_VECTOR },
+    Delivery { name: "fixed", entry: PMI_VECTOR as u32, vector: PMI_VECTOR },
     Delivery { name: "nmi", entry: 4 << 8, vector: 2 },
 ];
 
@@ -211,7 +224,7 @@ fn overflow(report: &mut Report, vendor: &Vendor, mode: &str) {
         let (at, first) = (kernel::PMI_RIP.load(Relaxed), &raw const mixed as u64);
         report.within(what("it came within the loop"), at, first, first + 32);
         let masked = apic::apic_read(apic::LVT_PERFORMANCE) & apic::LVT_MASKED != 0;
-        let intel = vendor.select == INTEL.select;
+        let intel = vendor.is_intel();
         report.equal(what("the entry is masked on Intel only"), masked.into(), intel.into());
         vendor.forget_overflow();
         report.equal(what("status is reset"), vendor.overflowed().unwrap_or(0), 0);
@@ -251,8 +264,8 @@ impl core::fmt::Display for Named<'_> {
 /// came, for the host to compare with the truth file.
 fn sampling(report: &mut Report, vendor: &Vendor) {
     const PERIOD: u64 = 10_000;
-    apic::apic_write(apic::LVT_PERFORMANCE, kernel::PMI_VECTOR.into());
-    let before = kernel::TAKEN[kernel::PMI_VECTOR as usize].load(Relaxed);
+    apic::apic_write(apic::LVT_PERFORMANCE, PMI_VECTOR.into());
+    let before = kernel::TAKEN[PMI_VECTOR as usize].load(Relaxed);
     kernel::REARM.store(PERIOD, Relaxed);
     apic::timer(15_000);
     vpmu(Op::Open, 8);
@@ -263,30 +276,48 @@ fn sampling(report: &mut Report, vendor: &Vendor) {
     vpmu(Op::Close, 8);
     apic::timer(0);
     kernel::REARM.store(0, Relaxed);
-    let taken = kernel::TAKEN[kernel::PMI_VECTOR as usize].load(Relaxed) - before;
+    let taken = kernel::TAKEN[PMI_VECTOR as usize].load(Relaxed) - before;
     // What runs between an overflow and its handler is lost from each period.
     report.within("an interrupt every 10,000 instructions", taken, 119, 120);
     // The serial port cannot fail.
     let _ = writeln!(Serial, "pmis {taken}");
 }
 
+/// Sessions belong to ring 0, and are not regions: what happens in session 7 is not in region 7.
+fn sessions(report: &mut Report) {
+    let in_ring3 = |op: Op| {
+        in_ring3(&raw const operation as u64, op as u64, memory());
+        // SAFETY: ring 3 wrote it, and nothing else does.
+        unsafe { core::ptr::read_volatile(memory() as *const u64) }
+    };
+    report.equal("ring 3 opens no session", in_ring3(Op::OpenSession), 0);
+    report.equal("nor is one open", vpmu(Op::CloseSession, 7)[0].into(), 0);
+    report.equal("ring 0 opens a session", vpmu(Op::OpenSession, 7)[0].into(), 1);
+    mixed_1000();
+    report.equal("ring 3 closes no session", in_ring3(Op::CloseSession), 0);
+    report.equal("nor does closing a region", in_ring3(Op::Close), 0);
+    report.equal("nor does it end the truth", in_ring3(Op::End), 0);
+    report.equal("ring 0 closes a session", vpmu(Op::CloseSession, 7)[0].into(), 1);
+}
+
 /// Regions and counters side by side: prints what the counters say, for the host to compare with
 /// the truth file.
 fn regions(report: &mut Report) {
     let vendor = Vendor::here();
-    let named: &[(&str, u64)] = match vendor.select == INTEL.select {
-        true => &[
+    let named: &[(&str, u64)] = if vendor.is_intel() {
+        &[
             ("INST_RETIRED.ANY_P", 0xc0),
             ("CPU_CLK_UNHALTED.THREAD_P", 0x3c),
             ("MEM_LOAD_RETIRED.L1_HIT", 0x1d1),
             ("BR_MISP_RETIRED.ALL_BRANCHES", 0xc5),
-        ],
-        false => &[
+        ]
+    } else {
+        &[
             ("RETIRED_INSTRUCTIONS", 0xc0),
             ("CYCLES_NOT_IN_HALT", 0x76),
             ("LS_DISPATCH.LD_DISPATCH", 0x129),
             ("RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED", 0xc3),
-        ],
+        ]
     };
     let events: [u64; 4] = core::array::from_fn(|index| named[index].1);
     apic::timer(30_000);
@@ -300,6 +331,7 @@ fn regions(report: &mut Report) {
     });
     apic::timer(0);
     report.equal("a closed region does not close", vpmu(Op::Close, 7)[0].into(), 0);
+    sessions(report);
     for ((name, _), count) in named.iter().zip(counts) {
         // The serial port cannot fail.
         let _ = writeln!(Serial, "truth 7 {name} {count}");

@@ -5,11 +5,11 @@ use crate::{
     kernel::in_ring3,
     machine::{cpuid, rdmsr, rdpmc, wrmsr},
     report::Report,
-    rules::{
+    rule::{
         Rule::{Holds, Reads, RefusesIndex, RefusesRead, RefusesWrite},
         check,
     },
-    vendor::{EN, INT, INTEL, OS, USR, Vendor},
+    vendor::{EN, INT, OS, USR, Vendor},
 };
 
 /// Debug control, and its bit that freezes the counters at their interrupt.
@@ -24,7 +24,7 @@ pub fn run(report: &mut Report) {
     if let Some([_, status, reset]) = vendor.global {
         freeze(report, &vendor, status, reset);
     }
-    if vendor.select == INTEL.select {
+    if vendor.is_intel() {
         offcore(report, &vendor);
     }
 }
@@ -128,11 +128,10 @@ fn metrics_count(report: &mut Report, second_level: bool) {
     report.within("the four of the first level are the whole", first, 0xfd, 0x101);
     report.within("some of it retired", value & 0xff, 1, 0xff);
     let second = value >> 32;
-    match second_level {
-        true => {
-            report.within("memory is a part of the back end", second >> 24, 0, value >> 24 & 0xff)
-        }
-        false => report.equal("there is no second level", second, 0),
+    if second_level {
+        report.within("memory is a part of the back end", second >> 24, 0, value >> 24 & 0xff);
+    } else {
+        report.equal("there is no second level", second, 0);
     }
     wrmsr(0x38f, 1 << 48);
     wrmsr(0x329, 0);

@@ -1,4 +1,5 @@
-//! Flags survive: QEMU keeps them lazily, and whatever is done at an instruction must not lose them.
+//! Flags survive: QEMU keeps them lazily, and whatever is done at an instruction must not lose
+//! them.
 
 use core::{arch::global_asm, sync::atomic::Ordering::Relaxed};
 

@@ -10,14 +10,9 @@ use core::{
 
 use crate::{
     apic::{LVT_PERFORMANCE, apic_write, end_of_interrupt},
-    machine::{outb, wrmsr},
+    machine::{PMI_VECTOR, outb, wrmsr},
     vendor::Vendor,
 };
-
-/// Vector of the performance interrupt in these checks.
-pub const PMI_VECTOR: u8 = 0xe0;
-/// Vector of the timer.
-pub const TIMER_VECTOR: u8 = 0xe1;
 
 /// Interrupts taken, by vector.
 pub static TAKEN: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
@@ -153,7 +148,25 @@ pub const HOLE: u64 = 0x8000_0000;
 pub const HOLE_PAGES: u64 = 64;
 
 unsafe extern "C" {
+    static mut tables_pml4: [u64; 512];
     static mut tables_pd: [u64; 2048];
+    /// The tables of the second and third level for the end of the address space.
+    static mut tables_last: [[u64; 512]; 2];
+}
+
+/// Memory above the image, which nothing else uses: 2 MiB, present, writable, for ring 3 too.
+const SPARE_PAGE: u64 = 64 << 20 | 0x87;
+
+/// Maps the last 2 MiB of the address space.
+pub fn map_last_pages() {
+    let (top, last) = (&raw mut tables_pml4, &raw mut tables_last);
+    let table = last as u64;
+    // SAFETY: the tables are this kernel's, and their last entries were empty.
+    unsafe {
+        (*last)[1][511] = SPARE_PAGE;
+        (*last)[0][511] = (table + 4096) | 7;
+        (*top)[511] = table | 7;
+    }
 }
 
 /// Makes the hole one again.
@@ -176,11 +189,9 @@ fn map_hole() -> bool {
     unsafe { asm!("mov {}, cr2", out(reg) address) };
     let inside = (HOLE..HOLE + (HOLE_PAGES << 21)).contains(&address);
     if inside {
-        // Memory above the image, which nothing else uses.
-        let entry = 64 << 20 | 0x87;
         let tables = &raw mut tables_pd;
         // SAFETY: the hole is the checks' own.
-        unsafe { (*tables)[(address >> 21) as usize] = entry };
+        unsafe { (*tables)[(address >> 21) as usize] = SPARE_PAGE };
     }
     inside
 }

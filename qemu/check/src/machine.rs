@@ -7,6 +7,11 @@ use core::{
 
 use tally_abi::vpmu::Op;
 
+/// Vector of the performance interrupt in these checks.
+pub const PMI_VECTOR: u8 = 0xe0;
+/// Vector of the timer.
+pub const TIMER_VECTOR: u8 = 0xe1;
+
 /// A region that is opened after the machine has said that it ends.
 const AFTER_THE_END: u32 = 9;
 

@@ -14,24 +14,12 @@ mod kernel;
 mod machine;
 mod planned;
 mod report;
+mod rule;
 mod rules;
+mod suite;
 mod vendor;
 
 use core::fmt::Write;
-
-/// Entered from [`boot`] in 64-bit mode with interrupts off.
-extern "C" fn main() -> ! {
-    kernel::set_up();
-    let mut report = report::Report::default();
-    planned::run_first(&mut report);
-    rules::run(&mut report);
-    edges::run(&mut report);
-    features::run(&mut report);
-    planned::run(&mut report);
-    exactness::run(&mut report);
-    let _ = writeln!(machine::Serial, "{report}");
-    machine::exit(u32::from(!report.all_held()))
-}
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {

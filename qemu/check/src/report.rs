@@ -26,9 +26,10 @@ impl Report {
 
     fn line(&mut self, held: bool, what: impl Display, detail: fmt::Arguments<'_>) {
         // The serial port cannot fail.
-        let _ = match held {
-            true => writeln!(Serial, "ok   {what}"),
-            false => writeln!(Serial, "FAIL {what}: {detail}"),
+        let _ = if held {
+            writeln!(Serial, "ok   {what}")
+        } else {
+            writeln!(Serial, "FAIL {what}: {detail}")
         };
         self.held += u32::from(held);
         self.failed += u32::from(!held);

@@ -1,27 +1,23 @@
 //! The register rules as a table: what reads back, what faults, in which ring.
 
-use core::{arch::global_asm, fmt::Display, sync::atomic::Ordering::Relaxed};
+use core::arch::global_asm;
 
 use crate::{
     features,
-    kernel::{self, fault_of, fault_of_ring3},
+    kernel::fault_of_ring3,
     machine::{cpuid, rdmsr, rdpmc, wrmsr},
     report::Report,
-    vendor::{INTEL, Vendor},
+    rule::{
+        NONE,
+        Rule::{Holds, Reads, RefusesIndex, RefusesRead, RefusesWrite},
+        check, expect_gp,
+    },
+    vendor::Vendor,
 };
 
 global_asm!(
     r#"
     .section .text
-do_wrmsr:
-    wrmsr
-    ret
-do_rdmsr:
-    rdmsr
-    ret
-do_rdpmc:
-    rdpmc
-    ret
 // In ring 3: RDI is the register.
 user_wrmsr:
     mov ecx, edi
@@ -44,91 +40,16 @@ user_rdpmc:
 );
 
 unsafe extern "C" {
-    fn do_wrmsr();
-    fn do_rdmsr();
-    fn do_rdpmc();
     static user_wrmsr: u8;
     static user_rdmsr: u8;
     static user_rdpmc: u8;
 }
 
-/// A general-protection fault's vector.
-const GP: u8 = 13;
 const CR4_PCE: u64 = 1 << 8;
-/// The value of "no fault" in the report.
-const NONE: u64 = 0x100;
-
-/// One rule about a register in ring 0.
-#[derive(Clone, Copy)]
-pub enum Rule {
-    /// A write of the first is read as the second.
-    Holds(u32, u64, u64),
-    /// A write faults, and changes nothing.
-    RefusesWrite(u32, u64),
-    /// A read gives this.
-    Reads(u32, u64),
-    /// A read faults.
-    RefusesRead(u32),
-    /// RDPMC of this index faults.
-    RefusesIndex(u32),
-}
-
-use Rule::{Holds, Reads, RefusesIndex, RefusesRead, RefusesWrite};
-
-/// Checks one rule.
-pub fn check(report: &mut Report, rule: Rule) {
-    match rule {
-        Holds(msr, value, reads) => {
-            let before = rdmsr(msr);
-            let fault = fault_of(do_wrmsr, msr.into(), value & 0xffff_ffff, value >> 32);
-            let got = if fault.is_none() { rdmsr(msr) } else { !reads };
-            report.equal(format_args!("{msr:#x} <- {value:#x} reads {reads:#x}"), got, reads);
-            wrmsr(
-                msr,
-                before & if is_full_width(msr) { Vendor::here().counter_mask() } else { u64::MAX },
-            );
-        }
-        RefusesWrite(msr, value) => {
-            let what = format_args!("{msr:#x} <- {value:#x} faults");
-            let before = fault_of(do_rdmsr, msr.into(), 0, 0).is_none().then(|| rdmsr(msr));
-            let fault = fault_of(do_wrmsr, msr.into(), value & 0xffff_ffff, value >> 32);
-            expect_gp(report, what, fault, msr);
-            if let Some(before) = before {
-                let what = format_args!("{msr:#x} <- {value:#x} changes nothing");
-                report.equal(what, rdmsr(msr), before);
-            }
-        }
-        Reads(msr, value) => report.equal(format_args!("{msr:#x} reads"), rdmsr(msr), value),
-        RefusesRead(msr) => {
-            let fault = fault_of(do_rdmsr, msr.into(), 0, 0);
-            expect_gp(report, format_args!("a read of {msr:#x} faults"), fault, msr);
-        }
-        RefusesIndex(index) => {
-            let fault = fault_of(do_rdpmc, index.into(), 0, 0);
-            expect_gp(report, format_args!("rdpmc {index:#x} faults"), fault, index);
-        }
-    }
-}
-
-/// A general-protection fault, with the guest's own RCX in its handler.
-fn expect_gp(report: &mut Report, what: impl Display, fault: Option<u8>, rcx: u32) {
-    let rcx_kept = kernel::FAULT_RCX.load(Relaxed) == rcx.into();
-    let got = match fault {
-        None => NONE,
-        Some(_) if !rcx_kept => NONE + 1,
-        Some(vector) => vector.into(),
-    };
-    report.equal(what, got, GP.into());
-}
-
-fn is_full_width(msr: u32) -> bool {
-    matches!(msr, 0x309..=0x30c | 0x4c1..=0x4c8)
-}
-
 /// Every check of this module.
 pub fn run(report: &mut Report) {
     let vendor = Vendor::here();
-    if vendor.select == INTEL.select {
+    if vendor.is_intel() {
         intel_cpuid(report);
         intel(report);
     } else {
@@ -160,49 +81,63 @@ fn intel_cpuid(report: &mut Report) {
 fn intel(report: &mut Report) {
     let general = cpuid(0xa, 0)[0] >> 8 & 0xff;
     let fixed = cpuid(0xa, 0)[3] & 0x1f;
-    let mask = Vendor::here().counter_mask();
-    let all = ((1u64 << general) - 1) | ((1 << fixed) - 1) << 32;
     for index in 0..8 {
-        let (legacy, full, select) = (0xc1 + index, 0x4c1 + index, 0x186 + index);
-        if index >= general {
-            for msr in [legacy, full, select] {
-                check(report, RefusesRead(msr));
-                check(report, RefusesWrite(msr, 0));
-            }
-            check(report, RefusesIndex(index));
+        if index < general {
+            intel_general(report, index);
             continue;
         }
-        for rule in [
-            Holds(legacy, 0x7fff_ffff, 0x7fff_ffff),
-            Holds(legacy, 0xffff_fff0, mask - 0xf),
-            Holds(legacy, 0x1234_0000_0001, 1),
-            Holds(full, 0x8234_5678_9abc & mask, 0x8234_5678_9abc & mask),
-            RefusesWrite(full, mask + 1),
-            RefusesWrite(full, u64::MAX),
-            Holds(select, 0xff9f_ffff & !(1 << 22), 0xff9f_ffff & !(1 << 22)),
-            RefusesWrite(select, 1 << 21),
-            RefusesWrite(select, 1 << 32),
-            RefusesWrite(select, 1 << 63),
-        ] {
-            check(report, rule);
+        for msr in [0xc1 + index, 0x4c1 + index, 0x186 + index] {
+            check(report, RefusesRead(msr));
+            check(report, RefusesWrite(msr, 0));
         }
+        check(report, RefusesIndex(index));
     }
-    for index in 0..fixed {
-        let (counter, nibble) = (0x309 + index, 4 * index);
-        for rule in [
-            Holds(counter, mask - 0xeeee, mask - 0xeeee),
-            RefusesWrite(counter, mask + 1),
-            Holds(0x38d, 0xb << nibble, 0xb << nibble),
-            RefusesWrite(0x38d, 4 << nibble),
-        ] {
-            check(report, rule);
-        }
-    }
-    intel_global(report, all, general, fixed);
+    (0..fixed).for_each(|index| intel_fixed(report, index));
+    let all = ((1u64 << general) - 1) | ((1 << fixed) - 1) << 32;
+    intel_control(report, all, general, fixed);
+    intel_status(report, general, fixed);
+    intel_debug_and_extra(report);
+    intel_beyond(report, general, fixed);
+    intel_in_use(report, general, fixed);
     features::metrics(report, fixed);
 }
 
-fn intel_global(report: &mut Report, all: u64, general: u32, fixed: u32) {
+/// A general counter and its event select.
+fn intel_general(report: &mut Report, index: u32) {
+    let (legacy, full, select) = (0xc1 + index, 0x4c1 + index, 0x186 + index);
+    let mask = Vendor::here().counter_mask();
+    for rule in [
+        Holds(legacy, 0x7fff_ffff, 0x7fff_ffff),
+        Holds(legacy, 0xffff_fff0, mask - 0xf),
+        Holds(legacy, 0x1234_0000_0001, 1),
+        Holds(full, 0x8234_5678_9abc & mask, 0x8234_5678_9abc & mask),
+        RefusesWrite(full, mask + 1),
+        RefusesWrite(full, u64::MAX),
+        Holds(select, 0xff9f_ffff & !(1 << 22), 0xff9f_ffff & !(1 << 22)),
+        RefusesWrite(select, 1 << 21),
+        RefusesWrite(select, 1 << 32),
+        RefusesWrite(select, 1 << 63),
+    ] {
+        check(report, rule);
+    }
+}
+
+/// A fixed counter and its control.
+fn intel_fixed(report: &mut Report, index: u32) {
+    let (counter, nibble) = (0x309 + index, 4 * index);
+    let mask = Vendor::here().counter_mask();
+    for rule in [
+        Holds(counter, mask - 0xeeee, mask - 0xeeee),
+        RefusesWrite(counter, mask + 1),
+        Holds(0x38d, 0xb << nibble, 0xb << nibble),
+        RefusesWrite(0x38d, 4 << nibble),
+    ] {
+        check(report, rule);
+    }
+}
+
+/// Global control and fixed control.
+fn intel_control(report: &mut Report, all: u64, general: u32, fixed: u32) {
     for rule in [
         Holds(0x38f, all, all),
         Holds(0x38f, 0, 0),
@@ -211,6 +146,14 @@ fn intel_global(report: &mut Report, all: u64, general: u32, fixed: u32) {
         RefusesWrite(0x38f, 1 << 63),
         RefusesWrite(0x38d, 1 << (4 * fixed)),
         RefusesWrite(0x38d, 1 << 63),
+    ] {
+        check(report, rule);
+    }
+}
+
+/// Global status, its set and reset.
+fn intel_status(report: &mut Report, general: u32, fixed: u32) {
+    for rule in [
         RefusesWrite(0x38e, 0),
         RefusesWrite(0x38e, 1),
         Reads(0x390, 0),
@@ -218,8 +161,20 @@ fn intel_global(report: &mut Report, all: u64, general: u32, fixed: u32) {
         RefusesWrite(0x390, 1 << (32 + fixed)),
         RefusesWrite(0x391, 1 << general),
         RefusesWrite(0x391, 1 << (32 + fixed)),
-        Reads(0x392, 0),
-        RefusesWrite(0x392, 0),
+    ] {
+        check(report, rule);
+    }
+    for bit in (0..general).chain(32..32 + fixed) {
+        wrmsr(0x391, 1 << bit);
+        report.equal(format_args!("status bit {bit} can be set"), rdmsr(0x38e), 1 << bit);
+        wrmsr(0x390, 1 << bit);
+        report.equal(format_args!("status bit {bit} can be reset"), rdmsr(0x38e), 0);
+    }
+}
+
+/// Capabilities, debug control, off-core filters and the other extra registers.
+fn intel_debug_and_extra(report: &mut Report) {
+    for rule in [
         RefusesWrite(0x345, 0),
         Holds(0x1d9, 1 << 12, 1 << 12),
         Holds(0x1d9, 1 << 11 | 1, 1 << 11 | 1),
@@ -230,6 +185,14 @@ fn intel_global(report: &mut Report, all: u64, general: u32, fixed: u32) {
         RefusesWrite(0x1a7, 1 << 63),
         Holds(0x3f6, 0x20, 0x20),
         Holds(0x3f7, 0x11, 0x11),
+    ] {
+        check(report, rule);
+    }
+}
+
+/// Registers and indices beyond the counters.
+fn intel_beyond(report: &mut Report, general: u32, fixed: u32) {
+    for rule in [
         RefusesRead(0x309 + fixed),
         RefusesWrite(0x309 + fixed, 0),
         RefusesIndex(general),
@@ -240,12 +203,12 @@ fn intel_global(report: &mut Report, all: u64, general: u32, fixed: u32) {
     ] {
         check(report, rule);
     }
-    for bit in (0..general).chain(32..32 + fixed) {
-        wrmsr(0x391, 1 << bit);
-        report.equal(format_args!("status bit {bit} can be set"), rdmsr(0x38e), 1 << bit);
-        wrmsr(0x390, 1 << bit);
-        report.equal(format_args!("status bit {bit} can be reset"), rdmsr(0x38e), 0);
-    }
+}
+
+/// The register of the counters in use.
+fn intel_in_use(report: &mut Report, general: u32, fixed: u32) {
+    check(report, Reads(0x392, 0));
+    check(report, RefusesWrite(0x392, 0));
     for index in 0..general {
         wrmsr(0x186 + index, 0xc0);
         report.equal(format_args!("in use: general {index}"), rdmsr(0x392), 1 << index);
@@ -302,12 +265,13 @@ fn amd(report: &mut Report) {
     for index in [general, 0x4000_0000, 0xffff_ffff] {
         check(report, RefusesIndex(index));
     }
-    match second {
-        true => amd_global(report, general),
-        false => (0xc000_0300..0xc000_0304).for_each(|msr| {
-            check(report, RefusesRead(msr));
-            check(report, RefusesWrite(msr, 0));
-        }),
+    if second {
+        amd_global(report, general);
+        return;
+    }
+    for msr in 0xc000_0300..0xc000_0304 {
+        check(report, RefusesRead(msr));
+        check(report, RefusesWrite(msr, 0));
     }
 }
 

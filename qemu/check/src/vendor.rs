@@ -53,12 +53,14 @@ impl Vendor {
         }
     }
 
-    /// The bits that a counter has.
+    /// Returns whether it is Intel.
+    pub fn is_intel(&self) -> bool {
+        self.select == INTEL.select
+    }
+
+    /// The bits of a counter.
     pub fn counter_mask(&self) -> u64 {
-        match self.select == INTEL.select {
-            true => (1 << (cpuid(0xa, 0)[0] >> 16 & 0xff)) - 1,
-            false => (1 << 48) - 1,
-        }
+        if self.is_intel() { (1 << (cpuid(0xa, 0)[0] >> 16 & 0xff)) - 1 } else { (1 << 48) - 1 }
     }
 
     /// Lets the counters of `mask` run, and no other.

@@ -1,6 +1,6 @@
 //! A plugin that does nothing, for comparison: it is told of each translation, looks at the block's
-//! instructions as any plugin that wants to step in at some of them must, and asks for no callback in
-//! what is translated.
+//! instructions as any plugin that wants to step in at some of them must, and asks for no callback
+//! in what is translated.
 //!
 //! What a guest loses under it is what QEMU's plugin interface itself costs.
 

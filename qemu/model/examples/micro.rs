@@ -1,8 +1,9 @@
 //! Measures what published micro-benchmarks measure, and writes it down.
 //!
 //! `cargo run --release -p tally-model --example micro` writes, beside this crate's manifest,
-//! `docs/branches.svg`, how often a branch with a repeated pattern is mispredicted, and `docs/micro.csv`:
-//! that, and cycles of dependent chains, independent work, and streams from each level.
+//! `docs/branches.svg`, how often a branch with a repeated pattern is mispredicted, and
+//! `docs/micro.csv`: that, and cycles of dependent chains, independent work, and streams from each
+//! level.
 
 use std::{error::Error, fs, path::Path};
 

@@ -4,8 +4,8 @@
 use std::{hint::black_box, time::Instant};
 
 use tally_model::{
-    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Mode, Operation, Registers, Ring,
-    Signal, Unit,
+    Access, Block, Branch, BranchKind, Core, Counts, Geometry, Insn, Mode, Operation, Registers,
+    Ring, Signal, Unit,
 };
 
 const BLOCKS: usize = 600;
@@ -56,15 +56,21 @@ fn block(random: &mut Random, pc: u64) -> Block {
     Block::new(Ring::User, 5, (pc >> 6, (end - 1) >> 6), branch, &insns)
 }
 
-// Long because it is the one loop that is measured, with what it needs set up beside it.
-fn run(geometry: &Geometry) -> f64 {
-    let mut random = Random(42);
+/// The blocks of the stream, one after the other.
+fn blocks(random: &mut Random) -> Vec<Block> {
     let mut pc = 0x40_0000;
     let mut blocks = Vec::new();
     for _ in 0..BLOCKS {
-        blocks.push(block(&mut random, pc));
+        blocks.push(block(random, pc));
         pc += 4 * blocks[blocks.len() - 1].insns().len() as u64;
     }
+    blocks
+}
+
+/// Runs the stream; returns million instructions a second.
+fn run(geometry: &Geometry) -> f64 {
+    let mut random = Random(42);
+    let blocks = blocks(&mut random);
     let mut core = Core::new(geometry);
     let (mut at, mut stream, mut phase) = (0, 0u64, 0u64);
     let start = Instant::now();
@@ -89,13 +95,17 @@ fn run(geometry: &Geometry) -> f64 {
             }
         }
         phase = phase.wrapping_mul(6364136223846793005).wrapping_add(at as u64 | 1);
-        // Most branches follow a pattern of their own; every seventh is hard.
+        // Most branches follow a pattern; every seventh is hard to predict.
         let taken = if at % 7 == 0 { phase >> 62 == 0 } else { step / 3 % (2 + at % 5) == 0 };
         at = if taken { (at * 7 + 3) % BLOCKS } else { (at + 1) % BLOCKS };
         core.retire(block, blocks[at].insns()[0].pc);
     }
     let seconds = start.elapsed().as_secs_f64();
-    let user = black_box(&core.counts()[0]);
+    print_misses(black_box(&core.counts()[0]));
+    core.counts()[0][Signal::Instructions] as f64 / seconds / 1e6
+}
+
+fn print_misses(user: &Counts) {
     let instructions = user[Signal::Instructions];
     eprintln!(
         "  per 1000 instructions: {} mispredictions, {} L1D misses, {} L2 misses",
@@ -103,7 +113,6 @@ fn run(geometry: &Geometry) -> f64 {
         user[Signal::L1dFills] * 1000 / instructions,
         LLC_DATA.iter().map(|signal| user[*signal]).sum::<u64>() * 1000 / instructions,
     );
-    instructions as f64 / seconds / 1e6
 }
 
 fn main() {

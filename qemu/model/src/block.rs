@@ -1,6 +1,9 @@
-//! A translated block as the model sees it: what its instructions are, worked out once.
+//! A translated block: a description of its instructions, computed once.
 
-use crate::{Operation, STATIC_SIGNALS, Signal, signal::Lanes};
+use crate::{
+    operation::Operation,
+    signal::{Lanes, STATIC_SIGNALS, Signal},
+};
 
 /// The longest block that QEMU translates.
 pub const MAX_INSNS: usize = 512;
@@ -18,7 +21,7 @@ pub enum Ring {
 /// What kind of branch ends a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BranchKind {
-    /// It runs on into the next block, or ends in something that is not predicted.
+    /// None: execution continues in the next block, or the last instruction is not predicted.
     #[default]
     None,
     /// Direct jump.
@@ -46,23 +49,23 @@ pub struct Branch {
     pub fall_through: u64,
 }
 
-/// One instruction: what it adds to the static signals.
+/// One instruction, and what it adds to the static signals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Insn {
-    /// Address at translation; another mapping of the page may run it, so only the low 12 bits are
-    /// the same at every execution.
+    /// Address at translation. It may run under another mapping of its page, so only the low 12
+    /// bits are the same at every execution.
     pub pc: u64,
-    /// Bit `i` stands for one count of static signal `i`.
+    /// Bit `i` is one count of static signal `i`.
     pub adds: u32,
     /// Length in bytes.
     pub length: u8,
     /// Micro-operations in the fused domain.
     pub uops: u8,
-    /// Cycles for which it keeps the pipeline to itself.
+    /// Cycles for which it has the pipeline to itself.
     pub serialize_cycles: u16,
-    /// Cycles for which it keeps the divider busy.
+    /// Cycles for which it occupies the divider.
     pub divider_cycles: u8,
-    /// A repeated string instruction: retires when it goes on, not at each iteration.
+    /// A repeated string instruction: retires at its end, not at each iteration.
     pub repeats: bool,
     /// A software interrupt: it retires although it ends in an exception.
     pub traps: bool,
@@ -70,24 +73,24 @@ pub struct Insn {
     pub returns_from_interrupt: bool,
     /// A conditional branch: the bit of its condition code.
     pub condition: u16,
-    /// The conditions of the branches that fuse with it when they follow at once.
+    /// The conditions of the branches that fuse with it if they are the next instruction.
     pub fuses_with: u16,
-    /// What it computes with.
+    /// Its unit and registers.
     pub operation: Operation,
 }
 
 impl Insn {
-    /// Marks one count of the static signal `signal`.
+    /// Adds one count of the static signal `signal`.
     pub fn add(&mut self, signal: Signal) {
         debug_assert!((signal as usize) < STATIC_SIGNALS);
         self.adds |= 1 << signal as u32;
     }
 }
 
-/// What a run of instructions adds to the static signals.
+/// What a sequence of instructions adds to the static signals.
 pub(crate) type StaticCounts = [u32; STATIC_SIGNALS];
 
-/// A translated block. What every execution reads comes first and fills two cache lines.
+/// A translated block. The fields that every execution reads come first and fill two cache lines.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Block {
@@ -103,28 +106,29 @@ pub struct Block {
     pub ends_in_repeat: bool,
     /// Whether its last instruction is IRET.
     pub ends_in_iret: bool,
-    /// Whether `lanes` is all that it adds to the static signals.
+    /// Whether `lanes` contains everything that it adds to the static signals.
     is_small: bool,
-    /// How many cache lines it lies in.
+    /// The number of cache lines in which it lies.
     line_count: u32,
-    /// What its first instruction would fuse by with one before the block, and its last with one
-    /// behind.
+    /// The condition by which its first instruction fuses with one before the block, and the
+    /// conditions by which its last fuses with one behind.
     begins_with: u16,
     ends_with: u16,
     lanes: Lanes,
     insns: Box<[Insn]>,
     width: u16,
-    /// Slots that its recurrence takes beyond its micro-operations; its last instruction's.
+    /// Slots that its recurrence takes beyond its micro-operations; charged to its last
+    /// instruction.
     chain_slots: u16,
     counts: StaticCounts,
-    /// Where a direct branch at its end goes.
+    /// The target of a direct branch at its end.
     target: Option<u64>,
 }
 
 const _: () = assert!(std::mem::offset_of!(Block, insns) <= 128);
 
 impl Block {
-    /// A block of these instructions for a pipeline `width` slots wide.
+    /// A block of these instructions for a pipeline of `width` slots.
     pub fn new(ring: Ring, width: u16, lines: (u64, u64), branch: Branch, insns: &[Insn]) -> Block {
         let last = insns.last().copied().unwrap_or_default();
         let mut insns: Box<[Insn]> = insns.into();
@@ -148,21 +152,21 @@ impl Block {
             target: None,
         };
         block.line_count = block.lines_through(block.insns.len().saturating_sub(1));
-        block.sum_up();
+        block.update_counts();
         block
     }
 
-    /// The same block with a recurrence of so many cycles, which is the least that it takes where
-    /// time goes by penalties.
+    /// The same block with a recurrence of `cycles`, the least time that it takes in the interval
+    /// pipeline.
     pub fn with_recurrence(mut self, cycles: u16) -> Block {
         let slots = cycles.saturating_mul(self.width);
         self.chain_slots =
             slots.saturating_sub(self.counts[Signal::Slots as usize].min(u16::MAX.into()) as u16);
-        self.sum_up();
+        self.update_counts();
         self
     }
 
-    fn sum_up(&mut self) {
+    fn update_counts(&mut self) {
         self.counts = self.partial_counts(0..self.insns.len());
         self.is_small = Lanes::of(&self.counts).map(|lanes| self.lanes = lanes).is_some();
     }
@@ -172,8 +176,8 @@ impl Block {
         Block { target: Some(target), ..self }
     }
 
-    /// Whether execution may go on at `pc` behind it.
-    pub fn may_go_to(&self, pc: u64) -> bool {
+    /// Returns whether execution can continue at `pc` behind it.
+    pub fn may_continue_at(&self, pc: u64) -> bool {
         let repeats = self.ends_in_repeat && self.insns.last().is_some_and(|last| last.pc == pc);
         let far = 1 << Signal::BranchFar as u32;
         match (self.branch.kind, self.target) {
@@ -185,44 +189,46 @@ impl Block {
         }
     }
 
-    /// The condition of the branch that it begins with, if it does.
+    /// The condition of its first instruction, if that is a branch.
     #[inline]
     pub(crate) fn begins_with(&self) -> u16 {
         self.begins_with
     }
 
-    /// The conditions that its last instruction fuses with when they come next.
+    /// The conditions that its last instruction fuses with.
     #[inline]
     pub(crate) fn ends_with(&self) -> u16 {
         self.ends_with
     }
 
-    /// The conditions that instruction `index` fuses with when they come next.
+    /// The conditions that instruction `index` fuses with.
     pub(crate) fn fuses_after(&self, index: usize) -> u16 {
         self.insns[index].fuses_with
     }
 
-    /// How many cache lines it lies in.
+    /// The number of cache lines in which it lies.
     #[inline]
     pub(crate) fn line_count(&self) -> u32 {
         self.line_count
     }
 
-    /// How many of its lines have been fetched when instruction `index` has.
+    /// The number of its lines up to the end of instruction `index`.
     pub(crate) fn lines_through(&self, index: usize) -> u32 {
         let Some(insn) = self.insns.get(index) else { return self.line_count };
-        let last_byte = insn.pc + u64::from(insn.length.max(1)) - 1;
-        ((last_byte >> 6) - (self.pc >> 6)) as u32 + 1
+        let last_byte = insn.pc.wrapping_add(u64::from(insn.length.max(1)) - 1);
+        // A block can cross the end of the address space.
+        ((last_byte >> 6).wrapping_sub(self.pc >> 6) & (u64::MAX >> 6)) as u32 + 1
     }
 
-    /// The virtual page and the physical address of its line `ordinal`, in lines. The second page
-    /// of a block that crosses into one may be anywhere.
+    /// The virtual page and the physical line number of its line `ordinal`. If the block crosses
+    /// into a second page, that page can have any physical address.
     pub(crate) fn line(&self, ordinal: u32) -> (u64, u64) {
         let (first, last) = self.lines;
-        let virtual_line = (self.pc >> 6) + u64::from(ordinal);
-        let line = match virtual_line >> 6 == self.pc >> 12 {
-            true => first + u64::from(ordinal),
-            false => last.wrapping_sub(u64::from(self.line_count - 1 - ordinal)),
+        let virtual_line = ((self.pc >> 6) + u64::from(ordinal)) & (u64::MAX >> 6);
+        let line = if virtual_line >> 6 == self.pc >> 12 {
+            first + u64::from(ordinal)
+        } else {
+            last.wrapping_sub(u64::from(self.line_count - 1 - ordinal))
         };
         (virtual_line >> 6, line)
     }
@@ -232,12 +238,12 @@ impl Block {
         &self.insns
     }
 
-    /// The index of the instruction at `pc`, whatever mapping of the page it ran under.
+    /// The index of the instruction at `pc`, under any mapping of its page.
     pub fn index_of(&self, pc: u64) -> Option<usize> {
         self.insns.iter().position(|insn| (insn.pc ^ pc) & 0xfff == 0)
     }
 
-    /// What all of it adds to the static signals, if it is little.
+    /// What all of it adds to the static signals, if it fits into lanes.
     #[inline]
     pub(crate) fn lanes(&self) -> Option<&Lanes> {
         self.is_small.then_some(&self.lanes)
@@ -248,7 +254,7 @@ impl Block {
         &self.counts
     }
 
-    /// The static counts of its instructions in `range` only.
+    /// What its instructions in `range` add to the static signals.
     pub(crate) fn partial_counts(&self, range: std::ops::Range<usize>) -> StaticCounts {
         let is_last = range.end == self.insns.len();
         let mut counts = sum(&self.insns[range], self.width);
@@ -260,14 +266,13 @@ impl Block {
     }
 }
 
-/// Whether `branch` right behind `head` retires with it as one micro-operation.
+/// Returns whether a branch directly behind an instruction retires with it as one micro-operation.
 #[inline]
 pub(crate) fn fuses(head_fuses_with: u16, branch_condition: u16) -> bool {
     head_fuses_with & branch_condition != 0
 }
 
-/// Makes one of each pair that fuses inside a block. A pair that a block's edge parts is the core's
-/// to see.
+/// Fuses the pairs inside a block. The core handles pairs that a block's edge separates.
 fn fuse(insns: &mut [Insn]) {
     for at in 1..insns.len() {
         if fuses(insns[at - 1].fuses_with, insns[at].condition) {
@@ -287,7 +292,7 @@ fn sum(insns: &[Insn], width: u16) -> StaticCounts {
             adds &= adds - 1;
         }
         let (uops, serialize) = (u32::from(insn.uops), u32::from(insn.serialize_cycles));
-        // Half of a division hides behind independent work.
+        // Independent work hides half of a division.
         let behind_divider = u32::from(insn.divider_cycles) / 2;
         let microcoded = insn.adds >> Signal::Microcoded as u32 & 1 == 1;
         let slots = uops + (serialize + behind_divider) * width;

@@ -1,7 +1,7 @@
 //! Branch prediction: directions, indirect targets, return addresses.
 //!
-//! Every predictor is told a branch's outcome as it retires and answers whether it would have been
-//! wrong; wrong paths are not followed, so nothing is learnt on them.
+//! Each predictor gets the outcome of a branch when it retires and returns whether its prediction
+//! was wrong. Wrong paths are not modelled, so predictors learn nothing on them.
 
 mod direction;
 mod target;
@@ -18,7 +18,7 @@ pub(crate) struct Predictor {
 }
 
 impl Predictor {
-    /// Predictors that know nothing, with a stack of `returns` return addresses.
+    /// Untrained predictors, with a stack of `returns` return addresses.
     pub(crate) fn new(returns: u8) -> Predictor {
         Predictor {
             directions: Directions::new(),
@@ -28,25 +28,25 @@ impl Predictor {
         }
     }
 
-    /// Learns a conditional branch's outcome; whether it had been predicted wrongly.
+    /// Learns a conditional branch's outcome; returns whether the prediction was wrong.
     #[inline(always)]
     pub(crate) fn conditional(&mut self, pc: u64, taken: bool) -> bool {
         self.directions.learn(pc, taken)
     }
 
-    /// Learns an indirect branch's target; whether it had been predicted wrongly.
+    /// Learns an indirect branch's target; returns whether the prediction was wrong.
     pub(crate) fn indirect(&mut self, pc: u64, target: u64) -> bool {
         self.targets.learn(pc, target)
     }
 
-    /// Notes a call's return address, over the oldest where there are too many.
+    /// Pushes a call's return address, over the oldest if the stack is full.
     #[inline]
     pub(crate) fn call(&mut self, return_address: u64) {
         self.top = if self.top + 1 == self.returns.len() { 0 } else { self.top + 1 };
         self.returns[self.top] = return_address;
     }
 
-    /// Whether the return to `target` had been predicted wrongly.
+    /// Pops a return address; returns whether it differs from `target`, the actual one.
     #[inline]
     pub(crate) fn ret(&mut self, target: u64) -> bool {
         let predicted = self.returns[self.top];
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_deeper_than_the_stack_lose_the_outermost() {
+    fn calls_deeper_than_the_stack_overwrite_the_oldest() {
         let mut predictor = Predictor::new(16);
         (0..20).for_each(|pc| predictor.call(pc + 1));
         let wrong = (0..20).rev().filter(|pc| predictor.ret(pc + 1)).count();

@@ -1,75 +1,86 @@
 //! A set-associative array with least-recently-used replacement.
 //!
-//! Invariants: the first way of a set is the one used last, so that the most common hit is one compare
-//! and changes nothing; of the others, `left` tells when each stopped being the first, so that they are
-//! in the order of their last use. A hit beyond the first way compares all ways by a handful of vector
-//! instructions and swaps two; which way is the oldest is worked out when one has to go.
+//! Invariants:
+//! - The first way of a set is the most recently used one, so that the most common hit is one
+//!   comparison and changes nothing. For each other way, `left` is the time at which it stopped being
+//!   the first, so that these times are in the order of last use.
+//! - A way is empty exactly if its `left` is 0. No tag means "empty": a tag can have any value.
+//! - A key's tag fits in 32 bits, so that two keys of a set never share a tag. A test checks every
+//!   profile for it.
+//!
+//! A hit beyond the first way compares all ways by a few vector instructions and swaps two. The
+//! oldest way is determined only when one has to be replaced.
 
-/// Ways that a first-level translation buffer has room for.
+/// The most ways of a first-level TLB.
 pub(crate) const SMALL: usize = 8;
-/// Ways that a narrow array has room for.
+/// The most ways of an L1 cache or a second-level TLB.
 pub(crate) const NARROW: usize = 16;
-/// Ways that a wide array has room for.
+/// The most ways of an L2 cache.
 pub(crate) const WIDE: usize = 32;
-
-/// A tag that nothing has: keys are too short to reach it.
-const EMPTY: u32 = u32::MAX;
 
 /// The ways of one set.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Set<const ROOM: usize> {
     tags: [u32; ROOM],
-    /// When each was the first last; 0 for never, as where it is empty.
+    /// When each way last stopped being the first, or became it; 0 if it is empty.
     left: [u32; ROOM],
 }
 
 impl<const ROOM: usize> Set<ROOM> {
-    const CLEAR: Set<ROOM> = Set { tags: [EMPTY; ROOM], left: [0; ROOM] };
+    const CLEAR: Set<ROOM> = Set { tags: [0; ROOM], left: [0; ROOM] };
 
-    /// Where `tag` is.
+    /// Returns whether the first way has `tag`.
+    #[inline]
+    fn is_first(&self, tag: u32) -> bool {
+        self.tags[0] == tag && self.left[0] != 0
+    }
+
+    /// The way that has `tag`.
     #[inline]
     fn position(&self, tag: u32) -> Option<usize> {
         // Counted from one, so that all ways are treated alike, in vectors.
         let mut found = 0;
         for way in 0..ROOM {
-            found |= if self.tags[way] == tag { way as u32 + 1 } else { 0 };
+            let hit = (self.tags[way] == tag) & (self.left[way] != 0);
+            found |= if hit { way as u32 + 1 } else { 0 };
         }
         (found as usize).checked_sub(1)
     }
 
-    /// Where a new tag goes: to an empty way, or to the one whose last use is the longest ago.
+    /// The way for a new tag: an empty one, or the least recently used.
     fn victim(&self, ways: usize) -> usize {
-        if self.tags[0] == EMPTY {
+        if self.left[0] == 0 {
             return 0;
         }
         (1..ways.min(ROOM)).min_by_key(|way| self.left[*way]).unwrap_or_default()
     }
 
-    /// The first way's tag goes to `way`, and `tag` becomes the first.
+    /// Makes `tag` the first way's, and moves what was there to `way`.
     #[inline]
     fn bring_forward(&mut self, tag: u32, way: usize, now: u32) {
         self.tags[way] = self.tags[0];
-        self.left[way] = now;
-        self.tags[0] = tag;
+        // An empty first way stays empty where it moves to.
+        self.left[way] = if self.left[0] == 0 { 0 } else { now };
+        (self.tags[0], self.left[0]) = (tag, now);
     }
 }
 
-/// A cache: which keys are here. Keys are line or page numbers.
+/// A cache: a set of keys, which are line or page numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache<const ROOM: usize> {
     sets: Box<[Set<ROOM>]>,
     ways: usize,
     index_bits: u32,
-    /// How often a first way has changed.
+    /// The number of times that a first way has changed.
     now: u32,
 }
 
 impl<const ROOM: usize> Cache<ROOM> {
     /// A cache of `sets` (a power of two) times `ways`.
     pub(crate) fn new(sets: u32, ways: u32) -> Cache<ROOM> {
-        assert!(sets.is_power_of_two(), "a cache of {sets} sets");
-        assert!((1..=ROOM).contains(&(ways as usize)), "a cache of {ways} ways");
+        assert!(sets.is_power_of_two(), "a cache has {sets} sets, not a power of two");
+        assert!((1..=ROOM).contains(&(ways as usize)), "a cache has {ways} ways, not 1 to {ROOM}");
         Cache {
             sets: vec![Set::CLEAR; sets as usize].into_boxed_slice(),
             ways: ways as usize,
@@ -80,11 +91,11 @@ impl<const ROOM: usize> Cache<ROOM> {
 
     #[inline]
     fn place(&self, key: u64) -> (usize, u32) {
-        debug_assert!(key >> self.index_bits < u64::from(EMPTY), "{key:#x} is too long a key");
+        debug_assert!(key >> self.index_bits <= u64::from(u32::MAX), "key {key:#x} is too long");
         (key as usize & (self.sets.len() - 1), (key >> self.index_bits) as u32)
     }
 
-    /// A time later than all before.
+    /// Advances the time; returns the new one.
     #[inline]
     fn tick(&mut self) -> u32 {
         if self.now == u32::MAX {
@@ -94,7 +105,7 @@ impl<const ROOM: usize> Cache<ROOM> {
         self.now
     }
 
-    /// Makes all times small again, in each set in their order.
+    /// Makes all times small again, and keeps their order in each set.
     #[cold]
     fn age(&mut self) {
         for set in &mut self.sets {
@@ -107,20 +118,20 @@ impl<const ROOM: usize> Cache<ROOM> {
         self.now = ROOM as u32;
     }
 
-    /// Whether `key` is the most recent of its set, so that finding it would change nothing.
+    /// Returns whether `key` is the most recent of its set, so that finding it changes nothing.
     #[inline]
     pub(crate) fn is_recent(&self, key: u64) -> bool {
         let (set, tag) = self.place(key);
-        self.sets[set].tags[0] == tag
+        self.sets[set].is_first(tag)
     }
 
-    /// Whether `key` is here; it then is the most recent of its set.
+    /// Returns whether `key` is present, and makes it the most recent of its set.
     #[inline]
     pub(crate) fn find(&mut self, key: u64) -> bool {
         self.is_recent(key) || self.find_further(key).is_some()
     }
 
-    /// The same beyond the first way: the set, and the way where it was.
+    /// Likewise beyond the first way: returns the set, and the way where the key was.
     // Out of line, so that the common case stays small where it is inlined.
     #[inline(never)]
     fn find_further(&mut self, key: u64) -> Option<(usize, usize)> {
@@ -131,7 +142,7 @@ impl<const ROOM: usize> Cache<ROOM> {
         Some((at, way))
     }
 
-    /// Whether `key` was here; it is afterwards, as the most recent of its set.
+    /// Returns whether `key` was present, and makes it present, as the most recent of its set.
     #[inline]
     pub(crate) fn touch(&mut self, key: u64) -> bool {
         self.find(key) || {
@@ -140,8 +151,8 @@ impl<const ROOM: usize> Cache<ROOM> {
         }
     }
 
-    /// Brings `key`, which is not here, in over the least recent of its set; answers the set, and the
-    /// way that what was first is in now.
+    /// Inserts `key`, which is absent, in place of the least recent of its set. Returns the set,
+    /// and the way to which the first way's key moved.
     pub(crate) fn fill(&mut self, key: u64) -> (usize, usize) {
         let now = self.tick();
         let (at, tag) = self.place(key);
@@ -151,13 +162,13 @@ impl<const ROOM: usize> Cache<ROOM> {
         (at, way)
     }
 
-    /// Throws everything away.
+    /// Removes every key.
     pub(crate) fn clear(&mut self) {
         self.sets.fill(Set::CLEAR);
     }
 }
 
-/// A map of recent keys to values: a cache with a payload.
+/// A cache with a value for each key.
 #[derive(Clone, Debug)]
 pub(crate) struct Map<const ROOM: usize> {
     keys: Cache<ROOM>,
@@ -178,7 +189,7 @@ impl<const ROOM: usize> Map<ROOM> {
         self.keys.is_recent(key).then(|| self.values[set][0])
     }
 
-    /// The value of `key`, which then is the most recent of its set.
+    /// The value of `key`, which becomes the most recent of its set.
     #[inline]
     pub(crate) fn find(&mut self, key: u64) -> Option<u32> {
         self.recent(key).or_else(|| {
@@ -188,20 +199,20 @@ impl<const ROOM: usize> Map<ROOM> {
         })
     }
 
-    /// Brings `key`, which is not here, in over the least recent of its set.
+    /// Inserts `key`, which is absent, in place of the least recent of its set.
     pub(crate) fn fill(&mut self, key: u64, value: u32) {
         let (set, way) = self.keys.fill(key);
         self.values[set][way] = self.values[set][0];
         self.values[set][0] = value;
     }
 
-    /// Throws away every entry whose key `keep` refuses.
+    /// Removes every key for which `keep` returns false.
     pub(crate) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
         let bits = self.keys.index_bits;
         for (index, set) in self.keys.sets.iter_mut().enumerate() {
-            for (tag, left) in set.tags.iter_mut().zip(&mut set.left) {
-                if *tag != EMPTY && !keep(u64::from(*tag) << bits | index as u64) {
-                    (*tag, *left) = (EMPTY, 0);
+            for (tag, left) in set.tags.iter().zip(&mut set.left) {
+                if *left != 0 && !keep(u64::from(*tag) << bits | index as u64) {
+                    *left = 0;
                 }
             }
         }
@@ -244,6 +255,23 @@ mod tests {
             was_here.map(|at| list.remove(at));
             list.insert(0, key);
             list.truncate(20);
+        }
+    }
+
+    #[test]
+    fn every_tag_can_be_stored_and_none_is_present_at_first() {
+        let tags = [0, 1, u64::from(u32::MAX) - 1, u64::from(u32::MAX)];
+        for tag in tags {
+            for set in [0, 15] {
+                let mut map = Map::<SMALL>::new(16, 4);
+                assert_eq!(map.find(tag << 4 | set), None, "{tag:#x}");
+                map.fill(tag << 4 | set, 7);
+                assert_eq!(map.find(tag << 4 | set), Some(7), "{tag:#x}");
+                let others = tags.iter().filter(|other| **other != tag);
+                others.for_each(|other| assert_eq!(map.find(other << 4 | set), None));
+                map.retain(|_| false);
+                assert_eq!(map.find(tag << 4 | set), None, "{tag:#x}");
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! The shape of a modelled machine: structures, latencies, pipeline, and what is made perfect.
+//! The parameters of a modelled processor: structures, latencies, pipeline, perfect structures.
 
 use crate::operation::Unit;
 
@@ -12,13 +12,13 @@ pub struct Level {
 }
 
 impl Level {
-    /// What it holds.
+    /// Its capacity in bytes.
     pub const fn bytes(self) -> u64 {
         self.sets as u64 * self.ways as u64 * 64
     }
 }
 
-/// Sets and ways of a translation buffer.
+/// Sets and ways of a TLB.
 #[derive(Clone, Copy, Debug)]
 pub struct TlbShape {
     /// Sets, a power of two.
@@ -51,7 +51,7 @@ pub struct Latency {
 pub struct UnitShape {
     /// The issue ports that have one, a bit each.
     pub ports: u16,
-    /// Cycles from issue to result; a divider's own cycles come on top.
+    /// Cycles from issue to result, without the divider's own.
     pub latency_cycles: u8,
 }
 
@@ -60,7 +60,7 @@ pub struct UnitShape {
 pub struct Backend {
     /// Micro-operations that retire in a cycle.
     pub retire_width: u16,
-    /// Micro-operations that wait between fetch and dispatch.
+    /// Micro-operations in the queue between fetch and dispatch.
     pub queue_uops: u16,
     /// Scheduler entries, all schedulers together.
     pub scheduler_uops: u16,
@@ -74,14 +74,14 @@ pub struct Backend {
     pub load_ports: u16,
     /// Ports that compute stores' addresses.
     pub store_ports: u16,
-    /// Units by [`Unit`]; one without ports costs nothing.
+    /// Units by [`Unit`]; a unit without ports takes no time.
     pub units: [UnitShape; Unit::COUNT],
 }
 
-/// How time is modelled.
+/// The model of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pipeline {
-    /// By penalties, those of long misses overlapping within the reorder window.
+    /// Penalties, with overlap of long misses within the reorder buffer.
     #[default]
     Interval,
     /// Instruction by instruction, out of order.
@@ -92,18 +92,18 @@ pub enum Pipeline {
 /// sampling of microprocessor performance counters" (Azimi, Stumm, Wisniewski, ICS 2005), 6.3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// As the machine is.
+    /// As the processor is.
     #[default]
     Real,
-    /// One instruction is dispatched, and retires, in a cycle.
+    /// One instruction is dispatched and retires in a cycle.
     SingleDispatch,
-    /// Likewise, and none issues before the one before it has retired.
+    /// Likewise, and an instruction issues after the previous one has retired.
     InOrder,
 }
 
 macro_rules! perfect {
     ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
-        /// Structures that never miss, as a CPI stack's reference runs need them.
+        /// Structures that never miss, for the reference runs of a CPI stack.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Perfect { $($(#[$doc])* pub $field: bool),* }
 
@@ -111,7 +111,7 @@ macro_rules! perfect {
             /// The structures' names.
             pub const NAMES: &[&str] = &[$(stringify!($field)),*];
 
-            /// Makes the structure of that name perfect; whether there is one.
+            /// Makes the structure of that name perfect; returns whether there is one.
             pub fn set(&mut self, name: &str) -> bool {
                 match name {
                     $(stringify!($field) => self.$field = true,)*
@@ -146,7 +146,7 @@ perfect! {
     returns,
 }
 
-/// One machine.
+/// One processor.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     /// L1 instruction cache.
@@ -155,17 +155,17 @@ pub struct Geometry {
     pub l1d: Level,
     /// L2.
     pub l2: Level,
-    /// Last-level cache: one core complex's share of it on AMD, a socket's on Intel.
+    /// Last-level cache: of one core complex on AMD, of a socket on Intel.
     pub llc: Level,
     /// First-level instruction TLB.
     pub itlb: TlbShape,
     /// First-level data TLB.
     pub dtlb: TlbShape,
-    /// Second-level TLB: for data, and for code too where `stlb_code` is none.
+    /// Second-level TLB: for data, and also for code if `stlb_code` is none.
     pub stlb: TlbShape,
-    /// Second-level TLB for code alone.
+    /// Second-level TLB for code only.
     pub stlb_code: Option<TlbShape>,
-    /// Return addresses that are remembered.
+    /// Entries of the return-address stack.
     pub returns: u8,
     /// Slots that the pipeline allocates in a cycle.
     pub width: u16,
@@ -177,9 +177,9 @@ pub struct Geometry {
     pub latency: Latency,
     /// Time-stamp counter ticks in 1000 core cycles.
     pub ref_per_1000_cycles: u32,
-    /// How time is modelled.
+    /// The model of time.
     pub pipeline: Pipeline,
-    /// What never misses.
+    /// The structures that never miss.
     pub perfect: Perfect,
 }
 

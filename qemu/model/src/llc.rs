@@ -1,9 +1,9 @@
 //! The last-level cache, which all cores of a machine share.
 //!
 //! Lock-free: a set is a row of relaxed atomics, most recent first, and a look-up moves the ways
-//! before the line back by one as it searches. Cores that use a set at the same moment may lose or
-//! double an entry of it, which costs a hit or a way until it is evicted; alone, a core sees exact
-//! least-recently-used replacement. Only what misses a core's own L2 comes here.
+//! before the line back by one as it searches. Cores that use a set at the same time can lose or
+//! duplicate one of its entries, which costs a hit or a way until that entry is evicted. A single
+//! core sees exact least-recently-used replacement. Only misses of a core's own L2 come here.
 
 use std::sync::{
     Arc,
@@ -12,10 +12,10 @@ use std::sync::{
 
 use crate::geometry::Level;
 
-/// A tag that nothing has: keys are too short to reach it.
-const EMPTY: u32 = u32::MAX;
+/// An empty way. A line's tag is stored incremented by one, so no line has this value.
+const EMPTY: u32 = 0;
 
-/// A last-level cache; clones are the same cache.
+/// A last-level cache. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Llc {
     tags: Arc<[AtomicU32]>,
@@ -26,7 +26,8 @@ pub struct Llc {
 impl Llc {
     /// An empty one.
     pub fn new(level: Level) -> Llc {
-        assert!(level.sets.is_power_of_two(), "a cache of {} sets", level.sets);
+        let sets = level.sets;
+        assert!(sets.is_power_of_two(), "the last-level cache has {sets} sets, not a power of two");
         let entries = level.sets as usize * level.ways as usize;
         Llc {
             tags: (0..entries).map(|_| AtomicU32::new(EMPTY)).collect(),
@@ -35,11 +36,13 @@ impl Llc {
         }
     }
 
-    /// Whether the line was here; it is afterwards, as the most recent of its set.
-    // Relaxed: the tags are data about themselves only; nothing is published through them.
+    /// Returns whether the line was present, and makes it the most recent of its set.
+    // Relaxed: the tags publish no other data.
     pub(crate) fn touch(&self, line: u64) -> bool {
         let set = (line & ((1 << self.index_bits) - 1)) as usize;
-        let tag = (line >> self.index_bits) as u32;
+        let tag = line >> self.index_bits;
+        debug_assert!(tag < u64::from(u32::MAX), "line {line:#x} is too long");
+        let tag = tag as u32 + 1;
         let mut moved = tag;
         for way in &self.tags[set * self.ways..][..self.ways] {
             let held = way.load(Relaxed);
@@ -82,6 +85,15 @@ mod tests {
     }
 
     #[test]
+    fn no_line_is_present_at_first() {
+        let llc = Llc::new(Level { sets: 1024, ways: 4 });
+        for line in [0, 1, (1 << 42) - (1 << 10) - 1] {
+            assert!(!llc.touch(line), "{line:#x}");
+            assert!(llc.touch(line), "{line:#x}");
+        }
+    }
+
+    #[test]
     fn cores_that_race_neither_crash_nor_grow_it() {
         let llc = Llc::new(Level { sets: 2, ways: 4 });
         std::thread::scope(|scope| {
@@ -92,7 +104,7 @@ mod tests {
         });
         let held = (0..1000).filter(|line| {
             let set = (line % 2) as usize;
-            llc.tags[set * 4..][..4].iter().any(|tag| u64::from(tag.load(Relaxed)) == line / 2)
+            llc.tags[set * 4..][..4].iter().any(|tag| u64::from(tag.load(Relaxed)) == line / 2 + 1)
         });
         assert!(held.count() <= 8);
     }

@@ -1,4 +1,4 @@
-//! What an instruction computes with: the registers that it waits for and the unit that runs it.
+//! The registers that an instruction waits for, and the unit that executes it.
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -6,7 +6,7 @@ use std::ops::{BitOr, BitOrAssign};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registers(u64);
 
-/// How many registers are told apart.
+/// The number of registers that are modelled.
 pub(crate) const REGISTERS: usize = 64;
 
 impl Registers {
@@ -32,18 +32,18 @@ impl Registers {
         Registers(1 << (50 + (number & 7)))
     }
 
-    /// Whether it is empty.
+    /// Returns whether it is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// These and a bit for each: bit `n` is the register of number `n`.
+    /// A bit for each: bit `n` is the register of number `n`.
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// Whether the two sets have a register in common.
-    pub const fn meets(self, other: Registers) -> bool {
+    /// Returns whether the two sets have a register in common.
+    pub const fn intersects(self, other: Registers) -> bool {
         self.0 & other.0 != 0
     }
 
@@ -78,7 +78,7 @@ impl BitOrAssign for Registers {
     }
 }
 
-/// The kind of functional unit that runs an instruction, its loads and stores aside.
+/// The kind of functional unit that executes an instruction, its loads and stores aside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Unit {
@@ -107,7 +107,7 @@ pub enum Unit {
     FpDivide,
     /// Conversions between integers and floating point.
     Convert,
-    /// Moves between general registers; no unit where renaming does them.
+    /// Moves between general registers; without a unit on cores whose renaming executes them.
     Move,
 }
 
@@ -115,12 +115,12 @@ impl Unit {
     pub(crate) const COUNT: usize = 13;
 }
 
-/// An instruction's operands, for a pipeline that follows them.
+/// An instruction's unit and registers, for the out-of-order pipeline.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Operation {
-    /// The unit that runs it.
+    /// The unit that executes it.
     pub unit: Unit,
-    /// The registers that its addresses are made of.
+    /// The registers of its addresses.
     pub address: Registers,
     /// The other registers that it reads.
     pub reads: Registers,
@@ -141,7 +141,7 @@ mod tests {
             .chain([Registers::FLAGS, Registers::X87]);
         let mut seen = Registers::NONE;
         for register in all {
-            assert!(!seen.meets(register), "{register:?}");
+            assert!(!seen.intersects(register), "{register:?}");
             seen |= register;
         }
         assert_eq!(seen.numbers().count(), 58);

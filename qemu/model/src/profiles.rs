@@ -1,17 +1,16 @@
-//! The machines that are modelled.
+//! The processors that are modelled.
 //!
-//! Sizes of structures are the makers' own: Intel's "64 and IA-32 Architectures Optimization
-//! Reference Manual", chapter 2, sections on Sunny Cove and Golden Cove; AMD's "Software Optimization
-//! Guide" for family 19h models 00h (Zen 3, publication 56665) and 10h (Zen 4, 57647), chapter 2.
-//! Where the makers are silent (schedulers' sums, fill buffers, return stacks, latencies beyond the
-//! L2) they are the measurements published by chipsandcheese.com for these cores, rounded, and for
-//! servers at a typical all-core frequency; TLBs and return stacks also by jia.je's "Comparisons across
-//! microarchitectures". Units' ports and latencies are those of uops.info and of Agner Fog's
-//! instruction tables.
+//! Sizes of structures are those of the vendors' publications: Intel's "64 and IA-32 Architectures
+//! Optimization Reference Manual", chapter 2, sections on Sunny Cove and Golden Cove; AMD's
+//! "Software Optimization Guide" for family 19h models 00h (Zen 3, publication 56665) and 10h (Zen
+//! 4, 57647), chapter 2. Where the makers are silent (schedulers' sums, fill buffers, return
+//! stacks, latencies beyond the L2) they are the measurements published by chipsandcheese.com for
+//! these cores, rounded, and for servers at a typical all-core frequency; TLBs and return stacks
+//! also by jia.je's "Comparisons across microarchitectures". Units' ports and latencies are those
+//! of uops.info and of Agner Fog's instruction tables.
 
 use crate::{
-    Mode,
-    geometry::{Backend, Geometry, Latency, Level, Perfect, Pipeline, TlbShape, UnitShape},
+    geometry::{Backend, Geometry, Latency, Level, Mode, Perfect, Pipeline, TlbShape, UnitShape},
     operation::Unit,
 };
 
@@ -82,7 +81,7 @@ const ZEN3_BACKEND: Backend = Backend {
     queue_uops: 72,
     // Four of 24 for integers and addresses, two of 32 for vectors.
     scheduler_uops: 160,
-    // 72 that wait and 44 that have their data and wait for retirement.
+    // 72 waiting for data, and 44 with data waiting for retirement.
     loads: 116,
     stores: 64,
     fill_buffers: 24,
@@ -149,8 +148,8 @@ impl Geometry {
         latency: Latency {
             l1_cycles: 5,
             l2_cycles: 16,
-            // 33 ns at 3 GHz: second hand, not checked. The measurement is said to be in
-            // chipsandcheese.com/p/a-peek-at-sapphire-rapids, of which only the beginning was read.
+            // 33 ns at 3 GHz, quoted from chipsandcheese.com/p/a-peek-at-sapphire-rapids; not
+            // verified.
             llc_cycles: 100,
             memory_cycles: 280,
             forward_cycles: 5,
@@ -167,8 +166,8 @@ impl Geometry {
         l1d: Level { sets: 64, ways: 8 },
         l2: Level { sets: 1024, ways: 8 },
         llc: Level { sets: 32768, ways: 16 },
-        // Fully associative in the machine, and 72 entries for data on Zen 4; sets keep the look-up
-        // short here.
+        // Fully associative on the processor, with 72 entries for data on Zen 4; the model has
+        // sets, which make its look-up short.
         itlb: TlbShape { sets: 16, ways: 4 },
         dtlb: TlbShape { sets: 16, ways: 4 },
         stlb: TlbShape { sets: 128, ways: 16 },
@@ -210,7 +209,7 @@ impl Geometry {
         ..Geometry::ZEN3
     };
 
-    /// The profiles, by name.
+    /// Every profile's parameters, by name.
     pub const ALL: &[(&str, Geometry)] = &[
         ("icelake-server", Geometry::ICELAKE_SERVER),
         ("sapphire-rapids", Geometry::SAPPHIRE_RAPIDS),
@@ -218,7 +217,7 @@ impl Geometry {
         ("zen4", Geometry::ZEN4),
     ];
 
-    /// The same machine with its time modelled out of order.
+    /// The same processor with the out-of-order pipeline.
     #[must_use]
     pub const fn out_of_order(self, mode: Mode) -> Geometry {
         Geometry { pipeline: Pipeline::OutOfOrder(mode), ..self }
@@ -245,9 +244,13 @@ const NOTHING: Perfect = Perfect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        core::{LINE_BITS, WALK_LINE_BITS},
+        tlb::PAGE_BITS,
+    };
 
     #[test]
-    fn caches_have_the_sizes_that_their_makers_give() {
+    fn caches_have_the_published_sizes() {
         let kib = |level: Level| level.bytes() >> 10;
         for (geometry, l1d, l2, llc) in [
             (Geometry::ICELAKE_SERVER, 48, 1280, 24 << 10),
@@ -257,6 +260,22 @@ mod tests {
         ] {
             assert_eq!((kib(geometry.l1i), kib(geometry.l1d)), (32, l1d));
             assert_eq!((kib(geometry.l2), kib(geometry.llc)), (l2, llc));
+        }
+    }
+
+    #[test]
+    fn tags_of_every_structure_fit_in_32_bits() {
+        for (name, geometry) in Geometry::ALL {
+            for level in [geometry.l1i, geometry.l1d] {
+                assert!(LINE_BITS <= 32 + level.sets.trailing_zeros(), "{name}: {level:?}");
+            }
+            for level in [geometry.l2, geometry.llc] {
+                assert!(WALK_LINE_BITS <= 32 + level.sets.trailing_zeros(), "{name}: {level:?}");
+            }
+            let second = [geometry.stlb].into_iter().chain(geometry.stlb_code);
+            for tlb in [geometry.itlb, geometry.dtlb].into_iter().chain(second) {
+                assert!(PAGE_BITS <= 32 + tlb.sets.trailing_zeros(), "{name}: {tlb:?}");
+            }
         }
     }
 

@@ -1,6 +1,6 @@
-//! What the model counts: the signals that events are made of.
+//! The signals that the model counts. Events are sums of signals.
 //!
-//! Invariant: the first [`STATIC_SIGNALS`] follow from a block's bytes alone, so that a block adds
+//! Invariant: a block's bytes alone determine the first [`STATIC_SIGNALS`], so that a block adds
 //! them as one short vector ([`Lanes`]); the rest depend on addresses, outcomes and time.
 
 use std::ops::{Index, IndexMut};
@@ -22,11 +22,12 @@ macro_rules! signals {
 signals! {
     /// Instructions retired; a repeated string instruction is one.
     Instructions,
-    /// Micro-operations retired, in the fused domain: the pipeline slots that did work.
+    /// Micro-operations retired, in the fused domain: the pipeline slots in use.
     Uops,
     /// Pipeline slots that passed: width times cycles.
     Slots,
-    /// Cycles without retirement behind a chain of dependent results; the interval pipeline's alone.
+    /// Cycles without retirement behind a chain of dependent results; the interval pipeline's
+    /// alone.
     StallChain,
     /// Branches retired, of every kind.
     Branches,
@@ -113,29 +114,29 @@ signals! {
     LoadL3Miss,
     /// Lines that came into the L1 data cache.
     L1dFills,
-    /// Data reads that asked the L2 and hit.
+    /// Data reads that hit the L2.
     L2ReadHit,
     /// Data reads that missed the L2 and that the last-level cache served.
     LlcReadHit,
     /// Data reads that memory served.
     LlcReadMiss,
-    /// Requests for ownership that asked the L2 and hit.
+    /// Requests for ownership that hit the L2.
     L2RfoHit,
     /// Requests for ownership that missed the L2 and that the last-level cache served.
     LlcRfoHit,
     /// Requests for ownership that memory served.
     LlcRfoMiss,
-    /// Code reads that asked the L2 and hit.
+    /// Code reads that hit the L2.
     L2CodeHit,
     /// Code reads that missed the L2 and that the last-level cache served.
     LlcCodeHit,
     /// Code reads that memory served.
     LlcCodeMiss,
-    /// Page-walker reads that asked the L2.
+    /// Reads of the L2 by the page walker.
     L2WalkReads,
-    /// Code lines fetched that the L1 instruction cache had.
+    /// Lines of code fetched that hit the L1 instruction cache.
     L1iHit,
-    /// Code lines fetched that it had not.
+    /// Lines of code fetched that missed it.
     L1iMiss,
     /// Loads that missed the first-level data TLB and hit the second level.
     DtlbLoadStlbHit,
@@ -157,15 +158,16 @@ signals! {
     ItlbWalks,
     /// Cycles of page walks for fetches.
     ItlbWalkCycles,
-    /// Cycles without retirement because the line of code was not there.
+    /// Cycles without retirement because fetch waited for a line of code.
     StallL1i,
-    /// Cycles without retirement because the translation of a fetch was not there.
+    /// Cycles without retirement because fetch waited for a translation.
     StallItlb,
     /// Cycles without retirement between a mispredicted branch and the right path.
     StallMispredict,
-    /// Cycles without retirement because fetch and dispatch had nothing to give, for no other cause.
+    /// Cycles without retirement because fetch and dispatch had nothing to give, for no other
+    /// cause.
     StallFrontEnd,
-    /// Cycles without retirement because a structure was full of what had not retired yet.
+    /// Cycles without retirement because a structure was full.
     StallResources,
     /// Cycles without retirement behind data that the L1 data cache or the store queue served.
     StallL1Hit,
@@ -200,7 +202,7 @@ signals! {
     ForwardsBlocked,
     /// Interrupts and exceptions delivered.
     Interrupts,
-    /// Times the translations of an address space were thrown away.
+    /// TLB flushes.
     TlbFlushes,
 }
 
@@ -226,39 +228,39 @@ impl Signal {
     ];
 }
 
-/// How many signals a block's bytes alone determine.
+/// The number of signals that a block's bytes alone determine.
 pub const STATIC_SIGNALS: usize = 30;
 const _: () = assert!(Signal::CondTaken as usize == STATIC_SIGNALS);
 
-/// Signals that [`Lanes`] has room for: the first, which most blocks have some of.
+/// The number of signals in [`Lanes`]: the first ones, which occur in most blocks.
 const LANES: usize = 16;
 
-/// Sums of the first signals over some blocks, so narrow that adding a block's is two vector
+/// Sums of the first signals over some blocks, narrow enough that adding a block's is two vector
 /// additions.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Lanes([u16; LANES]);
 
-// No lane overflows before it is emptied; addition relies on it.
-const _: () = assert!(Lanes::BLOCKS as u32 * Lanes::MOST <= u16::MAX as u32);
+// No lane overflows before it is cleared; the addition relies on it.
+const _: () = assert!(Lanes::BLOCKS as u32 * Lanes::MAX <= u16::MAX as u32);
 
 impl Lanes {
     pub(crate) const ZERO: Lanes = Lanes([0; LANES]);
-    /// How many blocks the sums have room for.
+    /// The number of blocks that the sums can contain.
     pub(crate) const BLOCKS: u16 = 256;
-    /// The most that one block may have of any signal.
-    const MOST: u32 = (u16::MAX / Lanes::BLOCKS) as u32;
+    /// The most that one block may add to any signal.
+    const MAX: u32 = (u16::MAX / Lanes::BLOCKS) as u32;
 
-    /// A block's counts, if they are small and there are none of other signals.
+    /// A block's counts, if they are small and it counts no other signals.
     pub(crate) fn of(counts: &[u32; STATIC_SIGNALS]) -> Option<Lanes> {
         let (first, others) = counts.split_at(LANES);
-        let fits = first.iter().all(|count| *count <= Lanes::MOST)
+        let fits = first.iter().all(|count| *count <= Lanes::MAX)
             && others.iter().all(|count| *count == 0);
         fits.then(|| Lanes(std::array::from_fn(|lane| first[lane] as u16)))
     }
 
-    /// Forgets a signal, if it has a lane.
-    pub(crate) fn forget(&mut self, signal: Signal) {
+    /// Clears a signal, if it has a lane.
+    pub(crate) fn clear(&mut self, signal: Signal) {
         if let Some(lane) = self.0.get_mut(signal as usize) {
             *lane = 0;
         }
@@ -266,12 +268,12 @@ impl Lanes {
 
     #[inline]
     pub(crate) fn add(&mut self, other: &Lanes) {
-        // Read as a whole and written as a whole, so that it becomes vector additions.
+        // Read and written as a whole, so that it compiles to vector additions.
         self.0 = std::array::from_fn(|lane| self.0[lane] + other.0[lane]);
     }
 }
 
-/// One accumulator a signal.
+/// One accumulator for each signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts([u64; Signal::ALL.len()]);
 

@@ -1,19 +1,22 @@
-//! Translation look-aside buffers: two first levels, a second level, and the walker's own cache.
+//! Translation look-aside buffers: two first levels, a second level, and the page walker's cache.
 //!
-//! The second level is shared by data and code on Intel's machines and parted on AMD's. Pages are
-//! 4 KiB; a larger page of the guest takes one entry for each 4 KiB that is touched.
+//! Data and code share the second level on Intel's processors and have separate ones on AMD's.
+//! Pages are 4 KiB; a larger page of the guest takes one entry for each 4 KiB that is accessed.
 
 use crate::{
     cache::{Cache, Map, NARROW, SMALL},
     geometry::Geometry,
 };
 
-/// The bits of a page number that tell pages apart in a 48-bit address space.
-const PAGE_BITS: u64 = (1 << 36) - 1;
-/// Of these, the one that tells the upper half, the kernel's, from the lower.
-const UPPER_HALF: u64 = 1 << 35;
+/// Bits of a page number in a 48-bit address space. With 57 bits, pages alias.
+pub(crate) const PAGE_BITS: u32 = 36;
+const PAGE_MASK: u64 = (1 << PAGE_BITS) - 1;
+/// The bit of a page number that is set in the upper half, the kernel's.
+const UPPER_HALF: u64 = 1 << (PAGE_BITS - 1);
+/// Bits of a physical page number that are modelled: 16 TiB. Pages beyond alias with pages below.
+pub(crate) const FRAME_BITS: u32 = 32;
 
-/// Where a translation was found.
+/// The level that had a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     First,
@@ -21,15 +24,15 @@ pub(crate) enum Found {
     Walk,
 }
 
-/// All of a core's translation buffers.
+/// All TLBs of a core.
 #[derive(Clone, Debug)]
 pub(crate) struct Tlbs {
     data: Map<SMALL>,
     code: Map<SMALL>,
     second: Map<NARROW>,
-    /// The second level for code, where it has its own.
+    /// The second level for code, if that is separate.
     second_code: Option<Map<NARROW>>,
-    /// The regions of 2 MiB whose upper page-table levels the walker has at hand.
+    /// The regions of 2 MiB whose upper page-table levels the walker has cached.
     walker: Cache<SMALL>,
 }
 
@@ -45,27 +48,27 @@ impl Tlbs {
         }
     }
 
-    /// The physical page of the virtual page `page`, where it is the most recent of its set.
+    /// The physical page of the virtual page `page`, if it is the most recent of its set.
     #[inline]
     pub(crate) fn recent_data(&self, page: u64) -> Option<u64> {
-        self.data.recent(page & PAGE_BITS).map(u64::from)
+        self.data.recent(page & PAGE_MASK).map(u64::from)
     }
 
-    /// The physical page of the virtual page `page`, where the first level has it.
-    #[inline(always)] // Once, in what is out of line already.
+    /// The physical page of the virtual page `page`, if the first level has it.
+    #[inline(always)] // It has one caller, which is out of line.
     pub(crate) fn data(&mut self, page: u64) -> Option<u64> {
-        self.data.find(page & PAGE_BITS).map(u64::from)
+        self.data.find(page & PAGE_MASK).map(u64::from)
     }
 
-    /// The physical page of one that the first level has not, asking `walk` where the second has it
-    /// neither; the first has it afterwards.
+    /// The physical page of a page that the first level lacks, from the second level or from
+    /// `walk`. Inserts it into both.
     pub(crate) fn refill_data(&mut self, page: u64, walk: impl FnOnce() -> u64) -> (u64, Found) {
-        refill(&mut self.data, &mut self.second, page & PAGE_BITS, walk)
+        refill(&mut self.data, &mut self.second, page & PAGE_MASK, walk)
     }
 
-    /// Where a fetch finds the translation of `page`, which is `physical`.
+    /// The level that has the translation of a fetch from `page`, which is `physical`. Inserts it.
     pub(crate) fn code(&mut self, page: u64, physical: u64) -> Found {
-        let page = page & PAGE_BITS;
+        let page = page & PAGE_MASK;
         if self.code.find(page).is_some() {
             return Found::First;
         }
@@ -73,21 +76,21 @@ impl Tlbs {
         refill(&mut self.code, second, page, || physical).1
     }
 
-    /// Whether the walker had the upper levels for `page` at hand; it has them afterwards.
+    /// Returns whether the walker had cached the upper levels for `page`, and caches them.
     pub(crate) fn walker_has(&mut self, page: u64) -> bool {
-        self.walker.touch((page & PAGE_BITS) >> 9)
+        self.walker.touch((page & PAGE_MASK) >> 9)
     }
 
-    /// Forgets translations: the lower half's, which belong to one address space, or all. Kernels
-    /// map their own half as global pages.
+    /// Removes translations: those of the lower half, which belong to one address space, or all.
+    /// Kernels map their half with global pages.
     pub(crate) fn flush(&mut self, global_too: bool) {
         self.retain(|page| !global_too && page & UPPER_HALF != 0);
         self.walker.clear();
     }
 
-    /// Forgets one page.
+    /// Removes one page.
     pub(crate) fn flush_page(&mut self, page: u64) {
-        self.retain(|held| held != page & PAGE_BITS);
+        self.retain(|held| held != page & PAGE_MASK);
     }
 
     fn retain(&mut self, keep: impl Fn(u64) -> bool) {
@@ -110,7 +113,7 @@ fn refill(
     let (physical, found) = match second.find(page) {
         Some(physical) => (physical, Found::Second),
         None => {
-            // 32 bits of frame number: 16 TiB of guest memory.
+            const { assert!(FRAME_BITS == u32::BITS) };
             let physical = walk() as u32;
             second.fill(page, physical);
             (physical, Found::Walk)

@@ -175,8 +175,8 @@ fn a_stream_is_bound_by_ports_fill_buffers_or_the_load_queue() {
             (geometry.l2.bytes() * 2, latency.llc_cycles),
             (geometry.llc.bytes() * 2, latency.memory_cycles),
         ] {
-            // Eight loads to a line. In a latency, no more lines come than there are fill buffers, and no
-            // more loads than the load queue holds.
+            // Eight loads to a line. In a latency, no more lines come than there are fill buffers,
+            // and no more loads than the load queue holds.
             let stream = line(bytes as usize / 8, |pc, at| {
                 Ran::new(pc, load_op(15, (at % 14) as u8)).load(DATA + 8 * at as u64)
             });

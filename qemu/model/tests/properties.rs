@@ -20,46 +20,13 @@ const UNITS: [Unit; 8] = [
     Unit::Shuffle,
 ];
 
-/// A stream of some program of some kilobytes with everything in it.
-// Long because it lists one of everything.
+/// A stream of instructions of every kind, of a program of some kilobytes.
 fn stream(seed: u64, length: usize) -> Vec<Ran> {
     let mut random = Random(seed);
     let mut pc = 0x40_0f00;
     let mut stream = Vec::new();
     for _ in 0..length {
-        let register = |random: &mut Random| Registers::general(random.below(16) as u8);
-        let operation = Operation {
-            unit: UNITS[random.below(8) as usize],
-            address: register(&mut random),
-            reads: register(&mut random) | register(&mut random),
-            writes: register(&mut random),
-        };
-        let mut ran = Ran::new(pc, operation);
-        // Registers of the program, so that the same address is the same instruction.
-        let address = match random.below(4) {
-            0 => 0x7fff_0000 + random.below(64) * 4,
-            1 => 0x10_0000 + random.below(1 << 14),
-            _ => 0x1000_0000 + random.below(1 << 24),
-        };
-        match random.below(12) {
-            0..3 => ran = ran.load(address),
-            3..5 => ran = ran.store(address),
-            5 => ran.insn.fuses_with = 1 << 5,
-            6 => {
-                let target = 0x40_0f00 + random.below(0x800) * 4;
-                let taken = random.below(3) != 0;
-                ran = ran.branch(BranchKind::Cond, if taken { target } else { pc + 4 });
-            }
-            7 if random.below(4) == 0 => {
-                ran = ran.branch(BranchKind::IndirectJump, 0x40_0f00 + random.below(16) * 512);
-            }
-            8 if random.below(20) == 0 => ran.insn.serialize_cycles = 40,
-            9 if random.below(20) == 0 => {
-                ran = ran.load(address).store(address);
-                ran.insn.add(Signal::Locked);
-            }
-            _ => {}
-        }
+        let ran = instruction(&mut random, pc);
         pc = ran.next_pc;
         stream.push(ran);
     }
@@ -73,8 +40,55 @@ fn stream(seed: u64, length: usize) -> Vec<Ran> {
     stream
 }
 
-/// A machine so small that code and data drive each other out everywhere, so that the order in which
-/// they come shows. Its caches have too few sets for the tags of page-table entries, so it has none.
+/// A random instruction at `pc`.
+fn instruction(random: &mut Random, pc: u64) -> Ran {
+    let register = |random: &mut Random| Registers::general(random.below(16) as u8);
+    let operation = Operation {
+        unit: UNITS[random.below(8) as usize],
+        address: register(random),
+        reads: register(random) | register(random),
+        writes: register(random),
+    };
+    let ran = Ran::new(pc, operation);
+    // Registers of the program, so that the same address is the same instruction.
+    let address = match random.below(4) {
+        0 => 0x7fff_0000 + random.below(64) * 4,
+        1 => 0x10_0000 + random.below(1 << 14),
+        _ => 0x1000_0000 + random.below(1 << 24),
+    };
+    match random.below(12) {
+        0..3 => ran.load(address),
+        3..5 => ran.store(address),
+        5 => {
+            let mut ran = ran;
+            ran.insn.fuses_with = 1 << 5;
+            ran
+        }
+        6 => {
+            let target = 0x40_0f00 + random.below(0x800) * 4;
+            let taken = random.below(3) != 0;
+            ran.branch(BranchKind::Cond, if taken { target } else { pc + 4 })
+        }
+        7 if random.below(4) == 0 => {
+            ran.branch(BranchKind::IndirectJump, 0x40_0f00 + random.below(16) * 512)
+        }
+        8 if random.below(20) == 0 => {
+            let mut ran = ran;
+            ran.insn.serialize_cycles = 40;
+            ran
+        }
+        9 if random.below(20) == 0 => {
+            let mut ran = ran.load(address).store(address);
+            ran.insn.add(Signal::Locked);
+            ran
+        }
+        _ => ran,
+    }
+}
+
+/// A machine so small that code and data drive each other out everywhere, so that the order in
+/// which they come shows. Its caches have too few sets for the tags of page-table entries, so it
+/// has none.
 fn tiny() -> Geometry {
     Geometry {
         l2: Level { sets: 4, ways: 4 },
@@ -191,8 +205,8 @@ proptest! {
 
 #[test]
 fn a_pair_parted_early_leaves_no_sum_below_zero() {
-    // The first branch that a cut parts from its pair comes while most is still to be summed up, and
-    // adding to a sum that was below zero overflowed.
+    // The first branch that a cut parts from its pair comes while most is still to be summed up,
+    // and adding to a sum that was below zero overflowed.
     let seed = 13564499539890886288;
     let stream = stream(seed, 4000);
     for (name, geometry) in machines() {
@@ -203,8 +217,8 @@ fn a_pair_parted_early_leaves_no_sum_below_zero() {
     }
 }
 
-/// Two lines of code with a load in the second, in turns a load that takes that line's place in the L2
-/// and one that does not. If the load came before its own line of code, that line would stay.
+/// Two lines of code with a load in the second, in turns a load that takes that line's place in the
+/// L2 and one that does not. If the load came before its own line of code, that line would stay.
 fn rivals(disturbs: impl Fn(u64) -> u64, leaves: u64) -> Vec<Ran> {
     let start = 0x40_0038;
     let nop = |pc| Ran::new(pc, Operation::default());
@@ -219,7 +233,8 @@ fn rivals(disturbs: impl Fn(u64) -> u64, leaves: u64) -> Vec<Ran> {
 
 #[test]
 fn code_and_data_reach_shared_levels_in_the_programs_order() {
-    // First levels of one line, and a direct-mapped L2: everything asks it, and who came last is there.
+    // First levels of one line, and a direct-mapped L2: everything asks it, and who came last is
+    // there.
     let one = Level { sets: 1, ways: 1 };
     let geometry = Geometry {
         l1i: one,
@@ -298,6 +313,73 @@ fn a_perfect_structure_never_misses() {
             assert_eq!(sum(&perfect, signals), 0, "{name}");
             assert!(sum(&real, signals) > 0, "{name}");
             assert!(sum(&perfect, &[Signal::Slots]) < sum(&real, &[Signal::Slots]), "{name}");
+        }
+    }
+}
+
+/// Addresses at which a structure could mistake a key for its own marks: both ends of the address
+/// space, of its lower and upper half, and of 52 bits of physical addresses.
+const EDGES: [u64; 8] = [
+    0,
+    0x1_0000,
+    0x7fff_ffff_0000,
+    0xffff_8000_0000_0000,
+    0xffff_ffff_0000_0000,
+    0xffff_ffff_ffff_0000,
+    0x000f_ffff_ffff_0000,
+    0x0fff_ffff_0000,
+];
+
+/// Code in 16 pages at `code`, without branches, that loads from and stores to every line of 16
+/// pages at `base`, twice. Stores cross the end of every second line but the last.
+fn pages(code: u64, base: u64) -> Vec<Ran> {
+    let lines = (0..2 * 1024).map(|line| base.wrapping_add(line % 1024 * 64));
+    let places = (0..).map(|at| code.wrapping_add(at * 32 % 0x1_0000));
+    places
+        .zip(lines)
+        .flat_map(|(pc, line)| {
+            let plain = Ran::new(pc, Operation::default());
+            let is_last = line == base.wrapping_add(0xffc0);
+            let crossing = if is_last { line } else { line.wrapping_add(60 * (line >> 6 & 1)) };
+            let mut jump = Ran::new(pc.wrapping_add(4), Operation::default());
+            jump.next_pc = code.wrapping_add(pc.wrapping_sub(code).wrapping_add(32) % 0x1_0000);
+            [plain.load(line).store(crossing), jump]
+        })
+        .collect()
+}
+
+/// What a machine counts does not depend on where in the address space the pages lie.
+#[test]
+fn the_ends_of_the_address_space_are_like_its_middle() {
+    for (name, geometry) in Geometry::ALL {
+        for geometry in [*geometry, geometry.out_of_order(Mode::Real)] {
+            let at = |code: u64, base: u64| {
+                let mut core = Core::new(&geometry);
+                // Of all spaces the one whose page-table entries have the highest numbers.
+                core.switch_space(u64::MAX);
+                feed(&mut core, &pages(code, base), |_| false);
+                core.flush_page(base);
+                core.flush(false);
+                feed(&mut core, &pages(code, base), |_| false);
+                core.counts().clone()
+            };
+            let want = at(0x5555_0000_0000, 0x5555_1000_0000);
+            for edge in EDGES {
+                let other = if edge == 0x5555_0000_0000 { 0 } else { 0x5555_1000_0000 };
+                for (code, base) in [(0x5555_0000_0000, edge), (edge, other)] {
+                    let got = at(code, base);
+                    // The upper half's translations survive a flush.
+                    let signals = [Signal::Instructions, Signal::Stores, Signal::SplitStores];
+                    for signal in signals {
+                        assert_eq!(got[0][signal], want[0][signal], "{name}: {edge:#x} {signal:?}");
+                    }
+                    let walks = [Signal::DtlbLoadWalks, Signal::DtlbStoreWalks, Signal::ItlbWalks];
+                    let (got, want) = (sum(&got, &walks), sum(&want, &walks));
+                    let half = edge >> 47 & 1 == 1;
+                    assert!(got == want || half && got < want, "{name} {edge:#x}: {got}, {want}");
+                    assert!(got >= 32, "{name} {edge:#x}: {got}");
+                }
+            }
         }
     }
 }

@@ -1,20 +1,20 @@
-//! The way of an overflow interrupt: the local APIC's performance entry, and the message that
-//! delivers it.
+//! Delivery of overflow interrupts: the local APIC's performance entry, and the message that
+//! delivers the interrupt.
 //!
-//! QEMU's APIC has the entry as a register and raises nothing from it, so the plugin reads it and
+//! QEMU's APIC stores the entry and never raises an interrupt from it, so the plugin reads it and
 //! sends the interrupt as a message (SDM vol. 3, "Message Signalled Interrupts"). In x2APIC mode
-//! the entry cannot be read from outside; then the guest's writes of MSR 834H are followed.
+//! the plugin cannot read the entry, so it records the guest's writes of MSR 834H.
 
 use tally_vpmu::Vendor;
 
 use crate::{
-    log::{self, Said},
+    log::{self, Once},
     registers::Registers,
 };
 
 /// MSR of the performance entry in x2APIC mode.
 pub(crate) const MSR_LVT_PERFORMANCE: u32 = 0x834;
-/// IA32_APIC_BASE, whose bit 10 turns x2APIC mode on.
+/// IA32_APIC_BASE, whose bit 10 enables x2APIC mode.
 pub(crate) const MSR_APIC_BASE: u32 = 0x1b;
 
 const APIC_BASE_X2APIC: u64 = 1 << 10;
@@ -24,7 +24,7 @@ const APIC_LVT_PERFORMANCE: u64 = APIC_PAGE + 0x340;
 
 /// Mask bit of a local vector table entry.
 const LVT_MASKED: u32 = 1 << 16;
-/// Vector and delivery mode, which a message carries in the same place.
+/// Vector and delivery mode, in the same bits as in a message.
 const LVT_MESSAGE: u32 = 0x7ff;
 const DELIVERY_FIXED: u32 = 0;
 const DELIVERY_NMI: u32 = 4;
@@ -41,14 +41,14 @@ pub(crate) struct Apic {
 
 impl Apic {
     /// The guest writes IA32_APIC_BASE.
-    pub(crate) fn base_written(&mut self, value: u64) {
+    pub(crate) fn write_base(&mut self, value: u64) {
         let on = value & APIC_BASE_X2APIC != 0;
-        // The entry keeps what it had, which is masked after reset.
+        // The entry keeps its value, which is masked after reset.
         self.x2apic_entry = on.then(|| self.x2apic_entry.unwrap_or(LVT_MASKED));
     }
 
     /// The guest writes the entry in x2APIC mode.
-    pub(crate) fn entry_written(&mut self, value: u64) {
+    pub(crate) fn write_entry(&mut self, value: u64) {
         self.x2apic_entry = Some(value as u32);
     }
 
@@ -57,18 +57,18 @@ impl Apic {
         self.x2apic_entry
     }
 
-    /// Learns the identifier while it can be read: before the guest turns x2APIC mode on.
-    pub(crate) fn learn_id(&mut self, registers: &mut Registers) -> Option<u32> {
+    /// Reads the identifier while that is possible: before the guest enables x2APIC mode.
+    pub(crate) fn read_id(&mut self, registers: &mut Registers) -> Option<u32> {
         if self.id.is_none() && self.x2apic_entry.is_none() {
             self.id = registers.read_physical(APIC_ID).map(|id| id >> 24);
         }
         self.id
     }
 
-    /// Raises the overflow interrupt as the entry says; the vector that it takes, or none where the
-    /// entry is masked or of a kind that is not delivered.
+    /// Raises the overflow interrupt as the entry says. Returns its vector, or none if the entry is
+    /// masked or has a delivery mode that is not supported.
     pub(crate) fn deliver(&mut self, registers: &mut Registers, vendor: Vendor) -> Option<u8> {
-        let id = self.learn_id(registers)?;
+        let id = self.read_id(registers)?;
         let entry = match self.x2apic_entry {
             Some(entry) => entry,
             None => registers.read_physical(APIC_LVT_PERFORMANCE)?,
@@ -80,14 +80,17 @@ impl Apic {
             DELIVERY_FIXED => entry as u8,
             DELIVERY_NMI => NMI_VECTOR,
             other => {
-                log::once(Said::Delivery(other), || {
-                    format!("performance interrupt with delivery mode {other} is not delivered")
+                log::once(Once::Delivery(other), || {
+                    format!(
+                        "performance entry has delivery mode {other}: interrupt not delivered; use \
+                         fixed (0) or NMI (4)"
+                    )
                 });
                 return None;
             }
         };
-        // Intel's APIC masks the entry as it delivers (SDM vol. 3, "Local Vector Table"); AMD's
-        // leaves it alone.
+        // Intel's APIC masks the entry at delivery (SDM vol. 3, "Local Vector Table"); AMD's does
+        // not.
         if vendor == Vendor::Intel {
             match &mut self.x2apic_entry {
                 Some(entry) => *entry |= LVT_MASKED,

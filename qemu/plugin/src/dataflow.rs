@@ -1,9 +1,9 @@
-//! How long a block's values take to come round to themselves.
+//! The longest recurrence of a block.
 //!
 //! Out of order, a loop runs as fast as its longest recurrence: the longest path from a register at
-//! the block's start to the same register at its end. Paths through memory are not followed, moves
-//! between registers are free, and so is what push, pop, call and return do to the stack pointer.
-//! Latencies are Ice Lake's by uops.info, and serve for all profiles.
+//! the block's start to the same register at its end. Paths through memory are not followed. Moves
+//! between registers take no time, nor do the changes of the stack pointer by push, pop, call and
+//! return. Latencies are Ice Lake's by uops.info, for all profiles.
 
 use iced_x86::{
     Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedRegister,
@@ -12,11 +12,11 @@ use tally_model::{Operation, Registers};
 
 use crate::unit;
 
-/// Cycles from an address to the data that the L1 has there.
+/// Cycles from an address to data that is in the L1.
 const LOAD_CYCLES: u16 = 5;
 const REGISTERS: usize = 64;
 
-/// What an instruction needs and makes.
+/// The operands of an instruction, and what they cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Operands {
     pub(crate) operation: Operation,
@@ -28,8 +28,8 @@ pub(crate) struct Operands {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recurrence {
     pub(crate) cycles: u16,
-    /// The instructions, by bit, that load on a recurrence through their own address: pointer
-    /// chases, whose misses nothing hides.
+    /// A bit for each instruction that loads on a recurrence through its own address: a pointer
+    /// chase, whose misses nothing hides.
     pub(crate) chases: u128,
 }
 
@@ -63,7 +63,7 @@ impl Operands {
             operation.reads = operation.reads.without(stack);
             operation.writes = operation.writes.without(stack);
         }
-        // What is an address and an operand both waits as an operand.
+        // A register that is both address and operand is waited for as an operand.
         let values = (0..raw.op_count())
             .filter(|operand| raw.op_kind(*operand) == OpKind::Register)
             .fold(Registers::NONE, |all, operand| all | register(raw.op_register(operand)));
@@ -75,7 +75,7 @@ impl Operands {
 
 fn add(operation: &mut Operation, used: &UsedRegister) {
     let register = register(used.register());
-    // What writes a part of a general register keeps the rest of it.
+    // A write of a part of a general register keeps the rest of it.
     let merges = used.register().is_gpr8() || used.register().is_gpr16();
     match used.access() {
         OpAccess::Read | OpAccess::CondRead => operation.reads |= register,
@@ -118,7 +118,7 @@ pub(crate) fn recurrence(block: &[Operands]) -> Recurrence {
     let written = block.iter().fold(0, |mask, operands| mask | operands.operation.writes.bits());
     let mut longest = Recurrence::default();
     for start in (0..REGISTERS).filter(|start| written >> start & 1 == 1) {
-        if let Some(path) = path_round(block, start) {
+        if let Some(path) = path_around(block, start) {
             longest.cycles = longest.cycles.max(path.cycles);
             longest.chases |= path.loads;
         }
@@ -127,7 +127,7 @@ pub(crate) fn recurrence(block: &[Operands]) -> Recurrence {
 }
 
 /// The longest path from the register `start` to itself.
-fn path_round(block: &[Operands], start: usize) -> Option<Path> {
+fn path_around(block: &[Operands], start: usize) -> Option<Path> {
     let mut paths = [None; REGISTERS];
     paths[start] = Some(Path { cycles: 0, loads: 0 });
     for (index, operands) in block.iter().enumerate() {
@@ -150,7 +150,7 @@ fn longest(paths: &[Option<Path>; REGISTERS], of: Registers) -> Option<Path> {
     of.numbers().filter_map(|register| paths[register]).max_by_key(|path| path.cycles)
 }
 
-/// Cycles from an instruction's operands to its result, its load aside.
+/// Cycles from an instruction's operands to its result, without its load.
 fn latency(raw: &Instruction) -> u16 {
     use Mnemonic::*;
     match raw.mnemonic() {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn independent_work_has_none_and_chains_add_up() {
+    fn independent_work_has_no_recurrence_and_chains_add_up() {
         // mov eax, 1
         assert_eq!(of(&[0xb8, 1, 0, 0, 0]).cycles, 0);
         // add rax, rbx; add rax, rbx; imul rax, rbx
@@ -203,7 +203,7 @@ mod tests {
     fn a_pointer_chase_is_found() {
         // mov rax, [rax]
         assert_eq!(of(&[0x48, 0x8b, 0x00]), Recurrence { cycles: 5, chases: 1 });
-        // inc rcx; mov rax, [rbx + rcx*8]: the load hangs on a recurrence but is none
+        // inc rcx; mov rax, [rbx + rcx*8]: the load depends on a recurrence and is not part of it
         let indexed = [0x48, 0xff, 0xc1, 0x48, 0x8b, 0x04, 0xcb];
         assert_eq!(of(&indexed), Recurrence { cycles: 1, chases: 0 });
     }

@@ -1,4 +1,4 @@
-//! From an instruction's bytes to what the model needs to know of it, once a translation.
+//! Decodes an instruction's bytes into the model's description of it, once for each translation.
 
 use iced_x86::{
     Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
@@ -8,7 +8,7 @@ use tally_model::{BranchKind, Insn, Signal};
 
 use crate::{dataflow::Operands, unit};
 
-/// An instruction that the plugin steps in at.
+/// An instruction that the plugin intercepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Special {
     Rdmsr,
@@ -19,7 +19,7 @@ pub(crate) enum Special {
     Cpuid,
     /// A write of CR3.
     LoadSpace,
-    /// A write of CR0 or CR4, or INVPCID: translations may go.
+    /// A write of CR0 or CR4, or INVPCID: can invalidate translations.
     FlushAll,
     /// INVLPG.
     FlushPage,
@@ -29,26 +29,26 @@ pub(crate) enum Special {
     PortWrite,
 }
 
-/// Its bytes.
+/// The bytes of OUT DX, AL.
 const OUT_DX_AL: [u8; 1] = [0xee];
 
-/// What the decoder found.
+/// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoded {
     pub(crate) insn: Insn,
     pub(crate) branch: BranchKind,
     pub(crate) special: Option<Special>,
-    /// Whether it has a lock, written or implied.
+    /// Whether it has a lock, explicit or implied.
     pub(crate) locked: bool,
-    /// Whether QEMU may split what is one load or store of the instruction.
+    /// Whether QEMU may split one load or store of the instruction into several accesses.
     pub(crate) in_parts: bool,
-    /// The most bytes that one of its accesses has; 0 if that is not known.
+    /// The size of its largest access in bytes; 0 if unknown.
     pub(crate) access_bytes: u8,
     pub(crate) operands: Operands,
     pub(crate) raw: Instruction,
 }
 
-/// Decodes the instruction of these bytes at `pc`.
+/// Decodes the instruction with these bytes at `pc`.
 pub(crate) fn decode(bytes: &[u8], pc: u64, factory: &mut InstructionInfoFactory) -> Decoded {
     let mut decoded = Decoded::plain(raw(bytes, pc), bytes, pc);
     decoded.operands = Operands::of(&decoded.raw, factory);
@@ -61,8 +61,8 @@ pub(crate) fn decode(bytes: &[u8], pc: u64, factory: &mut InstructionInfoFactory
     decoded
 }
 
-/// Decodes as much of it as is needed to step in at it. All such instructions have a byte 0FH, but for
-/// the one that the low gear alone steps in at.
+/// Decodes only what is needed to intercept the instruction. All such instructions have a byte 0FH,
+/// except OUT, which is intercepted only before full instrumentation.
 pub(crate) fn decode_special(bytes: &[u8], pc: u64) -> Decoded {
     let raw = if bytes.contains(&0x0f) { raw(bytes, pc) } else { Instruction::default() };
     let mut decoded = Decoded::plain(raw, bytes, pc);
@@ -87,8 +87,8 @@ impl Decoded {
     }
 }
 
-/// QEMU knows the processor's mode and the instruction's length; of the modes, 64-bit first, the one
-/// that gives that length is right or does no harm.
+/// QEMU knows the processor's mode and the instruction's length. Of the modes, 64-bit first, the
+/// first one that gives that length is the right one or does no harm.
 fn raw(bytes: &[u8], pc: u64) -> Instruction {
     [64, 32, 16]
         .into_iter()
@@ -118,7 +118,7 @@ fn special(raw: &Instruction) -> Option<Special> {
 fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
     let (mut reads, mut writes) = (0, 0);
     let used_memory = factory.info(&decoded.raw).used_memory();
-    decoded.access_bytes = most_bytes(used_memory);
+    decoded.access_bytes = largest_access(used_memory);
     for memory in used_memory {
         match memory.access() {
             OpAccess::Read | OpAccess::CondRead => reads += 1,
@@ -130,8 +130,8 @@ fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
             _ => {}
         }
     }
-    // A load fuses with its operation and a store's two halves with each other; read, modify and
-    // write takes two slots.
+    // A load fuses with its operation, and a store's two halves with each other; a
+    // read-modify-write instruction takes two slots.
     decoded.insn.uops = if reads > 0 && writes > 0 { 2 } else { 1 };
     let implied_lock = decoded.raw.mnemonic() == Mnemonic::Xchg && reads > 0;
     decoded.locked |= implied_lock;
@@ -147,9 +147,10 @@ fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
         string && (decoded.raw.has_rep_prefix() || decoded.raw.has_repne_prefix());
 }
 
-/// The most bytes of an access; 0 if one's size is not known. At least four: code of other modes may
-/// have been taken for 64-bit code, where the prefix for 32-bit operands is that for 16-bit ones.
-fn most_bytes(used_memory: &[UsedMemory]) -> u8 {
+/// The size of the largest access in bytes; 0 if one is unknown. At least four: code of another
+/// mode may have been decoded as 64-bit code, in which the prefix for 32-bit operands means 16-bit
+/// ones.
+fn largest_access(used_memory: &[UsedMemory]) -> u8 {
     let sizes = used_memory.iter().map(|memory| memory.memory_size().size());
     let most = sizes.map(|bytes| if bytes == 0 { usize::MAX } else { bytes }).max();
     most.map_or(0, |bytes| u8::try_from(bytes).unwrap_or(0).max(4))
@@ -183,6 +184,12 @@ fn flow(decoded: &mut Decoded) {
         FlowControl::Return => BranchKind::Return,
         _ => return,
     };
+    count_branch(decoded);
+}
+
+/// Counts a near branch by its kind.
+fn count_branch(decoded: &mut Decoded) {
+    let insn = &mut decoded.insn;
     insn.add(Signal::Branches);
     match decoded.branch {
         BranchKind::Cond => insn.add(Signal::BranchCond),
@@ -203,8 +210,8 @@ fn flow(decoded: &mut Decoded) {
     }
 }
 
-/// Cycles that an instruction keeps the pipeline to itself, and its micro-operations, where it is
-/// microcoded. Rounded from uops.info's and Agner Fog's tables for Ice Lake; WRMSR and RDMSR of PMU
+/// Cycles for which a microcoded instruction has the pipeline to itself, and its micro-operations.
+/// Rounded from uops.info's and Agner Fog's tables for Ice Lake; WRMSR and RDMSR of PMU
 /// registers from Weaver, "Self-monitoring Overhead of the Linux perf_event Performance Counter
 /// Interface" (ISPASS 2015).
 fn microcode(mnemonic: Mnemonic) -> Option<(u16, u8)> {
@@ -285,38 +292,21 @@ fn floating(insn: &mut Insn, raw: &Instruction) {
     } else if registers.iter().any(|register| register.is_vector_register()) {
         insn.add(Signal::Sse);
     }
-    let name = match raw.mnemonic() {
-        Mnemonic::Addsd
-        | Mnemonic::Subsd
-        | Mnemonic::Mulsd
-        | Mnemonic::Divsd
-        | Mnemonic::Sqrtsd
-        | Mnemonic::Minsd
-        | Mnemonic::Maxsd => Signal::FpScalarDouble,
-        Mnemonic::Addss
-        | Mnemonic::Subss
-        | Mnemonic::Mulss
-        | Mnemonic::Divss
-        | Mnemonic::Sqrtss
-        | Mnemonic::Minss
-        | Mnemonic::Maxss => Signal::FpScalarSingle,
-        Mnemonic::Addpd
-        | Mnemonic::Subpd
-        | Mnemonic::Mulpd
-        | Mnemonic::Divpd
-        | Mnemonic::Sqrtpd
-        | Mnemonic::Minpd
-        | Mnemonic::Maxpd => Signal::FpPackedDouble,
-        Mnemonic::Addps
-        | Mnemonic::Subps
-        | Mnemonic::Mulps
-        | Mnemonic::Divps
-        | Mnemonic::Sqrtps
-        | Mnemonic::Minps
-        | Mnemonic::Maxps => Signal::FpPackedSingle,
-        _ => return,
-    };
-    insn.add(name);
+    if let Some(signal) = arithmetic(raw.mnemonic()) {
+        insn.add(signal);
+    }
+}
+
+/// The signal of an SSE arithmetic instruction.
+fn arithmetic(mnemonic: Mnemonic) -> Option<Signal> {
+    use Mnemonic::*;
+    match mnemonic {
+        Addsd | Subsd | Mulsd | Divsd | Sqrtsd | Minsd | Maxsd => Some(Signal::FpScalarDouble),
+        Addss | Subss | Mulss | Divss | Sqrtss | Minss | Maxss => Some(Signal::FpScalarSingle),
+        Addpd | Subpd | Mulpd | Divpd | Sqrtpd | Minpd | Maxpd => Some(Signal::FpPackedDouble),
+        Addps | Subps | Mulps | Divps | Sqrtps | Minps | Maxps => Some(Signal::FpPackedSingle),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -332,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_are_told_apart() {
+    fn branches_have_their_kinds() {
         for (bytes, kind) in [
             (&[0xeb, 0x00][..], BranchKind::Jump),
             (&[0x75, 0x00], BranchKind::Cond),
@@ -351,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_plugin_steps_in_at_is_found() {
+    fn intercepted_instructions_are_found() {
         for (bytes, special) in [
             (&[0x0f, 0x30][..], Some(Special::Wrmsr)),
             (&[0x0f, 0x32], Some(Special::Rdmsr)),
@@ -364,11 +354,11 @@ mod tests {
             assert_eq!(decode_special(bytes, 0x1000).special, special, "{bytes:x?}");
         }
         assert_eq!(decode_special(&OUT_DX_AL, 0x1000).special, Some(Special::PortWrite));
-        assert_eq!(of(&OUT_DX_AL).special, None, "by then nobody sets the clock");
+        assert_eq!(of(&OUT_DX_AL).special, None, "intercepted only before full instrumentation");
     }
 
     #[test]
-    fn repeats_are_string_instructions_only() {
+    fn only_string_instructions_repeat() {
         assert!(of(&[0xf3, 0xa4]).insn.repeats);
         assert!(!of(&[0xa4]).insn.repeats);
         assert!(!of(&[0xf3, 0x90]).insn.repeats, "PAUSE");

@@ -1,16 +1,17 @@
-//! The callbacks of running code: a block, a memory access, an interrupt or exception.
+//! The callbacks of executed code: a block, a memory access, an interrupt or exception.
 //!
-//! These are called hundreds of millions of times. Each sheds its pointers and calls a safe function.
+//! QEMU calls them hundreds of millions of times. Each turns its pointers into references and calls
+//! a safe function.
 
 use std::ffi::{c_int, c_uint, c_void};
 
 use tally_model::{Access, Block, Ring};
 
-use crate::{decode::Decoded, ffi, vcpu};
+use crate::{decode::Decoded, ffi, guest::physical, vcpu};
 
-/// What a memory callback is given, in one pointer-sized word, so that the common case reads nothing
-/// more: the block's address (aligned to 64 bytes, below 2^48) with the instruction's index and the
-/// ring above it, and flags and a size below it.
+/// The argument of a memory callback, in one pointer-sized word, so that the common case reads
+/// nothing else: the block's address (aligned to 64 bytes, below 2^48), above it the instruction's
+/// index and the ring, below it flags and a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AccessTag(pub(crate) usize);
 
@@ -21,7 +22,7 @@ const TAG_BLOCK: usize = 0xffff_ffff_ffc0;
 const TAG_INDEX_SHIFT: u32 = 48;
 const TAG_KERNEL: usize = 1 << 63;
 
-/// The most bytes that QEMU accesses at once.
+/// The largest access of QEMU in bytes.
 const MOST_BYTES: u8 = 16;
 
 impl AccessTag {
@@ -64,7 +65,7 @@ impl AccessTag {
         if self.0 & TAG_KERNEL == 0 { Ring::User } else { Ring::Kernel }
     }
 
-    /// Whether an access at `address` surely lies in one line.
+    /// Returns whether an access at `address` certainly lies in one line.
     #[inline]
     fn ends_in_line(self, address: u64) -> bool {
         (address as usize & 63) + (self.0 >> TAG_LAST_BYTE_SHIFT & 15) < 64
@@ -73,12 +74,12 @@ impl AccessTag {
 
 /// A block starts.
 pub(crate) extern "C" fn on_block(vcpu: c_uint, block: *mut c_void) {
-    // SAFETY: the word is the block that `translate` kept for as long as QEMU keeps the translation.
+    // SAFETY: the word is a block that `translate` keeps for as long as QEMU keeps the translation.
     let block = unsafe { &*block.cast::<Block>() };
     vcpu::current(vcpu).enter(block);
 }
 
-/// A block of one instruction starts, which may be one that QEMU runs again.
+/// A block of one instruction starts, which QEMU may be executing again.
 pub(crate) extern "C" fn on_single(vcpu: c_uint, block: *mut c_void) {
     // SAFETY: as in `on_block`.
     let block = unsafe { &*block.cast::<Block>() };
@@ -97,11 +98,11 @@ pub(crate) extern "C" fn on_store(vcpu: c_uint, info: u32, address: u64, tag: *m
     access::<true>(vcpu, info, address, AccessTag(tag as usize));
 }
 
-/// The common case, so small that it needs no stack; all others go on in [`access_any`].
+/// The common case, so small that it needs no stack; [`access_any`] handles all others.
 #[inline(always)]
 fn access<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: AccessTag) {
     let vcpu = vcpu::current(index);
-    // In one compare: the access is of the pending block and not of an instruction in parts.
+    // In one comparison: the access is of the pending block, and not by an instruction in parts.
     let is_plain = vcpu.is_in((tag.0 & (TAG_BLOCK | TAG_IN_PARTS)) as *const Block);
     if !is_plain
         || !tag.ends_in_line(address)
@@ -119,10 +120,11 @@ fn access_any<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: Ac
     if !vcpu.is_in(block) {
         vcpu.aborted_into(block);
     }
-    let bytes = match tag.ends_in_line(address) && !vcpu.core.wants_sizes() {
-        true => 1,
+    let bytes = if tag.ends_in_line(address) && !vcpu.core.needs_sizes() {
+        1
+    } else {
         // SAFETY: `info` is this callback's.
-        false => 1 << unsafe { ffi::qemu_plugin_mem_size_shift(info) },
+        1 << unsafe { ffi::qemu_plugin_mem_size_shift(info) }
     };
     let retires = tag.0 & TAG_IN_PARTS == 0 || vcpu.is_first_part(tag.0, STORE);
     let chases = tag.0 & TAG_CHASES != 0;
@@ -130,16 +132,8 @@ fn access_any<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: Ac
     vcpu.core.access::<STORE>(block, access, physical);
 }
 
-/// The physical address of a virtual one; the virtual one where there is none any more.
-fn physical(address: u64) -> u64 {
-    let mut found = address;
-    // SAFETY: called from a memory callback, which is vCPU context.
-    unsafe { ffi::qemu_plugin_translate_vaddr(address, &mut found) };
-    found
-}
-
-/// An interrupt or exception. Of an exception QEMU tells twice: first that there is one, with the
-/// address of the block's start twice; then, as of an interrupt, that it is delivered, with the
+/// An interrupt or exception. QEMU calls twice for an exception: first when it is raised, with the
+/// address of the block's start twice; then, as for an interrupt, when it is delivered, with the
 /// address of the instruction that raised it.
 pub(crate) extern "C" fn on_discontinuity(
     vcpu: c_uint,

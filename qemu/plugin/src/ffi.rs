@@ -1,16 +1,16 @@
-//! QEMU's plugin interface, version 7, and the two GLib arrays that it speaks in.
+//! QEMU's plugin interface, version 7, and the two GLib arrays that it uses.
 //!
-//! Written by hand after `qemu-plugin.h`; only what this plugin calls. Declarations only: what may
-//! be called when is said where it is called.
+//! Written by hand after `qemu-plugin.h`, and limited to what this plugin calls. Declarations only:
+//! each call states why it is allowed.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-/// The plugin interface that these declarations are of.
+/// The version of the plugin interface that is declared here.
 pub(crate) const API_VERSION: c_int = 7;
 
 pub(crate) type PluginId = u64;
 
-/// What QEMU tells a plugin about itself.
+/// `qemu_info_t`: QEMU's description of itself.
 #[repr(C)]
 pub(crate) struct Info {
     pub(crate) target_name: *const c_char,
@@ -27,7 +27,7 @@ pub(crate) struct Tb([u8; 0]);
 /// An instruction of a block being translated.
 #[repr(C)]
 pub(crate) struct TbInsn([u8; 0]);
-/// A register's handle.
+/// The handle of a register.
 #[repr(C)]
 pub(crate) struct RegisterHandle([u8; 0]);
 
@@ -59,7 +59,7 @@ pub(crate) struct MemValue {
     pub(crate) high: u64,
 }
 
-/// One `u64` for each vCPU, which inline conditions can look at.
+/// One `u64` for each vCPU, which inline conditions can test.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PerVcpu {
@@ -73,7 +73,7 @@ pub(crate) type TransCb = extern "C" fn(*mut Tb, *mut c_void);
 pub(crate) type DisconCb = extern "C" fn(c_uint, c_int, u64, u64, *mut c_void);
 pub(crate) type MemCb = extern "C" fn(c_uint, u32, u64, *mut c_void);
 
-/// `qemu_plugin_cb_flags`: the callback touches no register.
+/// `qemu_plugin_cb_flags`: the callback accesses no register.
 pub(crate) const CB_NO_REGS: c_int = 0;
 /// The callback reads and writes registers and may set the program counter.
 pub(crate) const CB_RW_REGS_PC: c_int = 3;

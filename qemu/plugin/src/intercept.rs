@@ -1,34 +1,39 @@
-//! The instructions that the plugin steps in at: register accesses, CPUID, and changes of address
+//! The instructions that the plugin intercepts: register accesses, CPUID, and changes of address
 //! space.
 //!
-//! The callback runs before the instruction. QEMU then runs it: its WRMSR ignores the PMU's registers,
-//! and what its RDMSR and CPUID answer is replaced ([`crate::after`]). RDPMC it does not have, so that
-//! is skipped; and what must fault is made to.
+//! The callback runs before the instruction. QEMU then executes it: QEMU's WRMSR ignores the PMU's
+//! registers, and the plugin replaces the results of its RDMSR and CPUID ([`crate::fixup`]). QEMU
+//! has no RDPMC, so the plugin skips that; and it provokes the faults that the PMU's rules require.
 
 use std::ffi::{c_uint, c_void};
 
 use iced_x86::{Instruction, Register};
-use tally_abi::vpmu::{LEAF, Op, SIGNATURE, VERSION};
+use tally_abi::{
+    truth::RegionKind,
+    vpmu::{LEAF, Op, SIGNATURE, VERSION},
+};
 use tally_model::Ring;
 use tally_vpmu::{Access, CpuidKind};
 
 use crate::{
-    after::{self, After, Stop},
     apic,
     decode::Special,
-    ffi, gear, region,
+    ffi, fixup, instrumentation,
+    pending::{BlockExit, Fixup},
+    region,
     registers::{Reg, Registers},
-    translate,
+    replaced::replace_rdpmc,
+    tag::Tag,
     vcpu::{self, Vcpu},
 };
 
-/// An instruction to step in at.
+/// An intercepted instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct Intercept {
     pub(crate) special: Special,
     /// Its index in its block.
     pub(crate) index: usize,
-    /// The block's, its own and the next instruction's address at translation.
+    /// Address of the block, of the instruction and of the next one, at translation.
     pub(crate) block_pc: u64,
     pub(crate) pc: u64,
     pub(crate) next_pc: u64,
@@ -36,22 +41,22 @@ pub(crate) struct Intercept {
     pub(crate) raw: Instruction,
 }
 
-/// An address that is not canonical: to go on there is a general-protection fault (SDM vol. 1,
+/// A non-canonical address: continuing there raises a general-protection fault (SDM vol. 1,
 /// "Canonical Addressing").
 const NOT_CANONICAL: u64 = 1 << 63;
-/// MSRs to which a write and from which a read always faults in QEMU: the x2APIC's identifier is
-/// read-only and its register 4 reserved, and outside x2APIC mode neither is there.
+/// MSRs to which a write, and from which a read, always faults in QEMU: the x2APIC's identifier is
+/// read-only and its register 4 reserved, and outside x2APIC mode neither exists.
 const MSR_WRITE_FAULTS: u32 = 0x802;
 const MSR_READ_FAULTS: u32 = 0x804;
 /// CR4.PCE: RDPMC in ring 3.
 const CR4_PCE: u64 = 1 << 8;
 
-/// The plugin steps in.
+/// Runs before an intercepted instruction.
 pub(crate) extern "C" fn on_intercept(vcpu: c_uint, intercept: *mut c_void) {
     // SAFETY: the word is the intercept that `translate` kept for as long as QEMU keeps the
     // translation.
     let intercept = unsafe { &*intercept.cast::<Intercept>() };
-    if let Some(pc) = step_in(vcpu::current(vcpu), intercept) {
+    if let Some(pc) = handle(vcpu::current(vcpu), intercept) {
         // SAFETY: the callback is registered with the flag that allows this, and nothing here is
         // left to be dropped: it does not return.
         unsafe { ffi::qemu_plugin_set_pc(pc) }
@@ -59,24 +64,25 @@ pub(crate) extern "C" fn on_intercept(vcpu: c_uint, intercept: *mut c_void) {
 }
 
 impl Intercept {
-    /// How far the block runs from where it was at translation: under another mapping of its page.
+    /// The distance between the address at which the block runs and its address at translation, as
+    /// it may run under another mapping of its page.
     fn moved(&self, vcpu: &mut Vcpu) -> u64 {
         vcpu.registers.read(Reg::Rip).wrapping_sub(self.block_pc) & !0xfff
     }
 }
 
-/// What becomes of an instruction.
+/// What is to be done with an intercepted instruction.
 enum Outcome {
-    /// QEMU runs it.
+    /// QEMU executes it.
     Run,
     /// It is skipped.
     Skip,
-    /// It takes a general-protection fault.
+    /// It raises a general-protection fault; RDPMC only.
     Fault,
 }
 
-/// Does the instruction's work; the address to go on at, or none to let QEMU do it.
-fn step_in(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
+/// Handles the instruction. Returns the address at which to continue, or none if QEMU executes it.
+fn handle(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
     let outcome = match intercept.special {
         Special::Rdmsr => rdmsr(vcpu, intercept),
         Special::Wrmsr => wrmsr(vcpu, intercept),
@@ -100,29 +106,33 @@ fn step_in(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
         }
         Special::LoadIdt => Outcome::Run,
         Special::PortWrite => {
-            gear::note_port(vcpu.registers.read(Reg::Rdx) as u16);
+            instrumentation::note_port_write(vcpu.registers.read(Reg::Rdx) as u16);
             Outcome::Run
         }
     };
-    if matches!(outcome, Outcome::Run) {
-        return None;
+    match outcome {
+        Outcome::Run => None,
+        Outcome::Skip => {
+            vcpu.abandon();
+            Some(intercept.next_pc.wrapping_add(intercept.moved(vcpu)))
+        }
+        Outcome::Fault => fault_at_rdpmc(vcpu, intercept),
     }
+}
+
+/// Makes QEMU raise a general-protection fault, by continuing at a non-canonical address; at its
+/// delivery the plugin corrects the address in the handler's frame. Returns where to continue.
+fn fault_at_rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
     vcpu.abandon();
-    let moved = intercept.moved(vcpu);
-    if matches!(outcome, Outcome::Skip) {
-        return Some(intercept.next_pc.wrapping_add(moved));
-    }
-    // QEMU raises the fault for the address; when it is delivered, the handler's frame is made to
-    // name the instruction. RDPMC alone comes here.
-    vcpu.fault_at = Some(intercept.pc.wrapping_add(moved));
+    vcpu.fault_at = Some(intercept.pc.wrapping_add(intercept.moved(vcpu)));
     if intercept.special != Special::RdpmcAsCpuid {
         return Some(NOT_CANONICAL);
     }
-    // Behind the CPUID in its place the flags are up to date, and what that answers is undone.
+    // Behind the CPUID in its place the flags are up to date, and CPUID's results are undone.
     let kept = [Reg::Rax, Reg::Rbx, Reg::Rcx, Reg::Rdx];
     let kept = kept.map(|register| Some(vcpu.registers.read(register)));
-    vcpu.stop = Some(Stop { settled: intercept.index, pc: NOT_CANONICAL });
-    vcpu.note_after(After::Set(kept));
+    vcpu.block_exit = Some(BlockExit { settled: intercept.index, pc: NOT_CANONICAL });
+    vcpu.request_fixup(Fixup::Set(kept));
     None
 }
 
@@ -130,12 +140,12 @@ fn msr(vcpu: &mut Vcpu) -> u32 {
     vcpu.registers.read(Reg::Rcx) as u32
 }
 
-/// A value in EDX:EAX, as After::Set has it.
+/// A value in EDX:EAX, as [`Fixup::Set`] has it.
 fn in_edx_eax(value: u64) -> [Option<u64>; 4] {
     [Some(value & 0xffff_ffff), None, None, Some(value >> 32)]
 }
 
-/// Lets QEMU's own instruction fault, by an MSR that always does; the guest's RCX is put back when
+/// Makes QEMU's own instruction fault, by an MSR that always does; the guest's RCX is restored when
 /// the fault is delivered.
 fn fault_by(vcpu: &mut Vcpu, msr: u32) -> Outcome {
     vcpu.restore = Some((Reg::Rcx, vcpu.registers.read(Reg::Rcx)));
@@ -144,14 +154,14 @@ fn fault_by(vcpu: &mut Vcpu, msr: u32) -> Outcome {
 }
 
 fn rdmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
-    // In ring 3 QEMU faults by itself.
+    // In ring 3 QEMU itself raises the fault.
     if intercept.ring == Ring::User {
         return Outcome::Run;
     }
     let number = msr(vcpu);
     if number == apic::MSR_LVT_PERFORMANCE {
         if let Some(entry) = vcpu.apic.entry() {
-            vcpu.note_after(After::Set(in_edx_eax(entry.into())));
+            vcpu.request_fixup(Fixup::Set(in_edx_eax(entry.into())));
         }
         return Outcome::Run;
     }
@@ -160,15 +170,15 @@ fn rdmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
         Access::Foreign => Outcome::Run,
         Access::Fault => fault_by(vcpu, MSR_READ_FAULTS),
         Access::Done(value) => {
-            vcpu.note_after(After::Set(in_edx_eax(value)));
+            vcpu.request_fixup(Fixup::Set(in_edx_eax(value)));
             vcpu.after_pmu();
             Outcome::Run
         }
     }
 }
 
-// A register access takes effect before it is itself counted: a read does not see itself, a start
-// counts its own instruction and a stop does not.
+// A register access takes effect before its instruction is counted: a read does not include itself,
+// a WRMSR that starts a counter is counted by it, and one that stops a counter is not.
 fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     if intercept.ring == Ring::User {
         return Outcome::Run;
@@ -178,14 +188,14 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     let value = vcpu.registers.read(Reg::Rdx) << 32 | low;
     match number {
         apic::MSR_APIC_BASE => {
-            vcpu.apic.learn_id(&mut vcpu.registers);
-            vcpu.apic.base_written(value);
+            vcpu.apic.read_id(&mut vcpu.registers);
+            vcpu.apic.write_base(value);
             return Outcome::Run;
         }
         apic::MSR_LVT_PERFORMANCE => {
-            // QEMU keeps it too, and faults where it must.
+            // QEMU stores it too, and raises its faults.
             if vcpu.apic.entry().is_some() {
-                vcpu.apic.entry_written(value);
+                vcpu.apic.write_entry(value);
             }
             return Outcome::Run;
         }
@@ -197,7 +207,7 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
         Access::Fault => fault_by(vcpu, MSR_WRITE_FAULTS),
         Access::Done(_) => {
             if vcpu.pmu.is_counting() {
-                gear::up();
+                instrumentation::enable_full();
             }
             vcpu.after_pmu();
             Outcome::Run
@@ -218,30 +228,30 @@ fn rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     let Access::Done(value) = vcpu.pmu.rdpmc(index, vcpu.core.counts()) else {
         return Outcome::Fault;
     };
-    // Not here: QEMU, when it counts instructions, takes an interrupt at a block's start, or behind
-    // an instruction that it knows for input or output.
-    vcpu.attend_soon();
+    // Not here: with `-icount` QEMU takes an interrupt at a block's start, or behind an instruction
+    // that does input or output.
+    vcpu.expire_deadline();
     let [rax, _, _, rdx] = in_edx_eax(value);
     if intercept.special == Special::RdpmcAsCpuid {
         let kept = [Reg::Rbx, Reg::Rcx].map(|register| Some(vcpu.registers.read(register)));
-        vcpu.note_after(After::Set([rax, kept[0], kept[1], rdx]));
+        vcpu.request_fixup(Fixup::Set([rax, kept[0], kept[1], rdx]));
         return Outcome::Run;
     }
     vcpu.settle(intercept.index + 1);
-    after::set(vcpu, [rax, None, None, rdx]);
+    fixup::set(vcpu, [rax, None, None, rdx]);
     Outcome::Skip
 }
 
-/// A block in which QEMU's flags would not be up to date at an RDPMC, and which therefore cannot be
-/// left there: puts a CPUID in the RDPMC's place, which is as long and which QEMU can run, and starts
-/// over. The block's start is a place that can be left.
+/// Runs before a block in which QEMU's flags would not be up to date at an RDPMC, so that the block
+/// cannot be left there: replaces the RDPMC by a CPUID, which is as long and which QEMU can
+/// execute, and restarts the block. At the block's start the flags are up to date.
 pub(crate) extern "C" fn on_unsafe_block(vcpu: c_uint, intercept: *mut c_void) {
     // SAFETY: as in `on_intercept`.
     let intercept = unsafe { &*intercept.cast::<Intercept>() };
     let registers = &mut vcpu::current(vcpu).registers;
     let start = registers.read(Reg::Rip);
     let moved = start.wrapping_sub(intercept.block_pc) & !0xfff;
-    if translate::replace_rdpmc(registers, intercept.pc.wrapping_add(moved)) {
+    if replace_rdpmc(registers, intercept.pc.wrapping_add(moved)) {
         // SAFETY: as in `on_intercept`.
         unsafe { ffi::qemu_plugin_set_pc(start) }
     }
@@ -252,52 +262,63 @@ fn cpuid(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     let subleaf = vcpu.registers.read(Reg::Rcx) as u32;
     if leaf == LEAF {
         vcpu.settle(intercept.index);
-        let answer = mark(vcpu, subleaf);
-        // What was asked for may change how the rest of the block has to run.
+        let answer = perform(vcpu, subleaf, intercept.ring);
+        // The operation can change how the rest of the block has to run.
         let pc = intercept.next_pc.wrapping_add(intercept.moved(vcpu));
-        vcpu.stop = Some(Stop { settled: intercept.index + 1, pc });
-        vcpu.note_after(After::Set(answer.map(|value| Some(value.into()))));
+        vcpu.block_exit = Some(BlockExit { settled: intercept.index + 1, pc });
+        vcpu.request_fixup(Fixup::Set(answer.map(|value| Some(value.into()))));
         return Outcome::Run;
     }
     match vcpu.pmu.cpuid_kind(leaf) {
-        CpuidKind::Whole | CpuidKind::Patched => vcpu.note_after(After::Cpuid(leaf, subleaf)),
+        CpuidKind::Whole | CpuidKind::Patched => vcpu.request_fixup(Fixup::Cpuid(leaf, subleaf)),
         CpuidKind::Foreign => {}
     }
     Outcome::Run
 }
 
-/// The plugin's own leaf: does what it asks for and answers.
-fn mark(vcpu: &mut Vcpu, op: u32) -> [u32; 4] {
-    let tag = vcpu.registers.read(Reg::Rdx) as u32;
-    match Op::decode(op) {
-        Some(Op::Identify) => [VERSION, SIGNATURE[0], SIGNATURE[1], SIGNATURE[2]],
-        Some(Op::Open) => {
-            let cr3 = vcpu.registers.read(Reg::Cr3);
-            vcpu.space = cr3 >> 12 & 0xff_ffff_ffff;
-            region::open(tag, vcpu.space);
-            vcpu.update_regions();
-            gear::up();
-            [1, 0, 0, 0]
+/// Performs an operation of the plugin's own leaf for code in `ring`; returns CPUID's answer.
+fn perform(vcpu: &mut Vcpu, op: u32, ring: Ring) -> [u32; 4] {
+    let argument = vcpu.registers.read(Reg::Rdx) as u32;
+    let Some(op) = Op::decode(op).filter(|op| ring == Ring::Kernel || !op.needs_ring_0()) else {
+        return [0; 4];
+    };
+    let done = match op {
+        Op::Identify => return [VERSION, SIGNATURE[0], SIGNATURE[1], SIGNATURE[2]],
+        Op::Open => open_region(vcpu, RegionKind::Marked, argument),
+        Op::OpenSession => open_region(vcpu, RegionKind::Session, argument),
+        Op::Close => close_region(vcpu, RegionKind::Marked, argument),
+        Op::CloseSession => close_region(vcpu, RegionKind::Session, argument),
+        Op::Interrupt => {
+            let counts = vcpu.counts_now();
+            if counts {
+                vcpu.inject_after(u64::from(argument) + 1);
+            }
+            counts
         }
-        Some(Op::Close) => {
-            let was_open = region::close(tag, vcpu.space);
-            vcpu.update_regions();
-            [was_open.into(), 0, 0, 0]
-        }
-        // What is in EDX is the number of instructions here.
-        Some(Op::Interrupt) if vcpu.counts_now() => {
-            vcpu.plan_interrupt(u64::from(tag) + 1);
-            [1, 0, 0, 0]
-        }
-        Some(Op::End) => {
+        Op::End => {
             vcpu.end_truth();
-            [1, 0, 0, 0]
+            true
         }
-        Some(Op::Interrupt) | None => [0; 4],
-    }
+    };
+    [done.into(), 0, 0, 0]
 }
 
-/// LIDT read its operand: the 8-byte part is the table's base.
+fn open_region(vcpu: &mut Vcpu, kind: RegionKind, number: u32) -> bool {
+    let cr3 = vcpu.registers.read(Reg::Cr3);
+    vcpu.space = cr3 >> 12 & 0xff_ffff_ffff;
+    region::open(Tag { kind, number }, vcpu.space);
+    vcpu.update_regions();
+    instrumentation::enable_full();
+    true
+}
+
+fn close_region(vcpu: &mut Vcpu, kind: RegionKind, number: u32) -> bool {
+    let was_open = region::close(Tag { kind, number }, vcpu.space);
+    vcpu.update_regions();
+    was_open
+}
+
+/// LIDT reads its operand: the 8-byte part is the table's base.
 pub(crate) extern "C" fn on_idt_load(vcpu: c_uint, info: u32, _: u64, _: *mut c_void) {
     // SAFETY: `info` is this callback's.
     if unsafe { ffi::qemu_plugin_mem_size_shift(info) } == 3 {

@@ -2,31 +2,45 @@
 //!
 //! `qemu-system-x86_64 -plugin libtally_vpmu_plugin.so,profile=zen4,truth=truth.json …`
 //!
-//! The registers are in `tally-vpmu`, the machine that they count in `tally-model`; this crate is
-//! the glue to QEMU's plugin interface, version 7. All entries from QEMU are `extern "C"` functions
-//! named `on_…`; each sheds its pointers at once.
+//! `tally-vpmu` implements the registers and `tally-model` the machine that they count; this crate
+//! connects them to QEMU's plugin interface, version 7. QEMU enters through `extern "C"` functions
+//! named `on_…`, each of which turns its pointers into references and calls safe functions.
+//!
+//! Layers, each using only those above it: `ffi`, `guest`, `registers`; `options`, `log`, `totals`,
+//! `tag`, `region`, `series`; `pending`, `injection`; `vcpu`; `injector`, `fixup`, `restart`;
+//! `instrumentation`, `replaced`, `intercept`, `exec`, `exit`; `translate`.
 
-mod after;
 mod apic;
+mod command_line;
 mod dataflow;
 mod decode;
 mod exec;
 mod exit;
 mod ffi;
-mod gear;
+mod fixup;
+mod guest;
+mod injection;
+mod injector;
+mod instrumentation;
 mod intercept;
 mod log;
 mod options;
-mod planned;
+mod pending;
 mod region;
 mod registers;
+mod replaced;
 mod restart;
 mod series;
+mod tag;
+mod totals;
 mod translate;
 mod unit;
 mod vcpu;
 
-use std::ffi::{CStr, c_char, c_int};
+use std::{
+    ffi::{CStr, c_char, c_int},
+    ptr,
+};
 
 use options::Options;
 
@@ -35,11 +49,11 @@ use options::Options;
 #[used]
 pub static qemu_plugin_version: c_int = ffi::API_VERSION;
 
-/// QEMU loads the plugin.
+/// The entry by which QEMU loads the plugin.
 ///
 /// # Safety
-/// QEMU calls it, once, with what its plugin interface promises: `info` and `argc` strings at
-/// `argv`.
+/// Only QEMU may call it, once, with `info` and `argc` strings at `argv` as its plugin interface
+/// specifies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qemu_plugin_install(
     plugin: u64,
@@ -64,7 +78,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
         .and_then(|options| options.check_cpus(info.max_vcpus as u32));
     match options.and_then(install) {
         Ok(()) => {
-            gear::start(plugin, options::counts_instructions(&machine));
+            instrumentation::start(plugin, command_line::counts_instructions(&machine), register);
             0
         }
         Err(error) => {
@@ -74,25 +88,26 @@ pub unsafe extern "C" fn qemu_plugin_install(
     }
 }
 
-/// Whether the plugin can serve this QEMU, with that command line.
+/// Checks that the plugin supports this QEMU and its command line.
 fn check(info: &ffi::Info, machine: &[String]) -> Result<(), String> {
-    // SAFETY: QEMU's name of its target is a string.
+    // SAFETY: the target's name is a string.
     let target = unsafe { CStr::from_ptr(info.target_name) };
     if target.to_bytes() != b"x86_64" || !info.system_emulation {
-        return Err("needs qemu-system-x86_64".to_owned());
+        return Err("this QEMU emulates another target: use qemu-system-x86_64".to_owned());
     }
     if !(info.version_min..=info.version_current).contains(&ffi::API_VERSION) {
         return Err(format!(
-            "this QEMU has plugin interface {} to {}, not {}; use QEMU 11.1 or later",
+            "this QEMU has plugin interface {} to {}, not {}: use QEMU 11.1 or later",
             info.version_min,
             info.version_current,
             ffi::API_VERSION
         ));
     }
     if info.max_vcpus as usize > vcpu::MAX_VCPUS {
-        return Err(format!("serves at most {} CPUs; lower -smp's maxcpus", vcpu::MAX_VCPUS));
+        let most = vcpu::MAX_VCPUS;
+        return Err(format!("{} CPUs are more than {most}: lower -smp's maxcpus", info.max_vcpus));
     }
-    options::check_machine(machine, info.max_vcpus as usize)
+    command_line::check_machine(machine, info.max_vcpus as usize)
 }
 
 fn install(options: Options) -> Result<(), String> {
@@ -100,13 +115,35 @@ fn install(options: Options) -> Result<(), String> {
         log::open(path)?;
     }
     if let Some(path) = &options.truth {
-        exit::try_truth(path)?;
+        exit::check_truth_path(path)?;
     }
     if let Some(series) = &options.series {
         series::create(series, &options.profile)?;
     }
-    exit::keep(options);
+    options::store(options);
     Ok(())
+}
+
+/// Registers the plugin's callbacks with QEMU: at installation and after each reset.
+fn register(plugin: ffi::PluginId) {
+    let none = ptr::null_mut();
+    // SAFETY: called at installation or from the reset's callback, where callbacks are registered.
+    unsafe { ffi::qemu_plugin_register_vcpu_init_cb(plugin, exit::on_vcpu_init, none) };
+    // SAFETY: likewise.
+    unsafe { ffi::qemu_plugin_register_vcpu_tb_trans_cb(plugin, translate::on_translate, none) };
+    // SAFETY: likewise.
+    unsafe {
+        ffi::qemu_plugin_register_vcpu_discon_cb(
+            plugin,
+            ffi::DISCON_INTERRUPT_OR_EXCEPTION,
+            exec::on_discontinuity,
+            none,
+        );
+    }
+    // SAFETY: likewise.
+    unsafe { ffi::qemu_plugin_register_flush_cb(plugin, translate::on_flush, none) };
+    // SAFETY: likewise.
+    unsafe { ffi::qemu_plugin_register_atexit_cb(plugin, exit::on_exit, none) };
 }
 
 #[cfg(test)]
@@ -114,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_interface_or_target_is_refused() {
+    fn refuses_another_interface_or_target() {
         let info = |target: &'static CStr, versions: (c_int, c_int)| ffi::Info {
             target_name: target.as_ptr(),
             version_min: versions.0,
@@ -129,6 +166,6 @@ mod tests {
         assert!(refused(info(c"x86_64", (0, 4))).contains("11.1 or later"));
         assert!(refused(info(c"aarch64", (2, 7))).contains("qemu-system-x86_64"));
         let many = ffi::Info { max_vcpus: 257, ..info(c"x86_64", (2, 7)) };
-        assert!(refused(many).contains("at most 256 CPUs"));
+        assert!(refused(many).contains("257 CPUs are more than 256"));
     }
 }

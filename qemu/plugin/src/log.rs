@@ -1,4 +1,4 @@
-//! What the plugin has to say, once each: in the log file that was asked for, or on standard error.
+//! The plugin's messages, each once: to the log file of the options, or to standard error.
 
 use std::{
     collections::BTreeSet,
@@ -11,44 +11,43 @@ use std::{
 use tally_vpmu::Unmodelled;
 
 static FILE: OnceLock<Mutex<File>> = OnceLock::new();
-static SAID: Mutex<BTreeSet<Said>> = Mutex::new(BTreeSet::new());
+static LOGGED: Mutex<BTreeSet<Once>> = Mutex::new(BTreeSet::new());
 
-/// Sends what follows to this file.
+/// Directs the messages to a file.
 pub(crate) fn open(path: &Path) -> Result<(), String> {
-    let file = File::create(path)
-        .map_err(|error| format!("log={}: cannot be written: {error}", path.display()))?;
+    let file = File::create(path).map_err(|error| format!("log={}: {error}", path.display()))?;
     let _ = FILE.set(Mutex::new(file));
     Ok(())
 }
 
-/// One line.
+/// Logs one line.
 pub(crate) fn line(text: &str) {
     let Some(file) = FILE.get() else {
         eprintln!("tally-vpmu: {text}");
         return;
     };
     if let Ok(mut file) = file.lock() {
-        // A log that cannot be written has nowhere to say so.
+        // An error in writing the log has no other place to go.
         let _ = writeln!(file, "{text}");
     }
 }
 
-/// What is said once.
+/// A message that is logged once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Said {
-    /// The processor is of another vendor.
+pub(crate) enum Once {
+    /// CPUID's vendor is not the profile's.
     WrongVendor,
-    /// A delivery mode that is not delivered.
+    /// The local vector table has a delivery mode that is not supported.
     Delivery(u32),
-    /// A planned interrupt met a masked entry.
-    Masked,
-    /// The guest asked for this.
+    /// An injected interrupt found its entry masked.
+    MaskedInjection,
+    /// The guest selected something that is not modelled.
     Unmodelled(Unmodelled),
 }
 
-/// One line, the first time that `key` comes up.
-pub(crate) fn once(key: Said, text: impl FnOnce() -> String) {
-    let is_new = SAID.lock().is_ok_and(|mut said| said.insert(key));
+/// Logs one line, at the first call with `key`.
+pub(crate) fn once(key: Once, text: impl FnOnce() -> String) {
+    let is_new = LOGGED.lock().is_ok_and(|mut logged| logged.insert(key));
     if is_new {
         line(&text());
     }

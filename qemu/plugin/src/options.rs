@@ -1,65 +1,77 @@
-//! What stands behind the plugin's file name on QEMU's command line.
+//! The plugin's options: the arguments behind its file name on QEMU's command line.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::OnceLock};
 
 use tally_model::{Mode, Perfect, Pipeline};
 use tally_vpmu::Profile;
 
-/// The options, checked.
+static OPTIONS: OnceLock<Options> = OnceLock::new();
+
+/// Stores the options of the run.
+pub(crate) fn store(options: Options) {
+    let _ = OPTIONS.set(options);
+}
+
+/// The options of the run, once they are stored.
+pub(crate) fn get() -> Option<&'static Options> {
+    OPTIONS.get()
+}
+
+/// The options of a run, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) profile: Profile,
     pub(crate) counters: u8,
-    /// A CPU that has one counter less.
+    /// A CPU that has one counter fewer.
     unlike: Option<u32>,
     pub(crate) truth: Option<PathBuf>,
-    pub(crate) series: Option<Series>,
-    /// CPUs and how many instructions each retires before an overflow interrupt is raised on it.
+    pub(crate) series: Option<SeriesOptions>,
+    /// Overflow interrupts to inject: CPU, and its count of retired instructions.
     pub(crate) interrupts: Vec<(u32, u64)>,
-    /// Whether everything is counted from power-on, not from the first counter or region.
+    /// Whether to count from power-on instead of from the first counter or region.
     pub(crate) from_boot: bool,
     pub(crate) log: Option<PathBuf>,
 }
 
-/// The truth over time that is asked for.
+/// The options of the truth over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Series {
+pub(crate) struct SeriesOptions {
     pub(crate) path: PathBuf,
-    pub(crate) every: Every,
+    pub(crate) interval: Interval,
 }
 
 /// The length of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Every {
+pub(crate) enum Interval {
     /// Instructions retired.
     Instructions(u64),
     /// Core cycles.
     Cycles(u64),
 }
 
-impl Every {
-    /// Less would be shorter than a block.
-    const LEAST: u64 = 1_000;
-    const DEFAULT: Every = Every::Instructions(1_000_000);
+impl Interval {
+    /// The shortest interval; a shorter one would be shorter than a block.
+    const MIN: u64 = 1_000;
+    const DEFAULT: Interval = Interval::Instructions(1_000_000);
 
-    fn parse(text: &str) -> Option<Every> {
+    fn parse(text: &str) -> Option<Interval> {
         let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-        let number = number.parse().ok().filter(|number| *number >= Every::LEAST)?;
+        let number = number.parse().ok().filter(|number| *number >= Interval::MIN)?;
         match unit {
-            "i" => Some(Every::Instructions(number)),
-            "c" => Some(Every::Cycles(number)),
+            "i" => Some(Interval::Instructions(number)),
+            "c" => Some(Interval::Cycles(number)),
             _ => None,
         }
     }
 }
 
-/// Every option's name.
+/// Interval option's name.
 const NAMES: [&str; 15] = [
     "profile", "counters", "unlike", "fixed", "width", "version", "truth", "series", "every",
     "pmi", "from", "log", "pipeline", "mode", "perfect",
 ];
 
-/// The options as they were written, by name.
+/// The arguments by name, not parsed yet.
 struct Given<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Given<'a> {
@@ -68,9 +80,9 @@ impl<'a> Given<'a> {
         for argument in arguments {
             let (name, value) = argument
                 .split_once('=')
-                .ok_or_else(|| format!("option '{argument}' has no value; write {argument}=..."))?;
+                .ok_or_else(|| format!("option '{argument}' has no value: use {argument}=..."))?;
             if !NAMES.contains(&name) {
-                return Err(format!("there is no option '{name}'; there are {}", NAMES.join(", ")));
+                return Err(format!("unknown option '{name}': use one of {}", NAMES.join(", ")));
             }
             given.insert(name, value);
         }
@@ -84,7 +96,7 @@ impl<'a> Given<'a> {
     /// QEMU makes `NAME=on` of a name without a value.
     fn path(&self, name: &str) -> Result<Option<PathBuf>, String> {
         match self.get(name) {
-            Some("on" | "") => Err(format!("option '{name}' has no value; write {name}=FILE")),
+            Some("on" | "") => Err(format!("option '{name}' has no value: use {name}=FILE")),
             path => Ok(path.map(PathBuf::from)),
         }
     }
@@ -94,19 +106,26 @@ impl<'a> Given<'a> {
         if let Some(text) = self.get("version") {
             let number = text.parse().ok();
             profile = number.and_then(|number| profile.with_version(number)).ok_or_else(|| {
-                format!("version={text}: Intel's profiles have 1 to 5, AMD's none to choose")
+                format!(
+                    "version={text} is not supported: Intel's profiles have 1 to 5, AMD's no choice"
+                )
             })?;
         }
         if let Some(text) = self.get("fixed") {
             let number = text.parse().ok();
             profile = number.and_then(|number| profile.with_fixed(number)).ok_or_else(|| {
-                format!("fixed={text}: Intel's profiles have 0 to 4 from version 2 on, AMD's none")
+                format!(
+                    "fixed={text} is not supported: Intel's profiles have 0 to 4 from version 2 on, \
+                     AMD's none"
+                )
             })?;
         }
         if let Some(text) = self.get("width") {
             let number = text.parse().ok();
             profile = number.and_then(|number| profile.with_width(number)).ok_or_else(|| {
-                format!("width={text}: Intel's profiles have 32 to 48 bits, AMD's always 48")
+                format!(
+                    "width={text} is not supported: Intel's profiles have 32 to 48, AMD's only 48"
+                )
             })?;
         }
         profile.geometry.pipeline = pipeline(self.get("pipeline"), self.get("mode"))?;
@@ -114,18 +133,21 @@ impl<'a> Given<'a> {
         Ok(profile)
     }
 
-    fn series(&self) -> Result<Option<Series>, String> {
-        let every = self.get("every").map_or(Ok(Every::DEFAULT), |text| {
-            Every::parse(text).ok_or_else(|| {
-                let least = Every::LEAST;
-                format!("every={text}: write a number from {least} up with i for instructions or c for cycles")
+    fn series(&self) -> Result<Option<SeriesOptions>, String> {
+        let interval = self.get("every").map_or(Ok(Interval::DEFAULT), |text| {
+            Interval::parse(text).ok_or_else(|| {
+                let min = Interval::MIN;
+                format!(
+                    "every={text} is no interval: use a number of at least {min} with i for \
+                     instructions or c for cycles"
+                )
             })
         })?;
         match self.path("series")? {
             None if self.get("every").is_some() => {
-                Err("every=... is of a series; add series=FILE".to_owned())
+                Err("every=... needs a series: add series=FILE".to_owned())
             }
-            path => Ok(path.map(|path| Series { path, every })),
+            path => Ok(path.map(|path| SeriesOptions { path, interval })),
         }
     }
 
@@ -138,7 +160,10 @@ impl<'a> Given<'a> {
         let all = self.get("pmi").into_iter().flat_map(|list| list.split('+'));
         all.map(|text| {
             one(text).ok_or_else(|| {
-                format!("pmi={text}: write COUNT or CPU:COUNT in instructions, joined by +")
+                format!(
+                    "pmi={text} is no list of interrupts: use COUNT or CPU:COUNT in instructions, \
+                     joined by +"
+                )
             })
         })
         .collect()
@@ -146,27 +171,27 @@ impl<'a> Given<'a> {
 
     fn unlike(&self) -> Result<Option<u32>, String> {
         let Some(text) = self.get("unlike") else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| format!("unlike={text}: write the number of a CPU"))
+        text.parse().map(Some).map_err(|_| format!("unlike={text} is no CPU: use a number"))
     }
 
     fn is_from_boot(&self) -> Result<bool, String> {
         match self.get("from") {
             None | Some("first") => Ok(false),
             Some("boot") => Ok(true),
-            Some(text) => Err(format!("from={text}: there are first, boot")),
+            Some(text) => Err(format!("from={text} is unknown: use first or boot")),
         }
     }
 }
 
 impl Options {
-    /// Parses `key=value` arguments; an error is one line that says what to do.
+    /// Parses `key=value` arguments. An error is one line with a remedy.
     pub(crate) fn parse(arguments: &[String]) -> Result<Options, String> {
         let given = Given::parse(arguments)?;
         let profile = given.profile()?;
         let counters = general_counters(&profile, given.get("counters"))?;
         let unlike = given.unlike()?;
         if unlike.is_some() && counters == 1 {
-            return Err("unlike=...: the others have one counter, of which none is left".to_owned());
+            return Err("unlike=... leaves that CPU no counter: use counters=2 or more".to_owned());
         }
         Ok(Options {
             counters,
@@ -182,13 +207,13 @@ impl Options {
 }
 
 impl Options {
-    /// Fails on what this machine does not have.
+    /// Fails if an option names a CPU that the machine does not have.
     pub(crate) fn check_cpus(self, max_vcpus: u32) -> Result<Options, String> {
         let interrupted = self.interrupts.iter().map(|(cpu, _)| ("pmi", *cpu));
         let mut named = interrupted.chain(self.unlike.map(|cpu| ("unlike", cpu)));
         match named.find(|(_, cpu)| *cpu >= max_vcpus) {
             Some((name, cpu)) => {
-                Err(format!("{name}={cpu}: there are CPUs 0 to {}", max_vcpus - 1))
+                Err(format!("{name}={cpu} is no CPU of this machine: use 0 to {}", max_vcpus - 1))
             }
             None => Ok(self),
         }
@@ -203,10 +228,9 @@ impl Options {
 fn general_counters(profile: &Profile, asked_for: Option<&str>) -> Result<u8, String> {
     let (default, most) = profile.counters;
     let Some(text) = asked_for else { return Ok(default) };
-    text.parse()
-        .ok()
-        .filter(|count| (1..=most).contains(count))
-        .ok_or_else(|| format!("counters={text}: {} has 1 to {most}", profile.name))
+    text.parse().ok().filter(|count| (1..=most).contains(count)).ok_or_else(|| {
+        format!("counters={text} is not supported: {} has 1 to {most}", profile.name)
+    })
 }
 
 fn pipeline(name: Option<&str>, mode: Option<&str>) -> Result<Pipeline, String> {
@@ -215,69 +239,35 @@ fn pipeline(name: Option<&str>, mode: Option<&str>) -> Result<Pipeline, String> 
         Some("single") => Mode::SingleDispatch,
         Some("inorder") => Mode::InOrder,
         Some(mode) => {
-            return Err(format!("there is no mode '{mode}'; there are real, single, inorder"));
+            return Err(format!("unknown mode '{mode}': use real, single or inorder"));
         }
     };
     match (name.unwrap_or("interval"), mode) {
         ("interval", None) => Ok(Pipeline::Interval),
         ("interval", Some(mode)) => {
-            Err(format!("mode={mode} is of the other pipeline; add pipeline=ooo"))
+            Err(format!("mode={mode} needs the other pipeline: add pipeline=ooo"))
         }
         ("ooo", _) => Ok(Pipeline::OutOfOrder(out_of_order)),
-        (name, _) => Err(format!("there is no pipeline '{name}'; there are interval, ooo")),
+        (name, _) => Err(format!("unknown pipeline '{name}': use interval or ooo")),
     }
 }
 
-/// Structures joined by `+`, as QEMU's own option parser takes commas.
+/// Structures joined by `+`, as QEMU's own option parser splits at commas.
 fn perfect(names: Option<&str>) -> Result<Perfect, String> {
     let mut perfect = Perfect::default();
     for name in names.into_iter().flat_map(|names| names.split('+')) {
         if !perfect.set(name) {
             let names = Perfect::NAMES.join(", ");
-            return Err(format!("perfect={name}: no such structure; there are {names}"));
+            return Err(format!("perfect={name} is no structure: use {names}, joined by +"));
         }
     }
     Ok(perfect)
 }
 
-/// The values of an option of QEMU's own command line, of which the interface says nothing.
-fn values_of<'a>(arguments: &'a [String], names: &[&str]) -> impl Iterator<Item = &'a str> {
-    let pairs = arguments.windows(2).filter(|pair| names.contains(&pair[0].as_str()));
-    pairs.map(|pair| pair[1].as_str())
-}
-
-/// Whether QEMU counts instructions, by its own command line.
-pub(crate) fn counts_instructions(arguments: &[String]) -> bool {
-    values_of(arguments, &["-icount", "--icount"]).any(|value| value != "off")
-}
-
-/// Whether QEMU's own command line is one that the plugin can serve.
-pub(crate) fn check_machine(arguments: &[String], max_vcpus: usize) -> Result<(), String> {
-    let accelerators: Vec<&str> = values_of(arguments, &["-accel", "--accel"]).collect();
-    let by_machine = values_of(arguments, &["-machine", "--machine", "-M"])
-        .flat_map(|machine| machine.split(','))
-        .filter_map(|part| part.strip_prefix("accel="));
-    let enabled = arguments.iter().any(|argument| argument.ends_with("-enable-kvm"));
-    let mut all = accelerators.iter().copied().chain(by_machine);
-    if enabled || all.any(|accelerator| !accelerator.starts_with("tcg")) {
-        return Err("counts only what TCG runs; use -accel tcg".to_owned());
-    }
-    if max_vcpus == 1 {
-        return Ok(());
-    }
-    if counts_instructions(arguments) {
-        return Err("with -icount QEMU mixes CPUs up for plugins; use -smp 1".to_owned());
-    }
-    if accelerators.iter().any(|accelerator| accelerator.contains("thread=single")) {
-        return Err("with thread=single QEMU mixes CPUs up for plugins; use -smp 1".to_owned());
-    }
-    Ok(())
-}
-
 fn profile(name: &str) -> Result<Profile, String> {
     Profile::find(name).ok_or_else(|| {
         let names: Vec<_> = Profile::ALL.iter().map(|profile| profile.name).collect();
-        format!("there is no profile '{name}'; there are {}", names.join(", "))
+        format!("unknown profile '{name}': use one of {}", names.join(", "))
     })
 }
 
@@ -290,32 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn defaults_follow_the_profile_wherever_it_stands() {
+    fn defaults_follow_the_profile_in_any_order() {
         assert_eq!(parse(&[]).map(|options| options.counters), Ok(4));
         assert_eq!(parse(&["truth=x", "profile=zen4"]).map(|options| options.counters), Ok(6));
         assert_eq!(parse(&["counters=8"]).map(|options| options.counters), Ok(8));
     }
 
     #[test]
-    fn machines_that_cannot_be_served_are_refused() {
-        let check = |line: &str, vcpus| {
-            let arguments: Vec<_> = line.split(' ').map(str::to_owned).collect();
-            check_machine(&arguments, vcpus)
-        };
-        assert_eq!(check("qemu -accel tcg -icount shift=0 -smp 1", 1), Ok(()));
-        assert_eq!(check("qemu -accel tcg,thread=multi -smp 4", 4), Ok(()));
-        assert!(check("qemu -icount shift=0", 2).is_err());
-        assert!(check("qemu -accel tcg,thread=single", 2).is_err());
-        assert!(check("qemu -accel kvm", 1).is_err());
-        assert!(check("qemu -enable-kvm", 1).is_err());
-        assert!(check("qemu -machine q35,accel=kvm:tcg", 1).is_err());
-        assert!(check("qemu -machine pc -M q35,accel=hvf", 1).is_err());
-        assert!(check("qemu -accel kvm -accel tcg", 1).is_err());
-        assert_eq!(check("qemu -machine pc,accel=tcg", 1), Ok(()));
-    }
-
-    #[test]
-    fn the_model_is_configured_whatever_the_order() {
+    fn the_model_is_configured_in_any_order() {
         let geometry =
             |arguments: &[&str]| parse(arguments).map(|options| options.profile.geometry);
         for (arguments, pipeline) in [
@@ -334,13 +306,13 @@ mod tests {
     }
 
     #[test]
-    fn series_and_interrupts_are_read() {
+    fn series_and_interrupts_are_parsed() {
         let series = |every: &str| {
             let options = parse(&["series=x", every])?;
-            Ok::<_, String>(options.series.map(|series| series.every))
+            Ok::<_, String>(options.series.map(|series| series.interval))
         };
-        assert_eq!(series("every=1000i"), Ok(Some(Every::Instructions(1_000))));
-        assert_eq!(series("every=50000c"), Ok(Some(Every::Cycles(50_000))));
+        assert_eq!(series("every=1000i"), Ok(Some(Interval::Instructions(1_000))));
+        assert_eq!(series("every=50000c"), Ok(Some(Interval::Cycles(50_000))));
         for bad in ["every=", "every=999i", "every=1000", "every=1000é", "every=xi"] {
             assert!(series(bad).is_err(), "{bad}");
         }
@@ -351,17 +323,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_wrong_option() {
         for (argument, part) in [
-            ("profile=p4", "no profile 'p4'"),
+            ("profile=p4", "unknown profile 'p4'"),
             ("counters=9", "counters=9"),
             ("counters=0", "counters=0"),
             ("version=6", "version=6"),
-            ("speed=1", "no option 'speed'"),
+            ("speed=1", "unknown option 'speed'"),
             ("truth", "has no value"),
-            ("truth=on", "write truth=FILE"),
-            ("mode=odd", "there is no mode 'odd'"),
-            ("pipeline=fast", "no pipeline 'fast'"),
+            ("truth=on", "use truth=FILE"),
+            ("mode=odd", "unknown mode 'odd'"),
+            ("pipeline=fast", "unknown pipeline 'fast'"),
             ("mode=single", "add pipeline=ooo"),
             ("perfect=l1d+l4", "perfect=l4"),
             ("fixed=5", "fixed=5"),

@@ -1,10 +1,10 @@
-//! Marked regions and the truth of them.
+//! Regions and their truth.
 //!
-//! A region belongs to the address space that opened it. Each vCPU keeps, for each region, the sum
-//! of what it did in that space while the region was open: it takes a picture of its accumulators
-//! when it enters (the region opens, or the space is switched to) and adds the difference when it
-//! leaves. The list of regions is shared and changes rarely; a generation number that every block
-//! compares tells the vCPUs to look again.
+//! A region belongs to the address space in which it was opened. Each vCPU sums, for each region,
+//! what it executed in that space while the region was open: it takes the totals of its counts when
+//! it enters (the region opens, or the vCPU switches to the space) and adds the difference when it
+//! leaves. All vCPUs share the list of regions, which changes rarely; every block compares a
+//! generation number, so that the other vCPUs notice a change.
 
 use std::{
     collections::BTreeMap,
@@ -15,28 +15,29 @@ use std::{
 };
 
 use tally_abi::truth::{Count, Region, Truth};
-use tally_model::{Counts, Geometry, Ring};
-use tally_vpmu::{Event, Profile};
+use tally_model::Counts;
+use tally_vpmu::Profile;
 
 use crate::{
-    series::{Place, Stretch},
-    vcpu::Vcpu,
+    series::{Scope, Series},
+    tag::Tag,
+    totals::{add_differences, events, totals},
 };
 
 /// One region, as all vCPUs share it.
 #[derive(Clone, Copy, Debug)]
-struct Marked {
-    tag: u32,
+struct Shared {
+    tag: Tag,
     space: u64,
     open: bool,
 }
 
-static REGIONS: Mutex<Vec<Marked>> = Mutex::new(Vec::new());
-/// Counts changes of [`REGIONS`]. Relaxed is enough: a vCPU that marks a region looks at once, and
-/// the others may see it a block later.
+static REGIONS: Mutex<Vec<Shared>> = Mutex::new(Vec::new());
+/// The number of changes of [`REGIONS`]. Relaxed is enough: the vCPU that changes the list updates
+/// itself at once, and the others may do so a block later.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
-fn regions() -> MutexGuard<'static, Vec<Marked>> {
+fn regions() -> MutexGuard<'static, Vec<Shared>> {
     REGIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -46,18 +47,18 @@ pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Opens the region of that tag for the space.
-pub(crate) fn open(tag: u32, space: u64) {
+/// Opens a region in an address space.
+pub(crate) fn open(tag: Tag, space: u64) {
     let mut regions = regions();
     match regions.iter_mut().find(|region| region.tag == tag && region.space == space) {
         Some(region) => region.open = true,
-        None => regions.push(Marked { tag, space, open: true }),
+        None => regions.push(Shared { tag, space, open: true }),
     }
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Closes it; whether it was open.
-pub(crate) fn close(tag: u32, space: u64) -> bool {
+/// Closes a region of an address space; returns whether it was open.
+pub(crate) fn close(tag: Tag, space: u64) -> bool {
     let mut regions = regions();
     let found =
         regions.iter_mut().find(|region| region.tag == tag && region.space == space && region.open);
@@ -67,36 +68,36 @@ pub(crate) fn close(tag: u32, space: u64) -> bool {
     true
 }
 
-/// What one vCPU did in one region.
+/// What one vCPU executed in one region.
 #[derive(Clone, Debug)]
-struct Share {
+struct Sums {
     /// The totals of every event when the vCPU entered, while it is inside.
     entered: Option<Vec<Count>>,
     sums: Vec<Count>,
 }
 
-/// What one vCPU did in every region, and what its overflow interrupts cost.
+/// What one vCPU executed in every region, and the cost of its overflow interrupts.
 #[derive(Debug, Default)]
-pub(crate) struct Shares {
+pub(crate) struct VcpuTruth {
     /// In the order of the shared list.
-    shares: Vec<Share>,
+    regions: Vec<Sums>,
     /// The clock at the last entry into any region, while inside.
     inside_since_slots: Option<u64>,
     inside_slots: u64,
     pub(crate) handlers: Handlers,
-    /// What it did over time, where that is asked for.
-    pub(crate) series: Option<Stretch>,
-    /// Whether what it does from now on belongs nowhere.
+    /// Its counts over time, if the options ask for a series.
+    pub(crate) series: Option<Series>,
+    /// Whether the guest ended the truth: nothing is summed any more.
     ended: bool,
 }
 
-/// What the overflow handlers did inside regions.
+/// The cost of overflow handlers inside regions.
 #[derive(Debug, Default)]
 pub(crate) struct Handlers {
     count: u64,
     instructions: u64,
     slots: u64,
-    /// Instructions and clock at the start of the handler that is running.
+    /// Instructions and clock at the start of the running handler.
     running: Option<(u64, u64)>,
 }
 
@@ -116,18 +117,18 @@ impl Handlers {
     }
 }
 
-impl Shares {
-    /// None yet; over time too where that is asked for.
-    pub(crate) fn with(series: Option<Stretch>) -> Shares {
-        Shares { series, ..Shares::default() }
+impl VcpuTruth {
+    /// No region yet; with a series, if there is to be one.
+    pub(crate) fn new(series: Option<Series>) -> VcpuTruth {
+        VcpuTruth { series, ..VcpuTruth::default() }
     }
 
-    /// Whether the vCPU is inside any region.
+    /// Returns whether the vCPU is inside any region.
     pub(crate) fn inside(&self) -> bool {
         self.inside_since_slots.is_some()
     }
 
-    /// Leaves every region and ends the last row, for good.
+    /// Leaves every region and ends the series' last row, for good.
     pub(crate) fn end(&mut self, counts: &[Counts; 2], clock: u64, profile: &Profile) {
         if let Some(mut series) = self.series.take() {
             series.end(counts, profile);
@@ -136,7 +137,8 @@ impl Shares {
         self.update(0, counts, clock, profile);
     }
 
-    /// Looks at the list again: enters and leaves regions for the space that the vCPU is in now.
+    /// Enters and leaves regions by the shared list and the vCPU's current address space; returns
+    /// the list's generation.
     pub(crate) fn update(
         &mut self,
         space: u64,
@@ -147,24 +149,24 @@ impl Shares {
         let regions = regions();
         let generation = generation();
         let zero = vec![Count::default(); events(profile).count()];
-        self.shares.resize(regions.len(), Share { entered: None, sums: zero });
+        self.regions.resize(regions.len(), Sums { entered: None, sums: zero });
         if let Some(series) = &mut self.series {
             let open = regions.iter().filter(|region| region.open && region.space == space);
             let tags = open.map(|region| region.tag).collect();
-            series.moved(Place { space, tags }, counts, profile);
+            series.enter(Scope { space, tags }, counts, profile);
         }
         let mut now = None;
         let mut inside = false;
-        for (region, share) in regions.iter().zip(&mut self.shares) {
+        for (region, sums) in regions.iter().zip(&mut self.regions) {
             let belongs = region.open && region.space == space && !self.ended;
             inside |= belongs;
-            if belongs == share.entered.is_some() {
+            if belongs == sums.entered.is_some() {
                 continue;
             }
             let now = now.get_or_insert_with(|| totals(profile, counts));
-            match share.entered.take() {
-                Some(entered) => add_differences(&mut share.sums, &entered, now),
-                None => share.entered = Some(now.clone()),
+            match sums.entered.take() {
+                Some(entered) => add_differences(&mut sums.sums, &entered, now),
+                None => sums.entered = Some(now.clone()),
             }
         }
         if let Some(since) = self.inside_since_slots.take() {
@@ -175,56 +177,30 @@ impl Shares {
     }
 }
 
-/// Every event of the truth file: the general ones and, where there are any, the fixed.
-pub(crate) fn events(profile: &Profile) -> impl Iterator<Item = &'static Event> {
-    let fixed = profile.fixed_events().iter();
-    fixed.chain(profile.events()).chain(profile.offcore_events())
-}
-
-/// Every event's count so far.
-pub(crate) fn totals(profile: &Profile, counts: &[Counts; 2]) -> Vec<Count> {
-    let geometry: &Geometry = &profile.geometry;
-    events(profile)
-        .map(|event| Count {
-            user: event.in_ring(counts, Ring::User, geometry),
-            kernel: event.in_ring(counts, Ring::Kernel, geometry),
-        })
-        .collect()
-}
-
-/// Adds to each sum what lies between two pictures.
-pub(crate) fn add_differences(sums: &mut [Count], from: &[Count], to: &[Count]) {
-    for ((sum, from), to) in sums.iter_mut().zip(from).zip(to) {
-        sum.user += to.user - from.user;
-        sum.kernel += to.kernel - from.kernel;
-    }
-}
-
-/// The truth of all vCPUs, which have left every region, as it stands.
-pub(crate) fn truth<'a>(profile: &Profile, vcpus: impl Iterator<Item = &'a mut Vcpu>) -> Truth {
-    let marked = regions();
+/// The truth of all vCPUs, each of which has left every region.
+pub(crate) fn truth<'a>(profile: &Profile, vcpus: impl Iterator<Item = &'a VcpuTruth>) -> Truth {
+    let shared = regions();
     let mut truth = Truth {
         version: tally_abi::truth::VERSION,
         profile: profile.name.to_owned(),
-        regions: marked.iter().map(|region| region.without_counts(profile)).collect(),
+        regions: shared.iter().map(|region| region.without_counts(profile)).collect(),
         pmi: Default::default(),
     };
     let width = u64::from(profile.geometry.width);
     for vcpu in vcpus {
-        let shares = &vcpu.shares;
-        for (region, share) in truth.regions.iter_mut().zip(&shares.shares) {
-            for (event, count) in events(profile).zip(&share.sums) {
+        for (region, sums) in truth.regions.iter_mut().zip(&vcpu.regions) {
+            for (event, count) in events(profile).zip(&sums.sums) {
                 if let Some(sum) = region.events.get_mut(event.name) {
                     sum.user += count.user;
                     sum.kernel += count.kernel;
                 }
             }
-            region.cpus.push(by_name(profile, &share.sums));
+            region.cpus.push(by_name(profile, &sums.sums));
         }
-        truth.pmi.count += shares.handlers.count;
-        truth.pmi.instructions += shares.handlers.instructions;
-        truth.pmi.cycles += shares.handlers.slots / width;
-        truth.pmi.region_cycles += shares.inside_slots / width;
+        truth.pmi.count += vcpu.handlers.count;
+        truth.pmi.instructions += vcpu.handlers.instructions;
+        truth.pmi.cycles += vcpu.handlers.slots / width;
+        truth.pmi.region_cycles += vcpu.inside_slots / width;
     }
     truth
 }
@@ -233,15 +209,38 @@ fn by_name(profile: &Profile, counts: &[Count]) -> BTreeMap<String, Count> {
     events(profile).zip(counts).map(|(event, count)| (event.name.to_owned(), *count)).collect()
 }
 
-impl Marked {
+impl Shared {
     fn without_counts(&self, profile: &Profile) -> Region {
         let zero = vec![Count::default(); events(profile).count()];
         Region {
-            tag: self.tag,
+            kind: self.tag.kind,
+            tag: self.tag.number,
             address_space: self.space << 12,
             closed: !self.open,
             events: by_name(profile, &zero),
             cpus: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tally_abi::truth::RegionKind;
+
+    use super::*;
+
+    #[test]
+    fn a_marked_region_and_a_session_of_the_same_tag_are_two_regions() {
+        let [marked, session] =
+            [RegionKind::Marked, RegionKind::Session].map(|kind| Tag { kind, number: 1 });
+        // A space that no other test uses.
+        let space = 0x7e57;
+        open(marked, space);
+        assert!(!close(session, space), "the session is not open");
+        open(session, space);
+        assert!(close(marked, space));
+        assert!(close(session, space), "it has not been closed with the region");
+        let own = regions().iter().filter(|region| region.space == space).count();
+        assert_eq!(own, 2);
     }
 }

@@ -1,7 +1,7 @@
 //! The guest's registers, through QEMU's interface.
 //!
 //! Every function here may be called only from the vCPU's own callback, registered with the flag
-//! that the access needs; the caller's `SAFETY` comments say which.
+//! that the access needs.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::ffi;
 
-/// The registers that the plugin reads or writes by name.
+/// The registers that the plugin reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Reg {
@@ -36,27 +36,27 @@ pub(crate) enum Reg {
     Cr4,
 }
 
-/// QEMU's names of them, in the same order.
+/// QEMU's names of the registers, in the same order.
 const NAMES: [&str; 20] = [
     "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
     "r14", "r15", "rip", "cs", "cr3", "cr4",
 ];
 
-/// One vCPU's register handles and the buffer that values travel in.
+/// One vCPU's register handles, and the buffer for values.
 pub(crate) struct Registers {
     handles: [*mut ffi::RegisterHandle; NAMES.len()],
     buffer: *mut ffi::GByteArray,
 }
 
 impl Registers {
-    /// The handles of the vCPU whose initialisation callback this is called from.
+    /// The handles of the vCPU from whose callback this is called; none if QEMU lacks a register.
     pub(crate) fn of_current_vcpu() -> Option<Registers> {
-        // SAFETY: called from the vCPU's initialisation callback, as the interface asks.
+        // SAFETY: called from the vCPU's initialization callback or a later one.
         let list = unsafe { ffi::qemu_plugin_get_registers() };
         if list.is_null() {
             return None;
         }
-        // SAFETY: QEMU answers a GArray, which begins with data and length.
+        // SAFETY: QEMU returns a GArray, which begins with data and length.
         let (data, len) = unsafe { ((*list).data, (*list).len) };
         // SAFETY: its elements are descriptors, and nothing frees or changes them.
         let list = unsafe {
@@ -81,7 +81,7 @@ impl Registers {
 
     /// Reads a register.
     pub(crate) fn read(&mut self, register: Reg) -> u64 {
-        // SAFETY: the buffer is ours alone.
+        // SAFETY: only this vCPU uses the buffer.
         unsafe { ffi::g_byte_array_set_size(self.buffer, 0) };
         // SAFETY: the handle is this vCPU's; every caller runs in a callback that may read.
         unsafe { ffi::qemu_plugin_read_register(self.handles[register as usize], self.buffer) };
@@ -101,7 +101,7 @@ impl Registers {
 
     /// Reads physical memory, devices included, as the current vCPU sees it.
     pub(crate) fn read_physical(&mut self, address: u64) -> Option<u32> {
-        // SAFETY: the buffer is ours alone.
+        // SAFETY: only this vCPU uses the buffer.
         unsafe { ffi::g_byte_array_set_size(self.buffer, 0) };
         // SAFETY: called from a vCPU's callback.
         let result = unsafe { ffi::qemu_plugin_read_memory_hwaddr(address, self.buffer, 4) };
@@ -110,7 +110,7 @@ impl Registers {
         Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
     }
 
-    /// Writes physical memory, devices included.
+    /// Writes physical memory, devices included; returns whether that succeeded.
     pub(crate) fn write_physical(&mut self, address: u64, bytes: &[u8]) -> bool {
         fill_buffer(self.buffer, bytes);
         // SAFETY: called from a vCPU's callback.
@@ -118,7 +118,7 @@ impl Registers {
         result == 0
     }
 
-    /// Writes bytes at a virtual address.
+    /// Writes bytes at a virtual address; returns whether that succeeded.
     pub(crate) fn write_virtual(&mut self, address: u64, bytes: &[u8]) -> bool {
         fill_buffer(self.buffer, bytes);
         // SAFETY: called from a vCPU's callback.
@@ -127,7 +127,7 @@ impl Registers {
 
     /// Reads 16 bytes at a virtual address.
     pub(crate) fn read_virtual(&mut self, address: u64) -> Option<[u8; 16]> {
-        // SAFETY: the buffer is ours alone.
+        // SAFETY: only this vCPU uses the buffer.
         unsafe { ffi::g_byte_array_set_size(self.buffer, 0) };
         // SAFETY: called from a vCPU's callback.
         let found = unsafe { ffi::qemu_plugin_read_memory_vaddr(address, self.buffer, 16) };
@@ -151,6 +151,6 @@ fn fill_buffer(buffer: *mut ffi::GByteArray, bytes: &[u8]) {
     unsafe { ffi::g_byte_array_set_size(buffer, bytes.len() as c_uint) };
     // SAFETY: a GByteArray begins with its data.
     let data = unsafe { (*buffer).data };
-    // SAFETY: it was just given this many bytes.
+    // SAFETY: it has this many bytes.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
 }

@@ -1,14 +1,14 @@
-//! What QEMU starts over without a word: an instruction in the middle of a block that reaches a device,
-//! overwrites the block, or cannot be done beside other CPUs. QEMU gives the block up there and runs
-//! that instruction alone, in a block of its own.
+//! Restarts of which QEMU does not notify plugins: an instruction in the middle of a block accesses
+//! a device, overwrites the block, or needs exclusive execution. QEMU abandons the block there and
+//! executes that instruction alone, in a block of its own.
 
 use tally_model::Block;
 
 use crate::vcpu::Vcpu;
 
 impl Vcpu {
-    /// A memory access of `block` shows that QEMU gave up the pending block at an instruction that
-    /// reaches a device, and now runs that instruction alone, without a word.
+    /// A memory access of `block`, which is not the pending block, shows that QEMU abandoned the
+    /// pending block at an instruction that accesses a device, and now executes that one alone.
     #[cold]
     pub(crate) fn aborted_into(&mut self, block: &Block) {
         // SAFETY: as in `Vcpu::finish`.
@@ -25,8 +25,8 @@ impl Vcpu {
         self.core.fetch(block);
     }
 
-    /// A block of one instruction, which no branch is, starts. Where it lies in the pending block, and
-    /// that cannot have gone on there by itself, that was given up there.
+    /// A block of one instruction that is not a branch starts. If it lies in the pending block, and
+    /// the pending block cannot have continued there, QEMU abandoned the pending block there.
     #[cold]
     pub(crate) fn maybe_restarted(&mut self, block: &Block) {
         // SAFETY: as in `Vcpu::finish`.
@@ -34,7 +34,7 @@ impl Vcpu {
         let Some(index) = pending.insns().iter().position(|insn| insn.pc == block.pc) else {
             return;
         };
-        if !pending.may_go_to(block.pc) {
+        if !pending.may_continue_at(block.pc) {
             self.settle(index);
             self.abandon();
         }

@@ -1,12 +1,13 @@
-//! The truth over time: every event in every interval, by vCPU, address space and privilege, in rows.
+//! The truth over time: every event in every interval, by vCPU, address space, region and
+//! privilege.
 //!
-//! A vCPU's intervals are its own, each of so many instructions or cycles of its own. It adds up what
-//! it does in each place — an address space, and the regions open there — and writes a row for each
-//! place and ring when the interval is over, which is at the end of the block that goes past it. So
-//! the rows of a place sum up to exactly what the truth file has for it.
+//! Each vCPU has intervals of its own, each a number of its own instructions or cycles. It sums its
+//! counts in each scope (an address space, and the regions open there) and writes a row for each
+//! scope and ring when the interval is over, which is at the end of the block that passes its
+//! length. So the rows of a scope add up to exactly what the truth file has for it.
 //!
-//! The file is comma-separated with a line of names, and described beside it as the W3C's "Metadata
-//! Vocabulary for Tabular Data" has it.
+//! The file is comma-separated with a line of names. A file beside it describes the columns as the
+//! W3C's "Metadata Vocabulary for Tabular Data" specifies.
 
 use std::{
     fs::{self, File},
@@ -16,21 +17,22 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tally_abi::truth::Count;
-use tally_model::{Counts, GROWTH_PER_SLOT, Ring, Signal};
+use tally_abi::truth::{Count, RegionKind};
+use tally_model::{Counts, GROWTH_PER_SLOT, Ring};
 use tally_vpmu::Profile;
 
 use crate::{
-    options::{Every, Series},
-    region::{add_differences, events, totals},
+    options::{Interval, SeriesOptions},
+    tag::Tag,
+    totals::{add_differences, events, instructions, totals},
 };
 
-/// The columns before the events'.
-const KEYS: [(&str, &str, &str); 5] = [
+/// The columns before the events': name, data type, description.
+const KEYS: [(&str, &str, &str); 6] = [
     (
         "interval",
         "nonNegativeInteger",
-        "Which interval of the vCPU's, from 0; one with no row had nothing in it.",
+        "Number of the vCPU's interval, from 0. An interval without counts has no row.",
     ),
     ("vcpu", "nonNegativeInteger", "The vCPU, as QEMU numbers it."),
     (
@@ -41,12 +43,17 @@ const KEYS: [(&str, &str, &str); 5] = [
     (
         "regions",
         "nonNegativeInteger",
-        "Tags of the regions open in that address space, with blanks between.",
+        "Tags of the marked regions open in that address space, separated by blanks.",
+    ),
+    (
+        "sessions",
+        "nonNegativeInteger",
+        "Tags of the sessions open in that address space, separated by blanks.",
     ),
     ("ring", "string", "user: ring 3; kernel: rings 0 to 2."),
 ];
 
-/// The file, and what went wrong with it first.
+/// The file, and the first error in writing it.
 struct Sink {
     file: BufWriter<File>,
     path: PathBuf,
@@ -59,34 +66,35 @@ fn sink() -> MutexGuard<'static, Option<Sink>> {
     SINK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// `path` with a suffix.
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// Begins the file and describes it.
-pub(crate) fn create(series: &Series, profile: &Profile) -> Result<(), String> {
-    let path = &series.path;
+/// Creates the file and its description.
+pub(crate) fn create(options: &SeriesOptions, profile: &Profile) -> Result<(), String> {
+    let path = &options.path;
     let failed = |error: io::Error| format!("series={}: {error}", path.display());
-    let description = serde_json::to_string_pretty(&metadata(series, profile))
+    let description = serde_json::to_string_pretty(&metadata(options, profile))
         .map_err(|error| failed(error.into()))?;
-    fs::write(beside(path, "-metadata.json"), description).map_err(failed)?;
-    let mut file = BufWriter::new(File::create(beside(path, ".part")).map_err(failed)?);
+    fs::write(with_suffix(path, "-metadata.json"), description).map_err(failed)?;
+    let mut file = BufWriter::new(File::create(with_suffix(path, ".part")).map_err(failed)?);
     let names = KEYS.iter().map(|key| key.0).chain(events(profile).map(|event| event.name));
     writeln!(file, "{}", names.collect::<Vec<_>>().join(",")).map_err(failed)?;
     *sink() = Some(Sink { file, path: path.clone(), failed: None });
     Ok(())
 }
 
-fn metadata(series: &Series, profile: &Profile) -> Value {
-    let every = match series.every {
-        Every::Instructions(count) => format!("{count} instructions"),
-        Every::Cycles(count) => format!("{count} core cycles"),
+fn metadata(options: &SeriesOptions, profile: &Profile) -> Value {
+    let interval = match options.interval {
+        Interval::Instructions(count) => format!("{count} instructions"),
+        Interval::Cycles(count) => format!("{count} core cycles"),
     };
     let keys = KEYS.iter().map(|(name, datatype, about)| {
         let mut column = json!({"name": name, "datatype": datatype, "dc:description": about});
-        if *name == "regions" {
+        if matches!(*name, "regions" | "sessions") {
             column["separator"] = " ".into();
         }
         column
@@ -97,8 +105,8 @@ fn metadata(series: &Series, profile: &Profile) -> Value {
     });
     json!({
         "@context": "http://www.w3.org/ns/csvw",
-        "url": series.path.file_name().unwrap_or_default().to_string_lossy(),
-        "dc:title": format!("Every event of {}, every {every} of each vCPU", profile.name),
+        "url": options.path.file_name().unwrap_or_default().to_string_lossy(),
+        "dc:title": format!("Every event of {}, every {interval} of each vCPU", profile.name),
         "tableSchema": {
             "columns": keys.chain(counts).collect::<Vec<_>>(),
             "primaryKey": KEYS.map(|key| key.0),
@@ -106,71 +114,80 @@ fn metadata(series: &Series, profile: &Profile) -> Value {
     })
 }
 
-/// Ends the file.
+/// Completes the file.
 pub(crate) fn finish() -> Result<(), String> {
     let Some(mut sink) = sink().take() else { return Ok(()) };
     let path = sink.path;
     let written = match sink.failed {
-        None => sink.file.flush().and_then(|()| fs::rename(beside(&path, ".part"), &path)),
+        None => sink.file.flush().and_then(|()| fs::rename(with_suffix(&path, ".part"), &path)),
         Some(error) => Err(error),
     };
     written.map_err(|error| format!("series={}: {error}", path.display()))
 }
 
-/// Where counts belong.
+/// What counts are summed by, beside interval, vCPU and ring.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Scope {
     /// Page number of the address space's top table.
     pub(crate) space: u64,
     /// The regions open in it.
-    pub(crate) tags: Vec<u32>,
+    pub(crate) tags: Vec<Tag>,
 }
 
-/// What one vCPU has done in the interval that it is in.
+impl Scope {
+    /// The tags of one kind, separated by blanks.
+    fn tags(&self, kind: RegionKind) -> String {
+        let tags = self.tags.iter().filter(|tag| tag.kind == kind);
+        tags.map(|tag| tag.number.to_string()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// One vCPU's current interval.
 #[derive(Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct Series {
     vcpu: u32,
-    every: Every,
+    length: Interval,
     interval: u64,
-    place: Place,
-    /// Every event's count when the vCPU came to the place, or the interval began.
+    scope: Scope,
+    /// Every event's count when the vCPU entered the scope, or the interval began.
     since: Vec<Count>,
-    /// What was done in each place in this interval, in the order of the first visits.
-    sums: Vec<(Place, Vec<Count>)>,
+    /// The interval's counts in each scope, in the order of the first visits.
+    sums: Vec<(Scope, Vec<Count>)>,
 }
 
-impl Stretch {
-    /// The first, of a vCPU that has not counted anything yet.
-    pub(crate) fn new(vcpu: u32, every: Every, profile: &Profile) -> Stretch {
+impl Series {
+    /// The first interval of a vCPU that has not counted anything yet.
+    pub(crate) fn new(vcpu: u32, length: Interval, profile: &Profile) -> Series {
         let since = vec![Count::default(); events(profile).count()];
-        Stretch { vcpu, every, interval: 0, place: Place::default(), since, sums: Vec::new() }
+        Series { vcpu, length, interval: 0, scope: Scope::default(), since, sums: Vec::new() }
     }
 
-    /// The vCPU goes on in another place.
-    pub(crate) fn moved(&mut self, place: Place, counts: &[Counts; 2], profile: &Profile) {
-        if place != self.place {
+    /// The vCPU enters a scope.
+    pub(crate) fn enter(&mut self, scope: Scope, counts: &[Counts; 2], profile: &Profile) {
+        if scope != self.scope {
             self.settle(counts, profile);
-            self.place = place;
+            self.scope = scope;
         }
     }
 
+    /// Adds what was counted since the last call to the current scope.
     fn settle(&mut self, counts: &[Counts; 2], profile: &Profile) {
         let now = totals(profile, counts);
-        let known = self.sums.iter().position(|(place, _)| *place == self.place);
+        let known = self.sums.iter().position(|(scope, _)| *scope == self.scope);
         let at = known.unwrap_or_else(|| {
-            self.sums.push((self.place.clone(), vec![Count::default(); now.len()]));
+            self.sums.push((self.scope.clone(), vec![Count::default(); now.len()]));
             self.sums.len() - 1
         });
         add_differences(&mut self.sums[at].1, &self.since, &now);
         self.since = now;
     }
 
-    /// Ends the interval if it is over; how many slots pass at least before the next is.
+    /// Ends the interval if it is over; returns the least number of slots until the next one is.
     pub(crate) fn tick(&mut self, counts: &[Counts; 2], clock: u64, profile: &Profile) -> u64 {
         let width = u64::from(profile.geometry.width);
-        let (position, length, per_slot) = match self.every {
-            Every::Instructions(length) => (instructions(counts), length, GROWTH_PER_SLOT),
-            Every::Cycles(length) => (clock, length * width, 1),
+        let (position, length, per_slot) = match self.length {
+            Interval::Instructions(length) => (instructions(counts), length, GROWTH_PER_SLOT),
+            Interval::Cycles(length) => (clock, length * width, 1),
         };
         if position / length != self.interval {
             self.end(counts, profile);
@@ -183,10 +200,11 @@ impl Stretch {
     pub(crate) fn end(&mut self, counts: &[Counts; 2], profile: &Profile) {
         self.settle(counts, profile);
         let mut rows = String::new();
-        for (place, counts) in self.sums.drain(..) {
-            let tags: Vec<_> = place.tags.iter().map(u32::to_string).collect();
-            let (interval, vcpu, space) = (self.interval, self.vcpu, place.space << 12);
-            let key = format!("{interval},{vcpu},{space},{}", tags.join(" "));
+        for (scope, counts) in self.sums.drain(..) {
+            let (interval, vcpu, space) = (self.interval, self.vcpu, scope.space << 12);
+            let [marked, sessions] =
+                [RegionKind::Marked, RegionKind::Session].map(|kind| scope.tags(kind));
+            let key = format!("{interval},{vcpu},{space},{marked},{sessions}");
             for ring in [Ring::User, Ring::Kernel] {
                 let name = if ring == Ring::User { "user" } else { "kernel" };
                 let counts: Vec<_> = counts.iter().map(|count| in_ring(count, ring)).collect();
@@ -210,9 +228,4 @@ fn in_ring(count: &Count, ring: Ring) -> u64 {
         Ring::User => count.user,
         Ring::Kernel => count.kernel,
     }
-}
-
-/// Instructions retired, in every ring.
-pub(crate) fn instructions(counts: &[Counts; 2]) -> u64 {
-    [Ring::User, Ring::Kernel].map(|ring| counts[ring as usize][Signal::Instructions]).iter().sum()
 }

@@ -1,10 +1,9 @@
-//! The translation callback: decodes a block once and asks for the callbacks that it needs.
+//! The translation callback: decodes a block once and registers the callbacks that it needs.
 //!
-//! What it makes is kept until QEMU throws its translations away, as QEMU keeps the code that calls
-//! back with it.
+//! Blocks and intercepts are kept until QEMU flushes its translations, as the translated code calls
+//! back with their addresses.
 
 use std::{
-    collections::BTreeSet,
     ffi::c_void,
     ptr,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -14,20 +13,22 @@ use iced_x86::InstructionInfoFactory;
 use tally_model::{Block, Branch, BranchKind, Ring};
 
 use crate::{
-    after, dataflow,
+    dataflow,
     decode::{Decoded, Special, decode, decode_special},
     exec::{self, AccessTag},
-    exit, ffi, gear,
+    ffi, fixup,
+    guest::physical,
+    instrumentation,
     intercept::{self, Intercept},
+    options,
     registers::{Reg, Registers},
+    replaced::{RDPMC, is_replaced},
     vcpu,
 };
 
-/// What all vCPUs' translations share.
+/// The state that all vCPUs' translations share.
 #[derive(Default)]
 struct Translator {
-    /// Physical addresses of RDPMCs that were replaced by CPUIDs.
-    replaced: BTreeSet<u64>,
     /// Boxed: QEMU keeps their addresses.
     #[expect(clippy::vec_box, reason = "QEMU keeps the addresses")]
     blocks: Vec<Box<Block>>,
@@ -37,12 +38,9 @@ struct Translator {
     factory: Option<InstructionInfoFactory>,
 }
 
-// SAFETY: the raw pointers inside belong to QEMU and to the arrays of `Registers`, which are used
-// under the mutex only.
+// SAFETY: the raw pointers inside belong to QEMU and to the arrays of `Registers`, which only the
+// holder of the mutex uses.
 unsafe impl Send for Translator {}
-
-const RDPMC: [u8; 2] = [0x0f, 0x33];
-const CPUID: [u8; 2] = [0x0f, 0xa2];
 
 static TRANSLATOR: Mutex<Option<Translator>> = Mutex::new(None);
 
@@ -50,7 +48,7 @@ fn translator() -> MutexGuard<'static, Option<Translator>> {
     TRANSLATOR.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// QEMU has thrown its translations away, with every vCPU stopped between two blocks.
+/// QEMU flushes its translations, with every vCPU stopped between two blocks.
 pub(crate) extern "C" fn on_flush(_: *mut c_void) {
     vcpu::all().for_each(|vcpu| vcpu.settle_all());
     if let Some(translator) = translator().as_mut() {
@@ -59,13 +57,13 @@ pub(crate) extern "C" fn on_flush(_: *mut c_void) {
     }
 }
 
-/// A block is being translated.
+/// QEMU translates a block.
 pub(crate) extern "C" fn on_translate(tb: *mut ffi::Tb, _: *mut c_void) {
     let mut guard = translator();
     guard.get_or_insert_default().translate(tb);
 }
 
-/// An instruction of the block, with QEMU's handle of it.
+/// An instruction of a block, with QEMU's handle.
 struct Translated {
     handle: *mut ffi::TbInsn,
     decoded: Decoded,
@@ -76,8 +74,8 @@ impl Translator {
         let mut insns = self.decode_block(tb);
         let Some(first) = insns.first().map(|insn| insn.decoded.insn.pc) else { return };
         let ring = self.ring();
-        if !gear::is_high() {
-            after::before_block(tb, ptr::null());
+        if !instrumentation::is_full() {
+            fixup::before_block(tb, ptr::null());
             self.intercept(tb, &insns, ring);
             return;
         }
@@ -85,7 +83,7 @@ impl Translator {
         let recurrence = dataflow::recurrence(&operands);
         let block = make_block(ring, first, &mut insns, recurrence.cycles);
         let block: *const Block = self.keep(block);
-        after::before_block(tb, block);
+        fixup::before_block(tb, block);
         self.intercept(tb, &insns, ring);
         let is_single = insns.len() == 1 && insns[0].decoded.branch == BranchKind::None;
         let on_block = if is_single { exec::on_single } else { exec::on_block };
@@ -111,7 +109,7 @@ impl Translator {
     }
 
     fn decode_block(&mut self, tb: *mut ffi::Tb) -> Vec<Translated> {
-        let high = gear::is_high();
+        let full = instrumentation::is_full();
         let factory = self.factory.get_or_insert_with(InstructionInfoFactory::new);
         // SAFETY: `tb` is the translation callback's.
         let count = unsafe { ffi::qemu_plugin_tb_n_insns(tb) };
@@ -120,17 +118,15 @@ impl Translator {
                 // SAFETY: below the count.
                 let handle = unsafe { ffi::qemu_plugin_tb_get_insn(tb, index) };
                 let mut bytes = [0u8; 16];
-                // SAFETY: the buffer is as long as it is said to be.
+                // SAFETY: the buffer has 16 bytes.
                 let len =
                     unsafe { ffi::qemu_plugin_insn_data(handle, bytes.as_mut_ptr().cast(), 16) };
                 // SAFETY: the handle is this callback's.
                 let pc = unsafe { ffi::qemu_plugin_insn_vaddr(handle) };
-                let is_replaced = bytes[..len.min(15)] == CPUID
-                    && !self.replaced.is_empty()
-                    && self.replaced.contains(&physical(pc));
+                let is_replaced = is_replaced(&bytes[..len.min(15)], pc);
                 let bytes = if is_replaced { &RDPMC } else { &bytes[..len.min(15)] };
                 let mut decoded =
-                    if high { decode(bytes, pc, factory) } else { decode_special(bytes, pc) };
+                    if full { decode(bytes, pc, factory) } else { decode_special(bytes, pc) };
                 if is_replaced {
                     decoded.special = Some(Special::RdpmcAsCpuid);
                 }
@@ -139,7 +135,7 @@ impl Translator {
             .collect()
     }
 
-    /// QEMU's blocks are of one privilege, the current one.
+    /// The ring of the block: QEMU translates for the current privilege.
     fn ring(&mut self) -> Ring {
         if self.registers.is_none() {
             self.registers = Registers::of_current_vcpu();
@@ -148,18 +144,18 @@ impl Translator {
         if selector & 3 == 3 { Ring::User } else { Ring::Kernel }
     }
 
-    /// Asks for the callbacks of the instructions that the plugin steps in at.
+    /// Registers the callbacks of the intercepted instructions.
     fn intercept(&mut self, tb: *mut ffi::Tb, insns: &[Translated], ring: Ring) {
         let block_pc = insns[0].decoded.insn.pc;
         for (index, insn) in insns.iter().enumerate() {
             let Some(special) = insn.decoded.special else { continue };
             let pc = insn.decoded.insn.pc;
-            let next_pc = pc + u64::from(insn.decoded.insn.length);
+            let next_pc = pc.wrapping_add(insn.decoded.insn.length.into());
             if special == Special::LoadIdt {
                 follow_idt(insn.handle);
             }
             if let Some(next) = insns.get(index + 1) {
-                after::before_instruction(next.handle);
+                fixup::before_instruction(next.handle);
             }
             let raw = insn.decoded.raw;
             let intercept = Intercept { special, index, block_pc, pc, next_pc, ring, raw };
@@ -189,19 +185,10 @@ impl Translator {
     }
 }
 
-/// Whether QEMU's flags may be out of date behind an instruction.
+/// Returns whether QEMU's flags can be out of date behind an instruction.
 fn changes_flags(insn: &Translated) -> bool {
-    // The low gear has not decoded it.
-    !gear::is_high() || insn.decoded.raw.rflags_modified() != 0
-}
-
-/// Puts a CPUID in the place of the RDPMC at `address`; false where that is not possible.
-pub(crate) fn replace_rdpmc(registers: &mut Registers, address: u64) -> bool {
-    let written = registers.write_virtual(address, &CPUID);
-    if written {
-        translator().get_or_insert_default().replaced.insert(physical(address));
-    }
-    written
+    // Without full instrumentation it is not decoded.
+    !instrumentation::is_full() || insn.decoded.raw.rflags_modified() != 0
 }
 
 fn follow_accesses(insn: *mut ffi::TbInsn, tag: AccessTag) {
@@ -242,14 +229,14 @@ fn make_block(
     recurrence_cycles: u16,
 ) -> Block {
     let last = insns[insns.len() - 1].decoded;
-    let end_pc = last.insn.pc + u64::from(last.insn.length);
+    let end_pc = last.insn.pc.wrapping_add(last.insn.length.into());
     let branch = match last.branch {
         BranchKind::None => Branch::default(),
         kind => Branch { kind, pc: last.insn.pc, fall_through: end_pc },
     };
-    let lines = (physical(first_pc) >> 6, physical(end_pc - 1) >> 6);
+    let lines = (physical(first_pc) >> 6, physical(end_pc.wrapping_sub(1)) >> 6);
     let insns: Vec<_> = insns.iter().map(|insn| insn.decoded.insn).collect();
-    let width = exit::options().map_or(1, |options| options.profile.geometry.width);
+    let width = options::get().map_or(1, |options| options.profile.geometry.width);
     let block = Block::new(ring, width, lines, branch, &insns).with_recurrence(recurrence_cycles);
     match last.branch {
         BranchKind::Jump | BranchKind::Cond | BranchKind::Call => {
@@ -257,12 +244,4 @@ fn make_block(
         }
         _ => block,
     }
-}
-
-/// The physical address of a virtual one; the virtual one where there is none.
-pub(crate) fn physical(address: u64) -> u64 {
-    let mut found = address;
-    // SAFETY: the translation callback runs in vCPU context.
-    unsafe { ffi::qemu_plugin_translate_vaddr(address, &mut found) };
-    found
 }

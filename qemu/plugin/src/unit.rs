@@ -1,10 +1,9 @@
-//! Which functional unit an instruction runs on, and which branches fuse with it.
+//! The functional unit that executes an instruction, and the branches that fuse with it.
 
 use iced_x86::{ConditionCode, CpuidFeature, Instruction, Mnemonic, OpKind};
 use tally_model::Unit;
 
 /// The unit of an instruction, its loads and stores aside.
-// Long because it is a table.
 pub(crate) fn of(raw: &Instruction) -> Unit {
     use Mnemonic::*;
     match raw.mnemonic() {
@@ -26,6 +25,14 @@ pub(crate) fn of(raw: &Instruction) -> Unit {
             Unit::Multiply
         }
         Div | Idiv => Unit::Divide,
+        mnemonic => vector_unit(mnemonic).unwrap_or_else(|| unit_by_operands(raw)),
+    }
+}
+
+/// The unit of a floating-point or vector instruction with a unit of its own.
+fn vector_unit(mnemonic: Mnemonic) -> Option<Unit> {
+    use Mnemonic::*;
+    Some(match mnemonic {
         Divss | Divps | Divsd | Divpd | Sqrtss | Sqrtps | Sqrtsd | Sqrtpd | Vdivss | Vdivps
         | Vdivsd | Vdivpd | Vsqrtss | Vsqrtps | Vsqrtsd | Vsqrtpd | Fdiv | Fdivp | Fsqrt => {
             Unit::FpDivide
@@ -42,18 +49,22 @@ pub(crate) fn of(raw: &Instruction) -> Unit {
         Pshufd | Pshufb | Pshuflw | Pshufhw | Shufps | Shufpd | Punpcklbw | Punpcklwd
         | Punpckldq | Punpcklqdq | Punpckhbw | Punpckhwd | Punpckhdq | Punpckhqdq | Palignr
         | Pslldq | Psrldq | Pmovmskb | Movmskps | Movmskpd => Unit::Shuffle,
-        _ if raw.flow_control() != iced_x86::FlowControl::Next => Unit::Branch,
-        _ if raw
-            .cpuid_features()
-            .iter()
-            .any(|feature| matches!(feature, CpuidFeature::FPU | CpuidFeature::FMA)) =>
-        {
-            Unit::FpMultiply
-        }
-        _ if raw.op0_register().is_vector_register() || raw.op1_register().is_vector_register() => {
-            Unit::Vector
-        }
-        _ => Unit::Integer,
+        _ => return None,
+    })
+}
+
+/// The unit of any other instruction, by its kind and its operands.
+fn unit_by_operands(raw: &Instruction) -> Unit {
+    let is_fp = |feature: &CpuidFeature| matches!(feature, CpuidFeature::FPU | CpuidFeature::FMA);
+    let operands = [raw.op0_register(), raw.op1_register()];
+    if raw.flow_control() != iced_x86::FlowControl::Next {
+        Unit::Branch
+    } else if raw.cpuid_features().iter().any(is_fp) {
+        Unit::FpMultiply
+    } else if operands.iter().any(|operand| operand.is_vector_register()) {
+        Unit::Vector
+    } else {
+        Unit::Integer
     }
 }
 
@@ -78,9 +89,9 @@ pub(crate) fn condition(raw: &Instruction) -> u16 {
     }
 }
 
-/// The conditions of the branches that fuse with an instruction before them (Intel's Optimization
-/// Reference Manual, "Macro-Fusion", which serves for AMD's too): tests of the carry, zero, and
-/// sign-against-overflow flags, each where the instruction sets what they ask for.
+/// The conditions of the branches that fuse with the instruction before them (Intel's Optimization
+/// Reference Manual, "Macro-Fusion", used for AMD's profiles too): tests of the carry, zero, and
+/// sign-against-overflow flags, if the instruction sets those flags.
 pub(crate) fn fuses_with(raw: &Instruction) -> u16 {
     const ALL: u16 = 0xffff;
     // Below, not below, equal, not equal, below or equal, above; less and the other three.
@@ -89,7 +100,7 @@ pub(crate) fn fuses_with(raw: &Instruction) -> u16 {
     const ZERO: u16 = 0b0011_0000;
     let immediate_and_memory = touches_memory(raw)
         && (0..raw.op_count()).any(|operand| raw.op_kind(operand) >= OpKind::Immediate8);
-    // What writes memory does not fuse; nor does a comparison of memory with an immediate.
+    // Neither an instruction that writes memory nor a comparison of memory with an immediate fuses.
     let writes_memory = raw.op0_kind() == OpKind::Memory;
     match raw.mnemonic() {
         _ if immediate_and_memory && raw.op_count() > 1 => 0,
@@ -114,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_told_apart() {
+    fn instructions_have_their_units() {
         for (bytes, unit) in [
             (&[0x48, 0x01, 0xd8][..], Unit::Integer),
             (&[0x48, 0x89, 0xd8], Unit::Move),
@@ -134,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_fuse_with_what_sets_their_flags() {
+    fn branches_fuse_with_instructions_that_set_their_flags() {
         // cmp eax, ebx; test eax, eax; inc eax; cmp dword [rax], 1; mov eax, ebx
         let heads: [&[u8]; 5] =
             [&[0x39, 0xd8], &[0x85, 0xc0], &[0xff, 0xc0], &[0x83, 0x38, 1], &[0x89, 0xd8]];

@@ -1,12 +1,12 @@
 //! One vCPU: its PMU, its core, and the block that it is in.
 //!
-//! A block is counted when it is known how far it got, which is when the next one starts, when an
-//! interrupt or exception leaves it, or when the plugin steps in at one of its instructions. So what
-//! a guest reads is exact at the instruction that reads it, and a block that was left in the middle
-//! counts its part.
+//! A block is counted when it is known how much of it ran: when the next one starts, when an
+//! interrupt or exception leaves it, or when the plugin intercepts one of its instructions. So a
+//! guest's reading is exact at the instruction that reads, and of a block that was left in the
+//! middle the part that ran is counted.
 //!
-//! Invariant: `settled` instructions of the pending block are counted already, and everything before
-//! the pending block is.
+//! Invariant: everything before the pending block is counted, and of the pending block the first
+//! `settled` instructions.
 
 use std::sync::{
     OnceLock,
@@ -14,64 +14,67 @@ use std::sync::{
 };
 
 use tally_model::{Block, Core, Llc, Ring, Signal};
-use tally_vpmu::{Pmu, Vendor};
+use tally_vpmu::Pmu;
 
 use crate::{
-    after::{self, After, Stop},
     apic::Apic,
-    log::Said,
+    injection::{self, Injections},
+    log::{self, Once},
     options::Options,
-    planned::{self, Planned},
-    region::{self, Shares},
+    pending::{self, BlockExit, Fixup},
+    region::{self, VcpuTruth},
     registers::{Reg, Registers},
-    series::{Stretch, instructions},
+    series::Series,
+    totals::instructions,
 };
 
-/// Cycles from an interrupt's or exception's recognition to its handler's first instruction: about
-/// what Linux kernel selftests and the x86 literature measure for bare delivery without mitigation.
+/// Cycles from the recognition of an interrupt or exception to its handler's first instruction:
+/// about what Linux kernel selftests and the x86 literature measure for delivery without
+/// mitigations.
 const DELIVERY_CYCLES: u32 = 250;
 
-/// The most vCPUs that are served.
+/// The most vCPUs that the plugin supports.
 pub(crate) const MAX_VCPUS: usize = 256;
 
 static VCPUS: [AtomicPtr<Vcpu>; MAX_VCPUS] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_VCPUS];
 
-/// One vCPU. Only its own thread touches it, but for the end of the run.
+/// One vCPU. Only its own thread accesses it, except at the end of the run.
 pub(crate) struct Vcpu {
     pub(crate) registers: Registers,
     pub(crate) pmu: Pmu,
     pub(crate) core: Core,
     pub(crate) apic: Apic,
-    pub(crate) shares: Shares,
+    pub(crate) truth: VcpuTruth,
     pub(crate) pending: *const Block,
     settled: usize,
-    /// The part of an instruction in several parts that was counted as its load or store.
+    /// The instruction, and the kind of its access, whose first part was counted last.
     part: (usize, bool),
-    /// The clock before which no counter can overflow.
+    /// The clock up to which no counter can overflow.
     deadline: u64,
     generation: u64,
     /// Page number of the top table of the address space.
     pub(crate) space: u64,
-    /// Base of the interrupt descriptor table, once it has been seen being loaded.
+    /// Base of the interrupt descriptor table, once the guest has loaded it.
     pub(crate) idt: Option<u64>,
-    /// The address of the handler that a performance interrupt on its way will enter.
+    /// The address of the handler that a pending performance interrupt will enter.
     expected_handler: Option<u64>,
-    /// Interrupts and exceptions taken since the performance handler was entered, and not returned
-    /// from.
+    /// Interrupts and exceptions inside the performance handler that have not returned, while it
+    /// runs.
     handler_depth: Option<u32>,
-    /// Whether an exception was raised that is not delivered yet.
+    /// Whether an exception was raised and is not delivered yet.
     pub(crate) raised: bool,
-    /// A register to put back when the fault that its value provokes is delivered.
+    /// A register, and the value to restore when the fault that the plugin provoked is delivered.
     pub(crate) restore: Option<(Reg, u64)>,
-    /// The address of the instruction that a general-protection fault on its way is of.
+    /// The address of the instruction of a pending general-protection fault.
     pub(crate) fault_at: Option<u64>,
     index: u32,
-    /// Overflow interrupts that are asked for at instructions.
-    pub(crate) planned: Planned,
-    /// What is to be done behind the instruction that is about to run.
-    pub(crate) after: Option<After>,
-    pub(crate) stop: Option<Stop>,
+    /// Overflow interrupts to raise at chosen instructions.
+    pub(crate) injections: Injections,
+    /// The correction of registers behind the instruction that is about to run.
+    pub(crate) fixup: Option<Fixup>,
+    /// Where to leave the block behind that instruction, if it is to be left.
+    pub(crate) block_exit: Option<BlockExit>,
 }
 
 /// The last-level cache that all vCPUs share.
@@ -80,19 +83,22 @@ fn llc(options: &Options) -> Llc {
     SHARED.get_or_init(|| Llc::new(options.profile.geometry.llc)).clone()
 }
 
-/// Makes a vCPU's state; called once for each, from its initialisation.
+/// Creates a vCPU's state; called once for each, from its initialization.
 pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
-    let slot = VCPUS.get(index).ok_or_else(|| format!("at most {MAX_VCPUS} CPUs are served"))?;
+    let slot = VCPUS
+        .get(index)
+        .ok_or_else(|| format!("CPU {index}: at most {MAX_VCPUS} are supported"))?;
     let registers = Registers::of_current_vcpu()
-        .ok_or("QEMU does not name the registers that the PMU needs; is this an x86-64 guest?")?;
+        .ok_or("QEMU lacks a register that the PMU needs: use qemu-system-x86_64 11.1 or later")?;
+    let profile = &options.profile;
     let series = options.series.as_ref();
-    let series = series.map(|series| Stretch::new(index as u32, series.every, &options.profile));
+    let series = series.map(|series| Series::new(index as u32, series.interval, profile));
     let vcpu = Box::new(Vcpu {
         registers,
         pmu: Pmu::new(options.profile, options.counters_of(index as u32)),
-        core: Core::sharing(&options.profile.geometry, llc(options)),
+        core: Core::sharing(&profile.geometry, llc(options)),
         apic: Apic::default(),
-        shares: Shares::with(series),
+        truth: VcpuTruth::new(series),
         pending: std::ptr::null(),
         settled: 0,
         part: (0, false),
@@ -105,56 +111,57 @@ pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
         raised: false,
         restore: None,
         fault_at: None,
-        planned: Planned::of(index as u32, &options.interrupts),
+        injections: Injections::of(index as u32, &options.interrupts),
         index: index as u32,
-        after: None,
-        stop: None,
+        fixup: None,
+        block_exit: None,
     });
     slot.store(Box::into_raw(vcpu), Ordering::Release);
     Ok(())
 }
 
-/// The state of the vCPU whose callback is running.
+/// The state of the vCPU in whose callback this is called.
 #[inline]
 pub(crate) fn current<'a>(index: u32) -> &'a mut Vcpu {
     // Acquire pairs with the release in `create`.
     let vcpu = VCPUS[index as usize].load(Ordering::Acquire);
-    // SAFETY: QEMU initialises a vCPU before it runs, so the pointer is set; it is never freed; and
-    // a vCPU's callbacks run one at a time on its own thread, each using this reference only until
-    // it returns.
+    // SAFETY:
+    // 1. QEMU initializes a vCPU before it runs, so the pointer is set. It is never freed.
+    // 2. A vCPU's callbacks run one at a time on its own thread, and each uses this reference only
+    //    until it returns.
     unsafe { &mut *vcpu }
 }
 
-/// Every vCPU, once none of them runs any more.
+/// Every vCPU. To be called only while none of them runs.
 pub(crate) fn all<'a>() -> impl Iterator<Item = &'a mut Vcpu> {
     VCPUS.iter().map(|slot| slot.load(Ordering::Acquire)).filter(|vcpu| !vcpu.is_null()).map(
         |vcpu| {
-            // SAFETY: as in `current`; the caller runs at QEMU's exit or with all vCPUs stopped.
+            // SAFETY: as in `current`; the callers run at QEMU's exit or with all vCPUs stopped.
             unsafe { &mut *vcpu }
         },
     )
 }
 
 impl Vcpu {
-    /// A block starts: the one before went on to it.
+    /// A block starts; the previous one continued to it.
     #[inline]
     pub(crate) fn enter(&mut self, block: &Block) {
-        self.finish_here(block.pc);
+        self.finish_inline(block.pc);
         self.pending = block;
         self.core.fetch(block);
         if self.core.clock() >= self.deadline || region::generation() != self.generation {
-            self.attend();
+            self.handle_deadline();
         }
     }
 
-    /// The pending block ended and execution goes on at `next_pc`.
+    /// The pending block ended, and execution continues at `next_pc`.
     pub(crate) fn finish(&mut self, next_pc: u64) {
-        self.finish_here(next_pc);
+        self.finish_inline(next_pc);
     }
 
     #[inline(always)] // Into `enter`: saving registers for a call costs as much as counting.
-    fn finish_here(&mut self, next_pc: u64) {
-        // SAFETY: blocks live until the translation cache is flushed, which settles first.
+    fn finish_inline(&mut self, next_pc: u64) {
+        // SAFETY: a block lives until QEMU flushes its translations, and `on_flush` settles first.
         let Some(block) = (unsafe { self.pending.as_ref() }) else { return };
         if self.settled == 0 && !block.ends_in_repeat {
             self.core.retire(block, next_pc);
@@ -172,7 +179,7 @@ impl Vcpu {
         let count = block.insns().len();
         let repeats =
             block.ends_in_repeat && block.insns()[count - 1].pc.wrapping_sub(next_pc) & 0xfff == 0;
-        // A string instruction that goes on where it is has not retired yet.
+        // A string instruction that will be executed again has not retired yet.
         let end = if repeats { count - 1 } else { count };
         if self.settled < end {
             self.core.retire_part(block, self.settled..end);
@@ -192,7 +199,7 @@ impl Vcpu {
         }
     }
 
-    /// Counts the whole pending block, wherever execution goes on: its translation is going.
+    /// Counts the whole pending block, wherever execution continues: QEMU frees its translation.
     pub(crate) fn settle_all(&mut self) {
         if self.leave_patched() {
             return;
@@ -203,26 +210,36 @@ impl Vcpu {
         self.abandon();
     }
 
-    /// Notes what is to be done behind the instruction that is about to run.
-    pub(crate) fn note_after(&mut self, after: After) {
-        self.after = Some(after);
-        after::raise_flag(self.index);
+    /// Requests a correction of registers behind the instruction that is about to run.
+    pub(crate) fn request_fixup(&mut self, fixup: Fixup) {
+        self.fixup = Some(fixup);
+        pending::raise_flag(self.index);
     }
 
-    /// The rest of the pending block will not run.
+    /// Ends the pending block before an injected jump, if it ends in one; returns whether it does.
+    pub(crate) fn leave_patched(&mut self) -> bool {
+        let before = self.injections.patched_at(self.pending);
+        if let Some(before) = before {
+            self.settle(before);
+            self.abandon();
+        }
+        before.is_some()
+    }
+
+    /// Drops the rest of the pending block: it will not run.
     pub(crate) fn abandon(&mut self) {
         self.pending = std::ptr::null();
         self.settled = 0;
         self.part = (0, false);
     }
 
-    /// The block that is running.
+    /// Returns whether `block` is the pending block.
     #[inline]
     pub(crate) fn is_in(&self, block: *const Block) -> bool {
         std::ptr::eq(self.pending, block)
     }
 
-    /// Whether an access of an instruction in several parts is its first of this kind.
+    /// Returns whether an access is the first of its kind by an instruction with several parts.
     #[inline]
     pub(crate) fn is_first_part(&mut self, instruction: usize, store: bool) -> bool {
         let is_first = self.part != (instruction, store);
@@ -230,8 +247,8 @@ impl Vcpu {
         is_first
     }
 
-    /// The instruction at `pc` raises an exception: the pending block ends before it, or after it
-    /// where it is one that asks for that.
+    /// The instruction at `pc` raises an exception: the pending block ends before it, or behind it
+    /// if it is a software interrupt.
     fn faulted(&mut self, pc: u64) {
         // SAFETY: as in `finish`.
         let pending = unsafe { self.pending.as_ref() };
@@ -244,8 +261,8 @@ impl Vcpu {
         }
     }
 
-    /// An interrupt or, if one was raised, an exception is delivered to the handler at `to_pc`. An
-    /// interrupt leaves the pending block at its end for that.
+    /// An exception, if one was raised, or else an interrupt is delivered to the handler at
+    /// `to_pc`. QEMU takes an interrupt at the end of the pending block.
     pub(crate) fn delivered(&mut self, from_pc: u64, to_pc: u64) {
         if std::mem::take(&mut self.raised) {
             self.faulted(from_pc);
@@ -256,7 +273,7 @@ impl Vcpu {
             self.registers.write(register, value);
         }
         if let Some(fault_at) = self.fault_at.take() {
-            // The handler's frame: the error code, then the address to return to.
+            // The handler's frame: the error code, then the return address.
             let frame = self.registers.read(Reg::Rsp);
             self.registers.write_virtual(frame.wrapping_add(8), &fault_at.to_le_bytes());
         }
@@ -269,10 +286,10 @@ impl Vcpu {
             *depth += 1;
         } else if self.expected_handler == Some(to_pc) {
             self.expected_handler = None;
-            if self.shares.inside() {
+            if self.truth.inside() {
                 self.handler_depth = Some(0);
-                let instructions = self.kernel_instructions();
-                self.shares.handlers.begin(instructions, self.core.clock());
+                let kernel = self.core.counts()[Ring::Kernel as usize][Signal::Instructions];
+                self.truth.handlers.begin(kernel, self.core.clock());
             }
         }
     }
@@ -283,20 +300,16 @@ impl Vcpu {
             None => {}
             Some(0) => {
                 self.handler_depth = None;
-                let instructions = self.kernel_instructions();
-                self.shares.handlers.end(instructions, self.core.clock());
+                let kernel = self.core.counts()[Ring::Kernel as usize][Signal::Instructions];
+                self.truth.handlers.end(kernel, self.core.clock());
             }
             Some(depth) => self.handler_depth = Some(depth - 1),
         }
     }
 
-    fn kernel_instructions(&mut self) -> u64 {
-        self.core.counts()[Ring::Kernel as usize][Signal::Instructions]
-    }
-
-    /// Something may be due: an overflow, or a region opened or closed elsewhere.
+    /// Handles what may be due: an overflow, or a region that another vCPU opened or closed.
     #[cold]
-    pub(crate) fn attend(&mut self) {
+    pub(crate) fn handle_deadline(&mut self) {
         if region::generation() != self.generation {
             self.update_regions();
         }
@@ -304,19 +317,19 @@ impl Vcpu {
         self.after_pmu();
     }
 
-    /// Has the next block attend to whatever is due.
-    pub(crate) fn attend_soon(&mut self) {
+    /// Makes the next block handle what is due.
+    pub(crate) fn expire_deadline(&mut self) {
         self.deadline = 0;
     }
 
-    /// Delivers what the PMU asks for and works out when to look again.
+    /// Raises a pending interrupt of the PMU and computes the next deadline.
     pub(crate) fn after_pmu(&mut self) {
         if self.pmu.take_interrupt() {
             self.raise_interrupt();
         }
         self.set_deadline();
         for what in self.pmu.take_unmodelled() {
-            crate::log::once(Said::Unmodelled(what), || what.to_string());
+            log::once(Once::Unmodelled(what), || what.to_string());
         }
     }
 
@@ -325,21 +338,22 @@ impl Vcpu {
         let clock = self.core.clock();
         let counts = self.core.counts();
         let mut slots = self.pmu.slots_to_overflow(counts);
-        if let Some(series) = &mut self.shares.series {
+        if let Some(series) = &mut self.truth.series {
             slots = slots.min(series.tick(counts, clock, &profile));
         }
-        if let Some(left) = self.planned.next_in(instructions(counts)) {
-            slots = slots.min(planned::slots_to(left));
-            if planned::is_near(left) {
-                after::raise_flag(self.index);
+        if let Some(left) = self.injections.next_in(instructions(counts)) {
+            slots = slots.min(injection::slots_to(left));
+            if injection::is_near(left) {
+                pending::raise_flag(self.index);
             }
         }
         self.deadline = clock + slots.max(1);
     }
 
-    /// Raises the overflow interrupt as the local vector table says; whether it is delivered.
+    /// Raises the overflow interrupt as the local vector table says; returns whether it is
+    /// delivered.
     pub(crate) fn raise_interrupt(&mut self) -> bool {
-        let vendor: Vendor = self.pmu.profile().vendor;
+        let vendor = self.pmu.profile().vendor;
         let vector = self.apic.deliver(&mut self.registers, vendor);
         if let Some(vector) = vector {
             self.expected_handler = self.handler(vector);
@@ -347,8 +361,8 @@ impl Vcpu {
         vector.is_some()
     }
 
-    /// The address that the interrupt descriptor table has for a vector (SDM vol. 3, "64-bit Mode
-    /// IDT").
+    /// The address of a vector's handler in the interrupt descriptor table (SDM vol. 3, "64-bit
+    /// Mode IDT").
     fn handler(&mut self, vector: u8) -> Option<u64> {
         let gate = self.registers.read_virtual(self.idt? + 16 * u64::from(vector))?;
         let gate = u128::from_le_bytes(gate);
@@ -356,28 +370,28 @@ impl Vcpu {
         Some(low | ((gate >> 64) as u64 & 0xffff_ffff) << 32)
     }
 
-    /// The address space is now the one whose top table is at `cr3`.
+    /// The guest switches to the address space whose top table is at `cr3`.
     pub(crate) fn switch_space(&mut self, cr3: u64) {
         self.space = cr3 >> 12 & 0xff_ffff_ffff;
         self.core.switch_space(self.space);
         self.update_regions();
     }
 
-    /// Enters and leaves regions.
+    /// Enters and leaves regions, by the shared list and the address space.
     pub(crate) fn update_regions(&mut self) {
         let profile = *self.pmu.profile();
         let clock = self.core.clock();
-        self.generation = self.shares.update(self.space, self.core.counts(), clock, &profile);
+        self.generation = self.truth.update(self.space, self.core.counts(), clock, &profile);
     }
 
-    /// Leaves every region and ends the last row, for good.
+    /// Leaves every region and ends the series' last row, for good.
     pub(crate) fn end_truth(&mut self) {
         let profile = *self.pmu.profile();
         let clock = self.core.clock();
-        self.shares.end(self.core.counts(), clock, &profile);
+        self.truth.end(self.core.counts(), clock, &profile);
     }
 
-    /// Whether the block that is running is counted: nothing is before the first counter or region.
+    /// Returns whether the running block is counted: none is before the first counter or region.
     pub(crate) fn counts_now(&self) -> bool {
         !self.pending.is_null()
     }

@@ -1,11 +1,11 @@
-//! One counter: the difference of a sum of signals since it was started.
+//! One counter: a sum of signals since it was started.
 
 use tally_model::{Counts, Geometry, Ring, Signal};
 
-use crate::{Event, event::Unit};
+use crate::event::{Event, Unit};
 
-/// What a counter counts: signals in a unit, in rings. Several of AMD's unit-mask bits together are
-/// several events.
+/// What a counter counts: events, in rings. Several of AMD's unit-mask bits together select several
+/// events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
     pub(crate) events: Vec<&'static Event>,
@@ -22,7 +22,7 @@ impl Source {
         user + if self.kernel { in_ring(Ring::Kernel) } else { 0 }
     }
 
-    /// How many times the clock's slots it may at most grow.
+    /// The most by which it can grow for each slot of the clock.
     fn growth_per_slot(&self) -> u64 {
         let signals: usize = self.events.iter().map(|event| event.signals.len()).sum();
         tally_model::GROWTH_PER_SLOT * signals.max(1) as u64
@@ -32,7 +32,7 @@ impl Source {
 /// A counter of some width.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counter {
-    /// Its value when it was last started, written or folded.
+    /// Its value when it was last started or written, or when it last overflowed.
     base: u64,
     /// The source's total at that time.
     since: u64,
@@ -41,42 +41,43 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// Whether it is counting.
+    /// Returns whether it counts.
     pub(crate) fn is_running(&self) -> bool {
         self.running
     }
 
-    /// Its value, past its width where an overflow is not folded in yet.
-    pub(crate) fn unfolded(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
-        match self.running {
-            true => self.base + (self.source.total(counts, geometry) - self.since),
-            false => self.base,
+    /// Its value, beyond its width if an overflow was not handled yet.
+    pub(crate) fn unwrapped(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
+        if self.running {
+            self.base + (self.source.total(counts, geometry) - self.since)
+        } else {
+            self.base
         }
     }
 
     /// Its value, below `1 << width`.
     pub(crate) fn value(&self, counts: &[Counts; 2], geometry: &Geometry, width: u8) -> u64 {
-        self.unfolded(counts, geometry) & ((1 << width) - 1)
+        self.unwrapped(counts, geometry) & ((1 << width) - 1)
     }
 
-    /// Folds an overflow in: true if it had gone past its width since it was folded last.
-    pub(crate) fn fold(&mut self, counts: &[Counts; 2], geometry: &Geometry, width: u8) -> bool {
-        let unfolded = self.unfolded(counts, geometry);
-        let overflowed = unfolded >> width != 0;
+    /// Wraps the value if it is beyond the width; returns whether it was, which is an overflow.
+    pub(crate) fn wrap(&mut self, counts: &[Counts; 2], geometry: &Geometry, width: u8) -> bool {
+        let unwrapped = self.unwrapped(counts, geometry);
+        let overflowed = unwrapped >> width != 0;
         if overflowed {
-            self.set(unfolded & ((1 << width) - 1), counts, geometry);
+            self.set(unwrapped & ((1 << width) - 1), counts, geometry);
         }
         overflowed
     }
 
-    /// Slots that pass at least before it can overflow.
+    /// The least number of slots before it can overflow.
     pub(crate) fn slots_to_overflow(
         &self,
         counts: &[Counts; 2],
         geometry: &Geometry,
         width: u8,
     ) -> u64 {
-        let left = (1u64 << width).saturating_sub(self.unfolded(counts, geometry));
+        let left = (1u64 << width).saturating_sub(self.unwrapped(counts, geometry));
         left / self.source.growth_per_slot()
     }
 
@@ -86,21 +87,21 @@ impl Counter {
         self.since = if self.running { self.source.total(counts, geometry) } else { 0 };
     }
 
-    /// Makes it count `source`, or stand still without one.
+    /// Makes it count `source`, or stops it without one.
     pub(crate) fn run(
         &mut self,
         source: Option<Source>,
         counts: &[Counts; 2],
         geometry: &Geometry,
     ) {
-        let value = self.unfolded(counts, geometry);
+        let value = self.unwrapped(counts, geometry);
         self.running = source.is_some();
         self.source = source.unwrap_or_default();
         self.set(value, counts, geometry);
     }
 }
 
-/// The sources of Intel's fixed counters, in their order (SDM vol. 3, "Fixed-function Performance
+/// The events of Intel's fixed counters, in their order (SDM vol. 3, "Fixed-function Performance
 /// Counters").
 pub(crate) static FIXED: [Event; 4] = [
     Event::new(

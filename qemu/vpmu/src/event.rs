@@ -1,23 +1,23 @@
-//! An event: a name and an encoding of the vendor's, and the signals of the model that it counts.
+//! An event: the vendor's name and encoding, and the signals of the model that it counts.
 
 use tally_model::{Counts, Geometry, Ring, Signal};
 
-/// The unit that an event's signals are in.
+/// The conversion from an event's signals to its count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Occurrences, or cycles that the model keeps as such: taken as they are.
+    /// No conversion: occurrences, or cycles that the model counts as cycles.
     Plain,
-    /// Slots, to be given in core cycles.
+    /// From slots to core cycles.
     SlotsAsCycles,
-    /// Slots, to be given in ticks of the time-stamp counter.
+    /// From slots to ticks of the time-stamp counter.
     SlotsAsReference,
-    /// Slots, to be given in ticks of the 25 MHz crystal.
+    /// From slots to ticks of the 25 MHz crystal.
     SlotsAsCrystal,
-    /// Cycles, to be given in slots.
+    /// From cycles to slots.
     CyclesAsSlots,
 }
 
-/// Time-stamp counter ticks to a tick of the crystal clock: 2 GHz to 25 MHz.
+/// Time-stamp counter ticks for each tick of the crystal clock: 2 GHz to 25 MHz.
 const REFERENCE_PER_CRYSTAL: u64 = 80;
 
 /// One event of a profile.
@@ -29,21 +29,23 @@ pub struct Event {
     pub code: u16,
     /// Unit mask.
     pub umask: u8,
-    /// Counter mask that makes the event what it is.
+    /// Counter mask, as a part of the event's encoding.
     pub cmask: u8,
-    /// Inverted comparison with the counter mask.
+    /// Invert: comparison with the counter mask is inverted.
     pub inv: bool,
     /// Edge detection.
     pub edge: bool,
     /// The general counters that can count it.
     pub counters: u8,
-    /// The signals whose sum it is.
+    /// The signals whose sum it counts.
     pub signals: &'static [Signal],
-    /// Their unit.
+    /// The conversion of the sum.
     pub unit: Unit,
-    /// Whether only the out-of-order pipeline has what it counts.
+    /// Whether only the out-of-order pipeline models what it counts.
     pub needs_out_of_order: bool,
-    /// What it counts, in one sentence.
+    /// Whether its encoding is missing in the vendor's published table of this processor.
+    pub is_unlisted: bool,
+    /// What it counts in the model, in one sentence.
     pub about: &'static str,
 }
 
@@ -67,6 +69,7 @@ impl Event {
             signals,
             unit: Unit::Plain,
             needs_out_of_order: false,
+            is_unlisted: false,
             about,
         }
     }
@@ -91,17 +94,22 @@ impl Event {
         Event { counters, ..self }
     }
 
-    /// The same in another unit.
+    /// The same with another conversion.
     pub const fn unit(self, unit: Unit) -> Event {
         Event { unit, ..self }
     }
 
-    /// The same where the out-of-order pipeline is chosen.
+    /// The same, missing in the vendor's table of this processor.
+    pub const fn unlisted(self) -> Event {
+        Event { is_unlisted: true, ..self }
+    }
+
+    /// The same, in the out-of-order pipeline only.
     pub const fn out_of_order(self) -> Event {
         Event { needs_out_of_order: true, ..self }
     }
 
-    /// How often it has happened in one ring.
+    /// Its count in one ring.
     pub fn in_ring(&self, counts: &[Counts; 2], ring: Ring, geometry: &Geometry) -> u64 {
         let ring = &counts[ring as usize];
         let sum: u64 = self.signals.iter().map(|signal| ring[*signal]).sum();
@@ -112,7 +120,7 @@ impl Event {
 impl Unit {
     fn convert(self, sum: u64, geometry: &Geometry) -> u64 {
         let width = u64::from(geometry.width);
-        // In 128 bits: the product passes 64 within minutes of modelled time.
+        // In 128 bits: the product exceeds 64 bits within minutes of modelled time.
         let reference = || u128::from(sum) * u128::from(geometry.ref_per_1000_cycles);
         match self {
             Unit::Plain => sum,

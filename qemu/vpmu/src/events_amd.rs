@@ -1,11 +1,12 @@
 //! The events of Zen 3 and Zen 4 that the model counts.
 //!
-//! Names and encodings are those of AMD's Processor Programming Reference as libpfm4 spells them,
-//! the unit mask's name after a dot; a test compares them with the catalogue. The sentences say what the model counts.
+//! Names and encodings are those of AMD's Processor Programming Reference in libpfm4's spelling,
+//! the unit mask's name after a dot; a test compares them with the catalogue. The sentences
+//! describe what the model counts.
 
 use tally_model::Signal::*;
 
-use crate::{Event, Unit};
+use crate::event::{Event, Unit};
 
 /// Shorthand for the table.
 const fn e(
@@ -36,11 +37,11 @@ const NOT_COMPLETE: &[tally_model::Signal] = &[
 ];
 
 /// Zen 3's events.
-pub(crate) const ZEN3: &[&[Event]] = &[COMMON, THREE];
+pub(crate) const ZEN3: &[&[Event]] = &[COMMON, LINUX, &[QUEUE_EMPTY], THREE];
 /// Zen 4's events.
-pub(crate) const ZEN4: &[&[Event]] = &[COMMON, FOUR];
+pub(crate) const ZEN4: &[&[Event]] = &[COMMON, LINUX, &[QUEUE_EMPTY.unlisted()], FOUR];
 
-/// What both have alike.
+/// Events of both.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 const COMMON: &[Event] = &[
     e("RETIRED_INSTRUCTIONS", 0xc0, 0x00, &[Instructions], "Instructions retired."),
@@ -99,7 +100,18 @@ const COMMON: &[Event] = &[
     e("DISPATCH_RESOURCE_STALL_CYCLES_2.RETIRE_TOKEN_STALL", 0xaf, 0x20, &[FullReorder], "Cycles for which a full retire queue kept an instruction from dispatch.").out_of_order(),
 ];
 
-/// What only Zen 3 has.
+/// What Linux selects for its own events and libpfm4's table of the processor lacks. Both are in
+/// AMD's Processor Programming References: PMCx040, "Data Cache Accesses", and PMCx0A9, "Op Queue
+/// Empty".
+#[rustfmt::skip] // One event a line, as in the vendor's table.
+const LINUX: &[Event] = &[
+    e("LS_DC_ACCESSES", 0x40, 0x00, &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss, Stores], "Loads and stores retired; the model accesses the data cache for no others.").unlisted(),
+];
+#[rustfmt::skip] // As above.
+const QUEUE_EMPTY: Event =
+    e("UOPS_QUEUE_EMPTY", 0xa9, 0x00, &[StallL1i, StallItlb, StallMispredict, StallFrontEnd], "Cycles without retirement because nothing came from the front end.");
+
+/// Events of Zen 3 only.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 const THREE: &[Event] = &[
     e("OPS_SOURCE_DISPATCHED_FROM_DECODER.X86DECODER_DISPATCHED", 0xaa, 0x01, &[Uops], "Macro-operations dispatched: the model has no op cache, and dispatches none that it does not retire."),
@@ -107,7 +119,7 @@ const THREE: &[Event] = &[
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.MEM_IO_LCL", 0x43, 0x08, &[LoadL3Miss], "Loads' lines that memory gave to the data cache."),
 ];
 
-/// What only Zen 4 has.
+/// Events of Zen 4 only.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 const FOUR: &[Event] = &[
     e("OPS_SOURCE_DISPATCHED_FROM_DECODER.DECODER", 0xaa, 0x01, &[Uops], "Macro-operations dispatched: the model has no op cache, and dispatches none that it does not retire."),

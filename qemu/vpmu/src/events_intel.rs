@@ -1,11 +1,12 @@
 //! The events of Ice Lake and Sapphire Rapids servers that the model counts.
 //!
-//! Names, encodings and counter restrictions are those of Intel's published tables for the machines
-//! (perfmon, icelakex and sapphirerapids); a test compares them with the catalogue. The sentences say what the model counts.
+//! Names, encodings and counter restrictions are those of Intel's published tables for the
+//! processors (perfmon, icelakex and sapphirerapids); a test compares them with the catalogue. The
+//! sentences describe what the model counts.
 
 use tally_model::Signal::*;
 
-use crate::{Event, Unit};
+use crate::event::{Event, Unit};
 
 /// The general counters 0 to 3 only.
 const LOW: u8 = 0x0f;
@@ -48,7 +49,7 @@ const LOAD_STALLS: &[tally_model::Signal] =
 /// Taken branches that were mispredicted.
 const MISPREDICTS_TAKEN: &[tally_model::Signal] =
     &[MispredictCondTaken, MispredictReturn, MispredictIndirect];
-/// Every request that asks the L2 for code.
+/// Every code read that accesses the L2.
 const L2_CODE: &[tally_model::Signal] = &[L2CodeHit, LlcCodeHit, LlcCodeMiss];
 
 /// Every load, by where it was served.
@@ -59,7 +60,7 @@ pub(crate) const ICELAKE_SERVER: &[&[Event]] = &[COMMON, ICELAKE];
 /// Sapphire Rapids' events.
 pub(crate) const SAPPHIRE_RAPIDS: &[&[Event]] = &[COMMON, SAPPHIRE];
 
-/// What both have alike.
+/// Events of both.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 const COMMON: &[Event] = &[
     e("INST_RETIRED.ANY_P", 0xc0, 0x00, &[Instructions], "Instructions retired."),
@@ -128,7 +129,7 @@ const COMMON: &[Event] = &[
     e("TOPDOWN.BACKEND_BOUND_SLOTS", 0xa4, 0x02, BACK_END, "Slots of the cycles without retirement behind memory or units.").unit(Unit::CyclesAsSlots),
 ];
 
-/// What Ice Lake has otherwise.
+/// Events of Ice Lake only, or with another encoding.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 const ICELAKE: &[Event] = &[
     e("OFFCORE_REQUESTS.DEMAND_DATA_RD", 0xb0, 0x01, &[LlcReadHit, LlcReadMiss], "Data reads that went beyond the L2.").on(LOW),
@@ -165,7 +166,7 @@ const ICELAKE: &[Event] = &[
     e("LD_BLOCKS.STORE_FORWARD", 0x03, 0x02, &[ForwardsBlocked], "Loads that waited for a store that could not be forwarded.").on(LOW).out_of_order(),
 ];
 
-/// What Sapphire Rapids has otherwise.
+/// Events of Sapphire Rapids only, or with another encoding.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
 const SAPPHIRE: &[Event] = &[
     e("OFFCORE_REQUESTS.DEMAND_DATA_RD", 0x21, 0x01, &[LlcReadHit, LlcReadMiss], "Data reads that went beyond the L2.").on(LOW),
@@ -181,6 +182,9 @@ const SAPPHIRE: &[Event] = &[
     e("EXE_ACTIVITY.BOUND_ON_LOADS", 0xa6, 0x21, LOAD_STALLS, "Cycles in which nothing executed behind a load.").cmask(5),
     e("TOPDOWN.BAD_SPEC_SLOTS", 0xa4, 0x04, &[StallMispredict], "Slots of the cycles spent on getting back to the right path.").unit(Unit::CyclesAsSlots).on(1),
     e("TOPDOWN.BR_MISPREDICT_SLOTS", 0xa4, 0x08, &[StallMispredict], "Slots of the cycles spent on getting back from a mispredicted branch; there are no other clears.").unit(Unit::CyclesAsSlots).on(1),
+    e("CPU_CLK_UNHALTED.REF_TSC_P", 0x3c, 0x01, &[Slots], "Time-stamp counter ticks while not halted.").unit(Unit::SlotsAsReference),
+    e("BR_INST_RETIRED.UMASK_04", 0xc4, 0x04, &[Branches], "Branches retired, near and far, by the encoding that Linux selects for branch-loads.").unlisted(),
+    e("BR_MISP_RETIRED.UMASK_04", 0xc5, 0x04, &[Mispredicts], "Branches retired that were mispredicted, by the encoding that Linux selects for branch-load-misses.").unlisted(),
     e("UOPS_ISSUED.ANY", 0xae, 0x01, &[Uops], "Micro-operations issued; the model issues none that it does not retire."),
     e("L2_LINES_IN.ALL", 0x25, 0x1f, &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss], "Lines brought into the L2.").on(LOW),
     e("ITLB_MISSES.STLB_HIT", 0x11, 0x20, &[ItlbStlbHit], "Fetches that missed the instruction TLB and hit the second level.").on(LOW),

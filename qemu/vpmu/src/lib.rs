@@ -1,22 +1,19 @@
-//! The virtual PMU's registers: what RDMSR, WRMSR, RDPMC and CPUID answer and what then counts.
+//! The virtual PMU's registers: the results of RDMSR, WRMSR, RDPMC and CPUID, and what counts.
 //!
-//! Pure: no QEMU, no interrupt controller. One [`Pmu`] belongs to one virtual CPU. Every entry is
-//! given what the machine has counted so far ([`tally_model::Counts`]); a counter is the difference
-//! of that since it was started, so that a counter and the truth can never differ by the way that
-//! they were summed.
+//! Pure: no QEMU, no interrupt controller. One [`Pmu`] belongs to one vCPU. Every operation gets
+//! the model's counts so far ([`tally_model::Counts`]). A counter's value is their difference since
+//! it was started, so that counters and truth are sums of the same numbers.
 //!
-//! Registers and bits are written down here from the manuals once more, not taken from `kernel/pmu`: a
-//! driver that is wrong about one must not have a witness that is wrong with it.
+//! Registers and bits are written here from the manuals independently of `kernel/pmu`: a wrong bit
+//! in the driver must not be confirmed by the same wrong bit here.
 //!
-//! Invariant: between two entries nothing that a guest could read changes but by the counts;
-//! [`Pmu::sync`] folds overflows in and says whether an interrupt is due.
+//! Invariant: between two operations only the counts change what a guest can read. [`Pmu::sync`]
+//! handles overflows; [`Pmu::take_interrupt`] returns whether an interrupt is pending.
 
-mod amd;
 mod counter;
 mod event;
 mod events_amd;
 mod events_intel;
-mod intel;
 mod metrics;
 mod offcore;
 mod pmu;

@@ -1,19 +1,19 @@
 //! PERF_METRICS: where a core's slots went, as fractions (SDM vol. 3, "Performance Metrics").
 //!
-//! The model tells for every slot what it was used for, or what kept it from being used. The register
-//! divides that by the slots that passed; what is neither retiring, nor the front end's, nor a wrong
-//! path's is the back end's, so that the four of the first level are the whole.
+//! The model knows for every slot what it was used for, or what kept it from being used. The
+//! register divides that by the slots that passed. What is neither retiring, nor bad speculation,
+//! nor front-end bound is back-end bound, so that the four parts of the first level add up to the
+//! whole.
 
 use tally_model::{Counts, Geometry, Signal::*};
 
 use crate::{
-    Event,
     counter::{Counter, FIXED, Source},
-    event::Unit,
+    event::{Event, Unit},
     events_intel::MEMORY,
 };
 
-/// A slot's use, in slots. The sentences are not printed anywhere: the register has no events.
+/// A use of slots. It has no name and no sentence, as the register has no events.
 const fn slots_of(signals: &'static [tally_model::Signal]) -> Event {
     Event::new("", 0, 0, signals, "").unit(Unit::CyclesAsSlots)
 }
@@ -21,19 +21,19 @@ const fn slots_of(signals: &'static [tally_model::Signal]) -> Event {
 static RETIRING: Event = Event::new("", 0, 0, &[Uops], "");
 static BAD_SPECULATION: Event = slots_of(&[StallMispredict]);
 static FRONT_END: Event = slots_of(&[StallL1i, StallItlb, StallFrontEnd]);
-/// Part of retiring: what the microcode sequencer gave.
+/// Part of retiring: micro-operations from the microcode sequencer.
 static HEAVY: Event = Event::new("", 0, 0, &[UopsMicrocode], "");
-/// Part of the front end's: waiting for lines of code and their translations.
+/// Part of front-end bound: waiting for lines of code and their translations.
 static FETCH_LATENCY: Event = slots_of(&[StallL1i, StallItlb]);
-/// Part of the back end's: waiting for data.
+/// Part of back-end bound: waiting for data.
 static MEMORY_BOUND: Event = slots_of(MEMORY);
 
-/// In the register's order, but for the back end, which is the rest.
+/// In the register's order, without back-end bound, which is the rest.
 static FIRST_LEVEL: [&Event; 3] = [&RETIRING, &BAD_SPECULATION, &FRONT_END];
-/// Likewise, above the first level. No slot is lost to clears but for mispredictions.
+/// Likewise of the second level. Only mispredictions cause clears.
 static SECOND_LEVEL: [&Event; 4] = [&HEAVY, &BAD_SPECULATION, &FETCH_LATENCY, &MEMORY_BOUND];
 
-/// Fractions are of this.
+/// The value of a fraction of 1.
 const WHOLE: u64 = 0xff;
 
 /// The register's parts.
@@ -44,7 +44,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// After reset; with the second level or without.
+    /// The register after reset, with the second level or without.
     pub(crate) fn new(second_level: bool) -> Metrics {
         let second: &[&Event] = if second_level { &SECOND_LEVEL } else { &[] };
         let parts = FIRST_LEVEL.iter().chain(second);
@@ -57,7 +57,7 @@ impl Metrics {
         u64::MAX >> (64 - 8 * (self.parts.len() + 1))
     }
 
-    /// Lets it run in the rings of fixed counter 3, or stand still.
+    /// Starts it in the rings of fixed counter 3, or stops it.
     pub(crate) fn run(
         &mut self,
         rings: Option<(bool, bool)>,
@@ -75,8 +75,8 @@ impl Metrics {
 
     /// Its value.
     pub(crate) fn read(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
-        let slots = self.slots.unfolded(counts, geometry);
-        let parts = self.parts.iter().map(|(_, part)| part.unfolded(counts, geometry));
+        let slots = self.slots.unwrapped(counts, geometry);
+        let parts = self.parts.iter().map(|(_, part)| part.unwrapped(counts, geometry));
         let mut parts: Vec<u64> = parts.map(|part| part.min(slots)).collect();
         let rest = slots.saturating_sub(parts.iter().take(3).sum());
         parts.insert(3, rest);
@@ -103,8 +103,8 @@ impl Metrics {
         }
     }
 
-    /// Folds an overflow in: true if the slots had gone past their width.
-    pub(crate) fn fold(&mut self, counts: &[Counts; 2], geometry: &Geometry, width: u8) -> bool {
-        self.slots.is_running() && self.slots.fold(counts, geometry, width)
+    /// Wraps the slots if they are beyond their width; returns whether they were.
+    pub(crate) fn wrap(&mut self, counts: &[Counts; 2], geometry: &Geometry, width: u8) -> bool {
+        self.slots.is_running() && self.slots.wrap(counts, geometry, width)
     }
 }

@@ -16,7 +16,10 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tally_abi::{ExitStatus, truth::Truth};
+use tally_abi::{
+    ExitStatus,
+    truth::{RegionKind, Truth},
+};
 
 use super::samples::Samples;
 use crate::{
@@ -190,7 +193,7 @@ fn run(artefacts: &Artefacts, setting: Setting, pmu: Pmu) -> Result<Run> {
 
 /// User mode's instructions of the region that holds the rounds.
 fn rounds_counted(truth: &Truth) -> Option<u64> {
-    let region = truth.regions.iter().find(|region| region.tag == 1)?;
+    let region = truth.region(RegionKind::Marked, 1)?;
     let name = ["INST_RETIRED.ANY", "RETIRED_INSTRUCTIONS"];
     name.iter().find_map(|name| region.events.get(*name)).map(|count| count.user)
 }

@@ -5,7 +5,7 @@ pub mod table;
 use serde::{Serialize, Serializer};
 use tally_abi::{
     Mode, Reading, Value,
-    truth::{Count, PmiCost, Region, Truth},
+    truth::{Count, PmiCost, Region, RegionKind, Truth},
 };
 
 use crate::machine::{Boot, Event, Session};
@@ -129,7 +129,7 @@ fn session_or_nothing<S: Serializer>(
 impl SessionReport {
     /// The session whose region is tagged `tag` in `truth`.
     fn of(tag: u32, session: &Session, truth: Option<&Truth>) -> SessionReport {
-        let region = truth.and_then(|truth| truth.regions.iter().find(|r| r.tag == tag));
+        let region = truth.and_then(|truth| truth.region(RegionKind::Session, tag));
         let cost = truth.map(|truth| truth.pmi);
         let stats = session.stats.as_ref();
         let instructions_per_switch = cost.and_then(|c| ratio(c.instructions, c.count));
@@ -251,7 +251,14 @@ mod tests {
     #[test]
     fn the_truth_follows_the_mode() {
         let events = BTreeMap::from([("E".to_owned(), Count { user: 3, kernel: 4 })]);
-        let region = Region { tag: 1, address_space: 0, closed: true, events, cpus: Vec::new() };
+        let region = Region {
+            kind: RegionKind::Session,
+            tag: 1,
+            address_space: 0,
+            closed: true,
+            events,
+            cpus: Vec::new(),
+        };
         let of = |event, mode| true_count(Some(&region), event, mode);
         assert_eq!(of("E", Mode::User), Some(3));
         assert_eq!(of("E", Mode::Kernel), Some(4));

@@ -1,5 +1,5 @@
-//! Directions of conditional branches: a TAGE predictor (Seznec and Michaud, "A case for (partially)
-//! tagged geometric history length branch prediction", JILP 8, 2006).
+//! Directions of conditional branches: a TAGE predictor (Seznec and Michaud, "A case for
+//! (partially) tagged geometric history length branch prediction", JILP 8, 2006).
 //!
 //! A table by address alone and four tagged ones by address and ever more history; the longest
 //! history that matches provides the prediction. The look-up and the common update are arithmetic
@@ -8,7 +8,7 @@
 
 /// Tagged tables.
 const TABLES: usize = 4;
-/// Outcomes that each of them looks back on.
+/// Outcomes in the history of each table.
 const HISTORY: [u32; TABLES] = [6, 14, 31, 64];
 /// Entries of a tagged table, as a power of two.
 const BITS: u32 = 11;
@@ -40,17 +40,17 @@ pub(super) struct Directions {
     history: u64,
 }
 
-/// Where a branch would be in a tagged table, and its tag there.
+/// A branch's index in a tagged table, and its tag there.
 #[derive(Clone, Copy)]
 struct Place {
     at: usize,
     tag: u16,
 }
 
-/// What a step says beside an entry's new state: the prediction was wrong.
+/// In a step, beside the entry's new state: the prediction was wrong.
 const WRONG: u8 = 1 << 7;
 
-/// Every step there is, by the provider's state (5 bits), what the next best says and the outcome.
+/// Every step, by the provider's state (5 bits), the next-best prediction and the outcome.
 static STEPS: [u8; 128] = steps();
 
 const fn steps() -> [u8; 128] {
@@ -60,14 +60,14 @@ const fn steps() -> [u8; 128] {
         let (counter, useful) = (index & 7, index >> 3 & 3);
         let (otherwise, taken) = (index >> 5 & 1, index >> 6);
         let says = counter >> 2;
-        // A new entry knows less than what it was made to correct.
+        // A new entry knows less than the entry that it was allocated to correct.
         let is_new = (counter == 3 || counter == 4) && useful == 0;
         let predicted = if is_new { otherwise } else { says };
         let counter = match taken {
             1 => counter + (counter != 7) as usize,
             _ => counter - (counter != 0) as usize,
         };
-        // Useful is what was right where the next best was not.
+        // Useful: right where the next best was wrong.
         let useful = match (says == otherwise, says == taken) {
             (true, _) => useful,
             (false, true) => useful + (useful != 3) as usize,
@@ -85,14 +85,14 @@ impl Directions {
         Directions { entries: Box::new([WEAKLY_TAKEN; ENTRIES]), history: 0 }
     }
 
-    /// Where the branch is in the tagged tables, shortest history first.
+    /// The branch's places in the tagged tables, shortest history first.
     #[inline(always)]
     fn places(&self, pc: u64) -> [Place; TABLES] {
         let spread = pc.wrapping_mul(SPREAD_PC);
         let mut places = [Place { at: 0, tag: 0 }; TABLES];
         for (table, place) in places.iter_mut().enumerate() {
             let seen = self.history << (64 - HISTORY[table]);
-            // The table's number goes in, so that histories of noughts differ by length.
+            // Mixes in the table's number, so that histories of zeros differ by length.
             let mixed = (seen ^ spread ^ (table as u64 + 1) << 20).wrapping_mul(SPREAD_HISTORY);
             *place = Place {
                 at: BASE + (table << BITS) + (mixed >> (64 - BITS)) as usize,
@@ -102,7 +102,7 @@ impl Directions {
         places
     }
 
-    /// Learns an outcome; whether the prediction was wrong.
+    /// Learns an outcome; returns whether the prediction was wrong.
     #[inline(always)]
     pub(super) fn learn(&mut self, pc: u64, taken: bool) -> bool {
         let mut at = (pc.wrapping_mul(SPREAD_PC) >> (64 - BASE_BITS)) as usize;

@@ -1,21 +1,23 @@
 //! Targets of indirect branches, in the manner of ITTAGE (Seznec, "A 64-Kbytes ITTAGE indirect
-//! branch predictor", 2011): a table by address alone, and two tagged ones by address and the path of
-//! recent targets.
+//! branch predictor", 2011): a table by address alone, and two tagged ones by address and the path
+//! of recent targets.
 
 /// Entries of a table, as a power of two.
 const BITS: u32 = 10;
 const ENTRIES: usize = 1 << BITS;
-/// Path bits that the tagged tables look at: four to a target.
+/// Path bits of the tagged tables: four for each target.
 const PATHS: [u32; 2] = [16, 64];
 /// A multiplier that spreads bits upwards, from the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A target and who it is for.
+/// A target, and the branch that it belongs to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     target: u64,
     tag: u32,
-    /// Wrong since it was right last: the target stays once.
+    /// Whether a branch has allocated it. No tag means "free".
+    is_allocated: bool,
+    /// Whether it was wrong since it was last right: the target is replaced at the second time.
     doubted: bool,
 }
 
@@ -31,21 +33,24 @@ impl Targets {
         Targets { tables: Box::new([[Entry::default(); ENTRIES]; 1 + PATHS.len()]), path: 0 }
     }
 
-    /// Where the branch is in a table, and its tag there.
+    /// The branch's index in a table, and its tag there.
     fn place(&self, pc: u64, table: usize) -> (usize, u32) {
         let path = if table == 0 { 0 } else { self.path << (64 - PATHS[table - 1]) };
         let mixed = (pc ^ path.wrapping_mul(SPREAD) >> 7).wrapping_mul(SPREAD);
         ((mixed >> (64 - BITS)) as usize, (mixed >> 8) as u32)
     }
 
-    /// Learns a target; whether the prediction was wrong.
+    /// Learns a target; returns whether the prediction was wrong.
     pub(super) fn learn(&mut self, pc: u64, target: u64) -> bool {
         let places = [0, 1, 2].map(|table| self.place(pc, table));
         let provider = (1..places.len())
             .rev()
             .find(|table| {
                 let (at, tag) = places[*table];
-                self.tables[*table][at].tag == tag
+                {
+                    let entry = &self.tables[*table][at];
+                    entry.is_allocated && entry.tag == tag
+                }
             })
             .unwrap_or(0);
         let entry = &mut self.tables[provider][places[provider].0];
@@ -56,7 +61,8 @@ impl Targets {
         entry.doubted = wrong && !entry.doubted;
         if wrong && provider + 1 < places.len() {
             let (at, tag) = places[provider + 1];
-            self.tables[provider + 1][at] = Entry { target, tag, doubted: false };
+            self.tables[provider + 1][at] =
+                Entry { target, tag, is_allocated: true, doubted: false };
         }
         self.path = self.path << 4 ^ (target.wrapping_mul(SPREAD) >> 60);
         wrong
@@ -78,10 +84,21 @@ mod tests {
     }
 
     #[test]
-    fn one_target_is_learnt_at_once() {
+    fn a_single_target_is_learnt_at_once() {
         let mut targets = Targets::new();
         let wrong = (0..100).filter(|_| targets.learn(0x1000, 0x2000)).count();
         assert_eq!(wrong, 1);
+    }
+
+    #[test]
+    fn a_target_is_learnt_wherever_the_branch_lies() {
+        for pc in [0, 1, u64::MAX, 0x7fff_ffff_ffff, 0xffff_8000_0000_0000] {
+            for target in [0, pc, u64::MAX] {
+                let mut targets = Targets::new();
+                let wrong = (0..100).filter(|_| targets.learn(pc, target)).count();
+                assert!(wrong <= 1, "{pc:#x} to {target:#x}: {wrong}");
+            }
+        }
     }
 
     #[test]

@@ -1,17 +1,20 @@
-//! Branches: what the predictors would have said, and what a wrong one costs.
+//! Branches: their predictions, and the cost of wrong ones.
 
-use super::Core;
-use crate::{Branch, BranchKind, Ring, Signal};
+use super::state::Core;
+use crate::{
+    block::{Branch, BranchKind, Ring},
+    signal::Signal,
+};
 
 impl Core {
-    /// The branch at a block's end went to `next_pc`.
-    #[inline(always)] // Six registers saved for a call are a fifth of it.
+    /// The branch at a block's end continued at `next_pc`.
+    #[inline(always)] // Saving six registers for a call is a fifth of its cost.
     pub fn resolve(&mut self, ring: Ring, branch: &Branch, next_pc: u64) {
         if branch.kind != BranchKind::Cond {
             return self.resolve_unconditional(ring, branch, next_pc);
         }
-        // The block may have run under another mapping of its page than it was translated under,
-        // so only offsets in the page tell a branch that was not taken.
+        // The block may have run under another mapping of its page than at translation, so only the
+        // offset in the page shows whether the branch was taken.
         let taken = (next_pc ^ branch.fall_through) & 0xfff != 0;
         let wrong = self.predictor.conditional(branch.pc, taken) & !self.geometry.perfect.branch;
         self.outcomes[ring as usize][usize::from(wrong) << 1 | usize::from(taken)] += 1;

@@ -1,21 +1,24 @@
-//! Data: loads and stores, their translations, and the levels beyond the first.
+//! Loads and stores, and their translations.
 
-use super::{Access, Core, Source};
-use crate::{Block, Ring, Signal, ooo::Touch, tlb::Found};
-
-/// Cycles of a page walk beside its reads of page-table entries.
-const WALK_BASE_CYCLES: u32 = 6;
+use super::state::Core;
+use crate::{
+    access::{Access, Source},
+    block::{Block, Ring},
+    ooo::Touch,
+    signal::Signal,
+    tlb::Found,
+};
 
 impl Core {
-    /// The common case of [`Core::access`], as small as it can be: a whole load or store in one line
-    /// that is the most recent everywhere already, so that nothing but counts changes. Whether it was
-    /// that; if not, nothing was done.
+    /// The common case of [`Core::access`], as small as possible: a whole load or store in one line
+    /// that is the most recent everywhere, so that only counts change. Returns whether it was that;
+    /// if not, it has done nothing.
     #[inline(always)]
     pub fn access_recent<const STORE: bool>(&mut self, ring: Ring, address: u64) -> bool {
         let line = address >> 6;
         if line != self.touched {
             let Some(frame) = self.tlbs.recent_data(address >> 12) else { return false };
-            if !self.l1d.is_recent(frame << 6 | line & 63) || self.sees_all != 0 {
+            if !self.l1d.is_recent(frame << 6 | line & 63) || self.all_accesses != 0 {
                 return false;
             }
             self.touched = line;
@@ -24,8 +27,8 @@ impl Core {
         true
     }
 
-    /// An instruction of `block` reads or, if `STORE`, writes memory; `translate` gives the physical
-    /// address of a virtual one.
+    /// An instruction of `block` reads or, if `STORE`, writes memory; `translate` gives the
+    /// physical address of a virtual one.
     pub fn access<const STORE: bool>(
         &mut self,
         block: &Block,
@@ -50,12 +53,12 @@ impl Core {
             self.bump(block.ring, if STORE { Signal::SplitStores } else { Signal::SplitLoads });
         }
         let address = (access.address | 63).wrapping_add(1);
-        let bytes = (access.address + access.bytes).wrapping_sub(address);
+        let bytes = access.address.wrapping_add(access.bytes).wrapping_sub(address);
         let rest = Access { address, bytes, retires: false, ..access };
         self.touch_data::<STORE>(block, rest, translate);
     }
 
-    /// Counts a load by where it was served, or a store.
+    /// Counts a load by the level that served it, or a store.
     #[inline]
     fn served<const STORE: bool>(&mut self, ring: Ring, retires: bool, by: Source) {
         let load = match by {
@@ -74,7 +77,7 @@ impl Core {
         access: Access,
         translate: &impl Fn(u64) -> u64,
     ) {
-        self.touched = access.address >> 6 | self.sees_all;
+        self.touched = access.address >> 6 | self.all_accesses;
         let mut walk_cycles = 0;
         let frame = match self.tlbs.data(access.address >> 12) {
             Some(frame) => frame,
@@ -85,9 +88,10 @@ impl Core {
             }
         };
         let line = frame << 6 | access.address >> 6 & 63;
-        let by = match self.l1d.find(line) {
-            true => Source::L1,
-            false => self.data_miss::<STORE>(block, access, line),
+        let by = if self.l1d.find(line) {
+            Source::L1
+        } else {
+            self.data_miss::<STORE>(block, access, line)
         };
         self.served::<STORE>(block.ring, access.retires, by);
         if let Some(engine) = &mut self.engine {
@@ -96,7 +100,7 @@ impl Core {
         }
     }
 
-    /// Answers the frame and the cycles that translation took.
+    /// Translates through the second level or a page walk; returns the frame and the cycles.
     #[cold]
     fn data_tlb_miss<const STORE: bool>(
         &mut self,
@@ -129,7 +133,7 @@ impl Core {
         let cycles = self.walk(block.ring, page);
         self.bump(block.ring, walks);
         self.add(block.ring, walk_cycles, u64::from(cycles));
-        // A store's walk is behind the retirement; a load's hides about half of itself.
+        // A store walks after its retirement; about half of a load's walk is hidden.
         let shown = match (STORE, access.chases) {
             (true, _) => cycles / 8,
             (false, true) => cycles,
@@ -139,26 +143,7 @@ impl Core {
         (frame, stlb_cycles + cycles)
     }
 
-    /// A page walk: its reads of page-table entries go through the caches. Answers its cycles.
-    pub(super) fn walk(&mut self, ring: Ring, page: u64) -> u32 {
-        // The entry's real address is the guest's affair; this one has its locality, and room in a
-        // cache's tag.
-        let table = 1 << 40 | self.space << 26;
-        let entry = |entries: u64| table | (entries ^ entries >> 26) & 0x3ff_ffff;
-        let mut cycles = WALK_BASE_CYCLES;
-        if !self.tlbs.walker_has(page) {
-            cycles += self.walker_read(ring, entry(page >> 12) | 1 << 41);
-        }
-        cycles + self.walker_read(ring, entry(page >> 3))
-    }
-
-    fn walker_read(&mut self, ring: Ring, line: u64) -> u32 {
-        self.bump(ring, Signal::L2WalkReads);
-        let source = self.lookup(line);
-        self.latency(source)
-    }
-
-    /// Brings a line into the L1; answers where it was.
+    /// Brings a line into the L1; returns the level that had it.
     fn data_miss<const STORE: bool>(&mut self, block: &Block, access: Access, line: u64) -> Source {
         if self.geometry.perfect.l1d {
             return Source::L1;
@@ -168,9 +153,10 @@ impl Core {
         }
         self.l1d.fill(line);
         self.bump(block.ring, Signal::L1dFills);
-        let served = match STORE {
-            true => [Signal::L2RfoHit, Signal::LlcRfoHit, Signal::LlcRfoMiss],
-            false => [Signal::L2ReadHit, Signal::LlcReadHit, Signal::LlcReadMiss],
+        let served = if STORE {
+            [Signal::L2RfoHit, Signal::LlcRfoHit, Signal::LlcRfoMiss]
+        } else {
+            [Signal::L2ReadHit, Signal::LlcReadHit, Signal::LlcReadMiss]
         };
         let source = self.beyond_l1(block.ring, line, served);
         if self.engine.is_none() {
@@ -180,35 +166,7 @@ impl Core {
         source
     }
 
-    /// Where a line beyond the L1 was, counted by one of three signals: for the L2, the last-level
-    /// cache, and memory.
-    pub(super) fn beyond_l1(&mut self, ring: Ring, line: u64, served: [Signal; 3]) -> Source {
-        let source = self.lookup(line);
-        let [l2, llc, memory] = served;
-        self.bump(
-            ring,
-            match source {
-                Source::L1 | Source::L2 => l2,
-                Source::Llc => llc,
-                Source::Memory => memory,
-            },
-        );
-        source
-    }
-
-    /// Where a line beyond the L1 is; it is in the L2 afterwards.
-    fn lookup(&mut self, line: u64) -> Source {
-        let perfect = self.geometry.perfect;
-        if self.l2.touch(line) || perfect.l2 {
-            Source::L2
-        } else if self.llc.touch(line) || perfect.llc {
-            Source::Llc
-        } else {
-            Source::Memory
-        }
-    }
-
-    /// What shows of a penalty, where the pipeline goes by penalties.
+    /// Charges the exposed cycles of a penalty in the interval pipeline.
     fn expose(&mut self, ring: Ring, cause: Signal, cycles: u32) {
         if self.engine.is_none() {
             self.stall(ring, cause, cycles);

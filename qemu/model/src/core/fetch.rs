@@ -1,11 +1,11 @@
-//! Fetch: lines of code and their translations.
+//! Fetch of lines of code, and their translations.
 
-use super::{Core, Source};
-use crate::{Block, Signal, tlb::Found};
+use super::state::{Core, LINE_BITS};
+use crate::{block::Block, signal::Signal, tlb::Found};
 
 impl Core {
-    /// A block is about to run: fetches its first line. The others follow when the instructions in
-    /// them are known to run.
+    /// A block is about to run: fetches its first line. Its other lines are fetched when an
+    /// instruction in them is known to run.
     #[inline]
     pub fn fetch(&mut self, block: &Block) {
         self.lines_done = 1;
@@ -18,7 +18,7 @@ impl Core {
         }
     }
 
-    /// Fetches those of the block's first `lines` lines that have not been fetched yet.
+    /// Fetches the block's first `lines` lines, as far as they are not fetched yet.
     #[inline(never)]
     pub(super) fn fetch_rest(&mut self, block: &Block, lines: u32) {
         while self.lines_done < lines {
@@ -31,6 +31,7 @@ impl Core {
     fn fetch_line(&mut self, block: &Block, ordinal: u32) {
         let (page, line) = block.line(ordinal);
         self.fetched = line;
+        let line = line & ((1 << LINE_BITS) - 1);
         if page == self.fetched_page {
             self.bump(block.ring, Signal::ItlbHit);
         } else {
@@ -43,7 +44,7 @@ impl Core {
         self.bump(block.ring, Signal::L1iMiss);
         let served = [Signal::L2CodeHit, Signal::LlcCodeHit, Signal::LlcCodeMiss];
         let source = self.beyond_l1(block.ring, line, served);
-        // Fetch runs ahead of the pipeline by about half of the L2's latency.
+        // Fetch is ahead of the pipeline by about half of the L2's latency.
         let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
         self.starve(block, ordinal, Signal::StallL1i, cycles);
     }
@@ -70,21 +71,11 @@ impl Core {
         }
     }
 
-    /// Fetch waits before it has line `ordinal` of the block.
+    /// Fetch waits for line `ordinal` of the block.
     fn starve(&mut self, block: &Block, ordinal: u32, cause: Signal, cycles: u32) {
         match &mut self.engine {
             None => self.stall(block.ring, cause, cycles),
             Some(engine) => engine.starve(block, ordinal, cause, cycles),
-        }
-    }
-
-    pub(super) fn latency(&self, source: Source) -> u32 {
-        let latency = &self.geometry.latency;
-        match source {
-            Source::L1 => latency.l1_cycles,
-            Source::L2 => latency.l2_cycles,
-            Source::Llc => latency.llc_cycles,
-            Source::Memory => latency.memory_cycles,
         }
     }
 }

@@ -1,19 +1,22 @@
-//! The interval pipeline's view of data misses: which overlap and which do not.
+//! Data misses in the interval pipeline: which overlap and which do not.
 //!
-//! A long miss opens a window of one reorder buffer. A later miss inside it is served in its shadow
-//! and costs only its share of the memory's bandwidth. A load that chases its own pointer could not
-//! start there: it hides nothing. This is the interval model of Eyerman, Eeckhout, Karkhanis and
+//! A long miss opens a window of one reorder buffer. A later miss inside it overlaps and costs only
+//! its share of the memory's bandwidth. A load that chases its own pointer cannot start there: it
+//! hides nothing. This is the interval model of Eyerman, Eeckhout, Karkhanis and
 //! Smith, "A mechanistic performance model for superscalar out-of-order processors" (TOCS 27:2,
 //! 2009).
 
-use super::{Access, Core, Source};
-use crate::Block;
+use super::state::Core;
+use crate::{
+    access::{Access, Source},
+    block::Block,
+};
 
-/// Share of a hidden miss's latency that still shows, as bandwidth: one part in this.
+/// The inverse of the share of a hidden miss's latency that is exposed, as bandwidth.
 const OVERLAP: u32 = 12;
 
 impl Core {
-    /// What shows of a data miss, after what the reorder buffer hides.
+    /// The cycles of a data miss that the reorder buffer does not hide.
     pub(super) fn exposed_cycles<const STORE: bool>(
         &mut self,
         block: &Block,
@@ -22,7 +25,7 @@ impl Core {
     ) -> u32 {
         let latency = self.latency(source);
         if access.chases {
-            // The block's own time has the L1's latency.
+            // The block's recurrence contains the L1's latency.
             return latency - self.geometry.latency.l1_cycles;
         }
         match source {

@@ -1,7 +1,6 @@
 //! What the core counts on accesses and blocks of known content.
 
-use super::*;
-use crate::{Branch, Insn};
+use crate::{Access, Block, Branch, BranchKind, Core, Counts, Geometry, Insn, Llc, Ring, Signal};
 
 fn core() -> Core {
     Core::new(&Geometry::ICELAKE_SERVER)
@@ -84,7 +83,7 @@ fn a_part_of_a_block_counts_its_part() {
     core.retire_part(&block, 0..1);
     core.retire_part(&block, 1..3);
     let parts = core.counts().clone();
-    let mut whole = super::Core::new(&Geometry::ICELAKE_SERVER);
+    let mut whole = Core::new(&Geometry::ICELAKE_SERVER);
     whole.retire(&block, 12);
     assert_eq!(&parts, whole.counts());
     assert_eq!(parts[1][Signal::Instructions], 3);
@@ -200,4 +199,50 @@ fn cores_share_the_last_level() {
     walk_over(&mut one, 1 << 20, 1);
     walk_over(&mut other, 1 << 20, 1);
     assert_eq!(other.counts()[0][Signal::LoadL3Hit], (1 << 20) / 64);
+}
+
+#[test]
+fn every_frame_number_is_cached_like_any_other() {
+    // Page frames at both ends of what is modelled, of 52 bits, and where nothing is mapped.
+    for frame in [0, 1, 0xffff_fffe, 0xffff_ffff, 0xff_ffff_ffff, u64::MAX >> 12] {
+        let mut core = core();
+        let block = nowhere();
+        for _ in 0..2 {
+            for line in 0..64 {
+                let translate = |address: u64| frame << 12 | address & 0xfff;
+                core.access::<false>(&block, load(0x7000 + 64 * line), translate);
+            }
+        }
+        let user = &core.counts()[0];
+        assert_eq!((user[Signal::L1dFills], user[Signal::LoadL1Hit]), (64, 64), "{frame:#x}");
+        assert_eq!(user[Signal::DtlbLoadWalks], 1, "{frame:#x}");
+        let insn = Insn { length: 4, ..Insn::default() };
+        for _ in 0..2 {
+            let line = frame << 6;
+            let block = Block::new(Ring::User, 5, (line, line), Branch::default(), &[insn]);
+            core.fetch(&block);
+            core.retire(&block, 4);
+            core.fetch(&nowhere());
+        }
+        assert_eq!(core.counts()[0][Signal::L1iMiss], 2, "{frame:#x}");
+    }
+}
+
+#[test]
+fn page_table_entries_with_the_highest_numbers_are_cached() {
+    for (name, geometry) in Geometry::ALL {
+        let mut core = Core::new(geometry);
+        core.switch_space(u64::MAX);
+        // The upper-level entry of the first page has all bits of a line number set.
+        for page in [0xffff_ffc0_0000_0000, u64::MAX - 7, 0] {
+            for _ in 0..2 {
+                core.flush(true);
+                core.access::<false>(&nowhere(), load(page), |address| address);
+            }
+        }
+        let user = &core.counts()[0];
+        assert_eq!(user[Signal::DtlbLoadWalks], 6, "{name}");
+        // Two entries a walk, in the L2 from the second walk on.
+        assert_eq!(user[Signal::L2WalkReads], 12, "{name}");
+    }
 }

@@ -1,14 +1,18 @@
-//! Loads and stores: when their data is there, and when it reaches the cache.
+//! Loads and stores: when their data is available, and when it reaches the cache.
 
-use super::{Engine, Steps, Touch, memory::Forward};
-use crate::{Insn, Signal, core::Source};
+use super::{
+    memory::Forward,
+    state::{Engine, Touch},
+    steps::Steps,
+};
+use crate::{access::Source, block::Insn, signal::Signal};
 
-/// Cycles until a load is tried again that a store could not be forwarded to: with the store's own
-/// way to the cache, the published 12 to 14 in all.
+/// Cycles until the replay of a load to which a store could not be forwarded. With the store's own
+/// time to reach the cache they add up to the published 12 to 14.
 const REPLAY_CYCLES: u64 = 5;
 
 impl Engine {
-    /// All loads of an instruction; when their data is there.
+    /// Executes all loads of an instruction; returns the cycle of their data.
     pub(super) fn load_all(
         &mut self,
         insn: &Insn,
@@ -29,7 +33,7 @@ impl Engine {
         data_at
     }
 
-    /// One load; when its data is there.
+    /// Executes one load; returns the cycle of its data.
     fn load(&mut self, touch: &Touch, issued: u64, steps: &mut Steps<'_>) -> u64 {
         let latency = &self.geometry.latency;
         let translated = issued + u64::from(touch.walk_cycles);
@@ -51,14 +55,15 @@ impl Engine {
             }
         }
         let (data_at, from) = match touch.by {
-            Source::L1 => self.lines.on_its_way(touch.line, hit_at).unwrap_or((hit_at, Source::L1)),
+            Source::L1 => self.lines.in_flight(touch.line, hit_at).unwrap_or((hit_at, Source::L1)),
             from => (self.fill(touch, translated), from),
         };
         steps.until(data_at + 1, from.stall());
         data_at
     }
 
-    /// Brings a line into the L1, from when there is a fill buffer for it; when it arrives.
+    /// Brings a line into the L1 as soon as a fill buffer is free; returns the cycle of its
+    /// arrival.
     fn fill(&mut self, touch: &Touch, translated: u64) -> u64 {
         let latency = &self.geometry.latency;
         let cycles = match touch.by {
@@ -69,11 +74,11 @@ impl Engine {
         };
         let arrives = translated.max(self.fills.room(1)) + u64::from(cycles);
         self.fills.take(arrives);
-        self.lines.ask(touch.line, arrives, touch.by);
+        self.lines.request(touch.line, arrives, touch.by);
         arrives
     }
 
-    /// The addresses of an instruction's stores; when the last is known.
+    /// Computes the addresses of an instruction's stores; returns the cycle of the last.
     pub(super) fn address_stores(&mut self, insn: &Insn, start: u64, touches: &[Touch]) -> u64 {
         let mut last = 0;
         let ready = start.max(self.ready(insn.operation.address));
@@ -82,18 +87,18 @@ impl Engine {
             self.scheduler.take(issued);
             last = last.max(issued + 1);
             if touch.by != Source::L1 {
-                // Asked for as soon as the address is known, long before the store retires.
+                // Requested as soon as the address is known, long before the store retires.
                 self.fill(touch, issued + u64::from(touch.walk_cycles));
             }
         }
         last
     }
 
-    /// Retired stores reach the cache one a cycle, in order, each when its line is there.
+    /// Writes retired stores to the cache, one a cycle, in order, each when its line has arrived.
     pub(super) fn commit(&mut self, data_at: u64, touches: &[Touch]) {
         for touch in touches.iter().filter(|touch| touch.store) {
             let next = self.store_done.max(self.retired_at) + 1;
-            let line_at = self.lines.on_its_way(touch.line, next).map_or(next, |(at, _)| at);
+            let line_at = self.lines.in_flight(touch.line, next).map_or(next, |(at, _)| at);
             self.store_done = line_at;
             self.stores.take(line_at);
             self.forwards.store(touch.access, data_at, line_at);

@@ -1,14 +1,15 @@
-//! What memory has under way: lines on their way into the L1, and stores that have not reached it.
+//! Memory operations in flight: lines on their way into the L1, and stores that have not reached
+//! it.
 
-use crate::{Access, core::Source};
+use crate::access::{Access, Source};
 
-/// Entries of each table, a power of two: more than the machine has in flight.
+/// Entries of each table, a power of two: more than a core has in flight.
 const LINES: usize = 1 << 8;
 const WORDS: usize = 1 << 10;
 /// A multiplier that spreads bits upwards, from the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A line on its way.
+/// A line in flight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     line: u64,
@@ -16,8 +17,8 @@ struct Line {
     from: Option<Source>,
 }
 
-/// Lines on their way into the L1. The caches have them as soon as they were asked for; who comes
-/// before they arrive waits for them all the same.
+/// Lines in flight to the L1. The modelled caches contain a line as soon as it is requested; an
+/// access before its arrival waits for it.
 #[derive(Clone, Debug)]
 pub(super) struct Lines(Box<[Line; LINES]>);
 
@@ -30,14 +31,14 @@ impl Lines {
         (line.wrapping_mul(SPREAD) >> 32) as usize & (LINES - 1)
     }
 
-    /// A line was asked for.
-    pub(super) fn ask(&mut self, line: u64, arrives: u64, from: Source) {
+    /// Records the request of a line.
+    pub(super) fn request(&mut self, line: u64, arrives: u64, from: Source) {
         self.0[Lines::slot(line)] = Line { line, arrives, from: Some(from) };
     }
 
-    /// When the line arrives and from where, if that is after `cycle`.
+    /// The cycle of a line's arrival and its source, if it arrives after `cycle`.
     #[inline]
-    pub(super) fn on_its_way(&self, line: u64, cycle: u64) -> Option<(u64, Source)> {
+    pub(super) fn in_flight(&self, line: u64, cycle: u64) -> Option<(u64, Source)> {
         let entry = &self.0[Lines::slot(line)];
         (entry.line == line && entry.arrives > cycle).then_some((entry.arrives, entry.from?))
     }
@@ -47,24 +48,24 @@ impl Lines {
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
     address: u64,
-    /// A bit for each byte that it wrote.
+    /// A bit for each byte of it that is written.
     bytes: u8,
     data_at: u64,
     leaves_at: u64,
 }
 
-/// What a load finds in the store queue.
+/// The part of a load that is in the store queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Forward {
-    /// Nothing of it.
+    /// None of it.
     None,
-    /// All of it, which is there at this cycle.
+    /// All of it, available at this cycle.
     Whole(u64),
-    /// Some of it: the load waits until the store has reached the cache.
+    /// Some of it: the load waits until the store has reached the cache, at this cycle.
     Blocked(u64),
 }
 
-/// Stores by the words that they write.
+/// The last store to each word, in a table by address.
 #[derive(Clone, Debug)]
 pub(super) struct Stores(Box<[Word; WORDS]>);
 
@@ -73,24 +74,29 @@ impl Stores {
         Stores(Box::new([Word::default(); WORDS]))
     }
 
-    /// The words of an access, with the bytes in each.
+    /// The words of an access, each with the bytes of the access.
     fn words(access: Access) -> impl Iterator<Item = (u64, u8)> {
-        let (first, end) = (access.address, access.address + access.bytes.max(1));
-        (first >> 3..=(end - 1) >> 3).map(move |word| {
-            let from = first.max(word << 3) & 7;
-            let to = end.min((word + 1) << 3) - (word << 3);
-            (word, (0xff >> (8 - (to - from))) << from)
+        let (mut word, mut from) = (access.address >> 3, access.address & 7);
+        let mut left = access.bytes.max(1);
+        std::iter::from_fn(move || {
+            let bytes = left.min(8 - from);
+            let found = (bytes != 0).then_some((word, (0xff >> (8 - bytes.max(1))) << from));
+            // Behind the last address comes the first.
+            (word, from) = ((word + 1) & (u64::MAX >> 3), 0);
+            left -= bytes;
+            found
         })
     }
 
-    /// A store whose data is there at `data_at` and which reaches the cache at `leaves_at`.
+    /// Records a store whose data is available at `data_at` and which reaches the cache at
+    /// `leaves_at`.
     pub(super) fn store(&mut self, access: Access, data_at: u64, leaves_at: u64) {
         for (address, bytes) in Stores::words(access) {
             self.0[address as usize & (WORDS - 1)] = Word { address, bytes, data_at, leaves_at };
         }
     }
 
-    /// What a load at `cycle` finds.
+    /// The part of a load at `cycle` that is in the store queue.
     #[inline]
     pub(super) fn load(&self, access: Access, cycle: u64) -> Forward {
         let mut found = Forward::None;
@@ -140,11 +146,23 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_on_its_way_until_it_arrives() {
+    fn words_at_both_ends_of_the_address_space_are_forwarded() {
+        let mut stores = Stores::new();
+        assert_eq!(stores.load(access(0, 8), 0), Forward::None);
+        stores.store(access(u64::MAX - 7, 8), 10, 50);
+        stores.store(access(0, 8), 12, 60);
+        assert_eq!(stores.load(access(u64::MAX, 1), 20), Forward::Whole(10));
+        assert_eq!(stores.load(access(7, 1), 20), Forward::Whole(12));
+        // The first address follows the last.
+        assert_eq!(stores.load(access(u64::MAX - 3, 8), 20), Forward::Whole(12));
+    }
+
+    #[test]
+    fn a_line_is_in_flight_until_it_arrives() {
         let mut lines = Lines::new();
-        lines.ask(7, 100, Source::Llc);
-        assert_eq!(lines.on_its_way(7, 99), Some((100, Source::Llc)));
-        assert_eq!(lines.on_its_way(7, 100), None);
-        assert_eq!(lines.on_its_way(8, 0), None);
+        lines.request(7, 100, Source::Llc);
+        assert_eq!(lines.in_flight(7, 99), Some((100, Source::Llc)));
+        assert_eq!(lines.in_flight(7, 100), None);
+        assert_eq!(lines.in_flight(8, 0), None);
     }
 }

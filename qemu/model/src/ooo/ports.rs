@@ -1,14 +1,14 @@
-//! Issue ports: which of them are taken in which cycle.
+//! Issue ports, and the cycles in which they are in use.
 //!
-//! Instructions come in program order but issue in any, so each cycle of a window has a mask of the
-//! ports that are taken. The window is long against what a scheduler holds; an instruction beyond it
-//! (behind a chain of misses longer than the window) issues without asking.
+//! Instructions come in program order but issue in any order, so each cycle of a window has a mask
+//! of the ports in use. The window is long compared with what a scheduler holds. An instruction
+//! beyond it (behind a chain of misses longer than the window) issues without a check.
 
 /// Cycles of the window, a power of two.
 const WINDOW: usize = 1 << 12;
 const PORTS: u32 = 16;
 
-/// A stretch of cycles in which no port of a mask is free.
+/// A range of cycles in which no port of a mask is free.
 #[derive(Clone, Copy, Debug, Default)]
 struct Full {
     ports: u16,
@@ -18,9 +18,9 @@ struct Full {
 
 #[derive(Clone, Debug)]
 pub(super) struct Ports {
-    /// The cycle above, the ports taken below.
+    /// In the upper bits the cycle, in the lower the ports in use.
     taken: Box<[u64; WINDOW]>,
-    /// By lowest port of a mask, a stretch that need not be searched again.
+    /// By the lowest port of a mask, a range that need not be searched again.
     full: [Full; PORTS as usize],
 }
 
@@ -29,7 +29,8 @@ impl Ports {
         Ports { taken: Box::new([0; WINDOW]), full: Default::default() }
     }
 
-    /// Takes one of `ports` in the first cycle from `earliest` on that has one free; the cycle.
+    /// Takes one of `ports` in the first cycle from `earliest` on with a free one; returns the
+    /// cycle.
     #[inline]
     pub(super) fn issue(&mut self, ports: u16, earliest: u64) -> u64 {
         let memo = (ports.trailing_zeros() % PORTS) as usize;
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_that_is_full_is_skipped_and_no_other() {
+    fn only_a_full_range_is_skipped() {
         let mut ports = Ports::new();
         (0..50).for_each(|_| _ = ports.issue(1, 10));
         assert_eq!(ports.issue(1, 20), 60);
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn it_agrees_with_a_list_of_what_is_taken() {
+    fn it_agrees_with_a_set_of_used_ports() {
         let mut ports = Ports::new();
         let mut list = std::collections::BTreeSet::new();
         let mut state = 3u64;
@@ -98,7 +99,7 @@ mod tests {
                         .find(|port| mask >> port & 1 == 1 && !list.contains(&(cycle, *port)))?;
                     Some((cycle, port))
                 })
-                .expect("cycles do not end");
+                .expect("there is always a later cycle");
             list.insert(expected);
             assert_eq!(ports.issue(mask, earliest), expected.0);
         }

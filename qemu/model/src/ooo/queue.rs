@@ -1,10 +1,10 @@
-//! Structures with a number of entries, by the times at which their entries become free, and lanes
-//! that take a number of micro-operations a cycle.
+//! Structures with a number of entries, as the times at which their entries become free, and lanes
+//! that process a number of micro-operations a cycle.
 
 /// A structure whose entries are freed in the order in which they were taken.
 #[derive(Clone, Debug)]
 pub(super) struct Fifo {
-    /// When each entry becomes free, the oldest at `next`.
+    /// The cycle at which each entry becomes free, the oldest at `next`.
     free_at: Box<[u64]>,
     next: usize,
 }
@@ -22,7 +22,7 @@ impl Fifo {
         self.free_at[if last >= entries { last - entries } else { last }]
     }
 
-    /// Takes an entry until the cycle `free_at`.
+    /// Takes an entry until cycle `free_at`.
     #[inline]
     pub(super) fn take(&mut self, free_at: u64) {
         self.free_at[self.next] = free_at;
@@ -30,15 +30,16 @@ impl Fifo {
     }
 }
 
-/// Cycles ahead that a [`Pool`] looks, a power of two. What is freed later is taken to be freed then.
+/// The cycles ahead that a [`Pool`] represents, a power of two. An entry that is freed later is
+/// treated as freed at the end.
 const AHEAD: usize = 1 << 12;
 
-/// A structure whose entries are freed in any order: the scheduler. How many are freed in each cycle
-/// to come is all that it keeps.
+/// A structure whose entries are freed in any order: the scheduler. It stores only the number of
+/// entries that are freed in each future cycle.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     freed: Box<[u16; AHEAD]>,
-    /// What was freed up to this cycle has been taken off.
+    /// The cycle up to which freed entries have been subtracted.
     now: u64,
     held: usize,
     entries: usize,
@@ -49,7 +50,7 @@ impl Pool {
         Pool { freed: Box::new([0; AHEAD]), now: 0, held: 0, entries: entries.max(1) }
     }
 
-    /// The first cycle, `from` at the earliest, at which an entry is free. Time does not go back.
+    /// The first cycle from `from` on at which an entry is free. Calls are in order of time.
     #[inline]
     pub(super) fn room(&mut self, from: u64) -> u64 {
         while self.now < from && self.held != 0 || self.held >= self.entries {
@@ -61,7 +62,7 @@ impl Pool {
         self.now
     }
 
-    /// Takes an entry until the cycle `free_at`.
+    /// Takes an entry until cycle `free_at`.
     #[inline]
     pub(super) fn take(&mut self, free_at: u64) {
         if free_at > self.now {
@@ -72,7 +73,7 @@ impl Pool {
     }
 }
 
-/// What takes up to `width` micro-operations a cycle, in order.
+/// A stage that processes up to `width` micro-operations a cycle, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes {
     width: u64,
@@ -90,7 +91,7 @@ impl Lanes {
         self.cycle
     }
 
-    /// Takes `count`, from `earliest` on; the cycle of the last.
+    /// Processes `count` from `earliest` on; returns the cycle of the last.
     #[inline]
     pub(super) fn take(&mut self, earliest: u64, count: u8) -> u64 {
         if earliest > self.cycle {
@@ -104,7 +105,7 @@ impl Lanes {
         self.cycle
     }
 
-    /// Nothing more in this cycle.
+    /// Ends the current cycle.
     #[inline]
     pub(super) fn close(&mut self) {
         if self.used != 0 {
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_free_when_the_one_that_had_it_goes() {
+    fn an_entry_is_free_when_its_holder_leaves() {
         let mut fifo = Fifo::new(3);
         [10, 20, 30].into_iter().for_each(|at| fifo.take(at));
         assert_eq!([1, 2, 3, 9].map(|count| fifo.room(count)), [10, 20, 30, 30]);

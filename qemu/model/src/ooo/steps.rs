@@ -1,10 +1,10 @@
-//! What an instruction waited for, step after step, and whose the cycles without retirement are.
+//! The steps for which an instruction waited, and the causes of the cycles without retirement.
 
-use crate::{Counts, Signal};
+use crate::signal::{Counts, Signal};
 
-/// The cycles since the last retirement, as far as they have been charged. Each step of an
-/// instruction lasts until a cycle; of steps side by side the longer hides the other. None may last
-/// beyond the instruction's own retirement.
+/// The cycles since the last retirement, and up to where they are charged. Each step of an
+/// instruction lasts until a cycle; of concurrent steps the longer hides the other. No step may
+/// last beyond the instruction's own retirement.
 #[derive(Debug)]
 pub(super) struct Steps<'a> {
     counts: &'a mut Counts,
@@ -18,7 +18,7 @@ impl Steps<'_> {
         Steps { counts, at: retired + 1, cause: Signal::StallFrontEnd }
     }
 
-    /// Up to the cycle `end`, not including it, it was this.
+    /// Charges the cycles up to but not including `end` to `cause`.
     #[inline]
     pub(super) fn until(&mut self, end: u64, cause: Signal) {
         if end > self.at {
@@ -33,7 +33,8 @@ impl Steps<'_> {
         self.counts[signal] += amount;
     }
 
-    /// Retirement at `cycle`. What no step explains is the last one's: retirement has its width.
+    /// Retires at `cycle`. The last step's cause is charged for the rest, which the width of
+    /// retirement can add.
     #[inline]
     pub(super) fn retire(mut self, cycle: u64) {
         debug_assert!(self.at <= cycle, "a step lasts until {}, beyond {cycle}", self.at);

@@ -27,7 +27,13 @@ impl Ran {
             insn.divider_cycles = 10;
             insn.add(Signal::Divisions);
         }
-        Ran { insn, kind: BranchKind::None, accesses: vec![], next_pc: pc + 4, ring: Ring::User }
+        Ran {
+            insn,
+            kind: BranchKind::None,
+            accesses: vec![],
+            next_pc: pc.wrapping_add(4),
+            ring: Ring::User,
+        }
     }
 
     /// The same with a load.
@@ -57,7 +63,7 @@ impl Ran {
     }
 
     fn ends_block(&self) -> bool {
-        self.kind != BranchKind::None || self.next_pc != self.insn.pc + 4
+        self.kind != BranchKind::None || self.next_pc != self.insn.pc.wrapping_add(4)
     }
 }
 
@@ -106,21 +112,22 @@ pub fn feed(core: &mut Core, stream: &[Ran], mut cut: impl FnMut(usize) -> bool)
 fn feed_block(core: &mut Core, ran: &[Ran]) {
     let insns: Vec<_> = ran.iter().map(|ran| ran.insn).collect();
     let last = &ran[ran.len() - 1];
-    let end = last.insn.pc + u64::from(last.insn.length);
+    let end = last.insn.pc.wrapping_add(last.insn.length.into());
     let branch = match last.kind {
         BranchKind::None => Branch::default(),
         kind => Branch { kind, pc: last.insn.pc, fall_through: end },
     };
-    let lines = (physical(insns[0].pc) >> 6, physical(end - 1) >> 6);
+    let lines = (physical(insns[0].pc) >> 6, physical(end.wrapping_sub(1)) >> 6);
     let block = Block::new(last.ring, core.geometry().width, lines, branch, &insns);
     core.fetch(&block);
     for (insn, ran) in ran.iter().enumerate() {
         for (address, bytes, store) in &ran.accesses {
             let access =
                 Access { address: *address, bytes: *bytes, retires: true, chases: false, insn };
-            match store {
-                true => core.access::<true>(&block, access, physical),
-                false => core.access::<false>(&block, access, physical),
+            if *store {
+                core.access::<true>(&block, access, physical);
+            } else {
+                core.access::<false>(&block, access, physical);
             }
         }
     }

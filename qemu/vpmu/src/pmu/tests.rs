@@ -2,7 +2,11 @@
 
 use tally_model::{Block, Branch, Core, Insn, Ring};
 
-use super::*;
+use super::{
+    Access, Pmu, Unmodelled,
+    access::{STATUS_FROZEN, select},
+};
+use crate::profile::Profile;
 
 struct Machine {
     pmu: Pmu,

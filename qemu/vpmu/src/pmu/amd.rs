@@ -2,9 +2,9 @@
 
 use tally_model::Counts;
 
-use crate::{
-    Event, Pmu,
-    pmu::{Access, STATUS_FROZEN, Unmodelled, select},
+use crate::pmu::{
+    access::{Access, STATUS_FROZEN, Unmodelled},
+    state::Pmu,
 };
 
 /// Register addresses (APM vol. 2, appendix A.5 "Performance-Monitoring MSRs").
@@ -17,8 +17,8 @@ mod msr {
     pub(super) const GLOBAL_STATUS_CLEAR: u32 = 0xc000_0302;
     pub(super) const GLOBAL_STATUS_SET: u32 = 0xc000_0303;
     pub(super) const DEBUGCTL: u32 = 0x1d9;
-    /// Instruction-based sampling's controls, the branch records', and the first selects of the L3's
-    /// and the data fabric's counters.
+    /// Instruction-based sampling's controls, the branch records', and the first selects of the
+    /// L3's and the data fabric's counters.
     pub(super) const ABSENT: [u32; 5] =
         [0xc001_1030, 0xc001_1033, 0xc000_010f, 0xc001_0230, 0xc001_0240];
 }
@@ -117,7 +117,7 @@ impl Pmu {
                 self.selects[index] = value;
                 self.restart(counts);
             }
-            // The upper 16 bits of a counter are not there to be written.
+            // The upper 16 bits of a counter are not writable.
             Some(Register::Counter(index)) if index < general => {
                 self.set_value(index, value, counts);
             }
@@ -135,7 +135,7 @@ impl Pmu {
     fn amd_write_global(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
         let frozen = match msr {
             msr::GLOBAL_CTL => 0,
-            // Software clears the branch records' bit, too, whether they are there or not.
+            // Software clears the branch records' bit too, with or without such records.
             msr::GLOBAL_STATUS_CLEAR => STATUS_FROZEN | STATUS_LBR_FROZEN,
             _ => STATUS_FROZEN,
         };
@@ -153,29 +153,11 @@ impl Pmu {
     }
 
     pub(crate) fn amd_rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> Access {
-        match (index as usize) < self.counters.len() {
-            true => Access::Done(self.value(index as usize, counts)),
-            false => Access::Fault,
+        if (index as usize) < self.counters.len() {
+            Access::Done(self.value(index as usize, counts))
+        } else {
+            Access::Fault
         }
-    }
-
-    /// The events that a select value asks for: one by its whole unit mask, or one for each bit that
-    /// the profile knows. What the others stand for does not happen in the model.
-    pub(crate) fn amd_events(&mut self, value: u64) -> Vec<&'static Event> {
-        let code = (value & 0xff | value >> 24 & 0xf00) as u16;
-        let umask = (value >> 8) as u8;
-        let cmask = (value >> select::CMASK_SHIFT) as u8;
-        let (inv, edge) = (value & select::INV != 0, value & select::EDGE != 0);
-        if let Some(event) = self.profile.event(code, umask, cmask, inv, edge) {
-            return vec![event];
-        }
-        let bits = (0..8).map(|bit| 1u8 << bit).filter(|bit| umask & bit != 0);
-        let events: Vec<_> =
-            bits.filter_map(|bit| self.profile.event(code, bit, cmask, inv, edge)).collect();
-        if !events.is_empty() && events.len() < umask.count_ones() as usize {
-            self.unmodelled.push(Unmodelled::UnitMask(value));
-        }
-        events
     }
 
     pub(crate) fn amd_cpuid(&self, leaf: u32, _: u32, registers: [u32; 4]) -> [u32; 4] {

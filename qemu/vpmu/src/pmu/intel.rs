@@ -3,10 +3,11 @@
 use tally_model::Counts;
 
 use crate::{
-    Event, Pmu,
-    counter::{FIXED, Source},
     offcore,
-    pmu::{Access, STATUS_FROZEN, STATUS_METRICS, Unmodelled, select},
+    pmu::{
+        access::{Access, STATUS_FROZEN, STATUS_METRICS, Unmodelled, select},
+        state::Pmu,
+    },
 };
 
 /// Register addresses (SDM vol. 4, "Architectural MSRs").
@@ -28,8 +29,8 @@ mod msr {
     pub(super) const PEBS_LD_LAT: u32 = 0x3f6;
     pub(super) const FRONTEND: u32 = 0x3f7;
     pub(super) const A_PMC0: u32 = 0x4c1;
-    /// Precise sampling and branch records: PEBS_ENABLE, PEBS_DATA_CFG, DS_AREA, LBR_SELECT, LBR_TOS
-    /// and the architectural LBR's control.
+    /// Precise sampling and branch records: PEBS_ENABLE, PEBS_DATA_CFG, DS_AREA, LBR_SELECT,
+    /// LBR_TOS and the architectural LBR's control.
     pub(super) const ABSENT: [u32; 6] = [0x3f1, 0x3f2, 0x600, 0x1c8, 0x1c9, 0x14ce];
 }
 
@@ -39,7 +40,7 @@ const CAPABILITIES: u64 = 1 << 13;
 const CAPABILITIES_METRICS: u64 = 1 << 15;
 /// RDPMC's index of PERF_METRICS (SDM vol. 2, "RDPMC").
 const RDPMC_METRICS: u32 = 1 << 29;
-/// `IA32_DEBUGCTL`: branch records and branch trace messages, which are not there.
+/// `IA32_DEBUGCTL`: branch records and branch trace messages, which are not modelled.
 const DEBUGCTL_ABSENT: u64 = 1 | 1 << 6 | 1 << 7;
 /// Event-select bits that are reserved in every version: the upper half.
 const SELECT_RESERVED: u64 = 0xffff_ffff_0000_0000;
@@ -55,7 +56,7 @@ const DEBUGCTL_VALID: u64 = 0xffc3;
 const FIXED_CTRL_VALID: u64 = 0b1011;
 /// The AnyThread bit of one counter in it.
 const FIXED_CTRL_ANY_THREAD: u64 = 0b0100;
-/// Architectural events that CPUID leaf 0AH announces: the seven and top-down slots.
+/// Architectural events in CPUID leaf 0AH: the seven, and top-down slots.
 const ARCHITECTURAL_EVENTS: u32 = 8;
 
 /// The index of `msr` in a bank of `count` registers from `first` on.
@@ -70,8 +71,8 @@ impl Pmu {
         general | ((1u64 << self.fixed.len()) - 1) << 32
     }
 
-    /// Whether counters can be asked to count both threads of a core, of which there is one here:
-    /// version 3 brought it and version 5 took it away.
+    /// Returns whether event selects have AnyThread, for both threads of a core: in versions 3 and
+    /// 4. The model's cores have one thread.
     fn has_any_thread(&self) -> bool {
         matches!(self.profile.version, 3 | 4)
     }
@@ -82,7 +83,7 @@ impl Pmu {
         (0..self.fixed.len()).map(|index| each << (4 * index)).sum()
     }
 
-    /// Whether the architectural version has `msr` at all.
+    /// Returns whether the architectural version has `msr`.
     fn intel_has(&self, msr: u32) -> bool {
         let since = match msr {
             msr::FIXED_CTR_CTRL | msr::GLOBAL_STATUS..=msr::GLOBAL_STATUS_RESET => 2,
@@ -135,21 +136,22 @@ impl Pmu {
         Access::Done(value)
     }
 
-    // One arm a register; splitting it would only hide the list.
+    /// The status bits of PERF_METRICS, if there is one.
+    fn metrics_status(&self) -> u64 {
+        if self.metrics.is_some() { STATUS_METRICS } else { 0 }
+    }
+
     pub(crate) fn intel_wrmsr(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
         if !self.intel_has(msr) {
             return Access::Fault;
         }
-        let freezes = if self.profile.version >= 4 { STATUS_FREEZES } else { 0 };
-        let metrics = if self.metrics.is_some() { STATUS_METRICS } else { 0 };
-        let status = self.all_counters() | STATUS_OTHER | freezes | metrics;
         let (slot, reserved) = match msr {
             msr::FIXED_CTR_CTRL => {
                 let valid = self.fixed_ctrl_valid();
                 (&mut self.fixed_ctrl, !valid)
             }
             msr::GLOBAL_CTRL => {
-                let valid = self.all_counters() | metrics;
+                let valid = self.all_counters() | self.metrics_status();
                 (&mut self.global_ctrl, !valid)
             }
             msr::DEBUGCTL => {
@@ -163,15 +165,7 @@ impl Pmu {
                 return Access::Fault;
             }
             msr::GLOBAL_STATUS_RESET | msr::GLOBAL_STATUS_SET => {
-                if value & !status != 0 {
-                    return Access::Fault;
-                }
-                match msr {
-                    msr::GLOBAL_STATUS_SET => self.status |= value,
-                    _ => self.status &= !value,
-                }
-                self.restart(counts);
-                return Access::Done(0);
+                return self.intel_write_status(msr, value, counts);
             }
             _ => return self.intel_write_bank(msr, value, counts),
         };
@@ -183,10 +177,24 @@ impl Pmu {
         Access::Done(0)
     }
 
+    fn intel_write_status(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
+        let freezes = if self.profile.version >= 4 { STATUS_FREEZES } else { 0 };
+        let valid = self.all_counters() | STATUS_OTHER | freezes | self.metrics_status();
+        if value & !valid != 0 {
+            return Access::Fault;
+        }
+        match msr {
+            msr::GLOBAL_STATUS_SET => self.status |= value,
+            _ => self.status &= !value,
+        }
+        self.restart(counts);
+        Access::Done(0)
+    }
+
     fn intel_write_bank(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
         let general = self.counters.len();
         if let Some(index) = bank(msr, msr::PMC0, general) {
-            // A legacy write takes 32 bits and extends their sign.
+            // A legacy write takes 32 bits and sign-extends them.
             self.set_value(index, value as u32 as i32 as u64, counts);
         } else if let Some(index) = bank(msr, msr::A_PMC0, general) {
             if value >> self.profile.width != 0 {
@@ -264,53 +272,6 @@ impl Pmu {
         bits | u64::from(interrupts) << 63
     }
 
-    pub(crate) fn restart_fixed(&mut self, counts: &[Counts; 2]) {
-        let frozen = self.status & STATUS_FROZEN != 0;
-        for (index, (counter, event)) in self.fixed.iter_mut().zip(&FIXED).enumerate() {
-            let control = self.fixed_ctrl >> (4 * index);
-            let selected = self.global_ctrl >> (32 + index) & 1 != 0;
-            let source = (control & 3 != 0 && selected && !frozen).then(|| Source {
-                events: vec![event],
-                user: control & 2 != 0,
-                kernel: control & 1 != 0,
-            });
-            counter.run(source, counts, &self.profile.geometry);
-        }
-        if let Some(metrics) = &mut self.metrics {
-            // It goes with fixed counter 3.
-            let (control, both) = (self.fixed_ctrl >> 12, STATUS_METRICS | 1 << 35);
-            let runs = control & 3 != 0 && self.global_ctrl & both == both && !frozen;
-            let rings = runs.then_some((control & 2 != 0, control & 1 != 0));
-            metrics.run(rings, counts, &self.profile.geometry);
-        }
-    }
-
-    pub(crate) fn intel_events(&mut self, index: usize, value: u64) -> Vec<&'static Event> {
-        let code = (value & 0xff) as u16;
-        let plain = value >> 8 & 0xff == 1 && value >> select::CMASK_SHIFT == 0;
-        if let Some(slot) = self.profile.offcore.iter().position(|offcore| *offcore == code)
-            && plain
-            && index < 4
-        {
-            let filter = self.extra[slot];
-            if offcore::is_beyond_model(filter) {
-                self.unmodelled.push(Unmodelled::Offcore(filter));
-            }
-            return offcore::chosen(filter);
-        }
-        self.profile
-            .event(
-                code,
-                (value >> 8) as u8,
-                (value >> select::CMASK_SHIFT) as u8,
-                value & select::INV != 0,
-                value & select::EDGE != 0,
-            )
-            .filter(|event| event.counters >> index & 1 != 0)
-            .into_iter()
-            .collect()
-    }
-
     pub(crate) fn intel_cpuid(&self, leaf: u32, _: u32, registers: [u32; 4]) -> [u32; 4] {
         let [eax, ebx, ecx, edx] = registers;
         match leaf {
@@ -336,13 +297,14 @@ impl Pmu {
     }
 }
 
-/// What an access to a register that this PMU does not have comes to: a fault where a PMU with more
-/// counters would have it, else somebody else's affair.
+/// The result of an access to a register that this PMU does not have: a fault if a PMU with more
+/// counters has it, or else foreign.
 fn absent(msr: u32) -> Access {
     let banks = [msr::PMC0, msr::A_PMC0, msr::PERFEVTSEL0];
     let of_a_bank = banks.iter().any(|first| bank(msr, *first, 8).is_some());
-    match of_a_bank || bank(msr, msr::FIXED_CTR0, 8).is_some() {
-        true => Access::Fault,
-        false => Access::Foreign,
+    if of_a_bank || bank(msr, msr::FIXED_CTR0, 8).is_some() {
+        Access::Fault
+    } else {
+        Access::Foreign
     }
 }

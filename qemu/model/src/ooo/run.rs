@@ -1,131 +1,27 @@
-//! The out-of-order pipeline, instruction by instruction, by timestamps.
-//!
-//! Each instruction gets, in program order, the cycles at which it is fetched, dispatched, issued,
-//! complete and retired: the maximum of what it waits for. Structures are the times at which their
-//! entries become free (`queue`), ports the cycles in which they are taken (`ports`), registers the
-//! cycles at which they are ready. Nothing steps through cycles, so time without events is free.
-//!
-//! Every cycle between two retirements is charged to one cause: as long as the oldest instruction
-//! was not dispatched, to what kept fetch or dispatch; then to the parts of its own execution in
-//! their order. All older instructions have retired by then, so what it still waits for is its own
-//! (`Steps`). This is the "first event that lets retirement resume" of Azimi, Stumm and Wisniewski
-//! (ICS 2005, section 4).
-
-mod data;
-mod memory;
-mod ports;
-mod queue;
-mod steps;
+//! The passage of each instruction through the engine, from fetch to retirement.
 
 use std::ops::Range;
 
-use self::{
-    memory::{Lines, Stores},
-    ports::Ports,
-    queue::{Fifo, Lanes, Pool},
+use super::{
+    state::{Engine, MOST_TOUCHES, Starved, Touch},
     steps::Steps,
 };
 use crate::{
-    Access, Block, Counts, Geometry, Insn, Mode, Signal, Unit,
-    core::Source,
-    operation::{REGISTERS, Registers},
+    block::{Block, Insn},
+    geometry::Mode,
+    operation::Unit,
+    signal::{Counts, Signal},
 };
 
-/// Cycles from dispatch to the retirement of an instruction that nothing holds up: issue, one cycle
-/// of execution, retirement. Until then an empty pipeline is still being filled.
+/// Cycles from dispatch to retirement of an instruction that nothing delays: issue, one cycle of
+/// execution, retirement. Until then an empty pipeline is being filled.
 const TRANSIT_CYCLES: u64 = 3;
 /// Cycles of an atomic operation beyond those of its load and store: the published figures for both
 /// vendors' cores are 18 to 20 in all.
 const LOCK_CYCLES: u64 = 12;
-/// Accesses of one instruction that are followed one by one; a repeated string instruction may have
-/// any number.
-const MOST_TOUCHES: usize = 1024;
-
-/// An access to data, as the caches served it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Touch {
-    pub(crate) access: Access,
-    pub(crate) store: bool,
-    pub(crate) line: u64,
-    pub(crate) by: Source,
-    pub(crate) walk_cycles: u32,
-}
-
-/// Fetch had to wait before it had the instruction.
-#[derive(Clone, Copy, Debug)]
-struct Starved {
-    insn: usize,
-    cause: Signal,
-    cycles: u32,
-}
-
-/// The engine.
-#[derive(Clone, Debug)]
-pub(crate) struct Engine {
-    geometry: Geometry,
-    mode: Mode,
-    touches: Vec<Touch>,
-    starved: Vec<Starved>,
-
-    /// When the next instruction is there to be dispatched, and what kept it last.
-    fetched_at: u64,
-    fetch_cause: Signal,
-    dispatch: Lanes,
-    retirement: Lanes,
-    /// The cycle of the last retirement.
-    retired_at: u64,
-
-    queue: Fifo,
-    reorder: Fifo,
-    loads: Fifo,
-    stores: Fifo,
-    fills: Fifo,
-    scheduler: Pool,
-    ports: Ports,
-    ready: [u64; REGISTERS],
-    divider_free: u64,
-    /// Before this cycle no load issues: an atomic operation is not done.
-    fence: u64,
-    /// When the last store reaches the cache.
-    store_done: u64,
-    lines: Lines,
-    forwards: Stores,
-    /// When the last instruction was complete.
-    complete_at: u64,
-}
-
 impl Engine {
-    pub(crate) fn new(geometry: &Geometry, mode: Mode) -> Engine {
-        let backend = &geometry.backend;
-        Engine {
-            geometry: *geometry,
-            mode,
-            touches: Vec::with_capacity(2 * MOST_TOUCHES),
-            starved: Vec::with_capacity(64),
-            fetched_at: 0,
-            fetch_cause: Signal::StallFrontEnd,
-            dispatch: Lanes::new(geometry.width),
-            retirement: Lanes::new(backend.retire_width),
-            retired_at: 0,
-            queue: Fifo::new(backend.queue_uops.into()),
-            reorder: Fifo::new(geometry.reorder_uops as usize),
-            loads: Fifo::new(backend.loads.into()),
-            stores: Fifo::new(backend.stores.into()),
-            fills: Fifo::new(backend.fill_buffers.into()),
-            scheduler: Pool::new(backend.scheduler_uops.into()),
-            ports: Ports::new(),
-            ready: [0; REGISTERS],
-            divider_free: 0,
-            fence: 0,
-            store_done: 0,
-            lines: Lines::new(),
-            forwards: Stores::new(),
-            complete_at: 0,
-        }
-    }
-
-    /// A block begins. A repeated string instruction that goes on takes its accesses along; of any
-    /// other that did not retire they are forgotten.
+    /// A block begins. A repeated string instruction that continues keeps its accesses; those of
+    /// any other instruction that did not retire are dropped.
     pub(crate) fn begin_block(&mut self, block: &Block) {
         match block.insns().first() {
             Some(insn) if insn.repeats => {
@@ -136,12 +32,11 @@ impl Engine {
         self.starved.clear();
     }
 
-    /// An instruction touched memory. A repeated string instruction moves all that it moves in a
-    /// line in one breath.
+    /// An instruction accessed memory. A repeated string instruction makes one access to each line.
     pub(crate) fn touch(&mut self, touch: Touch, repeats: bool) {
         let of_it = |other: &&Touch| other.access.insn == touch.access.insn;
         let again = |other: &Touch| (other.line, other.store) == (touch.line, touch.store);
-        // The last load and the last store, as they alternate.
+        // The last load and the last store are compared, as they alternate.
         if repeats
             && (self.touches.iter().rev().take(2).take_while(of_it).any(again)
                 || self.touches.iter().rev().take_while(of_it).count() >= MOST_TOUCHES)
@@ -151,7 +46,8 @@ impl Engine {
         self.touches.push(touch);
     }
 
-    /// Fetch waits for line `ordinal` of the block.
+    /// Fetch waits for line `ordinal` of the block: delays the first instruction that reaches into
+    /// it.
     pub(crate) fn starve(&mut self, block: &Block, ordinal: u32, cause: Signal, cycles: u32) {
         let insn = (0..block.insns().len())
             .find(|index| block.lines_through(*index) > ordinal)
@@ -159,7 +55,7 @@ impl Engine {
         self.starved.push(Starved { insn, cause, cycles });
     }
 
-    /// Runs instructions of a block; the slots that passed.
+    /// Runs instructions of a block; returns the slots that passed.
     pub(crate) fn run(
         &mut self,
         block: &Block,
@@ -179,7 +75,7 @@ impl Engine {
             while touches.get(done).is_some_and(|touch| touch.access.insn == index) {
                 done += 1;
             }
-            self.starve_now(index);
+            self.apply_delays(index);
             let uops = if fused && index == range.start { 0 } else { insn.uops };
             self.step(insn, uops, &touches[first..done], counts);
         }
@@ -190,19 +86,19 @@ impl Engine {
         slots
     }
 
-    /// Fetch waits, if it has to, before the instruction.
-    fn starve_now(&mut self, index: usize) {
+    /// Applies the delays of fetch before the instruction.
+    fn apply_delays(&mut self, index: usize) {
         for at in 0..self.starved.len() {
             let Starved { insn, cause, cycles } = self.starved[at];
             if insn == index {
-                // Fetch is ahead by what waits for dispatch, but no further.
+                // Fetch is ahead by at most the queue before dispatch.
                 self.fetched_at = self.fetched_at.max(self.queue.room(1)) + u64::from(cycles);
                 self.fetch_cause = cause;
             }
         }
     }
 
-    /// One instruction.
+    /// Runs one instruction.
     fn step(&mut self, insn: &Insn, uops: u8, touches: &[Touch], counts: &mut Counts) {
         let mut steps = Steps::after(self.retired_at, counts);
         let dispatched = self.dispatch_at(uops, touches, &mut steps);
@@ -212,7 +108,7 @@ impl Engine {
         }
         let locked = insn.adds >> Signal::Locked as u32 & 1 == 1;
         if locked {
-            // All older stores first: the operation drains the store queue.
+            // The operation drains the store queue first.
             start = start.max(self.store_done);
             steps.until(start + 1, Signal::StallStore);
         }
@@ -243,8 +139,8 @@ impl Engine {
         (0..loads).for_each(|_| self.loads.take(self.retired_at));
     }
 
-    /// The cycle of dispatch: when the instruction is fetched, there is a slot, and there is room
-    /// for it everywhere.
+    /// The cycle of dispatch: the instruction is fetched, there is a slot, and every structure has
+    /// room for it.
     fn dispatch_at(&mut self, uops: u8, touches: &[Touch], steps: &mut Steps<'_>) -> u64 {
         let (loads, stores) = kinds(touches);
         let fetched = self.fetched_at;
@@ -275,17 +171,7 @@ impl Engine {
         at
     }
 
-    /// When all of these registers are ready.
-    #[inline]
-    fn ready(&self, registers: Registers) -> u64 {
-        let mut at = 0;
-        for register in registers.numbers() {
-            at = self.ready[register].max(at);
-        }
-        at
-    }
-
-    /// The instruction's own operation; when its result is there.
+    /// Executes the instruction's own operation; returns the cycle of its result.
     fn compute(
         &mut self,
         insn: &Insn,
@@ -296,7 +182,7 @@ impl Engine {
     ) -> u64 {
         let operation = &insn.operation;
         let ready = start.max(data_at).max(self.ready(operation.reads));
-        // The second of a fused pair is the first one's operation.
+        // The second instruction of a fused pair is part of the first one's operation.
         let shape = self.geometry.unit(operation.unit);
         if shape.ports == 0 || fused {
             return ready;
@@ -313,7 +199,7 @@ impl Engine {
         complete
     }
 
-    /// Retirement in order, and the cause of every cycle that passed without.
+    /// Retires in order, and charges every cycle without retirement to its cause.
     fn retire(&mut self, uops: u8, complete: u64, steps: Steps<'_>) {
         let retired = self.retirement.take((complete + 1).max(self.retired_at), uops);
         if self.mode != Mode::Real {
@@ -326,11 +212,11 @@ impl Engine {
         (0..uops).for_each(|_| self.reorder.take(retired));
     }
 
-    /// The last instruction was a branch: where fetch goes on.
+    /// The last instruction was a branch: delays fetch.
     pub(crate) fn branch(&mut self, taken: bool, wrong: bool) {
         if wrong {
-            // The penalty as it is measured goes from dispatch to dispatch; two cycles of it are the
-            // branch's own issue and execution.
+            // The penalty as it is measured goes from dispatch to dispatch; two cycles of it are
+            // the branch's own issue and execution.
             let refill = u64::from(self.geometry.latency.mispredict_cycles).saturating_sub(2);
             self.fetched_at = self.fetched_at.max(self.complete_at + refill);
             self.fetch_cause = Signal::StallMispredict;
@@ -340,7 +226,7 @@ impl Engine {
         }
     }
 
-    /// Nothing runs for `cycles`; the slots of them.
+    /// Nothing runs for `cycles`; returns their slots.
     pub(crate) fn idle(&mut self, cycles: u32, counts: &mut Counts) -> u64 {
         let (cycles, width) = (u64::from(cycles), u64::from(self.geometry.width));
         counts[Signal::StallSerialize] += cycles;
@@ -352,7 +238,7 @@ impl Engine {
     }
 }
 
-/// How many loads and stores there are.
+/// The numbers of loads and stores.
 fn kinds(touches: &[Touch]) -> (usize, usize) {
     let stores = touches.iter().filter(|touch| touch.store).count();
     (touches.len() - stores, stores)

@@ -1,0 +1,49 @@
+//! One access to memory, and the level of the hierarchy that serves it.
+
+use crate::signal::Signal;
+
+/// One access to memory by an instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Virtual address.
+    pub address: u64,
+    /// Size in bytes, a power of two. For accesses that cannot cross a line, only the out-of-order
+    /// pipeline needs it, for store forwarding.
+    pub bytes: u64,
+    /// Whether it is the instruction's first access of its kind: later parts of the same load or
+    /// store move data but retire nothing.
+    pub retires: bool,
+    /// Whether it is a load whose address depends on its own previous result, so that nothing hides
+    /// its latency.
+    pub chases: bool,
+    /// The instruction's index in its block.
+    pub insn: usize,
+}
+
+impl Access {
+    #[inline]
+    pub(crate) fn ends_in_line(self) -> bool {
+        (self.address & 63) + self.bytes <= 64
+    }
+}
+
+/// The level that serves an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    L1,
+    L2,
+    Llc,
+    Memory,
+}
+
+impl Source {
+    /// The signal of cycles without retirement behind data from this level.
+    pub(crate) fn stall(self) -> Signal {
+        match self {
+            Source::L1 => Signal::StallL1Hit,
+            Source::L2 => Signal::StallL2Hit,
+            Source::Llc => Signal::StallL3Hit,
+            Source::Memory => Signal::StallMemory,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The levels beyond the first, and page walks, which read through them.
+
+use super::state::{Core, WALK_LINE_BITS};
+use crate::{access::Source, block::Ring, signal::Signal};
+
+/// Cycles of a page walk beside its reads of page-table entries.
+const WALK_BASE_CYCLES: u32 = 6;
+
+impl Core {
+    /// Walks the page tables: reads their entries through the caches. Returns the cycles of it.
+    pub(super) fn walk(&mut self, ring: Ring, page: u64) -> u32 {
+        // Not the entry's own address but one with the same locality, beyond all lines of memory.
+        let table = 1 << (WALK_LINE_BITS - 2) | self.space << 26;
+        let entry = |entries: u64| table | (entries ^ entries >> 26) & 0x3ff_ffff;
+        let mut cycles = WALK_BASE_CYCLES;
+        if !self.tlbs.walker_has(page) {
+            cycles += self.walker_read(ring, entry(page >> 12) | 1 << (WALK_LINE_BITS - 1));
+        }
+        cycles + self.walker_read(ring, entry(page >> 3))
+    }
+
+    fn walker_read(&mut self, ring: Ring, line: u64) -> u32 {
+        self.bump(ring, Signal::L2WalkReads);
+        let source = self.lookup(line);
+        self.latency(source)
+    }
+
+    /// The level beyond the L1 that has a line; counts it by one of three signals: for the L2, the
+    /// last-level cache, and memory.
+    pub(super) fn beyond_l1(&mut self, ring: Ring, line: u64, served: [Signal; 3]) -> Source {
+        let source = self.lookup(line);
+        let [l2, llc, memory] = served;
+        self.bump(
+            ring,
+            match source {
+                Source::L1 | Source::L2 => l2,
+                Source::Llc => llc,
+                Source::Memory => memory,
+            },
+        );
+        source
+    }
+
+    /// The level beyond the L1 that has a line. Inserts it into the L2.
+    fn lookup(&mut self, line: u64) -> Source {
+        let perfect = self.geometry.perfect;
+        if self.l2.touch(line) || perfect.l2 {
+            Source::L2
+        } else if self.llc.touch(line) || perfect.llc {
+            Source::Llc
+        } else {
+            Source::Memory
+        }
+    }
+
+    /// The latency of data from a level.
+    pub(super) fn latency(&self, source: Source) -> u32 {
+        let latency = &self.geometry.latency;
+        match source {
+            Source::L1 => latency.l1_cycles,
+            Source::L2 => latency.l2_cycles,
+            Source::Llc => latency.llc_cycles,
+            Source::Memory => latency.memory_cycles,
+        }
+    }
+}

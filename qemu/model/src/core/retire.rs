@@ -1,0 +1,96 @@
+//! Retirement of blocks, whole or in part.
+
+use std::ops::Range;
+
+use super::state::{Core, TIMES};
+use crate::{
+    block::{Block, BranchKind, Ring, StaticCounts, fuses},
+    signal::{Lanes, Signal},
+};
+
+impl Core {
+    /// A block ran to its end, and execution continued at `next_pc` (an address under the mapping
+    /// at translation).
+    #[inline(always)] // Called for every block, from one hot place.
+    pub fn retire(&mut self, block: &Block, next_pc: u64) {
+        if block.line_count() > self.lines_done {
+            self.fetch_rest(block, block.line_count());
+        }
+        let fused = self.fuses_with != 0 && self.fuse_over_edge(block);
+        self.fuses_with = block.ends_with();
+        match block.lanes() {
+            Some(lanes) => self.add_lanes(block.ring, lanes),
+            None => self.add_static(block.ring, block.counts()),
+        }
+        if self.engine.is_some() {
+            self.run(block, 0..block.insns().len(), fused);
+        }
+        if block.branch.kind != BranchKind::None {
+            self.resolve(block.ring, &block.branch, next_pc);
+        }
+    }
+
+    /// Only the instructions of `range` of a block ran: it was left or resumed in the middle.
+    pub fn retire_part(&mut self, block: &Block, range: Range<usize>) {
+        if range.is_empty() {
+            return;
+        }
+        self.fetch_rest(block, block.lines_through(range.end - 1));
+        let fused = range.start == 0 && self.fuse_over_edge(block);
+        self.fuses_with = block.fuses_after(range.end - 1);
+        let counts = block.partial_counts(range.clone());
+        self.add_static(block.ring, &counts);
+        self.settled = range.end;
+        if self.engine.is_some() {
+            self.run(block, range, fused);
+        }
+    }
+
+    #[inline(always)] // Like its caller.
+    fn add_lanes(&mut self, ring: Ring, lanes: &Lanes) {
+        self.lanes[ring as usize].add(lanes);
+        self.lanes_left -= 1;
+        if self.lanes_left == 0 {
+            self.gather();
+        }
+        if self.engine.is_none() {
+            self.clock += u64::from(lanes[Signal::Slots]);
+            self.uops += u64::from(lanes[Signal::Uops]);
+        }
+    }
+
+    #[cold]
+    fn add_static(&mut self, ring: Ring, counts: &StaticCounts) {
+        let mut counts = *counts;
+        match self.engine {
+            None => {
+                self.clock += u64::from(counts[Signal::Slots as usize]);
+                self.uops += u64::from(counts[Signal::Uops as usize]);
+            }
+            Some(_) => TIMES.iter().for_each(|signal| counts[*signal as usize] = 0),
+        }
+        self.counts[ring as usize].add_static(&counts);
+    }
+
+    /// If a block's edge separates a pair that fuses, the branch takes no slot. Returns whether it
+    /// fuses.
+    #[cold]
+    fn fuse_over_edge(&mut self, block: &Block) -> bool {
+        if !fuses(self.fuses_with, block.begins_with()) {
+            return false;
+        }
+        self.split_pairs[block.ring as usize] += 1;
+        if self.engine.is_none() {
+            // The pair's first half has retired, so neither becomes negative.
+            self.clock -= 1;
+            self.uops -= 1;
+        }
+        true
+    }
+
+    /// Runs instructions through the out-of-order engine.
+    fn run(&mut self, block: &Block, range: Range<usize>, fused: bool) {
+        let Some(engine) = &mut self.engine else { return };
+        self.clock += engine.run(block, range, fused, &mut self.counts[block.ring as usize]);
+    }
+}

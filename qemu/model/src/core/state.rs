@@ -1,0 +1,182 @@
+//! A core's state: its structures, and what it has counted.
+
+use crate::{
+    block::Ring,
+    branch::Predictor,
+    cache::{Cache, NARROW, WIDE},
+    geometry::{Geometry, Level, Pipeline},
+    llc::Llc,
+    ooo::Engine,
+    signal::{Counts, Lanes, Signal},
+    tlb::{FRAME_BITS, Tlbs},
+};
+
+/// Bits of a physical line number.
+pub(crate) const LINE_BITS: u32 = FRAME_BITS + 6;
+
+/// Bits of the line numbers that stand for page-table entries.
+pub(crate) const WALK_LINE_BITS: u32 = 42;
+
+/// Static signals that are time as the interval pipeline models it; the out-of-order pipeline
+/// computes its own.
+pub(super) const TIMES: [Signal; 4] =
+    [Signal::Slots, Signal::StallChain, Signal::StallSerialize, Signal::StallDivider];
+
+/// A core: its caches, TLBs and predictors, and everything that it has counted.
+#[derive(Clone, Debug)]
+pub struct Core {
+    /// The counts, without those still in `lanes`, `outcomes` and `split_pairs`.
+    pub(super) counts: [Counts; 2],
+    /// Static counts of the last blocks, and the number of blocks for which there is room.
+    pub(super) lanes: [Lanes; 2],
+    pub(super) lanes_left: u16,
+    /// Conditional branches: right and not taken, right and taken, wrong and not, wrong and taken.
+    pub(super) outcomes: [[u64; 4]; 2],
+    /// Fused pairs that a block's edge separates: each is one micro-operation fewer than counted.
+    pub(super) split_pairs: [u64; 2],
+    pub(super) clock: u64,
+    pub(super) l1i: Cache<NARROW>,
+    pub(super) l1d: Cache<NARROW>,
+    pub(super) l2: Cache<WIDE>,
+    pub(super) llc: Llc,
+    pub(super) tlbs: Tlbs,
+    /// The virtual line of data accessed last. It is the most recent everywhere, so that another
+    /// access changes nothing. Never set if the pipeline needs every access.
+    pub(super) touched: u64,
+    /// All ones if the pipeline needs every access, or else 0.
+    pub(super) all_accesses: u64,
+    pub(super) predictor: Predictor,
+    /// The line of code fetched last.
+    pub(super) fetched: u64,
+    /// The virtual page of code fetched from last.
+    pub(super) fetched_page: u64,
+    /// Lines of the running block that have been fetched. A line is fetched when its first
+    /// instruction is known to run, so that code and data access shared structures in an order that
+    /// does not depend on how the stream is divided into blocks.
+    pub(super) lines_done: u32,
+    /// The conditions that the last instruction retired fuses with.
+    pub(super) fuses_with: u16,
+    /// The number of the address space, for the addresses of page-table entries.
+    pub(super) space: u64,
+    pub(super) uops: u64,
+    /// Instructions of the running block that have retired.
+    pub(super) settled: usize,
+    /// The count of micro-operations up to which an earlier long miss hides a later one.
+    pub(super) shadow_ends_uops: u64,
+    pub(super) engine: Option<Box<Engine>>,
+    pub(super) geometry: Geometry,
+}
+
+impl Core {
+    /// A core with empty caches, alone in its machine.
+    pub fn new(geometry: &Geometry) -> Core {
+        Core::sharing(geometry, Llc::new(geometry.llc))
+    }
+
+    /// A core that shares the last-level cache with others.
+    pub fn sharing(geometry: &Geometry, llc: Llc) -> Core {
+        let cache = |level: Level| Cache::new(level.sets, level.ways);
+        let engine = match geometry.pipeline {
+            Pipeline::Interval => None,
+            Pipeline::OutOfOrder(mode) => Some(Box::new(Engine::new(geometry, mode))),
+        };
+        Core {
+            touched: u64::MAX,
+            all_accesses: if engine.is_some() { u64::MAX } else { 0 },
+            counts: [Counts::ZERO, Counts::ZERO],
+            lanes: [Lanes::ZERO; 2],
+            lanes_left: Lanes::BLOCKS,
+            outcomes: [[0; 4]; 2],
+            split_pairs: [0; 2],
+            clock: 0,
+            l1i: cache(geometry.l1i),
+            l1d: cache(geometry.l1d),
+            l2: Cache::new(geometry.l2.sets, geometry.l2.ways),
+            llc,
+            tlbs: Tlbs::new(geometry),
+            predictor: Predictor::new(geometry.returns),
+            fetched: u64::MAX,
+            fetched_page: u64::MAX,
+            // No block is running.
+            lines_done: u32::MAX,
+            fuses_with: 0,
+            space: 0,
+            uops: 0,
+            settled: 0,
+            shadow_ends_uops: 0,
+            engine,
+            geometry: *geometry,
+        }
+    }
+
+    /// Its counts, by [`Ring`].
+    #[inline]
+    pub fn counts(&mut self) -> &[Counts; 2] {
+        self.gather();
+        &self.counts
+    }
+
+    /// Slots that have passed, in any ring.
+    #[inline]
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// Its parameters.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Returns whether it needs the size of every access.
+    #[inline]
+    pub fn needs_sizes(&self) -> bool {
+        self.all_accesses != 0
+    }
+
+    /// Adds to the counts what is collected beside them. Only between blocks, so that what is
+    /// subtracted was added before.
+    #[inline(never)]
+    pub(super) fn gather(&mut self) {
+        for (counts, lanes) in self.counts.iter_mut().zip(&mut self.lanes) {
+            if self.engine.is_some() {
+                TIMES.iter().for_each(|signal| lanes.clear(*signal));
+            }
+            counts.add_lanes(lanes);
+            *lanes = Lanes::ZERO;
+        }
+        for (counts, outcomes) in self.counts.iter_mut().zip(&mut self.outcomes) {
+            let [_, taken, wrong, wrong_taken] = std::mem::take(outcomes);
+            counts[Signal::CondTaken] += taken + wrong_taken;
+            counts[Signal::Taken] += taken + wrong_taken;
+            counts[Signal::MispredictCond] += wrong + wrong_taken;
+            counts[Signal::MispredictCondTaken] += wrong_taken;
+        }
+        for (counts, split_pairs) in self.counts.iter_mut().zip(&mut self.split_pairs) {
+            let split_pairs = std::mem::take(split_pairs);
+            counts[Signal::Fused] += split_pairs;
+            counts[Signal::Uops] -= split_pairs;
+            if self.engine.is_none() {
+                counts[Signal::Slots] -= split_pairs;
+            }
+        }
+        self.lanes_left = Lanes::BLOCKS;
+    }
+
+    #[inline]
+    pub(super) fn bump(&mut self, ring: Ring, signal: Signal) {
+        self.add(ring, signal, 1);
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, ring: Ring, signal: Signal, amount: u64) {
+        self.counts[ring as usize][signal] += amount;
+    }
+
+    /// Advances the time of the interval pipeline.
+    pub(super) fn stall(&mut self, ring: Ring, cause: Signal, cycles: u32) {
+        let slots = u64::from(cycles) * u64::from(self.geometry.width);
+        self.add(ring, cause, u64::from(cycles));
+        self.add(ring, Signal::Slots, slots);
+        self.clock += slots;
+    }
+}

@@ -1,0 +1,48 @@
+//! What the system does to a core between instructions: interrupts, and changes of translations.
+
+use super::state::Core;
+use crate::{block::Ring, signal::Signal};
+
+impl Core {
+    /// The core is busy for `cycles` without an instruction, as with the delivery of an interrupt.
+    pub fn serialize(&mut self, ring: Ring, cycles: u32) {
+        self.fuses_with = 0;
+        match &mut self.engine {
+            None => self.stall(ring, Signal::StallSerialize, cycles),
+            Some(engine) => self.clock += engine.idle(cycles, &mut self.counts[ring as usize]),
+        }
+    }
+
+    /// An interrupt or exception was delivered.
+    pub fn interrupt(&mut self, cycles: u32) {
+        self.bump(Ring::Kernel, Signal::Interrupts);
+        self.serialize(Ring::Kernel, cycles);
+    }
+
+    /// Switches to the address space `space`, the page number of its top table, and removes the
+    /// translations of the old one.
+    pub fn switch_space(&mut self, space: u64) {
+        self.space = space & 0x3fff;
+        self.flush(false);
+    }
+
+    /// Removes translations: all but the kernel's, or all.
+    pub fn flush(&mut self, global_too: bool) {
+        self.bump(Ring::Kernel, Signal::TlbFlushes);
+        self.forget_last_accesses();
+        self.tlbs.flush(global_too);
+    }
+
+    /// Removes the translation of the page at `address`.
+    pub fn flush_page(&mut self, address: u64) {
+        self.forget_last_accesses();
+        self.tlbs.flush_page(address >> 12);
+    }
+
+    /// Makes the next accesses look up their translations.
+    fn forget_last_accesses(&mut self) {
+        self.fetched = u64::MAX;
+        self.fetched_page = u64::MAX;
+        self.touched = u64::MAX;
+    }
+}

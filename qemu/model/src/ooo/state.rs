@@ -1,0 +1,111 @@
+//! The engine's state: when each structure's entries become free, and when each register is ready.
+
+use super::{
+    memory::{Lines, Stores},
+    ports::Ports,
+    queue::{Fifo, Lanes, Pool},
+};
+use crate::{
+    access::{Access, Source},
+    geometry::{Geometry, Mode},
+    operation::{REGISTERS, Registers},
+    signal::Signal,
+};
+
+/// The accesses of one instruction that are modelled one by one; a repeated string instruction can
+/// have any number.
+pub(super) const MOST_TOUCHES: usize = 1024;
+
+/// An access to data, and the level that served it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touch {
+    pub(crate) access: Access,
+    pub(crate) store: bool,
+    pub(crate) line: u64,
+    pub(crate) by: Source,
+    pub(crate) walk_cycles: u32,
+}
+
+/// A delay of fetch before an instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Starved {
+    pub(super) insn: usize,
+    pub(super) cause: Signal,
+    pub(super) cycles: u32,
+}
+
+/// The out-of-order engine.
+#[derive(Clone, Debug)]
+pub(crate) struct Engine {
+    pub(super) geometry: Geometry,
+    pub(super) mode: Mode,
+    pub(super) touches: Vec<Touch>,
+    pub(super) starved: Vec<Starved>,
+
+    /// The cycle from which the next instruction can be dispatched, and what delayed it last.
+    pub(super) fetched_at: u64,
+    pub(super) fetch_cause: Signal,
+    pub(super) dispatch: Lanes,
+    pub(super) retirement: Lanes,
+    /// The cycle of the last retirement.
+    pub(super) retired_at: u64,
+
+    pub(super) queue: Fifo,
+    pub(super) reorder: Fifo,
+    pub(super) loads: Fifo,
+    pub(super) stores: Fifo,
+    pub(super) fills: Fifo,
+    pub(super) scheduler: Pool,
+    pub(super) ports: Ports,
+    pub(super) ready: [u64; REGISTERS],
+    pub(super) divider_free: u64,
+    /// The first cycle at which a load can issue: an atomic operation is in progress before.
+    pub(super) fence: u64,
+    /// The cycle at which the last store reaches the cache.
+    pub(super) store_done: u64,
+    pub(super) lines: Lines,
+    pub(super) forwards: Stores,
+    /// The cycle at which the last instruction was complete.
+    pub(super) complete_at: u64,
+}
+
+impl Engine {
+    pub(crate) fn new(geometry: &Geometry, mode: Mode) -> Engine {
+        let backend = &geometry.backend;
+        Engine {
+            geometry: *geometry,
+            mode,
+            touches: Vec::with_capacity(2 * MOST_TOUCHES),
+            starved: Vec::with_capacity(64),
+            fetched_at: 0,
+            fetch_cause: Signal::StallFrontEnd,
+            dispatch: Lanes::new(geometry.width),
+            retirement: Lanes::new(backend.retire_width),
+            retired_at: 0,
+            queue: Fifo::new(backend.queue_uops.into()),
+            reorder: Fifo::new(geometry.reorder_uops as usize),
+            loads: Fifo::new(backend.loads.into()),
+            stores: Fifo::new(backend.stores.into()),
+            fills: Fifo::new(backend.fill_buffers.into()),
+            scheduler: Pool::new(backend.scheduler_uops.into()),
+            ports: Ports::new(),
+            ready: [0; REGISTERS],
+            divider_free: 0,
+            fence: 0,
+            store_done: 0,
+            lines: Lines::new(),
+            forwards: Stores::new(),
+            complete_at: 0,
+        }
+    }
+
+    /// The cycle at which all of these registers are ready.
+    #[inline]
+    pub(super) fn ready(&self, registers: Registers) -> u64 {
+        let mut at = 0;
+        for register in registers.numbers() {
+            at = self.ready[register].max(at);
+        }
+        at
+    }
+}

@@ -1,0 +1,60 @@
+//! QEMU's own command line: what it says that the plugin interface does not.
+
+/// The values of an option of QEMU's own command line, which the plugin interface does not pass on.
+fn values_of<'a>(arguments: &'a [String], names: &[&str]) -> impl Iterator<Item = &'a str> {
+    let pairs = arguments.windows(2).filter(|pair| names.contains(&pair[0].as_str()));
+    pairs.map(|pair| pair[1].as_str())
+}
+
+/// Returns whether QEMU counts instructions, by its own command line.
+pub(crate) fn counts_instructions(arguments: &[String]) -> bool {
+    values_of(arguments, &["-icount", "--icount"]).any(|value| value != "off")
+}
+
+/// Checks that the plugin supports QEMU's own command line.
+pub(crate) fn check_machine(arguments: &[String], max_vcpus: usize) -> Result<(), String> {
+    let accelerators: Vec<&str> = values_of(arguments, &["-accel", "--accel"]).collect();
+    let by_machine = values_of(arguments, &["-machine", "--machine", "-M"])
+        .flat_map(|machine| machine.split(','))
+        .filter_map(|part| part.strip_prefix("accel="));
+    let enabled = arguments.iter().any(|argument| argument.ends_with("-enable-kvm"));
+    let mut all = accelerators.iter().copied().chain(by_machine);
+    if enabled || all.any(|accelerator| !accelerator.starts_with("tcg")) {
+        return Err("the virtual PMU counts only under TCG: use -accel tcg".to_owned());
+    }
+    if max_vcpus == 1 {
+        return Ok(());
+    }
+    if counts_instructions(arguments) {
+        return Err("with -icount QEMU passes wrong CPU numbers to plugins: use -smp 1".to_owned());
+    }
+    if accelerators.iter().any(|accelerator| accelerator.contains("thread=single")) {
+        return Err(
+            "with thread=single QEMU passes wrong CPU numbers to plugins: use -smp 1".to_owned()
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsupported_machines_are_refused() {
+        let check = |line: &str, vcpus| {
+            let arguments: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            check_machine(&arguments, vcpus)
+        };
+        assert_eq!(check("qemu -accel tcg -icount shift=0 -smp 1", 1), Ok(()));
+        assert_eq!(check("qemu -accel tcg,thread=multi -smp 4", 4), Ok(()));
+        assert!(check("qemu -icount shift=0", 2).is_err());
+        assert!(check("qemu -accel tcg,thread=single", 2).is_err());
+        assert!(check("qemu -accel kvm", 1).is_err());
+        assert!(check("qemu -enable-kvm", 1).is_err());
+        assert!(check("qemu -machine q35,accel=kvm:tcg", 1).is_err());
+        assert!(check("qemu -machine pc -M q35,accel=hvf", 1).is_err());
+        assert!(check("qemu -accel kvm -accel tcg", 1).is_err());
+        assert_eq!(check("qemu -machine pc,accel=tcg", 1), Ok(()));
+    }
+}

@@ -1,0 +1,85 @@
+//! How much of the guest is instrumented: until the guest starts a counter or opens a region, only
+//! the intercepted instructions; from then on, for good, every block and memory access.
+//!
+//! The change discards every translation and takes some ten milliseconds, so it happens once:
+//! guests stop and start counters all the time.
+
+use std::{
+    ffi::c_void,
+    ptr,
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{ffi, options};
+
+static PLUGIN: AtomicU64 = AtomicU64::new(0);
+/// Registers every callback with QEMU, as a reset drops them.
+static REGISTER: OnceLock<fn(ffi::PluginId)> = OnceLock::new();
+static FULL: AtomicBool = AtomicBool::new(false);
+
+/// Whether QEMU runs with `-icount`.
+static ICOUNT: AtomicBool = AtomicBool::new(false);
+/// The port by which a guest sets the clock (RTC) of a PC.
+const RTC_PORT: u16 = 0x71;
+/// When the guest last wrote to it.
+static RTC_WRITTEN: Mutex<Option<Instant>> = Mutex::new(None);
+/// How long a timer of QEMU's stays armed after the guest set the clock, and some margin: QEMU
+/// reports that to its management at most once a second.
+const RTC_TIMER: Duration = Duration::from_millis(1100);
+
+/// Returns whether every block and access is instrumented.
+pub(crate) fn is_full() -> bool {
+    // Relaxed: QEMU stops all vCPUs between the change and the first translation under it.
+    FULL.load(Ordering::Relaxed)
+}
+
+/// Starts instrumentation, in full where the options ask for it. `icount` says whether QEMU counts
+/// instructions; `register` registers the plugin's callbacks, now and after each reset.
+pub(crate) fn start(plugin: ffi::PluginId, icount: bool, register: fn(ffi::PluginId)) {
+    PLUGIN.store(plugin, Ordering::Relaxed);
+    ICOUNT.store(icount, Ordering::Relaxed);
+    let full = options::get().is_some_and(|options| options.from_boot);
+    FULL.store(full, Ordering::Relaxed);
+    let register = REGISTER.get_or_init(|| register);
+    register(plugin);
+}
+
+/// The guest is about to write to an I/O port.
+pub(crate) fn note_port_write(port: u16) {
+    if port != RTC_PORT || !ICOUNT.load(Ordering::Relaxed) {
+        return;
+    }
+    *RTC_WRITTEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+}
+
+/// Waits until QEMU's timer for a clock that the guest has set, as firmware does just before it
+/// starts a kernel, has expired. The timer runs in the host's time. With `-icount` a timer that is
+/// about to expire ends a block in its middle, at another place in each run, and the model of time,
+/// whose unit is the block, would differ by some cycles.
+fn wait_for_rtc_timer() {
+    let written = RTC_WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(written) = written {
+        thread::sleep(RTC_TIMER.saturating_sub(written.elapsed()));
+    }
+}
+
+/// Instruments every block and access, from the vCPU's next block on.
+pub(crate) fn enable_full() {
+    if !FULL.swap(true, Ordering::Relaxed) {
+        wait_for_rtc_timer();
+        let plugin = PLUGIN.load(Ordering::Relaxed);
+        // SAFETY: called from a vCPU's callback, long after installation.
+        unsafe { ffi::qemu_plugin_reset(plugin, on_reset, ptr::null_mut()) };
+    }
+}
+
+extern "C" fn on_reset(_: *mut c_void) {
+    if let Some(register) = REGISTER.get() {
+        register(PLUGIN.load(Ordering::Relaxed));
+    }
+}

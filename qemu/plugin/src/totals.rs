@@ -1,0 +1,35 @@
+//! The counts of every event of the truth, taken from the model's signals.
+
+use tally_abi::truth::Count;
+use tally_model::{Counts, Geometry, Ring, Signal};
+use tally_vpmu::{Event, Profile};
+
+/// Every event of the truth file: the fixed ones, the general ones and the off-core responses.
+pub(crate) fn events(profile: &Profile) -> impl Iterator<Item = &'static Event> {
+    let fixed = profile.fixed_events().iter();
+    fixed.chain(profile.events()).chain(profile.offcore_events())
+}
+
+/// Every event's count since counting began, in the order of [`events`].
+pub(crate) fn totals(profile: &Profile, counts: &[Counts; 2]) -> Vec<Count> {
+    let geometry: &Geometry = &profile.geometry;
+    events(profile)
+        .map(|event| Count {
+            user: event.in_ring(counts, Ring::User, geometry),
+            kernel: event.in_ring(counts, Ring::Kernel, geometry),
+        })
+        .collect()
+}
+
+/// Adds to each sum the difference of two totals.
+pub(crate) fn add_differences(sums: &mut [Count], from: &[Count], to: &[Count]) {
+    for ((sum, from), to) in sums.iter_mut().zip(from).zip(to) {
+        sum.user += to.user - from.user;
+        sum.kernel += to.kernel - from.kernel;
+    }
+}
+
+/// Instructions retired in every ring.
+pub(crate) fn instructions(counts: &[Counts; 2]) -> u64 {
+    [Ring::User, Ring::Kernel].map(|ring| counts[ring as usize][Signal::Instructions]).iter().sum()
+}

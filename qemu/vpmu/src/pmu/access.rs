@@ -1,0 +1,80 @@
+//! The results of register accesses, and the register bits that both vendors share.
+
+use std::fmt;
+
+/// The result of a register access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Done, with the value of a read.
+    Done(u64),
+    /// A general-protection fault.
+    Fault,
+    /// Not a register of the PMU.
+    Foreign,
+}
+
+/// The part of the PMU in the answer to a CPUID leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuidKind {
+    /// All of it.
+    Whole,
+    /// Some bits.
+    Patched,
+    /// Nothing.
+    Foreign,
+}
+
+/// A selection or register write by the guest that the profile does not model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unmodelled {
+    /// An event select that counts nothing.
+    Select(u64),
+    /// An event select with unit-mask bits that count nothing.
+    UnitMask(u64),
+    /// An off-core response filter with requests that do not occur.
+    Offcore(u64),
+    /// A register of precise sampling, branch records or other counters.
+    Register(u32),
+}
+
+impl fmt::Display for Unmodelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unmodelled::Select(value) => {
+                write!(f, "event select {value:#x} is not modelled: it counts nothing")
+            }
+            Unmodelled::UnitMask(value) => {
+                write!(
+                    f,
+                    "event select {value:#x}: unit-mask bits that are not modelled count nothing"
+                )
+            }
+            Unmodelled::Offcore(value) => {
+                write!(
+                    f,
+                    "off-core filter {value:#x}: requests that are not modelled count nothing"
+                )
+            }
+            Unmodelled::Register(msr) => {
+                write!(f, "MSR {msr:#x}: its feature is not modelled, and the write has no effect")
+            }
+        }
+    }
+}
+
+/// Event-select bits that both vendors share (SDM vol. 3, "IA32_PERFEVTSELx MSRs"; APM vol. 2,
+/// 13.2.1 "Performance Event-Select Registers").
+pub(crate) mod select {
+    pub(crate) const USR: u64 = 1 << 16;
+    pub(crate) const OS: u64 = 1 << 17;
+    pub(crate) const EDGE: u64 = 1 << 18;
+    pub(crate) const INT: u64 = 1 << 20;
+    pub(crate) const EN: u64 = 1 << 22;
+    pub(crate) const INV: u64 = 1 << 23;
+    pub(crate) const CMASK_SHIFT: u32 = 24;
+}
+
+/// Global status: an interrupt has frozen the counters (SDM, "CTR_FRZ").
+pub(crate) const STATUS_FROZEN: u64 = 1 << 59;
+/// Global status and control: PERF_METRICS (SDM, "PERF_METRICS_OVF", "PERF_METRICS_EN").
+pub(crate) const STATUS_METRICS: u64 = 1 << 48;

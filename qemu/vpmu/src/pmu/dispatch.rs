@@ -1,0 +1,62 @@
+//! The register accesses of a guest, by vendor.
+
+use tally_model::Counts;
+
+use crate::{
+    pmu::{
+        access::{Access, CpuidKind},
+        state::Pmu,
+    },
+    profile::Vendor,
+};
+
+impl Pmu {
+    /// RDMSR.
+    pub fn rdmsr(&mut self, msr: u32, counts: &[Counts; 2]) -> Access {
+        self.sync(counts);
+        match self.profile.vendor {
+            Vendor::Intel => self.intel_rdmsr(msr, counts),
+            Vendor::Amd => self.amd_rdmsr(msr, counts),
+        }
+    }
+
+    /// WRMSR.
+    pub fn wrmsr(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
+        self.sync(counts);
+        let access = match self.profile.vendor {
+            Vendor::Intel => self.intel_wrmsr(msr, value, counts),
+            Vendor::Amd => self.amd_wrmsr(msr, value, counts),
+        };
+        self.sync(counts);
+        access
+    }
+
+    /// RDPMC. The caller checks that the ring may execute it.
+    pub fn rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> Access {
+        self.sync(counts);
+        match self.profile.vendor {
+            Vendor::Intel => self.intel_rdpmc(index, counts),
+            Vendor::Amd => self.amd_rdpmc(index, counts),
+        }
+    }
+
+    /// CPUID: `[EAX, EBX, ECX, EDX]` of the processor, with the PMU's changes.
+    pub fn cpuid(&self, leaf: u32, subleaf: u32, registers: [u32; 4]) -> [u32; 4] {
+        match self.profile.vendor {
+            Vendor::Intel => self.intel_cpuid(leaf, subleaf, registers),
+            Vendor::Amd => self.amd_cpuid(leaf, subleaf, registers),
+        }
+    }
+
+    /// The part of the PMU in the answer to a CPUID leaf.
+    pub fn cpuid_kind(&self, leaf: u32) -> CpuidKind {
+        match (self.profile.vendor, leaf) {
+            (Vendor::Intel, 0xa) => CpuidKind::Whole,
+            (Vendor::Amd, 0x8000_0022) if self.profile.version >= 2 => CpuidKind::Whole,
+            (Vendor::Intel, 0 | 1) | (Vendor::Amd, 1 | 0x8000_0000 | 0x8000_0001) => {
+                CpuidKind::Patched
+            }
+            _ => CpuidKind::Foreign,
+        }
+    }
+}

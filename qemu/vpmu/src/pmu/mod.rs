@@ -1,0 +1,21 @@
+//! The PMU of one virtual CPU.
+//!
+//! [`Pmu`] is defined in `state`; the other files are its operations, each importing only from
+//! those before it: `access`, `selection`, `counting`, `intel` and `amd`, `dispatch`.
+
+mod access;
+mod amd;
+mod counting;
+mod dispatch;
+mod intel;
+#[cfg(test)]
+mod linux_tests;
+mod selection;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    access::{Access, CpuidKind, Unmodelled},
+    state::Pmu,
+};

@@ -1,0 +1,77 @@
+//! What an event select makes a general counter count.
+//!
+//! Code, unit mask, counter mask, invert and edge are matched as one pattern with the events of the
+//! profile. A counter mask, invert or edge that the vendor's event does not have is not applied to
+//! the event's count: such a select counts nothing and is reported ([`Unmodelled::Select`]).
+
+use crate::{
+    counter::Source,
+    event::Event,
+    offcore,
+    pmu::{
+        access::{Unmodelled, select},
+        state::Pmu,
+    },
+    profile::Vendor,
+};
+
+impl Pmu {
+    /// What the event select of general counter `index` makes it count.
+    pub(super) fn source(&mut self, index: usize) -> Source {
+        let value = self.selects[index];
+        let reported = self.unmodelled.len();
+        let events = match self.profile.vendor {
+            Vendor::Intel => self.intel_events(index, value),
+            Vendor::Amd => self.amd_events(value),
+        };
+        if events.is_empty() && self.unmodelled.len() == reported {
+            self.unmodelled.push(Unmodelled::Select(value));
+        }
+        Source { events, user: value & select::USR != 0, kernel: value & select::OS != 0 }
+    }
+
+    fn intel_events(&mut self, index: usize, value: u64) -> Vec<&'static Event> {
+        let code = (value & 0xff) as u16;
+        let plain = value >> 8 & 0xff == 1 && value >> select::CMASK_SHIFT == 0;
+        if let Some(slot) = self.profile.offcore.iter().position(|offcore| *offcore == code)
+            && plain
+            && index < 4
+        {
+            let filter = self.extra[slot];
+            if offcore::is_beyond_model(filter) {
+                self.unmodelled.push(Unmodelled::Offcore(filter));
+            }
+            return offcore::selected(filter);
+        }
+        self.profile
+            .event(
+                code,
+                (value >> 8) as u8,
+                (value >> select::CMASK_SHIFT) as u8,
+                value & select::INV != 0,
+                value & select::EDGE != 0,
+            )
+            .filter(|event| event.counters >> index & 1 != 0)
+            .into_iter()
+            .collect()
+    }
+
+    /// The events of a select value: one with its whole unit mask, or one for each bit that the
+    /// profile knows. What the other bits select does not occur in the model.
+    fn amd_events(&mut self, value: u64) -> Vec<&'static Event> {
+        let code = (value & 0xff | value >> 24 & 0xf00) as u16;
+        let umask = (value >> 8) as u8;
+        let cmask = (value >> select::CMASK_SHIFT) as u8;
+        let (inv, edge) = (value & select::INV != 0, value & select::EDGE != 0);
+        if let Some(event) = self.profile.event(code, umask, cmask, inv, edge) {
+            return vec![event];
+        }
+        let bits = (0..8).map(|bit| 1u8 << bit).filter(|bit| umask & bit != 0);
+        let events: Vec<_> =
+            bits.filter_map(|bit| self.profile.event(code, bit, cmask, inv, edge)).collect();
+        if !events.is_empty() && events.len() < umask.count_ones() as usize {
+            self.unmodelled.push(Unmodelled::UnitMask(value));
+        }
+        events
+    }
+}

@@ -1,0 +1,95 @@
+//! The PMU's state: its registers and counters.
+
+use tally_model::{Counts, Geometry};
+
+use crate::{counter::Counter, metrics::Metrics, pmu::access::Unmodelled, profile::Profile};
+
+/// The PMU of one virtual CPU.
+#[derive(Clone, Debug)]
+pub struct Pmu {
+    pub(crate) profile: Profile,
+    pub(crate) counters: Vec<Counter>,
+    pub(crate) selects: Vec<u64>,
+    pub(crate) fixed: Vec<Counter>,
+    pub(crate) fixed_ctrl: u64,
+    pub(crate) global_ctrl: u64,
+    pub(crate) status: u64,
+    pub(crate) debugctl: u64,
+    /// Extra registers: two off-core response filters, and two that only store their value.
+    pub(crate) extra: [u64; 4],
+    pub(crate) metrics: Option<Metrics>,
+    pub(crate) interrupt_pending: bool,
+    pub(crate) unmodelled: Vec<Unmodelled>,
+}
+
+impl Pmu {
+    /// A PMU after reset, with this many general counters.
+    pub fn new(profile: Profile, counters: u8) -> Pmu {
+        let all = (1u64 << counters) - 1;
+        Pmu {
+            counters: vec![Counter::default(); counters.into()],
+            selects: vec![0; counters.into()],
+            fixed: vec![Counter::default(); profile.fixed.into()],
+            fixed_ctrl: 0,
+            // Both vendors' global control enables every general counter after reset, so that older
+            // software works.
+            global_ctrl: all,
+            status: 0,
+            debugctl: 0,
+            extra: [0; 4],
+            metrics: profile.has_metrics().then(|| Metrics::new(profile.second_level)),
+            interrupt_pending: false,
+            unmodelled: Vec::new(),
+            profile,
+        }
+    }
+
+    /// The profile that it implements.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Returns whether any counter counts.
+    pub fn is_counting(&self) -> bool {
+        self.counters.iter().chain(&self.fixed).any(Counter::is_running)
+    }
+
+    /// Returns whether an interrupt became pending since the last call.
+    pub fn take_interrupt(&mut self) -> bool {
+        std::mem::take(&mut self.interrupt_pending)
+    }
+
+    /// The least number of slots before any counter can overflow.
+    pub fn slots_to_overflow(&self, counts: &[Counts; 2]) -> u64 {
+        self.counters
+            .iter()
+            .chain(&self.fixed)
+            .filter(|counter| counter.is_running())
+            .map(|counter| {
+                counter.slots_to_overflow(counts, &self.profile.geometry, self.profile.width)
+            })
+            .min()
+            .unwrap_or(u64::MAX >> 1)
+    }
+
+    /// What the guest selected or wrote since the last call that the profile does not model.
+    pub fn take_unmodelled(&mut self) -> Vec<Unmodelled> {
+        std::mem::take(&mut self.unmodelled)
+    }
+
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.profile.geometry
+    }
+
+    pub(crate) fn value(&self, index: usize, counts: &[Counts; 2]) -> u64 {
+        self.counters[index].value(counts, self.geometry(), self.profile.width)
+    }
+
+    pub(crate) fn set_value(&mut self, index: usize, value: u64, counts: &[Counts; 2]) {
+        self.counters[index].set(
+            value & ((1 << self.profile.width) - 1),
+            counts,
+            &self.profile.geometry,
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! Tries to change the truth of its own session: `forge EVENTS`.
+//!
+//! In the middle of a session it closes the sessions with the first tags by the virtual PMU's own
+//! leaf, ends the truth, and opens and closes a region with the same tags, all in ring 3. It ends
+//! with status 1 if the virtual PMU claims to have obeyed.
+
+#![no_std]
+#![no_main]
+
+use core::hint::black_box;
+
+use tally::{Session, SessionConfig, region, runtime::arguments};
+use tally_abi::vpmu::{LEAF, Op};
+
+tally::main!(main);
+
+fn work() {
+    (0..10_000u32).for_each(|round| _ = black_box(round));
+}
+
+/// Sends an operation to the virtual PMU; its answer in EAX.
+fn send(op: Op, tag: u32) -> u32 {
+    let answer: u32;
+    // SAFETY: CPUID changes these four registers only; RBX is the compiler's, so it is restored.
+    unsafe {
+        core::arch::asm!(
+            "mov {saved}, rbx", "cpuid", "mov rbx, {saved}",
+            saved = out(reg) _,
+            inout("eax") LEAF => answer, inout("ecx") op as u32 => _, inout("edx") tag => _,
+            options(nostack, preserves_flags),
+        );
+    }
+    answer
+}
+
+fn main() -> i32 {
+    let events = arguments().nth(1).expect("usage: forge EVENTS");
+    let session = Session::open(events, SessionConfig::default()).expect("the events exist");
+    session.start().expect("it was not started");
+    work();
+    let mut obeyed = 0;
+    for tag in 0..8 {
+        obeyed |= send(Op::CloseSession, tag) | send(Op::OpenSession, tag);
+        obeyed |= send(Op::CloseSession, tag);
+        region::open(tag);
+        work();
+        region::close(tag);
+    }
+    obeyed |= send(Op::End, 0);
+    work();
+    session.stop().expect("it runs");
+    obeyed as i32
+}
