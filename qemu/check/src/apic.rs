@@ -1,8 +1,8 @@
-//! The local APIC, in both of its modes: the performance entry and the timer.
+//! The local APIC, in both modes: the performance entry and the timer.
 
 use crate::machine::{TIMER_VECTOR, rdmsr, wrmsr};
 
-/// Local APIC registers, mapped to themselves.
+/// Address of the local APIC's registers, which are identity-mapped.
 pub const APIC: u64 = 0xfee0_0000;
 const IA32_APIC_BASE: u32 = 0x1b;
 const X2APIC: u64 = 1 << 10;
@@ -12,12 +12,12 @@ fn is_x2apic() -> bool {
     rdmsr(IA32_APIC_BASE) & X2APIC != 0
 }
 
-/// Turns x2APIC mode on, for good.
+/// Enables x2APIC mode, for the rest of the run.
 pub fn enter_x2apic() {
     wrmsr(IA32_APIC_BASE, rdmsr(IA32_APIC_BASE) | X2APIC);
 }
 
-/// Writes an APIC register in the mode that it is in.
+/// Writes an APIC register in the current mode.
 pub fn apic_write(register: u64, value: u32) {
     if is_x2apic() {
         wrmsr(0x800 + (register >> 4) as u32, value.into());
@@ -27,7 +27,7 @@ pub fn apic_write(register: u64, value: u32) {
     }
 }
 
-/// Reads an APIC register in the mode that it is in.
+/// Reads an APIC register in the current mode.
 pub fn apic_read(register: u64) -> u32 {
     if is_x2apic() {
         rdmsr(0x800 + (register >> 4) as u32) as u32
@@ -37,7 +37,7 @@ pub fn apic_read(register: u64) -> u32 {
     }
 }
 
-/// The handler is done with its interrupt.
+/// Signals the end of an interrupt.
 pub fn end_of_interrupt() {
     apic_write(0xb0, 0);
 }

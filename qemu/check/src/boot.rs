@@ -1,7 +1,7 @@
 //! From QEMU's PVH entry (32-bit protected mode, paging off) to Rust in 64-bit mode.
 //!
-//! The first GiB is mapped to itself by 2 MiB pages that ring 3 may use too: the guest is one
-//! program that runs in both rings. The pages with the APIC are mapped likewise.
+//! The first 4 GiB, which contain the APIC's pages, are identity-mapped by 2 MiB pages that ring 3
+//! can access: the guest is one program that runs in both rings.
 
 use core::arch::global_asm;
 

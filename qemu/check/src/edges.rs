@@ -1,5 +1,5 @@
 //! Counts of code that leaves its blocks in the middle: devices, faults, traps, system calls, and
-//! instructions that reach memory in several parts.
+//! instructions that access memory in several parts.
 
 use core::arch::global_asm;
 
@@ -163,26 +163,32 @@ unsafe extern "C" {
     static edge_overwrites_next: u8;
 }
 
-/// A loop and what it does.
+/// A loop and its counts.
 struct Edge {
     name: &'static str,
     entry: *const u8,
     rounds: u64,
-    /// Of instructions, branches, loads and stores: in each round, and beside the rounds.
+    /// Instructions, branches, loads and stores: of each round, and outside the rounds.
     each: [u64; 4],
     once: [u64; 4],
 }
 
 const ROUNDS: u64 = 200;
+/// The number of loops.
+const COUNT: usize = 14;
 
 /// Every check of this module.
 pub fn run(report: &mut Report) {
     let vendor = Vendor::here();
     kernel::enable_avx();
     kernel::map_last_pages();
+    edges().iter().for_each(|edge| check(report, &vendor, edge));
+}
+
+/// Every loop. The system call at its end is one instruction and one branch.
+fn edges() -> [Edge; COUNT] {
     let edge = |name, entry, each, once| Edge { name, entry, rounds: ROUNDS, each, once };
-    // The system call at the end is one instruction and one branch.
-    for edge in [
+    [
         edge("a device", &raw const edge_device, [6, 1, 1, 2], [3, 1, 0, 0]),
         edge("breakpoints", &raw const edge_breakpoint, [5, 2, 0, 0], [1, 1, 0, 0]),
         Edge {
@@ -199,19 +205,27 @@ pub fn run(report: &mut Report) {
             )
         },
         edge("system calls", &raw const edge_system_calls, [4, 2, 0, 0], [2, 1, 0, 0]),
-        edge("what is intercepted", &raw const edge_intercepts, [7, 1, 0, 0], [2, 1, 0, 0]),
+        edge("intercepted instructions", &raw const edge_intercepts, [7, 1, 0, 0], [2, 1, 0, 0]),
         edge("wide accesses", &raw const edge_wide, [5, 1, 2, 1], [1, 1, 0, 0]),
         edge("atomics", &raw const edge_atomic, [5, 1, 3, 3], [1, 1, 0, 0]),
         // push, pop, call and LOOP; in the function push, leave and ret.
         edge("the stack", &raw const edge_stack, [11, 4, 4, 4], [1, 1, 0, 0]),
         edge("strings", &raw const edge_strings, [11, 1, 8, 2], [4, 1, 0, 0]),
         edge("the last pages", &raw const edge_last_pages, [67, 17, 16, 16], [1, 1, 0, 0]),
-        edge("code over itself", &raw const edge_overwrites, [7, 1, 0, 1], [1, 1, 0, 0]),
-        edge("code over what follows", &raw const edge_overwrites_next, [5, 2, 0, 1], [1, 1, 0, 0]),
+        edge(
+            "a block that overwrites itself",
+            &raw const edge_overwrites,
+            [7, 1, 0, 1],
+            [1, 1, 0, 0],
+        ),
+        edge(
+            "a block that overwrites the next",
+            &raw const edge_overwrites_next,
+            [5, 2, 0, 1],
+            [1, 1, 0, 0],
+        ),
         edge("divisions", &raw const edge_divide, [7, 1, 0, 0], [1, 1, 0, 0]),
-    ] {
-        check(report, &vendor, &edge);
-    }
+    ]
 }
 
 fn check(report: &mut Report, vendor: &Vendor, edge: &Edge) {

@@ -1,4 +1,4 @@
-//! Counts of loops of known content, exact to the one, in both rings, with and without interrupts.
+//! Exact counts of known loops, in both rings, with and without interrupts.
 
 use core::{arch::global_asm, fmt::Write, sync::atomic::Ordering::Relaxed};
 
@@ -79,7 +79,7 @@ operation:
 );
 
 unsafe extern "C" {
-    /// The loop of known content.
+    /// A loop of known instructions.
     pub static mixed: u8;
     static mixed_in_ring0: u8;
     static calls: u8;
@@ -89,7 +89,7 @@ unsafe extern "C" {
 
 static mut MEMORY: [u64; 4096] = [0; 4096];
 
-/// Memory that ring 3 may use.
+/// Memory for ring 3.
 pub fn memory() -> u64 {
     &raw const MEMORY as u64
 }
@@ -125,7 +125,7 @@ fn mixed_loop(report: &mut Report, vendor: &Vendor, rounds: u64) {
     report.equal(format_args!("ring 3, {rounds} rounds: stores"), counts[0], rounds);
 }
 
-/// A function of known content between two reads: what two reads in a row differ by is taken off.
+/// A known function in ring 0. The difference of two runs excludes the code around it.
 fn rings(report: &mut Report, vendor: &Vendor) {
     let [instructions, branches, ..] = vendor.events;
     let counts = vendor.count(&[instructions, branches], USR, || ());
@@ -143,7 +143,7 @@ fn rings(report: &mut Report, vendor: &Vendor) {
     let (few, many) = (run(10), run(1010));
     report.equal("ring 0, 1000 rounds: instructions", many[0] - few[0], 6000);
     report.equal("ring 0, 1000 rounds: branches", many[1] - few[1], 2000);
-    // One piece of code for the three, so that the kernel's part is the same.
+    // The same code for all three, so that the kernel's part is the same.
     let [user, kernel, both] =
         [USR, OS, USR | OS].map(|rings| vendor.count(&[instructions], rings, mixed_1000)[0]);
     report.equal("both rings are the sum of each", both, user + kernel);
@@ -193,17 +193,17 @@ fn with_timer(report: &mut Report, vendor: &Vendor) {
     report.equal("interrupted strings: instructions", strings_counted[0], 10);
 }
 
-/// One way of delivering the interrupt.
+/// A way to deliver the interrupt.
 pub struct Delivery {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// The entry of the local vector table.
     pub entry: u32,
-    /// The vector that it comes by.
+    /// The vector of the interrupt.
     pub vector: u8,
 }
 
-/// Both ways: by a vector, and as an NMI.
+/// Both ways: a fixed vector, and an NMI.
 pub const DELIVERIES: [Delivery; 2] = [
     Delivery { name: "fixed", entry: PMI_VECTOR as u32, vector: PMI_VECTOR },
     Delivery { name: "nmi", entry: 4 << 8, vector: 2 },
@@ -218,28 +218,28 @@ fn overflow(report: &mut Report, vendor: &Vendor, mode: &str) {
         overflow_at(vendor, 3_000);
         report.equal(what("one interrupt at the overflow"), taken() - before, 1);
         if let Some(overflowed) = vendor.overflowed() {
-            report.equal(what("status shows it"), overflowed, 1);
+            report.equal(what("status shows the overflow"), overflowed, 1);
         }
-        report.equal(what("the counter went on"), rdpmc(0), 3_001);
+        report.equal(what("the counter continues"), rdpmc(0), 3_001);
         let (at, first) = (kernel::PMI_RIP.load(Relaxed), &raw const mixed as u64);
-        report.within(what("it came within the loop"), at, first, first + 32);
+        report.within(what("it is taken within the loop"), at, first, first + 32);
         let masked = apic::apic_read(apic::LVT_PERFORMANCE) & apic::LVT_MASKED != 0;
         let intel = vendor.is_intel();
         report.equal(what("the entry is masked on Intel only"), masked.into(), intel.into());
-        vendor.forget_overflow();
+        vendor.reset_overflow();
         report.equal(what("status is reset"), vendor.overflowed().unwrap_or(0), 0);
         apic::apic_write(apic::LVT_PERFORMANCE, entry | apic::LVT_MASKED);
         let before = taken();
         overflow_at(vendor, 300);
         report.equal(what("no interrupt through a masked entry"), taken() - before, 0);
         if let Some(overflowed) = vendor.overflowed() {
-            report.equal(what("status shows it all the same"), overflowed, 1);
+            report.equal(what("status shows the overflow also then"), overflowed, 1);
         }
-        vendor.forget_overflow();
+        vendor.reset_overflow();
     }
 }
 
-/// Lets the first counter overflow after so many instructions of ring 3, out of 6001.
+/// Makes the first counter overflow after `instructions` of 6,001 in ring 3.
 fn overflow_at(vendor: &Vendor, instructions: u64) {
     vendor.program(0, 0u64.wrapping_sub(instructions), vendor.events[0] | USR | EN | INT);
     vendor.enable(1);
@@ -247,7 +247,7 @@ fn overflow_at(vendor: &Vendor, instructions: u64) {
     vendor.enable(0);
 }
 
-/// A check of one way of delivery.
+/// The name of a check of one way of delivery.
 struct Named<'a> {
     mode: &'a str,
     name: &'a str,
@@ -260,8 +260,8 @@ impl core::fmt::Display for Named<'_> {
     }
 }
 
-/// An interrupt every so many instructions, re-armed by its handler, in a region: prints how many
-/// came, for the host to compare with the truth file.
+/// An interrupt at every period, re-armed by its handler, in a region. Prints their number, which
+/// the host compares with the truth file.
 fn sampling(report: &mut Report, vendor: &Vendor) {
     const PERIOD: u64 = 10_000;
     apic::apic_write(apic::LVT_PERFORMANCE, PMI_VECTOR.into());
@@ -277,13 +277,13 @@ fn sampling(report: &mut Report, vendor: &Vendor) {
     apic::timer(0);
     kernel::REARM.store(0, Relaxed);
     let taken = kernel::TAKEN[PMI_VECTOR as usize].load(Relaxed) - before;
-    // What runs between an overflow and its handler is lost from each period.
+    // The instructions between an overflow and its handler are in no period.
     report.within("an interrupt every 10,000 instructions", taken, 119, 120);
     // The serial port cannot fail.
     let _ = writeln!(Serial, "pmis {taken}");
 }
 
-/// Sessions belong to ring 0, and are not regions: what happens in session 7 is not in region 7.
+/// Sessions belong to ring 0, and session 7 is not region 7.
 fn sessions(report: &mut Report) {
     let in_ring3 = |op: Op| {
         in_ring3(&raw const operation as u64, op as u64, memory());
@@ -291,17 +291,17 @@ fn sessions(report: &mut Report) {
         unsafe { core::ptr::read_volatile(memory() as *const u64) }
     };
     report.equal("ring 3 opens no session", in_ring3(Op::OpenSession), 0);
-    report.equal("nor is one open", vpmu(Op::CloseSession, 7)[0].into(), 0);
+    report.equal("so that none is open", vpmu(Op::CloseSession, 7)[0].into(), 0);
     report.equal("ring 0 opens a session", vpmu(Op::OpenSession, 7)[0].into(), 1);
     mixed_1000();
     report.equal("ring 3 closes no session", in_ring3(Op::CloseSession), 0);
-    report.equal("nor does closing a region", in_ring3(Op::Close), 0);
-    report.equal("nor does it end the truth", in_ring3(Op::End), 0);
+    report.equal("ring 3 closes no session as a region", in_ring3(Op::Close), 0);
+    report.equal("ring 3 does not end the truth", in_ring3(Op::End), 0);
     report.equal("ring 0 closes a session", vpmu(Op::CloseSession, 7)[0].into(), 1);
 }
 
-/// Regions and counters side by side: prints what the counters say, for the host to compare with
-/// the truth file.
+/// Counts by counters and in a region at the same time. Prints the counters, which the host
+/// compares with the truth file.
 fn regions(report: &mut Report) {
     let vendor = Vendor::here();
     let named: &[(&str, u64)] = if vendor.is_intel() {
@@ -330,7 +330,7 @@ fn regions(report: &mut Report) {
         report.equal("and closes", closed.into(), 1);
     });
     apic::timer(0);
-    report.equal("a closed region does not close", vpmu(Op::Close, 7)[0].into(), 0);
+    report.equal("a closed region cannot be closed", vpmu(Op::Close, 7)[0].into(), 0);
     sessions(report);
     for ((name, _), count) in named.iter().zip(counts) {
         // The serial port cannot fail.

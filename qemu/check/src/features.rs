@@ -1,4 +1,4 @@
-//! What not every PMU has: PERF_METRICS, freezing at the interrupt, off-core responses.
+//! Optional features: PERF_METRICS, freezing at a PMI, off-core responses.
 
 use crate::{
     exactness::{memory, mixed},
@@ -12,10 +12,10 @@ use crate::{
     vendor::{EN, INT, OS, USR, Vendor},
 };
 
-/// Debug control, and its bit that freezes the counters at their interrupt.
+/// Debug control, and its bit that freezes the counters at a PMI.
 const DEBUGCTL: u32 = 0x1d9;
 const FREEZE: u64 = 1 << 12;
-/// Global status: they are frozen.
+/// Global status: counters are frozen.
 const FROZEN: u64 = 1 << 59;
 
 /// Every check of this module but those of PERF_METRICS' registers.
@@ -35,20 +35,20 @@ fn freeze(report: &mut Report, vendor: &Vendor, status: u32, reset: u32) {
     vendor.program(1, 0, vendor.events[0] | USR | EN);
     vendor.enable(3);
     in_ring3(&raw const mixed as u64, 1_000, memory());
-    report.equal("frozen: status says so", rdmsr(status), FROZEN | 1);
-    // The overflow is noticed at the end of its block.
-    report.within("frozen: the counter stands", rdpmc(0), 0, 20);
-    report.equal("frozen: and so does every other", rdpmc(1), 3_000 + rdpmc(0));
-    let stood = rdpmc(0);
+    report.equal("frozen: the status bit is set", rdmsr(status), FROZEN | 1);
+    // The plugin detects the overflow at the end of its block.
+    report.within("frozen: the counter stops", rdpmc(0), 0, 20);
+    report.equal("frozen: every other counter stops", rdpmc(1), 3_000 + rdpmc(0));
+    let stopped = rdpmc(0);
     wrmsr(reset, FROZEN | 1);
     in_ring3(&raw const mixed as u64, 1_000, memory());
     vendor.enable(0);
-    report.equal("thawed: it goes on", rdpmc(0), stood + 6_001);
+    report.equal("unfrozen: the counter continues", rdpmc(0), stopped + 6_001);
     wrmsr(DEBUGCTL, 0);
-    vendor.forget_overflow();
+    vendor.reset_overflow();
 }
 
-/// Lines that nothing has touched: 128 MiB up.
+/// Memory that nothing has accessed.
 const UNTOUCHED: usize = 128 << 20;
 
 fn offcore(report: &mut Report, vendor: &Vendor) {
@@ -61,26 +61,26 @@ fn offcore(report: &mut Report, vendor: &Vendor) {
         wrmsr(0x1a7, filters[1]);
         vendor.count(&codes, OS, || {
             for line in first..first + 1_000 {
-                // SAFETY: this memory is there, and nobody's.
+                // SAFETY: this memory exists, and nothing else uses it.
                 unsafe { core::ptr::read_volatile((UNTOUCHED + 64 * line) as *const u8) };
             }
         })
     };
-    // The kernel's own few lines come on top.
+    // Plus a few lines of the guest's kernel.
     let [any, memory, ..] = read(0, [0x1_0001, 0x7_3c00_0001]);
     report.within("off-core: demand reads", any, 1_000, 1_010);
     report.within("off-core: demand reads of memory", memory, 1_000, any);
     let [hits, changed, ..] = read(1_000, [0x3f_803c_0001, 0x10_003c_0001]);
-    report.within("off-core: untouched lines do not hit", hits, 0, 10);
-    report.equal("off-core: nobody else has changed a line", changed, 0);
+    report.within("off-core: new lines do not hit", hits, 0, 10);
+    report.equal("off-core: no other core has modified a line", changed, 0);
     let [stores, code, ..] = read(2_000, [0x1_0002, 0x1_0004]);
-    report.within("off-core: reads are not for ownership", stores, 0, 10);
-    report.within("off-core: reads are not of code", code, 0, 50);
+    report.within("off-core: reads are no requests for ownership", stores, 0, 10);
+    report.within("off-core: reads are no code reads", code, 0, 50);
     wrmsr(0x1a6, 0);
     wrmsr(0x1a7, 0);
 }
 
-/// PERF_METRICS is there with the fourth fixed counter, and everywhere or nowhere.
+/// PERF_METRICS exists with the fourth fixed counter; otherwise every access to it faults.
 pub fn metrics(report: &mut Report, fixed: u32) {
     let (register, enable) = (0x329, 1 << 48);
     if fixed < 4 {
@@ -123,20 +123,25 @@ fn metrics_count(report: &mut Report, second_level: bool) {
     wrmsr(0x38f, 0);
     let (value, slots) = (rdmsr(0x329), rdmsr(0x30c));
     report.equal("rdpmc 0x20000000 is PERF_METRICS", rdpmc(1 << 29), value);
-    report.within("slots passed in ring 0", slots, 1, u64::MAX);
+    report.within("slots are counted in ring 0", slots, 1, u64::MAX);
     let first: u64 = (0..4).map(|place| value >> (8 * place) & 0xff).sum();
-    report.within("the four of the first level are the whole", first, 0xfd, 0x101);
-    report.within("some of it retired", value & 0xff, 1, 0xff);
+    report.within("the four parts of the first level add up to the whole", first, 0xfd, 0x101);
+    report.within("some slots retired", value & 0xff, 1, 0xff);
     let second = value >> 32;
     if second_level {
-        report.within("memory is a part of the back end", second >> 24, 0, value >> 24 & 0xff);
+        report.within(
+            "memory bound is a part of back-end bound",
+            second >> 24,
+            0,
+            value >> 24 & 0xff,
+        );
     } else {
         report.equal("there is no second level", second, 0);
     }
     wrmsr(0x38f, 1 << 48);
     wrmsr(0x329, 0);
     in_ring3(&raw const mixed as u64, 100, memory());
-    report.equal("metrics stand still without fixed counter 3", rdmsr(0x329), 0);
+    report.equal("metrics do not count without fixed counter 3", rdmsr(0x329), 0);
     for msr in [0x38f, 0x38d, 0x30c, 0x329] {
         wrmsr(msr, 0);
     }

@@ -1,5 +1,4 @@
-//! Flags survive: QEMU keeps them lazily, and whatever is done at an instruction must not lose
-//! them.
+//! Flags are preserved: QEMU evaluates them lazily, and an intercept must not lose them.
 
 use core::{arch::global_asm, sync::atomic::Ordering::Relaxed};
 
@@ -63,17 +62,17 @@ unsafe extern "C" {
     fn flags_at_fault_and_end();
 }
 
-/// An index that RDPMC does not have.
+/// An index beyond the counters.
 const NO_COUNTER: u64 = 0x1f;
-/// The arithmetic flags, and those of 5 - -1: carry, parity, and carry out of the low digit.
+/// The arithmetic flags, and those that 5 - -1 sets: carry, parity and auxiliary carry.
 const ARITHMETIC: u64 = 0x8d5;
 const BORROWED: u64 = 0x15;
 
-/// The arithmetic flags are behind an access what they were before it.
+/// The arithmetic flags are the same before and behind an intercepted instruction.
 pub fn run(report: &mut Report, vendor: &Vendor) {
     let behind = |code: unsafe extern "C" fn(), rcx: u32| {
         let flags: u64;
-        // SAFETY: the code reads or writes a counter that nothing uses, or asks CPUID.
+        // SAFETY: the code accesses a counter that nothing uses, or executes CPUID.
         unsafe {
             core::arch::asm!("call {}", in(reg) code, inout("rax") 0u64 => flags,
                 inout("rcx") u64::from(rcx) => _, inout("rdx") 0u64 => _,

@@ -1,7 +1,6 @@
-//! Just enough of a kernel: segments, interrupt handlers that note what came, ring 3 and back.
+//! A minimal kernel: segments, interrupt handlers that count and record, ring 3 and back.
 //!
-//! One CPU, and handlers that only write the statics here, so relaxed atomics are all that is
-//! needed.
+//! There is one CPU, and handlers only write the statics here, so relaxed atomics are enough.
 
 use core::{
     arch::{asm, global_asm, naked_asm},
@@ -14,9 +13,9 @@ use crate::{
     vendor::Vendor,
 };
 
-/// Interrupts taken, by vector.
+/// Interrupts and exceptions taken, by vector.
 pub static TAKEN: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
-/// Where a fault goes on instead of at its instruction, if not zero; and where the last one was.
+/// The address at which a fault resumes instead of at its instruction, if not zero.
 static FAULT_RESUME: AtomicU64 = AtomicU64::new(0);
 /// RCX as the last fault's handler saw it.
 pub static FAULT_RCX: AtomicU64 = AtomicU64::new(0);
@@ -25,10 +24,11 @@ pub static FAULT_RFLAGS: AtomicU64 = AtomicU64::new(0);
 /// Interrupted address of the last performance interrupt.
 pub static PMI_RIP: AtomicU64 = AtomicU64::new(0);
 
-/// The period that the performance interrupt's handler re-arms the first counter with, if not zero.
+/// The period with which the performance interrupt's handler re-arms the first counter, if not
+/// zero.
 pub static REARM: AtomicU64 = AtomicU64::new(0);
 
-/// What the stubs push.
+/// The trap frame that the stubs push.
 #[repr(C)]
 pub struct Frame {
     /// R11 to RAX, as pushed.
@@ -62,7 +62,7 @@ const USER_DATA: u64 = 3 << 3 | 3;
 const USER_CODE: u64 = 4 << 3 | 3;
 const TASK: u16 = 5 << 3;
 
-/// Every stub is this long.
+/// The length of every stub.
 const STUB_BYTES: u64 = 16;
 
 global_asm!(
@@ -128,7 +128,7 @@ extern "C" fn on_interrupt(frame: &mut Frame) {
             let resume = FAULT_RESUME.swap(0, Relaxed);
             assert!(resume != 0, "fault {} ({:#x}) at {:#x}", frame.vector, frame.error, frame.rip);
             if frame.cs & 3 == 3 {
-                // Out of ring 3: back into the kernel, as a system call would.
+                // From ring 3: return to the kernel, as a system call does.
                 frame.cs = 8;
                 frame.ss = 16;
                 frame.rsp = USER_RETURN_RSP.load(Relaxed);
@@ -142,7 +142,7 @@ extern "C" fn on_interrupt(frame: &mut Frame) {
     }
 }
 
-/// Where nothing is mapped until it is touched, and how many pages of 2 MiB that goes on for.
+/// An address range that the page-fault handler maps on access, and its number of 2 MiB pages.
 pub const HOLE: u64 = 0x8000_0000;
 /// Likewise.
 pub const HOLE_PAGES: u64 = 64;
@@ -169,7 +169,7 @@ pub fn map_last_pages() {
     }
 }
 
-/// Makes the hole one again.
+/// Unmaps the hole.
 pub fn unmap_hole() {
     let first = (HOLE >> 21) as usize;
     let tables = &raw mut tables_pd;
@@ -177,12 +177,12 @@ pub fn unmap_hole() {
         // SAFETY: nothing but the checks' own loops uses the hole.
         unsafe { (*tables)[page] = 0 };
     }
-    // SAFETY: writes CR3 as it is, which forgets the hole's translations.
+    // SAFETY: rewriting CR3 only flushes the hole's translations.
     unsafe { asm!("mov {0}, cr3", "mov cr3, {0}", out(reg) _) };
 }
 
-/// Maps the page of the hole at the faulting address, all of them to the same memory; false where
-/// that is elsewhere.
+/// Maps the page of the hole at the faulting address, all to the same memory; returns whether the
+/// address is in the hole.
 fn map_hole() -> bool {
     let address: u64;
     // SAFETY: reading CR2 has no effect.
@@ -196,7 +196,7 @@ fn map_hole() -> bool {
     inside
 }
 
-/// Lets ring 3 use AVX.
+/// Enables AVX.
 pub fn enable_avx() {
     // SAFETY: sets CR4.OSXSAVE and, in XCR0, x87, SSE and AVX, which the processor has.
     unsafe {
@@ -213,18 +213,18 @@ pub fn enable_avx() {
     }
 }
 
-/// Makes the first counter ready for the next overflow, if that is asked for.
+/// Re-arms the first counter, if a period is set.
 fn rearm() {
     let period = REARM.load(Relaxed);
     if period != 0 {
         let vendor = Vendor::here();
         wrmsr(vendor.counter.0, 0u64.wrapping_sub(period) & vendor.counter_mask());
-        vendor.forget_overflow();
+        vendor.reset_overflow();
         apic_write(LVT_PERFORMANCE, PMI_VECTOR.into());
     }
 }
 
-/// Sets segments, handlers and system calls up.
+/// Sets up segments, handlers and system calls.
 pub fn set_up() {
     let gates = &raw mut IDT;
     let first = &raw const stubs as u64;
@@ -247,10 +247,10 @@ pub fn set_up() {
     wrmsr(0xc000_0081, (2 << 3 | 3) << 48 | 8 << 32);
     wrmsr(0xc000_0082, on_syscall as *const () as u64);
     wrmsr(0xc000_0084, 0x200);
-    // The two old interrupt controllers off.
+    // Masks both legacy interrupt controllers.
     outb(0x21, 0xff);
     outb(0xa1, 0xff);
-    // The APIC on, with its spurious vector.
+    // Enables the APIC, with its spurious vector.
     apic_write(0xf0, 0x1ff);
 }
 
@@ -277,7 +277,7 @@ pub fn in_ring3(entry: u64, argument: u64, memory: u64) {
     enter_ring3(entry, argument, memory, stack, 0x2);
 }
 
-/// The same with interrupts let in.
+/// The same with interrupts enabled.
 pub fn in_ring3_interrupted(entry: u64, argument: u64, memory: u64) {
     let stack = &raw const USER_STACK as u64 + 2048 * 8;
     enter_ring3(entry, argument, memory, stack, 0x202);
@@ -307,7 +307,7 @@ extern "C" fn enter_ring3(entry: u64, argument: u64, memory: u64, stack: u64, fl
     )
 }
 
-/// In EAX at a system call: go back to ring 3.
+/// The value of EAX at a system call that returns to ring 3 at once.
 pub const RETURN_AT_ONCE: u32 = 0x7a11_7a11;
 
 #[unsafe(naked)]
@@ -329,11 +329,11 @@ extern "C" fn on_syscall() {
     )
 }
 
-/// The vector of the fault that `code` runs into in ring 0, if any. `code` is entered with RCX, RAX
-/// and RDX as given.
+/// The vector of the fault that `code` raises in ring 0, if any. `code` starts with the given RCX,
+/// RAX and RDX.
 pub fn fault_of(code: unsafe extern "C" fn(), rcx: u64, rax: u64, rdx: u64) -> Option<u8> {
     let before = fault_counts();
-    // SAFETY: a fault resumes behind the call with the stack as it was; the code touches only the
+    // SAFETY: a fault resumes behind the call with the stack restored; the code changes only the
     // registers named.
     unsafe {
         asm!(
@@ -357,8 +357,8 @@ pub fn fault_of(code: unsafe extern "C" fn(), rcx: u64, rax: u64, rdx: u64) -> O
     (0..32u8).find(|vector| after[*vector as usize] != before[*vector as usize])
 }
 
-/// The vector of the fault that the code at `entry` runs into in ring 3, if it does before it makes
-/// a system call.
+/// The vector of the fault that the code at `entry` raises in ring 3 before its system call, if
+/// any.
 pub fn fault_of_ring3(entry: u64, argument: u64, memory: u64) -> Option<u8> {
     let before = fault_counts();
     FAULT_RESUME.store(on_syscall as *const () as u64, Relaxed);

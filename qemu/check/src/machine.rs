@@ -12,20 +12,20 @@ pub const PMI_VECTOR: u8 = 0xe0;
 /// Vector of the timer.
 pub const TIMER_VECTOR: u8 = 0xe1;
 
-/// A region that is opened after the machine has said that it ends.
+/// A region that is opened after the truth has ended.
 const AFTER_THE_END: u32 = 9;
 
 /// Reads an MSR.
 pub fn rdmsr(msr: u32) -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: ring 0; a fault is caught by the handlers.
+    // SAFETY: ring 0; the handlers catch a fault.
     unsafe { asm!("rdmsr", in("ecx") msr, out("eax") low, out("edx") high) };
     u64::from(high) << 32 | u64::from(low)
 }
 
 /// Writes an MSR.
 pub fn wrmsr(msr: u32, value: u64) {
-    // SAFETY: ring 0; the guest writes only what its checks are about.
+    // SAFETY: ring 0; the guest writes only the registers that it checks.
     unsafe {
         asm!("wrmsr", in("ecx") msr, in("eax") value as u32, in("edx") (value >> 32) as u32);
     }
@@ -45,11 +45,11 @@ pub fn cpuid(leaf: u32, subleaf: u32) -> [u32; 4] {
     [answer.eax, answer.ebx, answer.ecx, answer.edx]
 }
 
-/// The plugin's own leaf.
+/// Sends an operation to the virtual PMU; returns CPUID's answer.
 pub fn vpmu(op: Op, argument: u32) -> [u32; 4] {
     let (eax, ecx, edx): (u32, u32, u32);
     let mut rbx = 0u64;
-    // SAFETY: CPUID has no effect but on its four registers; RBX is put back.
+    // SAFETY: CPUID changes only its four registers; RBX is restored.
     unsafe {
         asm!(
             "xchg {saved}, rbx",
@@ -66,7 +66,7 @@ pub fn vpmu(op: Op, argument: u32) -> [u32; 4] {
 
 /// Writes a byte to an I/O port.
 pub fn outb(port: u16, value: u8) {
-    // SAFETY: the ports used are the serial port's and the exit device's.
+    // SAFETY: the ports in use are the serial port's and the exit device's.
     unsafe { asm!("out dx, al", in("dx") port, in("al") value) };
 }
 
@@ -75,7 +75,7 @@ fn outl(port: u16, value: u32) {
     unsafe { asm!("out dx, eax", in("dx") port, in("eax") value) };
 }
 
-/// Ends QEMU through its `isa-debug-exit` device at port F4H: its status is twice this and one.
+/// Ends QEMU through its `isa-debug-exit` device at port F4H, with the status `2 * status + 1`.
 pub fn exit(status: u32) -> ! {
     end_truth();
     outl(0xf4, status);
@@ -85,8 +85,8 @@ pub fn exit(status: u32) -> ! {
     }
 }
 
-/// Says that the machine ends, and then does in a region what must not be in it: prints which, for
-/// the host to look at the truth files.
+/// Ends the truth, and then runs code in a region that must stay empty. Prints the region's tag, so
+/// that the host can check the truth files.
 fn end_truth() {
     // The serial port cannot fail.
     let _ = writeln!(Serial, "empty {AFTER_THE_END}");

@@ -1,5 +1,5 @@
-//! A guest that walks the virtual PMU's rules: one line a check on the serial port, `ok` or `FAIL`,
-//! and an exit status that says whether all held.
+//! A guest that checks the virtual PMU: one line for each check on the serial port, `ok` or `FAIL`,
+//! and an exit status of 0 if all hold.
 
 #![no_std]
 #![no_main]
@@ -10,9 +10,9 @@ mod edges;
 mod exactness;
 mod features;
 mod flags;
+mod injections;
 mod kernel;
 mod machine;
-mod planned;
 mod report;
 mod rule;
 mod rules;

@@ -1,4 +1,4 @@
-//! What held and what did not.
+//! The results of the checks.
 
 use core::fmt::{self, Display, Write};
 
@@ -12,13 +12,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// One check: `got` must equal `want`.
+    /// Checks that `got` equals `want`.
     pub fn equal(&mut self, what: impl Display, got: u64, want: u64) {
         let held = got == want;
         self.line(held, what, format_args!("{got:#x} ({got}), want {want:#x} ({want})"));
     }
 
-    /// One check: `got` must be in the range.
+    /// Checks that `got` is in the range.
     pub fn within(&mut self, what: impl Display, got: u64, low: u64, high: u64) {
         let held = (low..=high).contains(&got);
         self.line(held, what, format_args!("{got}, want {low} to {high}"));
@@ -35,7 +35,7 @@ impl Report {
         self.failed += u32::from(!held);
     }
 
-    /// Whether every check held.
+    /// Returns whether every check held.
     pub fn all_held(&self) -> bool {
         self.failed == 0
     }

@@ -1,4 +1,4 @@
-//! One rule about a register, and how it is checked.
+//! Rules about registers, and their checks.
 
 use core::{arch::global_asm, fmt::Display, sync::atomic::Ordering::Relaxed};
 
@@ -32,17 +32,17 @@ unsafe extern "C" {
 
 /// A general-protection fault's vector.
 const GP: u8 = 13;
-/// The value of "no fault" in the report.
+/// The value that stands for "no fault" in the report.
 pub const NONE: u64 = 0x100;
 
-/// One rule about a register in ring 0.
+/// A rule about a register in ring 0.
 #[derive(Clone, Copy)]
 pub enum Rule {
-    /// A write of the first is read as the second.
+    /// After a write of the first value, a read returns the second.
     Holds(u32, u64, u64),
-    /// A write faults, and changes nothing.
+    /// A write faults and changes nothing.
     RefusesWrite(u32, u64),
-    /// A read gives this.
+    /// A read returns this value.
     Reads(u32, u64),
     /// A read faults.
     RefusesRead(u32),
@@ -86,7 +86,7 @@ pub fn check(report: &mut Report, rule: Rule) {
     }
 }
 
-/// A general-protection fault, with the guest's own RCX in its handler.
+/// Checks for a general-protection fault whose handler finds the guest's own RCX.
 pub fn expect_gp(report: &mut Report, what: impl Display, fault: Option<u8>, rcx: u32) {
     let rcx_kept = kernel::FAULT_RCX.load(Relaxed) == rcx.into();
     let got = match fault {

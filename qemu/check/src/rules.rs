@@ -1,4 +1,4 @@
-//! The register rules as a table: what reads back, what faults, in which ring.
+//! The register rules as tables: values read back, faults, by ring.
 
 use core::arch::global_asm;
 
@@ -70,7 +70,7 @@ fn intel_cpuid(report: &mut Report) {
     let width = eax >> 16 & 0xff;
     report.within("leaf 0AH: their width", width.into(), 32, 48);
     report.equal("leaf 0AH: architectural events", (eax >> 24).into(), 8);
-    report.equal("leaf 0AH: all of them are there", ebx.into(), 0);
+    report.equal("leaf 0AH: all of them are available", ebx.into(), 0);
     let fixed = edx & 0x1f;
     report.within("leaf 0AH: fixed counters, in number", fixed.into(), 0, 4);
     report.equal("leaf 0AH: fixed counters, by bit", ecx.into(), (1 << fixed) - 1);
@@ -238,7 +238,7 @@ fn amd_cpuid(report: &mut Report) {
     let [eax, ebx, ecx, edx] = cpuid(0x8000_0022, 0);
     report.equal("leaf 8000_0022H: PerfMonV2 and freezing", eax.into(), 0b101);
     report.within("leaf 8000_0022H: core counters", (ebx & 0xf).into(), 1, 6);
-    report.equal("leaf 8000_0022H: nothing else", (ecx | edx | ebx >> 4).into(), 0);
+    report.equal("leaf 8000_0022H: no other counters", (ecx | edx | ebx >> 4).into(), 0);
 }
 
 fn amd(report: &mut Report) {
@@ -318,7 +318,7 @@ fn amd_bank(report: &mut Report, select: u32, counter: u32) {
     }
 }
 
-/// Who may: ring 3 has RDPMC only, and that only while CR4.PCE is set.
+/// Ring 3 can execute only RDPMC, and that only while CR4.PCE is set.
 fn rings(report: &mut Report, vendor: &Vendor) {
     let mut value = 0u64;
     let memory = &raw mut value as u64;
@@ -342,7 +342,7 @@ fn rings(report: &mut Report, vendor: &Vendor) {
     let read = unsafe { core::ptr::read_volatile(&raw const value) };
     report.equal("and reads what ring 0 reads", read, rdpmc(0));
     let fault = ring3(&raw const user_rdpmc, 0x1f);
-    expect_gp(report, "ring 3 may not rdpmc what is not there", fault, 0x1f);
+    expect_gp(report, "ring 3 may not rdpmc beyond the counters", fault, 0x1f);
     report.equal("CR4.PCE is as it was", read_cr4() & CR4_PCE, CR4_PCE);
 }
 

@@ -1,26 +1,26 @@
-//! The counters of one vendor, for the checks that are alike on both.
+//! The counters of one vendor, for the checks that both vendors share.
 
 use crate::machine::{cpuid, rdmsr, rdpmc, wrmsr};
 
 /// Event select: count in ring 3.
 pub const USR: u64 = 1 << 16;
-/// Likewise in ring 0.
+/// Event select: count in ring 0.
 pub const OS: u64 = 1 << 17;
-/// Event select: interrupt at the overflow.
+/// Event select: interrupt at an overflow.
 pub const INT: u64 = 1 << 20;
-/// Event select: count.
+/// Event select: enable.
 pub const EN: u64 = 1 << 22;
 
-/// The counters of one vendor, for the checks that are alike on both.
+/// The counters of one vendor.
 #[derive(Clone, Copy)]
 pub struct Vendor {
-    /// Event-select register of the first counter and the step to the next.
+    /// Event-select register of the first counter, and the distance to the next.
     pub select: (u32, u32),
-    /// Counter register likewise.
+    /// Counter register, likewise.
     pub counter: (u32, u32),
-    /// Global control, status and status reset, where there are such.
+    /// Global control, status and status reset, if there are such.
     pub global: Option<[u32; 3]>,
-    /// Codes with unit masks of: instructions, branches, conditional branches, loads, stores.
+    /// Codes and unit masks of instructions, branches, conditional branches, loads, stores.
     pub events: [u64; 5],
 }
 
@@ -63,7 +63,7 @@ impl Vendor {
         if self.is_intel() { (1 << (cpuid(0xa, 0)[0] >> 16 & 0xff)) - 1 } else { (1 << 48) - 1 }
     }
 
-    /// Lets the counters of `mask` run, and no other.
+    /// Enables the counters of `mask` and disables all others.
     pub fn enable(&self, mask: u64) {
         match self.global {
             Some([control, ..]) => wrmsr(control, mask),
@@ -75,19 +75,19 @@ impl Vendor {
         }
     }
 
-    /// Whether the first counter's overflow is on record, where there is a record.
+    /// The first counter's overflow status, if there is a status register.
     pub fn overflowed(&self) -> Option<u64> {
         self.global.map(|[_, status, _]| rdmsr(status) & 1)
     }
 
-    /// Takes the first counter's overflow off the record.
-    pub fn forget_overflow(&self) {
+    /// Resets the first counter's overflow status.
+    pub fn reset_overflow(&self) {
         if let Some([_, _, reset]) = self.global {
             wrmsr(reset, 1);
         }
     }
 
-    /// Sets counter `index` to `value` and its select register.
+    /// Writes counter `index` and its event select.
     pub fn program(&self, index: u32, value: u64, select: u64) {
         wrmsr(self.select.0 + index * self.select.1, 0);
         wrmsr(self.counter.0 + index * self.counter.1, value & self.counter_mask());

@@ -1,12 +1,12 @@
-//! A plugin that does nothing, for comparison: it is told of each translation, looks at the block's
-//! instructions as any plugin that wants to step in at some of them must, and asks for no callback
-//! in what is translated.
+//! A plugin that does nothing, for comparison: QEMU calls it for each translation, it reads the
+//! block's instructions, as a plugin that intercepts some of them has to, and it registers no
+//! callback in the translated code.
 //!
-//! What a guest loses under it is what QEMU's plugin interface itself costs.
+//! The slowdown of a guest under it is the cost of QEMU's plugin interface itself.
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// The version of the plugin interface that QEMU looks for.
+/// The version of the plugin interface, which QEMU checks.
 #[unsafe(no_mangle)]
 #[used]
 pub static qemu_plugin_version: c_int = 7;
@@ -20,10 +20,10 @@ unsafe extern "C" {
     fn qemu_plugin_insn_data(insn: *const c_void, dest: *mut c_void, len: usize) -> usize;
 }
 
-/// QEMU loads the plugin.
+/// The entry by which QEMU loads the plugin.
 ///
 /// # Safety
-/// QEMU calls it, once.
+/// Only QEMU may call it, once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qemu_plugin_install(
     plugin: u64,
@@ -43,7 +43,7 @@ extern "C" fn on_translate(tb: *mut c_void, _: *mut c_void) {
         let mut bytes = [0u8; 16];
         // SAFETY: the handle is this callback's, and the index below the count.
         let insn = unsafe { qemu_plugin_tb_get_insn(tb, index) };
-        // SAFETY: the buffer is as long as it is said to be.
+        // SAFETY: the buffer has the length that is passed.
         unsafe { qemu_plugin_insn_data(insn, bytes.as_mut_ptr().cast(), bytes.len()) };
         std::hint::black_box(bytes);
     }

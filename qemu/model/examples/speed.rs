@@ -1,5 +1,5 @@
-//! How fast the model alone is, on a stream like a compressor's: short blocks, a load or store in
-//! every third instruction, mostly near ones, and branches of which some are hard.
+//! The speed of the model alone, on a stream like a compressor's: short blocks, a load or store in
+//! every third instruction, mostly near the last one, and some branches that are hard to predict.
 
 use std::{hint::black_box, time::Instant};
 

@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - The first way of a set is the most recently used one, so that the most common hit is one
-//!   comparison and changes nothing. For each other way, `left` is the time at which it stopped being
-//!   the first, so that these times are in the order of last use.
+//!   comparison and changes nothing. For each other way, `left` is the time at which it stopped
+//!   being the first, so that these times are in the order of last use.
 //! - A way is empty exactly if its `left` is 0. No tag means "empty": a tag can have any value.
 //! - A key's tag fits in 32 bits, so that two keys of a set never share a tag. A test checks every
 //!   profile for it.

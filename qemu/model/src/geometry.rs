@@ -55,6 +55,12 @@ pub struct UnitShape {
     pub latency_cycles: u8,
 }
 
+impl UnitShape {
+    pub(crate) const fn new(ports: u16, latency_cycles: u8) -> UnitShape {
+        UnitShape { ports, latency_cycles }
+    }
+}
+
 /// The out-of-order engine's structures.
 #[derive(Clone, Copy, Debug)]
 pub struct Backend {
@@ -108,6 +114,8 @@ macro_rules! perfect {
         pub struct Perfect { $($(#[$doc])* pub $field: bool),* }
 
         impl Perfect {
+            /// No structure.
+            pub(crate) const NONE: Perfect = Perfect { $($field: false),* };
             /// The structures' names.
             pub const NAMES: &[&str] = &[$(stringify!($field)),*];
 
@@ -181,6 +189,18 @@ pub struct Geometry {
     pub pipeline: Pipeline,
     /// The structures that never miss.
     pub perfect: Perfect,
+}
+
+impl Geometry {
+    /// The same processor with the out-of-order pipeline.
+    #[must_use]
+    pub const fn out_of_order(self, mode: Mode) -> Geometry {
+        Geometry { pipeline: Pipeline::OutOfOrder(mode), ..self }
+    }
+
+    pub(crate) const fn unit(&self, unit: Unit) -> UnitShape {
+        self.backend.units[unit as usize]
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! What must hold of every stream of instructions, whatever is in it.
+//! Properties of every stream of instructions.
 
 mod common;
 
 use common::{Ran, Random, feed};
 use proptest::prelude::*;
 use tally_model::{
-    BranchKind, Core, Counts, GROWTH_PER_SLOT, Geometry, Level, Mode, Operation, Perfect,
+    BranchKind, Core, Counts, GROWTH_PER_SLOT, Geometry, Insn, Level, Mode, Operation, Perfect,
     Registers, Ring, Signal, TlbShape, Unit,
 };
 
@@ -59,11 +59,7 @@ fn instruction(random: &mut Random, pc: u64) -> Ran {
     match random.below(12) {
         0..3 => ran.load(address),
         3..5 => ran.store(address),
-        5 => {
-            let mut ran = ran;
-            ran.insn.fuses_with = 1 << 5;
-            ran
-        }
+        5 => Ran { insn: Insn { fuses_with: 1 << 5, ..ran.insn }, ..ran },
         6 => {
             let target = 0x40_0f00 + random.below(0x800) * 4;
             let taken = random.below(3) != 0;
@@ -73,9 +69,7 @@ fn instruction(random: &mut Random, pc: u64) -> Ran {
             ran.branch(BranchKind::IndirectJump, 0x40_0f00 + random.below(16) * 512)
         }
         8 if random.below(20) == 0 => {
-            let mut ran = ran;
-            ran.insn.serialize_cycles = 40;
-            ran
+            Ran { insn: Insn { serialize_cycles: 40, ..ran.insn }, ..ran }
         }
         9 if random.below(20) == 0 => {
             let mut ran = ran.load(address).store(address);
@@ -146,7 +140,7 @@ fn difference(one: &[Counts; 2], other: &[Counts; 2]) -> Option<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Where blocks end is the translator's business and changes nothing.
+    /// The division of a stream into blocks changes nothing.
     #[test]
     fn cuts_change_nothing(seed in any::<u64>(), often in 1u64..20) {
         let stream = stream(seed, 4000);
@@ -244,7 +238,7 @@ fn code_and_data_reach_shared_levels_in_the_programs_order() {
     };
     // The second line of code is the second of physical page 405H (`common::physical`).
     let set = (0x405 << 6 | 1) & 1023u64;
-    // Data there, of a page whose translation is at hand; a page-table entry there, of another page
+    // Data there, of a page whose translation is cached; a page-table entry there, of another page
     // each time. (`Core::walk` has eight entries to a line.)
     let data = rivals(|_| (set >> 6 ^ 5) << 12 | 1 << 6, (set >> 6 ^ 5) << 12 | 2 << 6);
     let walks = rivals(|round| ((round + 1) << 10 | set) << 15, 0x1000_0080);

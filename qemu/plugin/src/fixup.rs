@@ -11,7 +11,6 @@ use std::{
 };
 
 use tally_model::Block;
-use tally_vpmu::Vendor;
 
 use crate::{
     ffi,
@@ -87,10 +86,8 @@ pub(crate) fn set(vcpu: &mut Vcpu, values: [Option<u64>; 4]) {
 
 /// Logs a processor of another vendor than the profile's, by CPUID's EBX.
 fn check_vendor(vcpu: &Vcpu, leaf: u32, ebx: u32) {
-    let (name, first) = match vcpu.pmu.profile().vendor {
-        Vendor::Intel => ("GenuineIntel", u32::from_le_bytes(*b"Genu")),
-        Vendor::Amd => ("AuthenticAMD", u32::from_le_bytes(*b"Auth")),
-    };
+    let name = vcpu.pmu.profile().vendor.cpuid();
+    let first = name.bytes().take(4).rev().fold(0, |word, byte| word << 8 | u32::from(byte));
     if matches!(leaf, 0 | 0x8000_0000) && ebx != first {
         log::once(Once::WrongVendor, || {
             let profile = vcpu.pmu.profile().name;

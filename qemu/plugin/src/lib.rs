@@ -44,7 +44,7 @@ use std::{
 
 use options::Options;
 
-/// The version of the plugin interface that QEMU looks for.
+/// The version of the plugin interface, which QEMU checks.
 #[unsafe(no_mangle)]
 #[used]
 pub static qemu_plugin_version: c_int = ffi::API_VERSION;

@@ -12,15 +12,14 @@
 
 mod counter;
 mod event;
-mod events_amd;
-mod events_intel;
 mod metrics;
 mod offcore;
 mod pmu;
 mod profile;
+mod profiles;
 
 pub use self::{
     event::{Event, Unit},
     pmu::{Access, CpuidKind, Pmu, Unmodelled},
-    profile::{Profile, Vendor},
+    profile::{Machine, Profile, Vendor},
 };

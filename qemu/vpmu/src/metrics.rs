@@ -1,6 +1,6 @@
 //! PERF_METRICS: where a core's slots went, as fractions (SDM vol. 3, "Performance Metrics").
 //!
-//! The model knows for every slot what it was used for, or what kept it from being used. The
+//! The model knows for every slot what used it, or what delayed its use. The
 //! register divides that by the slots that passed. What is neither retiring, nor bad speculation,
 //! nor front-end bound is back-end bound, so that the four parts of the first level add up to the
 //! whole.
@@ -10,7 +10,7 @@ use tally_model::{Counts, Geometry, Signal::*};
 use crate::{
     counter::{Counter, FIXED, Source},
     event::{Event, Unit},
-    events_intel::MEMORY,
+    profiles::MEMORY,
 };
 
 /// A use of slots. It has no name and no sentence, as the register has no events.

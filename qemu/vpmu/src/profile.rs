@@ -2,7 +2,7 @@
 
 use tally_model::{Geometry, Pipeline};
 
-use crate::{counter::FIXED, event::Event, events_amd, events_intel, offcore};
+use crate::{counter::FIXED, event::Event, offcore};
 
 /// The vendor whose architecture a profile implements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,30 @@ pub enum Vendor {
     Intel,
     /// AMD core performance counters.
     Amd,
+}
+
+impl Vendor {
+    /// The vendor's name in CPUID leaves 0 and 8000_0000H.
+    pub const fn cpuid(self) -> &'static str {
+        match self {
+            Vendor::Intel => "GenuineIntel",
+            Vendor::Amd => "AuthenticAMD",
+        }
+    }
+}
+
+/// A machine of QEMU for a profile.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Its name, as in `cargo xtask run --pmu`.
+    pub name: &'static str,
+    /// QEMU's processor model, without RDRAND and RDSEED: the same seed must give the same run.
+    pub cpu: &'static str,
+    /// General counters of the virtual PMU.
+    pub counters: u8,
+    /// The plugin's further options with which `cargo xtask vpmu-check` checks the profile, each a
+    /// list joined by commas. Together the profiles use every pipeline and mode.
+    pub checks: &'static [&'static str],
 }
 
 /// A processor: its model and its PMU.
@@ -34,77 +58,22 @@ pub struct Profile {
     pub(crate) second_level: bool,
     /// Intel: architectural version; AMD: 1 without and 2 with PerfMonV2.
     pub version: u8,
+    /// One line about it.
+    pub about: &'static str,
+    /// The machine with which tests and runs boot it.
+    pub machine: Machine,
     /// CPUID leaf 1, EAX: family, model and stepping.
     pub signature: u32,
     /// The events that it counts.
-    tables: &'static [&'static [Event]],
+    pub(crate) tables: &'static [&'static [Event]],
 }
 
-const ICELAKE_SERVER: Profile = Profile {
-    name: "icelake-server",
-    vendor: Vendor::Intel,
-    geometry: Geometry::ICELAKE_SERVER,
-    counters: (4, 8),
-    fixed: 4,
-    width: 48,
-    offcore: [0xb7, 0xbb],
-    second_level: false,
-    version: 5,
-    // Family 6, model 6AH.
-    signature: 0x606a6,
-    tables: events_intel::ICELAKE_SERVER,
-};
-
-const ZEN4: Profile = Profile {
-    name: "zen4",
-    vendor: Vendor::Amd,
-    geometry: Geometry::ZEN4,
-    counters: (6, 6),
-    fixed: 0,
-    width: 48,
-    offcore: [0; 2],
-    second_level: false,
-    version: 2,
-    // Family 19H, model 11H.
-    signature: 0xa1_0f11,
-    tables: events_amd::ZEN4,
-};
-
-const SAPPHIRE_RAPIDS: Profile = Profile {
-    name: "sapphire-rapids",
-    geometry: Geometry::SAPPHIRE_RAPIDS,
-    offcore: [0x2a, 0x2b],
-    second_level: true,
-    // Family 6, model 8FH.
-    signature: 0x806f8,
-    tables: events_intel::SAPPHIRE_RAPIDS,
-    ..ICELAKE_SERVER
-};
-
-const ZEN3: Profile = Profile {
-    name: "zen3",
-    geometry: Geometry::ZEN3,
-    version: 1,
-    // Family 19H, model 1.
-    signature: 0xa0_0f11,
-    tables: events_amd::ZEN3,
-    ..ZEN4
-};
-
 impl Profile {
-    /// Every profile there is.
-    pub const ALL: &[Profile] = &[ICELAKE_SERVER, SAPPHIRE_RAPIDS, ZEN3, ZEN4];
-
     /// The events of its general counters, with the selected pipeline.
     pub fn events(&self) -> impl Iterator<Item = &'static Event> + use<> {
         let out_of_order = matches!(self.geometry.pipeline, Pipeline::OutOfOrder(_));
         let all = self.tables.iter().copied().flatten();
         all.filter(move |event| out_of_order || !event.needs_out_of_order)
-    }
-
-    /// The profile of that name.
-    pub fn find(name: &str) -> Option<Profile> {
-        Profile::ALL.iter().find(|profile| profile.name == name).copied()
     }
 
     /// The same processor with another version of Intel's architecture, 1 to 5; none for AMD.
@@ -158,70 +127,5 @@ impl Profile {
             (event.code, event.umask, event.cmask, event.inv, event.edge)
                 == (code, umask, cmask, inv, edge)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use tally_model::Mode;
-    use tally_pmu::catalogue::{Catalogue, Counter};
-
-    use super::*;
-
-    /// Every profile with the out-of-order pipeline, which has all events.
-    fn profiles() -> impl Iterator<Item = Profile> {
-        Profile::ALL.iter().map(|profile| {
-            let pipeline = Pipeline::OutOfOrder(Mode::Real);
-            Profile { geometry: Geometry { pipeline, ..profile.geometry }, ..*profile }
-        })
-    }
-
-    fn catalogue(profile: &Profile) -> Catalogue {
-        let model = (profile.signature >> 4 & 0xf | profile.signature >> 12 & 0xf0) as u8;
-        match profile.vendor {
-            Vendor::Intel => Catalogue::intel(6, model, profile.signature as u8 & 0xf),
-            Vendor::Amd => Catalogue::amd(0x19, model),
-        }
-    }
-
-    #[test]
-    fn every_event_has_the_vendor_s_encoding() {
-        for profile in profiles() {
-            let catalogue = catalogue(&profile);
-            assert_eq!(catalogue.name(), profile.name);
-            for event in profile.events() {
-                if event.is_unlisted {
-                    assert!(catalogue.find(event.name).is_none(), "{} is listed", event.name);
-                    continue;
-                }
-                let entry = catalogue.find(event.name);
-                let entry = entry.unwrap_or_else(|| panic!("{}: {}", profile.name, event.name));
-                let ours = (event.code, event.umask, event.cmask, event.inv, event.edge);
-                let theirs = (entry.code, entry.umask, entry.cmask, entry.inv, entry.edge);
-                assert_eq!(ours, theirs, "{}: {}", profile.name, event.name);
-                let mask = match entry.counter {
-                    Counter::General(mask) => mask,
-                    other => panic!("{}: {other:?}", event.name),
-                };
-                let most = (1u32 << profile.counters.1) - 1;
-                assert_eq!(u32::from(event.counters) & most, u32::from(mask), "{}", event.name);
-            }
-        }
-    }
-
-    #[test]
-    fn names_and_encodings_are_unique() {
-        for profile in profiles() {
-            let names: BTreeSet<_> = profile.events().map(|event| event.name).collect();
-            let encodings: BTreeSet<_> = profile
-                .events()
-                .map(|event| (event.code, event.umask, event.cmask, event.inv, event.edge))
-                .collect();
-            let events = profile.events().count();
-            assert_eq!((names.len(), encodings.len()), (events, events), "{}", profile.name);
-            assert!(events >= 40, "{}: {events}", profile.name);
-        }
     }
 }

@@ -92,7 +92,7 @@ pub fn run(guest: &machine::Linux<'_>, command: &str, show: &mut dyn FnMut(&str)
     let mut folder = Folder::make(&Project::here())?;
     let initramfs = folder.file("initramfs.cpio");
     project::write(&initramfs, &initramfs::make(guest.linux, command, guest.verbose)?)?;
-    let mut command = machine::linux(guest, &initramfs, &folder)?;
+    let mut command = machine::linux(guest, &initramfs, &folder);
     let log = folder.log();
     File::create(&log).map_err(|error| Failure::io("write", &log, &error))?;
     let mut child = machine::start(&mut command, &folder)?;

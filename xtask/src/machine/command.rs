@@ -1,56 +1,29 @@
 //! QEMU's command line.
 
-use std::{collections::BTreeMap, fmt::Display, path::Path, process::Command};
+use std::{path::Path, process::Command};
 
-use serde::Deserialize;
 use tally_abi::{
     ExitStatus,
     boot::{DEBUG_EXIT_PORT, FW_CFG_COMMAND_LINE},
 };
 
-use tally_vpmu::Profile;
+use tally_vpmu::{Machine, Profile};
 
 use super::{
     artefacts::Artefacts,
     folder::Folder,
-    profile::Profile as Checked,
-    request::{Accel, Linux, Pmu, Request, TracePort},
+    profile::{Pmu, Profile as Checked},
+    request::{Accel, Linux, Request, TracePort},
 };
-use crate::{
-    Failure, Result,
-    image::BootFiles,
-    project::{self, Project},
-    setup::Qemu,
-};
-
-/// One table of `qemu/machines.toml`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Machine {
-    cpu: String,
-    profile: String,
-    counters: u8,
-}
-
-fn machine(pmu: Pmu) -> Result<Machine> {
-    let path = Project::here().root.join("qemu/machines.toml");
-    let text = String::from_utf8_lossy(&project::read(&path)?).into_owned();
-    let failed = |what: &dyn Display| {
-        Failure::new(ExitStatus::HostError, format!("{}: {what}", path.display()))
-    };
-    let mut machines: BTreeMap<String, Machine> =
-        toml::from_str(&text).map_err(|error| failed(&error))?;
-    let name = pmu.name();
-    machines.remove(name).ok_or_else(|| failed(&format!("there is no table '{name}'")))
-}
+use crate::{Failure, Result, image::BootFiles, setup::Qemu};
 
 /// The PMU that the virtual one shows on this machine, with `options` of its own (qemu/README.md), of
 /// which most do not change what can be counted together.
 ///
 /// # Errors
-/// The machines' definitions cannot be read, or the virtual PMU refuses the options.
+/// The virtual PMU does not support an option.
 pub fn shown(pmu: Pmu, options: &[String]) -> Result<tally_vpmu::Pmu> {
-    let Machine { profile, counters, .. } = machine(pmu)?;
+    let (profile, counters) = (pmu.profile(), pmu.machine().counters);
     // Of an option that is there twice, the later holds.
     let option = |name: &str| {
         let mut given = options.iter().rev().filter_map(|option| option.split_once('='));
@@ -60,7 +33,7 @@ pub fn shown(pmu: Pmu, options: &[String]) -> Result<tally_vpmu::Pmu> {
         let why = format!("the virtual PMU has no machine of {what}; see qemu/README.md");
         Failure::new(ExitStatus::Usage, why)
     };
-    let name = option("profile").unwrap_or(&profile);
+    let name = option("profile").unwrap_or(profile.name);
     let mut profile = Profile::find(name).ok_or_else(|| refused(&format!("profile={name}")))?;
     let numbered = |name: &str, with: fn(Profile, u8) -> Option<Profile>, profile: Profile| {
         let Some(text) = option(name) else { return Ok(profile) };
@@ -105,14 +78,14 @@ pub(super) fn qemu(
     request: &Request,
     folder: &Folder,
 ) -> Result<Command> {
-    let machine = machine(request.pmu)?;
+    let machine = request.pmu.machine();
     let mut qemu = plain(&artefacts.qemu, "256M", request.lacks);
     match request.accel {
         Accel::Tcg => {
-            tcg(&mut qemu, request.cpus, &machine);
+            tcg(&mut qemu, request.cpus, machine);
             if request.virtual_pmu {
                 let plugin = &artefacts.plugin;
-                virtual_pmu(&mut qemu, plugin, &machine, folder, &request.vpmu);
+                virtual_pmu(&mut qemu, plugin, request.pmu, folder, &request.vpmu);
             }
         }
         Accel::Kvm => {
@@ -186,15 +159,11 @@ fn from_files(qemu: &mut Command, boot: &BootFiles, ramdisk: &Path, command_line
 }
 
 /// The call for Linux, whose console goes to the log.
-///
-/// # Errors
-/// The machines' definitions cannot be read.
-pub fn linux(guest: &Linux<'_>, initramfs: &Path, folder: &Folder) -> Result<Command> {
-    let machine = machine(guest.pmu)?;
+pub fn linux(guest: &Linux<'_>, initramfs: &Path, folder: &Folder) -> Command {
     let mut qemu = plain(guest.qemu, "1G", None);
-    tcg(&mut qemu, guest.cpus, &machine);
+    tcg(&mut qemu, guest.cpus, guest.pmu.machine());
     if let Some(plugin) = guest.plugin {
-        virtual_pmu(&mut qemu, plugin, &machine, folder, guest.vpmu);
+        virtual_pmu(&mut qemu, plugin, guest.pmu, folder, guest.vpmu);
     }
     qemu.arg("-smp").arg(guest.cpus.to_string());
     qemu.arg("-kernel").arg(&guest.linux.kernel).arg("-initrd").arg(initramfs);
@@ -202,7 +171,7 @@ pub fn linux(guest: &Linux<'_>, initramfs: &Path, folder: &Folder) -> Result<Com
     let quiet = if guest.verbose { "" } else { " quiet" };
     qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 nmi_watchdog=0{quiet}"));
     qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
-    Ok(qemu)
+    qemu
 }
 
 /// The call for the guest that checks the virtual PMU; what it says goes to the log.
@@ -217,6 +186,7 @@ pub fn check_guest(
     let mut qemu = plain(qemu, "256M", None);
     qemu.args(["-accel", "tcg"]);
     qemu.arg("-cpu").arg(format!("max,vendor={}", profile.vendor()));
+    let options = if options.is_empty() { String::new() } else { format!(",{options}") };
     qemu.arg("-plugin").arg(format!(
         "{},profile={},truth={},series={},every=10000i{options}",
         path_value(plugin),
@@ -240,22 +210,16 @@ fn tcg(qemu: &mut Command, cpus: usize, m: &Machine) {
     } else {
         // Taking turns on one thread would give plugins wrong numbers of CPUs.
         qemu.args(["-accel", "tcg,thread=multi"]);
-        qemu.arg("-cpu").arg(&m.cpu);
+        qemu.arg("-cpu").arg(m.cpu);
     }
 }
 
-fn virtual_pmu(
-    qemu: &mut Command,
-    plugin: &Path,
-    machine: &Machine,
-    folder: &Folder,
-    options: &[String],
-) {
+fn virtual_pmu(qemu: &mut Command, plugin: &Path, pmu: Pmu, folder: &Folder, options: &[String]) {
     let mut argument = format!(
         "{},profile={},counters={},truth={}",
         path_value(plugin),
-        machine.profile,
-        machine.counters,
+        pmu.profile().name,
+        pmu.machine().counters,
         path_value(&folder.truth())
     );
     for option in options {
@@ -266,16 +230,7 @@ fn virtual_pmu(
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum;
-
     use super::*;
-
-    #[test]
-    fn every_machine_is_defined() {
-        for pmu in Pmu::value_variants() {
-            assert!(machine(*pmu).unwrap().counters > 0);
-        }
-    }
 
     #[test]
     fn commas_are_doubled() {

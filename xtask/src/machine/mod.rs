@@ -29,8 +29,8 @@ pub use debugger::{gdb, gdb_socket, in_shell};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
 pub(crate) use outcome::out_of_time;
-pub use profile::Profile;
-pub use request::{Accel, DEFAULT_TIME_LIMIT, Linux, Pmu, Request, TracePort};
+pub use profile::{Pmu, Profile};
+pub use request::{Accel, DEFAULT_TIME_LIMIT, Linux, Request, TracePort};
 pub use transcript::{Event, Output, Session, Transcript};
 
 use end::End;

@@ -1,50 +1,132 @@
-//! The profiles of the virtual PMU that its check guest runs on.
+//! The processors of machines, from the virtual PMU's list of profiles (`qemu/vpmu/src/profiles`).
 
-use clap::ValueEnum;
+use clap::{ValueEnum, builder::PossibleValue};
+use tally_vpmu::{Machine, Profile as Known};
 
-/// A machine that the virtual PMU can show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Profile {
-    /// Intel, version 5
-    IcelakeServer,
-    /// Intel, version 5
-    SapphireRapids,
-    /// AMD, core extension
-    Zen3,
-    /// AMD, PerfMonV2
-    Zen4,
+/// The number of profiles.
+const COUNT: usize = Known::ALL.len();
+
+/// A profile of the virtual PMU, by the profile's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile(usize);
+
+/// The processor of a machine, by the machine's name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pmu(usize);
+
+#[expect(
+    non_upper_case_globals,
+    reason = "named like an enum's variants, as callers match on them"
+)]
+impl Pmu {
+    /// Ice Lake server, the default.
+    pub const Intel: Pmu = Pmu::named("intel");
+    /// Zen 4.
+    pub const Amd: Pmu = Pmu::named("amd");
+    /// Sapphire Rapids server.
+    pub const SapphireRapids: Pmu = Pmu::named("sapphire-rapids");
+    /// Zen 3.
+    pub const Zen3: Pmu = Pmu::named("zen3");
+}
+
+impl Pmu {
+    /// Every machine's.
+    const ALL: [Pmu; COUNT] = {
+        let mut all = [Pmu(0); COUNT];
+        let mut index = 0;
+        while index < COUNT {
+            all[index] = Pmu(index);
+            index += 1;
+        }
+        all
+    };
+
+    /// That of the machine with this name, which must exist.
+    const fn named(name: &str) -> Pmu {
+        let mut index = 0;
+        while !is_equal(Known::ALL[index].machine.name.as_bytes(), name.as_bytes()) {
+            index += 1;
+        }
+        Pmu(index)
+    }
+
+    /// The machine.
+    pub(super) fn machine(self) -> &'static Machine {
+        &Known::ALL[self.0].machine
+    }
+
+    /// The machine's profile.
+    pub(super) fn profile(self) -> &'static Known {
+        &Known::ALL[self.0]
+    }
 }
 
 impl Profile {
-    /// All of them.
-    pub const ALL: [Profile; 4] =
-        [Profile::IcelakeServer, Profile::SapphireRapids, Profile::Zen3, Profile::Zen4];
+    /// Every profile.
+    pub const ALL: [Profile; COUNT] = {
+        let mut all = [Profile(0); COUNT];
+        let mut index = 0;
+        while index < COUNT {
+            all[index] = Profile(index);
+            index += 1;
+        }
+        all
+    };
 
-    /// As the plugin calls it.
+    /// Its name, as in the plugin's options.
     pub fn name(self) -> &'static str {
-        match self {
-            Profile::IcelakeServer => "icelake-server",
-            Profile::SapphireRapids => "sapphire-rapids",
-            Profile::Zen3 => "zen3",
-            Profile::Zen4 => "zen4",
-        }
+        Known::ALL[self.0].name
     }
 
-    /// The sets of more options that it is checked with: every pipeline and mode on some profile.
+    /// The sets of the plugin's further options with which it is checked.
     pub fn variants(self) -> &'static [&'static str] {
-        match self {
-            Profile::IcelakeServer => &["", ",counters=8,fixed=2,width=40", ",pipeline=ooo"],
-            Profile::SapphireRapids => &["", ",pipeline=ooo,mode=single"],
-            Profile::Zen3 => &["", ",pipeline=ooo,mode=inorder"],
-            Profile::Zen4 => &["", ",counters=4", ",pipeline=ooo"],
-        }
+        Known::ALL[self.0].machine.checks
     }
 
-    /// The vendor that CPUID has to say.
+    /// The vendor in CPUID.
     pub fn vendor(self) -> &'static str {
-        match self {
-            Profile::IcelakeServer | Profile::SapphireRapids => "GenuineIntel",
-            Profile::Zen3 | Profile::Zen4 => "AuthenticAMD",
+        Known::ALL[self.0].vendor.cpuid()
+    }
+}
+
+impl ValueEnum for Pmu {
+    fn value_variants<'a>() -> &'a [Pmu] {
+        &Pmu::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.machine().name).help(self.profile().about))
+    }
+}
+
+impl ValueEnum for Profile {
+    fn value_variants<'a>() -> &'a [Profile] {
+        &Profile::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name()).help(Known::ALL[self.0].about))
+    }
+}
+
+const fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    let mut index = 0;
+    while index < one.len() && index < other.len() && one[index] == other[index] {
+        index += 1;
+    }
+    index == one.len() && index == other.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_and_profiles_have_different_names_and_the_first_is_the_default() {
+        let names = Pmu::ALL.map(|pmu| pmu.machine().name);
+        for (index, name) in names.iter().enumerate() {
+            assert!(!names[..index].contains(name), "{name}");
         }
+        assert_eq!(Pmu::default(), Pmu::Intel);
     }
 }

@@ -9,36 +9,11 @@ use std::{
 use clap::ValueEnum;
 use tally_abi::{ExitStatus, boot::CommandLine};
 
+use super::profile::Pmu;
 use crate::{Failure, Result, setup};
 
 /// The time limit of a boot that nobody set another for.
 pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(120);
-
-/// Whose PMU the machine shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Pmu {
-    /// Intel architectural performance monitoring, as on Ice Lake servers
-    #[default]
-    Intel,
-    /// AMD PerfMonV2, as on Zen 4
-    Amd,
-    /// Intel's, as on Sapphire Rapids
-    SapphireRapids,
-    /// AMD's core extension, as on Zen 3
-    Zen3,
-}
-
-impl Pmu {
-    /// Its name here and in `qemu/machines.toml`.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Pmu::Intel => "intel",
-            Pmu::Amd => "amd",
-            Pmu::SapphireRapids => "sapphire-rapids",
-            Pmu::Zen3 => "zen3",
-        }
-    }
-}
 
 /// What executes the guest's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

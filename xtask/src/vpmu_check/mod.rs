@@ -52,7 +52,8 @@ pub fn main(project: &Project, args: &CheckArgs) -> Result<u8> {
         }
         for options in profile.variants() {
             let checked = check(&tools.qemu, &plugin, &guest, profile, options)?;
-            let name = format!("{}{options}", profile.name());
+            let name = format!("{},{options}", profile.name());
+            let name = name.trim_end_matches(',').to_owned();
             for line in checked.lines.iter().filter(|line| !args.brief || line.starts_with("FAIL"))
             {
                 output::text(&format!("{name} {line}\n"))?;
@@ -65,7 +66,7 @@ pub fn main(project: &Project, args: &CheckArgs) -> Result<u8> {
     Ok(if all_held { 0 } else { ExitStatus::CheckFailed.into() })
 }
 
-/// Boots the guest on one profile, with more options of the plugin's, each behind a comma.
+/// Boots the guest on one profile, with further options of the plugin, joined by commas.
 ///
 /// # Errors
 /// QEMU cannot be started, or the guest does not come to its end.

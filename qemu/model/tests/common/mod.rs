@@ -1,4 +1,4 @@
-//! A stream of instructions as tests write it, and how to feed it to a core, cut as they like.
+//! A stream of instructions for tests, and its division into blocks for a core.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -7,7 +7,7 @@ use tally_model::{
     Unit,
 };
 
-/// An instruction that ran: what it is, what it accessed, where execution went on.
+/// An executed instruction, its accesses, and where execution continued.
 #[derive(Clone, Debug)]
 pub struct Ran {
     pub insn: Insn,
@@ -19,7 +19,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// An instruction of four bytes at `pc` that goes on behind itself.
+    /// An instruction of four bytes at `pc`, behind which execution continues.
     pub fn new(pc: u64, operation: Operation) -> Ran {
         let mut insn = Insn { pc, length: 4, uops: 1, operation, ..Insn::default() };
         let divides = matches!(operation.unit, Unit::Divide | Unit::FpDivide);
@@ -91,12 +91,12 @@ pub fn store_op(address: u8, value: u8) -> Operation {
     }
 }
 
-/// Physical addresses: pages are not where their numbers say, nor in their order.
+/// Physical addresses: not equal to the virtual ones, nor in their order.
 fn physical(address: u64) -> u64 {
     (address >> 12 ^ 5) << 12 | address & 0xfff
 }
 
-/// Feeds a stream to a core, as blocks that end where it branches and where `cut` says.
+/// Feeds a stream to a core, in blocks that end at branches and where `cut` returns true.
 pub fn feed(core: &mut Core, stream: &[Ran], mut cut: impl FnMut(usize) -> bool) {
     let mut start = 0;
     for at in 0..stream.len() {
@@ -134,7 +134,7 @@ fn feed_block(core: &mut Core, ran: &[Ran]) {
     core.retire(&block, last.next_pc);
 }
 
-/// Cycles of the second of two equal runs: what a stream takes when everything is warm.
+/// The cycles of a stream in the second of two runs, when caches and predictors are warm.
 pub fn warm_cycles(geometry: &Geometry, stream: &[Ran]) -> u64 {
     let mut core = Core::new(geometry);
     feed(&mut core, stream, |_| false);
@@ -143,7 +143,7 @@ pub fn warm_cycles(geometry: &Geometry, stream: &[Ran]) -> u64 {
     (core.clock() - before) / u64::from(geometry.width)
 }
 
-/// A generator of numbers, the same for the same seed.
+/// A generator of pseudo-random numbers.
 pub struct Random(pub u64);
 
 impl Random {

@@ -32,7 +32,7 @@ const fn plain(name: &'static str, encoding: u64) -> Entry {
     (name, encoding, 0, None)
 }
 
-/// Alike on both of Intel's profiles.
+/// Events of both of Intel's profiles.
 const INTEL: &[Entry] = &[
     plain("cpu-cycles", 0x003c),
     plain("instructions", 0x00c0),
@@ -81,7 +81,7 @@ const SAPPHIRE_RAPIDS: &[Entry] = &[
     ("node-load-misses", 0x012a, 0x3f_b300_0001, Some(RemoteMemory)),
 ];
 
-/// Alike on both of AMD's profiles.
+/// Events of both of AMD's profiles.
 const AMD: &[Entry] = &[
     plain("cpu-cycles", 0x0076),
     plain("instructions", 0x00c0),

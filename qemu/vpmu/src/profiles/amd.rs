@@ -1,15 +1,15 @@
-//! The events of Zen 3 and Zen 4 that the model counts.
+//! What AMD's profiles share: events, and the sets of signals that events count.
 //!
-//! Names and encodings are those of AMD's Processor Programming Reference in libpfm4's spelling,
-//! the unit mask's name after a dot; a test compares them with the catalogue. The sentences
-//! describe what the model counts.
+//! Names and encodings are those of AMD's Processor Programming Reference in libpfm4's spelling, the
+//! unit mask's name after a dot; a test compares them with the catalogue. The sentences describe what
+//! the model counts.
 
 use tally_model::Signal::*;
 
 use crate::event::{Event, Unit};
 
 /// Shorthand for the table.
-const fn e(
+pub(super) const fn e(
     name: &'static str,
     code: u16,
     umask: u8,
@@ -20,10 +20,10 @@ const fn e(
 }
 
 /// Every load, by where it was served.
-const LOADS: &[tally_model::Signal] = &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss];
+pub(super) const LOADS: &[tally_model::Signal] = &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss];
 
 /// Every cause of a cycle in which the oldest operation has not done its work.
-const NOT_COMPLETE: &[tally_model::Signal] = &[
+pub(super) const NOT_COMPLETE: &[tally_model::Signal] = &[
     StallL1Hit,
     StallL2Hit,
     StallL3Hit,
@@ -36,14 +36,9 @@ const NOT_COMPLETE: &[tally_model::Signal] = &[
     StallInteger,
 ];
 
-/// Zen 3's events.
-pub(crate) const ZEN3: &[&[Event]] = &[COMMON, LINUX, &[QUEUE_EMPTY], THREE];
-/// Zen 4's events.
-pub(crate) const ZEN4: &[&[Event]] = &[COMMON, LINUX, &[QUEUE_EMPTY.unlisted()], FOUR];
-
 /// Events of both.
 #[rustfmt::skip] // One event a line, as in the vendor's table.
-const COMMON: &[Event] = &[
+pub(super) const COMMON: &[Event] = &[
     e("RETIRED_INSTRUCTIONS", 0xc0, 0x00, &[Instructions], "Instructions retired."),
     e("RETIRED_OPS", 0xc1, 0x00, &[Uops], "Macro-operations retired."),
     e("CYCLES_NOT_IN_HALT", 0x76, 0x00, &[Slots], "Core cycles while not halted.").unit(Unit::SlotsAsCycles),
@@ -71,7 +66,7 @@ const COMMON: &[Event] = &[
     e("INTERRUPT_TAKEN", 0x2c, 0x00, &[Interrupts], "Interrupts and exceptions delivered."),
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2", 0x43, 0x01, &[L2ReadHit, L2RfoHit], "Lines that the L2 gave to the data cache."),
     e("ANY_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2", 0x44, 0x01, &[L2ReadHit, L2RfoHit], "Lines that the L2 gave to the data cache."),
-    e("MAB_ALLOCATION_BY_TYPE.LS", 0x41, 0x3f, &[L1dFills], "Lines that the data cache asked for."),
+    e("MAB_ALLOCATION_BY_TYPE.LS", 0x41, 0x3f, &[L1dFills], "Lines that the data cache requested."),
     e("L1_DTLB_MISS.TLB_RELOAD_4K_L2_HIT", 0x45, 0x01, &[DtlbLoadStlbHit, DtlbStoreStlbHit], "Data accesses that missed the first TLB and hit the second."),
     e("L1_DTLB_MISS.TLB_RELOAD_4K_L2_MISS", 0x45, 0x10, &[DtlbLoadWalks, DtlbStoreWalks], "Data accesses that took a page walk."),
     e("MISALIGNED_LOADS.MA64", 0x47, 0x01, &[SplitLoads], "Loads that crossed a cache line."),
@@ -104,36 +99,9 @@ const COMMON: &[Event] = &[
 /// AMD's Processor Programming References: PMCx040, "Data Cache Accesses", and PMCx0A9, "Op Queue
 /// Empty".
 #[rustfmt::skip] // One event a line, as in the vendor's table.
-const LINUX: &[Event] = &[
+pub(super) const LINUX: &[Event] = &[
     e("LS_DC_ACCESSES", 0x40, 0x00, &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss, Stores], "Loads and stores retired; the model accesses the data cache for no others.").unlisted(),
 ];
 #[rustfmt::skip] // As above.
-const QUEUE_EMPTY: Event =
+pub(super) const QUEUE_EMPTY: Event =
     e("UOPS_QUEUE_EMPTY", 0xa9, 0x00, &[StallL1i, StallItlb, StallMispredict, StallFrontEnd], "Cycles without retirement because nothing came from the front end.");
-
-/// Events of Zen 3 only.
-#[rustfmt::skip] // One event a line, as in the vendor's table.
-const THREE: &[Event] = &[
-    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.X86DECODER_DISPATCHED", 0xaa, 0x01, &[Uops], "Macro-operations dispatched: the model has no op cache, and dispatches none that it does not retire."),
-    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.INT_CACHE", 0x43, 0x02, &[LoadL3Hit], "Loads' lines that the L3 gave to the data cache."),
-    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.MEM_IO_LCL", 0x43, 0x08, &[LoadL3Miss], "Loads' lines that memory gave to the data cache."),
-];
-
-/// Events of Zen 4 only.
-#[rustfmt::skip] // One event a line, as in the vendor's table.
-const FOUR: &[Event] = &[
-    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.DECODER", 0xaa, 0x01, &[Uops], "Macro-operations dispatched: the model has no op cache, and dispatches none that it does not retire."),
-    e("P0_FREQ_CYCLES_NOT_IN_HALT.P0_FREQ_CYCLES", 0x120, 0x01, &[Slots], "Cycles at the reference frequency while not halted.").unit(Unit::SlotsAsReference),
-    e("RETIRED_UNCONDITIONAL_INDIRECT_BRANCH_INSTRUCTIONS_MISPREDICTED", 0x1c8, 0x00, &[MispredictIndirect], "Unconditional indirect branches retired that were mispredicted."),
-    e("RETIRED_UNCONDITIONAL_BRANCH_INSTRUCTIONS", 0x1c9, 0x00, &[BranchUncond], "Near unconditional branches retired: jumps, calls and returns."),
-    e("RETIRED_UCODE_INSTRUCTIONS", 0x1c1, 0x00, &[Microcoded], "Instructions retired that the microcode sequencer ran."),
-    e("RETIRED_UCODE_OPS", 0x1c2, 0x00, &[UopsMicrocode], "Macro-operations retired that came from the microcode sequencer."),
-    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LOCAL_CCX", 0x43, 0x02, &[LoadL3Hit], "Loads' lines that the L3 gave to the data cache."),
-    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.DRAM_IO_NEAR", 0x43, 0x08, &[LoadL3Miss], "Loads' lines that memory gave to the data cache."),
-    e("CYCLES_NO_RETIRE.EMPTY", 0xd6, 0x01, &[StallL1i, StallItlb, StallMispredict, StallFrontEnd], "Cycles without retirement because the retire queue was empty."),
-    e("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 0xd6, 0xa2, &[StallL2Hit, StallL3Hit, StallMemory, StallDtlb], "Cycles without retirement behind a load that missed."),
-    e("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 0xd6, 0x02, NOT_COMPLETE, "Cycles without retirement because the oldest operation was not complete."),
-    e("CYCLES_NO_RETIRE.OTHER", 0xd6, 0x08, &[StallSerialize, StallResources], "Cycles without retirement for another reason."),
-    e("DISPATCH_STALLS_1.FE_NO_OPS", 0x1a0, 0x01, &[StallL1i, StallItlb, StallMispredict, StallFrontEnd], "Slots of the cycles without retirement because nothing came from the front end.").unit(Unit::CyclesAsSlots),
-    e("DISPATCH_STALLS_1.BE_STALLS", 0x1a0, 0x1e, NOT_COMPLETE, "Slots of the cycles without retirement behind memory or units.").unit(Unit::CyclesAsSlots),
-];

@@ -1,0 +1,61 @@
+//! Ice Lake server (Sunny Cove).
+
+use crate::geometry::{Backend, Geometry, Latency, Level, Perfect, Pipeline, TlbShape, UnitShape};
+
+/// Sunny Cove's ports by number: 0, 1, 5, 6 compute, 2 and 3 load, 7 and 8 address stores.
+const BACKEND: Backend = Backend {
+    retire_width: 8,
+    queue_uops: 70,
+    // 97 for computing, 70 for addresses and store data.
+    scheduler_uops: 167,
+    loads: 128,
+    stores: 72,
+    fill_buffers: 12,
+    load_ports: 0b1100,
+    store_ports: 0b1_1000_0000,
+    units: [
+        UnitShape::new(0, 0),
+        UnitShape::new(0b110_0011, 1),
+        UnitShape::new(0b100_0001, 1),
+        UnitShape::new(0b100_0001, 1),
+        UnitShape::new(0b000_0010, 3),
+        UnitShape::new(0b000_0010, 5),
+        UnitShape::new(0b010_0011, 1),
+        UnitShape::new(0b010_0000, 1),
+        UnitShape::new(0b000_0011, 4),
+        UnitShape::new(0b000_0011, 4),
+        UnitShape::new(0b000_0001, 9),
+        UnitShape::new(0b000_0011, 4),
+        // Elimination is switched off by microcode (Ice Lake erratum ICL065).
+        UnitShape::new(0b110_0011, 1),
+    ],
+};
+
+/// Ice Lake server (Sunny Cove): 32 KiB L1I, 48 KiB L1D, 1.25 MiB L2, 24 MiB of LLC (16 slices
+/// of 1.5 MiB).
+pub(super) const GEOMETRY: Geometry = Geometry {
+    l1i: Level { sets: 64, ways: 8 },
+    l1d: Level { sets: 64, ways: 12 },
+    l2: Level { sets: 1024, ways: 20 },
+    llc: Level { sets: 32768, ways: 12 },
+    itlb: TlbShape { sets: 16, ways: 8 },
+    dtlb: TlbShape { sets: 16, ways: 4 },
+    stlb: TlbShape { sets: 128, ways: 16 },
+    stlb_code: None,
+    returns: 22,
+    width: 5,
+    reorder_uops: 352,
+    backend: BACKEND,
+    latency: Latency {
+        l1_cycles: 5,
+        l2_cycles: 14,
+        llc_cycles: 70,
+        memory_cycles: 250,
+        forward_cycles: 5,
+        stlb_cycles: 7,
+        mispredict_cycles: 17,
+    },
+    ref_per_1000_cycles: 800,
+    pipeline: Pipeline::Interval,
+    perfect: Perfect::NONE,
+};

@@ -1,0 +1,62 @@
+//! Zen 3.
+
+use crate::geometry::{Backend, Geometry, Latency, Level, Perfect, Pipeline, TlbShape, UnitShape};
+
+/// Zen 3's ports: 0 to 3 integer pipes, 4 a branch pipe, 5 to 7 addresses, 8 to 11 vector pipes.
+pub(super) const BACKEND: Backend = Backend {
+    retire_width: 8,
+    queue_uops: 72,
+    // Four of 24 for integers and addresses, two of 32 for vectors.
+    scheduler_uops: 160,
+    // 72 waiting for data, and 44 with data waiting for retirement.
+    loads: 116,
+    stores: 64,
+    fill_buffers: 24,
+    load_ports: 0b1110_0000,
+    store_ports: 0b0110_0000,
+    units: [
+        UnitShape::new(0, 0),
+        UnitShape::new(0b1111, 1),
+        UnitShape::new(0b0110, 1),
+        UnitShape::new(0b1_0001, 1),
+        UnitShape::new(0b0010, 3),
+        UnitShape::new(0b0100, 4),
+        UnitShape::new(0b1111_0000_0000, 1),
+        UnitShape::new(0b0110_0000_0000, 1),
+        UnitShape::new(0b1100_0000_0000, 3),
+        UnitShape::new(0b0011_0000_0000, 4),
+        UnitShape::new(0b0010_0000_0000, 9),
+        UnitShape::new(0b1100_0000_0000, 3),
+        UnitShape::new(0, 0),
+    ],
+};
+
+/// Zen 3: 32 KiB L1I and L1D, 512 KiB L2, 32 MiB of L3 a complex.
+pub(super) const GEOMETRY: Geometry = Geometry {
+    l1i: Level { sets: 64, ways: 8 },
+    l1d: Level { sets: 64, ways: 8 },
+    l2: Level { sets: 1024, ways: 8 },
+    llc: Level { sets: 32768, ways: 16 },
+    // Fully associative on the processor, with 72 entries for data on Zen 4; the model has
+    // sets, which make its look-up short.
+    itlb: TlbShape { sets: 16, ways: 4 },
+    dtlb: TlbShape { sets: 16, ways: 4 },
+    stlb: TlbShape { sets: 128, ways: 16 },
+    stlb_code: Some(TlbShape { sets: 64, ways: 8 }),
+    returns: 32,
+    width: 6,
+    reorder_uops: 256,
+    backend: BACKEND,
+    latency: Latency {
+        l1_cycles: 4,
+        l2_cycles: 12,
+        llc_cycles: 46,
+        memory_cycles: 260,
+        forward_cycles: 7,
+        stlb_cycles: 7,
+        mispredict_cycles: 13,
+    },
+    ref_per_1000_cycles: 700,
+    pipeline: Pipeline::Interval,
+    perfect: Perfect::NONE,
+};

@@ -1,0 +1,23 @@
+//! Zen 4.
+
+use super::zen3;
+use crate::geometry::{Backend, Geometry, Latency, Level, TlbShape};
+
+/// Zen 4: 32 KiB L1I and L1D, 1 MiB L2, 32 MiB of L3 a complex.
+pub(super) const GEOMETRY: Geometry = Geometry {
+    l2: Level { sets: 2048, ways: 8 },
+    stlb: TlbShape { sets: 256, ways: 12 },
+    reorder_uops: 320,
+    backend: Backend { queue_uops: 144, loads: 136, ..zen3::BACKEND },
+    latency: Latency {
+        l1_cycles: 4,
+        l2_cycles: 14,
+        llc_cycles: 50,
+        memory_cycles: 280,
+        forward_cycles: 7,
+        stlb_cycles: 7,
+        mispredict_cycles: 13,
+    },
+    ref_per_1000_cycles: 667,
+    ..zen3::GEOMETRY
+};

@@ -1,0 +1,93 @@
+//! The processors that the virtual PMU implements, one file for each: registers, events, and the
+//! machine of QEMU with which it is booted.
+//!
+//! A new profile needs a file, a `mod` line and a line in [`Profile::ALL`]; its caches, TLBs and
+//! pipeline are in `tally-model`'s file of the same name.
+
+mod amd;
+mod icelake_server;
+mod intel;
+mod sapphire_rapids;
+mod zen3;
+mod zen4;
+
+use crate::profile::Profile;
+
+pub(crate) use intel::MEMORY;
+
+impl Profile {
+    /// Every profile. The options of `cargo xtask` and the checks take theirs from this list.
+    pub const ALL: &[Profile] =
+        &[icelake_server::PROFILE, sapphire_rapids::PROFILE, zen3::PROFILE, zen4::PROFILE];
+
+    /// The profile of that name.
+    pub fn find(name: &str) -> Option<Profile> {
+        Profile::ALL.iter().find(|profile| profile.name == name).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tally_model::{Geometry, Mode, Pipeline};
+    use tally_pmu::catalogue::{Catalogue, Counter};
+
+    use super::*;
+    use crate::profile::Vendor;
+
+    /// Every profile with the out-of-order pipeline, which has all events.
+    fn profiles() -> impl Iterator<Item = Profile> {
+        Profile::ALL.iter().map(|profile| {
+            let pipeline = Pipeline::OutOfOrder(Mode::Real);
+            Profile { geometry: Geometry { pipeline, ..profile.geometry }, ..*profile }
+        })
+    }
+
+    fn catalogue(profile: &Profile) -> Catalogue {
+        let model = (profile.signature >> 4 & 0xf | profile.signature >> 12 & 0xf0) as u8;
+        match profile.vendor {
+            Vendor::Intel => Catalogue::intel(6, model, profile.signature as u8 & 0xf),
+            Vendor::Amd => Catalogue::amd(0x19, model),
+        }
+    }
+
+    #[test]
+    fn every_event_has_the_vendor_s_encoding() {
+        for profile in profiles() {
+            let catalogue = catalogue(&profile);
+            assert_eq!(catalogue.name(), profile.name);
+            for event in profile.events() {
+                if event.is_unlisted {
+                    assert!(catalogue.find(event.name).is_none(), "{} is listed", event.name);
+                    continue;
+                }
+                let entry = catalogue.find(event.name);
+                let entry = entry.unwrap_or_else(|| panic!("{}: {}", profile.name, event.name));
+                let ours = (event.code, event.umask, event.cmask, event.inv, event.edge);
+                let theirs = (entry.code, entry.umask, entry.cmask, entry.inv, entry.edge);
+                assert_eq!(ours, theirs, "{}: {}", profile.name, event.name);
+                let mask = match entry.counter {
+                    Counter::General(mask) => mask,
+                    other => panic!("{}: {other:?}", event.name),
+                };
+                let most = (1u32 << profile.counters.1) - 1;
+                assert_eq!(u32::from(event.counters) & most, u32::from(mask), "{}", event.name);
+            }
+        }
+    }
+
+    #[test]
+    fn names_and_encodings_are_unique() {
+        for profile in profiles() {
+            let names: BTreeSet<_> = profile.events().map(|event| event.name).collect();
+            let encodings: BTreeSet<_> = profile
+                .events()
+                .map(|event| (event.code, event.umask, event.cmask, event.inv, event.edge))
+                .collect();
+            let events = profile.events().count();
+            assert_eq!((names.len(), encodings.len()), (events, events), "{}", profile.name);
+            assert!(events >= 40, "{}: {events}", profile.name);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Zen 3.
+
+use tally_model::{Geometry, Signal::*};
+
+use super::{
+    amd::{COMMON, LINUX, QUEUE_EMPTY, e},
+    zen4,
+};
+use crate::{
+    event::Event,
+    profile::{Machine, Profile},
+};
+
+/// Zen 3: AMD's core extension, without PerfMonV2.
+pub(super) const PROFILE: Profile = Profile {
+    name: "zen3",
+    about: "AMD's core extension, as on Zen 3",
+    geometry: Geometry::of("zen3"),
+    version: 1,
+    // Family 19H, model 1.
+    signature: 0xa0_0f11,
+    machine: Machine {
+        name: "zen3",
+        cpu: "EPYC-Milan,-rdrand,-rdseed",
+        counters: 6,
+        checks: &["", "pipeline=ooo,mode=inorder"],
+    },
+    tables: &[COMMON, LINUX, &[QUEUE_EMPTY], EVENTS],
+    ..zen4::PROFILE
+};
+
+/// Events of Zen 3 only.
+#[rustfmt::skip] // One event a line, as in the vendor's table.
+const EVENTS: &[Event] = &[
+    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.X86DECODER_DISPATCHED", 0xaa, 0x01, &[Uops], "Macro-operations dispatched: the model has no op cache, and dispatches none that it does not retire."),
+    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.INT_CACHE", 0x43, 0x02, &[LoadL3Hit], "Loads' lines that the L3 gave to the data cache."),
+    e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.MEM_IO_LCL", 0x43, 0x08, &[LoadL3Miss], "Loads' lines that memory gave to the data cache."),
+];
