@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_recently_used_goes() {
+    fn the_least_recently_used_key_is_replaced() {
         let mut map = Map::<SMALL>::new(1, 3);
         (1..=3).for_each(|key| map.fill(key, key as u32 * 10));
         assert_eq!(map.find(1), Some(10));
@@ -276,11 +276,11 @@ mod tests {
     }
 
     #[test]
-    fn order_outlives_the_end_of_time() {
+    fn order_survives_the_wrap_of_time() {
         let mut cache = Cache::<NARROW>::new(1, 4);
         cache.now = u32::MAX - 5;
         (0..4).for_each(|key| assert!(!cache.touch(key)));
-        // The second of these starts time anew.
+        // The second of these restarts the time.
         assert!(cache.find(0) && cache.find(2));
         assert!(cache.now < 100);
         assert!(!cache.touch(4) && !cache.find(1));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_thrown_away_makes_room() {
+    fn removed_keys_make_room() {
         let mut map = Map::<SMALL>::new(1, 4);
         (0..4).for_each(|key| map.fill(key, key as u32));
         map.retain(|key| key != 3 && key != 1);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_goes() {
+    fn refused_keys_are_removed() {
         let mut map = Map::<SMALL>::new(2, 2);
         (0..4).for_each(|key| map.fill(key, 1));
         map.retain(|key| key != 2);

@@ -1,5 +1,5 @@
-//! The out-of-order pipeline against micro-benchmarks whose results are published for the real
-//! cores: what each measures must come out as the number that is configured.
+//! Micro-benchmarks of the out-of-order pipeline, of which results are published for the real cores:
+//! each must measure the parameter that is configured.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn line(count: usize, mut ran: impl FnMut(u64, usize) -> Ran) -> Vec<Ran> {
     (0..count).map(|at| ran(PC + 4 * (at as u64 % 1024), at)).map(jump_back).collect()
 }
 
-/// The code's last instruction goes back to its first, for nothing.
+/// The code's last instruction continues at its first, at no cost.
 fn jump_back(mut ran: Ran) -> Ran {
     if ran.insn.pc == PC + 4 * 1023 {
         ran.next_pc = PC;
@@ -60,7 +60,7 @@ fn independent_work_is_bound_by_ports_or_width() {
 }
 
 #[test]
-fn nothing_to_do_is_bound_by_width() {
+fn instructions_without_a_unit_are_bound_by_width() {
     for (name, geometry) in machines() {
         let stream = line(20_000, |pc, _| Ran::new(pc, op(Unit::None, &[], 15)));
         let expected = 1.0 / f64::from(geometry.width);
@@ -81,7 +81,7 @@ fn a_divider_is_not_pipelined() {
 }
 
 #[test]
-fn loads_and_stores_have_their_ports() {
+fn loads_and_stores_are_bound_by_their_ports() {
     for (name, geometry) in machines() {
         let loads = line(20_000, |pc, at| {
             Ran::new(pc, load_op(15, (at % 14) as u8)).load(DATA + 8 * (at as u64 % 64))
@@ -238,7 +238,7 @@ fn a_random_branch_costs_half_a_misprediction() {
 }
 
 #[test]
-fn modes_take_away_what_their_names_say() {
+fn modes_restrict_dispatch_and_order() {
     for (name, geometry) in Geometry::ALL {
         let stream = line(20_000, |pc, at| Ran::new(pc, op(Unit::Integer, &[], (at % 14) as u8)));
         let each = |mode| cycles_each(&geometry.out_of_order(mode), &stream);
@@ -258,7 +258,7 @@ fn modes_take_away_what_their_names_say() {
 }
 
 #[test]
-fn each_cause_is_charged_for_what_it_does() {
+fn stalls_are_charged_to_their_causes() {
     let mut geometry = Geometry::ICELAKE_SERVER.out_of_order(Mode::Real);
     geometry.perfect.dtlb = true;
     let divide = line(5_000, |pc, _| Ran::new(pc, op(Unit::Divide, &[1], 1)));

@@ -1,4 +1,4 @@
-//! What the core counts on accesses and blocks of known content.
+//! Counts of known accesses and blocks.
 
 use crate::{Access, Block, Branch, BranchKind, Core, Counts, Geometry, Insn, Llc, Ring, Signal};
 
@@ -10,7 +10,7 @@ fn load(address: u64) -> Access {
     Access { address, bytes: 8, retires: true, chases: false, insn: 0 }
 }
 
-/// A block of one instruction, away from all data.
+/// A block of one instruction, far from all data.
 fn nowhere() -> Block {
     let insn = Insn { pc: 0x4000_0000, length: 4, ..Insn::default() };
     Block::new(Ring::User, 5, (0x100_0000, 0x100_0000), Branch::default(), &[insn])
@@ -90,8 +90,8 @@ fn a_part_of_a_block_counts_its_part() {
 }
 
 #[test]
-fn lanes_hold_what_they_promise_and_larger_blocks_pass_them_by() {
-    // Slots of a block: up to the most that a lane takes of one, one more, and far more.
+fn lanes_do_not_overflow_and_larger_blocks_bypass_them() {
+    // Slots of a block: up to the maximum of a lane, one more, and far more.
     for uops in [1u64, 254, 255, 256, 257, 500 * 255] {
         let insn = |uops| Insn { uops, length: 1, ..Insn::default() };
         let mut insns = vec![insn(255); uops as usize / 255];
@@ -115,7 +115,7 @@ fn lanes_hold_what_they_promise_and_larger_blocks_pass_them_by() {
 }
 
 #[test]
-fn a_pair_parted_by_an_edge_retires_as_one_and_time_passes_behind_it() {
+fn a_pair_that_an_edge_separates_retires_as_one() {
     let head = Insn { uops: 1, length: 4, fuses_with: 1, ..Insn::default() };
     let mut tail = Insn { pc: 4, uops: 1, length: 2, condition: 1, ..Insn::default() };
     tail.add(Signal::Branches);
@@ -137,7 +137,7 @@ fn a_pair_parted_by_an_edge_retires_as_one_and_time_passes_behind_it() {
 }
 
 #[test]
-fn a_taken_branch_is_told_by_its_page_offset() {
+fn the_page_offset_shows_a_taken_branch() {
     let branch = Branch { kind: BranchKind::Cond, pc: 0x1010, fall_through: 0x1012 };
     let block = Block::new(Ring::User, 5, (64, 64), branch, &[Insn::default()]);
     let mut core = core();
@@ -166,7 +166,7 @@ fn a_pointer_chase_shows_each_levels_latency() {
                 core.access::<false>(&block, access, |address| address);
                 core.retire(&block, 0);
             }
-            // Without the page walks, which are not the caches' affair.
+            // Without the page walks.
             core.clock() / 5 - core.counts()[0][Signal::StallDtlb]
         };
         let before = round(&mut core);
@@ -176,7 +176,7 @@ fn a_pointer_chase_shows_each_levels_latency() {
 }
 
 #[test]
-fn a_recurrence_is_the_least_that_a_block_takes() {
+fn a_recurrence_is_the_least_time_of_a_block() {
     let insn = Insn { uops: 1, ..Insn::default() };
     let insns = [insn; 4];
     let mut core = core();

@@ -1,4 +1,4 @@
-//! Register rules, one by one, on the profiles that follow them.
+//! The register rules, one by one.
 
 use tally_model::{Block, Branch, Core, Insn, Ring};
 
@@ -52,7 +52,7 @@ fn a_counter_counts_its_ring_only() {
 }
 
 #[test]
-fn an_overflow_sets_status_and_asks_for_an_interrupt_once() {
+fn an_overflow_sets_status_and_raises_one_interrupt() {
     let mut machine = Machine::new("icelake-server", 4);
     machine.write(0x4c2, (1 << 48) - 10);
     machine.write(0x187, USER_INSTRUCTIONS | select::INT);
@@ -69,7 +69,7 @@ fn an_overflow_sets_status_and_asks_for_an_interrupt_once() {
 }
 
 #[test]
-fn the_overflow_bound_holds_to_the_last_instruction() {
+fn the_bound_on_slots_to_overflow_holds_to_the_last_instruction() {
     let mut machine = Machine::new("zen4", 6);
     machine.write(0xc001_0201, (1 << 48) - 1_000);
     machine.write(0xc001_0200, USER_INSTRUCTIONS | select::INT);
@@ -88,7 +88,7 @@ fn the_overflow_bound_holds_to_the_last_instruction() {
 }
 
 #[test]
-fn legacy_writes_extend_their_sign_and_full_writes_refuse_excess() {
+fn legacy_writes_are_sign_extended_and_full_writes_fault_beyond_the_width() {
     let mut machine = Machine::new("icelake-server", 4);
     machine.write(0xc1, 0x1234_5678_ffff_fff0);
     assert_eq!(machine.read(0x4c1), Access::Done((1 << 48) - 16));
@@ -144,7 +144,7 @@ fn fixed_counters_follow_their_control_and_the_global_one() {
 }
 
 #[test]
-fn freezing_stops_every_counter_at_the_interrupt() {
+fn a_pmi_freezes_every_counter() {
     let mut machine = Machine::new("icelake-server", 4);
     machine.write(0x1d9, 1 << 12);
     machine.write(0x4c1, (1 << 48) - 5);
@@ -159,7 +159,7 @@ fn freezing_stops_every_counter_at_the_interrupt() {
 }
 
 #[test]
-fn amd_freezes_until_its_status_bit_is_cleared() {
+fn amd_stays_frozen_until_the_status_bit_is_cleared() {
     let mut machine = Machine::new("zen4", 6);
     assert_eq!(machine.pmu.cpuid(0x8000_0022, 0, [0; 4])[0], 0b101);
     assert_eq!(machine.write(0x1d9, 1 << 6), Access::Fault);
@@ -178,7 +178,7 @@ fn amd_freezes_until_its_status_bit_is_cleared() {
     assert_eq!(Machine::new("zen3", 6).read(0x1d9), Access::Foreign);
 }
 
-/// A machine of Intel's with fixed counter 3 and PERF_METRICS running in ring 3.
+/// An Intel processor with fixed counter 3 and PERF_METRICS enabled in ring 3.
 fn with_metrics(profile: &str) -> Machine {
     let mut machine = Machine::new(profile, 4);
     machine.write(0x38d, 0x2000);
@@ -202,9 +202,9 @@ fn metrics_are_the_fractions_of_the_slots() {
 }
 
 #[test]
-fn the_first_level_of_metrics_is_the_whole() {
+fn the_first_level_of_metrics_adds_up_to_the_whole() {
     let mut machine = with_metrics("icelake-server");
-    // A quarter of so many slots each.
+    // A quarter of the slots each.
     machine.write(0x30c, 4000);
     machine.write(0x329, 0x4040_4040);
     assert_eq!(machine.read(0x329), Access::Done(0x3f40_4040));
@@ -229,7 +229,7 @@ fn metrics_overflow_with_their_slots() {
 }
 
 #[test]
-fn metrics_go_with_the_fourth_fixed_counter_and_version_5() {
+fn metrics_need_the_fourth_fixed_counter_and_version_5() {
     let profile = Profile::find("icelake-server").expect("there is one");
     for profile in [profile.with_fixed(3), profile.with_version(4)] {
         let mut machine = Machine::new("icelake-server", 4);
@@ -261,7 +261,7 @@ fn counters_can_be_fewer_and_narrower() {
 }
 
 #[test]
-fn off_core_filters_choose() {
+fn off_core_filters_select_responses() {
     let mut machine = Machine::new("icelake-server", 4);
     machine.write(0x1a6, 0x1_0001);
     machine.write(0x186, 0x1b7 | select::USR | select::EN);
@@ -280,7 +280,7 @@ fn off_core_filters_choose() {
 }
 
 #[test]
-fn what_is_absent_is_said() {
+fn writes_of_absent_features_are_reported() {
     let mut machine = Machine::new("icelake-server", 4);
     assert_eq!(machine.write(0x3f1, 0), Access::Foreign);
     assert!(machine.pmu.take_unmodelled().is_empty());
@@ -295,7 +295,7 @@ fn what_is_absent_is_said() {
 }
 
 #[test]
-fn amd_global_control_gates_and_the_legacy_names_reach_the_same_counters() {
+fn amd_global_control_enables_counters_and_legacy_registers_alias_them() {
     let mut machine = Machine::new("zen4", 6);
     machine.write(0xc000_0301, 0);
     machine.write(0xc001_0000, USER_INSTRUCTIONS);
@@ -325,7 +325,7 @@ fn amd_unit_mask_bits_add_up() {
 }
 
 #[test]
-fn what_is_not_modelled_is_said() {
+fn unmodelled_selects_are_reported() {
     let mut machine = Machine::new("icelake-server", 4);
     machine.write(0x186, 0x1ff | select::USR | select::EN);
     assert_eq!(
@@ -334,7 +334,7 @@ fn what_is_not_modelled_is_said() {
     );
 }
 
-/// A machine of Intel's with an older version of the architecture.
+/// An Intel processor with an older version of the architecture.
 fn version(version: u8) -> Machine {
     let mut machine = Machine::new("icelake-server", 4);
     let profile = machine.pmu.profile().with_version(version).expect("a version of Intel's");
@@ -343,7 +343,7 @@ fn version(version: u8) -> Machine {
 }
 
 #[test]
-fn the_first_version_has_general_counters_alone() {
+fn the_first_version_has_only_general_counters() {
     let mut machine = version(1);
     for msr in [0x38d, 0x38e, 0x38f, 0x390, 0x391, 0x392, 0x309] {
         assert_eq!(machine.write(msr, 0), Access::Fault, "{msr:#x}");
@@ -355,7 +355,7 @@ fn the_first_version_has_general_counters_alone() {
 }
 
 #[test]
-fn any_thread_comes_with_version_3_and_goes_with_5() {
+fn any_thread_exists_in_versions_3_and_4() {
     for (number, valid) in [(2, false), (3, true), (4, true), (5, false)] {
         let want = if valid { Access::Done(0) } else { Access::Fault };
         let mut machine = version(number);
