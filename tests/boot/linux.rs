@@ -19,6 +19,8 @@ struct Asked {
     /// By name: the first in ring 3, exact; the second from the vendor's list for the model.
     few: [&'static str; 2],
     many: &'static str,
+    /// Events that Linux itself defines by encodings of its own.
+    generic: &'static str,
     metrics: &'static str,
     /// A metric of these.
     metric: &'static str,
@@ -42,11 +44,13 @@ fn boot(asked: &Asked) -> Vec<String> {
         "head -c 300000 /bin/busybox > /tmp/work\n\
          echo ----; perf stat -x, -e {few} {WORK}\n\
          echo ----; perf stat -x, -e {many} {WORK}\n\
+         echo ----; perf stat -x, -e {generic} {WORK}\n\
          echo ----; perf stat -M {metrics} {WORK}\n\
          {record} {WORK} >/dev/null\n\
          echo ----; perf script -i /tmp/data -F comm,ip 2>/dev/null | grep -c gzip\n",
         few = asked.few.join(","),
         many = asked.many,
+        generic = asked.generic,
         metrics = asked.metrics,
     );
     let mut said = vec![String::new()];
@@ -68,7 +72,7 @@ fn counts(said: &str) -> Vec<(u64, f64)> {
 
 fn check(asked: &Asked) {
     let said = boot(asked);
-    let [_, few, many, metrics, samples] = &said[..] else { panic!("{said:#?}") };
+    let [_, few, many, generic, metrics, samples] = &said[..] else { panic!("{said:#?}") };
     let few = counts(few);
     assert!(
         few.len() == 2 && few.iter().all(|(count, share)| *count > 0 && *share == 100.0),
@@ -80,6 +84,9 @@ fn check(asked: &Asked) {
         many.len() == 20 && many.iter().all(|(_, share)| (1.0..100.0).contains(share)),
         "{said:#?}"
     );
+    let counted = counts(generic);
+    assert_eq!(counted.len(), asked.generic.split(',').count(), "{generic}");
+    assert!(counted.iter().all(|(count, _)| *count > 0), "{generic}");
     assert!(
         metrics.lines().any(|line| line.contains('%') && line.contains(asked.metric)),
         "{metrics}"
@@ -99,6 +106,8 @@ fn perf_works_on_intel() {
                dTLB-loads,dTLB-load-misses,iTLB-load-misses,br_inst_retired.cond,\
                br_inst_retired.near_call,br_inst_retired.near_return,mem_inst_retired.all_loads,\
                mem_inst_retired.all_stores,uops_retired.slots",
+        generic: "bus-cycles,ref-cycles,L1-icache-load-misses,LLC-stores,dTLB-stores,\
+                  dTLB-store-misses,iTLB-load-misses,branch-loads,branch-load-misses,node-loads",
         metrics: "TopdownL1",
         metric: "tma_retiring",
     });
@@ -112,6 +121,9 @@ fn perf_works_on_amd() {
         many: "instructions,cycles,branches,branch-misses,cache-references,cache-misses,\
                ex_ret_brn,ex_ret_brn_misp,ex_ret_ops,ls_not_halted_cyc,rc4,rc5,rc6,rc8,rc9,rcc,\
                r1d1,r129,r229,r141",
+        generic: "ref-cycles,stalled-cycles-frontend,L1-dcache-loads,L1-dcache-load-misses,\
+                  dTLB-loads,dTLB-load-misses,iTLB-loads,iTLB-load-misses,branch-loads,\
+                  branch-load-misses",
         metrics: "PipelineL1",
         metric: "retiring",
     });
