@@ -28,7 +28,7 @@ const PLACE: usize = 24;
 ///
 /// # Errors
 /// It has none that the kernel can drive.
-pub fn detect(pmu: &tally_vpmu::Pmu) -> Result<DetectedPmu> {
+pub fn detect(pmu: &tally_vpmu::VirtualPmu) -> Result<DetectedPmu> {
     let vendor = match pmu.profile().vendor {
         Vendor::Intel => b"GenuineIntel",
         Vendor::Amd => b"AuthenticAMD",

@@ -6,7 +6,7 @@ use core::arch::global_asm;
 use crate::{
     kernel::{self, in_ring3},
     report::Report,
-    vendor::{USR, Vendor},
+    vendor::{USR, VendorPmu},
 };
 
 global_asm!(
@@ -179,7 +179,7 @@ const COUNT: usize = 14;
 
 /// Every check of this module.
 pub fn run(report: &mut Report) {
-    let vendor = Vendor::here();
+    let vendor = VendorPmu::here();
     kernel::enable_avx();
     kernel::map_last_pages();
     edges().iter().for_each(|edge| check(report, &vendor, edge));
@@ -228,7 +228,7 @@ fn edges() -> [Edge; COUNT] {
     ]
 }
 
-fn check(report: &mut Report, vendor: &Vendor, edge: &Edge) {
+fn check(report: &mut Report, vendor: &VendorPmu, edge: &Edge) {
     let [instructions, branches, _, loads, stores] = vendor.events;
     kernel::unmap_hole();
     let counts = vendor.count(&[instructions, branches, loads, stores], USR, || {

@@ -9,7 +9,7 @@ use crate::{
     kernel::{self, in_ring3, in_ring3_interrupted},
     machine::{PMI_VECTOR, Serial, TIMER_VECTOR, rdpmc, vpmu},
     report::Report,
-    vendor::{EN, INT, OS, USR, Vendor},
+    vendor::{EN, INT, OS, USR, VendorPmu},
 };
 
 global_asm!(
@@ -96,7 +96,7 @@ pub fn memory() -> u64 {
 
 /// Every check of this module.
 pub fn run(report: &mut Report) {
-    let vendor = Vendor::here();
+    let vendor = VendorPmu::here();
     for rounds in [1, 2, 100, 12_345] {
         mixed_loop(report, &vendor, rounds);
     }
@@ -111,7 +111,7 @@ pub fn run(report: &mut Report) {
     overflow(report, &vendor, "x2APIC");
 }
 
-fn mixed_loop(report: &mut Report, vendor: &Vendor, rounds: u64) {
+fn mixed_loop(report: &mut Report, vendor: &VendorPmu, rounds: u64) {
     let [instructions, branches, cond, loads, stores] = vendor.events;
     let entry = &raw const mixed as u64;
     let counts = vendor.count(&[instructions, branches, cond, loads], USR, || {
@@ -126,7 +126,7 @@ fn mixed_loop(report: &mut Report, vendor: &Vendor, rounds: u64) {
 }
 
 /// A known function in ring 0. The difference of two runs excludes the code around it.
-fn rings(report: &mut Report, vendor: &Vendor) {
+fn rings(report: &mut Report, vendor: &VendorPmu) {
     let [instructions, branches, ..] = vendor.events;
     let counts = vendor.count(&[instructions, branches], USR, || ());
     report.equal("ring 0 work counts nothing under USR", counts[0] + counts[1], 0);
@@ -153,7 +153,7 @@ fn mixed_1000() {
     in_ring3(&raw const mixed as u64, 1000, memory());
 }
 
-fn call_loop(report: &mut Report, vendor: &Vendor) {
+fn call_loop(report: &mut Report, vendor: &VendorPmu) {
     let [instructions, branches, _, loads, stores] = vendor.events;
     let counts = vendor.count(&[instructions, branches, loads, stores], USR, || {
         in_ring3(&raw const calls as u64, 500, memory());
@@ -164,7 +164,7 @@ fn call_loop(report: &mut Report, vendor: &Vendor) {
     report.equal("calls: stores", counts[3], 500 * 3);
 }
 
-fn string_run(report: &mut Report, vendor: &Vendor) {
+fn string_run(report: &mut Report, vendor: &VendorPmu) {
     let [instructions, _, _, loads, stores] = vendor.events;
     let counts = vendor.count(&[instructions, loads, stores], USR, || {
         in_ring3(&raw const strings as u64, 3000, memory());
@@ -174,7 +174,7 @@ fn string_run(report: &mut Report, vendor: &Vendor) {
     report.equal("repeated stores store each element", counts[2], 6000);
 }
 
-fn with_timer(report: &mut Report, vendor: &Vendor) {
+fn with_timer(report: &mut Report, vendor: &VendorPmu) {
     let [instructions, branches, _, loads, _] = vendor.events;
     let before = kernel::TAKEN[TIMER_VECTOR as usize].load(Relaxed);
     apic::timer(20_000);
@@ -209,7 +209,7 @@ pub const DELIVERIES: [Delivery; 2] = [
     Delivery { name: "nmi", entry: 4 << 8, vector: 2 },
 ];
 
-fn overflow(report: &mut Report, vendor: &Vendor, mode: &str) {
+fn overflow(report: &mut Report, vendor: &VendorPmu, mode: &str) {
     for Delivery { name, entry, vector } in DELIVERIES {
         let taken = || kernel::TAKEN[vector as usize].load(Relaxed);
         let what = |what| Named { mode, name, what };
@@ -240,7 +240,7 @@ fn overflow(report: &mut Report, vendor: &Vendor, mode: &str) {
 }
 
 /// Makes the first counter overflow after `instructions` of 6,001 in ring 3.
-fn overflow_at(vendor: &Vendor, instructions: u64) {
+fn overflow_at(vendor: &VendorPmu, instructions: u64) {
     vendor.program(0, 0u64.wrapping_sub(instructions), vendor.events[0] | USR | EN | INT);
     vendor.enable(1);
     in_ring3_interrupted(&raw const mixed as u64, 1_000, memory());
@@ -262,7 +262,7 @@ impl core::fmt::Display for Named<'_> {
 
 /// An interrupt at every period, re-armed by its handler, in a region. Prints their number, which
 /// the host compares with the truth file.
-fn sampling(report: &mut Report, vendor: &Vendor) {
+fn sampling(report: &mut Report, vendor: &VendorPmu) {
     const PERIOD: u64 = 10_000;
     apic::apic_write(apic::LVT_PERFORMANCE, PMI_VECTOR.into());
     let before = kernel::TAKEN[PMI_VECTOR as usize].load(Relaxed);
@@ -303,7 +303,7 @@ fn sessions(report: &mut Report) {
 /// Counts by counters and in a region at the same time. Prints the counters, which the host
 /// compares with the truth file.
 fn regions(report: &mut Report) {
-    let vendor = Vendor::here();
+    let vendor = VendorPmu::here();
     let named: &[(&str, u64)] = if vendor.is_intel() {
         &[
             ("INST_RETIRED.ANY_P", 0xc0),

@@ -9,7 +9,7 @@ use crate::{
         Rule::{Holds, Reads, RefusesIndex, RefusesRead, RefusesWrite},
         check,
     },
-    vendor::{EN, INT, OS, USR, Vendor},
+    vendor::{EN, INT, OS, USR, VendorPmu},
 };
 
 /// Debug control, and its bit that freezes the counters at a PMI.
@@ -20,7 +20,7 @@ const FROZEN: u64 = 1 << 59;
 
 /// Every check of this module but those of PERF_METRICS' registers.
 pub fn run(report: &mut Report) {
-    let vendor = Vendor::here();
+    let vendor = VendorPmu::here();
     if let Some([_, status, reset]) = vendor.global {
         freeze(report, &vendor, status, reset);
     }
@@ -29,7 +29,7 @@ pub fn run(report: &mut Report) {
     }
 }
 
-fn freeze(report: &mut Report, vendor: &Vendor, status: u32, reset: u32) {
+fn freeze(report: &mut Report, vendor: &VendorPmu, status: u32, reset: u32) {
     wrmsr(DEBUGCTL, FREEZE);
     vendor.program(0, 0u64.wrapping_sub(3_000), vendor.events[0] | USR | EN | INT);
     vendor.program(1, 0, vendor.events[0] | USR | EN);
@@ -51,7 +51,7 @@ fn freeze(report: &mut Report, vendor: &Vendor, status: u32, reset: u32) {
 /// Memory that nothing has accessed.
 const UNTOUCHED: usize = 128 << 20;
 
-fn offcore(report: &mut Report, vendor: &Vendor) {
+fn offcore(report: &mut Report, vendor: &VendorPmu) {
     let codes = match cpuid(1, 0)[0] >> 4 {
         0x806f => [0x12a, 0x12b],
         _ => [0x1b7, 0x1bb],

@@ -10,7 +10,7 @@ use crate::{
     exactness::{self, DELIVERIES},
     kernel::{self, in_ring3_interrupted},
     report::Report,
-    vendor::{USR, Vendor},
+    vendor::{USR, VendorPmu},
 };
 
 global_asm!(
@@ -96,7 +96,7 @@ pub fn run_first(report: &mut Report) {
 
 /// Every check of this module.
 pub fn run(report: &mut Report) {
-    let vendor = Vendor::here();
+    let vendor = VendorPmu::here();
     for delivery in &DELIVERIES {
         let mut check = Check { report, vendor, entry: delivery.entry, vector: delivery.vector };
         check.chain(delivery.name);
@@ -108,7 +108,7 @@ pub fn run(report: &mut Report) {
 
 struct Check<'a> {
     report: &'a mut Report,
-    vendor: Vendor,
+    vendor: VendorPmu,
     entry: u32,
     vector: u8,
 }

@@ -10,7 +10,7 @@ use core::{
 use crate::{
     apic::{LVT_PERFORMANCE, apic_write, end_of_interrupt},
     machine::{PMI_VECTOR, outb, wrmsr},
-    vendor::Vendor,
+    vendor::VendorPmu,
 };
 
 /// Interrupts and exceptions taken, by vector.
@@ -217,7 +217,7 @@ pub fn enable_avx() {
 fn rearm() {
     let period = REARM.load(Relaxed);
     if period != 0 {
-        let vendor = Vendor::here();
+        let vendor = VendorPmu::here();
         wrmsr(vendor.counter.0, 0u64.wrapping_sub(period) & vendor.counter_mask());
         vendor.reset_overflow();
         apic_write(LVT_PERFORMANCE, PMI_VECTOR.into());

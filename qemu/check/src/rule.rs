@@ -6,7 +6,7 @@ use crate::{
     kernel::{self, fault_of},
     machine::{rdmsr, wrmsr},
     report::Report,
-    vendor::Vendor,
+    vendor::VendorPmu,
 };
 
 global_asm!(
@@ -61,7 +61,8 @@ pub fn check(report: &mut Report, rule: Rule) {
             report.equal(format_args!("{msr:#x} <- {value:#x} reads {reads:#x}"), got, reads);
             wrmsr(
                 msr,
-                before & if is_full_width(msr) { Vendor::here().counter_mask() } else { u64::MAX },
+                before
+                    & if is_full_width(msr) { VendorPmu::here().counter_mask() } else { u64::MAX },
             );
         }
         RefusesWrite(msr, value) => {

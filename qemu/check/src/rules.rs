@@ -12,7 +12,7 @@ use crate::{
         Rule::{Holds, Reads, RefusesIndex, RefusesRead, RefusesWrite},
         check, expect_gp,
     },
-    vendor::Vendor,
+    vendor::VendorPmu,
 };
 
 global_asm!(
@@ -48,7 +48,7 @@ unsafe extern "C" {
 const CR4_PCE: u64 = 1 << 8;
 /// Every check of this module.
 pub fn run(report: &mut Report) {
-    let vendor = Vendor::here();
+    let vendor = VendorPmu::here();
     if vendor.is_intel() {
         intel_cpuid(report);
         intel(report);
@@ -105,7 +105,7 @@ fn intel(report: &mut Report) {
 /// A general counter and its event select.
 fn intel_general(report: &mut Report, index: u32) {
     let (legacy, full, select) = (0xc1 + index, 0x4c1 + index, 0x186 + index);
-    let mask = Vendor::here().counter_mask();
+    let mask = VendorPmu::here().counter_mask();
     for rule in [
         Holds(legacy, 0x7fff_ffff, 0x7fff_ffff),
         Holds(legacy, 0xffff_fff0, mask - 0xf),
@@ -125,7 +125,7 @@ fn intel_general(report: &mut Report, index: u32) {
 /// A fixed counter and its control.
 fn intel_fixed(report: &mut Report, index: u32) {
     let (counter, nibble) = (0x309 + index, 4 * index);
-    let mask = Vendor::here().counter_mask();
+    let mask = VendorPmu::here().counter_mask();
     for rule in [
         Holds(counter, mask - 0xeeee, mask - 0xeeee),
         RefusesWrite(counter, mask + 1),
@@ -231,7 +231,7 @@ fn amd_cpuid(report: &mut Report) {
     let family = cpuid(1, 0)[0];
     report.equal("leaf 1: family", (family >> 20 & 0xff).into(), 0xa);
     report.equal("leaf 8000_0001H: PerfCtrExtCore", (cpuid(0x8000_0001, 0)[2] >> 23 & 1).into(), 1);
-    if Vendor::here().global.is_none() {
+    if VendorPmu::here().global.is_none() {
         return;
     }
     report.within("leaves to 8000_0022H", cpuid(0x8000_0000, 0)[0].into(), 0x8000_0022, u64::MAX);
@@ -242,7 +242,7 @@ fn amd_cpuid(report: &mut Report) {
 }
 
 fn amd(report: &mut Report) {
-    let second = Vendor::here().global.is_some();
+    let second = VendorPmu::here().global.is_some();
     let general = if second { cpuid(0x8000_0022, 0)[1] & 0xf } else { 6 };
     for index in 0..6 {
         let (select, counter) = (0xc001_0200 + 2 * index, 0xc001_0201 + 2 * index);
@@ -305,7 +305,7 @@ fn amd_bank(report: &mut Report, select: u32, counter: u32) {
     let valid = 0x30f_ff97_ffff;
     for rule in [
         Holds(counter, 0x8234_5678_9abc, 0x8234_5678_9abc),
-        Holds(counter, u64::MAX, Vendor::here().counter_mask()),
+        Holds(counter, u64::MAX, VendorPmu::here().counter_mask()),
         Holds(counter, 1 << 48 | 5, 5),
         Holds(select, valid, valid),
         RefusesWrite(select, 1 << 19),
@@ -319,7 +319,7 @@ fn amd_bank(report: &mut Report, select: u32, counter: u32) {
 }
 
 /// Ring 3 can execute only RDPMC, and that only while CR4.PCE is set.
-fn rings(report: &mut Report, vendor: &Vendor) {
+fn rings(report: &mut Report, vendor: &VendorPmu) {
     let mut value = 0u64;
     let memory = &raw mut value as u64;
     let ring3 =

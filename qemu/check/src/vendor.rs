@@ -13,7 +13,7 @@ pub const EN: u64 = 1 << 22;
 
 /// The counters of one vendor.
 #[derive(Clone, Copy)]
-pub struct Vendor {
+pub struct VendorPmu {
     /// Event-select register of the first counter, and the distance to the next.
     pub select: (u32, u32),
     /// Counter register, likewise.
@@ -25,7 +25,7 @@ pub struct Vendor {
 }
 
 /// Intel with full-width writes.
-pub const INTEL: Vendor = Vendor {
+pub const INTEL: VendorPmu = VendorPmu {
     select: (0x186, 1),
     counter: (0x4c1, 1),
     global: Some([0x38f, 0x38e, 0x390]),
@@ -33,7 +33,7 @@ pub const INTEL: Vendor = Vendor {
 };
 
 /// AMD with PerfMonV2.
-pub const AMD: Vendor = Vendor {
+pub const AMD: VendorPmu = VendorPmu {
     select: (0xc001_0200, 2),
     counter: (0xc001_0201, 2),
     global: Some([0xc000_0301, 0xc000_0300, 0xc000_0302]),
@@ -41,11 +41,11 @@ pub const AMD: Vendor = Vendor {
 };
 
 /// AMD without PerfMonV2.
-pub const AMD_FIRST: Vendor = Vendor { global: None, ..AMD };
+pub const AMD_FIRST: VendorPmu = VendorPmu { global: None, ..AMD };
 
-impl Vendor {
+impl VendorPmu {
     /// The vendor of this machine.
-    pub fn here() -> Vendor {
+    pub fn here() -> VendorPmu {
         match (cpuid(0, 0)[1], cpuid(0x8000_0000, 0)[0]) {
             (0x756e_6547, _) => INTEL,
             (_, 0x8000_0022..) if cpuid(0x8000_0022, 0)[0] & 1 == 1 => AMD,

@@ -9,7 +9,7 @@ use std::{error::Error, fs, path::Path};
 
 use plotters::prelude::*;
 use tally_model::{
-    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Mode, Operation, Registers, Ring,
+    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Mode, Operation, RegisterSet, Ring,
     Signal, Unit,
 };
 
@@ -46,8 +46,8 @@ fn block(geometry: &Geometry, branch: BranchKind, operations: &[Operation]) -> B
 fn computing(geometry: &Geometry, unit: Unit, chained: bool) -> f64 {
     let operations: Vec<_> = (0..14)
         .map(|register| {
-            let result = Registers::general(if chained { 0 } else { register });
-            let reads = if chained { result } else { Registers::NONE };
+            let result = RegisterSet::general(if chained { 0 } else { register });
+            let reads = if chained { result } else { RegisterSet::NONE };
             Operation { unit, reads, writes: result, ..Operation::default() }
         })
         .collect();
@@ -67,8 +67,8 @@ fn computing(geometry: &Geometry, unit: Unit, chained: bool) -> f64 {
 /// Cycles for a line of a stream of eight-byte loads over `bytes`.
 fn stream(geometry: &Geometry, bytes: u64) -> f64 {
     let load = |register| Operation {
-        address: Registers::general(15),
-        writes: Registers::general(register),
+        address: RegisterSet::general(15),
+        writes: RegisterSet::general(register),
         ..Operation::default()
     };
     let block = block(geometry, BranchKind::None, &[0, 1, 2, 3, 4, 5, 6, 7].map(load));

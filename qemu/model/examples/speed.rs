@@ -4,7 +4,7 @@
 use std::{hint::black_box, time::Instant};
 
 use tally_model::{
-    Access, Block, Branch, BranchKind, Core, Counts, Geometry, Insn, Mode, Operation, Registers,
+    Access, Block, Branch, BranchKind, Core, Counts, Geometry, Insn, Mode, Operation, RegisterSet,
     Ring, Signal, Unit,
 };
 
@@ -35,12 +35,12 @@ fn block(random: &mut Random, pc: u64) -> Block {
     let mut insns: Vec<_> = (0..count)
         .map(|index| {
             let mut insn = Insn { pc: pc + 4 * index, length: 4, uops: 1, ..Insn::default() };
-            let register = |random: &mut Random| Registers::general(random.below(16) as u8);
+            let register = |random: &mut Random| RegisterSet::general(random.below(16) as u8);
             insn.operation = Operation {
                 unit: Unit::Integer,
                 address: register(random),
                 reads: register(random) | register(random),
-                writes: register(random) | Registers::FLAGS,
+                writes: register(random) | RegisterSet::FLAGS,
             };
             if random.below(50) == 0 {
                 insn.add(Signal::Nops);

@@ -6,11 +6,13 @@
 use std::{error::Error, fs, path::Path};
 
 use plotters::prelude::*;
-use tally_model::{Access, Block, Branch, Core, Geometry, Insn, Mode, Operation, Registers, Ring};
+use tally_model::{
+    Access, Block, Branch, Core, Geometry, Insn, Mode, Operation, RegisterSet, Ring,
+};
 
 /// One load that gives the next one's address.
 fn chase(geometry: &Geometry, bytes: u64) -> f64 {
-    let pointer = Registers::general(1);
+    let pointer = RegisterSet::general(1);
     let operation = Operation { address: pointer, writes: pointer, ..Operation::default() };
     let insn = Insn { pc: 0x40_0000, length: 4, uops: 1, operation, ..Insn::default() };
     let block =

@@ -29,21 +29,21 @@ impl Access {
 
 /// The level that serves an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ServedBy {
     L1,
     L2,
     Llc,
     Memory,
 }
 
-impl Source {
+impl ServedBy {
     /// The signal of cycles without retirement behind data from this level.
     pub(crate) fn stall(self) -> Signal {
         match self {
-            Source::L1 => Signal::StallL1Hit,
-            Source::L2 => Signal::StallL2Hit,
-            Source::Llc => Signal::StallL3Hit,
-            Source::Memory => Signal::StallMemory,
+            ServedBy::L1 => Signal::StallL1Hit,
+            ServedBy::L2 => Signal::StallL2Hit,
+            ServedBy::Llc => Signal::StallL3Hit,
+            ServedBy::Memory => Signal::StallMemory,
         }
     }
 }

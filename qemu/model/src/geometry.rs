@@ -4,14 +4,14 @@ use crate::operation::Unit;
 
 /// Sets and ways of a cache of 64-byte lines.
 #[derive(Clone, Copy, Debug)]
-pub struct Level {
+pub struct CacheShape {
     /// Sets, a power of two.
     pub sets: u32,
     /// Ways.
     pub ways: u32,
 }
 
-impl Level {
+impl CacheShape {
     /// Its capacity in bytes.
     pub const fn bytes(self) -> u64 {
         self.sets as u64 * self.ways as u64 * 64
@@ -158,13 +158,13 @@ perfect! {
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     /// L1 instruction cache.
-    pub l1i: Level,
+    pub l1i: CacheShape,
     /// L1 data cache.
-    pub l1d: Level,
+    pub l1d: CacheShape,
     /// L2.
-    pub l2: Level,
+    pub l2: CacheShape,
     /// Last-level cache: of one core complex on AMD, of a socket on Intel.
-    pub llc: Level,
+    pub llc: CacheShape,
     /// First-level instruction TLB.
     pub itlb: TlbShape,
     /// First-level data TLB.

@@ -29,9 +29,11 @@ pub use self::{
     access::Access,
     block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Ring},
     core::Core,
-    geometry::{Backend, Geometry, Latency, Level, Mode, Perfect, Pipeline, TlbShape, UnitShape},
+    geometry::{
+        Backend, CacheShape, Geometry, Latency, Mode, Perfect, Pipeline, TlbShape, UnitShape,
+    },
     llc::Llc,
-    operation::{Operation, Registers, Unit},
+    operation::{Operation, RegisterSet, Unit},
     signal::{Counts, STATIC_SIGNALS, Signal},
 };
 

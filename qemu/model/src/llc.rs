@@ -10,7 +10,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use crate::geometry::Level;
+use crate::geometry::CacheShape;
 
 /// An empty way. A line's tag is stored incremented by one, so no line has this value.
 const EMPTY: u32 = 0;
@@ -25,7 +25,7 @@ pub struct Llc {
 
 impl Llc {
     /// An empty one.
-    pub fn new(level: Level) -> Llc {
+    pub fn new(level: CacheShape) -> Llc {
         let sets = level.sets;
         assert!(sets.is_power_of_two(), "the last-level cache has {sets} sets, not a power of two");
         let entries = level.sets as usize * level.ways as usize;
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn it_agrees_with_a_list_in_order_of_use() {
-        let llc = Llc::new(Level { sets: 1, ways: 12 });
+        let llc = Llc::new(CacheShape { sets: 1, ways: 12 });
         let mut list: Vec<u64> = Vec::new();
         let mut state = 7u64;
         for _ in 0..20_000 {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn cores_share_it() {
-        let ours = Llc::new(Level { sets: 64, ways: 4 });
+        let ours = Llc::new(CacheShape { sets: 64, ways: 4 });
         let theirs = ours.clone();
         assert!(!ours.touch(123));
         assert!(theirs.touch(123));
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn no_line_is_present_at_first() {
-        let llc = Llc::new(Level { sets: 1024, ways: 4 });
+        let llc = Llc::new(CacheShape { sets: 1024, ways: 4 });
         for line in [0, 1, (1 << 42) - (1 << 10) - 1] {
             assert!(!llc.touch(line), "{line:#x}");
             assert!(llc.touch(line), "{line:#x}");
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn cores_that_race_neither_crash_nor_grow_it() {
-        let llc = Llc::new(Level { sets: 2, ways: 4 });
+        let llc = Llc::new(CacheShape { sets: 2, ways: 4 });
         std::thread::scope(|scope| {
             for seed in 0..2u64 {
                 let llc = llc.clone();

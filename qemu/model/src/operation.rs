@@ -4,32 +4,32 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// A set of architectural registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Registers(u64);
+pub struct RegisterSet(u64);
 
 /// The number of registers that are modelled.
 pub(crate) const REGISTERS: usize = 64;
 
-impl Registers {
+impl RegisterSet {
     /// None.
-    pub const NONE: Registers = Registers(0);
+    pub const NONE: RegisterSet = RegisterSet(0);
     /// The arithmetic flags, as one.
-    pub const FLAGS: Registers = Registers(1 << 16);
+    pub const FLAGS: RegisterSet = RegisterSet(1 << 16);
     /// The x87 stack, as one.
-    pub const X87: Registers = Registers(1 << 49);
+    pub const X87: RegisterSet = RegisterSet(1 << 49);
 
     /// The general register of this number, 0 to 15.
-    pub const fn general(number: u8) -> Registers {
-        Registers(1 << (number & 15))
+    pub const fn general(number: u8) -> RegisterSet {
+        RegisterSet(1 << (number & 15))
     }
 
     /// The vector register of this number, 0 to 31.
-    pub const fn vector(number: u8) -> Registers {
-        Registers(1 << (17 + (number & 31)))
+    pub const fn vector(number: u8) -> RegisterSet {
+        RegisterSet(1 << (17 + (number & 31)))
     }
 
     /// The MMX register of this number, 0 to 7.
-    pub const fn mmx(number: u8) -> Registers {
-        Registers(1 << (50 + (number & 7)))
+    pub const fn mmx(number: u8) -> RegisterSet {
+        RegisterSet(1 << (50 + (number & 7)))
     }
 
     /// Returns whether it is empty.
@@ -43,14 +43,14 @@ impl Registers {
     }
 
     /// Returns whether the two sets have a register in common.
-    pub const fn intersects(self, other: Registers) -> bool {
+    pub const fn intersects(self, other: RegisterSet) -> bool {
         self.0 & other.0 != 0
     }
 
     /// These without `other`.
     #[must_use]
-    pub const fn without(self, other: Registers) -> Registers {
-        Registers(self.0 & !other.0)
+    pub const fn without(self, other: RegisterSet) -> RegisterSet {
+        RegisterSet(self.0 & !other.0)
     }
 
     /// The registers' numbers, below 64.
@@ -65,15 +65,15 @@ impl Registers {
     }
 }
 
-impl BitOr for Registers {
-    type Output = Registers;
-    fn bitor(self, other: Registers) -> Registers {
-        Registers(self.0 | other.0)
+impl BitOr for RegisterSet {
+    type Output = RegisterSet;
+    fn bitor(self, other: RegisterSet) -> RegisterSet {
+        RegisterSet(self.0 | other.0)
     }
 }
 
-impl BitOrAssign for Registers {
-    fn bitor_assign(&mut self, other: Registers) {
+impl BitOrAssign for RegisterSet {
+    fn bitor_assign(&mut self, other: RegisterSet) {
         self.0 |= other.0;
     }
 }
@@ -121,11 +121,11 @@ pub struct Operation {
     /// The unit that executes it.
     pub unit: Unit,
     /// The registers of its addresses.
-    pub address: Registers,
+    pub address: RegisterSet,
     /// The other registers that it reads.
-    pub reads: Registers,
+    pub reads: RegisterSet,
     /// The registers that it writes.
-    pub writes: Registers,
+    pub writes: RegisterSet,
 }
 
 #[cfg(test)]
@@ -135,16 +135,16 @@ mod tests {
     #[test]
     fn every_register_has_its_own_number() {
         let all = (0..16)
-            .map(Registers::general)
-            .chain((0..32).map(Registers::vector))
-            .chain((0..8).map(Registers::mmx))
-            .chain([Registers::FLAGS, Registers::X87]);
-        let mut seen = Registers::NONE;
+            .map(RegisterSet::general)
+            .chain((0..32).map(RegisterSet::vector))
+            .chain((0..8).map(RegisterSet::mmx))
+            .chain([RegisterSet::FLAGS, RegisterSet::X87]);
+        let mut seen = RegisterSet::NONE;
         for register in all {
             assert!(!seen.intersects(register), "{register:?}");
             seen |= register;
         }
         assert_eq!(seen.numbers().count(), 58);
-        assert_eq!(Registers::NONE.numbers().count(), 0);
+        assert_eq!(RegisterSet::NONE.numbers().count(), 0);
     }
 }

@@ -18,7 +18,7 @@ pub(crate) const FRAME_BITS: u32 = 32;
 
 /// The level that had a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum TlbLevel {
     First,
     Second,
     Walk,
@@ -62,15 +62,15 @@ impl Tlbs {
 
     /// The physical page of a page that the first level lacks, from the second level or from
     /// `walk`. Inserts it into both.
-    pub(crate) fn refill_data(&mut self, page: u64, walk: impl FnOnce() -> u64) -> (u64, Found) {
+    pub(crate) fn refill_data(&mut self, page: u64, walk: impl FnOnce() -> u64) -> (u64, TlbLevel) {
         refill(&mut self.data, &mut self.second, page & PAGE_MASK, walk)
     }
 
     /// The level that has the translation of a fetch from `page`, which is `physical`. Inserts it.
-    pub(crate) fn code(&mut self, page: u64, physical: u64) -> Found {
+    pub(crate) fn code(&mut self, page: u64, physical: u64) -> TlbLevel {
         let page = page & PAGE_MASK;
         if self.code.find(page).is_some() {
-            return Found::First;
+            return TlbLevel::First;
         }
         let second = self.second_code.as_mut().unwrap_or(&mut self.second);
         refill(&mut self.code, second, page, || physical).1
@@ -109,14 +109,14 @@ fn refill(
     second: &mut Map<NARROW>,
     page: u64,
     walk: impl FnOnce() -> u64,
-) -> (u64, Found) {
+) -> (u64, TlbLevel) {
     let (physical, found) = match second.find(page) {
-        Some(physical) => (physical, Found::Second),
+        Some(physical) => (physical, TlbLevel::Second),
         None => {
             const { assert!(FRAME_BITS == u32::BITS) };
             let physical = walk() as u32;
             second.fill(page, physical);
-            (physical, Found::Walk)
+            (physical, TlbLevel::Walk)
         }
     };
     first.fill(page, physical);

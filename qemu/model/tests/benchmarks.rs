@@ -1,5 +1,5 @@
-//! Micro-benchmarks of the out-of-order pipeline, of which results are published for the real cores:
-//! each must measure the parameter that is configured.
+//! Micro-benchmarks of the out-of-order pipeline, of which results are published for the real
+//! cores: each must measure the parameter that is configured.
 
 mod common;
 

@@ -5,8 +5,8 @@ mod common;
 use common::{Ran, Random, feed};
 use proptest::prelude::*;
 use tally_model::{
-    BranchKind, Core, Counts, GROWTH_PER_SLOT, Geometry, Insn, Level, Mode, Operation, Perfect,
-    Registers, Ring, Signal, TlbShape, Unit,
+    BranchKind, CacheShape, Core, Counts, GROWTH_PER_SLOT, Geometry, Insn, Mode, Operation,
+    Perfect, RegisterSet, Ring, Signal, TlbShape, Unit,
 };
 
 const UNITS: [Unit; 8] = [
@@ -42,7 +42,7 @@ fn stream(seed: u64, length: usize) -> Vec<Ran> {
 
 /// A random instruction at `pc`.
 fn instruction(random: &mut Random, pc: u64) -> Ran {
-    let register = |random: &mut Random| Registers::general(random.below(16) as u8);
+    let register = |random: &mut Random| RegisterSet::general(random.below(16) as u8);
     let operation = Operation {
         unit: UNITS[random.below(8) as usize],
         address: register(random),
@@ -50,7 +50,7 @@ fn instruction(random: &mut Random, pc: u64) -> Ran {
         writes: register(random),
     };
     let ran = Ran::new(pc, operation);
-    // Registers of the program, so that the same address is the same instruction.
+    // RegisterSet of the program, so that the same address is the same instruction.
     let address = match random.below(4) {
         0 => 0x7fff_0000 + random.below(64) * 4,
         1 => 0x10_0000 + random.below(1 << 14),
@@ -85,8 +85,8 @@ fn instruction(random: &mut Random, pc: u64) -> Ran {
 /// has none.
 fn tiny() -> Geometry {
     Geometry {
-        l2: Level { sets: 4, ways: 4 },
-        llc: Level { sets: 8, ways: 4 },
+        l2: CacheShape { sets: 4, ways: 4 },
+        llc: CacheShape { sets: 8, ways: 4 },
         perfect: Perfect { itlb: true, dtlb: true, ..Perfect::default() },
         ..Geometry::ICELAKE_SERVER
     }
@@ -95,8 +95,8 @@ fn tiny() -> Geometry {
 /// The same for translations: few entries, and as few ways for those of page tables.
 fn narrow() -> Geometry {
     Geometry {
-        l2: Level { sets: 1024, ways: 1 },
-        llc: Level { sets: 1024, ways: 1 },
+        l2: CacheShape { sets: 1024, ways: 1 },
+        llc: CacheShape { sets: 1024, ways: 1 },
         stlb: TlbShape { sets: 2, ways: 4 },
         ..Geometry::ICELAKE_SERVER
     }
@@ -229,11 +229,11 @@ fn rivals(disturbs: impl Fn(u64) -> u64, leaves: u64) -> Vec<Ran> {
 fn code_and_data_reach_shared_levels_in_the_programs_order() {
     // First levels of one line, and a direct-mapped L2: everything asks it, and who came last is
     // there.
-    let one = Level { sets: 1, ways: 1 };
+    let one = CacheShape { sets: 1, ways: 1 };
     let geometry = Geometry {
         l1i: one,
         l1d: one,
-        l2: Level { sets: 1024, ways: 1 },
+        l2: CacheShape { sets: 1024, ways: 1 },
         ..Geometry::ICELAKE_SERVER
     };
     // The second line of code is the second of physical page 405H (`common::physical`).

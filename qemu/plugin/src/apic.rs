@@ -9,7 +9,7 @@ use tally_vpmu::Vendor;
 
 use crate::{
     log::{self, Once},
-    registers::Registers,
+    registers::GuestRegisters,
 };
 
 /// MSR of the performance entry in x2APIC mode.
@@ -58,7 +58,7 @@ impl Apic {
     }
 
     /// Reads the identifier while that is possible: before the guest enables x2APIC mode.
-    pub(crate) fn read_id(&mut self, registers: &mut Registers) -> Option<u32> {
+    pub(crate) fn read_id(&mut self, registers: &mut GuestRegisters) -> Option<u32> {
         if self.id.is_none() && self.x2apic_entry.is_none() {
             self.id = registers.read_physical(APIC_ID).map(|id| id >> 24);
         }
@@ -67,7 +67,7 @@ impl Apic {
 
     /// Raises the overflow interrupt as the entry says. Returns its vector, or none if the entry is
     /// masked or has a delivery mode that is not supported.
-    pub(crate) fn deliver(&mut self, registers: &mut Registers, vendor: Vendor) -> Option<u8> {
+    pub(crate) fn deliver(&mut self, registers: &mut GuestRegisters, vendor: Vendor) -> Option<u8> {
         let id = self.read_id(registers)?;
         let entry = match self.x2apic_entry {
             Some(entry) => entry,

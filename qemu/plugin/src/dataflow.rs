@@ -8,7 +8,7 @@
 use iced_x86::{
     Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedRegister,
 };
-use tally_model::{Operation, Registers};
+use tally_model::{Operation, RegisterSet};
 
 use crate::unit;
 
@@ -49,10 +49,10 @@ impl Operands {
             add(operation, used);
         }
         if raw.rflags_read() != 0 {
-            operation.reads |= Registers::FLAGS;
+            operation.reads |= RegisterSet::FLAGS;
         }
         if raw.rflags_modified() != 0 {
-            operation.writes |= Registers::FLAGS;
+            operation.writes |= RegisterSet::FLAGS;
         }
         if matches!(
             raw.mnemonic(),
@@ -66,7 +66,7 @@ impl Operands {
         // A register that is both address and operand is waited for as an operand.
         let values = (0..raw.op_count())
             .filter(|operand| raw.op_kind(*operand) == OpKind::Register)
-            .fold(Registers::NONE, |all, operand| all | register(raw.op_register(operand)));
+            .fold(RegisterSet::NONE, |all, operand| all | register(raw.op_register(operand)));
         let only_address = operation.address.without(values);
         operation.reads = operation.reads.without(only_address);
         operands
@@ -88,21 +88,21 @@ fn add(operation: &mut Operation, used: &UsedRegister) {
     }
 }
 
-fn register(register: Register) -> Registers {
+fn register(register: Register) -> RegisterSet {
     let full = register.full_register();
     let number = full.number() as u8;
     if register == Register::None {
-        Registers::NONE
+        RegisterSet::NONE
     } else if full.is_gpr64() {
-        Registers::general(number)
+        RegisterSet::general(number)
     } else if full.is_vector_register() {
-        Registers::vector(number)
+        RegisterSet::vector(number)
     } else if full.is_mm() {
-        Registers::mmx(number)
+        RegisterSet::mmx(number)
     } else if full.is_st() {
-        Registers::X87
+        RegisterSet::X87
     } else {
-        Registers::NONE
+        RegisterSet::NONE
     }
 }
 
@@ -146,7 +146,7 @@ fn path_around(block: &[Operands], start: usize) -> Option<Path> {
     paths[start]
 }
 
-fn longest(paths: &[Option<Path>; REGISTERS], of: Registers) -> Option<Path> {
+fn longest(paths: &[Option<Path>; REGISTERS], of: RegisterSet) -> Option<Path> {
     of.numbers().filter_map(|register| paths[register]).max_by_key(|path| path.cycles)
 }
 

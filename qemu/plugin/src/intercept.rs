@@ -13,7 +13,7 @@ use tally_abi::{
     vpmu::{LEAF, Op, SIGNATURE, VERSION},
 };
 use tally_model::Ring;
-use tally_vpmu::{Access, CpuidKind};
+use tally_vpmu::{AccessResult, CpuidKind};
 
 use crate::{
     apic,
@@ -21,7 +21,7 @@ use crate::{
     ffi, fixup, instrumentation,
     pending::{BlockExit, Fixup},
     region,
-    registers::{Reg, Registers},
+    registers::{GuestRegisters, Reg},
     replaced::replace_rdpmc,
     tag::Tag,
     vcpu::{self, Vcpu},
@@ -72,7 +72,7 @@ impl Intercept {
 }
 
 /// What is to be done with an intercepted instruction.
-enum Outcome {
+enum Disposition {
     /// QEMU executes it.
     Run,
     /// It is skipped.
@@ -92,31 +92,31 @@ fn handle(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
             vcpu.settle(intercept.index + 1);
             let cr3 = find_gpr(&mut vcpu.registers, intercept.raw.op1_register());
             vcpu.switch_space(cr3.unwrap_or(0));
-            Outcome::Run
+            Disposition::Run
         }
         Special::FlushAll => {
             vcpu.core.flush(true);
-            Outcome::Run
+            Disposition::Run
         }
         Special::FlushPage => {
             if let Some(address) = effective_address(&mut vcpu.registers, &intercept.raw) {
                 vcpu.core.flush_page(address);
             }
-            Outcome::Run
+            Disposition::Run
         }
-        Special::LoadIdt => Outcome::Run,
+        Special::LoadIdt => Disposition::Run,
         Special::PortWrite => {
             instrumentation::note_port_write(vcpu.registers.read(Reg::Rdx) as u16);
-            Outcome::Run
+            Disposition::Run
         }
     };
     match outcome {
-        Outcome::Run => None,
-        Outcome::Skip => {
+        Disposition::Run => None,
+        Disposition::Skip => {
             vcpu.abandon();
             Some(intercept.next_pc.wrapping_add(intercept.moved(vcpu)))
         }
-        Outcome::Fault => fault_at_rdpmc(vcpu, intercept),
+        Disposition::Fault => fault_at_rdpmc(vcpu, intercept),
     }
 }
 
@@ -147,41 +147,41 @@ fn in_edx_eax(value: u64) -> [Option<u64>; 4] {
 
 /// Makes QEMU's own instruction fault, by an MSR that always does; the guest's RCX is restored when
 /// the fault is delivered.
-fn fault_by(vcpu: &mut Vcpu, msr: u32) -> Outcome {
+fn fault_by(vcpu: &mut Vcpu, msr: u32) -> Disposition {
     vcpu.restore = Some((Reg::Rcx, vcpu.registers.read(Reg::Rcx)));
     vcpu.registers.write(Reg::Rcx, msr.into());
-    Outcome::Run
+    Disposition::Run
 }
 
-fn rdmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
+fn rdmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
     // In ring 3 QEMU itself raises the fault.
     if intercept.ring == Ring::User {
-        return Outcome::Run;
+        return Disposition::Run;
     }
     let number = msr(vcpu);
     if number == apic::MSR_LVT_PERFORMANCE {
         if let Some(entry) = vcpu.apic.entry() {
             vcpu.request_fixup(Fixup::Set(in_edx_eax(entry.into())));
         }
-        return Outcome::Run;
+        return Disposition::Run;
     }
     vcpu.settle(intercept.index);
     match vcpu.pmu.rdmsr(number, vcpu.core.counts()) {
-        Access::Foreign => Outcome::Run,
-        Access::Fault => fault_by(vcpu, MSR_READ_FAULTS),
-        Access::Done(value) => {
+        AccessResult::Foreign => Disposition::Run,
+        AccessResult::Fault => fault_by(vcpu, MSR_READ_FAULTS),
+        AccessResult::Done(value) => {
             vcpu.request_fixup(Fixup::Set(in_edx_eax(value)));
             vcpu.after_pmu();
-            Outcome::Run
+            Disposition::Run
         }
     }
 }
 
 // A register access takes effect before its instruction is counted: a read does not include itself,
 // a WRMSR that starts a counter is counted by it, and one that stops a counter is not.
-fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
+fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
     if intercept.ring == Ring::User {
-        return Outcome::Run;
+        return Disposition::Run;
     }
     let number = msr(vcpu);
     let low = vcpu.registers.read(Reg::Rax) & 0xffff_ffff;
@@ -190,43 +190,43 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
         apic::MSR_APIC_BASE => {
             vcpu.apic.read_id(&mut vcpu.registers);
             vcpu.apic.write_base(value);
-            return Outcome::Run;
+            return Disposition::Run;
         }
         apic::MSR_LVT_PERFORMANCE => {
             // QEMU stores it too, and raises its faults.
             if vcpu.apic.entry().is_some() {
                 vcpu.apic.write_entry(value);
             }
-            return Outcome::Run;
+            return Disposition::Run;
         }
         _ => {}
     }
     vcpu.settle(intercept.index);
     match vcpu.pmu.wrmsr(number, value, vcpu.core.counts()) {
-        Access::Foreign => Outcome::Run,
-        Access::Fault => fault_by(vcpu, MSR_WRITE_FAULTS),
-        Access::Done(_) => {
+        AccessResult::Foreign => Disposition::Run,
+        AccessResult::Fault => fault_by(vcpu, MSR_WRITE_FAULTS),
+        AccessResult::Done(_) => {
             if vcpu.pmu.is_counting() {
                 instrumentation::enable_full();
             }
             vcpu.after_pmu();
-            Outcome::Run
+            Disposition::Run
         }
     }
 }
 
-fn rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
+fn rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
     if intercept.ring == Ring::User && vcpu.registers.read(Reg::Cr4) & CR4_PCE == 0 {
         vcpu.settle(intercept.index);
         return match intercept.special {
-            Special::RdpmcAsCpuid => Outcome::Fault,
-            _ => Outcome::Run,
+            Special::RdpmcAsCpuid => Disposition::Fault,
+            _ => Disposition::Run,
         };
     }
     let index = msr(vcpu);
     vcpu.settle(intercept.index);
-    let Access::Done(value) = vcpu.pmu.rdpmc(index, vcpu.core.counts()) else {
-        return Outcome::Fault;
+    let AccessResult::Done(value) = vcpu.pmu.rdpmc(index, vcpu.core.counts()) else {
+        return Disposition::Fault;
     };
     // Not here: with `-icount` QEMU takes an interrupt at a block's start, or behind an instruction
     // that does input or output.
@@ -235,11 +235,11 @@ fn rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
     if intercept.special == Special::RdpmcAsCpuid {
         let kept = [Reg::Rbx, Reg::Rcx].map(|register| Some(vcpu.registers.read(register)));
         vcpu.request_fixup(Fixup::Set([rax, kept[0], kept[1], rdx]));
-        return Outcome::Run;
+        return Disposition::Run;
     }
     vcpu.settle(intercept.index + 1);
     fixup::set(vcpu, [rax, None, None, rdx]);
-    Outcome::Skip
+    Disposition::Skip
 }
 
 /// Runs before a block in which QEMU's flags would not be up to date at an RDPMC, so that the block
@@ -257,7 +257,7 @@ pub(crate) extern "C" fn on_unsafe_block(vcpu: c_uint, intercept: *mut c_void) {
     }
 }
 
-fn cpuid(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
+fn cpuid(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
     let leaf = vcpu.registers.read(Reg::Rax) as u32;
     let subleaf = vcpu.registers.read(Reg::Rcx) as u32;
     if leaf == LEAF {
@@ -267,13 +267,13 @@ fn cpuid(vcpu: &mut Vcpu, intercept: &Intercept) -> Outcome {
         let pc = intercept.next_pc.wrapping_add(intercept.moved(vcpu));
         vcpu.block_exit = Some(BlockExit { settled: intercept.index + 1, pc });
         vcpu.request_fixup(Fixup::Set(answer.map(|value| Some(value.into()))));
-        return Outcome::Run;
+        return Disposition::Run;
     }
     match vcpu.pmu.cpuid_kind(leaf) {
         CpuidKind::Whole | CpuidKind::Patched => vcpu.request_fixup(Fixup::Cpuid(leaf, subleaf)),
         CpuidKind::Foreign => {}
     }
-    Outcome::Run
+    Disposition::Run
 }
 
 /// Performs an operation of the plugin's own leaf for code in `ring`; returns CPUID's answer.
@@ -346,13 +346,13 @@ const GPRS: [(Register, Reg); 16] = [
     (Register::R15, Reg::R15),
 ];
 
-fn find_gpr(registers: &mut Registers, register: Register) -> Option<u64> {
+fn find_gpr(registers: &mut GuestRegisters, register: Register) -> Option<u64> {
     let full = register.full_register();
     let (_, reg) = GPRS.iter().find(|(name, _)| *name == full)?;
     Some(registers.read(*reg))
 }
 
-fn effective_address(registers: &mut Registers, raw: &Instruction) -> Option<u64> {
+fn effective_address(registers: &mut GuestRegisters, raw: &Instruction) -> Option<u64> {
     raw.virtual_address(0, 0, |register, _, _| match register {
         Register::None | Register::DS | Register::SS | Register::ES | Register::CS => Some(0),
         _ => find_gpr(registers, register),

@@ -43,14 +43,14 @@ const NAMES: [&str; 20] = [
 ];
 
 /// One vCPU's register handles, and the buffer for values.
-pub(crate) struct Registers {
+pub(crate) struct GuestRegisters {
     handles: [*mut ffi::RegisterHandle; NAMES.len()],
     buffer: *mut ffi::GByteArray,
 }
 
-impl Registers {
+impl GuestRegisters {
     /// The handles of the vCPU from whose callback this is called; none if QEMU lacks a register.
-    pub(crate) fn of_current_vcpu() -> Option<Registers> {
+    pub(crate) fn of_current_vcpu() -> Option<GuestRegisters> {
         // SAFETY: called from the vCPU's initialization callback or a later one.
         let list = unsafe { ffi::qemu_plugin_get_registers() };
         if list.is_null() {
@@ -76,7 +76,7 @@ impl Registers {
         }
         // SAFETY: GLib is part of QEMU.
         let buffer = unsafe { ffi::g_byte_array_new() };
-        Some(Registers { handles, buffer })
+        Some(GuestRegisters { handles, buffer })
     }
 
     /// Reads a register.

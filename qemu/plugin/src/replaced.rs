@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{guest::physical, registers::Registers};
+use crate::{guest::physical, registers::GuestRegisters};
 
 /// RDPMC's bytes.
 pub(crate) const RDPMC: [u8; 2] = [0x0f, 0x33];
@@ -33,7 +33,7 @@ pub(crate) fn is_replaced(bytes: &[u8], pc: u64) -> bool {
 }
 
 /// Replaces the RDPMC at a virtual address by a CPUID; returns whether its memory could be written.
-pub(crate) fn replace_rdpmc(registers: &mut Registers, address: u64) -> bool {
+pub(crate) fn replace_rdpmc(registers: &mut GuestRegisters, address: u64) -> bool {
     let written = registers.write_virtual(address, &CPUID);
     if written {
         replaced().insert(physical(address));

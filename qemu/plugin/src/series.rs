@@ -54,16 +54,16 @@ const KEYS: [(&str, &str, &str); 6] = [
 ];
 
 /// The file, and the first error in writing it.
-struct Sink {
+struct SeriesFile {
     file: BufWriter<File>,
     path: PathBuf,
     failed: Option<io::Error>,
 }
 
-static SINK: Mutex<Option<Sink>> = Mutex::new(None);
+static SERIES_FILE: Mutex<Option<SeriesFile>> = Mutex::new(None);
 
-fn sink() -> MutexGuard<'static, Option<Sink>> {
-    SINK.lock().unwrap_or_else(PoisonError::into_inner)
+fn series_file() -> MutexGuard<'static, Option<SeriesFile>> {
+    SERIES_FILE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// `path` with a suffix.
@@ -83,7 +83,7 @@ pub(crate) fn create(options: &SeriesOptions, profile: &Profile) -> Result<(), S
     let mut file = BufWriter::new(File::create(with_suffix(path, ".part")).map_err(failed)?);
     let names = KEYS.iter().map(|key| key.0).chain(events(profile).map(|event| event.name));
     writeln!(file, "{}", names.collect::<Vec<_>>().join(",")).map_err(failed)?;
-    *sink() = Some(Sink { file, path: path.clone(), failed: None });
+    *series_file() = Some(SeriesFile { file, path: path.clone(), failed: None });
     Ok(())
 }
 
@@ -116,10 +116,12 @@ fn metadata(options: &SeriesOptions, profile: &Profile) -> Value {
 
 /// Completes the file.
 pub(crate) fn finish() -> Result<(), String> {
-    let Some(mut sink) = sink().take() else { return Ok(()) };
-    let path = sink.path;
-    let written = match sink.failed {
-        None => sink.file.flush().and_then(|()| fs::rename(with_suffix(&path, ".part"), &path)),
+    let Some(mut series_file) = series_file().take() else { return Ok(()) };
+    let path = series_file.path;
+    let written = match series_file.failed {
+        None => {
+            series_file.file.flush().and_then(|()| fs::rename(with_suffix(&path, ".part"), &path))
+        }
         Some(error) => Err(error),
     };
     written.map_err(|error| format!("series={}: {error}", path.display()))
@@ -215,10 +217,10 @@ impl Series {
                 }
             }
         }
-        if let Some(sink) = sink().as_mut()
-            && let Err(error) = sink.file.write_all(rows.as_bytes())
+        if let Some(series_file) = series_file().as_mut()
+            && let Err(error) = series_file.file.write_all(rows.as_bytes())
         {
-            sink.failed.get_or_insert(error);
+            series_file.failed.get_or_insert(error);
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     instrumentation,
     intercept::{self, Intercept},
     options,
-    registers::{Reg, Registers},
+    registers::{GuestRegisters, Reg},
     replaced::{RDPMC, is_replaced},
     vcpu,
 };
@@ -34,12 +34,12 @@ struct Translator {
     blocks: Vec<Box<Block>>,
     #[expect(clippy::vec_box, reason = "QEMU keeps the addresses")]
     intercepts: Vec<Box<Intercept>>,
-    registers: Option<Registers>,
+    registers: Option<GuestRegisters>,
     factory: Option<InstructionInfoFactory>,
 }
 
-// SAFETY: the raw pointers inside belong to QEMU and to the arrays of `Registers`, which only the
-// holder of the mutex uses.
+// SAFETY: the raw pointers inside belong to QEMU and to the arrays of `GuestRegisters`, which only
+// the holder of the mutex uses.
 unsafe impl Send for Translator {}
 
 static TRANSLATOR: Mutex<Option<Translator>> = Mutex::new(None);
@@ -138,13 +138,13 @@ impl Translator {
     /// The ring of the block: QEMU translates for the current privilege.
     fn ring(&mut self) -> Ring {
         if self.registers.is_none() {
-            self.registers = Registers::of_current_vcpu();
+            self.registers = GuestRegisters::of_current_vcpu();
         }
         let selector = self.registers.as_mut().map_or(0, |registers| registers.read(Reg::Cs));
         if selector & 3 == 3 { Ring::User } else { Ring::Kernel }
     }
 
-    /// Registers the callbacks of the intercepted instructions.
+    /// GuestRegisters the callbacks of the intercepted instructions.
     fn intercept(&mut self, tb: *mut ffi::Tb, insns: &[Translated], ring: Ring) {
         let block_pc = insns[0].decoded.insn.pc;
         for (index, insn) in insns.iter().enumerate() {

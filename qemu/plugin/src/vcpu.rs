@@ -14,7 +14,7 @@ use std::sync::{
 };
 
 use tally_model::{Block, Core, Llc, Ring, Signal};
-use tally_vpmu::Pmu;
+use tally_vpmu::VirtualPmu;
 
 use crate::{
     apic::Apic,
@@ -23,7 +23,7 @@ use crate::{
     options::Options,
     pending::{self, BlockExit, Fixup},
     region::{self, VcpuTruth},
-    registers::{Reg, Registers},
+    registers::{GuestRegisters, Reg},
     series::Series,
     totals::instructions,
 };
@@ -41,8 +41,8 @@ static VCPUS: [AtomicPtr<Vcpu>; MAX_VCPUS] =
 
 /// One vCPU. Only its own thread accesses it, except at the end of the run.
 pub(crate) struct Vcpu {
-    pub(crate) registers: Registers,
-    pub(crate) pmu: Pmu,
+    pub(crate) registers: GuestRegisters,
+    pub(crate) pmu: VirtualPmu,
     pub(crate) core: Core,
     pub(crate) apic: Apic,
     pub(crate) truth: VcpuTruth,
@@ -88,14 +88,14 @@ pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
     let slot = VCPUS
         .get(index)
         .ok_or_else(|| format!("CPU {index}: at most {MAX_VCPUS} are supported"))?;
-    let registers = Registers::of_current_vcpu()
+    let registers = GuestRegisters::of_current_vcpu()
         .ok_or("QEMU lacks a register that the PMU needs: use qemu-system-x86_64 11.1 or later")?;
     let profile = &options.profile;
     let series = options.series.as_ref();
     let series = series.map(|series| Series::new(index as u32, series.interval, profile));
     let vcpu = Box::new(Vcpu {
         registers,
-        pmu: Pmu::new(options.profile, options.counters_of(index as u32)),
+        pmu: VirtualPmu::new(options.profile, options.counters_of(index as u32)),
         core: Core::sharing(&profile.geometry, llc(options)),
         apic: Apic::default(),
         truth: VcpuTruth::new(series),

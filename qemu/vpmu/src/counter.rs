@@ -2,18 +2,18 @@
 
 use tally_model::{Counts, Geometry, Ring, Signal};
 
-use crate::event::{Event, Unit};
+use crate::event::{Conversion, Event};
 
 /// What a counter counts: events, in rings. Several of AMD's unit-mask bits together select several
 /// events.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Source {
+pub(crate) struct CounterInput {
     pub(crate) events: Vec<&'static Event>,
     pub(crate) user: bool,
     pub(crate) kernel: bool,
 }
 
-impl Source {
+impl CounterInput {
     fn total(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
         let in_ring = |ring| {
             self.events.iter().map(|event| event.in_ring(counts, ring, geometry)).sum::<u64>()
@@ -37,7 +37,7 @@ pub(crate) struct Counter {
     /// The source's total at that time.
     since: u64,
     running: bool,
-    source: Source,
+    source: CounterInput,
 }
 
 impl Counter {
@@ -90,7 +90,7 @@ impl Counter {
     /// Makes it count `source`, or stops it without one.
     pub(crate) fn run(
         &mut self,
-        source: Option<Source>,
+        source: Option<CounterInput>,
         counts: &[Counts; 2],
         geometry: &Geometry,
     ) {
@@ -118,7 +118,7 @@ pub(crate) static FIXED: [Event; 4] = [
         &[Signal::Slots],
         "Core cycles while not halted, on a fixed counter.",
     )
-    .unit(Unit::SlotsAsCycles),
+    .conversion(Conversion::SlotsAsCycles),
     Event::new(
         "CPU_CLK_UNHALTED.REF_TSC",
         0,
@@ -126,7 +126,7 @@ pub(crate) static FIXED: [Event; 4] = [
         &[Signal::Slots],
         "Time-stamp counter ticks while not halted, on a fixed counter.",
     )
-    .unit(Unit::SlotsAsReference),
+    .conversion(Conversion::SlotsAsReference),
     Event::new(
         "TOPDOWN.SLOTS",
         0,

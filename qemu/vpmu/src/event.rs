@@ -4,7 +4,7 @@ use tally_model::{Counts, Geometry, Ring, Signal};
 
 /// The conversion from an event's signals to its count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum Conversion {
     /// No conversion: occurrences, or cycles that the model counts as cycles.
     Plain,
     /// From slots to core cycles.
@@ -27,7 +27,7 @@ pub struct Event {
     pub name: &'static str,
     /// Event select; on AMD with bits 11:8 in place.
     pub code: u16,
-    /// Unit mask.
+    /// Conversion mask.
     pub umask: u8,
     /// Counter mask, as a part of the event's encoding.
     pub cmask: u8,
@@ -40,7 +40,7 @@ pub struct Event {
     /// The signals whose sum it counts.
     pub signals: &'static [Signal],
     /// The conversion of the sum.
-    pub unit: Unit,
+    pub conversion: Conversion,
     /// Whether only the out-of-order pipeline models what it counts.
     pub needs_out_of_order: bool,
     /// Whether its encoding is missing in the vendor's published table of this processor.
@@ -67,7 +67,7 @@ impl Event {
             edge: false,
             counters: 0xff,
             signals,
-            unit: Unit::Plain,
+            conversion: Conversion::Plain,
             needs_out_of_order: false,
             is_unlisted: false,
             about,
@@ -95,8 +95,8 @@ impl Event {
     }
 
     /// The same with another conversion.
-    pub const fn unit(self, unit: Unit) -> Event {
-        Event { unit, ..self }
+    pub const fn conversion(self, conversion: Conversion) -> Event {
+        Event { conversion, ..self }
     }
 
     /// The same, missing in the vendor's table of this processor.
@@ -113,21 +113,21 @@ impl Event {
     pub fn in_ring(&self, counts: &[Counts; 2], ring: Ring, geometry: &Geometry) -> u64 {
         let ring = &counts[ring as usize];
         let sum: u64 = self.signals.iter().map(|signal| ring[*signal]).sum();
-        self.unit.convert(sum, geometry)
+        self.conversion.convert(sum, geometry)
     }
 }
 
-impl Unit {
+impl Conversion {
     fn convert(self, sum: u64, geometry: &Geometry) -> u64 {
         let width = u64::from(geometry.width);
         // In 128 bits: the product exceeds 64 bits within minutes of modelled time.
         let reference = || u128::from(sum) * u128::from(geometry.ref_per_1000_cycles);
         match self {
-            Unit::Plain => sum,
-            Unit::SlotsAsCycles => sum / width,
-            Unit::CyclesAsSlots => sum * width,
-            Unit::SlotsAsReference => (reference() / (1000 * u128::from(width))) as u64,
-            Unit::SlotsAsCrystal => {
+            Conversion::Plain => sum,
+            Conversion::SlotsAsCycles => sum / width,
+            Conversion::CyclesAsSlots => sum * width,
+            Conversion::SlotsAsReference => (reference() / (1000 * u128::from(width))) as u64,
+            Conversion::SlotsAsCrystal => {
                 (reference() / (1000 * u128::from(width * REFERENCE_PER_CRYSTAL))) as u64
             }
         }

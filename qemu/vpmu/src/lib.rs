@@ -1,14 +1,15 @@
 //! The virtual PMU's registers: the results of RDMSR, WRMSR, RDPMC and CPUID, and what counts.
 //!
-//! Pure: no QEMU, no interrupt controller. One [`Pmu`] belongs to one vCPU. Every operation gets
-//! the model's counts so far ([`tally_model::Counts`]). A counter's value is their difference since
-//! it was started, so that counters and truth are sums of the same numbers.
+//! Pure: no QEMU, no interrupt controller. One [`VirtualPmu`] belongs to one vCPU. Every operation
+//! gets the model's counts so far ([`tally_model::Counts`]). A counter's value is their difference
+//! since it was started, so that counters and truth are sums of the same numbers.
 //!
 //! Registers and bits are written here from the manuals independently of `kernel/pmu`: a wrong bit
 //! in the driver must not be confirmed by the same wrong bit here.
 //!
-//! Invariant: between two operations only the counts change what a guest can read. [`Pmu::sync`]
-//! handles overflows; [`Pmu::take_interrupt`] returns whether an interrupt is pending.
+//! Invariant: between two operations only the counts change what a guest can read.
+//! [`VirtualPmu::sync`] handles overflows; [`VirtualPmu::take_interrupt`] returns whether an
+//! interrupt is pending.
 
 mod counter;
 mod event;
@@ -19,7 +20,7 @@ mod profile;
 mod profiles;
 
 pub use self::{
-    event::{Event, Unit},
-    pmu::{Access, CpuidKind, Pmu, Unmodelled},
-    profile::{Machine, Profile, Vendor},
+    event::{Conversion, Event},
+    pmu::{AccessResult, CpuidKind, Unmodelled, VirtualPmu},
+    profile::{Profile, QemuMachine, Vendor},
 };

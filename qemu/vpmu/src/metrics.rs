@@ -8,14 +8,14 @@
 use tally_model::{Counts, Geometry, Signal::*};
 
 use crate::{
-    counter::{Counter, FIXED, Source},
-    event::{Event, Unit},
+    counter::{Counter, CounterInput, FIXED},
+    event::{Conversion, Event},
     profiles::MEMORY,
 };
 
 /// A use of slots. It has no name and no sentence, as the register has no events.
 const fn slots_of(signals: &'static [tally_model::Signal]) -> Event {
-    Event::new("", 0, 0, signals, "").unit(Unit::CyclesAsSlots)
+    Event::new("", 0, 0, signals, "").conversion(Conversion::CyclesAsSlots)
 }
 
 static RETIRING: Event = Event::new("", 0, 0, &[Uops], "");
@@ -65,7 +65,7 @@ impl Metrics {
         geometry: &Geometry,
     ) {
         let source = |event: &'static Event| {
-            rings.map(|(user, kernel)| Source { events: vec![event], user, kernel })
+            rings.map(|(user, kernel)| CounterInput { events: vec![event], user, kernel })
         };
         self.slots.run(source(&FIXED[3]), counts, geometry);
         for (event, counter) in &mut self.parts {

@@ -25,7 +25,7 @@ impl Vendor {
 
 /// A machine of QEMU for a profile.
 #[derive(Clone, Copy, Debug)]
-pub struct Machine {
+pub struct QemuMachine {
     /// Its name, as in `cargo xtask run --pmu`.
     pub name: &'static str,
     /// QEMU's processor model, without RDRAND and RDSEED: the same seed must give the same run.
@@ -61,7 +61,7 @@ pub struct Profile {
     /// One line about it.
     pub about: &'static str,
     /// The machine with which tests and runs boot it.
-    pub machine: Machine,
+    pub machine: QemuMachine,
     /// CPUID leaf 1, EAX: family, model and stepping.
     pub signature: u32,
     /// The events that it counts.

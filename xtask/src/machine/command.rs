@@ -7,7 +7,7 @@ use tally_abi::{
     boot::{DEBUG_EXIT_PORT, FW_CFG_COMMAND_LINE},
 };
 
-use tally_vpmu::{Machine, Profile};
+use tally_vpmu::{Profile, QemuMachine};
 
 use super::{
     artefacts::Artefacts,
@@ -22,7 +22,7 @@ use crate::{Failure, Result, image::BootFiles, setup::Qemu};
 ///
 /// # Errors
 /// The virtual PMU does not support an option.
-pub fn shown(pmu: Pmu, options: &[String]) -> Result<tally_vpmu::Pmu> {
+pub fn shown(pmu: Pmu, options: &[String]) -> Result<tally_vpmu::VirtualPmu> {
     let (profile, counters) = (pmu.profile(), pmu.machine().counters);
     // Of an option that is there twice, the later holds.
     let option = |name: &str| {
@@ -49,7 +49,7 @@ pub fn shown(pmu: Pmu, options: &[String]) -> Result<tally_vpmu::Pmu> {
             count.ok_or_else(|| refused(&format!("counters={text}")))?
         }
     };
-    Ok(tally_vpmu::Pmu::new(profile, counters))
+    Ok(tally_vpmu::VirtualPmu::new(profile, counters))
 }
 
 /// In QEMU's option lists a comma within a value is written twice.
@@ -200,7 +200,7 @@ pub fn check_guest(
     qemu
 }
 
-fn tcg(qemu: &mut Command, cpus: usize, m: &Machine) {
+fn tcg(qemu: &mut Command, cpus: usize, m: &QemuMachine) {
     if cpus == 1 {
         // One instruction is one nanosecond of virtual time: every run is the same run.
         qemu.args(["-accel", "tcg", "-icount", "shift=0,sleep=off"]);

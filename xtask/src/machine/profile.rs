@@ -1,7 +1,7 @@
 //! The processors of machines, from the virtual PMU's list of profiles (`qemu/vpmu/src/profiles`).
 
 use clap::{ValueEnum, builder::PossibleValue};
-use tally_vpmu::{Machine, Profile as Known};
+use tally_vpmu::{Profile as Known, QemuMachine};
 
 /// The number of profiles.
 const COUNT: usize = Known::ALL.len();
@@ -51,7 +51,7 @@ impl Pmu {
     }
 
     /// The machine.
-    pub(super) fn machine(self) -> &'static Machine {
+    pub(super) fn machine(self) -> &'static QemuMachine {
         &Known::ALL[self.0].machine
     }
 

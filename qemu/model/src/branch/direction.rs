@@ -42,7 +42,7 @@ pub(super) struct Directions {
 
 /// A branch's index in a tagged table, and its tag there.
 #[derive(Clone, Copy)]
-struct Place {
+struct Slot {
     at: usize,
     tag: u16,
 }
@@ -85,21 +85,21 @@ impl Directions {
         Directions { entries: Box::new([WEAKLY_TAKEN; ENTRIES]), history: 0 }
     }
 
-    /// The branch's places in the tagged tables, shortest history first.
+    /// The branch's slots in the tagged tables, shortest history first.
     #[inline(always)]
-    fn places(&self, pc: u64) -> [Place; TABLES] {
+    fn slots(&self, pc: u64) -> [Slot; TABLES] {
         let spread = pc.wrapping_mul(SPREAD_PC);
-        let mut places = [Place { at: 0, tag: 0 }; TABLES];
-        for (table, place) in places.iter_mut().enumerate() {
+        let mut slots = [Slot { at: 0, tag: 0 }; TABLES];
+        for (table, slot) in slots.iter_mut().enumerate() {
             let seen = self.history << (64 - HISTORY[table]);
             // Mixes in the table's number, so that histories of zeros differ by length.
             let mixed = (seen ^ spread ^ (table as u64 + 1) << 20).wrapping_mul(SPREAD_HISTORY);
-            *place = Place {
+            *slot = Slot {
                 at: BASE + (table << BITS) + (mixed >> (64 - BITS)) as usize,
                 tag: (mixed >> 32) as u16 & TAG,
             };
         }
-        places
+        slots
     }
 
     /// Learns an outcome; returns whether the prediction was wrong.
@@ -109,12 +109,12 @@ impl Directions {
         let mut entry = self.entries[at & (ENTRIES - 1)];
         let mut next_best = entry;
         // The longest history that matches provides; by conditional moves, not branches.
-        for place in self.places(pc) {
-            let found = self.entries[place.at & (ENTRIES - 1)];
-            let hit = found >> TAG_SHIFT == place.tag;
+        for slot in self.slots(pc) {
+            let found = self.entries[slot.at & (ENTRIES - 1)];
+            let hit = found >> TAG_SHIFT == slot.tag;
             next_best = if hit { entry } else { next_best };
             entry = if hit { found } else { entry };
-            at = if hit { place.at } else { at };
+            at = if hit { slot.at } else { at };
         }
         let index = entry & STATE | (next_best >> 2 & 1) << 5 | u16::from(taken) << 6;
         let step = STEPS[usize::from(index) & 127];
@@ -132,17 +132,17 @@ impl Directions {
     #[inline(never)]
     fn allocate(&mut self, pc: u64, provider: usize, taken: bool) {
         let longer = if provider < BASE { 0 } else { ((provider - BASE) >> BITS) + 1 };
-        let places = self.places(pc);
-        for place in &places[longer..] {
-            let entry = &mut self.entries[place.at];
+        let slots = self.slots(pc);
+        for slot in &slots[longer..] {
+            let entry = &mut self.entries[slot.at];
             if *entry & USEFUL_MASK == 0 {
-                *entry = place.tag << TAG_SHIFT | (WEAKLY_TAKEN - u16::from(!taken));
+                *entry = slot.tag << TAG_SHIFT | (WEAKLY_TAKEN - u16::from(!taken));
                 return;
             }
         }
         // None is: make one freer.
-        for place in &places[longer..] {
-            self.entries[place.at] -= USEFUL;
+        for slot in &slots[longer..] {
+            self.entries[slot.at] -= USEFUL;
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::state::Core;
 use crate::{
-    access::{Access, Source},
+    access::{Access, ServedBy},
     block::{Block, Ring},
     ooo::Touch,
     signal::Signal,
-    tlb::Found,
+    tlb::TlbLevel,
 };
 
 impl Core {
@@ -23,7 +23,7 @@ impl Core {
             }
             self.touched = line;
         }
-        self.served::<STORE>(ring, true, Source::L1);
+        self.served::<STORE>(ring, true, ServedBy::L1);
         true
     }
 
@@ -60,12 +60,12 @@ impl Core {
 
     /// Counts a load by the level that served it, or a store.
     #[inline]
-    fn served<const STORE: bool>(&mut self, ring: Ring, retires: bool, by: Source) {
+    fn served<const STORE: bool>(&mut self, ring: Ring, retires: bool, by: ServedBy) {
         let load = match by {
-            Source::L1 => Signal::LoadL1Hit,
-            Source::L2 => Signal::LoadL2Hit,
-            Source::Llc => Signal::LoadL3Hit,
-            Source::Memory => Signal::LoadL3Miss,
+            ServedBy::L1 => Signal::LoadL1Hit,
+            ServedBy::L2 => Signal::LoadL2Hit,
+            ServedBy::Llc => Signal::LoadL3Hit,
+            ServedBy::Memory => Signal::LoadL3Miss,
         };
         self.add(ring, if STORE { Signal::Stores } else { load }, retires.into());
     }
@@ -89,7 +89,7 @@ impl Core {
         };
         let line = frame << 6 | access.address >> 6 & 63;
         let by = if self.l1d.find(line) {
-            Source::L1
+            ServedBy::L1
         } else {
             self.data_miss::<STORE>(block, access, line)
         };
@@ -121,7 +121,7 @@ impl Core {
         } else {
             (Signal::DtlbLoadStlbHit, Signal::DtlbLoadWalks, Signal::DtlbLoadWalkCycles)
         };
-        if found == Found::Second || perfect.stlb {
+        if found == TlbLevel::Second || perfect.stlb {
             self.bump(block.ring, hit);
             self.expose(
                 block.ring,
@@ -144,9 +144,14 @@ impl Core {
     }
 
     /// Brings a line into the L1; returns the level that had it.
-    fn data_miss<const STORE: bool>(&mut self, block: &Block, access: Access, line: u64) -> Source {
+    fn data_miss<const STORE: bool>(
+        &mut self,
+        block: &Block,
+        access: Access,
+        line: u64,
+    ) -> ServedBy {
         if self.geometry.perfect.l1d {
-            return Source::L1;
+            return ServedBy::L1;
         }
         if block.line_count() > self.lines_done {
             self.fetch_rest(block, block.lines_through(access.insn));

@@ -1,7 +1,7 @@
 //! Fetch of lines of code, and their translations.
 
 use super::state::{Core, LINE_BITS};
-use crate::{block::Block, signal::Signal, tlb::Found};
+use crate::{block::Block, signal::Signal, tlb::TlbLevel};
 
 impl Core {
     /// A block is about to run: fetches its first line. Its other lines are fetched when an
@@ -53,15 +53,15 @@ impl Core {
         let perfect = self.geometry.perfect;
         let stlb_cycles = self.geometry.latency.stlb_cycles;
         match self.tlbs.code(page, frame) {
-            Found::Second if !perfect.itlb => {
+            TlbLevel::Second if !perfect.itlb => {
                 self.bump(block.ring, Signal::ItlbStlbHit);
                 self.starve(block, ordinal, Signal::StallItlb, stlb_cycles);
             }
-            Found::Walk if !perfect.itlb && perfect.stlb => {
+            TlbLevel::Walk if !perfect.itlb && perfect.stlb => {
                 self.bump(block.ring, Signal::ItlbStlbHit);
                 self.starve(block, ordinal, Signal::StallItlb, stlb_cycles);
             }
-            Found::Walk if !perfect.itlb => {
+            TlbLevel::Walk if !perfect.itlb => {
                 let cycles = self.walk(block.ring, page);
                 self.bump(block.ring, Signal::ItlbWalks);
                 self.add(block.ring, Signal::ItlbWalkCycles, u64::from(cycles));

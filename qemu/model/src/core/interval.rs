@@ -8,7 +8,7 @@
 
 use super::state::Core;
 use crate::{
-    access::{Access, Source},
+    access::{Access, ServedBy},
     block::Block,
 };
 
@@ -21,7 +21,7 @@ impl Core {
         &mut self,
         block: &Block,
         access: Access,
-        source: Source,
+        source: ServedBy,
     ) -> u32 {
         let latency = self.latency(source);
         if access.chases {
@@ -29,10 +29,10 @@ impl Core {
             return latency - self.geometry.latency.l1_cycles;
         }
         match source {
-            Source::L1 => return 0,
-            Source::L2 => return if STORE { 0 } else { latency / 4 },
-            Source::Llc | Source::Memory if STORE => return latency / OVERLAP,
-            Source::Llc | Source::Memory => {}
+            ServedBy::L1 => return 0,
+            ServedBy::L2 => return if STORE { 0 } else { latency / 4 },
+            ServedBy::Llc | ServedBy::Memory if STORE => return latency / OVERLAP,
+            ServedBy::Llc | ServedBy::Memory => {}
         }
         let before = block.insns().get(self.settled..access.insn).unwrap_or_default();
         let now_uops = self.uops + before.iter().map(|insn| u64::from(insn.uops)).sum::<u64>();

@@ -1,7 +1,7 @@
 //! The levels beyond the first, and page walks, which read through them.
 
 use super::state::{Core, WALK_LINE_BITS};
-use crate::{access::Source, block::Ring, signal::Signal};
+use crate::{access::ServedBy, block::Ring, signal::Signal};
 
 /// Cycles of a page walk beside its reads of page-table entries.
 const WALK_BASE_CYCLES: u32 = 6;
@@ -27,40 +27,40 @@ impl Core {
 
     /// The level beyond the L1 that has a line; counts it by one of three signals: for the L2, the
     /// last-level cache, and memory.
-    pub(super) fn beyond_l1(&mut self, ring: Ring, line: u64, served: [Signal; 3]) -> Source {
+    pub(super) fn beyond_l1(&mut self, ring: Ring, line: u64, served: [Signal; 3]) -> ServedBy {
         let source = self.lookup(line);
         let [l2, llc, memory] = served;
         self.bump(
             ring,
             match source {
-                Source::L1 | Source::L2 => l2,
-                Source::Llc => llc,
-                Source::Memory => memory,
+                ServedBy::L1 | ServedBy::L2 => l2,
+                ServedBy::Llc => llc,
+                ServedBy::Memory => memory,
             },
         );
         source
     }
 
     /// The level beyond the L1 that has a line. Inserts it into the L2.
-    fn lookup(&mut self, line: u64) -> Source {
+    fn lookup(&mut self, line: u64) -> ServedBy {
         let perfect = self.geometry.perfect;
         if self.l2.touch(line) || perfect.l2 {
-            Source::L2
+            ServedBy::L2
         } else if self.llc.touch(line) || perfect.llc {
-            Source::Llc
+            ServedBy::Llc
         } else {
-            Source::Memory
+            ServedBy::Memory
         }
     }
 
     /// The latency of data from a level.
-    pub(super) fn latency(&self, source: Source) -> u32 {
+    pub(super) fn latency(&self, source: ServedBy) -> u32 {
         let latency = &self.geometry.latency;
         match source {
-            Source::L1 => latency.l1_cycles,
-            Source::L2 => latency.l2_cycles,
-            Source::Llc => latency.llc_cycles,
-            Source::Memory => latency.memory_cycles,
+            ServedBy::L1 => latency.l1_cycles,
+            ServedBy::L2 => latency.l2_cycles,
+            ServedBy::Llc => latency.llc_cycles,
+            ServedBy::Memory => latency.memory_cycles,
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     block::Ring,
     branch::Predictor,
     cache::{Cache, NARROW, WIDE},
-    geometry::{Geometry, Level, Pipeline},
+    geometry::{CacheShape, Geometry, Pipeline},
     llc::Llc,
     ooo::Engine,
     signal::{Counts, Lanes, Signal},
@@ -75,7 +75,7 @@ impl Core {
 
     /// A core that shares the last-level cache with others.
     pub fn sharing(geometry: &Geometry, llc: Llc) -> Core {
-        let cache = |level: Level| Cache::new(level.sets, level.ways);
+        let cache = |level: CacheShape| Cache::new(level.sets, level.ways);
         let engine = match geometry.pipeline {
             Pipeline::Interval => None,
             Pipeline::OutOfOrder(mode) => Some(Box::new(Engine::new(geometry, mode))),

@@ -5,7 +5,7 @@ use super::{
     state::{Engine, Touch},
     steps::Steps,
 };
-use crate::{access::Source, block::Insn, signal::Signal};
+use crate::{access::ServedBy, block::Insn, signal::Signal};
 
 /// Cycles until the replay of a load to which a store could not be forwarded. With the store's own
 /// time to reach the cache they add up to the published 12 to 14.
@@ -55,7 +55,9 @@ impl Engine {
             }
         }
         let (data_at, from) = match touch.by {
-            Source::L1 => self.lines.in_flight(touch.line, hit_at).unwrap_or((hit_at, Source::L1)),
+            ServedBy::L1 => {
+                self.lines.in_flight(touch.line, hit_at).unwrap_or((hit_at, ServedBy::L1))
+            }
             from => (self.fill(touch, translated), from),
         };
         steps.until(data_at + 1, from.stall());
@@ -67,10 +69,10 @@ impl Engine {
     fn fill(&mut self, touch: &Touch, translated: u64) -> u64 {
         let latency = &self.geometry.latency;
         let cycles = match touch.by {
-            Source::L1 => latency.l1_cycles,
-            Source::L2 => latency.l2_cycles,
-            Source::Llc => latency.llc_cycles,
-            Source::Memory => latency.memory_cycles,
+            ServedBy::L1 => latency.l1_cycles,
+            ServedBy::L2 => latency.l2_cycles,
+            ServedBy::Llc => latency.llc_cycles,
+            ServedBy::Memory => latency.memory_cycles,
         };
         let arrives = translated.max(self.fills.room(1)) + u64::from(cycles);
         self.fills.take(arrives);
@@ -86,7 +88,7 @@ impl Engine {
             let issued = self.ports.issue(self.geometry.backend.store_ports, ready);
             self.scheduler.take(issued);
             last = last.max(issued + 1);
-            if touch.by != Source::L1 {
+            if touch.by != ServedBy::L1 {
                 // Requested as soon as the address is known, long before the store retires.
                 self.fill(touch, issued + u64::from(touch.walk_cycles));
             }

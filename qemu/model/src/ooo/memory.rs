@@ -1,7 +1,7 @@
 //! Memory operations in flight: lines on their way into the L1, and stores that have not reached
 //! it.
 
-use crate::access::{Access, Source};
+use crate::access::{Access, ServedBy};
 
 /// Entries of each table, a power of two: more than a core has in flight.
 const LINES: usize = 1 << 8;
@@ -14,7 +14,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 struct Line {
     line: u64,
     arrives: u64,
-    from: Option<Source>,
+    from: Option<ServedBy>,
 }
 
 /// Lines in flight to the L1. The modelled caches contain a line as soon as it is requested; an
@@ -32,13 +32,13 @@ impl Lines {
     }
 
     /// Records the request of a line.
-    pub(super) fn request(&mut self, line: u64, arrives: u64, from: Source) {
+    pub(super) fn request(&mut self, line: u64, arrives: u64, from: ServedBy) {
         self.0[Lines::slot(line)] = Line { line, arrives, from: Some(from) };
     }
 
     /// The cycle of a line's arrival and its source, if it arrives after `cycle`.
     #[inline]
-    pub(super) fn in_flight(&self, line: u64, cycle: u64) -> Option<(u64, Source)> {
+    pub(super) fn in_flight(&self, line: u64, cycle: u64) -> Option<(u64, ServedBy)> {
         let entry = &self.0[Lines::slot(line)];
         (entry.line == line && entry.arrives > cycle).then_some((entry.arrives, entry.from?))
     }
@@ -160,8 +160,8 @@ mod tests {
     #[test]
     fn a_line_is_in_flight_until_it_arrives() {
         let mut lines = Lines::new();
-        lines.request(7, 100, Source::Llc);
-        assert_eq!(lines.in_flight(7, 99), Some((100, Source::Llc)));
+        lines.request(7, 100, ServedBy::Llc);
+        assert_eq!(lines.in_flight(7, 99), Some((100, ServedBy::Llc)));
         assert_eq!(lines.in_flight(7, 100), None);
         assert_eq!(lines.in_flight(8, 0), None);
     }

@@ -75,15 +75,15 @@ impl Pool {
 
 /// A stage that processes up to `width` micro-operations a cycle, in order.
 #[derive(Clone, Debug)]
-pub(super) struct Lanes {
+pub(super) struct Stage {
     width: u64,
     cycle: u64,
     used: u64,
 }
 
-impl Lanes {
-    pub(super) fn new(width: u16) -> Lanes {
-        Lanes { width: width.into(), cycle: 0, used: 0 }
+impl Stage {
+    pub(super) fn new(width: u16) -> Stage {
+        Stage { width: width.into(), cycle: 0, used: 0 }
     }
 
     /// The cycle that is being filled.
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn lanes_are_filled_in_order() {
-        let mut lanes = Lanes::new(4);
+        let mut lanes = Stage::new(4);
         let cycles = [(5, 3), (5, 1), (5, 1), (0, 0), (9, 2), (0, 9)];
         let taken = cycles.map(|(earliest, count)| lanes.take(earliest, count));
         assert_eq!(taken, [5, 5, 6, 6, 9, 11]);

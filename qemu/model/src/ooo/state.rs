@@ -3,12 +3,12 @@
 use super::{
     memory::{Lines, Stores},
     ports::Ports,
-    queue::{Fifo, Lanes, Pool},
+    queue::{Fifo, Pool, Stage},
 };
 use crate::{
-    access::{Access, Source},
+    access::{Access, ServedBy},
     geometry::{Geometry, Mode},
-    operation::{REGISTERS, Registers},
+    operation::{REGISTERS, RegisterSet},
     signal::Signal,
 };
 
@@ -22,7 +22,7 @@ pub(crate) struct Touch {
     pub(crate) access: Access,
     pub(crate) store: bool,
     pub(crate) line: u64,
-    pub(crate) by: Source,
+    pub(crate) by: ServedBy,
     pub(crate) walk_cycles: u32,
 }
 
@@ -45,8 +45,8 @@ pub(crate) struct Engine {
     /// The cycle from which the next instruction can be dispatched, and what delayed it last.
     pub(super) fetched_at: u64,
     pub(super) fetch_cause: Signal,
-    pub(super) dispatch: Lanes,
-    pub(super) retirement: Lanes,
+    pub(super) dispatch: Stage,
+    pub(super) retirement: Stage,
     /// The cycle of the last retirement.
     pub(super) retired_at: u64,
 
@@ -79,8 +79,8 @@ impl Engine {
             starved: Vec::with_capacity(64),
             fetched_at: 0,
             fetch_cause: Signal::StallFrontEnd,
-            dispatch: Lanes::new(geometry.width),
-            retirement: Lanes::new(backend.retire_width),
+            dispatch: Stage::new(geometry.width),
+            retirement: Stage::new(backend.retire_width),
             retired_at: 0,
             queue: Fifo::new(backend.queue_uops.into()),
             reorder: Fifo::new(geometry.reorder_uops as usize),
@@ -101,7 +101,7 @@ impl Engine {
 
     /// The cycle at which all of these registers are ready.
     #[inline]
-    pub(super) fn ready(&self, registers: Registers) -> u64 {
+    pub(super) fn ready(&self, registers: RegisterSet) -> u64 {
         let mut at = 0;
         for register in registers.numbers() {
             at = self.ready[register].max(at);

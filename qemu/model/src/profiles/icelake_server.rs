@@ -1,6 +1,8 @@
 //! Ice Lake server (Sunny Cove).
 
-use crate::geometry::{Backend, Geometry, Latency, Level, Perfect, Pipeline, TlbShape, UnitShape};
+use crate::geometry::{
+    Backend, CacheShape, Geometry, Latency, Perfect, Pipeline, TlbShape, UnitShape,
+};
 
 /// Sunny Cove's ports by number: 0, 1, 5, 6 compute, 2 and 3 load, 7 and 8 address stores.
 const BACKEND: Backend = Backend {
@@ -34,10 +36,10 @@ const BACKEND: Backend = Backend {
 /// Ice Lake server (Sunny Cove): 32 KiB L1I, 48 KiB L1D, 1.25 MiB L2, 24 MiB of LLC (16 slices
 /// of 1.5 MiB).
 pub(super) const GEOMETRY: Geometry = Geometry {
-    l1i: Level { sets: 64, ways: 8 },
-    l1d: Level { sets: 64, ways: 12 },
-    l2: Level { sets: 1024, ways: 20 },
-    llc: Level { sets: 32768, ways: 12 },
+    l1i: CacheShape { sets: 64, ways: 8 },
+    l1d: CacheShape { sets: 64, ways: 12 },
+    l2: CacheShape { sets: 1024, ways: 20 },
+    llc: CacheShape { sets: 32768, ways: 12 },
     itlb: TlbShape { sets: 16, ways: 8 },
     dtlb: TlbShape { sets: 16, ways: 4 },
     stlb: TlbShape { sets: 128, ways: 16 },

@@ -64,14 +64,14 @@ mod tests {
     use super::*;
     use crate::{
         core::{LINE_BITS, WALK_LINE_BITS},
-        geometry::Level,
+        geometry::CacheShape,
         operation::Unit,
         tlb::PAGE_BITS,
     };
 
     #[test]
     fn caches_have_the_published_sizes() {
-        let kib = |level: Level| level.bytes() >> 10;
+        let kib = |level: CacheShape| level.bytes() >> 10;
         for (geometry, l1d, l2, llc) in [
             (Geometry::ICELAKE_SERVER, 48, 1280, 24 << 10),
             (Geometry::of("sapphire-rapids"), 48, 2048, 30 << 10),

@@ -1,7 +1,7 @@
 //! Sapphire Rapids server (Golden Cove).
 
 use super::icelake_server;
-use crate::geometry::{Backend, Geometry, Latency, Level, TlbShape, UnitShape};
+use crate::geometry::{Backend, CacheShape, Geometry, Latency, TlbShape, UnitShape};
 
 /// Golden Cove adds port 10 for integers, port 11 for loads, and adders on ports 1 and 5.
 const BACKEND: Backend = Backend {
@@ -34,8 +34,8 @@ const BACKEND: Backend = Backend {
 /// Sapphire Rapids server (Golden Cove): 32 KiB L1I, 48 KiB L1D, 2 MiB L2, 30 MiB of LLC (16
 /// slices of 1.875 MiB).
 pub(super) const GEOMETRY: Geometry = Geometry {
-    l2: Level { sets: 2048, ways: 16 },
-    llc: Level { sets: 32768, ways: 15 },
+    l2: CacheShape { sets: 2048, ways: 16 },
+    llc: CacheShape { sets: 32768, ways: 15 },
     itlb: TlbShape { sets: 32, ways: 8 },
     dtlb: TlbShape { sets: 16, ways: 6 },
     returns: 20,

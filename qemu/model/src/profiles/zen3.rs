@@ -1,6 +1,8 @@
 //! Zen 3.
 
-use crate::geometry::{Backend, Geometry, Latency, Level, Perfect, Pipeline, TlbShape, UnitShape};
+use crate::geometry::{
+    Backend, CacheShape, Geometry, Latency, Perfect, Pipeline, TlbShape, UnitShape,
+};
 
 /// Zen 3's ports: 0 to 3 integer pipes, 4 a branch pipe, 5 to 7 addresses, 8 to 11 vector pipes.
 pub(super) const BACKEND: Backend = Backend {
@@ -33,10 +35,10 @@ pub(super) const BACKEND: Backend = Backend {
 
 /// Zen 3: 32 KiB L1I and L1D, 512 KiB L2, 32 MiB of L3 a complex.
 pub(super) const GEOMETRY: Geometry = Geometry {
-    l1i: Level { sets: 64, ways: 8 },
-    l1d: Level { sets: 64, ways: 8 },
-    l2: Level { sets: 1024, ways: 8 },
-    llc: Level { sets: 32768, ways: 16 },
+    l1i: CacheShape { sets: 64, ways: 8 },
+    l1d: CacheShape { sets: 64, ways: 8 },
+    l2: CacheShape { sets: 1024, ways: 8 },
+    llc: CacheShape { sets: 32768, ways: 16 },
     // Fully associative on the processor, with 72 entries for data on Zen 4; the model has
     // sets, which make its look-up short.
     itlb: TlbShape { sets: 16, ways: 4 },

@@ -1,11 +1,11 @@
 //! Zen 4.
 
 use super::zen3;
-use crate::geometry::{Backend, Geometry, Latency, Level, TlbShape};
+use crate::geometry::{Backend, CacheShape, Geometry, Latency, TlbShape};
 
 /// Zen 4: 32 KiB L1I and L1D, 1 MiB L2, 32 MiB of L3 a complex.
 pub(super) const GEOMETRY: Geometry = Geometry {
-    l2: Level { sets: 2048, ways: 8 },
+    l2: CacheShape { sets: 2048, ways: 8 },
     stlb: TlbShape { sets: 256, ways: 12 },
     reorder_uops: 320,
     backend: Backend { queue_uops: 144, loads: 136, ..zen3::BACKEND },

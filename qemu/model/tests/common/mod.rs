@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use tally_model::{
-    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, Registers, Ring, Signal,
+    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, RegisterSet, Ring, Signal,
     Unit,
 };
 
@@ -56,7 +56,7 @@ impl Ran {
         if kind == BranchKind::Cond {
             self.insn.add(Signal::BranchCond);
             self.insn.condition = 1 << 5;
-            self.insn.operation.reads |= Registers::FLAGS;
+            self.insn.operation.reads |= RegisterSet::FLAGS;
         }
         self.insn.operation.unit = Unit::Branch;
         self
@@ -69,15 +69,16 @@ impl Ran {
 
 /// An operation on general registers.
 pub fn op(unit: Unit, reads: &[u8], writes: u8) -> Operation {
-    let reads = reads.iter().fold(Registers::NONE, |all, number| all | Registers::general(*number));
-    Operation { unit, reads, writes: Registers::general(writes), ..Operation::default() }
+    let reads =
+        reads.iter().fold(RegisterSet::NONE, |all, number| all | RegisterSet::general(*number));
+    Operation { unit, reads, writes: RegisterSet::general(writes), ..Operation::default() }
 }
 
 /// A load into a general register from an address in another.
 pub fn load_op(address: u8, writes: u8) -> Operation {
     Operation {
-        address: Registers::general(address),
-        writes: Registers::general(writes),
+        address: RegisterSet::general(address),
+        writes: RegisterSet::general(writes),
         ..Operation::default()
     }
 }
@@ -85,8 +86,8 @@ pub fn load_op(address: u8, writes: u8) -> Operation {
 /// A store of a general register to an address in another.
 pub fn store_op(address: u8, value: u8) -> Operation {
     Operation {
-        address: Registers::general(address),
-        reads: Registers::general(value),
+        address: RegisterSet::general(address),
+        reads: RegisterSet::general(value),
         ..Operation::default()
     }
 }

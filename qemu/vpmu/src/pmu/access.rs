@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The result of a register access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum AccessResult {
     /// Done, with the value of a read.
     Done(u64),
     /// A general-protection fault.

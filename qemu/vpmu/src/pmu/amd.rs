@@ -3,8 +3,8 @@
 use tally_model::Counts;
 
 use crate::pmu::{
-    access::{Access, STATUS_FROZEN, Unmodelled},
-    state::Pmu,
+    access::{AccessResult, STATUS_FROZEN, Unmodelled},
+    state::VirtualPmu,
 };
 
 /// Register addresses (APM vol. 2, appendix A.5 "Performance-Monitoring MSRs").
@@ -46,7 +46,7 @@ enum Register {
     Counter(usize),
 }
 
-impl Pmu {
+impl VirtualPmu {
     fn amd_register(&self, msr: u32) -> Option<Register> {
         let register = match msr {
             _ if msr.wrapping_sub(msr::LEGACY_SELECT0) < LEGACY_COUNTERS => {
@@ -75,44 +75,46 @@ impl Pmu {
         (msr::GLOBAL_STATUS..=msr::GLOBAL_STATUS_SET).contains(&msr)
     }
 
-    pub(crate) fn amd_rdmsr(&mut self, msr: u32, counts: &[Counts; 2]) -> Access {
+    pub(crate) fn amd_rdmsr(&mut self, msr: u32, counts: &[Counts; 2]) -> AccessResult {
         if self.amd_is_global(msr) && self.profile.version < 2 {
-            return Access::Fault;
+            return AccessResult::Fault;
         }
         match msr {
-            msr::DEBUGCTL if self.profile.version >= 2 => return Access::Done(self.debugctl),
-            msr::GLOBAL_STATUS => return Access::Done(self.status),
-            msr::GLOBAL_CTL => return Access::Done(self.global_ctrl),
-            msr::GLOBAL_STATUS_CLEAR | msr::GLOBAL_STATUS_SET => return Access::Done(0),
+            msr::DEBUGCTL if self.profile.version >= 2 => return AccessResult::Done(self.debugctl),
+            msr::GLOBAL_STATUS => return AccessResult::Done(self.status),
+            msr::GLOBAL_CTL => return AccessResult::Done(self.global_ctrl),
+            msr::GLOBAL_STATUS_CLEAR | msr::GLOBAL_STATUS_SET => return AccessResult::Done(0),
             _ => {}
         }
         let general = self.counters.len();
         match self.amd_register(msr) {
-            Some(Register::Select(index)) if index < general => Access::Done(self.selects[index]),
-            Some(Register::Counter(index)) if index < general => {
-                Access::Done(self.value(index, counts))
+            Some(Register::Select(index)) if index < general => {
+                AccessResult::Done(self.selects[index])
             }
-            Some(_) => Access::Fault,
-            None => Access::Foreign,
+            Some(Register::Counter(index)) if index < general => {
+                AccessResult::Done(self.value(index, counts))
+            }
+            Some(_) => AccessResult::Fault,
+            None => AccessResult::Foreign,
         }
     }
 
-    pub(crate) fn amd_wrmsr(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
+    pub(crate) fn amd_wrmsr(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> AccessResult {
         if self.amd_is_global(msr) {
             return self.amd_write_global(msr, value, counts);
         }
         if msr == msr::DEBUGCTL && self.profile.version >= 2 {
             if value & !DEBUGCTL_VALID != 0 {
-                return Access::Fault;
+                return AccessResult::Fault;
             }
             self.debugctl = value;
-            return Access::Done(0);
+            return AccessResult::Done(0);
         }
         let general = self.counters.len();
         match self.amd_register(msr) {
             Some(Register::Select(index)) if index < general => {
                 if value & SELECT_RESERVED != 0 {
-                    return Access::Fault;
+                    return AccessResult::Fault;
                 }
                 self.selects[index] = value;
                 self.restart(counts);
@@ -121,18 +123,18 @@ impl Pmu {
             Some(Register::Counter(index)) if index < general => {
                 self.set_value(index, value, counts);
             }
-            Some(_) => return Access::Fault,
+            Some(_) => return AccessResult::Fault,
             None => {
                 if value != 0 && msr::ABSENT.contains(&msr) {
                     self.unmodelled.push(Unmodelled::Register(msr));
                 }
-                return Access::Foreign;
+                return AccessResult::Foreign;
             }
         }
-        Access::Done(0)
+        AccessResult::Done(0)
     }
 
-    fn amd_write_global(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
+    fn amd_write_global(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> AccessResult {
         let frozen = match msr {
             msr::GLOBAL_CTL => 0,
             // Software clears the branch records' bit too, with or without such records.
@@ -141,7 +143,7 @@ impl Pmu {
         };
         let reserved = !(self.amd_all() | frozen);
         if self.profile.version < 2 || msr == msr::GLOBAL_STATUS || value & reserved != 0 {
-            return Access::Fault;
+            return AccessResult::Fault;
         }
         match msr {
             msr::GLOBAL_CTL => self.global_ctrl = value,
@@ -149,14 +151,14 @@ impl Pmu {
             _ => self.status |= value,
         }
         self.restart(counts);
-        Access::Done(0)
+        AccessResult::Done(0)
     }
 
-    pub(crate) fn amd_rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> Access {
+    pub(crate) fn amd_rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> AccessResult {
         if (index as usize) < self.counters.len() {
-            Access::Done(self.value(index as usize, counts))
+            AccessResult::Done(self.value(index as usize, counts))
         } else {
-            Access::Fault
+            AccessResult::Fault
         }
     }
 

@@ -3,10 +3,10 @@
 use tally_model::Counts;
 
 use crate::{
-    counter::{FIXED, Source},
+    counter::{CounterInput, FIXED},
     pmu::{
         access::{STATUS_FROZEN, STATUS_METRICS, select},
-        state::Pmu,
+        state::VirtualPmu,
     },
     profile::Vendor,
 };
@@ -16,7 +16,7 @@ const FIXED_CTRL_SLOTS_INT: u64 = 1 << 15;
 /// Debug control: freeze the counters at a PMI; the same bit for both vendors.
 const DEBUGCTL_FREEZE_ON_PMI: u64 = 1 << 12;
 
-impl Pmu {
+impl VirtualPmu {
     /// Handles overflows: sets their status bits, and makes an interrupt pending where one is
     /// enabled.
     pub fn sync(&mut self, counts: &[Counts; 2]) {
@@ -80,7 +80,7 @@ impl Pmu {
         for (index, (counter, event)) in self.fixed.iter_mut().zip(&FIXED).enumerate() {
             let control = self.fixed_ctrl >> (4 * index);
             let selected = self.global_ctrl >> (32 + index) & 1 != 0;
-            let source = (control & 3 != 0 && selected && !frozen).then(|| Source {
+            let source = (control & 3 != 0 && selected && !frozen).then(|| CounterInput {
                 events: vec![event],
                 user: control & 2 != 0,
                 kernel: control & 1 != 0,

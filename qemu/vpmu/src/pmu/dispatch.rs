@@ -4,15 +4,15 @@ use tally_model::Counts;
 
 use crate::{
     pmu::{
-        access::{Access, CpuidKind},
-        state::Pmu,
+        access::{AccessResult, CpuidKind},
+        state::VirtualPmu,
     },
     profile::Vendor,
 };
 
-impl Pmu {
+impl VirtualPmu {
     /// RDMSR.
-    pub fn rdmsr(&mut self, msr: u32, counts: &[Counts; 2]) -> Access {
+    pub fn rdmsr(&mut self, msr: u32, counts: &[Counts; 2]) -> AccessResult {
         self.sync(counts);
         match self.profile.vendor {
             Vendor::Intel => self.intel_rdmsr(msr, counts),
@@ -21,7 +21,7 @@ impl Pmu {
     }
 
     /// WRMSR.
-    pub fn wrmsr(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
+    pub fn wrmsr(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> AccessResult {
         self.sync(counts);
         let access = match self.profile.vendor {
             Vendor::Intel => self.intel_wrmsr(msr, value, counts),
@@ -32,7 +32,7 @@ impl Pmu {
     }
 
     /// RDPMC. The caller checks that the ring may execute it.
-    pub fn rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> Access {
+    pub fn rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> AccessResult {
         self.sync(counts);
         match self.profile.vendor {
             Vendor::Intel => self.intel_rdpmc(index, counts),

@@ -5,8 +5,8 @@ use tally_model::Counts;
 use crate::{
     offcore,
     pmu::{
-        access::{Access, STATUS_FROZEN, STATUS_METRICS, Unmodelled, select},
-        state::Pmu,
+        access::{AccessResult, STATUS_FROZEN, STATUS_METRICS, Unmodelled, select},
+        state::VirtualPmu,
     },
 };
 
@@ -65,7 +65,7 @@ fn bank(msr: u32, first: u32, count: usize) -> Option<usize> {
     (index < count).then_some(index)
 }
 
-impl Pmu {
+impl VirtualPmu {
     fn all_counters(&self) -> u64 {
         let general = (1u64 << self.counters.len()) - 1;
         general | ((1u64 << self.fixed.len()) - 1) << 32
@@ -99,9 +99,9 @@ impl Pmu {
             .position(|extra| *extra == msr)
     }
 
-    pub(crate) fn intel_rdmsr(&mut self, msr: u32, counts: &[Counts; 2]) -> Access {
+    pub(crate) fn intel_rdmsr(&mut self, msr: u32, counts: &[Counts; 2]) -> AccessResult {
         if !self.intel_has(msr) {
-            return Access::Fault;
+            return AccessResult::Fault;
         }
         let general = self.counters.len();
         let value = match msr {
@@ -114,7 +114,7 @@ impl Pmu {
             msr::PERF_CAPABILITIES => CAPABILITIES,
             msr::PERF_METRICS => match &self.metrics {
                 Some(metrics) => metrics.read(counts, self.geometry()),
-                None => return Access::Fault,
+                None => return AccessResult::Fault,
             },
             msr::DEBUGCTL => self.debugctl,
             _ => {
@@ -126,14 +126,14 @@ impl Pmu {
                     self.selects[index]
                 } else if let Some(index) = bank(msr, msr::FIXED_CTR0, self.fixed.len()) {
                     self.fixed[index].value(counts, self.geometry(), self.profile.width)
-                } else if let Some(slot) = Pmu::extra_slot(msr) {
+                } else if let Some(slot) = VirtualPmu::extra_slot(msr) {
                     self.extra[slot]
                 } else {
                     return absent(msr);
                 }
             }
         };
-        Access::Done(value)
+        AccessResult::Done(value)
     }
 
     /// The status bits of PERF_METRICS, if there is one.
@@ -141,9 +141,14 @@ impl Pmu {
         if self.metrics.is_some() { STATUS_METRICS } else { 0 }
     }
 
-    pub(crate) fn intel_wrmsr(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
+    pub(crate) fn intel_wrmsr(
+        &mut self,
+        msr: u32,
+        value: u64,
+        counts: &[Counts; 2],
+    ) -> AccessResult {
         if !self.intel_has(msr) {
-            return Access::Fault;
+            return AccessResult::Fault;
         }
         let (slot, reserved) = match msr {
             msr::FIXED_CTR_CTRL => {
@@ -162,7 +167,7 @@ impl Pmu {
             }
             msr::PERF_METRICS => return self.write_metrics(value, counts),
             msr::GLOBAL_STATUS | msr::GLOBAL_INUSE | msr::PERF_CAPABILITIES => {
-                return Access::Fault;
+                return AccessResult::Fault;
             }
             msr::GLOBAL_STATUS_RESET | msr::GLOBAL_STATUS_SET => {
                 return self.intel_write_status(msr, value, counts);
@@ -170,52 +175,52 @@ impl Pmu {
             _ => return self.intel_write_bank(msr, value, counts),
         };
         if value & reserved != 0 {
-            return Access::Fault;
+            return AccessResult::Fault;
         }
         *slot = value;
         self.restart(counts);
-        Access::Done(0)
+        AccessResult::Done(0)
     }
 
-    fn intel_write_status(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
+    fn intel_write_status(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> AccessResult {
         let freezes = if self.profile.version >= 4 { STATUS_FREEZES } else { 0 };
         let valid = self.all_counters() | STATUS_OTHER | freezes | self.metrics_status();
         if value & !valid != 0 {
-            return Access::Fault;
+            return AccessResult::Fault;
         }
         match msr {
             msr::GLOBAL_STATUS_SET => self.status |= value,
             _ => self.status &= !value,
         }
         self.restart(counts);
-        Access::Done(0)
+        AccessResult::Done(0)
     }
 
-    fn intel_write_bank(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> Access {
+    fn intel_write_bank(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> AccessResult {
         let general = self.counters.len();
         if let Some(index) = bank(msr, msr::PMC0, general) {
             // A legacy write takes 32 bits and sign-extends them.
             self.set_value(index, value as u32 as i32 as u64, counts);
         } else if let Some(index) = bank(msr, msr::A_PMC0, general) {
             if value >> self.profile.width != 0 {
-                return Access::Fault;
+                return AccessResult::Fault;
             }
             self.set_value(index, value, counts);
         } else if let Some(index) = bank(msr, msr::PERFEVTSEL0, general) {
             let any_thread = if self.has_any_thread() { 0 } else { SELECT_ANY_THREAD };
             if value & (SELECT_RESERVED | any_thread) != 0 {
-                return Access::Fault;
+                return AccessResult::Fault;
             }
             self.selects[index] = value;
             self.restart(counts);
         } else if let Some(index) = bank(msr, msr::FIXED_CTR0, self.fixed.len()) {
             if value >> self.profile.width != 0 {
-                return Access::Fault;
+                return AccessResult::Fault;
             }
             self.fixed[index].set(value, counts, &self.profile.geometry);
-        } else if let Some(slot) = Pmu::extra_slot(msr) {
+        } else if let Some(slot) = VirtualPmu::extra_slot(msr) {
             if slot < self.profile.offcore.len() && value & !offcore::VALID != 0 {
-                return Access::Fault;
+                return AccessResult::Fault;
             }
             self.extra[slot] = value;
             self.restart(counts);
@@ -225,24 +230,24 @@ impl Pmu {
             }
             return absent(msr);
         }
-        Access::Done(0)
+        AccessResult::Done(0)
     }
 
-    fn write_metrics(&mut self, value: u64, counts: &[Counts; 2]) -> Access {
+    fn write_metrics(&mut self, value: u64, counts: &[Counts; 2]) -> AccessResult {
         let geometry = &self.profile.geometry;
         match (&mut self.metrics, self.fixed.get(3)) {
             (Some(metrics), Some(slots)) if value & !metrics.valid() == 0 => {
                 let slots = slots.value(counts, geometry, self.profile.width);
                 metrics.write(value, slots, counts, geometry);
-                Access::Done(0)
+                AccessResult::Done(0)
             }
-            _ => Access::Fault,
+            _ => AccessResult::Fault,
         }
     }
 
-    pub(crate) fn intel_rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> Access {
+    pub(crate) fn intel_rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> AccessResult {
         if let (RDPMC_METRICS, Some(metrics)) = (index, &self.metrics) {
-            return Access::Done(metrics.read(counts, self.geometry()));
+            return AccessResult::Done(metrics.read(counts, self.geometry()));
         }
         // SDM vol. 2, RDPMC: ECX[30] selects the fixed counters.
         let counter = match index.checked_sub(1 << 30) {
@@ -251,9 +256,9 @@ impl Pmu {
         };
         match counter {
             Some(counter) => {
-                Access::Done(counter.value(counts, self.geometry(), self.profile.width))
+                AccessResult::Done(counter.value(counts, self.geometry(), self.profile.width))
             }
-            None => Access::Fault,
+            None => AccessResult::Fault,
         }
     }
 
@@ -299,12 +304,12 @@ impl Pmu {
 
 /// The result of an access to a register that this PMU does not have: a fault if a PMU with more
 /// counters has it, or else foreign.
-fn absent(msr: u32) -> Access {
+fn absent(msr: u32) -> AccessResult {
     let banks = [msr::PMC0, msr::A_PMC0, msr::PERFEVTSEL0];
     let of_a_bank = banks.iter().any(|first| bank(msr, *first, 8).is_some());
     if of_a_bank || bank(msr, msr::FIXED_CTR0, 8).is_some() {
-        Access::Fault
+        AccessResult::Fault
     } else {
-        Access::Foreign
+        AccessResult::Foreign
     }
 }

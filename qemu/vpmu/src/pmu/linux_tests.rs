@@ -6,7 +6,7 @@
 //! (`amd_zen2_perfmon_event_map`, `amd_zen4_perfmon_event_map`, `amd_hw_cache_event_ids_f17h`).
 //! Names are perf's. What Linux itself refuses (encodings 0 and -1) is not here.
 
-use super::{Pmu, Unmodelled, access::select};
+use super::{Unmodelled, VirtualPmu, access::select};
 use crate::{event::Event, offcore, profile::Profile};
 
 /// Why an event counts nothing.
@@ -120,7 +120,7 @@ fn selected(
     encoding: u64,
     filter: u64,
 ) -> (Vec<&'static Event>, Vec<Unmodelled>) {
-    let mut pmu = Pmu::new(profile, profile.counters.0);
+    let mut pmu = VirtualPmu::new(profile, profile.counters.0);
     pmu.extra[0] = filter;
     pmu.selects[0] = encoding | select::USR | select::EN;
     let source = pmu.source(0);

@@ -1,7 +1,7 @@
 //! The PMU of one virtual CPU.
 //!
-//! [`Pmu`] is defined in `state`; the other files are its operations, each importing only from
-//! those before it: `access`, `selection`, `counting`, `intel` and `amd`, `dispatch`.
+//! [`VirtualPmu`] is defined in `state`; the other files are its operations, each importing only
+//! from those before it: `access`, `selection`, `counting`, `intel` and `amd`, `dispatch`.
 
 mod access;
 mod amd;
@@ -16,6 +16,6 @@ mod state;
 mod tests;
 
 pub use self::{
-    access::{Access, CpuidKind, Unmodelled},
-    state::Pmu,
+    access::{AccessResult, CpuidKind, Unmodelled},
+    state::VirtualPmu,
 };

@@ -5,19 +5,19 @@
 //! the event's count: such a select counts nothing and is reported ([`Unmodelled::Select`]).
 
 use crate::{
-    counter::Source,
+    counter::CounterInput,
     event::Event,
     offcore,
     pmu::{
         access::{Unmodelled, select},
-        state::Pmu,
+        state::VirtualPmu,
     },
     profile::Vendor,
 };
 
-impl Pmu {
+impl VirtualPmu {
     /// What the event select of general counter `index` makes it count.
-    pub(super) fn source(&mut self, index: usize) -> Source {
+    pub(super) fn source(&mut self, index: usize) -> CounterInput {
         let value = self.selects[index];
         let reported = self.unmodelled.len();
         let events = match self.profile.vendor {
@@ -27,7 +27,7 @@ impl Pmu {
         if events.is_empty() && self.unmodelled.len() == reported {
             self.unmodelled.push(Unmodelled::Select(value));
         }
-        Source { events, user: value & select::USR != 0, kernel: value & select::OS != 0 }
+        CounterInput { events, user: value & select::USR != 0, kernel: value & select::OS != 0 }
     }
 
     fn intel_events(&mut self, index: usize, value: u64) -> Vec<&'static Event> {

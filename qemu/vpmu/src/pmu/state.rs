@@ -6,7 +6,7 @@ use crate::{counter::Counter, metrics::Metrics, pmu::access::Unmodelled, profile
 
 /// The PMU of one virtual CPU.
 #[derive(Clone, Debug)]
-pub struct Pmu {
+pub struct VirtualPmu {
     pub(crate) profile: Profile,
     pub(crate) counters: Vec<Counter>,
     pub(crate) selects: Vec<u64>,
@@ -22,11 +22,11 @@ pub struct Pmu {
     pub(crate) unmodelled: Vec<Unmodelled>,
 }
 
-impl Pmu {
+impl VirtualPmu {
     /// A PMU after reset, with this many general counters.
-    pub fn new(profile: Profile, counters: u8) -> Pmu {
+    pub fn new(profile: Profile, counters: u8) -> VirtualPmu {
         let all = (1u64 << counters) - 1;
-        Pmu {
+        VirtualPmu {
             counters: vec![Counter::default(); counters.into()],
             selects: vec![0; counters.into()],
             fixed: vec![Counter::default(); profile.fixed.into()],

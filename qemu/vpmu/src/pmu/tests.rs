@@ -3,20 +3,20 @@
 use tally_model::{Block, Branch, Core, Insn, Ring};
 
 use super::{
-    Access, Pmu, Unmodelled,
+    AccessResult, Unmodelled, VirtualPmu,
     access::{STATUS_FROZEN, select},
 };
 use crate::profile::Profile;
 
 struct Machine {
-    pmu: Pmu,
+    pmu: VirtualPmu,
     core: Core,
 }
 
 impl Machine {
     fn new(profile: &str, counters: u8) -> Machine {
         let profile = Profile::find(profile).expect("a profile of that name");
-        Machine { pmu: Pmu::new(profile, counters), core: Core::new(&profile.geometry) }
+        Machine { pmu: VirtualPmu::new(profile, counters), core: Core::new(&profile.geometry) }
     }
 
     fn run(&mut self, ring: Ring, instructions: usize) {
@@ -25,11 +25,11 @@ impl Machine {
         self.core.retire(&Block::new(ring, width, (0, 0), Branch::default(), &insns), 0);
     }
 
-    fn write(&mut self, msr: u32, value: u64) -> Access {
+    fn write(&mut self, msr: u32, value: u64) -> AccessResult {
         self.pmu.wrmsr(msr, value, self.core.counts())
     }
 
-    fn read(&mut self, msr: u32) -> Access {
+    fn read(&mut self, msr: u32) -> AccessResult {
         self.pmu.rdmsr(msr, self.core.counts())
     }
 }
@@ -43,11 +43,11 @@ fn a_counter_counts_its_ring_only() {
     {
         let mut machine = Machine::new(profile, 4);
         machine.run(Ring::User, 5);
-        assert_eq!(machine.write(select, USER_INSTRUCTIONS), Access::Done(0));
+        assert_eq!(machine.write(select, USER_INSTRUCTIONS), AccessResult::Done(0));
         machine.run(Ring::User, 7);
         machine.run(Ring::Kernel, 100);
-        assert_eq!(machine.read(counter), Access::Done(7));
-        assert_eq!(machine.pmu.rdpmc(0, machine.core.counts()), Access::Done(7));
+        assert_eq!(machine.read(counter), AccessResult::Done(7));
+        assert_eq!(machine.pmu.rdpmc(0, machine.core.counts()), AccessResult::Done(7));
     }
 }
 
@@ -57,15 +57,15 @@ fn an_overflow_sets_status_and_raises_one_interrupt() {
     machine.write(0x4c2, (1 << 48) - 10);
     machine.write(0x187, USER_INSTRUCTIONS | select::INT);
     machine.run(Ring::User, 9);
-    assert_eq!(machine.read(0x38e), Access::Done(0));
+    assert_eq!(machine.read(0x38e), AccessResult::Done(0));
     assert!(!machine.pmu.take_interrupt());
     machine.run(Ring::User, 4);
-    assert_eq!(machine.read(0x38e), Access::Done(2));
+    assert_eq!(machine.read(0x38e), AccessResult::Done(2));
     assert!(machine.pmu.take_interrupt());
     assert!(!machine.pmu.take_interrupt());
-    assert_eq!(machine.read(0xc2), Access::Done(3));
-    assert_eq!(machine.write(0x390, 2), Access::Done(0));
-    assert_eq!(machine.read(0x38e), Access::Done(0));
+    assert_eq!(machine.read(0xc2), AccessResult::Done(3));
+    assert_eq!(machine.write(0x390, 2), AccessResult::Done(0));
+    assert_eq!(machine.read(0x38e), AccessResult::Done(0));
 }
 
 #[test]
@@ -91,11 +91,11 @@ fn the_bound_on_slots_to_overflow_holds_to_the_last_instruction() {
 fn legacy_writes_are_sign_extended_and_full_writes_fault_beyond_the_width() {
     let mut machine = Machine::new("icelake-server", 4);
     machine.write(0xc1, 0x1234_5678_ffff_fff0);
-    assert_eq!(machine.read(0x4c1), Access::Done((1 << 48) - 16));
+    assert_eq!(machine.read(0x4c1), AccessResult::Done((1 << 48) - 16));
     machine.write(0xc1, 0xffff_ffff_7fff_ffff);
-    assert_eq!(machine.read(0xc1), Access::Done(0x7fff_ffff));
-    assert_eq!(machine.write(0x4c1, 1 << 48), Access::Fault);
-    assert_eq!(machine.write(0x309, 1 << 48), Access::Fault);
+    assert_eq!(machine.read(0xc1), AccessResult::Done(0x7fff_ffff));
+    assert_eq!(machine.write(0x4c1, 1 << 48), AccessResult::Fault);
+    assert_eq!(machine.write(0x309, 1 << 48), AccessResult::Fault);
 }
 
 #[test]
@@ -118,12 +118,12 @@ fn intel_reserved_bits_fault() {
         (0x4c5, 0),
         (0x30d, 0),
     ] {
-        assert_eq!(machine.write(msr, value), Access::Fault, "{msr:#x} <- {value:#x}");
+        assert_eq!(machine.write(msr, value), AccessResult::Fault, "{msr:#x} <- {value:#x}");
     }
-    assert_eq!(machine.write(0x38f, 0xf_0000_000f), Access::Done(0));
-    assert_eq!(machine.write(0x17, 0), Access::Foreign);
+    assert_eq!(machine.write(0x38f, 0xf_0000_000f), AccessResult::Done(0));
+    assert_eq!(machine.write(0x17, 0), AccessResult::Foreign);
     for index in [4, 1 << 30 | 4, 1 << 29 | 1, 1 << 31] {
-        assert_eq!(machine.pmu.rdpmc(index, machine.core.counts()), Access::Fault);
+        assert_eq!(machine.pmu.rdpmc(index, machine.core.counts()), AccessResult::Fault);
     }
 }
 
@@ -132,15 +132,15 @@ fn fixed_counters_follow_their_control_and_the_global_one() {
     let mut machine = Machine::new("icelake-server", 4);
     machine.write(0x38d, 0x2);
     machine.run(Ring::User, 3);
-    assert_eq!(machine.read(0x309), Access::Done(0), "global control is still off");
+    assert_eq!(machine.read(0x309), AccessResult::Done(0), "global control is still off");
     machine.write(0x38f, 1 << 32);
     machine.run(Ring::User, 3);
     machine.run(Ring::Kernel, 3);
-    assert_eq!(machine.read(0x309), Access::Done(3));
-    assert_eq!(machine.pmu.rdpmc(1 << 30, machine.core.counts()), Access::Done(3));
+    assert_eq!(machine.read(0x309), AccessResult::Done(3));
+    assert_eq!(machine.pmu.rdpmc(1 << 30, machine.core.counts()), AccessResult::Done(3));
     machine.write(0x38d, 0x1);
     machine.run(Ring::Kernel, 2);
-    assert_eq!(machine.read(0x309), Access::Done(5));
+    assert_eq!(machine.read(0x309), AccessResult::Done(5));
 }
 
 #[test]
@@ -150,32 +150,32 @@ fn a_pmi_freezes_every_counter() {
     machine.write(0x4c1, (1 << 48) - 5);
     machine.write(0x186, USER_INSTRUCTIONS | select::INT);
     machine.run(Ring::User, 8);
-    assert_eq!(machine.read(0x38e), Access::Done(1 | STATUS_FROZEN));
+    assert_eq!(machine.read(0x38e), AccessResult::Done(1 | STATUS_FROZEN));
     machine.run(Ring::User, 8);
-    assert_eq!(machine.read(0xc1), Access::Done(3));
+    assert_eq!(machine.read(0xc1), AccessResult::Done(3));
     machine.write(0x390, STATUS_FROZEN | 1);
     machine.run(Ring::User, 8);
-    assert_eq!(machine.read(0xc1), Access::Done(11));
+    assert_eq!(machine.read(0xc1), AccessResult::Done(11));
 }
 
 #[test]
 fn amd_stays_frozen_until_the_status_bit_is_cleared() {
     let mut machine = Machine::new("zen4", 6);
     assert_eq!(machine.pmu.cpuid(0x8000_0022, 0, [0; 4])[0], 0b101);
-    assert_eq!(machine.write(0x1d9, 1 << 6), Access::Fault);
+    assert_eq!(machine.write(0x1d9, 1 << 6), AccessResult::Fault);
     machine.write(0x1d9, 1 << 12);
     machine.write(0xc001_0201, (1 << 48) - 5);
     machine.write(0xc001_0200, USER_INSTRUCTIONS | select::INT);
     machine.run(Ring::User, 8);
-    assert_eq!(machine.read(0xc000_0300), Access::Done(1 | STATUS_FROZEN));
+    assert_eq!(machine.read(0xc000_0300), AccessResult::Done(1 | STATUS_FROZEN));
     machine.run(Ring::User, 8);
-    assert_eq!(machine.read(0xc001_0201), Access::Done(3));
+    assert_eq!(machine.read(0xc001_0201), AccessResult::Done(3));
     machine.write(0xc000_0302, STATUS_FROZEN | 1);
     machine.run(Ring::User, 8);
-    assert_eq!(machine.read(0xc001_0201), Access::Done(11));
-    assert_eq!(machine.write(0xc000_0302, 1 << 58), Access::Done(0));
-    assert_eq!(machine.write(0xc000_0303, 1 << 58), Access::Fault);
-    assert_eq!(Machine::new("zen3", 6).read(0x1d9), Access::Foreign);
+    assert_eq!(machine.read(0xc001_0201), AccessResult::Done(11));
+    assert_eq!(machine.write(0xc000_0302, 1 << 58), AccessResult::Done(0));
+    assert_eq!(machine.write(0xc000_0303, 1 << 58), AccessResult::Fault);
+    assert_eq!(Machine::new("zen3", 6).read(0x1d9), AccessResult::Foreign);
 }
 
 /// An Intel processor with fixed counter 3 and PERF_METRICS enabled in ring 3.
@@ -190,14 +190,14 @@ fn with_metrics(profile: &str) -> Machine {
 fn metrics_are_the_fractions_of_the_slots() {
     for (profile, want) in [("icelake-server", 0xff), ("sapphire-rapids", 0xff)] {
         let mut machine = with_metrics(profile);
-        assert_eq!(machine.read(0x345), Access::Done(1 << 13 | 1 << 15));
-        assert_eq!(machine.read(0x329), Access::Done(0));
+        assert_eq!(machine.read(0x345), AccessResult::Done(1 << 13 | 1 << 15));
+        assert_eq!(machine.read(0x329), AccessResult::Done(0));
         machine.run(Ring::User, 1000);
         machine.run(Ring::Kernel, 500);
-        assert_eq!(machine.read(0x329), Access::Done(want), "{profile}: all of it retires");
-        assert_eq!(machine.pmu.rdpmc(1 << 29, machine.core.counts()), Access::Done(want));
+        assert_eq!(machine.read(0x329), AccessResult::Done(want), "{profile}: all of it retires");
+        assert_eq!(machine.pmu.rdpmc(1 << 29, machine.core.counts()), AccessResult::Done(want));
         machine.core.interrupt(1000);
-        assert_eq!(machine.read(0x329), Access::Done(want), "{profile}: not ring 3's");
+        assert_eq!(machine.read(0x329), AccessResult::Done(want), "{profile}: not ring 3's");
     }
 }
 
@@ -207,12 +207,12 @@ fn the_first_level_of_metrics_adds_up_to_the_whole() {
     // A quarter of the slots each.
     machine.write(0x30c, 4000);
     machine.write(0x329, 0x4040_4040);
-    assert_eq!(machine.read(0x329), Access::Done(0x3f40_4040));
+    assert_eq!(machine.read(0x329), AccessResult::Done(0x3f40_4040));
     machine.write(0x30c, 0);
     machine.write(0x329, 0);
-    assert_eq!(machine.read(0x329), Access::Done(0));
-    assert_eq!(machine.write(0x329, 1 << 32), Access::Fault);
-    assert_eq!(with_metrics("sapphire-rapids").write(0x329, 1 << 63), Access::Done(0));
+    assert_eq!(machine.read(0x329), AccessResult::Done(0));
+    assert_eq!(machine.write(0x329, 1 << 32), AccessResult::Fault);
+    assert_eq!(with_metrics("sapphire-rapids").write(0x329, 1 << 63), AccessResult::Done(0));
 }
 
 #[test]
@@ -222,10 +222,10 @@ fn metrics_overflow_with_their_slots() {
     machine.write(0x30c, (1 << 48) - 100);
     machine.write(0x329, 0xff);
     machine.run(Ring::User, 200);
-    assert_eq!(machine.read(0x38e), Access::Done(1 << 48 | 1 << 35));
+    assert_eq!(machine.read(0x38e), AccessResult::Done(1 << 48 | 1 << 35));
     assert!(machine.pmu.take_interrupt());
     machine.write(0x390, 1 << 48 | 1 << 35);
-    assert_eq!(machine.read(0x38e), Access::Done(0));
+    assert_eq!(machine.read(0x38e), AccessResult::Done(0));
 }
 
 #[test]
@@ -233,11 +233,11 @@ fn metrics_need_the_fourth_fixed_counter_and_version_5() {
     let profile = Profile::find("icelake-server").expect("there is one");
     for profile in [profile.with_fixed(3), profile.with_version(4)] {
         let mut machine = Machine::new("icelake-server", 4);
-        machine.pmu = Pmu::new(profile.expect("of Intel's"), 4);
-        assert_eq!(machine.read(0x329), Access::Fault);
-        assert_eq!(machine.write(0x38f, 1 << 48), Access::Fault);
-        assert_eq!(machine.read(0x345), Access::Done(1 << 13));
-        assert_eq!(machine.pmu.rdpmc(1 << 29, machine.core.counts()), Access::Fault);
+        machine.pmu = VirtualPmu::new(profile.expect("of Intel's"), 4);
+        assert_eq!(machine.read(0x329), AccessResult::Fault);
+        assert_eq!(machine.write(0x38f, 1 << 48), AccessResult::Fault);
+        assert_eq!(machine.read(0x345), AccessResult::Done(1 << 13));
+        assert_eq!(machine.pmu.rdpmc(1 << 29, machine.core.counts()), AccessResult::Fault);
     }
 }
 
@@ -246,18 +246,18 @@ fn counters_can_be_fewer_and_narrower() {
     let profile = Profile::find("icelake-server").and_then(|profile| profile.with_width(40));
     let profile = profile.and_then(|profile| profile.with_fixed(2)).expect("of Intel's");
     let mut machine = Machine::new("icelake-server", 4);
-    machine.pmu = Pmu::new(profile, 4);
+    machine.pmu = VirtualPmu::new(profile, 4);
     let [eax, _, ecx, edx] = machine.pmu.cpuid(0xa, 0, [0; 4]);
     assert_eq!((eax >> 16 & 0xff, ecx, edx & 0x1f, edx >> 5 & 0xff), (40, 3, 2, 40));
-    assert_eq!(machine.write(0x4c1, 1 << 40), Access::Fault);
-    assert_eq!(machine.write(0x30b, 0), Access::Fault);
-    assert_eq!(machine.write(0x38f, 1 << 34), Access::Fault);
+    assert_eq!(machine.write(0x4c1, 1 << 40), AccessResult::Fault);
+    assert_eq!(machine.write(0x30b, 0), AccessResult::Fault);
+    assert_eq!(machine.write(0x38f, 1 << 34), AccessResult::Fault);
     machine.write(0xc1, 0xffff_fffb);
-    assert_eq!(machine.read(0x4c1), Access::Done((1 << 40) - 5));
+    assert_eq!(machine.read(0x4c1), AccessResult::Done((1 << 40) - 5));
     machine.write(0x186, USER_INSTRUCTIONS | select::INT);
     machine.run(Ring::User, 8);
-    assert_eq!(machine.read(0x38e), Access::Done(1));
-    assert_eq!(machine.read(0xc1), Access::Done(3));
+    assert_eq!(machine.read(0x38e), AccessResult::Done(1));
+    assert_eq!(machine.read(0xc1), AccessResult::Done(3));
 }
 
 #[test]
@@ -272,19 +272,19 @@ fn off_core_filters_select_responses() {
         |address| tally_model::Access { address, bytes: 8, retires: true, chases: false, insn: 0 };
     machine.core.access::<false>(&block, access(0x1000), |address| address);
     machine.core.access::<true>(&block, access(0x2000), |address| address);
-    assert_eq!(machine.read(0xc1), Access::Done(1));
-    assert_eq!(machine.write(0x1a6, 1 << 38), Access::Fault);
+    assert_eq!(machine.read(0xc1), AccessResult::Done(1));
+    assert_eq!(machine.write(0x1a6, 1 << 38), AccessResult::Fault);
     machine.write(0x1a6, 0x1_0003);
     machine.core.access::<true>(&block, access(0x3000), |address| address);
-    assert_eq!(machine.read(0xc1), Access::Done(2), "a filter holds from when it is written");
+    assert_eq!(machine.read(0xc1), AccessResult::Done(2), "a filter holds from when it is written");
 }
 
 #[test]
 fn writes_of_absent_features_are_reported() {
     let mut machine = Machine::new("icelake-server", 4);
-    assert_eq!(machine.write(0x3f1, 0), Access::Foreign);
+    assert_eq!(machine.write(0x3f1, 0), AccessResult::Foreign);
     assert!(machine.pmu.take_unmodelled().is_empty());
-    assert_eq!(machine.write(0x3f1, 1), Access::Foreign);
+    assert_eq!(machine.write(0x3f1, 1), AccessResult::Foreign);
     machine.write(0x1d9, 1);
     let absent = [Unmodelled::Register(0x3f1), Unmodelled::Register(0x1d9)];
     assert_eq!(machine.pmu.take_unmodelled(), absent);
@@ -300,14 +300,14 @@ fn amd_global_control_enables_counters_and_legacy_registers_alias_them() {
     machine.write(0xc000_0301, 0);
     machine.write(0xc001_0000, USER_INSTRUCTIONS);
     machine.run(Ring::User, 4);
-    assert_eq!(machine.read(0xc001_0004), Access::Done(0));
+    assert_eq!(machine.read(0xc001_0004), AccessResult::Done(0));
     machine.write(0xc000_0301, 0x3f);
     machine.run(Ring::User, 4);
-    assert_eq!(machine.read(0xc001_0201), Access::Done(4));
-    assert_eq!(machine.read(0xc001_0004), Access::Done(4));
-    assert_eq!(machine.write(0xc000_0301, 0x40), Access::Fault);
-    assert_eq!(machine.write(0xc000_0300, 0), Access::Fault);
-    assert_eq!(machine.pmu.rdpmc(6, machine.core.counts()), Access::Fault);
+    assert_eq!(machine.read(0xc001_0201), AccessResult::Done(4));
+    assert_eq!(machine.read(0xc001_0004), AccessResult::Done(4));
+    assert_eq!(machine.write(0xc000_0301, 0x40), AccessResult::Fault);
+    assert_eq!(machine.write(0xc000_0300, 0), AccessResult::Fault);
+    assert_eq!(machine.pmu.rdpmc(6, machine.core.counts()), AccessResult::Fault);
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn amd_unit_mask_bits_add_up() {
     let block = Block::new(Ring::User, 6, (0, 0), Branch::default(), &[Insn::default()]);
     machine.core.access::<false>(&block, access, |address| address);
     machine.core.access::<true>(&block, access, |address| address);
-    assert_eq!(machine.read(0xc001_0201), Access::Done(2));
+    assert_eq!(machine.read(0xc001_0201), AccessResult::Done(2));
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn unmodelled_selects_are_reported() {
 fn version(version: u8) -> Machine {
     let mut machine = Machine::new("icelake-server", 4);
     let profile = machine.pmu.profile().with_version(version).expect("a version of Intel's");
-    machine.pmu = Pmu::new(profile, 4);
+    machine.pmu = VirtualPmu::new(profile, 4);
     machine
 }
 
@@ -346,18 +346,18 @@ fn version(version: u8) -> Machine {
 fn the_first_version_has_only_general_counters() {
     let mut machine = version(1);
     for msr in [0x38d, 0x38e, 0x38f, 0x390, 0x391, 0x392, 0x309] {
-        assert_eq!(machine.write(msr, 0), Access::Fault, "{msr:#x}");
+        assert_eq!(machine.write(msr, 0), AccessResult::Fault, "{msr:#x}");
     }
     machine.write(0x186, USER_INSTRUCTIONS);
     machine.run(Ring::User, 6);
-    assert_eq!(machine.read(0xc1), Access::Done(6));
+    assert_eq!(machine.read(0xc1), AccessResult::Done(6));
     assert_eq!(machine.pmu.cpuid(0xa, 0, [0; 4])[3], 0);
 }
 
 #[test]
 fn any_thread_exists_in_versions_3_and_4() {
     for (number, valid) in [(2, false), (3, true), (4, true), (5, false)] {
-        let want = if valid { Access::Done(0) } else { Access::Fault };
+        let want = if valid { AccessResult::Done(0) } else { AccessResult::Fault };
         let mut machine = version(number);
         assert_eq!(machine.write(0x186, 1 << 21), want, "version {number}");
         assert_eq!(machine.write(0x38d, 1 << 2), want, "version {number}");
@@ -370,10 +370,10 @@ fn any_thread_exists_in_versions_3_and_4() {
 fn status_bits_grow_with_the_version() {
     for number in [2, 3, 4, 5] {
         let mut machine = version(number);
-        let want = if number >= 4 { Access::Done(0) } else { Access::Fault };
+        let want = if number >= 4 { AccessResult::Done(0) } else { AccessResult::Fault };
         assert_eq!(machine.write(0x390, 1 << 59), want, "version {number}");
         assert_eq!(machine.write(0x391, 1), want, "version {number}");
-        assert_eq!(machine.write(0x390, 1 << 62), Access::Done(0));
+        assert_eq!(machine.write(0x390, 1 << 62), AccessResult::Done(0));
     }
 }
 
@@ -384,6 +384,6 @@ fn before_version_4_a_freeze_clears_global_control() {
     machine.write(0x4c1, (1 << 48) - 5);
     machine.write(0x186, USER_INSTRUCTIONS | select::INT);
     machine.run(Ring::User, 8);
-    assert_eq!(machine.read(0x38e), Access::Done(1));
-    assert_eq!(machine.read(0x38f), Access::Done(0));
+    assert_eq!(machine.read(0x38e), AccessResult::Done(1));
+    assert_eq!(machine.read(0x38f), AccessResult::Done(0));
 }

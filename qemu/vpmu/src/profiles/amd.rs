@@ -1,12 +1,12 @@
 //! What AMD's profiles share: events, and the sets of signals that events count.
 //!
-//! Names and encodings are those of AMD's Processor Programming Reference in libpfm4's spelling, the
-//! unit mask's name after a dot; a test compares them with the catalogue. The sentences describe what
-//! the model counts.
+//! Names and encodings are those of AMD's Processor Programming Reference in libpfm4's spelling,
+//! the unit mask's name after a dot; a test compares them with the catalogue. The sentences
+//! describe what the model counts.
 
 use tally_model::Signal::*;
 
-use crate::event::{Event, Unit};
+use crate::event::{Conversion, Event};
 
 /// Shorthand for the table.
 pub(super) const fn e(
@@ -41,7 +41,7 @@ pub(super) const NOT_COMPLETE: &[tally_model::Signal] = &[
 pub(super) const COMMON: &[Event] = &[
     e("RETIRED_INSTRUCTIONS", 0xc0, 0x00, &[Instructions], "Instructions retired."),
     e("RETIRED_OPS", 0xc1, 0x00, &[Uops], "Macro-operations retired."),
-    e("CYCLES_NOT_IN_HALT", 0x76, 0x00, &[Slots], "Core cycles while not halted.").unit(Unit::SlotsAsCycles),
+    e("CYCLES_NOT_IN_HALT", 0x76, 0x00, &[Slots], "Core cycles while not halted.").conversion(Conversion::SlotsAsCycles),
     e("RETIRED_BRANCH_INSTRUCTIONS", 0xc2, 0x00, &[Branches], "Branches retired, near and far."),
     e("RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED", 0xc3, 0x00, &[Mispredicts], "Branches retired that were mispredicted."),
     e("RETIRED_TAKEN_BRANCH_INSTRUCTIONS", 0xc4, 0x00, &[Taken, BranchFar], "Branches retired that were taken, near and far."),

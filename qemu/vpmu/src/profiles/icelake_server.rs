@@ -4,8 +4,8 @@ use tally_model::{Geometry, Signal::*};
 
 use super::intel::{COMMON, FRONT_END, LOW, MEMORY, e};
 use crate::{
-    event::{Event, Unit},
-    profile::{Machine, Profile, Vendor},
+    event::{Conversion, Event},
+    profile::{Profile, QemuMachine, Vendor},
 };
 
 /// Ice Lake server: Intel architectural performance monitoring, version 5.
@@ -22,7 +22,7 @@ pub(super) const PROFILE: Profile = Profile {
     version: 5,
     // Family 6, model 6AH.
     signature: 0x606a6,
-    machine: Machine {
+    machine: QemuMachine {
         name: "intel",
         cpu: "Icelake-Server,-rdrand,-rdseed",
         counters: 4,
@@ -41,7 +41,7 @@ const EVENTS: &[Event] = &[
     e("OFFCORE_REQUESTS.L3_MISS_DEMAND_DATA_RD", 0xb0, 0x10, &[LlcReadMiss], "Data reads that memory served.").on(LOW),
     e("IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE", 0x9c, 0x01, FRONT_END, "Cycles without retirement because the front end gave nothing, wrong paths aside.").cmask(5),
     e("UOPS_ISSUED.ANY", 0x0e, 0x01, &[Uops], "Micro-operations issued; the model issues none that it does not retire."),
-    e("CPU_CLK_UNHALTED.REF_XCLK", 0x3c, 0x01, &[Slots], "Ticks of the 25 MHz crystal while not halted.").unit(Unit::SlotsAsCrystal),
+    e("CPU_CLK_UNHALTED.REF_XCLK", 0x3c, 0x01, &[Slots], "Ticks of the 25 MHz crystal while not halted.").conversion(Conversion::SlotsAsCrystal),
     e("L2_LINES_IN.ALL", 0xf1, 0x1f, &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss], "Lines brought into the L2.").on(LOW),
     e("ICACHE_64B.IFTAG_HIT", 0x83, 0x01, &[L1iHit], "Lines of code fetched that the L1 instruction cache had.").on(LOW),
     e("ICACHE_64B.IFTAG_MISS", 0x83, 0x02, &[L1iMiss], "Lines of code fetched that the L1 instruction cache had not.").on(LOW),

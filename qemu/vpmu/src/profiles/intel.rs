@@ -1,12 +1,12 @@
 //! What Intel's profiles share: events, and the sets of signals that events count.
 //!
-//! Names, encodings and counter restrictions are those of Intel's published tables for the processors
-//! (perfmon, icelakex and sapphirerapids); a test compares them with the catalogue. The sentences
-//! describe what the model counts.
+//! Names, encodings and counter restrictions are those of Intel's published tables for the
+//! processors (perfmon, icelakex and sapphirerapids); a test compares them with the catalogue. The
+//! sentences describe what the model counts.
 
 use tally_model::Signal::*;
 
-use crate::event::{Event, Unit};
+use crate::event::{Conversion, Event};
 
 /// The general counters 0 to 3 only.
 pub(super) const LOW: u8 = 0x0f;
@@ -62,7 +62,7 @@ pub(super) const COMMON: &[Event] = &[
     e("INST_RETIRED.NOP", 0xc0, 0x02, &[Nops], "No-operation instructions retired."),
     e("UOPS_RETIRED.SLOTS", 0xc2, 0x02, &[Uops], "Retirement slots used: fused micro-operations."),
     e("UOPS_RETIRED.STALL_CYCLES", 0xc2, 0x02, STALLS, "Cycles in which a stall kept every micro-operation from retiring.").cmask(1).inv(),
-    e("CPU_CLK_UNHALTED.THREAD_P", 0x3c, 0x00, &[Slots], "Core cycles while not halted.").unit(Unit::SlotsAsCycles),
+    e("CPU_CLK_UNHALTED.THREAD_P", 0x3c, 0x00, &[Slots], "Core cycles while not halted.").conversion(Conversion::SlotsAsCycles),
     e("TOPDOWN.SLOTS_P", 0xa4, 0x01, &[Slots], "Pipeline slots that passed while not halted."),
     e("BR_INST_RETIRED.ALL_BRANCHES", 0xc4, 0x00, &[Branches], "Branches retired, near and far."),
     e("BR_INST_RETIRED.COND_TAKEN", 0xc4, 0x01, &[CondTaken], "Conditional branches retired that were taken."),
@@ -120,6 +120,6 @@ pub(super) const COMMON: &[Event] = &[
     e("BR_MISP_RETIRED.NEAR_TAKEN", 0xc5, 0x20, MISPREDICTS_TAKEN, "Near branches retired that were taken and mispredicted."),
     e("MEM_INST_RETIRED.STLB_MISS_LOADS", 0xd0, 0x11, &[DtlbLoadWalks], "Loads that took a page walk.").on(LOW),
     e("MEM_INST_RETIRED.STLB_MISS_STORES", 0xd0, 0x12, &[DtlbStoreWalks], "Stores that took a page walk.").on(LOW),
-    e("IDQ_UOPS_NOT_DELIVERED.CORE", 0x9c, 0x01, FRONT_END, "Slots of the cycles without retirement because the front end gave nothing, wrong paths aside.").unit(Unit::CyclesAsSlots),
-    e("TOPDOWN.BACKEND_BOUND_SLOTS", 0xa4, 0x02, BACK_END, "Slots of the cycles without retirement behind memory or units.").unit(Unit::CyclesAsSlots),
+    e("IDQ_UOPS_NOT_DELIVERED.CORE", 0x9c, 0x01, FRONT_END, "Slots of the cycles without retirement because the front end gave nothing, wrong paths aside.").conversion(Conversion::CyclesAsSlots),
+    e("TOPDOWN.BACKEND_BOUND_SLOTS", 0xa4, 0x02, BACK_END, "Slots of the cycles without retirement behind memory or units.").conversion(Conversion::CyclesAsSlots),
 ];

@@ -7,8 +7,8 @@ use super::{
     intel::{COMMON, FRONT_END, LOAD_STALLS, LOW, MEMORY, e},
 };
 use crate::{
-    event::{Event, Unit},
-    profile::{Machine, Profile},
+    event::{Conversion, Event},
+    profile::{Profile, QemuMachine},
 };
 
 /// Sapphire Rapids server: like Ice Lake's, with the second level of PERF_METRICS.
@@ -20,7 +20,7 @@ pub(super) const PROFILE: Profile = Profile {
     second_level: true,
     // Family 6, model 8FH.
     signature: 0x806f8,
-    machine: Machine {
+    machine: QemuMachine {
         name: "sapphire-rapids",
         cpu: "SapphireRapids,-rdrand,-rdseed",
         counters: 8,
@@ -44,9 +44,9 @@ const EVENTS: &[Event] = &[
     e("MEMORY_ACTIVITY.STALLS_L2_MISS", 0x47, 0x05, &[StallL3Hit, StallMemory], "Cycles in which nothing executed behind a load that missed L2.").cmask(5).on(LOW),
     e("MEMORY_ACTIVITY.STALLS_L3_MISS", 0x47, 0x09, &[StallMemory], "Cycles in which nothing executed behind a load that memory served.").cmask(9).on(LOW),
     e("EXE_ACTIVITY.BOUND_ON_LOADS", 0xa6, 0x21, LOAD_STALLS, "Cycles in which nothing executed behind a load.").cmask(5),
-    e("TOPDOWN.BAD_SPEC_SLOTS", 0xa4, 0x04, &[StallMispredict], "Slots of the cycles spent on getting back to the right path.").unit(Unit::CyclesAsSlots).on(1),
-    e("TOPDOWN.BR_MISPREDICT_SLOTS", 0xa4, 0x08, &[StallMispredict], "Slots of the cycles spent on getting back from a mispredicted branch; there are no other clears.").unit(Unit::CyclesAsSlots).on(1),
-    e("CPU_CLK_UNHALTED.REF_TSC_P", 0x3c, 0x01, &[Slots], "Time-stamp counter ticks while not halted.").unit(Unit::SlotsAsReference),
+    e("TOPDOWN.BAD_SPEC_SLOTS", 0xa4, 0x04, &[StallMispredict], "Slots of the cycles spent on getting back to the right path.").conversion(Conversion::CyclesAsSlots).on(1),
+    e("TOPDOWN.BR_MISPREDICT_SLOTS", 0xa4, 0x08, &[StallMispredict], "Slots of the cycles spent on getting back from a mispredicted branch; there are no other clears.").conversion(Conversion::CyclesAsSlots).on(1),
+    e("CPU_CLK_UNHALTED.REF_TSC_P", 0x3c, 0x01, &[Slots], "Time-stamp counter ticks while not halted.").conversion(Conversion::SlotsAsReference),
     e("BR_INST_RETIRED.UMASK_04", 0xc4, 0x04, &[Branches], "Branches retired, near and far, by the encoding that Linux selects for branch-loads.").unlisted(),
     e("BR_MISP_RETIRED.UMASK_04", 0xc5, 0x04, &[Mispredicts], "Branches retired that were mispredicted, by the encoding that Linux selects for branch-load-misses.").unlisted(),
     e("UOPS_ISSUED.ANY", 0xae, 0x01, &[Uops], "Micro-operations issued; the model issues none that it does not retire."),
@@ -69,6 +69,6 @@ const EVENTS: &[Event] = &[
     e("SW_PREFETCH_ACCESS.ANY", 0x40, 0x0f, &[Prefetches], "Software prefetches executed.").on(LOW),
     e("INT_MISC.CLEAR_RESTEER_CYCLES", 0xad, 0x80, &[StallMispredict], "Cycles from a misprediction to the right path."),
     e("LD_BLOCKS.STORE_FORWARD", 0x03, 0x82, &[ForwardsBlocked], "Loads that waited for a store that could not be forwarded.").on(LOW).out_of_order(),
-    e("TOPDOWN.MEMORY_BOUND_SLOTS", 0xa4, 0x10, MEMORY, "Slots of the cycles without retirement behind memory.").unit(Unit::CyclesAsSlots),
+    e("TOPDOWN.MEMORY_BOUND_SLOTS", 0xa4, 0x10, MEMORY, "Slots of the cycles without retirement behind memory.").conversion(Conversion::CyclesAsSlots),
     e("UOPS_RETIRED.CYCLES", 0xc2, 0x02, &[RetireCycles], "Cycles in which something retired.").cmask(1).out_of_order(),
 ];

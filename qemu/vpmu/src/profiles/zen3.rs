@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     event::Event,
-    profile::{Machine, Profile},
+    profile::{Profile, QemuMachine},
 };
 
 /// Zen 3: AMD's core extension, without PerfMonV2.
@@ -19,7 +19,7 @@ pub(super) const PROFILE: Profile = Profile {
     version: 1,
     // Family 19H, model 1.
     signature: 0xa0_0f11,
-    machine: Machine {
+    machine: QemuMachine {
         name: "zen3",
         cpu: "EPYC-Milan,-rdrand,-rdseed",
         counters: 6,
