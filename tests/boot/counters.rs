@@ -212,7 +212,7 @@ fn a_period_of_one_leaves_the_program_most_of_the_machine() {
         assert_eq!(estimate, truth);
         let each = truth.expect("the model counts it") / boot.transcript.samples.len() as u64;
         let told = boot.transcript.text().replace(',', "");
-        let line = format!("asked for: one each 1 events taken: one each {each}\n");
+        let line = format!("requested: one per 1 events taken: one per {each}\n");
         assert!(told.contains(&line), "{line}: {told}");
     }
 }

@@ -83,7 +83,7 @@ fn slices_that_the_budget_lengthened_are_told_beside_what_was_asked_for() {
     let told = boot.transcript.text().replace(',', "");
     let [slices, lengthened] = [report.slices, report.lengthened].map(|n| n.expect("it is told"));
     let line =
-        format!(" {slices} slices of 5000 cycles as asked for {lengthened} of them lengthened");
+        format!(" {slices} slices of 5000 cycles as requested {lengthened} of them lengthened");
     assert!(lengthened > 0 && told.contains(&line), "{line}: {told}");
 }
 

@@ -1,4 +1,4 @@
-//! Sessions: a list of events, counted between start and stop.
+//! Sessions: lists of events, counted between start and stop.
 
 use alloc::{vec, vec::Vec};
 
@@ -23,20 +23,20 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens a session of this program's own on `events`: names as the processor's vendor gives them, or raw events such
-    /// as `r01c2`, separated by commas or white space.
+    /// Opens a session that counts `events` for this program: the vendor's names, or raw events
+    /// such as `r01c2`, separated by commas or white space.
     ///
     /// # Errors
-    /// The list or the slice cannot be had on this machine; the detail says why.
+    /// This machine cannot count the list, or the slice is out of range; the detail says why.
     pub fn open(events: &str, config: SessionConfig) -> Result<Session, OpenError> {
         Session::open_by_number(0, events, config)
     }
 
-    /// Opens a session on a program that this one loaded. It counts while that program runs, and can be
-    /// read at any time, after its end too.
+    /// Opens a session that counts for a program which this one loaded. The session can be read at
+    /// any time, also after the program's end.
     ///
     /// # Errors
-    /// As [`Self::open`]; or the program has a session, or has ended.
+    /// As [`Self::open`]; or the program has a session already, or has ended.
     pub fn open_on(
         program: &Program,
         events: &str,
@@ -67,36 +67,37 @@ impl Session {
         Ok(Session { id: session.into(), events: events as usize })
     }
 
-    /// Begins to count, or goes on.
+    /// Starts or resumes counting.
     ///
     /// # Errors
-    /// It counts already.
+    /// The session is started.
     pub fn start(&self) -> Result<(), Error> {
         self.call(sys::SESSION_START, 0, 0).map(|_| ())
     }
 
-    /// Pauses counting.
+    /// Stops counting.
     ///
     /// # Errors
-    /// It does not count.
+    /// The session is stopped.
     pub fn stop(&self) -> Result<(), Error> {
         self.call(sys::SESSION_STOP, 0, 0).map(|_| ())
     }
 
-    /// Its number.
+    /// The session's number.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// How many events there are.
+    /// The number of events.
     pub fn events(&self) -> usize {
         self.events
     }
 
-    /// The value of every event, in the order of the list; while counting, of now.
+    /// Reads the value of every event, in the order of the list. While the session is started,
+    /// values are current.
     ///
     /// # Errors
-    /// The kernel's answer is of another version.
+    /// The kernel's answer has the format of another version.
     pub fn read(&self) -> Result<Vec<Reading>, Error> {
         let mut words: Vec<ReadingWords> = vec![[0; 8]; self.events];
         // SAFETY: the buffer has room for that many readings.
@@ -107,7 +108,7 @@ impl Session {
             .collect()
     }
 
-    /// Writes up to `room` readings to `to`, and gives how many events there are.
+    /// Writes up to `room` readings to `to` and returns the number of events.
     ///
     /// # Safety
     /// `to` is valid for writing `room` readings.
@@ -115,7 +116,7 @@ impl Session {
         self.call(sys::SESSION_READ, to as u64, room as u64).map(|events| events as usize)
     }
 
-    /// What the engine tells of the session and of its own work.
+    /// The engine's statistics of the session and of its own work.
     ///
     /// # Errors
     /// None while the session is open.
@@ -125,19 +126,19 @@ impl Session {
         Ok(SessionStats::from_words(words))
     }
 
-    /// Lets the program read its logical counters without system calls. Before the session is
-    /// started.
+    /// Maps the session's bank, from which the program reads logical counters without system calls.
+    /// Must be called before the session is started.
     ///
     /// # Errors
-    /// It counts already, it is on another program, or there is no memory.
+    /// The session is started, it counts for another program, or there is no memory.
     pub fn map(&self) -> Result<Bank<'_>, Error> {
         let address = self.call(sys::SESSION_MAP, 0, 0)?;
-        // SAFETY: the kernel keeps a bank of all events there, behind the program's own page, until the
-        // session closes, which takes the `Session` that the bank borrows.
+        // SAFETY: the kernel keeps a bank of all events there, behind the program's writable page,
+        // until the session closes, which takes the `Session` that the bank borrows.
         Ok(unsafe { Bank::new(address as *const u64, self.events, self.id) })
     }
 
-    /// A call whose buffer, if it has one, is valid for what the call writes.
+    /// Makes a call whose buffer, if it has one, is valid for the call's result.
     fn call(&self, number: u64, buffer: u64, room: u64) -> Result<u64, Error> {
         // SAFETY: the callers here pass buffers of their own, of the call's size.
         check(unsafe { sys::call(number, [self.id, buffer, room, 0, 0, 0]) })
@@ -146,7 +147,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // A session that is gone already is closed.
+        // An error means that the session is closed already.
         let _ = self.call(sys::SESSION_CLOSE, 0, 0);
     }
 }

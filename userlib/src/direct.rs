@@ -1,4 +1,4 @@
-//! Counters that the program looks after itself.
+//! Direct mode: the program owns counters and reads them by RDPMC.
 
 use alloc::{vec, vec::Vec};
 use core::arch::asm;
@@ -10,19 +10,21 @@ use crate::{
     sys,
 };
 
-/// Events that all stay on counters, which nobody switches and nothing interrupts. Dropping it takes
-/// them away.
+/// Events in direct mode: each stays on one counter, without multiplexing and without PMIs.
+/// Dropping the value releases the counters.
 #[derive(Debug)]
 pub struct Direct {
     indices: Vec<u64>,
 }
 
 impl Direct {
-    /// Puts all of `events` on counters, spelled as for [`crate::Session::open`], from 0 on.
+    /// Programs a counter, starting at 0, for each of `events`, spelled as for
+    /// [`crate::Session::open`].
     ///
     /// # Errors
-    /// They do not fit the counters at once, cannot be had on this machine, or the program has a
-    /// session; or, `NotPermitted`, the kernel was not booted with `paranoid=0`; the detail says why.
+    /// The counters cannot count all events at once, this machine cannot count one of them, or the
+    /// program has a session. `NotPermitted`: the kernel was booted without `paranoid=0`. The
+    /// detail says why.
     pub fn open(events: &str, mode: Mode) -> Result<Direct, OpenError> {
         let mut indices = vec![0_u64; words(events).count()];
         let mut detail = [0_u8; MAX_DETAIL_BYTES];
@@ -39,8 +41,8 @@ impl Direct {
         result.map(|_| Direct { indices }).map_err(|error| OpenError::new(error, &detail))
     }
 
-    /// How often the event has happened, by its index in the list. No system call: one RDPMC. Counters
-    /// are 48 bits wide on most processors, and begin at 0 again after that.
+    /// Reads the counter of the event with this index in the list, by one RDPMC without a system
+    /// call. Most processors' counters have 48 bits and wrap to 0.
     ///
     /// # Panics
     /// The list has no such event.
@@ -48,8 +50,8 @@ impl Direct {
     pub fn read(&self, event: usize) -> u64 {
         let index = self.indices[event] as u32;
         let (low, high): (u64, u64);
-        // SAFETY: the kernel lets this program use RDPMC, and the counter is there, for as long as
-        // this value is. No `nomem`: what is measured is not to be moved past it.
+        // SAFETY: while this value exists, the program may use RDPMC and the counter exists.
+        // Without `nomem`, so that the compiler does not move memory accesses across it.
         unsafe {
             asm!("rdpmc", in("ecx") index, out("rax") low, out("rdx") high,
                  options(nostack, preserves_flags));

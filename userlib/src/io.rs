@@ -5,7 +5,7 @@ use core::fmt::{self, Write};
 
 use crate::sys;
 
-/// One of the two outputs.
+/// An output stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Output {
@@ -29,8 +29,8 @@ impl Write for Output {
     }
 }
 
-/// Writes a line in one call, so that lines of several programs do not mix. A program whose output
-/// nobody takes goes on.
+/// Writes a line in one call, so that lines of several programs do not mix. Write errors are
+/// ignored.
 pub fn print_line(mut output: Output, text: fmt::Arguments) {
     let mut line = alloc::fmt::format(text);
     line.push('\n');
@@ -53,14 +53,14 @@ macro_rules! eprintln {
     };
 }
 
-/// A file could not be read: an error number of Linux's.
+/// A file could not be read; with Linux's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileError(pub i64);
 
-/// The whole of a file.
+/// Reads a whole file.
 ///
 /// # Errors
-/// There is no such file, or it cannot be read.
+/// The file does not exist or cannot be read.
 pub fn read_file(path: &str) -> Result<Vec<u8>, FileError> {
     let mut name = Vec::from(path);
     name.push(0);
@@ -68,7 +68,7 @@ pub fn read_file(path: &str) -> Result<Vec<u8>, FileError> {
     // SAFETY: the path is a string that ends in a zero byte.
     let fd = check(unsafe { sys::call(sys::OPEN, [name.as_ptr() as u64, 0, 0, 0, 0, 0]) })?;
     let seek = |offset: u64, whence: u64| {
-        // SAFETY: the call touches no memory of the program's.
+        // SAFETY: the call touches no memory of the program.
         check(unsafe { sys::call(sys::LSEEK, [fd, offset, whence, 0, 0, 0]) })
     };
     let length = seek(0, 2)? as usize;
@@ -85,7 +85,7 @@ pub fn read_file(path: &str) -> Result<Vec<u8>, FileError> {
         }
     }
     bytes.truncate(done);
-    // SAFETY: the call touches no memory of the program's.
+    // SAFETY: the call touches no memory of the program.
     check(unsafe { sys::call(sys::CLOSE, [fd, 0, 0, 0, 0, 0]) })?;
     Ok(bytes)
 }

@@ -14,8 +14,8 @@
 //! # Ok::<(), tally::OpenError>(())
 //! ```
 //!
-//! With the feature `runtime` it is also a small standard library for programs that have no other:
-//! a beginning, arguments, a heap, output, files, an end.
+//! With the feature `runtime` it is also a runtime for `no_std` programs: entry point, arguments,
+//! heap, panic handler, output and files.
 
 #![no_std]
 

@@ -1,4 +1,4 @@
-//! Other programs: loaded, measured, let go, waited for.
+//! Child programs: load, measure, run, wait.
 
 use alloc::vec::Vec;
 
@@ -9,18 +9,20 @@ use crate::{
     sys,
 };
 
-/// A program of the ramdisk that this one loaded. It goes on by itself when this is dropped, if it was
-/// let go.
+/// A program of the ramdisk that this one loaded. If it was started, it keeps running when this
+/// value is dropped.
 #[derive(Debug)]
 pub struct Program {
     number: u64,
 }
 
 impl Program {
-    /// Loads a program: its name in the ramdisk, then its arguments. It begins with [`Self::run`].
+    /// Loads a program: `words` are its name in the ramdisk and its arguments. [`Self::run`] starts
+    /// it.
     ///
     /// # Errors
-    /// There is no such program, it cannot run here, or memory is short; the detail says which.
+    /// The program does not exist, is not a static x86-64 ELF, or memory is short; the detail says
+    /// which.
     pub fn load(words: &[&str]) -> Result<Program, OpenError> {
         let words: Vec<u8> = words.iter().flat_map(|word| word.bytes().chain([0])).collect();
         let mut detail = [0_u8; MAX_DETAIL_BYTES];
@@ -37,18 +39,18 @@ impl Program {
         result.map(|number| Program { number }).map_err(|error| OpenError::new(error, &detail))
     }
 
-    /// Lets it begin.
+    /// Starts the program.
     ///
     /// # Errors
-    /// It has begun.
+    /// It was started before.
     pub fn run(&self) -> Result<(), Error> {
         self.call(sys::PROGRAM_RUN).map(|_| ())
     }
 
-    /// Waits for its end, whatever signals come meanwhile; gives its status.
+    /// Waits for the program's end and returns its status. Signals do not end the wait.
     ///
     /// # Errors
-    /// It was not let go.
+    /// The program was not started.
     pub fn wait(self) -> Result<u8, Error> {
         loop {
             match self.raw_call(sys::PROGRAM_WAIT) {
@@ -58,7 +60,7 @@ impl Program {
         }
     }
 
-    /// Its number, which [`sys::SESSION_OPEN`] and [`sys::SCHED_SETAFFINITY`] take.
+    /// The program's number, an argument of [`sys::SESSION_OPEN`] and [`sys::SCHED_SETAFFINITY`].
     pub fn number(&self) -> u64 {
         self.number
     }

@@ -1,7 +1,7 @@
-//! Regions whose truth the virtual PMU keeps: everything that happens in this address space between
-//! [`open`] and [`close`], event by event, to the one.
+//! Regions of the truth: the virtual PMU counts every event in this address space between [`open`]
+//! and [`close`], exactly.
 //!
-//! On a machine without the virtual PMU they do nothing.
+//! Without the virtual PMU the functions have no effect.
 
 use tally_abi::vpmu::{LEAF, Op};
 
@@ -15,14 +15,15 @@ pub fn close(tag: u32) {
     mark(Op::Close, tag);
 }
 
-/// Has the virtual PMU raise an overflow interrupt on this CPU behind so many more instructions, in
-/// whichever ring: what an interrupt at the worst moment does can so be tried, moment by moment.
-pub fn interrupt(behind: u32) {
-    mark(Op::Interrupt, behind);
+/// Makes the virtual PMU raise a PMI on this CPU after `instructions` more instructions, in any
+/// ring. Tests use it to interrupt at every possible instruction.
+pub fn interrupt(instructions: u32) {
+    mark(Op::Interrupt, instructions);
 }
 
 fn mark(op: Op, tag: u32) {
-    // SAFETY: CPUID changes these four registers only; RBX is the compiler's, so it is kept.
+    // SAFETY: CPUID changes these four registers only; RBX, which the compiler reserves, is
+    // restored.
     unsafe {
         core::arch::asm!(
             "mov {saved}, rbx", "cpuid", "mov rbx, {saved}",

@@ -1,4 +1,4 @@
-//! A program's beginning, end and heap, where there is no standard library.
+//! Entry point, exit, panic handler and heap for programs without a standard library.
 //!
 //! A program defines `fn main() -> i32` and names it with [`crate::main!`].
 
@@ -19,7 +19,7 @@ use tally_abi::text::FixedText;
 
 use crate::sys;
 
-/// The least that the heap asks of the kernel at once.
+/// The smallest amount of memory that the heap requests from the kernel.
 const CHUNK_BYTES: usize = 1 << 20;
 const PROT_READ_WRITE: u64 = 3;
 const MAP_PRIVATE_ANONYMOUS: u64 = 0x22;
@@ -31,8 +31,8 @@ unsafe extern "C" {
     fn main(argc: c_int, argv: *const *const c_char) -> c_int;
 }
 
-/// Where the kernel begins a program: the stack holds the argument count and the arguments (System
-/// V ABI for AMD64, section 3.4.1), and is aligned to 16.
+/// The program's entry point. The stack holds the argument count and the arguments, and is aligned
+/// to 16 bytes (System V ABI for AMD64, section 3.4.1).
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 unsafe extern "C" fn _start() -> ! {
@@ -40,7 +40,7 @@ unsafe extern "C" fn _start() -> ! {
 }
 
 unsafe extern "C" fn begin(stack: *const usize) -> ! {
-    // SAFETY: the stack is as the ABI says: the count, then that many pointers to strings.
+    // SAFETY: by the ABI the stack holds the count, then that many pointers to strings.
     let (argc, argv) = unsafe { (*stack, stack.add(1).cast::<*const c_char>().cast_mut()) };
     ARGC.store(argc, Ordering::Relaxed);
     ARGV.store(argv, Ordering::Relaxed);
@@ -48,7 +48,7 @@ unsafe extern "C" fn begin(stack: *const usize) -> ! {
     sys::exit(unsafe { main(argc as c_int, argv) })
 }
 
-/// Names a program's main function, `fn() -> i32`.
+/// Declares a function, `fn() -> i32`, to be the program's main function.
 #[macro_export]
 macro_rules! main {
     ($function:path) => {
@@ -62,12 +62,12 @@ macro_rules! main {
     };
 }
 
-/// The program's arguments, its name first. One that is not UTF-8 ends the list.
+/// The program's arguments, its name first. An argument that is not UTF-8 ends the list.
 pub fn arguments() -> impl Iterator<Item = &'static str> {
     let argv = ARGV.load(Ordering::Relaxed);
     (0..ARGC.load(Ordering::Relaxed)).map_while(move |index| {
-        // SAFETY: there are that many arguments, each a string that ends in a zero byte and lives
-        // as long as the program (`begin`).
+        // SAFETY: there are ARGC arguments, each a zero-terminated string that lives as long as the
+        // program (`begin`).
         unsafe { CStr::from_ptr(*argv.add(index)) }.to_str().ok()
     })
 }
@@ -75,39 +75,39 @@ pub fn arguments() -> impl Iterator<Item = &'static str> {
 #[global_allocator]
 static HEAP: TalcLock<spin::Mutex<()>, Kernel> = TalcLock::new(Kernel);
 
-/// Memory from the kernel.
+/// The heap's source of memory: anonymous mappings.
 #[derive(Debug)]
 struct Kernel;
 
-// SAFETY: asks the kernel and never the heap it feeds.
+// SAFETY: it allocates from the kernel, never from the heap itself.
 unsafe impl Source for Kernel {
     fn acquire<B: Binning>(
         talc: &mut Talc<Self, B>,
         layout: core::alloc::Layout,
     ) -> Result<(), ()> {
-        // Room for the heap's own bookkeeping too, of which each block needs a little.
+        // The heap needs some memory of each block for its own data.
         let wanted = layout.size().checked_add(layout.align() + 4096).ok_or(())?;
         let bytes = wanted.max(CHUNK_BYTES).next_multiple_of(4096);
         let arguments = [0, bytes as u64, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, u64::MAX, 0];
-        // SAFETY: asks for new memory, which nobody uses yet.
+        // SAFETY: the call maps new memory, which is unused.
         let start = unsafe { sys::call(sys::MMAP, arguments) };
         if start < 0 {
             return Err(());
         }
-        // SAFETY: the kernel just gave this memory to the heap alone.
+        // SAFETY: the memory was just mapped and belongs to the heap alone.
         unsafe { talc.claim(start as *mut u8, bytes) }.map(|_| ()).ok_or(())
     }
 }
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo) -> ! {
-    // Not by way of the heap, which may be what failed; in one piece; and to nobody, if nobody
-    // takes it.
+    // Formatted without the heap, which may have failed, and written in one call. A write error is
+    // ignored.
     let text = FixedText::<512>::of(format_args!("{info}\n"));
     let _ = crate::io::Output::Err.write_str(text.as_str());
     sys::exit(PANIC_STATUS)
 }
 
-/// The status of a program that panicked, as of Rust programs elsewhere, cut to Tally's range for
-/// programs.
+/// Status of a panicked program: the largest of Tally's range for programs (Rust's usual 101 is
+/// outside of it).
 const PANIC_STATUS: i32 = 63;

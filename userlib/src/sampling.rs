@@ -1,4 +1,4 @@
-//! Samples: where a program is every N events.
+//! Sampling: records the instruction pointer once per period of an event.
 
 use alloc::{vec, vec::Vec};
 
@@ -7,37 +7,37 @@ use tally_abi::Error;
 use crate::{counting::Session, error::check, sys};
 
 impl Session {
-    /// Notes what is running each time when the event's logical counter has gone on by `period`, give or
-    /// take an eighth at random: in the trace, and by address in [`Self::samples`]. None any more if
-    /// `period` is 0. In place of the event's threshold. Where that would take more of the program's time
-    /// than the session's budget, periods are longer.
+    /// Records a sample each time the event's logical counter has grown by `period`, plus or minus
+    /// up to an eighth at random: in the trace, and by address in [`Self::samples`]. A period of 0
+    /// ends sampling. Sampling replaces the event's threshold. If it would exceed the session's
+    /// budget, the kernel lengthens the periods.
     ///
-    /// Of an event that is counted all the time a sample comes some instructions after the period's last
-    /// event (skid). Another is sampled by its estimate, while it is on the hardware or where its slice
-    /// ends.
+    /// For a pinned event the sample is some instructions after the period's last event (skid). A
+    /// multiplexed event is sampled by its estimate, while its group is on the counters or at the
+    /// end of a slice.
     ///
     /// # Errors
-    /// The session has no such event, there are too many thresholds, or
-    /// the session runs and is not mapped.
+    /// The session has no such event, there are too many thresholds, or the session is started and
+    /// not mapped.
     pub fn sample(&self, event: usize, period: u64) -> Result<(), Error> {
         let arguments = [self.id(), event as u64, period, 0, 0, 0];
         // SAFETY: the call has no buffer.
         check(unsafe { sys::call(sys::SESSION_SAMPLE, arguments) }).map(|_| ())
     }
 
-    /// Addresses and how many samples found the program there, in no order. Address 0 stands for all that
-    /// had none or no room.
+    /// Addresses with their number of samples, unordered. Address 0 stands for samples without an
+    /// address and for those that had no room.
     ///
     /// # Errors
     /// None while the session is open.
     pub fn samples(&self) -> Result<Vec<(u64, u64)>, Error> {
         let call = |to: *mut [u64; 2], room: usize| {
             let arguments = [self.id(), to as u64, room as u64, 0, 0, 0];
-            // SAFETY: there is room for so many pairs.
+            // SAFETY: the buffer has room for `room` pairs.
             check(unsafe { sys::call(sys::SESSION_SAMPLES, arguments) }).map(|n| n as usize)
         };
         let mut pairs = vec![[0; 2]; call(core::ptr::null_mut(), 0)?];
-        // It may have more by now.
+        // The number may have grown since.
         let known = call(pairs.as_mut_ptr(), pairs.len())?.min(pairs.len());
         Ok(pairs[..known].iter().map(|[address, samples]| (*address, *samples)).collect())
     }

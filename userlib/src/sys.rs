@@ -1,4 +1,4 @@
-//! System calls, raw. See [`tally_abi::syscall`] for what each takes.
+//! Raw system calls. [`tally_abi::syscall`] documents their arguments.
 
 use core::arch::asm;
 
@@ -7,13 +7,14 @@ pub use tally_abi::syscall::*;
 /// Makes a system call.
 ///
 /// # Safety
-/// The arguments are such that the call does nothing to memory which this program does not expect:
-/// buffers are valid for what the call reads or writes, and memory that it unmaps is not used.
+/// Buffers are valid for what the call reads or writes, and memory that the call unmaps is not
+/// used.
 #[inline]
 pub unsafe fn call(number: u64, arguments: [u64; 6]) -> i64 {
     let [a, b, c, d, e, f] = arguments;
     let result;
-    // SAFETY: the kernel keeps every register but RAX, RCX and R11; the rest is the caller's word.
+    // SAFETY: the kernel preserves every register except RAX, RCX and R11; the caller guarantees
+    // the rest.
     unsafe {
         asm!(
             "syscall",
@@ -28,7 +29,7 @@ pub unsafe fn call(number: u64, arguments: [u64; 6]) -> i64 {
 
 /// Ends the program.
 pub fn exit(status: i32) -> ! {
-    // SAFETY: the call does not touch memory that anyone uses afterwards.
+    // SAFETY: the call does not return.
     unsafe { call(EXIT_GROUP, [status as u64, 0, 0, 0, 0, 0]) };
-    unreachable!("a program that has ended goes no further")
+    unreachable!("EXIT_GROUP does not return")
 }

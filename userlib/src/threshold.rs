@@ -1,4 +1,4 @@
-//! Thresholds on logical counters, and handlers that hear of them.
+//! Thresholds on logical counters, and their upcall handlers.
 
 use core::arch::naked_asm;
 
@@ -6,18 +6,20 @@ use tally_abi::{Error, bank::NO_THRESHOLD};
 
 use crate::{counting::Session, error::check, sys};
 
-/// A function that hears of a threshold: the event, by its index in the session's list, and the count
-/// at which it fired. It interrupts the program anywhere, as a signal's handler does
-/// ([`Session::set_threshold_handler`] says what follows from that). What it does is counted like all else.
+/// The handler of a threshold. Arguments: the event's index in the session's list, and the count at
+/// which the threshold fired. The upcall interrupts the program between any two instructions, as a
+/// signal handler does; see [`Session::set_threshold_handler`]. The handler's own events are
+/// counted.
 pub type Handler = extern "C" fn(event: usize, count: u64);
 
 impl Session {
-    /// Once, when the event's logical counter, as the session's bank shows it, has come to `count`, a
-    /// record goes to the trace. In place of the threshold that the event has, and of its handler.
+    /// Sets a threshold that fires once: when the event's logical counter in the session's bank
+    /// reaches `count`, the kernel writes a trace record. It replaces the event's threshold and
+    /// handler.
     ///
-    /// An event that is counted all the time fires at the very count, but for the instructions that
-    /// the interrupt comes late by. Another fires where its estimate passes the count: while it is on
-    /// the hardware or where its slice ends.
+    /// For a pinned event the threshold fires at `count` plus the skid of the PMI. For a
+    /// multiplexed event it fires when the estimate passes `count`, while its group is on the
+    /// counters or at the end of a slice.
     ///
     /// # Errors
     /// The session has no such event, or no bank, or there are too many thresholds.
@@ -26,24 +28,26 @@ impl Session {
         unsafe { self.set(event, count, [0, 0]) }
     }
 
-    /// [`Self::set_threshold`], and the program is interrupted for `handler`, and goes on where it was when
-    /// that returns. Other handlers wait until then.
+    /// Sets a threshold as [`Self::set_threshold`] does, with an upcall to `handler`. When the
+    /// handler returns, the program resumes where it was interrupted. Other upcalls are pending
+    /// until then.
     ///
     /// # Errors
     /// As [`Self::set_threshold`].
     ///
     /// # Safety
-    /// Until the threshold has fired and the handler returned, or it is cleared, the handler may come between any
-    /// two instructions of the program, as a signal's handler does: it uses nothing that the program, or
-    /// another thread of it, may be in the middle of changing, but atomically. The heap is such, which
-    /// [`crate::println`] uses. Logical counters may be read, stopped and started, and thresholds set.
+    /// Until the threshold has fired and the handler has returned, or a new threshold replaces it,
+    /// the handler may run between any two instructions of the program. It must not access data,
+    /// except atomically, that the program or another thread may be changing, such as the heap,
+    /// which [`crate::println`] uses. It may read, stop and start logical counters and set
+    /// thresholds.
     pub unsafe fn set_threshold_handler(
         &self,
         event: usize,
         count: u64,
         handler: Handler,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller guarantees it.
         unsafe { self.set(event, count, handler_words(handler)) }
     }
 
@@ -55,24 +59,25 @@ impl Session {
         self.set_threshold(event, NO_THRESHOLD)
     }
 
-    /// Sets a threshold and what the kernel knows of its handler.
+    /// Sets a threshold with the two words of its handler.
     ///
     /// # Safety
-    /// The words are 0, or a handler's that may be called ([`Self::set_threshold_handler`]).
+    /// The words are 0, or those of a handler that may be called ([`Self::set_threshold_handler`]).
     unsafe fn set(&self, event: usize, count: u64, [entry, data]: [u64; 2]) -> Result<(), Error> {
         let arguments = [self.id(), event as u64, count, entry, data, 0];
-        // SAFETY: the call has no buffer, and the handler is the caller's word.
+        // SAFETY: the call has no buffer, and the caller guarantees the handler.
         check(unsafe { sys::call(sys::SESSION_THRESHOLD, arguments) }).map(|_| ())
     }
 }
 
-/// What the kernel wants to know of a handler: where it enters the program, and a word for that.
+/// The two words of a handler for the kernel: the entry point of the upcall, and an argument for
+/// it.
 pub fn handler_words(handler: Handler) -> [u64; 2] {
     [enter as *const () as u64, handler as *const () as u64]
 }
 
-/// Where the kernel diverts the program to: calls the handler, which has its arguments in their
-/// registers already, and goes back.
+/// The entry point of upcalls: calls the handler, whose arguments the kernel has put into
+/// registers, and returns to the kernel.
 #[unsafe(naked)]
 unsafe extern "C" fn enter() {
     naked_asm!(

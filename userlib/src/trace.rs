@@ -1,4 +1,5 @@
-//! The trace of a CPU, as it is written: every program's slices, thresholds and samples.
+//! Reads a CPU's trace ring while the kernel writes it: slices, thresholds and samples of all
+//! programs.
 
 use core::{slice, sync::atomic::AtomicU64};
 
@@ -12,8 +13,8 @@ use tally_ring::{Reader, Ring};
 
 use crate::{error::check, sys};
 
-/// Looks on at a CPU's trace ring. The kernel and the host take no notice of it: what was written over
-/// before it was read is told as [`Item::Lost`].
+/// An observer of a CPU's trace ring. It does not affect the kernel and the host. Records that the
+/// kernel overwrote before they were read are reported as [`Item::Lost`].
 #[derive(Debug)]
 pub struct TraceReader {
     ring: &'static Ring<RING_WORDS, RING_PAGES>,
@@ -21,29 +22,30 @@ pub struct TraceReader {
 }
 
 impl TraceReader {
-    /// Maps the ring of CPU number `cpu`, which stays mapped until the program ends, and reads from the oldest
-    /// record that is there.
+    /// Maps the ring of CPU number `cpu`, which stays mapped until the program ends. Reading starts
+    /// with the oldest record.
     ///
     /// # Errors
-    /// `NotPermitted`: the kernel was not booted with `paranoid=0`. `WrongState`: it keeps no trace.
-    /// `BadArgument`: it runs no such CPU.
+    /// `NotPermitted`: the kernel was booted without `paranoid=0`. `WrongState`: the kernel keeps
+    /// no trace. `BadArgument`: the kernel runs no such CPU.
     pub fn open(cpu: u16) -> Result<TraceReader, Error> {
-        // SAFETY: the call touches none of the program's memory.
+        // SAFETY: the call does not touch the program's memory.
         let address = check(unsafe { sys::call(sys::TRACE_MAP, [cpu.into(), 0, 0, 0, 0, 0]) })?;
         let words = size_of::<Ring<RING_WORDS, RING_PAGES>>() / size_of::<u64>();
-        // SAFETY: (1) the kernel has mapped a ring there, of whole words, aligned as pages are, until the
-        // program ends; (2) whoever may only observe it never writes to it.
+        // SAFETY: (1) until the program ends, the kernel has a ring of whole words mapped there,
+        // aligned to a page; (2) an observing reader never writes to it.
         let memory = unsafe { slice::from_raw_parts(address as *const AtomicU64, words) };
-        let ring = Ring::at(memory).expect("a page is aligned as a ring is");
+        let ring = Ring::at(memory).expect("a page has a ring's alignment");
         Ok(TraceReader { ring, reader: Reader::observe(ring) })
     }
 
-    /// The next record, or how many were lost before it; none if there is none yet.
+    /// The next record, or the number of records lost before it; none if the ring has no new
+    /// record.
     pub fn take(&mut self) -> Option<Item<'_>> {
         self.reader.take()
     }
 
-    /// How many records there were.
+    /// The ring's numbers of records.
     pub fn status(&self) -> Status {
         self.ring.status()
     }

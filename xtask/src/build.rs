@@ -1,8 +1,9 @@
-//! `cargo xtask build`: kernel, programs, plugin and image maker, each with its own settings.
+//! `cargo xtask build`: builds kernel, programs, plugin and image maker, each with its own
+//! settings.
 //!
-//! Two chains of calls of cargo run side by side: what is built for the guest, and what is built
-//! for the host. Each chain has target folders of its own, so that neither waits for the other's
-//! locks and a warm build has nothing to do.
+//! Two sequences of cargo calls run in parallel: one builds for the guest, one for the host. Each
+//! has its own target folders, so that neither waits for the other's locks and a warm build does
+//! nothing.
 
 pub mod hosted;
 
@@ -19,16 +20,16 @@ use crate::{
     setup,
 };
 
-/// Makes programs plain static executables: no start files, no libc, not position-independent.
+/// Flags for static executables without start files and libc, at fixed addresses.
 const PROGRAM_FLAGS: &str = "-C panic=abort -C relocation-model=static \
     -C target-feature=+crt-static -C link-arg=-nostartfiles -C link-arg=-nostdlib \
     -C link-arg=-static -C link-arg=-no-pie";
 /// Keeps the debug information, which gdb and the symbolizer read; what boots is a copy without it.
 const WITH_SYMBOLS: &str = "profile.release.strip=\"none\"";
-/// The guest's packages whose variables and types gdb is to know as well; of the others it knows functions and
-/// lines.
+/// The guest's packages whose variables and types gdb is to know as well; of the others it knows
+/// functions and lines.
 const FULL_DEBUG: [&str; 4] = ["tally-kernel", "tally-engine", "tally-pmu", "tally-ring"];
-/// A cold build of everything, tests included.
+/// Disk space of a cold build of everything, with tests.
 const NEEDED_MB: u64 = 2500;
 
 /// A package that is built for the guest.
@@ -40,7 +41,7 @@ pub struct GuestPackage {
     pub folder: &'static str,
     /// Its target.
     pub target: &'static str,
-    /// The library's crates that it is built with.
+    /// The crates of Rust's library that it is built with.
     library: &'static str,
     flags: &'static str,
 }
@@ -61,16 +62,16 @@ pub const PROGRAMS: GuestPackage = GuestPackage {
     library: "core,alloc,compiler_builtins,panic_abort",
     flags: PROGRAM_FLAGS,
 };
-/// The programs that only tests run.
+/// The programs that only tests and benches run.
 pub const TEST_GUESTS: GuestPackage =
     GuestPackage { name: "tally-test-guests", folder: "tests/guests", ..PROGRAMS };
 /// The user library for C programs.
 pub const C_LIBRARY: GuestPackage =
     GuestPackage { name: "tally-capi", folder: "userlib/capi", ..PROGRAMS };
-/// Where the C programs are that only tests run and that link with `libtally.a` alone.
+/// Folder of the tests' C programs, which link with `libtally.a` only.
 const C_GUESTS: &str = "tests/guests/c";
-/// Linker options of the one that is linked where the kernel's mmap area begins. Only position-independent code
-/// can be linked that high.
+/// The C program that is linked at the start of the kernel's mmap area, with its linker options.
+/// Only position-independent code can be linked at such an address.
 const LINKED_AT_MMAP_AREA: (&str, [&str; 2]) =
     ("segments", ["-fPIE", "-Wl,--no-relax,-Ttext-segment=0x100000000000"]);
 
@@ -82,7 +83,7 @@ pub const CHECK_GUEST: GuestPackage = GuestPackage {
     ..KERNEL
 };
 
-/// What was built.
+/// The files of a build.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// The kernel's ELF file, without debug information.
@@ -100,19 +101,20 @@ pub struct Built {
 }
 
 impl Built {
-    /// Tally's programs and those that only tests and benches run.
+    /// Tally's programs and the test guests.
     pub fn with_test_guests(&self) -> Vec<PathBuf> {
         self.programs.iter().chain(&self.test_guests).cloned().collect()
     }
 
-    /// Tally's programs and a user's files: what a user's ramdisk has.
+    /// Tally's programs and the user's files, for the ramdisk of a user's run.
     pub fn with_files(&self, files: &[PathBuf]) -> Vec<PathBuf> {
         self.programs.iter().chain(files).cloned().collect()
     }
 }
 
 impl GuestPackage {
-    /// `cargo subcommand` for this package, with the library from `library`.
+    /// `cargo subcommand` for this package, with Rust's library built from the sources in
+    /// `library`.
     pub fn cargo(&self, project: &Project, library: &Path, subcommand: &str) -> Command {
         let mut cargo = project.cargo(subcommand, &project.target.join("guest"));
         with_library(&mut cargo, library)
@@ -146,7 +148,7 @@ impl GuestPackage {
     }
 }
 
-/// Lets a stable cargo build the library from our own copy of its sources.
+/// Makes a stable cargo build Rust's library from the sources in `library`.
 fn with_library<'a>(cargo: &'a mut Command, library: &Path) -> &'a mut Command {
     cargo.env("RUSTC_BOOTSTRAP", "1").env("__CARGO_TESTS_ONLY_SRC_ROOT", library)
 }
@@ -154,7 +156,7 @@ fn with_library<'a>(cargo: &'a mut Command, library: &Path) -> &'a mut Command {
 /// Builds everything that a run needs.
 ///
 /// # Errors
-/// Something does not build; the message holds what the compiler said.
+/// A crate does not build; the message has the compiler's output.
 pub fn all(project: &Project, library: &Path) -> Result<Built> {
     if !project.target.join("guest").exists() {
         setup::check_space(&project.target, NEEDED_MB, "a first build")?;
@@ -194,8 +196,8 @@ fn build_programs(
     package.stripped(project, &bins(&project.root.join(package.folder))?)
 }
 
-/// Compiles each C program with the system's compiler, which Rust needs for linking anyway, and links
-/// it as `tally.h` tells C programmers to.
+/// Compiles each C program with the system's compiler, which Rust needs as linker anyway, and links
+/// it as `tally.h` documents.
 fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
     let folder = C_LIBRARY.release_folder(project);
     let header = project.root.join(C_LIBRARY.folder).join("include");
@@ -236,7 +238,7 @@ pub fn plugin(project: &Project) -> Result<PathBuf> {
     Ok(project.target.join("release/libtally_vpmu_plugin.so"))
 }
 
-/// Builds the plugin that does nothing, for comparison.
+/// Builds the empty plugin, to compare speeds with.
 ///
 /// # Errors
 /// It does not build.
@@ -265,18 +267,18 @@ fn build_host(project: &Project, library: &Path) -> Result<(PathBuf, PathBuf)> {
     Ok((plugin, images.join("release/tally-image")))
 }
 
-/// The names of a package's programs: what cargo finds in `src/bin`.
+/// The names of a package's programs, as cargo finds them in `src/bin`.
 fn bins(package: &Path) -> Result<Vec<String>> {
     let folder = package.join("src/bin");
     let mut names = sources(&folder, "rs")?;
     let entries = fs::read_dir(&folder).map_err(|error| Failure::io("read", &folder, &error))?;
-    let larger = entries.flatten().filter(|entry| entry.path().join("main.rs").exists());
-    names.extend(larger.filter_map(|entry| entry.file_name().into_string().ok()));
+    let folders = entries.flatten().filter(|entry| entry.path().join("main.rs").exists());
+    names.extend(folders.filter_map(|entry| entry.file_name().into_string().ok()));
     names.sort();
     Ok(names)
 }
 
-/// The names, without extension, of a folder's files of one extension, sorted.
+/// The sorted names, without extension, of the files in `folder` with this extension.
 fn sources(folder: &Path, extension: &str) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).map_err(|error| Failure::io("read", folder, &error))?;
     let files = entries.flatten().map(|entry| entry.path());
@@ -288,16 +290,18 @@ fn sources(folder: &Path, extension: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Does the task.
+/// Builds everything and prints the files with their sizes.
 ///
 /// # Errors
-/// Something is missing or does not build.
+/// The library's sources cannot be fetched, or a crate does not build.
 pub fn main(project: &Project) -> Result<u8> {
     let built = all(project, &setup::library(project)?)?;
     let guests = built.programs.iter().chain(&built.test_guests);
     let all = [&built.kernel].into_iter().chain(guests).chain([&built.plugin, &built.image_maker]);
     for file in all {
-        let size = fs::metadata(file).map_err(|error| Failure::io("look at", file, &error))?.len();
+        let size = fs::metadata(file)
+            .map_err(|error| Failure::io("read the size of", file, &error))?
+            .len();
         output::text(&format!("{size:>9} bytes  {}\n", file.display()))?;
     }
     Ok(0)

@@ -1,4 +1,4 @@
-//! The command line: which tasks there are, and how they end.
+//! The command line: the tasks, and their exit status.
 
 use clap::{Parser, Subcommand};
 use tally_abi::ExitStatus;
@@ -22,38 +22,38 @@ enum Task {
     Setup,
     /// Build kernel, programs, virtual PMU and image maker
     Build,
-    /// Make a UEFI disk image for a USB stick; results go to the log on COM1
+    /// Write a UEFI disk image for a USB stick; results go to the log on COM1
     Image(image::ImageArgs),
-    /// Boot a machine, run programs on it, and print what was counted
+    /// Boot a machine, run programs on it, and print the counts
     Run(run::RunArgs),
-    /// Print a trace that a run wrote
+    /// Print a trace file that a run wrote
     Trace(trace::TraceArgs),
-    /// Judge the estimates: over real runs, or on made-up streams
+    /// Compare estimates with the truth: over many runs, or on synthetic streams
     Study(study::StudyArgs),
-    /// Check every rule of the virtual PMU, one line each
+    /// Check every rule of the virtual PMU, one line per check
     VpmuCheck(vpmu_check::CheckArgs),
-    /// Print the events that a profile of the virtual PMU counts, with what each means
+    /// Print the events of a virtual PMU profile, with the definition of each
     VpmuEvents(vpmu_events::EventsArgs),
-    /// Run a command under an unmodified Linux with perf, on the virtual PMU
+    /// Run a command under an unmodified Linux with perf on the virtual PMU
     Linux(linux::LinuxArgs),
-    /// Throw random system calls at the kernel, from many programs at the same time
+    /// Make random system calls from many programs at the same time
     Fuzz(fuzz::FuzzArgs),
-    /// Measure how fast something is
+    /// Measure speeds: virtual PMU, engine, trace ring, group switch
     Bench(bench::BenchArgs),
-    /// Run every test there is, those that boot among them
+    /// Run all tests, including those that boot
     Test(test::TestArgs),
-    /// Check the form and the lints of everything
+    /// Check formatting and lints of all crates
     Lint,
     /// Draw the diagrams of docs/diagrams from their text pictures
     Docs,
 }
 
-/// Does what the command line says and gives the status to exit with.
+/// Parses the command line and runs the task; returns the exit status.
 pub fn main() -> u8 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // If nobody listens, the status has to do.
+            // If standard error cannot be written, the status remains.
             let _ = error.print();
             return if error.use_stderr() { ExitStatus::Usage.into() } else { 0 };
         }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn help_is_no_error_and_nonsense_is() {
+    fn help_is_not_an_error_and_bad_options_are() {
         assert!(!Cli::try_parse_from(["cargo xtask", "run", "--help"]).unwrap_err().use_stderr());
         for bad in [["run", "--pmu", "arm"], ["run", "--cpus", "0"], ["run", "--cpus", "17"]] {
             let line = ["cargo xtask"].into_iter().chain(bad);

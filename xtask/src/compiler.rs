@@ -1,4 +1,4 @@
-//! Calls of cargo and of compilers: a progress line while they run, their output only if they fail.
+//! Runs cargo and compilers: with a progress line, and with their output only if they fail.
 
 use std::{
     fs,
@@ -16,10 +16,10 @@ use crate::{
     project::Project,
 };
 
-/// Runs a call behind a progress line with this title.
+/// Runs `command` with a progress line of this title.
 ///
 /// # Errors
-/// It cannot be started, or fails: the message ends with all that it wrote to standard error.
+/// It cannot be started, or fails: the message has its standard error.
 pub(crate) fn run(title: &str, command: &mut Command) -> Result<()> {
     let step = Step::start(title);
     let name = command.get_program().to_string_lossy().into_owned();
@@ -29,22 +29,22 @@ pub(crate) fn run(title: &str, command: &mut Command) -> Result<()> {
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = Child::spawn(command).map_err(refused)?;
     let stderr = child.take_stderr().expect("standard error is a pipe");
-    let mut said = String::new();
+    let mut errors = String::new();
     for line in BufReader::new(stderr).lines() {
         let line = line.map_err(refused)?;
         step.at(line.trim());
-        said.push_str(&line);
-        said.push('\n');
+        errors.push_str(&line);
+        errors.push('\n');
     }
     if child.wait().map_err(refused)?.success() {
         step.done();
         return Ok(());
     }
-    let status = match said.contains("No space left on device") {
+    let status = match errors.contains("No space left on device") {
         true => ExitStatus::NoSpace,
         false => ExitStatus::BuildFailed,
     };
-    Err(Failure::new(status, format!("{title} failed; it said:\n{}", said.trim_end())))
+    Err(Failure::new(status, format!("{title} failed:\n{}", errors.trim_end())))
 }
 
 /// Writes `executable` without its debug information to `stripped`, unless that is newer.

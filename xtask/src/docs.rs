@@ -1,8 +1,8 @@
 //! `cargo xtask docs`: draws the diagrams of the pages.
 //!
-//! The source of a diagram is a text picture in `docs/diagrams`, which is also the diagram's alternative
-//! for readers of plain text. The drawing beside it, in SVG, is made from it and nothing else; a test
-//! compares the two.
+//! The source of a diagram is a text picture in `docs/diagrams`, which is also the diagram's
+//! alternative for readers of plain text. The drawing beside it, in SVG, is made from it and
+//! nothing else; a test compares the two.
 
 mod picture;
 

@@ -1,8 +1,7 @@
-//! `cargo xtask run --explain`: how a list of events would be counted, without a boot.
+//! `cargo xtask run --explain`: the plan for a list of events, without a boot.
 //!
-//! The kernel's own detection, catalogue and planner are asked, of the processor that the virtual PMU
-//! would show: so it is the plan that a run has, and what a run would refuse is refused with the same
-//! words and status.
+//! It calls the kernel's own detection, catalogue and planner for the processor that the virtual
+//! PMU implements. So the plan, and a refusal's text and status, are those of a run.
 
 mod asked;
 
@@ -21,13 +20,13 @@ use tally_vpmu::Vendor;
 pub use self::asked::Asked;
 use crate::{Failure, Result, output};
 
-/// Columns of an event's counter.
+/// Columns of the left column, which names counters.
 const PLACE: usize = 24;
 
-/// Detects the PMU that QEMU's TCG shows with the virtual PMU, as the kernel would.
+/// Detects the virtual PMU under QEMU's TCG as the kernel does.
 ///
 /// # Errors
-/// It has none that the kernel can drive.
+/// The kernel has no driver for it.
 pub fn detect(pmu: &tally_vpmu::VirtualPmu) -> Result<DetectedPmu> {
     let vendor = match pmu.profile().vendor {
         Vendor::Intel => b"GenuineIntel",
@@ -38,7 +37,7 @@ pub fn detect(pmu: &tally_vpmu::VirtualPmu) -> Result<DetectedPmu> {
         [word(0), word(4), word(8)]
     };
     let reader = |leaf: u32, subleaf: u32| {
-        // What QEMU's processors answer without the plugin, as far as the kernel asks.
+        // The leaves that the kernel reads, as QEMU's CPUs answer them without the plugin.
         let own = match leaf {
             0 => {
                 let [b, d, c] = words(vendor);
@@ -59,7 +58,7 @@ pub fn detect(pmu: &tally_vpmu::VirtualPmu) -> Result<DetectedPmu> {
         .map_err(|why| Failure::new(why.error().exit_status(), format!("{why}")))
 }
 
-/// A plan, for people and for programs.
+/// A plan, as it is printed.
 #[derive(Debug, Serialize)]
 struct Explanation {
     pmu: &'static str,
@@ -68,18 +67,18 @@ struct Explanation {
     general: u8,
     events: usize,
     groups: Vec<Group>,
-    /// No plan has fewer groups: that is proven.
+    /// Lower bound of the number of groups, proven by the planner.
     least: usize,
     optimal: bool,
-    /// Slices of a round.
+    /// Slices per round.
     round: u64,
     shares: &'static str,
-    /// Events that are counted in every slice.
-    always: Vec<Always>,
+    /// Events that are on a counter in every slice.
+    pinned: Vec<PinnedEvent>,
 }
 
 #[derive(Debug, Serialize)]
-struct Always {
+struct PinnedEvent {
     event: String,
     counts: &'static str,
 }
@@ -94,7 +93,7 @@ struct Group {
 #[derive(Debug, Serialize)]
 struct Counter {
     counter: u8,
-    /// More than one where the same is asked for twice.
+    /// Several if the list names an event twice.
     events: Vec<String>,
     selector: String,
 }
@@ -105,23 +104,23 @@ struct Extra {
     value: String,
 }
 
-/// What is refused.
+/// A refused list.
 #[derive(Debug, Serialize)]
 struct Refused {
-    refused: Vec<Fault>,
+    refused: Vec<RefusedEvent>,
     status: u8,
 }
 
 #[derive(Debug, Serialize)]
-struct Fault {
+struct RefusedEvent {
     event: String,
     why: String,
 }
 
-/// Explains on standard output; gives the status to exit with.
+/// Prints the plan, or what is refused; returns the exit status.
 ///
 /// # Errors
-/// Standard output takes nothing.
+/// Standard output cannot be written.
 pub fn main(found: &DetectedPmu, asked: &Asked, json: bool) -> Result<u8> {
     let refused = match explain(found, asked) {
         Ok(explanation) => {
@@ -132,19 +131,19 @@ pub fn main(found: &DetectedPmu, asked: &Asked, json: bool) -> Result<u8> {
     };
     let status = refused.first().map_or(0, |fault| u8::from(fault.error.exit_status()));
     refused.iter().for_each(|fault| output::note(format_args!("xtask: {fault}")));
-    let fault = |e: ResolveError| Fault { event: e.event, why: e.detail };
+    let event = |e: ResolveError| RefusedEvent { event: e.event, why: e.detail };
     output::print(
         json,
-        &Refused { refused: refused.into_iter().map(fault).collect(), status },
+        &Refused { refused: refused.into_iter().map(event).collect(), status },
         "",
     )?;
     Ok(status)
 }
 
-/// Resolves and plans as the kernel does when a session is opened.
+/// Resolves and plans the list as the kernel does when a session is opened.
 ///
 /// # Errors
-/// All that is at fault, first what a run would name.
+/// All refused events, with the one that a run names first.
 pub fn planned(
     found: &DetectedPmu,
     asked: &Asked,
@@ -178,10 +177,10 @@ fn explain(
 ) -> std::result::Result<Explanation, Vec<ResolveError>> {
     let (resolved, plan) = planned(found, asked)?;
     let info = found.info();
-    let (mut always, mut groups) = (Vec::new(), plan.groups.iter().map(group).collect::<Vec<_>>());
+    let (mut pinned, mut groups) = (Vec::new(), plan.groups.iter().map(group).collect::<Vec<_>>());
     for (event, place) in resolved.iter().zip(&plan.assignments) {
         match *place {
-            CounterAssignment::Pinned(counts) => always.push(Always {
+            CounterAssignment::Pinned(counts) => pinned.push(PinnedEvent {
                 event: event.name.clone(),
                 counts: match counts {
                     tally_engine::Pinned::Instructions => "instructions",
@@ -192,7 +191,7 @@ fn explain(
             CounterAssignment::General { group, counter } => {
                 let counters = &mut groups[usize::from(group)].counters;
                 let on = counters.iter_mut().find(|on| on.counter == counter);
-                on.expect("it is in use").events.push(event.name.clone());
+                on.expect("the plan uses this counter").events.push(event.name.clone());
             }
         }
     }
@@ -206,7 +205,7 @@ fn explain(
         round: plan.round(),
         shares: asked.config.shares.word(),
         groups,
-        always,
+        pinned,
     })
 }
 
@@ -222,15 +221,15 @@ fn group(group: &tally_engine::Group) -> Group {
     Group { share: group.share, counters, extra }
 }
 
-/// For people, 80 columns wide but for an event that is spelled with more.
+/// The plan as text of 80 columns, or more if an event's name is longer.
 fn text(explained: &Explanation) -> String {
     let Explanation { pmu, catalogue, general, events, least, round, .. } = explained;
     let groups = explained.groups.len();
     let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut text = format!("{pmu}\n");
     let proof = match explained.optimal {
-        true => "no plan has fewer: proven".into(),
-        false => format!("proven only: at least {least}"),
+        true => "optimal: no plan has fewer".into(),
+        false => format!("lower bound: {least}"),
     };
     let mut line = |place: &str, what: &str| {
         // Writing to a string does not fail.
@@ -242,10 +241,10 @@ fn text(explained: &Explanation) -> String {
     line("groups", &format!("{groups} ({proof})"));
     line("round", &count(*round as usize, "slice"));
     if explained.shares != Shares::Planned.word() {
-        line("shares", "adaptive: twice the slices, more for the less certain");
+        line("shares", "adaptive: twice the slices, more for less certain events");
     }
-    for Always { event, counts } in &explained.always {
-        line(&format!("always, {counts}"), event);
+    for PinnedEvent { event, counts } in &explained.pinned {
+        line(&format!("pinned, {counts}"), event);
     }
     for (number, group) in explained.groups.iter().enumerate() {
         let mut place = format!("group {number}");
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn every_machine_plans_its_default_job_in_80_columns() {
+    fn the_default_plan_of_every_machine_has_80_columns() {
         for pmu in Pmu::value_variants() {
             let machine = machine::shown(*pmu, &[]).unwrap();
             let events = events::default_list(machine.profile().signature);
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_told_in_words() {
+    fn a_plan_is_printed_by_group_and_counter() {
         let events = "INST_RETIRED.ANY,L1D.REPLACEMENT@3,BR_INST_RETIRED.COND,r02c4,\
                       OCR.DEMAND_DATA_RD.L3_HIT";
         let text = text(&explain(&found(Pmu::Intel, &["counters=2"]), &asked(events)).unwrap());
@@ -306,9 +305,9 @@ Intel architectural performance monitoring, version 5
 catalogue                icelake-server
 general counters         2
 events                   5 events
-groups                   2 (no plan has fewer: proven)
+groups                   2 (optimal: no plan has fewer)
 round                    4 slices
-always, instructions     INST_RETIRED.ANY
+pinned, instructions     INST_RETIRED.ANY
 group 0, 3 slices
   counter 0              OCR.DEMAND_DATA_RD.L3_HIT
   counter 1              L1D.REPLACEMENT
@@ -321,7 +320,7 @@ group 1
     }
 
     #[test]
-    fn what_is_wrong_is_refused_as_by_a_run() {
+    fn refusals_are_those_of_a_run() {
         let check = |asked: &Asked, status: ExitStatus, word: &str| {
             let all = planned(&found(Pmu::Intel, &[]), asked).unwrap_err();
             assert_eq!(all[0].error.exit_status(), status, "{all:?}");

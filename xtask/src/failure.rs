@@ -1,28 +1,28 @@
-//! Errors as people meet them: what went wrong, where, what to do, and an exit status.
+//! Errors of tasks: a message for the user and an exit status.
 
 use std::{fmt, io, path::Path};
 
 use tally_abi::ExitStatus;
 
-/// A result whose error can be shown to people as it is.
+/// A result whose error is a message for the user.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Why a task could not be done.
+/// Why a task failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The status to exit with.
     pub status: ExitStatus,
-    /// What went wrong, where, and what to do about it.
+    /// What failed, where, and the remedy.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure that ends with `status` and says `message`.
+    /// A failure with this exit status and message.
     pub fn new(status: ExitStatus, message: impl Into<String>) -> Self {
         Failure { status, message: message.into() }
     }
 
-    /// The host would not `action` (such as `write`) `path`.
+    /// The host refused to `action` (such as `write`) the file `path`.
     pub fn io(action: &str, path: &Path, error: &io::Error) -> Self {
         let status = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ExitStatus::NoSpace,

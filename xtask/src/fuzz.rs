@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: throws system calls at the kernel until it falls over, or enough were made.
+//! `cargo xtask fuzz`: makes random system calls until the kernel fails or a given number is made.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     project::Project,
 };
 
-/// What the guest says when all was made and counting was exact after it.
+/// The guest's last line if it made all calls and then counted exactly.
 pub const HELD: &str = "fuzz: done, counting is exact";
 
 /// Options of `cargo xtask fuzz`.
@@ -22,33 +22,33 @@ pub struct FuzzArgs {
     #[arg(long, value_name = "N", default_value_t = 100_000,
           value_parser = clap::value_parser!(u64).range(1..))]
     calls: u64,
-    /// Seed of the calls, and of every other random order
+    /// Seed of the calls and of every other random order
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Processors; with more than one, programs race
+    /// Number of CPUs; with more than one, programs race
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=MAX_CPUS as i64))]
     cpus: u16,
-    /// Whose PMU the machine shows
+    /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pmu: Pmu,
-    /// Stop the machine after so many seconds
+    /// Stop the machine after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 36_000,
           value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: u64,
 }
 
-/// The machine for so many calls.
+/// The machine that makes `calls` system calls.
 pub fn request(pmu: Pmu, cpus: u16, calls: u64, seed: u64) -> Request {
-    // Both vendors' catalogues have it, always counted.
+    // Both vendors' catalogues have `instructions`, pinned to a counter.
     let line = format!("seed={seed} wire -- fuzz {calls} {seed} instructions");
     Request { pmu, cpus: cpus.into(), ..Request::new(line) }
 }
 
-/// Does the task.
+/// Runs the fuzzer; the status is that of [`judge`].
 ///
 /// # Errors
-/// The machine cannot be built or started. However it ends otherwise is in the status.
+/// The machine cannot be built or started.
 pub fn main(project: &Project, args: &FuzzArgs) -> Result<u8> {
     let artefacts = Artefacts::make(project)?;
     let request = Request {
@@ -62,12 +62,12 @@ pub fn main(project: &Project, args: &FuzzArgs) -> Result<u8> {
         return Ok(0);
     }
     output::note(format_args!("xtask: {}", boot.outcome));
-    output::note(format_args!("xtask: the kernel's log is in {}", boot.folder.keep().display()));
+    output::note(format_args!("xtask: kernel log: {}", boot.folder.keep().display()));
     Ok(status)
 }
 
-/// The status to exit with. What became of its programs is the fuzz program's affair: only the kernel's end
-/// is ours, and whether it counted exactly after all.
+/// The exit status. The fuzz program expects its programs to crash; the kernel must survive and
+/// count exactly afterwards.
 fn judge(outcome: &Outcome, held: bool) -> u8 {
     match outcome {
         Outcome::Done(_) | Outcome::Faulted { .. } if held => 0,
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_end_has_its_status() {
+    fn each_outcome_has_its_status() {
         let faulted = || Outcome::Faulted {
             program: "fuzz".into(),
             fault: "page fault".into(),

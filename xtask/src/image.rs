@@ -1,5 +1,5 @@
-//! What firmware boots: files that runs and tests hand to QEMU, and, as `cargo xtask image`, a disk
-//! image for a USB stick.
+//! Builds what firmware boots: the files that runs and tests pass to QEMU, and the disk image of
+//! `cargo xtask image`.
 
 use std::{
     fs,
@@ -26,22 +26,22 @@ use crate::{
 /// Options of `cargo xtask image`.
 #[derive(Args, Debug)]
 pub struct ImageArgs {
-    /// The file to write
+    /// File to write
     #[arg(long, default_value = "tally.img", value_name = "PATH")]
     out: PathBuf,
     #[command(flatten)]
     job: Job,
 }
 
-/// Does the task.
+/// Writes the disk image.
 ///
 /// # Errors
-/// Something is missing or does not build, or the image cannot be written.
+/// A tool is missing, a crate does not build, or the image cannot be written.
 pub fn main(project: &Project, args: &ImageArgs) -> Result<u8> {
     args.job.check()?;
     let library = setup::library(project)?;
     let built = build::all(project, &library)?;
-    // A machine that nobody has made for the job may have more.
+    // A physical machine may have more CPUs than the job asks for.
     let line = args.job.command_line(&format!("cpus={}", args.job.cpus));
     let image = make(project, &built, &built.programs, &library, Some(&line), Kind::Disk)?;
     fs::copy(&image, &args.out).map_err(|error| Failure::io("write", &args.out, &error))?;
@@ -49,7 +49,7 @@ pub fn main(project: &Project, args: &ImageArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// A disk image that runs `command_line`, with every program in it: for a test of the image itself.
+/// Builds a disk image that runs `command_line`, with the test guests: for tests of the image.
 ///
 /// # Errors
 /// A file cannot be read or written, or the image maker fails.
@@ -73,7 +73,7 @@ pub struct BootFiles {
     pub ramdisk: PathBuf,
 }
 
-/// Makes the files that runs and tests boot, with `programs` in the ramdisk.
+/// Builds the files that runs and tests boot, with `programs` in the ramdisk.
 ///
 /// # Errors
 /// A file cannot be read or written, or the image maker fails.
@@ -84,7 +84,7 @@ pub fn for_machine(
     library: &Path,
 ) -> Result<BootFiles> {
     let folder = make(project, built, programs, library, None, Kind::Folder)?;
-    // The names are the boot loader's.
+    // The boot loader defines these names.
     Ok(BootFiles {
         loader: folder.join("bootloader"),
         kernel: folder.join("kernel-x86_64"),
@@ -107,7 +107,7 @@ impl Kind {
     }
 }
 
-/// Makes an image or folder whose name says what went into it, so one that is there is right.
+/// Builds an image or folder. Its name is a hash of the inputs, so an existing one is up to date.
 fn make(
     project: &Project,
     built: &Built,
@@ -133,7 +133,7 @@ fn make(
     let ended = Child::spawn(&mut maker)
         .and_then(|mut child| child.wait())
         .map_err(|error| Failure::io("run", &built.image_maker, &error))?;
-    // Best effort: it is a copy of what is in the image.
+    // An error is harmless: the file is a copy of what the image contains.
     let _ = fs::remove_file(&ramdisk_file);
     if !ended.success() {
         let why = format!("the image maker could not write {}", part.display());
@@ -142,7 +142,7 @@ fn make(
     remove_old(&folder, &prefix);
     match fs::rename(&part, &made) {
         Ok(()) => Ok(made),
-        // Somebody else was faster, with the same content.
+        // Another process has built the same image meanwhile.
         Err(_) if made.exists() => {
             remove(&part);
             Ok(made)
@@ -151,18 +151,19 @@ fn make(
     }
 }
 
-/// Whether an image is there: then it is as good as new, so that nobody removes it while it is used.
+/// Returns whether an image exists. Its age starts anew, so that no process removes it while in
+/// use.
 fn is_there(made: &Path) -> bool {
     let Ok(file) = fs::File::open(made) else { return false };
-    // At worst somebody makes it again.
+    // If this fails, the image is built again at worst.
     let _ = file.set_modified(SystemTime::now());
     true
 }
 
-/// What was not asked for that long goes: what was may still be booted from, by a study.
+/// Age from which an unused image is removed. A study may use one image for hours.
 const KEPT: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// Removes what nobody asked for lately.
+/// Removes the images that no process has used for [`KEPT`].
 fn remove_old(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|m| m.elapsed().ok());
@@ -173,12 +174,12 @@ fn remove_old(folder: &Path, prefix: &str) {
     }
 }
 
-/// Removes a file or folder; that it stays is no harm.
+/// Removes a file or folder; an error is harmless.
 fn remove(path: &Path) {
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
-/// Changes when one of `inputs` does; nobody is expected to forge it.
+/// A hash of `inputs`, not cryptographic.
 fn stamp(inputs: [&[u8]; 3]) -> String {
     let mut hasher = DefaultHasher::new();
     inputs.hash(&mut hasher);
@@ -190,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_that_is_used_again_is_not_old() {
+    fn a_used_image_is_not_removed() {
         let folder = std::env::temp_dir().join(format!("xtask-images-{}", std::process::id()));
         let [used, unused] = ["boot-folder-a", "boot-folder-b"].map(|name| folder.join(name));
         for image in [&used, &unused] {
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_tells_where_one_input_ends() {
+    fn a_stamp_depends_on_the_boundaries_of_the_inputs() {
         assert_eq!(stamp([b"a", b"b", b""]), stamp([b"a", b"b", b""]));
         assert_ne!(stamp([b"a", b"b", b""]), stamp([b"ab", b"", b""]));
     }

@@ -1,4 +1,4 @@
-//! What runs on the machine, and how it is said to the kernel.
+//! The programs of a run, how they are counted, and the kernel's command line for them.
 
 use clap::{Args, FromArgMatches};
 use tally_abi::{
@@ -11,10 +11,10 @@ use tally_abi::{
 
 use crate::{Failure, Result};
 
-/// What runs on the machine.
+/// The programs of a run and how they are counted.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Programs to run at the same time, by their names in the ramdisk
+    /// Programs of the ramdisk to run at the same time
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "deflate")]
     pub program: Vec<String>,
     /// Events to count, separated by commas; without it, the program's own list
@@ -23,68 +23,70 @@ pub struct Job {
     /// Length of a time slice, in cycles [default: 200000]
     #[arg(long, value_name = "CYCLES")]
     pub slice: Option<u64>,
-    /// The share of the program's time that the engine may take before it lengthens slices, in
-    /// percent [default: 2]
+    /// Share of the program's time that the engine may take, in percent, before it lengthens
+    /// slices; 100 for no limit [default: 2]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub budget: Option<f64>,
-    /// Which groups of events get how many slices: planned, each its own share, or adaptive, more
-    /// for the less certain [default: planned]
+    /// Slices of each event group per round: planned, a fixed share, or adaptive, more for groups
+    /// with larger errors [default: planned]
     #[arg(long, value_name = "KIND", value_parser = shares)]
     pub shares: Option<Shares>,
     /// Seed of every random order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Processors to use
+    /// Number of CPUs
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=MAX_CPUS as i64))]
     pub cpus: u16,
-    /// What programs may count, as perf_event_paranoid: 2, their own user mode and that of programs
-    /// they loaded; 1, ring 0 too; 0, any program, and with counters of their own
+    /// What programs may count, as perf_event_paranoid: 2, user mode of themselves and of programs
+    /// that they load; 1, ring 0 too; 0, every program, and in direct mode
     #[arg(long, value_name = "LEVEL", default_value_t = DEFAULT_PARANOID,
           value_parser = clap::value_parser!(u8).range(0..=i64::from(DEFAULT_PARANOID)))]
     pub paranoid: u8,
-    /// How overflow interrupts come: fixed, as vectors, which wait while the kernel runs; nmi, at once
+    /// Delivery of PMIs: fixed, as an interrupt vector, which is pending while the kernel runs;
+    /// nmi, as NMI, also while the kernel runs
     #[arg(long, value_name = "HOW", default_value = "fixed", value_parser = delivery)]
     pub overflows: Delivery,
 }
 
-/// What a command line without options asks for.
+/// The job of a command line without options.
 impl Default for Job {
     fn default() -> Self {
-        let mut said = Job::augment_args(clap::Command::new("job")).get_matches_from(["job"]);
-        Job::from_arg_matches_mut(&mut said).expect("every option has a default or may be missing")
+        let mut parsed = Job::augment_args(clap::Command::new("job")).get_matches_from(["job"]);
+        Job::from_arg_matches_mut(&mut parsed).expect("every option has a default or is optional")
     }
 }
 
 impl Job {
-    /// Fails at once on what the kernel could only refuse later.
+    /// Checks the options before anything is built.
     ///
     /// # Errors
-    /// A name or list that the kernel's command line cannot hold, or a slice out of range.
+    /// A name or list cannot stand on the kernel's command line, the list of events is empty, or
+    /// the slice is out of range.
     pub fn check(&self) -> Result<()> {
         if self.events.as_ref().is_some_and(|list| events::words(list).next().is_none()) {
-            let why = "--events is an empty list: name an event, or leave the option out";
+            let why = "--events names no event: name one, or omit the option";
             return Err(Failure::new(ExitStatus::Usage, why));
         }
         let words = self.program.iter().chain(&self.events);
         for word in words {
             if word.is_empty() || word.starts_with('-') || word.contains(char::is_whitespace) {
-                let why = format!("'{word}' is no name: it is empty, has blanks, or begins with -");
+                let why =
+                    format!("'{word}' cannot be a name: it is empty, has blanks, or begins with -");
                 return Err(Failure::new(ExitStatus::Usage, why));
             }
         }
         match self.slice {
             Some(slice) if !(MIN_SLICE..=MAX_SLICE).contains(&slice) => Err(Failure::new(
                 ExitStatus::SliceOutOfRange,
-                format!(
-                    "a slice of {slice} cycles is out of range: choose {MIN_SLICE} to {MAX_SLICE}"
-                ),
+                format!("slice of {slice} cycles is out of range: use {MIN_SLICE} to {MAX_SLICE}"),
             )),
             _ => Ok(()),
         }
     }
 
-    /// The kernel's options, with `options` beside the job's own. Of processors it starts all that there are.
+    /// The kernel's options: the job's, then `options`. The number of CPUs is no option, because
+    /// the kernel starts all that the machine has.
     fn options(&self, options: &str) -> String {
         let mut line = format!("seed={}", self.seed);
         if self.paranoid != DEFAULT_PARANOID {
@@ -99,7 +101,7 @@ impl Job {
         line
     }
 
-    /// How the job's sessions count.
+    /// The configuration of the job's sessions.
     pub fn config(&self) -> SessionConfig {
         let default = SessionConfig::default();
         SessionConfig {
@@ -110,27 +112,27 @@ impl Job {
         }
     }
 
-    /// The kernel's command line for `command`, a program with its arguments that need not know of Tally: the
-    /// kernel itself counts around it. Without one, that of the job's programs.
+    /// The kernel's command line for `command`, a program with its arguments: the kernel opens a
+    /// session around it. If `command` is empty, the command line for the job's programs.
     ///
     /// # Errors
-    /// The kernel's command line cannot hold the words, the program that Tally's own `stat` or `record` would
-    /// refuse them, or options would have no effect.
+    /// The words cannot stand on the kernel's command line, `stat` or `record` refuses its
+    /// arguments, or an option would have no effect.
     pub fn around(&self, options: &str, command: &[String]) -> Result<String> {
         let Some(program) = command.first() else { return Ok(self.command_line(options)) };
-        let words = spoken(command)?;
-        let has_how = self.slice.is_some() || self.budget.is_some() || self.shares.is_some();
-        if tally(command).is_some() && (has_how || self.events.is_some()) {
+        let words = kernel_words(command)?;
+        let is_configured = self.slice.is_some() || self.budget.is_some() || self.shares.is_some();
+        if tally(command).is_some() && (is_configured || self.events.is_some()) {
             let why = format!(
-                "--events, --slice, --budget and --shares are said behind `{program}`, which counts: \
-                 `-- stat -e EVENTS --slice CYCLES PROGRAM`"
+                "--events, --slice, --budget and --shares have no effect on `{program}`: give them to it, \
+                 as in `-- stat -e EVENTS --slice CYCLES PROGRAM`"
             );
             return Err(Failure::new(ExitStatus::Usage, why));
         }
-        if self.events.is_none() && has_how {
+        if self.events.is_none() && is_configured {
             let why = format!(
-                "--slice, --budget and --shares say how --events counts around {program}: say --events \
-                 too, or give {program} options of its own"
+                "--slice, --budget and --shares have no effect without --events: add --events, or give \
+                 {program} options of its own"
             );
             return Err(Failure::new(ExitStatus::Usage, why));
         }
@@ -151,7 +153,7 @@ impl Job {
         Ok(line)
     }
 
-    /// The kernel's command line, with `options` beside the job's own.
+    /// The kernel's command line for the job's programs, with `options` after the job's own.
     pub fn command_line(&self, options: &str) -> String {
         let mut line = self.options(options);
         for program in &self.program {
@@ -173,32 +175,35 @@ impl Job {
     }
 }
 
-/// The words for Tally's own program, if `command` is for it: `stat` is short for `tally stat`.
+/// The arguments of the program `tally`, if `command` calls it: `stat` is short for `tally stat`.
 pub fn tally(command: &[String]) -> Option<Vec<&str>> {
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
     let words = words.strip_prefix(&["tally"]).unwrap_or(&words);
     words.first().and_then(|word| Verb::parse(word)).map(|_| words.to_vec())
 }
 
-/// The words of `command` as the kernel is to read them.
-fn spoken(command: &[String]) -> Result<Vec<&str>> {
+/// The words of `command` for the kernel's command line.
+fn kernel_words(command: &[String]) -> Result<Vec<&str>> {
     let refused = |why: String| Failure::new(ExitStatus::Usage, why);
     let mut words: Vec<&str> = command.iter().map(String::as_str).collect();
     if let Some(asked) = tally(command) {
         let parsed = Command::parse(&asked).map_err(|why| refused(format!("tally: {why}")))?;
         let (own, program) = asked.split_at(asked.len() - parsed.program.len());
         let without = [own.strip_suffix(&["--"]).unwrap_or(own), program].concat();
-        // The two dashes before the program can go if that changes nothing else.
+        // The `--` before the program is dropped if the rest parses alike.
         let asked = if Command::parse(&without) == Ok(parsed) { without } else { asked };
         words = [&["tally"], &*asked].concat();
     }
     let blank = |word: &&&str| word.is_empty() || word.contains(char::is_whitespace);
     if let Some(word) = words.iter().find(blank) {
-        let why = format!("'{word}' is empty or has blanks, which no argument can have yet");
+        let why = format!(
+            "argument '{word}' is empty or has blanks: the kernel's command line cannot hold it"
+        );
         return Err(refused(why));
     }
     if words.contains(&"--") {
-        let why = "no argument can be '--' yet: on the kernel's command line it parts programs";
+        let why =
+            "argument '--' is not possible: it separates programs on the kernel's command line";
         return Err(refused(why.into()));
     }
     Ok(words)
@@ -222,11 +227,11 @@ fn percent(text: &str) -> std::result::Result<f64, String> {
 }
 
 fn shares(word: &str) -> std::result::Result<Shares, String> {
-    Shares::parse(word).ok_or_else(|| "neither planned nor adaptive".to_owned())
+    Shares::parse(word).ok_or_else(|| "use planned or adaptive".to_owned())
 }
 
 fn delivery(word: &str) -> std::result::Result<Delivery, String> {
-    Delivery::parse(word).ok_or_else(|| "neither fixed nor nmi".to_owned())
+    Delivery::parse(word).ok_or_else(|| "use fixed or nmi".to_owned())
 }
 
 #[cfg(test)]
@@ -252,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_reads_what_we_write() {
+    fn the_kernel_parses_the_command_line() {
         let text = job().command_line("wire trace");
         let line = CommandLine::parse(&text).unwrap();
         assert_eq!((line.seed, line.wire, line.trace), (7, true, Some(Tracing::Stream)));
@@ -264,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_counts_around_what_does_not_know_of_it() {
+    fn the_kernel_opens_a_session_around_a_command() {
         let command = ["prog", "-x", "y"].map(str::to_owned);
         let text = job().around("wire", &command).unwrap();
         let line = CommandLine::parse(&text).unwrap();
@@ -277,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn one_program_stays_one_program() {
+    fn a_command_is_one_program() {
         let read = |command: &str| -> Vec<String> {
             let text = Job::default().around("", &words(command)).unwrap();
             let line = CommandLine::parse(&text).unwrap();
@@ -314,13 +319,13 @@ mod tests {
             let why = job.around("", &words(command)).unwrap_err();
             assert!(why.status == ExitStatus::Usage && why.message.contains(word), "{why}");
         };
-        refused(job(), "stat prog", "behind `stat`");
-        refused(Job { events: None, ..job() }, "record prog", "behind `record`");
+        refused(job(), "stat prog", "no effect on `stat`");
+        refused(Job { events: None, ..job() }, "record prog", "no effect on `record`");
         refused(Job { events: None, ..job() }, "prog", "--events");
     }
 
     #[test]
-    fn a_job_counts_as_it_is_told() {
+    fn options_are_in_the_session_s_configuration() {
         assert_eq!(Job::default().config(), SessionConfig::default());
         let config = job().config();
         assert_eq!((config.slice, config.budget_ppm), (Slice::Cycles(MIN_SLICE), 5_000));
@@ -328,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_jobs_are_refused_before_anything_is_built() {
+    fn bad_options_are_refused() {
         assert_eq!(job().check(), Ok(()));
         let status = |job: Job| job.check().unwrap_err().status;
         assert_eq!(status(Job { slice: Some(0), ..job() }), ExitStatus::SliceOutOfRange);
@@ -337,7 +342,7 @@ mod tests {
             assert_eq!(status(job), ExitStatus::Usage, "{list:?}");
         }
         let empty = Job { events: Some(String::new()), ..job() }.check().unwrap_err();
-        assert!(empty.message.contains("--events is an empty list"), "{empty}");
+        assert!(empty.message.contains("--events names no event"), "{empty}");
         for (budget, is_known) in
             [("0", false), ("0.0001", true), ("50", true), ("50.1", false), ("100", true)]
         {

@@ -1,9 +1,9 @@
-//! What `cargo xtask` is made of: one module a task, and what the tasks share.
+//! The library of `cargo xtask`: one module per task, and what tasks share.
 //!
-//! Tests that boot use [`machine`] to start a machine and to look at how it ended. Every error that
-//! leaves this crate is a [`Failure`]: a line for people and the status to exit with.
+//! Boot tests use [`machine`] to run a machine and examine its outcome. Every error that leaves
+//! this crate is a [`Failure`]: a message and an exit status.
 
-// They panic where nobody can write.
+// `println!` panics if standard output cannot be written.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod bench;

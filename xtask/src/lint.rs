@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: formatting and lints of host and guest crates, warnings being errors.
+//! `cargo xtask lint`: formatting and clippy for host and guest crates; warnings are errors.
 
 use std::process::Command;
 
@@ -13,10 +13,10 @@ use crate::{
     setup,
 };
 
-/// Does the task: everything is looked at, whatever is found.
+/// Runs every check, also after one failed.
 ///
 /// # Errors
-/// Something is missing, or something was found.
+/// The library's sources cannot be fetched, or a check failed.
 pub fn main(project: &Project) -> Result<u8> {
     let format =
         check("formatting", project.cargo_without_target("fmt").args(["--all", "--check"]));
@@ -34,7 +34,7 @@ pub fn main(project: &Project) -> Result<u8> {
     found.map(|()| 0)
 }
 
-/// Runs a check whose output is for people.
+/// Runs a check; its output goes to the terminal.
 pub(crate) fn check(what: &str, command: &mut Command) -> Result<()> {
     output::note(format_args!("{what} …"));
     let refused = |error: std::io::Error| {
@@ -43,8 +43,9 @@ pub(crate) fn check(what: &str, command: &mut Command) -> Result<()> {
     let status = Child::spawn(command).map_err(refused)?.wait().map_err(refused)?;
     match status.success() {
         true => Ok(()),
-        false => {
-            Err(Failure::new(ExitStatus::CheckFailed, format!("{what}: see what is said above")))
-        }
+        false => Err(Failure::new(
+            ExitStatus::CheckFailed,
+            format!("{what} failed; see the output above"),
+        )),
     }
 }

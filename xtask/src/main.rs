@@ -5,6 +5,6 @@ use std::process::ExitCode;
 use xtask::{cli, process};
 
 fn main() -> ExitCode {
-    process::end_children_with_me();
+    process::kill_children_on_signals();
     ExitCode::from(cli::main())
 }

@@ -1,8 +1,9 @@
-//! What we say: results on standard output, a text for people or one JSON object, alone; all else on
-//! standard error.
+//! Output: results as text or as one JSON object on standard output, everything else on standard
+//! error.
 //!
-//! Somebody who closes one of them wants no more of it, which is no failure. That standard output takes no
-//! results for another reason, such as a full disk, is one; of standard error nobody could be told.
+//! A closed standard output is no failure: the reader wants no more. Any other write error on
+//! standard output, such as a full disk, is one. Write errors on standard error are ignored, as
+//! there is no other place to report them.
 
 use std::{
     fmt::Display,
@@ -15,10 +16,10 @@ use tally_abi::ExitStatus;
 
 use crate::{Failure, Result};
 
-/// Prints `object` as JSON, or else `text`, which ends with a new line.
+/// Prints `object` as JSON if `json` is set, else `text`, which ends with a newline.
 ///
 /// # Errors
-/// Standard output takes nothing, and is not closed.
+/// Standard output cannot be written and is not closed.
 pub fn print(json: bool, object: &impl Serialize, text: &str) -> Result<()> {
     if !json {
         return self::text(text);
@@ -29,20 +30,20 @@ pub fn print(json: bool, object: &impl Serialize, text: &str) -> Result<()> {
     self::text(&(json + "\n"))
 }
 
-/// Prints `text`, which ends with a new line.
+/// Prints `text`, which ends with a newline.
 ///
 /// # Errors
 /// As [`print`].
 pub fn text(text: &str) -> Result<()> {
     let mut out = io::stdout();
-    // It holds back what has no new line yet, and would lose it in silence at our end.
+    // Standard output buffers an unfinished line, and would drop it at exit without an error.
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).or_else(unless_closed)
 }
 
-/// What to make of a refusal of standard output's.
+/// Converts a write error of standard output.
 ///
 /// # Errors
-/// Any, but that it is closed.
+/// Every error except that standard output is closed.
 pub fn unless_closed(error: io::Error) -> Result<()> {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
@@ -50,7 +51,7 @@ pub fn unless_closed(error: io::Error) -> Result<()> {
     }
 }
 
-/// Says a line on standard error.
+/// Prints a line on standard error.
 pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_closed_output_is_no_failure() {
+    fn a_closed_output_is_no_failure_and_a_full_disk_is() {
         assert_eq!(unless_closed(io::ErrorKind::BrokenPipe.into()), Ok(()));
         let full = unless_closed(io::ErrorKind::StorageFull.into()).unwrap_err();
         assert_eq!(full.status, ExitStatus::NoSpace);

@@ -1,8 +1,8 @@
-//! Processes that never outlive us.
+//! Child processes that never outlive this process.
 //!
-//! Each child leads a process group of its own. Dropping a [`Child`] kills the whole group and
-//! reaps the child; a signal that ends us ends every group first; and should we die without a
-//! word, the system kills the children that we started ourselves.
+//! Each child leads its own process group. Dropping a [`Child`] kills the group and reaps the
+//! child. The signal handler kills every group before it exits. If this process is killed, Linux
+//! kills the direct children (`PR_SET_PDEATHSIG`).
 
 use std::{
     collections::BTreeSet,
@@ -18,10 +18,10 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::output;
 
-/// Leaders of the groups that are alive.
+/// Leaders of the live process groups.
 static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// What a shell shows for a program that was interrupted (128 + SIGINT).
+/// Exit status after SIGINT, as shells report it: 128 + 2.
 const INTERRUPTED: i32 = 130;
 
 fn groups() -> MutexGuard<'static, BTreeSet<i32>> {
@@ -30,37 +30,37 @@ fn groups() -> MutexGuard<'static, BTreeSet<i32>> {
 
 fn kill_group(leader: i32) {
     if let Some(leader) = Pid::from_raw(leader) {
-        // A group that has ended already is what we want.
+        // An error means that the group has ended already.
         let _ = rustix::process::kill_process_group(leader, Signal::KILL);
     }
 }
 
-/// From here on, Ctrl-C, a hang-up or a request to terminate ends every child before us.
-pub fn end_children_with_me() {
-    let ended = ctrlc::set_handler(|| {
-        // The lock is never given back: no child is started any more.
+/// Installs a handler that kills all children on SIGINT, SIGHUP and SIGTERM, then exits.
+pub fn kill_children_on_signals() {
+    let installed = ctrlc::set_handler(|| {
+        // The lock is never released, so that no thread starts another child.
         let groups = groups();
         groups.iter().copied().for_each(kill_group);
         for leader in groups.iter().copied().filter_map(Pid::from_raw) {
-            // Another thread of ours may have reaped it already.
+            // Another thread may have reaped it already.
             let _ = rustix::process::waitpid(Some(leader), WaitOptions::empty());
         }
         std::process::exit(INTERRUPTED);
     });
-    if let Err(error) = ended {
+    if let Err(error) = installed {
         output::note(format_args!("xtask: cannot handle signals: {error}"));
     }
 }
 
-/// Runs `command` to its end: its status, and what it wrote.
+/// Runs `command` to its end and returns its status and output.
 ///
 /// # Errors
-/// What the system says.
+/// The command cannot be started, or its output not be read.
 pub fn output(command: &mut Command) -> io::Result<Output> {
     let mut child = Child::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let (out, errors) = (child.take_stdout(), child.take_stderr());
-    // Both at once: it waits where one pipe is full.
+    // Both pipes are read at once: the child blocks while one of them is full.
     thread::scope(|scope| {
         let errors = scope.spawn(|| errors.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut stderr)));
         out.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut stdout))?;
@@ -79,11 +79,11 @@ pub struct Child {
 impl Child {
     /// Starts `command` with its standard input closed.
     ///
-    /// The thread that starts a child must live until the child has ended: the system counts the
-    /// parent as gone when that thread is.
+    /// The thread that starts a child must live until the child has ended: Linux takes the end of
+    /// that thread for the parent's death.
     ///
     /// # Errors
-    /// What the system says.
+    /// The command cannot be started.
     pub fn spawn(command: &mut Command) -> io::Result<Child> {
         let me = rustix::process::getpid();
         command.stdin(Stdio::null()).process_group(0);
@@ -107,24 +107,24 @@ impl Child {
     /// The status, if the child has ended.
     ///
     /// # Errors
-    /// What the system says.
+    /// The host refuses to wait for it.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.inner.try_wait()
     }
 
-    /// Waits for the end.
+    /// Waits for the child's end.
     ///
     /// # Errors
-    /// What the system says.
+    /// The host refuses to wait for it.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.inner.wait()
     }
 
-    /// Processor time that it has used, all its threads together, to a hundredth of a second or so;
-    /// nothing once it has ended.
+    /// Processor time that all threads of the child have used, to about 10 ms; none after its end.
     pub fn processor_time(&self) -> Option<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.group)).ok()?;
-        // Behind the name, which may hold anything: the twelfth and thirteenth word (proc(5)).
+        // utime and stime: the 12th and 13th word behind the name, which may have any bytes
+        // (proc(5)).
         let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
         let mut ticks = || words.next()?.parse::<u64>().ok();
         let ticks = ticks()? + ticks()?;
@@ -133,12 +133,12 @@ impl Child {
         })
     }
 
-    /// Its standard error, if that is a pipe and was not taken yet.
+    /// The pipe of its standard error; none if there is no pipe or it was taken.
     pub fn take_stderr(&mut self) -> Option<std::process::ChildStderr> {
         self.inner.stderr.take()
     }
 
-    /// Its standard output, if that is a pipe and was not taken yet.
+    /// The pipe of its standard output; none if there is no pipe or it was taken.
     pub fn take_stdout(&mut self) -> Option<std::process::ChildStdout> {
         self.inner.stdout.take()
     }
@@ -147,7 +147,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         kill_group(self.group);
-        // It is dead or was reaped before; there is nobody to tell of an error.
+        // The child is dead or was reaped before; an error here has no remedy.
         let _ = self.inner.wait();
         groups().remove(&self.group);
     }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_is_all_of_it_however_much() {
+    fn output_longer_than_a_pipe_is_complete() {
         let script =
             "for i in $(seq 9999); do echo to stdout $i; echo to stderr $i >&2; done; exit 3";
         let output = output(Command::new("sh").args(["-c", script])).unwrap();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_a_child_ends_its_children_too() {
+    fn dropping_a_child_kills_its_group() {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 1000 & echo $!; wait"]).stdout(Stdio::piped());
         let mut child = Child::spawn(&mut command).unwrap();
@@ -200,7 +200,7 @@ mod tests {
             text.push(byte[0]);
         }
         drop(child);
-        // The grandchild held the other end of the pipe: it ends when the grandchild has.
+        // The grandchild holds the other end of the pipe: end of file means that it is gone.
         assert_eq!(stdout.read(&mut [0]).unwrap(), 0);
     }
 }

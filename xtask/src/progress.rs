@@ -1,5 +1,4 @@
-//! Progress of long steps: a spinner on a terminal, one line a step elsewhere. Always on standard
-//! error, so that results have standard output to themselves.
+//! Progress of long steps on standard error: a spinner on a terminal, else one line per step.
 
 use std::{
     io::IsTerminal,
@@ -13,7 +12,7 @@ use crate::output;
 
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// A step under way.
+/// A running step.
 #[derive(Debug)]
 pub struct Step {
     title: String,
@@ -22,13 +21,13 @@ pub struct Step {
 }
 
 impl Step {
-    /// Begins a step.
+    /// Starts a step.
     pub fn start(title: impl Into<String>) -> Step {
         let title = title.into();
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = BARS.add(ProgressBar::new_spinner());
             let style = ProgressStyle::with_template("{spinner} {elapsed:>4} {prefix}: {wide_msg}");
-            bar.set_style(style.expect("the template is right"));
+            bar.set_style(style.expect("the template is valid"));
             bar.set_prefix(title.clone());
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
@@ -39,21 +38,21 @@ impl Step {
         Step { title, bar, start: Instant::now() }
     }
 
-    /// Shows what the step is at; only a terminal sees it.
+    /// Shows the step's current action, on a terminal only.
     pub fn at(&self, what: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(what.to_owned());
         }
     }
 
-    /// Ends the step. Short steps leave no line on a terminal.
+    /// Ends the step. On a terminal, steps under 3 s leave no line.
     pub fn done(self) {
         let line = format!("{}: {:.1} s", self.title, self.start.elapsed().as_secs_f64());
         match &self.bar {
             Some(bar) => {
                 bar.finish_and_clear();
                 if self.start.elapsed() > Duration::from_secs(3) {
-                    // With nothing drawn there is nothing that could fail.
+                    // It fails only if the terminal is gone.
                     let _ = BARS.println(line);
                 }
             }

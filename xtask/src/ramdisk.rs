@@ -1,6 +1,6 @@
-//! The ramdisk: programs, a text for them to work on, and a command line, as one tar.
+//! The ramdisk: programs, a text as their input, and optionally a command line, as a tar archive.
 //!
-//! The same input gives the same bytes: entries are sorted and bear no time and no owner.
+//! Equal inputs give equal bytes: entries are sorted and have no time and no owner.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,16 +13,15 @@ use tally_abi::{ExitStatus, boot::RAMDISK_COMMAND_LINE};
 
 use crate::{Failure, Result, project};
 
-/// Name of the text in the ramdisk.
+/// File name of the text in the ramdisk.
 pub const CORPUS: &str = "corpus.txt";
-/// Bytes of the text: 3 MiB.
+/// Size of the text: 3 MiB.
 pub const CORPUS_BYTES: usize = 3 << 20;
 
-/// The bytes of a ramdisk with `programs`, the text made of the library's sources, and, if there
-/// is one, a command line.
+/// Builds a ramdisk from `programs`, the text made of the library's sources, and the command line.
 ///
 /// # Errors
-/// A file cannot be read, or the sources are too short for the text.
+/// A file cannot be read, two files have the same name, or the sources are too short for the text.
 pub fn make(programs: &[PathBuf], library: &Path, command_line: Option<&str>) -> Result<Vec<u8>> {
     let mut files = BTreeMap::from([(CORPUS.to_owned(), corpus(&library.join("core/src"))?)]);
     add(&mut files, programs)?;
@@ -32,10 +31,10 @@ pub fn make(programs: &[PathBuf], library: &Path, command_line: Option<&str>) ->
     pack(&files)
 }
 
-/// The bytes of the ramdisk at `ramdisk` with more programs.
+/// Builds a ramdisk with the files of the one at `ramdisk` and more programs.
 ///
 /// # Errors
-/// A file cannot be read.
+/// A file cannot be read, or two files have the same name.
 pub fn with(ramdisk: &Path, programs: &[PathBuf]) -> Result<Vec<u8>> {
     let mut files = unpack(ramdisk)?;
     add(&mut files, programs)?;
@@ -57,7 +56,7 @@ fn unpack(ramdisk: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     Ok(files)
 }
 
-/// Adds files by their names without folders.
+/// Adds files, each under its name without folders.
 fn add(files: &mut BTreeMap<String, Vec<u8>>, paths: &[PathBuf]) -> Result<()> {
     for path in paths {
         let name = name(path);
@@ -79,10 +78,10 @@ fn taken(path: &Path, name: &str) -> Failure {
     Failure::new(ExitStatus::Usage, why)
 }
 
-/// Checks that files have different names without their folders, none of them that of the text.
+/// Checks that the files' names, without folders, differ from each other and from the text's.
 ///
 /// # Errors
-/// Two have the same name.
+/// Two names are equal.
 pub fn check_names(paths: &[PathBuf]) -> Result<()> {
     let mut names = BTreeSet::from([CORPUS.to_owned()]);
     let double = paths.iter().find(|path| !names.insert(name(path)));
@@ -91,7 +90,7 @@ pub fn check_names(paths: &[PathBuf]) -> Result<()> {
 
 fn pack(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
     let refused = |error: io::Error| {
-        Failure::new(ExitStatus::HostError, format!("cannot make the ramdisk: {error}"))
+        Failure::new(ExitStatus::HostError, format!("cannot build the ramdisk: {error}"))
     };
     let mut archive = tar::Builder::new(Vec::new());
     for (name, bytes) in files {
@@ -103,17 +102,16 @@ fn pack(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
     archive.into_inner().map_err(refused)
 }
 
-/// A file of the ramdisk at `ramdisk`.
+/// Reads a file of the ramdisk at `ramdisk`.
 ///
 /// # Errors
-/// It cannot be read, or has no such file.
+/// The ramdisk cannot be read, or has no such file.
 pub fn file(ramdisk: &Path, name: &str) -> Result<Vec<u8>> {
     let missing = || Failure::io("read", ramdisk, &io::ErrorKind::NotFound.into());
     unpack(ramdisk)?.remove(name).ok_or_else(missing)
 }
 
-/// The first 3 MiB of all Rust sources under `folder`, one after another in the order of their
-/// paths.
+/// The first 3 MiB of all Rust sources under `folder`, concatenated in the order of their paths.
 fn corpus(folder: &Path) -> Result<Vec<u8>> {
     let mut files = Vec::new();
     find_sources(folder, &mut files)?;
@@ -128,7 +126,10 @@ fn corpus(folder: &Path) -> Result<Vec<u8>> {
     }
     Err(Failure::new(
         ExitStatus::BuildFailed,
-        format!("the sources in {} are not whole; remove them and try again", folder.display()),
+        format!(
+            "library sources in {} are incomplete: remove the folder and run the command again",
+            folder.display()
+        ),
     ))
 }
 
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn same_files_same_bytes() {
+    fn equal_files_give_equal_bytes() {
         let files = BTreeMap::from([("b".into(), vec![1; 700]), ("a".into(), b"x".to_vec())]);
         let bytes = pack(&files).unwrap();
         assert_eq!(bytes, pack(&files).unwrap());

@@ -1,4 +1,4 @@
-//! `cargo xtask study`: repeats a run over many seeds and judges what is claimed of it.
+//! `cargo xtask study`: repeats a run over many seeds and compares its estimates with the truth.
 
 pub(crate) mod estimators;
 
@@ -26,9 +26,9 @@ use crate::{
     report::{EventReport, Kind, Report, table::percent},
 };
 
-/// The claim: this share of estimates, exact values apart, has its truth within the stated 95 % bar.
+/// The claim: the share of estimates, without exact values, whose 95 % interval contains the truth.
 const CLAIMED: RangeInclusive<f64> = 0.93..=0.97;
-/// Machines that run at once: each keeps one core busy.
+/// Machines that run in parallel; each uses one core.
 const AT_ONCE: usize = 2;
 
 /// Options of `cargo xtask study`.
@@ -40,8 +40,8 @@ pub struct StudyArgs {
 
 #[derive(Debug, Subcommand)]
 enum Study {
-    /// How often the truth lies within the estimate's stated bar of 95 %: fails unless it does so for 93 to
-    /// 97 % of the values that are estimated. Of fewer than 20 seeds chance alone can fail it
+    /// How often 95 % intervals contain the truth; fails unless it is 93 to 97 % of the estimated
+    /// values. With fewer than 20 seeds it can fail by chance
     Error(ErrorArgs),
     /// Linear scaling and ratio estimates on made-up streams, side by side
     Estimators(estimators::EstimatorsArgs),
@@ -50,11 +50,11 @@ enum Study {
 /// Options of `cargo xtask study error`.
 #[derive(Args, Debug)]
 struct ErrorArgs {
-    /// Seeds to run: 1 to N
+    /// Run seeds 1 to N
     #[arg(long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
-    /// Whose PMU the machine shows
+    /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pmu: Pmu,
     /// Print one JSON object, alone on standard output
@@ -62,45 +62,45 @@ struct ErrorArgs {
     json: bool,
 }
 
-/// The judgement of one event over all seeds.
+/// One event's results over all seeds.
 #[derive(Debug, Serialize)]
 struct EventError {
     name: String,
     /// Seeds that gave an estimate and a truth.
     judged: u64,
-    /// The share of those in which the truth was within the bar.
+    /// The share of these whose interval contains the truth.
     within: f64,
-    /// Mean of |estimate − truth| / truth, where the truth is not 0.
+    /// Mean of |estimate − truth| / truth, without truths of 0.
     mean_relative_error: Option<f64>,
-    /// Mean of half the bar's width / estimate, where the estimate is not 0.
+    /// Mean of half width / estimate, without estimates of 0.
     mean_relative_half_width: Option<f64>,
 }
 
-/// The judgement of everything.
+/// The results of all events over all seeds.
 #[derive(Debug, Serialize)]
 struct ErrorStudy {
     seeds: u64,
     pmu: Option<String>,
-    /// Estimates that were judged: events times seeds.
+    /// Values with an interval and a truth: events times seeds.
     judged: u64,
-    /// Readings that could not be judged: not measured, or without a truth.
+    /// Values without an interval or a truth.
     not_judged: u64,
-    /// The share of judged estimates whose truth was within the bar.
+    /// The share of judged values whose interval contains the truth.
     within: f64,
-    /// The same without the events that were counted all the time: how many, …
+    /// Judged values without the exact ones.
     estimated: u64,
-    /// … and the share of those.
+    /// The share of these whose interval contains the truth.
     estimated_within: f64,
-    /// The lowest share of any one seed.
+    /// The lowest share of a single seed.
     worst_seed_within: f64,
-    /// The least and the most of it that is claimed.
+    /// The claimed range of `estimated_within`.
     claimed: [f64; 2],
     /// Whether the claim holds.
     holds: bool,
     events: Vec<EventError>,
 }
 
-/// Does the task.
+/// Runs the study.
 ///
 /// # Errors
 /// A machine cannot be built, or a run of the job fails.
@@ -124,7 +124,7 @@ fn run_seeds(artefacts: &Artefacts, args: &ErrorArgs) -> Result<Vec<Report>> {
     let (next, reports) = (AtomicU64::new(1), Mutex::new(BTreeMap::new()));
     let work = || -> Result<()> {
         loop {
-            // Relaxed: the counter stands alone; the map has a lock of its own.
+            // Relaxed: no other data depends on the counter; the map has its own lock.
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed > args.seeds {
                 return Ok(());
@@ -195,7 +195,8 @@ fn judge_event(name: &str, events: &[&EventReport]) -> EventError {
     }
 }
 
-/// How many can be judged, and the share of those that are within their bar.
+/// The number of values with an interval and a truth, and the share of them whose interval contains
+/// it.
 fn share_within(events: &[&EventReport]) -> (u64, f64) {
     let judged: Vec<bool> = events.iter().filter_map(|event| event.is_within()).collect();
     let within = judged.iter().filter(|within| **within).count();
@@ -209,10 +210,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 fn render(study: &ErrorStudy) -> String {
     let share = |value: Option<f64>| value.map_or_else(|| "-".into(), |v| percent(v, false));
-    let mut text = format!(
-        "{:<44} {:>10} {:>11} {:>12}\n",
-        "event", "within bar", "mean error", "mean ± 95 %"
-    );
+    let mut text =
+        format!("{:<44} {:>10} {:>11} {:>12}\n", "event", "coverage", "mean error", "mean ± 95 %");
     for event in &study.events {
         let within = if event.judged == 0 { "-".into() } else { percent(event.within, false) };
         let (error, width) =
@@ -220,8 +219,8 @@ fn render(study: &ErrorStudy) -> String {
         text += &format!("{:<44} {within:>10} {error:>11} {width:>12}\n", event.name);
     }
     text += &format!(
-        "{} of {} estimates over {} seeds within their bar ({});\n\
-         without the exact ones {} of {}; worst seed {}\n",
+        "coverage of 95 % intervals: {} of {} values over {} seeds ({});\n\
+         {} of {} estimated values; worst seed {}\n",
         (study.within * study.judged as f64).round(),
         study.judged,
         study.seeds,
@@ -231,12 +230,13 @@ fn render(study: &ErrorStudy) -> String {
         percent(study.worst_seed_within, false),
     );
     if study.not_judged > 0 {
-        text += &format!("{} readings without estimate or truth\n", study.not_judged);
+        text += &format!("{} values without interval or truth\n", study.not_judged);
     }
     let verdict = if study.holds { "pass" } else { "FAIL" };
     let [least, most] = study.claimed.map(|share| 100.0 * share);
-    text +=
-        &format!("{verdict}: {least:.0} to {most:.0} % of those that are not exact are claimed");
+    text += &format!(
+        "{verdict}: the claimed coverage of estimated values is {least:.0} to {most:.0} %"
+    );
     text
 }
 
@@ -246,7 +246,7 @@ mod tests {
     use crate::report::SessionReport;
     use tally_abi::{Reading, Value};
 
-    /// One seed's report of one event whose truth is 100 and whose bar is 10 wide to each side.
+    /// One seed's report of one event with the truth 100 and the half width 10.
     fn report(estimate: u64) -> Report {
         let value = Value::Estimated { estimate, stderr: 5.0, half_width_95: 10.0 };
         let reading = Reading { value, counted_cycles: 1, total_cycles: 2, slices: 9 };
@@ -255,14 +255,14 @@ mod tests {
         Report { seed: Some(1), pmu: None, first: Some(first), others: vec![], status: 0 }
     }
 
-    /// Of so many estimates, so many are within their bars.
+    /// A study of `all` estimates, of which `within` have the truth in their interval.
     fn study(within: usize, all: usize) -> ErrorStudy {
         let reports = (0..all).map(|seed| report(if seed < within { 105 } else { 120 }));
         judge(&reports.collect::<Vec<_>>())
     }
 
     #[test]
-    fn bars_that_hold_too_seldom_or_too_often_fail() {
+    fn coverage_below_or_above_the_claim_fails() {
         let passes = study(19, 20);
         assert_eq!((passes.judged, passes.within, passes.holds), (20, 0.95, true));
         assert_eq!((passes.estimated, passes.worst_seed_within), (20, 0.0));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_values_make_no_bar_hold() {
+    fn exact_values_do_not_count_for_the_claim() {
         let exact = Reading {
             value: Value::Exact { count: 100 },
             counted_cycles: 2,
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_judged_is_no_pass() {
+    fn a_study_without_values_fails() {
         assert!(!judge(&[]).holds);
     }
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask test`: every test there is.
+//! `cargo xtask test`: all tests.
 //!
-//! Everything is built first; then one call of `cargo test` runs the host crates' tests and, with
-//! [`ARTEFACTS_VARIABLE`] set, those that boot; then loom walks through the interleavings of what
-//! has no locks, in a target folder of its own.
+//! It builds everything, then runs `cargo test` once for the host crates' tests and, with
+//! [`ARTEFACTS_VARIABLE`] set, the boot tests. Last, loom checks the interleavings of the lock-free
+//! code, in a target folder of its own.
 
 use clap::Args;
 use tally_abi::ExitStatus;
@@ -20,18 +20,21 @@ const LOOM: [&str; 2] = ["bank_loom", "ring_loom"];
 /// Options of `cargo xtask test`.
 #[derive(Args, Debug)]
 pub struct TestArgs {
-    /// Run only the tests with one of these in their names, and leave loom out
+    /// Run only tests whose name contains one of these words, without loom
     filter: Vec<String>,
 }
 
-/// Does the task.
+/// Runs the tests.
 ///
 /// # Errors
 /// Something does not build, or a test failed.
 pub fn main(project: &Project, args: &TestArgs) -> Result<u8> {
     let artefacts =
         serde_json::to_string(&Artefacts::make_for_tests(project)?).map_err(|error| {
-            Failure::new(ExitStatus::HostError, format!("cannot tell the tests: {error}"))
+            Failure::new(
+                ExitStatus::HostError,
+                format!("cannot pass the artefacts to the tests: {error}"),
+            )
         })?;
     let mut tests = project.cargo("test", &project.target);
     tests.arg("--no-fail-fast").env(ARTEFACTS_VARIABLE, artefacts);

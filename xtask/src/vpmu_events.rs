@@ -1,5 +1,5 @@
-//! `cargo xtask vpmu-events PROFILE`: what a profile of the virtual PMU counts, with the sentence that
-//! defines each event.
+//! `cargo xtask vpmu-events PROFILE`: the events of a virtual PMU profile, with the definition of
+//! each.
 
 use clap::Args;
 use tally_model::{Mode, Pipeline};
@@ -10,15 +10,15 @@ use crate::{Result, machine::Profile, output};
 /// Options of `cargo xtask vpmu-events`.
 #[derive(Args, Clone, Debug)]
 pub struct EventsArgs {
-    /// The profile
+    /// Profile of the virtual PMU
     #[arg(value_enum)]
     profile: Profile,
 }
 
-/// Does the task.
+/// Prints the table of events.
 ///
 /// # Errors
-/// Standard output takes nothing.
+/// Standard output cannot be written.
 pub fn main(args: &EventsArgs) -> Result<u8> {
     output::text(&table(args.profile))?;
     Ok(0)
@@ -27,7 +27,7 @@ pub fn main(args: &EventsArgs) -> Result<u8> {
 fn table(profile: Profile) -> String {
     let mut text = String::new();
     let Some(mut profile) = tally_vpmu::Profile::find(profile.name()) else { return text };
-    // Some only the out-of-order pipeline has.
+    // Some events exist only with the out-of-order pipeline.
     profile.geometry.pipeline = Pipeline::OutOfOrder(Mode::Real);
     let mut line = |event: &Event, place: &str| {
         text += &format!("{:<62} {place:<22} {}\n", event.name, event.about);
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_event_has_a_line_with_its_sentence() {
+    fn every_event_has_a_line_with_its_definition() {
         for profile in Profile::ALL {
             let table = table(profile);
             assert!(table.lines().count() >= 45, "{}", profile.name());

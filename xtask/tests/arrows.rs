@@ -18,8 +18,8 @@ use imports::{Imports, Sources, imports};
 
 /// The kernel's crate.
 const KERNEL: &str = "kernel/src/main.rs";
-/// Its folders, from the lowest layer up: a file imports from its own folder and from those of lower
-/// layers. Folders of one layer do not import from each other.
+/// Its folders, from the lowest layer up: a file imports from its own folder and from those of
+/// lower layers. Folders of one layer do not import from each other.
 const LAYERS: [&[&str]; 8] = [
     &["memory"],
     &["machine", "arch", "files"],

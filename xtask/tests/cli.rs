@@ -1,4 +1,4 @@
-//! What `cargo xtask` does where its own output goes nowhere, and what it refuses: the real program, without a boot.
+//! Runs `cargo xtask` without a boot: what it refuses, and output that cannot be written.
 
 use std::{
     fs::File,
@@ -7,12 +7,12 @@ use std::{
 
 use tally_abi::ExitStatus;
 
-/// A disk that is full.
+/// A device on which every write fails as on a full disk.
 fn full() -> File {
     File::options().write(true).open("/dev/full").expect("Linux has it")
 }
 
-/// The status of `cargo xtask` with these words.
+/// The exit status of `cargo xtask` with these words; `_` stands for a blank within a word.
 fn status(words: &str, stdout: Stdio, stderr: Stdio) -> Option<i32> {
     let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
     let words = words.split(' ').map(|word| word.replace('_', " "));
@@ -24,14 +24,14 @@ fn code(status: ExitStatus) -> Option<i32> {
 }
 
 #[test]
-fn nobody_to_tell_is_no_panic() {
-    let told = |words| status(words, Stdio::null(), full().into());
-    assert_eq!(told("trace /nonexistent"), code(ExitStatus::HostError));
-    assert_eq!(told("run --explain --events nonsense"), code(ExitStatus::UnknownEvent));
+fn an_unwritable_standard_error_is_ignored() {
+    let run = |words| status(words, Stdio::null(), full().into());
+    assert_eq!(run("trace /nonexistent"), code(ExitStatus::HostError));
+    assert_eq!(run("run --explain --events nonsense"), code(ExitStatus::UnknownEvent));
 }
 
 #[test]
-fn a_full_disk_is_told_and_a_closed_pipe_is_not() {
+fn a_full_disk_is_an_error_and_a_closed_pipe_is_not() {
     for words in
         ["vpmu-events icelake-server", "trace --describe", "run --explain", "run --explain --json"]
     {
@@ -46,9 +46,8 @@ fn a_full_disk_is_told_and_a_closed_pipe_is_not() {
     }
 }
 
-/// `_` stands for a blank within a word.
 #[test]
-fn what_a_run_would_refuse_is_not_explained() {
+fn explain_refuses_what_a_run_refuses() {
     for (words, refused) in [
         ("-- stat -e cycles hello", None),
         ("-- stat -a hello", Some(ExitStatus::Usage)),

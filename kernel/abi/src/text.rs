@@ -1,4 +1,4 @@
-//! Text without a heap: for last words, which may be about the heap.
+//! Text without a heap: for panic messages, and numbers in groups of digits.
 
 use core::fmt;
 
@@ -33,9 +33,39 @@ impl<const N: usize> fmt::Write for FixedText<N> {
     }
 }
 
+/// A number that prints in groups of three digits: `1,234,567`.
+#[derive(Clone, Copy, Debug)]
+pub struct Grouped(pub u64);
+
+impl fmt::Display for Grouped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The largest number has 20 digits and 6 commas.
+        let digits = FixedText::<20>::of(format_args!("{}", self.0));
+        let mut text = FixedText::<26> { bytes: [0; 26], length: 0 };
+        for (index, digit) in digits.as_str().chars().enumerate() {
+            if index > 0 && (digits.length - index).is_multiple_of(3) {
+                fmt::Write::write_char(&mut text, ',')?;
+            }
+            fmt::Write::write_char(&mut text, digit)?;
+        }
+        f.pad(text.as_str())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_groups_of_three_digits() {
+        extern crate std;
+        let text = |number| std::format!("{:>6}", Grouped(number));
+        assert_eq!(text(0), "     0");
+        assert_eq!(text(999), "   999");
+        assert_eq!(text(1000), " 1,000");
+        assert_eq!(text(1_234_567), "1,234,567");
+        assert_eq!(text(u64::MAX), "18,446,744,073,709,551,615");
+    }
 
     #[test]
     fn cuts_at_a_characters_end() {

@@ -1,7 +1,7 @@
-//! The user library for C programs: what `tally.h` declares.
+//! The C library: the functions that `tally.h` declares.
 //!
-//! The structures are the words that cross the system-call boundary, so most functions are one
-//! call. `tests/guests` has a C program that holds the header against this file.
+//! The structures have the layout of the system-call interface, so most functions are one call. The
+//! C program `tests/guests/c/capi.c` tests the header against this file.
 
 #![no_std]
 
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn tally_open(
     detail: *mut c_char,
     detail_bytes: usize,
 ) -> i64 {
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     unsafe { tally_open_on(0, events, config, detail, detail_bytes) }
 }
 
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn tally_open_on(
     detail: *mut c_char,
     detail_bytes: usize,
 ) -> i64 {
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     let bytes = unsafe { CStr::from_ptr(events) }.count_bytes();
     let arguments = [
         events as u64,
@@ -51,19 +51,19 @@ pub unsafe extern "C" fn tally_open_on(
         detail_bytes as u64,
         program as u64,
     ];
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     let result = unsafe { sys::call(sys::SESSION_OPEN, arguments) };
     u64::try_from(result).map_or(result, |word| Opened::from_word(word).session.into())
 }
 
-/// Begins to count. See `tally.h`.
+/// Starts or resumes counting. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_start(session: i64) -> i64 {
     // SAFETY: the call has no buffer.
     unsafe { sys::call(sys::SESSION_START, [session as u64, 0, 0, 0, 0, 0]) }
 }
 
-/// Pauses counting. See `tally.h`.
+/// Stops counting. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_stop(session: i64) -> i64 {
     // SAFETY: the call has no buffer.
@@ -76,24 +76,24 @@ pub extern "C" fn tally_stop(session: i64) -> i64 {
 /// `readings` has room for `n` readings of eight words.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_read(session: i64, readings: *mut [u64; 8], n: usize) -> i64 {
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     unsafe { sys::call(sys::SESSION_READ, [session as u64, readings as u64, n as u64, 0, 0, 0]) }
 }
 
-/// Reads the engine's own numbers. See `tally.h`.
+/// Reads the engine's statistics. See `tally.h`.
 ///
 /// # Safety
 /// `stats` has room for thirteen words.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_stats(session: i64, stats: *mut [u64; 13]) -> i64 {
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     unsafe { sys::call(sys::SESSION_STATS, [session as u64, stats as u64, 0, 0, 0, 0]) }
 }
 
 /// Maps a session's logical counter bank. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_map(session: i64) -> i64 {
-    // SAFETY: the call gives memory that nobody uses yet.
+    // SAFETY: the call maps new memory, which is unused.
     unsafe { sys::call(sys::SESSION_MAP, [session as u64, 0, 0, 0, 0, 0]) }
 }
 
@@ -109,20 +109,20 @@ pub unsafe extern "C" fn tally_threshold(
     handler: Option<Handler>,
 ) -> i64 {
     let [entry, data] = handler.map_or([0, 0], tally_rust::handler_words);
-    // SAFETY: the call has no buffer, and the handler is the caller's word.
+    // SAFETY: the call has no buffer, and the caller guarantees the handler.
     unsafe {
         sys::call(sys::SESSION_THRESHOLD, [session as u64, event as u64, count, entry, data, 0])
     }
 }
 
-/// Ends a session. See `tally.h`.
+/// Closes a session. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_close(session: i64) -> i64 {
     // SAFETY: the call has no buffer.
     unsafe { sys::call(sys::SESSION_CLOSE, [session as u64, 0, 0, 0, 0, 0]) }
 }
 
-/// A sentence about an error. See `tally.h`.
+/// An error's message. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
     macro_rules! sentences {
@@ -155,25 +155,25 @@ pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
     }
 }
 
-/// Takes samples of an event. See `tally.h`.
+/// Samples an event. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_sample(session: i64, event: usize, period: u64) -> i64 {
     // SAFETY: the call has no buffer.
     unsafe { sys::call(sys::SESSION_SAMPLE, [session as u64, event as u64, period, 0, 0, 0]) }
 }
 
-/// Reads where samples fell. See `tally.h`.
+/// Reads the addresses of samples. See `tally.h`.
 ///
 /// # Safety
 /// `addresses` has room for `n` pairs of words.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_samples(session: i64, addresses: *mut [u64; 2], n: usize) -> i64 {
     let arguments = [session as u64, addresses as u64, n as u64, 0, 0, 0];
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     unsafe { sys::call(sys::SESSION_SAMPLES, arguments) }
 }
 
-/// Puts events on counters of the program's own. See `tally.h`.
+/// Opens direct mode. See `tally.h`.
 ///
 /// # Safety
 /// `events` is a string, `indices` has room for a word for each event of it, `detail` for
@@ -186,15 +186,15 @@ pub unsafe extern "C" fn tally_direct_open(
     detail: *mut c_char,
     detail_bytes: usize,
 ) -> i64 {
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     let bytes = unsafe { CStr::from_ptr(events) }.count_bytes();
     let arguments =
         [events as u64, bytes as u64, mode, indices as u64, detail as u64, detail_bytes as u64];
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     unsafe { sys::call(sys::DIRECT_OPEN, arguments) }
 }
 
-/// Takes them away. See `tally.h`.
+/// Closes direct mode. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_direct_close() -> i64 {
     // SAFETY: the call has no buffer.
@@ -213,11 +213,11 @@ pub unsafe extern "C" fn tally_program_load(
     detail_bytes: usize,
 ) -> i64 {
     let arguments = [words as u64, bytes as u64, detail as u64, detail_bytes as u64, 0, 0];
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     unsafe { sys::call(sys::PROGRAM_LOAD, arguments) }
 }
 
-/// Lets a program begin. See `tally.h`.
+/// Starts a program. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_program_run(program: i64) -> i64 {
     // SAFETY: the call has no buffer.
@@ -242,6 +242,6 @@ pub extern "C" fn tally_program_wait(program: i64) -> i64 {
 /// `text` has `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_write(output: c_int, text: *const c_char, bytes: usize) -> i64 {
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     unsafe { sys::call(sys::WRITE, [output as u64, text as u64, bytes as u64, 0, 0, 0]) }
 }

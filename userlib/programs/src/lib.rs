@@ -1,4 +1,4 @@
-//! What the programs share: their options, the events that they ask for by default, and the work.
+//! Code that Tally's programs share: options, the default list of events, and the work.
 
 #![no_std]
 
@@ -11,7 +11,7 @@ use core::arch::x86_64::__cpuid;
 
 use tally::events;
 
-/// The default list for the processor that this runs on.
+/// The default list of events of this processor.
 pub fn default_events() -> &'static str {
     events::default_list(__cpuid(1).eax)
 }

@@ -1,17 +1,17 @@
-//! The options that measuring programs take.
+//! Options of the measuring programs.
 
 use alloc::{format, string::String};
 
 use tally::{Shares, session::NO_BUDGET_PPM};
 
-/// Options, as given.
+/// The parsed options.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options<'a> {
     /// `--events LIST`.
     pub events: Option<&'a str>,
     /// `--slice CYCLES`.
     pub slice: Option<u64>,
-    /// `--budget PERCENT` of the program's time for the engine, as parts per million.
+    /// `--budget PERCENT` of the program's time for the engine, in parts per million.
     pub budget_ppm: Option<u32>,
     /// `--shares planned|adaptive`.
     pub shares: Option<Shares>,
@@ -22,10 +22,10 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Parses words.
+    /// Parses arguments.
     ///
     /// # Errors
-    /// A text that names the word that cannot be understood.
+    /// A message that names the argument which is not valid.
     pub fn parse(mut words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let mut options = Options::default();
         while let Some(word) = words.next() {

@@ -29,8 +29,8 @@ struct Event {
     counter_mask: String,
     invert: String,
     edge_detect: String,
-    /// The counters where hyper-threading is off; as CPUID shows the others only then, they can
-    /// always be named.
+    /// The counters without hyper-threading. The table names all of them: with hyper-threading
+    /// CPUID reports fewer counters.
     #[serde(rename = "CounterHTOff")]
     counter_without_threads: Option<String>,
     #[serde(rename = "MSRIndex")]
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_fields_that_matter() {
+    fn the_used_fields_are_read() {
         let json = r#"{ "Header": { "Copyright": "C", "Info": "I" }, "Events": [ {
             "EventName": "OCR.X", "EventCode": "0xB7, 0xBB", "UMask": "0x01",
             "Counter": "0,1,2,3", "CounterMask": "16", "Invert": "1", "EdgeDetect": "0",
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_cannot_read() {
+    fn unknown_forms_are_refused() {
         assert!(table("{}").is_err());
         assert_eq!(counters("0,9"), None);
         assert_eq!(number("0xzz"), None);

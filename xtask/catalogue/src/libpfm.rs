@@ -1,5 +1,5 @@
-//! AMD's tables, as libpfm4 has them (perfmon2.sourceforge.net, MIT). The library is loaded when
-//! it is asked for, so that nothing else here needs it.
+//! AMD's tables, read from libpfm4 (perfmon2.sourceforge.net, MIT). The library is loaded at run
+//! time, so that the other commands do not need it.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_uint, c_void},
@@ -45,7 +45,7 @@ const _: () = assert!(size_of::<EventInfo>() == 64 && size_of::<AttributeInfo>()
 
 /// `PFM_ATTR_UMASK`.
 const UNIT_MASK: c_uint = 1;
-/// `PFM_PLM3`: ring 3. Which privilege does not matter here; one has to be named.
+/// `PFM_PLM3`: ring 3. libpfm requires a privilege level; it does not change the table.
 const RING_3: c_int = 8;
 /// AMD's core counters, all of which count every core event.
 const COUNTERS: &str = "3f";
@@ -64,7 +64,7 @@ type Encode = unsafe extern "C" fn(
     *mut c_int,
 ) -> c_int;
 
-/// The functions of the library that are used here.
+/// The library's functions.
 struct Pfm {
     find: FindEvent,
     next: NextEvent,
@@ -78,13 +78,13 @@ struct Pfm {
 pub(crate) fn table(processor: &str) -> Result<String, String> {
     if std::env::var_os("LIBPFM_ENCODE_INACTIVE").is_none() {
         return Err(
-            "set LIBPFM_ENCODE_INACTIVE=1, or libpfm knows this machine's events only".into()
+            "LIBPFM_ENCODE_INACTIVE is not set: set it to 1, so that libpfm encodes other processors' events".into()
         );
     }
     let pmu = match processor {
         "zen3" => "amd64_fam19h_zen3",
         "zen4" => "amd64_fam19h_zen4",
-        _ => return Err(format!("{processor}: neither zen3 nor zen4")),
+        _ => return Err(format!("unknown processor {processor}: use zen3 or zen4")),
     };
     let pfm = Pfm::load()?;
     let mut table = format!(
@@ -98,8 +98,8 @@ pub(crate) fn table(processor: &str) -> Result<String, String> {
     Ok(table)
 }
 
-/// The file that the library came from, as its name says the version: `libpfm.so.4.13.0`. (The
-/// library itself tells its interface's version only.)
+/// The name of the library's file, which has its version: `libpfm.so.4.13.0`. (The library reports
+/// the version of its interface only.)
 fn loaded_file() -> Result<String, String> {
     let maps = std::fs::read_to_string("/proc/self/maps").map_err(|error| error.to_string())?;
     let mut names = maps.lines().filter_map(|line| line.rsplit_once('/')).map(|(_, name)| name);
@@ -124,7 +124,7 @@ fn line(name: &str, select: u64) -> Line {
 
 impl Pfm {
     fn load() -> Result<Pfm, String> {
-        let why = |error: libloading::Error| format!("libpfm4 is needed: {error}");
+        let why = |error: libloading::Error| format!("cannot load libpfm4: {error}");
         // SAFETY: the library's initialisers only set up its own state.
         let library = unsafe { Library::new("libpfm.so.4") }.map_err(why)?;
         macro_rules! function {
@@ -149,7 +149,8 @@ impl Pfm {
         })
     }
 
-    /// `EVENT` for each event of `pmu` without unit masks, `EVENT:MASK` for each mask of the others.
+    /// `EVENT` for each event of `pmu` without unit masks, `EVENT:MASK` for each mask of the
+    /// others.
     fn names(&self, pmu: &str) -> Result<Vec<String>, String> {
         let mut names = Vec::new();
         let wanted = self.event(self.find(&format!("{pmu}::RETIRED_INSTRUCTIONS"))?)?.pmu;
@@ -234,7 +235,7 @@ impl Pfm {
         let mut codes = [0_u64; 4];
         let (mut pointer, mut count) = (codes.as_mut_ptr(), codes.len() as c_int);
         // SAFETY: the string ends in a zero byte; `pointer` leads to `count` numbers that the
-        // function may fill; null says that nothing else is wanted.
+        // function may fill; null pointers request no other result.
         let error = unsafe {
             (self.encode)(
                 c_name.as_ptr(),

@@ -9,7 +9,7 @@ pub(crate) const COLUMNS: &str =
 /// One event.
 pub(crate) struct Line {
     pub(crate) name: String,
-    /// A code, or two, with a comma: one for each of two extra registers.
+    /// The event code, or two separated by a comma, one per extra register.
     pub(crate) code: String,
     pub(crate) umask: u8,
     pub(crate) cmask: u8,
@@ -17,11 +17,11 @@ pub(crate) struct Line {
     pub(crate) edge: bool,
     /// A mask in hexadecimal, or `fixedN` for a fixed counter.
     pub(crate) counters: String,
-    /// `a` if the event is counted alone, `t` if it counts the other thread's too, else `-`.
+    /// `a` if the event must be counted alone, `t` if it also counts the sibling thread, else `-`.
     pub(crate) flag: char,
-    /// The extra registers of which the event needs one, with a comma; 0 if none.
+    /// The extra registers, separated by a comma, of which the event needs one; 0 if none.
     pub(crate) msr: String,
-    /// What it needs in there.
+    /// The value of the extra register.
     pub(crate) value: u64,
 }
 

@@ -1,12 +1,12 @@
-//! Makes the event catalogues of tally-pmu from the vendors' tables.
+//! Generates the event catalogues of tally-pmu from the vendors' tables.
 //!
 //! ```text
 //! tally-catalogue intel <events.json>       Intel's core events (github.com/intel/perfmon)
 //! LIBPFM_ENCODE_INACTIVE=1 tally-catalogue amd zen3|zen4    from libpfm.so.4, if installed
 //! ```
 //!
-//! The table goes to standard output; its place is `kernel/pmu/src/catalogue/`. Facts are taken
-//! over (names, codes, masks, counters, extra registers), the vendors' sentences are not.
+//! The table goes to standard output; the tables are in `kernel/pmu/src/catalogue/`. They contain
+//! the vendors' facts (names, codes, masks, counters, extra registers), not their descriptions.
 
 mod intel;
 mod libpfm;

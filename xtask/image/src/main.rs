@@ -1,7 +1,7 @@
-//! Makes what UEFI firmware boots: `tally-image disk|folder KERNEL RAMDISK OUT`.
+//! Builds what UEFI firmware boots: `tally-image disk|folder KERNEL RAMDISK OUT`.
 //!
-//! `disk` is an image for a USB stick; `folder` holds the boot loader and, under the names that it
-//! looks for, the files that it loads. `cargo xtask` builds and calls it; nobody else needs to.
+//! `disk` writes an image for a USB stick. `folder` writes the boot loader and the files that it
+//! loads under the names that it expects. Only `cargo xtask` builds and calls this program.
 
 use std::{env, ffi::OsString, path::PathBuf, process::ExitCode};
 
@@ -21,13 +21,13 @@ fn main() -> ExitCode {
     match made {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tally-image: cannot make {}: {error:#}", out.display());
+            eprintln!("tally-image: cannot write {}: {error:#}", out.display());
             ExitCode::FAILURE
         }
     }
 }
 
 fn usage() -> ExitCode {
-    eprintln!("tally-image: call it as `tally-image disk|folder KERNEL RAMDISK OUT`");
+    eprintln!("usage: tally-image disk|folder KERNEL RAMDISK OUT");
     ExitCode::from(64)
 }

@@ -1,7 +1,9 @@
-//! `cargo xtask bench engine`: all that is measured of the engine, in one command. The planner's times
-//! and the estimators' errors are those of the engine's examples on the host, the switch is followed as
-//! by `cargo xtask bench switch`, what a reading costs is what the program `bank` counts of itself, and
-//! the engine's share is that of the default job.
+//! `cargo xtask bench engine`: all figures of the engine in one command.
+//!
+//! The engine's examples measure the planner's times and the estimators' errors on the host. The
+//! cost of a group switch is measured as by `cargo xtask bench switch`. The guest program `bank`
+//! counts the instructions of its own readings. The engine's share of the time is that of the
+//! default job.
 
 use std::fmt::Write as _;
 
@@ -23,7 +25,7 @@ use crate::{
 /// Options of `cargo xtask bench engine`.
 #[derive(Args, Clone, Debug)]
 pub struct EngineArgs {
-    /// Programs to make up for the estimators
+    /// Number of synthetic programs for the estimators
     #[arg(long, value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
@@ -32,7 +34,7 @@ pub struct EngineArgs {
     json: bool,
 }
 
-/// Machines with the events that a bank is read for: the exact one and others.
+/// Machines, each with the events whose readings are measured: a pinned one and multiplexed ones.
 const MACHINES: [(Pmu, &str); 2] = [
     (
         Pmu::Intel,
@@ -55,7 +57,7 @@ struct Engine {
     machines: Vec<Machine>,
 }
 
-/// What the planner's example prints.
+/// The output of the planner's example.
 #[derive(Debug, Deserialize, Serialize)]
 struct Planner {
     events: u64,
@@ -66,37 +68,38 @@ struct Planner {
 struct Mix {
     mix: String,
     groups: u64,
-    /// No plan has fewer.
+    /// Lower bound of the number of groups.
     least: u64,
     best_us: f64,
     median_us: f64,
 }
 
-/// What one machine's programs tell.
+/// The figures of one machine.
 #[derive(Debug, Serialize)]
 struct Machine {
     pmu: &'static str,
-    /// Instructions of a reading of a logical counter in the program's own memory, of each event.
+    /// Instructions to read a logical counter from the bank, for each event.
     reading_instructions: Vec<u64>,
-    /// The default job's, with planned and with adaptive shares.
-    planned: Share,
-    adaptive: Share,
+    /// The default job with planned shares.
+    planned: Overhead,
+    /// The default job with adaptive shares.
+    adaptive: Overhead,
 }
 
-/// What the engine takes of the default job.
+/// The engine's overhead in the default job.
 #[derive(Debug, Serialize)]
-struct Share {
-    /// Of its time.
+struct Overhead {
+    /// The share of the job's time, 0 to 1.
     engine_share: Option<f64>,
     instructions_per_switch: Option<f64>,
     msr_accesses_per_switch: Option<f64>,
     pmis: Option<u64>,
 }
 
-/// Does the task.
+/// Runs the bench.
 ///
 /// # Errors
-/// Something does not build, or a machine does not do what it should.
+/// A crate does not build, or a machine's job fails.
 pub fn main(project: &Project, args: &EngineArgs) -> Result<u8> {
     let step = Step::start("Planning mixes of events");
     let planner = project.example("tally-engine", "planner", &[])?;
@@ -126,25 +129,28 @@ fn machine(artefacts: &Artefacts, pmu: Pmu, events: &str) -> Result<Machine> {
     };
     let bank = run(&format!("bank {events}"))?;
     let reading_instructions = costs(&bank.transcript.text()).ok_or_else(|| {
-        Failure::new(ExitStatus::MachineFailed, "the program bank did not say what readings cost")
+        Failure::new(
+            ExitStatus::MachineFailed,
+            "the guest program bank printed no costs of readings",
+        )
     })?;
-    let share = |shares: &str| -> Result<Share> {
+    let overhead = |shares: &str| -> Result<Overhead> {
         let report = Report::of(&run(&format!("deflate --shares {shares}"))?).first;
         let session = report.as_ref();
-        Ok(Share {
+        Ok(Overhead {
             engine_share: session.and_then(|session| session.engine_share),
             instructions_per_switch: session.and_then(|session| session.instructions_per_switch),
             msr_accesses_per_switch: session.and_then(|session| session.msr_accesses_per_switch),
             pmis: session.and_then(|session| session.pmis),
         })
     };
-    let (planned, adaptive) = (share("planned")?, share("adaptive")?);
+    let (planned, adaptive) = (overhead("planned")?, overhead("adaptive")?);
     step.done();
     Ok(Machine { pmu: switch::name(pmu), reading_instructions, planned, adaptive })
 }
 
-/// What readings cost, in the words of `bank`: `… cost [16, 15] instructions`, a move of the value
-/// among them, which is not theirs.
+/// The costs that `bank` prints, `… cost [16, 15] instructions`, less one instruction each, which
+/// moves the value.
 fn costs(text: &str) -> Option<Vec<u64>> {
     let (_, costs) = text.split_once("cost [")?;
     let (costs, _) = costs.split_once("] instructions")?;
@@ -167,7 +173,7 @@ fn table(engine: &Engine) -> String {
     for Machine { pmu, reading_instructions, planned, adaptive } in &engine.machines {
         let _ = writeln!(
             text,
-            "{pmu}: readings of logical counters cost {reading_instructions:?} instructions"
+            "{pmu}: {reading_instructions:?} instructions per reading of a logical counter"
         );
         for (name, share) in [("planned", planned), ("adaptive", adaptive)] {
             let number =
@@ -175,7 +181,7 @@ fn table(engine: &Engine) -> String {
             let _ = writeln!(
                 text,
                 "  default job, {name} shares: engine's share {}, {} instructions and {} MSR accesses \
-                 a switch",
+                 per switch",
                 share.engine_share.map_or("-".into(), |share| percent(share, false)),
                 number(share.instructions_per_switch),
                 number(share.msr_accesses_per_switch)
@@ -190,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_bank_says_is_understood() {
+    fn the_output_of_bank_is_parsed() {
         let line = "x\nbank: readings and a move of the value cost [18, 16] instructions\ny";
         assert_eq!(costs(line), Some(vec![17, 15]));
         assert_eq!(costs("nothing"), None);

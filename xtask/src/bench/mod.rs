@@ -1,8 +1,8 @@
-//! `cargo xtask bench …`: how fast things are, as ratios of one run.
+//! `cargo xtask bench …`: speeds, as ratios within one run.
 //!
-//! Each bench is a module with its arguments, its measurement and its table. What a noisy host does to
-//! one setting it is to do to all: benches take turns among their settings, and report medians with
-//! the least and the most.
+//! Each bench is a module with its arguments, its measurement and its table. Benches alternate
+//! between their settings, so that a noisy host affects all of them alike, and report the median
+//! with the minimum and the maximum.
 
 mod engine;
 mod ring;
@@ -23,20 +23,22 @@ pub struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum Bench {
-    /// Million guest instructions a second under each gear and model of the virtual PMU
+    /// Million guest instructions per second with each mode and model of the virtual PMU
     Vpmu(vpmu::VpmuArgs),
-    /// All of the engine's figures: planner, switch, estimators, adaptive shares, readings, its share
+    /// All figures of the engine: planner, group switch, estimators, adaptive shares, readings,
+    /// overhead
     Engine(engine::EngineArgs),
-    /// Nanoseconds and instructions of a trace record of 16 bytes, beside other rings and LTTng-UST
+    /// Nanoseconds and instructions per trace record of 16 bytes, compared with other rings and
+    /// LTTng-UST
     Ring(ring::RingArgs),
-    /// Instructions and MSR accesses of a switch between groups, step by step
+    /// Instructions and MSR accesses of a group switch, by step
     Switch(switch::SwitchArgs),
 }
 
-/// Does the task.
+/// Runs the bench.
 ///
 /// # Errors
-/// Something does not build, a machine cannot be started, or its job fails.
+/// A crate does not build, a machine cannot be started, or its job fails.
 pub fn main(project: &Project, args: &BenchArgs) -> Result<u8> {
     match &args.bench {
         Bench::Vpmu(args) => vpmu::main(project, args),

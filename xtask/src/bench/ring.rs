@@ -1,10 +1,11 @@
-//! `cargo xtask bench ring`: what a trace record of 16 bytes with its time stamp costs to write.
+//! `cargo xtask bench ring`: the cost of writing a trace record of 16 bytes with its time stamp.
 //!
-//! One thread writes some thousand records in a row, and then reads them; only writing is timed. Each ring
-//! calls RDTSC for each record, and the same loop without a ring tells what that takes. Instructions are those of a
-//! record, counted one by one, less those of an empty loop: as they are where no page is turned, and in the mean, where
-//! the one that clears a page counts once for each word. LTTng-UST's event has the same 8 bytes beside its time
-//! stamp; it writes to a session of a buffer per process that overwrites, and nobody reads.
+//! One thread writes some thousand records and then reads them; only the writes are timed. Each
+//! ring executes RDTSC per record, and the same loop without a ring measures the cost of that.
+//! Instructions are counted by single-stepping one record, less those of an empty loop: the
+//! minimum, for a record that starts no new page, and the mean, in which the clearing of a page
+//! counts once per word. LTTng-UST's event has the same 8 bytes beside its time stamp; it writes to
+//! an overwriting session with one buffer per process and no reader.
 
 use std::fmt::Write as _;
 
@@ -18,7 +19,7 @@ use crate::{Failure, Result, compiler, output, process, progress::Step, project:
 /// Options of `cargo xtask bench ring`.
 #[derive(Args, Clone, Debug)]
 pub struct RingArgs {
-    /// Times that each ring is measured, in turns
+    /// Measurements of each ring, alternating
     #[arg(long, value_name = "N", default_value_t = 9,
           value_parser = clap::value_parser!(u16).range(1..))]
     repetitions: u16,
@@ -29,32 +30,32 @@ pub struct RingArgs {
 
 /// The ring that the others are compared with.
 const OURS: &str = "tally-ring";
-/// The loop around each.
+/// The loop without a ring.
 const NOTHING: &str = "nothing";
 
-/// What one ring takes for a record.
+/// The costs of one ring per record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Ring {
     name: String,
-    /// None where they cannot be counted.
+    /// None if they cannot be counted.
     instructions: Option<f64>,
     mean_instructions: Option<f64>,
     locked_instructions: Option<f64>,
     median_ns: f64,
     least_ns: f64,
     most_ns: f64,
-    /// As many times as long as ours.
+    /// Median time relative to Tally's ring.
     ratio: f64,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct Rings {
     rings: Vec<Ring>,
-    /// Why LTTng-UST is not among them.
+    /// Why LTTng-UST was not measured.
     lttng_missing: Option<String>,
 }
 
-/// Does the task.
+/// Runs the bench.
 ///
 /// # Errors
 /// The benchmark does not build or run.
@@ -94,7 +95,7 @@ pub fn main(project: &Project, args: &RingArgs) -> Result<u8> {
 #[derive(Clone, Debug, PartialEq)]
 struct Measured {
     name: String,
-    /// Instructions at the least and in the mean, with those of the loop; locked ones.
+    /// Minimum and mean of the instructions, with those of the loop, and locked instructions.
     counts: Option<[f64; 3]>,
     times: Vec<f64>,
 }
@@ -111,11 +112,14 @@ fn parse(text: &str) -> Vec<Measured> {
     text.lines().filter_map(line).collect()
 }
 
-/// The loop's instructions are taken off; times are told with it, as it costs next to nothing.
+/// Subtracts the loop's instructions; times include the loop, which takes close to no time.
 fn compare(measured: &[Measured]) -> Result<Vec<Ring>> {
     let find = |name: &str| measured.iter().find(|one| one.name == name && !one.times.is_empty());
     let (Some(nothing), Some(ours)) = (find(NOTHING), find(OURS)) else {
-        return Err(Failure::new(ExitStatus::CheckFailed, "the rings' benchmark said too little"));
+        return Err(Failure::new(
+            ExitStatus::CheckFailed,
+            "the rings' benchmark printed no result of the loop or of Tally's ring",
+        ));
     };
     let [around, ..] = nothing.counts.unwrap_or_default();
     let ours = Samples(ours.times.clone()).median();
@@ -138,8 +142,8 @@ fn compare(measured: &[Measured]) -> Result<Vec<Ring>> {
 
 fn table(rings: &Rings) -> String {
     let mut text = String::from(
-        "a record of 16 bytes with its time stamp\n\
-         ring                    instructions    mean  locked     ns  least   most ratio\n",
+        "per record of 16 bytes with its time stamp\n\
+         ring                    instructions    mean  locked     ns    min    max ratio\n",
     );
     for ring in &rings.rings {
         let count =
@@ -159,7 +163,7 @@ fn table(rings: &Rings) -> String {
         );
     }
     if let Some(why) = &rings.lttng_missing {
-        let _ = writeln!(text, "LTTng-UST               not there: {why}");
+        let _ = writeln!(text, "LTTng-UST               not measured: {why}");
     }
     text
 }
@@ -169,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_are_those_of_a_record_alone() {
+    fn instructions_are_those_of_a_record_without_the_loop() {
         let text = "x\nnothing\t5\t5\t0\t0.5 0.5\ntally-ring\t20\t22\t0\t8 9 10\nother\t45\t45\t1\t18 18 20\n";
         let rings = compare(&parse(text)).unwrap();
         let [ours, other] = &rings[..] else { panic!("{rings:?}") };
@@ -179,7 +183,7 @@ mod tests {
         assert!(compare(&parse("nothing\t5\t5\t0\t1\n")).is_err());
         let why = "no network".to_owned();
         let text = table(&Rings { rings, lttng_missing: Some(why) });
-        assert!(text.contains("LTTng-UST               not there: no network\n"), "{text}");
+        assert!(text.contains("LTTng-UST               not measured: no network\n"), "{text}");
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
     }
 }

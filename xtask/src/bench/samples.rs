@@ -1,11 +1,11 @@
 //! Repetitions of one measurement, and their median.
 
-/// What repetitions of one measurement gave; never empty.
+/// The results of repeated measurements; never empty.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Samples(pub(super) Vec<f64>);
 
 impl Samples {
-    /// The one in the middle, or the mean of the two there.
+    /// The median: the middle value, or the mean of the two in the middle.
     pub(super) fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_in_the_middle_whatever_the_order() {
+    fn the_median_does_not_depend_on_the_order() {
         assert_eq!(Samples(vec![3.0, 1.0, 20.0]).median(), 3.0);
         assert_eq!(Samples(vec![4.0, 1.0, 2.0, 30.0]).median(), 3.0);
         let samples = Samples(vec![3.0, 1.0, 2.0]);

@@ -1,16 +1,15 @@
-//! `cargo xtask bench vpmu`: million guest instructions a second under each gear and model of the
-//! virtual PMU, beside a plugin that does nothing and beside no plugin.
+//! `cargo xtask bench vpmu`: million guest instructions per second with each mode and model of the
+//! virtual PMU, compared with an empty plugin and with none.
 //!
-//! The job is gzip's: the program `rounds` compresses and decompresses a real text by deflate at level
-//! 6, again and again, under Tally's kernel on one CPU. Only its rounds are timed, from its line
-//! `begin` to its line `end`; booting, the change of gears and the first round are over by then.
+//! The guest program `rounds` compresses and decompresses a text by deflate at level 6 repeatedly,
+//! under Tally's kernel on one CPU. Only the rounds between its lines `begin` and `end` are timed:
+//! booting, the start of the models and the first round are over by then.
 //!
-//! A round has the same instructions in every machine, and the models count them: user mode's of
-//! region 1. What counts nothing runs the same rounds, so the models' figure stands for all, and they
-//! have to agree on it.
+//! A round executes the same instructions on every machine. The models count them, as user-mode
+//! instructions of region 1, and must agree; their count is used for all settings.
 //!
-//! Seconds are of QEMU's processor time, which on an idle host are seconds; so the benchmark says the
-//! same while the host has other work, but for what that does to caches.
+//! Times are QEMU's processor time, so that other work on the host affects them only through the
+//! caches.
 
 use std::time::Duration;
 
@@ -30,22 +29,22 @@ use crate::{
     project::Project,
 };
 
-/// Bytes of text that a round goes through.
+/// Bytes of text per round.
 const ROUND_BYTES: usize = 256 << 10;
-/// Instructions by which a window of rounds may be more than its rounds: the loop around them and the
-/// calls that mark it.
+/// Instructions by which the region may exceed its rounds: the loop around them and the calls that
+/// mark the region.
 const AROUND_INSTRUCTIONS: u64 = 10_000;
-/// After this, a job hangs: the slowest takes half a minute.
+/// Time limit of a job; the slowest takes half a minute.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 /// Options of `cargo xtask bench vpmu`.
 #[derive(Args, Clone, Debug)]
 pub struct VpmuArgs {
-    /// Times that each setting is measured, in turns
+    /// Measurements of each setting, alternating
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u16).range(1..))]
     repetitions: u16,
-    /// Whose PMU the machine shows
+    /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pmu: Pmu,
     /// Print one JSON object, alone on standard output
@@ -53,7 +52,7 @@ pub struct VpmuArgs {
     json: bool,
 }
 
-/// What QEMU is loaded with.
+/// The plugin that QEMU runs with, and its model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Setting {
     None,
@@ -80,19 +79,19 @@ impl Setting {
     fn sentence(self) -> &'static str {
         match self {
             Setting::None => "no plugin",
-            Setting::Empty => "a plugin that looks at blocks and does nothing",
-            Setting::Off => "the virtual PMU, no counter ever started",
-            Setting::Interval => "counting, time by penalties",
-            Setting::Ooo => "counting, time by the out-of-order pipeline",
+            Setting::Empty => "an empty plugin that receives every translation block",
+            Setting::Off => "the virtual PMU, no counter started",
+            Setting::Interval => "counting, interval pipeline",
+            Setting::Ooo => "counting, out-of-order pipeline",
         }
     }
 
-    /// Whether a model counts.
+    /// Returns whether a model counts.
     fn counts(self) -> bool {
         matches!(self, Setting::Interval | Setting::Ooo)
     }
 
-    /// Rounds that take some seconds.
+    /// The number of rounds, which take some seconds.
     fn rounds(self) -> u64 {
         match self {
             Setting::None | Setting::Empty | Setting::Off => 60,
@@ -121,11 +120,11 @@ struct Run {
     setting: Setting,
     /// QEMU's processor time for its rounds.
     seconds: f64,
-    /// User mode's instructions of its rounds, where a model counts.
+    /// User-mode instructions of its rounds, if a model counts.
     instructions: Option<u64>,
 }
 
-/// Million instructions a second.
+/// Million instructions per second.
 #[derive(Clone, Debug, Serialize)]
 struct Speeds {
     none: f64,
@@ -135,14 +134,14 @@ struct Speeds {
     ooo: f64,
 }
 
-/// Does the task.
+/// Runs the bench.
 ///
 /// # Errors
-/// Something does not build, a machine does not come to its end, or the models disagree.
+/// A crate does not build, a job fails, or the models disagree.
 pub fn main(project: &Project, args: &VpmuArgs) -> Result<u8> {
     let artefacts = Artefacts::make(project)?;
     let empty = Artefacts { plugin: build::empty_plugin(project)?, ..artefacts.clone() };
-    let step = Step::start("Running the job under each setting in turn");
+    let step = Step::start("Running the job with each setting");
     let mut runs = Vec::new();
     for repetition in 1..=args.repetitions {
         for setting in Setting::ALL {
@@ -171,10 +170,10 @@ pub fn main(project: &Project, args: &VpmuArgs) -> Result<u8> {
 
 /// Boots a machine for the job and times its rounds.
 fn run(artefacts: &Artefacts, setting: Setting, pmu: Pmu) -> Result<Run> {
-    let (mut said, mut begin, mut end) = (Vec::new(), None, None);
+    let (mut printed, mut begin, mut end) = (Vec::new(), None, None);
     let mut boot = machine::boot(artefacts, &setting.request(pmu), &mut |output| {
-        said.extend_from_slice(&output.bytes);
-        let has = |line: &str| String::from_utf8_lossy(&said).lines().any(|told| told == line);
+        printed.extend_from_slice(&output.bytes);
+        let has = |line: &str| String::from_utf8_lossy(&printed).lines().any(|known| known == line);
         if begin.is_none() && has("begin") {
             begin = Some(output.seen_at);
         }
@@ -184,37 +183,37 @@ fn run(artefacts: &Artefacts, setting: Setting, pmu: Pmu) -> Result<Run> {
     })?;
     let (Some(begin), Some(end), true) = (begin, end, boot.outcome.is_success()) else {
         let folder = boot.folder.keep().display();
-        let why = format!("the job failed under '{}' ({folder}): {}", setting.name(), boot.outcome);
+        let why = format!("the job failed with '{}' ({folder}): {}", setting.name(), boot.outcome);
         return Err(Failure::new(ExitStatus::MachineFailed, why));
     };
     let instructions = boot.truth.as_ref().filter(|_| setting.counts()).and_then(rounds_counted);
     Ok(Run { setting, seconds: (end - begin).as_secs_f64(), instructions })
 }
 
-/// User mode's instructions of the region that holds the rounds.
+/// User-mode instructions of the region that contains the rounds.
 fn rounds_counted(truth: &Truth) -> Option<u64> {
     let region = truth.region(RegionKind::Marked, 1)?;
     let name = ["INST_RETIRED.ANY", "RETIRED_INSTRUCTIONS"];
     name.iter().find_map(|name| region.events.get(*name)).map(|count| count.user)
 }
 
-/// The instructions of a round, on which all that counted agree.
+/// The instructions of a round, on which all models must agree.
 fn round_instructions(runs: &[Run]) -> Result<u64> {
     let failed = |why: String| Failure::new(ExitStatus::CheckFailed, why);
     let mut agreed: Option<(u64, Setting)> = None;
     for run in runs.iter().filter(|run| run.setting.counts()) {
         let name = run.setting.name();
-        let all = run.instructions.ok_or_else(|| failed(format!("'{name}' counted nothing")))?;
+        let all = run.instructions.ok_or_else(|| failed(format!("'{name}' has no count")))?;
         let round = all / run.setting.rounds();
         let (known, by) = *agreed.get_or_insert((round, run.setting));
         if known.abs_diff(round) > AROUND_INSTRUCTIONS {
             let by = by.name();
             return Err(failed(format!(
-                "a round is {known} instructions under '{by}' and {round} under '{name}'"
+                "a round has {known} instructions with '{by}' and {round} with '{name}'"
             )));
         }
     }
-    agreed.map(|(round, _)| round).ok_or_else(|| failed("nothing was counted".to_owned()))
+    agreed.map(|(round, _)| round).ok_or_else(|| failed("no model counted".to_owned()))
 }
 
 fn speeds(runs: &[Run], setting: Setting, round_instructions: u64) -> Samples {
@@ -229,10 +228,8 @@ fn render(speeds: &[(Setting, Samples)], round_instructions: u64) -> String {
         found.map_or(f64::NAN, |(_, samples)| samples.median())
     };
     let (none, empty) = (median(Setting::None), median(Setting::Empty));
-    let mut text = format!(
-        "{:<9}{:>6}  {:<13}{:>9}{:>10}\n",
-        "", "MIPS", "least..most", "of none", "of empty"
-    );
+    let mut text =
+        format!("{:<9}{:>6}  {:<13}{:>9}{:>10}\n", "", "MIPS", "min..max", "of none", "of empty");
     for (setting, samples) in speeds {
         let speed = samples.median();
         let range = format!("{:.0}..{:.0}", samples.least(), samples.most());
@@ -260,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn speeds_come_from_the_models_count() {
+    fn speeds_use_the_models_count() {
         let runs = [
             run(Setting::None, 6.0, None),
             run(Setting::Interval, 1.0, Some(10 * 100_000_000 + 300)),
@@ -273,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn models_that_disagree_are_found_out() {
+    fn models_that_disagree_are_refused() {
         let interval = run(Setting::Interval, 1.0, Some(10 * 100_000_000));
         let ooo = run(Setting::Ooo, 1.0, Some(2 * 100_100_000));
         let failure = round_instructions(&[interval, ooo]).unwrap_err();

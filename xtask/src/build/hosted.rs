@@ -1,5 +1,5 @@
-//! Programs that only tests run and that know nothing of Tally: of ordinary libraries, for any Linux. All of
-//! them end up in one folder, where tests run them on the host too.
+//! Test programs that do not use Tally: built with ordinary libraries for any Linux. All are placed
+//! in one folder, from which tests also run them on the host.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -12,18 +12,18 @@ use crate::{
     setup,
 };
 
-/// Where those in C are.
+/// Folder of the sources in C.
 const FOLDER: &str = "tests/guests/hosted";
-/// The one in Rust.
+/// Name of the program in Rust.
 const RUST: &str = "rust";
-/// Where all are once they are built, below the target folder.
+/// Folder of the built programs, below the target folder.
 const BUILT: &str = "guest/hosted";
 
-/// Compiles each program as everybody compiles a static program, and again, with `-pie` behind its
-/// name, as one that runs anywhere.
+/// Compiles each C program as a static executable, and again, with `-pie` behind its name, as a
+/// static position-independent one.
 ///
 /// # Errors
-/// One does not build.
+/// A program does not build.
 pub fn hosted_guests(project: &Project) -> Result<Vec<PathBuf>> {
     let folder = project.target.join(BUILT);
     project::make_folder(&folder)?;
@@ -38,19 +38,19 @@ pub fn hosted_guests(project: &Project) -> Result<Vec<PathBuf>> {
         Ok(program)
     };
     let names = sources(&project.root.join(FOLDER), "c")?;
-    let ways = [("-static", ""), ("-static-pie", "-pie")];
-    let all = names.iter().flat_map(|name| ways.map(|(kind, suffix)| (name, kind, suffix)));
+    let kinds = [("-static", ""), ("-static-pie", "-pie")];
+    let all = names.iter().flat_map(|name| kinds.map(|(kind, suffix)| (name, kind, suffix)));
     all.map(compile).collect()
 }
 
-/// Links those of [`FOLDER`] that are about the C library with musl, as `musl-gcc` does: with `-musl`
-/// behind their names, and `-musl-pie` those that run anywhere.
+/// Links the programs of [`FOLDER`] that test the C library with musl, as `musl-gcc` does: with
+/// `-musl` behind their names, and `-musl-pie` if position-independent.
 ///
 /// # Errors
-/// One does not build.
+/// A program does not build.
 pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>> {
     const NAMES: [&str; 5] = ["affinity", "files", "libc", "signals", "threads"];
-    const WAYS: [(&str, &str, [&str; 3]); 2] = [
+    const KINDS: [(&str, &str, [&str; 3]); 2] = [
         ("-static", "-musl", ["crt1.o", "crtbeginT.o", "crtend.o"]),
         ("-static-pie", "-musl-pie", ["rcrt1.o", "crtbeginS.o", "crtendS.o"]),
     ];
@@ -76,10 +76,10 @@ pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>
         compiler::run(&format!("Compiling {name}{suffix}"), &mut cc)?;
         Ok(program)
     };
-    NAMES.into_iter().flat_map(|name| WAYS.map(|way| (name, way))).map(compile).collect()
+    NAMES.into_iter().flat_map(|name| KINDS.map(|kind| (name, kind))).map(compile).collect()
 }
 
-/// Where the system's compiler has a file of its own.
+/// The path of one of the system compiler's own files.
 fn compilers_file(name: &str) -> Result<PathBuf> {
     let mut cc = Command::new("cc");
     let output = process::output(cc.arg(format!("-print-file-name={name}"))).map_err(|error| {
@@ -88,8 +88,8 @@ fn compilers_file(name: &str) -> Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
-/// Builds the program of Rust's standard library, as that comes with the compiler, into a static one that
-/// runs anywhere.
+/// Builds the program that uses Rust's standard library, as the compiler ships it, into a static
+/// position-independent executable.
 ///
 /// # Errors
 /// It does not build.
@@ -101,7 +101,7 @@ pub fn rust_guest(project: &Project) -> Result<PathBuf> {
         .args(["--config", "profile.release.strip=true"])
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("RUSTFLAGS", "-C target-feature=+crt-static");
-    compiler::run("Building the program of Rust's standard library", &mut build)?;
+    compiler::run("Building the program with Rust's standard library", &mut build)?;
     let built = folder.join(PROGRAMS.target).join("release").join(RUST);
     let program = project.target.join(BUILT).join(RUST);
     fs::copy(&built, &program).map_err(|error| Failure::io("write", &program, &error))?;

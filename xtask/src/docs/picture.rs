@@ -1,9 +1,9 @@
 //! Text pictures as SVG.
 //!
 //! A picture is a grid of characters. Box-drawing characters become lines (`─ │ ┌ ┐ └ ┘ ├ ┤ ┬ ┴ ┼`,
-//! dashed `╌ ╎`), `▶ ◀ ▲ ▼` arrow heads, `█ ▓ ▒ ░` bars of four colours. Closed rectangles are filled,
-//! and each line of text in them that begins just below a line is set in bold. All other characters
-//! are text; two blanks end a piece of text.
+//! dashed `╌ ╎`), `▶ ◀ ▲ ▼` arrow heads, `█ ▓ ▒ ░` bars of four colours. Closed rectangles are
+//! filled, and each line of text in them that begins just below a line is set in bold. All other
+//! characters are text; two blanks end a piece of text.
 
 use std::fmt::Write as _;
 

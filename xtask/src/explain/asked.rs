@@ -1,4 +1,4 @@
-//! What `cargo xtask run --explain` is asked to explain.
+//! The list of events that `cargo xtask run --explain` explains.
 
 use tally_abi::{ExitStatus, SessionConfig, command::Command, events};
 
@@ -7,26 +7,27 @@ use crate::{
     job::{Job, tally},
 };
 
-/// The program whose list the host knows.
+/// The program whose list of events the host knows.
 const DEFAULT: &str = "deflate";
 
-/// What is to be explained.
+/// A list of events and how it would be counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The list of events.
     pub events: String,
-    /// How they are counted.
+    /// How its session would count.
     pub config: SessionConfig,
-    /// The kernel's `paranoid`; none where the kernel itself counts, which may all.
+    /// The kernel's `paranoid` level; none if the kernel opens the session, which may count
+    /// everything.
     pub paranoid: Option<u8>,
 }
 
 impl Asked {
-    /// What `job` counts, or `command` instead of its programs, on a processor of this signature (CPUID
-    /// leaf 1's EAX).
+    /// What `job`, or `command` in place of its programs, counts on a processor with this signature
+    /// (CPUID leaf 1, EAX).
     ///
     /// # Errors
-    /// Only the program itself knows, or `stat` and `record` do not understand their words.
+    /// The list is in the program itself, or `stat` or `record` refuses its arguments.
     pub fn of(job: &Job, command: &[String], signature: u32) -> Result<Asked> {
         let (config, paranoid) = (job.config(), Some(job.paranoid));
         let usage = |why: String| Failure::new(ExitStatus::Usage, why);
@@ -45,9 +46,9 @@ impl Asked {
         };
         match other {
             None => Ok(Asked { events: events::default_list(signature).into(), config, paranoid }),
-            Some(name) => {
-                Err(usage(format!("what {name} counts is known when it runs: say it by --events")))
-            }
+            Some(name) => Err(usage(format!(
+                "events of {name} are unknown before it runs: name them with --events"
+            ))),
         }
     }
 }
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn who_counts_says_what_is_counted() {
+    fn the_list_comes_from_the_program_that_counts() {
         let default = Job::default();
         let stat = of(&default, "stat -e a --kernel --shares adaptive -- prog -e d").unwrap();
         assert_eq!((stat.events.as_str(), stat.paranoid), ("a", Some(2)));
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stat_refuses_is_not_explained() {
+    fn arguments_that_stat_refuses_are_refused() {
         let default = Job::default();
         let stat = Job { program: vec!["stat".into()], ..Job::default() };
         for (job, words, why) in [
@@ -90,7 +91,7 @@ mod tests {
             (&default, "stat -e instructions", "name the program"),
             (&default, "prog", "--events"),
             (&default, "deflate --events nonsense", "--events"),
-            (&stat, "", "what stat counts"),
+            (&stat, "", "events of stat"),
         ] {
             let refused = of(job, words).unwrap_err();
             assert_eq!(refused.status, ExitStatus::Usage);

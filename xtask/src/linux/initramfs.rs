@@ -1,4 +1,4 @@
-//! The guest's file system: busybox, perf, its libraries, and the command, as a cpio archive.
+//! The Linux guest's file system: busybox, perf, its libraries and the command, as a cpio archive.
 
 use std::{io, path::Path};
 
@@ -8,15 +8,15 @@ use crate::{Failure, Result, project, setup::Linux};
 
 /// The line before the command's output.
 pub(super) const BEGIN: &str = "---- tally: command ----";
-/// What stands behind it, before the command's status: on a line of its own, or where the output has no new
-/// line at its end, on the last.
+/// The text before the command's status: at the start of a line, or behind the output's last line
+/// if that has no newline.
 pub(super) const STATUS: &str = "---- tally: status ";
 
 const DIRECTORY: u32 = 0o040_755;
 const EXECUTABLE: u32 = 0o100_755;
 
-/// What runs first. Perf wants /proc, /sys and the trace file systems; its watchdog rival is off by
-/// the kernel's command line.
+/// The init script. Perf needs /proc, /sys and the trace file system. The kernel's command line
+/// turns off the watchdog, which would use a counter.
 fn init(verbose: bool) -> String {
     let quiet = if verbose { "" } else { "echo 1 > /proc/sys/kernel/printk\n" };
     format!(
@@ -39,7 +39,7 @@ fn init(verbose: bool) -> String {
     )
 }
 
-/// The archive.
+/// Builds the archive.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -54,7 +54,7 @@ pub(super) fn make(linux: &Linux, command: &str, verbose: bool) -> Result<Vec<u8
     archive.copy("bin/perf", &linux.perf)?;
     for (index, library) in linux.libraries.iter().enumerate() {
         let name = library.file_name().unwrap_or_default().to_string_lossy();
-        // The dynamic linker has its place in every program.
+        // Programs name the dynamic linker by this path.
         let folder = if index == 0 { "lib64" } else { "lib" };
         archive.copy(&format!("{folder}/{name}"), library)?;
     }

@@ -1,8 +1,8 @@
-//! `cargo xtask linux -- COMMAND`: runs a shell command under an unmodified Debian kernel with perf,
-//! on the same virtual PMU as Tally's kernel.
+//! `cargo xtask linux -- COMMAND`: runs a shell command under an unmodified Debian kernel with
+//! perf, on the same virtual PMU as Tally's kernel.
 //!
-//! The guest has busybox and perf and nothing else; its console is our standard output, and the
-//! command's status is ours.
+//! The guest has busybox and perf only. Its console goes to standard output, and the command's
+//! status is the exit status.
 
 mod initramfs;
 
@@ -25,29 +25,29 @@ use crate::{
     setup,
 };
 
-/// How often the machine is looked at.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval at which the machine is polled.
+const POLL: Duration = Duration::from_millis(20);
 
 /// Options of `cargo xtask linux`.
 #[derive(Args, Clone, Debug)]
 pub struct LinuxArgs {
-    /// Whose PMU the machine shows
+    /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pmu: Pmu,
-    /// Processors
+    /// Number of CPUs
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=16))]
     cpus: u16,
     /// More options of the virtual PMU, such as series=FILE,every=1000000i (see qemu/README.md)
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', conflicts_with = "no_pmu")]
     vpmu: Vec<String>,
-    /// Without the virtual PMU, to compare
+    /// Run without the virtual PMU, to compare
     #[arg(long)]
     no_pmu: bool,
     /// Show the kernel's own messages too
     #[arg(long)]
     verbose: bool,
-    /// Stop the machine after so many seconds
+    /// Stop the machine after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300,
           value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: u64,
@@ -56,11 +56,11 @@ pub struct LinuxArgs {
     command: Vec<String>,
 }
 
-/// Does the task.
+/// Runs the command and prints its output.
 ///
 /// # Errors
-/// Something cannot be fetched, built or started, the machine does not come to its end, or standard output
-/// does not take what the command prints.
+/// A part cannot be fetched, built or started, the machine does not end by itself, or standard
+/// output cannot be written.
 pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
     let qemu = setup::qemu(project)?;
     let linux = setup::linux(project)?;
@@ -84,10 +84,10 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
     shown.map(|()| status)
 }
 
-/// Runs a shell command and shows what it prints, line by line; its status.
+/// Runs a shell command, passes each line of its output to `show`, and returns its status.
 ///
 /// # Errors
-/// The machine cannot be started, or does not come to its end.
+/// The machine cannot be started, or does not end by itself.
 pub fn run(guest: &machine::Linux<'_>, command: &str, show: &mut dyn FnMut(&str)) -> Result<u8> {
     let mut folder = Folder::make(&Project::here())?;
     let initramfs = folder.file("initramfs.cpio");
@@ -103,23 +103,23 @@ pub fn run(guest: &machine::Linux<'_>, command: &str, show: &mut dyn FnMut(&str)
         End::ByItself(Some(status)) => return Ok(status),
         End::ByItself(None) => {
             let said = std::fs::read_to_string(folder.errors()).unwrap_or_default();
-            let why = format!("the machine ended without the command's status:\n{said}");
+            let why = format!("the machine ended before the command:\n{said}");
             (ExitStatus::MachineFailed, why.trim_end().to_owned())
         }
         End::OutOfTime => (ExitStatus::TimedOut, machine::out_of_time(guest.time_limit)),
     };
     let kept = folder.keep().display();
-    Err(Failure::new(status, format!("{why}\nthe console's log is in {kept}")))
+    Err(Failure::new(status, format!("{why}\nconsole log: {kept}")))
 }
 
-/// How the machine came to its end.
+/// How the machine ended.
 enum End {
-    /// With the command's status, if it was told.
+    /// By itself, with the command's status if the console has it.
     ByItself(Option<u8>),
     OutOfTime,
 }
 
-/// Shows the console until the machine has ended.
+/// Reads the console until the machine has ended.
 fn follow(
     child: &mut Child,
     log: &Path,
@@ -134,18 +134,18 @@ fn follow(
         let ended = child.try_wait().map_err(lost)?.is_some();
         let mut new = Vec::new();
         console.read_to_end(&mut new).map_err(lost)?;
-        lines.take(&new, show);
+        lines.append(&new, show);
         if ended {
             return Ok(End::ByItself(lines.status));
         }
         if start.elapsed() > limit {
             return Ok(End::OutOfTime);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
     }
 }
 
-/// What the guest prints, line by line, from the command's first.
+/// Splits the console's output into lines and selects the command's.
 #[derive(Default)]
 struct Console {
     rest: Vec<u8>,
@@ -154,7 +154,7 @@ struct Console {
 }
 
 impl Console {
-    fn take(&mut self, new: &[u8], show: &mut dyn FnMut(&str)) {
+    fn append(&mut self, new: &[u8], show: &mut dyn FnMut(&str)) {
         self.rest.extend(new);
         while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.rest.drain(..=end).collect();
@@ -186,28 +186,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_is_found_and_only_the_command_shown() {
+    fn the_command_s_output_and_status_are_selected() {
         let mut console = Console::default();
         let mut shown = String::new();
-        let mut take = |console: &mut Console, bytes: &[u8]| {
-            console.take(bytes, &mut |line| shown += line);
+        let mut append = |console: &mut Console, bytes: &[u8]| {
+            console.append(bytes, &mut |line| shown += line);
         };
-        take(&mut console, b"SeaBIOS\r\n");
-        take(&mut console, format!("{}\r\nout\r\n", initramfs::BEGIN).as_bytes());
+        append(&mut console, b"SeaBIOS\r\n");
+        append(&mut console, format!("{}\r\nout\r\n", initramfs::BEGIN).as_bytes());
         assert!(console.shown);
-        take(&mut console, format!("{}3", initramfs::STATUS).as_bytes());
+        append(&mut console, format!("{}3", initramfs::STATUS).as_bytes());
         assert_eq!(console.status, None);
-        take(&mut console, b"\r\n");
+        append(&mut console, b"\r\n");
         assert_eq!((console.status, console.shown), (Some(3), false));
         assert_eq!(shown, "out");
     }
 
     #[test]
-    fn output_without_a_new_line_hides_no_status() {
+    fn the_status_follows_output_without_a_newline() {
         let (mut console, mut shown) = (Console::default(), Vec::new());
         let (begin, status) = (initramfs::BEGIN, initramfs::STATUS);
         let text = format!("{begin}\r\n{status}of what?\r\nlast words{status}7\r\nreboot\r\n");
-        console.take(text.as_bytes(), &mut |line| shown.push(line.to_owned()));
+        console.append(text.as_bytes(), &mut |line| shown.push(line.to_owned()));
         assert_eq!((console.status, console.shown), (Some(7), false));
         assert_eq!(shown, [format!("{status}of what?"), "last words".to_owned()]);
     }

@@ -26,8 +26,8 @@ pub struct Artefacts {
     pub boot: image::BootFiles,
     /// The kernel's ELF file with its debug information, which what firmware boots lacks.
     pub symbols: PathBuf,
-    /// Programs that the ramdisk gets where the command line names them: all of them together are several
-    /// times as large as the rest, and firmware takes its time for each byte.
+    /// Programs that the ramdisk gets where the command line names them: all of them together are
+    /// several times as large as the rest, and firmware takes its time for each byte.
     pub on_demand: Vec<PathBuf>,
     /// A disk image that runs [`DISK_COMMAND_LINE`], if tests are to boot one.
     pub disk: Option<PathBuf>,
@@ -53,10 +53,12 @@ impl Artefacts {
         Artefacts::of(project, tools, built, &programs)
     }
 
-    /// The same for a user's run: the user's `files` are in the ramdisk, and no program of the tests.
+    /// The same for a user's run: the user's `files` are in the ramdisk, and no program of the
+    /// tests.
     ///
     /// # Errors
-    /// Something cannot be fetched, built or read, or a file has the name of one of Tally's programs.
+    /// Something cannot be fetched, built or read, or a file has the name of one of Tally's
+    /// programs.
     pub fn make_for_run(project: &Project, files: &[PathBuf]) -> Result<Artefacts> {
         let tools = setup::tools(project)?;
         let built = build::all(project, &tools.library)?;

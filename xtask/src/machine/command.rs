@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{Failure, Result, image::BootFiles, setup::Qemu};
 
-/// The PMU that the virtual one shows on this machine, with `options` of its own (qemu/README.md), of
-/// which most do not change what can be counted together.
+/// The PMU that the virtual one shows on this machine, with `options` of its own (qemu/README.md),
+/// of which most do not change what can be counted together.
 ///
 /// # Errors
 /// The virtual PMU does not support an option.
@@ -61,8 +61,9 @@ fn path_value(path: &Path) -> String {
     value(&path.to_string_lossy())
 }
 
-/// A machine with nothing in it but what is added, and without what `lacks` says. Without a keyboard's controller
-/// the firmware does not wait for a keyboard, which was a sixth of the time that a boot takes.
+/// A machine with nothing in it but what is added, and without what `lacks` says. Without a
+/// keyboard's controller the firmware does not wait for a keyboard, which was a sixth of the time
+/// that a boot takes.
 fn plain(qemu: &Qemu, memory: &str, lacks: Option<&str>) -> Command {
     let mut qemu = qemu.command();
     qemu.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
@@ -133,8 +134,8 @@ fn trace_port(qemu: &mut Command, port: TracePort, folder: &Folder) -> Result<()
             "pipe"
         }
     };
-    // Without an event descriptor the processor's own thread takes each notification, so that a file has all before
-    // the guest's next instruction, and the same seed gives the same run.
+    // Without an event descriptor the processor's own thread takes each notification, so that a
+    // file has all before the guest's next instruction, and the same seed gives the same run.
     qemu.args(["-device", "virtio-serial-pci,disable-legacy=on,ioeventfd=off,max_ports=2"]);
     qemu.arg("-chardev").arg(format!("{kind},id=trace,path={}", path_value(&path)));
     qemu.args(["-device", "virtserialport,chardev=trace,nr=1,name=tally.trace"]);

@@ -14,7 +14,8 @@ pub(super) enum End {
     OutOfTime,
 }
 
-/// Why the virtual PMU refused its options, if it did: QEMU ended before the machine printed a byte.
+/// Why the virtual PMU refused its options, if it did: QEMU ended before the machine printed a
+/// byte.
 pub(crate) fn refused_options(folder: &Folder) -> Option<String> {
     let errors = fs::read_to_string(folder.errors()).unwrap_or_default();
     let refused = errors.lines().find_map(|line| line.strip_prefix("tally-vpmu: "));

@@ -114,7 +114,8 @@ impl Drop for Folder {
     }
 }
 
-/// Whether the process that made the folder still runs: it may look at it yet, and so may its machine.
+/// Whether the process that made the folder still runs: it may look at it yet, and so may its
+/// machine.
 fn is_in_use(folder: &Path) -> bool {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let pid = name.split('-').nth(1).and_then(|pid| Pid::from_raw(pid.parse().ok()?));

@@ -1,4 +1,4 @@
-//! A run's results: the engine's estimates beside the virtual PMU's truth.
+//! The results of a run: the engine's estimates and the virtual PMU's truth.
 
 pub mod table;
 
@@ -10,23 +10,23 @@ use tally_abi::{
 
 use crate::machine::{Boot, Event, Session};
 
-/// Why the engine's own instructions are not known (decision 8).
-const NOT_COUNTED: &str = "counted under the virtual PMU only: all counters are the program's";
+/// Why the engine's own instructions are unknown (decision 8).
+const NOT_COUNTED: &str = "known with the virtual PMU only: the program has all counters";
 
 /// The results of one run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The seed of every random order.
     pub seed: Option<u64>,
-    /// The PMU that the kernel found: its driver and version.
+    /// The PMU that the kernel detected: driver and version.
     pub pmu: Option<String>,
-    /// The first session; where there is none its names are there all the same, and say nothing.
-    #[serde(flatten, serialize_with = "session_or_nothing")]
+    /// The first session. Without one, its names are in the JSON object with the value null.
+    #[serde(flatten, serialize_with = "session_or_nulls")]
     pub first: Option<SessionReport>,
-    /// Other sessions, if the run had more than one.
+    /// The other sessions, if the run had several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<SessionReport>,
-    /// The status that the run ended with.
+    /// The run's exit status.
     pub status: u8,
 }
 
@@ -35,21 +35,21 @@ pub struct Report {
 pub struct SessionReport {
     /// The program that opened it.
     pub program: String,
-    /// Its number, which trace records have too.
+    /// Its number, as in trace records.
     pub session: Option<u32>,
-    /// Slices begun and ended.
+    /// Time slices, from start to end.
     pub slices: Option<u64>,
-    /// Slices that the budget made longer than asked for.
+    /// Slices that the engine lengthened to keep the budget.
     pub lengthened: Option<u64>,
-    /// Rounds finished.
+    /// Sampling rounds completed.
     pub rounds: Option<u64>,
-    /// Overflow interrupts that ended a slice.
+    /// PMIs that ended a slice.
     pub pmis: Option<u64>,
-    /// Reads and writes of MSRs to one overflow interrupt.
+    /// MSR reads and writes per PMI.
     pub msr_accesses_per_switch: Option<f64>,
-    /// Instructions of one overflow interrupt's handler; of all sessions together.
+    /// Instructions of the PMI handler per PMI, over all sessions of the run.
     pub instructions_per_switch: Option<f64>,
-    /// Why it is not known, if it is not.
+    /// Why `instructions_per_switch` is unknown, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions_per_switch_reason: Option<&'static str>,
     /// The engine's share of the time, 0 to 1.
@@ -58,41 +58,41 @@ pub struct SessionReport {
     pub events: Vec<EventReport>,
 }
 
-/// What kind of value an event has.
+/// The kind of an event's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Counted all the time.
+    /// Counted all the time (pinned).
     Exact,
-    /// Counted part of the time.
+    /// Counted part of the time (multiplexed).
     Estimated,
-    /// Not, or not enough.
+    /// Not counted, or for too few slices.
     NotMeasured,
 }
 
 /// The result of one event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EventReport {
-    /// The catalogue's name.
+    /// The event's name.
     pub name: String,
-    /// What the numbers are.
+    /// The kind of its value.
     pub kind: Kind,
-    /// Events.
+    /// Number of events.
     pub estimate: Option<u64>,
     /// The estimate's standard error, in events.
     pub stderr: Option<f64>,
     /// Half the width of the 95 % interval, in events.
     pub half_width_95: Option<f64>,
-    /// The share of the time for which the event was counted, 0 to 1; none where the session has not run.
+    /// The share of the time in which the event was counted, 0 to 1; none if the session never ran.
     pub coverage: Option<f64>,
-    /// What the virtual PMU saw.
+    /// The virtual PMU's count, in events.
     pub truth: Option<u64>,
     /// Why there is no estimate.
     pub reason: Option<&'static str>,
 }
 
 impl Report {
-    /// Puts together what `boot` told and what the virtual PMU saw.
+    /// Combines the kernel's messages of `boot` with the virtual PMU's truth.
     pub fn of(boot: &Boot) -> Report {
         let booted = boot.transcript.booted.as_ref();
         let truth = boot.truth.as_ref();
@@ -113,7 +113,7 @@ impl Report {
     }
 }
 
-fn session_or_nothing<S: Serializer>(
+fn session_or_nulls<S: Serializer>(
     session: &Option<SessionReport>,
     to: S,
 ) -> std::result::Result<S::Ok, S::Error> {
@@ -127,7 +127,7 @@ fn session_or_nothing<S: Serializer>(
 }
 
 impl SessionReport {
-    /// The session whose region is tagged `tag` in `truth`.
+    /// The session with the number `tag`, which is also the tag of its region in `truth`.
     fn of(tag: u32, session: &Session, truth: Option<&Truth>) -> SessionReport {
         let region = truth.and_then(|truth| truth.region(RegionKind::Session, tag));
         let cost = truth.map(|truth| truth.pmi);
@@ -149,10 +149,10 @@ impl SessionReport {
             instructions_per_switch,
             instructions_per_switch_reason: match (instructions_per_switch, cost) {
                 (Some(_), _) => None,
-                (None, Some(_)) => Some("no overflow interrupt came"),
+                (None, Some(_)) => Some("no PMI occurred"),
                 (None, None) => Some(NOT_COUNTED),
             },
-            // Under the virtual PMU the TSC is virtual time, not the model's cycles.
+            // With the virtual PMU, TSC ticks are virtual time and not cycles of the model.
             engine_share: match cost {
                 Some(PmiCost { cycles, region_cycles, .. }) => ratio(cycles, region_cycles),
                 None => stats.and_then(|s| ratio(s.engine_ticks, s.session_ticks)),
@@ -176,7 +176,7 @@ fn true_count(region: Option<&Region>, event: &str, mode: Mode) -> Option<u64> {
 }
 
 impl EventReport {
-    /// One event's reading beside its truth.
+    /// Combines one event's reading with its truth.
     pub fn of(name: &str, reading: &Reading, truth: Option<u64>) -> EventReport {
         let (kind, estimate, stderr, half_width_95, reason) = match reading.value {
             Value::Exact { count } => (Kind::Exact, Some(count), Some(0.0), Some(0.0), None),
@@ -204,7 +204,7 @@ impl EventReport {
         Some(self.estimate? as f64 - self.truth? as f64)
     }
 
-    /// The error as a share of the truth; none where the truth is 0 and the estimate is not.
+    /// The error as a share of the truth; none if the truth is 0 and the estimate is not.
     pub fn relative_error(&self) -> Option<f64> {
         match (self.error()?, self.truth?) {
             (error, 0) => (error == 0.0).then_some(0.0),
@@ -212,7 +212,8 @@ impl EventReport {
         }
     }
 
-    /// Half the interval's width as a share of the estimate.
+    /// The half width as a share of the estimate; none if the estimate is 0 and the half width is
+    /// not.
     pub fn relative_half_width(&self) -> Option<f64> {
         match (self.half_width_95?, self.estimate?) {
             (width, 0) => (width == 0.0).then_some(0.0),
@@ -220,7 +221,7 @@ impl EventReport {
         }
     }
 
-    /// Whether the truth lies within the 95 % interval.
+    /// Returns whether the truth lies within the 95 % interval.
     pub fn is_within(&self) -> Option<bool> {
         Some(self.error()?.abs() <= self.half_width_95?)
     }
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_judged_against_the_bar() {
+    fn errors_are_compared_with_the_interval() {
         assert_eq!(estimated(110, 10.0, Some(100)).is_within(), Some(true));
         assert_eq!(estimated(111, 10.0, Some(100)).is_within(), Some(false));
         assert_eq!(estimated(89, 10.0, Some(100)).is_within(), Some(false));
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_truth_follows_the_mode() {
+    fn the_truth_is_of_the_session_s_mode() {
         let events = BTreeMap::from([("E".to_owned(), Count { user: 3, kernel: 4 })]);
         let region = Region {
             kind: RegionKind::Session,
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_object_has_the_promised_names() {
+    fn the_json_object_has_the_documented_names() {
         let session = SessionReport {
             program: "p".into(),
             session: Some(1),

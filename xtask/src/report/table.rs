@@ -1,16 +1,18 @@
-//! A report as text, 80 columns wide.
+//! Prints a report as a table of 80 columns.
 
 use std::fmt::{self, Write};
 
+use tally_abi::text::Grouped;
+
 use super::{EventReport, Kind, Report, SessionReport};
 
-/// Columns of an event's name; a longer one has a line of its own.
+/// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
 
 /// The whole report.
 pub fn render(report: &Report) -> String {
     let mut text = String::new();
-    write_all(&mut text, report).expect("a string takes everything");
+    write_all(&mut text, report).expect("writing to a string does not fail");
     text
 }
 
@@ -38,7 +40,7 @@ fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
     let outside = events.iter().filter(|event| event.is_within() == Some(false)).count();
     let judged = events.iter().filter(|event| event.is_within().is_some()).count();
     if judged > 0 {
-        writeln!(text, "{}/{judged} within their bar; ! marks the others", judged - outside)?;
+        writeln!(text, "{}/{judged} within ± 95 %; ! marks the others", judged - outside)?;
     }
     writeln!(text)
 }
@@ -54,7 +56,8 @@ fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {
     } else {
         write!(text, "{name:<NAME$} ")?;
     }
-    let estimate = event.estimate.map_or_else(String::new, grouped);
+    let estimate =
+        event.estimate.map_or_else(String::new, |estimate| Grouped(estimate).to_string());
     let bar = match event.kind {
         Kind::Exact => "exact".into(),
         _ => event.relative_half_width().map_or_else(|| "unknown".into(), |w| percent(w, false)),
@@ -64,13 +67,15 @@ fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {
     if let Some(truth) = event.truth {
         let error = event.relative_error().map_or_else(|| "-".into(), |error| percent(error, true));
         let mark = if event.is_within() == Some(false) { "!" } else { "" };
-        write!(text, " {:>13} {error:>6}{mark}", grouped(truth))?;
+        write!(text, " {:>13} {error:>6}{mark}", Grouped(truth))?;
     }
     writeln!(text)
 }
 
 fn write_engine(text: &mut String, session: &SessionReport) -> fmt::Result {
-    let count = |value: Option<u64>| value.map_or_else(|| "not measured".into(), grouped);
+    let count = |value: Option<u64>| {
+        value.map_or_else(|| "not measured".into(), |value| Grouped(value).to_string())
+    };
     let number = |value: Option<f64>| {
         value.map_or_else(|| "not measured".into(), |value| format!("{value:.1}"))
     };
@@ -89,20 +94,7 @@ fn write_engine(text: &mut String, session: &SessionReport) -> fmt::Result {
     Ok(())
 }
 
-/// `1234567` as `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A share as a percentage of at most six characters, its sign among them.
+/// A share as a percentage of at most six characters, with its sign.
 pub fn percent(share: f64, signed: bool) -> String {
     let percent = share * 100.0;
     let most = if signed { 99.95 } else { 999.95 };
@@ -133,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_value_shows_as_such() {
+    fn each_kind_of_value_has_its_own_form() {
         let estimated = |estimate| Value::Estimated { estimate, stderr: 1.0, half_width_95: 20.0 };
         check(estimated(2000), Some(2010), "E 2,000 1.00% 12.5% 2,010 -0.50%");
         check(estimated(2000), Some(3000), "E 2,000 1.00% 12.5% 3,000 -33.3%!");
@@ -179,13 +171,6 @@ mod tests {
         ] {
             assert_eq!((&*percent(share, true), &*percent(share, false)), (signed, unsigned));
             assert!(percent(-share, true).len() <= 6, "{share}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        for (number, expect) in [(0, "0"), (999, "999"), (1000, "1,000"), (1234567, "1,234,567")] {
-            assert_eq!(grouped(number), expect);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Debian's package tool, run on lists, state and cache of our own: nothing on the system changes.
+//! Runs Debian's apt with its own lists, state and cache, so that nothing on the system changes.
 
 use std::{
     fs,
@@ -14,33 +14,33 @@ use crate::{
     project::{make_folder, write},
 };
 
-/// Used where the machine has no Debian mirror configured.
+/// The mirror if the machine has none configured.
 const DEFAULT_MIRROR: &str = "http://deb.debian.org/debian";
-/// The suites that everything comes from.
+/// The suites that packages come from.
 const SUITES: &str = "trixie trixie-backports";
 /// The keys that Debian's lists are signed with.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// An apt of our own with fresh lists.
+/// An apt with its own state and current lists.
 #[derive(Debug)]
 pub(super) struct Apt {
     folder: PathBuf,
-    /// The suite that is preferred.
+    /// The preferred suite.
     suite: String,
 }
 
 impl Apt {
-    /// Makes one in `folder` and fetches the lists of packages.
+    /// Creates the state in `folder` and fetches the lists of packages.
     pub(super) fn prepare(folder: &Path) -> Result<Apt> {
         Apt::prepare_for(folder, SUITES)
     }
 
-    /// The same for other suites.
+    /// Does the same for other suites.
     pub(super) fn prepare_for(folder: &Path, suites: &str) -> Result<Apt> {
         if !Path::new(KEYRING).is_file() {
             return Err(Failure::new(
                 ExitStatus::HostError,
-                "this is not a Debian with its package tools and archive keyring",
+                "this system lacks Debian's package tools or its archive keyring",
             ));
         }
         for inner in ["state/lists/partial", "cache/archives/partial"] {
@@ -59,15 +59,15 @@ impl Apt {
         Ok(apt)
     }
 
-    /// Downloads `package` alone into `into` and gives its file.
+    /// Downloads `package` without its dependencies into `into` and returns the file.
     pub(super) fn download(&self, package: &str, into: &Path) -> Result<PathBuf> {
         self.get(&["download", package], into)?;
         archives(into)?.pop().ok_or_else(|| {
-            Failure::new(ExitStatus::HostError, format!("no file came for {package}"))
+            Failure::new(ExitStatus::HostError, format!("apt-get downloaded no file for {package}"))
         })
     }
 
-    /// Downloads `packages` with all that they depend on and gives the files.
+    /// Downloads `packages` with all dependencies and returns the files.
     pub(super) fn download_all(&self, packages: &[&str]) -> Result<Vec<PathBuf>> {
         let mut arguments = vec!["install", "--download-only", "-t", &self.suite];
         arguments.extend(packages);
@@ -91,7 +91,7 @@ impl Apt {
         succeed(self.command("apt-get", folder).args(["-q", "-y"]).args(arguments))
     }
 
-    /// One of apt's programs, on our own state.
+    /// A call of one of apt's programs with this state.
     fn command(&self, program: &str, folder: &Path) -> Command {
         let own = |name: &str, value: &str| format!("{name}={}/{value}", self.folder.display());
         let mut command = Command::new(program);
@@ -119,7 +119,7 @@ impl Apt {
     }
 }
 
-/// Runs `command` silently; its last line of complaint becomes the failure's message.
+/// Runs `command` without output; apt's error line becomes the failure's message.
 pub(super) fn succeed(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let refused = |why: String| Failure::new(ExitStatus::HostError, format!("{name}: {why}"));
@@ -146,7 +146,7 @@ fn archives(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The Debian mirror that this machine is configured with.
+/// The Debian mirror that this machine has configured.
 fn mirror() -> String {
     let format = ["--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"];
     let listed = process::output(Command::new("apt-get").arg("indextargets").args(format))
@@ -155,7 +155,7 @@ fn mirror() -> String {
     mirror_among(&listed).unwrap_or(DEFAULT_MIRROR).to_owned()
 }
 
-/// The first archive of Debian's own; those of security updates have other suites.
+/// The first Debian archive; security archives have other suites.
 fn mirror_among(listed: &str) -> Option<&str> {
     let archives = listed.lines().filter_map(|line| line.split_once(' '));
     let uris = archives.map(|(_, uri)| uri.trim_end_matches('/'));
@@ -167,14 +167,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_configured_mirror_is_taken() {
+    fn the_configured_mirror_is_used() {
         let listed = "Debian http://x/debian-security/\n http://y/debian/\nDebian http://z/debian/";
         assert_eq!(mirror_among(listed), Some("http://y/debian"));
         assert_eq!(mirror_among("Ubuntu http://x/ubuntu/"), None);
     }
 
     #[test]
-    fn the_complaint_is_passed_on() {
+    fn the_error_line_is_the_message() {
         let said = succeed(Command::new("sh").args(["-c", "echo E: why >&2; echo x >&2; exit 3"]));
         assert_eq!(said.unwrap_err().message, "sh: E: why");
         let full = "echo No space left on device >&2; exit 1";

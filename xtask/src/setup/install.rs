@@ -1,4 +1,4 @@
-//! Puts what was fetched into its place: whole or not at all, and by one set-up at a time.
+//! Installs fetched packages: completely or not at all, and one set-up at a time.
 
 use std::{fs, path::Path};
 
@@ -9,11 +9,11 @@ use crate::{
     project::{self, Project},
 };
 
-/// Fails unless the disk under `folder` has `needed_mb` free.
+/// Fails unless the disk of `folder` has `needed_mb` MB free.
 pub(crate) fn check_space(folder: &Path, needed_mb: u64, what: &str) -> Result<()> {
     project::make_folder(folder)?;
     let stat = rustix::fs::statvfs(folder)
-        .map_err(|error| Failure::io("look at the disk of", folder, &error.into()))?;
+        .map_err(|error| Failure::io("read the free space of", folder, &error.into()))?;
     enough(stat.f_bavail.saturating_mul(stat.f_frsize) >> 20, needed_mb, folder, what)
 }
 
@@ -31,7 +31,7 @@ fn enough(free_mb: u64, needed_mb: u64, folder: &Path, what: &str) -> Result<()>
     ))
 }
 
-/// Fills a fresh folder by `fill` and moves it to `place`, unless `place` is there by then.
+/// Fills a new folder by `fill` and renames it to `place`, unless `place` exists by then.
 pub(super) fn install(
     project: &Project,
     place: &Path,
@@ -46,7 +46,7 @@ pub(super) fn install(
     if place.exists() {
         return Ok(());
     }
-    // Only the holder of the lock uses it: what is there is left of a set-up that was cut off.
+    // Only the holder of the lock uses this folder; existing content is from an interrupted set-up.
     let fresh = private.join("unpacking");
     clear(&fresh)?;
     project::make_folder(&fresh)?;
@@ -60,7 +60,7 @@ pub(super) fn install(
     filled
 }
 
-/// Removes a folder, if there is one.
+/// Removes a folder if it exists.
 pub(super) fn clear(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_little_space_says_how_much() {
+    fn too_little_space_is_refused_with_the_amount() {
         assert_eq!(enough(300, 300, Path::new("/x"), "QEMU"), Ok(()));
         let failure = enough(299, 300, Path::new("/x"), "QEMU").unwrap_err();
         assert_eq!(failure.status, ExitStatus::NoSpace);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_install_leaves_nothing() {
+    fn a_failed_install_leaves_no_files() {
         let root = std::env::temp_dir().join(format!("xtask-install-{}", std::process::id()));
         let project = Project { root: root.clone(), target: root.join("target") };
         let place = project.private().join("thing");

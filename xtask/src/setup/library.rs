@@ -1,5 +1,5 @@
-//! The sources of `core` and `alloc`, which the kernel, the programs and the boot loader are built
-//! from.
+//! Finds or fetches the sources of `core` and `alloc`, from which the kernel, the programs and the
+//! boot loader are built.
 
 use std::{
     path::{Component, Path, PathBuf},
@@ -19,18 +19,18 @@ use crate::{
     project::Project,
 };
 
-/// The compiler's version: the one of `rust-toolchain.toml`.
+/// The compiler's version, as in `rust-toolchain.toml`.
 const RUST_VERSION: &str = "1.95.0";
-/// The package that carries the sources of exactly this compiler.
+/// The package with the sources of this compiler version.
 const PACKAGE: &str = "rust-src=1.95.0+dfsg1-2~bpo13+1";
-/// Where the sources are in the package.
+/// Path of the sources in the package.
 const IN_PACKAGE: &str = "usr/src/rustc-1.95.0/library";
-/// The package and the sources unpacked.
+/// Size of the package and the unpacked sources.
 const NEEDED_MB: u64 = 200;
 
-/// The folder `library` of the toolchain, or the project's own copy.
+/// The toolchain's folder `library`, or the project's copy.
 pub(super) fn find_or_fetch(project: &Project) -> Result<PathBuf> {
-    let sysroot = compiler_says(&["--print", "sysroot"])?;
+    let sysroot = rustc_output(&["--print", "sysroot"])?;
     let installed = Path::new(&sysroot).join("lib/rustlib/src/rust/library");
     if installed.join("Cargo.lock").is_file() {
         return Ok(installed);
@@ -39,7 +39,7 @@ pub(super) fn find_or_fetch(project: &Project) -> Result<PathBuf> {
     if place.join("Cargo.lock").is_file() {
         return Ok(place);
     }
-    let version = compiler_says(&["--version"])?;
+    let version = rustc_output(&["--version"])?;
     if version.split(' ').nth(1) != Some(RUST_VERSION) {
         return Err(failure(&format!("the compiler is {version}, not {RUST_VERSION}")));
     }
@@ -53,7 +53,7 @@ pub(super) fn find_or_fetch(project: &Project) -> Result<PathBuf> {
     Ok(place)
 }
 
-fn compiler_says(arguments: &[&str]) -> Result<String> {
+fn rustc_output(arguments: &[&str]) -> Result<String> {
     let output = process::output(Command::new("rustc").args(arguments)).map_err(|error| {
         Failure::new(
             ExitStatus::BuildFailed,
@@ -68,7 +68,7 @@ fn failure(why: &str) -> Failure {
         ExitStatus::BuildFailed,
         format!(
             "the library sources of Rust {RUST_VERSION} are missing and could not be fetched: \
-             {why}; connect to the network and try again, or run `rustup component add rust-src`"
+             {why}; connect to the network and run the command again, or run `rustup component add rust-src`"
         ),
     )
 }
@@ -85,7 +85,7 @@ fn fetch(fresh: &Path, step: &Step) -> Result<()> {
     let stream = tar.take_stdout().expect("standard output is a pipe");
     unpack(tar::Archive::new(stream), fresh)
         .map_err(|error| Failure::io("unpack to", fresh, &error))?;
-    // The stream was read to the end of the sources only; the rest of it is not wanted.
+    // The stream was read to the end of the sources; dropping the child ends it.
     drop(tar);
     clear(&archives)
 }
@@ -103,6 +103,6 @@ fn unpack(mut archive: tar::Archive<impl std::io::Read>, fresh: &Path) -> std::i
     }
     match fresh.join("Cargo.lock").is_file() {
         true => Ok(()),
-        false => Err(std::io::Error::other("the package is not of the expected form")),
+        false => Err(std::io::Error::other("the package has no library/Cargo.lock")),
     }
 }

@@ -1,5 +1,5 @@
-//! An unmodified Debian kernel, perf with the libraries that it needs, and busybox: the other guest
-//! that the virtual PMU has to please.
+//! Fetches an unmodified Debian kernel, perf with its libraries, and busybox, to run on the virtual
+//! PMU.
 
 use std::{
     fs,
@@ -21,14 +21,14 @@ use crate::{
     project::{self, Project},
 };
 
-/// What is fetched: the kernel alone, and perf and busybox with what they depend on.
+/// The packages: the kernel without dependencies; perf and busybox with theirs.
 const KERNEL: &str = "linux-image-6.12.107+deb13-cloud-amd64";
 const KERNEL_NOW: &str = "linux-image-cloud-amd64";
 const PROGRAMS: [&str; 2] = ["linux-perf", "busybox-static"];
-/// Packages and what they unpack to.
+/// Size of the packages and their contents.
 const NEEDED_MB: u64 = 700;
 
-/// The kernel and the programs, as unpacked.
+/// The unpacked kernel and programs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Linux {
     /// The compressed kernel.
@@ -41,10 +41,10 @@ pub struct Linux {
     pub libraries: Vec<PathBuf>,
 }
 
-/// Sees to it that all of it is there.
+/// Finds or fetches them.
 ///
 /// # Errors
-/// It is missing and cannot be fetched.
+/// They are missing and cannot be fetched.
 pub fn linux(project: &Project) -> Result<Linux> {
     let place = project.private().join("linux");
     if !place.exists() {
@@ -52,7 +52,7 @@ pub fn linux(project: &Project) -> Result<Linux> {
     }
     find(&place).ok_or_else(|| {
         let place = place.display();
-        let why = format!("{place} is not whole; remove that folder and try again");
+        let why = format!("{place} is incomplete: remove the folder and run the command again");
         Failure::new(ExitStatus::HostError, why)
     })
 }
@@ -96,7 +96,7 @@ fn find(place: &Path) -> Option<Linux> {
     Some(Linux { kernel, busybox, perf, libraries })
 }
 
-/// What the dynamic linker of the packages would load for `program`.
+/// The libraries that the packages' dynamic linker loads for `program`.
 fn libraries(place: &Path, program: &Path) -> Option<Vec<PathBuf>> {
     let linker = place.join("usr/lib64/ld-linux-x86-64.so.2");
     let folder = place.join("usr/lib/x86_64-linux-gnu");
@@ -111,7 +111,7 @@ fn libraries(place: &Path, program: &Path) -> Option<Vec<PathBuf>> {
         let path = line.split_once("=> ")?.1.split(" (").next()?;
         Some(PathBuf::from(path))
     });
-    // The linker lists itself by the path that programs name, which is not one of ours.
+    // The linker lists itself under the path that programs name, which is outside of `place`.
     let found = found.filter(|path| path.starts_with(place) && *path != linker);
     Some([linker.clone()].into_iter().chain(found).collect())
 }

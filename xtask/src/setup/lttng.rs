@@ -1,4 +1,4 @@
-//! LTTng-UST, Debian's, to be compared with: unpacked, and run without root.
+//! Debian's LTTng-UST, to compare trace rings with: unpacked, and run without root.
 
 use std::{
     fs,
@@ -17,9 +17,9 @@ use crate::{
     project::{self, Project},
 };
 
-/// What is fetched, with all that they depend on.
+/// The packages, fetched with their dependencies.
 const PACKAGES: [&str; 2] = ["lttng-tools", "liblttng-ust-dev"];
-/// Packages and what they unpack to.
+/// Size of the packages and their contents.
 const NEEDED_MB: u64 = 200;
 
 /// The unpacked packages.
@@ -28,14 +28,14 @@ pub struct Lttng {
     place: PathBuf,
 }
 
-/// What the archive has, if need be fetched.
+/// Finds or fetches LTTng-UST.
 pub(super) fn find_or_fetch(project: &Project) -> Result<Lttng> {
     let place = project.private().join("lttng");
     if !place.exists() {
         check_space(&project.private(), NEEDED_MB, "LTTng-UST")?;
         install(project, &place, |fresh| {
             let archives = fresh.join("apt");
-            // This system's own suite, as its C library runs what is fetched.
+            // This system's suite, because the programs run with this system's C library.
             let files = Apt::prepare_for(&archives, &suite()?)?.download_all(&PACKAGES)?;
             for file in &files {
                 apt::succeed(Command::new("dpkg-deb").arg("-x").arg(file).arg(fresh))?;
@@ -46,20 +46,20 @@ pub(super) fn find_or_fetch(project: &Project) -> Result<Lttng> {
     Ok(Lttng { place })
 }
 
-/// The suite that this system is of.
+/// This system's suite.
 fn suite() -> Result<String> {
     let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let found = text.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    found.map(|name| name.trim_matches('"').to_owned()).ok_or_else(|| {
-        Failure::new(ExitStatus::HostError, "/etc/os-release does not say which Debian this is")
-    })
+    found
+        .map(|name| name.trim_matches('"').to_owned())
+        .ok_or_else(|| Failure::new(ExitStatus::HostError, "/etc/os-release names no Debian suite"))
 }
 
 impl Lttng {
-    /// Nanoseconds of a record, so many times.
+    /// Measures the nanoseconds per record, `repetitions` times.
     ///
     /// # Errors
-    /// Something does not compile, run or record.
+    /// The program does not compile or run, or LTTng records nothing.
     pub fn measure(&self, repetitions: u16) -> Result<Vec<f64>> {
         let script = self.place.join("measure.sh");
         project::write(&script, include_bytes!("lttng/measure.sh"))?;
@@ -73,14 +73,13 @@ impl Lttng {
         sh.arg(&script).arg(&self.place).arg(repetitions.to_string());
         let output = process::output(&mut sh)
             .map_err(|error| Failure::new(ExitStatus::HostError, format!("sh: {error}")))?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let times: Vec<f64> = said.lines().filter_map(|line| line.parse().ok()).collect();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let times: Vec<f64> = printed.lines().filter_map(|line| line.parse().ok()).collect();
         if output.status.success() && times.len() == usize::from(repetitions) {
             return Ok(times);
         }
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        let last =
-            errors.lines().chain(said.lines()).last().unwrap_or("it said nothing").to_owned();
+        let last = errors.lines().chain(printed.lines()).last().unwrap_or("no output").to_owned();
         Err(Failure::new(ExitStatus::HostError, format!("{}: {last}", shown(&script))))
     }
 }

@@ -1,7 +1,8 @@
-//! `cargo xtask setup`: fetches what this machine lacks into the project's own folder.
+//! `cargo xtask setup`: fetches missing tools into the project's folder `.tally/`.
 //!
-//! Nothing on the system changes and root is not needed. What is fetched is unpacked beside its
-//! place and then renamed, so that it is there whole or not at all; a lock keeps two set-ups apart.
+//! It changes nothing on the system and needs no root. A package is unpacked into a temporary
+//! folder, which is then renamed, so that it is complete or absent. A lock serializes concurrent
+//! set-ups.
 
 mod apt;
 mod install;
@@ -21,7 +22,7 @@ pub use qemu::Qemu;
 
 use crate::{Result, output, project::Project};
 
-/// What the other tasks need of this machine.
+/// The tools that other tasks need.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tools {
     /// The sources of `core` and `alloc`: the folder `library`.
@@ -30,15 +31,15 @@ pub struct Tools {
     pub qemu: Qemu,
 }
 
-/// Sees to it that everything is there.
+/// Finds or fetches all tools.
 ///
 /// # Errors
-/// Something is missing and cannot be fetched.
+/// A tool is missing and cannot be fetched.
 pub fn tools(project: &Project) -> Result<Tools> {
     Ok(Tools { library: library(project)?, qemu: qemu(project)? })
 }
 
-/// Sees to it that QEMU and its firmware are there.
+/// Finds or fetches QEMU and its firmware.
 ///
 /// # Errors
 /// They are missing and cannot be fetched.
@@ -46,7 +47,7 @@ pub fn qemu(project: &Project) -> Result<Qemu> {
     qemu::find_or_fetch(project)
 }
 
-/// Sees to it that LTTng-UST is there.
+/// Finds or fetches LTTng-UST.
 ///
 /// # Errors
 /// It is missing and cannot be fetched.
@@ -54,7 +55,7 @@ pub fn lttng(project: &Project) -> Result<Lttng> {
     lttng::find_or_fetch(project)
 }
 
-/// Sees to it that the library sources are there.
+/// Finds or fetches the sources of Rust's library.
 ///
 /// # Errors
 /// They are missing and cannot be fetched.
@@ -62,10 +63,10 @@ pub fn library(project: &Project) -> Result<std::path::PathBuf> {
     library::find_or_fetch(project)
 }
 
-/// Does the task.
+/// Fetches the tools and prints where they are.
 ///
 /// # Errors
-/// Something is missing and cannot be fetched.
+/// A tool is missing and cannot be fetched.
 pub fn main(project: &Project) -> Result<u8> {
     let tools = tools(project)?;
     output::text(&format!(

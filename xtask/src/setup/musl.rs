@@ -1,4 +1,4 @@
-//! musl, another C library than the machine's: what tests are linked with, to see that programs of either run.
+//! Finds or fetches musl, a second C library that test programs are linked with.
 
 use std::{path::PathBuf, process::Command};
 
@@ -10,12 +10,12 @@ use super::{
 };
 use crate::{Failure, Result, progress::Step, project::Project};
 
-/// Headers, archives and start files; the shared library is not wanted.
+/// The package with headers, archives and start files, without the shared library.
 const PACKAGE: &str = "musl-dev";
-/// The package and what it unpacks to.
+/// Size of the package and its contents.
 const NEEDED_MB: u64 = 20;
 
-/// Where musl is.
+/// The folders of musl.
 #[derive(Clone, Debug)]
 pub struct Musl {
     /// Its headers.
@@ -24,7 +24,7 @@ pub struct Musl {
     pub library: PathBuf,
 }
 
-/// Sees to it that it is there.
+/// Finds or fetches musl.
 ///
 /// # Errors
 /// It is missing and cannot be fetched.
@@ -50,6 +50,6 @@ pub fn musl(project: &Project) -> Result<Musl> {
         return Ok(musl);
     }
     let place = place.display();
-    let why = format!("{place} is not whole; remove that folder and try again");
+    let why = format!("{place} is incomplete: remove the folder and run the command again");
     Err(Failure::new(ExitStatus::HostError, why))
 }

@@ -1,4 +1,4 @@
-//! QEMU with plugins, and UEFI firmware for its machine.
+//! Finds or fetches QEMU with plugins, and UEFI firmware.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,13 +18,13 @@ use crate::{
     project::{self, Project},
 };
 
-/// The oldest version whose plugins can do what the virtual PMU needs.
+/// The oldest version whose plugin interface the virtual PMU can use.
 const OLDEST: (u32, u32) = (11, 1);
-/// What is fetched; if a version has left the archive, the newest is tried.
+/// The packages; if the archive lacks one of these versions, the newest are fetched.
 const PINNED: [&str; 2] = ["qemu-system-x86=1:11.1.3+ds-1~bpo13+1", "ovmf=2025.02-8+deb13u1"];
-/// Packages and what they unpack to.
+/// Size of the packages and their contents.
 const NEEDED_MB: u64 = 300;
-/// Where systems keep the firmware.
+/// Paths of the firmware on common systems.
 const FIRMWARE: [&str; 7] = [
     "/usr/share/OVMF/OVMF_CODE_4M.fd",
     "/usr/share/OVMF/OVMF_CODE.fd",
@@ -35,24 +35,24 @@ const FIRMWARE: [&str; 7] = [
     "/usr/local/share/qemu/edk2-x86_64-code.fd",
 ];
 
-/// How to run QEMU.
+/// The call of QEMU.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Qemu {
-    /// The program and the arguments that come before all others.
+    /// The program and its first arguments.
     pub argv: Vec<PathBuf>,
-    /// The firmware's code.
+    /// The firmware's code image.
     pub firmware: PathBuf,
 }
 
 impl Qemu {
-    /// A command with the arguments that every call needs.
+    /// A command with these first arguments.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);
         command.args(&self.argv[1..]);
         command
     }
 
-    /// For people.
+    /// Path and version, as text.
     pub fn describe(&self) -> String {
         let name = "qemu-system-x86_64";
         let program = self.argv.iter().find(|part| part.ends_with(name)).unwrap_or(&self.argv[0]);
@@ -62,7 +62,7 @@ impl Qemu {
         }
     }
 
-    /// The unpacked packages under `folder`, run by their own dynamic linker and libraries.
+    /// The packages unpacked under `folder`, with their own dynamic linker and libraries.
     fn unpacked(folder: &Path) -> Qemu {
         let part = |path: &str| folder.join(path);
         Qemu {
@@ -81,7 +81,7 @@ impl Qemu {
     }
 }
 
-/// The system's QEMU if it will do, or else the project's own.
+/// The system's QEMU if it is usable, else the project's own.
 pub(super) fn find_or_fetch(project: &Project) -> Result<Qemu> {
     let system = system();
     if let Ok(qemu) = system {
@@ -96,7 +96,10 @@ pub(super) fn find_or_fetch(project: &Project) -> Result<Qemu> {
         Some(found) if found >= OLDEST && qemu.firmware.is_file() => Ok(qemu),
         _ => Err(Failure::new(
             ExitStatus::QemuUnavailable,
-            format!("{} does not run; remove that folder and try again", place.display()),
+            format!(
+                "{} does not run: remove the folder and run the command again",
+                place.display()
+            ),
         )),
     }
 }
@@ -110,13 +113,13 @@ fn unavailable(system: &std::result::Result<Qemu, String>, error: Failure) -> Fa
         ExitStatus::QemuUnavailable,
         format!(
             "{system}, and QEMU {}.{} could not be fetched ({error}); connect to the network and \
-             try again, or install QEMU {}.{} or later with plugins, and OVMF",
+             run the command again, or install QEMU {}.{} or later with plugins, and OVMF",
             OLDEST.0, OLDEST.1, OLDEST.0, OLDEST.1
         ),
     )
 }
 
-/// The system's own, or what it lacks.
+/// The system's QEMU, or why it is not usable.
 fn system() -> std::result::Result<Qemu, String> {
     let name = "qemu-system-x86_64";
     let found = version(&mut Command::new(name)).ok_or("this machine has no QEMU")?;

@@ -1,5 +1,6 @@
-//! `cargo xtask study estimators`: linear scaling by time and the ratio estimate, planned and adaptive
-//! shares, side by side, on synthetic streams. The engine's own example does the work, on the host.
+//! `cargo xtask study estimators`: compares linear scaling with ratio estimates, and planned with
+//! adaptive shares, on synthetic streams. The engine's example `estimators` computes them on the
+//! host.
 
 use std::fmt::Write as _;
 
@@ -11,11 +12,11 @@ use crate::{Result, output, progress::Step, project::Project};
 /// Options of `cargo xtask study estimators`.
 #[derive(Args, Debug)]
 pub(super) struct EstimatorsArgs {
-    /// Programs to make up
+    /// Number of synthetic programs
     #[arg(long, value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
-    /// The first program's seed; what the estimator is made of was chosen with seeds below 10000
+    /// Seed of the first program; the estimator was tuned with seeds below 10000
     #[arg(long, value_name = "N", default_value_t = 0)]
     first: u64,
     /// Print one JSON object, alone on standard output
@@ -23,7 +24,7 @@ pub(super) struct EstimatorsArgs {
     json: bool,
 }
 
-/// What the example prints.
+/// The example's output.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Study {
     runs: u64,
@@ -45,7 +46,7 @@ struct Stream {
     name: String,
     linear: Errors,
     ratio: Errors,
-    /// The ratio with adaptive shares.
+    /// The ratio estimate with adaptive shares.
     adaptive: Errors,
 }
 
@@ -54,10 +55,10 @@ struct Stream {
 struct Errors {
     median: f64,
     p99: f64,
-    /// The distance of the rounds' distribution, in nats.
+    /// Kullback-Leibler distance of the rounds' distribution, in nats.
     #[serde(skip_serializing_if = "Option::is_none")]
     kl: Option<f64>,
-    /// The share of the runs in which the 95 % interval held the truth; linear scaling has none.
+    /// The share of runs whose 95 % interval contains the truth; linear scaling has no interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     coverage: Option<f64>,
 }
@@ -68,12 +69,12 @@ pub(super) fn main(project: &Project, args: &EstimatorsArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// Makes up so many programs, with the seeds from `first` on, and estimates their events.
+/// Simulates `runs` programs, with seeds from `first` on, and estimates their events.
 ///
 /// # Errors
 /// The example cannot be built or run.
 pub(crate) fn run(project: &Project, runs: u64, first: u64) -> Result<Study> {
-    let step = Step::start("Estimating made-up programs");
+    let step = Step::start("Estimating synthetic programs");
     let arguments = [runs, first].map(|number| number.to_string());
     let arguments = arguments.each_ref().map(String::as_str);
     let study = project.example("tally-engine", "estimators", &arguments)?;
@@ -81,10 +82,10 @@ pub(crate) fn run(project: &Project, runs: u64, first: u64) -> Result<Study> {
     Ok(study)
 }
 
-/// For people, 80 columns wide.
+/// The study as a table of 80 columns.
 pub(crate) fn table(study: &Study) -> String {
     let mut text = format!(
-        "{} programs of {} slices, {} groups; errors and bars held in percent\n\
+        "{} programs of {} slices, {} groups; errors and coverage in percent\n\
          {:<15}{:<20}{:<26}adaptive shares\n\
          {:<14} median   p99    KL  median   p99    KL  held  median   p99  held\n",
         study.runs, study.slices, study.groups, "", "linear scaling", "ratio", "stream"
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_fits_a_terminal() {
+    fn the_table_has_80_columns() {
         let errors = |kl, coverage| Errors { median: 0.12345, p99: 0.987, kl, coverage };
         let stream = Stream {
             name: "the first five".into(),
@@ -134,7 +135,7 @@ mod tests {
         let text =
             table(&Study { runs: 6000, groups: 20, slices: 2000, largest, streams: vec![stream] });
         let expected = "\
-6000 programs of 2000 slices, 20 groups; errors and bars held in percent
+6000 programs of 2000 slices, 20 groups; errors and coverage in percent
                linear scaling      ratio                     adaptive shares
 stream         median   p99    KL  median   p99    KL  held  median   p99  held
 the first five 12.345  98.7 1.005  12.345  98.7 1.005  95.0  12.345  98.7 100.0

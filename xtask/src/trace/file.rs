@@ -1,5 +1,5 @@
-//! Reading a trace by what it says of itself: its head describes its types of records, so that those of
-//! another version are read too.
+//! Reads a trace file by its own head, which describes the record types, so that traces of other
+//! versions can be read too.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use tally_abi::{
     trace::Chunk,
 };
 
-/// How a field is to be understood; see [`tally_abi::record::Form`].
+/// The form of a field; see [`tally_abi::record::Form`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A number of so many bits.
+    /// A number, with its width in bits.
     Number(u32),
     /// An address.
     Address,
-    /// Yes or no.
+    /// A boolean.
     Flag,
-    /// One of these.
+    /// One of these names.
     Choice(Vec<String>),
 }
 
@@ -47,12 +47,12 @@ impl Form {
     }
 }
 
-/// A field, and where it is: its first bit, from the end of the header on.
+/// A field and its first bit, counted from the end of the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Its name.
     pub name: String,
-    /// How it is to be understood.
+    /// Its form.
     pub form: Form,
     at: u32,
 }
@@ -72,7 +72,7 @@ pub struct Type {
     words: usize,
 }
 
-/// A record, as it is in the file.
+/// A record as the file has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raw {
     /// Its kind.
@@ -81,37 +81,42 @@ pub struct Raw {
     pub cpu: u16,
     /// Its time stamp.
     pub tsc: u64,
-    /// What follows its header.
+    /// The words after its header.
     pub words: Vec<u64>,
 }
 
-/// Why a file cannot be read, or not to its end.
+/// Why a file cannot be read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bad {
-    /// It is no trace.
+    /// The file is not a trace.
     Foreign,
-    /// Its head describes what this version does not understand: this line.
+    /// This line of its head is not understood by this version.
     Head(usize),
-    /// It ends before its end.
+    /// The last chunk is missing.
     Truncated,
-    /// At this byte there should be a chunk or a record, and is none.
+    /// There is no valid chunk or record at this byte.
     Garbled(usize),
 }
 
 impl fmt::Display for Bad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Bad::Foreign => write!(f, "this is no trace: one begins with '{}'", MAGIC.trim_end()),
-            Bad::Head(line) => write!(f, "line {line} of its head cannot be understood"),
-            Bad::Truncated => f.write_str(
-                "it ends too early, as when a machine was stopped or nobody read what it sent",
+            Bad::Foreign => {
+                write!(f, "not a trace file: a trace begins with '{}'", MAGIC.trim_end())
+            }
+            Bad::Head(line) => write!(
+                f,
+                "line {line} of the trace's head is not understood; this version of xtask is older or newer"
             ),
-            Bad::Garbled(at) => write!(f, "it is garbled at byte {at}"),
+            Bad::Truncated => f.write_str(
+                "trace incomplete: the machine was stopped, or its trace port was not read",
+            ),
+            Bad::Garbled(at) => write!(f, "trace corrupt at byte {at}"),
         }
     }
 }
 
-/// A trace's head, and the rest of the file to go through.
+/// A trace's head, and an iterator over its records.
 #[derive(Clone, Debug)]
 pub struct Trace<'a> {
     /// The types of records.
@@ -119,7 +124,7 @@ pub struct Trace<'a> {
     bytes: &'a [u8],
     at: usize,
     chunk: Chunk,
-    /// Bytes of the chunk that are left.
+    /// Words left in the chunk.
     left: usize,
     over: bool,
 }
@@ -128,7 +133,7 @@ impl<'a> Trace<'a> {
     /// Reads the head.
     ///
     /// # Errors
-    /// It is no trace's, or cannot be understood.
+    /// The file is not a trace, or its head is not understood.
     pub fn open(bytes: &'a [u8]) -> Result<Trace<'a>, Bad> {
         if !bytes.starts_with(MAGIC.as_bytes()) {
             let short = MAGIC.as_bytes().starts_with(bytes) && !bytes.is_empty();
@@ -143,7 +148,7 @@ impl<'a> Trace<'a> {
         Ok(Trace { types, bytes, at: end + 2, chunk: Chunk::END, left: 0, over: false })
     }
 
-    /// The type of a record, if it is described.
+    /// The type of a record, if the head describes it.
     pub fn type_of(&self, record: &Raw) -> Option<&Type> {
         self.types.iter().find(|t| t.kind == record.kind && t.words <= record.words.len())
     }
@@ -178,7 +183,7 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// Records in the order of the file; of one CPU, that of time.
+/// Yields the records in the order of the file, which is the order of time for each CPU.
 impl Iterator for Trace<'_> {
     type Item = Result<Raw, Bad>;
 
@@ -193,7 +198,7 @@ impl Iterator for Trace<'_> {
 }
 
 impl Field {
-    /// Its bits in a record of its type.
+    /// The field's bits in a record of its type.
     pub fn bits(&self, record: &Raw) -> u64 {
         let word = record.words.get((self.at / 64) as usize).copied().unwrap_or_default();
         let mask = u64::MAX >> (64 - self.form.bits());
@@ -207,14 +212,14 @@ impl Type {
         record.words.get(self.words..).unwrap_or_default()
     }
 
-    /// The bits of a field, by its name.
+    /// The bits of the field with this name.
     pub fn value(&self, record: &Raw, name: &str) -> Option<u64> {
         let field = self.fields.iter().find(|field| field.name == name);
         field.map(|field| field.bits(record))
     }
 }
 
-/// Takes in one line of a head, as [`tally_abi::record::describe`] writes it.
+/// Parses one line of a head, as [`tally_abi::record::describe`] writes it.
 fn describe(types: &mut Vec<Type>, line: &str) -> Option<()> {
     let (words, _) = line.split_once(": ")?;
     let words: Vec<&str> = words.split(' ').collect();
@@ -287,7 +292,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn records_are_read_by_what_the_head_says() {
+    fn records_are_read_by_the_head() {
         let bytes = sample();
         let trace = Trace::open(&bytes).unwrap();
         let records: Vec<Raw> = trace.clone().map(Result::unwrap).collect();
@@ -304,7 +309,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_or_not_all_of_one_is_told() {
+    fn foreign_truncated_and_corrupt_files_are_recognized() {
         let whole = sample();
         let fate = |bytes: &[u8]| match Trace::open(bytes) {
             Err(bad) => Some(bad),

@@ -1,4 +1,4 @@
-//! `cargo xtask trace`: prints what `cargo xtask run --trace` wrote.
+//! `cargo xtask trace`: prints a trace file that `cargo xtask run --trace` wrote.
 
 pub mod file;
 mod page;
@@ -18,31 +18,31 @@ use crate::{Failure, Result, output, project};
 /// Options of `cargo xtask trace`.
 #[derive(Args, Clone, Debug)]
 pub struct TraceArgs {
-    /// A trace that `cargo xtask run --trace FILE` wrote
+    /// Trace file that `cargo xtask run --trace FILE` wrote
     #[arg(required_unless_present = "describe")]
     file: Option<PathBuf>,
-    /// Print one JSON object a record, with its fields as numbers
+    /// Print one JSON object per record, with numeric fields
     #[arg(long)]
     json: bool,
-    /// Only records of these kinds
+    /// Print only records of these kinds
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     kind: Vec<String>,
-    /// Only records of these CPUs
+    /// Print only records of these CPUs
     #[arg(long, value_name = "N", value_delimiter = ',')]
     cpu: Vec<u16>,
-    /// Only records of these sessions
+    /// Print only records of these sessions
     #[arg(long, value_name = "N", value_delimiter = ',')]
     session: Vec<u64>,
-    /// Print what records there are, for docs/trace.md, and read nothing
+    /// Print the page docs/trace.md, which describes all records, and read no file
     #[arg(long)]
     describe: bool,
 }
 
-/// Does the task.
+/// Prints the file's records.
 ///
 /// # Errors
-/// The file cannot be read, is no trace, or not all of one: then what can be read is printed first. Or
-/// standard output takes nothing.
+/// The file cannot be read, is not a trace, or is incomplete: the readable records are printed
+/// first. Standard output cannot be written.
 pub fn main(args: &TraceArgs) -> Result<u8> {
     let Some(path) = args.file.as_ref().filter(|_| !args.describe) else {
         output::text(&page::page())?;
@@ -55,13 +55,13 @@ pub fn main(args: &TraceArgs) -> Result<u8> {
     let trace = Trace::open(&bytes).map_err(failed)?;
     if let Some(unknown) = args.kind.iter().find(|k| trace.types.iter().all(|t| t.name != **k)) {
         let names: Vec<&str> = trace.types.iter().map(|t| t.name.as_str()).collect();
-        let why = format!("no records are called '{unknown}'; there are {}", names.join(", "));
+        let why = format!("unknown record kind '{unknown}'; this trace has {}", names.join(", "));
         return Err(Failure::new(ExitStatus::Usage, why));
     }
     let start_tsc = start_tsc(&trace);
     for record in trace.clone() {
         let record = record.map_err(|bad| {
-            // What came before is shown first.
+            // The records before the error are printed first.
             let _ = out.flush();
             failed(bad)
         })?;
@@ -80,7 +80,7 @@ pub fn main(args: &TraceArgs) -> Result<u8> {
     out.flush().or_else(output::unless_closed).map(|()| 0)
 }
 
-/// The earliest time stamp of a trace: chunks of several CPUs follow each other in no order of time.
+/// The earliest time stamp of a trace. Chunks of several CPUs are in no order of time.
 fn start_tsc(trace: &Trace<'_>) -> u64 {
     trace.clone().flatten().map(|record| record.tsc).min().unwrap_or_default()
 }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_leave_what_was_asked_for() {
+    fn filters_select_by_kind_cpu_and_session() {
         let bytes = file::tests::sample();
         let trace = Trace::open(&bytes).unwrap();
         let kept = |kind: &[&str], cpu: &[u16], session: &[u64]| {

@@ -1,4 +1,4 @@
-//! A record for people, in 80 columns, or as JSON.
+//! Prints a record as text of 80 columns, or as JSON.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::file::{Field, Form, Raw, Type};
 
 const COLUMNS: usize = 80;
-/// Where fields begin.
+/// Column of the first field.
 const INDENT: usize = 36;
 
-/// A record's fields with their values as text, the list's among them.
+/// A record's fields, its list included, with their values as text.
 fn values(record: &Raw, t: &Type) -> Vec<(String, String)> {
     let text = |field: &Field| match (&field.form, field.bits(record)) {
         (Form::Number(_), bits) => bits.to_string(),
@@ -28,7 +28,8 @@ fn values(record: &Raw, t: &Type) -> Vec<(String, String)> {
     all
 }
 
-/// The record in lines of at most 80 columns, unless one word is longer; times are ticks since `start_tsc`, the trace's earliest.
+/// The record in lines of at most 80 columns, unless one word is longer. Times are TSC ticks since
+/// `start_tsc`, the trace's earliest time stamp.
 pub(super) fn lines(record: &Raw, t: Option<&Type>, start_tsc: u64) -> String {
     let time = record.tsc.saturating_sub(start_tsc);
     let name = t.map_or("?", |t| &t.name);
@@ -39,7 +40,7 @@ pub(super) fn lines(record: &Raw, t: Option<&Type>, start_tsc: u64) -> String {
     };
     let mut column = INDENT;
     for (name, value) in values(record, t) {
-        // The line says which CPU it was.
+        // The line begins with the CPU.
         if name == "cpu" && value == record.cpu.to_string() {
             continue;
         }
@@ -90,7 +91,7 @@ mod tests {
     use crate::trace::file::{Trace, tests::sample};
 
     #[test]
-    fn lines_fit_a_terminal() {
+    fn text_has_80_columns() {
         let bytes = sample();
         let trace = Trace::open(&bytes).unwrap();
         let record = trace.clone().next().unwrap().unwrap();

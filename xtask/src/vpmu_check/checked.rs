@@ -1,15 +1,15 @@
-//! What a check guest found: its lines, read from the log.
+//! The results of a check guest, read from its log.
 
-/// What a guest found.
+/// The results of a guest and of the host's comparisons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Every check's line.
+    /// One line per check.
     pub lines: Vec<String>,
-    /// Checks that held.
+    /// Number of checks that passed.
     pub held: usize,
-    /// Checks that did not.
+    /// Number of checks that failed.
     pub failed: usize,
-    /// Whether the guest came to its end.
+    /// Whether the guest printed its summary.
     pub complete: bool,
 }
 
@@ -30,7 +30,7 @@ impl Checked {
         checked
     }
 
-    /// A check of the host's own.
+    /// Adds a check of the host: `got` must equal `want`.
     pub(super) fn equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, got: T, want: T) {
         let holds = got == want;
         self.lines.push(match holds {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_counted_and_the_end_is_seen() {
+    fn results_and_summary_are_read() {
         let log = "ok   a\r\nFAIL b: 1, want 2\r\nnoise\r\n2 checks, 1 failed\r\n";
         let checked = Checked::read(log);
         assert_eq!((checked.held, checked.failed, checked.complete), (1, 1, true));

@@ -1,7 +1,7 @@
-//! `cargo xtask vpmu-check`: a guest of its own walks the virtual PMU's rules, on every profile.
+//! `cargo xtask vpmu-check`: a guest checks every rule of the virtual PMU, on every profile.
 //!
-//! The guest prints a line for each check and ends with whether all held; what its counters said is
-//! then compared with the truth files.
+//! The guest prints a line per check and a summary. Its counters are then compared with the truth
+//! files.
 
 mod checked;
 mod truth;
@@ -21,26 +21,26 @@ use crate::{
     setup,
 };
 
-/// After this, a guest hangs: it takes seconds.
+/// Time limit of a guest, which takes seconds.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
-/// How often the machine is looked at.
-const LOOK: Duration = Duration::from_millis(10);
+/// Interval at which the machine is polled.
+const POLL: Duration = Duration::from_millis(10);
 
 /// Options of `cargo xtask vpmu-check`.
 #[derive(Args, Clone, Debug)]
 pub struct CheckArgs {
-    /// One profile instead of all
+    /// Check one profile instead of all
     #[arg(long, value_enum)]
     profile: Option<Profile>,
-    /// Print the checks that failed and the sums alone
+    /// Print only failed checks and the sums
     #[arg(long)]
     brief: bool,
 }
 
-/// Does the task.
+/// Runs the checks and prints their results.
 ///
 /// # Errors
-/// Something is missing or does not build, or a guest cannot be started.
+/// A tool is missing, a crate does not build, or a guest cannot be started.
 pub fn main(project: &Project, args: &CheckArgs) -> Result<u8> {
     let tools = setup::tools(project)?;
     let plugin = build::plugin(project)?;
@@ -59,7 +59,7 @@ pub fn main(project: &Project, args: &CheckArgs) -> Result<u8> {
                 output::text(&format!("{name} {line}\n"))?;
             }
             let (held, all) = (checked.held, checked.lines.len());
-            output::text(&format!("{name}: {held} of {all} checks hold\n"))?;
+            output::text(&format!("{name}: {held} of {all} checks passed\n"))?;
             all_held &= checked.failed == 0;
         }
     }
@@ -83,7 +83,7 @@ pub fn check(
     let lost = |error| Failure::new(ExitStatus::HostError, format!("lost QEMU: {error}"));
     let start = std::time::Instant::now();
     while child.try_wait().map_err(lost)?.is_none() && start.elapsed() < TIME_LIMIT {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
     }
     drop(child);
     let log = String::from_utf8_lossy(&project::read(&folder.log())?).into_owned();
@@ -94,7 +94,7 @@ pub fn check(
     }
     let said = String::from_utf8_lossy(&project::read(&folder.errors())?).into_owned();
     let why = format!(
-        "the check guest did not come to its end on {}:\n{}\n{said}",
+        "the check guest did not finish on {}:\n{}\n{said}",
         profile.name(),
         folder.log_tail(10)
     );

@@ -1,4 +1,4 @@
-//! What the guest's counters said beside what the truth files say.
+//! Compares the check guest's counters with the truth files.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use tally_abi::truth::{Region, RegionKind, Truth};
 use super::checked::Checked;
 use crate::{Result, machine::Folder, project};
 
-/// Compares; a line for each check.
+/// Compares, and adds a line per check to `checked`.
 ///
 /// # Errors
 /// The series cannot be read.
@@ -19,15 +19,15 @@ pub(super) fn check(
 ) -> Result<()> {
     for line in log.lines().map(str::trim_end) {
         if let Some(pmis) = line.strip_prefix("pmis ") {
-            let told = pmis.parse().ok();
-            checked.equal("truth: overflow interrupts in the region", told, Some(truth.pmi.count));
+            let read = pmis.parse().ok();
+            checked.equal("truth: overflow interrupts in the region", read, Some(truth.pmi.count));
         }
         let words: Vec<&str> = line.split(' ').collect();
         if let ["truth", tag, event, count] = words[..] {
             let region = region_of(truth, tag);
             let count = count.parse().ok();
             let sum = region.and_then(|region| region.events.get(event));
-            let what = format!("truth: the counter of {event} and region {tag}");
+            let what = format!("truth: counter of {event}, region {tag}");
             checked.equal(&what, count, sum.map(|sum| sum.user));
         }
     }
@@ -36,9 +36,9 @@ pub(super) fn check(
     for tag in log.lines().filter_map(|line| line.trim_end().strip_prefix("empty ")) {
         let region = region_of(truth, tag);
         let counted = region.map(|region| region.events.values().any(|n| n.user + n.kernel != 0));
-        checked.equal("truth: nothing is counted after the end", counted, Some(false));
+        checked.equal("truth: no count after the region's end", counted, Some(false));
         let rows = sums.keys().filter(|key| key.0 == (RegionKind::Marked, tag)).count();
-        checked.equal("series: it has no row either", Some(rows), Some(0));
+        checked.equal("series: no row after the region's end", Some(rows), Some(0));
     }
     for region in &truth.regions {
         for (event, count) in &region.events {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_add_up_by_region() {
+    fn rows_are_summed_by_region() {
         let series = "interval,vcpu,address_space,regions,sessions,ring,A,B\n\
                       0,0,4096,1 2,,user,3,4\n1,0,4096,2,2,user,5,6\n1,0,8192,2,,kernel,7,8\n";
         let sums = sums(series);

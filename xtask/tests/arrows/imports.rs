@@ -1,10 +1,10 @@
 //! The imports of one crate: which file uses a name that another file defines.
 //!
-//! A crate's modules are read from its root. A `use`, and a path of two or more segments anywhere in
-//! the code, macros' arguments too, is an import from the file that defines the name: re-exports are
-//! followed. A re-export is an import of its own file only if the code there uses the name. An import
-//! of a module alone is none, but what is used through it is. `#[cfg(test)]` code is left out, and so
-//! are `pub(in …)` paths.
+//! A crate's modules are read from its root. A `use`, and a path of two or more segments anywhere
+//! in the code, macros' arguments too, is an import from the file that defines the name: re-exports
+//! are followed. A re-export is an import of its own file only if the code there uses the name. An
+//! import of a module alone is none, but what is used through it is. `#[cfg(test)]` code is left
+//! out, and so are `pub(in …)` paths.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

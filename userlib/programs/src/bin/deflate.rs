@@ -1,7 +1,7 @@
-//! The default job: compresses a real text with a real library, decompresses it, checks the result,
-//! and measures itself while it does, unless somebody else measures it.
+//! The default job: compresses a text with a library, decompresses it and checks the result. It
+//! measures itself, unless another program has a session on it.
 //!
-//! The text goes through block by block, as in a store that keeps blocks compressed.
+//! It processes the text block by block, as a store of compressed blocks does.
 //!
 //! `deflate [--events LIST] [--slice CYCLES] [--budget PERCENT] [--shares planned|adaptive] [--file
 //! PATH] [--level 0..10]`
@@ -21,7 +21,7 @@ use tally_programs::{default_events, options::Options, store::Store};
 
 tally::main!(main);
 
-/// The status when the text does not come back as it went.
+/// Status if the decompressed text differs.
 const MISMATCH: i32 = 1;
 
 fn main() -> i32 {
@@ -56,7 +56,7 @@ fn run() -> Result<(), Failure> {
     let events = options.events.unwrap_or_else(default_events);
     let session = match Session::open(events, config) {
         Ok(session) => Some(session),
-        // Somebody else measures this program, as `tally stat` does.
+        // Another program measures this one, as `tally stat` does.
         Err(refused) if refused.error == tally::Error::Busy => None,
         Err(refused) => return Err((status(refused.error.exit_status()), refused.detail)),
     };
@@ -65,7 +65,10 @@ fn run() -> Result<(), Failure> {
     session.as_ref().map_or(Ok(()), Session::start).map_err(failed)?;
     let packed_bytes = store.round_trip(&text);
     session.as_ref().map_or(Ok(()), Session::stop).map_err(failed)?;
-    let packed_bytes = packed_bytes.ok_or((MISMATCH, "the text came back changed".into()))?;
-    println!("deflate: {} bytes became {packed_bytes}, and came back", text.len());
+    let packed_bytes = packed_bytes.ok_or((MISMATCH, "the decompressed text differs".into()))?;
+    println!(
+        "deflate: compressed {} bytes to {packed_bytes}, decompressed and compared",
+        text.len()
+    );
     Ok(())
 }

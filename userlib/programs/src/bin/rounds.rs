@@ -1,8 +1,8 @@
-//! `deflate`'s work without a session, over and over: what `cargo xtask bench vpmu` times.
+//! The work of `deflate` without a session, repeated: `cargo xtask bench vpmu` times it.
 //!
-//! `rounds COUNT BYTES [mark]` compresses and decompresses the text's first BYTES once to warm
-//! everything up, says `begin`, does it COUNT times more, and says `end`. With `mark`, the virtual PMU
-//! keeps the truth of both: region 0 is the first round, region 1 the others.
+//! `rounds COUNT BYTES [mark]` compresses and decompresses the first BYTES bytes of the text once
+//! to warm up, prints `begin`, repeats that COUNT times, and prints `end`. With `mark` the virtual
+//! PMU keeps their truth: region 0 is the first round, region 1 the others.
 
 #![no_std]
 #![no_main]
@@ -16,14 +16,14 @@ tally::main!(main);
 
 /// The compression level of `gzip` and of `deflate`.
 const LEVEL: u8 = 6;
-/// The status when the text does not come back as it went.
+/// Status if the decompressed text differs.
 const MISMATCH: i32 = 1;
 
 fn main() -> i32 {
     let mut words = arguments().skip(1);
     let mut number = || words.next()?.parse().ok();
     let (Some(count), Some(bytes)) = (number(), number()) else {
-        eprintln!("rounds: say `rounds COUNT BYTES [mark]`");
+        eprintln!("usage: rounds COUNT BYTES [mark]");
         return u8::from(ExitStatus::Usage).into();
     };
     let marks = words.next() == Some("mark");
@@ -36,17 +36,17 @@ fn main() -> i32 {
     };
     let text = text.get(..bytes).unwrap_or(&text);
     let mut store = Store::new(LEVEL);
-    let mut all_came_back = true;
+    let mut all_equal = true;
     for (tag, count) in [(0, 1usize), (1, count)] {
         println!("{}", if tag == 0 { "warm up" } else { "begin" });
         if marks {
             region::open(tag);
         }
-        all_came_back &= (0..count).all(|_| store.round_trip(text).is_some());
+        all_equal &= (0..count).all(|_| store.round_trip(text).is_some());
         if marks {
             region::close(tag);
         }
     }
     println!("end");
-    if all_came_back { 0 } else { MISMATCH }
+    if all_equal { 0 } else { MISMATCH }
 }

@@ -1,6 +1,6 @@
-//! Runs another program and says what was counted of it, with the syntax that users of perf have in
-//! their fingers: `tally stat [-e EVENTS]… [OPTIONS] [--] PROGRAM ARGUMENTS`, or where the program was every N
-//! events: `tally record [-e EVENT] [-c PERIOD] … PROGRAM …`.
+//! Measures another program, with perf's syntax: `tally stat [-e EVENTS]… [OPTIONS] [--] PROGRAM
+//! ARGUMENTS` prints counts, and `tally record [-e EVENT] [-c PERIOD] … PROGRAM …` prints the
+//! addresses of samples.
 
 #![no_std]
 #![no_main]
@@ -13,11 +13,14 @@ use tally::{
     ExitStatus, OpenError, Program, Reading, Session, SessionConfig, Value, eprintln, event_words,
     println, runtime::arguments,
 };
-use tally_abi::command::{Command, Verb};
+use tally_abi::{
+    command::{Command, Verb},
+    text::Grouped,
+};
 
 tally::main!(main);
 
-/// Addresses that `record` prints: those with the most samples.
+/// Number of addresses that `record` prints, those with the most samples first.
 const SHOWN: usize = 20;
 
 fn main() -> i32 {
@@ -39,7 +42,7 @@ fn main() -> i32 {
     }
 }
 
-/// Runs the program and counts; gives its status.
+/// Runs the program, prints its counts and returns its status.
 fn stat(command: &Command) -> Result<u8, OpenError> {
     let program = Program::load(&command.program)?;
     let events = command.events();
@@ -56,7 +59,7 @@ fn stat(command: &Command) -> Result<u8, OpenError> {
     Ok(status)
 }
 
-/// Runs the program and takes samples; gives its status.
+/// Runs the program, prints the addresses of its samples and returns its status.
 fn record(command: &Command) -> Result<u8, OpenError> {
     let program = Program::load(&command.program)?;
     let events = command.events();
@@ -70,27 +73,28 @@ fn record(command: &Command) -> Result<u8, OpenError> {
     let all: u64 = samples.iter().map(|(_, samples)| samples).sum();
     let name = event_words(&events).next().unwrap_or_default();
     println!(
-        "\n {} samples of '{name}' in '{}'; asked for: one each {} events{}\n",
-        grouped(all),
+        "\n {} samples of '{name}' in '{}'; requested: one per {} events{}\n",
+        Grouped(all),
         command.program.join(" "),
-        grouped(command.period),
+        Grouped(command.period),
         taken(&session.read()?, all)
     );
     for (address, samples) in samples.iter().take(SHOWN) {
         let share = 100.0 * *samples as f64 / all as f64;
         match address {
-            0 => println!("{share:>9.2} % {:>10}  elsewhere", grouped(*samples)),
-            _ => println!("{share:>9.2} % {:>10}  {address:#x}", grouped(*samples)),
+            0 => println!("{share:>9.2} % {:>10}  elsewhere", Grouped(*samples)),
+            _ => println!("{share:>9.2} % {:>10}  {address:#x}", Grouped(*samples)),
         }
     }
     if let Some(rest) = samples.get(SHOWN..).filter(|rest| !rest.is_empty()) {
         let sum: u64 = rest.iter().map(|(_, samples)| samples).sum();
-        println!("{:>22}  at {} other addresses", grouped(sum), rest.len());
+        println!("{:>22}  at {} other addresses", Grouped(sum), rest.len());
     }
     Ok(status)
 }
 
-/// How many events there were to a sample in the end: more than was asked for where the budget wanted it.
+/// The mean number of events per sample, as text: more than requested if the budget lengthened
+/// periods.
 fn taken(readings: &[Reading], samples: u64) -> String {
     let events = match readings.first().map(|reading| reading.value) {
         Some(Value::Exact { count }) => count,
@@ -98,14 +102,13 @@ fn taken(readings: &[Reading], samples: u64) -> String {
         _ => return String::new(),
     };
     let each = events.checked_div(samples);
-    each.map_or(String::new(), |each| format!(", taken: one each {}", grouped(each)))
+    each.map_or(String::new(), |each| format!(", taken: one per {}", Grouped(each)))
 }
 
-/// A line for an event: its count, its name, its error, and the share of the time that it was
-/// counted, if not all.
+/// One event's line: its count, name, half width and coverage; the last two only of an estimate.
 fn line(name: &str, reading: &Reading) -> String {
     match reading.value {
-        Value::Exact { count } => format!("{:>20}      {name}", grouped(count)),
+        Value::Exact { count } => format!("{:>20}      {name}", Grouped(count)),
         Value::Estimated { estimate, half_width_95, .. } => {
             let share = 100.0 * reading.coverage().unwrap_or_default();
             let error = match estimate as f64 {
@@ -114,7 +117,7 @@ fn line(name: &str, reading: &Reading) -> String {
                 }
                 _ => format!("{half_width_95:.0}"),
             };
-            format!("{:>20}      {name:<32} +- {error}  ({share:.2} %)", grouped(estimate))
+            format!("{:>20}      {name:<32} +- {error}  ({share:.2} %)", Grouped(estimate))
         }
         Value::NotMeasured { reason } => {
             format!("{:>20}      {name:<32} {}", "<not counted>", reason.message())
@@ -122,34 +125,21 @@ fn line(name: &str, reading: &Reading) -> String {
     }
 }
 
-/// How it was counted.
+/// The conditions of the measurement.
 fn conditions(config: SessionConfig, session: &Session) -> Result<String, OpenError> {
     let stats = session.stats()?;
     let ipc = stats.instructions as f64 / stats.cycles.max(1) as f64;
     let share = 100.0 * stats.engine_ticks as f64 / stats.session_ticks.max(1) as f64;
     let lengthened = match stats.lengthened {
         0 => String::new(),
-        slices => format!(", {} of them lengthened for the budget", grouped(slices)),
+        slices => format!(", {} of them lengthened for the budget", Grouped(slices)),
     };
     Ok(format!(
-        "\n {ipc:.2} instructions a cycle; {} group{} of events, {} slices of {} cycles as asked for{lengthened};\n \
-         {share:.2} % of the time was the engine's own; +- is half of the 95 % interval",
+        "\n {ipc:.2} instructions per cycle; {} event group{}, {} slices of {} cycles as requested{lengthened};\n \
+         the engine took {share:.2} % of the time; +- is the half width of the 95 % interval",
         stats.groups,
         if stats.groups == 1 { "" } else { "s" },
-        grouped(stats.slices),
-        grouped(config.slice.length())
+        Grouped(stats.slices),
+        Grouped(config.slice.length())
     ))
-}
-
-/// Digits in groups of three, as `perf stat` has them.
-fn grouped(count: u64) -> String {
-    let digits = format!("{count}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -1,13 +1,12 @@
-//! `cargo xtask bench switch`: what a switch between groups costs, step by step.
+//! `cargo xtask bench switch`: the cost of a group switch, by step.
 //!
-//! The real kernel runs the program `switches` on the virtual PMU. When the first groups have taken
-//! turns, QEMU's monitor makes the machine go on instruction by instruction and write down each; from
-//! the overflow interrupt's entry to its IRET every instruction is given to the step whose function it
-//! was inlined from, by the kernel's line tables. So these are counts of what really ran, and they do
-//! not depend on the host.
+//! The kernel runs the guest program `switches` on the virtual PMU. After the first groups, QEMU's
+//! monitor makes QEMU translate single instructions and log each address. Every instruction from
+//! the PMI's entry to its IRET is attributed to the step whose function it was inlined from, by the
+//! kernel's line tables. The counts are of executed instructions and do not depend on the host.
 //!
-//! The skew is what a switch adds to or takes from what is counted: the truth of the region minus
-//! what the session counted all the time, for each switch.
+//! The skew is the number of instructions that a switch adds to or removes from a count: the count
+//! of a pinned event less the truth of the region, per switch.
 
 mod monitor;
 mod skew;
@@ -39,10 +38,10 @@ pub struct SwitchArgs {
     json: bool,
 }
 
-/// What QEMU writes down: some hundred switches.
+/// Size of QEMU's log: some hundred switches.
 const RECORD_BYTES: u64 = 100_000_000;
 
-/// The machines, with twenty events that every counter of theirs for groups counts.
+/// The machines, each with twenty events that all its general counters can count.
 const MACHINES: [(Pmu, &str); 2] = [
     (
         Pmu::Intel,
@@ -56,7 +55,7 @@ const MACHINES: [(Pmu, &str); 2] = [
     ),
 ];
 
-/// What one step costs, in the mean of all switches.
+/// The mean cost of one step over all switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 struct Cost {
     instructions: f64,
@@ -72,29 +71,29 @@ impl Cost {
     }
 }
 
-/// The costs of a switch on one machine.
+/// The costs of a group switch on one machine.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Switch {
     pmu: &'static str,
-    /// Switches looked at.
+    /// Number of switches measured.
     switches: usize,
-    /// Selectors that changed: k.
+    /// Event selects that change per switch: k.
     changed: f64,
     steps: Vec<(Step, Cost)>,
-    /// All but logging.
+    /// All steps except logging.
     switch: Cost,
     log: Cost,
-    /// The same where a trace is asked for.
+    /// Logging with a trace.
     log_traced: Cost,
-    /// What Linux's rotation of as many counters writes and reads: 3n + 2 and n.
+    /// WRMSR and RDPMC of Linux's rotation of n counters: 3n + 2 and n.
     linux: (f64, f64),
     skews: Vec<Skew>,
 }
 
-/// Does the task.
+/// Runs the bench.
 ///
 /// # Errors
-/// Something does not build, or a machine does not do what it should.
+/// A crate does not build, or a machine's job fails.
 pub fn main(project: &Project, args: &SwitchArgs) -> Result<u8> {
     let artefacts = Artefacts::make(project)?;
     let switches = measure(&artefacts)?;
@@ -109,10 +108,10 @@ pub fn main(project: &Project, args: &SwitchArgs) -> Result<u8> {
 pub(super) fn measure(artefacts: &Artefacts) -> Result<Vec<Switch>> {
     let mut switches = Vec::new();
     for (pmu, events) in MACHINES {
-        let title = format!("Following switches on {}", name(pmu));
+        let title = format!("Tracing switches on {}", name(pmu));
         let step = progress::Step::start(&title);
-        let switch = follow(artefacts, pmu, events, "wire")?;
-        let log_traced = follow(artefacts, pmu, events, "wire trace")?.log;
+        let switch = trace(artefacts, pmu, events, "wire")?;
+        let log_traced = trace(artefacts, pmu, events, "wire trace")?.log;
         let skews = skew::measure(artefacts, pmu, events)?;
         switches.push(Switch { skews, log_traced, ..switch });
         step.done();
@@ -127,8 +126,8 @@ pub(super) fn name(pmu: Pmu) -> &'static str {
     }
 }
 
-/// Follows the switches of a kernel with these options.
-fn follow(artefacts: &Artefacts, pmu: Pmu, events: &str, options: &str) -> Result<Switch> {
+/// Measures the switches of a kernel with these options.
+fn trace(artefacts: &Artefacts, pmu: Pmu, events: &str, options: &str) -> Result<Switch> {
     let mut code = Code::read(&artefacts.symbols)?;
     let (socket, log) = (monitor::socket(), monitor::socket().with_extension("log"));
     let line = format!("seed=1 {options} -- switches {events} {SLICE_CYCLES} user 1000000");
@@ -140,15 +139,19 @@ fn follow(artefacts: &Artefacts, pmu: Pmu, events: &str, options: &str) -> Resul
         }
     };
     let boot = machine::boot(artefacts, &request, &mut listen)?;
-    // QEMU removes its socket.
+    // QEMU removes its socket itself.
     let addresses = monitor::addresses(&log);
     let _ = fs::remove_file(&log);
     let first_entry = first_entry.ok_or_else(|| {
-        Failure::new(ExitStatus::MachineFailed, format!("nothing was switched: {}", boot.outcome))
+        Failure::new(
+            ExitStatus::MachineFailed,
+            format!("no group switch occurred: {}", boot.outcome),
+        )
     })?;
     let failed =
         |error: io::Error| Failure::new(ExitStatus::MachineFailed, format!("QEMU: {error}"));
-    let lost = || Failure::new(ExitStatus::HostError, "the kernel's file lacks its entries' names");
+    let lost =
+        || Failure::new(ExitStatus::HostError, "the kernel's file has no symbols of its entries");
     let in_file = code.address("tally_vectors").ok_or_else(lost)?;
     let offset = first_entry.map_err(failed)?.wrapping_sub(in_file);
     let entry = code.address("pmi_entry").ok_or_else(lost)?;
@@ -165,7 +168,7 @@ fn record(socket: &Path, log: &Path) -> io::Result<u64> {
     Ok(entry)
 }
 
-/// Gives each instruction from `entry` to the return to its step.
+/// Attributes each instruction from `entry` to IRET to its step.
 fn account(code: &mut Code, pmu: Pmu, entry: u64, addresses: impl Iterator<Item = u64>) -> Switch {
     let mut sums = [Cost::default(); Step::ALL.len()];
     let mut one = None;
@@ -175,7 +178,7 @@ fn account(code: &mut Code, pmu: Pmu, entry: u64, addresses: impl Iterator<Item 
             one = Some([Cost::default(); Step::ALL.len()]);
         }
         let Some(costs) = &mut one else { continue };
-        let (step, access) = code.look(address);
+        let (step, access) = code.classify(address);
         let cost = &mut costs[step as usize];
         cost.instructions += 1.0;
         match access {
@@ -184,7 +187,7 @@ fn account(code: &mut Code, pmu: Pmu, entry: u64, addresses: impl Iterator<Item 
             Access::None => {}
         }
         if code.is_return(address) {
-            // The last one may have been cut off; only whole ones count.
+            // The log may end within the last switch; only complete ones count.
             sums.iter_mut().zip(costs).for_each(|(sum, cost)| sum.add(*cost));
             switches += 1;
             one = None;
@@ -200,7 +203,7 @@ fn account(code: &mut Code, pmu: Pmu, entry: u64, addresses: impl Iterator<Item 
     for (step, cost) in &steps {
         if *step == Step::Log { &mut log } else { &mut switch }.add(*cost);
     }
-    // Two of the counters that are read are the always-counted ones.
+    // Two of the counters read are those of pinned events.
     let counters = switch.rdpmcs - 2.0;
     Switch {
         pmu: name(pmu),
@@ -215,7 +218,7 @@ fn account(code: &mut Code, pmu: Pmu, entry: u64, addresses: impl Iterator<Item 
     }
 }
 
-/// For people.
+/// The costs as text.
 pub(super) fn table(switches: &[Switch]) -> String {
     let mut text = String::new();
     for s in switches {
@@ -232,12 +235,12 @@ pub(super) fn table(switches: &[Switch]) -> String {
         for (step, cost) in s.steps.iter().filter(|(step, _)| *step != Step::Log) {
             row(step.sentence(), cost);
         }
-        row("the switch", &s.switch);
+        row("the switch, without logging", &s.switch);
         row("logging", &s.log);
         row("logging with a trace", &s.log_traced);
         let _ = writeln!(
             text,
-            "  k = {:.2} selectors changed, so k + {:.2} MSR accesses; Linux's rotation of as many\n  \
+            "  k = {:.2} event selects changed: k + {:.2} MSR accesses; Linux's rotation of as many\n  \
              counters: {:.0} WRMSR and {:.0} RDPMC",
             s.changed,
             s.switch.msr_accesses - s.changed,
@@ -247,7 +250,7 @@ pub(super) fn table(switches: &[Switch]) -> String {
         for skew in &s.skews {
             let _ = writeln!(
                 text,
-                "  skew, {:<34} {:>+7.2} instructions a switch",
+                "  skew, {:<34} {:>+7.2} instructions per switch",
                 skew.what, skew.instructions
             );
         }

@@ -1,4 +1,4 @@
-//! QEMU's monitor, and the instructions that a guest executes, one by one.
+//! A client of QEMU's monitor, which logs the address of every instruction that the guest executes.
 
 use std::{
     fs,
@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What the monitor says when it waits for the next command.
+/// The monitor's prompt.
 const PROMPT: &[u8] = b"(qemu) ";
-/// After this, QEMU does not answer any more.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit of a command.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
 /// A connection to the monitor.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl Monitor {
     /// Connects to the monitor's socket.
     pub(super) fn connect(socket: &Path) -> io::Result<Monitor> {
         let stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(COMMAND_LIMIT))?;
         let mut monitor = Monitor(stream);
         monitor.answer()?;
         Ok(monitor)
@@ -46,7 +46,7 @@ impl Monitor {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Where the first vector of the interrupt descriptor table enters.
+    /// The handler's address in the first entry of the interrupt descriptor table.
     pub(super) fn first_entry(&mut self) -> io::Result<u64> {
         let registers = self.command("info registers")?;
         let table = registers.split("IDT=").nth(1).and_then(|rest| rest.split_whitespace().next());
@@ -59,8 +59,8 @@ impl Monitor {
         Ok(low & 0xffff | low >> 48 << 16 | high << 32)
     }
 
-    /// Lets the guest, which is stopped, run instruction by instruction until QEMU has written so
-    /// many bytes about it to `log`; then ends QEMU.
+    /// Resumes the stopped guest with one instruction per translation block until QEMU has written
+    /// `bytes` bytes to `log`; then ends QEMU.
     pub(super) fn record(&mut self, log: &Path, bytes: u64) -> io::Result<()> {
         for command in [
             "one-insn-per-tb on",
@@ -72,7 +72,7 @@ impl Monitor {
         }
         let start = Instant::now();
         while fs::metadata(log).map_or(0, |log| log.len()) < bytes {
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > COMMAND_LIMIT {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             thread::sleep(Duration::from_millis(10));
@@ -88,7 +88,7 @@ impl Monitor {
 }
 
 fn odd() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "QEMU's monitor says something unexpected")
+    io::Error::new(io::ErrorKind::InvalidData, "unexpected output of QEMU's monitor")
 }
 
 /// The addresses of the instructions in QEMU's log, in order: the second field of
@@ -102,7 +102,7 @@ pub(super) fn addresses(log: &Path) -> io::Result<Vec<u64>> {
     Ok(text.lines().filter_map(address).collect())
 }
 
-/// A socket's path, short as sockets want it, that is not there yet.
+/// An unused path for a socket, short enough for one.
 pub(super) fn socket() -> PathBuf {
     std::env::temp_dir().join(format!("tally-monitor-{}", std::process::id()))
 }

@@ -1,6 +1,5 @@
-//! What a switch adds to what is counted, or takes from it: the count of instructions, which every
-//! slice has, less the truth of the region without the overflow handler's own, which nobody wants
-//! counted.
+//! The skew of a switch: the session's count of instructions, a pinned event, less the truth of the
+//! region without the PMI handler's own instructions.
 
 use serde::Serialize;
 use tally_abi::ExitStatus;
@@ -11,22 +10,22 @@ use crate::{
     report::Report,
 };
 
-/// Length of a slice: so short that there are many in little time.
+/// Length of a slice, short to have many switches in little time.
 pub(super) const SLICE_CYCLES: u64 = 10_000;
-/// Overflow interrupts of a run: so many that its edges do not matter.
+/// PMIs of a run, so many that its start and end do not matter.
 const SWITCHES: u64 = 2000;
 
-/// The skew of one way to count.
+/// The skew of one mode of counting.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Skew {
     pub(super) what: &'static str,
-    /// Instructions too many for each switch; negative if some are lost.
+    /// Instructions counted in excess per switch; negative if instructions are lost.
     pub(super) instructions: f64,
 }
 
-/// Measures every way that the machine has.
+/// Measures every mode that the machine supports.
 pub(super) fn measure(artefacts: &Artefacts, pmu: Pmu, events: &str) -> Result<Vec<Skew>> {
-    let ways: &[(&str, &str, &str)] = match pmu {
+    let modes: &[(&str, &str, &str)] = match pmu {
         Pmu::Amd => &[("user mode", "user", "fixed"), ("full mode, stopping", "full", "fixed")],
         _ => &[
             ("user mode", "user", "fixed"),
@@ -34,7 +33,8 @@ pub(super) fn measure(artefacts: &Artefacts, pmu: Pmu, events: &str) -> Result<V
             ("full mode, freezing, as NMIs", "full", "nmi"),
         ],
     };
-    ways.iter()
+    modes
+        .iter()
         .map(|(what, mode, overflows)| one(artefacts, pmu, events, what, mode, overflows))
         .collect()
 }
@@ -57,7 +57,7 @@ fn one(
     );
     let boot = machine::boot(artefacts, &Request { pmu, ..Request::new(line) }, &mut |_| {})?;
     let failed = || {
-        let why = format!("the run for the skew in {mode} mode failed: {}", boot.outcome);
+        let why = format!("the skew run in {mode} mode failed: {}", boot.outcome);
         Failure::new(ExitStatus::MachineFailed, why)
     };
     let report = Report::of(&boot).first.filter(|_| boot.outcome == Outcome::Done(0));
@@ -66,7 +66,7 @@ fn one(
     let (counted, truth) =
         event.and_then(|event| event.estimate.zip(event.truth)).ok_or_else(failed)?;
     let switches = session.pmis.filter(|pmis| *pmis > 0).ok_or_else(failed)?;
-    // User mode's truth has nothing of the handler's.
+    // The truth in user mode has no instructions of the handler.
     let own = if mode == "user" { Some(0.0) } else { session.instructions_per_switch };
     let own = own.ok_or_else(failed)?;
     Ok(Skew { what, instructions: (counted as f64 - truth as f64) / switches as f64 + own })

@@ -1,4 +1,4 @@
-//! Which step of the overflow path an instruction belongs to, by the functions that it was inlined
+//! Attributes instructions to steps of the overflow path, by the functions that they were inlined
 //! from.
 
 use std::{borrow::Cow, collections::HashMap, path::Path};
@@ -14,22 +14,22 @@ use crate::{Failure, Result, project};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Step {
-    /// From the interrupt to the handler, and back: the entry's assembly.
+    /// The entry's assembly, from the interrupt to the handler and back.
     Enter,
-    /// Finding the session, and going from step to step.
+    /// Finding the session, and control flow between the steps.
     Find,
     /// Reading counters.
     Read,
-    /// Changing events.
+    /// Writing event selects.
     Select,
     /// Arming the slice timer.
     Arm,
-    /// Acknowledging the overflow; where it is needed, stopping counters and letting them go on.
+    /// Acknowledging the overflow and, if needed, disabling and enabling counters.
     Acknowledge,
-    /// Unmasking and ending the interrupt.
+    /// Unmasking the PMI and signalling the end of interrupt.
     Controller,
-    /// Logging: crediting what was counted, statistics, the trace record, the engine's own cost,
-    /// drawing the group after the next and working out what the switch to it will do.
+    /// Logging: crediting counts, statistics, the trace record, the engine's own cost, drawing the
+    /// group after the next and preparing the switch to it.
     Log,
 }
 
@@ -50,15 +50,15 @@ impl Step {
             Step::Enter => "enter and leave the interrupt",
             Step::Find => "find the session",
             Step::Read => "read counters",
-            Step::Select => "change events",
+            Step::Select => "write event selects",
             Step::Arm => "arm the slice timer",
-            Step::Acknowledge => "acknowledge, stop, go on",
+            Step::Acknowledge => "acknowledge, disable, enable",
             Step::Controller => "interrupt controller",
             Step::Log => "log",
         }
     }
 
-    /// The step that a function's name decides, if it does.
+    /// The step of a function, if its name determines one.
     fn of(function: &str) -> Option<Step> {
         Some(match function {
             "pmi_entry" => Step::Enter,
@@ -77,7 +77,7 @@ impl Step {
     }
 }
 
-/// A function's own name, without its path and type arguments.
+/// A function's name without path and type arguments.
 fn own_name(name: &str) -> String {
     let mut bare = String::new();
     let mut depth = 0_u32;
@@ -92,7 +92,7 @@ fn own_name(name: &str) -> String {
     bare.rsplit("::").find(|part| !part.is_empty()).unwrap_or_default().to_owned()
 }
 
-/// What an instruction does to the PMU.
+/// An instruction's access to the PMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     None,
@@ -100,10 +100,10 @@ pub(super) enum Access {
     Counter,
 }
 
-/// The kernel's file, with the names of its functions and the lines of its code.
+/// The kernel's file, with symbols and line tables.
 pub(super) struct Code {
     loader: Loader,
-    /// Sections: where they begin, and what is in them.
+    /// Code sections: start address and bytes.
     sections: Vec<(u64, Vec<u8>)>,
     functions: Vec<(String, u64)>,
     known: HashMap<u64, (Step, Access)>,
@@ -130,7 +130,7 @@ impl Code {
     }
 
     /// The step and the access of the instruction at this address of the file.
-    pub(super) fn look(&mut self, address: u64) -> (Step, Access) {
+    pub(super) fn classify(&mut self, address: u64) -> (Step, Access) {
         if let Some(known) = self.known.get(&address) {
             return *known;
         }
@@ -167,7 +167,7 @@ impl Code {
         }
     }
 
-    /// Whether the instruction returns from an interrupt.
+    /// Returns whether the instruction is IRETQ.
     pub(super) fn is_return(&self, address: u64) -> bool {
         self.first_bytes(address) == [0x48, 0xcf]
     }
