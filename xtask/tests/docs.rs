@@ -2,9 +2,9 @@
 
 mod tree;
 
-use std::{fs, path::Path, process::Command};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
-use tree::{root, sources};
+use tree::{files, root, sources};
 
 /// Lines that the README may have.
 const README_LINES: usize = 100;
@@ -22,10 +22,32 @@ fn quoted(page: &str) -> impl Iterator<Item = &str> {
     prose.flat_map(|text| text.split('`').skip(1).step_by(2))
 }
 
-/// The targets of all links, without anchors and without those to other hosts.
-fn links(page: &str) -> impl Iterator<Item = &str> {
+/// The targets of all links but those to other hosts: file and anchor, each of them possibly empty.
+fn links(page: &str) -> impl Iterator<Item = (&str, &str)> {
     let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    targets.filter(|to| !to.contains("://")).map(|to| to.split('#').next().unwrap_or_default())
+    let targets = targets.filter(|to| !to.contains("://"));
+    targets.map(|to| to.split_once('#').unwrap_or((to, "")))
+}
+
+/// Returns whether `page` has a heading that GitHub gives this anchor.
+fn has_heading(page: &str, anchor: &str) -> bool {
+    let slug = |heading: &str| {
+        let kept = |c: &char| c.is_alphanumeric() || " -_".contains(*c);
+        heading.trim().to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")
+    };
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    headings.map(|line| slug(line.trim_start_matches('#'))).any(|of| of == anchor)
+}
+
+/// The names in `text`, if it is a path of Rust's such as `module::Type` or `Type::function`.
+fn rust_path(text: &str) -> Option<Vec<&str>> {
+    let is_name = |name: &&str| {
+        let mut characters = name.chars();
+        characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+            && characters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let names: Vec<&str> = text.trim_end_matches("()").split("::").collect();
+    (names.len() > 1 && names.iter().all(is_name)).then_some(names)
 }
 
 /// Returns whether `text` looks like a path of the repository: no placeholder, no pattern.
@@ -43,9 +65,13 @@ fn paths_and_links_on_pages_exist() {
         let paths = quoted(&text).filter(|text| is_path(text));
         let lost = paths.filter(|path| !root().join(path).exists() && !folder.join(path).exists());
         missing.extend(lost.map(|path| format!("{}: {path}", page.display())));
-        let targets = links(&text).filter(|to| !to.is_empty());
-        let lost = targets.filter(|to| !folder.join(to).exists());
-        missing.extend(lost.map(|to| format!("{}: link to {to}", page.display())));
+        let leads = |(to, anchor): &(&str, &str)| {
+            let target = if to.is_empty() { root().join(&page) } else { folder.join(to) };
+            let has = |text: String| has_heading(&text, anchor);
+            target.exists() && (anchor.is_empty() || fs::read_to_string(target).is_ok_and(has))
+        };
+        let lost = links(&text).filter(|link| !leads(link));
+        missing.extend(lost.map(|(to, at)| format!("{}: link to {to}#{at}", page.display())));
     }
     assert!(missing.is_empty(), "pages name what does not exist:\n{}", missing.join("\n"));
 }
@@ -55,7 +81,31 @@ fn a_missing_path_and_a_missing_link_are_found() {
     let page =
         "See `kernel/x.rs`, `kernel/…`, `cargo run` and [this](a.md#b).\n```\n`docs/y`\n```\n";
     assert_eq!(quoted(page).filter(|text| is_path(text)).collect::<Vec<_>>(), ["kernel/x.rs"]);
-    assert_eq!(links(page).collect::<Vec<_>>(), ["a.md"]);
+    assert_eq!(links(page).collect::<Vec<_>>(), [("a.md", "b")]);
+    assert!(has_heading("# A\n## The `x` of y\n", "the-x-of-y") && !has_heading("# A\n", "b"));
+}
+
+/// A name in a path of Rust's is one that some source has.
+#[test]
+fn rust_names_on_pages_are_in_the_sources() {
+    let code = files(|path| path.extension().is_some_and(|of| of == "rs"));
+    let code = code.into_iter().map(|path| fs::read_to_string(path).expect("a source can be read"));
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = |text: String| -> Vec<String> {
+        text.split(|c| !is_part(c)).map(str::to_owned).collect()
+    };
+    let known: BTreeSet<String> = code.flat_map(words).collect();
+    let mut missing = Vec::new();
+    for (page, text) in sources("md") {
+        let unknown = |text: &&str| {
+            rust_path(text).is_some_and(|names| names.iter().any(|name| !known.contains(*name)))
+        };
+        let lost = quoted(&text).filter(unknown);
+        missing.extend(lost.map(|name| format!("{}: {name}", page.display())));
+    }
+    assert!(missing.is_empty(), "pages name what no source has:\n{}", missing.join("\n"));
+    assert_eq!(rust_path("a::B::c()"), Some(vec!["a", "B", "c"]));
+    assert!(["a", "a::b.c", "cpu/x/", "a::"].iter().all(|text| rust_path(text).is_none()));
 }
 
 #[test]
@@ -117,6 +167,19 @@ fn the_guide_names_every_command_and_every_option_of_run() {
     // The start of a table's row, or of a name in it.
     names.retain(|name| !["`", " "].iter().any(|end| guide.contains(&format!("`{name}{end}"))));
     assert!(names.is_empty(), "docs/guide/commands.md does not name {names:?}");
+}
+
+#[test]
+fn the_guide_names_every_field_of_the_json_object() {
+    let guide = read("docs/guide/commands.md");
+    let report = read("xtask/src/report/mod.rs");
+    let fields = report.lines().filter_map(|line| line.strip_prefix("    pub ")?.split_once(": "));
+    // The first session's fields lie in the object itself.
+    let fields: Vec<&str> = fields.map(|(name, _)| name).filter(|name| *name != "first").collect();
+    assert!(fields.len() > 15, "{fields:?}");
+    let missing = fields.iter().filter(|field| !guide.contains(&format!("`{field}`")));
+    let missing: Vec<_> = missing.collect();
+    assert!(missing.is_empty(), "docs/guide/commands.md does not name {missing:?}");
 }
 
 #[test]
