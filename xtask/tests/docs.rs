@@ -10,6 +10,8 @@ use tree::{files, root, sources};
 const README_LINES: usize = 100;
 /// Folders whose paths, in backticks, must exist.
 const FOLDERS: [&str; 6] = ["docs/", "kernel/", "qemu/", "tests/", "userlib/", "xtask/"];
+/// Words in paths that stand for others.
+const PLACEHOLDERS: [&str; 2] = ["NAME", "NNNN"];
 
 fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
@@ -53,7 +55,10 @@ fn rust_path(text: &str) -> Option<Vec<&str>> {
 /// Returns whether `text` looks like a path of the repository: no placeholder, no pattern.
 fn is_path(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    FOLDERS.iter().any(|folder| text.starts_with(folder)) && text.chars().all(plain)
+    let is_placeholder = PLACEHOLDERS.iter().any(|word| text.contains(word));
+    FOLDERS.iter().any(|folder| text.starts_with(folder))
+        && text.chars().all(plain)
+        && !is_placeholder
 }
 
 #[test]
@@ -78,8 +83,8 @@ fn paths_and_links_on_pages_exist() {
 
 #[test]
 fn a_missing_path_and_a_missing_link_are_found() {
-    let page =
-        "See `kernel/x.rs`, `kernel/…`, `cargo run` and [this](a.md#b).\n```\n`docs/y`\n```\n";
+    let prose = "See `kernel/x.rs`, `kernel/…`, `kernel/NAME.rs`, `cargo run` and [this](a.md#b).";
+    let page = &format!("{prose}\n```\n`docs/y`\n```\n");
     assert_eq!(quoted(page).filter(|text| is_path(text)).collect::<Vec<_>>(), ["kernel/x.rs"]);
     assert_eq!(links(page).collect::<Vec<_>>(), [("a.md", "b")]);
     assert!(has_heading("# A\n## The `x` of y\n", "the-x-of-y") && !has_heading("# A\n", "b"));
@@ -91,9 +96,8 @@ fn rust_names_on_pages_are_in_the_sources() {
     let code = files(|path| path.extension().is_some_and(|of| of == "rs"));
     let code = code.into_iter().map(|path| fs::read_to_string(path).expect("a source can be read"));
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let words = |text: String| -> Vec<String> {
-        text.split(|c| !is_part(c)).map(str::to_owned).collect()
-    };
+    let words =
+        |text: String| -> Vec<String> { text.split(|c| !is_part(c)).map(str::to_owned).collect() };
     let known: BTreeSet<String> = code.flat_map(words).collect();
     let mut missing = Vec::new();
     for (page, text) in sources("md") {
