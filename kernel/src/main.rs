@@ -57,17 +57,7 @@ fn boot(info: &'static mut BootInfo) -> ! {
     clock::start();
     serial::init_log();
     log::info!("tally {}", env!("CARGO_PKG_VERSION"));
-    let offset = info.physical_memory_offset.into_option().expect("CONFIG requests the mapping");
-    frames::init(&info.memory_regions, offset);
-    let space = takeover::take_over(&info.memory_regions, offset);
-    kernel::init(space.expect("there is memory for the kernel's page tables"));
-    if let Some(start) = info.ramdisk_addr.into_option() {
-        // SAFETY: the boot loader mapped the ramdisk there for the kernel, and nothing writes or
-        // unmaps it; its frames are not in the usable regions.
-        ramdisk::init(unsafe {
-            core::slice::from_raw_parts(start as *const u8, info.ramdisk_len as usize)
-        });
-    }
+    init_memory(info);
     let text = command_line();
     let line = match CommandLine::parse(&text) {
         Ok(line) => line,
@@ -83,14 +73,7 @@ fn boot(info: &'static mut BootInfo) -> ! {
     let timer_ticks = calibrate_timer(rsdp);
     let cpus = entry::smp::start_others(rsdp, line.cpus, timer_ticks);
     announce(cpus, info.ramdisk_len, line.seed);
-    match line.fail {
-        Some(Failure::Panic) => panic!("requested by the command line"),
-        Some(Failure::Hang) => loop {
-            core::hint::spin_loop();
-        },
-        Some(Failure::Stack) => exhaust_stack(),
-        Some(Failure::Pmu) | None => {}
-    }
+    fail(line.fail);
     sched::load_all(&line);
     if !sched::any_live() {
         sched::finish();
@@ -98,6 +81,33 @@ fn boot(info: &'static mut BootInfo) -> ! {
     serial::send(&Message::Ready { boot_ns: clock::now_ns() });
     entry::smp::release();
     cpu::run()
+}
+
+/// Takes over memory, its page tables and the ramdisk from the boot loader.
+fn init_memory(info: &'static BootInfo) {
+    let offset = info.physical_memory_offset.into_option().expect("CONFIG requests the mapping");
+    frames::init(&info.memory_regions, offset);
+    let space = takeover::take_over(&info.memory_regions, offset);
+    kernel::init(space.expect("there is memory for the kernel's page tables"));
+    if let Some(start) = info.ramdisk_addr.into_option() {
+        // SAFETY: the boot loader mapped the ramdisk there for the kernel, and nothing writes or
+        // unmaps it; its frames are not in the usable regions.
+        ramdisk::init(unsafe {
+            core::slice::from_raw_parts(start as *const u8, info.ramdisk_len as usize)
+        });
+    }
+}
+
+/// Fails as the command line requests, to test what the kernel reports then.
+fn fail(how: Option<Failure>) {
+    match how {
+        Some(Failure::Panic) => panic!("requested by the command line"),
+        Some(Failure::Hang) => loop {
+            core::hint::spin_loop();
+        },
+        Some(Failure::Stack) => exhaust_stack(),
+        Some(Failure::Pmu) | None => {}
+    }
 }
 
 /// Overflows a kernel stack, to test what the kernel reports of that.

@@ -30,6 +30,7 @@ use self::{
 use crate::{
     arch::frame::{Frame, SYSCALL_VECTOR},
     cpu::Cpu,
+    measure::Refusal,
     sched,
     task::{Process, signal_frame},
 };
@@ -59,7 +60,9 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
         }
         syscall::TALLY_BASE.. => match session::call(cpu, number, arguments) {
             Ok(value) => frame.rax = value,
-            Err(Unanswered::Error(error)) => frame.rax = error.to_return() as u64,
+            Err(Unanswered::Error(error) | Unanswered::Refused(Refusal { error, .. })) => {
+                frame.rax = error.to_return() as u64;
+            }
             Err(Unanswered::Running(lapic)) => preempt_and_restart(cpu, frame, lapic),
         },
         _ => linux(cpu, frame, number, arguments),

@@ -16,8 +16,8 @@ use super::answer::BadPointer;
 use crate::{
     cpu::Cpu,
     measure::{
-        Context, DirectCounters, NmiCell, Owner, Refusal, SessionRef, UpcallHandler, permit,
-        ring_memory,
+        Context, DirectCounters, NmiCell, Owner, Refusal, SessionRef, Subject, UpcallHandler,
+        permit, ring_memory,
     },
     memory::{frames, heap, space::USER_END, user::UserMemory},
     sched::table::{self, Lookup},
@@ -32,6 +32,8 @@ const MAX_SESSION_BYTES: u64 = 6 << 20;
 pub(super) enum Unanswered {
     /// It failed.
     Error(Error),
+    /// It was refused, with a text for people.
+    Refused(Refusal),
     /// The program that it inspects runs on the CPU with this APIC ID.
     Running(u32),
 }
@@ -39,6 +41,12 @@ pub(super) enum Unanswered {
 impl<E: Into<Error>> From<E> for Unanswered {
     fn from(error: E) -> Self {
         Unanswered::Error(error.into())
+    }
+}
+
+impl From<Refusal> for Unanswered {
+    fn from(refusal: Refusal) -> Self {
+        Unanswered::Refused(refusal)
     }
 }
 
@@ -134,14 +142,17 @@ fn open(process: &mut Process, measure: &NmiCell, arguments: [u64; 6]) -> Result
     let _claim = frames::claim(MAX_SESSION_BYTES).ok_or(Error::NoMemory)?;
     let words: ConfigWords = process.memory.space.read_words(config).map_err(BadPointer::from)?;
     let config = SessionConfig::from_words(words).map_err(|_| Error::BadArgument)?;
-    let opened = match read_list(process, events, events_bytes) {
-        Ok(list) if program == 0 => open_own(process, measure, &list, config),
-        Ok(list) => open_on(process.pid, program, &list, config)?,
-        Err(refusal) => Err(refusal),
-    };
+    let list = read_list(process, events, events_bytes).map_err(Unanswered::from);
+    let opened = list.and_then(|list| match program {
+        0 => Ok(open_own(process, measure, &list, config)?),
+        program => open_on(process.pid, program, &list, config),
+    });
     match opened {
         Ok(opened) => Ok(opened.to_word()),
-        Err(refusal) => Err(explain(Caller { process, detail, detail_bytes }, refusal)?.into()),
+        Err(Unanswered::Refused(refusal)) => {
+            Err(explain(Caller { process, detail, detail_bytes }, refusal)?.into())
+        }
+        Err(unanswered) => Err(unanswered),
     }
 }
 
@@ -161,14 +172,31 @@ fn open_own(
     Ok(measure.lock().install(context))
 }
 
-/// Opens a session on a program that `owner` loaded.
+/// Opens a session on another program for `owner`.
 fn open_on(
     owner: u32,
     program: u64,
     list: &str,
     config: SessionConfig,
-) -> Result<Result<Opened, Refusal>, Unanswered> {
+) -> Result<Opened, Unanswered> {
     let program = u32::try_from(program).map_err(|_| Error::NoProgram)?;
+    let subject = measurable(owner, program)?;
+    // Planning is long: the table, which the other CPUs need, is not locked.
+    let context = Box::new(Context::open(subject, Owner::Program(owner), list, config)?);
+    let mut table = table::lock();
+    let found = table.inspect(program, |process| {
+        if process.slot.is_measured() {
+            return Err(Refusal::from(Error::Busy));
+        }
+        Ok(process.slot.context.insert(context).opened())
+    });
+    let opened = result_of(found, Error::NoProgram)??;
+    table.watch(opened.session, owner, program);
+    Ok(opened)
+}
+
+/// Checks that `owner` may open a session on another program, before the plan is made.
+fn measurable(owner: u32, program: u32) -> Result<Subject, Unanswered> {
     if program == owner {
         return Err(Error::BadArgument.into());
     }
@@ -176,33 +204,14 @@ fn open_on(
     if !table.may_watch(owner) {
         return Err(Error::TooManySessions.into());
     }
-    let (is_child, subject) = (table.is_child(program, owner), table.subject(program));
-    drop(table);
-    if !is_child && let Err(refusal) = permit(0, "counting in a program that another loaded") {
-        return Ok(Err(refusal));
+    if !table.is_child(program, owner) {
+        permit(0, "counting in a program that another loaded")?;
     }
-    let subject = match subject {
-        None => return Err(Error::NoProgram.into()),
-        Some((_, true)) => return Ok(Err(Error::Busy.into())),
-        Some((subject, false)) => subject,
-    };
-    // Planning is long, and the other CPUs need the table.
-    let context = match Context::open(subject, Owner::Program(owner), list, config) {
-        Ok(context) => Box::new(context),
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    let mut table = table::lock();
-    let found = table.inspect(program, |process| {
-        if process.slot.is_measured() {
-            return Err(Error::Busy.into());
-        }
-        Ok(process.slot.context.insert(context).opened())
-    });
-    let opened = result_of(found, Error::NoProgram)?;
-    if let Ok(opened) = &opened {
-        table.watch(opened.session, owner, program);
+    match table.subject(program) {
+        None => Err(Error::NoProgram.into()),
+        Some((_, true)) => Err(Refusal::from(Error::Busy).into()),
+        Some((subject, false)) => Ok(subject),
     }
-    Ok(opened)
 }
 
 /// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)`.

@@ -1,7 +1,7 @@
 //! The interrupt descriptor table, which leads every vector to its stub.
 
 use spin::Once;
-use x86_64::{PrivilegeLevel, structures::idt::InterruptDescriptorTable};
+use x86_64::{PrivilegeLevel, VirtAddr, structures::idt::InterruptDescriptorTable};
 
 use tally_abi::boot::Delivery;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Bytes from one stub to the next.
-const ENTRY_BYTES: u64 = 16;
+const STUB_BYTES: u64 = 16;
 
 static IDT: Once<InterruptDescriptorTable> = Once::new();
 
@@ -26,13 +26,27 @@ pub fn load() {
 
 fn build() -> InterruptDescriptorTable {
     let mut idt = InterruptDescriptorTable::new();
-    let entry = |vector: u64| stubs::table() + vector * ENTRY_BYTES;
+    set_exceptions(&mut idt);
+    for vector in 32..=255_u8 {
+        // SAFETY: as in `set_exceptions`; these vectors have no error code, and their stubs push 0.
+        unsafe { idt[vector].set_handler_addr(stub(vector.into())) };
+    }
+    set_overflow_interrupt(&mut idt);
+    idt
+}
+
+/// The stub of a vector.
+fn stub(vector: u64) -> VirtAddr {
+    stubs::table() + vector * STUB_BYTES
+}
+
+fn set_exceptions(idt: &mut InterruptDescriptorTable) {
     macro_rules! exceptions {
         ($($vector:literal $name:ident),* $(,)?) => {
             $(
-                // SAFETY: the entry saves all registers, handles a frame with this vector's error
+                // SAFETY: the stub saves all registers, handles a frame with this vector's error
                 // code, and returns by IRET (`stubs`).
-                unsafe { idt.$name.set_handler_addr(entry($vector)) };
+                unsafe { idt.$name.set_handler_addr(stub($vector)) };
             )*
         };
     }
@@ -45,18 +59,17 @@ fn build() -> InterruptDescriptorTable {
     }
     // Programs may execute INT3: the exception becomes their SIGTRAP.
     // SAFETY: as above.
-    unsafe { idt.breakpoint.set_handler_addr(entry(3)).set_privilege_level(PrivilegeLevel::Ring3) };
+    unsafe { idt.breakpoint.set_handler_addr(stub(3)).set_privilege_level(PrivilegeLevel::Ring3) };
     // SAFETY: as above, and the stack was set in every CPU's task state (`arch::segments`). These
     // three may come while the stack in use is broken.
     unsafe {
-        idt.non_maskable_interrupt.set_handler_addr(entry(2)).set_stack_index(FAULT_STACK);
-        idt.double_fault.set_handler_addr(entry(8)).set_stack_index(FAULT_STACK);
-        idt.machine_check.set_handler_addr(entry(18)).set_stack_index(FAULT_STACK);
+        idt.non_maskable_interrupt.set_handler_addr(stub(2)).set_stack_index(FAULT_STACK);
+        idt.double_fault.set_handler_addr(stub(8)).set_stack_index(FAULT_STACK);
+        idt.machine_check.set_handler_addr(stub(18)).set_stack_index(FAULT_STACK);
     }
-    for vector in 32..=255_u8 {
-        // SAFETY: as above; these vectors have no error code and their entries push a zero.
-        unsafe { idt[vector].set_handler_addr(entry(u64::from(vector))) };
-    }
+}
+
+fn set_overflow_interrupt(idt: &mut InterruptDescriptorTable) {
     let (pmi, nmi) = stubs::overflow_entries();
     // SAFETY: (1) the stubs save what their handlers may change and return by IRET; (2) their stack
     // was set in every CPU's task state, and its first word leads to the CPU's own `NmiCell`
@@ -67,5 +80,4 @@ fn build() -> InterruptDescriptorTable {
             idt.non_maskable_interrupt.set_handler_addr(nmi).set_stack_index(PMI_STACK);
         }
     }
-    idt
 }

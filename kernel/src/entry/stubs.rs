@@ -29,15 +29,16 @@ use crate::{
     measure::NmiCell,
 };
 
-// One entry of 16 bytes for each vector. Those whose exceptions push no error code push a zero,
-// so that all frames have the same layout (Intel SDM volume 3, "Exception and Interrupt Reference").
+// One entry of 16 bytes for each vector. Those whose exceptions push no error code push a zero, so
+// that all frames have the same layout (Intel SDM volume 3, "Exception and Interrupt Reference").
 global_asm!(
     ".balign 16",
     "tally_vectors:",
     ".set vector, 0",
     ".rept 256",
     ".balign 16",
-    ".if !((vector == 8) || ((vector >= 10) && (vector <= 14)) || (vector == 17) || (vector == 21))",
+    ".if !((vector == 8) || ((vector >= 10) && (vector <= 14)) \
+      || (vector == 17) || (vector == 21))",
     "pushq $0",
     ".endif",
     "pushq $vector",
@@ -108,7 +109,8 @@ macro_rules! overflow_entry {
         #[unsafe(naked)]
         unsafe extern "C" fn $name() {
             naked_asm!(
-                "push rax; push rcx; push rdx; push rsi; push rdi; push r8; push r9; push r10; push r11",
+                "push rax; push rcx; push rdx; push rsi; push rdi; \
+                 push r8; push r9; push r10; push r11",
                 "cld",
                 "mov rsi, [rsp + 112]",
                 "lea rdi, [rsp + 72]",

@@ -6,8 +6,8 @@ use x86_64::registers::control::Cr3;
 use super::settings::settings;
 use crate::{machine::vpmu, memory::space::AddressSpace};
 
-/// Opens or closes the truth's region `tag` in the virtual PMU. In ring 0, right beside starting and
-/// stopping the counters, so that the truth of user mode in the region and the counters of user
+/// Opens or closes the truth's region `tag` in the virtual PMU. In ring 0, right beside starting
+/// and stopping the counters, so that the truth of user mode in the region and the counters of user
 /// mode agree to the instruction.
 pub(super) fn mark(op: Op, tag: u32) {
     if settings().virtual_pmu {
