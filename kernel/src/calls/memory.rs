@@ -9,7 +9,7 @@ use super::answer::Errno;
 use crate::{
     memory::{
         frames::FRAME_BYTES,
-        space::{Access, SpaceError},
+        space::{PageAccess, SpaceError},
     },
     task::Process,
 };
@@ -59,11 +59,11 @@ fn map(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Errno> {
 }
 
 /// The access that `PROT_…` flags ask for; executable memory is refused.
-fn access(protection: u64) -> Result<Access, Errno> {
+fn access(protection: u64) -> Result<PageAccess, Errno> {
     match (protection & PROT_EXECUTE != 0, protection & PROT_WRITE != 0) {
-        (false, true) => Ok(Access::Write),
-        (false, false) if protection & PROT_READ != 0 => Ok(Access::Read),
-        (false, false) => Ok(Access::Nothing),
+        (false, true) => Ok(PageAccess::Write),
+        (false, false) if protection & PROT_READ != 0 => Ok(PageAccess::Read),
+        (false, false) => Ok(PageAccess::Nothing),
         (true, _) => Err(Errno(EINVAL)),
     }
 }

@@ -22,13 +22,13 @@ const MAX_NAMES: usize = 1024;
 
 /// Files that were opened or created, by name; none for a ramdisk file that was removed.
 static NAMED: Mutex<Names> = Mutex::new(BTreeMap::new());
-type Names = BTreeMap<String, Option<File>>;
+type Names = BTreeMap<String, Option<FileRef>>;
 
 /// The highest inode number. Relaxed order is enough: each number is given once.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// A reference to a file, whatever its name.
-pub type File = Arc<Inode>;
+pub type FileRef = Arc<Inode>;
 
 /// A file: its number and content.
 pub struct Inode {
@@ -38,7 +38,7 @@ pub struct Inode {
 }
 
 impl Inode {
-    fn new(content: Content) -> File {
+    fn new(content: Content) -> FileRef {
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         Arc::new(Inode { number, content: Mutex::new(content) })
     }
@@ -108,11 +108,11 @@ impl Content {
 }
 
 /// The file of that name.
-pub fn find(path: &str) -> Option<File> {
+pub fn find(path: &str) -> Option<FileRef> {
     find_in(&mut NAMED.lock(), plain(path))
 }
 
-fn find_in(named: &mut Names, name: &str) -> Option<File> {
+fn find_in(named: &mut Names, name: &str) -> Option<FileRef> {
     if let Some(known) = named.get(name) {
         return known.clone();
     }
@@ -125,7 +125,7 @@ fn find_in(named: &mut Names, name: &str) -> Option<File> {
 ///
 /// # Errors
 /// There are too many names.
-pub fn find_or_create(path: &str, only_new: bool) -> Result<Option<File>, OutOfMemory> {
+pub fn find_or_create(path: &str, only_new: bool) -> Result<Option<FileRef>, OutOfMemory> {
     let mut named = NAMED.lock();
     let name = plain(path);
     if let Some(file) = find_in(&mut named, name) {

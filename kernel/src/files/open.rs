@@ -4,7 +4,7 @@ use alloc::{collections::BTreeMap, sync::Arc};
 
 use spin::Mutex;
 
-use super::File;
+use super::FileRef;
 
 /// The most descriptors of one program.
 pub const MAX_DESCRIPTORS: u64 = 64;
@@ -23,7 +23,7 @@ pub enum Descriptor {
 /// An open file.
 pub struct OpenFile {
     /// The file.
-    pub file: File,
+    pub file: FileRef,
     /// Offset of the next read or write.
     pub position: u64,
     /// Whether it may be read.

@@ -29,7 +29,7 @@ impl log::Log for Logger {
             && let Some(port) = LOG.lock().as_mut()
         {
             // A port that fails must not stop the kernel.
-            let _ = writeln!(Lines(port), "[{:5}] {}", record.level(), record.args());
+            let _ = writeln!(CrLfWriter(port), "[{:5}] {}", record.level(), record.args());
         }
     }
 
@@ -37,9 +37,9 @@ impl log::Log for Logger {
 }
 
 /// Writes text with the line ends CR LF.
-struct Lines<'a>(&'a mut Port);
+struct CrLfWriter<'a>(&'a mut Port);
 
-impl Write for Lines<'_> {
+impl Write for CrLfWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for line in text.split_inclusive('\n') {
             match line.strip_suffix('\n') {

@@ -51,15 +51,15 @@ const CONTROL: u16 = 3;
 const EVENTS: [(u32, u16); 3] = [(0, 0), (PORT, 3), (PORT, 6)];
 
 /// The guest's end of the port.
-pub struct TracePort {
+pub struct VirtioTracePort {
     transport: PciTransport,
-    queue: VirtQueue<Kernel, QUEUE>,
+    queue: VirtQueue<KernelHal, QUEUE>,
 }
 
-impl TracePort {
+impl VirtioTracePort {
     /// The port, if this machine has it.
-    pub fn find() -> Option<TracePort> {
-        let mut root = PciRoot::new(Ports);
+    pub fn find() -> Option<VirtioTracePort> {
+        let mut root = PciRoot::new(PciPorts);
         let is_console = |device: &DeviceFunction| {
             let mut found = root.enumerate_bus(0).filter(|(place, _)| place == device);
             found.any(|(_, info)| virtio_device_type(&info) == Some(DeviceType::Console))
@@ -72,21 +72,21 @@ impl TracePort {
             }
         }
         root.set_command(place, Command::MEMORY_SPACE | Command::BUS_MASTER);
-        let transport = PciTransport::new::<Kernel, _>(&mut root, place);
-        let opened = transport.ok().and_then(TracePort::open);
+        let transport = PciTransport::new::<KernelHal, _>(&mut root, place);
+        let opened = transport.ok().and_then(VirtioTracePort::open);
         if opened.is_none() {
             log::warn!("virtio console without a usable trace port; trace sent at the end");
         }
         opened
     }
 
-    fn open(mut transport: PciTransport) -> Option<TracePort> {
+    fn open(mut transport: PciTransport) -> Option<VirtioTracePort> {
         let taken = transport.begin_init(Features::all());
         if !taken.contains(Features::all()) {
             return None;
         }
         let mut control =
-            VirtQueue::<Kernel, QUEUE>::new(&mut transport, CONTROL, false, false).ok()?;
+            VirtQueue::<KernelHal, QUEUE>::new(&mut transport, CONTROL, false, false).ok()?;
         let mut queue = VirtQueue::new(&mut transport, TO_PORT, false, false).ok()?;
         queue.set_dev_notify(false);
         control.set_dev_notify(false);
@@ -108,7 +108,7 @@ impl TracePort {
         transport.notify(CONTROL);
         // The device may read it later.
         core::mem::forget(control);
-        Some(TracePort { transport, queue })
+        Some(VirtioTracePort { transport, queue })
     }
 
     /// Sends bytes. Returns the token with which the device returns them. At most [`QUEUE`] buffers
@@ -140,11 +140,11 @@ impl TracePort {
 }
 
 /// What the library needs of this kernel.
-struct Kernel;
+struct KernelHal;
 
-// SAFETY: frames are page-aligned, zero, and used by nothing else; `TracePort::find` has mapped the
-// device's registers at the address that `kernel_view` returns, which nothing else uses.
-unsafe impl Hal for Kernel {
+// SAFETY: frames are page-aligned, zero, and used by nothing else; `VirtioTracePort::find` has
+// mapped the device's registers at the address that `kernel_view` returns, which nothing else uses.
+unsafe impl Hal for KernelHal {
     fn dma_alloc(pages: usize, _: BufferDirection) -> (u64, NonNull<u8>) {
         // Frames are allocated one by one; queues of this length need no more. Address 0 means
         // failure.
@@ -174,9 +174,9 @@ unsafe impl Hal for Kernel {
 }
 
 /// PCI's configuration space by ports, which every PC has (PCI local bus specification, 3.2.2.3.2).
-struct Ports;
+struct PciPorts;
 
-impl Ports {
+impl PciPorts {
     fn select(place: DeviceFunction, offset: u8) {
         let DeviceFunction { bus, device, function } = place;
         let address = CONFIG_ENABLE
@@ -190,20 +190,20 @@ impl Ports {
     }
 }
 
-impl ConfigurationAccess for Ports {
+impl ConfigurationAccess for PciPorts {
     fn read_word(&self, place: DeviceFunction, offset: u8) -> u32 {
-        Ports::select(place, offset);
+        PciPorts::select(place, offset);
         // SAFETY: reading configuration space changes nothing that this kernel uses.
         unsafe { Port::<u32>::new(CONFIG_DATA).read() }
     }
 
     fn write_word(&mut self, place: DeviceFunction, offset: u8, data: u32) {
-        Ports::select(place, offset);
+        PciPorts::select(place, offset);
         // SAFETY: only the library writes, to the device that it drives.
         unsafe { Port::<u32>::new(CONFIG_DATA).write(data) };
     }
 
     unsafe fn unsafe_clone(&self) -> Self {
-        Ports
+        PciPorts
     }
 }

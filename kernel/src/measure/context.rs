@@ -18,7 +18,7 @@ use crate::{
     machine::serial,
     memory::{
         heap,
-        space::{Access, AddressSpace},
+        space::{AddressSpace, PageAccess},
         user::UserMemory,
     },
 };
@@ -206,7 +206,7 @@ impl Context {
         let address = memory.map_for_kernel(bytes).map_err(|_| Error::NoMemory)?;
         if self.is_own() {
             // A program that another measures may not write the word that stops the counters.
-            let own = memory.space.protect(address, page_bytes, Access::Write);
+            let own = memory.space.protect(address, page_bytes, PageAccess::Write);
             own.expect("it was mapped just now");
         }
         self.bank = Some(address);

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use tally_abi::wire::{MAX_OUTPUT_BYTES, Message};
 use x86_64::structures::paging::PhysFrame;
 
-use super::transport::{Load, PAGE_WORDS, Page, Transport};
+use super::transport::{Load, PAGE_WORDS, RecordPage, Transport};
 use crate::{
     machine::serial,
     memory::frames::{self, FRAME_BYTES, kernel_view},
@@ -26,14 +26,14 @@ pub(super) struct MemoryTransport {
 }
 
 impl Transport for MemoryTransport {
-    fn page(&mut self) -> Option<&mut Page> {
+    fn page(&mut self) -> Option<&mut RecordPage> {
         let is_full = self.pages.len() as u64 * FRAME_BYTES >= MAX_BYTES;
         // A claim leaves the kernel's reserve alone, as programs' memory does.
         let claim = || frames::claim(FRAME_BYTES).filter(|_| !is_full);
         self.empty_page(|| claim()?.allocate().ok())
     }
 
-    fn last_page(&mut self) -> Option<&mut Page> {
+    fn last_page(&mut self) -> Option<&mut RecordPage> {
         self.empty_page(|| frames::allocate().ok())
     }
 
@@ -73,12 +73,12 @@ impl Transport for MemoryTransport {
 
 impl MemoryTransport {
     /// The last page, if it is empty, or a new one.
-    fn empty_page(&mut self, new: impl FnOnce() -> Option<PhysFrame>) -> Option<&mut Page> {
+    fn empty_page(&mut self, new: impl FnOnce() -> Option<PhysFrame>) -> Option<&mut RecordPage> {
         if self.pages.last().is_none_or(|(_, bytes)| *bytes > 0) {
             self.pages.push((new()?, 0));
         }
         let (frame, _) = self.pages.last()?;
-        let page = kernel_view(frame.start_address()).as_mut_ptr::<Page>();
+        let page = kernel_view(frame.start_address()).as_mut_ptr::<RecordPage>();
         // SAFETY: (1) the frame is this value's alone and is never freed; (2) it is as long as a
         // page, all of it words, zero at first; (3) the result borrows this value.
         Some(unsafe { &mut *page })

@@ -20,8 +20,8 @@ use super::{
     refusal::Refusal,
     settings::{delivery, detected, record_init_failure, settings},
     slot::Slot,
-    trace::{AtInterrupt, Trace},
-    trace_ring::Tsc,
+    trace::{AtInterrupt, TraceSink},
+    trace_ring::TscClock,
     truth::mark,
 };
 use crate::{
@@ -55,7 +55,7 @@ pub struct Measure {
     slot: Slot,
     /// Whether ring 3 may execute RDPMC.
     rdpmc_allowed: bool,
-    trace: Trace,
+    trace: TraceSink,
     lapic: Lapic,
 }
 
@@ -68,7 +68,7 @@ impl Measure {
             let driver = driver(cpu, found).map_err(|reason| record_init_failure(cpu, reason));
             driver.ok().map(multiplexer)
         });
-        let trace = Trace::new(cpu, *lapic, settings().trace);
+        let trace = TraceSink::new(cpu, *lapic, settings().trace);
         let lapic = *lapic;
         Measure { multiplexer, slot: Slot::default(), rdpmc_allowed: false, trace, lapic }
     }
@@ -79,7 +79,7 @@ impl Measure {
         if let Some(multiplexer) = &mut self.multiplexer {
             let session = self.slot.context.as_mut().map(|context| &mut context.session);
             let mut sink = AtInterrupt { trace: &mut self.trace, interrupted };
-            multiplexer.overflow(session, &Tsc, &mut sink);
+            multiplexer.overflow(session, &TscClock, &mut sink);
         }
         self.lapic.end_pmi(delivery);
     }
@@ -100,7 +100,7 @@ impl Measure {
             } else if let Some(multiplexer) = &mut self.multiplexer
                 && context.started
             {
-                multiplexer.resume(&mut context.session, &Tsc, &mut self.trace);
+                multiplexer.resume(&mut context.session, &TscClock, &mut self.trace);
             }
         }
         // A threshold may have fired as the program was switched out.
@@ -152,7 +152,7 @@ impl Measure {
         let session = &mut context.session;
         let exposed = session.has_bank();
         if exposed || session.counts_kernel() {
-            multiplexer.sync(session, &Tsc, &mut self.trace);
+            multiplexer.sync(session, &TscClock, &mut self.trace);
         }
         if exposed {
             session.publish_errors(HALF_WIDTH_TICKS);
@@ -174,7 +174,7 @@ impl Measure {
         if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
             && context.session.is_running()
         {
-            multiplexer.suspend(&mut context.session, end, &Tsc, &mut self.trace);
+            multiplexer.suspend(&mut context.session, end, &TscClock, &mut self.trace);
         }
     }
 
@@ -200,7 +200,7 @@ impl Measure {
     fn sync(&mut self) {
         if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
         {
-            multiplexer.sync(&mut context.session, &Tsc, &mut self.trace);
+            multiplexer.sync(&mut context.session, &TscClock, &mut self.trace);
         }
     }
 
@@ -260,7 +260,7 @@ impl Measure {
         let multiplexer = self.multiplexer.as_mut().ok_or(Error::NoPmu)?;
         context.started = true;
         mark(Op::OpenSession, context.id());
-        multiplexer.resume(&mut context.session, &Tsc, &mut self.trace);
+        multiplexer.resume(&mut context.session, &TscClock, &mut self.trace);
         Ok(())
     }
 

@@ -7,9 +7,9 @@
 use tally_abi::boot::MAX_CPUS;
 use x86_64::structures::paging::PhysFrame;
 
-use super::transport::{Load, Page, Transport};
+use super::transport::{Load, RecordPage, Transport};
 use crate::{
-    machine::virtio::{QUEUE, TracePort},
+    machine::virtio::{QUEUE, VirtioTracePort},
     memory::frames::{self, FRAME_BYTES, kernel_view},
 };
 
@@ -19,7 +19,7 @@ const MAX_POLLS: u32 = 4_000_000;
 
 /// The port, and a page for each of its buffers.
 pub(super) struct PortTransport {
-    port: TracePort,
+    port: VirtioTracePort,
     pages: [Sent; QUEUE],
     /// The page that is being filled.
     filling: usize,
@@ -50,7 +50,7 @@ impl Sent {
 impl PortTransport {
     /// The transport, if this machine has a port for it.
     pub(super) fn find() -> Option<PortTransport> {
-        let port = TracePort::find()?;
+        let port = VirtioTracePort::find()?;
         let none = Sent { frame: frames::allocate().ok()?, load: Load::default(), token: None };
         let mut pages = [none; QUEUE];
         for page in &mut pages[1..] {
@@ -101,16 +101,16 @@ impl PortTransport {
 }
 
 impl Transport for PortTransport {
-    fn page(&mut self) -> Option<&mut Page> {
+    fn page(&mut self) -> Option<&mut RecordPage> {
         self.collect();
         self.filling = self.pages.iter().position(|page| page.token.is_none())?;
         let start = kernel_view(self.pages[self.filling].frame.start_address());
         // SAFETY: (1) the frame is this value's, as long as a page and all of it words; (2) the
         // device does not own it; (3) the result borrows this value.
-        Some(unsafe { &mut *start.as_mut_ptr::<Page>() })
+        Some(unsafe { &mut *start.as_mut_ptr::<RecordPage>() })
     }
 
-    fn last_page(&mut self) -> Option<&mut Page> {
+    fn last_page(&mut self) -> Option<&mut RecordPage> {
         self.wait_for_page().then_some(())?;
         self.page()
     }

@@ -23,8 +23,8 @@ use tally_ring::{Item, Reader};
 use super::{
     memory::MemoryTransport,
     port::PortTransport,
-    trace_ring::{TraceRing, Tsc},
-    transport::{Load, PAGE_WORDS, Page, Transport},
+    trace_ring::{TraceRing, TscClock},
+    transport::{Load, PAGE_WORDS, RecordPage, Transport},
 };
 use crate::machine::serial;
 
@@ -42,15 +42,15 @@ const RECORD_WORDS: usize = {
     most
 };
 
-static STREAM: Mutex<Option<Stream>> = Mutex::new(None);
+static STREAM: Mutex<Option<TraceStream>> = Mutex::new(None);
 
-struct Stream {
+struct TraceStream {
     transport: Box<dyn Transport>,
-    sources: [Option<Source>; MAX_CPUS],
+    sources: [Option<RingSource>; MAX_CPUS],
 }
 
 /// The reading end of a CPU's ring.
-struct Source {
+struct RingSource {
     ring: &'static TraceRing,
     reader: Box<Reader<'static, RING_WORDS, RING_PAGES>>,
     /// Records handed to the transport.
@@ -63,7 +63,7 @@ pub(super) fn init() {
         Some(port) => Box::new(port),
         None => Box::new(MemoryTransport::default()),
     };
-    let mut stream = Stream { transport, sources: [const { None }; MAX_CPUS] };
+    let mut stream = TraceStream { transport, sources: [const { None }; MAX_CPUS] };
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = describe(&TYPES, &mut text);
@@ -81,7 +81,7 @@ pub(super) fn init() {
 
 /// Adds a CPU's ring.
 pub(super) fn add(cpu: u16, ring: &'static TraceRing) {
-    let source = Source { ring, reader: Box::new(Reader::consume(ring)), sent: 0 };
+    let source = RingSource { ring, reader: Box::new(Reader::consume(ring)), sent: 0 };
     if let Some(stream) = STREAM.lock().as_mut()
         && let Some(slot) = stream.sources.get_mut(usize::from(cpu))
     {
@@ -92,7 +92,7 @@ pub(super) fn add(cpu: u16, ring: &'static TraceRing) {
 /// Sends the records of a CPU's ring, as far as the transport has room.
 pub(super) fn drain(cpu: u16) {
     if let Some(stream) = STREAM.lock().as_mut() {
-        while stream.send_page(cpu, Source::fill) {}
+        while stream.send_page(cpu, RingSource::fill) {}
     }
 }
 
@@ -102,8 +102,8 @@ pub fn finish() {
     let mut guard = STREAM.lock();
     let Some(stream) = guard.as_mut() else { return };
     for cpu in 0..MAX_CPUS as u16 {
-        while stream.transport.wait_for_page() && stream.send_page(cpu, Source::fill) {}
-        stream.send_page(cpu, Source::fill_rest);
+        while stream.transport.wait_for_page() && stream.send_page(cpu, RingSource::fill) {}
+        stream.send_page(cpu, RingSource::fill_rest);
     }
     let arrived = stream.transport.wait_for_all();
     let mut rings = [const { None }; MAX_CPUS];
@@ -119,13 +119,13 @@ pub fn finish() {
     stream.transport.finish();
 }
 
-impl Stream {
+impl TraceStream {
     /// Sends one page of a CPU's records, which `fill` fills. Returns whether there were any, and
     /// room for them.
     fn send_page(
         &mut self,
         cpu: u16,
-        fill: impl FnOnce(&mut Source, u16, &mut Page) -> Load,
+        fill: impl FnOnce(&mut RingSource, u16, &mut RecordPage) -> Load,
     ) -> bool {
         let Some(Some(source)) = self.sources.get_mut(usize::from(cpu)) else { return false };
         let Some(page) = self.transport.page() else { return false };
@@ -152,9 +152,9 @@ impl Stream {
     }
 }
 
-impl Source {
+impl RingSource {
     /// Fills a page with records.
-    fn fill(&mut self, cpu: u16, page: &mut Page) -> Load {
+    fn fill(&mut self, cpu: u16, page: &mut RecordPage) -> Load {
         let mut chunk = ChunkWriter::new(page);
         let mut records = 0;
         while chunk.has_room() {
@@ -172,11 +172,11 @@ impl Source {
     }
 
     /// Fills a page with the number of records lost behind the last one; the ring is empty.
-    fn fill_rest(&mut self, cpu: u16, page: &mut Page) -> Load {
+    fn fill_rest(&mut self, cpu: u16, page: &mut RecordPage) -> Load {
         let mut chunk = ChunkWriter::new(page);
         let lost = self.reader.rest();
         if lost > 0 {
-            chunk.put_lost(lost, cpu, Tsc.tsc());
+            chunk.put_lost(lost, cpu, TscClock.tsc());
         }
         Load { bytes: chunk.close(cpu), cpu, records: 0 }
     }
@@ -185,14 +185,14 @@ impl Source {
     fn totals(&self, cpu: u16, in_flight: u64) -> RingRecord {
         let written = self.ring.status().written;
         let read = self.sent - in_flight;
-        RingRecord { written, read, lost: written - read, cpu, tsc: Tsc.tsc() }
+        RingRecord { written, read, lost: written - read, cpu, tsc: TscClock.tsc() }
     }
 }
 
 /// Fills a page with a chunk of records. The chunk's own words are written last, by
 /// [`Self::close`].
 struct ChunkWriter<'a> {
-    page: &'a mut Page,
+    page: &'a mut RecordPage,
     /// Words in use.
     used: usize,
     /// The time of the first record.
@@ -200,7 +200,7 @@ struct ChunkWriter<'a> {
 }
 
 impl<'a> ChunkWriter<'a> {
-    fn new(page: &'a mut Page) -> Self {
+    fn new(page: &'a mut RecordPage) -> Self {
         ChunkWriter { page, used: Chunk::WORDS, near_tsc: None }
     }
 

@@ -14,7 +14,7 @@ use super::{
 use crate::arch::{frame::InterruptFrame, lapic::Lapic, vectors};
 
 /// A CPU's sink: it writes records to the CPU's ring, if there is a trace.
-pub(super) struct Trace {
+pub(super) struct TraceSink {
     ring: Option<&'static TraceRing>,
     cpu: u16,
     /// Whether records are sent to the host while programs run, not at the end alone.
@@ -22,7 +22,7 @@ pub(super) struct Trace {
     lapic: Lapic,
 }
 
-impl Sink for Trace {
+impl Sink for TraceSink {
     #[inline(always)]
     fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
         if let Some(ring) = self.ring {
@@ -47,7 +47,7 @@ impl Sink for Trace {
 
 /// The sink in the overflow interrupt, which knows what was interrupted.
 pub(super) struct AtInterrupt<'a> {
-    pub(super) trace: &'a mut Trace,
+    pub(super) trace: &'a mut TraceSink,
     pub(super) interrupted: &'a InterruptFrame,
 }
 
@@ -70,9 +70,9 @@ impl Sink for AtInterrupt<'_> {
     }
 }
 
-impl Trace {
+impl TraceSink {
     /// The sink of CPU number `cpu`, once. Makes the CPU's ring, if a trace is wanted.
-    pub(super) fn new(cpu: u16, lapic: Lapic, wanted: Option<Tracing>) -> Trace {
+    pub(super) fn new(cpu: u16, lapic: Lapic, wanted: Option<Tracing>) -> TraceSink {
         let ring = wanted.and_then(|tracing| {
             let ring = trace_ring::make(cpu, tracing);
             if ring.is_none() {
@@ -83,7 +83,7 @@ impl Trace {
         if let Some(ring) = ring {
             stream::add(cpu, ring);
         }
-        Trace { ring, cpu, streams: wanted == Some(Tracing::Stream), lapic }
+        TraceSink { ring, cpu, streams: wanted == Some(Tracing::Stream), lapic }
     }
 
     /// Sends the ring's records to the host, if they are sent while programs run.

@@ -29,9 +29,9 @@ pub fn ring_memory(cpu: u64) -> Result<&'static Shared, Error> {
 }
 
 /// The time-stamp counter.
-pub(super) struct Tsc;
+pub(super) struct TscClock;
 
-impl Clock for Tsc {
+impl Clock for TscClock {
     #[inline(always)]
     fn tsc(&self) -> u64 {
         clock::tsc()
@@ -47,8 +47,8 @@ pub(super) fn write<const HEAD: usize>(
     head: &[u64; HEAD],
     tail: &[u64],
 ) {
-    // SAFETY: (1) `make` made it, and programs have it mapped read-only; (2) it is one `Trace`'s,
-    // which stays with its CPU.
+    // SAFETY: (1) `make` made it, and programs have it mapped read-only; (2) it is one
+    // `TraceSink`'s, which stays with its CPU.
     unsafe { ring.write(kind, clock, head, tail) };
 }
 
@@ -63,7 +63,7 @@ pub(super) fn make(cpu: u16, tracing: Tracing) -> Option<&'static TraceRing> {
         Tracing::Stream => WhenFull::Discard,
         Tracing::Last => WhenFull::Overwrite,
     };
-    ring.init(mode, Tsc.tsc());
+    ring.init(mode, TscClock.tsc());
     RINGS.get(usize::from(cpu))?.call_once(|| memory);
     Some(ring)
 }

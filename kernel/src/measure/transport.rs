@@ -3,7 +3,7 @@
 /// Words of a page.
 pub(super) const PAGE_WORDS: usize = 512;
 /// A page of trace records.
-pub(super) type Page = [u64; PAGE_WORDS];
+pub(super) type RecordPage = [u64; PAGE_WORDS];
 /// What a page holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
@@ -16,10 +16,10 @@ pub(super) struct Load {
 /// A way for pages to the host.
 pub(super) trait Transport: Send {
     /// Returns a page to fill, if there is room.
-    fn page(&mut self) -> Option<&mut Page>;
+    fn page(&mut self) -> Option<&mut RecordPage>;
 
     /// Returns a page for the end of the trace: waits for room, or takes it from the reserve.
-    fn last_page(&mut self) -> Option<&mut Page>;
+    fn last_page(&mut self) -> Option<&mut RecordPage>;
 
     /// Sends the page that [`Self::page`] or [`Self::last_page`] returned last.
     fn send(&mut self, load: Load);

@@ -26,7 +26,7 @@ const USER_ENTRIES: usize = 256;
 
 /// What a program may do with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum PageAccess {
     /// Nothing. The page keeps its content.
     Nothing,
     /// Read.
@@ -37,15 +37,15 @@ pub enum Access {
     Execute,
 }
 
-impl Access {
+impl PageAccess {
     fn flags(self) -> Flags {
         let common = Flags::PRESENT | Flags::USER_ACCESSIBLE;
         match self {
             // An entry with an address is a page, present or not ([`AddressSpace::entry`]).
-            Access::Nothing => Flags::USER_ACCESSIBLE | Flags::NO_EXECUTE,
-            Access::Read => common | Flags::NO_EXECUTE,
-            Access::Write => common | Flags::WRITABLE | Flags::NO_EXECUTE,
-            Access::Execute => common,
+            PageAccess::Nothing => Flags::USER_ACCESSIBLE | Flags::NO_EXECUTE,
+            PageAccess::Read => common | Flags::NO_EXECUTE,
+            PageAccess::Write => common | Flags::WRITABLE | Flags::NO_EXECUTE,
+            PageAccess::Execute => common,
         }
     }
 }
@@ -118,7 +118,12 @@ impl AddressSpace {
     /// # Errors
     /// Out of memory, the range leaves the lower half, or a page of it is mapped already. Nothing
     /// is mapped then.
-    pub fn map_zeroed(&mut self, start: u64, bytes: u64, access: Access) -> Result<(), SpaceError> {
+    pub fn map_zeroed(
+        &mut self,
+        start: u64,
+        bytes: u64,
+        access: PageAccess,
+    ) -> Result<(), SpaceError> {
         let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
         if end > USER_END || !start.is_multiple_of(FRAME_BYTES) || start == 0 {
             return Err(SpaceError::BadAddress);
@@ -161,7 +166,7 @@ impl AddressSpace {
     /// No frame is left for a table, or a page is mapped already; those before it stay mapped.
     pub fn lend(&mut self, start: u64, frames: &[PhysFrame]) -> Result<(), SpaceError> {
         for (page, frame) in (start..USER_END).step_by(FRAME_BYTES as usize).zip(frames) {
-            self.map_page(page, Access::Read.flags() | LENT, || Ok(*frame))?;
+            self.map_page(page, PageAccess::Read.flags() | LENT, || Ok(*frame))?;
         }
         Ok(())
     }
@@ -170,7 +175,12 @@ impl AddressSpace {
     ///
     /// # Errors
     /// A page is not mapped; those before it are changed.
-    pub fn protect(&mut self, start: u64, bytes: u64, access: Access) -> Result<(), SpaceError> {
+    pub fn protect(
+        &mut self,
+        start: u64,
+        bytes: u64,
+        access: PageAccess,
+    ) -> Result<(), SpaceError> {
         let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
         for page in (start..end).step_by(FRAME_BYTES as usize) {
             let entry = self.entry(page).ok_or(SpaceError::BadAddress)?;

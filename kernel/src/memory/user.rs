@@ -10,7 +10,7 @@ use super::{
     frames::{self, FRAME_BYTES},
     heap,
     shared::Shared,
-    space::{Access, AddressSpace, SpaceError, USER_END},
+    space::{AddressSpace, PageAccess, SpaceError, USER_END},
 };
 
 /// The first address that `mmap` gives out: above every fixed program, far below the stack.
@@ -151,7 +151,8 @@ impl UserMemory {
         let fits = (heap.start..heap.start + MAX_HEAP_BYTES).contains(&end)
             && self.mappings.last_end_within(&(old..new)).is_none();
         // A heap that shrinks keeps its pages: C libraries unmap to free memory.
-        if fits && (new <= old || self.space.map_zeroed(old, new - old, Access::Write).is_ok()) {
+        if fits && (new <= old || self.space.map_zeroed(old, new - old, PageAccess::Write).is_ok())
+        {
             self.mappings.heap.end = end.max(heap.end);
         }
         self.mappings.heap.end
@@ -161,7 +162,7 @@ impl UserMemory {
     ///
     /// # Errors
     /// No memory is left, no gap is large enough, or there are too many mappings.
-    pub fn map(&mut self, bytes: u64, access: Access) -> Result<u64, SpaceError> {
+    pub fn map(&mut self, bytes: u64, access: PageAccess) -> Result<u64, SpaceError> {
         if self.mappings.mapped.len() >= MAX_MAPPINGS || !heap::has_room() {
             return Err(SpaceError::OutOfMemory);
         }
@@ -176,7 +177,7 @@ impl UserMemory {
     /// # Errors
     /// As [`Self::map`].
     pub fn map_for_kernel(&mut self, bytes: u64) -> Result<u64, SpaceError> {
-        let Range { start, end } = self.map_next(bytes, Access::Read)?;
+        let Range { start, end } = self.map_next(bytes, PageAccess::Read)?;
         self.mappings.held.insert(start, end);
         Ok(start)
     }
@@ -205,7 +206,7 @@ impl UserMemory {
         }
         let frames = shared.frames();
         let Range { start, end } =
-            self.map_next(frames.len() as u64 * FRAME_BYTES, Access::Nothing)?;
+            self.map_next(frames.len() as u64 * FRAME_BYTES, PageAccess::Nothing)?;
         if let Err(error) = self.space.lend(start, frames) {
             self.space.unmap(start, end - start);
             self.mappings.lower_gap(start);
@@ -216,10 +217,10 @@ impl UserMemory {
         Ok(start)
     }
 
-    fn map_next(&mut self, bytes: u64, access: Access) -> Result<Range<u64>, SpaceError> {
+    fn map_next(&mut self, bytes: u64, access: PageAccess) -> Result<Range<u64>, SpaceError> {
         let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::OutOfMemory)?;
         let Range { start, end } = self.mappings.find_gap(bytes).ok_or(SpaceError::OutOfMemory)?;
-        if access != Access::Nothing {
+        if access != PageAccess::Nothing {
             self.space.map_zeroed(start, bytes, access)?;
         }
         if start == self.mappings.gap {
@@ -232,7 +233,12 @@ impl UserMemory {
     ///
     /// # Errors
     /// Some of them are not the program's, and nothing has changed; or no memory is left.
-    pub fn protect(&mut self, start: u64, bytes: u64, access: Access) -> Result<(), SpaceError> {
+    pub fn protect(
+        &mut self,
+        start: u64,
+        bytes: u64,
+        access: PageAccess,
+    ) -> Result<(), SpaceError> {
         let Range { start, end } = self.mappings.own(start, bytes)?;
         let mut at = start;
         while at < end {
@@ -244,7 +250,7 @@ impl UserMemory {
         }
         let there = self.space.pages(start, end);
         let missing = end - start - there * FRAME_BYTES;
-        if access != Access::Nothing && !frames::has_room_for_program(missing) {
+        if access != PageAccess::Nothing && !frames::has_room_for_program(missing) {
             return Err(SpaceError::OutOfMemory);
         }
         let mut at = start;
@@ -256,9 +262,9 @@ impl UserMemory {
         self.fill(at..end, access)
     }
 
-    /// Maps pages of zeros in a gap, unless the access is [`Access::Nothing`].
-    fn fill(&mut self, gap: Range<u64>, access: Access) -> Result<(), SpaceError> {
-        if access == Access::Nothing || gap.is_empty() {
+    /// Maps pages of zeros in a gap, unless the access is [`PageAccess::Nothing`].
+    fn fill(&mut self, gap: Range<u64>, access: PageAccess) -> Result<(), SpaceError> {
+        if access == PageAccess::Nothing || gap.is_empty() {
             return Ok(());
         }
         self.space.map_zeroed(gap.start, gap.end - gap.start, access)

@@ -1,8 +1,8 @@
 //! The table of programs: their states, the run queue, and the programs that are off the CPUs.
 //!
 //! A program that has not ended is owned by the CPU that runs it or by this table. Whoever finds it
-//! here may use its memory and its context; [`Table::inspect`] says on which CPU a running program
-//! is, and has it parked here at its next preemption.
+//! here may use its memory and its context; [`ProgramTable::inspect`] says on which CPU a running
+//! program is, and has it parked here at its next preemption.
 //!
 //! The lock is never taken in the overflow path, and no holder of it waits for another CPU.
 
@@ -27,7 +27,7 @@ const MAX_CHILDREN: usize = 32;
 /// a signal or by another of its threads.
 const INSPECTION_NS: u64 = SECOND_NS;
 
-static TABLE: Mutex<Table> = Mutex::new(Table {
+static TABLE: Mutex<ProgramTable> = Mutex::new(ProgramTable {
     run_queue: VecDeque::new(),
     programs: BTreeMap::new(),
     sessions: BTreeMap::new(),
@@ -35,21 +35,21 @@ static TABLE: Mutex<Table> = Mutex::new(Table {
 });
 
 /// Locks the table.
-pub fn lock() -> MutexGuard<'static, Table> {
+pub fn lock() -> MutexGuard<'static, ProgramTable> {
     TABLE.lock()
 }
 
 /// Every program, and every session on a program that another opened.
-pub struct Table {
+pub struct ProgramTable {
     /// Runnable programs, first in, first out.
     run_queue: VecDeque<u32>,
-    pub(super) programs: BTreeMap<u32, Entry>,
+    pub(super) programs: BTreeMap<u32, ProgramEntry>,
     pub(super) sessions: BTreeMap<u32, Watch>,
     /// The highest number that a program or thread was given.
     last: u32,
 }
 
-pub(super) struct Entry {
+pub(super) struct ProgramEntry {
     /// The program that loaded it; none for the command line's, and once that program has ended.
     parent: Option<u32>,
     /// What a session on it has to know of it.
@@ -120,7 +120,7 @@ fn state_of(process: &mut Process) -> RunState {
     }
 }
 
-impl Table {
+impl ProgramTable {
     /// A number for a new program or thread, which none had before; none if all are used up.
     pub fn allocate_number(&mut self) -> Option<u32> {
         self.last = self.last.checked_add(1)?;
@@ -131,7 +131,7 @@ impl Table {
     /// line at once.
     pub fn add(&mut self, process: Box<Process>, parent: Option<u32>) {
         let (pid, subject) = (process.pid, process.subject());
-        let entry = Entry { parent, subject, state: RunState::New, process: Some(process) };
+        let entry = ProgramEntry { parent, subject, state: RunState::New, process: Some(process) };
         self.programs.insert(pid, entry);
         if parent.is_none() {
             self.make_runnable(pid);
@@ -300,7 +300,7 @@ impl Table {
     fn notify_parent(&mut self, pid: u32, status: u8) {
         let parent = self.parent(pid).and_then(|parent| self.programs.get_mut(&parent));
         match parent {
-            Some(Entry { state, process, .. }) => {
+            Some(ProgramEntry { state, process, .. }) => {
                 let is_blocked = matches!(state, RunState::Blocked(_));
                 let process = process.take_if(|_| is_blocked);
                 self.set_state(pid, RunState::Ended(status));
@@ -314,7 +314,7 @@ impl Table {
 
     /// Enqueues all programs that are parked for an inspection.
     fn unpark_all(&mut self) {
-        let parked = |entry: &Entry| matches!(entry.state, RunState::ParkedForInspection(_));
+        let parked = |entry: &ProgramEntry| matches!(entry.state, RunState::ParkedForInspection(_));
         for (pid, entry) in self.programs.iter_mut().filter(|(_, entry)| parked(entry)) {
             entry.state = RunState::Runnable;
             self.run_queue.push_back(*pid);
@@ -326,7 +326,7 @@ impl Table {
         for entry in self.programs.values_mut().filter(|entry| entry.parent == Some(pid)) {
             entry.parent = None;
         }
-        let orphaned = |_: &u32, entry: &mut Entry| {
+        let orphaned = |_: &u32, entry: &mut ProgramEntry| {
             entry.parent.is_none() && matches!(entry.state, RunState::New | RunState::Ended(_))
         };
         for (_, entry) in self.programs.extract_if(.., orphaned) {

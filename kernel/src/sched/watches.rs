@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::{
-    table::{Lookup, Table},
+    table::{Lookup, ProgramTable},
     watch::{Watch, Watched},
 };
 use crate::{measure::Context, memory::user::UserMemory};
@@ -11,7 +11,7 @@ use crate::{measure::Context, memory::user::UserMemory};
 /// The most sessions that a program has open on others: each takes memory of the kernel's.
 const MAX_WATCHED: usize = 8;
 
-impl Table {
+impl ProgramTable {
     /// Returns whether `owner` may open one more session on another program. Sessions on programs
     /// that have ended count too.
     pub fn may_watch(&self, owner: u32) -> bool {

@@ -6,7 +6,7 @@ use x86_64::registers::control::Cr2;
 
 use super::{
     fpu::FpuState,
-    signal::{FROM_KERNEL, Info, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP},
+    signal::{FROM_KERNEL, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP, SignalInfo},
 };
 use crate::arch::{frame::Frame, vectors};
 
@@ -62,8 +62,8 @@ impl Fault {
     }
 
     /// The description that a handler of its signal gets: `siginfo_t`.
-    pub fn info(&self) -> Info {
-        let mut info = Info::default();
+    pub fn info(&self) -> SignalInfo {
+        let mut info = SignalInfo::default();
         info[0] = self.signal.into();
         info[1] = u64::from(self.code as u32);
         info[2] = self.address;

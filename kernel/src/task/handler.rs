@@ -5,7 +5,7 @@ use core::mem::take;
 use super::{
     fault::Fault,
     process::Process,
-    signal::{DEFAULT, IGNORE, Info, NO_DEFER, ON_STACK, ONCE, RESTART, bit, blockable},
+    signal::{DEFAULT, IGNORE, NO_DEFER, ON_STACK, ONCE, RESTART, SignalInfo, bit, blockable},
     signal_frame,
 };
 use crate::arch::frame::Frame;
@@ -58,7 +58,7 @@ pub fn call(
     process: &mut Process,
     frame: &mut Frame,
     signal: u32,
-    info: Info,
+    info: SignalInfo,
     fault: &Fault,
 ) -> Result<(), Fault> {
     let action = *process.signals.action(signal);

@@ -13,7 +13,7 @@ use tally_abi::ExitStatus;
 
 use crate::memory::{
     frames::FRAME_BYTES,
-    space::{Access, AddressSpace, SpaceError, USER_END},
+    space::{AddressSpace, PageAccess, SpaceError, USER_END},
 };
 
 type Elf<'a> = ElfBytes<'a, LittleEndian>;
@@ -101,7 +101,7 @@ pub fn load(
     }
     let entry = elf.ehdr.e_entry.checked_add(base).filter(|entry| *entry < USER_END);
     let entry = entry.ok_or(NotStaticElf("it begins outside user memory"))?;
-    space.map_zeroed(STACK_TOP - STACK_BYTES, STACK_BYTES, Access::Write)?;
+    space.map_zeroed(STACK_TOP - STACK_BYTES, STACK_BYTES, PageAccess::Write)?;
     let auxiliary = [
         (AT_PHDR, headers),
         (AT_PHENT, elf.ehdr.e_phentsize.into()),
@@ -151,9 +151,9 @@ fn load_segment(
         (true, true) => {
             return Err(LoadError::NotStaticElf("a segment is both writable and executable"));
         }
-        (true, false) => Access::Execute,
-        (false, true) => Access::Write,
-        (false, false) => Access::Read,
+        (true, false) => PageAccess::Execute,
+        (false, true) => PageAccess::Write,
+        (false, false) => PageAccess::Read,
     };
     let outside = LoadError::NotStaticElf("a segment lies outside user memory");
     let start = segment.p_vaddr - segment.p_vaddr % FRAME_BYTES;

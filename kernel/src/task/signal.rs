@@ -181,12 +181,12 @@ impl Signals {
 }
 
 /// The description of a signal that handlers get: `siginfo_t`.
-pub type Info = [u64; INFO_WORDS];
-/// Words of an [`Info`].
+pub type SignalInfo = [u64; INFO_WORDS];
+/// Words of an [`SignalInfo`].
 pub const INFO_WORDS: usize = 16;
 
 /// The description of a signal that the program `pid` sent itself.
-pub fn sender_info(pid: u32, signal: Pending) -> Info {
+pub fn sender_info(pid: u32, signal: Pending) -> SignalInfo {
     let mut info = [0; INFO_WORDS];
     info[0] = signal.signal.into();
     info[1] = u64::from(signal.code as u32);

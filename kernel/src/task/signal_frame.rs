@@ -10,7 +10,7 @@ use super::{
     fault::Fault,
     fpu::{FPU_BYTES, FpuState},
     process::Process,
-    signal::{Action, INFO_WORDS, Info, ThreadSignals, blockable},
+    signal::{Action, INFO_WORDS, SignalInfo, ThreadSignals, blockable},
 };
 use crate::{
     arch::{frame::Frame, segments},
@@ -67,7 +67,7 @@ pub fn enter_handler(
     top: u64,
     action: &Action,
     signal: u32,
-    info: Info,
+    info: SignalInfo,
     fault: &Fault,
 ) -> Result<(), Fault> {
     // A return to an address outside the program's half would fault in ring 0.
@@ -95,7 +95,7 @@ pub fn enter_upcall(
     (handler, event, count): (UpcallHandler, u64, u64),
 ) -> Result<(), Fault> {
     let top = below_red_zone(frame.rsp);
-    let at = push_signal_frame(process, frame, top, 0, Info::default(), &Fault::default())?;
+    let at = push_signal_frame(process, frame, top, 0, SignalInfo::default(), &Fault::default())?;
     process.threads.running().signals.in_upcall = true;
     let entered = Frame::user(handler.entry, at - 8);
     *frame = Frame { rdi: event, rsi: count, rdx: handler.data, ..entered };
@@ -109,7 +109,7 @@ fn push_signal_frame(
     frame: &Frame,
     top: u64,
     restorer: u64,
-    info: Info,
+    info: SignalInfo,
     fault: &Fault,
 ) -> Result<u64, Fault> {
     let fpu = top.wrapping_sub(FPU_BYTES as u64) & !63;
