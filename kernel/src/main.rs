@@ -154,6 +154,6 @@ fn calibrate_timer(rsdp: Option<u64>) -> u32 {
 
 fn announce(cpus: u32, ramdisk_bytes: u64, seed: u64) {
     let memory_bytes = frames::in_use_bytes() - ramdisk_bytes;
-    log::info!("{cpus} of at most {MAX_CPUS} CPUs, {} KiB of memory", memory_bytes / 1024);
+    log::info!("{cpus} CPUs (maximum {MAX_CPUS}), {} KiB of memory in use", memory_bytes / 1024);
     serial::send(&Message::Booted { cpus, memory_bytes, seed, pmu: measure::pmu_info() });
 }

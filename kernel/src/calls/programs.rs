@@ -75,7 +75,7 @@ fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
 fn read_words(process: &mut Process, address: u64, bytes: u64) -> Result<Vec<String>, Refusal> {
     if bytes > MAX_ARGUMENT_BYTES as u64 {
         let detail = alloc::format!(
-            "the program's arguments have {bytes} bytes; {MAX_ARGUMENT_BYTES} are the most"
+            "arguments of {bytes} bytes exceed the maximum of {MAX_ARGUMENT_BYTES}: shorten them"
         );
         return Err(Refusal { error: Error::BadArgument, detail });
     }

@@ -274,8 +274,8 @@ pub(super) fn explain(caller: Caller, refusal: Refusal) -> Result<Error, Error> 
 fn read_list(process: &mut Process, address: u64, bytes: u64) -> Result<String, Refusal> {
     if bytes > MAX_EVENT_LIST_BYTES as u64 {
         let detail = format!(
-            "the list of events has {bytes} bytes; {MAX_EVENT_LIST_BYTES} are the most that a \
-             session takes"
+            "list of events of {bytes} bytes exceeds the maximum of {MAX_EVENT_LIST_BYTES}: \
+             shorten it"
         );
         return Err(Refusal { error: Error::TooManyEvents, detail });
     }

@@ -213,7 +213,7 @@ pub fn enable_syscall() {
         SegmentSelector(segments::KERNEL_CODE),
         SegmentSelector(segments::KERNEL_DATA),
     )
-    .expect("the descriptors stand in SYSRET's order");
+    .expect("the descriptors are in SYSRET's order");
     LStar::write(VirtAddr::from_ptr(syscall_entry as *const ()));
     SFMask::write(
         RFlags::INTERRUPT_FLAG

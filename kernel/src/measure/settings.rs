@@ -63,7 +63,7 @@ pub(super) fn init(line: &CommandLine) {
                 log::info!("{note}");
             }
         }
-        Err(reason) => log::warn!("no event can be counted: {reason}"),
+        Err(reason) => log::warn!("no PMU: {reason}; nothing can be counted"),
     }
     let settings = Settings {
         seed: line.seed,
@@ -98,7 +98,7 @@ pub(super) fn detected() -> Result<&'static DetectedPmu, &'static NoPmu> {
 
 /// Records that a CPU cannot count, so that no session is opened on any.
 pub(super) fn record_init_failure(cpu: u16, reason: InitError) {
-    log::error!("CPU {cpu} cannot count, so nothing is counted on any: {reason}");
+    log::error!("CPU {cpu} cannot count: {reason}; no CPU counts");
     INIT_FAILURE.call_once(|| (cpu, reason));
 }
 
@@ -129,7 +129,8 @@ pub fn permit(level: u8, what: &str) -> Result<(), Refusal> {
     if settings().paranoid <= level {
         return Ok(());
     }
-    let detail = format!("{what} is not permitted: boot with paranoid={level} on the command line");
+    let detail =
+        format!("{what} is not permitted: boot with paranoid={level} or less on the command line");
     Err(Refusal { error: Error::NotPermitted, detail })
 }
 

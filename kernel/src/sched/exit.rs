@@ -83,7 +83,7 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
 pub fn finish() -> ! {
     measure::finish();
     let status = status::get();
-    log::info!("all programs have ended, status {status}");
+    log::info!("all programs ended, status {status}");
     serial::send(&Message::Done { status });
     stop(status)
 }

@@ -16,7 +16,7 @@ pub fn load_all(line: &CommandLine) {
         match program {
             Ok(program) => load(program),
             Err(BadOption(option)) => {
-                refuse(option, ExitStatus::Usage, "an option of a program cannot be read");
+                refuse(option, ExitStatus::Usage, "unknown or malformed option of a program");
             }
         }
     }

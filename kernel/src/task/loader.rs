@@ -49,9 +49,7 @@ impl LoadError {
     pub fn explain(self) -> (ExitStatus, &'static str) {
         match self {
             LoadError::NotStaticElf(what) => (ExitStatus::NotStaticElf, what),
-            LoadError::OutOfMemory => {
-                (ExitStatus::OutOfMemory, "there is not enough memory to load it")
-            }
+            LoadError::OutOfMemory => (ExitStatus::OutOfMemory, "not enough memory to load it"),
         }
     }
 }
@@ -60,8 +58,12 @@ impl From<SpaceError> for LoadError {
     fn from(error: SpaceError) -> Self {
         match error {
             SpaceError::OutOfMemory => LoadError::OutOfMemory,
-            SpaceError::BadAddress => LoadError::NotStaticElf("a segment lies outside user memory"),
-            SpaceError::Overlap => LoadError::NotStaticElf("two segments share a page"),
+            SpaceError::BadAddress => {
+                LoadError::NotStaticElf("a segment is outside the user half of the address space")
+            }
+            SpaceError::Overlap => LoadError::NotStaticElf(
+                "two segments share a page: link it with page-aligned segments",
+            ),
         }
     }
 }
@@ -93,14 +95,16 @@ pub fn load(
     let mut headers = 0;
     for mut segment in segments.iter().filter(|s| s.p_type == abi::PT_LOAD && s.p_memsz > 0) {
         let moved = segment.p_vaddr.checked_add(base);
-        segment.p_vaddr = moved.ok_or(NotStaticElf("a segment lies outside user memory"))?;
+        segment.p_vaddr =
+            moved.ok_or(NotStaticElf("a segment is outside the user half of the address space"))?;
         loaded.push(load_segment(space, file, &segment)?);
         if segment.p_offset == 0 {
             headers = segment.p_vaddr + elf.ehdr.e_phoff;
         }
     }
     let entry = elf.ehdr.e_entry.checked_add(base).filter(|entry| *entry < USER_END);
-    let entry = entry.ok_or(NotStaticElf("it begins outside user memory"))?;
+    let entry = entry
+        .ok_or(NotStaticElf("its entry point is outside the user half of the address space"))?;
     space.map_zeroed(STACK_TOP - STACK_BYTES, STACK_BYTES, PageAccess::Write)?;
     let auxiliary = [
         (AT_PHDR, headers),
@@ -118,19 +122,19 @@ pub fn load(
 fn parse(file: &[u8]) -> Result<(Elf<'_>, SegmentTable<'_, LittleEndian>, u64), LoadError> {
     use LoadError::NotStaticElf;
     let elf = Elf::minimal_parse(file)
-        .map_err(|_| NotStaticElf("it is not an ELF file for a little-endian 64-bit machine"))?;
+        .map_err(|_| NotStaticElf("not a little-endian 64-bit ELF file"))?;
     if elf.ehdr.e_machine != abi::EM_X86_64 || elf.ehdr.class != elf::file::Class::ELF64 {
-        return Err(NotStaticElf("it is an ELF file for another machine than x86-64"));
+        return Err(NotStaticElf("an ELF file for another machine than x86-64"));
     }
-    let segments = elf.segments().ok_or(NotStaticElf("it has no segments to load"))?;
+    let segments = elf.segments().ok_or(NotStaticElf("an ELF file without segments to load"))?;
     if segments.iter().any(|s| s.p_type == abi::PT_INTERP) {
-        return Err(NotStaticElf("it is dynamically linked; link it with -static"));
+        return Err(NotStaticElf("dynamically linked: link it with -static"));
     }
     let base = match elf.ehdr.e_type {
         abi::ET_EXEC => 0,
         // It relocates itself when it starts.
         abi::ET_DYN => PIE_BASE,
-        _ => return Err(NotStaticElf("it is not an executable but an object file")),
+        _ => return Err(NotStaticElf("an object file, not an executable: link it")),
     };
     Ok((elf, segments, base))
 }
@@ -146,16 +150,19 @@ fn load_segment(
         .and_then(|start| Some((start, start.checked_add(segment.p_filesz as usize)?)))
         .and_then(|(start, end)| file.get(start..end))
         .filter(|bytes| bytes.len() as u64 <= segment.p_memsz)
-        .ok_or(LoadError::NotStaticElf("a segment lies outside the file"))?;
+        .ok_or(LoadError::NotStaticElf("a segment is outside the file"))?;
     let access = match (segment.p_flags & abi::PF_X != 0, segment.p_flags & abi::PF_W != 0) {
         (true, true) => {
-            return Err(LoadError::NotStaticElf("a segment is both writable and executable"));
+            return Err(LoadError::NotStaticElf(
+                "a segment is both writable and executable: separate the two",
+            ));
         }
         (true, false) => PageAccess::Execute,
         (false, true) => PageAccess::Write,
         (false, false) => PageAccess::Read,
     };
-    let outside = LoadError::NotStaticElf("a segment lies outside user memory");
+    let outside =
+        LoadError::NotStaticElf("a segment is outside the user half of the address space");
     let start = segment.p_vaddr - segment.p_vaddr % FRAME_BYTES;
     let end = segment.p_vaddr.checked_add(segment.p_memsz).filter(|end| *end <= USER_END);
     let end = end.ok_or(outside)?.next_multiple_of(FRAME_BYTES);

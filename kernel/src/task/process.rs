@@ -65,7 +65,7 @@ impl Process {
     ) -> Result<Process, (ExitStatus, &'static str)> {
         let name = ramdisk::plain(words.first().copied().unwrap_or_default());
         let file = ramdisk::file(name)
-            .ok_or((ExitStatus::ProgramNotFound, "there is no such program in the ramdisk"))?;
+            .ok_or((ExitStatus::ProgramNotFound, "no such program in the ramdisk"))?;
         let mut space = AddressSpace::for_program(kernel)
             .map_err(|_| loader::LoadError::OutOfMemory.explain())?;
         // The same for the same seed and program: runs are to be repeatable.
