@@ -115,8 +115,8 @@ impl<'a> Given<'a> {
             let number = text.parse().ok();
             profile = number.and_then(|number| profile.with_fixed(number)).ok_or_else(|| {
                 format!(
-                    "fixed={text} is not supported: Intel's profiles have 0 to 4 from version 2 on, \
-                     AMD's none"
+                    "fixed={text} is not supported: Intel's profiles have 0 to 4 from version 2 \
+                     on, AMD's none"
                 )
             })?;
         }
