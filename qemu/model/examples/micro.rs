@@ -1,9 +1,9 @@
-//! Measures what published micro-benchmarks measure, and writes it down.
+//! Runs published micro-benchmarks on the model and writes their results.
 //!
 //! `cargo run --release -p tally-model --example micro` writes, beside this crate's manifest,
-//! `docs/branches.svg`, how often a branch with a repeated pattern is mispredicted, and
-//! `docs/micro.csv`: that, and cycles of dependent chains, independent work, and streams from each
-//! level.
+//! `docs/branches.svg`: the mispredictions of a branch with a repeated pattern; and
+//! `docs/micro.csv`: these, and the cycles of dependent chains, independent work, and streams from
+//! each level.
 
 use std::{error::Error, fs, path::Path};
 
@@ -42,7 +42,7 @@ fn block(geometry: &Geometry, branch: BranchKind, operations: &[Operation]) -> B
     Block::new(Ring::User, geometry.width, (1 << 20, 1 << 20), branch, &insns)
 }
 
-/// Cycles for one of `count` instructions on a unit, each waiting for the one before or for none.
+/// Cycles of an instruction on a unit, in a dependent chain or independent.
 fn computing(geometry: &Geometry, unit: Unit, chained: bool) -> f64 {
     let operations: Vec<_> = (0..14)
         .map(|register| {

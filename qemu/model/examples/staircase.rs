@@ -10,7 +10,7 @@ use tally_model::{
     Access, Block, Branch, Core, Geometry, Insn, Mode, Operation, RegisterSet, Ring,
 };
 
-/// One load that gives the next one's address.
+/// Cycles of a load in a pointer chase: its result is the next one's address.
 fn chase(geometry: &Geometry, bytes: u64) -> f64 {
     let pointer = RegisterSet::general(1);
     let operation = Operation { address: pointer, writes: pointer, ..Operation::default() };
@@ -19,7 +19,7 @@ fn chase(geometry: &Geometry, bytes: u64) -> f64 {
         Block::new(Ring::User, geometry.width, (1 << 20, 1 << 20), Branch::default(), &[insn]);
     let mut core = Core::new(geometry);
     let lines = bytes / 64;
-    // Every line once, in an order that no neighbourhood helps.
+    // Every line once, in an order without spatial locality.
     let step = (lines * 5 / 8) | 1;
     let mut at = 0;
     let mut round = |core: &mut Core| {
@@ -37,7 +37,7 @@ fn chase(geometry: &Geometry, bytes: u64) -> f64 {
     (round(&mut core) - warm) as f64 / f64::from(geometry.width) / lines as f64
 }
 
-/// Sizes from 8 KiB to 64 MiB, four to a doubling.
+/// Sizes from 8 KiB to 64 MiB, four for each doubling.
 fn sizes() -> impl Iterator<Item = u64> {
     (13..26).flat_map(|power| (4..8).map(move |quarter| quarter << (power - 2))).chain([1 << 26])
 }

@@ -49,7 +49,7 @@ signals! {
     Sse,
     /// Far branches retired: system calls and returns, software interrupts, far jumps.
     BranchFar,
-    /// Cycles in which a serialising or microcoded instruction kept the pipeline to itself.
+    /// Cycles in which a serializing or microcoded instruction has the pipeline to itself.
     StallSerialize,
     /// Instructions retired with a lock.
     Locked,

@@ -198,9 +198,9 @@ proptest! {
 }
 
 #[test]
-fn a_pair_parted_early_leaves_no_sum_below_zero() {
-    // The first branch that a cut parts from its pair comes while most is still to be summed up,
-    // and adding to a sum that was below zero overflowed.
+fn a_pair_separated_early_leaves_no_sum_below_zero() {
+    // The first branch that a cut separates from its pair comes while most counts are not added
+    // yet; an addition to a sum below zero overflowed.
     let seed = 13564499539890886288;
     let stream = stream(seed, 4000);
     for (name, geometry) in machines() {
@@ -211,8 +211,8 @@ fn a_pair_parted_early_leaves_no_sum_below_zero() {
     }
 }
 
-/// Two lines of code with a load in the second, in turns a load that takes that line's place in the
-/// L2 and one that does not. If the load came before its own line of code, that line would stay.
+/// Two lines of code with a load in the second, alternately one that replaces that line in the L2
+/// and one that does not. If the load came before its own line of code, that line would stay.
 fn rivals(disturbs: impl Fn(u64) -> u64, leaves: u64) -> Vec<Ran> {
     let start = 0x40_0038;
     let nop = |pc| Ran::new(pc, Operation::default());
@@ -226,9 +226,9 @@ fn rivals(disturbs: impl Fn(u64) -> u64, leaves: u64) -> Vec<Ran> {
 }
 
 #[test]
-fn code_and_data_reach_shared_levels_in_the_programs_order() {
-    // First levels of one line, and a direct-mapped L2: everything asks it, and who came last is
-    // there.
+fn code_and_data_access_shared_levels_in_program_order() {
+    // First levels of one line, and a direct-mapped L2: every access reaches it, and the last one's
+    // line is in it.
     let one = CacheShape { sets: 1, ways: 1 };
     let geometry = Geometry {
         l1i: one,
@@ -247,7 +247,7 @@ fn code_and_data_reach_shared_levels_in_the_programs_order() {
             let whole = count(&geometry, &stream, |_| false);
             let cut = count(&geometry, &stream, |_| true);
             assert_eq!(difference(&whole, &cut), None, "{what}");
-            // The line is read anew after each load that took its place.
+            // The line is read again after each load that replaced it.
             let missed = sum(&whole, &[Signal::LlcCodeHit, Signal::LlcCodeMiss]);
             assert!((100..110).contains(&missed), "{what}: {missed}");
         }

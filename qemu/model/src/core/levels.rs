@@ -7,7 +7,7 @@ use crate::{access::ServedBy, block::Ring, signal::Signal};
 const WALK_BASE_CYCLES: u32 = 6;
 
 impl Core {
-    /// Walks the page tables: reads their entries through the caches. Returns the cycles of it.
+    /// Walks the page tables: reads their entries through the caches. Returns its cycles.
     pub(super) fn walk(&mut self, ring: Ring, page: u64) -> u32 {
         // Not the entry's own address but one with the same locality, beyond all lines of memory.
         let table = 1 << (WALK_LINE_BITS - 2) | self.space << 26;

@@ -215,7 +215,7 @@ impl Engine {
     /// The last instruction was a branch: delays fetch.
     pub(crate) fn branch(&mut self, taken: bool, wrong: bool) {
         if wrong {
-            // The penalty as it is measured goes from dispatch to dispatch; two cycles of it are
+            // The published penalty is from dispatch to dispatch; two cycles of it are
             // the branch's own issue and execution.
             let refill = u64::from(self.geometry.latency.mispredict_cycles).saturating_sub(2);
             self.fetched_at = self.fetched_at.max(self.complete_at + refill);
