@@ -1,171 +1,202 @@
-//! Whatever a program does, it does to itself: others, their counts and the trace go on right.
+//! A program can attack the kernel, and only that program suffers: it ends as expected, and the
+//! counts of the others and the trace stay exact.
 
 use xtask::{
-    machine::{Outcome, Pmu, Request},
-    report::{Kind, Report},
+    machine::{Boot, Outcome, Pmu, Request},
+    report::Report,
 };
 
-use crate::{assert_success, boot, run};
+use crate::{SharedBoot, assert_exact_counts_are_true, assert_output, assert_success, boot, run};
 
-/// The status of a program that the kernel stopped.
-const STOPPED: u8 = 76;
-/// The same of one that a signal ended: SIGKILL, SIGALRM.
-const KILLED: u8 = 128 + 9;
-const TIMED_OUT: u8 = 128 + 14;
+/// The status of a program that the kernel ended because of a fault.
+const FAULT: u8 = 76;
+/// The status of a program that SIGKILL or SIGALRM ended.
+const SIGKILL: u8 = 128 + 9;
+const SIGALRM: u8 = 128 + 14;
 
-/// What the program `attack` can do, and the status with which it ends.
-const ATTACKS: [(&str, u8); 65] = [
-    // Frames that a handler has forged: what is in them is never more than ring 3 may.
-    ("forge_code", 0),
-    ("forge_flags", STOPPED),
-    ("forge_no_interrupts", 0),
-    ("forge_step", STOPPED),
-    ("forge_to_kernel", STOPPED),
-    ("forge_to_hole", STOPPED),
-    ("forge_to_edge", STOPPED),
-    ("forge_stack", STOPPED),
-    ("forge_fpu", 0),
-    ("forge_fpu_nowhere", STOPPED),
-    ("forge_no_fpu", 0),
-    ("forge_masks", KILLED),
-    ("no_frame", STOPPED),
-    ("kernel_frame", STOPPED),
-    ("handler_faults", STOPPED),
-    ("handler_recurs", STOPPED),
-    ("handler_in_kernel", STOPPED),
-    ("stack_in_kernel", STOPPED),
-    ("no_restorer", STOPPED),
-    ("blocked_fault", STOPPED),
-    ("storm", 0),
-    ("times_out", TIMED_OUT),
-    ("kills_itself", KILLED),
-    // Threads.
-    ("waits_for_ever", STOPPED),
-    ("ignores_alarms", STOPPED),
-    ("blocks_alarms", STOPPED),
-    ("deadlock", STOPPED),
-    ("thousand", 0),
-    ("endless", 0),
-    ("thread_faults", STOPPED),
-    ("tls_nowhere", 0),
-    ("ends_in_session", 7),
-    ("first_ends", 0),
-    ("word_nowhere", 0),
-    ("wild_futexes", 0),
-    ("wild_affinities", 0),
-    // Memory.
-    ("maps_all", 0),
-    ("maps_pages", 0),
-    ("breaks_all", 0),
-    ("sets_aside", 0),
-    ("in_pieces", 0),
-    ("unmaps_stack", STOPPED),
-    ("unmaps_code", STOPPED),
-    ("unmaps_all", STOPPED),
-    ("protects_stack", STOPPED),
-    ("protects_code", STOPPED),
-    ("protects_all", STOPPED),
-    ("writes_all", 0),
-    ("opens_all", 0),
-    ("aliases", 0),
-    // Sessions and programs.
-    ("sessions", 0),
-    ("programs", 0),
-    ("long_name", 0),
-    ("ends_started", 0),
-    ("ends_open", 0),
-    ("faults_started", STOPPED),
-    ("killed_started", KILLED),
-    ("deadlock_started", STOPPED),
-    ("writes_bank", STOPPED),
-    ("frees_bank", 0),
-    ("stops_in_bank", 0),
-    ("threshold_on_no_stack", STOPPED),
-    ("threshold_nowhere", STOPPED),
-    ("returns_unasked", 0),
-    ("unknown", 0),
-];
-
-/// Boots a machine on these, one after the other, beside two programs that count all the time.
-fn besiege(pmu: Pmu, cpus: usize, attacks: &[(&str, u8)]) {
-    let ways: Vec<&str> = attacks.iter().map(|(way, _)| *way).collect();
+/// A machine that runs attacks one after another, beside a program that is counted all the time.
+fn request(pmu: Pmu, cpus: usize, attacks: &[(&str, u8)]) -> Request {
+    let names: Vec<&str> = attacks.iter().map(|(name, _)| *name).collect();
     let line = format!(
         "wire trace -- siege attack instructions {} -- \
          events=instructions,branches,branch-misses fair 2 300",
-        ways.join(" ")
+        names.join(" ")
     );
-    let boot = boot(&Request { pmu, cpus, ..Request::new(line) });
-    let told = boot.transcript.text();
-    assert_eq!(boot.transcript.panicked, None, "{told}");
-    for (way, status) in attacks {
-        assert!(told.contains(&format!("siege: {way} {status}\n")), "{way}, {status}:\n{told}");
-    }
-    assert!(told.contains("siege: done\n") && !told.contains("FAILED"), "{told}");
-    assert_eq!(boot.transcript.done, Some(0), "{}", boot.outcome);
-    let stopped = attacks.iter().filter(|(_, status)| *status == STOPPED).count();
-    let faults = boot.transcript.troubles.iter();
-    let faults = faults
-        .filter(|trouble| matches!(trouble, Outcome::Faulted { fault, .. } if !fault.is_empty()));
-    assert_eq!(faults.count(), stopped, "{:#?}", boot.transcript.troubles);
-    // Those beside them were counted as ever, and no record of the trace went astray.
-    let report = Report::of(&boot);
-    for program in ["siege", "fair"] {
-        let session = report.sessions().find(|session| session.program == program).unwrap();
-        for event in session.events.iter().filter(|event| event.kind == Kind::Exact) {
-            assert_eq!(event.estimate, event.truth, "{program}: {event:?}");
+    Request { pmu, cpus, ..Request::new(line) }
+}
+
+/// Defines a module with one boot that runs the attacks, a test for each of them, and tests of what
+/// the others see.
+macro_rules! attacks {
+    ($module:ident on $pmu:expr, $cpus:literal CPUs: $($name:ident => $status:expr,)*) => {
+        mod $module {
+            use super::*;
+
+            const ATTACKS: &[(&str, u8)] = &[$((stringify!($name), $status)),*];
+            static BOOT: SharedBoot = SharedBoot::new(|| request($pmu, $cpus, ATTACKS));
+
+            $(
+                #[test]
+                fn $name() {
+                    let line = format!("siege: {} {}\n", stringify!($name), $status);
+                    assert_output(BOOT.get(), &line);
+                }
+            )*
+
+            #[test]
+            fn counting_stays_exact_before_during_and_after_each_attack() {
+                let text = BOOT.get().transcript.text();
+                assert!(text.contains("siege: done\n") && !text.contains("FAILED"), "{text}");
+            }
+
+            #[test]
+            fn other_programs_have_exact_counts() {
+                assert_others_are_counted(BOOT.get());
+            }
+
+            #[test]
+            fn the_kernel_reports_one_fault_for_each_attack_that_faults() {
+                let faults = ATTACKS.iter().filter(|(_, status)| *status == FAULT);
+                assert_faults(BOOT.get(), faults.count());
+            }
+
+            #[test]
+            fn no_trace_record_is_lost_or_damaged() {
+                let transcript = &BOOT.get().transcript;
+                let rings = &transcript.rings;
+                assert!(!rings.is_empty() && rings.iter().all(|r| r.written == r.read + r.lost));
+                assert_eq!(transcript.unreadable, 0);
+            }
+
+            #[test]
+            fn the_machine_ends_with_status_0() {
+                let boot = BOOT.get();
+                assert_eq!(boot.transcript.panicked, None, "{}", boot.transcript.text());
+                assert_eq!(boot.transcript.done, Some(0), "{}", boot.outcome);
+            }
         }
+    };
+}
+
+fn assert_others_are_counted(boot: &Boot) {
+    let report = Report::of(boot);
+    for program in ["siege", "fair"] {
+        assert!(report.sessions().any(|session| session.program == program), "{program}");
     }
-    assert!(boot.transcript.rings.iter().all(|ring| ring.written == ring.read + ring.lost));
-    assert_eq!(boot.transcript.unreadable, 0);
+    assert_exact_counts_are_true(&report);
 }
 
-/// The first that is about memory.
-const MEMORY: usize = 36;
+/// Panics unless the kernel reported `count` faults, each with its kind.
+fn assert_faults(boot: &Boot, count: usize) {
+    let troubles = &boot.transcript.troubles;
+    let is_named =
+        |trouble: &&Outcome| matches!(trouble, Outcome::Faulted { fault, .. } if !fault.is_empty());
+    assert_eq!(troubles.iter().filter(is_named).count(), count, "{troubles:#?}");
+}
 
-#[test]
-fn attacks_by_signals_and_threads_are_their_programs_own_affair() {
-    besiege(Pmu::Intel, 1, &ATTACKS[..MEMORY]);
+attacks! { by_signals_and_threads on Pmu::Intel, 1 CPUs:
+    sigreturn_to_kernel_segment => 0,
+    sigreturn_with_all_flags => FAULT,
+    sigreturn_without_interrupt_flag => 0,
+    sigreturn_with_trap_flag => FAULT,
+    sigreturn_to_kernel_address => FAULT,
+    sigreturn_to_noncanonical_address => FAULT,
+    sigreturn_to_last_canonical_address => FAULT,
+    sigreturn_with_kernel_stack => FAULT,
+    sigreturn_with_invalid_fpu_state => 0,
+    sigreturn_with_kernel_fpu_pointer => FAULT,
+    sigreturn_without_fpu_state => 0,
+    sigreturn_with_sigkill_blocked => SIGKILL,
+    sigreturn_on_unmapped_stack => FAULT,
+    sigreturn_on_kernel_stack => FAULT,
+    fault_in_fault_handler => FAULT,
+    fault_handler_recursion => FAULT,
+    handler_at_kernel_address => FAULT,
+    sigaltstack_at_kernel_address => FAULT,
+    handler_without_restorer => FAULT,
+    fault_with_signals_blocked => FAULT,
+    timer_and_raise_storm => 0,
+    sigalrm_default_action => SIGALRM,
+    sigkill_to_itself => SIGKILL,
+    futex_wait_forever => FAULT,
+    futex_wait_with_sigalrm_ignored => FAULT,
+    futex_wait_with_sigalrm_blocked => FAULT,
+    mutex_deadlock => FAULT,
+    thousand_threads => 0,
+    clone_until_refused => 0,
+    fault_in_second_thread => FAULT,
+    tls_at_invalid_address => 0,
+    exit_group_in_session => 7,
+    first_thread_exits_first => 0,
+    clear_tid_at_invalid_address => 0,
+    random_futex_calls => 0,
+    random_affinity_calls => 0,
+}
+
+attacks! { by_memory_files_and_sessions on Pmu::Amd, 2 CPUs:
+    mmap_until_refused => 0,
+    mmap_pages_until_refused => 0,
+    brk_until_refused => 0,
+    reserve_16_tib => 0,
+    munmap_every_second_page => 0,
+    munmap_stack => FAULT,
+    munmap_text => FAULT,
+    munmap_everything => FAULT,
+    mprotect_stack => FAULT,
+    mprotect_text => FAULT,
+    mprotect_everything => FAULT,
+    write_until_full => 0,
+    create_files_until_refused => 0,
+    path_aliases => 0,
+    reopen_sessions => 0,
+    load_programs_until_refused => 0,
+    long_program_path => 0,
+    exit_in_session => 0,
+    exit_with_open_session => 0,
+    fault_in_session => FAULT,
+    sigkill_in_session => SIGKILL,
+    deadlock_in_session => FAULT,
+    write_to_bank => FAULT,
+    unmap_bank => 0,
+    overwrite_control_page => 0,
+    upcall_on_kernel_stack => FAULT,
+    upcall_at_unmapped_address => FAULT,
+    upcall_return_without_upcall => 0,
+    unknown_call_numbers => 0,
 }
 
 #[test]
-fn attacks_by_memory_and_sessions_are_their_programs_own_affair() {
-    besiege(Pmu::Amd, 2, &ATTACKS[MEMORY..]);
-}
-
-/// What the command line has counted around a program is not that program's to stop.
-#[test]
-fn a_program_cannot_stop_what_is_counted_around_it() {
-    let boot = run("", "events=instructions,cycles:k attack stops_watch");
+fn a_program_cannot_stop_the_session_that_the_kernel_opened_around_it() {
+    let boot = run("", "events=instructions,cycles:k attack control_session_of_kernel");
     assert_success(&boot);
     let report = Report::of(&boot).first.expect("the kernel opened a session");
     assert_eq!(report.events[0].estimate, report.events[0].truth);
 }
 
-/// Several that take of the kernel's own memory what they can get, at the same time: more than it has at
-/// first. Nothing is counted meanwhile, so that the machine is fast; after it, counting is exact.
+/// Six programs with a thousand threads each need more of the kernel's memory than it has at the
+/// start. The machine counts nothing meanwhile and so runs fast; counting is exact afterwards.
 #[test]
-fn the_kernels_memory_is_not_a_programs_to_use_up() {
-    let thousands = ["attack thousand"; 6].join(" -- ");
-    let boot = run(
-        "",
-        &format!("sequence attack large_sessions ; share 1 instructions 1000 -- {thousands}"),
-    );
+fn programs_cannot_use_up_the_kernels_own_memory() {
+    let threads = ["attack thousand_threads"; 6].join(" -- ");
+    let programs =
+        format!("sequence attack sessions_of_1024_events ; share 1 instructions 1000 -- {threads}");
+    let boot = run("", &programs);
     assert_success(&boot);
-    assert!(boot.transcript.text().contains("share 1: done"), "{}", boot.transcript.text());
+    assert_output(&boot, "share 1: done");
 }
 
-/// Names, files, and memory of which there is not enough for both.
+/// Two programs ask for the same names, files and memory on two CPUs.
 #[test]
 fn what_two_programs_ask_for_at_once_one_of_them_gets() {
-    let line = "wire -- attack races 0 -- attack races 1";
+    let line = "wire -- attack race_for_files_and_memory 0 -- attack race_for_files_and_memory 1";
     let boot = boot(&Request { cpus: 2, ..Request::new(line) });
     assert_success(&boot);
-    let told = boot.transcript.text();
-    let mut all = [0; 4];
-    for line in told.lines().filter_map(|line| line.strip_prefix("races: ")) {
-        for (sum, count) in all.iter_mut().zip(line.split(' ')) {
+    let text = boot.transcript.text();
+    let mut sums = [0; 4];
+    for line in text.lines().filter_map(|line| line.strip_prefix("race: ")) {
+        for (sum, count) in sums.iter_mut().zip(line.split(' ')) {
             *sum += count.parse::<u32>().unwrap();
         }
     }
-    assert_eq!(all, [300, 300, 300, 1], "{told}");
+    assert_eq!(sums, [300, 300, 300, 1], "{text}");
 }

@@ -18,7 +18,7 @@ use xtask::{
     process,
 };
 
-use crate::{artefacts, assert_success, boot, run};
+use crate::{artefacts, assert_success, boot, machine_permit, run};
 
 /// How long the stub may take to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn debugged<T: Send>(debug: impl FnOnce(&Path) -> T + Send) -> (Boot, T) {
     let socket = machine::gdb_socket();
     let request = Request { gdb: Some(socket.clone()), ..Request::new("wire -- status 42") };
+    // The debugger's patience begins when the machine may start.
+    let _permit = machine_permit();
     thread::scope(|scope| {
         let debugger = scope.spawn(|| {
             let start = Instant::now();
@@ -36,7 +38,9 @@ fn debugged<T: Send>(debug: impl FnOnce(&Path) -> T + Send) -> (Boot, T) {
             }
             debug(&socket)
         });
-        (boot(&request), debugger.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
+        let boot = machine::boot(&artefacts(), &request, &mut |_| {});
+        let boot = boot.unwrap_or_else(|failure| panic!("{failure}"));
+        (boot, debugger.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
     })
 }
 

@@ -1,130 +1,176 @@
-//! An unmodified Linux finds the virtual PMU by the machine's model, and its perf counts, multiplexes,
-//! computes metrics and samples on it, whose interrupts it takes as NMIs.
+//! Under an unmodified Linux on the virtual PMU, perf counts, multiplexes, computes metrics and
+//! samples. Linux finds the PMU by the machine's model and takes overflow interrupts as NMIs.
 
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
 use xtask::{
     linux,
     machine::{Linux, Pmu},
 };
 
-use crate::artefacts;
+use crate::{artefacts, machine_permit};
 
-/// Long enough for every one of twenty events to have its turns, of 4 ms each.
+/// Long enough for each of twenty events to have turns of 4 ms.
 const WORK: &str = "gzip -c /tmp/work 2>&1 >/dev/null";
+/// Instructions of ring 3 between two samples.
+const PERIOD: u64 = 100_000;
+/// What the script prints between two commands' output.
+const SEPARATOR: &str = "----";
 
-/// What is asked of perf, in one boot.
-struct Asked {
+/// The commands of one boot.
+struct Commands {
     pmu: Pmu,
-    /// By name: the first in ring 3, exact; the second from the vendor's list for the model.
-    few: [&'static str; 2],
-    many: &'static str,
+    /// Two events: instructions in ring 3, and one from the vendor's list for the model.
+    pinned: [&'static str; 2],
+    /// Twenty events.
+    multiplexed: &'static str,
     /// Events that Linux itself defines by encodings of its own.
     generic: &'static str,
     metrics: &'static str,
-    /// A metric of these.
+    /// One of the metrics.
     metric: &'static str,
 }
 
-/// What was printed behind each of the markers.
-fn boot(asked: &Asked) -> Vec<String> {
+/// What perf printed.
+struct Printed {
+    pinned: String,
+    multiplexed: String,
+    generic: String,
+    metrics: String,
+    samples: String,
+}
+
+fn boot(commands: &Commands) -> Printed {
     let artefacts = artefacts();
+    let _permit = machine_permit();
     let guest = Linux {
         qemu: &artefacts.qemu,
         linux: artefacts.linux.as_ref().expect("`cargo xtask test` fetches it"),
         plugin: Some(&artefacts.plugin),
         vpmu: &[],
-        pmu: asked.pmu,
+        pmu: commands.pmu,
         cpus: 1,
         verbose: false,
         time_limit: Duration::from_secs(200),
     };
-    let record = "perf record -B -N --no-bpf-event -o /tmp/data -c 100000 -e instructions:u";
+    let record =
+        format!("perf record -B -N --no-bpf-event -o /tmp/data -c {PERIOD} -e instructions:u");
     let script = format!(
         "head -c 300000 /bin/busybox > /tmp/work\n\
-         echo ----; perf stat -x, -e {few} {WORK}\n\
-         echo ----; perf stat -x, -e {many} {WORK}\n\
-         echo ----; perf stat -x, -e {generic} {WORK}\n\
-         echo ----; perf stat -M {metrics} {WORK}\n\
+         echo {SEPARATOR}; perf stat -x, -e {pinned} {WORK}\n\
+         echo {SEPARATOR}; perf stat -x, -e {multiplexed} {WORK}\n\
+         echo {SEPARATOR}; perf stat -x, -e {generic} {WORK}\n\
+         echo {SEPARATOR}; perf stat -M {metrics} {WORK}\n\
          {record} {WORK} >/dev/null\n\
-         echo ----; perf script -i /tmp/data -F comm,ip 2>/dev/null | grep -c gzip\n",
-        few = asked.few.join(","),
-        many = asked.many,
-        generic = asked.generic,
-        metrics = asked.metrics,
+         echo {SEPARATOR}; perf script -i /tmp/data -F comm,ip 2>/dev/null | grep -c gzip\n",
+        pinned = commands.pinned.join(","),
+        multiplexed = commands.multiplexed,
+        generic = commands.generic,
+        metrics = commands.metrics,
     );
-    let mut said = vec![String::new()];
+    let mut outputs = vec![String::new()];
     let status = linux::run(&guest, &script, &mut |line| match line {
-        "----" => said.push(String::new()),
-        line => *said.last_mut().expect("there is one") += &format!("{line}\n"),
+        SEPARATOR => outputs.push(String::new()),
+        line => *outputs.last_mut().expect("there is one") += &format!("{line}\n"),
     });
-    assert_eq!(status.unwrap_or_else(|failure| panic!("{failure}\n{said:#?}")), 0, "{said:#?}");
-    said
+    let status = status.unwrap_or_else(|failure| panic!("{failure}\n{outputs:#?}"));
+    assert_eq!(status, 0, "{outputs:#?}");
+    let Ok(outputs) = <[String; 6]>::try_from(outputs) else {
+        panic!("the script prints five separators");
+    };
+    let [_, pinned, multiplexed, generic, metrics, samples] = outputs;
+    Printed { pinned, multiplexed, generic, metrics, samples }
 }
 
-/// The count and the share of time of each event that was counted.
-fn counts(said: &str) -> Vec<(u64, f64)> {
-    let lines = said.lines().map(|line| line.split(',').collect::<Vec<_>>());
+/// The count and the coverage in percent of each event that was counted.
+fn counts(printed: &str) -> Vec<(u64, f64)> {
+    let lines = printed.lines().map(|line| line.split(',').collect::<Vec<_>>());
     lines
         .filter_map(|cells| Some((cells.first()?.parse().ok()?, cells.get(4)?.parse().ok()?)))
         .collect()
 }
 
-fn check(asked: &Asked) {
-    let said = boot(asked);
-    let [_, few, many, generic, metrics, samples] = &said[..] else { panic!("{said:#?}") };
-    let few = counts(few);
-    assert!(
-        few.len() == 2 && few.iter().all(|(count, share)| *count > 0 && *share == 100.0),
-        "{said:#?}"
-    );
-    let many = counts(many);
-    assert_eq!(many.len(), asked.many.split(',').count(), "{said:#?}");
-    assert!(
-        many.len() == 20 && many.iter().all(|(_, share)| (1.0..100.0).contains(share)),
-        "{said:#?}"
-    );
-    let counted = counts(generic);
-    assert_eq!(counted.len(), asked.generic.split(',').count(), "{generic}");
-    assert!(counted.iter().all(|(count, _)| *count > 0), "{generic}");
-    assert!(
-        metrics.lines().any(|line| line.contains('%') && line.contains(asked.metric)),
-        "{metrics}"
-    );
-    // One every 100,000 instructions of ring 3.
-    let (samples, want) = (samples.trim().parse::<u64>().unwrap_or_default(), few[0].0 / 100_000);
-    assert!(samples.abs_diff(want) <= 2 + want / 50, "{samples} samples, want {want}");
+/// Defines a boot with these commands, and a test for each behaviour.
+macro_rules! perf {
+    ($module:ident: $commands:expr) => {
+        mod $module {
+            use super::*;
+
+            const COMMANDS: Commands = $commands;
+
+            /// One boot, remembered even if it fails, so that no other test boots again.
+            fn printed() -> &'static Printed {
+                static BOOT: OnceLock<Option<Printed>> = OnceLock::new();
+                let boot = || std::panic::catch_unwind(|| boot(&COMMANDS)).ok();
+                BOOT.get_or_init(boot).as_ref().expect("Linux boots and runs perf")
+            }
+
+            #[test]
+            fn two_events_are_counted_all_the_time() {
+                let counts = counts(&printed().pinned);
+                let is_pinned = |(count, coverage): &(u64, f64)| *count > 0 && *coverage == 100.0;
+                assert!(counts.len() == 2 && counts.iter().all(is_pinned), "{}", printed().pinned);
+            }
+
+            #[test]
+            fn twenty_events_are_multiplexed() {
+                let printed = &printed().multiplexed;
+                let counts = counts(printed);
+                assert_eq!((counts.len(), COMMANDS.multiplexed.split(',').count()), (20, 20));
+                let is_multiplexed = |(_, coverage): &(u64, f64)| (1.0..100.0).contains(coverage);
+                assert!(counts.iter().all(is_multiplexed), "{printed}");
+            }
+
+            #[test]
+            fn events_that_linux_defines_are_counted() {
+                let printed = &printed().generic;
+                let counts = counts(printed);
+                assert_eq!(counts.len(), COMMANDS.generic.split(',').count(), "{printed}");
+                assert!(counts.iter().all(|(count, _)| *count > 0), "{printed}");
+            }
+
+            #[test]
+            fn metrics_are_computed() {
+                let printed = &printed().metrics;
+                let is_it = |line: &str| line.contains('%') && line.contains(COMMANDS.metric);
+                assert!(printed.lines().any(is_it), "{printed}");
+            }
+
+            #[test]
+            fn there_is_one_sample_per_period() {
+                let printed = printed();
+                let samples: u64 = printed.samples.trim().parse().expect("a number of samples");
+                let expected = counts(&printed.pinned)[0].0 / PERIOD;
+                let is_near = samples.abs_diff(expected) <= 2 + expected / 50;
+                assert!(is_near, "{samples} samples, expected {expected}");
+            }
+        }
+    };
 }
 
-#[test]
-fn perf_works_on_intel() {
-    check(&Asked {
-        pmu: Pmu::Intel,
-        few: ["instructions:u", "mem_load_retired.l2_miss"],
-        many: "instructions,cycles,branches,branch-misses,cache-references,cache-misses,\
-               L1-dcache-loads,L1-dcache-load-misses,L1-dcache-stores,LLC-loads,LLC-load-misses,\
-               dTLB-loads,dTLB-load-misses,iTLB-load-misses,br_inst_retired.cond,\
-               br_inst_retired.near_call,br_inst_retired.near_return,mem_inst_retired.all_loads,\
-               mem_inst_retired.all_stores,uops_retired.slots",
-        generic: "bus-cycles,ref-cycles,L1-icache-load-misses,LLC-stores,dTLB-stores,\
-                  dTLB-store-misses,iTLB-load-misses,branch-loads,branch-load-misses,node-loads",
-        metrics: "TopdownL1",
-        metric: "tma_retiring",
-    });
-}
+perf! { perf_on_intel: Commands {
+    pmu: Pmu::Intel,
+    pinned: ["instructions:u", "mem_load_retired.l2_miss"],
+    multiplexed: "instructions,cycles,branches,branch-misses,cache-references,cache-misses,\
+                  L1-dcache-loads,L1-dcache-load-misses,L1-dcache-stores,LLC-loads,\
+                  LLC-load-misses,dTLB-loads,dTLB-load-misses,iTLB-load-misses,\
+                  br_inst_retired.cond,br_inst_retired.near_call,br_inst_retired.near_return,\
+                  mem_inst_retired.all_loads,mem_inst_retired.all_stores,uops_retired.slots",
+    generic: "bus-cycles,ref-cycles,L1-icache-load-misses,LLC-stores,dTLB-stores,\
+              dTLB-store-misses,iTLB-load-misses,branch-loads,branch-load-misses,node-loads",
+    metrics: "TopdownL1",
+    metric: "tma_retiring",
+} }
 
-#[test]
-fn perf_works_on_amd() {
-    check(&Asked {
-        pmu: Pmu::Amd,
-        few: ["instructions:u", "ex_ret_brn_misp"],
-        many: "instructions,cycles,branches,branch-misses,cache-references,cache-misses,\
-               ex_ret_brn,ex_ret_brn_misp,ex_ret_ops,ls_not_halted_cyc,rc4,rc5,rc6,rc8,rc9,rcc,\
-               r1d1,r129,r229,r141",
-        generic: "ref-cycles,stalled-cycles-frontend,L1-dcache-loads,L1-dcache-load-misses,\
-                  dTLB-loads,dTLB-load-misses,iTLB-loads,iTLB-load-misses,branch-loads,\
-                  branch-load-misses",
-        metrics: "PipelineL1",
-        metric: "retiring",
-    });
-}
+perf! { perf_on_amd: Commands {
+    pmu: Pmu::Amd,
+    pinned: ["instructions:u", "ex_ret_brn_misp"],
+    multiplexed: "instructions,cycles,branches,branch-misses,cache-references,cache-misses,\
+                  ex_ret_brn,ex_ret_brn_misp,ex_ret_ops,ls_not_halted_cyc,rc4,rc5,rc6,rc8,rc9,\
+                  rcc,r1d1,r129,r229,r141",
+    generic: "ref-cycles,stalled-cycles-frontend,L1-dcache-loads,L1-dcache-load-misses,\
+              dTLB-loads,dTLB-load-misses,iTLB-loads,iTLB-load-misses,branch-loads,\
+              branch-load-misses",
+    metrics: "PipelineL1",
+    metric: "retiring",
+} }

@@ -1,20 +1,35 @@
-//! Tests that boot a machine and check how it ended and what it told.
+//! Tests that boot a machine and check how it ended and what it sent. tests/README.md says which
+//! guest program each module runs.
 //!
-//! `cargo xtask test` builds what they boot and tells them where it is. Each boot is a machine of
-//! its own, under TCG with the virtual PMU, and has a time limit.
+//! `cargo xtask test` builds what they boot and passes the paths in an environment variable. Each
+//! boot is a separate machine under TCG with the virtual PMU and has a time limit.
+//!
+//! Several tests may check one boot ([`SharedBoot`]), so that each test is about one behaviour.
 
 mod attacks;
-mod counters;
+mod bank;
+mod children;
+mod crashes;
 mod debugging;
+mod direct;
+mod estimates;
 mod linux;
-mod measures;
 mod outcomes;
 mod programs;
+mod samples;
+mod sessions;
+mod shared;
 mod threads;
+mod thresholds;
 mod traces;
 mod virtual_pmu;
 
-use xtask::machine::{self, Artefacts, Boot, Request};
+use xtask::{
+    machine::{self, Artefacts, Boot, Request},
+    report::{Kind, Report},
+};
+
+use self::shared::{SharedBoot, machine_permit};
 
 /// What `cargo xtask test` built.
 fn artefacts() -> Artefacts {
@@ -23,29 +38,46 @@ fn artefacts() -> Artefacts {
 
 /// Boots what `request` asks for.
 fn boot(request: &Request) -> Boot {
+    let _permit = machine_permit();
     machine::boot(&artefacts(), request, &mut |_| {}).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// Boots one processor with Intel's virtual PMU on `programs`, with the kernel's `options`.
+/// Boots one processor with Intel's virtual PMU and `programs`, with the kernel's `options`.
 fn run(options: &str, programs: &str) -> Boot {
     boot(&Request::new(format!("wire {options} -- {programs}")))
 }
 
-/// Panics with everything there is to know unless `boot` ended well.
+/// Panics with the outcome and all output unless every program ended with status 0.
 fn assert_success(boot: &Boot) {
     assert!(boot.outcome.is_success(), "{}\n{}", boot.outcome, boot.transcript.text());
 }
 
-/// What the `index`th program of the command line wrote to an output.
-fn said(boot: &Boot, index: usize, fd: u8) -> String {
-    let own = boot.transcript.output.iter();
-    let own = own.filter(|output| output.pid as usize == index + 1 && output.fd == fd);
+/// Panics unless the output contains `line`.
+fn assert_output(boot: &Boot, line: &str) {
+    let text = boot.transcript.text();
+    assert!(text.contains(line), "no '{line}' in the output ({}):\n{text}", boot.outcome);
+}
+
+/// Panics unless every event that was counted all the time has exactly its true count.
+fn assert_exact_counts_are_true(report: &Report) {
+    for session in report.sessions() {
+        for event in session.events.iter().filter(|event| event.kind == Kind::Exact) {
+            assert_eq!(event.estimate, event.truth, "{}: {event:?}", session.program);
+        }
+    }
+}
+
+/// What the `index`th program of the command line wrote to the descriptor `fd`.
+fn output_of(boot: &Boot, index: usize, fd: u8) -> String {
+    let outputs = boot.transcript.output.iter();
+    let own = outputs.filter(|output| output.pid as usize == index + 1 && output.fd == fd);
     String::from_utf8(own.flat_map(|output| output.bytes.clone()).collect()).unwrap()
 }
 
-/// The kernel has started all `cpus`, and is small, without programs and apart from the ramdisk.
+/// Panics unless the kernel started `cpus` CPUs and holds at most 8 MiB, programs and ramdisk not
+/// included.
 fn assert_small(boot: &Boot, cpus: u32) {
-    let booted = boot.transcript.booted.as_ref().expect("the kernel says so");
+    let booted = boot.transcript.booted.as_ref().expect("the kernel reports its start");
     assert_eq!(booted.cpus, cpus);
     let memory_bytes = booted.memory_bytes;
     assert!(memory_bytes <= 8 << 20, "{memory_bytes} bytes for {cpus} CPUs");

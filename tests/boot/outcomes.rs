@@ -1,109 +1,187 @@
-//! Every way in which a run can end is told apart from every other.
+//! Every way in which a run can end has an outcome and a status of its own.
 
 use std::{path::Path, time::Duration};
 
 use tally_abi::{ExitStatus, session::MAX_EVENTS, truth::RegionKind};
 use xtask::{
     machine::{self, Boot, Outcome, Request},
-    report::{Kind, Report},
+    report::{Kind, Report, SessionReport},
 };
 
-use crate::{artefacts, assert_small, assert_success, boot, run, said};
+use crate::{
+    SharedBoot, artefacts, assert_output, assert_small, assert_success, boot, machine_permit,
+    output_of, run,
+};
 
-/// Asserts that something was refused with `status`, for a reason that has `word` in it.
-fn assert_refused(boot: &Boot, status: ExitStatus, word: &str) {
+/// Panics unless the kernel refused something with `status`, for a reason that contains `words`.
+fn assert_refused(boot: &Boot, status: ExitStatus, words: &str) {
     let is_it = |trouble: &Outcome| match trouble {
         Outcome::Refused { status: found, why, .. } => {
-            *found == u8::from(status) && why.contains(word)
+            *found == u8::from(status) && why.contains(words)
         }
         _ => false,
     };
     assert!(boot.transcript.troubles.iter().any(is_it), "{:#?}", boot.transcript.troubles);
 }
 
+static STATUS_42: SharedBoot = SharedBoot::new(|| Request::new("wire -- status 42"));
+
 #[test]
-fn the_kernel_is_soon_there_and_a_program_s_status_passes_through() {
-    let boot = run("", "status 42");
-    assert_eq!(boot.outcome, Outcome::Done(42));
-    assert_small(&boot, 1);
-    // With one CPU the clock is the machine's own.
-    let boot_ns = boot.transcript.boot_ns.expect("a program ran");
-    assert!(boot_ns <= 300_000_000, "{boot_ns} ns from the kernel's entry");
+fn the_programs_status_is_the_machines() {
+    assert_eq!(STATUS_42.get().outcome, Outcome::Done(42));
 }
 
-/// Side by side: what becomes of one is no other's affair.
 #[test]
-fn each_program_ends_in_its_own_way_and_says_why() {
-    let many = vec!["INST_RETIRED.ANY"; MAX_EVENTS + 1].join(",");
-    let programs: [(&str, u8, &str); 8] = [
-        ("tally record -e branches -c 0 status 0", ExitStatus::Usage.into(), "-c is at least 1"),
-        (
-            "deflate --events BR_INST_RETIRED.ALL_BRANCHE",
-            ExitStatus::UnknownEvent.into(),
-            "BR_INST_RETIRED.ALL_BRANCHES",
-        ),
-        ("deflate --slice 10", ExitStatus::SliceOutOfRange.into(), "slice"),
-        (&format!("deflate --events {many}"), ExitStatus::TooManyEvents.into(), "1024"),
-        // It would measure itself; another does.
-        ("tally stat -e branches deflate --file status", 0, "branches"),
-        ("calls INST_RETIRED.ANY", 0, "calls: done\n"),
-        ("capi INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES", 0, "capi: done\n"),
-        // Ends in the middle of its session.
-        ("status 0 INST_RETIRED.ANY", 0, ""),
-    ];
-    let words = programs.map(|(words, ..)| words).join(" -- ");
-    let boot = run("", &format!("{words} -- no-such -- corpus.txt"));
+fn the_kernel_without_programs_holds_at_most_8_mib() {
+    assert_small(STATUS_42.get(), 1);
+}
+
+/// With one CPU the clock is virtual time.
+#[test]
+fn the_first_program_runs_within_300_ms_of_the_kernels_entry() {
+    let boot_ns = STATUS_42.get().transcript.boot_ns.expect("a program ran");
+    assert!(boot_ns <= 300_000_000, "{boot_ns} ns");
+}
+
+/// Defines a boot of programs that end in different ways, and for each a test of its status and of
+/// words in its output.
+macro_rules! endings {
+    ($($test:ident: $program:expr => $status:expr, $words:expr;)*) => {
+        fn programs() -> Vec<String> {
+            vec![$($program.into()),*]
+        }
+
+        $(
+            #[test]
+            fn $test() {
+                assert_ending(&$program, $status, $words);
+            }
+        )*
+    };
+}
+
+/// The programs side by side, a program that is not in the ramdisk, and a file that is no program.
+static ENDINGS: SharedBoot = SharedBoot::new(|| {
+    Request::new(format!("wire -- {} -- no-such -- corpus.txt", programs().join(" -- ")))
+});
+
+fn assert_ending(program: &str, status: impl Into<u8>, words: &str) {
+    let boot = ENDINGS.get();
+    let index = programs().iter().position(|other| other == program).expect("it is on the list");
+    let output = [1, 2].map(|fd| output_of(boot, index, fd)).concat();
+    assert!(output.contains(words) && !output.contains("FAILED"), "{output}");
+    let exit = (program.split(' ').next().unwrap().to_owned(), status.into().into());
+    assert!(boot.transcript.exits.contains(&exit), "{exit:?}, {:?}", boot.transcript.exits);
+}
+
+fn too_many_events() -> String {
+    format!("deflate --events {}", vec!["INST_RETIRED.ANY"; MAX_EVENTS + 1].join(","))
+}
+
+endings! {
+    a_sampling_period_of_0_is_refused:
+        "tally record -e branches -c 0 status 0" => ExitStatus::Usage, "-c is at least 1";
+    an_unknown_event_is_refused_with_the_nearest_name:
+        "deflate --events BR_INST_RETIRED.ALL_BRANCHE" => ExitStatus::UnknownEvent,
+        "BR_INST_RETIRED.ALL_BRANCHES";
+    a_slice_below_the_minimum_is_refused:
+        "deflate --slice 10" => ExitStatus::SliceOutOfRange, "slice";
+    more_events_than_a_plan_holds_are_refused:
+        too_many_events() => ExitStatus::TooManyEvents, "1024";
+    a_program_that_tally_stat_measures_opens_no_session_of_its_own:
+        "tally stat -e branches deflate --file status" => 0, "branches";
+    invalid_system_calls_are_refused_with_the_expected_errors:
+        "calls INST_RETIRED.ANY" => 0, "calls: done\n";
+    the_c_library_controls_and_reads_a_session:
+        "capi INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES" => 0, "capi: done\n";
+    a_program_may_exit_inside_its_session:
+        "status 0 INST_RETIRED.ANY" => 0, "";
+}
+
+#[test]
+fn a_program_that_is_not_in_the_ramdisk_is_refused() {
+    assert_refused(ENDINGS.get(), ExitStatus::ProgramNotFound, "ramdisk");
+}
+
+#[test]
+fn a_file_that_is_no_elf_is_refused() {
+    assert_refused(ENDINGS.get(), ExitStatus::NotStaticElf, "ELF");
+}
+
+#[test]
+fn one_programs_end_does_not_affect_the_others() {
+    let boot = ENDINGS.get();
     assert!(boot.transcript.panicked.is_none() && boot.transcript.done.is_some());
     assert_eq!(boot.transcript.troubles.len(), 2, "{:#?}", boot.transcript.troubles);
-    assert_refused(&boot, ExitStatus::ProgramNotFound, "ramdisk");
-    assert_refused(&boot, ExitStatus::NotStaticElf, "ELF");
-    for (index, (words, status, word)) in programs.into_iter().enumerate() {
-        let told = [1, 2].map(|fd| said(&boot, index, fd)).concat();
-        assert!(told.contains(word) && !told.contains("FAILED"), "{words}: {told}");
-        let exit = (words.split(' ').next().unwrap().to_owned(), status.into());
-        assert!(boot.transcript.exits.contains(&exit), "{exit:?}, {:?}", boot.transcript.exits);
-    }
-    let (tag, _) =
-        boot.transcript.sessions.iter().find(|(_, known)| known.program == "status").unwrap();
-    let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
-    assert!(
-        truth.region(RegionKind::Session, *tag).is_some_and(|region| region.closed),
-        "it is closed"
-    );
-    let report = Report::of(&boot);
-    let event = &report.sessions().find(|session| session.program == "status").unwrap().events[0];
+}
+
+/// The session in which the program `status` exited.
+fn session_left_open() -> SessionReport {
+    let report = Report::of(ENDINGS.get());
+    report.sessions().find(|session| session.program == "status").unwrap().clone()
+}
+
+#[test]
+fn exit_inside_a_session_leaves_an_exact_count() {
+    let event = &session_left_open().events[0];
     assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth));
 }
 
 #[test]
-fn slices_that_the_budget_lengthened_are_told_beside_what_was_asked_for() {
+fn exit_inside_a_session_closes_its_region() {
+    let boot = ENDINGS.get();
+    let sessions = &boot.transcript.sessions;
+    let (tag, _) = sessions.iter().find(|(_, known)| known.program == "status").unwrap();
+    let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
+    assert!(truth.region(RegionKind::Session, *tag).is_some_and(|region| region.closed));
+}
+
+#[test]
+fn slices_that_the_budget_lengthened_are_reported() {
     let boot = run("", "tally stat --slice 5000 -e branches rounds 1 60000");
     assert_eq!(boot.outcome, Outcome::Done(0));
     let report = Report::of(&boot).first.expect("tally opens a session");
-    let told = boot.transcript.text().replace(',', "");
-    let [slices, lengthened] = [report.slices, report.lengthened].map(|n| n.expect("it is told"));
+    let text = boot.transcript.text().replace(',', "");
+    let [slices, lengthened] =
+        [report.slices, report.lengthened].map(|n| n.expect("the kernel sends it"));
     let line =
         format!(" {slices} slices of 5000 cycles as requested {lengthened} of them lengthened");
-    assert!(lengthened > 0 && told.contains(&line), "{line}: {told}");
+    assert!(lengthened > 0 && text.contains(&line), "no '{line}' in:\n{text}");
 }
 
-/// Programs move from CPU to CPU: on such a one they would go uncounted.
+/// One event around a program, on a machine with two CPUs.
+fn count_on_two_cpus(options: &str) -> Boot {
+    let line = format!("wire {options} -- events=instructions status 0");
+    boot(&Request { cpus: 2, ..Request::new(line) })
+}
+
+/// Programs move between CPUs, so a CPU that cannot count would leave gaps.
 #[test]
-fn where_a_cpu_cannot_count_nothing_is_counted() {
-    // Where only one is started, it does not matter what the other cannot do.
-    for (options, refused) in [("fail=pmu", true), ("fail=pmu cpus=1", false), ("", false)] {
-        let line = format!("wire {options} -- events=instructions status 0");
-        let boot = boot(&Request { cpus: 2, ..Request::new(line) });
-        match refused {
-            true => assert_refused(&boot, ExitStatus::NoPmu, "CPU 1 cannot count"),
-            false => assert_eq!(boot.outcome, Outcome::Done(0)),
-        }
-    }
+fn sessions_are_refused_where_a_started_cpu_cannot_count() {
+    assert_refused(&count_on_two_cpus("fail=pmu"), ExitStatus::NoPmu, "CPU 1 cannot count");
 }
 
 #[test]
-fn an_option_that_is_not_there_is_refused() {
-    // More of it than a message holds.
+fn a_cpu_that_is_not_started_need_not_count() {
+    assert_eq!(count_on_two_cpus("fail=pmu cpus=1").outcome, Outcome::Done(0));
+}
+
+#[test]
+fn sessions_are_granted_where_all_cpus_can_count() {
+    assert_eq!(count_on_two_cpus("").outcome, Outcome::Done(0));
+}
+
+#[test]
+fn without_a_pmu_the_message_names_the_virtual_pmu() {
+    let request = Request::new("wire -- deflate");
+    let boot = boot(&Request { virtual_pmu: false, ..request });
+    assert_eq!(boot.outcome, Outcome::Done(ExitStatus::NoPmu.into()));
+    assert_output(&boot, "virtual PMU");
+}
+
+/// The option is longer than a message.
+#[test]
+fn an_unknown_option_is_refused_on_the_wire_and_in_the_log() {
     let option = format!("colour={}", "red".repeat(1000));
     let boot = boot(&Request::new(format!("wire {option} -- status 0")));
     assert_refused(&boot, ExitStatus::Usage, "colour=red");
@@ -111,26 +189,24 @@ fn an_option_that_is_not_there_is_refused() {
 }
 
 #[test]
-fn a_kernel_that_panics_says_so() {
+fn a_kernel_panic_is_an_outcome() {
     let boot = run("fail=panic", "status 0");
     assert!(matches!(boot.outcome, Outcome::Panicked { .. }), "{}", boot.outcome);
     assert_eq!(boot.outcome.status(), u8::from(ExitStatus::KernelPanic));
 }
 
+/// The push faults at the guard page, and so does the exception's own frame.
 #[test]
-fn a_kernel_stack_that_is_used_up_is_a_fault_and_nobody_s_data() {
+fn overflow_of_the_kernel_stack_is_a_double_fault() {
     let boot = run("fail=stack", "status 0");
     match &boot.outcome {
-        Outcome::Panicked { message, .. } => {
-            // The push faults at the guard page, and so does the fault's own frame.
-            assert!(message.contains("double fault in the kernel"), "{message}");
-        }
+        Outcome::Panicked { message, .. } => assert!(message.contains("double fault"), "{message}"),
         other => panic!("{other}"),
     }
 }
 
 #[test]
-fn a_kernel_that_hangs_is_stopped() {
+fn a_machine_that_hangs_is_killed_at_its_time_limit() {
     let time_limit = Duration::from_secs(15);
     let boot = boot(&Request { time_limit, ..Request::new("wire fail=hang -- status 0") });
     match &boot.outcome {
@@ -138,12 +214,13 @@ fn a_kernel_that_hangs_is_stopped() {
         other => panic!("{other}"),
     }
     assert_eq!(boot.outcome.status(), u8::from(ExitStatus::TimedOut));
-    assert!(!is_used(&boot.folder.log()), "QEMU has ended");
+    assert!(!is_open(&boot.folder.log()), "QEMU still runs");
 }
 
 #[test]
-fn a_machine_that_does_not_start_says_why() {
+fn a_machine_that_does_not_start_is_reported_with_qemus_message() {
     let artefacts = machine::Artefacts { plugin: "/no/such/plugin.so".into(), ..artefacts() };
+    let _permit = machine_permit();
     let boot = machine::boot(&artefacts, &Request::new("wire -- status 0"), &mut |_| {}).unwrap();
     match &boot.outcome {
         Outcome::MachineFailed { said } => assert!(said.contains("no/such/plugin"), "{said}"),
@@ -151,25 +228,34 @@ fn a_machine_that_does_not_start_says_why() {
     }
 }
 
-/// Whether some process has `file` open.
-fn is_used(file: &Path) -> bool {
+/// Whether a process has `file` open.
+fn is_open(file: &Path) -> bool {
     let folders =
         std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("fd"));
     let mut open = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
     open.any(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == file))
 }
 
-/// On a hybrid processor the first core's kind is used: on others a selector means another event. And where the
-/// interval timer does not tick, by which times are measured otherwise, ACPI's does.
-#[test]
-fn cores_of_another_kind_and_a_missing_timer_are_done_without() {
+/// A hybrid processor, on which CPU 1 counts other events, without the legacy interval timer.
+static HYBRID_WITHOUT_PIT: SharedBoot = SharedBoot::new(|| {
     let vpmu = vec!["unlike=1".to_owned()];
     let line = "wire -- events=instructions status 0";
-    let boot = boot(&Request { cpus: 3, vpmu, lacks: Some("pit"), ..Request::new(line) });
-    assert_success(&boot);
+    Request { cpus: 3, vpmu, lacks: Some("pit"), ..Request::new(line) }
+});
+
+/// An event select means another event there.
+#[test]
+fn a_core_with_other_events_than_the_first_stays_offline() {
+    let boot = HYBRID_WITHOUT_PIT.get();
+    assert_success(boot);
     let log = boot.folder.log_tail(30);
     assert!(log.contains("APIC ID 1 has another PMU than the first CPU; offline"), "{log}");
     assert_eq!(boot.transcript.booted.as_ref().map(|booted| booted.cpus), Some(2));
+}
+
+#[test]
+fn without_the_interval_timer_acpis_timer_gives_the_time() {
+    let boot = HYBRID_WITHOUT_PIT.get();
     let ns = boot.transcript.boot_ns.expect("a program runs");
     assert!((10_000_000..10_000_000_000).contains(&ns), "{ns} ns");
 }

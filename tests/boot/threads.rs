@@ -1,5 +1,5 @@
-//! Programs with threads, signals and affinities: what they do here is what they do under Linux, and what
-//! is counted of them is the truth.
+//! Programs with threads, signals and affinities do the same here as under Linux, and their counts
+//! are exact.
 
 use std::{os::unix::process::ExitStatusExt, process::Command};
 
@@ -10,43 +10,42 @@ use xtask::{
     report::Report,
 };
 
-use crate::{artefacts, assert_success, boot, run, said};
+use crate::{SharedBoot, artefacts, assert_success, output_of};
 
-/// What a program wrote to its two outputs, and its status as shells tell it.
-type Ran = ([String; 2], i32);
+/// What a program wrote to descriptors 1 and 2, and its status as shells report it.
+type Run = ([String; 2], i32);
 
-/// Runs a program of the ramdisk here, under Linux, in a folder with the ramdisk's text.
-fn under_linux(words: &str) -> Ran {
+/// Runs a program of the ramdisk under Linux, in a folder with the ramdisk's text.
+fn run_under_linux(words: &str) -> Run {
     let (name, arguments) = words.split_once(' ').unwrap_or((words, ""));
     let hosted = Project::here().target.join("guest/hosted");
-    let folder = hosted.join(format!("run-{name}-{}", std::process::id()));
+    let thread = format!("{:?}", std::thread::current().id()).replace(['(', ')'], "-");
+    let folder = hosted.join(format!("run-{name}-{}-{thread}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let text = ramdisk::file(&artefacts().boot.ramdisk, ramdisk::CORPUS).unwrap();
     std::fs::write(folder.join(ramdisk::CORPUS), text).unwrap();
-    let done = Command::new(hosted.join(name))
+    let ran = Command::new(hosted.join(name))
         .args(arguments.split_whitespace())
         .current_dir(&folder)
         .output()
         .unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
-    let status = done.status.code().or(done.status.signal().map(|signal| 128 + signal));
-    let said = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    (said, status.unwrap())
+    let status = ran.status.code().or(ran.status.signal().map(|signal| 128 + signal));
+    let output = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output, status.unwrap())
 }
 
-/// Each of the programs that `boot` ran side by side did what it does under Linux.
-fn assert_as_under_linux(boot: &Boot, programs: &[&str]) {
-    for (index, words) in programs.iter().enumerate() {
-        let (wanted, status) = under_linux(words);
-        let told = [1, 2].map(|fd| said(boot, index, fd));
-        assert_eq!(told, wanted, "{words}: {}", boot.outcome);
-        let exit = (words.split(' ').next().unwrap().to_owned(), status);
-        assert!(boot.transcript.exits.contains(&exit), "{exit:?}, {:?}", boot.transcript.exits);
-    }
-    assert_eq!(boot.transcript.panicked, None);
+/// Panics unless the `index`th program of the command line, which is `words`, did what it does
+/// under Linux.
+fn assert_as_under_linux(boot: &Boot, index: usize, words: &str) {
+    let (expected, status) = run_under_linux(words);
+    let output = [1, 2].map(|fd| output_of(boot, index, fd));
+    assert_eq!(output, expected, "{words}: {}", boot.outcome);
+    let exit = (words.split(' ').next().unwrap().to_owned(), status);
+    assert!(boot.transcript.exits.contains(&exit), "{exit:?}, {:?}", boot.transcript.exits);
 }
 
-/// What was counted of every session, all the time, is the truth.
+/// Panics unless there are so many sessions and every event of theirs has its true count.
 fn assert_exact(boot: &Boot, sessions: usize) {
     let report = Report::of(boot);
     assert_eq!(report.sessions().count(), sessions);
@@ -57,80 +56,144 @@ fn assert_exact(boot: &Boot, sessions: usize) {
     }
 }
 
-#[test]
-fn threads_and_signals_do_here_what_they_do_under_linux() {
-    // The kernel counts around the first three, which do not know of it. `files` is there once, as its files
-    // have names.
-    let programs = [
-        "threads 8",
-        "signals",
-        "libc corpus.txt word",
-        "libc-pie corpus.txt word",
-        "threads-pie 3",
-        "signals-pie",
-        "signals 10",
-        "signals 17",
-        "rust corpus.txt 5",
-        "files",
-    ];
-    for (pmu, cpus) in [(Pmu::Intel, 1), (Pmu::Amd, 2)] {
-        let counted = "events=instructions,branches slice=50000";
-        let counting = programs.join(" -- ").replacen("-- ", &format!("-- {counted} "), 2);
-        let line = format!("wire -- {counted} {counting}");
-        let boot = boot(&Request { pmu, cpus, ..Request::new(line) });
-        assert_as_under_linux(&boot, &programs);
-        assert_exact(&boot, 3);
-    }
-}
+/// Defines a boot of programs side by side, a test that each does what it does under Linux, and one
+/// that the first `counted` of them, around which the kernel counts, have exact counts.
+macro_rules! as_under_linux {
+    ($module:ident on $pmu:expr, $cpus:literal CPUs, first $counted:literal counted:
+     $($test:ident: $program:literal,)*) => {
+        mod $module {
+            use super::*;
 
-/// musl does much of this in other ways than glibc.
-#[test]
-fn programs_of_another_c_library_do_here_what_they_do_under_linux() {
-    let programs = [
-        "threads-musl 8",
-        "signals-musl",
-        "libc-musl corpus.txt word",
-        "threads-musl-pie 3",
-        "signals-musl-pie",
-        "libc-musl-pie corpus.txt word",
-        "affinity-musl",
-        "files-musl",
-    ];
-    let line = format!("events=instructions,branches {}", programs.join(" -- "));
-    let boot = run("", &line);
-    assert_as_under_linux(&boot, &programs);
-    assert_exact(&boot, 1);
-}
+            const PROGRAMS: &[&str] = &[$($program),*];
 
-#[test]
-fn threads_and_programs_run_where_they_are_told_to() {
-    for cpus in [2, 4] {
-        let line = "wire -- affinity -- pinned -- affinity-pie -- threads let-be";
-        let boot = boot(&Request { cpus, ..Request::new(line) });
-        assert_success(&boot);
-        assert_eq!(said(&boot, 0, 1), "affinity: done\n");
-        assert_eq!(said(&boot, 1, 1), format!("pinned: done on {cpus} CPUs\n"));
-        assert_eq!(said(&boot, 2, 1), "affinity: done\n");
-        assert!(said(&boot, 3, 1).starts_with("threads: let be"), "{}", boot.outcome);
-    }
-}
+            static BOOT: SharedBoot =
+                SharedBoot::new(|| side_by_side($pmu, $cpus, $counted, PROGRAMS));
 
-/// Turns go to programs first, and then to a program's threads.
-#[test]
-fn turns_are_fair() {
-    let boot = run("", "fair 4 1000 -- fair 1 1000");
-    assert_success(&boot);
-    let turns = |index| -> Vec<f64> {
-        said(&boot, index, 1)
-            .split(' ')
-            .skip(1)
-            .map(|turns| turns.trim().parse().unwrap())
-            .collect()
+            $(
+                #[test]
+                fn $test() {
+                    let index = PROGRAMS.iter().position(|other| *other == $program);
+                    assert_as_under_linux(BOOT.get(), index.unwrap(), $program);
+                }
+            )*
+
+            #[test]
+            fn counts_of_threads_and_handlers_are_exact() {
+                assert_exact(BOOT.get(), $counted);
+            }
+        }
     };
-    let (four, one) = (turns(0), turns(1));
+}
+
+/// A machine with these programs; the kernel counts around the first `counted`.
+fn side_by_side(pmu: Pmu, cpus: usize, counted: usize, programs: &[&str]) -> Request {
+    let words = programs.iter().enumerate().map(|(index, program)| match index < counted {
+        true => format!("events=instructions,branches slice=50000 {program}"),
+        false => (*program).to_owned(),
+    });
+    let line = format!("wire -- {}", words.collect::<Vec<_>>().join(" -- "));
+    Request { pmu, cpus, ..Request::new(line) }
+}
+
+// `files` runs once, as the files that it creates have names.
+as_under_linux! { on_intel on Pmu::Intel, 1 CPUs, first 3 counted:
+    glibc_threads: "threads 8",
+    glibc_signals: "signals",
+    glibc_text_math_and_memory: "libc corpus.txt word",
+    glibc_text_math_and_memory_position_independent: "libc-pie corpus.txt word",
+    glibc_threads_position_independent: "threads-pie 3",
+    glibc_signals_position_independent: "signals-pie",
+    exit_by_sigusr1: "endings 10",
+    ignored_sigchld: "endings 17",
+    rust_standard_library: "rust corpus.txt 5",
+    glibc_files: "files",
+}
+
+as_under_linux! { on_amd_with_two_cpus on Pmu::Amd, 2 CPUs, first 3 counted:
+    glibc_threads: "threads 8",
+    glibc_signals: "signals",
+    glibc_text_math_and_memory: "libc corpus.txt word",
+    glibc_text_math_and_memory_position_independent: "libc-pie corpus.txt word",
+    glibc_threads_position_independent: "threads-pie 3",
+    glibc_signals_position_independent: "signals-pie",
+    exit_by_sigusr1: "endings 10",
+    ignored_sigchld: "endings 17",
+    rust_standard_library: "rust corpus.txt 5",
+    glibc_files: "files",
+}
+
+// musl uses other system calls than glibc for much of this.
+as_under_linux! { with_musl on Pmu::Intel, 1 CPUs, first 1 counted:
+    musl_threads: "threads-musl 8",
+    musl_signals: "signals-musl",
+    musl_text_math_and_memory: "libc-musl corpus.txt word",
+    musl_threads_position_independent: "threads-musl-pie 3",
+    musl_signals_position_independent: "signals-musl-pie",
+    musl_text_math_and_memory_position_independent: "libc-musl-pie corpus.txt word",
+    musl_affinity: "affinity-musl",
+    musl_files: "files-musl",
+}
+
+/// Programs and threads with affinities, on `cpus` CPUs.
+fn affinities(cpus: usize) -> Request {
+    let line = "wire -- affinity -- pinned -- affinity-pie -- threads let-be";
+    Request { cpus, ..Request::new(line) }
+}
+
+static ON_TWO_CPUS: SharedBoot = SharedBoot::new(|| affinities(2));
+static ON_FOUR_CPUS: SharedBoot = SharedBoot::new(|| affinities(4));
+
+#[test]
+fn threads_run_on_the_cpus_of_their_affinity() {
+    for boot in [&ON_TWO_CPUS, &ON_FOUR_CPUS] {
+        let boot = boot.get();
+        assert_success(boot);
+        for index in [0, 2] {
+            assert_eq!(output_of(boot, index, 1), "affinity: done\n");
+        }
+    }
+}
+
+#[test]
+fn child_programs_run_on_the_cpus_of_their_affinity() {
+    for (boot, cpus) in [(&ON_TWO_CPUS, 2), (&ON_FOUR_CPUS, 4)] {
+        assert_eq!(output_of(boot.get(), 1, 1), format!("pinned: done on {cpus} CPUs\n"));
+    }
+}
+
+#[test]
+fn an_affinity_call_on_a_running_child_survives_that_its_argument_is_unmapped() {
+    for boot in [&ON_TWO_CPUS, &ON_FOUR_CPUS] {
+        let boot = boot.get();
+        let output = output_of(boot, 3, 1);
+        assert!(output.starts_with("threads: let be"), "{output}, {}", boot.outcome);
+    }
+}
+
+/// The work that each thread of two programs did: one with four threads, one with one.
+fn work_of_threads() -> [Vec<f64>; 2] {
+    static BOOT: SharedBoot =
+        SharedBoot::new(|| Request::new("wire -- fair 4 1000 -- fair 1 1000"));
+    let boot = BOOT.get();
+    assert_success(boot);
+    [0, 1].map(|index| {
+        let output = output_of(boot, index, 1);
+        output.split(' ').skip(1).map(|count| count.trim().parse().unwrap()).collect()
+    })
+}
+
+#[test]
+fn programs_have_equal_shares_of_a_cpu_however_many_threads_they_have() {
+    let [four, one] = work_of_threads();
     assert_eq!((four.len(), one.len()), (4, 1));
-    let whole: f64 = four.iter().sum();
-    assert!((0.85..1.15).contains(&(whole / one[0])), "{four:?}, {one:?}");
-    // Twelve or thirteen turns each.
-    assert!(four.iter().all(|turns| (0.85..1.15).contains(&(turns * 4.0 / whole))), "{four:?}");
+    let ratio = four.iter().sum::<f64>() / one[0];
+    assert!((0.85..1.15).contains(&ratio), "{four:?}, {one:?}");
+}
+
+/// Each has twelve or thirteen turns.
+#[test]
+fn threads_of_a_program_have_equal_shares_of_its_time() {
+    let [four, _] = work_of_threads();
+    let mean = four.iter().sum::<f64>() / 4.0;
+    assert!(four.iter().all(|work| (0.85..1.15).contains(&(work / mean))), "{four:?}");
 }

@@ -10,9 +10,15 @@ use tally_abi::ExitStatus;
 use crate::{
     Failure, Result,
     lint::check,
-    machine::{ARTEFACTS_VARIABLE, Artefacts},
+    machine::{self, ARTEFACTS_VARIABLE, Artefacts},
     project::Project,
 };
+
+/// Threads of a test binary for each of the host's processors: tests that wait for a machine that
+/// another test has booted take threads too, and no processor.
+const THREADS_PER_PROCESSOR: usize = 8;
+/// The variable from which test binaries take the number of their threads.
+const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
 /// Tests behind `cfg(loom)`.
 const LOOM: [&str; 2] = ["bank_loom", "ring_loom"];
@@ -38,6 +44,12 @@ pub fn main(project: &Project, args: &TestArgs) -> Result<u8> {
         })?;
     let mut tests = project.cargo("test", &project.target);
     tests.arg("--no-fail-fast").env(ARTEFACTS_VARIABLE, artefacts);
+    if std::env::var_os(THREADS_VARIABLE).is_none() {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        tests.env(THREADS_VARIABLE, (THREADS_PER_PROCESSOR * processors).to_string());
+    }
+    // Machines that several tests check leave their folders behind.
+    machine::keep_newest(project);
     if !args.filter.is_empty() {
         check("tests", tests.arg("--").args(&args.filter))?;
         return Ok(0);

@@ -1,5 +1,5 @@
-/* Holds tally.h against the library: opens, counts, reads and closes a session from C, and checks
- * every structure's layout. `capi EVENTS` with instructions first. */
+/* Checks tally.h against the library: opens, counts, reads and closes a session from C, and checks
+ * the size of every structure. `capi EVENTS`, instructions first. */
 #include "tally.h"
 
 _Static_assert(sizeof(struct tally_config) == 40, "five words");
@@ -23,13 +23,14 @@ static int fail(const char *what)
     return 1;
 }
 
-static volatile uint64_t heard_count;
-static volatile size_t heard_event = 99;
+/* The count and the event of the last upcall. */
+static volatile uint64_t fired_count;
+static volatile size_t fired_event = 99;
 
-static void hear(size_t event, uint64_t count)
+static void note(size_t event, uint64_t count)
 {
-    heard_event = event;
-    heard_count = count;
+    fired_event = event;
+    fired_count = count;
 }
 
 int main(int argc, char **argv)
@@ -42,15 +43,16 @@ int main(int argc, char **argv)
 
     if (argc != 2)
         return fail("usage: capi EVENTS");
-    if (tally_open(argv[1], &config, detail, sizeof detail) != TALLY_SLICE_OUT_OF_RANGE || !detail[0])
-        return fail("a slice of 100 cycles is refused, with a text");
+    if (tally_open(argv[1], &config, detail, sizeof detail) != TALLY_SLICE_OUT_OF_RANGE ||
+        !detail[0])
+        return fail("a slice of 100 cycles is not refused with a text");
     config.slice_length = 50000;
     int64_t session = tally_open(argv[1], &config, detail, sizeof detail);
     if (session < 0)
         return fail(detail);
     if (tally_read(session, readings, 2) != 2 || readings[0].kind != TALLY_NOT_MEASURED ||
         readings[0].count != TALLY_NOT_STARTED)
-        return fail("before the start nothing is measured, with the reason");
+        return fail("before the start a reading is not 'not measured' with its reason");
     int64_t mapped = tally_map(session);
     if (mapped < 0)
         return fail("map");
@@ -59,7 +61,7 @@ int main(int argc, char **argv)
         return fail("start");
     uint64_t before = tally_counter(bank, 0);
     if (tally_counter(bank, 0) <= before || tally_counter_error(bank, 0) != 0)
-        return fail("instructions are counted exactly while they happen");
+        return fail("a counter does not grow, or has an error");
     for (uint64_t i = 0; i < 100000; i++)
         sum += i;
     tally_bank_stop(bank);
@@ -67,35 +69,36 @@ int main(int argc, char **argv)
     for (uint64_t i = 0; i < 100000; i++)
         sum += i;
     if (tally_counter(bank, 0) != before || tally_bank_start(session, bank) != 0)
-        return fail("what happens between stop and start is not counted");
+        return fail("a stopped counter grows");
     for (uint64_t i = 0; i < 100; i++) {
         tally_bank_stop(bank);
         sum += i;
         if (tally_bank_start(session, bank) != 0 || tally_counter(bank, 0) <= before)
-            return fail("counters go on from where they were stopped");
+            return fail("a counter does not grow after a restart");
     }
     uint64_t at = tally_counter(bank, 1) + 5000;
-    if (tally_threshold(session, 1, at, hear) != 0 || tally_threshold(session, 2, at, hear) >= 0)
+    if (tally_threshold(session, 1, at, note) != 0 || tally_threshold(session, 2, at, note) >= 0)
         return fail("threshold");
     for (uint64_t i = 0; i < 100000; i++)
         sum += i;
-    if (heard_event != 1 || heard_count < at || heard_count > at + 60)
-        return fail("a handler hears of a threshold");
+    if (fired_event != 1 || fired_count < at || fired_count > at + 60)
+        return fail("a handler does not run at its threshold");
     if (tally_stop(session) != 0)
         return fail("stop");
     if (tally_read(session, readings, 2) != 2)
-        return fail("two events");
+        return fail("a read gives not two events");
     if (readings[0].kind != TALLY_EXACT || readings[0].count < 400000)
-        return fail("instructions are exact and many");
-    uint64_t branches = tally_counter(bank, 1), told = readings[1].count;
-    if (tally_counter(bank, 0) != readings[0].count || branches + 1 < told || branches > told + 1)
-        return fail("the bank says what the kernel says");
+        return fail("instructions are not exact");
+    uint64_t branches = tally_counter(bank, 1), reading = readings[1].count;
+    if (tally_counter(bank, 0) != readings[0].count || branches + 1 < reading ||
+        branches > reading + 1)
+        return fail("the bank differs from the readings");
     if (tally_stats(session, &stats) != 0 || stats.instructions != readings[0].count)
-        return fail("the engine counted the same instructions");
+        return fail("the statistics differ from the readings");
     if (tally_close(session) != 0)
         return fail("close");
     if (tally_start(session) != TALLY_NO_SESSION || !tally_strerror(TALLY_NO_SESSION)[0])
-        return fail("a session that is closed is gone");
+        return fail("a closed session is not refused");
     say("capi: done\n");
     return 0;
 }

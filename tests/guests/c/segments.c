@@ -1,5 +1,5 @@
-/* Linked at the address where the kernel's mmap area begins: checks that mmap and brk never hand out addresses
- * of the program's own segments or heap. Freestanding, as neither a C library nor libtally.a can be linked there. */
+/* Checks that mmap and brk never give addresses of the program's own segments or heap. Linked at
+ * the start of the kernel's mmap area, where neither a C library nor libtally.a can be linked. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -82,8 +82,9 @@ __attribute__((used)) static void start(void)
 
     check((uint64_t)__executable_start == 0x100000000000, "the program is linked elsewhere");
     map_all(PROT_NONE, heap);
-    /* Where the mappings are in the way, the heap stays as it is. */
-    check((uint64_t)call(BRK, mappings[0] + PAGE, 0, 0, 0) == heap, "the heap grows over a mapping");
+    /* The heap does not grow over a mapping, which has no pages here. */
+    check((uint64_t)call(BRK, mappings[0] + PAGE, 0, 0, 0) == heap,
+          "the heap grows over a mapping");
     unmap_all();
     check((uint64_t)call(BRK, more, 0, 0, 0) == more, "the heap does not grow");
     *(volatile char *)heap = 1;
@@ -91,7 +92,8 @@ __attribute__((used)) static void start(void)
     unmap_all();
     map_all(PROT_READ_WRITE, heap);
     unmap_all();
-    check(*(volatile char *)heap == 1 && initialized[3] == 'a' && zeroed[PAGE] == 0, "memory has changed");
+    check(*(volatile char *)heap == 1 && initialized[3] == 'a' &&
+          zeroed[PAGE] == 0, "memory has changed");
     say("segments: done\n");
     end(0);
 }

@@ -1,4 +1,5 @@
-/* Where a program and its threads run: prints the same here and under Linux, on however many CPUs. */
+/* Affinities of a program and its threads: prints the same here as under Linux, on any number of
+ * CPUs. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +18,7 @@
         }                                                                                          \
     } while (0)
 
-#define MOST 8
+#define MAX_THREADS 8
 
 static pthread_barrier_t barrier;
 
@@ -26,8 +27,8 @@ static int is_one_of(int cpu, const cpu_set_t *set)
     return cpu >= 0 && CPU_ISSET(cpu, set);
 }
 
-/* Longer than some turns of the scheduler, in pieces. */
-static void stay(const cpu_set_t *set)
+/* Runs for several turns of the scheduler and checks the CPU after each piece. */
+static void check_cpu(const cpu_set_t *set)
 {
     struct timespec start, now;
     clock_gettime(CLOCK_MONOTONIC, &start);
@@ -45,17 +46,17 @@ static void *pinned(void *argument)
     cpu_set_t *wanted = argument;
     pthread_barrier_wait(&barrier);
     MUST(sched_getaffinity(0, sizeof own, &own) == 0 && CPU_EQUAL(&own, wanted));
-    stay(wanted);
+    check_cpu(wanted);
     struct timespec pause = {0, 20000000};
     nanosleep(&pause, NULL);
-    stay(wanted);
+    check_cpu(wanted);
     return NULL;
 }
 
 int main(void)
 {
-    cpu_set_t all, one, none, threads_own[MOST];
-    pthread_t threads[MOST];
+    cpu_set_t all, one, none, threads_own[MAX_THREADS];
+    pthread_t threads[MAX_THREADS];
     int count = 0;
 
     CPU_ZERO(&none);
@@ -69,8 +70,8 @@ int main(void)
                 CPU_SET(cpu, &one);
                 MUST(sched_setaffinity(0, sizeof one, &one) == 0 && sched_getcpu() == cpu);
                 if (round)
-                    stay(&one);
-                if (count < MOST && round)
+                    check_cpu(&one);
+                if (count < MAX_THREADS && round)
                     threads_own[count++] = one;
             }
     MUST(sched_setaffinity(0, sizeof all, &all) == 0);
@@ -80,7 +81,7 @@ int main(void)
         MUST(pthread_setaffinity_np(threads[i], sizeof one, &threads_own[i]) == 0);
     }
     pthread_barrier_wait(&barrier);
-    stay(&all);
+    check_cpu(&all);
     for (int i = 0; i < count; i++)
         MUST(pthread_join(threads[i], NULL) == 0);
     printf("affinity: done\n");

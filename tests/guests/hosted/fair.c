@@ -1,4 +1,4 @@
-/* What each of so many threads gets of the machine in so many milliseconds: `fair THREADS MILLISECONDS`. */
+/* Prints how much work each of THREADS threads does in a time: `fair THREADS MILLISECONDS`. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -6,15 +6,15 @@
 #include <time.h>
 
 static atomic_int over;
-static unsigned long turns[16];
+static unsigned long work[16];
 
-static void *spins(void *argument)
+static void *spin(void *argument)
 {
-    unsigned long *mine = argument;
+    unsigned long *own = argument;
     while (!over) {
         for (volatile int i = 0; i < 1000; i++)
             ;
-        ++*mine;
+        ++*own;
     }
     return NULL;
 }
@@ -26,14 +26,14 @@ int main(int argc, char **argv)
     pthread_t threads[16];
 
     for (int i = 0; i < count; i++)
-        if (pthread_create(&threads[i], NULL, spins, &turns[i]))
+        if (pthread_create(&threads[i], NULL, spin, &work[i]))
             return 1;
     nanosleep(&time, NULL);
     over = 1;
     printf("fair:");
     for (int i = 0; i < count; i++) {
         pthread_join(threads[i], NULL);
-        printf(" %lu", turns[i]);
+        printf(" %lu", work[i]);
     }
     printf("\n");
     return 0;

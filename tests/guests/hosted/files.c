@@ -1,5 +1,5 @@
-/* What a program does with files: prints the same here and under Linux, or names the line
- * of the first thing that is not as it should be. */
+/* Calls on files: prints the same here as under Linux, or names the line of the first check that
+ * fails. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -41,14 +41,14 @@ int main(void)
     MUST(lseek(fd, 4095, SEEK_SET) == 4095 && read(fd, back, sizeof back) == sizeof large - 4095);
     MUST(memcmp(back, large + 4095, sizeof large - 4095) == 0);
 
-    /* A hole is zeros, and so is what was cut off when the file grows again. */
+    /* A hole reads as zeros, and so does what a truncation cut off when the file grows again. */
     MUST(pwrite(fd, "end", 3, 200000) == 3 && lseek(fd, 0, SEEK_CUR) == sizeof large);
     MUST(pread(fd, back, 10, 150000) == 10 && memcmp(back, (char[10]){0}, 10) == 0);
     MUST(ftruncate(fd, 5000) == 0 && ftruncate(fd, 6000) == 0);
     MUST(pread(fd, back, 2000, 4999) == 1001 && back[0] == large[4999]);
     MUST(memcmp(back + 1, (char[1000]){0}, 1000) == 0);
 
-    /* Copies share a position; another opening has its own. */
+    /* Duplicates share a position; another open has its own. */
     int copy = dup(fd), other = open("./files.tmp", O_WRONLY | O_APPEND);
     MUST(copy > fd && other > copy && lseek(copy, 77, SEEK_SET) == 77);
     MUST(lseek(fd, 0, SEEK_CUR) == 77 && lseek(other, 0, SEEK_CUR) == 0);
@@ -59,13 +59,14 @@ int main(void)
     MUST(dup2(other, 20) == 20 && close(other) == 0 && write(20, "f", 1) == 1 && close(20) == 0);
     MUST(pread(fd, back, 100, 6000) == 6 && memcmp(back, "abcdef", 6) == 0);
 
-    /* Files are told apart, by whatever name; what cannot be done is said. */
+    /* A file has one inode number by every path. */
     struct stat again;
     MUST(stat(".///./files.tmp", &again) == 0 && fstat(fd, &stat_of) == 0);
     MUST(again.st_ino == stat_of.st_ino && again.st_dev == stat_of.st_dev);
     int second = open("files.new", O_RDWR | O_CREAT, 0644);
     MUST(fstat(second, &again) == 0 && again.st_ino != stat_of.st_ino);
-    MUST(pread(fd, back, 1, -1) < 0 && errno == EINVAL && pwrite(fd, back, 1, -1) < 0 && errno == EINVAL);
+    MUST(pread(fd, back, 1, -1) < 0 && errno == EINVAL && pwrite(fd, back, 1, -1) < 0 &&
+         errno == EINVAL);
     MUST(dup3(second, second, 0) < 0 && errno == EINVAL);
     MUST(fcntl(second, F_SETFL, O_APPEND) == 0 && (fcntl(second, F_GETFL) & O_APPEND));
     struct iovec short_of[2] = {{"ab", 2}, {(void *)16, 3}};
@@ -76,20 +77,24 @@ int main(void)
     int null = open("/dev/null", O_RDWR);
     MUST(lseek(null, 7, SEEK_SET) == 0 && close(null) == 0 && close(second) == 0);
 
-    /* Files are always ready for what is asked; without one that is asked for anything, time passes. */
-    struct pollfd polled[4] = {{fd, POLLIN | POLLOUT, 0}, {60, POLLIN, 0}, {-3, POLLIN, 7}, {fd, POLLPRI, 7}};
+    /* poll: files are always ready; with none to wait for, the timeout passes. */
+    struct pollfd polled[4] = {
+        {fd, POLLIN | POLLOUT, 0}, {60, POLLIN, 0}, {-3, POLLIN, 7}, {fd, POLLPRI, 7},
+    };
     MUST(poll(polled, 4, 5000) == 2 && polled[0].revents == (POLLIN | POLLOUT));
     MUST(polled[1].revents == POLLNVAL && polled[2].revents == 0 && polled[3].revents == 0);
     MUST(poll(polled + 2, 2, 0) == 0 && poll(polled + 2, 2, 30) == 0 && poll(NULL, 0, 1) == 0);
     struct pollfd *volatile nowhere = (void *)16;
     volatile nfds_t many = -1;
-    MUST(poll(nowhere, 1, 0) < 0 && errno == EFAULT && poll(polled, many, 0) < 0 && errno == EINVAL);
+    MUST(poll(nowhere, 1, 0) < 0 && errno == EFAULT && poll(polled, many, 0) < 0 &&
+         errno == EINVAL);
     MUST(fsync(fd) == 0 && fdatasync(fd) == 0 && fsync(60) < 0 && errno == EBADF);
 
-    /* What cannot be is refused for what it is. */
+    /* Errors of invalid calls. */
     struct rlimit most;
     MUST(ftruncate(60, 0) < 0 && errno == EBADF && ftruncate(fd, -1) < 0 && errno == EINVAL);
-    MUST(stat("", &again) < 0 && errno == ENOENT && fstatat(fd, "", &again, 0) < 0 && errno == ENOENT);
+    MUST(stat("", &again) < 0 && errno == ENOENT && fstatat(fd, "", &again, 0) < 0 &&
+         errno == ENOENT);
     MUST(fstatat(fd, "", &again, AT_EMPTY_PATH) == 0 && again.st_ino == stat_of.st_ino);
     MUST(getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < 1 << 30);
     MUST(fcntl(fd, F_DUPFD, (int)most.rlim_cur) < 0 && errno == EINVAL);
@@ -97,23 +102,24 @@ int main(void)
     int last = fcntl(fd, F_DUPFD, (int)most.rlim_cur - 1);
     MUST(last == (int)most.rlim_cur - 1 && close(last) == 0);
 
-    /* Where memory ends, as much as there is. */
+    /* A buffer that reaches into unmapped memory is used up to there. */
     char *edge = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MUST(edge != MAP_FAILED && munmap(edge + 4096, 4096) == 0);
     MUST(pread(fd, edge + 4086, 100, 7) == 10 && memcmp(edge + 4086, large + 7, 10) == 0);
     MUST(pread(fd, edge + 4096, 1, 7) < 0 && errno == EFAULT);
-    MUST(pwrite(fd, edge + 4086, 100, 1000) == 10 && pwrite(fd, edge + 4096, 1, 0) < 0 && errno == EFAULT);
+    MUST(pwrite(fd, edge + 4086, 100, 1000) == 10 && pwrite(fd, edge + 4096, 1, 0) < 0 &&
+         errno == EFAULT);
     MUST(pread(fd, back, 20, 1000) == 20 && memcmp(back, large + 7, 10) == 0);
     MUST(memcmp(back + 10, large + 1010, 10) == 0);
 
-    /* Names go, files stay while they are open. */
+    /* A file without a name stays while it is open. */
     MUST(rename("files.tmp", "files.new") == 0 && access("files.tmp", F_OK) < 0);
     MUST(stat("files.new", &stat_of) == 0 && stat_of.st_size == 6006);
     MUST(unlink("files.new") == 0 && stat("files.new", &stat_of) < 0 && errno == ENOENT);
     MUST(pread(fd, back, 3, 6000) == 3 && close(fd) == 0 && close(copy) == 0);
     MUST(close(fd) < 0 && errno == EBADF);
 
-    /* Through the library, in text, with a pause. */
+    /* Streams of the C library, and sleep. */
     FILE *file = fopen("files.tmp", "w+");
     MUST(file);
     for (int i = 0; i < 1000; i++)
@@ -128,7 +134,8 @@ int main(void)
     struct timespec before, after, pause = {0, 30000000};
     MUST(clock_gettime(CLOCK_MONOTONIC, &before) == 0 && nanosleep(&pause, NULL) == 0);
     MUST(clock_gettime(CLOCK_MONOTONIC, &after) == 0);
-    long passed = (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000;
+    long passed =
+        (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000;
     MUST(passed >= 29);
     char folder[100];
     MUST(getcwd(folder, sizeof folder) && folder[0] == '/');

@@ -1,4 +1,4 @@
-/* An ordinary C program: what it prints here and under Linux is the same. `libc FILE WORD…` */
+/* An ordinary C program: prints the same here as under Linux. `libc FILE WORD…` */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
@@ -51,11 +51,11 @@ int main(int argc, char **argv)
     qsort(numbers, 100000, sizeof *numbers, by_value);
     printf("%u %u %u\n", numbers[0], numbers[50000], numbers[99999]);
     free(numbers);
-    /* Larger than what the heap is for, so it is mapped and unmapped. */
+    /* Larger than the allocator takes from the heap, so it is mapped and unmapped. */
     char *large = calloc(1, 8 << 20);
     large[(8 << 20) - 1] = 1;
     free(large);
-    /* What is given up is zeros afterwards. */
+    /* MADV_DONTNEED sets memory to zeros. */
     char *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
         return 5;
@@ -63,17 +63,19 @@ int main(int argc, char **argv)
     if (madvise(pages + 4096, 4096, MADV_DONTNEED) != 0)
         return 6;
     printf("%d %d %d\n", pages[4095], pages[4096] | pages[8191], pages[8192]);
-    /* So is what may not be touched. Advice that there is not is refused. */
+    /* It does so for memory without access. Unknown advice is refused. */
     memset(pages, 1, 3 * 4096);
-    if (mprotect(pages + 4096, 4096, PROT_NONE) != 0 || madvise(pages, 3 * 4096, MADV_DONTNEED) != 0)
+    if (mprotect(pages + 4096, 4096, PROT_NONE) != 0 ||
+        madvise(pages, 3 * 4096, MADV_DONTNEED) != 0)
         return 8;
     if (mprotect(pages + 4096, 4096, PROT_READ) != 0)
         return 9;
     printf("%d %d %d\n", pages[4095], pages[4096] | pages[8191], pages[8192]);
-    if (madvise(pages, 4096, MADV_SEQUENTIAL) != 0 || madvise(pages, 4096, 7777) == 0 || errno != EINVAL)
+    if (madvise(pages, 4096, MADV_SEQUENTIAL) != 0 || madvise(pages, 4096, 7777) == 0 ||
+        errno != EINVAL)
         return 10;
 #ifndef __GLIBC__
-    /* musl feels its way down the stack. glibc looks into /proc. */
+    /* musl finds the end of the stack by mremap. glibc reads /proc, which is not here. */
     pthread_attr_t attributes;
     void *stack;
     size_t deep;

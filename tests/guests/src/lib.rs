@@ -1,5 +1,5 @@
-//! What the test guests share: checks that name what differed, the statuses that they end with, and a loop
-//! of known content.
+//! What the test guests share: checks with names, the statuses of a guest, and a loop of known
+//! content.
 
 #![no_std]
 
@@ -12,42 +12,42 @@ use core::{arch::asm, fmt::Debug};
 
 use tally::{Session, Value, sys};
 
-/// The status of a guest whose checks all held.
+/// The status of a guest whose checks all passed.
 pub const PASSED: i32 = 0;
 /// The status of a guest with a check that failed.
 pub const FAILED: i32 = 1;
 
-/// Instructions of a turn of [`spin`].
-pub const PER_TURN: u64 = 2;
+/// Instructions of an iteration of [`spin`].
+pub const PER_ITERATION: u64 = 2;
 
-/// A loop of [`PER_TURN`] instructions, one of them a branch.
+/// A loop of [`PER_ITERATION`] instructions, one of them a branch.
 #[inline(always)]
-pub fn spin(turns: u64) {
+pub fn spin(iterations: u64) {
     // SAFETY: works on one register.
     unsafe {
-        asm!("2:", "sub {0}, 1", "jnz 2b", inout(reg) turns => _, options(nostack, nomem));
+        asm!("2:", "sub {0}, 1", "jnz 2b", inout(reg) iterations => _, options(nostack, nomem));
     }
 }
 
-/// What a session counted of its first event, which is always counted: none before there was anything.
+/// The exact count of a session's first event, which is pinned; `None` before the session has run.
 pub fn instructions(session: &Session) -> Option<u64> {
-    match session.read().expect("the session is there")[0].value {
+    match session.read().expect("the session is open")[0].value {
         Value::Exact { count } => Some(count),
         Value::NotMeasured { .. } => None,
-        ref other => panic!("instructions are always counted: {other:?}"),
+        ref other => panic!("instructions are not exact: {other:?}"),
     }
 }
 
-/// Gives the rest of the turn away.
+/// Yields the rest of the program's turn.
 pub fn yield_turn() {
     // SAFETY: the call touches no memory.
     unsafe { sys::call(sys::SCHED_YIELD, [0; 6]) };
 }
 
-/// What the program writes to its outputs from here on goes nowhere.
-pub fn hush() {
+/// Redirects descriptors 1 and 2 to /dev/null.
+pub fn discard_output() {
     let null = c"/dev/null".as_ptr() as u64;
-    // SAFETY: the path is a string; the calls touch no memory.
+    // SAFETY: the path is a string that ends with a 0; the other calls touch no memory.
     unsafe {
         let null = sys::call(sys::OPEN, [null, 2, 0, 0, 0, 0]) as u64;
         sys::call(sys::DUP2, [null, 1, 0, 0, 0, 0]);
@@ -62,7 +62,7 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// Checks that `found` is as expected.
+    /// Checks that `found` is as expected; otherwise prints a line that begins with `FAILED`.
     pub fn equal<T: PartialEq + Debug>(&mut self, what: &str, found: T, expected: T) {
         if found != expected {
             tally::println!("FAILED {what}: found {found:?}, expected {expected:?}");

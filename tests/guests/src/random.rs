@@ -1,12 +1,12 @@
-//! Random numbers of guests.
+//! Random numbers for guests.
 
-/// SplitMix64: the same numbers for the same seed.
+/// SplitMix64: the same seed gives the same numbers.
 #[derive(Debug)]
 pub struct Random(pub u64);
 
 impl Random {
     /// The next number.
-    #[expect(clippy::should_implement_trait, reason = "it never ends")]
+    #[expect(clippy::should_implement_trait, reason = "the sequence has no end")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -14,12 +14,12 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// One below `end`.
+    /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// One of these.
+    /// One of the elements.
     pub fn of<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len() as u64) as usize]
     }

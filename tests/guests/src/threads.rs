@@ -1,4 +1,4 @@
-//! Threads and signals of guests that have no C library.
+//! Threads and signals for guests without a C library.
 
 use core::{
     arch::{asm, naked_asm},
@@ -10,16 +10,16 @@ use tally::sys;
 /// `CLONE_VM`, `CLONE_FS`, `CLONE_FILES`, `CLONE_SIGHAND` and `CLONE_THREAD`.
 const THREAD: u64 = 0x1_0f00;
 /// `CLONE_CHILD_CLEARTID`.
-const CLEARS: u64 = 0x20_0000;
+const CLEAR_TID: u64 = 0x20_0000;
 /// `SA_RESTORER`.
-const HAS_RESTORER: u64 = 0x0400_0000;
-/// Words of a signal's frame (Linux's `struct rt_sigframe`): all of them, and where some stand.
+const RESTORER: u64 = 0x0400_0000;
+/// Words of a signal frame (Linux's `struct rt_sigframe`), and the index of some of them.
 const FRAME_WORDS: usize = 55;
 const REGISTERS: usize = 6;
 const RIP: usize = REGISTERS + 16;
 const FPU: usize = REGISTERS + 23;
 
-/// Calls on threads, signals and affinities, those more often that have more to do.
+/// Calls about threads, signals and affinities; those with more to test stand more than once.
 pub const CALLS_ON_THREADS: [u64; 21] = [
     sys::FUTEX,
     sys::FUTEX,
@@ -44,8 +44,9 @@ pub const CALLS_ON_THREADS: [u64; 21] = [
     sys::SET_ROBUST_LIST,
 ];
 
-/// Begins a thread in `function`, which does not return, on a stack; its number, or an error. Where it ends
-/// the kernel makes the word `runs`, if there is one, 0, and wakes who waits for that.
+/// Starts a thread on `stack` in `function`, which does not return. Gives the thread's number or an
+/// error. When the thread ends, the kernel sets the word `runs` to 0 and wakes threads that wait on
+/// it.
 pub fn spawn(
     stack: &'static mut [u128],
     function: extern "C" fn(u64) -> !,
@@ -53,10 +54,10 @@ pub fn spawn(
     runs: Option<&'static AtomicU32>,
 ) -> i64 {
     let top = stack.as_mut_ptr_range().end as u64;
-    let (flags, word) = runs.map_or((THREAD, 0), |word| (THREAD | CLEARS, word.as_ptr() as u64));
+    let (flags, word) = runs.map_or((THREAD, 0), |word| (THREAD | CLEAR_TID, word.as_ptr() as u64));
     let result;
-    // SAFETY: the new thread has the stack alone, and leaves this function for another. The word is there as
-    // long as the program.
+    // SAFETY: (1) only the new thread uses the stack, as the reference is exclusive; (2) it leaves
+    // this function by a call that does not return; (3) the word is static.
     unsafe {
         asm!(
             "syscall",
@@ -75,38 +76,38 @@ pub fn spawn(
     result
 }
 
-/// Ends the thread that calls it.
+/// Ends the calling thread.
 pub fn end() -> ! {
     // SAFETY: the call does not return.
     unsafe { sys::call(sys::EXIT, [0; 6]) };
-    unreachable!("a thread that has ended goes no further")
+    unreachable!("exit does not return")
 }
 
-/// What [`sys::RT_SIGACTION`] takes for a handler.
+/// The words that [`sys::RT_SIGACTION`] takes for a handler.
 pub fn action(handler: extern "C" fn(u64), flags: u64, mask: u64) -> [u64; 4] {
-    [handler as usize as u64, flags | HAS_RESTORER, go_back as *const () as u64, mask]
+    [handler as usize as u64, flags | RESTORER, sigreturn as *const () as u64, mask]
 }
 
-/// Where a handler returns to.
+/// A handler returns here: `SA_RESTORER`'s function.
 #[unsafe(naked)]
-unsafe extern "C" fn go_back() -> ! {
-    naked_asm!("mov eax, {back}", "syscall", "ud2", back = const sys::RT_SIGRETURN)
+unsafe extern "C" fn sigreturn() -> ! {
+    naked_asm!("mov eax, {number}", "syscall", "ud2", number = const sys::RT_SIGRETURN)
 }
 
-/// Says that a handler has ended that never ran, with a frame of words that `word` gives: it would go on
-/// at `rip`, with the FPU that is at `fpu`.
+/// Calls `rt_sigreturn` on a forged signal frame of words from `word`, with the given instruction
+/// pointer and address of the FPU's state.
 pub fn forge(rip: u64, fpu: u64, mut word: impl FnMut() -> u64) -> ! {
     let mut frame: [u64; FRAME_WORDS] = core::array::from_fn(|_| word());
     (frame[RIP], frame[FPU]) = (rip, fpu);
-    // SAFETY: nothing of this function is used any more.
+    // SAFETY: the call does not return to this function.
     unsafe {
         asm!(
             "lea rsp, [{frame} + 8]",
-            "mov eax, {back}",
+            "mov eax, {number}",
             "syscall",
             "ud2",
             frame = in(reg) frame.as_ptr(),
-            back = const sys::RT_SIGRETURN,
+            number = const sys::RT_SIGRETURN,
             options(noreturn),
         )
     }

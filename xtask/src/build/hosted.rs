@@ -20,7 +20,7 @@ const RUST: &str = "rust";
 const BUILT: &str = "guest/hosted";
 
 /// Compiles each C program as a static executable, and again, with `-pie` behind its name, as a
-/// static position-independent one.
+/// static position-independent one. A program is a file or a folder of files.
 ///
 /// # Errors
 /// A program does not build.
@@ -32,15 +32,36 @@ pub fn hosted_guests(project: &Project) -> Result<Vec<PathBuf>> {
         let mut cc = Command::new("cc");
         cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", kind, "-o"])
             .arg(&program)
-            .arg(project.root.join(FOLDER).join(name).with_extension("c"))
+            .args(files_of(project, name)?)
             .arg("-lm");
         compiler::run(&format!("Compiling {name}{suffix}"), &mut cc)?;
         Ok(program)
     };
-    let names = sources(&project.root.join(FOLDER), "c")?;
+    let names = names(project)?;
     let kinds = [("-static", ""), ("-static-pie", "-pie")];
     let all = names.iter().flat_map(|name| kinds.map(|(kind, suffix)| (name, kind, suffix)));
     all.map(compile).collect()
+}
+
+/// The programs' names: of files without their extension, and of folders.
+fn names(project: &Project) -> Result<Vec<String>> {
+    let folder = project.root.join(FOLDER);
+    let mut names = sources(&folder, "c")?;
+    let entries = fs::read_dir(&folder).map_err(|error| Failure::io("read", &folder, &error))?;
+    let folders = entries.flatten().filter(|entry| entry.path().is_dir());
+    names.extend(folders.filter_map(|entry| entry.file_name().into_string().ok()));
+    names.sort();
+    Ok(names)
+}
+
+/// The C files of a program.
+fn files_of(project: &Project, name: &str) -> Result<Vec<PathBuf>> {
+    let path = project.root.join(FOLDER).join(name);
+    if !path.is_dir() {
+        return Ok(vec![path.with_extension("c")]);
+    }
+    let files = sources(&path, "c")?;
+    Ok(files.iter().map(|file| path.join(file).with_extension("c")).collect())
 }
 
 /// Links the programs of [`FOLDER`] that test the C library with musl, as `musl-gcc` does: with
@@ -67,7 +88,7 @@ pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>
             .arg(&program)
             .args([start, "crti.o"].map(|file| musl.library.join(file)))
             .arg(compilers_file(begin)?)
-            .arg(project.root.join(FOLDER).join(name).with_extension("c"))
+            .args(files_of(project, name)?)
             .arg("-L")
             .arg(&musl.library)
             .args(["-Wl,--start-group", "-lc", "-lgcc", "-lgcc_eh", "-Wl,--end-group"])

@@ -1,4 +1,4 @@
-//! An ordinary Rust program: what it prints here and under Linux is the same. `rust FILE THREADS`
+//! An ordinary Rust program: prints the same here as under Linux. `rust FILE THREADS`
 
 use std::{
     cell::RefCell,
@@ -12,8 +12,8 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// The file that it makes, and its later name.
-const OWN: [&str; 2] = ["rust.tmp", "rust.new"];
+/// The name of a file, and its later name.
+const NAMES: [&str; 2] = ["rust.tmp", "rust.new"];
 
 thread_local! {
     static LOCAL: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
@@ -43,7 +43,7 @@ fn environment() -> io::Result<()> {
     Ok(())
 }
 
-/// The commonest words of a text, in order, out of a table with random keys.
+/// The most frequent words of a text, in order, from a hash table with random keys.
 fn words(file: &str) -> io::Result<()> {
     let mut counts: HashMap<String, u32> = HashMap::new();
     for line in BufReader::new(fs::File::open(file)?).lines().take(2000) {
@@ -58,8 +58,8 @@ fn words(file: &str) -> io::Result<()> {
 }
 
 fn files() -> io::Result<()> {
-    let [first, second] = OWN;
-    let _ = OWN.map(fs::remove_file);
+    let [first, second] = NAMES;
+    let _ = NAMES.map(fs::remove_file);
     println!("{:?}", fs::File::open(first).map_err(|error| error.kind()).err());
     let mut file = fs::File::options().read(true).write(true).create_new(true).open(first)?;
     let again = fs::File::create_new(first).map_err(|error| error.kind());
@@ -91,7 +91,7 @@ fn time() {
     println!("{:?}", date.elapsed().is_ok_and(|passed| passed >= Duration::from_millis(19)));
 }
 
-/// Threads that share a table, a sum and a beginning, each with data of its own.
+/// Threads that share a table, a sum and a barrier, each with thread-local data.
 fn work(threads: usize) {
     static ONCE: OnceLock<u64> = OnceLock::new();
     let (table, sum) = (RwLock::new(BTreeMap::new()), Mutex::new(0));
@@ -120,7 +120,7 @@ fn work(threads: usize) {
     println!("{firsts} first, sum {}, {:?}", sum.into_inner().unwrap(), table.read().unwrap());
 }
 
-/// A channel that is full most of the time, and one that gives up waiting.
+/// A channel that is full most of the time, and a receive with a timeout.
 fn messages(threads: usize) {
     let (send, receive) = mpsc::sync_channel(2);
     let all: Vec<_> = (0..threads as u64)
@@ -136,7 +136,7 @@ fn messages(threads: usize) {
     println!("{:?}", receive.recv_timeout(Duration::from_millis(15)));
 }
 
-/// Two threads that go by turns.
+/// Two threads that alternate.
 fn turns() {
     let shared = Arc::new((Mutex::new(0_u32), Condvar::new()));
     let other = Arc::clone(&shared);
@@ -155,18 +155,18 @@ fn turns() {
     println!("{} turns, {}", *waited.0, waited.1.timed_out());
 }
 
-/// Panics that are caught, one of them another thread's, which leaves its mark on a lock.
+/// Panics that are caught, one of them in another thread, which poisons a lock.
 fn panics() {
-    struct Told(&'static str);
-    impl Drop for Told {
+    struct Noisy(&'static str);
+    impl Drop for Noisy {
         fn drop(&mut self) {
             println!("{} dropped", self.0);
         }
     }
-    // The message as such has the thread's number.
+    // The whole message has the thread's number, which differs.
     panic::set_hook(Box::new(|about| println!("{:?}", about.payload_as_str())));
     let caught = panic::catch_unwind(|| {
-        let _told = Told("value");
+        let _noisy = Noisy("value");
         let numbers = env::args().map(|word| word.len()).collect::<Vec<_>>();
         numbers[numbers.len() + 3]
     });

@@ -1,6 +1,8 @@
-//! Reads its logical counters without system calls, and checks them against what the kernel says.
+//! Reads its logical counters in the bank, without system calls, and compares them with the
+//! kernel's readings.
 //!
-//! `bank EXACT EVENTS` wants the event of instructions, which is counted all the time, and others.
+//! `bank INSTRUCTIONS EVENTS`: the name of the event of instructions, which is pinned, and other
+//! events.
 
 #![no_std]
 #![no_main]
@@ -15,29 +17,29 @@ use tally_test_guests::Checks;
 
 tally::main!(main);
 
-/// Three instructions a turn.
-fn spin(turns: u64) {
+/// Three instructions an iteration.
+fn spin(iterations: u64) {
     // SAFETY: counts a register down.
     unsafe {
-        asm!("2:", "nop", "sub {0}, 1", "jnz 2b", inout(reg) turns => _, options(nomem, nostack));
+        asm!("2:", "nop", "sub {0}, 1", "jnz 2b", inout(reg) iterations => _, options(nomem, nostack));
     }
 }
 
 /// Loads, stores and branches in changing proportions.
-fn work(memory: &mut [u64; 1024], turns: u64) {
-    let mut sum = turns | 1;
-    for turn in 0..turns {
+fn work(memory: &mut [u64; 1024], iterations: u64) {
+    let mut sum = iterations | 1;
+    for iteration in 0..iterations {
         let slot = &mut memory[(sum >> 40) as usize % 1024];
         sum = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ *slot;
         if sum & 3 == 0 {
-            *slot = turn;
+            *slot = iteration;
         }
     }
     black_box(memory);
 }
 
-/// Instructions of a reading of `counter`, in most of many: a switch that comes into one makes it
-/// begin again.
+/// Instructions of a reading of `counter`: the median of many, as a group switch during a reading
+/// repeats it.
 fn cost(exact: Counter<'_>, counter: Counter<'_>) -> u64 {
     let mut costs = [0; 101];
     for cost in &mut costs {
@@ -45,7 +47,7 @@ fn cost(exact: Counter<'_>, counter: Counter<'_>) -> u64 {
         let middle = exact.read();
         let value = counter.read();
         let end = exact.read();
-        // The reading of the exact counter is in both stretches.
+        // A reading of the exact counter is in both differences.
         *cost = (end - middle) - (middle - start);
         black_box(value);
     }
@@ -55,36 +57,41 @@ fn cost(exact: Counter<'_>, counter: Counter<'_>) -> u64 {
 
 fn main() -> i32 {
     let mut words = arguments().skip(1);
-    let exact = words.next().expect("usage: bank EXACT EVENTS");
-    let events = words.next().expect("usage: bank EXACT EVENTS");
+    let exact = words.next().expect("usage: bank INSTRUCTIONS EVENTS");
+    let events = words.next().expect("usage: bank INSTRUCTIONS EVENTS");
     let list = format!("{exact},{events}");
     let config = SessionConfig { slice: Slice::Cycles(20_000), ..SessionConfig::default() };
     let session = Session::open(&list, config).expect("the events exist");
     let mut checks = Checks::default();
     let bank = session.map().expect("it was not started");
-    let counters: Vec<_> =
-        (0..session.events()).map(|event| bank.counter(event).expect("it is there")).collect();
+    let counters: Vec<_> = (0..session.events())
+        .map(|event| bank.counter(event).expect("the list has the event"))
+        .collect();
     checks.equal("a counter before the start", counters[0].read(), 0);
     session.start().expect("it was not started");
-    // What stands between two readings is always the same, to the instruction.
+    // The instructions between two readings are the same each time, so differences are exact.
     let mut between = Vec::new();
-    for turns in [1_000, 2_000, 1_000_000, 1_001_000] {
+    for iterations in [1_000, 2_000, 1_000_000, 1_001_000] {
         let before = counters[0].read();
-        spin(turns);
+        spin(iterations);
         between.push(counters[0].read() - before);
     }
-    checks.equal("a thousand turns more", between[1] - between[0], 3_000);
-    checks.equal("another thousand turns", between[3] - between[2], 3_000);
+    checks.equal("instructions of 1,000 more iterations", between[1] - between[0], 3_000);
+    checks.equal(
+        "instructions of 1,000 more than a million iterations",
+        between[3] - between[2],
+        3_000,
+    );
     let costs: Vec<u64> = counters[1..].iter().map(|counter| cost(counters[0], *counter)).collect();
     println!("bank: readings and a move of the value cost {costs:?} instructions");
-    // What is promised, and a move of the value.
+    // The documented 18 instructions and the move of the value.
     let cheap = costs.iter().all(|cost| *cost <= 18 + 1);
     checks.equal(&format!("readings cost {costs:?} instructions"), cheap, true);
     let mut memory = [0; 1024];
     let mut last: Vec<u64> = counters.iter().map(|_| 0).collect();
     let mut backwards = 0;
-    for turns in 0..2_000 {
-        work(&mut memory, turns);
+    for iterations in 0..2_000 {
+        work(&mut memory, iterations);
         for (counter, last) in counters.iter().zip(&mut last) {
             let now = counter.read();
             backwards += u32::from(now < *last);
@@ -92,22 +99,24 @@ fn main() -> i32 {
         }
     }
     checks.equal("readings that run backwards", backwards, 0);
-    checks.equal("counters that stand still", last.iter().filter(|last| **last == 0).count(), 0);
+    checks.equal("counters that stay at 0", last.iter().filter(|last| **last == 0).count(), 0);
     session.stop().expect("it was started");
     for ((counter, reading), event) in
         counters.iter().zip(session.read().expect("the session is open")).zip(0..)
     {
         let (count, details) = (counter.read(), counter.details());
         match reading.value {
-            Value::Exact { count: truth } => checks.equal("an exact count", count, truth),
+            Value::Exact { count: truth } => {
+                checks.equal("an exact count in the bank", count, truth)
+            }
             Value::Estimated { estimate, half_width_95, .. } => {
-                // The bank cuts off, the kernel rounds.
+                // The bank truncates, the kernel rounds.
                 let close = count.abs_diff(estimate) <= 1;
                 checks.equal(&format!("event {event}: {count} and {estimate}"), close, true);
-                checks.equal("its error", details.half_width_95, Some(half_width_95));
+                checks.equal("its half width", details.half_width_95, Some(half_width_95));
                 checks.equal("its slices", details.slices, reading.slices);
                 let order = details.start_tsc < details.end_tsc && details.share < 1.0;
-                checks.equal("its last slice", order, true);
+                checks.equal("the order of its last slice, and a share below 1", order, true);
             }
             Value::NotMeasured { reason } => panic!("event {event}: {reason:?}"),
         }

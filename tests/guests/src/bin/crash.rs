@@ -1,4 +1,4 @@
-//! Crashes in the way that its argument names: what the kernel must survive and report.
+//! Faults in the way that its argument names. The kernel must report the fault and go on.
 
 #![no_std]
 #![no_main]
@@ -9,14 +9,14 @@ use tally::{println, runtime::arguments};
 
 tally::main!(main);
 
-/// An address of the kernel's half.
+/// An address in the kernel's half.
 const KERNEL_ADDRESS: u64 = 0xffff_8000_0000_0000;
 
 fn main() -> i32 {
     let way = arguments().nth(1).unwrap_or_default();
     println!("crash: {way}");
-    // SAFETY: none of these is sound, which is the point: each is stopped by the processor before
-    // it has an effect, and the program does not go on.
+    // SAFETY: none of these is sound: the processor raises an exception before they have an effect,
+    // and the kernel ends the program.
     unsafe {
         match way {
             "read-null" => asm!("mov rax, [0]", out("rax") _),
@@ -48,7 +48,7 @@ fn main() -> i32 {
     3
 }
 
-#[expect(unconditional_recursion, reason = "the stack is to end")]
+#[expect(unconditional_recursion, reason = "it must overflow the stack")]
 fn overflow(depth: u64) -> u64 {
     let page = black_box([depth; 128]);
     overflow(depth + 1) + page[0]

@@ -1,8 +1,7 @@
-//! Counts loops of known content: what is counted all the time must be exact to the instruction,
-//! whatever interrupts and system calls come between.
+//! Counts loops of known content. Pinned events must be exact, whatever interrupts and system calls
+//! come between.
 //!
-//! The argument is the list of three events whose counts the loop has: instructions, branches,
-//! loads.
+//! `exact EVENTS`: the names of instructions, branches and loads, in this order.
 
 #![no_std]
 #![no_main]
@@ -14,20 +13,20 @@ use tally_test_guests::Checks;
 
 tally::main!(main);
 
-/// Instructions, branches and loads of one turn of [`spin`]'s loop.
-const PER_TURN: [u64; 3] = [4, 1, 1];
+/// Instructions, branches and loads of one iteration of [`spin`].
+const PER_ITERATION: [u64; 3] = [4, 1, 1];
 
-fn spin(turns: u64) {
+fn spin(iterations: u64) {
     let word = 7_u64;
-    // SAFETY: reads one word of its own and counts down.
+    // SAFETY: reads a local word and changes two registers.
     unsafe {
         asm!(
             "2:",
             "mov {value}, [{word}]",
             "lea {value}, [{value} + 1]",
-            "sub {turns}, 1",
+            "sub {iterations}, 1",
             "jnz 2b",
-            turns = inout(reg) turns => _,
+            iterations = inout(reg) iterations => _,
             word = in(reg) &raw const word,
             value = out(reg) _,
             options(nostack),
@@ -35,32 +34,32 @@ fn spin(turns: u64) {
     }
 }
 
-fn count(events: &str, config: SessionConfig, turns: u64) -> [u64; 3] {
-    let session = Session::open(events, config).expect("the events are there");
+fn count(events: &str, config: SessionConfig, iterations: u64) -> [u64; 3] {
+    let session = Session::open(events, config).expect("the events exist");
     session.start().expect("it was not started");
-    spin(turns);
+    spin(iterations);
     session.stop().expect("it was started");
-    let readings = session.read().expect("the kernel is of this version");
+    let readings = session.read().expect("the session is open");
     core::array::from_fn(|i| match readings[i].value {
         Value::Exact { count } => count,
-        other => panic!("event {i} was not counted all the time: {other:?}"),
+        other => panic!("event {i} is not exact: {other:?}"),
     })
 }
 
 fn main() -> i32 {
-    let events = arguments().nth(1).expect("usage: exact LIST");
+    let events = arguments().nth(1).expect("usage: exact EVENTS");
     let mut checks = Checks::default();
-    // The same slice with no turn at all shows what start and stop themselves add.
+    // One iteration with the same slice shows what start and stop add.
     for slice in [Slice::Cycles(200_000), Slice::Cycles(20_000), Slice::Instructions(50_000)] {
         let config = SessionConfig { slice, ..SessionConfig::default() };
         let base = count(events, config, 1);
-        for turns in [2, 1_000, 1_000_000, 3_000_001] {
-            let found = count(events, config, turns);
+        for iterations in [2, 1_000, 1_000_000, 3_000_001] {
+            let found = count(events, config, iterations);
             for i in 0..3 {
                 checks.equal(
                     ["instructions", "branches", "loads"][i],
                     found[i] - base[i],
-                    (turns - 1) * PER_TURN[i],
+                    (iterations - 1) * PER_ITERATION[i],
                 );
             }
         }
@@ -70,14 +69,15 @@ fn main() -> i32 {
     checks.status()
 }
 
-/// With the kernel's instructions counted too there is no exact number to expect, but bounds: the
-/// loop has millions, and the kernel's share of it (overflow interrupts, the timer) is small.
+/// Where the kernel's instructions are counted, the count has bounds: the loop has millions of
+/// instructions, and the kernel's overflow interrupts and timer interrupts add at most 5 %.
 fn other_modes(checks: &mut Checks, events: &str) {
-    const TURNS: u64 = 3_000_001;
-    let [kernel, full] = [Mode::Kernel, Mode::Full]
-        .map(|mode| count(events, SessionConfig { mode, ..SessionConfig::default() }, TURNS)[0]);
-    let user = TURNS * PER_TURN[0];
-    checks.equal("the kernel's own instructions", (1..user / 20).contains(&kernel), true);
-    checks.equal("all instructions", (user..user + user / 20).contains(&full), true);
+    const ITERATIONS: u64 = 3_000_001;
+    let [kernel, full] = [Mode::Kernel, Mode::Full].map(|mode| {
+        count(events, SessionConfig { mode, ..SessionConfig::default() }, ITERATIONS)[0]
+    });
+    let user = ITERATIONS * PER_ITERATION[0];
+    checks.equal("instructions of ring 0", (1..user / 20).contains(&kernel), true);
+    checks.equal("instructions of both rings", (user..user + user / 20).contains(&full), true);
     println!("exact: {kernel} in the kernel, {full} in all, {user} in the loop");
 }

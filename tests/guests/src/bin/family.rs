@@ -1,9 +1,9 @@
-//! Loads other programs, measures them, and leaves some behind.
+//! Loads child programs, measures them, and leaves some without a parent.
 //!
-//! `family EVENTS TURNS` does it all, EVENTS being events that are always counted, instructions first,
-//! TURNS those of the loop of the program that it measures, `family child TURNS`: some of the scheduler's
-//! turns, and where programs run at the same time, longer than the host holds up whoever measures. `family
-//! leave EVENTS` is a program that ends before its own child.
+//! `family EVENTS ITERATIONS`: EVENTS are pinned events, instructions first; ITERATIONS are those
+//! of the measured child, `family child ITERATIONS`. They take several turns of the scheduler and,
+//! where programs run in parallel, longer than the host may delay the parent. `family leave EVENTS`
+//! ends before its own child.
 
 #![no_std]
 #![no_main]
@@ -13,76 +13,80 @@ extern crate alloc;
 use alloc::format;
 
 use tally::{Error, Program, Session, SessionConfig, eprintln, println, runtime::arguments, sys};
-use tally_test_guests::{Checks, PER_TURN, instructions, spin, yield_turn};
+use tally_test_guests::{Checks, PER_ITERATION, instructions, spin, yield_turn};
 
 tally::main!(main);
 
-/// Turns of the child that is left behind: some of the scheduler's.
-const TURNS_LEFT: u64 = 15_000_000;
+/// Iterations of the child whose parent ends first: several turns of the scheduler.
+const ITERATIONS_OF_ORPHAN: u64 = 15_000_000;
 
 fn main() -> i32 {
     let words = [0, 1, 2].map(|index| arguments().nth(index).unwrap_or_default());
     match words {
-        [_, "child", turns] => {
-            spin(turns.parse().expect("a number of turns"));
+        [_, "child", iterations] => {
+            spin(iterations.parse().expect("a number of iterations"));
             0
         }
         [_, "leave", events] => {
-            let child = child(TURNS_LEFT);
+            let child = child(ITERATIONS_OF_ORPHAN);
             let session = Session::open_on(&child, events, SessionConfig::default());
             session
                 .as_ref()
                 .expect("the child has no session")
                 .start()
                 .expect("it was not started");
-            child.run().expect("it was not let go");
-            // Closing would end the session here and now.
+            child.run().expect("it was not started");
+            // Dropping it would close the session.
             core::mem::forget(session);
             0
         }
-        [_, events, turns] => all(events, turns.parse().expect("a number of turns")),
+        [_, events, iterations] => all(events, iterations.parse().expect("a number of iterations")),
     }
 }
 
-fn child(turns: u64) -> Program {
-    Program::load(&["family", "child", &format!("{turns}")])
+fn child(iterations: u64) -> Program {
+    Program::load(&["family", "child", &format!("{iterations}")])
         .expect("this program is in the ramdisk")
 }
 
-fn all(events: &str, turns: u64) -> i32 {
+fn all(events: &str, iterations: u64) -> i32 {
     let mut checks = Checks::default();
     endings(&mut checks);
     refusals(&mut checks, events);
-    measured(&mut checks, events, turns);
+    measured(&mut checks, events, iterations);
     let left = Program::load(&["family", "leave", events]).expect("it is in the ramdisk");
-    left.run().expect("it was not let go");
-    checks.equal("one that leaves its child", left.wait(), Ok(0));
-    // Loaded and never let go: it must not keep the machine from ending.
+    left.run().expect("it was not started");
+    checks.equal("the status of a child that leaves its own child", left.wait(), Ok(0));
+    // Loaded and never started: the machine must end all the same.
     child(1);
     println!("family: done");
     checks.status()
 }
 
-/// What becomes of programs, as their parent hears it.
+/// The statuses of children, and calls on programs that are no children.
 fn endings(checks: &mut Checks) {
     let quick = Program::load(&["status", "7"]).expect("it is in the ramdisk");
-    checks.equal("one lets a program go", quick.run(), Ok(()));
-    checks.equal("once", quick.run(), Err(Error::WrongState));
-    checks.equal("its status", quick.wait(), Ok(7));
+    checks.equal("start a child", quick.run(), Ok(()));
+    checks.equal("start it twice", quick.run(), Err(Error::WrongState));
+    checks.equal("the status of a child", quick.wait(), Ok(7));
     let crash = Program::load(&["crash", "divide"]).expect("it is in the ramdisk");
-    crash.run().expect("it was not let go");
-    checks.equal("that of one that crashed", crash.wait(), Ok(76));
-    checks.equal("nobody waits for what stands still", child(1).wait(), Err(Error::WrongState));
+    crash.run().expect("it was not started");
+    checks.equal("the status of a child that faulted", crash.wait(), Ok(76));
+    checks.equal("wait for a child that was not started", child(1).wait(), Err(Error::WrongState));
     for (name, error) in [("nosuch", Error::NoProgram), ("corpus.txt", Error::NotAProgram)] {
         match Program::load(&[name]) {
             Err(refused) => {
                 checks.equal(name, refused.error, error);
-                checks.equal("the text names it", refused.detail.starts_with(name), true);
+                checks.equal(
+                    "the text begins with the name",
+                    refused.detail.starts_with(name),
+                    true,
+                );
             }
-            Ok(_) => eprintln!("{name} was loaded"),
+            Ok(_) => eprintln!("FAILED {name} was loaded"),
         }
     }
-    // 1 is this program itself.
+    // 1 is this program.
     let words = SessionConfig::default().to_words();
     for (number, error) in
         [(1, Error::BadArgument), (99, Error::NotPermitted), (u64::MAX, Error::NoProgram)]
@@ -91,13 +95,21 @@ fn endings(checks: &mut Checks) {
         let arguments = [list.as_ptr() as u64, 5, words.as_ptr() as u64, 0, 0, number];
         // SAFETY: the list and the words are valid for reading.
         let answer = unsafe { sys::call(sys::SESSION_OPEN, arguments) };
-        checks.equal("a session on another's", Error::from_return(answer), Some(error));
+        checks.equal(
+            "a session on a program that is no child",
+            Error::from_return(answer),
+            Some(error),
+        );
     }
     for number in [0, 1, 999, u64::MAX] {
         for call in [sys::PROGRAM_RUN, sys::PROGRAM_WAIT] {
-            // SAFETY: the calls have no buffer.
+            // SAFETY: the calls touch no memory.
             let answer = unsafe { sys::call(call, [number, 0, 0, 0, 0, 0]) };
-            checks.equal("another's program", Error::from_return(answer), Some(Error::NoProgram));
+            checks.equal(
+                "start or wait for a program that is no child",
+                Error::from_return(answer),
+                Some(Error::NoProgram),
+            );
         }
     }
 }
@@ -105,47 +117,61 @@ fn endings(checks: &mut Checks) {
 /// What cannot be measured.
 fn refusals(checks: &mut Checks, events: &str) {
     let config = SessionConfig::default();
-    let child = Program::load(&["switches", events, "10000", "user", "5"]).expect("it is there");
+    let child =
+        Program::load(&["switches", events, "10000", "user", "5"]).expect("it is in the ramdisk");
     let session = Session::open_on(&child, events, config).expect("it has no session");
     let second = Session::open_on(&child, events, config).map_err(|refused| refused.error);
-    checks.equal("one session a program", second.err(), Some(Error::Busy));
-    checks.equal("it cannot be mapped", session.map().err(), Some(Error::WrongState));
-    checks.equal("nor stopped", session.stop(), Err(Error::WrongState));
+    checks.equal("a second session on a child", second.err(), Some(Error::Busy));
+    checks.equal("map the bank of a child", session.map().err(), Some(Error::WrongState));
+    checks.equal("stop a session that was not started", session.stop(), Err(Error::WrongState));
     let unknown = Session::open_on(&child, "NO_SUCH_EVENT", config);
-    checks.equal("it is refused", unknown.err().map(|e| e.error), Some(Error::Busy));
-    child.run().expect("it was not let go");
-    // The child opens a session itself, and cannot.
-    checks.equal("it ends", child.wait().is_ok_and(|status| status != 0), true);
-    checks.equal("and is not started any more", session.start(), Err(Error::WrongState));
-    checks.equal("it was never counted", instructions(&session), None);
+    checks.equal(
+        "an unknown event on a child with a session",
+        unknown.err().map(|e| e.error),
+        Some(Error::Busy),
+    );
+    child.run().expect("it was not started");
+    // The child tries to open a session.
+    checks.equal(
+        "a child that cannot open a session fails",
+        child.wait().is_ok_and(|status| status != 0),
+        true,
+    );
+    checks.equal(
+        "start a session on a child that has ended",
+        session.start(),
+        Err(Error::WrongState),
+    );
+    checks.equal("the count of a session that was never started", instructions(&session), None);
 }
 
-/// A child is started, read, stopped and started again while it runs; its last value is that of
-/// its whole run without the stretch in between.
-fn measured(checks: &mut Checks, events: &str, turns: u64) {
-    let child = child(turns);
-    let session = Session::open_on(&child, events, SessionConfig::default()).expect("it has none");
+/// Starts, reads, stops and restarts a session on a child while the child runs. The last count
+/// leaves out what the child executed while the session was stopped.
+fn measured(checks: &mut Checks, events: &str, iterations: u64) {
+    let child = child(iterations);
+    let session = Session::open_on(&child, events, SessionConfig::default())
+        .expect("the child has no session");
     session.start().expect("it was not started");
-    checks.equal("once", session.start(), Err(Error::WrongState));
-    child.run().expect("it was not let go");
-    let told = || instructions(&session).unwrap_or(0);
+    checks.equal("start a session twice", session.start(), Err(Error::WrongState));
+    child.run().expect("it was not started");
+    let count = || instructions(&session).unwrap_or(0);
     let mut last = 0;
-    while last < turns * PER_TURN / 10 {
-        let now = told();
+    while last < iterations * PER_ITERATION / 10 {
+        let now = count();
         if now < last {
-            checks.equal("counts never run backwards", now, last);
+            checks.equal("a count that has decreased", now, last);
         }
         last = now;
         yield_turn();
     }
     session.stop().expect("it was started");
-    let stopped = told();
+    let stopped = count();
     yield_turn();
-    checks.equal("nothing is counted while stopped", told(), stopped);
+    checks.equal("the count of a stopped session", count(), stopped);
     session.start().expect("it was stopped");
-    checks.equal("its status", child.wait(), Ok(0));
-    let whole = told();
-    let counted = whole > stopped && whole < turns * PER_TURN + 20_000;
-    checks.equal("the stretches that were counted", counted, true);
-    println!("family: {stopped} and {whole} of {}", turns * PER_TURN);
+    checks.equal("the status of the measured child", child.wait(), Ok(0));
+    let whole = count();
+    let counted = whole > stopped && whole < iterations * PER_ITERATION + 20_000;
+    checks.equal("the last count is between the stopped one and the whole run", counted, true);
+    println!("family: {stopped} and {whole} of {}", iterations * PER_ITERATION);
 }

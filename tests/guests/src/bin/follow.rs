@@ -1,7 +1,8 @@
-//! Reads the traces of all CPUs while it is counted, and while others are.
+//! Reads the trace rings of all CPUs while sessions of this and other programs write to them.
 //!
-//! `follow EVENTS CPUS`: what the slices of its own session say sums up to what the session says.
-//! `follow refused ERROR`: it may not, for this reason. `follow write`: writes to a trace.
+//! `follow EVENTS CPUS`: the counts in the slice records of its session sum up to the session's
+//! count. `follow refused ERROR`: the kernel refuses with this error. `follow write`: writes to a
+//! ring.
 
 #![no_std]
 #![no_main]
@@ -22,9 +23,10 @@ use tally_test_guests::{Checks, instructions, yield_turn};
 
 tally::main!(main);
 
-/// Pieces of work, after each of which the traces are read.
+/// Pieces of work, after each of which the rings are read.
 const PIECES: u64 = 50;
-const TURNS: u64 = 50_000;
+/// Iterations of a piece.
+const ITERATIONS: u64 = 50_000;
 
 fn main() -> i32 {
     let words: Vec<&str> = arguments().skip(1).collect();
@@ -32,14 +34,14 @@ fn main() -> i32 {
         ["refused", error] => {
             let mut checks = Checks::default();
             let refused = format!("{:?}", TraceReader::open(0).err());
-            checks.equal("why not", refused, format!("Some({error})"));
+            checks.equal("the error", refused, format!("Some({error})"));
             checks.status()
         }
         ["write"] => {
-            // SAFETY: none: the kernel is to end this program.
+            // SAFETY: none: the write faults, and the kernel ends this program.
             unsafe {
                 let ring = call(sys::TRACE_MAP, [0; 6]) as *mut u64;
-                assert!(ring.addr() > 4096, "it is mapped");
+                assert!(ring.addr() > 4096, "the ring is not mapped");
                 ring.write_volatile(0);
             }
             0
@@ -49,7 +51,7 @@ fn main() -> i32 {
     }
 }
 
-/// What was seen.
+/// What the records said.
 #[derive(Default)]
 struct Seen {
     /// Instructions in the slices of each address space.
@@ -63,7 +65,8 @@ impl Seen {
             while let Some(item) = reader.take() {
                 match item {
                     Item::Record { kind: SliceRecord::KIND, tsc, words } => {
-                        let slice = SliceRecord::decode(tsc, &words[1..]).expect("it is not torn");
+                        let slice =
+                            SliceRecord::decode(tsc, &words[1..]).expect("the record is complete");
                         assert_eq!(words.len(), Header(words[0]).words());
                         self.add(slice.address_space, slice.instructions);
                     }
@@ -84,12 +87,17 @@ impl Seen {
 
 fn follow(events: &str, cpus: u16) -> i32 {
     let mut checks = Checks::default();
-    let mut readers: Vec<TraceReader> =
-        (0..cpus).map(|cpu| TraceReader::open(cpu).expect("paranoid=0, and a trace")).collect();
-    checks.equal("no such CPU", TraceReader::open(cpus).err(), Some(Error::BadArgument));
+    let mut readers: Vec<TraceReader> = (0..cpus)
+        .map(|cpu| TraceReader::open(cpu).expect("paranoid is 0, and there is a trace"))
+        .collect();
+    checks.equal(
+        "the ring of a CPU that is not there",
+        TraceReader::open(cpus).err(),
+        Some(Error::BadArgument),
+    );
     // SAFETY: the calls touch no memory.
     let [first, again] = [(); 2].map(|()| unsafe { call(sys::TRACE_MAP, [0; 6]) });
-    checks.equal("mapped once", first, again);
+    checks.equal("the address of a ring that is mapped twice", first, again);
     let config = SessionConfig {
         slice: Slice::Cycles(20_000),
         budget_ppm: session::NO_BUDGET_PPM,
@@ -99,8 +107,8 @@ fn follow(events: &str, cpus: u16) -> i32 {
     let mut seen = Seen::default();
     session.start().expect("it was not started");
     for _ in 0..PIECES {
-        (0..TURNS).for_each(|turn| {
-            core::hint::black_box(turn);
+        (0..ITERATIONS).for_each(|iteration| {
+            core::hint::black_box(iteration);
         });
         seen.read(&mut readers);
         yield_turn();
@@ -108,9 +116,9 @@ fn follow(events: &str, cpus: u16) -> i32 {
     session.stop().expect("it was started");
     seen.read(&mut readers);
     let count = instructions(&session).expect("it was started");
-    let own = seen.instructions.iter().filter(|(_, sum)| *sum == count).count();
-    checks.equal("sums that are its own", own, 1);
-    checks.equal("records lost", seen.lost, 0);
+    let matching = seen.instructions.iter().filter(|(_, sum)| *sum == count).count();
+    checks.equal("address spaces with the session's count", matching, 1);
+    checks.equal("lost records", seen.lost, 0);
     println!("follow: {} programs seen, {count} instructions", seen.instructions.len());
     checks.status()
 }

@@ -1,6 +1,6 @@
-//! Says of programs that it loads where they may run, before they run and after.
+//! Sets the affinities of child programs, before they run and while they do.
 //!
-//! `pinned` loads two for each CPU; `pinned child CPU` checks that it is there, all the time.
+//! `pinned` loads two children for each CPU; `pinned child CPU` checks that it runs on that CPU.
 
 #![no_std]
 #![no_main]
@@ -15,12 +15,14 @@ use tally_test_guests::{Checks, yield_turn};
 
 tally::main!(main);
 
+/// Sets the affinity of a program.
 fn set(of: u64, cpus: u64) -> i64 {
     // SAFETY: the word is valid for reading.
     unsafe { sys::call(sys::SCHED_SETAFFINITY, [of, 8, (&raw const cpus) as u64, 0, 0, 0]) }
 }
 
-fn tell(of: u64) -> u64 {
+/// The affinity of a program, or 0.
+fn affinity(of: u64) -> u64 {
     let mut cpus = 0_u64;
     let to = &raw mut cpus as u64;
     // SAFETY: the word is valid for writing.
@@ -28,6 +30,7 @@ fn tell(of: u64) -> u64 {
     cpus
 }
 
+/// The CPU that this program runs on.
 fn cpu() -> u32 {
     let mut cpu = u32::MAX;
     // SAFETY: the word is valid for writing.
@@ -45,14 +48,14 @@ fn main() -> i32 {
     checks.status()
 }
 
-/// Some of the scheduler's turns.
+/// Runs for several turns of the scheduler.
 fn child(checks: &mut Checks, wanted: u32) {
-    checks.equal("its CPUs", tell(0), 1 << wanted);
+    checks.equal("the affinity of a child", affinity(0), 1 << wanted);
     for piece in 0..300 {
-        for turn in 0..20_000 {
-            core::hint::black_box(turn);
+        for iteration in 0..20_000 {
+            core::hint::black_box(iteration);
         }
-        checks.equal("its CPU", cpu(), wanted);
+        checks.equal("the CPU of a child", cpu(), wanted);
         if piece % 50 == 0 {
             yield_turn();
         }
@@ -60,25 +63,31 @@ fn child(checks: &mut Checks, wanted: u32) {
 }
 
 fn parent(checks: &mut Checks) {
-    let all = tell(0);
+    let all = affinity(0);
     let cpus: Vec<u32> = (0..64).filter(|cpu| all & 1 << cpu != 0).collect();
     let mut children = Vec::new();
     for wanted in cpus.iter().chain(&cpus) {
-        let child = Program::load(&["pinned", "child", &format!("{wanted}")]).expect("it is there");
-        checks.equal("as its parent", tell(child.number()), all);
-        checks.equal("set", set(child.number(), 1 << wanted), 0);
-        checks.equal("kept", tell(child.number()), 1 << wanted);
-        checks.equal("a CPU that is not there", set(child.number(), 1 << 63), -errno::EINVAL);
-        child.run().expect("it was not let go");
+        let child = Program::load(&["pinned", "child", &format!("{wanted}")])
+            .expect("it is in the ramdisk");
+        checks.equal("the affinity of a new child", affinity(child.number()), all);
+        checks.equal("set an affinity", set(child.number(), 1 << wanted), 0);
+        checks.equal("the affinity that was set", affinity(child.number()), 1 << wanted);
+        checks.equal(
+            "set the affinity to a CPU that is not there",
+            set(child.number(), 1 << 63),
+            -errno::EINVAL,
+        );
+        child.run().expect("it was not started");
         children.push(child);
     }
     for child in children {
-        // Wherever it is.
+        // The child may have ended.
         let number = child.number();
-        let told = tell(number);
-        checks.equal("asked while it runs", told == 0 || told.count_ones() == 1, true);
-        checks.equal("a child", child.wait(), Ok(0));
-        checks.equal("when it is gone", set(number, 1), -errno::ESRCH);
+        let told = affinity(number);
+        let is_one_or_none = told == 0 || told.count_ones() == 1;
+        checks.equal("the affinity of a running child", is_one_or_none, true);
+        checks.equal("the status of a child", child.wait(), Ok(0));
+        checks.equal("set the affinity of a child that has ended", set(number, 1), -errno::ESRCH);
     }
     println!("pinned: done on {} CPUs", cpus.len());
 }

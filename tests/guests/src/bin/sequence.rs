@@ -1,5 +1,5 @@
-//! Runs other programs, one after the other: `sequence PROGRAM ARGUMENTS ; PROGRAM ARGUMENTS ; …`. Ends
-//! with the first status that is not 0.
+//! Runs programs one after another: `sequence PROGRAM ARGUMENTS ; PROGRAM ARGUMENTS ; …`. Ends with
+//! the first status that is not 0.
 
 #![no_std]
 #![no_main]
@@ -22,8 +22,8 @@ fn main() -> i32 {
                 return u8::from(ExitStatus::ProgramNotFound).into();
             }
         };
-        program.run().expect("it was not let go");
-        let status = program.wait().expect("it was let go");
+        program.run().expect("it was not started");
+        let status = program.wait().expect("it was started");
         if status != 0 {
             eprintln!("sequence: {} ended with status {status}", words.join(" "));
             return status.into();

@@ -1,6 +1,7 @@
-//! Lets programs attack the kernel, one after the other, and checks after each, and while it is at it, that
-//! counting is exact: `siege PROGRAM EVENT WAY…`, EVENT being instructions as the PMU calls them, each WAY one of
-//! PROGRAM's. Says with which status each ended.
+//! Runs attacks on the kernel one after another, checks before, during and after each that counting
+//! is exact, and prints the status of each.
+//!
+//! `siege PROGRAM EVENT NAME…`: EVENT is the name of instructions, each NAME an attack of PROGRAM.
 
 #![no_std]
 #![no_main]
@@ -10,46 +11,60 @@ extern crate alloc;
 use alloc::vec::Vec;
 
 use tally::{Error, Program, Session, SessionConfig, println, runtime::arguments};
-use tally_test_guests::{Checks, PER_TURN, instructions, spin};
+use tally_test_guests::{Checks, PER_ITERATION, instructions, spin};
 
 tally::main!(main);
 
-/// Turns of [`spin`]: some of the scheduler's turns.
-const TURNS: u64 = 6_000_000;
+/// Iterations of [`spin`]: several turns of the scheduler.
+const ITERATIONS: u64 = 6_000_000;
 
-/// What is counted for so many turns.
-fn counted(session: &Session, turns: u64) -> u64 {
+/// The count of `iterations` of [`spin`] and of the readings around it.
+fn counted(session: &Session, iterations: u64) -> u64 {
     let now = || instructions(session).expect("it was started");
     let before = now();
-    spin(turns);
+    spin(iterations);
     now() - before
 }
 
 fn main() -> i32 {
     let words: Vec<&str> = arguments().skip(1).collect();
-    let [program, event, ways @ ..] = &*words else { panic!("usage: siege PROGRAM EVENT WAY…") };
+    let [program, event, names @ ..] = &*words else {
+        panic!("usage: siege PROGRAM EVENT NAME…")
+    };
     let mut checks = Checks::default();
     let session = Session::open(event, SessionConfig::default()).expect("the event exists");
     session.start().expect("it was not started");
-    // The heap asks for its memory.
+    // The first reading allocates memory on the heap.
     counted(&session, 1);
-    let rest = counted(&session, 1) - PER_TURN;
-    for way in ways {
-        let attack = match Program::load(&[program, way]) {
+    let around = counted(&session, 1) - PER_ITERATION;
+    for name in names {
+        let attack = match Program::load(&[program, name]) {
             Ok(attack) => attack,
             Err(refused) => {
-                println!("siege: {way} cannot be loaded: {refused}");
+                println!("siege: {name} cannot be loaded: {refused}");
                 return 1;
             }
         };
-        checks.equal("the count before", counted(&session, 10), rest + 10 * PER_TURN);
-        checks.equal("it is let go", attack.run(), Ok(()));
-        checks.equal("the count beside it", counted(&session, TURNS), rest + TURNS * PER_TURN);
+        checks.equal(
+            "the count before an attack",
+            counted(&session, 10),
+            around + 10 * PER_ITERATION,
+        );
+        checks.equal("start an attack", attack.run(), Ok(()));
+        checks.equal(
+            "the count during an attack",
+            counted(&session, ITERATIONS),
+            around + ITERATIONS * PER_ITERATION,
+        );
         let status = attack.wait();
-        checks.equal("the count after", counted(&session, 10), rest + 10 * PER_TURN);
+        checks.equal(
+            "the count after an attack",
+            counted(&session, 10),
+            around + 10 * PER_ITERATION,
+        );
         match status {
-            Ok(status) => println!("siege: {way} {status}"),
-            Err(error) => checks.equal(way, Some(error), None::<Error>),
+            Ok(status) => println!("siege: {name} {status}"),
+            Err(error) => checks.equal(name, Some(error), None::<Error>),
         }
     }
     println!("siege: done");

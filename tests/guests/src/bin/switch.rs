@@ -1,8 +1,8 @@
-//! Stops and starts its logical counters by its own word, again and again: what happens in between is
-//! in none of them.
+//! Stops and starts its logical counters in the bank, again and again. Events while they are
+//! stopped are in no count.
 //!
-//! `switch SLICE EVENTS` wants instructions first, which are counted all the time. Beside its counters
-//! it keeps the virtual PMU's truth of a region, open where they count, whose tag is SLICE.
+//! `switch SLICE EVENTS`: EVENTS are pinned, instructions first. A region of the virtual PMU's
+//! truth, whose tag is SLICE, is open while the counters count.
 
 #![no_std]
 #![no_main]
@@ -18,21 +18,21 @@ use tally_test_guests::Checks;
 tally::main!(main);
 
 const PAIRS: usize = 4_000;
-/// Turns of the loop that is counted, at most, and of the one that is not.
+/// The most iterations of the counted loop, and those of the loop that is not counted.
 const COUNTED: u64 = 2_000;
 const NOT_COUNTED: u64 = 700;
 
-/// Three instructions a turn, one of them a branch; as many loads as turns.
-fn spin(turns: u64) {
+/// Three instructions an iteration, among them a branch and a load.
+fn spin(iterations: u64) {
     let word = 7_u64;
-    // SAFETY: reads one word of its own and counts down.
+    // SAFETY: reads a local word and changes two registers.
     unsafe {
         asm!(
             "2:",
             "mov {value}, [{word}]",
-            "sub {turns}, 1",
+            "sub {iterations}, 1",
             "jnz 2b",
-            turns = inout(reg) turns => _,
+            iterations = inout(reg) iterations => _,
             word = in(reg) &raw const word,
             value = out(reg) _,
             options(nostack, readonly),
@@ -53,40 +53,41 @@ fn main() -> i32 {
     };
     let session = Session::open(events, config).expect("the events exist");
     let bank = session.map().expect("it was not started");
-    let counters: Vec<_> =
-        (0..session.events()).map(|event| bank.counter(event).expect("it is there")).collect();
+    let counters: Vec<_> = (0..session.events())
+        .map(|event| bank.counter(event).expect("the list has the event"))
+        .collect();
     let read = || counters.iter().map(|counter| counter.read()).collect::<Vec<u64>>();
     let mut checks = Checks::default();
-    checks.equal("before the first time", bank.is_stopped(), true);
-    // What stopping and starting themselves add, but for those that an interruption began again.
+    checks.equal("a bank before its first start is stopped", bank.is_stopped(), true);
+    // The instructions that a start and a stop add.
     let mut beyond: Vec<u64> = Vec::with_capacity(PAIRS);
     let mut moved = 0;
     for pair in 0..PAIRS {
-        let turns = COUNTED * (pair as u64 % 5) / 4 + 1;
+        let iterations = COUNTED * (pair as u64 % 5) / 4 + 1;
         let before = counters[0].read();
         bank.start().expect("this CPU can count");
         region::open(slice);
-        spin(turns);
+        spin(iterations);
         region::close(slice);
         bank.stop();
         let after = read();
-        beyond.push(after[0] - before - 3 * turns);
+        beyond.push(after[0] - before - 3 * iterations);
         spin(NOT_COUNTED);
         moved += u32::from(read() != after);
     }
-    checks.equal("counters that went on while they were stopped", moved, 0);
+    checks.equal("counters that changed while they were stopped", moved, 0);
     beyond.sort_unstable();
     let (least, middle, most) = (beyond[0], beyond[PAIRS / 2], beyond[PAIRS - 1]);
-    // The same at each call, but for the ways of a start: the slice goes on, or a system call.
-    checks.equal("the middle of what a pair adds is the least", middle <= least + 40, true);
-    checks.equal("an interrupted pair adds a few more", most <= least + 400, true);
+    // A start is of one of two lengths: it continues the slice, or makes a system call.
+    checks.equal("the median of what a pair adds is near the least", middle <= least + 40, true);
+    checks.equal("an interrupted pair adds at most 400", most <= least + 400, true);
     let stats = session.stats().expect("the session is open");
     let readings = session.read().expect("the session is open");
     for (reading, counter) in readings.iter().zip(&counters) {
         println!("switch: {:?} {}", reading.value, counter.read());
     }
-    checks.equal("the session is over", session.stop().is_err(), true);
-    println!("switch: a pair adds {least} to {most} instructions, {middle} in the middle");
+    checks.equal("stop a stopped session", session.stop().is_err(), true);
+    println!("switch: a pair adds {least} to {most} instructions, median {middle}");
     println!("switch: {} slices, {} interrupts", stats.slices, stats.pmis);
     println!("switch: done");
     checks.status()

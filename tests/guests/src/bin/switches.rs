@@ -1,8 +1,8 @@
-//! Is switched between groups of events, again and again: what `cargo xtask bench switch` looks at.
+//! Runs through many group switches, which `cargo xtask bench switch` measures.
 //!
-//! `switches EVENTS CYCLES MODE COUNT` opens a session with slices of so many cycles in the mode
-//! `user`, `kernel` or `full`, says `begin` when the first groups have taken turns, and works until
-//! COUNT overflow interrupts have ended a slice.
+//! `switches EVENTS CYCLES MODE COUNT` opens a session with slices of CYCLES in the mode `user`,
+//! `kernel` or `full`, prints `begin` after a warm-up, and runs until COUNT overflow interrupts
+//! have ended a slice.
 
 #![no_std]
 #![no_main]
@@ -13,16 +13,16 @@ use tally::{Mode, Session, SessionConfig, Slice, println, runtime::arguments, se
 
 tally::main!(main);
 
-/// Overflow interrupts after which everything has been touched once.
+/// Overflow interrupts after which each group has been switched to.
 const WARM_UP: u64 = 20;
 
-/// Loads, stores, branches and a multiplication, so that most events happen.
+/// Loads, stores, branches and multiplications, so that most events occur.
 fn work(memory: &mut [u64; 512]) {
     let mut sum = 1_u64;
-    for turn in 0..2000 {
+    for iteration in 0..2000 {
         let slot = &mut memory[(sum >> 32) as usize % 512];
         sum = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ *slot;
-        *slot = if sum & 1 == 1 { sum } else { turn };
+        *slot = if sum & 1 == 1 { sum } else { iteration };
     }
     black_box(memory);
 }
@@ -35,10 +35,10 @@ fn main() -> i32 {
         Some("user") => Mode::User,
         Some("kernel") => Mode::Kernel,
         Some("full") => Mode::Full,
-        other => panic!("{other:?} is no mode"),
+        other => panic!("{other:?} is not a mode: use user, kernel or full"),
     };
     let count: u64 = words.next().and_then(|word| word.parse().ok()).expect("a number of switches");
-    // As many switches as asked for, whatever they cost.
+    // No budget, so that the slices keep their length.
     let slice = Slice::Cycles(cycles);
     let budget_ppm = session::NO_BUDGET_PPM;
     let config = SessionConfig { mode, slice, budget_ppm, ..SessionConfig::default() };

@@ -1,9 +1,10 @@
-//! Has an overflow interrupt strike at one moment after the other while a session starts, switches,
-//! stops and goes.
+//! Raises an overflow interrupt at one instruction after another while a session starts, switches,
+//! stops and closes.
 //!
-//! `windows EVENTS STEP COUNT` starts a session, works for some slices and stops it, COUNT times; each
-//! time an interrupt comes STEP instructions later than the time before, counted from just before the
-//! start, in the program or in the kernel. Then the same for a session's end, an eighth as often.
+//! `windows EVENTS STEP COUNT` starts a session, works for some slices and stops it, COUNT times.
+//! Each time an interrupt strikes STEP instructions later than the time before, counted from just
+//! before the start, in the program or in the kernel. Then the same for a session's close, an
+//! eighth as often.
 
 #![no_std]
 #![no_main]
@@ -15,7 +16,7 @@ use tally_test_guests::Checks;
 
 tally::main!(main);
 
-/// Of the moments of a start and a stop, so many are tried for each of an end.
+/// Runs of start and stop for each run of close.
 const FEWER: u32 = 8;
 
 fn open(events: &str) -> Session {
@@ -24,21 +25,21 @@ fn open(events: &str) -> Session {
     Session::open(events, config).expect("the events exist")
 }
 
-/// The same instructions whoever calls it.
+/// Not inlined, so that every call executes the same instructions.
 #[inline(never)]
 fn count(session: &Session) {
     session.start().expect("it was not started");
-    (0..2_000_u64).for_each(|turn| {
-        black_box(turn);
+    (0..2_000_u64).for_each(|iteration| {
+        black_box(iteration);
     });
     session.stop().expect("it was started");
 }
 
 fn read(session: &Session) -> [u64; 2] {
-    let readings = session.read().expect("it is open");
+    let readings = session.read().expect("the session is open");
     let mut counts = readings.iter().map(|reading| match reading.value {
         Value::Exact { count } => count,
-        ref other => panic!("{other:?} is not exact"),
+        ref other => panic!("not exact: {other:?}"),
     });
     [(); 2].map(|()| counts.next().expect("there are two events"))
 }
@@ -50,7 +51,7 @@ fn main() -> i32 {
     let (step, windows) = (number().expect("a number"), number().expect("a number"));
     let mut checks = Checks::default();
     let session = open(events);
-    // Interrupts can be planned once something is counted.
+    // An interrupt can be raised once a counter is enabled.
     count(&session);
     let undisturbed = read(&session);
     let mut before = undisturbed;
@@ -59,21 +60,21 @@ fn main() -> i32 {
         count(&session);
         let now = read(&session);
         let counted = [now[0] - before[0], now[1] - before[1]];
-        checks.equal("counted beside an interrupt", counted, undisturbed);
+        checks.equal("the count with an interrupt", counted, undisturbed);
         before = now;
     }
     drop(session);
     for window in 0..windows / FEWER {
         let session = open(events);
         count(&session);
-        checks.equal("counted before an end", read(&session), undisturbed);
+        checks.equal("the count before a close", read(&session), undisturbed);
         session.start().expect("it was stopped");
         region::interrupt(window * step);
         drop(session);
     }
     let session = open(events);
     count(&session);
-    checks.equal("counted after all that", read(&session), undisturbed);
+    checks.equal("the count of a last session", read(&session), undisturbed);
     println!("{windows} windows of {step} instructions");
     checks.status()
 }

@@ -1,4 +1,4 @@
-//! Says how many pages around a mapping of its own it can write, as the kernel sees it: `writable N`.
+//! Prints how many pages around a mapping the kernel lets it write to: `writable N`.
 
 #![no_std]
 #![no_main]
@@ -12,12 +12,12 @@ const PAGES: u64 = 512;
 
 fn main() -> i32 {
     // SAFETY: the mapping is new.
-    let own = unsafe { sys::call(sys::MMAP, [0, PAGE_BYTES, 3, 0x22, u64::MAX, 0]) };
-    let first = own as u64 - PAGES * PAGE_BYTES;
+    let mapped = unsafe { sys::call(sys::MMAP, [0, PAGE_BYTES, 3, 0x22, u64::MAX, 0]) };
+    let first = mapped as u64 - PAGES * PAGE_BYTES;
     let pages = (first..).step_by(PAGE_BYTES as usize).take(2 * PAGES as usize);
     let writable = pages.filter(|page| {
-        // SAFETY: the last byte of each page is nobody's here: the heap is not used, and the stack is
-        // elsewhere.
+        // SAFETY: no value of this program lies there: the heap is not used, and the stack is far
+        // above.
         unsafe { sys::call(sys::GETRANDOM, [page + PAGE_BYTES - 1, 1, 0, 0, 0, 0]) == 1 }
     });
     println!("writable {}", writable.count());

@@ -1,4 +1,4 @@
-//! Which calls wild programs make, and with which arguments.
+//! Chooses calls and their arguments.
 
 use alloc::string::String;
 use core::{
@@ -16,7 +16,7 @@ const PATHS: [&[u8]; 6] =
     [b"corpus.txt\0", b"/tmp/a\0", b"b\0", b"no such file\0", b"/dev/null\0", b"/\0"];
 const PROGRAMS: [&[u8]; 4] =
     [b"status\x007\0", b"crash\0divide\0", b"no such program\0", b"corpus.txt\0"];
-/// Lists of events; the name of one that there is goes before.
+/// Lists of events, before which a program puts the name of one that exists.
 pub const LISTS: [&str; 5] = [
     "instructions,branches,branch-misses,cache-misses,L1-dcache-loads,r01c2,r02c2,r04c2",
     "instructions,cycles",
@@ -24,28 +24,28 @@ pub const LISTS: [&str; 5] = [
     "no-such-event",
     "r01c2@3,branches@70",
 ];
-/// Bytes of memory that calls may fill.
+/// Bytes of the buffer for calls.
 const BUFFER: usize = 16 * 1024;
 
-/// What wild programs handle.
+/// A signal that the programs handle.
 pub const SIGUSR1: u64 = 10;
-/// As well.
+/// A signal that the programs handle.
 pub const SIGALRM: u64 = 14;
 const SIGCHLD: u64 = 17;
 const SIGURG: u64 = 23;
-/// Signals that one program handles, in case one comes again and again, as that of a fault does.
+/// Signals after which a program exits, as a fault may repeat for ever.
 const SIGNALS: u64 = 200;
-/// What waiting ends after, where it ends by itself: no time, and a millisecond.
+/// Timeouts: none, and a millisecond.
 static TIMES: [[u64; 2]; 2] = [[0, 0], [0, 1_000_000]];
-/// The same of timers, in microseconds.
+/// Intervals and delays of timers, in microseconds.
 static TIMERS: [[u64; 4]; 3] = [[0; 4], [0, 0, 0, 500], [0, 20_000, 0, 10_000]];
 
-static HEARD: AtomicU64 = AtomicU64::new(0);
+static HANDLED: AtomicU64 = AtomicU64::new(0);
 static mut MEMORY: [u64; BUFFER / 8] = [0; BUFFER / 8];
 
-/// A signal's handler.
-pub extern "C" fn hear(_: u64) {
-    if HEARD.fetch_add(1, Relaxed) > SIGNALS {
+/// The handler of signals.
+pub extern "C" fn handle(_: u64) {
+    if HANDLED.fetch_add(1, Relaxed) > SIGNALS {
         sys::exit(5);
     }
 }
@@ -53,7 +53,7 @@ pub extern "C" fn hear(_: u64) {
 /// Arguments for a call.
 pub fn arguments_of(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
     let mut arguments = match random.below(3) {
-        // As the call wants them, but for one that may be anything.
+        // Valid arguments, sometimes with one random one.
         0 | 1 => {
             let mut arguments = fitting(random, number, lists);
             if random.below(4) == 0 {
@@ -63,7 +63,7 @@ pub fn arguments_of(random: &mut Random, number: u64, lists: &[String]) -> [u64;
         }
         _ => array::from_fn(|_| anything(random)),
     };
-    // Whoever waits may wait for ever, which is told, but not for years.
+    // A wait may last for ever, which the kernel reports, but not for years.
     match number {
         sys::FUTEX => arguments[3] = time(random),
         sys::POLL => arguments[2] = random.below(3).wrapping_sub(1),
@@ -77,12 +77,12 @@ pub fn arguments_of(random: &mut Random, number: u64, lists: &[String]) -> [u64;
     arguments
 }
 
-/// When waiting ends by itself, or never.
+/// A timeout, or none.
 fn time(random: &mut Random) -> u64 {
     random.of(&[0, TIMES[0].as_ptr() as u64, TIMES[1].as_ptr() as u64])
 }
 
-/// Every call of Tally's, most of Linux's, and numbers that are none.
+/// A call of Tally's, one of Linux's, or a number that is no call.
 pub fn choose(random: &mut Random) -> u64 {
     const LINUX: [u64; 46] = [
         sys::READ,
@@ -133,10 +133,11 @@ pub fn choose(random: &mut Random) -> u64 {
         sys::KILL,
     ];
     match random.below(40) {
-        // Whoever sleeps may sleep for ever. Few of these: each that is not there is a line in the log.
+        // No sleeps, which may last for years. Few of these, as the log has a line for each unknown
+        // number.
         0 if random.below(10) == 0 => match random.below(512) {
             sys::NANOSLEEP | sys::CLOCK_NANOSLEEP => sys::GETPID,
-            // Frames are forged where that is the program's end ([`wild`]): it may not go on for ever.
+            // `wild` forges frames at its end; earlier one could lead into an endless loop.
             sys::RT_SIGRETURN => sys::GETPID,
             number => number,
         },
@@ -144,7 +145,7 @@ pub fn choose(random: &mut Random) -> u64 {
         2 => sys::TALLY_BASE + random.below(64),
         3..12 => random.of(&LINUX),
         12..18 => random.of(&CALLS_ON_THREADS),
-        // Making a program takes as long as hundreds of other calls.
+        // Loading a program takes as long as hundreds of other calls.
         18 if random.below(4) == 0 => sys::PROGRAM_LOAD,
         18..24 => sys::PROGRAM_RUN + random.below(2),
         24..27 => sys::DIRECT_OPEN + random.below(2),
@@ -152,7 +153,7 @@ pub fn choose(random: &mut Random) -> u64 {
     }
 }
 
-/// Arguments that the call may well take.
+/// Valid arguments for the call.
 fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
     let path = random.of(&PATHS).as_ptr() as u64;
     let (small, fd, memory) = (random.below(9), random.below(12), memory(random));
@@ -171,8 +172,9 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         sys::RT_SIGACTION => {
             let flags = random.of(&[0, 0x0800_0000, 0x1000_0000, 0x4000_0000, 0x8000_0000]);
             let words = (&raw mut MEMORY).cast::<[u64; 4]>();
-            // SAFETY: the memory is larger; whatever another thread makes of it is its affair.
-            unsafe { words.write_volatile(action(hear, flags, random.next())) };
+            // SAFETY: the memory is larger; another thread may change the words, which the kernel
+            // checks.
+            unsafe { words.write_volatile(action(handle, flags, random.next())) };
             [1 + random.below(64), words as u64, random.of(&[0, memory]), 8, 0, 0]
         }
         sys::RT_SIGPROCMASK => [small % 3, memory, 0, 8, 0, 0],
@@ -187,7 +189,7 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
                 ..SessionConfig::default()
             };
             let words = (&raw mut MEMORY).cast::<session::ConfigWords>();
-            // SAFETY: the one thread of this program; the memory is larger.
+            // SAFETY: as above.
             unsafe { words.write(config.to_words()) };
             [events, bytes, words as u64, memory, 100, random.of(&[0, 0, 0, small])]
         }
@@ -196,7 +198,7 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
             let words = random.of(&PROGRAMS);
             [words.as_ptr() as u64, words.len() as u64, memory, 64, 0, 0]
         }
-        // Numbers of sessions and programs go up with every one that was there.
+        // Numbers of sessions and programs grow with each one that was created.
         sys::SESSION_START..=sys::PROGRAM_WAIT => {
             let end = 1 << random.below(16);
             [random.below(end), memory, small, 0, 0, 0]
@@ -205,14 +207,14 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
     }
 }
 
-/// Bytes: some pages, rarely many.
+/// A length: a few pages, rarely a megabyte.
 fn size(random: &mut Random) -> u64 {
     let most = random.of(&[1 << 12, 1 << 13, 1 << 13, 1 << 14]);
     let most = if random.below(64) == 0 { 1 << 20 } else { most };
     random.below(most)
 }
 
-/// A signal: rarely one that ends the program.
+/// A signal, rarely one that ends the program.
 fn signal(random: &mut Random) -> u64 {
     match random.below(30) {
         0 => 1 + random.below(64),
@@ -220,26 +222,27 @@ fn signal(random: &mut Random) -> u64 {
     }
 }
 
-/// The number of this program, of one of its threads, or of the next program.
+/// The number of this program or a thread, or one near it.
 fn of_thread(random: &mut Random) -> u64 {
     // SAFETY: the call touches no memory.
     let thread = unsafe { sys::call(sys::GETTID, [0; 6]) } as u64;
     (thread + random.below(5)).saturating_sub(2)
 }
 
-/// A place in this program's own buffer.
+/// An address in the buffer.
 pub fn memory(random: &mut Random) -> u64 {
     (&raw const MEMORY) as u64 + random.below(BUFFER as u64)
 }
 
+/// A random word: often an address that is invalid or special.
 pub fn anything(random: &mut Random) -> u64 {
     match random.below(10) {
         0 => random.next(),
         1 => random.of(&[0, 1, u64::MAX, 1 << 63, i64::MAX as u64]),
         2 => random.of(&[0x10, 0x7fff_fffe_f000, 0x7fff_ffff_0000, 0x8000_0000_0000]),
         3 => random.of(&[0xffff_8000_0000_0000, 0xffff_ff00_0000_0000, u64::MAX - 7]),
-        // Code, which nobody may write.
-        4 => hear as extern "C" fn(u64) as usize as u64,
+        // Text, which is not writable.
+        4 => handle as extern "C" fn(u64) as usize as u64,
         5 => 1 << random.below(64),
         6 => random.below(64),
         _ => memory(random),

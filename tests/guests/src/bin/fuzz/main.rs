@@ -1,10 +1,10 @@
-//! Throws system calls at the kernel: known ones with arguments that make sense, wild ones, and ones in
-//! between, by many programs at the same time, some of several threads, which crash, handle signals, leave
-//! sessions open and end in the middle.
+//! Makes random system calls: with valid arguments, with random ones, and with some of both.
+//! Several programs run at the same time, some with several threads; they fault, handle signals,
+//! leave sessions open and exit inside them.
 //!
-//! `fuzz CALLS SEED EVENT` makes at least so many calls, up to some thousands in each program, and then checks
-//! that counting is exact. `fuzz wild CALLS SEED EVENT FILE` is one of those programs, which notes in a file
-//! how many it has made.
+//! `fuzz CALLS SEED EVENT` makes at least CALLS, up to some thousands in each program, and then
+//! checks that counting is exact. `fuzz wild CALLS SEED EVENT FILE` is one of those programs; it
+//! writes the number of its calls to FILE.
 
 #![no_std]
 #![no_main]
@@ -25,30 +25,30 @@ use tally::{
 };
 
 use tally_test_guests::{
-    hush,
+    discard_output,
     random::Random,
     spin,
     threads::{action, end, forge, spawn},
 };
 
-use calls::{LISTS, SIGALRM, SIGUSR1, anything, arguments_of, choose, hear, memory};
+use calls::{LISTS, SIGALRM, SIGUSR1, anything, arguments_of, choose, handle, memory};
 
 tally::main!(main);
 
-/// Calls of one program, if it lives so long.
+/// The most calls of one program.
 const CALLS: u64 = 4000;
-/// Programs at the same time.
+/// Programs that run at the same time.
 const AT_ONCE: usize = 4;
-/// Of how many one is noted.
+/// Calls between two writes of their number.
 const NOTED: u64 = 50;
-/// Where a program has the file in which it notes that: others of its are below, but for few.
+/// The descriptor of the file for the number: the highest, as random calls use low ones.
 const NOTES: u64 = 63;
-/// Lines about how far it is.
+/// Progress lines.
 const LINES: u64 = 20;
-/// Where programs begin.
+/// The address of programs' text.
 const CODE: u64 = 1 << 21;
 
-/// The most threads of one program besides the first, and the words of their stacks.
+/// The most threads of one program beside the first, and the words of their stacks.
 const THREADS: usize = 3;
 const STACK_WORDS: usize = 4096;
 
@@ -71,20 +71,20 @@ fn main() -> i32 {
 }
 
 fn usage() -> i32 {
-    eprintln!("fuzz: say `fuzz CALLS SEED EVENT`");
+    eprintln!("fuzz: bad arguments: use `fuzz CALLS SEED EVENT`");
     ExitStatus::Usage as i32
 }
 
-/// Lets wild programs go, a few at a time, until they have made enough calls.
+/// Runs programs, a few at a time, until they have made enough calls.
 fn all(calls: u64, seed: u64, event: &str) -> i32 {
     let mut random = Random(seed);
-    let (mut made, mut ends, mut told) = (0, [0_u64; 3], 0);
+    let (mut made, mut ends, mut reported) = (0, [0_u64; 3], 0);
     let files: [String; AT_ONCE] = array::from_fn(|slot| format!("/tmp/made{slot}"));
     let mut running: Vec<(usize, Program)> = Vec::new();
     while made < calls {
         while running.len() < AT_ONCE {
             let is_free = |slot: &usize| running.iter().all(|(used, _)| used != slot);
-            let slot = (0..AT_ONCE).find(is_free).expect("fewer run than there are slots");
+            let slot = (0..AT_ONCE).find(is_free).expect("a slot is free");
             let (calls, seed) = (format!("{CALLS}"), format!("{}", random.next()));
             let words = ["fuzz", "wild", &calls, &seed, event, &files[slot]];
             let program = match Program::load(&words) {
@@ -94,44 +94,45 @@ fn all(calls: u64, seed: u64, event: &str) -> i32 {
                     return 1;
                 }
             };
-            program.run().expect("it was not let go");
+            program.run().expect("it was not started");
             running.push((slot, program));
         }
         let (slot, first) = running.swap_remove(random.below(AT_ONCE as u64) as usize);
-        match first.wait().expect("it was let go") {
+        match first.wait().expect("it was started") {
             0 => ends[0] += 1,
             76 => ends[1] += 1,
             _ => ends[2] += 1,
         }
         made += noted(&files[slot]);
-        if made * LINES / calls.max(1) > told {
-            told = made * LINES / calls.max(1);
+        if made * LINES / calls.max(1) > reported {
+            reported = made * LINES / calls.max(1);
             println!("fuzz: {made} calls of {calls}");
         }
     }
     for (slot, program) in running {
-        program.wait().expect("it was let go");
+        program.wait().expect("it was started");
         made += noted(&files[slot]);
     }
     let [whole, crashed, other] = ends;
     println!(
-        "fuzz: {made} calls; {whole} programs made all of theirs, {crashed} crashed, {other} ended before"
+        "fuzz: {made} calls; {whole} programs made all of theirs, {crashed} faulted, {other} ended before"
     );
     exact(event)
 }
 
-/// The calls that a program noted, which may have noted anything. The file is empty then.
+/// Reads and empties the file with the number of a program's calls. Its random calls may have
+/// changed the file.
 fn noted(file: &str) -> u64 {
     let bytes = read_file(file).unwrap_or_default();
     let made = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
     let path = format!("{file}\0");
-    // SAFETY: the path is a string.
+    // SAFETY: the path ends with a 0.
     unsafe { sys::call(sys::TRUNCATE, [path.as_ptr() as u64, 0, 0, 0, 0, 0]) };
-    // What threads make comes on top of a program's own.
+    // Threads make calls beside the first thread's.
     made.min(2 * CALLS)
 }
 
-/// Whether counting is still exact, whatever happened before.
+/// Checks that counting is exact, and gives the status.
 fn exact(event: &str) -> i32 {
     let config = SessionConfig::default();
     let session = match Session::open(event, config) {
@@ -141,9 +142,9 @@ fn exact(event: &str) -> i32 {
             return 1;
         }
     };
-    let mut counted = [0, 1_000_000, 0].map(|turns: u64| {
+    let mut counted = [0, 1_000_000, 0].map(|iterations: u64| {
         session.start().expect("it was stopped");
-        spin(turns + 1);
+        spin(iterations + 1);
         session.stop().expect("it was started");
         match session.read().map(|readings| readings[0].value) {
             Ok(Value::Exact { count }) => count,
@@ -156,70 +157,71 @@ fn exact(event: &str) -> i32 {
     i32::from(!exact)
 }
 
-/// Makes calls, and ends somehow.
+/// One of the programs: makes its calls and exits.
 fn wild(calls: u64, seed: u64, event: &str, file: &str) -> ! {
     let mut random = Random(seed);
-    hush();
+    discard_output();
     let path = format!("{file}\0");
-    // SAFETY: the path is a string; the calls touch no other memory.
+    // SAFETY: the path ends with a 0; the calls touch no other memory.
     unsafe {
         let fd = sys::call(sys::OPEN, [path.as_ptr() as u64, 0o102, 0, 0, 0, 0]) as u64;
         sys::call(sys::DUP2, [fd, NOTES, 0, 0, 0, 0]);
         sys::call(sys::CLOSE, [fd, 0, 0, 0, 0, 0]);
     }
     let lists: Vec<String> = LISTS.iter().map(|list| format!("{event},{list}\0")).collect();
-    // SAFETY: there is one thread yet.
+    // SAFETY: there is one thread so far.
     unsafe { LISTS_OF_EVENTS = lists.leak() };
     for signal in [SIGUSR1, SIGALRM] {
-        let action = action(hear, 0, 0);
+        let action = action(handle, 0, 0);
         // SAFETY: the words are valid for reading.
         unsafe { sys::call(sys::RT_SIGACTION, [signal, action.as_ptr() as u64, 0, 8, 0, 0]) };
     }
     let (stacks, threads) = (&raw mut STACKS, random.below(THREADS as u64 + 1) as usize);
-    // SAFETY: nobody else names them, and each is one thread's alone.
+    // SAFETY: only this place refers to the stacks, and each thread has its own.
     for stack in unsafe { &mut *stacks }.iter_mut().take(threads) {
         spawn(stack, race, random.next(), None);
     }
     make_calls(&mut random, calls);
     if random.below(4) == 0 {
         let (place, wild) = (memory(&mut random), anything(&mut random));
-        let rip = random.of(&[0, goes_on as extern "C" fn() -> ! as usize as u64, wild]);
+        let rip = random.of(&[0, exit as extern "C" fn() -> ! as usize as u64, wild]);
         let fpu = random.of(&[0, place, wild]);
         forge(rip, fpu, || anything(&mut random));
     }
-    // Not by way of the heap, in which anything may be by now.
+    // Without the heap, which random calls may have overwritten.
     sys::exit(0)
 }
 
-/// Where a forged frame may well go on.
-extern "C" fn goes_on() -> ! {
+/// Where some forged signal frames return to.
+extern "C" fn exit() -> ! {
     sys::exit(0)
 }
-/// Another thread of a wild program.
+
+/// Another thread.
 extern "C" fn race(seed: u64) -> ! {
     make_calls(&mut Random(seed), CALLS / 8);
     end()
 }
 
 fn make_calls(random: &mut Random, calls: u64) {
-    // SAFETY: it was set before there was a second thread.
+    // SAFETY: it was set before the second thread started.
     let lists = unsafe { LISTS_OF_EVENTS };
     for _ in 0..calls {
         let number = choose(random);
         let arguments = arguments_of(random, number, lists);
         let takes_code = matches!(number, sys::MUNMAP | sys::MPROTECT) && arguments[0] <= CODE;
         if takes_code && random.below(50) != 0 {
-            // It is the program's end.
+            // It would end the program.
             continue;
         }
         let is_large = |bytes: &u64| (1 << 20..1 << 40).contains(bytes);
         let fills = matches!(number, sys::MMAP | sys::BRK | sys::TRUNCATE | sys::FTRUNCATE);
         if fills && arguments[..2].iter().any(is_large) && random.below(100) != 0 {
-            // Filling memory takes long, and everything else waits meanwhile.
+            // Filling large memory takes long.
             continue;
         }
-        // SAFETY: none. What a call does to this program's memory is this program's end at worst, and
-        // that is what it is for.
+        // SAFETY: none: a call may overwrite this program's memory, which ends this program at
+        // worst.
         unsafe { sys::call(number, arguments) };
         let made = MADE.fetch_add(1, Relaxed) + 1;
         if made.is_multiple_of(NOTED) {

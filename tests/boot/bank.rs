@@ -1,0 +1,130 @@
+//! A program reads its logical counters in the bank, and stops and starts them there, without
+//! system calls.
+
+use tally_abi::truth::RegionKind;
+use xtask::{
+    machine::{Boot, Outcome, Pmu, Request},
+    report::{Kind, Report},
+};
+
+use crate::{SharedBoot, assert_success};
+
+/// One program reads its bank; beside it another counts, and a third executes RDPMC without
+/// permission.
+fn readers(pmu: Pmu, exact: &str, events: &str) -> Request {
+    let line = format!("wire -- bank {exact} {events} -- share 1 {exact} 1000 -- crash rdpmc");
+    Request { pmu, ..Request::new(line) }
+}
+
+static READERS_ON_INTEL: SharedBoot = SharedBoot::new(|| {
+    readers(
+        Pmu::Intel,
+        "INST_RETIRED.ANY",
+        "MEM_INST_RETIRED.ALL_LOADS,MEM_INST_RETIRED.ALL_STORES,BR_INST_RETIRED.COND,\
+         BR_INST_RETIRED.ALL_BRANCHES,BR_MISP_RETIRED.COND,L1D.REPLACEMENT",
+    )
+});
+
+static READERS_ON_AMD: SharedBoot = SharedBoot::new(|| {
+    readers(
+        Pmu::Amd,
+        "RETIRED_INSTRUCTIONS",
+        "LS_DISPATCH.LD_DISPATCH,LS_DISPATCH.STORE_DISPATCH,RETIRED_BRANCH_INSTRUCTIONS,\
+         RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,RETIRED_TAKEN_BRANCH_INSTRUCTIONS,\
+         RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED",
+    )
+});
+
+fn assert_passed(boot: &Boot, program: &str) {
+    let exits = &boot.transcript.exits;
+    assert!(exits.contains(&(program.into(), 0)), "{}\n{}", boot.outcome, boot.transcript.text());
+}
+
+#[test]
+fn the_bank_agrees_with_the_kernel_on_intel() {
+    assert_passed(READERS_ON_INTEL.get(), "bank");
+}
+
+#[test]
+fn the_bank_agrees_with_the_kernel_on_amd() {
+    assert_passed(READERS_ON_AMD.get(), "bank");
+}
+
+#[test]
+fn a_program_beside_a_reader_counts_undisturbed() {
+    for boot in [&READERS_ON_INTEL, &READERS_ON_AMD] {
+        assert_passed(boot.get(), "share");
+    }
+}
+
+#[test]
+fn rdpmc_is_permitted_only_to_the_program_with_a_bank() {
+    for boot in [&READERS_ON_INTEL, &READERS_ON_AMD] {
+        let troubles = &boot.get().transcript.troubles;
+        assert!(matches!(troubles[..], [Outcome::Faulted { .. }]), "{troubles:#?}");
+    }
+}
+
+/// Stops and starts of a program in one run of the guest `switch`.
+const PAIRS: u64 = 4_000;
+
+/// Two programs that stop and start their counters in the bank, one with long slices, one with
+/// slices that end in between, and a third that takes turns with them.
+fn switches(pmu: Pmu, events: &str) -> Request {
+    let line = format!(
+        "wire -- switch 200000 {events} -- switch 5000 {events} -- share 1 {events} 300000"
+    );
+    Request { pmu, ..Request::new(line) }
+}
+
+static SWITCHES_ON_INTEL: SharedBoot = SharedBoot::new(|| {
+    let events = "INST_RETIRED.ANY,MEM_INST_RETIRED.ALL_LOADS,BR_INST_RETIRED.COND";
+    switches(Pmu::Intel, events)
+});
+
+static SWITCHES_ON_AMD: SharedBoot = SharedBoot::new(|| {
+    let events =
+        "RETIRED_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS";
+    switches(Pmu::Amd, events)
+});
+
+/// Panics unless the sessions' counts are the truth of the regions that the programs marked where
+/// they count. The instructions of stopping and starting are in a count, but outside of the region.
+fn assert_counts_of_switched_banks(boot: &Boot) {
+    let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
+    let report = Report::of(boot);
+    let sessions = boot.transcript.sessions.values().zip(report.sessions());
+    let switches: Vec<_> = sessions.filter(|(known, _)| known.program == "switch").collect();
+    assert_eq!(switches.len(), 2);
+    for (known, report) in switches {
+        let slice = known.config.slice.length();
+        let region = truth.region(RegionKind::Marked, slice as u32);
+        for event in &report.events {
+            let counted = event.estimate.expect("it is exact");
+            let truth = region.expect("it was open").events[&event.name].user;
+            println!("slices of {slice}: {} counted {counted}, truth {truth}", event.name);
+            assert_eq!(event.kind, Kind::Exact);
+            assert!((truth..truth + 200 * PAIRS).contains(&counted), "{event:?} {truth}");
+        }
+    }
+}
+
+#[test]
+fn a_stopped_bank_counts_nothing_on_intel() {
+    assert_success(SWITCHES_ON_INTEL.get());
+}
+
+#[test]
+fn a_stopped_bank_counts_nothing_on_amd() {
+    assert_success(SWITCHES_ON_AMD.get());
+}
+
+#[test]
+fn a_started_bank_counts_what_the_truth_counts_on_intel() {
+    assert_counts_of_switched_banks(SWITCHES_ON_INTEL.get());
+}
+
+#[test]
+fn a_started_bank_counts_what_the_truth_counts_on_amd() {
+    assert_counts_of_switched_banks(SWITCHES_ON_AMD.get());
+}

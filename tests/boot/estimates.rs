@@ -1,0 +1,261 @@
+//! Values of multiplexed events lie near the truth, with their error, and agree with each other.
+
+use xtask::{
+    machine::{Pmu, Request},
+    report::{EventReport, Kind, Report, SessionReport},
+};
+
+use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, run};
+
+/// The one session of a boot that ended well.
+fn session(shared: &SharedBoot) -> SessionReport {
+    let boot = shared.get();
+    assert_success(boot);
+    Report::of(boot).first.expect("the job has a session")
+}
+
+/// Defines a boot of the default job, and tests that hold for any estimates.
+macro_rules! default_job {
+    ($module:ident on $pmu:expr, with the catalogue $catalogue:literal) => {
+        mod $module {
+            use super::*;
+
+            static BOOT: SharedBoot =
+                SharedBoot::new(|| Request { pmu: $pmu, ..Request::new("wire seed=1 -- deflate") });
+
+            #[test]
+            fn the_kernel_selects_the_processors_catalogue() {
+                let booted = BOOT.get().transcript.booted.as_ref();
+                let pmu = booted.and_then(|booted| booted.pmu.as_ref());
+                assert_eq!(pmu.map(|pmu| pmu.catalogue.as_str()), Some($catalogue));
+            }
+
+            #[test]
+            fn more_events_than_counters_are_measured_each_with_its_truth() {
+                let events = session(&BOOT).events;
+                assert!(events.len() >= 20, "{} events", events.len());
+                for event in &events {
+                    assert!(event.truth.is_some() && event.kind != Kind::NotMeasured, "{event:?}");
+                }
+            }
+
+            #[test]
+            fn pinned_events_are_exact() {
+                let report = Report::of(BOOT.get());
+                assert!(report.sessions().any(|s| s.events.iter().any(|e| e.kind == Kind::Exact)));
+                assert_exact_counts_are_true(&report);
+            }
+
+            #[test]
+            fn multiplexed_events_have_a_coverage_below_1() {
+                let events = session(&BOOT).events;
+                for event in events.iter().filter(|event| event.kind == Kind::Estimated) {
+                    let coverage = event.coverage.expect("the session has run");
+                    assert!(coverage > 0.0 && coverage < 1.0, "{event:?}");
+                }
+            }
+
+            #[test]
+            fn the_report_has_slices_rounds_and_the_cost_of_a_switch() {
+                let report = session(&BOOT);
+                let (slices, pmis) = (report.slices, report.pmis);
+                assert!(
+                    pmis > Some(100) && slices >= pmis && report.rounds > Some(10),
+                    "{report:?}"
+                );
+                assert!(report.msr_accesses_per_switch.is_some_and(|count| count >= 1.0));
+                assert!(report.instructions_per_switch.is_some_and(|count| count >= 10.0));
+                assert!(report.engine_share.is_some_and(|share| share > 0.0 && share < 0.5));
+            }
+        }
+    };
+}
+
+default_job! { default_job_on_intel on Pmu::Intel, with the catalogue "icelake-server" }
+default_job! { default_job_on_amd on Pmu::Amd, with the catalogue "zen4" }
+
+/// The values of a session of the default job on `events`.
+fn count(events: &str) -> Vec<EventReport> {
+    let boot = run("paranoid=1", &format!("deflate --level 1 --events {events}"));
+    assert_success(&boot);
+    Report::of(&boot).first.expect("it has a session").events
+}
+
+/// Off-core responses need a value in an extra register. The virtual PMU has no name for the value
+/// that is spelled as a number, and so no truth.
+#[test]
+fn off_core_responses_in_one_group_are_exact_by_name_and_by_number() {
+    let rfo = "cpu/event=0xb7,umask=1,offcore_rsp=0x104000002,name=rfo/";
+    let events =
+        count(&format!("OCR.DEMAND_DATA_RD.DRAM,{rfo},branches/u,MEM_LOAD_RETIRED:L1_MISS:u"));
+    let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["OCR.DEMAND_DATA_RD.DRAM", "rfo", "branches/u", "MEM_LOAD_RETIRED:L1_MISS:u"]
+    );
+    for event in &events {
+        assert_eq!(event.kind, Kind::Exact, "{event:?}");
+        if event.name != "rfo" {
+            assert!(event.truth.is_some_and(|truth| truth > 0), "{event:?}");
+            assert_eq!(event.estimate, event.truth, "{event:?}");
+        }
+    }
+}
+
+/// Three groups: the values of two extra registers differ from group to group, and `@3` gives one
+/// group three slices of a round's five.
+static THREE_GROUPS: SharedBoot = SharedBoot::new(|| {
+    let events = "OCR.DEMAND_DATA_RD.DRAM,OCR.DEMAND_DATA_RD.L3_HIT,OCR.DEMAND_RFO.DRAM,\
+                  OCR.DEMAND_RFO.L3_HIT,OCR.DEMAND_CODE_RD.DRAM,branch-misses@3,L1-dcache-loads,\
+                  r08d1,dTLB-loads:k,cycles";
+    Request::new(format!("wire paranoid=1 -- deflate --level 1 --events {events}"))
+});
+
+fn find<'a>(events: &'a [EventReport], name: &str) -> &'a EventReport {
+    events.iter().find(|event| event.name == name).expect(name)
+}
+
+#[test]
+fn estimates_with_extra_registers_lie_within_twice_their_half_width() {
+    let events = session(&THREE_GROUPS).events;
+    for name in ["OCR.DEMAND_DATA_RD.DRAM", "branch-misses", "L1-dcache-loads", "r08d1"] {
+        let event = find(&events, name);
+        let (error, half_width) = (event.error().expect(name), event.half_width_95.expect(name));
+        assert_eq!(event.kind, Kind::Estimated, "{event:?}");
+        assert!(event.truth.is_some_and(|truth| truth > 0), "{event:?}");
+        assert!(error.abs() <= 2.0 * half_width, "{event:?}");
+    }
+}
+
+#[test]
+fn a_group_has_the_share_of_slices_that_an_event_asks_for() {
+    let events = session(&THREE_GROUPS).events;
+    let coverage = find(&events, "branch-misses").coverage.unwrap();
+    assert!((coverage - 0.6).abs() < 0.02, "{coverage}");
+}
+
+#[test]
+fn events_of_ring_0_are_counted_beside_those_of_ring_3() {
+    let events = session(&THREE_GROUPS).events;
+    let kernel = find(&events, "dTLB-loads:k").truth.expect("the model counts it");
+    assert!(kernel < find(&events, "L1-dcache-loads").truth.unwrap(), "{events:?}");
+}
+
+fn with_shares(shares: &str) -> Request {
+    Request::new(format!("wire seed=5 -- deflate --level 1 --slice 50000 --shares {shares}"))
+}
+
+static PLANNED: SharedBoot = SharedBoot::new(|| with_shares("planned"));
+static ADAPTIVE: SharedBoot = SharedBoot::new(|| with_shares("adaptive"));
+
+fn estimated(events: &[EventReport]) -> impl Iterator<Item = &EventReport> {
+    events.iter().filter(|event| event.kind == Kind::Estimated)
+}
+
+#[test]
+fn adaptive_shares_take_as_many_slices_as_planned_ones() {
+    let [planned, adaptive] = [&PLANNED, &ADAPTIVE].map(|boot| session(boot).slices.unwrap());
+    assert!(adaptive.abs_diff(planned) < 10, "{adaptive}, {planned}");
+}
+
+/// An adaptive round has two slices for each group, of which each group keeps one.
+#[test]
+fn adaptive_shares_leave_each_group_half_of_its_slices() {
+    let planned = session(&PLANNED).events;
+    let groups = (1.0 / estimated(&planned).next().unwrap().coverage.unwrap()).round();
+    for event in estimated(&session(&ADAPTIVE).events) {
+        assert!(event.coverage.unwrap() > 0.45 / groups, "{event:?}");
+    }
+}
+
+#[test]
+fn adaptive_shares_differ_by_uncertainty() {
+    let events = session(&ADAPTIVE).events;
+    let coverages = || estimated(&events).map(|event| event.coverage.unwrap());
+    let (least, most) = (coverages().fold(1.0, f64::min), coverages().fold(0.0, f64::max));
+    assert!(most > 1.4 * least, "{least} to {most}");
+}
+
+#[test]
+fn adaptive_shares_lower_the_largest_error() {
+    let largest = |boot| {
+        let events: Vec<EventReport> = session(boot).events;
+        estimated(&events).filter_map(EventReport::relative_half_width).fold(0.0, f64::max)
+    };
+    assert!(largest(&ADAPTIVE) < largest(&PLANNED));
+}
+
+#[test]
+fn estimates_with_adaptive_shares_lie_within_twice_their_half_width() {
+    for event in estimated(&session(&ADAPTIVE).events) {
+        let (error, half_width) = (event.error().unwrap(), event.half_width_95.unwrap());
+        assert!(error.abs() <= 2.0 * half_width, "{event:?}");
+    }
+}
+
+/// Wholes and their parts, which the planner puts into different groups. Where the parts are all of
+/// the whole, their estimates' sum exceeds it every other time.
+const PARTS: [(&str, &str); 7] = [
+    ("BR_MISP_RETIRED.ALL_BRANCHES", "BR_MISP_RETIRED.COND"),
+    ("BR_MISP_RETIRED.COND", "BR_MISP_RETIRED.COND_TAKEN"),
+    (
+        "BR_INST_RETIRED.NEAR_TAKEN",
+        "BR_INST_RETIRED.COND_TAKEN+BR_INST_RETIRED.NEAR_CALL+BR_INST_RETIRED.NEAR_RETURN",
+    ),
+    ("MEM_LOAD_RETIRED.L1_MISS", "MEM_LOAD_RETIRED.L2_MISS"),
+    ("MEM_LOAD_RETIRED.L1_MISS", "MEM_LOAD_RETIRED.L2_HIT"),
+    ("L2_RQSTS.ALL_RFO", "L2_RQSTS.RFO_HIT+L2_RQSTS.RFO_MISS"),
+    ("L2_RQSTS.ALL_DEMAND_DATA_RD", "L2_RQSTS.DEMAND_DATA_RD_HIT+L2_RQSTS.DEMAND_DATA_RD_MISS"),
+];
+
+/// Three sessions on wholes and parts with few slices; each draws its own random order.
+static WHOLES_AND_PARTS: SharedBoot = SharedBoot::new(|| {
+    let events = "BR_MISP_RETIRED.COND,BR_MISP_RETIRED.ALL_BRANCHES,BR_INST_RETIRED.COND_TAKEN,\
+                  BR_INST_RETIRED.NEAR_CALL,BR_INST_RETIRED.NEAR_RETURN,MEM_LOAD_RETIRED.L2_MISS,\
+                  MEM_LOAD_RETIRED.L1_MISS,MEM_LOAD_RETIRED.L2_HIT,BR_MISP_RETIRED.COND_TAKEN,\
+                  BR_INST_RETIRED.NEAR_TAKEN,L2_RQSTS.ALL_RFO,L2_RQSTS.RFO_HIT,L2_RQSTS.RFO_MISS,\
+                  L2_RQSTS.ALL_DEMAND_DATA_RD,L2_RQSTS.DEMAND_DATA_RD_HIT,\
+                  L2_RQSTS.DEMAND_DATA_RD_MISS";
+    let job = format!("deflate --level 1 --slice 2000000 --events {events}");
+    Request::new(format!("wire -- {}", [&*job; 3].join(" -- ")))
+});
+
+/// The estimates of each session's wholes and of their parts' sums.
+fn wholes_and_parts() -> Vec<(String, u64, u64)> {
+    let boot = WHOLES_AND_PARTS.get();
+    assert_success(boot);
+    let report = Report::of(boot);
+    assert_eq!(report.sessions().count(), 3);
+    let of_session = |session: &SessionReport| {
+        let estimate = |name: &str| find(&session.events, name).estimate.expect("it was measured");
+        PARTS.map(|(whole, parts)| {
+            let sum = parts.split('+').map(estimate).sum();
+            (format!("{parts} of {whole}"), estimate(whole), sum)
+        })
+    };
+    report.sessions().flat_map(of_session).collect()
+}
+
+#[test]
+fn no_part_is_more_than_its_whole() {
+    for (names, whole, parts) in wholes_and_parts() {
+        assert!(parts <= whole, "{names}: {parts} of {whole}");
+    }
+}
+
+/// Otherwise the test above shows nothing.
+#[test]
+fn a_bound_limits_the_estimate_of_some_part() {
+    assert!(wholes_and_parts().iter().any(|(_, whole, parts)| whole == parts));
+}
+
+#[test]
+fn the_model_keeps_the_bounds() {
+    for session in Report::of(WHOLES_AND_PARTS.get()).sessions() {
+        let truth = |name: &str| find(&session.events, name).truth.expect("the model counts it");
+        for (whole, parts) in PARTS {
+            let sum: u64 = parts.split('+').map(truth).sum();
+            assert!(sum <= truth(whole), "{parts} of {whole}");
+        }
+    }
+}

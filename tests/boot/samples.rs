@@ -1,0 +1,164 @@
+//! Samples: as many as the period asks for, with the address of the interrupted instruction.
+
+use xtask::{
+    machine::{Boot, Pmu, Request},
+    report::Report,
+};
+
+use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, boot, run};
+
+/// Events from one sample to the next, on average.
+const PERIOD: u64 = 10_000;
+/// Random periods lie around [`PERIOD`]; the last bound includes the skid.
+const PERIODS: std::ops::Range<u64> = 8_750..11_300;
+/// Where the linker puts the guest program's text.
+const TEXT: std::ops::Range<u64> = 0x20_0000..0x30_0000;
+
+fn record(pmu: Pmu, event: &str) -> Request {
+    let job = format!("tally record --budget 100 -e {event} -c {PERIOD} rounds 1 60000");
+    Request { pmu, ..Request::new(format!("wire trace -- {job}")) }
+}
+
+/// Samples that were taken, and those that the true count asks for.
+fn taken_and_expected(boot: &Boot) -> (u64, u64) {
+    let report = Report::of(boot).first.expect("tally opens a session");
+    let count = report.events[0].truth.expect("the model counts it");
+    (boot.transcript.samples.len() as u64, count / PERIOD)
+}
+
+/// Defines a boot that samples an event, and a test for each behaviour.
+macro_rules! samples {
+    ($module:ident on $pmu:expr => $event:literal) => {
+        mod $module {
+            use super::*;
+
+            static BOOT: SharedBoot = SharedBoot::new(|| record($pmu, $event));
+
+            #[test]
+            fn there_is_one_sample_per_period() {
+                let (taken, expected) = taken_and_expected(BOOT.get());
+                assert!(taken.abs_diff(expected) <= 1 + expected / 50, "{taken}, {expected}");
+            }
+
+            #[test]
+            fn periods_are_random_within_an_eighth() {
+                for two in BOOT.get().transcript.samples.windows(2) {
+                    assert!(PERIODS.contains(&(two[1].count - two[0].count)), "{two:?}");
+                }
+            }
+
+            #[test]
+            fn samples_have_addresses_in_the_programs_text() {
+                for sample in &BOOT.get().transcript.samples[1..] {
+                    assert!(sample.user && TEXT.contains(&sample.address), "{sample:?}");
+                }
+            }
+
+            #[test]
+            fn the_summary_has_the_number_of_samples() {
+                let boot = BOOT.get();
+                assert_success(boot);
+                let line = format!(" {} samples of ", boot.transcript.samples.len());
+                assert!(boot.transcript.text().replace(',', "").contains(&line));
+            }
+
+            #[test]
+            fn exact_counts_stay_exact() {
+                assert_exact_counts_are_true(&Report::of(BOOT.get()));
+            }
+        }
+    };
+}
+
+samples! { on_icelake_server on Pmu::Intel => "branches" }
+samples! { on_zen_4 on Pmu::Amd => "branches" }
+samples! { on_zen_3 on Pmu::Zen3 => "instructions" }
+
+/// The bank's first page, in which a program stops its counters, is writable by the program that
+/// opened the session alone: the program runs once by itself and once sampled by another.
+#[test]
+fn a_sampled_program_cannot_write_to_its_bank() {
+    let boot = run("", "writable -- tally record -e branches -c 1000 writable");
+    assert_success(&boot);
+    let text = boot.transcript.text();
+    assert_eq!(text.matches("writable 1\n").count(), 2, "{text}");
+}
+
+/// Samples of ring 0, in the kernel's code and in all, by how overflow interrupts are delivered.
+/// The kernel runs with interrupts off.
+fn samples_of_ring_0(pmu: Pmu, overflows: &str) -> (usize, usize) {
+    let program = "tally stat -e branches rounds 1 100";
+    let job = format!("tally record --budget 100 --kernel -e instructions:k -c 2000 {program}");
+    let line = format!("wire trace paranoid=1 overflows={overflows} -- {job}");
+    let boot = boot(&Request { pmu, ..Request::new(line) });
+    assert_success(&boot);
+    let samples = &boot.transcript.samples;
+    let inside = samples.iter().filter(|sample| !sample.user && sample.address != 0).count();
+    (inside, samples.len())
+}
+
+#[test]
+fn fixed_interrupts_wait_until_the_kernel_returns() {
+    let (inside, all) = samples_of_ring_0(Pmu::Intel, "fixed");
+    assert!(inside == 0 && all > 0, "{inside} of {all}");
+}
+
+#[test]
+fn nmis_interrupt_the_kernel_on_intel() {
+    let (inside, all) = samples_of_ring_0(Pmu::Intel, "nmi");
+    assert!(inside > 50, "{inside} of {all}");
+}
+
+#[test]
+fn nmis_interrupt_the_kernel_on_amd() {
+    let (inside, all) = samples_of_ring_0(Pmu::Amd, "nmi");
+    assert!(inside > 50, "{inside} of {all}");
+}
+
+/// Every instruction is sampled, as far as the budget allows.
+fn sample_every_instruction(pmu: Pmu, budget_percent: u32) -> Request {
+    let job = format!("tally record --budget {budget_percent} -e instructions -c 1 rounds 1 60000");
+    Request { pmu, ..Request::new(format!("wire trace -- {job}")) }
+}
+
+static EVERY_ON_INTEL: SharedBoot = SharedBoot::new(|| sample_every_instruction(Pmu::Intel, 2));
+static EVERY_ON_AMD: SharedBoot = SharedBoot::new(|| sample_every_instruction(Pmu::Amd, 20));
+
+#[test]
+fn a_period_of_1_leaves_the_program_most_of_the_time() {
+    for (boot, most) in [(&EVERY_ON_INTEL, 0.25), (&EVERY_ON_AMD, 0.5)] {
+        let boot = boot.get();
+        assert_success(boot);
+        let report = Report::of(boot).first.expect("tally opens a session");
+        assert!(report.engine_share.is_some_and(|share| share < most), "{report:?}");
+    }
+}
+
+#[test]
+fn the_budget_lengthens_a_period_of_1() {
+    for boot in [&EVERY_ON_INTEL, &EVERY_ON_AMD] {
+        let samples = &boot.get().transcript.samples;
+        assert!(samples.len() > 100);
+        assert!(samples.last().is_some_and(|sample| sample.period_multiplier > 100), "{samples:?}");
+    }
+}
+
+#[test]
+fn a_period_of_1_leaves_exact_counts() {
+    for boot in [&EVERY_ON_INTEL, &EVERY_ON_AMD] {
+        let report = Report::of(boot.get()).first.expect("tally opens a session");
+        assert_eq!(report.events[0].estimate, report.events[0].truth);
+    }
+}
+
+#[test]
+fn the_summary_has_the_requested_period_and_the_one_taken() {
+    for boot in [&EVERY_ON_INTEL, &EVERY_ON_AMD] {
+        let boot = boot.get();
+        let report = Report::of(boot).first.expect("tally opens a session");
+        let count = report.events[0].truth.expect("the model counts it");
+        let each = count / boot.transcript.samples.len() as u64;
+        let line = format!("requested: one per 1 events taken: one per {each}\n");
+        assert!(boot.transcript.text().replace(',', "").contains(&line), "no '{line}'");
+    }
+}

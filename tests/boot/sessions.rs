@@ -1,0 +1,149 @@
+//! What a session counts all the time is exact, whenever an overflow interrupt strikes, and events
+//! are counted as `run --explain` says.
+
+use tally_abi::truth::RegionKind;
+use xtask::{
+    explain::{Asked, detect, planned},
+    job::Job,
+    machine::{Pmu, Request, shown},
+    report::{Kind, Report},
+};
+
+use crate::{assert_output, assert_success, boot, run};
+
+/// Instructions, branches and loads, by the names of either vendor.
+const INTEL: &str = "INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES,MEM_INST_RETIRED.ALL_LOADS";
+const AMD: &str = "RETIRED_INSTRUCTIONS,RETIRED_BRANCH_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH";
+
+/// Loops of known content are counted in every mode, and with slices in cycles and in instructions.
+fn check_exact_counts(pmu: Pmu, events: &str) {
+    let line = format!("wire paranoid=1 -- exact {events}");
+    let boot = boot(&Request { pmu, ..Request::new(line) });
+    assert_success(&boot);
+    assert_output(&boot, "exact: done");
+}
+
+#[test]
+fn counts_of_known_loops_are_exact_on_intel() {
+    check_exact_counts(Pmu::Intel, INTEL);
+}
+
+#[test]
+fn counts_of_known_loops_are_exact_on_amd() {
+    check_exact_counts(Pmu::Amd, AMD);
+}
+
+/// The program sends the virtual PMU the operations that mark sessions, in ring 3, and opens and
+/// closes regions with the tags of sessions.
+fn check_that_ring_3_cannot_change_the_truth(pmu: Pmu, events: &str) {
+    let boot = boot(&Request { pmu, ..Request::new(format!("wire -- forge {events}")) });
+    assert_success(&boot);
+    for event in &Report::of(&boot).first.expect("there is a session").events {
+        assert_eq!((event.kind, event.truth), (Kind::Exact, event.estimate), "{}", event.name);
+    }
+    let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
+    let count = |kind| truth.regions.iter().filter(|region| region.kind == kind).count();
+    assert_eq!((count(RegionKind::Marked), count(RegionKind::Session)), (8, 1));
+}
+
+#[test]
+fn a_program_cannot_change_the_truth_of_its_session_on_intel() {
+    check_that_ring_3_cannot_change_the_truth(Pmu::Intel, INTEL);
+}
+
+#[test]
+fn a_program_cannot_change_the_truth_of_its_session_on_amd() {
+    check_that_ring_3_cannot_change_the_truth(Pmu::Amd, AMD);
+}
+
+#[test]
+fn programs_on_one_cpu_keep_their_memory_registers_and_counts() {
+    let share = |id, turns| format!("share {id} INST_RETIRED.ANY {turns}");
+    let boot = run("", &[share(1, 20_000), share(2, 30_000), share(3, 10_000)].join(" -- "));
+    assert_success(&boot);
+    assert_eq!(boot.transcript.sessions.len(), 3);
+}
+
+/// Counters that count ring 0 also overflow in the kernel, such as while it reads them.
+fn check_overflows_in_the_kernel(pmu: Pmu, events: &str) {
+    let line = format!("wire paranoid=1 -- switches {events} 10000 full 2000");
+    let boot = boot(&Request { pmu, ..Request::new(line) });
+    assert_success(&boot);
+    assert!(Report::of(&boot).first.is_some_and(|session| session.pmis >= Some(2000)));
+}
+
+#[test]
+fn overflows_in_the_kernel_are_delivered_on_intel() {
+    check_overflows_in_the_kernel(Pmu::Intel, INTEL);
+}
+
+#[test]
+fn overflows_in_the_kernel_are_delivered_on_amd() {
+    check_overflows_in_the_kernel(Pmu::Amd, AMD);
+}
+
+/// A fixed interrupt waits until the kernel returns; what the kernel executes until then is
+/// counted. A write of 100 MiB lasts for thousands of slices.
+fn check_count_of_a_long_system_call(pmu: Pmu) {
+    let job = "tally stat --kernel --slice 5000 --budget 100 -e instructions:k turns call write";
+    let boot = boot(&Request { pmu, ..Request::new(format!("wire paranoid=1 -- {job}")) });
+    assert_success(&boot);
+    let report = Report::of(&boot);
+    let event = &report.first.expect("tally opens a session").events[0];
+    let (counted, truth) = (event.estimate.unwrap_or(0), event.truth.unwrap_or(0));
+    // The truth includes the engine's own work.
+    assert!(counted > 20_000_000 && counted.abs_diff(truth) < truth / 30, "{counted} {truth}");
+}
+
+#[test]
+fn slices_that_end_inside_a_long_system_call_lose_no_count_on_intel() {
+    check_count_of_a_long_system_call(Pmu::Intel);
+}
+
+#[test]
+fn slices_that_end_inside_a_long_system_call_lose_no_count_on_amd() {
+    check_count_of_a_long_system_call(Pmu::Amd);
+}
+
+/// Overflow interrupts strike as NMIs, at one instruction after another of a session's start, stop
+/// and close.
+fn check_nmis_at_every_instruction(pmu: Pmu, events: &str) {
+    let (two, _) = events.rsplit_once(',').expect("there are three");
+    let line = format!("wire overflows=nmi -- windows {two} 100 240");
+    assert_success(&boot(&Request { pmu, ..Request::new(line) }));
+}
+
+#[test]
+fn an_nmi_at_any_instruction_leaves_counts_exact_on_intel() {
+    check_nmis_at_every_instruction(Pmu::Intel, INTEL);
+}
+
+#[test]
+fn an_nmi_at_any_instruction_leaves_counts_exact_on_amd() {
+    check_nmis_at_every_instruction(Pmu::Amd, AMD);
+}
+
+/// Runs the default job, whose plan the kernel logs, and compares that with what `run --explain`
+/// computes.
+fn check_explained(pmu: Pmu) {
+    let shown = shown(pmu, &[]).unwrap();
+    let asked = Asked::of(&Job::default(), &[], shown.profile().signature).unwrap();
+    let (resolved, plan) = planned(&detect(&shown).unwrap(), &asked).unwrap();
+    let request = Request::new("wire -- deflate --file status");
+    let boot = boot(&Request { pmu, ..request });
+    assert_success(&boot);
+    let log = std::fs::read_to_string(boot.folder.log()).unwrap();
+    for line in plan.explain(|event| &resolved[event].name).to_string().lines() {
+        assert!(log.contains(&format!("session 1: {line}")), "{line}\n{log}");
+    }
+}
+
+#[test]
+fn the_kernel_plans_as_run_explain_says_on_sapphire_rapids() {
+    check_explained(Pmu::SapphireRapids);
+}
+
+#[test]
+fn the_kernel_plans_as_run_explain_says_on_zen_3() {
+    check_explained(Pmu::Zen3);
+}

@@ -1,0 +1,167 @@
+/* How long a program waits for its turn while another makes long system calls on the same CPU.
+ *
+ * `turns call NAME…` makes the calls, one phase for each. `turns watch PHASES` reads the clock all
+ * the time and prints, for each phase, the longest time between two readings. The number of the
+ * phase is in a file. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MUST(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("turns: line %d: %s (%s)\n", __LINE__, #condition, strerror(errno));            \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* Tally's calls, as in kernel/abi. */
+enum { SESSION_OPEN = 0x7a110000, SESSION_START, SESSION_STOP, SESSION_READ };
+enum { SESSION_CLOSE = 0x7a110005 };
+enum { EVENTS = 1024, READING_BYTES = 64, MAX_PHASES = 16 };
+/* Most of a turn of the scheduler, in nanoseconds: the call begins at its end. */
+#define MOST_OF_A_TURN 9000000l
+#define LARGE (100ul << 20)
+
+static int phase_file;
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000l + time.tv_nsec;
+}
+
+static unsigned char phase(void)
+{
+    unsigned char phase = 0;
+    pread(phase_file, &phase, 1, 0);
+    return phase;
+}
+
+static void watch(int phases)
+{
+    int64_t longest[MAX_PHASES] = {0}, last = now();
+    for (unsigned char current = phase(); current <= phases; current = phase()) {
+        int64_t time = now();
+        if (time - last > longest[current])
+            longest[current] = time - last;
+        last = time;
+    }
+    for (int i = 1; i <= phases; i++)
+        printf("turns: phase %d %ld us\n", i, (long)(longest[i] / 1000));
+}
+
+static char *map(size_t bytes)
+{
+    char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(at != MAP_FAILED);
+    return at;
+}
+
+static int file;
+static char *large;
+static long session;
+
+static void do_write(void) { MUST(pwrite(file, large, LARGE, 0) == (ssize_t)LARGE); }
+static void do_read(void) { MUST(pread(file, large, LARGE, 0) == (ssize_t)LARGE); }
+
+static void do_writev(void)
+{
+    struct iovec parts[4];
+    for (int i = 0; i < 4; i++)
+        parts[i] = (struct iovec){large + i * (LARGE / 4), LARGE / 4};
+    MUST(lseek(file, 0, SEEK_SET) == 0 && writev(file, parts, 4) == (ssize_t)LARGE);
+}
+
+static void do_truncate(void) { MUST(ftruncate(file, 0) == 0); }
+static void do_extend(void) { MUST(ftruncate(file, LARGE) == 0); }
+static void do_mmap(void) { large = map(LARGE); }
+static void do_munmap(void) { MUST(munmap(large, LARGE) == 0); }
+
+static void do_madvise(void) { MUST(madvise(large, LARGE, MADV_DONTNEED) == 0); }
+static void do_mprotect(void) { MUST(mprotect(large, LARGE, PROT_READ | PROT_WRITE) == 0); }
+
+static void do_brk(void) { MUST(sbrk(LARGE) != (void *)-1); }
+
+static void do_open(void)
+{
+    static char list[16 * EVENTS];
+    uint64_t config[5] = {0, 0, 20000, 1000000, 0};
+    char *end = list;
+    for (unsigned i = 0; i < EVENTS; i++)
+        end += sprintf(end, "%sr%07x", i ? "," : "",
+                       (1 + i % 200) << 24 | (1 + i / 200) << 8 | 0xc4);
+    /* The upper half has the number of events. */
+    session = syscall(SESSION_OPEN, list, end - list, config, NULL, 0, 0) & 0xffffffff;
+    MUST(session > 0 && syscall(SESSION_START, session) == 0);
+}
+
+static void do_session_read(void)
+{
+    static char readings[EVENTS * READING_BYTES];
+    MUST(syscall(SESSION_READ, session, readings, EVENTS) == EVENTS);
+}
+
+static void do_close(void) { MUST(syscall(SESSION_CLOSE, session) == 0); }
+
+static const struct {
+    const char *name;
+    void (*call)(void);
+} calls[] = {
+    {"write", do_write}, {"read", do_read}, {"writev", do_writev}, {"truncate", do_truncate},
+    {"extend", do_extend}, {"mmap", do_mmap}, {"munmap", do_munmap}, {"madvise", do_madvise},
+    {"mprotect", do_mprotect}, {"brk", do_brk}, {"session-open", do_open},
+    {"session-read", do_session_read}, {"session-close", do_close},
+};
+
+static void enter(unsigned char phase)
+{
+    MUST(pwrite(phase_file, &phase, 1, 0) == 1);
+    sched_yield();
+}
+
+static void call(const char *name)
+{
+    for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (strcmp(name, calls[i].name) == 0) {
+            int64_t start = now();
+            while (now() - start < MOST_OF_A_TURN)
+                ;
+            start = now();
+            calls[i].call();
+            printf("turns: %s took %ld us\n", name, (long)((now() - start) / 1000));
+            return;
+        }
+    exit(2);
+}
+
+int main(int argc, char **argv)
+{
+    MUST(argc > 2);
+    phase_file = open("turns.phase", O_RDWR | O_CREAT, 0600);
+    if (strcmp(argv[1], "watch") == 0) {
+        watch(atoi(argv[2]));
+        return 0;
+    }
+    large = map(LARGE);
+    file = open("turns.tmp", O_RDWR | O_CREAT, 0600);
+    for (int i = 2; i < argc; i++) {
+        enter((unsigned char)(i - 1));
+        call(argv[i]);
+        sched_yield();
+    }
+    enter((unsigned char)(argc - 1));
+    printf("turns: done\n");
+    return 0;
+}
