@@ -1,5 +1,5 @@
-//! Turns the tables of events into Rust: whoever opens a session reads no text, and a line that is not of the
-//! format ends the build.
+//! Turns the tables of events into Rust: whoever opens a session reads no text, and a line that is
+//! not of the format ends the build.
 //!
 //! Lines that begin with `#` are comments. Each other line is an event:
 //!
@@ -12,7 +12,7 @@
 //! needs, 0 if none, and `value` what it needs in there; where there are two registers, `code` and
 //! `msr` are two numbers each, with a comma.
 
-use std::{env, fmt::Write as _, fs, path::Path};
+use std::{env, fs, path::Path};
 
 const FOLDER: &str = "src/catalogue";
 
@@ -31,21 +31,44 @@ fn main() {
     ] {
         let path = format!("{FOLDER}/{name}.tsv");
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let constant = name.replace('-', "_").to_uppercase();
-        // Writing to a string does not fail.
-        let _ = writeln!(code, "pub(super) static {constant}: &[Entry<'static>] = &[");
+        let mut events = Vec::new();
         for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.starts_with('#')) {
-            let entry = entry(line).unwrap_or_else(|| panic!("{path}:{number}: this is no event"));
-            let _ = writeln!(code, "    {entry},");
+            let event = event(line).unwrap_or_else(|| panic!("{path}:{number}: this is no event"));
+            events.push(event);
         }
-        code += "];\n";
+        let constant = name.replace('-', "_").to_uppercase();
+        code += &format!("pub(super) static {constant}: Table = {};\n", table(&events));
     }
     let out = env::var("OUT_DIR").expect("cargo says where");
     fs::write(Path::new(&out).join("tables.rs"), code).expect("cargo's folder can be written to");
 }
 
-/// An event, as Rust has it.
-fn entry(line: &str) -> Option<String> {
+/// A line of a table.
+struct Event {
+    name: String,
+    /// Its code, and another one with a second extra register.
+    codes: Vec<u32>,
+    /// The entry in Rust.
+    entry: String,
+}
+
+/// A table in Rust, with its indices (see `Table`).
+fn table(events: &[Event]) -> String {
+    let mut by_name: Vec<usize> = (0..events.len()).collect();
+    by_name.sort_by_key(|index| events[*index].name.to_ascii_uppercase());
+    let codes = |(index, event): (usize, &Event)| {
+        event.codes.iter().map(|code| (*code, index)).collect::<Vec<_>>()
+    };
+    let mut by_code: Vec<(u32, usize)> = events.iter().enumerate().flat_map(codes).collect();
+    by_code.sort_unstable();
+    let entries: Vec<&str> = events.iter().map(|event| event.entry.as_str()).collect();
+    format!(
+        "Table {{ entries: &[{}], by_name: &{by_name:?}, by_code: &{by_code:?} }}",
+        entries.join(",\n")
+    )
+}
+
+fn event(line: &str) -> Option<Event> {
     let fields: [&str; 10] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
     let [name, code, umask, cmask, inv, edge, counters, flag, msr, value] = fields;
     let [umask, cmask, inv, edge] = [umask, cmask, inv, edge].map(|n| u8::from_str_radix(n, 16));
@@ -67,10 +90,12 @@ fn entry(line: &str) -> Option<String> {
         0 => "None".into(),
         _ => format!("Some(Register {{ msr: {msr}, second: {second:?}, value: {value} }})"),
     };
-    Some(format!(
+    let entry = format!(
         "Entry {{ name: {name:?}, code: {code}, umask: {umask}, cmask: {cmask}, inv: {inv}, \
          edge: {edge}, counter: {counter}, flag: Flag::{flag}, extra: {extra} }}"
-    ))
+    );
+    let codes = [Some(code), second.map(|(_, code)| code)].into_iter().flatten().collect();
+    Some(Event { name: name.into(), codes, entry })
 }
 
 /// One number, or two with a comma.

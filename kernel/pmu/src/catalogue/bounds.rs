@@ -1,7 +1,7 @@
-//! Which of a list's events are never more than others: by the vendors' definitions of what they count
-//! (`bounds.tsv`), and by privilege, as what happens in ring 3 is a part of what happens.
+//! Which of a list's events are never more than others: by the vendors' definitions of what they
+//! count (`bounds.tsv`), and by privilege, as what happens in ring 3 is a part of what happens.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use tally_abi::Mode;
 use tally_engine::bounds::{Bound, Whole};
@@ -19,24 +19,24 @@ pub(super) fn lines() -> impl Iterator<Item = [&'static str; 3]> {
 
 impl Catalogue {
     /// What holds between the events of a list that was resolved for a session in mode `session`.
-    pub fn bounds(&self, list: &[Resolved], session: Mode) -> Vec<Bound> {
+    pub fn bounds(&self, events: &[Resolved], session: Mode) -> Vec<Bound> {
         let mut bounds = Vec::new();
+        let list = &ByName::of(events);
         for [whole, names, _] in lines() {
             if let Some(always) = self.find(whole).and_then(|entry| self.always(&entry)) {
                 let parts = parts(list, names, session);
                 bounds.extend(bound(parts, Whole::Pinned(always)));
             }
-            for (event, whole) in named(list, whole) {
+            for (event, whole) in list.named(whole) {
                 bounds.extend(bound(parts(list, names, whole.mode), Whole::Event(event)));
             }
         }
-        bounds.extend((0..).zip(list).filter_map(|(event, whole)| {
-            let native = whole.native.filter(|_| whole.mode == Mode::Full)?;
+        for (event, whole) in (0..).zip(events).filter(|(_, whole)| whole.mode == Mode::Full) {
             let rings = [Mode::User, Mode::Kernel];
-            let ring = |ring| named(list, native).find(|(_, part)| part.mode == ring);
-            let parts = rings.into_iter().filter_map(ring).map(|(part, _)| part);
-            bound(parts.collect(), Whole::Event(event))
-        }));
+            let part = |ring| list.first(whole.native?, ring);
+            let parts = rings.into_iter().filter_map(part).collect();
+            bounds.extend(bound(parts, Whole::Event(event)));
+        }
         bounds
     }
 }
@@ -45,18 +45,53 @@ fn bound(parts: Vec<u16>, whole: Whole) -> Option<Bound> {
     (!parts.is_empty()).then_some(Bound { parts, whole })
 }
 
-/// The list's events that are called `name` in the table.
-fn named<'a>(list: &'a [Resolved], name: &'a str) -> impl Iterator<Item = (u16, &'a Resolved)> {
-    (0..).zip(list).filter(move |(_, event)| event.native == Some(name))
+/// The events of a list by their names in the table.
+struct ByName<'a> {
+    list: &'a [Resolved],
+    names: BTreeMap<&'static str, Named>,
 }
 
-/// For each of these names an event of the privileges of `mode`; where both rings are meant and no event is
-/// of both, one of each, as far as there are such.
-fn parts(list: &[Resolved], names: &str, mode: Mode) -> Vec<u16> {
-    let of = |name, mode| named(list, name).find(|(_, part)| part.mode == mode);
-    let find = |name| match (of(name, mode), mode) {
-        (None, Mode::Full) => [of(name, Mode::User), of(name, Mode::Kernel)],
+/// Indices of the events of one name.
+#[derive(Default)]
+struct Named {
+    all: Vec<u16>,
+    /// The first of each mode.
+    first: Vec<(Mode, u16)>,
+}
+
+impl<'a> ByName<'a> {
+    fn of(list: &'a [Resolved]) -> Self {
+        let mut names: BTreeMap<&'static str, Named> = BTreeMap::new();
+        for (index, event) in (0..).zip(list) {
+            let Some(name) = event.native else { continue };
+            let named = names.entry(name).or_default();
+            named.all.push(index);
+            if named.first.iter().all(|(mode, _)| *mode != event.mode) {
+                named.first.push((event.mode, index));
+            }
+        }
+        ByName { list, names }
+    }
+
+    /// The events that are called `name` in the table, with their indices.
+    fn named(&self, name: &str) -> impl Iterator<Item = (u16, &'a Resolved)> {
+        let all = self.names.get(name).into_iter().flat_map(|named| &named.all);
+        all.map(|index| (*index, &self.list[usize::from(*index)]))
+    }
+
+    /// The first event of that name and mode.
+    fn first(&self, name: &str, mode: Mode) -> Option<u16> {
+        let first = &self.names.get(name)?.first;
+        first.iter().find(|(of, _)| *of == mode).map(|(_, index)| *index)
+    }
+}
+
+/// For each of these names an event of the privileges of `mode`; where both rings are meant and no
+/// event is of both, one of each, as far as there are such.
+fn parts(list: &ByName<'_>, names: &str, mode: Mode) -> Vec<u16> {
+    let find = |name| match (list.first(name, mode), mode) {
+        (None, Mode::Full) => [list.first(name, Mode::User), list.first(name, Mode::Kernel)],
         (event, _) => [event, None],
     };
-    names.split('+').flat_map(find).flatten().map(|(part, _)| part).collect()
+    names.split('+').flat_map(find).flatten().collect()
 }

@@ -2,7 +2,8 @@
 //!
 //! Each table is a text of tab-separated columns that a command makes from the vendor's own files
 //! (`tally-catalogue`, in `xtask/catalogue`); it holds facts only. The build makes arrays of them
-//! (`build.rs`), which are searched from their beginning: a table has some hundred events.
+//! (`build.rs`), with indices by name and by code: a table has some hundred events, and a list up
+//! to a thousand.
 
 mod aliases;
 mod bounds;
@@ -16,7 +17,7 @@ mod tests;
 
 /// The tables.
 mod tables {
-    use super::table::{Counter, Entry, Flag, Register};
+    use super::table::{Counter, Entry, Flag, Register, Table};
 
     include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 }
@@ -26,13 +27,15 @@ use crate::registers::intel::OffcoreRsp;
 pub use resolve::{ResolveError, Resolved};
 pub use table::{Counter, Entry, Flag, Register};
 
+use table::Table;
+
 /// The events of one processor.
 #[derive(Clone, Copy, Debug)]
 pub struct Catalogue {
     name: &'static str,
     processor: Processor,
     vendor: Vendor,
-    entries: &'static [Entry<'static>],
+    table: &'static Table,
     /// What libpfm4 calls this PMU.
     pfm: &'static [&'static str],
     /// The architectural events that are not there, by their bits in CPUID leaf 0AH's EBX.
@@ -78,7 +81,7 @@ macro_rules! catalogue {
             name: $name,
             processor: Processor::$processor,
             vendor: Vendor::$vendor,
-            entries: tables::$table,
+            table: &tables::$table,
             pfm: &$pfm,
             absent: 0,
         }
@@ -133,11 +136,11 @@ impl Catalogue {
 
     /// All entries, in the order of the table.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'static>> + use<> {
-        self.entries.iter().copied()
+        self.table.entries.iter().copied()
     }
 
     /// The entry of this name, in whatever case.
     pub fn find(&self, name: &str) -> Option<Entry<'static>> {
-        self.entries().find(|entry| entry.name.eq_ignore_ascii_case(name))
+        self.table.find(name).copied()
     }
 }

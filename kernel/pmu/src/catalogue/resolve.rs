@@ -22,8 +22,8 @@ const MAX_SPELLING_BYTES: usize = 255;
 /// One event of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// What it was called with `name=`, else its name as the catalogue has it if that is all that was
-    /// written, else what was written.
+    /// What it was called with `name=`, else its name as the catalogue has it if that is all that
+    /// was written, else what was written.
     pub name: String,
     /// The catalogue's name of what is counted; none if the catalogue has no such event.
     pub native: Option<&'static str>,
@@ -69,8 +69,9 @@ impl fmt::Display for ResolveError {
 type Refused = (Error, String);
 
 impl Catalogue {
-    /// Looks up every event of `list`, separated by commas or white space outside of `cpu/…/`, to be
-    /// counted in `mode` where they do not say otherwise. `docs/abi.md` says how they are spelled.
+    /// Looks up every event of `list`, separated by commas or white space outside of `cpu/…/`, to
+    /// be counted in `mode` where they do not say otherwise. `docs/abi.md` says how they are
+    /// spelled.
     ///
     /// # Errors
     /// The first event at fault.
@@ -124,7 +125,7 @@ impl Catalogue {
             Why::NotSupported(why) => (Error::EventNotSupported, why),
             Why::Bad(why) => (Error::BadArgument, why),
         })?;
-        let native = self.entries().find(|native| native.is_same(&entry)).map(|e| e.name);
+        let native = self.table.with_code(entry.code).find(|e| e.is_same(&entry)).map(|e| e.name);
         let plain = Spelling { name: spelling.name, share: spelling.share, ..Spelling::default() };
         let name = match spelling.label {
             Some(label) => label,
@@ -168,7 +169,7 @@ impl Catalogue {
     /// Whether events of the same code and unit mask need a value in an extra register.
     fn wants_extra(&self, entry: &Entry<'_>) -> bool {
         let same = |e: &Entry<'_>| (e.code, e.umask) == (entry.code, entry.umask);
-        self.entries().any(|e| e.extra.is_some() && same(&e))
+        self.table.with_code(entry.code).any(|e| e.extra.is_some() && same(e))
     }
 
     /// The event of this name: the table's, or an alias's.
@@ -229,30 +230,29 @@ impl Catalogue {
         })
     }
 
-    /// Whether it is an event of Intel's that counts by what is in an extra register, on every processor
-    /// that has it: off-core responses, retired front-end events, load latency (Linux's
+    /// Whether it is an event of Intel's that counts by what is in an extra register, on every
+    /// processor that has it: off-core responses, retired front-end events, load latency (Linux's
     /// `intel_skl_extra_regs` to `intel_glc_extra_regs`).
     fn wants_some_register(&self, code: u16, umask: u8) -> bool {
         let is = matches!((code, umask), (0xb7 | 0xbb | 0x2a | 0x2b | 0xcd, 1) | (0xc6, 1 | 3));
         is && self.vendor == Vendor::Intel
     }
 
-    /// Gives `entry` the counters and the extra register of the table's events that are most like it.
+    /// Gives `entry` the counters and the extra register of the table's events that are most like
+    /// it.
     fn constrain(
         &self,
         entry: &mut Entry<'static>,
         extra: Option<spelling::Extra>,
     ) -> Result<(), Refused> {
         let code = entry.code;
-        let is_code = |e: &Entry<'_>| {
-            e.code == code || e.extra.is_some_and(|x| x.second.is_some_and(|s| s.1 == code))
-        };
-        let same = |e: &Entry<'_>| is_code(e) && e.umask == entry.umask;
+        let same = |e: &Entry<'_>| e.umask == entry.umask;
         let exact = |e: &Entry<'_>| {
             same(e) && (e.cmask, e.inv, e.edge) == (entry.cmask, entry.inv, entry.edge)
         };
         let with_register = |e: &Entry<'_>| same(e) && e.extra.is_some();
-        let find = |most_like: &dyn Fn(&Entry<'_>) -> bool| self.entries().find(|e| most_like(e));
+        let of_code = || self.table.with_code(code);
+        let find = |most_like: &dyn Fn(&Entry<'_>) -> bool| of_code().find(|e| most_like(e));
         let known = find(&with_register).or_else(|| find(&exact)).or_else(|| find(&same));
         let wants = known.and_then(|known| known.extra);
         if let Some(known) = known {
@@ -265,7 +265,7 @@ impl Catalogue {
             return Err((Error::EventNotSupported, why.into()));
         } else {
             // Nobody says what this unit mask needs: what every event of the code can do, it can.
-            let counters = self.entries().filter(is_code).filter_map(|e| match e.counter {
+            let counters = of_code().filter_map(|e| match e.counter {
                 Counter::General(counters) => Some(counters),
                 Counter::Fixed(_) => None,
             });
