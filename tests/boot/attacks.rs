@@ -88,7 +88,7 @@ fn assert_others_are_counted(boot: &Boot) {
 
 /// Panics unless the kernel reported `count` faults, each with its kind.
 fn assert_faults(boot: &Boot, count: usize) {
-    let troubles = &boot.transcript.troubles;
+    let troubles = &boot.transcript.failures;
     let is_named =
         |trouble: &&Outcome| matches!(trouble, Outcome::Faulted { fault, .. } if !fault.is_empty());
     assert_eq!(troubles.iter().filter(is_named).count(), count, "{troubles:#?}");

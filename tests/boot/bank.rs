@@ -60,7 +60,7 @@ fn a_program_beside_a_reader_counts_undisturbed() {
 #[test]
 fn rdpmc_is_permitted_only_to_the_program_with_a_bank() {
     for boot in [&READERS_ON_INTEL, &READERS_ON_AMD] {
-        let troubles = &boot.get().transcript.troubles;
+        let troubles = &boot.get().transcript.failures;
         assert!(matches!(troubles[..], [Outcome::Faulted { .. }]), "{troubles:#?}");
     }
 }

@@ -32,7 +32,7 @@ fn fault_of(program: &str) -> &'static str {
     let name = |program: &str| program.split(' ').next().unwrap_or_default().to_owned();
     let of_name = PROGRAMS.iter().filter(|other| name(other) == name(program));
     let index = of_name.clone().position(|other| *other == program).expect("it is on the list");
-    let troubles = &BOOT.get().transcript.troubles;
+    let troubles = &BOOT.get().transcript.failures;
     let faults: Vec<&str> = troubles
         .iter()
         .filter_map(|trouble| match trouble {
@@ -91,13 +91,13 @@ fn the_address_of_an_invalid_handler_is_reported() {
         matches!(trouble, Outcome::Faulted { address: Some(0x8000_0000_0000_0000), program, .. }
             if program == "endings-pie")
     };
-    let troubles = &BOOT.get().transcript.troubles;
+    let troubles = &BOOT.get().transcript.failures;
     assert!(troubles.iter().any(is_reported), "{troubles:#?}");
 }
 
 #[test]
 fn every_fault_is_reported_with_its_instruction() {
-    for trouble in &BOOT.get().transcript.troubles {
+    for trouble in &BOOT.get().transcript.failures {
         let Outcome::Faulted { instruction, .. } = trouble else { panic!("{trouble}") };
         assert_ne!(*instruction, 0, "{trouble}");
     }

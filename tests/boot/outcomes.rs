@@ -21,7 +21,7 @@ fn assert_refused(boot: &Boot, status: ExitStatus, words: &str) {
         }
         _ => false,
     };
-    assert!(boot.transcript.troubles.iter().any(is_it), "{:#?}", boot.transcript.troubles);
+    assert!(boot.transcript.failures.iter().any(is_it), "{:#?}", boot.transcript.failures);
 }
 
 static STATUS_42: SharedBoot = SharedBoot::new(|| Request::new("wire -- status 42"));
@@ -112,7 +112,7 @@ fn a_file_that_is_no_elf_is_refused() {
 fn one_programs_end_does_not_affect_the_others() {
     let boot = ENDINGS.get();
     assert!(boot.transcript.panicked.is_none() && boot.transcript.done.is_some());
-    assert_eq!(boot.transcript.troubles.len(), 2, "{:#?}", boot.transcript.troubles);
+    assert_eq!(boot.transcript.failures.len(), 2, "{:#?}", boot.transcript.failures);
 }
 
 /// The session in which the program `status` exited.

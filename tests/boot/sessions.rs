@@ -5,7 +5,7 @@ use tally_abi::truth::RegionKind;
 use xtask::{
     explain::{Asked, detect, planned},
     job::Job,
-    machine::{Pmu, Request, shown},
+    machine::{Pmu, Request, virtual_pmu_of},
     report::{Kind, Report},
 };
 
@@ -126,7 +126,7 @@ fn an_nmi_at_any_instruction_leaves_counts_exact_on_amd() {
 /// Runs the default job, whose plan the kernel logs, and compares that with what `run --explain`
 /// computes.
 fn check_explained(pmu: Pmu) {
-    let shown = shown(pmu, &[]).unwrap();
+    let shown = virtual_pmu_of(pmu, &[]).unwrap();
     let asked = Asked::of(&Job::default(), &[], shown.profile().signature).unwrap();
     let (resolved, plan) = planned(&detect(&shown).unwrap(), &asked).unwrap();
     let request = Request::new("wire -- deflate --file status");

@@ -60,7 +60,7 @@ macro_rules! thresholds {
             #[test]
             fn a_fault_with_thresholds_set_ends_its_program_alone() {
                 let boot = BOOT.get();
-                let troubles = &boot.transcript.troubles;
+                let troubles = &boot.transcript.failures;
                 assert!(matches!(troubles[..], [Outcome::Faulted { .. }]), "{troubles:#?}");
                 let text = boot.transcript.text();
                 assert!(boot.transcript.exits.contains(&("share".into(), 0)), "{text}");

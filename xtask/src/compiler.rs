@@ -40,9 +40,10 @@ pub(crate) fn run(title: &str, command: &mut Command) -> Result<()> {
         step.done();
         return Ok(());
     }
-    let status = match errors.contains("No space left on device") {
-        true => ExitStatus::NoSpace,
-        false => ExitStatus::BuildFailed,
+    let status = if errors.contains("No space left on device") {
+        ExitStatus::NoSpace
+    } else {
+        ExitStatus::BuildFailed
     };
     Err(Failure::new(status, format!("{title} failed:\n{}", errors.trim_end())))
 }

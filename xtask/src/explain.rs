@@ -227,9 +227,10 @@ fn text(explained: &Explanation) -> String {
     let groups = explained.groups.len();
     let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let mut text = format!("{pmu}\n");
-    let proof = match explained.optimal {
-        true => "optimal: no plan has fewer".into(),
-        false => format!("lower bound: {least}"),
+    let proof = if explained.optimal {
+        "optimal: no plan has fewer".into()
+    } else {
+        format!("lower bound: {least}")
     };
     let mut line = |place: &str, what: &str| {
         // Writing to a string does not fail.
@@ -272,7 +273,7 @@ mod tests {
 
     fn found(pmu: Pmu, options: &[&str]) -> DetectedPmu {
         let options: Vec<String> = options.iter().map(|option| (*option).into()).collect();
-        detect(&machine::shown(pmu, &options).unwrap()).unwrap()
+        detect(&machine::virtual_pmu_of(pmu, &options).unwrap()).unwrap()
     }
 
     fn asked(events: &str) -> Asked {
@@ -282,7 +283,7 @@ mod tests {
     #[test]
     fn the_default_plan_of_every_machine_has_80_columns() {
         for pmu in Pmu::value_variants() {
-            let machine = machine::shown(*pmu, &[]).unwrap();
+            let machine = machine::virtual_pmu_of(*pmu, &[]).unwrap();
             let events = events::default_list(machine.profile().signature);
             assert_ne!(events, events::DEFAULT_STAT);
             let explained = explain(&detect(&machine).unwrap(), &asked(events)).unwrap();
@@ -338,7 +339,7 @@ group 1
         check(&short, ExitStatus::SliceOutOfRange, "a slice of 9");
         let around = Asked { paranoid: None, ..asked("L1D.REPLACEMENT:k") };
         assert!(planned(&found(Pmu::Intel, &[]), &around).is_ok());
-        let too_old = machine::shown(Pmu::Intel, &["version=1".into()]).unwrap();
+        let too_old = machine::virtual_pmu_of(Pmu::Intel, &["version=1".into()]).unwrap();
         assert_eq!(detect(&too_old).unwrap_err().status, ExitStatus::NoPmu);
     }
 }

@@ -41,11 +41,8 @@ pub(crate) fn check(what: &str, command: &mut Command) -> Result<()> {
         Failure::new(ExitStatus::BuildFailed, format!("cannot run cargo: {error}"))
     };
     let status = Child::spawn(command).map_err(refused)?.wait().map_err(refused)?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(Failure::new(
-            ExitStatus::CheckFailed,
-            format!("{what} failed; see the output above"),
-        )),
+    if status.success() {
+        return Ok(());
     }
+    Err(Failure::new(ExitStatus::CheckFailed, format!("{what} failed; see the output above")))
 }

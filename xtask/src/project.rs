@@ -1,4 +1,4 @@
-//! Where things are in the project.
+//! The project's folders, and its files: read, and written completely or not at all.
 
 use std::{
     env, fs,
@@ -17,7 +17,7 @@ use crate::{Failure, Result, compiler, process};
 pub struct Project {
     /// The folder of the workspace.
     pub root: PathBuf,
-    /// What is built: `target`, or what `CARGO_TARGET_DIR` says.
+    /// The folder of build output: `target`, or `CARGO_TARGET_DIR`.
     pub target: PathBuf,
 }
 
@@ -33,7 +33,7 @@ impl Project {
         Project { root, target }
     }
 
-    /// What is fetched, and what runs leave behind: git-ignored.
+    /// The folder of fetched tools and of runs' files, which git ignores.
     pub fn private(&self) -> PathBuf {
         self.root.join(".tally")
     }
@@ -43,22 +43,22 @@ impl Project {
         self.target.join("image")
     }
 
-    /// Whether the package in `folder` exists.
+    /// Returns whether the package in `folder` exists.
     pub fn has_package(&self, folder: &str) -> bool {
         self.root.join(folder).join("Cargo.toml").is_file()
     }
 
-    /// A call of cargo in the project, free of what an outer cargo told us about ourselves.
+    /// A call of cargo in the project, without the environment variables of an outer cargo.
     ///
-    /// The target folder is always given as an argument: in the environment it would reach the
-    /// boot loader's build script, whose own cargo would wait for the outer one's lock for ever.
+    /// The target folder is an argument: in the environment it would reach the boot loader's build
+    /// script, whose own cargo would then wait for the outer cargo's lock forever.
     pub fn cargo(&self, subcommand: &str, target_dir: &Path) -> Command {
         let mut command = self.cargo_without_target(subcommand);
         command.arg("--target-dir").arg(target_dir);
         command
     }
 
-    /// A call of cargo that builds nothing.
+    /// A call of cargo without a target folder, for commands that build nothing.
     pub fn cargo_without_target(&self, subcommand: &str) -> Command {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(&self.root).arg(subcommand);
@@ -72,7 +72,8 @@ impl Project {
         command
     }
 
-    /// Runs an example of a package, built for release, on the host: the JSON that it prints.
+    /// Builds an example of a package for release, runs it on the host and returns the JSON that it
+    /// prints.
     ///
     /// # Errors
     /// It does not build, fails, or prints something else.
@@ -98,15 +99,15 @@ impl Project {
     }
 }
 
-/// Makes `folder` and what leads to it.
+/// Creates `folder` and its parents.
 ///
 /// # Errors
 /// The host refuses.
 pub fn make_folder(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).map_err(|error| Failure::io("make the folder", folder, &error))
+    fs::create_dir_all(folder).map_err(|error| Failure::io("create the folder", folder, &error))
 }
 
-/// Reads a file whole.
+/// Reads a whole file.
 ///
 /// # Errors
 /// The host refuses.
@@ -114,47 +115,44 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| Failure::io("read", path, &error))
 }
 
-/// Writes a file whole or not at all; into what is no file, such as a pipe, as it comes.
+/// Writes a file completely or not at all. A pipe or device is written directly.
 ///
 /// # Errors
 /// The host refuses.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let written = match is_special(path) {
-        true => {
-            fs::OpenOptions::new().write(true).open(path).and_then(|mut it| it.write_all(bytes))
-        }
-        false => {
-            let part = part_of(path);
-            fs::write(&part, bytes)
-                .and_then(|()| fs::rename(&part, path))
-                .inspect_err(|_| drop(fs::remove_file(&part)))
-        }
+    let written = if is_special(path) {
+        fs::OpenOptions::new().write(true).open(path).and_then(|mut it| it.write_all(bytes))
+    } else {
+        let part = part_of(path);
+        fs::write(&part, bytes)
+            .and_then(|()| fs::rename(&part, path))
+            .inspect_err(|_| drop(fs::remove_file(&part)))
     };
     written.map_err(|error| Failure::io("write", path, &error))
 }
 
-/// Fails at once where [`write`] would fail after long work; changes nothing.
+/// Checks before long work that [`write`] can write the file, without changing it.
 ///
 /// # Errors
 /// The host refuses.
 pub fn check_writable(path: &Path) -> Result<()> {
-    let tried = match path.is_dir() {
-        true => Err(io::ErrorKind::IsADirectory.into()),
-        false if is_special(path) => Ok(()),
-        false => {
-            let part = part_of(path);
-            fs::write(&part, []).and_then(|()| fs::remove_file(&part))
-        }
+    let tried = if path.is_dir() {
+        Err(io::ErrorKind::IsADirectory.into())
+    } else if is_special(path) {
+        Ok(())
+    } else {
+        let part = part_of(path);
+        fs::write(&part, []).and_then(|()| fs::remove_file(&part))
     };
     tried.map_err(|error| Failure::io("write", path, &error))
 }
 
-/// Whether there is something that a file must not take the place of.
+/// Returns whether the path is a pipe, device or the like, which a file must not replace.
 fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
-/// Where a file is written before it is moved to its place.
+/// The temporary path of a file that is being written.
 fn part_of(path: &Path) -> PathBuf {
     path.with_added_extension(format!("part-{}", std::process::id()))
 }
@@ -164,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_whole_or_as_it_was() {
+    fn a_file_is_written_completely_or_not_changed() {
         let folder = env::temp_dir().join(format!("xtask-write-{}", std::process::id()));
         make_folder(&folder).unwrap();
         let file = folder.join("trace");
@@ -177,7 +175,7 @@ mod tests {
         assert!(write(&folder, b"new").is_err());
         let null = Path::new("/dev/null");
         check_writable(null).and_then(|()| write(null, b"new")).unwrap();
-        assert!(is_special(null), "it is still there");
+        assert!(is_special(null), "the device was not replaced");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask run`: everything, from nothing to the table.
+//! `cargo xtask run`: fetches, builds, boots, and prints the results.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,16 +24,16 @@ use crate::{
 pub struct RunArgs {
     #[command(flatten)]
     job: Job,
-    /// Whose PMU the machine shows
+    /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pmu: Pmu,
-    /// What executes the guest
+    /// What executes the guest's instructions
     #[arg(long, value_enum, default_value_t)]
     accel: Accel,
-    /// More options of the virtual PMU, such as series=FILE,every=1000000i (see qemu/README.md)
+    /// Further options of the virtual PMU, such as series=FILE,every=1000000i (see qemu/README.md)
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
     vpmu: Vec<String>,
-    /// Say which event would be on which counter in which group, and boot nothing
+    /// Print the plan, each event's group and counter, without a boot
     #[arg(long, conflicts_with = "trace")]
     explain: bool,
     /// Print one JSON object, alone on standard output
@@ -42,45 +42,35 @@ pub struct RunArgs {
     /// Write a record of every slice, threshold and sample to this file, for `cargo xtask trace`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Of the trace keep only each CPU's last 128 KiB, which go out when all programs have ended
+    /// Keep only the last 128 KiB of each CPU's trace, sent when all programs have ended
     #[arg(long, requires = "trace")]
     trace_last: bool,
-    /// Put a file of this machine into the ramdisk, under its own name: a static program, or what
-    /// it reads
+    /// Put a file of this machine into the ramdisk, under its name: a static program, or its input
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
-    /// A program in the ramdisk and its arguments, instead of --program; --events counts around the
-    /// whole of it. `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does
+    /// A program of the ramdisk and its arguments, in place of --program; --events counts its whole
+    /// run. `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "program")]
     command: Vec<String>,
-    /// Stop the machine after so many seconds
+    /// Stop the machine after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = machine::DEFAULT_TIME_LIMIT.as_secs(),
           value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: u64,
-    /// Let the machine wait for gdb, print the command that connects it and stops at the kernel's entry, and
-    /// set no time limit
+    /// Stop the machine until gdb connects, print the gdb command, which runs to the kernel's
+    /// entry, and set no time limit
     #[arg(long)]
     gdb: bool,
-    /// Hand this argument to QEMU, behind all others; as often as there are arguments
+    /// Pass this argument to QEMU, after all others; repeatable
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     qemu_arg: Vec<String>,
 }
 
-/// Does the task.
+/// Runs the machine and prints the results; the status is the outcome's.
 ///
 /// # Errors
-/// The machine cannot be built or started. However it ends otherwise is in the status.
+/// An option is not valid, or the machine cannot be built or started.
 pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
-    args.job.check()?;
-    args.accel.check()?;
-    if let Some(missing) = args.file.iter().find(|file| !file.is_file()) {
-        let why = format!("{}: there is no such file", missing.display());
-        return Err(Failure::new(ExitStatus::ProgramNotFound, why));
-    }
-    ramdisk::check_names(&args.file)?;
-    if args.accel == Accel::Tcg {
-        machine::shown(args.pmu, &args.vpmu)?;
-    }
+    check(args)?;
     let options = match (&args.trace, args.trace_last) {
         (None, _) => "wire",
         (Some(_), false) => "wire trace",
@@ -94,16 +84,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         project::check_writable(path)?;
     }
     let artefacts = Artefacts::make_for_run(project, &args.file)?;
-    let request = Request {
-        pmu: args.pmu,
-        accel: args.accel,
-        cpus: args.job.cpus.into(),
-        time_limit: Duration::from_secs(args.time_limit),
-        vpmu: args.vpmu.clone(),
-        gdb: args.gdb.then(machine::gdb_socket),
-        qemu_args: args.qemu_arg.clone(),
-        ..Request::new(line)
-    };
+    let request = request(args, line);
     if let Some(socket) = &request.gdb {
         let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
         output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
@@ -111,7 +92,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     let mut boot = machine::boot_with_progress(&artefacts, &request)?;
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
-    // Whatever becomes of the one, the other is worth its place.
+    // The trace is written also if the report cannot be printed.
     let shown = show(&boot, args.json, &folder);
     if let Some(path) = &args.trace {
         if let Some(bad) = boot.transcript.bad_trace {
@@ -122,18 +103,54 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     shown
 }
 
-/// The plan alone.
-fn explained(args: &RunArgs) -> Result<u8> {
-    if args.accel == Accel::Kvm {
-        let why = "--explain is of the virtual PMU's machines; of a run with KVM the kernel's log tells \
-                   the plan";
+/// Checks the options before anything is built.
+///
+/// # Errors
+/// One is not valid.
+fn check(args: &RunArgs) -> Result<()> {
+    args.job.check()?;
+    args.accel.check()?;
+    if let Some(missing) = args.file.iter().find(|file| !file.is_file()) {
+        let why = format!("{}: no such file", missing.display());
+        return Err(Failure::new(ExitStatus::ProgramNotFound, why));
+    }
+    ramdisk::check_names(&args.file)?;
+    if args.accel == Accel::Tcg {
+        machine::virtual_pmu_of(args.pmu, &args.vpmu)?;
+    } else if !args.vpmu.is_empty() {
+        let why = "--vpmu has no effect with --accel kvm: omit one of them";
         return Err(Failure::new(ExitStatus::Usage, why));
     }
-    let shown = machine::shown(args.pmu, &args.vpmu)?;
-    let asked = Asked::of(&args.job, &args.command, shown.profile().signature)?;
-    explain::main(&explain::detect(&shown)?, &asked, args.json)
+    Ok(())
 }
 
+/// The machine for these options and the kernel's command line.
+fn request(args: &RunArgs, line: String) -> Request {
+    Request {
+        pmu: args.pmu,
+        accel: args.accel,
+        cpus: args.job.cpus.into(),
+        time_limit: Duration::from_secs(args.time_limit),
+        vpmu: args.vpmu.clone(),
+        gdb: args.gdb.then(machine::gdb_socket),
+        qemu_args: args.qemu_arg.clone(),
+        ..Request::new(line)
+    }
+}
+
+/// Prints the plan.
+fn explained(args: &RunArgs) -> Result<u8> {
+    if args.accel == Accel::Kvm {
+        let why =
+            "--explain needs a virtual PMU: omit --accel kvm, or read the plan in the kernel's log";
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
+    let pmu = machine::virtual_pmu_of(args.pmu, &args.vpmu)?;
+    let asked = Asked::of(&args.job, &args.command, pmu.profile().signature)?;
+    explain::main(&explain::detect(&pmu)?, &asked, args.json)
+}
+
+/// Prints the report and why the run failed; returns the exit status.
 fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {
     let report = Report::of(boot);
     output::print(json, &report, &table::render(&report))?;
@@ -141,10 +158,10 @@ fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {
         let (cpu, lost, written) = (ring.cpu, ring.lost, ring.written);
         output::note(format_args!("xtask: CPU {cpu}: {lost} of {written} trace records lost"));
     }
-    // A program that ends with a status of its own has said why itself.
+    // A program that exits with a status has printed its reason itself.
     if !matches!(boot.outcome, Outcome::Done(_)) {
         output::note(format_args!("xtask: {}", boot.outcome));
-        output::note(format_args!("xtask: the kernel's log is in {}", folder.display()));
+        output::note(format_args!("xtask: kernel log: {}", folder.display()));
     }
     Ok(boot.outcome.status())
 }

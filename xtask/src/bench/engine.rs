@@ -119,12 +119,11 @@ fn machine(artefacts: &Artefacts, pmu: Pmu, events: &str) -> Result<Machine> {
     let run = |job: &str| -> Result<Boot> {
         let request = Request { pmu, ..Request::new(format!("seed=1 wire -- {job}")) };
         let boot = machine::boot(artefacts, &request, &mut |_| {})?;
-        match boot.outcome.is_success() {
-            true => Ok(boot),
-            false => {
-                let why = format!("{job}: {}", boot.outcome);
-                Err(Failure::new(ExitStatus::MachineFailed, why))
-            }
+        if boot.outcome.is_success() {
+            Ok(boot)
+        } else {
+            let why = format!("{job}: {}", boot.outcome);
+            Err(Failure::new(ExitStatus::MachineFailed, why))
         }
     };
     let bank = run(&format!("bank {events}"))?;

@@ -1,4 +1,4 @@
-//! What boots are made of.
+//! The files that boots need.
 
 use std::path::PathBuf;
 
@@ -14,38 +14,38 @@ use crate::{
     ramdisk, setup,
 };
 
-/// The environment variable in which `cargo xtask test` tells the boot tests about [`Artefacts`].
+/// The environment variable in which `cargo xtask test` passes [`Artefacts`] to the boot tests.
 pub const ARTEFACTS_VARIABLE: &str = "TALLY_ARTEFACTS";
-/// What the disk image of [`Artefacts::disk`] runs, its results going to the log.
+/// The command line of the disk image [`Artefacts::disk`]; its results go to the log.
 pub const DISK_COMMAND_LINE: &str = "seed=1 -- deflate --file status";
 
-/// Everything that a boot is made of, built.
+/// The built files that boots need.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Artefacts {
-    /// What firmware boots.
+    /// The files that firmware boots.
     pub boot: image::BootFiles,
-    /// The kernel's ELF file with its debug information, which what firmware boots lacks.
+    /// The kernel's ELF file with debug information, which firmware does not boot.
     pub symbols: PathBuf,
-    /// Programs that the ramdisk gets where the command line names them: all of them together are
-    /// several times as large as the rest, and firmware takes its time for each byte.
+    /// Programs that are in the ramdisk only if the command line names them: together they are
+    /// several times as large as the rest, and the firmware's boot time grows with the size.
     pub on_demand: Vec<PathBuf>,
-    /// A disk image that runs [`DISK_COMMAND_LINE`], if tests are to boot one.
+    /// A disk image that runs [`DISK_COMMAND_LINE`]; for tests only.
     pub disk: Option<PathBuf>,
     /// The virtual PMU.
     pub plugin: PathBuf,
-    /// The guest that checks it, if tests are to boot it.
+    /// The check guest; for tests only.
     pub check_guest: Option<PathBuf>,
-    /// Another kernel to run on it, if tests are to boot that.
+    /// The Linux kernel and its programs; for tests only.
     pub linux: Option<setup::Linux>,
     /// QEMU.
     pub qemu: setup::Qemu,
 }
 
 impl Artefacts {
-    /// Fetches and builds what is missing or out of date.
+    /// Fetches and builds what is missing or out of date. The ramdisk has the test guests.
     ///
     /// # Errors
-    /// Something cannot be fetched or built.
+    /// A tool cannot be fetched, or a crate does not build.
     pub fn make(project: &Project) -> Result<Artefacts> {
         let tools = setup::tools(project)?;
         let built = build::all(project, &tools.library)?;
@@ -53,12 +53,11 @@ impl Artefacts {
         Artefacts::of(project, tools, built, &programs)
     }
 
-    /// The same for a user's run: the user's `files` are in the ramdisk, and no program of the
-    /// tests.
+    /// Does the same for a user's run: the ramdisk has the user's `files` and no test guests.
     ///
     /// # Errors
-    /// Something cannot be fetched, built or read, or a file has the name of one of Tally's
-    /// programs.
+    /// A tool cannot be fetched, a crate does not build, or a file cannot be read or has the name
+    /// of one of Tally's programs.
     pub fn make_for_run(project: &Project, files: &[PathBuf]) -> Result<Artefacts> {
         let tools = setup::tools(project)?;
         let built = build::all(project, &tools.library)?;
@@ -66,10 +65,10 @@ impl Artefacts {
         Artefacts::of(project, tools, built, &programs)
     }
 
-    /// The same, and what only `cargo xtask test` boots.
+    /// Does the same for `cargo xtask test`, with everything that its tests boot.
     ///
     /// # Errors
-    /// Something cannot be fetched or built.
+    /// A tool cannot be fetched, or a crate does not build.
     pub fn make_for_tests(project: &Project) -> Result<Artefacts> {
         let tools = setup::tools(project)?;
         let linux = setup::linux(project)?;
@@ -103,7 +102,7 @@ impl Artefacts {
         })
     }
 
-    /// The ramdisk for a command line, put into `folder` if it is one of its own.
+    /// The ramdisk for a command line; if it needs programs on demand, a new one in `folder`.
     pub(super) fn ramdisk(&self, command_line: &str, folder: &Folder) -> Result<PathBuf> {
         let words: Vec<&str> = command_line.split_ascii_whitespace().collect();
         let is_named = |program: &&PathBuf| {
@@ -119,16 +118,16 @@ impl Artefacts {
         Ok(path)
     }
 
-    /// What `cargo xtask test` built.
+    /// The files that `cargo xtask test` has built.
     ///
     /// # Errors
-    /// The caller was not started by it.
+    /// The caller was not started by `cargo xtask test`.
     pub fn from_environment() -> Result<Artefacts> {
         let text = std::env::var(ARTEFACTS_VARIABLE).ok();
         text.and_then(|text| serde_json::from_str(&text).ok()).ok_or_else(|| {
             Failure::new(
                 ExitStatus::Usage,
-                "this test boots a machine that is not built yet; run `cargo xtask test`",
+                "boot tests need built artefacts: run `cargo xtask test`",
             )
         })
     }

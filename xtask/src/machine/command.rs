@@ -17,20 +17,20 @@ use super::{
 };
 use crate::{Failure, Result, image::BootFiles, setup::Qemu};
 
-/// The PMU that the virtual one shows on this machine, with `options` of its own (qemu/README.md),
-/// of which most do not change what can be counted together.
+/// The virtual PMU of a machine with these `options` (qemu/README.md). Options that do not change
+/// which events can be counted together are ignored.
 ///
 /// # Errors
 /// The virtual PMU does not support an option.
-pub fn shown(pmu: Pmu, options: &[String]) -> Result<tally_vpmu::VirtualPmu> {
+pub fn virtual_pmu_of(pmu: Pmu, options: &[String]) -> Result<tally_vpmu::VirtualPmu> {
     let (profile, counters) = (pmu.profile(), pmu.machine().counters);
-    // Of an option that is there twice, the later holds.
+    // The last of several equal options is used.
     let option = |name: &str| {
         let mut given = options.iter().rev().filter_map(|option| option.split_once('='));
         given.find(|(given, _)| *given == name).map(|(_, value)| value)
     };
     let refused = |what: &str| {
-        let why = format!("the virtual PMU has no machine of {what}; see qemu/README.md");
+        let why = format!("the virtual PMU does not support {what}; see qemu/README.md");
         Failure::new(ExitStatus::Usage, why)
     };
     let name = option("profile").unwrap_or(profile.name);
@@ -61,9 +61,8 @@ fn path_value(path: &Path) -> String {
     value(&path.to_string_lossy())
 }
 
-/// A machine with nothing in it but what is added, and without what `lacks` says. Without a
-/// keyboard's controller the firmware does not wait for a keyboard, which was a sixth of the time
-/// that a boot takes.
+/// A machine without default devices and without `lacks`. Without a keyboard controller the
+/// firmware does not wait for a keyboard, which took a sixth of the boot time.
 fn plain(qemu: &Qemu, memory: &str, lacks: Option<&str>) -> Command {
     let mut qemu = qemu.command();
     qemu.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
@@ -72,7 +71,7 @@ fn plain(qemu: &Qemu, memory: &str, lacks: Option<&str>) -> Command {
     qemu
 }
 
-/// The whole call.
+/// QEMU's call for Tally's kernel.
 pub(super) fn qemu(
     artefacts: &Artefacts,
     ramdisk: &Path,
@@ -93,14 +92,7 @@ pub(super) fn qemu(
             qemu.args(["-accel", "kvm", "-cpu", "host,pmu=on"]);
         }
     }
-    if let Some(socket) = &request.monitor {
-        let socket = path_value(socket);
-        qemu.arg("-monitor").arg(format!("unix:{socket},server=on,wait=off"));
-    }
-    if let Some(socket) = &request.gdb {
-        let socket = path_value(socket);
-        qemu.arg("-S").arg("-gdb").arg(format!("unix:{socket},server=on,wait=off"));
-    }
+    sockets(&mut qemu, request);
     qemu.arg("-smp").arg(request.cpus.to_string());
     qemu.arg("-drive").arg(format!(
         "if=pflash,format=raw,readonly=on,file={}",
@@ -118,7 +110,18 @@ pub(super) fn qemu(
     Ok(qemu)
 }
 
-/// The port by which a trace comes while the machine runs.
+/// Adds the sockets of the monitor and of the gdb stub.
+fn sockets(qemu: &mut Command, request: &Request) {
+    let listen = |socket: &Path| format!("unix:{},server=on,wait=off", path_value(socket));
+    if let Some(socket) = &request.monitor {
+        qemu.arg("-monitor").arg(listen(socket));
+    }
+    if let Some(socket) = &request.gdb {
+        qemu.arg("-S").arg("-gdb").arg(listen(socket));
+    }
+}
+
+/// Adds the trace port.
 fn trace_port(qemu: &mut Command, port: TracePort, folder: &Folder) -> Result<()> {
     let path = folder.trace();
     let kind = match port {
@@ -134,8 +137,8 @@ fn trace_port(qemu: &mut Command, port: TracePort, folder: &Folder) -> Result<()
             "pipe"
         }
     };
-    // Without an event descriptor the processor's own thread takes each notification, so that a
-    // file has all before the guest's next instruction, and the same seed gives the same run.
+    // Without an event descriptor the vCPU's thread handles each notification before the guest's
+    // next instruction, so that equal seeds give equal runs.
     qemu.args(["-device", "virtio-serial-pci,disable-legacy=on,ioeventfd=off,max_ports=2"]);
     qemu.arg("-chardev").arg(format!("{kind},id=trace,path={}", path_value(&path)));
     qemu.args(["-device", "virtserialport,chardev=trace,nr=1,name=tally.trace"]);
@@ -149,7 +152,7 @@ fn from_disk(qemu: &mut Command, disk: &Path) {
 }
 
 fn from_files(qemu: &mut Command, boot: &BootFiles, ramdisk: &Path, command_line: &str) {
-    // The firmware finds these beside the boot loader, and reads them without waiting for the host
+    // The firmware reads these files without waiting for the host
     // (docs/decisions/0004-boot-without-a-disk.md).
     qemu.arg("-kernel").arg(&boot.loader);
     for (name, file) in [("kernel-x86_64", &*boot.kernel), ("ramdisk", ramdisk)] {
@@ -159,7 +162,7 @@ fn from_files(qemu: &mut Command, boot: &BootFiles, ramdisk: &Path, command_line
     qemu.arg("-fw_cfg").arg(format!("name={FW_CFG_COMMAND_LINE},string={line}"));
 }
 
-/// The call for Linux, whose console goes to the log.
+/// QEMU's call for Linux, whose console goes to the log.
 pub fn linux(guest: &Linux<'_>, initramfs: &Path, folder: &Folder) -> Command {
     let mut qemu = plain(guest.qemu, "1G", None);
     tcg(&mut qemu, guest.cpus, guest.pmu.machine());
@@ -168,14 +171,14 @@ pub fn linux(guest: &Linux<'_>, initramfs: &Path, folder: &Folder) -> Command {
     }
     qemu.arg("-smp").arg(guest.cpus.to_string());
     qemu.arg("-kernel").arg(&guest.linux.kernel).arg("-initrd").arg(initramfs);
-    // The watchdog would keep a counter for ever; a panic is to end the machine.
+    // The watchdog would use a counter; a panic must end the machine.
     let quiet = if guest.verbose { "" } else { " quiet" };
     qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 nmi_watchdog=0{quiet}"));
     qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
     qemu
 }
 
-/// The call for the guest that checks the virtual PMU; what it says goes to the log.
+/// QEMU's call for the check guest, whose output goes to the log.
 pub fn check_guest(
     qemu: &Qemu,
     plugin: &Path,
@@ -203,13 +206,13 @@ pub fn check_guest(
 
 fn tcg(qemu: &mut Command, cpus: usize, m: &QemuMachine) {
     if cpus == 1 {
-        // One instruction is one nanosecond of virtual time: every run is the same run.
+        // One instruction is one nanosecond of virtual time, so that equal runs are identical.
         qemu.args(["-accel", "tcg", "-icount", "shift=0,sleep=off"]);
         qemu.args(["-rtc", "base=2026-01-01,clock=vm"]);
-        // QEMU's x2APIC timer ends a machine that counts instructions ("Bad icount read").
+        // With -icount, QEMU's x2APIC timer aborts QEMU ("Bad icount read").
         qemu.arg("-cpu").arg(format!("{},-x2apic", m.cpu));
     } else {
-        // Taking turns on one thread would give plugins wrong numbers of CPUs.
+        // With all vCPUs on one thread, QEMU gives plugins wrong vCPU numbers.
         qemu.args(["-accel", "tcg,thread=multi"]);
         qemu.arg("-cpu").arg(m.cpu);
     }

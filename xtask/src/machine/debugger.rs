@@ -1,7 +1,7 @@
 //! gdb for the kernel: the socket of QEMU's gdb stub, and the gdb command that connects to it.
 //!
-//! With [`super::Request::gdb`] the machine waits at its first instruction until gdb lets it run. The boot loader
-//! maps the kernel at [`KERNEL_BASE`], so that its symbols can be loaded before it is in memory.
+//! With [`super::Request::gdb`] the machine waits at its first instruction for gdb. The boot loader
+//! maps the kernel at [`KERNEL_BASE`], so gdb can load its symbols before the kernel is in memory.
 
 use std::{
     env,
@@ -12,7 +12,7 @@ use std::{
 
 use tally_abi::boot::KERNEL_BASE;
 
-/// A path for the stub's socket that nothing uses yet, as short as sockets need it.
+/// An unused path for the stub's socket, short enough for one.
 pub fn gdb_socket() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     // Relaxed: only the numbers have to differ.
@@ -20,8 +20,9 @@ pub fn gdb_socket() -> PathBuf {
     env::temp_dir().join(format!("tally-gdb-{}-{count}", process::id()))
 }
 
-/// The gdb command that connects to `socket`, loads the kernel's symbols at their addresses and lets the machine
-/// run up to the kernel's entry. The breakpoint is a hardware one: the kernel's pages are not mapped yet.
+/// The gdb command that connects to `socket`, loads the kernel's symbols and runs the machine up to
+/// the kernel's entry. The breakpoint is a hardware one, because the kernel's pages are not mapped
+/// yet.
 pub fn gdb(symbols: &Path, socket: &Path) -> Command {
     let mut gdb = Command::new("gdb");
     for step in [
@@ -35,15 +36,16 @@ pub fn gdb(symbols: &Path, socket: &Path) -> Command {
     gdb
 }
 
-/// A command as a shell takes it.
+/// A command, quoted for a shell.
 pub fn in_shell(command: &Command) -> String {
     let words = [command.get_program()].into_iter().chain(command.get_args());
     let quoted = words.map(|word| {
         let word = word.to_string_lossy();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-        match word.chars().all(is_plain) {
-            true => word.into_owned(),
-            false => format!("'{}'", word.replace('\'', "'\\''")),
+        if word.chars().all(is_plain) {
+            word.into_owned()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
         }
     });
     quoted.collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! The folder in which a boot leaves its log, its messages and the truth.
+//! The folder of a boot: log, messages, truth.
 
 use std::{
     fs,
@@ -15,11 +15,11 @@ use crate::{
     project::{self, Project},
 };
 
-/// Folders of runs that were kept.
+/// Number of kept folders.
 const KEPT: usize = 20;
 
-/// A boot's own folder, removed when dropped unless it was kept, or the thread panics: then the assertion that
-/// failed is explained by what lies in it.
+/// The folder of one boot. Dropping it removes it, unless it was kept or the thread panics, as in a
+/// failed test.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -27,14 +27,14 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// A new one.
+    /// Creates a new folder.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The host refuses.
     pub fn make(project: &Project) -> Result<Folder> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // Relaxed: all that counts is that no two in this process are the same.
+        // Relaxed: the numbers of one process only need to differ.
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{:013}-{}-{count}", since.as_millis(), std::process::id());
         let path = runs(project).join(name);
@@ -42,13 +42,13 @@ impl Folder {
         Ok(Folder { path, kept: false })
     }
 
-    /// Leaves the folder there for people to look at, and gives its path.
+    /// Keeps the folder and returns its path.
     pub fn keep(&mut self) -> &Path {
         self.kept = true;
         &self.path
     }
 
-    /// A file of another name.
+    /// The path of a file with this name.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -63,32 +63,32 @@ impl Folder {
         self.path.join("wire.bin")
     }
 
-    /// The trace that the kernel sends while it runs.
+    /// The trace that the kernel sends through the trace port.
     pub fn trace(&self) -> PathBuf {
         self.path.join("trace.bin")
     }
 
-    /// What the virtual PMU saw.
+    /// The truth.
     pub fn truth(&self) -> PathBuf {
         self.path.join("truth.json")
     }
 
-    /// The same over time.
+    /// The truth over time.
     pub fn series(&self) -> PathBuf {
         self.path.join("series.csv")
     }
 
-    /// What QEMU complained of.
+    /// QEMU's standard error.
     pub fn errors(&self) -> PathBuf {
         self.path.join("qemu.txt")
     }
 
-    /// Whether the machine has not said a byte yet.
+    /// Returns whether the log has no byte yet.
     pub(super) fn is_log_empty(&self) -> bool {
         fs::metadata(self.log()).map_or(true, |metadata| metadata.len() == 0)
     }
 
-    /// The last `count` lines of the log, without what only a terminal understands.
+    /// The last `count` lines of the log, without terminal control sequences.
     pub fn log_tail(&self, count: usize) -> String {
         let bytes = fs::read(self.log()).unwrap_or_default();
         tail(&String::from_utf8_lossy(&bytes), count)
@@ -103,32 +103,30 @@ impl Drop for Folder {
         if thread::panicking() {
             let thread = thread::current();
             let (name, path) = (thread.name().unwrap_or("a thread"), self.path.display());
-            output::note(format_args!(
-                "xtask: {name} failed; the log, the messages and the truth are in {path}"
-            ));
+            output::note(format_args!("xtask: {name} failed; log, messages and truth: {path}"));
             self.path.parent().into_iter().for_each(keep_newest_in);
         } else {
-            // Nothing depends on its being gone.
+            // An error is harmless.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Whether the process that made the folder still runs: it may look at it yet, and so may its
-/// machine.
+/// Returns whether the process that created the folder still runs: it or its machine may use the
+/// folder.
 fn is_in_use(folder: &Path) -> bool {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let pid = name.split('-').nth(1).and_then(|pid| Pid::from_raw(pid.parse().ok()?));
-    // One of another user's is there too, and refuses.
+    // Another user's process refuses the signal, but exists.
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-/// Removes all but the newest of the folders that were kept, and those of processes that still run.
+/// Removes kept folders except the newest and those of running processes.
 pub fn keep_newest(project: &Project) {
     keep_newest_in(&runs(project));
 }
 
-/// Where the folders are.
+/// The folder that contains the boots' folders.
 fn runs(project: &Project) -> PathBuf {
     project.private().join("run")
 }
@@ -138,7 +136,7 @@ fn keep_newest_in(runs: &Path) {
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     folders.sort();
     for old in folders.iter().rev().skip(KEPT).filter(|folder| !is_in_use(folder)) {
-        // The next run tries again.
+        // After an error the next run tries again.
         let _ = fs::remove_dir_all(old);
     }
 }
@@ -163,11 +161,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_folders_go_but_those_in_use() {
+    fn old_folders_are_removed_except_those_in_use() {
         let root = std::env::temp_dir().join(format!("xtask-newest-{}", std::process::id()));
         let project = Project { target: root.join("target"), root: root.clone() };
         let runs = project.private().join("run");
-        // The system gives no process so high a number.
+        // No process has such a high number.
         let names = |pid: u32| (0..2).map(move |age| format!("{age:013}-{pid}-0"));
         let old: Vec<String> = names(i32::MAX as u32).chain(names(std::process::id())).collect();
         let new = (0..KEPT).map(|age| format!("{:013}-{}-0", 100 + age, i32::MAX));
@@ -182,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_outlives_a_panic_and_nothing_else() {
+    fn a_folder_is_kept_only_on_a_panic() {
         let root = std::env::temp_dir().join(format!("xtask-panic-{}", std::process::id()));
         let project = Project { target: root.join("target"), root: root.clone() };
         let dropped = Folder::make(&project).unwrap();
@@ -192,14 +190,14 @@ mod tests {
         let folder = Folder::make(&project).unwrap();
         let path = folder.path.clone();
         let failed = std::panic::catch_unwind(move || {
-            assert!(folder.log().exists(), "as a test fails whose machine wrote no log");
+            assert!(folder.log().exists(), "a failing test");
         });
         assert!(failed.is_err() && path.exists());
         fs::remove_dir_all(root).unwrap();
     }
 
     #[test]
-    fn a_tail_is_plain() {
+    fn a_tail_has_no_control_sequences() {
         assert_eq!(tail("\x1b[2J\x1b[01;01Ha\r\nb\n\nc\n", 2), "b\nc");
         assert_eq!(tail("", 2), "");
     }

@@ -1,8 +1,8 @@
-//! Boots a machine and tells how it ended.
+//! Boots a machine and reports how it ended.
 //!
-//! [`boot`] starts QEMU on the image, follows what the kernel says on the second UART, and gives a
-//! [`Boot`]: a typed [`Outcome`], everything that was said, and the truth if the virtual PMU was
-//! there. However the machine ends, QEMU is reaped, and every boot has a time limit.
+//! [`boot`] starts QEMU, reads the kernel's messages from the second UART, and returns a [`Boot`]:
+//! a typed [`Outcome`], all messages, and the truth if the machine has the virtual PMU. QEMU is
+//! always reaped, and every boot has a time limit.
 
 mod artefacts;
 mod command;
@@ -24,7 +24,7 @@ use std::{
 use tally_abi::{ExitStatus, truth::Truth};
 
 pub use artefacts::{ARTEFACTS_VARIABLE, Artefacts, DISK_COMMAND_LINE};
-pub use command::{check_guest, linux, shown};
+pub use command::{check_guest, linux, virtual_pmu_of};
 pub use debugger::{gdb, gdb_socket, in_shell};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
@@ -42,50 +42,48 @@ use crate::{
     project::{self, Project},
 };
 
-/// For how long a machine under KVM may be silent before KVM counts as unusable.
+/// Time without output after which KVM counts as unusable.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
-/// For how long QEMU may live on after the kernel's last word.
-const LAST_WORD: Duration = Duration::from_secs(10);
-/// How often the machine is looked at.
-const LOOK: Duration = Duration::from_millis(10);
+/// Time that QEMU has to exit after the kernel's last message.
+const EXIT_LIMIT: Duration = Duration::from_secs(10);
+/// Interval at which the machine is polled.
+const POLL: Duration = Duration::from_millis(10);
 
 /// A machine that has ended.
 #[derive(Debug)]
 pub struct Boot {
-    /// How.
+    /// How it ended.
     pub outcome: Outcome,
-    /// What the kernel told.
+    /// The kernel's messages.
     pub transcript: Transcript,
-    /// What the virtual PMU saw.
+    /// The truth, if the machine has the virtual PMU.
     pub truth: Option<Truth>,
-    /// The log and what else the run left; gone with this value unless it is kept.
+    /// The log and the machine's other files; removed with this value unless kept.
     pub folder: Folder,
 }
 
-/// Who hears of a program's output while the machine runs.
+/// Receives the programs' output while the machine runs.
 pub type Listener<'a> = &'a mut dyn FnMut(&Output);
 
-/// Boots a machine and waits for its end; `listen` hears of each output at once.
+/// Boots a machine and waits for its end; `listen` receives each output at once.
 ///
 /// # Errors
-/// QEMU cannot be started, KVM is not usable, or the host refuses a file. However the guest ends
-/// is no error but a [`Boot::outcome`].
+/// QEMU cannot be started, KVM is not usable, the virtual PMU refuses an option, or the host
+/// refuses a file. A guest that fails is no error but a [`Boot::outcome`].
 pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> Result<Boot> {
     request.accel.check()?;
     let mut folder = Folder::make(&Project::here())?;
     match boot_in(&folder, artefacts, request, listen) {
         Ok((outcome, transcript, truth)) => Ok(Boot { outcome, transcript, truth, folder }),
+        Err(refused) if refused.status == ExitStatus::Usage => Err(refused),
         Err(Failure { status, message }) => {
-            let left = folder.keep().display();
-            Err(Failure::new(
-                status,
-                format!("{message}; the log, the messages and the truth are in {left}"),
-            ))
+            let kept = folder.keep().display();
+            Err(Failure::new(status, format!("{message}; log, messages and truth: {kept}")))
         }
     }
 }
 
-/// As [`boot`], with what the machine leaves in `folder`.
+/// Does the same as [`boot`], with the machine's files in `folder`.
 fn boot_in(
     folder: &Folder,
     artefacts: &Artefacts,
@@ -109,7 +107,7 @@ fn boot_in(
     Ok((outcome, transcript, truth))
 }
 
-/// Checks, when QEMU has ended, that the virtual PMU took its options.
+/// Checks, after QEMU has ended, that the virtual PMU accepted its options.
 ///
 /// # Errors
 /// It refused one.
@@ -118,7 +116,7 @@ pub(crate) fn check_options(folder: &Folder) -> Result<()> {
     refused.map_or(Ok(()), |why| Err(Failure::new(ExitStatus::Usage, why)))
 }
 
-/// Starts QEMU, whose complaints go to the folder.
+/// Starts QEMU; its standard error goes to a file of `folder`.
 ///
 /// # Errors
 /// It cannot be started, or the host refuses the file.
@@ -130,6 +128,7 @@ pub fn start(qemu: &mut Command, folder: &Folder) -> Result<Child> {
     })
 }
 
+/// Reads the messages until QEMU has ended or its time is over.
 fn follow(
     qemu: &mut Child,
     request: &Request,
@@ -140,11 +139,11 @@ fn follow(
     let wire = folder.wire();
     let mut wire = File::open(&wire).map_err(|error| Failure::io("read", &wire, &error))?;
     let start = Instant::now();
-    let mut last_word: Option<Instant> = None;
+    let mut last_message: Option<Instant> = None;
     loop {
-        let ended = qemu
-            .try_wait()
-            .map_err(|error| Failure::new(ExitStatus::HostError, format!("lost QEMU: {error}")))?;
+        let ended = qemu.try_wait().map_err(|error| {
+            Failure::new(ExitStatus::HostError, format!("cannot wait for QEMU: {error}"))
+        })?;
         transcript.now = qemu.processor_time().unwrap_or(transcript.now);
         transcript
             .follow(&mut wire, listen)
@@ -152,23 +151,24 @@ fn follow(
         if ended.is_some() {
             return Ok(End::ByItself);
         }
-        if transcript.is_over() && last_word.get_or_insert_with(Instant::now).elapsed() > LAST_WORD
+        if transcript.is_over()
+            && last_message.get_or_insert_with(Instant::now).elapsed() > EXIT_LIMIT
         {
             return Ok(End::ByItself);
         }
-        // Under gdb the machine stands still for as long as its user likes.
+        // With gdb there is no time limit: the user may stop the machine.
         let running = if request.gdb.is_none() { start.elapsed() } else { Duration::ZERO };
         if running > request.time_limit {
             return Ok(End::OutOfTime);
         }
         if request.accel == Accel::Kvm && running > SIGN_OF_LIFE && folder.is_log_empty() {
-            return Err(request::kvm_unusable("a guest makes no progress under it"));
+            return Err(request::kvm_unusable("the guest prints nothing"));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
     }
 }
 
-/// The truth, if the virtual PMU wrote it.
+/// Reads the truth, if the virtual PMU wrote it.
 pub(crate) fn read_truth(folder: &Folder) -> Result<Option<Truth>> {
     let path = folder.truth();
     if !path.exists() {
@@ -181,19 +181,19 @@ pub(crate) fn read_truth(folder: &Folder) -> Result<Option<Truth>> {
     Ok(Some(truth))
 }
 
-/// Boots behind a progress line; what programs write goes to standard error as it comes.
+/// Boots with a progress line; the programs' output goes to standard error at once.
 ///
 /// # Errors
 /// As [`boot`].
 pub fn boot_with_progress(artefacts: &Artefacts, request: &Request) -> Result<Boot> {
     let step = Step::start("Running the machine");
     let boot = boot(artefacts, request, &mut |output| {
-        // Somebody who closes our standard error wants no output.
+        // A closed standard error means that no output is wanted.
         let _ = io::stderr().write_all(&output.bytes);
     })?;
     step.done();
-    if let Some(complaint) = boot.transcript.complaint() {
-        output::note(format_args!("xtask: {complaint}"));
+    if let Some(warning) = boot.transcript.warning() {
+        output::note(format_args!("xtask: {warning}"));
     }
     Ok(boot)
 }

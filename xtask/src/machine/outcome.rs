@@ -7,9 +7,9 @@ use tally_abi::ExitStatus;
 /// How a boot ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every program ended by itself; the first status other than 0, or 0.
+    /// Every program ended by itself; with the first status other than 0, or 0.
     Done(u8),
-    /// A program could not be started, or the command line not be followed.
+    /// A program could not be started, or the kernel's command line was refused.
     Refused {
         /// The program.
         program: String,
@@ -22,16 +22,16 @@ pub enum Outcome {
     Faulted {
         /// The program.
         program: String,
-        /// What it did.
+        /// The kind of fault.
         fault: String,
-        /// The address that it touched.
+        /// The accessed address, if the fault has one.
         address: Option<u64>,
-        /// The instruction.
+        /// The instruction's address.
         instruction: u64,
     },
-    /// The kernel found a mistake of its own.
+    /// The kernel panicked.
     Panicked {
-        /// Message and place.
+        /// Message and source line.
         message: String,
     },
     /// The time limit was reached.
@@ -41,9 +41,9 @@ pub enum Outcome {
         /// The last lines of the log.
         log_tail: String,
     },
-    /// The machine ended without the kernel's last word.
+    /// The machine ended without the kernel's last message.
     MachineFailed {
-        /// What QEMU said, or the last lines of the log.
+        /// QEMU's errors, or the last lines of the log.
         said: String,
     },
 }
@@ -60,17 +60,17 @@ impl Outcome {
         }
     }
 
-    /// Whether every program ended by itself with status 0.
+    /// Returns whether every program ended by itself with status 0.
     pub fn is_success(&self) -> bool {
         *self == Outcome::Done(0)
     }
 }
 
-/// That the time limit was reached, for people.
+/// The message that the time limit was reached.
 pub(crate) fn out_of_time(limit: Duration) -> String {
     let limit = limit.as_secs();
     format!(
-        "the machine did not end within {limit} s and was stopped (`--time-limit` sets another limit)"
+        "the machine did not end within {limit} s and was stopped; `--time-limit` sets another limit"
     )
 }
 
@@ -89,10 +89,10 @@ impl fmt::Display for Outcome {
             }
             Outcome::Panicked { message } => write!(f, "the kernel panicked: {message}"),
             Outcome::TimedOut { limit, log_tail } => {
-                write!(f, "{}; its last lines:\n{log_tail}", out_of_time(*limit))
+                write!(f, "{}; last lines of the log:\n{log_tail}", out_of_time(*limit))
             }
             Outcome::MachineFailed { said } => {
-                write!(f, "the machine ended without the kernel's last word:\n{said}")
+                write!(f, "the machine ended without the kernel's last message:\n{said}")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a machine is to be: the processor's PMU, what executes it, what it boots.
+//! Descriptions of the machines to boot.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use tally_abi::{ExitStatus, boot::CommandLine};
 use super::profile::Pmu;
 use crate::{Failure, Result, setup};
 
-/// The time limit of a boot that nobody set another for.
+/// The default time limit of a boot.
 pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// What executes the guest's instructions.
@@ -26,10 +26,10 @@ pub enum Accel {
 }
 
 impl Accel {
-    /// Fails on what can be known before there is a machine.
+    /// Checks that the host supports it.
     ///
     /// # Errors
-    /// KVM, where this user has none.
+    /// KVM, if this user cannot open `/dev/kvm`.
     pub fn check(self) -> Result<()> {
         match fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
             Err(error) if self == Accel::Kvm => Err(kvm_unusable(&format!("/dev/kvm: {error}"))),
@@ -38,51 +38,51 @@ impl Accel {
     }
 }
 
-/// Where the machine has a trace go, if the kernel makes one.
+/// Destination of the kernel's trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TracePort {
-    /// Nowhere: the kernel keeps it, and sends it by the second UART at the end.
+    /// No port: the kernel keeps the trace in memory and sends it over the second UART at the end.
     None,
-    /// Into a file, while the machine runs.
+    /// A port whose data goes to a file while the machine runs.
     File,
-    /// Into a pipe that nobody reads.
+    /// A port whose data goes to a pipe without a reader.
     Unread,
 }
 
 /// One boot.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Whose PMU.
+    /// The PMU.
     pub pmu: Pmu,
-    /// What executes.
+    /// What executes the guest's instructions.
     pub accel: Accel,
-    /// Processors.
+    /// Number of CPUs.
     pub cpus: usize,
     /// The kernel's command line.
     pub command_line: String,
-    /// After this, the machine is killed.
+    /// The machine is killed after this time.
     pub time_limit: Duration,
-    /// Whether the virtual PMU is there; without it, TCG has none at all.
+    /// Whether the machine has the virtual PMU; under TCG there is no other.
     pub virtual_pmu: bool,
-    /// More options of the virtual PMU, `name=value` each (qemu/README.md).
+    /// Further options of the virtual PMU, each `name=value` (qemu/README.md).
     pub vpmu: Vec<String>,
-    /// Whether to boot the disk image, with its own command line, as from a USB stick.
+    /// Whether to boot the disk image, which has its own command line.
     pub from_disk: bool,
-    /// Where a trace goes.
+    /// Destination of the trace.
     pub trace_port: TracePort,
-    /// A part that it lacks, by QEMU's name.
+    /// A device that the machine lacks, by QEMU's name.
     pub lacks: Option<&'static str>,
-    /// Where QEMU's monitor is to listen, if it is to: the path of a socket.
+    /// Path of a socket for QEMU's monitor, if one is used.
     pub monitor: Option<PathBuf>,
-    /// Where QEMU's gdb stub is to listen, if the machine is to wait for gdb: the path of a socket. There is no
-    /// time limit then.
+    /// Path of a socket for QEMU's gdb stub, if the machine waits for gdb; then it has no time
+    /// limit.
     pub gdb: Option<PathBuf>,
-    /// More arguments for QEMU, behind all others.
+    /// Further arguments of QEMU, after all others.
     pub qemu_args: Vec<String>,
 }
 
 impl Request {
-    /// One processor under TCG with Intel's virtual PMU.
+    /// A machine with one CPU under TCG and Intel's virtual PMU.
     pub fn new(command_line: impl Into<String>) -> Request {
         let command_line = command_line.into();
         let line = CommandLine::parse(&command_line);
@@ -112,26 +112,27 @@ pub struct Linux<'a> {
     pub qemu: &'a setup::Qemu,
     /// The kernel and its programs.
     pub linux: &'a setup::Linux,
-    /// The virtual PMU, unless the machine is to have none.
+    /// The virtual PMU, if the machine has one.
     pub plugin: Option<&'a Path>,
-    /// More options of it.
+    /// Further options of the virtual PMU.
     pub vpmu: &'a [String],
-    /// Whose PMU.
+    /// The PMU.
     pub pmu: Pmu,
-    /// Processors.
+    /// Number of CPUs.
     pub cpus: usize,
-    /// Whether the kernel speaks.
+    /// Whether the kernel's log is shown.
     pub verbose: bool,
-    /// After this, the machine is killed.
+    /// The machine is killed after this time.
     pub time_limit: Duration,
 }
 
+/// The failure that KVM is not usable.
 pub(super) fn kvm_unusable(why: &str) -> Failure {
     Failure::new(
         ExitStatus::KvmUnusable,
         format!(
-            "KVM cannot run a guest here ({why}); run without `--accel kvm`, or on a machine \
-             whose processor and permissions allow it"
+            "KVM cannot run a guest here ({why}): run without `--accel kvm`, or on a machine whose \
+             processor and permissions support it"
         ),
     )
 }

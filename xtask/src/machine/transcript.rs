@@ -1,4 +1,4 @@
-//! What the kernel told, put together from the messages on the second UART.
+//! Collects the kernel's messages from the second UART.
 
 use std::{
     collections::BTreeMap,
@@ -15,16 +15,16 @@ use tally_abi::{
 use super::outcome::Outcome;
 use crate::trace::file::{Bad, Trace};
 
-/// A piece of what a program wrote.
+/// Bytes that a program wrote in one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     /// The program's number.
     pub pid: u32,
     /// The descriptor: 1 or 2.
     pub fd: u8,
-    /// What it wrote.
+    /// The bytes.
     pub bytes: Vec<u8>,
-    /// Processor time that QEMU had used when it was seen.
+    /// QEMU's processor time when the output was read.
     pub seen_at: Duration,
 }
 
@@ -33,9 +33,9 @@ pub struct Output {
 pub struct Event {
     /// Its name.
     pub name: String,
-    /// The catalogue's name of what is counted, if there is one.
+    /// The catalogue's name of the event, if it has one.
     pub native: Option<String>,
-    /// At which privileges it was counted.
+    /// The privilege levels at which it was counted.
     pub mode: Mode,
     /// Its last value.
     pub reading: Reading,
@@ -46,15 +46,15 @@ pub struct Event {
 pub struct Session {
     /// The program that opened it.
     pub program: String,
-    /// How it counted.
+    /// Its configuration.
     pub config: SessionConfig,
-    /// Its logical counters, in the order in which the kernel told them.
+    /// Its logical counters, in the order of the messages.
     pub readings: Vec<Event>,
-    /// What the engine told of it.
+    /// The engine's statistics.
     pub stats: Option<SessionStats>,
 }
 
-/// The PMU that the kernel found.
+/// The PMU that the kernel detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pmu {
     /// Its driver and version.
@@ -65,12 +65,12 @@ pub struct Pmu {
     pub general: u8,
 }
 
-/// The kernel as it came up.
+/// The kernel's state after boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Booted {
-    /// Processors.
+    /// Number of CPUs.
     pub cpus: u32,
-    /// Memory that the kernel holds, in bytes.
+    /// Memory that the kernel uses, in bytes.
     pub memory_bytes: u64,
     /// The seed.
     pub seed: u64,
@@ -83,59 +83,59 @@ pub struct Booted {
 pub struct Ring {
     /// Its CPU.
     pub cpu: u16,
-    /// Records that the engine offered.
+    /// Records that the engine wrote.
     pub written: u64,
-    /// Records that the host has.
+    /// Records that the host has received.
     pub read: u64,
-    /// Records for which there was no room.
+    /// Records lost because the ring was full.
     pub lost: u64,
 }
 
-/// Everything that was said.
+/// All messages of one boot.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
     /// The first message, if it came.
     pub booted: Option<Booted>,
-    /// Nanoseconds from the kernel's entry to its first program, by the machine's clock.
+    /// Virtual time from the kernel's entry to its first program, in nanoseconds.
     pub boot_ns: Option<u64>,
     /// Output of all programs.
     pub output: Vec<Output>,
     /// Sessions by number.
     pub sessions: BTreeMap<u32, Session>,
-    /// The trace, if one was asked for: as it is in a file.
+    /// The trace file's bytes, if the run has a trace.
     pub trace: Vec<u8>,
-    /// What is wrong with it.
+    /// The trace's first error, if it has one.
     pub bad_trace: Option<Bad>,
-    /// The slices in it, CPU by CPU in the order of time.
+    /// The trace's slices; those of one CPU are in the order of time.
     pub slices: Vec<SliceRecord>,
-    /// The thresholds that fired, in the same order.
+    /// The trace's thresholds that fired, in the same order.
     pub thresholds: Vec<ThresholdRecord>,
-    /// The samples.
+    /// The trace's samples.
     pub samples: Vec<SampleRecord>,
-    /// What was lost, where.
+    /// The trace's records of losses.
     pub losses: Vec<LostRecord>,
-    /// Trace rings.
+    /// Final states of the trace rings.
     pub rings: Vec<Ring>,
     /// Programs that ended by themselves, with their status.
     pub exits: Vec<(String, i32)>,
-    /// Refusals and crashes, in the order in which they happened.
-    pub troubles: Vec<Outcome>,
-    /// The kernel's own mistake.
+    /// Refusals and crashes, in order.
+    pub failures: Vec<Outcome>,
+    /// The kernel's panic message.
     pub panicked: Option<String>,
-    /// The status with which everything ended.
+    /// The final status, if the run ended.
     pub done: Option<u8>,
-    /// Frames that could not be read.
+    /// Frames and records that could not be decoded.
     pub unreadable: u64,
-    /// Processor time that QEMU has used by now.
+    /// QEMU's processor time so far.
     pub(super) now: Duration,
-    /// The beginning of a frame whose end has not come yet.
+    /// The received part of an incomplete frame.
     partial: Vec<u8>,
-    /// The beginning of a block of the trace.
+    /// The received part of a block of the trace.
     block: Vec<u8>,
 }
 
 impl Transcript {
-    /// Takes in what has come on `wire` since last time.
+    /// Reads and handles the new bytes of `wire`.
     pub(super) fn follow(
         &mut self,
         wire: &mut impl Read,
@@ -149,8 +149,8 @@ impl Transcript {
                 let mut frame = std::mem::take(&mut self.partial);
                 let before = self.output.len();
                 match Message::decode(&mut frame) {
-                    Ok(message) => self.take(message),
-                    // The firmware has written on this UART too; the kernel ends that by a zero.
+                    Ok(message) => self.handle(message),
+                    // The firmware writes on this UART too; the kernel ends its text by a zero.
                     Err(_) if self.booted.is_none() => {}
                     Err(_) => self.unreadable += 1,
                 }
@@ -160,26 +160,26 @@ impl Transcript {
         Ok(())
     }
 
-    /// Whether the kernel has said its last word.
+    /// Returns whether the kernel has sent its last message.
     pub(super) fn is_over(&self) -> bool {
         self.done.is_some() || self.panicked.is_some()
     }
 
-    /// That not all of it was understood, for people.
-    pub(super) fn complaint(&self) -> Option<String> {
+    /// A warning if messages could not be decoded.
+    pub(super) fn warning(&self) -> Option<String> {
         (self.unreadable > 0).then(|| {
             let unreadable = self.unreadable;
-            format!("messages that could not be read: {unreadable}; not all is told of this run")
+            format!("report incomplete: {unreadable} messages could not be decoded")
         })
     }
 
-    /// The text that programs wrote, all together.
+    /// The output of all programs as text.
     pub fn text(&self) -> String {
         let bytes: Vec<u8> = self.output.iter().flat_map(|output| output.bytes.clone()).collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Takes the trace apart: all of it is there.
+    /// Decodes the trace, which must be complete.
     pub(super) fn read_trace(&mut self) {
         if self.trace.is_empty() {
             return;
@@ -193,7 +193,7 @@ impl Transcript {
                     Ok(Record::Threshold(record)) => self.thresholds.push(record),
                     Ok(Record::Sample(record)) => self.samples.push(record),
                     Ok(Record::Lost(record)) => self.losses.push(record),
-                    // The same as a message says.
+                    // A message has the same content.
                     Ok(Record::Ring(_)) => {}
                     Err(_) => self.unreadable += 1,
                 },
@@ -203,8 +203,8 @@ impl Transcript {
         self.trace = bytes;
     }
 
-    // Long because there is one arm a message.
-    fn take(&mut self, message: Message<'_>) {
+    #[expect(clippy::too_many_lines, reason = "a match with one arm per message")]
+    fn handle(&mut self, message: Message<'_>) {
         match message {
             Message::Booted { cpus, memory_bytes, seed, pmu } => {
                 let pmu = pmu.map(|pmu| Pmu {
@@ -249,7 +249,7 @@ impl Transcript {
             }
             Message::Exited { program, status, .. } => self.exits.push((program.into(), status)),
             Message::Faulted { program, fault, address, instruction, .. } => {
-                self.troubles.push(Outcome::Faulted {
+                self.failures.push(Outcome::Faulted {
                     program: program.into(),
                     fault: fault.into(),
                     address,
@@ -257,7 +257,7 @@ impl Transcript {
                 });
             }
             Message::Refused { program, status, why } => {
-                self.troubles.push(Outcome::Refused {
+                self.failures.push(Outcome::Refused {
                     program: program.into(),
                     status,
                     why: why.into(),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_may_come_in_pieces_and_broken() {
+    fn split_and_corrupt_frames_are_handled() {
         let mut bytes = b"firmware\0".to_vec();
         bytes.extend(frame(Message::Booted { cpus: 1, memory_bytes: 0, seed: 9, pmu: None }));
         bytes.extend(frame(Message::Output { pid: 1, fd: 1, bytes: b"hello " }));
@@ -293,8 +293,8 @@ mod tests {
         }
         assert_eq!(heard, b"hello there");
         assert_eq!((said.text().as_str(), said.unreadable), ("hello there", 1));
-        assert!(said.complaint().unwrap().contains("could not be read: 1;"));
-        assert_eq!(Transcript::default().complaint(), None);
+        assert!(said.warning().unwrap().contains("incomplete: 1 "));
+        assert_eq!(Transcript::default().warning(), None);
         assert_eq!((said.booted.unwrap().seed, said.done), (9, Some(3)));
     }
 }

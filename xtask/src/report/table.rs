@@ -103,9 +103,10 @@ pub fn percent(share: f64, signed: bool) -> String {
         size if size >= 99999.5 => format!("{percent:.0e}%"),
         size => {
             let decimals = usize::from(size < most) + usize::from(size < 9.995);
-            match signed {
-                true => format!("{percent:+.decimals$}%"),
-                false => format!("{percent:.decimals$}%"),
+            if signed {
+                format!("{percent:+.decimals$}%")
+            } else {
+                format!("{percent:.decimals$}%")
             }
         }
     }

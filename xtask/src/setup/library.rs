@@ -101,8 +101,9 @@ fn unpack(mut archive: tar::Archive<impl std::io::Read>, fresh: &Path) -> std::i
             entry.unpack(fresh.join(inner)).map(drop)?;
         }
     }
-    match fresh.join("Cargo.lock").is_file() {
-        true => Ok(()),
-        false => Err(std::io::Error::other("the package has no library/Cargo.lock")),
+    if fresh.join("Cargo.lock").is_file() {
+        Ok(())
+    } else {
+        Err(std::io::Error::other("the package has no library/Cargo.lock"))
     }
 }

@@ -69,9 +69,10 @@ pub fn main(args: &TraceArgs) -> Result<u8> {
         if !args.wants(&record, t) {
             continue;
         }
-        let text = match args.json {
-            true => print::json(&record, t).to_string() + "\n",
-            false => print::lines(&record, t, start_tsc),
+        let text = if args.json {
+            print::json(&record, t).to_string() + "\n"
+        } else {
+            print::lines(&record, t, start_tsc)
         };
         if let Err(error) = out.write_all(text.as_bytes()) {
             return output::unless_closed(error).map(|()| 0);

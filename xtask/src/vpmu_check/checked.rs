@@ -33,9 +33,10 @@ impl Checked {
     /// Adds a check of the host: `got` must equal `want`.
     pub(super) fn equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, got: T, want: T) {
         let holds = got == want;
-        self.lines.push(match holds {
-            true => format!("ok   {what}"),
-            false => format!("FAIL {what}: {got:?}, want {want:?}"),
+        self.lines.push(if holds {
+            format!("ok   {what}")
+        } else {
+            format!("FAIL {what}: {got:?}, want {want:?}")
         });
         self.held += usize::from(holds);
         self.failed += usize::from(!holds);

@@ -145,9 +145,10 @@ impl Crate<'_> {
     fn within(&self, module: usize, path: &[String], steps: usize) -> Option<PathBuf> {
         let first = path.first()?;
         let own = || self.modules[module].file.clone();
-        match self.modules[module].names(first) {
-            true => self.lookup(module, path, steps),
-            false => Some(self.lookup(module, path, steps).unwrap_or_else(own)),
+        if self.modules[module].names(first) {
+            self.lookup(module, path, steps)
+        } else {
+            Some(self.lookup(module, path, steps).unwrap_or_else(own))
         }
     }
 
@@ -255,10 +256,7 @@ impl Module {
 
     fn bind_name(&mut self, name: String, path: Segments, is_public: bool) {
         self.bound.insert(name.clone(), path.clone());
-        match is_public {
-            true => self.re_exported.push((name, path)),
-            false => self.paths.push(path),
-        }
+        if is_public { self.re_exported.push((name, path)) } else { self.paths.push(path) }
     }
 }
 

@@ -157,7 +157,8 @@ fn trace(artefacts: &Artefacts, pmu: Pmu, events: &str, options: &str) -> Result
     let entry = code.address("pmi_entry").ok_or_else(lost)?;
     let addresses = addresses.map_err(failed)?;
     let addresses = addresses.iter().map(|address| address.wrapping_sub(offset));
-    Ok(account(&mut code, pmu, entry, addresses))
+    let (sums, switches) = account(&mut code, entry, addresses);
+    Ok(mean_costs(pmu, sums, switches))
 }
 
 fn record(socket: &Path, log: &Path) -> io::Result<u64> {
@@ -168,8 +169,13 @@ fn record(socket: &Path, log: &Path) -> io::Result<u64> {
     Ok(entry)
 }
 
-/// Attributes each instruction from `entry` to IRET to its step.
-fn account(code: &mut Code, pmu: Pmu, entry: u64, addresses: impl Iterator<Item = u64>) -> Switch {
+/// Attributes each instruction from `entry` to IRET to its step. Returns the sums by step, and the
+/// number of switches.
+fn account(
+    code: &mut Code,
+    entry: u64,
+    addresses: impl Iterator<Item = u64>,
+) -> ([Cost; Step::ALL.len()], usize) {
     let mut sums = [Cost::default(); Step::ALL.len()];
     let mut one = None;
     let mut switches = 0;
@@ -193,6 +199,11 @@ fn account(code: &mut Code, pmu: Pmu, entry: u64, addresses: impl Iterator<Item 
             one = None;
         }
     }
+    (sums, switches)
+}
+
+/// The mean costs of a switch on one machine, from the sums by step over `switches` switches.
+fn mean_costs(pmu: Pmu, sums: [Cost; Step::ALL.len()], switches: usize) -> Switch {
     let mean = |sum: Cost| Cost {
         instructions: sum.instructions / switches as f64,
         msr_accesses: sum.msr_accesses / switches as f64,

@@ -1,5 +1,5 @@
-/* Writes records by LTTng-UST, and prints what each took in nanoseconds, once for each repetition. Fails if no
-   session takes them. */
+/* Writes records by LTTng-UST and prints the nanoseconds per record, once per repetition. Fails if
+   no session receives them. */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #include "record.h"
