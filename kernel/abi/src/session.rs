@@ -289,4 +289,12 @@ mod tests {
         let words: StatsWords = core::array::from_fn(|i| i as u64 + 1);
         assert_eq!(SessionStats::from_words(words).to_words(), words);
     }
+    #[test]
+    fn opened_keeps_session_and_events_apart() {
+        let opened = Opened { session: u32::MAX, events: MAX_EVENTS as u32 };
+        assert_eq!(opened.to_word(), 0x0000_0400_ffff_ffff);
+        assert_eq!(Opened::from_word(opened.to_word()), opened);
+        // A negative result is an error number: no session's word is negative.
+        assert!(i64::try_from(opened.to_word()).is_ok());
+    }
 }
