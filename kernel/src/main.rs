@@ -16,10 +16,9 @@ mod files;
 mod machine;
 mod measure;
 mod memory;
+mod plant;
 mod sched;
 mod task;
-
-use core::arch::asm;
 
 use bootloader_api::{
     BootInfo, BootloaderConfig,
@@ -27,15 +26,13 @@ use bootloader_api::{
 };
 use tally_abi::{
     ExitStatus,
-    boot::{
-        CommandLine, FW_CFG_COMMAND_LINE, Failure, KERNEL_BASE, MAX_CPUS, RAMDISK_COMMAND_LINE,
-    },
+    boot::{CommandLine, FW_CFG_COMMAND_LINE, KERNEL_BASE, MAX_CPUS, RAMDISK_COMMAND_LINE},
     wire::Message,
 };
 
 use files::ramdisk;
 use machine::{clock, fw_cfg, reference::Reference, serial};
-use memory::{frames, kernel, takeover};
+use memory::{frames, kernel, stacks, takeover};
 
 /// A turn of the scheduler, in microseconds.
 const TURN_US: u64 = 10_000;
@@ -57,12 +54,21 @@ fn boot(info: &'static mut BootInfo) -> ! {
     clock::start();
     serial::init_log();
     log::info!("tally {}", env!("CARGO_PKG_VERSION"));
+    let stack = info.kernel_stack_bottom;
+    stacks::note_boot_stack(stack..stack + info.kernel_stack_len);
     init_memory(info);
     let text = command_line();
     let line = match CommandLine::parse(&text) {
         Ok(line) => line,
         Err(bad) => refuse_command_line(bad.0),
     };
+    serial::set_log_level(line.log);
+    log::debug!("command line: {text}");
+    log::debug!(
+        "ramdisk: {} bytes; memory in use: {} bytes",
+        info.ramdisk_len,
+        frames::in_use_bytes()
+    );
     if line.wire {
         serial::init_wire();
     }
@@ -71,9 +77,10 @@ fn boot(info: &'static mut BootInfo) -> ! {
     entry::start_cpu(0);
     let rsdp = info.rsdp_addr.into_option();
     let timer_ticks = calibrate_timer(rsdp);
+    log::debug!("timer: {timer_ticks} ticks a turn of {TURN_US} µs");
     let cpus = entry::smp::start_others(rsdp, line.cpus, timer_ticks);
     announce(cpus, info.ramdisk_len, line.seed);
-    fail(line.fail);
+    plant::plant(line.fail);
     sched::load_all(&line);
     if !sched::any_live() {
         sched::finish();
@@ -95,27 +102,6 @@ fn init_memory(info: &'static BootInfo) {
         ramdisk::init(unsafe {
             core::slice::from_raw_parts(start as *const u8, info.ramdisk_len as usize)
         });
-    }
-}
-
-/// Fails as the command line requests, to test what the kernel reports then.
-fn fail(how: Option<Failure>) {
-    match how {
-        Some(Failure::Panic) => panic!("requested by the command line"),
-        Some(Failure::Hang) => loop {
-            core::hint::spin_loop();
-        },
-        Some(Failure::Stack) => exhaust_stack(),
-        Some(Failure::Pmu) | None => {}
-    }
-}
-
-/// Overflows a kernel stack, to test what the kernel reports of that.
-fn exhaust_stack() -> ! {
-    // SAFETY: the stack is new and nothing else uses it; nothing returns from here.
-    unsafe {
-        asm!("mov rsp, {stack}", "2:", "push 0", "jmp 2b",
-             stack = in(reg) kernel::allocate_stack().as_u64(), options(noreturn));
     }
 }
 

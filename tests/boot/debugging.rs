@@ -1,4 +1,5 @@
-//! What helps to find a defect: gdb, QEMU's own options, and what a failing boot test leaves behind.
+//! What helps to find a defect: gdb, QEMU's own options, the report of a kernel that stops, and what a failing boot
+//! test leaves behind.
 
 use std::{
     fs,
@@ -12,10 +13,12 @@ use std::{
 };
 
 use object::{Object, ObjectSymbol};
-use tally_abi::boot::KERNEL_BASE;
+use tally_abi::{ExitStatus, boot::KERNEL_BASE};
 use xtask::{
     machine::{self, Boot, Outcome, Request},
     process,
+    project::Project,
+    report::Report,
 };
 
 use crate::{artefacts, assert_success, boot, machine_permit, run};
@@ -167,4 +170,88 @@ fn a_failing_test_keeps_what_its_machine_left() {
     assert_success(&boot);
     drop(boot);
     assert!(!folder.exists());
+}
+
+/// The line of the kernel's source file `plant.rs` that has `text`.
+fn planted(text: &str) -> u32 {
+    let source = fs::read_to_string(Project::here().root.join("kernel/src/plant.rs")).unwrap();
+    let line = source.lines().position(|line| line.contains(text)).expect(text);
+    line as u32 + 1
+}
+
+/// Asserts that the kernel stopped with `message`, in `function`, at the line of `plant.rs` that has `text`.
+fn assert_stopped(fail: &str, message: &str, function: &str, text: &str) -> Boot {
+    let boot = run(&format!("fail={fail}"), "status 0");
+    let Outcome::Panicked { message: found, registers, backtrace } = &boot.outcome else {
+        panic!("{fail}: {}", boot.outcome)
+    };
+    assert!(found.contains(message), "{fail}: {found}");
+    assert_eq!(boot.outcome.status(), u8::from(ExitStatus::KernelPanic));
+    assert!(registers.cr3 != 0 && registers.rip > KERNEL_BASE && registers.rsp > KERNEL_BASE);
+    let places = backtrace.iter().flat_map(|frame| &frame.places);
+    let mut stopped = places.filter(|place| place.file.as_deref() == Some("kernel/src/plant.rs"));
+    let place = stopped.next().unwrap_or_else(|| panic!("{fail}: {}", boot.outcome));
+    assert!(place.function.ends_with(function), "{fail}: {}", boot.outcome);
+    assert_eq!(place.line, Some(planted(text)), "{fail}: {}", boot.outcome);
+    boot
+}
+
+/// Asserts that the backtrace goes on to the kernel's entry.
+fn assert_to_the_entry(boot: &Boot) {
+    let text = boot.outcome.to_string();
+    assert!(text.contains("tally_kernel::plant::plant at kernel/src/plant.rs:"), "{text}");
+    assert!(text.contains("tally_kernel::boot at kernel/src/main.rs:"), "{text}");
+}
+
+#[test]
+fn a_panic_is_told_with_its_line_and_its_callers() {
+    let line = "panic!(\"requested by the command line\")";
+    let boot = assert_stopped("panic", "requested by the command line", "::plant", line);
+    assert_to_the_entry(&boot);
+    let json = serde_json::to_value(Report::of(&boot)).unwrap();
+    assert!(json["panic"]["message"].as_str().unwrap().contains("requested by"), "{json}");
+    let places = json["panic"]["backtrace"].to_string();
+    assert!(places.contains("\"function\":\"tally_kernel::plant::plant\""), "{json}");
+}
+
+#[test]
+fn a_fault_in_the_kernel_is_told_with_its_registers_and_its_line() {
+    let line = ".read_volatile()";
+    let boot = assert_stopped("fault", "page fault in the kernel", "::read_unmapped", line);
+    assert_to_the_entry(&boot);
+    let Outcome::Panicked { registers, .. } = &boot.outcome else { unreachable!() };
+    assert_eq!((registers.vector, registers.error, registers.cr2), (14, 0, KERNEL_BASE >> 32));
+    // The log has it all too, for machines without a host that listens.
+    let log = boot.folder.log_tail(60);
+    assert!(log.contains(&format!("cr2 {:016x}", registers.cr2)), "{log}");
+    let on_stack = "on the stack at 0xffff";
+    assert!(log.contains(on_stack), "{log}");
+}
+
+#[test]
+fn a_kernel_stack_that_is_used_up_is_told_from_the_double_fault_s_stack() {
+    let line = "recurse(depth + 1) + 1";
+    let boot = assert_stopped("stack", "double fault in the kernel", "::recurse", line);
+    let Outcome::Panicked { backtrace, .. } = &boot.outcome else { unreachable!() };
+    let recurses = |frame: &xtask::symbols::Frame| {
+        frame.places.iter().any(|place| place.function.ends_with("::recurse"))
+    };
+    assert!(backtrace.len() == 64 && backtrace.iter().all(recurses), "{}", boot.outcome);
+}
+
+#[test]
+fn an_nmi_and_a_machine_check_are_told_with_what_they_interrupted() {
+    for (fail, message, function) in [
+        ("nmi", "non-maskable interrupt in the kernel", "raise_nmi"),
+        ("machine-check", "machine check in the kernel", "raise_machine_check"),
+    ] {
+        let boot = run(&format!("fail={fail}"), "status 0");
+        let text = boot.outcome.to_string();
+        assert!(
+            text.contains(message)
+                && text.contains(&format!("tally_kernel::plant::{function} at ")),
+            "{text}"
+        );
+        assert_to_the_entry(&boot);
+    }
 }

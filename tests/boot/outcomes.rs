@@ -189,23 +189,6 @@ fn an_unknown_option_is_refused_on_the_wire_and_in_the_log() {
 }
 
 #[test]
-fn a_kernel_panic_is_an_outcome() {
-    let boot = run("fail=panic", "status 0");
-    assert!(matches!(boot.outcome, Outcome::Panicked { .. }), "{}", boot.outcome);
-    assert_eq!(boot.outcome.status(), u8::from(ExitStatus::KernelPanic));
-}
-
-/// The push faults at the guard page, and so does the exception's own frame.
-#[test]
-fn overflow_of_the_kernel_stack_is_a_double_fault() {
-    let boot = run("fail=stack", "status 0");
-    match &boot.outcome {
-        Outcome::Panicked { message, .. } => assert!(message.contains("double fault"), "{message}"),
-        other => panic!("{other}"),
-    }
-}
-
-#[test]
 fn a_machine_that_hangs_is_killed_at_its_time_limit() {
     let time_limit = Duration::from_secs(15);
     let boot = boot(&Request { time_limit, ..Request::new("wire fail=hang -- status 0") });

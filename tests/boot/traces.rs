@@ -1,15 +1,22 @@
 //! Traces reach the host complete and in order while the host reads, and lost records are counted
 //! while it does not.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use tally_abi::{Mode, trace::End};
+use tally_abi::{
+    Mode, syscall,
+    trace::{Delivered, End, SignalRecord},
+};
 use xtask::machine::{Boot, Outcome, Pmu, Request, TracePort};
 
 use crate::{SharedBoot, assert_small, assert_success, boot};
 
 /// Events of two groups, for the counters of any profile.
 const EVENTS: &str = "r01c4,r02c4,r08c4,r10c4,r20c4,r40c4";
+
+// Linux's numbers.
+const SIGSEGV: u8 = 11;
+const SIGALRM: u8 = 14;
 
 /// A machine that traces `programs` to the host.
 fn traced(port: TracePort, programs: &str) -> Request {
@@ -21,7 +28,11 @@ fn traced(port: TracePort, programs: &str) -> Request {
 fn assert_complete(boot: &Boot) {
     let transcript = &boot.transcript;
     assert_eq!((transcript.bad_trace, transcript.unreadable), (None, 0));
-    let records = transcript.slices.len() + transcript.thresholds.len() + transcript.samples.len();
+    let of_engine =
+        transcript.slices.len() + transcript.thresholds.len() + transcript.samples.len();
+    let of_kernel =
+        transcript.syscalls.len() + transcript.switches.len() + transcript.signals.len();
+    let records = of_engine + of_kernel;
     let (mut read, mut lost) = (0, 0);
     for ring in &transcript.rings {
         assert_eq!(ring.written, ring.read + ring.lost);
@@ -236,4 +247,74 @@ fn losses_are_dated_before_the_records_that_are_left() {
     let first = &transcript.slices[0];
     let losses = &transcript.losses;
     assert!(losses.iter().all(|loss| loss.tsc <= first.end_tsc), "{first:?}, {losses:?}");
+}
+
+/// Runs the program of the signals, and one that ends with a status, on one CPU.
+fn with_events(events: &str) -> Boot {
+    let boot = boot(&Request::new(format!("wire trace {events} -- signals -- status 0")));
+    assert_success(&boot);
+    boot
+}
+
+#[test]
+fn calls_switches_and_signals_are_in_a_trace_that_asks_for_them() {
+    let boot = with_events("trace-events=syscalls,switches,signals");
+    assert_complete(&boot);
+    let told = &boot.transcript;
+    let calls = |call: u64| told.syscalls.iter().filter(move |record| record.call == call);
+    // Each output of the programs came by a call, whose result is its length.
+    let written: u64 = calls(syscall::WRITE)
+        .chain(calls(syscall::WRITEV))
+        .filter(|record| record.returned && record.rdi <= 2)
+        .map(|record| record.result)
+        .sum();
+    assert_eq!(written, told.text().len() as u64);
+    assert!(told.syscalls.iter().all(|record| record.start_tsc <= record.tsc));
+    let ends: Vec<u32> = calls(syscall::EXIT_GROUP).map(|record| record.program).collect();
+    assert_eq!((ends.len(), told.exits.len()), (2, 2));
+    assert!(calls(syscall::EXIT_GROUP).all(|record| !record.returned && record.result == 0));
+    // From thread to thread without a gap, from the idle loop and back.
+    let first = &told.switches[0];
+    assert_eq!((first.from_program, first.from_thread), (0, 0));
+    for two in told.switches.windows(2) {
+        let (before, after) = (&two[0], &two[1]);
+        assert_eq!((before.program, before.thread), (after.from_program, after.from_thread));
+    }
+    let threads = |program: u32| {
+        let of_program = told.switches.iter().filter(|record| record.program == program);
+        of_program.map(|record| record.thread).collect::<BTreeSet<_>>()
+    };
+    assert!(threads(1).len() > 1 && threads(2) == BTreeSet::from([2]), "{:?}", threads(1));
+    // Its timer, and its faults.
+    for signal in [SIGALRM, SIGSEGV] {
+        let is_it = |record: &&SignalRecord| record.signal == signal && record.program == 1;
+        let record = told.signals.iter().find(is_it).expect("the program handles it");
+        assert_eq!(record.action, Delivered::Handled);
+        assert!(record.handler != 0 && record.address != 0, "{record:?}");
+    }
+}
+
+#[test]
+fn a_trace_has_the_events_that_are_asked_for_and_the_same_seed_gives_the_same() {
+    let [one, other] = [(); 2].map(|()| with_events("trace-events=switches"));
+    assert!(one.transcript.trace == other.transcript.trace);
+    let told = &one.transcript;
+    assert!(!told.switches.is_empty() && told.syscalls.is_empty() && told.signals.is_empty());
+    let none = with_events("").transcript;
+    assert!(none.switches.is_empty() && none.syscalls.is_empty() && none.signals.is_empty());
+}
+
+#[test]
+fn the_log_has_the_levels_that_are_asked_for() {
+    let log = |level: &str| {
+        let boot = boot(&Request::new(format!("wire log={level} -- status 0")));
+        assert_success(&boot);
+        boot.folder.log_tail(10_000)
+    };
+    let [info, debug, trace] = ["info", "debug", "trace"].map(log);
+    let entry = "status: entry 0x";
+    assert!(!info.contains(entry) && debug.contains(entry) && trace.contains(entry), "{debug}");
+    let call = "program 1, thread 1: EXIT_GROUP";
+    assert!(!debug.contains(call) && trace.contains(call), "{trace}");
+    assert!(log("error").is_empty());
 }

@@ -90,10 +90,12 @@ mod tests {
         };
         assert_eq!((judge(&Outcome::Done(0), true), judge(&faulted(), true)), (0, 0));
         let (limit, text) = (Duration::from_secs(1), String::new);
+        let (registers, backtrace) = (Box::default(), Vec::new());
+        let panicked = Outcome::Panicked { message: text(), registers, backtrace };
         for (outcome, held, status) in [
             (Outcome::Done(0), false, ExitStatus::CheckFailed),
             (faulted(), false, ExitStatus::CheckFailed),
-            (Outcome::Panicked { message: text() }, true, ExitStatus::KernelPanic),
+            (panicked, true, ExitStatus::KernelPanic),
             (Outcome::TimedOut { limit, log_tail: text() }, false, ExitStatus::TimedOut),
             (Outcome::MachineFailed { said: text() }, false, ExitStatus::MachineFailed),
             (

@@ -29,6 +29,7 @@ pub mod report;
 pub mod run;
 pub mod setup;
 pub mod study;
+pub mod symbols;
 pub mod test;
 pub mod trace;
 pub mod vpmu_check;

@@ -6,7 +6,10 @@ use std::{
 };
 
 use clap::Args;
-use tally_abi::ExitStatus;
+use tally_abi::{
+    ExitStatus,
+    boot::{LogLevel, TraceEvents},
+};
 
 use crate::{
     Failure, Result,
@@ -45,6 +48,12 @@ pub struct RunArgs {
     /// Keep only the last 128 KiB of each CPU's trace, sent when all programs have ended
     #[arg(long, requires = "trace")]
     trace_last: bool,
+    /// What to trace beside slices, thresholds and samples: syscalls, switches and signals, any of them
+    #[arg(long, value_name = "KINDS", requires = "trace", value_parser = trace_events)]
+    trace_events: Option<String>,
+    /// The lowest level of messages in the kernel's log: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
+    log: LogLevel,
     /// Put a file of this machine into the ramdisk, under its name: a static program, or its input
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
@@ -71,12 +80,7 @@ pub struct RunArgs {
 /// An option is not valid, or the machine cannot be built or started.
 pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     check(args)?;
-    let options = match (&args.trace, args.trace_last) {
-        (None, _) => "wire",
-        (Some(_), false) => "wire trace",
-        (Some(_), true) => "wire trace=last",
-    };
-    let line = args.job.around(options, &args.command)?;
+    let line = args.job.around(&options(args), &args.command)?;
     if args.explain {
         return explained(args);
     }
@@ -101,6 +105,30 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         project::write(path, &boot.transcript.trace)?;
     }
     shown
+}
+
+/// The kernel's options beside the job's.
+fn options(args: &RunArgs) -> String {
+    let mut options = "wire".to_owned();
+    if args.log != LogLevel::default() {
+        options += &format!(" log={}", args.log.name());
+    }
+    if args.trace.is_some() {
+        options += if args.trace_last { " trace=last" } else { " trace" };
+    }
+    if let Some(events) = &args.trace_events {
+        options += &format!(" trace-events={events}");
+    }
+    options
+}
+
+fn trace_events(list: &str) -> std::result::Result<String, String> {
+    let why = || "a list of syscalls, switches and signals, with commas between them".to_owned();
+    TraceEvents::parse(list).map(|_| list.to_owned()).ok_or_else(why)
+}
+
+fn level(name: &str) -> std::result::Result<LogLevel, String> {
+    LogLevel::parse(name).ok_or_else(|| "error, warn, info, debug or trace".to_owned())
 }
 
 /// Checks the options before anything is built.

@@ -252,7 +252,14 @@ mod tests {
         let reading = Reading { value, counted_cycles: 1, total_cycles: 2, slices: 9 };
         let events = vec![EventReport::of("E", &reading, Some(100))];
         let first = SessionReport { program: "deflate".into(), events, ..SessionReport::default() };
-        Report { seed: Some(1), pmu: None, first: Some(first), others: vec![], status: 0 }
+        Report {
+            seed: Some(1),
+            pmu: None,
+            first: Some(first),
+            others: vec![],
+            panic: None,
+            status: 0,
+        }
     }
 
     /// A study of `all` estimates, of which `within` have the truth in their interval.

@@ -43,8 +43,12 @@ pub struct CommandLine<'a> {
     pub paranoid: u8,
     /// How overflow interrupts are delivered (`overflows=fixed|nmi`).
     pub overflows: Delivery,
-    /// A way in which the kernel is to fail, for those who test what comes of it (`fail=panic`,
-    /// `fail=hang`, `fail=stack`, `fail=pmu`).
+    /// The lowest level of messages that the log has (`log=error|warn|info|debug|trace`).
+    pub log: LogLevel,
+    /// What a trace has beside slices, thresholds and samples (`trace-events=syscalls,switches,signals`, any of
+    /// them); only with `trace`.
+    pub trace_events: TraceEvents,
+    /// A failure to plant, for tests of what follows it (`fail=panic|fault|stack|nmi|machine-check|hang|pmu`).
     pub fail: Option<Failure>,
     programs: &'a str,
 }
@@ -79,17 +83,101 @@ impl Delivery {
     }
 }
 
+/// The levels of the kernel's log: each has those before it too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// What went wrong.
+    Error,
+    /// What is missing, and done without.
+    Warn,
+    /// How the machine came up, and how programs ended.
+    #[default]
+    Info,
+    /// Steps: of the boot, of loading a program, of opening a session, signals that are delivered.
+    Debug,
+    /// What happens often: mappings, context switches.
+    Trace,
+}
+
+impl LogLevel {
+    const ALL: [(&str, LogLevel); 5] = [
+        ("error", LogLevel::Error),
+        ("warn", LogLevel::Warn),
+        ("info", LogLevel::Info),
+        ("debug", LogLevel::Debug),
+        ("trace", LogLevel::Trace),
+    ];
+
+    /// The level of this name.
+    pub fn parse(name: &str) -> Option<LogLevel> {
+        LogLevel::ALL.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        LogLevel::ALL[self as usize].0
+    }
+}
+
+/// Kinds of records that a trace has where they are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceEvents {
+    /// [`crate::trace::SyscallRecord`].
+    pub syscalls: bool,
+    /// [`crate::trace::SwitchRecord`].
+    pub switches: bool,
+    /// [`crate::trace::SignalRecord`].
+    pub signals: bool,
+}
+
+impl TraceEvents {
+    /// Those of a list with commas between them.
+    pub fn parse(list: &str) -> Option<TraceEvents> {
+        let mut events = TraceEvents::default();
+        for name in list.split(',') {
+            match name {
+                "syscalls" => events.syscalls = true,
+                "switches" => events.switches = true,
+                "signals" => events.signals = true,
+                _ => return None,
+            }
+        }
+        Some(events)
+    }
+}
+
 /// See [`CommandLine::fail`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// Panic.
     Panic,
+    /// Read memory that is not mapped.
+    Fault,
+    /// Recurse until the stack is used up: a double fault.
+    Stack,
+    /// Raise a non-maskable interrupt.
+    Nmi,
+    /// Raise a machine check.
+    MachineCheck,
     /// Stop doing anything.
     Hang,
-    /// Use more stack than there is.
-    Stack,
     /// Find a counter in use on every CPU but the first.
     Pmu,
+}
+
+impl Failure {
+    fn parse(name: &str) -> Option<Failure> {
+        Some(match name {
+            "panic" => Failure::Panic,
+            "fault" => Failure::Fault,
+            "stack" => Failure::Stack,
+            "nmi" => Failure::Nmi,
+            "machine-check" => Failure::MachineCheck,
+            "hang" => Failure::Hang,
+            "pmu" => Failure::Pmu,
+            _ => return None,
+        })
+    }
 }
 
 /// An option that the kernel does not know, or whose value it cannot read.
@@ -152,36 +240,41 @@ impl<'a> CommandLine<'a> {
             cpus: MAX_CPUS,
             paranoid: DEFAULT_PARANOID,
             overflows: Delivery::Fixed,
+            log: LogLevel::default(),
+            trace_events: TraceEvents::default(),
             fail: None,
             programs,
         };
         for option in options.split_ascii_whitespace() {
-            match option.split_once('=') {
-                None if option == "wire" => line.wire = true,
-                None if option == "trace" => line.trace = Some(Tracing::Stream),
-                Some(("trace", "last")) => line.trace = Some(Tracing::Last),
-                Some(("seed", n)) => line.seed = n.parse().map_err(|_| BadOption(option))?,
-                Some(("cpus", n)) => {
-                    line.cpus = n.parse().map_err(|_| BadOption(option))?;
-                    if !(1..=MAX_CPUS).contains(&line.cpus) {
-                        return Err(BadOption(option));
-                    }
-                }
-                Some(("paranoid", level)) => {
-                    let level = level.parse().ok().filter(|level| *level <= DEFAULT_PARANOID);
-                    line.paranoid = level.ok_or(BadOption(option))?;
-                }
-                Some(("overflows", how)) => {
-                    line.overflows = Delivery::parse(how).ok_or(BadOption(option))?;
-                }
-                Some(("fail", "panic")) => line.fail = Some(Failure::Panic),
-                Some(("fail", "hang")) => line.fail = Some(Failure::Hang),
-                Some(("fail", "stack")) => line.fail = Some(Failure::Stack),
-                Some(("fail", "pmu")) => line.fail = Some(Failure::Pmu),
-                _ => return Err(BadOption(option)),
-            }
+            line.set(option).ok_or(BadOption(option))?;
         }
-        Ok(line)
+        // Records of which there is no trace.
+        match line.trace_events != TraceEvents::default() && line.trace.is_none() {
+            true => Err(BadOption("trace-events")),
+            false => Ok(line),
+        }
+    }
+
+    /// Takes an option; none if it is unknown or has no readable value.
+    fn set(&mut self, option: &str) -> Option<()> {
+        match option.split_once('=') {
+            None if option == "wire" => self.wire = true,
+            None if option == "trace" => self.trace = Some(Tracing::Stream),
+            Some(("trace", "last")) => self.trace = Some(Tracing::Last),
+            Some(("seed", n)) => self.seed = n.parse().ok()?,
+            Some(("cpus", n)) => {
+                self.cpus = n.parse().ok().filter(|cpus| (1..=MAX_CPUS).contains(cpus))?;
+            }
+            Some(("paranoid", level)) => {
+                self.paranoid = level.parse().ok().filter(|level| *level <= DEFAULT_PARANOID)?;
+            }
+            Some(("overflows", how)) => self.overflows = Delivery::parse(how)?,
+            Some(("log", level)) => self.log = LogLevel::parse(level)?,
+            Some(("trace-events", list)) => self.trace_events = TraceEvents::parse(list)?,
+            Some(("fail", failure)) => self.fail = Some(Failure::parse(failure)?),
+            _ => return None,
+        }
+        Some(())
     }
 
     /// The programs; those without a name are left out. A bad option stands where its program would.
@@ -239,6 +332,19 @@ mod tests {
     }
 
     #[test]
+    fn levels_and_trace_events_have_names() {
+        assert_eq!(CommandLine::parse("").map(|line| line.log), Ok(LogLevel::Info));
+        for (name, level) in LogLevel::ALL {
+            assert_eq!((LogLevel::parse(name), level.name()), (Some(level), name));
+        }
+        let line = CommandLine::parse("trace trace-events=syscalls,signals log=debug").unwrap();
+        let events = TraceEvents { syscalls: true, switches: false, signals: true };
+        assert_eq!((line.log, line.trace_events), (LogLevel::Debug, events));
+        let without = CommandLine::parse("trace-events=signals");
+        assert_eq!(without, Err(BadOption("trace-events")));
+    }
+
+    #[test]
     fn bad_options_are_named() {
         assert_eq!(CommandLine::parse("paranoid=0").map(|line| line.paranoid), Ok(0));
         let nmi = CommandLine::parse("overflows=nmi").map(|line| line.overflows);
@@ -253,6 +359,10 @@ mod tests {
             "colour",
             "seed",
             "fail=badly",
+            "log=",
+            "log=loud",
+            "trace-events=",
+            "trace-events=syscalls,",
         ] {
             assert_eq!(CommandLine::parse(bad), Err(BadOption(bad)));
         }

@@ -22,6 +22,7 @@ pub mod reading;
 pub mod record;
 pub mod ring;
 pub mod session;
+pub mod signal;
 pub mod syscall;
 pub mod text;
 pub mod trace;

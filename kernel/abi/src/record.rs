@@ -23,6 +23,13 @@ pub enum Form {
     Flag,
     /// One of several, by its number, in 8 bits.
     Choice(&'static [&'static str]),
+    /// A system call by its number, of 64 bits ([`crate::syscall::name`]).
+    Syscall,
+    /// What a system call returned, of 64 bits: negative for an error ([`crate::syscall::errno::name`],
+    /// [`crate::Error`]).
+    Result,
+    /// A signal by Linux's number, of 8 bits ([`crate::signal::name`]).
+    Signal,
 }
 
 impl fmt::Display for Form {
@@ -31,6 +38,9 @@ impl fmt::Display for Form {
             Form::Number(bits) => write!(f, "u{bits}"),
             Form::Address => f.write_str("address"),
             Form::Flag => f.write_str("flag"),
+            Form::Syscall => f.write_str("syscall"),
+            Form::Result => f.write_str("result"),
+            Form::Signal => f.write_str("signal"),
             Form::Choice(names) => {
                 for (i, name) in names.iter().enumerate() {
                     f.write_str(if i == 0 { "" } else { "|" })?;
@@ -72,7 +82,7 @@ pub struct RecordType {
 
 /// The text at the head of a trace, which ends with an empty line: after [`MAGIC`], for each type a line
 /// `record KIND NAME: …`, then lines `stamp`, `field` and `list`, each `NAME FORM: …`. A form is `u8` to `u64`,
-/// `address`, `flag`, or the names of choices with bars between them.
+/// `address`, `flag`, `syscall`, `result`, `signal`, or the names of choices with bars between them.
 ///
 /// # Errors
 /// `out` takes no more.

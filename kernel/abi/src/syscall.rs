@@ -278,6 +278,36 @@ pub const PROGRAM_RUN: u64 = TALLY_BASE + 0x21;
 /// loaded and let run, which is forgotten then. `-EINTR` when a signal's handler without `SA_RESTART` has run.
 pub const PROGRAM_WAIT: u64 = TALLY_BASE + 0x22;
 
+/// The names of numbers, which are their constants' names.
+macro_rules! names {
+    ($(#[doc = $about:literal])+ $number:ty: $($name:ident,)*) => {
+        $(#[doc = $about])+
+        pub fn name(number: $number) -> Option<&'static str> {
+            match number {
+                $($name => Some(stringify!($name)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+names! {
+    /// The name of a call, as its constant is called; none if there is no such call.
+    u64:
+    READ, WRITE, OPEN, CLOSE, STAT, FSTAT, LSTAT, POLL, LSEEK, MMAP, MPROTECT, MUNMAP, BRK,
+    RT_SIGACTION, RT_SIGPROCMASK, RT_SIGRETURN, IOCTL, PREAD64, PWRITE64, READV, WRITEV, ACCESS,
+    SCHED_YIELD, MREMAP, MADVISE, DUP, DUP2, PAUSE, NANOSLEEP, GETITIMER, ALARM, SETITIMER, GETPID,
+    SENDFILE, CLONE, EXIT, KILL, UNAME, FCNTL, FSYNC, FDATASYNC, TRUNCATE, FTRUNCATE, GETCWD,
+    RENAME, UNLINK, READLINK, CHMOD, FCHMOD, CHOWN, FCHOWN, UMASK, GETTIMEOFDAY, GETUID, GETGID,
+    GETEUID, GETEGID, GETPPID, RT_SIGPENDING, RT_SIGTIMEDWAIT, RT_SIGSUSPEND, SIGALTSTACK, PRCTL,
+    ARCH_PRCTL, GETTID, TKILL, TIME, FUTEX, SCHED_SETAFFINITY, SCHED_GETAFFINITY, SET_TID_ADDRESS,
+    CLOCK_GETTIME, CLOCK_GETRES, CLOCK_NANOSLEEP, EXIT_GROUP, TGKILL, OPENAT, NEWFSTATAT, UNLINKAT,
+    RENAMEAT, READLINKAT, FACCESSAT, PPOLL, SET_ROBUST_LIST, UTIMENSAT, DUP3, PRLIMIT64, GETCPU,
+    GETRANDOM, RSEQ, CLONE3, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ, SESSION_STATS,
+    SESSION_CLOSE, SESSION_MAP, SESSION_THRESHOLD, UPCALL_RETURN, SESSION_SAMPLE, SESSION_SAMPLES,
+    DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD, PROGRAM_RUN, PROGRAM_WAIT,
+}
+
 /// Linux's error numbers that the calls above return, as positive numbers.
 pub mod errno {
     /// It may not be done now.
@@ -318,4 +348,55 @@ pub mod errno {
     pub const ENOSYS: i64 = 38;
     /// The time has come.
     pub const ETIMEDOUT: i64 = 110;
+
+    names! {
+        /// The name of an error number, positive; none if no call returns it.
+        i64:
+        EPERM, ENOENT, ESRCH, EINTR, EBADF, EAGAIN, ENOMEM, EFAULT, EEXIST, EISDIR, EINVAL, EMFILE,
+        ENOTTY, ENOSPC, ESPIPE, ERANGE, ENAMETOOLONG, ENOSYS, ETIMEDOUT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every constant of this file with its number's type, but for [`TALLY_BASE`].
+    fn constants(number: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let lines = include_str!("syscall.rs").lines().map(str::trim);
+        let marked = lines.filter_map(|line| line.strip_prefix("pub const ")?.strip_suffix(';'));
+        marked.filter_map(move |line| {
+            let (name, value) = line.split_once(": ")?;
+            value.strip_prefix(number)?.strip_prefix(" = ").map(|value| (name, value))
+        })
+    }
+
+    #[test]
+    fn every_call_and_every_error_number_has_its_name() {
+        assert_eq!(
+            (name(WRITE), name(PROGRAM_WAIT), name(500)),
+            (Some("WRITE"), Some("PROGRAM_WAIT"), None)
+        );
+        assert_eq!((errno::name(errno::ENOENT), errno::name(200)), (Some("ENOENT"), None));
+        let text = |value: &str| match value.split_once("TALLY_BASE") {
+            None => value.replace('_', "").parse().ok(),
+            Some((_, "")) => Some(TALLY_BASE),
+            Some((_, more)) => {
+                let more = more.trim_start_matches(" + ");
+                let more = match more.strip_prefix("0x") {
+                    Some(digits) => u64::from_str_radix(digits, 16),
+                    None => more.parse(),
+                };
+                more.ok().map(|more| TALLY_BASE + more)
+            }
+        };
+        let calls = constants("u64").filter(|(constant, _)| *constant != "TALLY_BASE");
+        for (constant, value) in calls {
+            assert_eq!(name(text(value).unwrap()), Some(constant), "{value}");
+        }
+        for (constant, value) in constants("i64") {
+            assert_eq!(errno::name(value.parse().unwrap()), Some(constant));
+        }
+        assert!(constants("u64").count() > 100 && constants("i64").count() > 10);
+    }
 }

@@ -152,13 +152,109 @@ record! {
     }
 }
 
+record! {
+    /// A system call, where `trace-events` has `syscalls`.
+    SyscallRecord = 6 "syscall", stamp tsc "TSC when the kernel had handled the call." {
+        /// The CPU.
+        cpu: u16,
+        /// Whether it returned to its thread. Otherwise the thread waits, was preempted or ended, or the call is
+        /// made again; its result is in no record.
+        returned: bool,
+        /// The program.
+        program: u32,
+        /// The thread.
+        thread: u32,
+        /// The call.
+        call: u64 as Syscall,
+        /// Its first argument (RDI); the other five follow.
+        rdi: u64 as Address,
+        /// The second argument.
+        rsi: u64 as Address,
+        /// The third argument.
+        rdx: u64 as Address,
+        /// The fourth argument.
+        r10: u64 as Address,
+        /// The fifth argument.
+        r8: u64 as Address,
+        /// The sixth argument.
+        r9: u64 as Address,
+        /// The result; 0 if the call has not returned.
+        result: u64 as Result,
+        /// TSC when the kernel was entered for it.
+        start_tsc: u64,
+    }
+}
+
+record! {
+    /// A context switch, where `trace-events` has `switches`: another thread is on the CPU from now on.
+    SwitchRecord = 7 "switch", stamp tsc "TSC when the thread's registers were restored." {
+        /// The CPU.
+        cpu: u16,
+        /// The program before; 0: the idle loop.
+        from_program: u32,
+        /// Its thread.
+        from_thread: u32,
+        /// The program from now on; 0: the idle loop.
+        program: u32,
+        /// Its thread.
+        thread: u32,
+    }
+}
+
+/// What becomes of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Delivered {
+    /// A handler runs.
+    Handled,
+    /// It ends the program.
+    Ended,
+}
+
+impl Field for Delivered {
+    const BITS: u32 = 8;
+    const FORM: Form = Form::Choice(&["handled", "ended"]);
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        self as u64
+    }
+
+    fn from_bits(bits: u64) -> Result<Self, Malformed> {
+        let all = [Delivered::Handled, Delivered::Ended];
+        all.get((bits & 0xff) as usize).copied().ok_or(Malformed)
+    }
+}
+
+record! {
+    /// A signal that is delivered, where `trace-events` has `signals`.
+    SignalRecord = 8 "signal", stamp tsc "TSC when it was delivered." {
+        /// The CPU.
+        cpu: u16,
+        /// The signal.
+        signal: u8 as Signal,
+        /// What becomes of it.
+        action: Delivered,
+        /// The program.
+        program: u32,
+        /// The thread.
+        thread: u32,
+        /// The handler; 0 where there is none.
+        handler: u64 as Address,
+        /// Where the thread was interrupted.
+        address: u64 as Address,
+    }
+}
+
 /// Every type of records.
-pub const TYPES: [&RecordType; 5] = [
+pub const TYPES: [&RecordType; 8] = [
     &SliceRecord::TYPE,
     &ThresholdRecord::TYPE,
     &SampleRecord::TYPE,
     &LostRecord::TYPE,
     &RingRecord::TYPE,
+    &SyscallRecord::TYPE,
+    &SwitchRecord::TYPE,
+    &SignalRecord::TYPE,
 ];
 
 /// A record of a trace.
@@ -174,6 +270,12 @@ pub enum Record {
     Lost(LostRecord),
     /// The state of a ring at the end.
     Ring(RingRecord),
+    /// A system call.
+    Syscall(SyscallRecord),
+    /// A context switch.
+    Switch(SwitchRecord),
+    /// A signal.
+    Signal(SignalRecord),
 }
 
 impl Record {
@@ -188,6 +290,9 @@ impl Record {
             SampleRecord::KIND => SampleRecord::decode(tsc, words).map(Record::Sample),
             LostRecord::KIND => LostRecord::decode(tsc, words).map(Record::Lost),
             RingRecord::KIND => RingRecord::decode(tsc, words).map(Record::Ring),
+            SyscallRecord::KIND => SyscallRecord::decode(tsc, words).map(Record::Syscall),
+            SwitchRecord::KIND => SwitchRecord::decode(tsc, words).map(Record::Switch),
+            SignalRecord::KIND => SignalRecord::decode(tsc, words).map(Record::Signal),
             _ => Err(Malformed),
         }
     }
@@ -300,6 +405,41 @@ mod tests {
     }
 
     #[test]
+    fn calls_switches_and_signals_round_trip() {
+        let record = SyscallRecord {
+            tsc: 9,
+            cpu: 3,
+            returned: true,
+            program: 7,
+            thread: 8,
+            call: 1,
+            rdi: 1,
+            rsi: 0x1000,
+            rdx: 5,
+            r10: 0,
+            r8: 0,
+            r9: 0,
+            result: -14_i64 as u64,
+            start_tsc: 8,
+        };
+        assert_eq!(Record::decode(6, 9, &record.head()), Ok(Record::Syscall(record)));
+        let record =
+            SwitchRecord { tsc: 9, cpu: 3, from_program: 0, from_thread: 0, program: 7, thread: 8 };
+        assert_eq!(Record::decode(7, 9, &record.head()), Ok(Record::Switch(record)));
+        let record = SignalRecord {
+            tsc: 9,
+            cpu: 3,
+            signal: 14,
+            action: Delivered::Ended,
+            program: 7,
+            thread: 8,
+            handler: 0,
+            address: 0x40_1000,
+        };
+        assert_eq!(Record::decode(8, 9, &record.head()), Ok(Record::Signal(record)));
+    }
+
+    #[test]
     fn a_trace_is_described_by_text() {
         let mut text = String::new();
         crate::record::describe(&TYPES, &mut text).unwrap();
@@ -312,7 +452,7 @@ mod tests {
         );
         assert!(text.ends_with(".\n\n") && text.matches("\n\n").count() == 1);
         let kinds: Vec<u8> = TYPES.iter().map(|t| t.kind).collect();
-        assert_eq!(kinds, [1, 2, 3, 4, 5]);
+        assert_eq!(kinds, [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]

@@ -27,6 +27,43 @@ pub struct PmuInfo<'a> {
     pub width_bits: u8,
 }
 
+macro_rules! registers {
+    ($($(#[doc = $about:literal])* $name:ident,)*) => {
+        /// A processor's registers where the kernel stopped.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[expect(missing_docs, reason = "registers have the names that the manuals give them")]
+        pub struct Registers {
+            $($(#[doc = $about])* pub $name: u64,)*
+        }
+
+        impl Registers {
+            /// Their names.
+            pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+
+            /// Their values, in the order of [`Self::NAMES`].
+            pub fn values(&self) -> [u64; Self::NAMES.len()] {
+                [$(self.$name),*]
+            }
+        }
+    };
+}
+
+registers! {
+    rax, rbx, rcx, rdx,
+    rsi, rdi, rbp, rsp,
+    r8, r9, r10, r11,
+    r12, r13, r14, r15,
+    rip, rflags, cs, ss,
+    cr0, cr2, cr3, cr4,
+    /// The exception's number (Intel SDM volume 3, "Protected-Mode Exceptions and Interrupts"); above 255 where
+    /// there was none.
+    vector,
+    /// The exception's error code, or 0.
+    error,
+    /// The interrupt controller's number of the CPU.
+    apic_id,
+}
+
 /// One thing that the kernel tells.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Message<'a> {
@@ -139,10 +176,19 @@ pub enum Message<'a> {
         /// Why, for people.
         why: &'a str,
     },
-    /// The kernel found a mistake of its own and stopped.
+    /// A piece of the stack on which the kernel stopped, from the stack pointer up; before [`Message::Panicked`].
+    Stack {
+        /// The address of the first byte.
+        address: u64,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// The kernel met an exception in ring 0, or a check of its own failed, and it stopped.
     Panicked {
         /// Message and place.
         message: &'a str,
+        /// The processor at the exception, or in the panic handler.
+        registers: Registers,
     },
     /// Every program has ended; the machine stops.
     Done {
@@ -187,6 +233,10 @@ mod tests {
     fn frames_round_trip() {
         check(Message::Done { status: 0 });
         check(Message::Output { pid: 1, fd: 1, bytes: &[0; MAX_OUTPUT_BYTES] });
+        check(Message::Stack { address: u64::MAX, bytes: &[0; MAX_OUTPUT_BYTES] });
+        let registers = Registers { rax: u64::MAX, apic_id: 7, ..Registers::default() };
+        assert_eq!((registers.values()[0], registers.values()[26]), (u64::MAX, 7));
+        check(Message::Panicked { message: "here", registers });
         check(Message::Booted { cpus: 1, memory_bytes: 0, seed: 0, pmu: None });
         let reading = Reading {
             value: Value::NotMeasured { reason: Reason::NotStarted },
@@ -206,7 +256,7 @@ mod tests {
     #[test]
     fn torn_frames_are_refused() {
         let mut buffer = [0; MAX_FRAME_BYTES];
-        let message = Message::Panicked { message: "here" };
+        let message = Message::Panicked { message: "here", registers: Registers::default() };
         let length = message.encode(&mut buffer).unwrap().len();
         assert_eq!(Message::decode(&mut buffer[1..length]), Err(Malformed));
     }

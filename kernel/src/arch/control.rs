@@ -1,7 +1,19 @@
-//! Control registers: the features that the kernel turns on, and ring 3's access to RDPMC.
+//! Control registers: the features that the kernel turns on, ring 3's access to RDPMC, and their
+//! values for a report.
+
+use core::ops::Range;
 
 use raw_cpuid::CpuId;
-use x86_64::registers::control::{Cr0, Cr0Flags, Cr4, Cr4Flags};
+use tally_abi::wire::Registers;
+use x86_64::registers::control::{Cr0, Cr0Flags, Cr2, Cr3, Cr4, Cr4Flags};
+
+use super::frame::Frame;
+
+unsafe extern "C" {
+    // The linker's.
+    safe static __executable_start: u8;
+    safe static etext: u8;
+}
 
 /// Sets whether ring 3 may execute RDPMC on this CPU.
 ///
@@ -49,4 +61,68 @@ pub fn enable_features() {
         });
         Cr4::update(|flags| *flags = *flags & kept | cr4);
     }
+}
+
+/// The registers of a frame, and this CPU's control registers.
+pub fn registers(frame: &Frame) -> Registers {
+    let Frame {
+        r15,
+        r14,
+        r13,
+        r12,
+        r11,
+        r10,
+        r9,
+        r8,
+        rbp,
+        rdi,
+        rsi,
+        rdx,
+        rcx,
+        rbx,
+        rax,
+        vector,
+        error,
+        rip,
+        cs,
+        rflags,
+        rsp,
+        ss,
+    } = *frame;
+    let (page_table, flags) = Cr3::read_raw();
+    let features = CpuId::new().get_feature_info();
+    Registers {
+        r15,
+        r14,
+        r13,
+        r12,
+        r11,
+        r10,
+        r9,
+        r8,
+        rbp,
+        rdi,
+        rsi,
+        rdx,
+        rcx,
+        rbx,
+        rax,
+        vector,
+        error,
+        rip,
+        cs,
+        rflags,
+        rsp,
+        ss,
+        cr0: Cr0::read_raw(),
+        cr2: Cr2::read_raw(),
+        cr3: page_table.start_address().as_u64() | u64::from(flags),
+        cr4: Cr4::read_raw(),
+        apic_id: features.map_or(0, |features| features.initial_local_apic_id().into()),
+    }
+}
+
+/// The addresses of the kernel's code, with the constants below it.
+pub fn code() -> Range<u64> {
+    (&raw const __executable_start).addr() as u64..(&raw const etext).addr() as u64
 }

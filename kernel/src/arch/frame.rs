@@ -1,11 +1,19 @@
 //! Trap frames: the registers that an entry to the kernel saves and its return restores.
 
-use x86_64::{VirtAddr, registers::rflags::RFlags};
+use core::{arch::asm, mem::offset_of};
+
+use x86_64::{
+    VirtAddr,
+    instructions::segmentation::{CS, SS, Segment},
+    registers::rflags::RFlags,
+};
 
 use super::segments;
 
 /// The `vector` of a frame that SYSCALL made.
 pub const SYSCALL_VECTOR: u64 = 0x100;
+/// The `vector` of [`Frame::here`].
+const NO_VECTOR: u64 = 0x101;
 
 /// The registers of what the kernel interrupted, in the order in which the entry stubs push them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,6 +48,39 @@ pub struct Frame {
 const _: () = assert!(size_of::<Frame>() == 22 * 8, "the stubs push 22 words");
 
 impl Frame {
+    /// The registers of the function that calls this, there; those that calls change mean little.
+    #[inline(always)]
+    pub fn here() -> Frame {
+        let mut frame =
+            Frame { cs: CS::get_reg().0.into(), ss: SS::get_reg().0.into(), ..Frame::default() };
+        // SAFETY: the stores go to the frame's fields, by their offsets, and what PUSHF pushes is popped at
+        // once.
+        unsafe {
+            asm!(
+                "mov [{frame} + {r15}], r15", "mov [{frame} + {r14}], r14", "mov [{frame} + {r13}], r13",
+                "mov [{frame} + {r12}], r12", "mov [{frame} + {r11}], r11", "mov [{frame} + {r10}], r10",
+                "mov [{frame} + {r9}], r9", "mov [{frame} + {r8}], r8", "mov [{frame} + {rbp}], rbp",
+                "mov [{frame} + {rdi}], rdi", "mov [{frame} + {rsi}], rsi", "mov [{frame} + {rdx}], rdx",
+                "mov [{frame} + {rcx}], rcx", "mov [{frame} + {rbx}], rbx", "mov [{frame} + {rax}], rax",
+                "mov [{frame} + {rsp}], rsp",
+                "pushfq", "pop qword ptr [{frame} + {rflags}]",
+                "lea {rip_now}, [rip]", "mov [{frame} + {rip}], {rip_now}",
+                frame = in(reg) &raw mut frame,
+                rip_now = out(reg) _,
+                r15 = const offset_of!(Frame, r15), r14 = const offset_of!(Frame, r14),
+                r13 = const offset_of!(Frame, r13), r12 = const offset_of!(Frame, r12),
+                r11 = const offset_of!(Frame, r11), r10 = const offset_of!(Frame, r10),
+                r9 = const offset_of!(Frame, r9), r8 = const offset_of!(Frame, r8),
+                rbp = const offset_of!(Frame, rbp), rdi = const offset_of!(Frame, rdi),
+                rsi = const offset_of!(Frame, rsi), rdx = const offset_of!(Frame, rdx),
+                rcx = const offset_of!(Frame, rcx), rbx = const offset_of!(Frame, rbx),
+                rax = const offset_of!(Frame, rax), rsp = const offset_of!(Frame, rsp),
+                rflags = const offset_of!(Frame, rflags), rip = const offset_of!(Frame, rip),
+            );
+        }
+        Frame { vector: NO_VECTOR, ..frame }
+    }
+
     /// Returns whether the kernel was entered from ring 3.
     pub fn is_user(&self) -> bool {
         self.cs & 3 == 3

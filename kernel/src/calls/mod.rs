@@ -18,6 +18,7 @@ mod signals;
 mod stat;
 mod threads;
 mod time;
+mod trace;
 
 use tally_abi::{Error, syscall};
 
@@ -25,6 +26,7 @@ use self::{
     answer::{Answer, Errno},
     inspect::preempt_and_restart,
     session::Unanswered,
+    trace::Traced,
 };
 
 use crate::{
@@ -44,6 +46,7 @@ const MAX_UNKNOWN_CALLS: usize = 64;
 pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     let number = frame.rax;
     let arguments = [frame.rdi, frame.rsi, frame.rdx, frame.r10, frame.r8, frame.r9];
+    let (traced, rip) = (Traced::begin(cpu, frame), frame.rip);
     match number {
         syscall::EXIT => sched::end_thread(cpu, frame, arguments[0] as i32),
         syscall::EXIT_GROUP => sched::exit(cpu, frame, arguments[0] as i32),
@@ -66,6 +69,9 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
             Err(Unanswered::Running(lapic)) => preempt_and_restart(cpu, frame, lapic),
         },
         _ => linux(cpu, frame, number, arguments),
+    }
+    if let Some(traced) = traced {
+        traced.end(cpu, frame, rip);
     }
     sched::deliver(cpu, frame);
     frame.vector == SYSCALL_VECTOR

@@ -3,6 +3,7 @@
 //! The top layer but for `main`: it leads interrupts to the scheduler and system calls to `calls`.
 
 mod idt;
+mod panic;
 pub mod smp;
 mod start;
 mod stubs;

@@ -25,6 +25,7 @@ pub fn start_cpu(index: u16) {
     stubs::enable_syscall();
     control::enable_features();
     let lapic = Lapic::enable();
+    log::debug!("CPU {index}: APIC ID {}, kernel stack below {kernel_stack:#x}", lapic.id());
     let measure = &*Box::leak(Box::new(NmiCell::new(Measure::new(index, &lapic))));
     // SAFETY: as above; the stub that reads the word on this CPU reads it whole.
     unsafe { cell_word.write_volatile(Some(measure)) };

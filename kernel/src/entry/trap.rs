@@ -3,12 +3,10 @@
 //! An exception in ring 3 is the program's fault. An exception in ring 0 ends the kernel, and so do
 //! NMI, double fault and machine check in either ring.
 
-use tally_abi::{text::FixedText, wire::Message};
-
+use super::panic;
 use crate::{
     arch::{frame::Frame, vectors},
     cpu::Cpu,
-    machine::{exit, serial},
     sched,
 };
 
@@ -60,22 +58,21 @@ pub fn is_kernel_fault(frame: &Frame) -> bool {
 /// what is broken.
 pub fn kernel_fault(frame: &Frame) -> ! {
     let address = x86_64::registers::control::Cr2::read_raw();
-    panic!(
-        "{} in the kernel at {:#x}, error code {:#x}, last fault address {address:#x}",
-        vectors::exception_name(frame.vector),
-        frame.rip,
-        frame.error,
+    panic::report(
+        format_args!(
+            "{} in the kernel at {:#x}, error code {:#x}, last fault address {address:#x}",
+            vectors::exception_name(frame.vector),
+            frame.rip,
+            frame.error,
+        ),
+        frame,
     );
 }
 
 /// A kernel bug: reports it in the log and to the host, and ends the machine.
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo) -> ! {
-    x86_64::instructions::interrupts::disable();
+    let frame = Frame::here();
     let (file, line) = info.location().map_or(("?", 0), |place| (place.file(), place.line()));
-    let text = FixedText::<512>::of(format_args!("{} ({file}:{line})", info.message()));
-    serial::unlock_for_panic();
-    log::error!("kernel panic: {}", text.as_str());
-    serial::send(&Message::Panicked { message: text.as_str() });
-    exit::stop(tally_abi::ExitStatus::KernelPanic.into())
+    panic::report(format_args!("{} ({file}:{line})", info.message()), &frame)
 }

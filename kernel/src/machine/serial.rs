@@ -5,9 +5,10 @@
 
 use core::fmt::{self, Write};
 
+use log::LevelFilter;
 use spin::Mutex;
 use tally_abi::{
-    boot::{LOG_PORT, WIRE_PORT},
+    boot::{LOG_PORT, LogLevel, WIRE_PORT},
     wire::{MAX_FRAME_BYTES, Message},
 };
 use uart_16550::{Config, Uart16550, backend::PioBackend};
@@ -66,7 +67,18 @@ fn open(number: u16) -> Option<Port> {
 pub fn init_log() {
     *LOG.lock() = open(LOG_PORT);
     log::set_logger(&Logger).expect("no other logger is set");
-    log::set_max_level(log::LevelFilter::Info);
+    set_log_level(LogLevel::default());
+}
+
+/// Sets the lowest level of messages that the log has.
+pub fn set_log_level(level: LogLevel) {
+    log::set_max_level(match level {
+        LogLevel::Error => LevelFilter::Error,
+        LogLevel::Warn => LevelFilter::Warn,
+        LogLevel::Info => LevelFilter::Info,
+        LogLevel::Debug => LevelFilter::Debug,
+        LogLevel::Trace => LevelFilter::Trace,
+    });
 }
 
 /// Opens the wire to the host.

@@ -102,6 +102,8 @@ impl Context {
         for line in plan.lines() {
             log::info!("session {id}: {line}");
         }
+        let (program, groups) = (&subject.name, session.plan().groups.len());
+        log::debug!("session {id}: on {program}, {list}, {groups} groups, {config:?}");
         Ok(Context {
             session,
             resolved,

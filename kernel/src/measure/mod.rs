@@ -32,7 +32,7 @@ pub use nmi_cell::NmiCell;
 pub use per_cpu::Measure;
 pub use refusal::Refusal;
 pub use session::SessionRef;
-pub use settings::{delivery, permit, pmu_info, pmu_matches, seed};
+pub use settings::{delivery, permit, pmu_info, pmu_matches, seed, trace_events};
 pub use slot::Slot;
 pub use stream::finish;
 pub use trace_ring::ring_memory;

@@ -8,7 +8,7 @@ use tally_abi::{
     Error, Mode, Opened,
     bank::HALF_WIDTH_TICKS,
     boot::{Delivery, Failure},
-    trace::End,
+    trace::{End, SignalRecord, SyscallRecord},
     vpmu::Op,
 };
 use tally_engine::{Counts, Group, Multiplexer, Pmu};
@@ -343,6 +343,22 @@ impl Measure {
         if let (Some(multiplexer), Some(own)) = (&mut self.multiplexer, &mut self.slot.direct) {
             multiplexer.save_direct(&mut own.direct);
         }
+    }
+
+    /// Writes a record of a system call to the trace, with the time of now.
+    pub fn trace_syscall(&mut self, record: SyscallRecord) {
+        self.trace.syscall(record);
+    }
+
+    /// Writes a record of a signal to the trace, with the time of now.
+    pub fn trace_signal(&mut self, record: SignalRecord) {
+        self.trace.signal(record);
+    }
+
+    /// Writes a record of a context switch to the trace: this thread is on the CPU from now on, or, by the number 0,
+    /// the idle loop.
+    pub fn trace_switch(&mut self, program: u32, thread: u32) {
+        self.trace.switch(program, thread);
     }
 
     /// Sends this CPU's trace records to the host.

@@ -8,7 +8,7 @@ use raw_cpuid::CpuIdReaderNative;
 use spin::Once;
 use tally_abi::{
     Error,
-    boot::{CommandLine, Delivery, Failure, Tracing},
+    boot::{CommandLine, Delivery, Failure, TraceEvents, Tracing},
     wire::PmuInfo,
 };
 use tally_pmu::{DetectedPmu, InitError, NoPmu};
@@ -24,6 +24,7 @@ static SETTINGS: Once<Settings> = Once::new();
 pub(super) struct Settings {
     seed: u64,
     pub(super) trace: Option<Tracing>,
+    trace_events: TraceEvents,
     pub(super) virtual_pmu: bool,
     paranoid: u8,
     delivery: Delivery,
@@ -68,6 +69,7 @@ pub(super) fn init(line: &CommandLine) {
     let settings = Settings {
         seed: line.seed,
         trace: line.trace,
+        trace_events: line.trace_events,
         virtual_pmu: vpmu::is_there(),
         paranoid: line.paranoid,
         delivery: line.overflows,
@@ -114,6 +116,11 @@ pub(super) fn pmu() -> Result<&'static DetectedPmu, CannotCount> {
 /// The seed of everything random.
 pub fn seed() -> u64 {
     settings().seed
+}
+
+/// What the trace has beside slices, thresholds and samples.
+pub fn trace_events() -> TraceEvents {
+    settings().trace_events
 }
 
 /// How overflow interrupts are delivered.

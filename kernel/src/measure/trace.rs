@@ -3,13 +3,15 @@
 
 use tally_abi::{
     boot::Tracing,
-    trace::{SampleRecord, SliceRecord, ThresholdRecord},
+    trace::{
+        SampleRecord, SignalRecord, SliceRecord, SwitchRecord, SyscallRecord, ThresholdRecord,
+    },
 };
-use tally_engine::Sink;
+use tally_engine::{Clock, Sink};
 
 use super::{
     stream,
-    trace_ring::{self, TraceRing, write},
+    trace_ring::{self, TraceRing, TscClock, write},
 };
 use crate::arch::{frame::InterruptFrame, lapic::Lapic, vectors};
 
@@ -20,6 +22,8 @@ pub(super) struct TraceSink {
     /// Whether records are sent to the host while programs run, not at the end alone.
     streams: bool,
     lapic: Lapic,
+    /// The program and the thread of the last record of a context switch; 0: the idle loop.
+    running: (u32, u32),
 }
 
 impl Sink for TraceSink {
@@ -83,7 +87,34 @@ impl TraceSink {
         if let Some(ring) = ring {
             stream::add(cpu, ring);
         }
-        TraceSink { ring, cpu, streams: wanted == Some(Tracing::Stream), lapic }
+        TraceSink { ring, cpu, streams: wanted == Some(Tracing::Stream), lapic, running: (0, 0) }
+    }
+
+    /// Writes a record of what the kernel did for a program, with the time of now.
+    fn write_now<const HEAD: usize>(&self, kind: u8, head: &[u64; HEAD]) {
+        if let Some(ring) = self.ring {
+            write(ring, kind, || TscClock.tsc(), head, &[]);
+        }
+    }
+
+    /// Writes a record of a system call; its time stamp is that of the writing.
+    pub(super) fn syscall(&self, record: SyscallRecord) {
+        self.write_now(SyscallRecord::KIND, &record.head());
+    }
+
+    /// Writes a record of a signal; its time stamp is that of the writing.
+    pub(super) fn signal(&self, record: SignalRecord) {
+        self.write_now(SignalRecord::KIND, &record.head());
+    }
+
+    /// Writes a record of a context switch, unless the same thread goes on.
+    pub(super) fn switch(&mut self, program: u32, thread: u32) {
+        let (from_program, from_thread) = core::mem::replace(&mut self.running, (program, thread));
+        if (from_program, from_thread) != (program, thread) {
+            let cpu = self.cpu;
+            let record = SwitchRecord { tsc: 0, cpu, from_program, from_thread, program, thread };
+            self.write_now(SwitchRecord::KIND, &record.head());
+        }
     }
 
     /// Sends the ring's records to the host, if they are sent while programs run.

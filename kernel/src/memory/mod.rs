@@ -10,7 +10,7 @@ pub mod region;
 mod registers;
 pub mod shared;
 pub mod space;
-mod stacks;
+pub mod stacks;
 mod tables;
 pub mod takeover;
 pub mod user;

@@ -1,7 +1,9 @@
 //! The kernel's stacks. The page below each is never mapped (a guard page), so that a stack
 //! overflow faults.
 
-use spin::Mutex;
+use core::ops::Range;
+
+use spin::{Mutex, Once};
 use x86_64::VirtAddr;
 
 use super::{
@@ -30,4 +32,38 @@ pub fn allocate() -> Result<VirtAddr, OutOfMemory> {
     }
     *stacks += 1;
     Ok(VirtAddr::new(top))
+}
+
+/// The stack that the boot loader made, on which the first CPU starts.
+static BOOT: Once<Range<u64>> = Once::new();
+
+/// Takes note of the boot loader's stack.
+pub fn note_boot_stack(range: Range<u64>) {
+    BOOT.call_once(|| range);
+}
+
+/// The words of the kernel stack that `address` lies on, from there up to the stack's end, each with its address.
+/// An address in the guard page below a stack, which an overflow leads to, means the whole stack; one that
+/// is on no stack, no word.
+pub fn words(address: u64) -> impl Iterator<Item = (u64, u64)> {
+    let stack = containing(address).unwrap_or_default();
+    let start = address.max(stack.start).next_multiple_of(size_of::<u64>() as u64);
+    (start..stack.end).step_by(size_of::<u64>()).map(|at| {
+        // SAFETY: the page is a stack's, which is mapped for ever; a word is aligned and may change
+        // at any time.
+        (at, unsafe { (at as *const u64).read_volatile() })
+    })
+}
+
+fn containing(address: u64) -> Option<Range<u64>> {
+    // The kernel may have panicked while it allocated a stack.
+    let stacks = STACKS.try_lock().map_or(0, |stacks| *stacks);
+    let own = address.checked_sub(region::START).map(|offset| offset / STRIDE);
+    let own = own.filter(|index| *index < stacks).map(|index| {
+        let guard = region::START + index * STRIDE;
+        guard + FRAME_BYTES..guard + STRIDE
+    });
+    let is_on_boot_stack =
+        |boot: &&Range<u64>| (boot.start - FRAME_BYTES..boot.end).contains(&address);
+    own.or_else(|| BOOT.get().filter(is_on_boot_stack).cloned())
 }

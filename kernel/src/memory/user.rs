@@ -168,6 +168,7 @@ impl UserMemory {
         }
         let Range { start, end } = self.map_next(bytes, access)?;
         self.mappings.mapped.insert(start, end);
+        log::trace!("address space {:#x}: mapped {start:#x} to {end:#x}", self.space.id());
         Ok(start)
     }
 
@@ -296,6 +297,8 @@ impl UserMemory {
         self.mappings.cut(&range)?;
         self.mappings.lower_gap(range.start);
         self.space.unmap(range.start, range.end - range.start);
+        let space = self.space.id();
+        log::trace!("address space {space:#x}: unmapped {:#x} to {:#x}", range.start, range.end);
         Ok(())
     }
 }

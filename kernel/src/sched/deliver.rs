@@ -1,9 +1,12 @@
 //! Delivery of signals, upcalls and faults to the running thread.
 
+use tally_abi::trace::{Delivered, SignalRecord};
+
 use super::exit::{crash, end_deadlocked, exit};
 use crate::{
     arch::frame::Frame,
     cpu::Cpu,
+    measure,
     task::{
         fault::Fault,
         handler,
@@ -30,15 +33,41 @@ pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
         if process.signals.ignores(pending.signal) {
             continue;
         }
+        let address = frame.rip;
         if process.signals.action(pending.signal).handler == DEFAULT {
+            trace(cpu, pending.signal, None, address);
             exit(cpu, frame, SIGNALLED + pending.signal as i32);
             continue;
         }
         let info = signal::sender_info(process.pid, pending);
-        let called = handler::call(process, frame, pending.signal, info, &Fault::default());
-        if let Err(fault) = called {
-            crash(cpu, frame, fault);
+        match handler::call(process, frame, pending.signal, info, &Fault::default()) {
+            Ok(()) => trace(cpu, pending.signal, Some(frame.rip), address),
+            Err(fault) => crash(cpu, frame, fault),
         }
+    }
+}
+
+/// Records a signal of the running thread, which was interrupted at `address`: its handler runs, or, without one, it
+/// ends the program.
+fn trace(cpu: &mut Cpu, signal: u32, handler: Option<u64>, address: u64) {
+    let Some(process) = cpu.current.as_deref_mut() else { return };
+    let (program, thread) = (process.pid, process.threads.running().tid);
+    log::debug!(
+        "program {program}, thread {thread}: signal {signal} at {address:#x}, handler {:#x}",
+        handler.unwrap_or_default()
+    );
+    if measure::trace_events().signals {
+        let action = if handler.is_some() { Delivered::Handled } else { Delivered::Ended };
+        cpu.measure.lock().trace_signal(SignalRecord {
+            tsc: 0,
+            cpu: cpu.index,
+            signal: signal as u8,
+            action,
+            program,
+            thread,
+            handler: handler.unwrap_or_default(),
+            address,
+        });
     }
 }
 
@@ -64,10 +93,13 @@ pub fn fault(cpu: &mut Cpu, frame: &mut Frame) {
 /// Raises a fault of the running thread: the program's handler gets its signal, or the program
 /// ends.
 pub fn raise(cpu: &mut Cpu, frame: &mut Frame, fault: Fault) {
-    let process = cpu.current.as_deref_mut();
+    let (process, address) = (cpu.current.as_deref_mut(), frame.rip);
     match process.and_then(|process| handler::catch(process, frame, &fault)) {
-        Some(Ok(())) => {}
+        Some(Ok(())) => trace(cpu, fault.signal, Some(frame.rip), address),
         Some(Err(stack)) => crash(cpu, frame, stack),
-        None => crash(cpu, frame, fault),
+        None => {
+            trace(cpu, fault.signal, None, address);
+            crash(cpu, frame, fault);
+        }
     }
 }

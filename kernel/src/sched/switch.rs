@@ -2,8 +2,10 @@
 
 use alloc::boxed::Box;
 
+use log::Level;
+
 use super::table;
-use crate::{arch::frame::Frame, cpu::Cpu, memory::kernel, task::Process};
+use crate::{arch::frame::Frame, cpu::Cpu, measure, memory::kernel, task::Process};
 
 /// Switches the CPU, which runs no program, to the next runnable one, or to its idle loop.
 pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
@@ -13,6 +15,7 @@ pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
         None if frame.is_user() => {
             kernel::activate_space();
             *frame = cpu.idle_frame();
+            trace(cpu);
         }
         // The frame is the idle loop's.
         None => {}
@@ -26,6 +29,21 @@ fn switch_in(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     process.threads.run_next(frame);
     cpu.measure.lock().enter(&mut process.slot);
     cpu.current = Some(process);
+    trace(cpu);
+}
+
+/// Records which thread the CPU runs from now on, if the trace has context switches.
+fn trace(cpu: &mut Cpu) {
+    if !measure::trace_events().switches && !log::log_enabled!(Level::Trace) {
+        return;
+    }
+    let running = cpu.current.as_deref_mut();
+    let running = running.map(|process| (process.pid, process.threads.running().tid));
+    let (program, thread) = running.unwrap_or_default();
+    log::trace!("CPU {}: runs program {program}, thread {thread}", cpu.index);
+    if measure::trace_events().switches {
+        cpu.measure.lock().trace_switch(program, thread);
+    }
 }
 
 /// Takes the program off its CPU; none of its threads runs any more.
@@ -48,6 +66,7 @@ pub fn run_next_thread(cpu: &mut Cpu, frame: &mut Frame) {
             // upcall. The next thread gets it as an interrupt, after its own signals: a call that
             // is restarted is not the handler's.
             cpu.measure.lock().repost_upcall();
+            trace(cpu);
         }
         next => {
             let process = deschedule(cpu);

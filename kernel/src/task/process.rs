@@ -73,6 +73,11 @@ impl Process {
         let canary = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
         let start =
             loader::load(&mut space, file, words, canary).map_err(loader::LoadError::explain)?;
+        log::debug!("{name}: program {pid}, address space {:#x}", space.id());
+        for segment in &start.segments {
+            log::debug!("{name}: segment at {:#x}, up to {:#x}", segment.start, segment.end);
+        }
+        log::debug!("{name}: entry {:#x}, stack pointer {:#x}", start.rip, start.rsp);
         Ok(Process {
             pid,
             name: name.into(),

@@ -1,8 +1,13 @@
 //! Determines a boot's outcome from the kernel's messages, the log and QEMU's standard error.
 
-use std::{fs, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
-use super::{folder::Folder, outcome::Outcome, transcript::Transcript};
+use super::{
+    folder::Folder,
+    outcome::Outcome,
+    transcript::{Panic, Transcript},
+};
+use crate::symbols::{Frame, Symbols};
 
 /// Lines of the log that a message quotes.
 const SHOWN_LINES: usize = 15;
@@ -28,9 +33,10 @@ pub(super) fn outcome(
     transcript: &Transcript,
     limit: Duration,
     folder: &Folder,
+    symbols: &Path,
 ) -> Outcome {
-    if let Some(message) = &transcript.panicked {
-        return Outcome::Panicked { message: message.clone() };
+    if let Some(panic) = &transcript.panicked {
+        return panicked(panic, symbols);
     }
     match (transcript.done, end) {
         (Some(status), _) => transcript.failures.first().cloned().unwrap_or(Outcome::Done(status)),
@@ -40,6 +46,16 @@ pub(super) fn outcome(
         // This hides earlier failures of programs.
         (None, End::ByItself) => Outcome::MachineFailed { said: qemu_errors(folder) },
     }
+}
+
+/// A panic with its backtrace. Where the symbols cannot be read, that has one address and no name.
+fn panicked(panic: &Panic, symbols: &Path) -> Outcome {
+    let Panic { message, registers, stack } = panic;
+    let backtrace = Symbols::read(symbols).map_or_else(
+        |_| vec![Frame { address: registers.rip, places: Vec::new() }],
+        |symbols| symbols.backtrace(registers, stack),
+    );
+    Outcome::Panicked { message: message.clone(), registers: Box::new(*registers), backtrace }
 }
 
 /// QEMU's error lines, without its warnings of missing CPU features; without any, the log's last
@@ -64,7 +80,8 @@ mod tests {
         let refused = Outcome::Refused { program: "p".into(), status: 68, why: "no".into() };
         let mut said = Transcript::default();
         said.failures.push(refused.clone());
-        let of = |end, said: &Transcript| outcome(end, said, Duration::from_secs(1), &folder);
+        let (limit, symbols) = (Duration::from_secs(1), Path::new("/no/such/kernel"));
+        let of = |end, said: &Transcript| outcome(end, said, limit, &folder, symbols);
         assert!(matches!(of(End::ByItself, &said), Outcome::MachineFailed { .. }));
         assert!(matches!(of(End::OutOfTime, &said), Outcome::TimedOut { .. }));
         said.done = Some(68);

@@ -103,7 +103,8 @@ fn boot_in(
     }
     transcript.read_trace();
     let truth = read_truth(folder)?;
-    let outcome = end::outcome(end, &transcript, request.time_limit, folder);
+    let symbols = &artefacts.symbols;
+    let outcome = end::outcome(end, &transcript, request.time_limit, folder, symbols);
     Ok((outcome, transcript, truth))
 }
 

@@ -2,7 +2,12 @@
 
 use std::{fmt, time::Duration};
 
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, wire::Registers};
+
+use crate::symbols::Frame;
+
+/// Registers in a line of text.
+const REGISTERS_A_LINE: usize = 4;
 
 /// How a boot ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +38,10 @@ pub enum Outcome {
     Panicked {
         /// Message and source line.
         message: String,
+        /// The processor's registers there.
+        registers: Box<Registers>,
+        /// Where it stopped, and its callers, innermost first.
+        backtrace: Vec<Frame>,
     },
     /// The time limit was reached.
     TimedOut {
@@ -87,7 +96,19 @@ impl fmt::Display for Outcome {
                 }
                 write!(f, ", by the instruction at {instruction:#x}")
             }
-            Outcome::Panicked { message } => write!(f, "the kernel panicked: {message}"),
+            Outcome::Panicked { message, registers, backtrace } => {
+                write!(f, "the kernel panicked: {message}")?;
+                for (i, (name, value)) in
+                    Registers::NAMES.iter().zip(registers.values()).enumerate()
+                {
+                    f.write_str(if i % REGISTERS_A_LINE == 0 { "\n " } else { "" })?;
+                    write!(f, " {name:>6} {value:016x}")?;
+                }
+                backtrace
+                    .iter()
+                    .enumerate()
+                    .try_for_each(|(i, frame)| write!(f, "\n{i:>3}  {frame}"))
+            }
             Outcome::TimedOut { limit, log_tail } => {
                 write!(f, "{}; last lines of the log:\n{log_tail}", out_of_time(*limit))
             }

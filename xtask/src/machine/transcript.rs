@@ -8,12 +8,18 @@ use std::{
 
 use tally_abi::{
     Mode, Reading, SessionConfig, SessionStats,
-    trace::{LostRecord, Record, SampleRecord, SliceRecord, ThresholdRecord},
-    wire::Message,
+    trace::{
+        LostRecord, Record, SampleRecord, SignalRecord, SliceRecord, SwitchRecord, SyscallRecord,
+        ThresholdRecord,
+    },
+    wire::{Message, Registers},
 };
 
 use super::outcome::Outcome;
-use crate::trace::file::{Bad, Trace};
+use crate::{
+    symbols::Stack,
+    trace::file::{Bad, Trace},
+};
 
 /// Bytes that a program wrote in one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +97,17 @@ pub struct Ring {
     pub lost: u64,
 }
 
+/// A kernel that stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Panic {
+    /// Message and place.
+    pub message: String,
+    /// The processor at the exception, or in the panic handler.
+    pub registers: Registers,
+    /// The stack that it was on.
+    pub stack: Stack,
+}
+
 /// All messages of one boot.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
@@ -112,6 +129,12 @@ pub struct Transcript {
     pub thresholds: Vec<ThresholdRecord>,
     /// The trace's samples.
     pub samples: Vec<SampleRecord>,
+    /// The trace's system calls.
+    pub syscalls: Vec<SyscallRecord>,
+    /// The trace's context switches.
+    pub switches: Vec<SwitchRecord>,
+    /// The trace's signals.
+    pub signals: Vec<SignalRecord>,
     /// The trace's records of losses.
     pub losses: Vec<LostRecord>,
     /// Final states of the trace rings.
@@ -120,8 +143,8 @@ pub struct Transcript {
     pub exits: Vec<(String, i32)>,
     /// Refusals and crashes, in order.
     pub failures: Vec<Outcome>,
-    /// The kernel's panic message.
-    pub panicked: Option<String>,
+    /// The kernel's panic.
+    pub panicked: Option<Panic>,
     /// The final status, if the run ended.
     pub done: Option<u8>,
     /// Frames and records that could not be decoded.
@@ -132,6 +155,8 @@ pub struct Transcript {
     partial: Vec<u8>,
     /// The received part of a block of the trace.
     block: Vec<u8>,
+    /// The pieces of a stack that came so far.
+    stack: Stack,
 }
 
 impl Transcript {
@@ -192,6 +217,9 @@ impl Transcript {
                     Ok(Record::Slice(record)) => self.slices.push(record),
                     Ok(Record::Threshold(record)) => self.thresholds.push(record),
                     Ok(Record::Sample(record)) => self.samples.push(record),
+                    Ok(Record::Syscall(record)) => self.syscalls.push(record),
+                    Ok(Record::Switch(record)) => self.switches.push(record),
+                    Ok(Record::Signal(record)) => self.signals.push(record),
                     Ok(Record::Lost(record)) => self.losses.push(record),
                     // A message has the same content.
                     Ok(Record::Ring(_)) => {}
@@ -263,7 +291,11 @@ impl Transcript {
                     why: why.into(),
                 });
             }
-            Message::Panicked { message } => self.panicked = Some(message.into()),
+            Message::Stack { address, bytes } => self.stack.push(address, bytes),
+            Message::Panicked { message, registers } => {
+                let (message, stack) = (message.into(), std::mem::take(&mut self.stack));
+                self.panicked = Some(Panic { message, registers, stack });
+            }
             Message::Done { status } => self.done = Some(status),
         }
     }

@@ -2,13 +2,19 @@
 
 pub mod table;
 
+use std::collections::BTreeMap;
+
 use serde::{Serialize, Serializer};
 use tally_abi::{
     Mode, Reading, Value,
     truth::{Count, PmiCost, Region, RegionKind, Truth},
+    wire::Registers,
 };
 
-use crate::machine::{Boot, Event, Session};
+use crate::{
+    machine::{Boot, Event, Outcome, Session},
+    symbols::Frame,
+};
 
 /// Why the engine's own instructions are unknown (decision 8).
 const NOT_COUNTED: &str = "known with the virtual PMU only: the program has all counters";
@@ -26,8 +32,31 @@ pub struct Report {
     /// The other sessions, if the run had several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<SessionReport>,
+    /// The kernel's panic, if it stopped by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub panic: Option<PanicReport>,
     /// The run's exit status.
     pub status: u8,
+}
+
+/// A panic of the kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct PanicReport {
+    /// Message and place.
+    pub message: String,
+    /// The processor's registers there, in hexadecimal.
+    pub registers: BTreeMap<&'static str, String>,
+    /// Where the kernel stopped, and its callers, innermost first.
+    pub backtrace: Vec<Frame>,
+}
+
+impl PanicReport {
+    fn of(outcome: &Outcome) -> Option<PanicReport> {
+        let Outcome::Panicked { message, registers, backtrace } = outcome else { return None };
+        let values = registers.values().map(|value| format!("{value:#x}"));
+        let registers = Registers::NAMES.iter().copied().zip(values).collect();
+        Some(PanicReport { message: message.clone(), registers, backtrace: backtrace.clone() })
+    }
 }
 
 /// The results of one session.
@@ -103,6 +132,7 @@ impl Report {
             pmu: booted.and_then(|booted| Some(booted.pmu.as_ref()?.name.clone())),
             first: next(),
             others: std::iter::from_fn(next).collect(),
+            panic: PanicReport::of(&boot.outcome),
             status: boot.outcome.status(),
         }
     }
@@ -230,7 +260,7 @@ impl EventReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
+    use crate::symbols::Place;
 
     fn estimated(estimate: u64, half_width_95: f64, truth: Option<u64>) -> EventReport {
         let value = Value::Estimated { estimate, stderr: half_width_95 / 1.96, half_width_95 };
@@ -268,6 +298,26 @@ mod tests {
     }
 
     #[test]
+    fn a_panic_is_in_the_object_with_functions_and_lines() {
+        let place = Place { function: "f".into(), file: Some("a.rs".into()), line: Some(7) };
+        let registers = Registers { rax: 1 << 63, ..Registers::default() };
+        let outcome = Outcome::Panicked {
+            message: "no".into(),
+            registers: registers.into(),
+            backtrace: vec![Frame { address: 0xffff_8000_0000_1234, places: vec![place] }],
+        };
+        let json = serde_json::to_value(PanicReport::of(&outcome)).unwrap();
+        assert_eq!(json["registers"]["rax"], "0x8000000000000000");
+        let frame = &json["backtrace"][0];
+        assert_eq!(frame["address"], "0xffff800000001234");
+        assert_eq!(
+            (&frame["places"][0]["function"], &frame["places"][0]["line"]),
+            (&"f".into(), &7.into())
+        );
+        assert!(PanicReport::of(&Outcome::Done(0)).is_none());
+    }
+
+    #[test]
     fn the_json_object_has_the_documented_names() {
         let session = SessionReport {
             program: "p".into(),
@@ -283,7 +333,8 @@ mod tests {
             events: vec![estimated(1, 2.0, Some(3))],
         };
         let (seed, pmu) = (Some(7), Some("P".into()));
-        let report = Report { seed, pmu, first: Some(session), others: vec![], status: 0 };
+        let report =
+            Report { seed, pmu, first: Some(session), others: vec![], panic: None, status: 0 };
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["seed"], 7);
         assert_eq!(json["msr_accesses_per_switch"], 4.5);

@@ -151,7 +151,7 @@ mod tests {
             ..SessionReport::default()
         };
         let (seed, pmu) = (Some(7), Some("P".into()));
-        let one = Report { seed, pmu, first: Some(of(1)), others: vec![], status: 0 };
+        let one = Report { seed, pmu, first: Some(of(1)), others: vec![], panic: None, status: 0 };
         let two = Report { others: vec![of(2)], ..one.clone() };
         assert!(render(&one).starts_with("p: P, seed 7\n"));
         let text = render(&two);

@@ -20,6 +20,12 @@ pub enum Form {
     Flag,
     /// One of these names.
     Choice(Vec<String>),
+    /// A system call.
+    Syscall,
+    /// What a system call returned.
+    Result,
+    /// A signal.
+    Signal,
 }
 
 impl Form {
@@ -31,6 +37,9 @@ impl Form {
             "u64" => Form::Number(64),
             "address" => Form::Address,
             "flag" => Form::Flag,
+            "syscall" => Form::Syscall,
+            "result" => Form::Result,
+            "signal" => Form::Signal,
             names if names.contains('|') => {
                 Form::Choice(names.split('|').map(str::to_owned).collect())
             }
@@ -41,8 +50,8 @@ impl Form {
     fn bits(&self) -> u32 {
         match self {
             Form::Number(bits) => *bits,
-            Form::Address => 64,
-            Form::Flag | Form::Choice(_) => 8,
+            Form::Address | Form::Syscall | Form::Result => 64,
+            Form::Flag | Form::Choice(_) | Form::Signal => 8,
         }
     }
 }

@@ -26,8 +26,12 @@ All words have 64 bits and are little-endian.
 A record begins with a header: bits 0 to 7 are its length in words, bits 8 to 15 its kind, bits 16
 to 63 the low 48 bits of its time stamp, which is within 2⁴⁷ ticks of the previous record's or the
 chunk's. The fields follow, packed from the lowest bit up; a field that would cross the end of a
-word begins in the next word. A flag and a choice have 8 bits, an address 64. A list takes the rest
-of the record.
+word begins in the next word. A flag, a choice and a signal have 8 bits; an address, a system call
+and a result 64. A result is signed: negative numbers are errors. A list takes the rest of the
+record.
+
+Records of system calls, context switches and signals are in a trace where `trace-events` asks for
+them (`run --trace-events`).
 
 The records of one CPU are in order, and written = read + lost. No session measured in the time
 that no slice covers. The rings in memory have the same record format (`kernel/abi/src/ring.rs`).

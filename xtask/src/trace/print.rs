@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
+use tally_abi::{Error, signal, syscall};
 
 use super::file::{Field, Form, Raw, Type};
 
@@ -16,9 +17,7 @@ fn values(record: &Raw, t: &Type) -> Vec<(String, String)> {
         (Form::Number(_), bits) => bits.to_string(),
         (Form::Address, bits) => format!("{bits:#x}"),
         (Form::Flag, bits) => (bits != 0).to_string(),
-        (Form::Choice(names), bits) => {
-            names.get(bits as usize).cloned().unwrap_or_else(|| bits.to_string())
-        }
+        (form, bits) => named(form, bits).unwrap_or_else(|| plain(form, bits)),
     };
     let mut all: Vec<_> = t.fields.iter().map(|f| (f.name.clone(), text(f))).collect();
     if let Some(list) = &t.list {
@@ -26,6 +25,30 @@ fn values(record: &Raw, t: &Type) -> Vec<(String, String)> {
         all.push((list.clone(), words.join(",")));
     }
     all
+}
+
+/// The name of a value, where its form gives it one.
+fn named(form: &Form, bits: u64) -> Option<String> {
+    match form {
+        Form::Choice(names) => names.get(bits as usize).cloned(),
+        Form::Syscall => syscall::name(bits).map(str::to_ascii_lowercase),
+        Form::Signal => signal::name(bits as u32).map(str::to_owned),
+        Form::Result => {
+            let error = (bits as i64).checked_neg().filter(|error| *error > 0)?;
+            let tally = || Error::from_return(-error).map(|error| format!("-{error:?}"));
+            syscall::errno::name(error).map(|name| format!("-{name}")).or_else(tally)
+        }
+        Form::Number(_) | Form::Address | Form::Flag => None,
+    }
+}
+
+/// A value without a name: results are signed, and addresses where they are large.
+fn plain(form: &Form, bits: u64) -> String {
+    match form {
+        Form::Result if bits >> 32 == 0 || (bits as i64) < 0 => (bits as i64).to_string(),
+        Form::Result | Form::Syscall => format!("{bits:#x}"),
+        _ => bits.to_string(),
+    }
 }
 
 /// The record in lines of at most 80 columns, unless one word is longer. Times are TSC ticks since
@@ -72,10 +95,9 @@ pub(super) fn json(record: &Raw, t: Option<&Type>) -> Value {
         let bits = field.bits(record);
         let value = match &field.form {
             Form::Flag => (bits != 0).into(),
-            Form::Choice(names) => {
-                names.get(bits as usize).map_or(bits.into(), |name| name.clone().into())
-            }
             Form::Number(_) | Form::Address => bits.into(),
+            Form::Result => (bits as i64).into(),
+            form => named(form, bits).map_or(bits.into(), Value::from),
         };
         object.insert(field.name.clone(), value);
     }
@@ -105,6 +127,25 @@ mod tests {
         assert!(text.lines().all(|line| line.len() <= COLUMNS), "{text}");
         let text = lines(&record, None, 4_000);
         assert_eq!(text, "            1000 cpu 1  ?           kind 2 of 4 words\n");
+    }
+
+    #[test]
+    fn calls_results_and_signals_have_names() {
+        let text = |form: &Form, bits: u64| named(form, bits).unwrap_or_else(|| plain(form, bits));
+        assert_eq!(text(&Form::Syscall, syscall::WRITE), "write");
+        assert_eq!(text(&Form::Syscall, syscall::SESSION_OPEN), "session_open");
+        assert_eq!(text(&Form::Syscall, 0x1000), "0x1000");
+        assert_eq!([14, 40].map(|signal| text(&Form::Signal, signal)), ["SIGALRM", "40"]);
+        for (result, name) in [
+            (0, "0"),
+            (5, "5"),
+            (0x1000_0000_0000_i64, "0x100000000000"),
+            (-14, "-EFAULT"),
+            (-2001, "-UnknownEvent"),
+            (-999, "-999"),
+        ] {
+            assert_eq!(text(&Form::Result, result as u64), name);
+        }
     }
 
     #[test]

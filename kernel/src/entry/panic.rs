@@ -1,0 +1,105 @@
+//! The report of a kernel that stops: by an exception in ring 0, or because a check of its own failed.
+//!
+//! The log gets the message, the registers and the addresses on the stack that may be return
+//! addresses; the host gets the registers and the stack, from which it works out the backtrace.
+//! Nothing here uses the CPU's state or the heap, which may be what is broken.
+
+use core::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use tally_abi::{
+    ExitStatus,
+    text::FixedText,
+    wire::{MAX_OUTPUT_BYTES, Message, Registers},
+};
+use x86_64::instructions::{hlt, interrupts};
+
+use crate::{
+    arch::{control, frame::Frame},
+    machine::{exit, serial},
+    memory::stacks,
+};
+
+/// Registers in a line of the log.
+const REGISTERS_A_LINE: usize = 4;
+/// The most addresses of the stack that the log gets.
+const MAX_ADDRESSES: usize = 32;
+const WORD_BYTES: usize = size_of::<u64>();
+
+/// The CPU that reports, by its interrupt controller's number plus 1; 0: none does yet.
+static REPORTER: AtomicU64 = AtomicU64::new(0);
+
+/// Reports `message` and the processor's registers, and ends the machine.
+pub fn report(message: fmt::Arguments, frame: &Frame) -> ! {
+    interrupts::disable();
+    let registers = control::registers(frame);
+    claim(registers.apic_id);
+    serial::unlock_for_panic();
+    let message = FixedText::<512>::of(message);
+    log::error!("kernel panic: {}", message.as_str());
+    log_registers(&registers);
+    log_addresses(registers.rsp);
+    send_stack(registers.rsp);
+    stop(message.as_str(), registers)
+}
+
+/// Makes this CPU the one that reports. On another CPU than that, waits for the machine's end; on the same,
+/// the report itself has failed, and the machine ends at once.
+fn claim(apic_id: u64) {
+    let me = apic_id + 1;
+    // Acquire and release: nothing of the report moves before it.
+    match REPORTER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => {}
+        Err(first) if first == me => {
+            serial::unlock_for_panic();
+            stop("an exception came while a panic was reported", Registers::default())
+        }
+        Err(_) => loop {
+            hlt();
+        },
+    }
+}
+
+fn stop(message: &str, registers: Registers) -> ! {
+    serial::send(&Message::Panicked { message, registers });
+    exit::stop(ExitStatus::KernelPanic.into())
+}
+
+fn log_registers(registers: &Registers) {
+    let values = registers.values();
+    for (names, values) in
+        Registers::NAMES.chunks(REGISTERS_A_LINE).zip(values.chunks(REGISTERS_A_LINE))
+    {
+        let mut line = FixedText::<160>::of(format_args!(""));
+        for (name, value) in names.iter().zip(values) {
+            // Lines are short enough.
+            let _ = fmt::Write::write_fmt(&mut line, format_args!(" {name:>7} {value:016x}"));
+        }
+        log::error!("{}", line.as_str());
+    }
+}
+
+/// Logs the words on the stack that are addresses of the kernel's code: return addresses, and what
+/// is left of older calls.
+fn log_addresses(rsp: u64) {
+    let code = control::code();
+    let words = stacks::words(rsp).filter(|(_, word)| code.contains(word));
+    for (at, address) in words.take(MAX_ADDRESSES) {
+        log::error!("  on the stack at {at:#x}: {address:#x}");
+    }
+}
+
+fn send_stack(rsp: u64) {
+    let mut words = stacks::words(rsp).peekable();
+    while let Some((address, _)) = words.peek().copied() {
+        let mut bytes = [0; MAX_OUTPUT_BYTES];
+        let mut length = 0;
+        for (place, (_, word)) in bytes.chunks_exact_mut(WORD_BYTES).zip(&mut words) {
+            place.copy_from_slice(&word.to_le_bytes());
+            length += WORD_BYTES;
+        }
+        serial::send(&Message::Stack { address, bytes: &bytes[..length] });
+    }
+}

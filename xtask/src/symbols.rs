@@ -1,0 +1,140 @@
+//! The kernel's addresses as functions and lines, by the debug information of its file.
+
+mod unwind;
+
+use std::{borrow::Cow, fmt, path::Path};
+
+use addr2line::Loader;
+use object::{Object, ObjectSection};
+use serde::{Serialize, Serializer};
+use tally_abi::{ExitStatus, boot::KERNEL_BASE, wire::Registers};
+
+pub use self::unwind::Stack;
+use crate::{
+    Failure, Result,
+    project::{self, Project},
+};
+
+/// A function, and a line in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The function, with its path.
+    pub function: String,
+    /// Its file, from the project's folder on where it lies there.
+    pub file: Option<String>,
+    /// The line.
+    pub line: Option<u32>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.function)?;
+        if let Some(file) = &self.file {
+            write!(f, " at {file}")?;
+        }
+        self.line.map_or(Ok(()), |line| write!(f, ":{line}"))
+    }
+}
+
+/// One level of a backtrace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Frame {
+    /// The address of the instruction that goes on, or that raised the exception.
+    #[serde(serialize_with = "hexadecimal")]
+    pub address: u64,
+    /// The functions that it belongs to: those that were inlined first, the innermost before all.
+    pub places: Vec<Place>,
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.address)?;
+        for (i, place) in self.places.iter().enumerate() {
+            let between = if i == 0 { " " } else { "\n     inlined into " };
+            write!(f, "{between}{place}")?;
+        }
+        Ok(())
+    }
+}
+
+fn hexadecimal<S: Serializer>(address: &u64, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_str(&format_args!("{address:#x}"))
+}
+
+/// The debug information of the kernel's file.
+pub struct Symbols {
+    loader: Loader,
+    /// The section `.debug_frame`: how each function's frame is undone.
+    frames: Vec<u8>,
+    /// Where code lies in the file.
+    code: std::ops::Range<u64>,
+}
+
+impl Symbols {
+    /// Reads the kernel's file.
+    ///
+    /// # Errors
+    /// It cannot be read, or has no debug information.
+    pub fn read(kernel: &Path) -> Result<Symbols> {
+        let failed = |why: &dyn fmt::Display| {
+            let why = format!("cannot read the symbols in {}: {why}", kernel.display());
+            Failure::new(ExitStatus::HostError, why)
+        };
+        let loader = Loader::new(kernel).map_err(|error| failed(&error))?;
+        let bytes = project::read(kernel)?;
+        let file = object::File::parse(&*bytes).map_err(|error| failed(&error))?;
+        let section = |name: &str| {
+            file.section_by_name(name).ok_or_else(|| failed(&format!("it has no {name}")))
+        };
+        let frames = section(".debug_frame")?.uncompressed_data();
+        let frames = frames.map_err(|error| failed(&error))?.into_owned();
+        let text = section(".text")?;
+        let code = text.address()..text.address() + text.size();
+        Ok(Symbols { loader, frames, code })
+    }
+
+    /// The functions that the instruction at an address of the running kernel belongs to: those that were inlined
+    /// first, the innermost before all. None if it is no code.
+    pub fn places(&self, address: u64) -> Vec<Place> {
+        let Some(probe) = self.in_file(address) else { return Vec::new() };
+        let mut places = Vec::new();
+        if let Ok(mut frames) = self.loader.find_frames(probe) {
+            while let Ok(Some(frame)) = frames.next() {
+                let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
+                let Some(name) = name else { continue };
+                let (file, line) = frame.location.map_or((None, None), |at| (at.file, at.line));
+                places.push(Place { function: name.into_owned(), file: file.map(relative), line });
+            }
+        }
+        if places.is_empty() {
+            // Assembly has a symbol and no lines.
+            let name = self.loader.find_symbol(probe).map(Cow::Borrowed);
+            let name = name.map(|name| addr2line::demangle_auto(name, None).into_owned());
+            places.extend(name.map(|function| Place { function, file: None, line: None }));
+        }
+        places
+    }
+
+    /// Where the kernel stopped, and its callers, innermost first, as far as the copy of its stack tells.
+    pub fn backtrace(&self, registers: &Registers, stack: &Stack) -> Vec<Frame> {
+        let addresses = unwind::addresses(self, registers, stack);
+        let frame = |(depth, address): (usize, u64)| {
+            // A call may be its function's last instruction: its own line is that of the byte before.
+            let places = self.places(address - u64::from(depth > 0));
+            Frame { address, places }
+        };
+        addresses.into_iter().enumerate().map(frame).collect()
+    }
+
+    /// Where code of the running kernel lies in its file.
+    fn in_file(&self, address: u64) -> Option<u64> {
+        address.checked_sub(KERNEL_BASE).filter(|address| self.code.contains(address))
+    }
+}
+
+/// A file's path from the project's folder on, if it lies there.
+fn relative(file: &str) -> String {
+    let root = Project::here().root;
+    let path = Path::new(file);
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}
