@@ -27,6 +27,7 @@ mod direct;
 mod error;
 pub mod io;
 mod program;
+mod rdpmc;
 pub mod region;
 #[cfg(feature = "runtime")]
 pub mod runtime;

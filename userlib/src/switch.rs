@@ -1,16 +1,13 @@
 //! The word that starts and stops all logical counters at once: [`tally_abi::bank`] has its rules.
 
-use core::{
-    arch::asm,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tally_abi::{
     Error,
     bank::{BUSY, DETACHED, PAGE_WORDS, PINNED_SLOT, RESTARTED, SLOTS, STOPPED, header, writable},
 };
 
-use crate::{bank::Bank, error::check, sys};
+use crate::{bank::Bank, error::check, rdpmc::rdpmc, sys};
 
 // All accesses are relaxed: the kernel, which writes the same words, does so on this CPU.
 
@@ -113,19 +110,4 @@ impl Bank<'_> {
         // SAFETY: the header has this word (`Bank::new`), aligned; the kernel writes it atomically.
         unsafe { AtomicU64::from_ptr(self.words.add(index).cast_mut()) }.load(Relaxed)
     }
-}
-
-/// The low half of a counter.
-///
-/// # Safety
-/// RDPMC is allowed, and there is such a counter.
-unsafe fn rdpmc(number: u32) -> u32 {
-    let low: u32;
-    // SAFETY: the caller's word. It reads memory as far as the compiler knows, so that it stays in
-    // its place.
-    unsafe {
-        asm!("rdpmc", in("ecx") number, out("eax") low, out("edx") _,
-             options(nostack, readonly, preserves_flags));
-    }
-    low
 }

@@ -160,7 +160,7 @@ pub fn planned(
     })?;
     let demands: Vec<_> = resolved.iter().map(|event| event.demand).collect();
     let refused = |refused| vec![ResolveError::of_plan(refused, &resolved)];
-    let setup = Setup::try_from(asked.config).map_err(refused)?;
+    let setup = Setup::new(asked.config, &found.layout(), &demands).map_err(refused)?;
     let plan = plan(&demands, &found.layout()).map_err(refused)?;
     let kernel = setup.kernel || demands.iter().any(|demand| demand.kernel);
     if kernel && asked.paranoid.is_some_and(|level| level > 1) {

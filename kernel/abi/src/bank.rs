@@ -1,89 +1,94 @@
 //! The logical counter bank: a session's counters in pages that the program can read, and a word
 //! that starts and stops them all.
 //!
-//! A header of [`HEADER_WORDS`] and then [`COUNTER_WORDS`] for each event of the session, in the
-//! order of the list; all words are 64-bit, little-endian, and written by the kernel alone. Before
-//! the header lies a page that the program writes too: [`writable`]. So a program reads a logical counter
-//! without a system call: what was counted up to the last slice, and, if the event is on a hardware
-//! counter right now, what RDPMC shows beyond that. This is the counter architecture of Salapura and
-//! others, "Next-Generation Performance Counters: Towards Monitoring over Thousand Concurrent
-//! Events" (ISPASS 2008), in software: low bits in fast registers, the rest in memory.
+//! A header of [`HEADER_WORDS`] is followed by [`COUNTER_WORDS`] for each event of the session, in
+//! the order of the list. All words are 64-bit, little-endian, and written by the kernel alone.
+//! Before the header lies a page that the program writes too: [`writable`]. So a program reads a
+//! logical counter without a system call: what was counted up to the last publication, plus what
+//! RDPMC shows beyond that. This is the counter architecture of Salapura and others,
+//! "Next-Generation Performance Counters: Towards Monitoring over Thousand Concurrent Events"
+//! (ISPASS 2008), in software: low bits in fast registers, the rest in memory.
 //!
 //! A hardware counter is known by its *slot*: general counters by their own numbers, which are also
 //! RDPMC's, from 0; then, from [`PINNED_SLOT`], those of instructions, cycles and reference cycles,
-//! for which RDPMC's numbers stand behind [`header::PINNED_RDPMC`]. The low 32 bits of a counter are
-//! enough: the kernel writes before more than that can have been counted.
+//! whose RDPMC numbers stand at [`header::PINNED_RDPMC`]. The low 32 bits of a counter are enough:
+//! the kernel publishes before more than that can have been counted.
 //!
-//! # The switch
-//! [`writable::CONTROL`] is the program's word. Its low half is the group on the hardware counters; with
-//! [`STOPPED`] in it, counting is stopped; [`DETACHED`]: the kernel has ended it, and a system call
-//! starts it; [`BUSY`]: the kernel is writing. Its high half is a version: the kernel gives an even
-//! one at each change, and the program sets [`RESTARTED`] where it starts again without a system call.
-//! Versions tell the two apart: the program changes the word by a compare and exchange, which fails
-//! if the kernel came between.
+//! # Every value is a count times a rate
+//! Each event has a *basis*: a counter that runs all the time, and a rate of events per count of
+//! the basis. The basis of an event that is counted all the time is the event itself, at a rate of
+//! one. The basis of a multiplexed event is the cycles or the instructions, which are pinned, at
+//! the rate of the slices in which the event was counted. So numerator and denominator of the
+//! estimate are of the same slices, whichever group is on the counters at the moment of reading
+//! (decision 20).
+//!
+//! # The control word
+//! [`writable::CONTROL`] is the program's word. Its low half is the group on the hardware counters;
+//! with [`STOPPED`] in it, counting is stopped. [`DETACHED`]: the session is on no CPU, and a
+//! system call starts it. [`BUSY`]: the kernel is writing. Its high half is a version: the kernel
+//! gives an even one at each publication, and the program sets [`RESTARTED`] when it starts again
+//! without a system call. The program changes the word by compare and exchange, which fails if the
+//! kernel has published in between.
 //!
 //! - **Stop**: for each slot of [`header::USED`], RDPMC less base less skipped goes to
 //!   [`writable::HELD`]. Then the word gets [`STOPPED`].
-//! - **Start**: for each of these slots, RDPMC less base less held goes to [`writable::SKIPPED`]. Then the
-//!   word loses [`STOPPED`] and gets [`RESTARTED`].
+//! - **Start**: for each of these slots, RDPMC less base less held goes to [`writable::SKIPPED`].
+//!   Then the word loses [`STOPPED`] and gets [`RESTARTED`].
 //!
-//! The words of `HELD` and `SKIPPED` have the version in their high halves and are changed by a
-//! compare and exchange too, after another look at the switch, so that of two who do this, one of
-//! whom interrupts the other, the second fails and begins again.
+//! The words of `HELD` and `SKIPPED` have the version in their high halves and are changed by
+//! compare and exchange too, after another load of the control word. So when one thread stops or
+//! starts and interrupts another that does, the second's exchange fails and it begins again.
 //!
 //! # Reading
-//! 1. Load the switch; if it is [`BUSY`], begin again.
-//! 2. Load what is wanted. An event whose [`counter::ASSIGNMENT`] has the switch's group in its low half
-//!    is on the hardware: RDPMC of the place's high half, less the slot's words of
-//!    [`header::BASE`] and [`writable::SKIPPED`], has come since; if the switch is [`STOPPED`], the
-//!    slot's word of [`writable::HELD`].
-//! 3. The event's estimate is (events + what has come) · scale, or what was told if that is more. An
-//!    event that is counted in every slice has its count in the header.
-//! 4. Load the switch again; if it has changed, begin again.
+//! 1. Load the control word; if it is [`BUSY`], begin again.
+//! 2. Load the counter's [`counter::ASSIGNMENT`]: a slot, the index of a *sum* word, and RDPMC's
+//!    ECX. The basis' count is the sum word plus what came since: RDPMC less the slot's words of
+//!    [`header::BASE`] and [`writable::SKIPPED`]; if the control word is [`STOPPED`], the slot's
+//!    word of [`writable::HELD`]; if it is [`DETACHED`], nothing.
+//! 3. The value is count · [`counter::RATE`], or [`counter::PUBLISHED_MAX`] if that is more.
+//! 4. Load the control word again; if it has changed, begin again.
 
 /// Words of the header.
-pub const HEADER_WORDS: usize = 24;
-/// Words of a logical counter: a cache line.
-pub const COUNTER_WORDS: usize = 8;
+pub const HEADER_WORDS: usize = 32;
+/// Words of a logical counter: two cache lines. Reading its value takes the first alone.
+pub const COUNTER_WORDS: usize = 16;
 /// Words of a page.
 pub const PAGE_WORDS: usize = 512;
 /// The low half of [`writable::CONTROL`] while the session is on no CPU.
 pub const DETACHED: u32 = u32::MAX;
 /// The low half of [`writable::CONTROL`] while the kernel writes.
 pub const BUSY: u32 = u32::MAX - 1;
-/// In the low half of [`writable::CONTROL`]: the program has stopped its counters. No group has so high a
-/// number.
+/// In the low half of [`writable::CONTROL`]: the program has stopped its counters. Group numbers
+/// are below it.
 pub const STOPPED: u32 = 1 << 31;
-/// In the high half of [`writable::CONTROL`]: the program has stopped and started its counters since the
-/// last change.
+/// In the high half of [`writable::CONTROL`]: the program has stopped and started its counters
+/// since the last publication.
 pub const RESTARTED: u32 = 1;
-/// In place of its group, an event that is counted in every slice has this plus the index of its
-/// word behind [`header::TOTAL`]: no group has so high a number.
-pub const PINNED: u64 = 0xffff_fff0;
 /// The slot of instructions; those of cycles and reference cycles follow.
 pub const PINNED_SLOT: usize = 8;
 /// All slots.
 pub const SLOTS: usize = PINNED_SLOT + 3;
-/// Bits after the point of [`counter::SCALE`].
-pub const SCALE_BITS: u32 = 44;
-/// [`counter::SCALE`] of an event that was counted all the time.
-pub const SCALE_ONE: u64 = 1 << SCALE_BITS;
+/// Bits after the point of [`counter::RATE`].
+pub const RATE_BITS: u32 = 44;
+/// [`counter::RATE`] of an event that is its own basis.
+pub const RATE_ONE: u64 = 1 << RATE_BITS;
 
-/// Turns of the scheduler that a running program has, of 10 ms each, in which every [`counter::HALF_WIDTH`] is
-/// worked out anew.
+/// Scheduler ticks of a running program, of 10 ms each, within which every
+/// [`counter::HALF_WIDTH`] is computed anew.
 pub const HALF_WIDTH_TICKS: usize = 8;
 
 /// In place of a threshold's count: none.
 pub const NO_THRESHOLD: u64 = u64::MAX;
 
-/// Words of the program's own page, by their index. Its beginning is [`PAGE_WORDS`] before the
-/// header's.
+/// Words of the page that the program writes, by their index. The page's first word is
+/// [`PAGE_WORDS`] before the header's.
 pub mod writable {
     /// The word that starts and stops all counters.
     pub const CONTROL: usize = 0;
-    /// By slot: what was counted since the last change while the program had stopped its counters.
+    /// By slot: what was counted since the last publication while the program had stopped its
+    /// counters.
     pub const SKIPPED: usize = 8;
-    /// By slot: what was counted since the last change when the program stopped its counters.
+    /// By slot: what was counted since the last publication when the program stopped its counters.
     pub const HELD: usize = 24;
 }
 
@@ -91,14 +96,14 @@ pub mod writable {
 pub mod header {
     /// The slots whose counters count for the session now, as a mask.
     pub const USED: usize = 0;
-    /// TSC of the last change.
+    /// TSC of the last publication.
     pub const TSC: usize = 1;
     /// Events in the bank.
     pub const COUNTERS: usize = 2;
-    /// Of the events counted in every slice, what was counted up to the last change: instructions,
-    /// cycles, reference cycles.
+    /// What was counted of the pinned events up to the last publication: instructions, cycles,
+    /// reference cycles.
     pub const TOTAL: usize = 4;
-    /// By slot: what the counter showed at the last change.
+    /// By slot: the counter's value at the last publication.
     pub const BASE: usize = 8;
     /// RDPMC's numbers of the counters of instructions, cycles and reference cycles.
     pub const PINNED_RDPMC: usize = 19;
@@ -106,59 +111,108 @@ pub mod header {
 
 /// Words of a logical counter, by their index.
 pub mod counter {
-    /// Events counted, not scaled, up to the end of the event's last slice. Where shares adapt, this and
-    /// [`SCALE`] are as if the group had always had the share of a round that it has now.
-    pub const EVENTS: usize = 0;
-    /// One over the event's share by then, of the cycles or of the instructions, as a fixed-point
-    /// number with [`super::SCALE_BITS`] bits after the point; 0 while the event was not counted long
-    /// enough to say anything.
-    pub const SCALE: usize = 1;
-    /// The highest value that a reader can have seen: estimates that come out lower are told as this
-    /// one, so that none runs backwards.
-    pub const PUBLISHED_MAX: usize = 2;
-    /// Low half: the event's group, or [`super::PINNED`] and more. High half: RDPMC's ECX for its
-    /// counter.
-    pub const ASSIGNMENT: usize = 3;
-    /// Half the width of the estimate's 95 % interval, in events, as an IEEE double; NaN while it
-    /// is not known. Of the whole count: the difference of two readings can be wrong by the half widths of both
-    /// together. While the session counts, up to [`super::HALF_WIDTH_TICKS`] turns of the scheduler older than
-    /// the rest; of now where it has been stopped, or read, by a system call.
-    pub const HALF_WIDTH: usize = 4;
-    /// TSC at the start of the event's last slice.
-    pub const START_TSC: usize = 5;
-    /// TSC at the end of the event's last slice: now less this is the value's age.
-    pub const END_TSC: usize = 6;
+    /// Events per count of the basis, as a fixed-point number with [`super::RATE_BITS`] bits after
+    /// the point; 0 while the event was not counted.
+    pub const RATE: usize = 0;
+    /// The highest value that a reader can have seen: a lower one is replaced by it, so that no
+    /// value runs backwards. It is in no other value.
+    pub const PUBLISHED_MAX: usize = 1;
+    /// The basis. Bits 0 to 15: its slot. Bits 16 to 31: the index, from the header's first word, of
+    /// the word that has its count up to the last publication. High half: RDPMC's ECX.
+    pub const ASSIGNMENT: usize = 2;
+    /// Events counted, not scaled, up to the last publication of the event's group. Where shares
+    /// adapt, as if the group had always had its present share of a round.
+    pub const EVENTS: usize = 3;
+    /// The basis' count at the last publication of the event's group.
+    pub const SEEN_AT: usize = 4;
     /// Slices in which the event was counted.
-    pub const SLICES: usize = 7;
+    pub const SLICES: usize = 5;
+    /// TSC at the start of the event's last slice.
+    pub const START_TSC: usize = 6;
+    /// TSC at the end of the event's last slice: now less this is the rate's age.
+    pub const END_TSC: usize = 7;
+    /// Half the width of the 95 % interval, in events, that the value had at
+    /// [`HALF_WIDTH_AT`], as an IEEE double; NaN while it is not known. While the session counts, up
+    /// to [`super::HALF_WIDTH_TICKS`] ticks old; new when a system call stops or reads the session.
+    ///
+    /// At a basis' count of *x* the half width is at most *h*·(1 + *x*/*x*₀)/2 + *d*·(*x* − *s*),
+    /// with *h* this word, *x*₀ [`HALF_WIDTH_AT`], *d* [`DRIFT`] and *s* [`SEEN_AT`]; and more by as
+    /// much as [`PUBLISHED_MAX`] is above the value. It is of the whole count: the difference of two
+    /// readings can be wrong by the half widths of both together.
+    pub const HALF_WIDTH: usize = 8;
+    /// The basis' count for which [`HALF_WIDTH`] was computed.
+    pub const HALF_WIDTH_AT: usize = 9;
+    /// How far events of slices not seen yet may stray at 95 %, in events per count of the basis, as
+    /// an IEEE double.
+    pub const DRIFT: usize = 10;
+    /// The share of the time in which the event was counted, in the unit of its basis, 0 to 1, as an
+    /// IEEE double; as old as [`HALF_WIDTH`].
+    pub const SHARE: usize = 11;
 }
 
-/// Words of a bank of so many events.
+/// Words of a bank of `events` events.
 pub const fn words(events: usize) -> usize {
     HEADER_WORDS + events * COUNTER_WORDS
 }
 
-/// Bytes that a bank of so many events takes, in whole pages, the program's own included.
+/// Bytes of a bank of `events` events, in whole pages, with the page that the program writes.
 pub const fn bytes(events: usize) -> usize {
     (1 + words(events).div_ceil(PAGE_WORDS)) * PAGE_WORDS * size_of::<u64>()
+}
+
+/// The value of [`counter::ASSIGNMENT`].
+pub const fn assignment(slot: usize, sum_word: usize, ecx: u32) -> u64 {
+    slot as u64 | (sum_word as u64) << 16 | (ecx as u64) << 32
+}
+
+/// A value: `count` of the basis at `rate`, rounded down. Beyond 64 bits it means nothing.
+pub const fn value(count: u64, rate: u64) -> u64 {
+    ((count as u128 * rate as u128) >> RATE_BITS) as u64
+}
+
+/// The half width at a basis' count of `count`: see [`counter::HALF_WIDTH`]. NaN while it is not
+/// known.
+pub fn half_width(words: &[u64; COUNTER_WORDS], count: u64) -> f64 {
+    let [half_width, drift] =
+        [counter::HALF_WIDTH, counter::DRIFT].map(|word| f64::from_bits(words[word]));
+    let unseen = count.saturating_sub(words[counter::SEEN_AT]) as f64;
+    let growth = count as f64 / (words[counter::HALF_WIDTH_AT] as f64).max(1.0);
+    let estimate = value(count, words[counter::RATE]);
+    let raised = words[counter::PUBLISHED_MAX].saturating_sub(estimate) as f64;
+    half_width * (1.0 + growth.max(1.0)) / 2.0 + drift * unseen + raised
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::MAX_EVENTS;
 
     #[test]
     fn counters_do_not_cross_pages_or_lines() {
         assert_eq!(HEADER_WORDS % COUNTER_WORDS, 0);
         assert_eq!(PAGE_WORDS % COUNTER_WORDS, 0);
         assert_eq!(bytes(1), 8192);
-        assert_eq!(bytes(61), 8192);
-        assert_eq!(bytes(62), 12288);
+        assert_eq!(bytes(30), 8192);
+        assert_eq!(bytes(31), 12288);
         const { assert!(header::BASE + SLOTS <= header::PINNED_RDPMC) };
-        const { assert!(header::PINNED_RDPMC + 3 <= HEADER_WORDS && counter::SLICES < COUNTER_WORDS) };
-        const {
-            assert!(
-                writable::SKIPPED + SLOTS <= writable::HELD && writable::HELD + SLOTS <= PAGE_WORDS
-            )
-        };
+        const { assert!(header::PINNED_RDPMC + 3 <= HEADER_WORDS && counter::SHARE < COUNTER_WORDS) };
+        const { assert!(writable::SKIPPED + SLOTS <= writable::HELD) };
+        const { assert!(writable::HELD + SLOTS <= PAGE_WORDS && words(MAX_EVENTS) < 1 << 16) };
+    }
+
+    #[test]
+    fn half_widths_grow_with_what_was_not_seen() {
+        let mut words = [0; COUNTER_WORDS];
+        words[counter::RATE] = RATE_ONE / 2;
+        words[counter::HALF_WIDTH] = 10_f64.to_bits();
+        words[counter::HALF_WIDTH_AT] = 1000;
+        words[counter::SEEN_AT] = 900;
+        words[counter::DRIFT] = 0.25_f64.to_bits();
+        assert_eq!(half_width(&words, 1000), 10.0 + 25.0);
+        assert_eq!(half_width(&words, 2000), 15.0 + 275.0);
+        words[counter::PUBLISHED_MAX] = 507;
+        assert_eq!(half_width(&words, 1000), 35.0 + 7.0);
+        words[counter::HALF_WIDTH] = f64::NAN.to_bits();
+        assert!(half_width(&words, 1000).is_nan());
     }
 }

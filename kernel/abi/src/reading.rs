@@ -37,7 +37,7 @@ pub enum Value {
 pub enum Reason {
     /// The session has not run yet.
     NotStarted,
-    /// The event's group has had fewer than two slices.
+    /// The event was counted in fewer than four slices.
     TooFewSlices,
 }
 
@@ -46,7 +46,9 @@ impl Reason {
     pub fn message(self) -> &'static str {
         match self {
             Reason::NotStarted => "the session has not run",
-            Reason::TooFewSlices => "fewer than two slices were counted; run longer",
+            Reason::TooFewSlices => {
+                "fewer than four slices were counted: run longer, or use shorter slices"
+            }
         }
     }
 }

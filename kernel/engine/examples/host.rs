@@ -163,7 +163,7 @@ impl Sink for Records {
 /// Runs the program for so many steps: the readings, what happened, and the records.
 fn measure(steps: u64) -> (Vec<Reading>, [u64; 4], Vec<SliceRecord>) {
     let hardware = Hardware::default();
-    let layout = Layout { general: 0b11, reference: false, extra: 0 };
+    let layout = Layout { general: 0b11, reference: false, extra: 0, widths: Widths::of(48) };
     let demands = (0..4).map(|event| Demand::general(Selector(event), layout.general)).collect();
     let mut session = Session::open(1, 0, SessionConfig::default(), 7, demands, &layout)
         .expect("two counters can count them two by two");

@@ -5,10 +5,11 @@
 use std::{hint::black_box, time::Instant};
 
 use tally_abi::session::MAX_EVENTS;
-use tally_engine::{Demand, Extra, Layout, Selector, plan};
+use tally_engine::{Demand, Extra, Layout, Selector, Widths, plan};
 
 /// Of Intel's processors with eight counters.
-const LAYOUT: Layout = Layout { general: 0xff, reference: true, extra: 0xf };
+const LAYOUT: Layout =
+    Layout { general: 0xff, reference: true, extra: 0xf, widths: Widths::of(48) };
 
 fn offcore(id: u64, counters: u8, value: u64) -> Demand {
     let second = Selector(id * 2 + 1);

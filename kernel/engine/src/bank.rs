@@ -1,136 +1,67 @@
 //! The kernel's side of the logical counter bank: [`tally_abi::bank`] says what programs see.
 //!
-//! A sequence lock with one writer, the CPU that runs the session: the overflow path, or the kernel
-//! with that interrupt held off. It never waits. Readers are programs, which may be interrupted by
-//! the writer anywhere. The sequence is in the word by which programs start and stop their counters.
-//!
-//! Pages are atomics, so there is no unsafe code here: who makes them of mapped memory vouches for
-//! it.
+//! A sequence count with one writer, the CPU that runs the session: the overflow path, or the
+//! kernel with that interrupt masked. The writer never waits. Readers are programs, which the
+//! writer may interrupt anywhere. The sequence is in the word by which programs start and stop
+//! their counters.
 
-mod switch;
-pub(crate) mod thresholds;
+mod control;
+mod members;
+mod page;
+mod thresholds;
 
-use alloc::{boxed::Box, vec::Vec};
-use core::ops::Range;
+use alloc::{boxed::Box, vec, vec::Vec};
 
 use tally_abi::bank::{
-    COUNTER_WORDS, HEADER_WORDS, PAGE_WORDS, PINNED, SCALE_BITS, SCALE_ONE, counter, header, words,
+    COUNTER_WORDS, HEADER_WORDS, PAGE_WORDS, PINNED_SLOT, RATE_ONE, assignment, counter, header,
+    value, words,
 };
 
+use self::{
+    control::{ControlWord, for_each_slot},
+    members::{Member, Members},
+    thresholds::{Reached, Thresholds},
+};
 use crate::{
     CounterMask, Counts, Pinned,
-    moments::{Base, GroupMoments, PerBase},
+    estimate::Uncertainty,
+    moments::{Base, PerBase},
     plan::{CounterAssignment, Plan},
-    sync::{AtomicU64, Ordering},
+    sync::Ordering,
 };
-use switch::{Switch, for_each_slot};
-use thresholds::Thresholds;
 
-/// A page that programs see.
-#[derive(Debug)]
-#[repr(C, align(4096))]
-pub struct Page([AtomicU64; PAGE_WORDS]);
+pub(crate) use self::{
+    members::GroupCounts,
+    thresholds::{Fired, PreloadPlan},
+};
+pub use self::{page::Page, thresholds::ThresholdError};
 
-impl Default for Page {
-    fn default() -> Self {
-        Page(core::array::from_fn(|_| AtomicU64::new(0)))
-    }
-}
-
-impl Page {
-    /// A word, as a reader loads it.
-    pub fn load(&self, index: usize) -> u64 {
-        // Pairs with the Release fence and store in `Switch`, through the switch's word.
-        self.0.get(index).map_or(0, |word| word.load(Ordering::Acquire))
-    }
-
-    /// Changes a word from `old` to `new`, as a program does in its own page: whether it was `old`.
-    pub fn exchange(&self, index: usize, old: u64, new: u64) -> bool {
-        // Nothing but the word itself is ordered: the kernel and the program are on one CPU.
-        let exchange = |word: &AtomicU64| {
-            word.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        };
-        self.0.get(index).is_some_and(exchange)
-    }
-
-    fn store(&self, index: usize, value: u64, ordering: Ordering) {
-        if let Some(word) = self.0.get(index) {
-            word.store(value, ordering);
-        }
-    }
-}
-
-/// Errors that are told at once at least: of few events each is told more often than it has to be.
+/// The fewest half widths that are published at once: of a short list each is published more often
+/// than it has to be.
 const LEAST_DUE: usize = 4;
-
-/// What the overflow path needs to know of an event.
-#[derive(Clone, Copy, Debug)]
-struct Member {
-    event: u16,
-    counter: u8,
-    /// What its estimate goes by.
-    base: Base,
-    /// Its [`counter::SCALE`] now.
-    scale: u64,
-}
 
 /// A session's bank.
 #[derive(Debug)]
 pub(crate) struct Bank {
-    switch: Switch,
+    control: ControlWord,
     pages: Box<[&'static Page]>,
-    /// Events that groups count, group by group, …
-    members: Box<[Member]>,
-    /// … and where each group's begin.
-    first: Box<[u16]>,
-    /// The event whose error is told next.
+    members: Members,
+    /// RDPMC's ECX for the pinned events' counters.
+    pinned_rdpmc: [u32; 3],
+    /// The member whose half width is published next.
     next: usize,
     /// Whether all events are counted all the time: there is one group.
     exact: bool,
     thresholds: Thresholds,
-}
-
-/// What was counted of a group, the slice under way included.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GroupCounts<'a> {
-    pub(crate) moments: &'a GroupMoments,
-    pub(crate) open: &'a Counts,
-    pub(crate) start_tsc: u64,
-    /// What passed in all.
-    pub(crate) total: &'a Counts,
-}
-
-impl GroupCounts<'_> {
-    /// Events on a general counter.
-    pub(crate) fn events(&self, counter: u8) -> u64 {
-        let counter = usize::from(counter) % crate::MAX_GENERAL;
-        self.moments.events[counter].events.wrapping_add(self.open.general[counter])
-    }
-
-    /// One over the share of the total in which the group was counted, as [`counter::SCALE`]. One
-    /// division of integers.
-    fn scale(&self, base: Base) -> u64 {
-        let counted = self.moments.sums[base as usize].wrapping_add(self.open[base.event()]);
-        let total = self.total[base.event()];
-        // A share below 2^-20 says nothing, and the quotient stays below 2^64.
-        if counted <= total >> (u64::BITS - SCALE_BITS) {
-            return 0;
-        }
-        let scaled = u128::from(total) << SCALE_BITS;
-        scaled.checked_div(counted.into()).map_or(0, |scale| scale as u64)
-    }
-}
-
-/// An estimate as readers work it out. Beyond 64 bits it says nothing.
-fn scaled(events: u64, scale: u64) -> u64 {
-    ((u128::from(events) * u128::from(scale)) >> SCALE_BITS) as u64
+    /// By event: the highest value that a reader can have seen. It is in no estimate.
+    published_max: Box<[u64]>,
 }
 
 impl Bank {
-    /// A bank for the events of `plan`, in pages of zeros that are enough for it, `own` the one that
-    /// the program writes.
+    /// A bank for the events of `plan`, in pages of zeros; `writable` is the page that the program
+    /// writes. `None` if the pages are too few.
     pub(crate) fn new(
-        own: &'static Page,
+        writable: &'static Page,
         pages: Box<[&'static Page]>,
         plan: &Plan,
         rdpmc: impl Fn(CounterAssignment) -> u32,
@@ -139,65 +70,73 @@ impl Bank {
         if pages.len() * PAGE_WORDS < words(events) {
             return None;
         }
-        let exact = plan.groups.len() == 1;
-        let (scale, half_width) = if exact { (SCALE_ONE, 0.0) } else { (0, f64::NAN) };
-        let mut members = Vec::with_capacity(events);
-        let mut first = Vec::with_capacity(plan.groups.len() + 1);
-        for group in 0..plan.groups.len() {
-            first.push(members.len() as u16);
-            for (event, place) in plan.assignments.iter().enumerate() {
-                if let CounterAssignment::General { group: its, counter } = *place
-                    && usize::from(its) == group
-                {
-                    let event = event as u16;
-                    members.push(Member { event, counter, base: Base::Cycles, scale });
-                }
-            }
-        }
-        first.push(members.len() as u16);
-        let (members, first): (Box<[Member]>, _) = (members.into(), first.into());
-        let switch = Switch::new(own);
-        let thresholds = Thresholds::new(plan, members.len());
-        let mut bank = Bank { switch, pages, members, first, next: 0, exact, thresholds };
+        let members = Members::new(plan);
+        let mut bank = Bank {
+            control: ControlWord::new(writable),
+            pages,
+            thresholds: Thresholds::new(plan, members.len()),
+            members,
+            pinned_rdpmc: Pinned::ALL.map(|event| rdpmc(CounterAssignment::Pinned(event))),
+            next: 0,
+            exact: plan.groups.len() == 1,
+            published_max: vec![0; events].into(),
+        };
         bank.write(|bank| {
-            for event in Pinned::ALL {
-                let number = rdpmc(CounterAssignment::Pinned(event));
-                bank.put(header::PINNED_RDPMC + event as usize, number.into());
+            for (index, number) in bank.pinned_rdpmc.into_iter().enumerate() {
+                bank.put(header::PINNED_RDPMC + index, number.into());
             }
             bank.put(header::COUNTERS, events as u64);
-            for (event, place) in plan.assignments.iter().enumerate() {
-                let group = match *place {
-                    CounterAssignment::General { group, .. } => u64::from(group),
-                    CounterAssignment::Pinned(event) => PINNED + event as u64,
-                };
-                bank.put_counter(
-                    event,
-                    counter::ASSIGNMENT,
-                    group | u64::from(rdpmc(*place)) << 32,
-                );
-                bank.put_counter(event, counter::SCALE, scale);
-                bank.put_counter(event, counter::HALF_WIDTH, half_width.to_bits());
+            for (event, assigned) in plan.assignments.iter().enumerate() {
+                bank.put_basis(event, *assigned, &rdpmc);
             }
         });
         Some(bank)
     }
 
+    /// Publishes an event's first basis.
+    fn put_basis(
+        &self,
+        event: usize,
+        assigned: CounterAssignment,
+        rdpmc: &impl Fn(CounterAssignment) -> u32,
+    ) {
+        let (basis, rate, half_width) = match assigned {
+            CounterAssignment::Pinned(pinned) => (self.pinned_basis(pinned), RATE_ONE, 0.0),
+            CounterAssignment::General { counter: slot, .. } if self.exact => {
+                let sum = index_of(event, counter::EVENTS);
+                (assignment(slot.into(), sum, rdpmc(assigned)), RATE_ONE, 0.0)
+            }
+            CounterAssignment::General { .. } => (self.pinned_basis(Pinned::Cycles), 0, f64::NAN),
+        };
+        self.put_counter(event, counter::ASSIGNMENT, basis);
+        self.put_counter(event, counter::RATE, rate);
+        self.put_counter(event, counter::HALF_WIDTH, half_width.to_bits());
+        self.put_counter(event, counter::SHARE, f64::from(u8::from(rate == RATE_ONE)).to_bits());
+    }
+
+    /// A pinned event as a basis.
+    fn pinned_basis(&self, event: Pinned) -> u64 {
+        let index = event as usize;
+        let ecx = self.pinned_rdpmc.get(index).copied().unwrap_or_default();
+        assignment(PINNED_SLOT + index, header::TOTAL + index, ecx)
+    }
+
     /// Changes words so that no reader takes half of the change.
     fn write(&mut self, change: impl FnOnce(&mut Bank)) {
-        self.switch.begin();
+        self.control.begin();
         change(self);
-        self.switch.end();
+        self.control.end();
     }
 
-    /// See [`Switch::discount`].
+    /// See [`ControlWord::deduct_stopped`].
     #[inline]
-    pub(crate) fn discount(&mut self, set: CounterMask, counted: &mut Counts) -> bool {
-        self.switch.discount(set, counted)
+    pub(crate) fn deduct_stopped(&mut self, set: CounterMask, counted: &mut Counts) -> bool {
+        self.control.deduct_stopped(set, counted)
     }
 
-    /// Whether the program, and not the kernel, ended counting.
+    /// Returns whether the program, and not the kernel, ended counting.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.switch.is_stopped()
+        self.control.is_stopped()
     }
 
     fn put(&self, index: usize, value: u64) {
@@ -207,105 +146,76 @@ impl Bank {
     }
 
     fn put_counter(&self, event: usize, word: usize, value: u64) {
-        self.put(HEADER_WORDS + event * COUNTER_WORDS + word, value);
+        self.put(index_of(event, word), value);
     }
 
-    fn counter(&self, event: usize, word: usize) -> u64 {
-        let index = HEADER_WORDS + event * COUNTER_WORDS + word;
-        let page = self.pages.get(index / PAGE_WORDS);
-        page.map_or(0, |page| page.load(index % PAGE_WORDS))
-    }
-
-    /// Begins a change: tells what was counted of `group`. In the overflow path too: the work is
-    /// bounded by the events of one group. [`Self::go_on`] has to follow.
-    pub(crate) fn tell(&mut self, group: u16, counted: GroupCounts, told: &mut [u64], tsc: u64) {
-        self.switch.begin();
+    /// Begins a publication, with what was counted of `group`. In the overflow path too: the work is
+    /// bounded by the events of one group, each with one division. [`Self::end`] has to follow.
+    pub(crate) fn begin(&mut self, group: u16, counts: GroupCounts, tsc: u64) {
+        self.control.begin();
         let mut scales = [None; 2];
-        for index in self.members_of(group) {
-            self.publish_member(index, counted, &mut scales, told);
-            self.put_member(index, counter::START_TSC, counted.start_tsc);
+        for index in self.members.of_group(group) {
+            self.put_counts(index, counts, &mut scales);
+            self.put_member(index, counter::START_TSC, counts.start_tsc);
             self.put_member(index, counter::END_TSC, tsc);
         }
         for event in Pinned::ALL {
-            self.put(header::TOTAL + event as usize, counted.total[event]);
+            self.put(header::TOTAL + event as usize, counts.total[event]);
         }
         self.put(header::TSC, tsc);
     }
 
-    /// Ends the change: tells which counters show more from here on, those in the set of the group
-    /// `running`, if any, from a base.
-    pub(crate) fn go_on(&mut self, running: Option<(u16, CounterMask, &Counts)>) {
+    /// Ends a publication: the counters in the set of the group `running`, if any, count from its
+    /// bases on.
+    pub(crate) fn end(&mut self, running: Option<(u16, CounterMask, &Counts)>) {
         match running {
-            Some((group, set, base)) => self.run(group, set, base),
-            None => self.switch.mark_idle(),
-        }
-        self.switch.end();
-    }
-
-    /// In a change, after [`Self::tell`]: tells what was counted of `group`, whose slice has not begun,
-    /// after its sums were stated anew for another share. In the overflow path too: bounded as
-    /// [`Self::tell`] is.
-    #[cold]
-    pub(crate) fn restate(&mut self, group: u16, counted: GroupCounts, told: &mut [u64]) {
-        for index in self.members_of(group) {
-            let Some(Member { event, scale, .. }) = self.members.get(index).copied() else {
-                continue;
-            };
-            // Readers went by the sums before.
-            let seen = scaled(self.counter(event.into(), counter::EVENTS), scale);
-            if let Some(told) = told.get_mut(usize::from(event)) {
-                *told = seen.max(*told);
+            Some((group, set, bases)) => {
+                self.put_bases(set, bases);
+                self.control.attach(group, set);
             }
-            if let Some(member) = self.members.get_mut(index) {
-                member.scale = 0;
-            }
-            self.publish_member(index, counted, &mut [None; 2], told);
+            None => self.control.detach(),
         }
+        self.control.end();
     }
 
-    /// The members of a group.
-    fn members_of(&self, group: u16) -> Range<usize> {
-        let first = |group: usize| self.first.get(group).map_or(0, |first| usize::from(*first));
-        first(group.into())..first(usize::from(group) + 1)
-    }
-
-    fn run(&mut self, group: u16, set: CounterMask, base: &Counts) {
+    fn put_bases(&self, set: CounterMask, bases: &Counts) {
         let mut used = 0;
         for_each_slot(set, |slot| {
             used |= 1 << slot;
-            self.put(header::BASE + slot, base.slot(slot));
+            self.put(header::BASE + slot, bases.slot(slot));
         });
         self.put(header::USED, used);
-        self.switch.run(group, set);
     }
 
-    /// Tells what was counted of a member. `told` is the highest value of each event that the program
-    /// may have seen, and `scales` what of [`GroupCounts::scale`] is known already.
-    fn publish_member(
-        &mut self,
-        index: usize,
-        counted: GroupCounts,
-        scales: &mut PerBase<Option<u64>>,
-        told: &mut [u64],
-    ) {
+    /// Publishes what was counted of a member. `scales` are those of the group that are known.
+    fn put_counts(&mut self, index: usize, counts: GroupCounts, scales: &mut PerBase<Option<u64>>) {
+        let is_watched = self.thresholds.is_watched();
         let Some(member) = self.members.get_mut(index) else { return };
-        let events = counted.events(member.counter);
         let event = usize::from(member.event);
-        let Some(told) = told.get_mut(event) else { return };
-        // Up to here readers went by the scale before.
-        *told = scaled(events, member.scale).max(*told);
+        let total = counts.total[member.base.event()];
+        if is_watched {
+            member.scale = counts.scale_once(member.base, scales);
+        }
         if !self.exact {
-            let scale = &mut scales[member.base as usize];
-            member.scale = *scale.get_or_insert_with(|| counted.scale(member.base));
+            // Up to here readers went by the rate before.
+            let seen = value(total, member.rate);
+            member.rate = counts.rate(member.counter, member.base);
+            let rate = member.rate;
+            self.raise_max(event, seen);
+            self.put_counter(event, counter::RATE, rate);
+            self.put_counter(event, counter::SEEN_AT, total);
         }
-        for (word, value) in [
-            (counter::EVENTS, events),
-            (counter::SCALE, member.scale),
-            (counter::PUBLISHED_MAX, *told),
-            (counter::SLICES, counted.moments.slices),
-        ] {
-            self.put_counter(event, word, value);
-        }
+        let Some(member) = self.members.get(index) else { return };
+        self.put_counter(event, counter::EVENTS, counts.events(member.counter));
+        self.put_counter(event, counter::SLICES, counts.moments.slices);
+    }
+
+    /// Notes that readers of an event can have seen `seen`.
+    fn raise_max(&mut self, event: usize, seen: u64) {
+        let Some(max) = self.published_max.get_mut(event) else { return };
+        *max = seen.max(*max);
+        let max = *max;
+        self.put_counter(event, counter::PUBLISHED_MAX, max);
     }
 
     fn put_member(&self, index: usize, word: usize, value: u64) {
@@ -314,8 +224,20 @@ impl Bank {
         }
     }
 
-    /// The members whose errors are to be told now, so that each gets its turn in so many calls. Exact ones have
-    /// none.
+    /// In a publication: the sums of `group`, whose slice has not begun, were restated for another
+    /// share. Thresholds go by the new scale.
+    #[cold]
+    pub(crate) fn rescale(&mut self, group: u16, counts: GroupCounts) {
+        let mut scales = [None; 2];
+        for index in self.members.of_group(group) {
+            if let Some(member) = self.members.get_mut(index) {
+                member.scale = counts.scale_once(member.base, &mut scales);
+            }
+        }
+    }
+
+    /// The members whose half widths are to be published now, so that each has its turn within
+    /// `calls` calls. Exact ones have none.
     pub(crate) fn due(&mut self, calls: usize) -> impl Iterator<Item = usize> + use<> {
         let events = if self.exact { 0 } else { self.members.len() };
         let first = self.next;
@@ -324,53 +246,155 @@ impl Bank {
         (first..first + count).map(move |index| index % events)
     }
 
-    /// The event that is a group's member of this number.
+    /// The event that is the member of this index.
     pub(crate) fn event(&self, member: usize) -> Option<usize> {
         self.members.get(member).map(|member| member.event.into())
     }
 
-    /// Tells the error of a member's estimate, and what its estimates go by from here on.
-    pub(crate) fn tell_error(
-        &mut self,
-        index: usize,
-        base: Base,
-        half_width: f64,
-        counted: GroupCounts,
-        told: &mut [u64],
-    ) {
-        if let Some(member) = self.members.get_mut(index) {
-            member.base = base;
-        }
+    /// Publishes the error of a member's estimate, and the basis of its estimates from here on.
+    /// Uses floating point: never in the overflow path.
+    pub(crate) fn publish_error(&mut self, index: usize, error: &Uncertainty, counts: GroupCounts) {
+        let Some(member) = self.members.get(index) else { return };
+        let (event, before) = (usize::from(member.event), member.base);
+        // Up to here readers went by the basis before.
+        let seen = value(counts.total[before.event()], member.rate);
+        let basis = self.pinned_basis(error.base.event());
         self.write(|bank| {
-            bank.publish_member(index, counted, &mut [None; 2], told);
-            bank.put_member(index, counter::HALF_WIDTH, half_width.to_bits());
+            bank.raise_max(event, seen);
+            if let Some(member) = bank.members.get_mut(index).filter(|_| before != error.base) {
+                (member.base, member.rate) = (error.base, 0);
+                bank.put_counter(event, counter::ASSIGNMENT, basis);
+            }
+            bank.put_counts(index, counts, &mut [None; 2]);
+            let at = counts.total[error.base.event()];
+            bank.put_counter(event, counter::HALF_WIDTH, error.half_width_95.to_bits());
+            bank.put_counter(event, counter::HALF_WIDTH_AT, at);
+            bank.put_counter(event, counter::DRIFT, error.drift_95.to_bits());
+            bank.put_counter(event, counter::SHARE, error.share.to_bits());
         });
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use tally_abi::{bank::HALF_WIDTH_TICKS, session::MAX_EVENTS};
+    /// See [`Thresholds::set`].
+    ///
+    /// # Errors
+    /// See [`ThresholdError`].
+    pub(crate) fn set_threshold(
+        &mut self,
+        event: usize,
+        assignment: CounterAssignment,
+        at: Option<u64>,
+    ) -> Result<(), ThresholdError> {
+        self.thresholds.set(event, assignment, self.members.position(event), at)
+    }
 
-    use super::*;
-    use crate::{Demand, Layout, Selector, plan::plan};
+    /// See [`Thresholds::set_period`].
+    pub(crate) fn set_period(&mut self, event: usize, period: u64) {
+        self.thresholds.set_period(event, period);
+    }
 
-    #[test]
-    fn every_error_gets_its_turn_in_so_many_calls() {
-        for events in [2, 24, 39, MAX_EVENTS] {
-            let demand = |event| Demand::general(Selector(event as u64), 1);
-            let demands: Vec<_> = (0..events).map(demand).collect();
-            let layout = Layout { general: 1, reference: false, extra: 0 };
-            let plan = plan(&demands, &layout).unwrap();
-            let page = || &*Box::leak(Box::<Page>::default());
-            let pages = (0..words(events).div_ceil(PAGE_WORDS)).map(|_| page()).collect();
-            let mut bank = Bank::new(page(), pages, &plan, |_| 0).unwrap();
-            for calls in [HALF_WIDTH_TICKS, 1, HALF_WIDTH_TICKS] {
-                let mut due: Vec<usize> = (0..calls).flat_map(|_| bank.due(calls)).collect();
-                due.sort_unstable();
-                due.dedup();
-                assert_eq!(due.len(), events, "{calls} calls");
+    /// Returns whether there are thresholds, or counters preloaded for such.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.thresholds.is_watched()
+    }
+
+    /// A threshold that has fired and was not taken yet: its event, and the count.
+    pub(crate) fn take_fired(&mut self) -> Option<(usize, u64)> {
+        self.thresholds.take_fired()
+    }
+
+    /// Returns whether a threshold has fired that was not taken yet.
+    pub(crate) fn has_fired(&self) -> bool {
+        self.thresholds.has_fired()
+    }
+
+    /// Fires the thresholds that are reached, of events of `group`.
+    pub(crate) fn check(
+        &mut self,
+        group: u16,
+        counts: GroupCounts,
+        period_multiplier: u32,
+        mut fire: impl FnMut(Fired),
+    ) {
+        for index in self.members.of_group(group) {
+            let Some(at) = self.thresholds.of_member(index) else { continue };
+            let Some(member) = self.members.get(index) else { continue };
+            let count = self.threshold_count(member, counts);
+            if count >= at {
+                let reached = Reached { event: member.event, at, count };
+                fire(self.thresholds.fire_member(index, reached, period_multiplier));
             }
         }
     }
+
+    /// Fires the thresholds of pinned events that are reached.
+    pub(crate) fn check_pinned(
+        &mut self,
+        total: &Counts,
+        period_multiplier: u32,
+        fire: impl FnMut(Fired),
+    ) {
+        self.thresholds.check_pinned(total, period_multiplier, fire);
+    }
+
+    /// The count that a member's threshold or next sample is compared with.
+    fn threshold_count(&self, member: &Member, counts: GroupCounts) -> u64 {
+        let events = counts.events(member.counter);
+        if self.exact {
+            events
+        } else if self.thresholds.is_sampled(member.event) {
+            value(events, member.scale)
+        } else {
+            self.value_of(member, counts.total)
+        }
+    }
+
+    /// The value of a member, as a reader sees it that comes now.
+    fn value_of(&self, member: &Member, total: &Counts) -> u64 {
+        let max = self.published_max.get(usize::from(member.event)).copied().unwrap_or_default();
+        value(total[member.base.event()], member.rate).max(max)
+    }
+
+    /// The value of a multiplexed event, as a reader sees it that comes now.
+    pub(crate) fn value_now(&self, event: usize, total: &Counts) -> Option<u64> {
+        let member = self.members.get(self.members.position(event)?)?;
+        Some(self.value_of(member, total))
+    }
+
+    /// The count by which samples of an event go that begin now.
+    pub(crate) fn sampled_count(&mut self, event: usize, counts: GroupCounts) -> u64 {
+        let Some(index) = self.members.position(event) else { return 0 };
+        let Some(member) = self.members.get_mut(index) else { return 0 };
+        let events = counts.events(member.counter);
+        member.scale = if self.exact { RATE_ONE } else { counts.scale(member.base) };
+        value(events, member.scale)
+    }
+
+    /// The counters to preload while `group` is on them.
+    pub(crate) fn plan_preload(&self, group: u16, counts: GroupCounts) -> PreloadPlan {
+        let mut plan = PreloadPlan::default();
+        for index in self.members.of_group(group) {
+            let Some(at) = self.thresholds.of_member(index) else { continue };
+            let Some(member) = self.members.get(index) else { continue };
+            if self.thresholds.is_sampled(member.event) && !self.exact {
+                let events = counts.events(member.counter);
+                plan.add_scaled(member.counter, at, member.scale, events);
+            } else {
+                // Where the rate stays as it is, an estimate grows by one with each event.
+                let count = self.threshold_count(member, counts);
+                plan.add(member.counter.into(), at.saturating_sub(count));
+            }
+        }
+        self.thresholds.add_pinned(counts.total, &mut plan);
+        plan
+    }
+
+    /// Notes whether counters are preloaded.
+    pub(crate) fn set_armed(&mut self, armed: bool) {
+        self.thresholds.set_armed(armed);
+    }
+}
+
+/// The index of a counter's word, from the header's first.
+fn index_of(event: usize, word: usize) -> usize {
+    HEADER_WORDS + event * COUNTER_WORDS + word
 }

@@ -1,15 +1,15 @@
-//! Hard identities: some events are never more than others, misses than accesses for one, and what is
-//! told of them must not say otherwise.
+//! Hard identities: some events are never more than others, misses than accesses for one, and
+//! readings must not say otherwise.
 //!
-//! Estimates of two events come from different slices, so a part may come out larger than the whole.
-//! What both say together is the nearest pair that is possible, distances weighed by the variances:
-//! the projection on a half-space, for each bound in turn. Intervals grow by as much as their value
-//! was moved, so each holds what it held before.
+//! Estimates of two events come from different slices, so a part may come out larger than its whole.
+//! Both become the nearest pair that is possible, distances weighed by the variances: the projection
+//! on a half-space, for each bound in turn. Intervals grow by as much as their value was moved, so
+//! each contains what it contained before.
 //!
-//! Counts that were told must not run backwards either ([`crate::Session::readings`]): where a part
-//! was told already, its whole follows. Where the whole is exact, a part that readers of the bank were told
-//! of comes down, but not below what it was told as here: those values obeyed the bounds, and wholes only
-//! grow. Uses floating point: never in the overflow path.
+//! Successive readings must not run backwards either ([`crate::Session::readings`]): where a part was
+//! read already, its whole follows. Where the whole is exact, a part comes down, but not below what was
+//! read before: those values obeyed the bounds, and wholes only grow. Uses floating point: never in
+//! the overflow path.
 
 use alloc::vec::Vec;
 
@@ -17,7 +17,7 @@ use libm::round;
 
 use crate::Pinned;
 
-/// Events that together are never more than another.
+/// Events that together are never more than another event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// Their indices in the list of demands: one or several that never count the same occurrence.
@@ -26,101 +26,104 @@ pub struct Bound {
     pub whole: Whole,
 }
 
-/// What others are never more than.
+/// The event that others are never more than.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whole {
     /// An event, by its index in the list of demands.
     Event(u16),
-    /// What the session counts all the time, whether anybody asked for it or not.
+    /// A pinned event, whether it is in the list of demands or not.
     Pinned(Pinned),
 }
 
-/// An event's value on its way to being told.
+/// An event's value before it is reconciled with the others'.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Item {
+pub struct Candidate {
     /// Events, as estimated or counted.
     pub count: u64,
     /// Of the estimate; 0 if it is exact, and then nothing moves it.
     pub variance: f64,
-    /// What was told before, to whomever: the value does not fall below it, if it can be helped.
-    pub told: u64,
-    /// What [`reconcile`] gave the last time, at most `told`: the value does not fall below it.
-    pub settled: u64,
+    /// What [`reconcile`] returned the last time: the value does not fall below it.
+    pub floor: u64,
     /// Whether it is known at all.
     pub known: bool,
 }
 
-/// Rounds of projections before what is left is settled by moving one side alone.
+/// Rounds of projections before the remainder is removed by moving one side alone.
 const SWEEPS: usize = 8;
 
-/// Moves the values of `items` so that all `bounds` hold, where `always` tells the counts of
-/// [`Whole::Pinned`]; gives them as they are to be told. Bounds of what is not known say nothing, and
-/// those between exact counts are not ours to judge.
-pub fn reconcile(items: &[Item], bounds: &[Bound], always: &dyn Fn(Pinned) -> u64) -> Vec<u64> {
+/// Moves the values of `items` so that all `bounds` hold, where `pinned` returns the counts of
+/// [`Whole::Pinned`]. Returns the new values. Bounds of events that are not known are ignored, and
+/// bounds between exact counts are not enforced.
+pub fn reconcile(
+    items: &[Candidate],
+    bounds: &[Bound],
+    pinned: &dyn Fn(Pinned) -> u64,
+) -> Vec<u64> {
     let mut values: Vec<f64> = items.iter().map(|item| item.count as f64).collect();
     for _ in 0..SWEEPS {
-        let moved = bounds.iter().filter(|bound| project(&mut values, items, bound, always));
+        let moved = bounds.iter().filter(|bound| project(&mut values, items, bound, pinned));
         if moved.count() == 0 {
             break;
         }
     }
-    let settled = values.iter().zip(items).map(|(value, item)| match item.variance > 0.0 {
-        true => (round(value.max(0.0)) as u64).max(item.told),
-        false => item.count,
+    let raised = values.iter().zip(items).map(|(value, item)| {
+        let is_estimate = item.variance > 0.0;
+        if is_estimate { (round(value.max(0.0)) as u64).max(item.floor) } else { item.count }
     });
-    let mut told: Vec<u64> = settled.collect();
-    // What was told, and rounding, may stand against a bound: wholes follow their parts, and where
-    // they cannot, parts their wholes. Each sweep settles one level at least.
-    let settles: [Settle; 2] = [raise_whole, lower_parts];
-    for settle in settles {
+    let mut values: Vec<u64> = raised.collect();
+    // Floors and rounding may violate a bound: wholes follow their parts, and where they cannot,
+    // parts their wholes. Each sweep settles one level at least.
+    let steps: [Step; 2] = [raise_whole, lower_parts];
+    for step in steps {
         for _ in 0..=bounds.len() {
-            let moved = bounds.iter().filter(|bound| settle(&mut told, items, bound, always));
+            let moved = bounds.iter().filter(|bound| step(&mut values, items, bound, pinned));
             if moved.count() == 0 {
                 break;
             }
         }
     }
-    told
+    values
 }
 
-/// Moves one side of a bound; whether it had to.
-type Settle = fn(&mut [u64], &[Item], &Bound, &dyn Fn(Pinned) -> u64) -> bool;
+/// Moves one side of a bound. Returns whether it had to.
+type Step = fn(&mut [u64], &[Candidate], &Bound, &dyn Fn(Pinned) -> u64) -> bool;
 
 /// The parts that are known.
-fn parts<'a>(bound: &'a Bound, items: &'a [Item]) -> impl Iterator<Item = usize> + 'a {
+fn parts<'a>(bound: &'a Bound, items: &'a [Candidate]) -> impl Iterator<Item = usize> + 'a {
     let index = |part: &u16| usize::from(*part);
     bound.parts.iter().map(index).filter(|part| items.get(*part).is_some_and(|item| item.known))
 }
 
 /// The whole, if it is an event that is known.
-fn whole(bound: &Bound, items: &[Item]) -> Option<usize> {
+fn whole(bound: &Bound, items: &[Candidate]) -> Option<usize> {
     let Whole::Event(event) = bound.whole else { return None };
     let event = usize::from(event);
     items.get(event).filter(|item| item.known).map(|_| event)
 }
 
-/// How much the parts are more than the whole, in numbers of a kind; `None` if nothing is known.
+/// The sum of the parts and the limit that their whole sets; `None` if the whole is not known.
 fn excess<T: Copy + core::iter::Sum<T>>(
     values: &[T],
-    items: &[Item],
+    items: &[Candidate],
     bound: &Bound,
-    always: impl Fn(Pinned) -> T,
+    pinned: impl Fn(Pinned) -> T,
 ) -> Option<(T, T)> {
     let limit = match bound.whole {
-        Whole::Pinned(event) => always(event),
+        Whole::Pinned(event) => pinned(event),
         Whole::Event(_) => values[whole(bound, items)?],
     };
     Some((parts(bound, items).map(|part| values[part]).sum(), limit))
 }
 
-/// Moves parts and whole to the nearest values that obey the bound; whether they had to move.
+/// Moves parts and whole to the nearest values that obey the bound. Returns whether they had to
+/// move.
 fn project(
     values: &mut [f64],
-    items: &[Item],
+    items: &[Candidate],
     bound: &Bound,
-    always: &dyn Fn(Pinned) -> u64,
+    pinned: &dyn Fn(Pinned) -> u64,
 ) -> bool {
-    let Some((sum, limit)) = excess(values, items, bound, |event| always(event) as f64) else {
+    let Some((sum, limit)) = excess(values, items, bound, |event| pinned(event) as f64) else {
         return false;
     };
     let of_whole = whole(bound, items).map_or(0.0, |event| items[event].variance);
@@ -139,44 +142,44 @@ fn project(
 }
 
 fn raise_whole(
-    told: &mut [u64],
-    items: &[Item],
+    values: &mut [u64],
+    items: &[Candidate],
     bound: &Bound,
-    always: &dyn Fn(Pinned) -> u64,
+    pinned: &dyn Fn(Pinned) -> u64,
 ) -> bool {
     let (Some((sum, limit)), Some(event)) =
-        (excess(told, items, bound, always), whole(bound, items))
+        (excess(values, items, bound, pinned), whole(bound, items))
     else {
         return false;
     };
     let raises = sum > limit && items[event].variance > 0.0;
     if raises {
-        told[event] = sum;
+        values[event] = sum;
     }
     raises
 }
 
-/// Lowers the estimated parts, each by its share of what is too much, to what the whole is.
+/// Lowers the estimated parts, each by its share of the excess, to the whole.
 fn lower_parts(
-    told: &mut [u64],
-    items: &[Item],
+    values: &mut [u64],
+    items: &[Candidate],
     bound: &Bound,
-    always: &dyn Fn(Pinned) -> u64,
+    pinned: &dyn Fn(Pinned) -> u64,
 ) -> bool {
-    let Some((sum, limit)) = excess(told, items, bound, always) else { return false };
+    let Some((sum, limit)) = excess(values, items, bound, pinned) else { return false };
     let mut too_much = sum.saturating_sub(limit);
     let before = too_much;
     let estimated = || parts(bound, items).filter(|part| items[*part].variance > 0.0);
-    // Below what was settled only where a whole, or an exact count, was not known then.
-    let floors: [fn(&Item) -> u64; 2] = [|item| item.settled, |_| 0];
+    // Below its floor only where a whole, or an exact count, was not known before.
+    let floors: [fn(&Candidate) -> u64; 2] = [|item| item.floor, |_| 0];
     for floor in floors {
-        let room = |told: &[u64], part: usize| told[part].saturating_sub(floor(&items[part]));
-        let all: u64 = estimated().map(|part| room(told, part)).sum();
+        let room = |values: &[u64], part: usize| values[part].saturating_sub(floor(&items[part]));
+        let all: u64 = estimated().map(|part| room(values, part)).sum();
         let share = too_much.min(all) as f64 / all.max(1) as f64;
         for part in estimated() {
-            let room = room(told, part);
+            let room = room(values, part);
             let less = ((room as f64 * share) as u64 + 1).min(room).min(too_much);
-            told[part] -= less;
+            values[part] -= less;
             too_much -= less;
         }
     }
@@ -189,19 +192,19 @@ mod tests {
     use proptest::prelude::*;
     use std::vec;
 
-    fn estimate(count: u64, stderr: f64) -> Item {
-        Item { count, variance: stderr * stderr, told: 0, settled: 0, known: true }
+    fn estimate(count: u64, stderr: f64) -> Candidate {
+        Candidate { count, variance: stderr * stderr, floor: 0, known: true }
     }
 
-    fn exact(count: u64) -> Item {
-        Item { variance: 0.0, ..estimate(count, 0.0) }
+    fn exact(count: u64) -> Candidate {
+        Candidate { variance: 0.0, ..estimate(count, 0.0) }
     }
 
     fn bound(parts: &[u16], whole: u16) -> Bound {
         Bound { parts: parts.into(), whole: Whole::Event(whole) }
     }
 
-    fn of(items: &[Item], bounds: &[Bound]) -> Vec<u64> {
+    fn of(items: &[Candidate], bounds: &[Bound]) -> Vec<u64> {
         reconcile(items, bounds, &|_| 1000)
     }
 
@@ -217,16 +220,16 @@ mod tests {
         assert_eq!(of(&kinds, &[bound(&[0, 1], 2)]), [50, 50, 100]);
         let always = Bound { parts: vec![0], whole: Whole::Pinned(Pinned::Instructions) };
         assert_eq!(of(&[estimate(1100, 9.0)], &[always]), [1000]);
-        let unknown = [estimate(9, 1.0), Item::default()];
+        let unknown = [estimate(9, 1.0), Candidate::default()];
         assert_eq!(of(&unknown, &[bound(&[0], 1)]), [9, 0]);
     }
 
     /// Events, any of which may be part of an earlier one.
-    fn lists() -> impl Strategy<Value = (Vec<Item>, Vec<Bound>)> {
+    fn lists() -> impl Strategy<Value = (Vec<Candidate>, Vec<Bound>)> {
         let item = (0_u64..1000, 0.1..50.0, 0_u64..900, 0_u8..8);
-        let item = item.prop_map(|(count, stderr, told, kind)| match kind {
-            0 => Item::default(),
-            _ => Item { told, ..estimate(count, stderr) },
+        let item = item.prop_map(|(count, stderr, floor, kind)| match kind {
+            0 => Candidate::default(),
+            _ => Candidate { floor, ..estimate(count, stderr) },
         });
         let whole = (1_u64..1000, any::<bool>());
         let bound = (prop::collection::btree_set(1_u16..12, 1..4), any::<prop::sample::Index>());
@@ -246,46 +249,47 @@ mod tests {
     proptest! {
         #[test]
         fn every_bound_holds_and_exact_counts_stay((items, bounds) in lists()) {
-            let told = of(&items, &bounds);
+            let values = of(&items, &bounds);
             for bound in &bounds {
-                let Some((sum, limit)) = excess(&told, &items, bound, |_| 0) else { continue };
-                prop_assert!(sum <= limit, "{bound:?} {told:?}");
+                let Some((sum, limit)) = excess(&values, &items, bound, |_| 0) else { continue };
+                prop_assert!(sum <= limit, "{bound:?} {values:?}");
             }
-            for (told, item) in told.iter().zip(&items).filter(|(_, item)| item.variance == 0.0) {
-                prop_assert_eq!(*told, item.count);
+            for (value, item) in values.iter().zip(&items).filter(|(_, item)| item.variance == 0.0) {
+                prop_assert_eq!(*value, item.count);
             }
         }
 
-        /// Whatever readers of the bank were told meanwhile, and however estimates swing.
+        /// Whatever was read before, and however estimates swing.
         #[test]
-        fn what_was_settled_does_not_run_backwards(
+        fn values_that_obeyed_the_bounds_do_not_run_backwards(
             (mut items, bounds) in lists(),
-            more in prop::collection::vec((0_u64..1000, 0_u64..500), 12),
+            more in prop::collection::vec(0_u64..1000, 12),
         ) {
-            let settled = of(&items, &bounds);
-            for ((item, settled), (count, told)) in items.iter_mut().zip(&settled).zip(more) {
-                item.settled = *settled;
-                item.told = item.told.max(*settled) + told;
+            let before = of(&items, &bounds);
+            for ((item, before), count) in items.iter_mut().zip(&before).zip(more) {
+                item.floor = *before;
                 item.count = if item.variance > 0.0 { count } else { item.count + count };
             }
             let again = of(&items, &bounds);
-            for ((now, item), before) in again.iter().zip(&items).zip(&settled) {
-                prop_assert!(!item.known || now >= before, "{settled:?} {again:?}");
+            for ((now, item), before) in again.iter().zip(&items).zip(&before) {
+                prop_assert!(!item.known || now >= before, "{before:?} {again:?}");
             }
         }
 
-        /// What was told only comes down where an exact count says so.
+        /// A value falls below its floor only where an exact count says so.
         #[test]
         fn nothing_runs_backwards_without_an_exact_count((mut items, bounds) in lists()) {
             items[0].variance = 9.0;
-            let told = of(&items, &bounds);
-            for (now, item) in told.iter().zip(&items).filter(|(_, item)| item.known) {
-                prop_assert!(*now >= item.told);
+            let values = of(&items, &bounds);
+            for (now, item) in values.iter().zip(&items).filter(|(_, item)| item.known) {
+                prop_assert!(*now >= item.floor);
             }
-            // And what it says, it says again.
-            let again: Vec<Item> =
-                items.iter().zip(&told).map(|(item, told)| Item { told: *told, ..*item }).collect();
-            prop_assert_eq!(of(&again, &bounds), told);
+            let again: Vec<Candidate> = items
+                .iter()
+                .zip(&values)
+                .map(|(item, value)| Candidate { floor: *value, ..*item })
+                .collect();
+            prop_assert_eq!(of(&again, &bounds), values);
         }
     }
 }

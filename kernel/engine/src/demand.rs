@@ -95,4 +95,23 @@ pub struct Layout {
     pub reference: bool,
     /// The extra registers that groups may use, as a mask.
     pub extra: u8,
+    /// The widths of the counters.
+    pub widths: Widths,
+}
+
+/// The widths of counters, as masks of the bits that they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Widths {
+    /// Of the pinned events' counters, the slice timer among them.
+    pub pinned: u64,
+    /// Of the general counters.
+    pub general: u64,
+}
+
+impl Widths {
+    /// Counters of `bits` bits each, fewer than 64.
+    pub const fn of(bits: u32) -> Widths {
+        let mask = (1 << bits) - 1;
+        Widths { pinned: mask, general: mask }
+    }
 }

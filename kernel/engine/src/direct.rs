@@ -1,5 +1,5 @@
-//! Counting that a program looks after itself: its events stay on the counters, which nobody switches,
-//! and it reads them by RDPMC. What is left to do is to keep them for it while it is off the CPU.
+//! Direct mode: a program's events stay on the counters, nothing is multiplexed, and the program reads
+//! them by RDPMC. The engine saves and restores the counters at context switches.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use crate::{
     plan::{CounterAssignment, plan},
 };
 
-/// A program's events, and what their counters show when it goes on.
+/// A direct-mode program's events, and its counters' saved values.
 #[derive(Debug)]
 pub struct Direct {
     pub(crate) mode: Mode,
@@ -21,10 +21,10 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// Finds a counter for each of `demands`, all at the same time; they begin at 0.
+    /// Assigns a counter to each of `demands`, all at the same time; they begin at 0.
     ///
     /// # Errors
-    /// [`PlanError::NotTogether`] where they do not fit the counters at once; else as
+    /// [`PlanError::NotTogether`] where the events do not fit the counters at once; else as
     /// [`plan()`](crate::plan()).
     pub fn open(demands: &[Demand], mode: Mode, layout: &Layout) -> Result<Direct, PlanError> {
         let plan = plan(demands, layout)?;
@@ -40,12 +40,12 @@ impl Direct {
         }
     }
 
-    /// Where each event is counted, in the order of the demands.
+    /// The counter of each event, in the order of the demands.
     pub fn assignments(&self) -> &[CounterAssignment] {
         &self.assignments
     }
 
-    /// The counters to keep.
+    /// The counters to save.
     pub(crate) fn set(&self) -> CounterMask {
         CounterMask { general: self.group.used, reference: self.reference }
     }

@@ -21,9 +21,14 @@
 //! nobody has met, neither in the estimate nor in the spread. The gap says how far they may reach;
 //! more than a normal distribution would have of it widens the interval ([`TAIL`]).
 //!
-//! **Few slices.** The spread itself is uncertain; Student's t widens the interval accordingly.
+//! **Few slices.** The spread itself is uncertain; Student's t widens the interval accordingly. With
+//! fewer than [`LEAST_SLICES`] slices there is no estimate: their residuals say next to nothing.
 //!
-//! Decisions 11 and 18 have the mathematics, the sources and what it was measured to do.
+//! **Slices since the last.** The slices since the group's last one are no random sample of the
+//! session yet: all of them may stray in the same direction, by the spread of one slice each
+//! (`unseen`).
+//!
+//! Decisions 11, 18 and 20 have the mathematics, the sources and the measurements.
 //!
 //! Uses floating point: never in the overflow path.
 
@@ -33,6 +38,9 @@ use tally_abi::{Value, reading::Reason};
 use crate::moments::{
     BLOCKS, Base, EventMoments, FAR, GroupMoments, NEAR, ONE, PEAKS, Peak, PerBase, WEIGHT,
 };
+
+/// The fewest slices of which there is an estimate.
+pub const LEAST_SLICES: u64 = 4;
 
 /// Squared events that might have been seen or missed by chance in the slices counted: (3 / 1.96)².
 const UNSEEN: f64 = 2.343;
@@ -59,8 +67,24 @@ pub struct Sample {
     pub round: u64,
     /// Slices of the session so far, of whatever group.
     pub slices: u64,
+    /// Slices of the session since the group's last one.
+    pub unseen: u64,
     /// Of each base, for as long as the session ran: counted all the time, so exact.
     pub totals: PerBase<u64>,
+}
+
+/// The error of an estimate as the bank publishes it, to be brought up to date by its readers
+/// ([`tally_abi::bank::half_width`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Uncertainty {
+    /// The base of the estimate.
+    pub base: Base,
+    /// Half the width of the 95 % interval, in events, without what slices since the last may add.
+    pub half_width_95: f64,
+    /// How far events of slices since the last may stray at 95 %, in events per count of the base.
+    pub drift_95: f64,
+    /// The share of the base in which the event was counted, 0 to 1.
+    pub share: f64,
 }
 
 /// Paper 000's estimate (section 3): what was counted, scaled up linearly by time. It says nothing
@@ -85,14 +109,31 @@ pub fn relative_spread(sample: &Sample) -> Option<f64> {
     let best = best(sample)?;
     let mean = best.estimate / sample.slices as f64;
     let slices = sample.group.slices;
-    (slices >= 2 && mean > 0.0).then(|| best.squared_error / slices as f64 / (mean * mean))
+    (slices >= LEAST_SLICES && mean > 0.0)
+        .then(|| best.squared_error / slices as f64 / (mean * mean))
+}
+
+/// The error of the ratio estimate, in parts. `None` while there is no estimate.
+pub fn uncertainty(sample: &Sample) -> Option<Uncertainty> {
+    let best = best(sample).filter(|_| sample.group.slices >= LEAST_SLICES)?;
+    let (counted, total) =
+        (sample.group.sums[best.base as usize], sample.totals[best.base as usize]);
+    let slice = total as f64 / sample.slices.max(1) as f64;
+    let t = student_t_95(best.degrees);
+    Some(Uncertainty {
+        base: best.base,
+        half_width_95: t * sqrt(best.variance),
+        drift_95: t * sqrt(best.slice_variance) / slice,
+        share: counted as f64 / total as f64,
+    })
 }
 
 /// The ratio estimate with its error; see the module.
 pub fn estimate(sample: &Sample) -> Value {
     match best(sample) {
-        Some(best) if sample.group.slices >= 2 => {
-            let stderr = sqrt(best.variance);
+        Some(best) if sample.group.slices >= LEAST_SLICES => {
+            let unseen = sample.unseen as f64;
+            let stderr = sqrt(best.variance + unseen * unseen * best.slice_variance);
             Value::Estimated {
                 estimate: round(best.estimate) as u64,
                 stderr,
@@ -109,6 +150,8 @@ struct ByBase {
     variance: f64,
     /// Of what was counted, in squared events.
     squared_error: f64,
+    /// Of the residual of one slice, in squared events.
+    slice_variance: f64,
     /// Degrees of freedom of the variance.
     degrees: f64,
 }
@@ -139,6 +182,7 @@ fn by_base(sample: &Sample, base: Base) -> Option<ByBase> {
         estimate: rate * total,
         variance: scale * scale * uncounted * weight * squared_error,
         squared_error,
+        slice_variance: of_slices.variance,
         degrees: spread.degrees(),
     })
 }

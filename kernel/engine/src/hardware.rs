@@ -10,45 +10,30 @@ use core::{
 };
 
 use tally_abi::{
-    Mode, SessionConfig, Slice,
+    Mode,
     bank::PINNED_SLOT,
-    session::{MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
+    session::MAX_SLICE,
     trace::{SampleRecord, SliceRecord, ThresholdRecord},
 };
 
-use crate::{MAX_GENERAL, Pinned, PlanError, plan::Group};
+use crate::{
+    demand::{MAX_GENERAL, Pinned, Widths},
+    group::Group,
+};
 
-/// How a session wants the PMU set up, whichever group is on it.
+/// How a session sets the PMU up, whichever group is on its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// The privilege at which the always-counted events and the slice timer count; selectors carry
-    /// their own.
+    /// The privilege at which the pinned events and the slice timer count; selectors carry their
+    /// own.
     pub mode: Mode,
     /// Whether anything is counted in ring 0, by this mode or by a selector of its own: then the
     /// overflow path must not be part of it.
     pub kernel: bool,
-    /// What the slice timer counts: cycles or instructions.
+    /// The slice timer's event: cycles or instructions.
     pub timer: Pinned,
-}
-
-impl TryFrom<SessionConfig> for Setup {
-    type Error = PlanError;
-
-    /// Fails if the slice's length or the budget is out of range.
-    fn try_from(config: SessionConfig) -> Result<Setup, PlanError> {
-        let (length, ppm) = (config.slice.length(), config.budget_ppm);
-        if !(MIN_SLICE..=MAX_SLICE).contains(&length) {
-            return Err(PlanError::SliceOutOfRange { length });
-        }
-        if !(1..=NO_BUDGET_PPM).contains(&ppm) {
-            return Err(PlanError::BudgetOutOfRange { ppm });
-        }
-        let timer = match config.slice {
-            Slice::Cycles(_) => Pinned::Cycles,
-            Slice::Instructions(_) => Pinned::Instructions,
-        };
-        Ok(Setup { mode: config.mode, kernel: config.mode.kernel(), timer })
-    }
+    /// The longest slice, in the timer's unit, in which no counter can wrap.
+    pub max_slice: u64,
 }
 
 /// Values of counters, or differences between two such. The always-counted are found by
@@ -121,15 +106,6 @@ impl Counts {
             self.general[counter] = sum;
         });
     }
-}
-
-/// The widths of counters, as masks of the bits that they have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Widths {
-    /// Of the counters behind [`crate::Pinned`], the slice timer among them.
-    pub pinned: u64,
-    /// Of the general counters.
-    pub general: u64,
 }
 
 /// Which counters to read: those of cycles and instructions, and these.

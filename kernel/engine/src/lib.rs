@@ -1,18 +1,17 @@
 //! The sampling engine: hundreds of logical counters on the handful that a processor has.
 //!
-//! Pure logic. What it needs of the machine it asks for through three small traits: a [`Pmu`] that
-//! counts, a [`Clock`], and a [`Sink`] for records; so it runs on the host under test, and in any
-//! kernel that can provide them. [`plan()`] turns a list of events into groups that the PMU can
-//! count together; a [`Session`] holds the logical counters of one address space; a
-//! [`Multiplexer`], one per CPU, gives each group its slice in the overflow interrupt; a session's
-//! [`Session::reading`] says how many events there were and how sure that is. `examples/host.rs` is the smallest
-//! host there can be.
+//! Pure logic. It reaches the machine through three small traits: a [`Pmu`] that counts, a [`Clock`],
+//! and a [`Sink`] for records; so it runs on the host under test, and in any kernel that implements
+//! them. [`plan()`] turns a list of events into groups that the PMU can count together; a [`Session`]
+//! holds the logical counters of one address space; a [`Multiplexer`], one per CPU, gives each group
+//! its slice in the overflow interrupt; [`Session::reading`] returns an event's count with its error.
+//! `examples/host.rs` is the smallest possible host.
 //!
 //! # Invariants
-//! - The overflow path ([`Multiplexer::overflow`]) neither allocates, locks, panics nor uses
-//!   floating point, and its work is bounded by the number of counters, not of events.
-//! - Whoever calls a `&mut` method of a multiplexer or session has the CPU's overflow interrupt
-//!   held off; the borrow checker does the rest.
+//! - The overflow path ([`Multiplexer::overflow`]) neither allocates, locks, panics nor uses floating
+//!   point, and its work is bounded by the number of counters, not of events.
+//! - The caller of a `&mut` method of a multiplexer or session has masked the CPU's overflow
+//!   interrupt; the borrow checker does the rest.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -27,6 +26,7 @@ mod budget;
 mod demand;
 mod direct;
 pub mod estimate;
+mod group;
 mod hardware;
 pub mod histogram;
 pub mod moments;
@@ -34,14 +34,19 @@ mod multiplex;
 mod order;
 pub mod plan;
 mod session;
+mod setup;
 mod sync;
 
-pub use demand::{Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Pinned, Selector};
+pub use bank::ThresholdError;
+pub use demand::{
+    Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Pinned, Selector, Widths,
+};
 pub use direct::Direct;
+pub use group::{Extras, Group, Plan};
 pub use hardware::{
-    Clock, CounterMask, Counts, MAX_PRELOAD, Pmu, Setup, Sink, Widths, for_each_counter,
+    Clock, CounterMask, Counts, MAX_PRELOAD, Pmu, Setup, Sink, for_each_counter,
     for_each_counter_likely,
 };
 pub use multiplex::Multiplexer;
-pub use plan::{Extras, Group, Plan, PlanError, plan};
-pub use session::{Session, exposed::ThresholdError};
+pub use plan::{PlanError, plan};
+pub use session::Session;

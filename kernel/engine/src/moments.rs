@@ -220,7 +220,13 @@ impl GroupMoments {
         self.sums[Base::Cycles as usize].wrapping_add(self.restated.cycles)
     }
 
-    /// Its slices at the share of now, in units of [`ONE`].
+    /// The number of slices of the session up to its last one, or, of a group with several slices in a
+    /// round, up to the first of its last round.
+    pub fn last_number(&self) -> u64 {
+        self.first_number + u64::from(self.slices > 0)
+    }
+
+    /// Its slices at the present share, in units of [`ONE`].
     pub fn weight(&self) -> u64 {
         self.slices.wrapping_mul(ONE).wrapping_add(self.restated.weight)
     }

@@ -1,18 +1,18 @@
-//! The multiplexer: gives each group its slice, in the overflow interrupt.
+//! The multiplexer: gives each event group its time slice, in the overflow interrupt.
 //!
 //! One per CPU; it owns that CPU's PMU driver. All its methods run on that CPU with the overflow
-//! interrupt held off, or in it.
+//! interrupt masked, or in its handler.
 //!
-//! While a session counts, no counter is rewritten but the slice timer and those that are preloaded for
-//! thresholds: what a slice counted is the difference between two readings, or between what was written
-//! and a reading. The timer is set to minus the slice's length, so that its own overrun, the
-//! cycles between overflow and interrupt, is in the difference too and no cycle is lost.
+//! While a session counts, only the slice timer and counters that are preloaded for thresholds are
+//! written. The count of a slice is the difference between two readings, or between the value
+//! written and a reading. The timer is set to minus the slice's length, so that the cycles between
+//! the overflow and the interrupt are in the difference too and no cycle is lost.
 
 use tally_abi::trace::End;
 
 use crate::{
     Clock, CounterMask, Counts, Direct, Pinned, Pmu, Session, Sink,
-    session::{SliceStart, exposed::Timestamp},
+    session::{PreloadPlan, SliceStart, Timestamp},
 };
 
 /// One CPU's side of the engine.
@@ -20,22 +20,22 @@ use crate::{
 pub struct Multiplexer<P: Pmu> {
     pmu: P,
     cpu: u16,
-    /// MSR accesses that the kernel adds to each overflow interrupt, to unmask it and to end it.
+    /// MSR accesses that the kernel adds to each overflow interrupt, to unmask it and to signal its
+    /// end.
     other_msr_accesses: u64,
-    /// The driver's count of MSR accesses, and the session's of interrupts, up to which the session
-    /// was charged.
+    /// The driver's count of MSR accesses, and the session's of interrupts, at the last charge.
     charged: Charged,
-    /// Whose counts are in the counters: sessions are numbered from 1.
+    /// The session whose counts are in the counters; sessions are numbered from 1.
     last_session: u32,
-    /// Whether the program that runs looks after the counters itself.
+    /// Whether the running program is in direct mode.
     direct: bool,
-    /// Overflows that found counters at work whose owner nobody knew.
+    /// Overflow interrupts with counters enabled that no session owns.
     stray_overflows: u64,
-    /// What the counters showed when they were last credited.
+    /// The counters' values at the last credit.
     base: Counts,
-    /// What they showed when they were last read.
+    /// The counters' values when they were last read.
     raw: Counts,
-    /// What was counted in between.
+    /// Events counted in between.
     counted: Counts,
 }
 
@@ -46,8 +46,8 @@ struct Charged {
 }
 
 impl<P: Pmu> Multiplexer<P> {
-    /// Takes the PMU of CPU number `cpu`, on which nothing counts yet. `other_msr_accesses` are
-    /// those that the kernel adds to each overflow interrupt, to unmask it and to end it.
+    /// Takes the PMU of CPU number `cpu`, with no counter enabled. `other_msr_accesses` are those
+    /// that the kernel adds to each overflow interrupt, to unmask it and to signal its end.
     pub fn new(pmu: P, cpu: u16, other_msr_accesses: u64) -> Self {
         Multiplexer {
             pmu,
@@ -63,30 +63,31 @@ impl<P: Pmu> Multiplexer<P> {
         }
     }
 
-    /// The driver, for what it tells of itself.
+    /// The driver, for its statistics.
     pub fn pmu(&self) -> &P {
         &self.pmu
     }
 
-    /// Counts for `session` on this CPU from here on: it was started, or its address space enters.
-    /// No other session may be running on this CPU, nor this one on another.
+    /// Starts counting for `session` on this CPU: the session was started, or its program was
+    /// switched in. No other session may be running on this CPU, nor this one on another.
     pub fn resume(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
         debug_assert!(!session.is_running());
-        session.enter(clock.tsc());
+        session.switch_in(clock.tsc());
         if session.has_bank() && self.last_session != session.id() {
             self.pmu.scrub();
         }
-        // What this one counts, it may see later, when others have counted too.
+        // A session without a bank may get one later, when others have counted in between.
         self.last_session = if session.has_bank() { session.id() } else { 0 };
         self.base = self.pmu.read(session.set());
-        // What others counted is nowhere in it, not even in what this session does not have read.
+        // Counters that this session does not read must not hold another session's counts.
         self.raw = self.base;
         self.program(session);
         self.charged = self.so_far(session);
         self.enable(session, clock.tsc(), sink);
     }
 
-    /// Ends counting for `session` on this CPU: it was stopped, or its address space leaves.
+    /// Stops counting for `session` on this CPU: the session was stopped, or its program is
+    /// switched out.
     pub fn suspend(
         &mut self,
         session: &mut Session,
@@ -102,22 +103,22 @@ impl<P: Pmu> Multiplexer<P> {
         self.end(session, end, tsc, sink);
     }
 
-    /// Takes the slice under way, whose counts were credited, off this CPU.
+    /// Switches out the current slice, which is credited.
     fn end(&mut self, session: &mut Session, end: End, tsc: u64, sink: &mut impl Sink) {
         let slice = session.slice_start();
-        session.leave(self.cpu, end, tsc, sink);
+        session.switch_out(self.cpu, end, tsc, sink);
         self.publish(session, slice, false, tsc, sink);
     }
 
-    /// Whether the slice timer has overflowed.
+    /// Returns whether the slice timer has overflowed.
     fn is_over(&mut self, session: &Session) -> bool {
         let width = self.pmu.widths().pinned;
         let shown = self.pmu.read(CounterMask::default())[session.setup().timer];
         shown & (width ^ width >> 1) == 0
     }
 
-    /// From a state in which nothing counts, gets ready for what is left of the slice under way, whose
-    /// counts were credited.
+    /// Programs the PMU for the remainder of the current slice, which is credited. No counter is
+    /// enabled.
     fn program(&mut self, session: &mut Session) {
         let left = session.left().max(1);
         let (group, setup) = (session.group(), session.setup());
@@ -125,7 +126,7 @@ impl<P: Pmu> Multiplexer<P> {
         self.note_timer_start(setup.timer, left);
     }
 
-    /// Counts what [`Self::program`] got ready for; what was counted before is told.
+    /// Publishes what was counted so far, and enables the counters that [`Self::program`] set up.
     fn enable(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         self.publish(session, session.slice_start(), true, tsc, sink);
         self.prepare(session);
@@ -133,15 +134,15 @@ impl<P: Pmu> Multiplexer<P> {
         self.pmu.enable();
     }
 
-    /// The driver gets ready for the end of the slice under way.
+    /// Prepares the driver for the group switch at the end of the current slice.
     #[inline(always)]
     fn prepare(&mut self, session: &Session) {
-        let (set, next) = session.turn();
+        let (set, next) = session.next_switch();
         self.pmu.prepare(set, next, session.next_length());
     }
 
-    /// The program of `session`, which is not running, may look at the counters from here on: they show
-    /// nothing that others counted.
+    /// Scrubs counters that hold another session's counts, before the program of `session`, which
+    /// is not running, may use RDPMC.
     pub fn scrub_counters(&mut self, session: &Session) {
         if self.last_session != session.id() {
             self.pmu.scrub();
@@ -149,29 +150,29 @@ impl<P: Pmu> Multiplexer<P> {
         }
     }
 
-    /// Whether programs can look after the counters themselves here.
+    /// Returns whether this PMU supports direct mode.
     pub fn can_restore_direct(&self) -> bool {
         self.pmu.can_restore()
     }
 
-    /// A program comes onto this CPU that looks after its counters itself. No session is running.
+    /// Context-switch in: restores a direct-mode program's counters. No session is running.
     pub fn restore_direct(&mut self, direct: &Direct) {
         self.pmu.restore(&direct.group, direct.mode, &direct.values);
         self.direct = true;
     }
 
-    /// It leaves this CPU, and its counters are kept.
+    /// Context-switch out: saves a direct-mode program's counters.
     pub fn save_direct(&mut self, direct: &mut Direct) {
         self.pmu.stop();
         self.direct = false;
         direct.values = self.pmu.read(direct.set());
-        // What they show is not to be seen by whoever comes next.
+        // The next program with a bank must not read these values.
         self.last_session = 0;
     }
 
     /// Credits what the running slice has counted so far, so that [`Session::reading`] is up to
-    /// date while the session runs. If the program has stopped its counters by its own word, this
-    /// ends counting.
+    /// date while the session runs. Ends counting if the program has stopped its counters through
+    /// its bank.
     pub fn sync(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
         if !session.is_running() {
             return;
@@ -179,9 +180,9 @@ impl<P: Pmu> Multiplexer<P> {
         self.charge(session);
         let tsc = clock.tsc();
         if session.setup().kernel && (session.is_watched() || self.is_over(session)) {
-            // Where a counter is set, what ring 0 counts meanwhile would be lost. That of the timer has to
-            // be: ring 0 goes on counting when the overflow interrupt has let go and not ended, an
-            // overflow in between is lost, and no other would come.
+            // Writing a counter while ring 0 counts would lose what it counts meanwhile. The timer
+            // has to be written: ring 0 counts on after an overflow interrupt that ended no slice,
+            // an overflow in between is lost, and no other would follow.
             return self.rearm_mid_slice(session, tsc, sink);
         }
         if self.credit(session, tsc) {
@@ -195,29 +196,30 @@ impl<P: Pmu> Multiplexer<P> {
         }
     }
 
-    /// The overflow interrupt. `session` is the one that is current on this CPU, if any.
+    /// Handles the overflow interrupt. `session` is the one that is current on this CPU, if any.
     ///
-    /// The work is bounded. It neither allocates nor locks, has no floating point, and indexes nothing that
-    /// could be out of range. With n = [`crate::MAX_GENERAL`] counters:
+    /// The work is bounded. It neither allocates nor locks, has no floating point, and indexes
+    /// nothing that could be out of range. With n = [`crate::MAX_GENERAL`] counters:
     ///
-    /// - *A session without a bank.* At most n counters and those that always count are read and credited;
-    ///   the next group is known and the one after it drawn in constant time; one record is written. The
-    ///   driver writes at most n selectors, [`crate::MAX_EXTRA`] values of extra registers, the timer's
-    ///   reload, the acknowledgement and, where counting has to be stopped for it, two more. Without global
-    ///   registers (AMD) a selector is two writes, or stopping and going on n each.
-    /// - *A session with a bank.* Beside that, each event of the list that is in the group is told, in constant
-    ///   time: n of them, more only where the list names one event several times, at most
-    ///   [`tally_abi::session::MAX_EVENTS`]. That takes at most two divisions together, and one for each event
-    ///   of a group whose share has just changed.
-    /// - *With thresholds* each event that has one is compared where its group's slice ends, and has its
-    ///   distance divided where it begins; at most eight thresholds are on events that always count. Each one
-    ///   that is reached writes a record. The driver lets go of what was preloaded, n selectors and the fixed
-    ///   counters' control, and preloads anew, two writes for each of [`tally_abi::bank::SLOTS`] at most; AMD's
-    ///   stops counting for that. Where it was a preloaded counter that overflowed, and not the timer, counting
-    ///   stops and starts instead of a switch: n selectors again, and five writes.
+    /// - *A session without a bank.* At most n counters and the pinned events' counters are read
+    ///   and credited; the next group is known and the one after it drawn in constant time; one
+    ///   record is written. The driver writes at most n selectors, [`crate::MAX_EXTRA`] values of
+    ///   extra registers, the timer's reload, the acknowledgement and, where counting has to be
+    ///   stopped for it, two more. Without global registers (AMD) a selector is two writes, or
+    ///   stopping and resuming n each.
+    /// - *A session with a bank.* In addition each event of the list that is in the group is
+    ///   published, in constant time, with one division each: n of them, more only where the list
+    ///   names one event several times, at most [`tally_abi::session::MAX_EVENTS`].
+    /// - *With thresholds* each event that has one is compared where its group's slice ends and
+    ///   where it begins, and its distance may be divided there; at most eight thresholds are on
+    ///   pinned events. Each one that fires writes a record. The driver disarms the preloaded
+    ///   counters, n selectors and the fixed counters' control, and preloads anew, two writes for
+    ///   each of [`tally_abi::bank::SLOTS`] at most; AMD's driver stops counting for that. Where a
+    ///   preloaded counter overflowed, and not the timer, counting stops and starts instead of a
+    ///   group switch: n selectors again, and five writes.
     ///
-    /// First the counters are read, changed and armed, then what they showed is logged:
-    /// `cargo xtask bench switch` tells the two apart.
+    /// First the counters are read, switched and armed, then their counts are logged:
+    /// `cargo xtask bench switch` measures the two apart.
     #[inline(always)]
     pub fn overflow(
         &mut self,
@@ -231,7 +233,7 @@ impl<P: Pmu> Multiplexer<P> {
         };
         if self.pmu.switch(&mut self.raw) {
             if session.has_bank() {
-                self.log_exposed(session, start_tsc, sink);
+                self.log_with_bank(session, start_tsc, sink);
             } else {
                 self.log(session, start_tsc, sink);
                 self.pmu.ack_and_resume();
@@ -245,8 +247,8 @@ impl<P: Pmu> Multiplexer<P> {
         session.stats_mut().engine_ticks += clock.tsc().wrapping_sub(start_tsc);
     }
 
-    /// Overflow interrupts that found a counter at work and nobody whose it was. There are none if the
-    /// engine and its kernel are right.
+    /// Overflow interrupts that found counters enabled that no session owns. There are none if the
+    /// engine and its kernel are correct.
     pub fn stray_overflows(&self) -> u64 {
         self.stray_overflows
     }
@@ -259,8 +261,8 @@ impl<P: Pmu> Multiplexer<P> {
         }
     }
 
-    /// Charges the session for what overflow interrupts did since it was charged last: all that the
-    /// driver did since counting began. Not in the overflow path, which has enough to do.
+    /// Charges the session for what the driver did in overflow interrupts since the last charge.
+    /// Not in the overflow path, to keep that short.
     fn charge(&mut self, session: &mut Session) {
         let now = self.so_far(session);
         session.stats_mut().msr_accesses += now.msr_accesses - self.charged.msr_accesses
@@ -268,8 +270,8 @@ impl<P: Pmu> Multiplexer<P> {
         self.charged = now;
     }
 
-    /// An overflow that nobody owns, or one that was under way when counting ended: nothing may
-    /// count here but what a program looks after itself, which raises no interrupt.
+    /// Handles an overflow that no session owns, or one that was pending when counting ended. Only
+    /// a direct-mode program may have counters enabled here, and those raise no interrupt.
     #[cold]
     fn handle_stray_overflow(&mut self) {
         if !self.direct {
@@ -278,27 +280,27 @@ impl<P: Pmu> Multiplexer<P> {
         }
     }
 
-    /// What the slice that has ended counted goes to the session and the trace.
+    /// Logs the slice that has ended: credits its counts to the session and records them.
     #[inline(never)]
     fn log(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         let (timer, slice) = (session.setup().timer, session.next_length());
         self.count(session);
         self.note_timer_start(timer, slice);
-        session.turn_over(self.cpu, &self.counted, tsc, sink);
+        session.end_slice(self.cpu, &self.counted, tsc, sink);
         self.prepare(session);
     }
 
-    /// The same for a program that sees its logical counters, to which they are told; counting goes
-    /// on, unless the program has stopped them by its own word.
+    /// As [`Self::log`] for a session with a bank, in which the counts are published. Counting
+    /// resumes, unless the program has stopped its counters through the bank.
     #[cold]
     #[inline(never)]
-    fn log_exposed(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+    fn log_with_bank(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         let (timer, slice) = (session.setup().timer, session.next_length());
         self.count(session);
-        let stopped = session.discount(&mut self.counted);
+        let stopped = session.deduct_stopped(&mut self.counted);
         self.note_timer_start(timer, slice);
         let ended = session.slice_start();
-        session.turn_over(self.cpu, &self.counted, tsc, sink);
+        session.end_slice(self.cpu, &self.counted, tsc, sink);
         if stopped {
             session.mark_idle();
             self.pmu.stop();
@@ -310,17 +312,17 @@ impl<P: Pmu> Multiplexer<P> {
         }
     }
 
-    /// Works out what was counted up to where the next group takes over.
+    /// Computes what was counted up to the group switch.
     #[inline(always)]
     fn count(&mut self, session: &Session) {
-        // Where the next group begins is read too.
-        let (set, _) = session.turn();
+        // The next group's counters are read too, as the bases of its counts.
+        let (set, _) = session.next_switch();
         self.base.advance(&self.raw, set.general, self.pmu.widths(), &mut self.counted);
     }
 
-    /// Stops in the middle of the slice under way, which is credited; thresholds fire, and counting goes
-    /// on with what is left of it. In the overflow path too, where another counter than the timer has
-    /// overflowed, one that was preloaded for a threshold.
+    /// Stops counting in the middle of a slice, credits it, fires thresholds, and resumes with the
+    /// remainder of the slice. Also runs in the overflow path, when a counter that was preloaded
+    /// for a threshold has overflowed instead of the timer.
     #[cold]
     fn rearm_mid_slice(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         self.pmu.stop();
@@ -331,8 +333,9 @@ impl<P: Pmu> Multiplexer<P> {
         self.enable(session, tsc, sink);
     }
 
-    /// Tells the program that sees its logical counters what was counted in the slice `of`,
-    /// and whether the counters go on. See [`Session::publish`].
+    /// Publishes in the session's bank, if it has one, what was counted in the slice `of`, and the
+    /// bases from which counters that keep `running` count. Preloads counters that are near a
+    /// threshold. Returns whether counters were preloaded: [`Pmu::ack_and_resume`] has to follow.
     #[inline]
     fn publish(
         &mut self,
@@ -342,22 +345,39 @@ impl<P: Pmu> Multiplexer<P> {
         tsc: u64,
         sink: &mut impl Sink,
     ) -> bool {
-        let base = running.then_some(&mut self.base);
-        let at = Timestamp { cpu: self.cpu, tsc };
-        session.has_bank() && session.publish(of, base, at, &mut self.pmu, sink)
+        if !session.has_bank() {
+            return false;
+        }
+        let plan = session.publish(of, running, Timestamp { cpu: self.cpu, tsc }, sink);
+        if let Some(plan) = &plan {
+            self.preload(plan);
+        }
+        session.publish_bases(running.then_some(&self.base));
+        plan.is_some()
     }
 
-    /// Whether the program has stopped its counters by its own word.
+    /// Replaces all preloads by those of `plan`.
+    fn preload(&mut self, plan: &PreloadPlan) {
+        self.pmu.disarm();
+        for (slot, distance) in plan.distances() {
+            if let Some(base) = self.base.slot_mut(slot) {
+                *base = self.pmu.preload(slot, distance);
+            }
+        }
+    }
+
+    /// Credits the counters' values. Returns whether the program has stopped its counters through
+    /// its bank.
     fn credit(&mut self, session: &mut Session, tsc: u64) -> bool {
         let set = session.set();
         self.raw = self.pmu.read(set);
         self.base.advance(&self.raw, set.general, self.pmu.widths(), &mut self.counted);
-        let stopped = session.discount(&mut self.counted);
+        let stopped = session.deduct_stopped(&mut self.counted);
         session.credit(&self.counted, tsc);
         stopped
     }
 
-    /// Notes what the slice timer was set to.
+    /// Notes the value that the slice timer was set to.
     fn note_timer_start(&mut self, timer: Pinned, slice: u64) {
         self.base[timer] = slice.wrapping_neg() & self.pmu.widths().pinned;
     }

@@ -20,6 +20,7 @@ mod error;
 mod explain;
 mod search;
 mod sharing;
+mod wanted;
 
 use alloc::{collections::BTreeMap, vec, vec::Vec};
 use core::cmp::Reverse;
@@ -27,105 +28,18 @@ use core::cmp::Reverse;
 use tally_abi::session::MAX_EVENTS;
 
 pub use self::error::PlanError;
+pub use crate::group::{CounterAssignment, Plan};
 
 use self::{
-    deal::{Deal, least, within},
+    deal::{least, within},
     search::SharedItem,
     sharing::{Placed, Sharing},
+    wanted::{Spot, Wanted},
 };
-use crate::{Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Pinned, Selector};
-
-/// Values of extra registers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extras {
-    /// The registers in use, as a mask.
-    pub used: u8,
-    /// Their values; those of registers not in use mean nothing.
-    pub values: [u64; MAX_EXTRA],
-}
-
-/// Events that are counted together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// The general counters in use, as a mask.
-    pub used: u8,
-    /// Their event selects, by hardware index; 0 for counters not in use.
-    pub selectors: [Selector; MAX_GENERAL],
-    /// What its events need besides counters.
-    pub extra: Extras,
-    /// Whether no other event can be on a general counter meanwhile.
-    pub alone: bool,
-    /// Its slices in a round: 1 to [`MAX_SHARE`].
-    pub share: u16,
-}
-
-impl Group {
-    /// No events.
-    pub const NONE: Group = Group {
-        used: 0,
-        selectors: [Selector(0); MAX_GENERAL],
-        extra: Extras { used: 0, values: [0; MAX_EXTRA] },
-        alone: false,
-        share: 1,
-    };
-
-    fn put(&mut self, wanted: &Wanted, share: u16, spot: Spot) {
-        self.used |= 1 << spot.counter;
-        self.selectors[spot.counter] = wanted.selector;
-        self.alone |= wanted.alone;
-        self.share = self.share.max(share);
-        if let (Some(extra), Some(register)) = (wanted.extra, spot.register) {
-            if register != extra.registers.trailing_zeros() as usize {
-                self.selectors[spot.counter] = extra.second;
-            }
-            self.extra.used |= 1 << register;
-            self.extra.values[register] = extra.value;
-        }
-    }
-}
-
-impl Default for Group {
-    fn default() -> Group {
-        Group::NONE
-    }
-}
-
-/// Where an event's count comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CounterAssignment {
-    /// The driver counts it in every slice.
-    Pinned(Pinned),
-    /// A general counter counts it in the slices of one group.
-    General {
-        /// The group.
-        group: u16,
-        /// The counter, by hardware index.
-        counter: u8,
-    },
-}
-
-/// The groups, and the place of each event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// The groups; at least one, which may be empty.
-    pub groups: Vec<Group>,
-    /// The place of each event, in the order of the demands.
-    pub assignments: Vec<CounterAssignment>,
-    /// No plan has fewer groups than these: that is proven.
-    pub least: usize,
-}
-
-impl Plan {
-    /// Whether it is proven that no plan has fewer groups.
-    pub fn is_optimal(&self) -> bool {
-        self.groups.len() == self.least
-    }
-
-    /// Slices in a round: each group has its share.
-    pub fn round(&self) -> u64 {
-        self.groups.iter().map(|group| u64::from(group.share)).sum()
-    }
-}
+use crate::{
+    demand::{Demand, Extra, Layout, MAX_GENERAL, MAX_SHARE, Pinned},
+    group::Group,
+};
 
 /// Finds groups in which all of `demands` can be counted, and a place for each: the fewest, or few
 /// and a bound (see the module).
@@ -149,7 +63,7 @@ pub fn plan(demands: &[Demand], layout: &Layout) -> Result<Plan, PlanError> {
         least: least.max(1),
     };
     for ((event, share), spot) in wanted.iter().zip(&shares).zip(&spots) {
-        plan.groups[spot.group].put(event, *share, *spot);
+        put(&mut plan.groups[spot.group], event, *share, *spot);
     }
     let place = |(demand, index): (&Demand, usize)| match demand.pinned {
         Some(always) => CounterAssignment::Pinned(always),
@@ -162,25 +76,20 @@ pub fn plan(demands: &[Demand], layout: &Layout) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// What a counter is needed for, and the counters that can do it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Wanted {
-    selector: Selector,
-    counters: u8,
-    extra: Option<Extra>,
-    alone: bool,
+/// Puts an event into a group.
+fn put(group: &mut Group, wanted: &Wanted, share: u16, spot: Spot) {
+    group.used |= 1 << spot.counter;
+    group.selectors[spot.counter] = wanted.selector;
+    group.alone |= wanted.alone;
+    group.share = group.share.max(share);
+    if let (Some(extra), Some(register)) = (wanted.extra, spot.register) {
+        if register != extra.registers.trailing_zeros() as usize {
+            group.selectors[spot.counter] = extra.second;
+        }
+        group.extra.used |= 1 << register;
+        group.extra.values[register] = extra.value;
+    }
 }
-
-/// Where a general counter counts an event.
-#[derive(Clone, Copy, Default)]
-struct Spot {
-    group: usize,
-    counter: usize,
-    register: Option<usize>,
-}
-
-type Counters = Deal<MAX_GENERAL, { 1 << MAX_GENERAL }>;
-type Registers = Deal<MAX_EXTRA, { 1 << MAX_EXTRA }>;
 
 /// What is wanted, each thing once.
 #[derive(Default)]

@@ -15,6 +15,7 @@ use tally_abi::{
 use tally_engine::{
     Pinned,
     bounds::{Bound, Whole},
+    plan::CounterAssignment,
 };
 
 /// Without the word of what was told, this program's estimates would run backwards many times.
@@ -48,8 +49,10 @@ fn the_bank_and_readings_of_a_part_each_never_run_backwards() {
     bench.resume();
     let (mut above, mut shown, mut told) = (0, 0, 0);
     for turn in 0..400_u64 {
-        let group = bench.counter(1, counter::ASSIGNMENT) as u32;
-        let on = bench.own.load(writable::CONTROL) as u32 == group;
+        let CounterAssignment::General { group, .. } = bench.session.plan().assignments[1] else {
+            panic!("event 1 is not pinned");
+        };
+        let on = bench.own.load(writable::CONTROL) as u32 == group.into();
         let instructions_a_cycle = if on && turn < 60 { 4 } else { 1 };
         let mut events = [instructions_a_cycle; 8];
         events[1] = SLICE / 3 * instructions_a_cycle;
@@ -223,13 +226,13 @@ proptest! {
                 (4, _) => {
                     bench.publish_errors(1);
                     for event in 0..EVENTS {
-                        let told = match bench.session.read(event).value {
+                        let expected = match bench.session.reading(event).value {
                             Value::Exact { count } => count,
                             Value::Estimated { estimate, .. } => estimate,
                             Value::NotMeasured { .. } => continue,
                         };
-                        // The kernel rounds, readers cut off.
-                        prop_assert!(bench.read(event).0.abs_diff(told) <= 2);
+                        // The kernel rounds, readers round down.
+                        prop_assert!(bench.read(event).1.abs_diff(expected) <= 2);
                     }
                 }
                 (_, true) => bench.run(cycles, &events),
@@ -242,4 +245,87 @@ proptest! {
             }
         }
     }
+}
+
+/// A steady program with some noise, read at random moments: the truth lies within the stated half
+/// width, and the difference of two readings within both together.
+#[test]
+fn live_readings_are_within_their_half_widths() {
+    let (mut judged, mut held, mut differences, mut held_differences) = (0, 0, 0, 0);
+    for seed in 0..20 {
+        let mut bench = Bench::new(2, seed, 0);
+        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut draw = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % below
+        };
+        bench.resume();
+        let (mut truth, mut last) = ([0; 8], [None; 8]);
+        for step in 0..3_000_u64 {
+            let cycles = 500 + draw(3_000);
+            let events: [u64; 8] =
+                core::array::from_fn(|event| cycles * (event as u64 + 1) / 4 + draw(cycles / 4));
+            bench.run(cycles, &events);
+            truth.iter_mut().zip(events).for_each(|(truth, events)| *truth += events);
+            if step % 40 == 0 {
+                bench.publish_errors(8);
+            }
+            for event in 0..8 {
+                let (value, half_width) = (bench.read(event).0 as f64, bench.half_width(event));
+                if draw(20) > 0 || half_width.is_nan() {
+                    continue;
+                }
+                let truth = truth[event] as f64;
+                judged += 1;
+                held += u32::from((value - truth).abs() <= half_width);
+                if let Some((before, truth_before, half_width_before)) = last[event] {
+                    differences += 1;
+                    let off: f64 = value - before - (truth - truth_before);
+                    held_differences += u32::from(off.abs() <= half_width + half_width_before);
+                }
+                last[event] = Some((value, truth, half_width));
+            }
+        }
+    }
+    assert!(judged > 10_000, "{judged}");
+    assert!(held * 100 >= judged * 94, "{held} of {judged}");
+    assert!(held_differences * 100 >= differences * 94, "{held_differences} of {differences}");
+}
+
+/// The same program with a bank and without, read by its program or not: the session's values are
+/// the same.
+#[test]
+fn a_bank_changes_no_value_of_the_session() {
+    let run = |mapped: bool, thresholds: bool| {
+        let mut bench = Bench::new(2, 7, 0);
+        if !mapped {
+            bench.session.unmap_bank();
+        }
+        if thresholds {
+            (0..8).for_each(|event| bench.session.set_threshold(event, Some(50_000)).unwrap());
+        }
+        bench.resume();
+        let mut readings = Vec::new();
+        for step in 0..900_u64 {
+            // Few instructions at first, and other events.
+            let events = core::array::from_fn(|event| match step {
+                0..60 => 900 * (event as u64 % 3),
+                _ => 300 + 50 * event as u64,
+            });
+            bench.run(SLICE / 3, &events);
+            if step % 90 == 89 {
+                bench.sync();
+                readings.push(bench.session.readings());
+            }
+            if mapped {
+                (0..8).for_each(|event| drop(bench.read(event)));
+            }
+        }
+        bench.suspend(End::Stopped);
+        readings.push(bench.session.final_readings());
+        readings
+    };
+    let alone = run(false, false);
+    assert_eq!(run(true, false), alone);
+    assert_eq!(run(true, true), alone);
 }

@@ -90,7 +90,7 @@ fn no_reader_takes_half_of_a_change() {
         let demand = Demand::general(Selector(1), 1);
         let config =
             SessionConfig { slice: Slice::Instructions(1 << 20), ..SessionConfig::default() };
-        let layout = Layout { general: 1, reference: false, extra: 0 };
+        let layout = Layout { general: 1, reference: false, extra: 0, widths: Widths::of(48) };
         // The planner needs more stack than loom's threads have.
         let open = move || Session::open(1, 0, config, 1, vec![demand], &layout).unwrap();
         let mut session = std::thread::spawn(open).join().unwrap();

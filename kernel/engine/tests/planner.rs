@@ -6,7 +6,7 @@ use tally_abi::{
     session::{MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
 };
 use tally_engine::{
-    Demand, Extra, Layout, MAX_SHARE, Pinned, PlanError, Selector, Session, plan,
+    Demand, Extra, Layout, MAX_SHARE, Pinned, PlanError, Selector, Session, Widths, plan,
     plan::{CounterAssignment, Plan},
 };
 
@@ -15,7 +15,7 @@ fn demand(selector: u64, counters: u8) -> Demand {
 }
 
 fn layout(general: u8) -> Layout {
-    Layout { general, reference: true, extra: 7 }
+    Layout { general, reference: true, extra: 7, widths: Widths::of(48) }
 }
 
 /// Each event on a counter that may count it, with its own selector there, its value in a register
@@ -238,7 +238,7 @@ fn errors_name_the_event() {
         assert_eq!(bad, Err(PlanError::BadShare { event: 1 }));
     }
     let reference = Demand { pinned: Some(Pinned::Reference), ..any };
-    let none = Layout { general: 0xf, reference: false, extra: 0 };
+    let none = Layout { general: 0xf, reference: false, extra: 0, widths: Widths::of(48) };
     assert_eq!(plan(&[any, reference], &none), Err(PlanError::NoReference { event: 1 }));
 }
 
@@ -270,7 +270,7 @@ fn counters_and_registers_of_others_are_left_alone() {
     let all = plan(&demands, &layout(0xff)).unwrap();
     assert_eq!((all.groups.len(), all.least), (3, 3));
     // Somebody else holds the first register and six of the counters.
-    let less = Layout { general: 0x81, reference: true, extra: 2 };
+    let less = Layout { general: 0x81, reference: true, extra: 2, widths: Widths::of(48) };
     let one = plan(&demands, &less).unwrap();
     check_valid(&one, &demands, &less);
     assert_eq!((one.groups.len(), one.least), (6, 6));
@@ -320,14 +320,14 @@ fn sessions_with_slices_or_budgets_out_of_range_are_refused() {
     let open = |length, budget_ppm| {
         let refusals = [Slice::Cycles(length), Slice::Instructions(length)].map(|slice| {
             let config = SessionConfig { slice, budget_ppm, ..SessionConfig::default() };
-            let layout = Layout { general: 1, reference: false, extra: 0 };
+            let layout = Layout { general: 1, reference: false, extra: 0, widths: Widths::of(48) };
             Session::open(1, 0, config, 1, vec![Demand::general(Selector(1), 1)], &layout).err()
         });
         assert_eq!(refusals[0], refusals[1]);
         refusals[0]
     };
     for length in [0, MIN_SLICE - 1, MAX_SLICE + 1, u64::MAX] {
-        assert_eq!(open(length, 1), Some(PlanError::SliceOutOfRange { length }));
+        assert_eq!(open(length, 1), Some(PlanError::SliceOutOfRange { length, max: MAX_SLICE }));
     }
     for ppm in [0, NO_BUDGET_PPM + 1, u32::MAX] {
         assert_eq!(open(MIN_SLICE, ppm), Some(PlanError::BudgetOutOfRange { ppm }));

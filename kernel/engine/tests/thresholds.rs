@@ -12,7 +12,8 @@ use tally_abi::{
     trace::{End, SampleRecord, SliceRecord, ThresholdRecord},
 };
 use tally_engine::{
-    Demand, Layout, Multiplexer, Pinned, Selector, Session, Sink, ThresholdError, bank::Page,
+    Demand, Layout, Multiplexer, Pinned, Selector, Session, Sink, ThresholdError, Widths,
+    bank::Page,
 };
 
 const SLICE: u64 = 10_000;
@@ -54,7 +55,12 @@ impl Bench {
     }
 
     fn counting(mode: Mode, counters: u32, seed: u64, value: u64) -> Bench {
-        let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: true, extra: 0 };
+        let layout = Layout {
+            general: ((1_u16 << counters) - 1) as u8,
+            reference: true,
+            extra: 0,
+            widths: Widths::of(48),
+        };
         let mut demands: Vec<_> = (0..8).map(|e| Demand::general(Selector(e), 0xff)).collect();
         demands.extend([Pinned::Instructions, Pinned::Cycles].map(Demand::pinned));
         let config = SessionConfig {
@@ -155,8 +161,8 @@ fn an_estimate_fires_where_it_passes_the_threshold() {
     }
 }
 
-/// Most thresholds of a multiplexed event are passed where its slice ends; while it is on the
-/// hardware, one is met to within the scale.
+/// Half of the time the event is on its counter: then its threshold fires to within the noise of its
+/// estimate; else where its next slice begins.
 #[test]
 fn an_estimate_fires_within_a_slice_too() {
     let mut met = 0;
@@ -172,9 +178,9 @@ fn an_estimate_fires_within_a_slice_too() {
             bench.run(1, &[random >> 63; 8]);
         }
         let &[(5, count)] = &bench.counts()[..] else { panic!("{:?}", bench.counts()) };
-        met += u32::from(count < at + 4);
+        met += u32::from(count < at + 150);
     }
-    assert!((40..200).contains(&met), "{met}");
+    assert!((60..160).contains(&met), "{met}");
 }
 
 #[test]

@@ -349,8 +349,7 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 
     fn widths(&self) -> Widths {
-        let mask = (1 << WIDTH_BITS) - 1;
-        Widths { pinned: mask, general: mask }
+        Widths::of(WIDTH_BITS.into())
     }
 
     #[inline(always)]

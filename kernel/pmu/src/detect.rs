@@ -234,11 +234,15 @@ impl DetectedPmu {
     pub fn layout(&self) -> Layout {
         match self.kind {
             Kind::Intel { facts, .. } => {
-                Layout { general: facts.general, reference: facts.reference, extra: facts.extra }
+                let intel::Facts { general, reference, extra, widths, .. } = facts;
+                Layout { general, reference, extra, widths }
             }
-            Kind::Amd(facts) => {
-                Layout { general: facts.counters & !amd::PINNED, reference: false, extra: 0 }
-            }
+            Kind::Amd(facts) => Layout {
+                general: facts.counters & !amd::PINNED,
+                reference: false,
+                extra: 0,
+                widths: Widths::of(amd::WIDTH_BITS.into()),
+            },
         }
     }
 

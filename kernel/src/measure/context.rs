@@ -321,7 +321,7 @@ impl Context {
             program: &self.program,
             config: self.session.config(),
         });
-        for (event, reading) in self.readings() {
+        for (event, reading) in self.resolved.iter().zip(self.session.final_readings()) {
             let Resolved { name, native, mode, .. } = event;
             let (native, mode) = (*native, *mode);
             serial::send(&Message::Reading { session, event: name, native, mode, reading });
@@ -331,7 +331,7 @@ impl Context {
 
     fn log(&mut self) {
         log::info!("{}: session {}, half width at 95 %, coverage", self.program, self.id());
-        for (event, reading) in self.readings() {
+        for (event, reading) in self.resolved.iter().zip(self.session.final_readings()) {
             let (event, share) = (&event.name, 100.0 * reading.coverage().unwrap_or_default());
             match reading.value {
                 Value::Exact { count } => log::info!("{event:<44} {count:>16} exact"),

@@ -171,22 +171,28 @@ enum {
     TALLY_BANK_USED = 0,
     TALLY_BANK_TOTAL = 4,
     TALLY_BANK_BASE = 8,
-    TALLY_BANK_ALWAYS_RDPMC = 19,
-    TALLY_BANK_HEADER = 24,
-    TALLY_BANK_COUNTER = 8,
+    TALLY_BANK_PINNED_RDPMC = 19,
+    TALLY_BANK_HEADER = 32,
+    TALLY_BANK_COUNTER = 16,
     TALLY_BANK_PAGE = 512,
-    TALLY_BANK_ALWAYS_SLOT = 8,
+    TALLY_BANK_PINNED_SLOT = 8,
     TALLY_BANK_SLOTS = 11,
-    TALLY_BANK_SCALE_BITS = 44,
-    TALLY_OWN_SWITCH = 0,
+    TALLY_BANK_RATE_BITS = 44,
+    TALLY_COUNTER_RATE = 0,
+    TALLY_COUNTER_PUBLISHED_MAX = 1,
+    TALLY_COUNTER_ASSIGNMENT = 2,
+    TALLY_COUNTER_SEEN_AT = 4,
+    TALLY_COUNTER_HALF_WIDTH = 8,
+    TALLY_COUNTER_HALF_WIDTH_AT = 9,
+    TALLY_COUNTER_DRIFT = 10,
+    TALLY_OWN_CONTROL = 0,
     TALLY_OWN_SKIPPED = 8,
     TALLY_OWN_HELD = 24
 };
-#define TALLY_BANK_ALWAYS 0xfffffff0u
-#define TALLY_SWITCH_NOBODY 0xffffffffu
-#define TALLY_SWITCH_BUSY 0xfffffffeu
-#define TALLY_SWITCH_STOPPED 0x80000000u
-#define TALLY_SWITCH_AGAIN (1ull << 32)
+#define TALLY_CONTROL_DETACHED 0xffffffffu
+#define TALLY_CONTROL_BUSY 0xfffffffeu
+#define TALLY_CONTROL_STOPPED 0x80000000u
+#define TALLY_CONTROL_RESTARTED (1ull << 32)
 
 static inline uint64_t tally_rdpmc(uint32_t index)
 {
@@ -201,37 +207,38 @@ static inline volatile uint64_t *tally_own(const uint64_t *bank, size_t word)
     return (volatile uint64_t *)(uintptr_t)bank - TALLY_BANK_PAGE + word;
 }
 
-static inline uint64_t tally_counter(const uint64_t *bank, size_t event)
+/* The value of an event's counter: exact, or an estimate, and never less than any before it. Its
+ * basis' count goes to `count`. */
+static inline uint64_t tally_counter_of(const uint64_t *bank, size_t event, uint64_t *count)
 {
     const volatile uint64_t *header = bank;
     const volatile uint64_t *words = bank + TALLY_BANK_HEADER + TALLY_BANK_COUNTER * event;
     const volatile uint64_t *own = tally_own(bank, 0);
     for (;;) {
-        uint64_t turn = own[TALLY_OWN_SWITCH], place = words[3], value = 0;
-        uint32_t state = (uint32_t)turn, its = (uint32_t)place, index = (uint32_t)(place >> 32);
-        size_t always = its - TALLY_BANK_ALWAYS;
-        int is_always = its >= TALLY_BANK_ALWAYS;
-        size_t slot = is_always ? TALLY_BANK_ALWAYS_SLOT + always : index;
-        if (state == TALLY_SWITCH_BUSY)
+        uint64_t control = own[TALLY_OWN_CONTROL], basis = words[TALLY_COUNTER_ASSIGNMENT], since = 0;
+        uint32_t state = (uint32_t)control;
+        size_t slot = (uint16_t)basis, sum = (uint16_t)(basis >> 16);
+        if (state == TALLY_CONTROL_BUSY)
             continue;
-        if (state != TALLY_SWITCH_NOBODY && (is_always || its == (state & ~TALLY_SWITCH_STOPPED))) {
-            if (state & TALLY_SWITCH_STOPPED)
-                value = (uint32_t)own[TALLY_OWN_HELD + slot];
-            else
-                value = (uint32_t)(tally_rdpmc(index) - (uint32_t)header[TALLY_BANK_BASE + slot] -
-                                   (uint32_t)own[TALLY_OWN_SKIPPED + slot]);
-        }
-        if (is_always) {
-            value += header[TALLY_BANK_TOTAL + always];
-        } else {
-            uint64_t scale = words[1], told = words[2];
-            value = (uint64_t)((unsigned __int128)(words[0] + value) * scale >> TALLY_BANK_SCALE_BITS);
-            if (value < told)
-                value = told;
-        }
-        if (turn == own[TALLY_OWN_SWITCH])
-            return value;
+        if (!(state & TALLY_CONTROL_STOPPED))
+            since = (uint32_t)(tally_rdpmc((uint32_t)(basis >> 32)) -
+                               (uint32_t)header[TALLY_BANK_BASE + slot] -
+                               (uint32_t)own[TALLY_OWN_SKIPPED + slot]);
+        else if (state != TALLY_CONTROL_DETACHED)
+            since = (uint32_t)own[TALLY_OWN_HELD + slot];
+        *count = header[sum] + since;
+        uint64_t value = (uint64_t)((unsigned __int128)*count * words[TALLY_COUNTER_RATE] >>
+                                    TALLY_BANK_RATE_BITS);
+        uint64_t max = words[TALLY_COUNTER_PUBLISHED_MAX];
+        if (control == own[TALLY_OWN_CONTROL])
+            return value < max ? max : value;
     }
+}
+
+static inline uint64_t tally_counter(const uint64_t *bank, size_t event)
+{
+    uint64_t count;
+    return tally_counter_of(bank, event, &count);
 }
 
 static inline int tally_exchange(volatile uint64_t *word, uint64_t old, uint64_t new_value)
@@ -249,12 +256,12 @@ static inline int tally_note(const uint64_t *bank, size_t to, size_t less, uint6
         uint64_t old = *word;
         if (!(header[TALLY_BANK_USED] >> slot & 1))
             continue;
-        if (*tally_own(bank, TALLY_OWN_SWITCH) != turn)
+        if (*tally_own(bank, TALLY_OWN_CONTROL) != turn)
             return 0;
-        uint32_t count = (uint32_t)tally_rdpmc(slot < TALLY_BANK_ALWAYS_SLOT
+        uint32_t count = (uint32_t)tally_rdpmc(slot < TALLY_BANK_PINNED_SLOT
                                          ? (uint32_t)slot
-                                         : (uint32_t)header[TALLY_BANK_ALWAYS_RDPMC + slot -
-                                                            TALLY_BANK_ALWAYS_SLOT]);
+                                         : (uint32_t)header[TALLY_BANK_PINNED_RDPMC + slot -
+                                                            TALLY_BANK_PINNED_SLOT]);
         count -= (uint32_t)header[TALLY_BANK_BASE + slot];
         count -= (uint32_t)*tally_own(bank, less + slot);
         if (!tally_exchange(word, old, turn >> 32 << 32 | count))
@@ -265,49 +272,60 @@ static inline int tally_note(const uint64_t *bank, size_t to, size_t less, uint6
 
 static inline void tally_bank_stop(const uint64_t *bank)
 {
-    volatile uint64_t *word = tally_own(bank, TALLY_OWN_SWITCH);
+    volatile uint64_t *word = tally_own(bank, TALLY_OWN_CONTROL);
     for (;;) {
         uint64_t turn = *word;
-        if ((uint32_t)turn == TALLY_SWITCH_BUSY)
+        if ((uint32_t)turn == TALLY_CONTROL_BUSY)
             continue;
-        if ((uint32_t)turn & TALLY_SWITCH_STOPPED)
+        if ((uint32_t)turn & TALLY_CONTROL_STOPPED)
             return;
         if (tally_note(bank, TALLY_OWN_HELD, TALLY_OWN_SKIPPED, turn) &&
-            tally_exchange(word, turn, turn | TALLY_SWITCH_STOPPED))
+            tally_exchange(word, turn, turn | TALLY_CONTROL_STOPPED))
             return;
     }
 }
 
 static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank)
 {
-    volatile uint64_t *word = tally_own(bank, TALLY_OWN_SWITCH);
+    volatile uint64_t *word = tally_own(bank, TALLY_OWN_CONTROL);
     for (;;) {
         uint64_t turn = *word;
-        if ((uint32_t)turn == TALLY_SWITCH_BUSY)
+        if ((uint32_t)turn == TALLY_CONTROL_BUSY)
             continue;
-        if ((uint32_t)turn == TALLY_SWITCH_NOBODY) {
+        if ((uint32_t)turn == TALLY_CONTROL_DETACHED) {
             int64_t result = tally_start(session);
             /* Another thread, or a handler, came between and started them. */
             if (result == TALLY_WRONG_STATE)
                 continue;
             return result;
         }
-        if (!((uint32_t)turn & TALLY_SWITCH_STOPPED))
+        if (!((uint32_t)turn & TALLY_CONTROL_STOPPED))
             return 0;
         if (tally_note(bank, TALLY_OWN_SKIPPED, TALLY_OWN_HELD, turn) &&
-            tally_exchange(word, turn, (turn & ~(uint64_t)TALLY_SWITCH_STOPPED) | TALLY_SWITCH_AGAIN))
+            tally_exchange(word, turn, (turn & ~(uint64_t)TALLY_CONTROL_STOPPED) | TALLY_CONTROL_RESTARTED))
             return 0;
     }
 }
 
+static inline double tally_double(uint64_t bits)
+{
+    double value;
+    __builtin_memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Half the width of the 95 % interval of an event's value now, in events; NaN while it is not known. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event)
 {
     const volatile uint64_t *words = bank + TALLY_BANK_HEADER + TALLY_BANK_COUNTER * event;
-    double half_width = 0;
-    uint64_t bits = words[4];
-    if ((uint32_t)words[3] < TALLY_BANK_ALWAYS)
-        __builtin_memcpy(&half_width, &bits, sizeof half_width);
-    return half_width;
+    uint64_t at = words[TALLY_COUNTER_HALF_WIDTH_AT], seen = words[TALLY_COUNTER_SEEN_AT], count, value;
+    value = tally_counter_of(bank, event, &count);
+    double growth = (double)count / (at ? (double)at : 1.0);
+    uint64_t estimate = (uint64_t)((unsigned __int128)count * words[TALLY_COUNTER_RATE] >>
+                                   TALLY_BANK_RATE_BITS);
+    return tally_double(words[TALLY_COUNTER_HALF_WIDTH]) * (1 + (growth > 1 ? growth : 1)) / 2 +
+           tally_double(words[TALLY_COUNTER_DRIFT]) * (double)(count > seen ? count - seen : 0) +
+           (double)(value > estimate ? value - estimate : 0);
 }
 
 #ifdef __cplusplus

@@ -1,64 +1,135 @@
-//! Thresholds on a bank's logical counters (paper 002, section 5): armed while far, and near, the
-//! hardware counter is preloaded so as to overflow at the very count.
+//! Thresholds on a bank's logical counters (paper 002, section 5). A threshold that is near is
+//! preloaded into its hardware counter, which overflows at the very count.
 //!
-//! A threshold is reached when a reading of the bank would show it. So that of an event that is
-//! counted all the time is exact, and that of another goes by its estimate: while the event is on the
-//! hardware, its estimate grows by its scale for each event, so the distance is known in events; where
-//! its slice ends, the estimate may pass the threshold by itself.
+//! A threshold is reached when a reader of the bank would see its count. That of an event that is
+//! counted all the time is exact. That of a multiplexed event is checked where a slice of its group
+//! begins or ends, and while the event is on its counter at the count that it would have by then if
+//! its rate stays.
 //!
-//! [`Bank::check`] and [`Bank::distances`] run in the overflow path: bounded by the counters of a
+//! Samples of a multiplexed event are taken while it is on its counter, at its own occurrences: so
+//! they go by the count scaled by the time, which grows by the scale with each event.
+//!
+//! Everything here but setting thresholds runs in the overflow path: bounded by the counters of a
 //! group and [`MAX_PINNED`], integers only.
 
 use alloc::{boxed::Box, vec};
 
-use tally_abi::bank::{PINNED_SLOT, SCALE_BITS, SLOTS};
+use tally_abi::bank::{PINNED_SLOT, RATE_BITS, SLOTS};
 
-use super::{Bank, GroupCounts, scaled};
 use crate::{
-    Pinned, ThresholdError,
+    Counts, Pinned,
     plan::{CounterAssignment, Plan},
 };
 
-/// The most thresholds at a time on events that are counted all the time, which may be in the list
-/// many times: those of groups are limited by their counters.
+/// The most thresholds at a time on pinned events, which may be in the list many times: those of
+/// groups are limited by their counters.
 pub const MAX_PINNED: usize = 8;
-/// Where the random order of samples begins: the same in every run.
+/// The seed of the random distances between samples: the same in every run.
 const RANDOM_SEED: u64 = 0x2545_f491_4f6c_dd1d;
-/// Longer than anything runs.
+/// Longer than any run.
 const MAX_PERIOD: u64 = 1 << 62;
 /// In place of a threshold or a distance: there is none.
 const NONE: u64 = u64::MAX;
 
-/// A threshold that was reached.
+/// A threshold cannot be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThresholdError {
+    /// The session has no such event.
+    NoSuchEvent,
+    /// The session has no logical counter bank.
+    NoBank,
+    /// [`MAX_PINNED`] thresholds are on events that are counted all the time.
+    TooMany,
+}
+
+/// A threshold whose count is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reached {
+    pub(super) event: u16,
+    pub(super) at: u64,
+    pub(super) count: u64,
+}
+
+/// A threshold that fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fired {
     pub(crate) event: u16,
     pub(crate) at: u64,
     pub(crate) count: u64,
-    /// Whether it is a sample: then the next one is armed already.
+    /// Whether it is a sample: then the next one is set already.
     pub(crate) sample: bool,
+}
+
+/// Which counters to preload, and with how many events to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PreloadPlan([u64; SLOTS]);
+
+impl Default for PreloadPlan {
+    fn default() -> PreloadPlan {
+        PreloadPlan([NONE; SLOTS])
+    }
+}
+
+impl PreloadPlan {
+    /// The counters to preload: slot, and events to go.
+    pub(crate) fn distances(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.0.into_iter().enumerate().filter(|(_, distance)| *distance != NONE)
+    }
+
+    /// Returns whether no counter is to be preloaded.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0 == [NONE; SLOTS]
+    }
+
+    /// Raises every distance to at least `least`, and drops those above what `most` says of their
+    /// slot.
+    pub(crate) fn limit(&mut self, least: u64, most: impl Fn(usize) -> u64) {
+        for (slot, distance) in self.0.iter_mut().enumerate() {
+            let raised = least.max(*distance);
+            *distance = if raised <= most(slot) { raised } else { NONE };
+        }
+    }
+
+    /// A threshold that is `distance` events away from the counter in a slot.
+    pub(super) fn add(&mut self, slot: usize, distance: u64) {
+        if let Some(nearest) = self.0.get_mut(slot) {
+            *nearest = distance.max(1).min(*nearest);
+        }
+    }
+
+    /// A threshold at the scaled count `at`, of a counter that has counted `events`.
+    pub(super) fn add_scaled(&mut self, counter: u8, at: u64, scale: u64, events: u64) {
+        // The least count whose scaled value, rounded down, is the threshold.
+        let scaled_at = u128::from(at) << RATE_BITS;
+        let Some(target) = scaled_at.checked_add(u128::from(scale.saturating_sub(1))) else {
+            return;
+        };
+        let Some(target) = target.checked_div(scale.into()) else { return };
+        let target = u64::try_from(target).unwrap_or(NONE);
+        self.add(counter.into(), target.saturating_sub(events));
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
 struct PinnedThreshold {
     event: u16,
-    always: Pinned,
+    pinned: Pinned,
     at: u64,
 }
 
 /// A bank's thresholds.
 #[derive(Debug)]
 pub(super) struct Thresholds {
-    /// By member.
+    /// By member of the bank.
     members: Box<[u64]>,
-    always: [Option<PinnedThreshold>; MAX_PINNED],
+    pinned: [Option<PinnedThreshold>; MAX_PINNED],
     active: usize,
     /// Whether counters may be preloaded.
     armed: bool,
-    /// By event: after how many more it is to fire again, each time; 0 where it is not.
+    /// By event: the events from one sample to the next; 0 where there are none.
     periods: Box<[u64]>,
     random: u64,
-    /// By event: the count at which a threshold fired that nobody has taken yet.
+    /// By event: the count at which a threshold fired that was not taken yet.
     fired: Box<[u64]>,
     untaken: bool,
 }
@@ -67,7 +138,7 @@ impl Thresholds {
     pub(super) fn new(plan: &Plan, members: usize) -> Thresholds {
         Thresholds {
             members: vec![NONE; members].into(),
-            always: [None; MAX_PINNED],
+            pinned: [None; MAX_PINNED],
             active: 0,
             armed: false,
             periods: vec![0; plan.assignments.len()].into(),
@@ -77,13 +148,82 @@ impl Thresholds {
         }
     }
 
-    fn count(&mut self) {
+    /// Sets the threshold of an event, whose member of the bank is `member`, in place of the one that
+    /// it has; removes it if `at` is none.
+    ///
+    /// # Errors
+    /// See [`ThresholdError`].
+    pub(super) fn set(
+        &mut self,
+        event: usize,
+        assignment: CounterAssignment,
+        member: Option<usize>,
+        at: Option<u64>,
+    ) -> Result<(), ThresholdError> {
+        match assignment {
+            CounterAssignment::General { .. } => {
+                let slot = member.and_then(|member| self.members.get_mut(member));
+                *slot.ok_or(ThresholdError::NoSuchEvent)? = at.unwrap_or(NONE);
+            }
+            CounterAssignment::Pinned(pinned) => {
+                let event = event as u16;
+                let of =
+                    |slot: &Option<PinnedThreshold>| slot.is_some_and(|old| old.event == event);
+                let own = self.pinned.iter().position(of);
+                let free = || self.pinned.iter().position(Option::is_none);
+                match own.or_else(free).and_then(|index| self.pinned.get_mut(index)) {
+                    Some(slot) => *slot = at.map(|at| PinnedThreshold { event, pinned, at }),
+                    None if at.is_some() => return Err(ThresholdError::TooMany),
+                    None => {}
+                }
+            }
+        }
         let members = self.members.iter().filter(|at| **at != NONE).count();
-        self.active = members + self.always.iter().flatten().count();
+        self.active = members + self.pinned.iter().flatten().count();
+        Ok(())
     }
 
-    /// The next count at which an event fires that did at `count`: a period on, give or take an eighth,
-    /// so that samples do not beat with what the program does in periods of its own.
+    /// Sets the events from one sample of an event to the next, 0 for no samples.
+    pub(super) fn set_period(&mut self, event: usize, period: u64) {
+        if let Some(known) = self.periods.get_mut(event) {
+            *known = period;
+        }
+    }
+
+    /// Returns whether an event is sampled.
+    pub(super) fn is_sampled(&self, event: u16) -> bool {
+        self.periods.get(usize::from(event)).is_some_and(|period| *period > 0)
+    }
+
+    pub(super) fn set_armed(&mut self, armed: bool) {
+        self.armed = armed;
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        self.active > 0 || self.armed
+    }
+
+    pub(super) fn has_fired(&self) -> bool {
+        self.untaken
+    }
+
+    pub(super) fn take_fired(&mut self) -> Option<(usize, u64)> {
+        if !self.untaken {
+            return None;
+        }
+        let found = self.fired.iter_mut().enumerate().find(|(_, count)| **count != NONE);
+        let taken = found.map(|(event, count)| (event, core::mem::replace(count, NONE)));
+        self.untaken = taken.is_some();
+        taken
+    }
+
+    /// The threshold of a member.
+    pub(super) fn of_member(&self, index: usize) -> Option<u64> {
+        self.members.get(index).copied().filter(|at| *at != NONE)
+    }
+
+    /// The count of an event's next sample after one at `count`: a period on, give or take an eighth,
+    /// so that samples do not beat with periods of the program.
     fn next(&mut self, event: u16, count: u64, period_multiplier: u32) -> u64 {
         let period = self.periods.get(usize::from(event)).copied().unwrap_or_default();
         let period = period.saturating_mul(period_multiplier.into()).min(MAX_PERIOD);
@@ -98,156 +238,60 @@ impl Thresholds {
         count.saturating_add(period - period / 8).saturating_add(dither as u64)
     }
 
-    fn fire(&mut self, fired: Fired) {
-        if fired.sample {
-            return;
-        }
-        self.active = self.active.saturating_sub(1);
-        self.untaken = true;
-        if let Some(count) = self.fired.get_mut(usize::from(fired.event)) {
-            *count = fired.count;
-        }
-    }
-}
-
-impl Bank {
-    /// Sets the threshold of an event, in place of the one that it has, or takes it away.
-    pub(crate) fn set_threshold(
-        &mut self,
-        event: usize,
-        place: CounterAssignment,
-        at: Option<u64>,
-    ) -> Result<(), ThresholdError> {
-        let thresholds = &mut self.thresholds;
-        match place {
-            CounterAssignment::General { .. } => {
-                let member = self.members.iter().position(|m| usize::from(m.event) == event);
-                let slot = member.and_then(|member| thresholds.members.get_mut(member));
-                *slot.ok_or(ThresholdError::NoSuchEvent)? = at.unwrap_or(NONE);
-            }
-            CounterAssignment::Pinned(always) => {
-                let event = event as u16;
-                let of =
-                    |slot: &Option<PinnedThreshold>| slot.is_some_and(|old| old.event == event);
-                let own = thresholds.always.iter().position(of);
-                let free = || thresholds.always.iter().position(Option::is_none);
-                match own.or_else(free).and_then(|index| thresholds.always.get_mut(index)) {
-                    Some(slot) => *slot = at.map(|at| PinnedThreshold { event, always, at }),
-                    None if at.is_some() => return Err(ThresholdError::TooMany),
-                    None => {}
-                }
+    /// Fires a threshold. Returns it with the count of the next sample, if it is one.
+    fn fire(&mut self, reached: Reached, period_multiplier: u32) -> (Fired, u64) {
+        let Reached { event, at, count } = reached;
+        let next = self.next(event, count, period_multiplier);
+        let fired = Fired { event, at, count, sample: next != NONE };
+        if !fired.sample {
+            self.active = self.active.saturating_sub(1);
+            self.untaken = true;
+            if let Some(untaken) = self.fired.get_mut(usize::from(event)) {
+                *untaken = count;
             }
         }
-        thresholds.count();
-        Ok(())
+        (fired, next)
     }
 
-    /// How often an event with a threshold fires again: after `period` more, 0 for never.
-    pub(crate) fn set_period(&mut self, event: usize, period: u64) {
-        if let Some(known) = self.thresholds.periods.get_mut(event) {
-            *known = period;
-        }
-    }
-
-    /// Whether there are any thresholds, or counters preloaded for such.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.thresholds.active > 0 || self.thresholds.armed
-    }
-
-    /// Notes whether counters are preloaded.
-    pub(crate) fn set_armed(&mut self, armed: bool) {
-        self.thresholds.armed = armed;
-    }
-
-    /// A threshold that has fired and was not taken yet: its event, and the count.
-    pub(crate) fn take_fired(&mut self) -> Option<(usize, u64)> {
-        let thresholds = &mut self.thresholds;
-        if !thresholds.untaken {
-            return None;
-        }
-        let found = thresholds.fired.iter_mut().enumerate().find(|(_, count)| **count != NONE);
-        let taken = found.map(|(event, count)| (event, core::mem::replace(count, NONE)));
-        thresholds.untaken = taken.is_some();
-        taken
-    }
-
-    /// Whether a threshold has fired that was not taken yet.
-    pub(crate) fn has_fired(&self) -> bool {
-        self.thresholds.untaken
-    }
-
-    /// Fires the thresholds that are reached, of events of `group`, of which `counted` was told just
-    /// now, and of those that are counted all the time.
-    pub(crate) fn check(
+    /// Fires the threshold of a member.
+    pub(super) fn fire_member(
         &mut self,
-        group: u16,
-        counted: GroupCounts,
-        told: &[u64],
+        index: usize,
+        reached: Reached,
+        period_multiplier: u32,
+    ) -> Fired {
+        let (fired, next) = self.fire(reached, period_multiplier);
+        if let Some(at) = self.members.get_mut(index) {
+            *at = next;
+        }
+        fired
+    }
+
+    /// Fires the thresholds of pinned events that are reached.
+    pub(super) fn check_pinned(
+        &mut self,
+        total: &Counts,
         period_multiplier: u32,
         mut fire: impl FnMut(Fired),
     ) {
-        for index in self.members_of(group) {
-            let Some(at) = self.thresholds.members.get(index).copied() else { continue };
-            let Some(member) = self.members.get(index).filter(|_| at != NONE) else { continue };
-            let estimate = scaled(counted.events(member.counter), member.scale);
-            let told = told.get(usize::from(member.event)).copied().unwrap_or_default();
-            let count = estimate.max(told);
-            if count >= at {
-                let next = self.thresholds.next(member.event, count, period_multiplier);
-                let fired = Fired { event: member.event, at, count, sample: next != NONE };
-                if let Some(at) = self.thresholds.members.get_mut(index) {
-                    *at = next;
-                }
-                self.thresholds.fire(fired);
-                fire(fired);
-            }
-        }
         for index in 0..MAX_PINNED {
-            let Some(Some(PinnedThreshold { event, always, at })) =
-                self.thresholds.always.get(index).copied()
-            else {
-                continue;
-            };
-            let count = counted.total[always];
+            let Some(Some(threshold)) = self.pinned.get(index).copied() else { continue };
+            let PinnedThreshold { event, pinned, at } = threshold;
+            let count = total[pinned];
             if count >= at {
-                let next = self.thresholds.next(event, count, period_multiplier);
-                let fired = Fired { event, at, count, sample: next != NONE };
-                if let Some(slot) = self.thresholds.always.get_mut(index) {
-                    *slot = (next != NONE).then_some(PinnedThreshold { event, always, at: next });
+                let (fired, next) = self.fire(Reached { event, at, count }, period_multiplier);
+                if let Some(slot) = self.pinned.get_mut(index) {
+                    *slot = fired.sample.then_some(PinnedThreshold { at: next, ..threshold });
                 }
-                self.thresholds.fire(fired);
                 fire(fired);
             }
         }
     }
 
-    /// How far each slot's counter is from its nearest threshold, in events, while `group` is on the
-    /// hardware, of which `counted` was counted; no counter comes so far as [`u64::MAX`].
-    pub(crate) fn distances(&self, group: u16, counted: GroupCounts) -> [u64; SLOTS] {
-        let mut distances = [NONE; SLOTS];
-        let mut nearest = |slot: usize, distance: u64| {
-            if let Some(nearest) = distances.get_mut(slot) {
-                *nearest = distance.max(1).min(*nearest);
-            }
-        };
-        for index in self.members_of(group) {
-            let Some(at) = self.thresholds.members.get(index).copied() else { continue };
-            let Some(member) = self.members.get(index).filter(|_| at != NONE) else { continue };
-            // The least count whose estimate, cut off, is the threshold.
-            let scaled_at = u128::from(at) << SCALE_BITS;
-            let Some(target) = scaled_at.checked_add(u128::from(member.scale.saturating_sub(1)))
-            else {
-                continue;
-            };
-            let Some(target) = target.checked_div(member.scale.into()) else { continue };
-            let target = u64::try_from(target).unwrap_or(NONE);
-            let distance = target.saturating_sub(counted.events(member.counter));
-            nearest(member.counter.into(), distance);
+    /// Adds the distances of pinned events to a plan.
+    pub(super) fn add_pinned(&self, total: &Counts, plan: &mut PreloadPlan) {
+        for PinnedThreshold { pinned, at, .. } in self.pinned.iter().flatten() {
+            plan.add(PINNED_SLOT + *pinned as usize, at.saturating_sub(total[*pinned]));
         }
-        for PinnedThreshold { always, at, .. } in self.thresholds.always.iter().flatten() {
-            let distance = at.saturating_sub(counted.total[*always]);
-            nearest(PINNED_SLOT + *always as usize, distance);
-        }
-        distances
     }
 }

@@ -9,7 +9,7 @@
 
 use alloc::{vec, vec::Vec};
 
-use crate::{MAX_EXTRA, MAX_GENERAL};
+use crate::demand::{MAX_EXTRA, MAX_GENERAL};
 
 /// An event's counter and register.
 pub(super) type Edge = (usize, usize);

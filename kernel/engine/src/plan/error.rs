@@ -4,10 +4,10 @@ use core::fmt;
 
 use tally_abi::{
     Error,
-    session::{MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
+    session::{MIN_SLICE, NO_BUDGET_PPM},
 };
 
-use crate::MAX_SHARE;
+use crate::demand::MAX_SHARE;
 
 /// Why there is no plan, or no session of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,10 +48,12 @@ pub enum PlanError {
         /// The event, by its index.
         event: usize,
     },
-    /// A slice that is not [`MIN_SLICE`] to [`MAX_SLICE`] long.
+    /// A slice that is shorter than [`MIN_SLICE`], or so long that a counter could wrap in it.
     SliceOutOfRange {
         /// Its length, in its own unit.
         length: u64,
+        /// The longest that this machine's counters allow.
+        max: u64,
     },
     /// A budget that is not 1 to [`NO_BUDGET_PPM`].
     BudgetOutOfRange {
@@ -99,27 +101,27 @@ impl fmt::Display for PlanError {
             }
             PlanError::NoCounter { counters, .. } => write!(
                 f,
-                "only general counters of the mask {counters:#x} can count it, and none of them is \
-                 there for events to use"
+                "it counts only on general counters of the mask {counters:#x}, and this machine leaves \
+                 none of them to events"
             ),
             PlanError::NoRegister { .. } => f.write_str(
                 "it needs an extra register, such as those of off-core responses, which this machine \
-                 does not have or a hypervisor keeps",
+                 lacks or a hypervisor keeps",
             ),
             PlanError::NotTogether { groups } => write!(
                 f,
-                "the events fit the counters in {groups} groups, not in one; ask for fewer, or open a \
-                 session, which switches them"
+                "the events need {groups} groups of counters and direct mode has one: ask for fewer \
+                 events, or open a session, which multiplexes them"
             ),
             PlanError::NoReference { .. } => f.write_str("the PMU does not count reference cycles"),
             PlanError::BadShare { .. } => {
-                write!(f, "a group has 1 to {MAX_SHARE} slices of a round")
+                write!(f, "its share is out of range: use 1 to {MAX_SHARE} slices of a round")
             }
-            PlanError::SliceOutOfRange { length } => {
-                write!(f, "a slice of {length} is out of range: {MIN_SLICE} to {MAX_SLICE}")
+            PlanError::SliceOutOfRange { length, max } => {
+                write!(f, "a slice of {length} is out of range: use {MIN_SLICE} to {max}")
             }
             PlanError::BudgetOutOfRange { ppm } => {
-                write!(f, "a budget of {ppm} ppm is out of range: 1 to {NO_BUDGET_PPM}")
+                write!(f, "a budget of {ppm} ppm is out of range: use 1 to {NO_BUDGET_PPM}")
             }
         }
     }

@@ -3,8 +3,10 @@
 use alloc::{vec, vec::Vec};
 use core::fmt;
 
-use super::{CounterAssignment, Plan};
-use crate::for_each_counter;
+use crate::{
+    group::{CounterAssignment, Plan},
+    hardware::for_each_counter,
+};
 
 impl Plan {
     /// What is counted where, line by line: how many groups there are and whether that is proven to

@@ -11,8 +11,8 @@
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 use core::cmp::Reverse;
 
-use super::{Counters, Spot, Wanted};
-use crate::{Extra, MAX_EXTRA, MAX_GENERAL};
+use super::wanted::{Counters, Spot, Wanted};
+use crate::demand::{Extra, MAX_EXTRA, MAX_GENERAL};
 
 /// What listing an event's choices costs beside the choices themselves, in sets of columns looked at.
 const LISTING: usize = 200;

@@ -4,11 +4,12 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use core::cmp::Reverse;
 
 use super::{
-    Counters, Registers, Spot, Wanted, colour,
+    colour,
     deal::{least, within},
     search::{SearchOutcome, SharedItem, search},
+    wanted::{Counters, Registers, Spot, Wanted},
 };
-use crate::{MAX_EXTRA, MAX_GENERAL};
+use crate::demand::{MAX_EXTRA, MAX_GENERAL};
 
 /// What the searches for a plan may cost together, in sets of counters looked at.
 const SEARCH_BUDGET: usize = 5_000_000;

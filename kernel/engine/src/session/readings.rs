@@ -1,5 +1,4 @@
-//! What a session tells of its events: values with their errors. Uses floating point: never in the
-//! overflow path.
+//! A session's readings: values with their errors. Uses floating point: never in the overflow path.
 
 use alloc::{vec, vec::Vec};
 
@@ -8,55 +7,60 @@ use tally_abi::{Reading, Value, reading::Reason};
 use super::Session;
 use crate::{
     Counts, MAX_GENERAL, Pinned,
-    bounds::{self, Bound, Item, Whole},
+    bounds::{self, Bound, Candidate, Whole},
     estimate::{self, Sample},
     plan::CounterAssignment,
 };
 
 impl Session {
-    /// [`Self::reading`] for a program that looks again and again: counts never run backwards. An
-    /// estimate that has come out lower than one that was told before is told as that one, with an
-    /// interval that holds its own.
-    pub fn read(&mut self, event: usize) -> Reading {
-        let mut reading = self.reading(event);
-        if let (Value::Estimated { estimate, half_width_95, .. }, Some(told)) =
-            (&mut reading.value, self.told.get_mut(event))
-        {
-            *half_width_95 += told.saturating_sub(*estimate) as f64;
-            *estimate = (*estimate).max(*told);
-            *told = *estimate;
-        }
-        reading
-    }
-
-    /// The values of all events, in the order of the list, for a program that looks again and again:
-    /// counts never run backwards from one call to the next; and no event is told to be more than what
-    /// it is a part of ([`Self::set_bounds`]), which [`Self::read`] and the bank know nothing of: only where they
-    /// told such a value is it told as less here. Half widths grow by as much as their estimates were
-    /// moved. What was asked for twice is told the same.
+    /// The values of all events, in the order of the list, for a program that reads again and again:
+    /// no estimate is below the one that the last call returned, and no event is more than what it is
+    /// a part of ([`Self::set_bounds`]). Half widths grow by as much as their estimates were moved.
+    /// Events that are in the list twice have the same value.
+    ///
+    /// What a call returns is in no later estimate: it only keeps the next call's from being lower.
     pub fn readings(&mut self) -> Vec<Reading> {
-        let mut readings: Vec<Reading> =
-            (0..self.events()).map(|event| self.reading(event)).collect();
-        let before = self.told.iter().zip(&self.settled);
-        let mut items: Vec<Item> = readings.iter().zip(before).map(item).collect();
-        let firsts = self.firsts();
-        for (event, first) in firsts.iter().enumerate() {
-            items[*first].told = items[*first].told.max(items[event].told);
-        }
-        let values = bounds::reconcile(&items, &self.bounds, &|always| self.total[always]);
-        let values = firsts.into_iter().map(|first| values[first]);
-        let before = self.told.iter_mut().zip(&mut self.settled);
-        for ((reading, (told, settled)), value) in readings.iter_mut().zip(before).zip(values) {
-            if let Value::Estimated { estimate, half_width_95, .. } = &mut reading.value {
-                *half_width_95 += value.abs_diff(*estimate) as f64;
-                (*estimate, *settled) = (value, value);
-                *told = value.max(*told);
+        let floors = core::mem::take(&mut self.last_readings);
+        let readings = self.reconciled(&floors);
+        self.last_readings = floors;
+        for (reading, last) in readings.iter().zip(&mut self.last_readings) {
+            if let Value::Estimated { estimate, .. } = reading.value {
+                *last = estimate;
             }
         }
         readings
     }
 
-    /// Which events are never more than others.
+    /// The values of all events at the session's end: as [`Self::readings`], but whatever was read
+    /// before.
+    pub fn final_readings(&self) -> Vec<Reading> {
+        self.reconciled(&vec![0; self.events()])
+    }
+
+    fn reconciled(&self, floors: &[u64]) -> Vec<Reading> {
+        let mut readings: Vec<Reading> =
+            (0..self.events()).map(|event| self.reading(event)).collect();
+        let mut candidates: Vec<Candidate> = readings
+            .iter()
+            .zip(floors)
+            .map(|(reading, floor)| candidate(reading, *floor))
+            .collect();
+        let firsts = self.firsts();
+        for (event, first) in firsts.iter().enumerate() {
+            candidates[*first].floor = candidates[*first].floor.max(candidates[event].floor);
+        }
+        let pinned = |event| self.total[event];
+        let values = bounds::reconcile(&candidates, &self.bounds, &pinned);
+        for (reading, first) in readings.iter_mut().zip(firsts) {
+            if let Value::Estimated { estimate, half_width_95, .. } = &mut reading.value {
+                *half_width_95 += values[first].abs_diff(*estimate) as f64;
+                *estimate = values[first];
+            }
+        }
+        readings
+    }
+
+    /// Sets which events are never more than others.
     pub fn set_bounds(&mut self, mut bounds: Vec<Bound>) {
         let firsts = self.firsts();
         let to_first = |event: &mut u16| {
@@ -71,17 +75,17 @@ impl Session {
         self.bounds = bounds;
     }
 
-    /// For each event the first of the list that has its place: bounds are of these, and the others are
-    /// told what they are.
+    /// For each event the first of the list that has its counter: bounds are between these, and the
+    /// others have their values.
     fn firsts(&self) -> Vec<usize> {
         let mut first = vec![[None; MAX_GENERAL]; self.plan.groups.len()];
-        let of_place = |(event, place): (usize, &CounterAssignment)| match *place {
+        let first_of = |(event, assigned): (usize, &CounterAssignment)| match *assigned {
             CounterAssignment::Pinned(_) => event,
             CounterAssignment::General { group, counter } => {
                 *first[usize::from(group)][usize::from(counter)].get_or_insert(event)
             }
         };
-        self.plan.assignments.iter().enumerate().map(of_place).collect()
+        self.plan.assignments.iter().enumerate().map(first_of).collect()
     }
 
     /// The value of an event's logical counter, up to the last overflow, suspend or
@@ -89,12 +93,12 @@ impl Session {
     /// was never started.
     pub fn reading(&self, event: usize) -> Reading {
         let total_cycles = self.total[Pinned::Cycles];
-        let place = self.plan.assignments.get(event);
-        let (value, counted_cycles, slices) = match place {
+        let assigned = self.plan.assignments.get(event);
+        let (value, counted_cycles, slices) = match assigned {
             _ if self.total == Counts::default() => (not_started(), 0, 0),
             None => (not_started(), 0, 0),
-            Some(CounterAssignment::Pinned(always)) => {
-                (Value::Exact { count: self.total[*always] }, total_cycles, self.stats.slices)
+            Some(CounterAssignment::Pinned(pinned)) => {
+                (Value::Exact { count: self.total[*pinned] }, total_cycles, self.stats.slices)
             }
             Some(CounterAssignment::General { group, counter }) => {
                 let sample = self.sample(*group, *counter);
@@ -108,20 +112,18 @@ impl Session {
         Reading { value, counted_cycles, total_cycles, slices }
     }
 
-    /// All that is known of the event on `counter` in `group`, the slice under way included.
+    /// All that is known of the event on `counter` in `group`, the current slice included.
     pub fn sample(&self, group: u16, counter: u8) -> Sample {
         let mut moments = self.moments.get(usize::from(group)).copied().unwrap_or_default();
+        let mut slices = self.finished;
         if self.current.credited && self.current.draw.group == group {
-            moments.add(
-                &self.current.slice,
-                self.group().used,
-                self.current_position(),
-                self.round,
-            );
+            moments.add(&self.current.slice, self.used, self.current_turn(), self.round);
+            slices += 1;
         }
         let event = moments.events.get(usize::from(counter)).copied().unwrap_or_default();
         Sample {
             event,
+            unseen: slices.saturating_sub(moments.last_number()),
             group: moments,
             round: self.round,
             slices: self.finished,
@@ -130,16 +132,15 @@ impl Session {
     }
 }
 
-fn item((reading, (told, settled)): (&Reading, (&u64, &u64))) -> Item {
-    let (told, settled) = (*told, *settled);
-    let item = |count, variance| Item { count, variance, told, settled, known: true };
+fn candidate(reading: &Reading, floor: u64) -> Candidate {
+    let candidate = |count, variance| Candidate { count, variance, floor, known: true };
     match reading.value {
-        Value::Exact { count } => item(count, 0.0),
-        // An estimate without an error is still no count.
+        Value::Exact { count } => candidate(count, 0.0),
+        // An estimate with a standard error of 0 is still no exact count.
         Value::Estimated { estimate, stderr, .. } => {
-            item(estimate, (stderr * stderr).max(f64::MIN_POSITIVE))
+            candidate(estimate, (stderr * stderr).max(f64::MIN_POSITIVE))
         }
-        Value::NotMeasured { .. } => Item::default(),
+        Value::NotMeasured { .. } => Candidate::default(),
     }
 }
 

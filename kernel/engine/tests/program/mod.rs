@@ -5,14 +5,15 @@ use crate::fake::{NoClock, NoSink, Simulated};
 use tally_abi::{
     Mode, SessionConfig, Shares, Slice,
     bank::{
-        BUSY, COUNTER_WORDS, DETACHED, HEADER_WORDS, PAGE_WORDS, PINNED, PINNED_SLOT, RESTARTED,
-        SCALE_BITS, SLOTS, STOPPED, counter, header, words, writable,
+        BUSY, COUNTER_WORDS, DETACHED, HEADER_WORDS, PAGE_WORDS, PINNED_SLOT, RESTARTED, SLOTS,
+        STOPPED, counter, half_width, header, value, words, writable,
     },
     session,
     trace::End,
 };
 use tally_engine::{
-    Demand, Layout, Multiplexer, Pinned, Selector, Session, bank::Page, plan::CounterAssignment,
+    Demand, Layout, Multiplexer, Pinned, Selector, Session, Widths, bank::Page,
+    plan::CounterAssignment,
 };
 
 pub const SLICE: u64 = 10_000;
@@ -45,7 +46,12 @@ impl Bench {
     }
 
     pub fn sharing(shares: Shares, counters: u32, seed: u64, value: u64) -> Bench {
-        let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: true, extra: 0 };
+        let layout = Layout {
+            general: ((1_u16 << counters) - 1) as u8,
+            reference: true,
+            extra: 0,
+            widths: Widths::of(48),
+        };
         let mut demands: Vec<_> = (0..8).map(|e| Demand::general(Selector(e), 0xff)).collect();
         demands.push(Demand::pinned(Pinned::Cycles));
         let pmu = Simulated::showing(value);
@@ -57,7 +63,7 @@ impl Bench {
         let pages: Vec<&'static Page> =
             (0..count).map(|_| &*Box::leak(Box::<Page>::default())).collect();
         let own: &'static Page = Box::leak(Box::default());
-        assert!(session.map_bank(own, pages.clone().into(), |place| match place {
+        assert!(session.map_bank(own, pages.clone().into(), |assigned| match assigned {
             CounterAssignment::General { counter, .. } => counter.into(),
             CounterAssignment::Pinned(event) => PINNED_SLOT as u32 + event as u32,
         }));
@@ -73,33 +79,34 @@ impl Bench {
         self.word(HEADER_WORDS + event * COUNTER_WORDS + word)
     }
 
-    /// What a program reads, and the estimate without regard to what was told.
-    pub fn read(&self, event: usize) -> (u64, u64) {
-        let switch = self.own.load(writable::CONTROL) as u32;
-        assert_ne!(switch, BUSY);
-        let place = self.counter(event, counter::ASSIGNMENT);
-        let (group, slot) = (place as u32, (place >> 32) as usize);
-        let since = |slot: usize| match switch & STOPPED {
-            0 => {
+    /// The count of an event's basis.
+    pub fn count(&self, event: usize) -> u64 {
+        let state = self.own.load(writable::CONTROL) as u32;
+        assert_ne!(state, BUSY);
+        let basis = self.counter(event, counter::ASSIGNMENT);
+        let (slot, sum) = (basis as u16 as usize, (basis >> 16) as u16 as usize);
+        let since = match state {
+            DETACHED => 0,
+            state if state & STOPPED != 0 => u64::from(self.own.load(writable::HELD + slot) as u32),
+            _ => {
                 let base = (self.word(header::BASE + slot) as u32)
                     .wrapping_add(self.own.load(writable::SKIPPED + slot) as u32);
-                u64::from(self.rdpmc(slot).wrapping_sub(base))
+                u64::from(self.rdpmc((basis >> 32) as usize).wrapping_sub(base))
             }
-            _ => u64::from(self.own.load(writable::HELD + slot) as u32),
         };
-        if u64::from(group) >= PINNED {
-            let event = (u64::from(group) - PINNED) as usize;
-            let total = self.word(header::TOTAL + event);
-            let count = if switch == DETACHED { total } else { total + since(PINNED_SLOT + event) };
-            return (count, count);
-        }
-        let mut events = self.counter(event, counter::EVENTS);
-        if group == switch & !STOPPED {
-            events += since(slot);
-        }
-        let scale = self.counter(event, counter::SCALE);
-        let estimate = ((u128::from(events) * u128::from(scale)) >> SCALE_BITS) as u64;
+        self.word(sum) + since
+    }
+
+    /// What a program reads, and the estimate without regard to what it read before.
+    pub fn read(&self, event: usize) -> (u64, u64) {
+        let estimate = value(self.count(event), self.counter(event, counter::RATE));
         (estimate.max(self.counter(event, counter::PUBLISHED_MAX)), estimate)
+    }
+
+    /// Half the width of the 95 % interval of what a program reads now; NaN while it is not known.
+    pub fn half_width(&self, event: usize) -> f64 {
+        let words: [u64; COUNTER_WORDS] = core::array::from_fn(|word| self.counter(event, word));
+        half_width(&words, self.count(event))
     }
 
     pub fn resume(&mut self) {

@@ -10,7 +10,7 @@ use rand_xoshiro::{
 };
 use tally_abi::{SessionConfig, Shares, Slice, Value, trace::End};
 use tally_engine::{
-    Demand, Layout, Multiplexer, Selector, Session, Sink, estimate, plan::CounterAssignment,
+    Demand, Layout, Multiplexer, Selector, Session, Sink, Widths, estimate, plan::CounterAssignment,
 };
 
 use crate::fake::{NoClock, NoSink, Simulated};
@@ -221,7 +221,12 @@ pub fn traced(
 ) -> (Vec<(u64, estimate::Sample, Value)>, Vec<CounterAssignment>) {
     // One counter to a group: event e is counted in group e, so 8 + filler events make 8 or more.
     let counters = 8_usize.div_ceil(groups);
-    let layout = Layout { general: ((1_u16 << counters) - 1) as u8, reference: false, extra: 0 };
+    let layout = Layout {
+        general: ((1_u16 << counters) - 1) as u8,
+        reference: false,
+        extra: 0,
+        widths: Widths::of(48),
+    };
     let count = (counters * groups).max(8);
     let mut demands: Vec<Demand> =
         (0..count as u64).map(|e| Demand::general(Selector(e), 0xff)).collect();

@@ -75,7 +75,10 @@ fn real_processors_are_known() {
             width_bits: 48,
         }
     );
-    assert_eq!(found.layout(), Layout { general: 0xff, reference: true, extra: 7 });
+    assert_eq!(
+        found.layout(),
+        Layout { general: 0xff, reference: true, extra: 7, widths: Widths::of(48) }
+    );
     // KVM shows the model, and not all of its registers.
     let guest = detect(Cpu { hypervisor: true, ..ICELAKE }).unwrap();
     assert_eq!(guest.layout().extra, 0);
@@ -84,7 +87,10 @@ fn real_processors_are_known() {
         found.info(),
         PmuInfo { name: "AMD PerfMonV2", catalogue: "zen4", general: 4, pinned: 2, width_bits: 48 }
     );
-    assert_eq!(found.layout(), Layout { general: 0x3c, reference: false, extra: 0 });
+    assert_eq!(
+        found.layout(),
+        Layout { general: 0x3c, reference: false, extra: 0, widths: Widths::of(48) }
+    );
     let zen3 = Cpu { signature: 0xa0_0f11, leaves: &ZEN4.leaves[..1], ..ZEN4 };
     let info = detect(zen3).unwrap().info();
     assert_eq!((info.catalogue, info.general), ("zen3", 4));
@@ -115,7 +121,10 @@ fn what_is_missing_is_named() {
 #[test]
 fn two_fixed_counters_are_enough() {
     let found = detect(Cpu { leaves: &[(0xa, [0x0730_0402, 0, 0, 0x602])], ..ICELAKE }).unwrap();
-    assert_eq!(found.layout(), Layout { general: 0xf, reference: false, extra: 7 });
+    assert_eq!(
+        found.layout(),
+        Layout { general: 0xf, reference: false, extra: 7, widths: Widths::of(48) }
+    );
     assert_eq!(found.info().pinned, 2);
 }
 

@@ -112,7 +112,7 @@ fn switch(pmu: &mut Driver<Model>, next: &Group, counts: &mut Counts) -> bool {
 }
 
 fn setup(mode: Mode) -> Setup {
-    Setup { mode, kernel: mode.kernel(), timer: Pinned::Cycles }
+    Setup { mode, kernel: mode.kernel(), timer: Pinned::Cycles, max_slice: SLICE }
 }
 
 #[test]

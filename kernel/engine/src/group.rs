@@ -1,0 +1,88 @@
+//! What the planner makes: groups of events, and the counter of each event.
+
+use alloc::vec::Vec;
+
+use crate::demand::{MAX_EXTRA, MAX_GENERAL, Pinned, Selector};
+
+/// Values of extra registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// The registers in use, as a mask.
+    pub used: u8,
+    /// Their values; those of registers not in use mean nothing.
+    pub values: [u64; MAX_EXTRA],
+}
+
+/// Events that are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The general counters in use, as a mask.
+    pub used: u8,
+    /// Their event selects, by hardware index; 0 for counters not in use.
+    pub selectors: [Selector; MAX_GENERAL],
+    /// What its events need besides counters.
+    pub extra: Extras,
+    /// Whether no other event may be on a general counter at the same time.
+    pub alone: bool,
+    /// Its slices in a round: 1 to [`crate::MAX_SHARE`].
+    pub share: u16,
+}
+
+impl Group {
+    /// No events.
+    pub const NONE: Group = Group {
+        used: 0,
+        selectors: [Selector(0); MAX_GENERAL],
+        extra: Extras { used: 0, values: [0; MAX_EXTRA] },
+        alone: false,
+        share: 1,
+    };
+}
+
+impl Default for Group {
+    fn default() -> Group {
+        Group::NONE
+    }
+}
+
+/// The counter of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterAssignment {
+    /// Its own counter, in every slice.
+    Pinned(Pinned),
+    /// A general counter, in the slices of one group.
+    General {
+        /// The group.
+        group: u16,
+        /// The counter, by hardware index.
+        counter: u8,
+    },
+}
+
+/// The groups, and the counter of each event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The groups; at least one, which may be empty.
+    pub groups: Vec<Group>,
+    /// The counter of each event, in the order of the demands.
+    pub assignments: Vec<CounterAssignment>,
+    /// The proven lower bound of the number of groups.
+    pub least: usize,
+}
+
+impl Plan {
+    /// Returns whether it is proven that no plan has fewer groups.
+    pub fn is_optimal(&self) -> bool {
+        self.groups.len() == self.least
+    }
+
+    /// Returns whether reference cycles are among the events.
+    pub fn counts_reference(&self) -> bool {
+        self.assignments.contains(&CounterAssignment::Pinned(Pinned::Reference))
+    }
+
+    /// Slices in a round: each group has its share.
+    pub fn round(&self) -> u64 {
+        self.groups.iter().map(|group| u64::from(group.share)).sum()
+    }
+}

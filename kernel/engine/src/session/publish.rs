@@ -1,0 +1,176 @@
+//! A session's side of the logical counter bank: what its program reads while it runs.
+
+use alloc::boxed::Box;
+
+use tally_abi::{Slice, bank::PINNED_SLOT};
+
+use super::{CurrentSlice, Session, SliceStart};
+use crate::{
+    Counts, MAX_PRELOAD, Sink,
+    bank::{Bank, GroupCounts, Page, PreloadPlan},
+    estimate,
+    moments::GroupMoments,
+    plan::CounterAssignment,
+    setup::MOST_PER_CYCLE,
+};
+
+/// The nearest threshold where ring 0 is counted: more than the overflow path's way out, in which an
+/// overflow would be lost.
+const LEAST_IN_KERNEL: u64 = 1_000;
+/// The nearest sample there: the program must get on between two samples, and the overflow path takes
+/// some 2,000 instructions.
+const LEAST_SAMPLE_IN_KERNEL: u64 = 20_000;
+
+/// When and where a publication happens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timestamp {
+    pub(crate) cpu: u16,
+    pub(crate) tsc: u64,
+}
+
+impl Session {
+    /// Maps a bank: the program reads its logical counters in `pages`, which hold zeros and are enough
+    /// ([`tally_abi::bank::bytes`]), and starts and stops them in `writable`. `rdpmc` returns RDPMC's
+    /// ECX for an assignment. Returns whether the pages are enough.
+    pub fn map_bank(
+        &mut self,
+        writable: &'static Page,
+        pages: Box<[&'static Page]>,
+        rdpmc: impl Fn(CounterAssignment) -> u32,
+    ) -> bool {
+        self.bank = Bank::new(writable, pages, &self.plan, rdpmc);
+        self.bank.is_some()
+    }
+
+    /// Unmaps the bank: the program does not read its logical counters any more.
+    pub fn unmap_bank(&mut self) {
+        self.bank = None;
+    }
+
+    /// Returns whether the program reads its logical counters, and may use RDPMC.
+    pub fn has_bank(&self) -> bool {
+        self.bank.is_some()
+    }
+
+    /// Returns whether the program ended counting, through its bank.
+    pub fn is_stopped(&self) -> bool {
+        self.bank.as_ref().is_some_and(Bank::is_stopped)
+    }
+
+    /// Subtracts from `counted`, counts of the current slice since the last credit, what was counted
+    /// while the program had stopped its counters. Returns whether they are stopped now.
+    #[inline]
+    pub(crate) fn deduct_stopped(&mut self, counted: &mut Counts) -> bool {
+        let set = self.set();
+        self.bank.as_mut().is_some_and(|bank| bank.deduct_stopped(set, counted))
+    }
+
+    /// Publishes the half widths of the next logical counters, so that all are published within
+    /// `calls` calls; while the session runs, right after [`crate::Multiplexer::sync`], as an
+    /// estimate's basis may change. Uses floating point: never in the overflow path.
+    pub fn publish_errors(&mut self, calls: usize) {
+        let Some(mut bank) = self.bank.take() else { return };
+        for member in bank.due(calls) {
+            let Some(event) = bank.event(member) else { continue };
+            let Some(&CounterAssignment::General { group, counter }) =
+                self.plan.assignments.get(event)
+            else {
+                continue;
+            };
+            let uncertainty = estimate::uncertainty(&self.sample(group, counter));
+            let counts = counts_of(&self.moments, &self.current, &self.total, group, 0);
+            if let (Some(uncertainty), Some(counts)) = (uncertainty, counts) {
+                bank.publish_error(member, &uncertainty, counts);
+            }
+        }
+        self.bank = Some(bank);
+    }
+
+    /// Begins a publication: what was counted of the group of the slice `of`. Fires thresholds that
+    /// are reached. If counting goes on (`running`) and there are thresholds, returns the counters to
+    /// preload: the caller preloads them, and no others, before [`Self::publish_bases`], which has to
+    /// follow.
+    #[inline]
+    pub(crate) fn publish(
+        &mut self,
+        of: SliceStart,
+        running: bool,
+        at: Timestamp,
+        sink: &mut impl Sink,
+    ) -> Option<PreloadPlan> {
+        let bank = self.bank.as_mut()?;
+        let SliceStart { group, start_tsc } = of;
+        let counts = counts_of(&self.moments, &self.current, &self.total, group, start_tsc)?;
+        bank.begin(group, counts, at.tsc);
+        let watched = bank.is_watched();
+        if self.restate_share() {
+            self.rescale();
+        }
+        if !watched {
+            return None;
+        }
+        self.check_thresholds(of, at, sink);
+        if !running {
+            return None;
+        }
+        let plan = self.plan_preload()?;
+        if let Some(bank) = &mut self.bank {
+            bank.set_armed(!plan.is_empty());
+        }
+        Some(plan)
+    }
+
+    /// Ends a publication: the counters of the current slice count from `bases` on, if any.
+    #[inline]
+    pub(crate) fn publish_bases(&mut self, bases: Option<&Counts>) {
+        let (group, set) = (self.current.draw.group, self.set());
+        if let Some(bank) = &mut self.bank {
+            bank.end(bases.map(|bases| (group, set, bases)));
+        }
+    }
+
+    /// Thresholds of the current slice's group go by its new share.
+    #[cold]
+    fn rescale(&mut self) {
+        let group = self.current.draw.group;
+        let counts = counts_of(&self.moments, &self.current, &self.total, group, 0);
+        if let (Some(bank), Some(counts)) = (&mut self.bank, counts) {
+            bank.rescale(group, counts);
+        }
+    }
+
+    /// The counters whose thresholds may be reached in what is left of the current slice.
+    fn plan_preload(&self) -> Option<PreloadPlan> {
+        let group = self.current.draw.group;
+        let counts = counts_of(&self.moments, &self.current, &self.total, group, 0)?;
+        let mut plan = self.bank.as_ref()?.plan_preload(group, counts);
+        let left = self.left();
+        let timer = PINNED_SLOT + self.setup.timer as usize;
+        // Beyond that a threshold is far. One that is reached all the same fires at the slice's end.
+        let most = match self.config.slice {
+            Slice::Cycles(_) => left.saturating_mul(MOST_PER_CYCLE).min(MAX_PRELOAD),
+            Slice::Instructions(_) => MAX_PRELOAD,
+        };
+        let least = match (self.setup.kernel, &self.sampling) {
+            (false, _) => 1,
+            (true, None) => LEAST_IN_KERNEL,
+            (true, Some(_)) => LEAST_SAMPLE_IN_KERNEL,
+        };
+        // The slice timer overflows at the slice's end in any case.
+        plan.limit(least, |slot| if slot == timer { left.saturating_sub(1) } else { most });
+        Some(plan)
+    }
+}
+
+/// What was counted of a group.
+pub(super) fn counts_of<'a>(
+    moments: &'a [GroupMoments],
+    current: &'a CurrentSlice,
+    total: &'a Counts,
+    group: u16,
+    start_tsc: u64,
+) -> Option<GroupCounts<'a>> {
+    let moments = moments.get(usize::from(group))?;
+    let is_current = current.credited && current.draw.group == group;
+    Some(GroupCounts { moments, current: is_current.then_some(&current.slice), start_tsc, total })
+}

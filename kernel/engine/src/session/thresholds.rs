@@ -1,0 +1,169 @@
+//! A session's thresholds and samples: [`crate::bank`] knows when they are reached.
+
+use tally_abi::trace::{SampleRecord, ThresholdRecord};
+
+use super::{Session, SliceStart, Timestamp, publish::counts_of, sampling::Sampling};
+use crate::{
+    MAX_GENERAL, Pinned, Sink,
+    bank::{Bank, Fired, GroupCounts, ThresholdError},
+    for_each_counter,
+    histogram::Histogram,
+    plan::CounterAssignment,
+};
+
+impl Session {
+    /// Sets the threshold of an event in place of the one that it has, or removes it. It fires once,
+    /// when the bank shows that count or more, and is passed to [`Sink::threshold`] then. It takes
+    /// effect at the next [`crate::Multiplexer::sync`] or resume.
+    ///
+    /// # Errors
+    /// See [`ThresholdError`].
+    pub fn set_threshold(&mut self, event: usize, at: Option<u64>) -> Result<(), ThresholdError> {
+        let assigned = self.plan.assignments.get(event).ok_or(ThresholdError::NoSuchEvent)?;
+        let bank = self.bank.as_mut().ok_or(ThresholdError::NoBank)?;
+        bank.set_period(event, 0);
+        bank.set_threshold(event, *assigned, at)
+    }
+
+    /// Takes a sample each time the event's logical counter has grown by `period`, give or take an
+    /// eighth; 0 ends sampling. It replaces the event's threshold. Where samples would take more than
+    /// the session's budget, periods become longer.
+    ///
+    /// # Errors
+    /// See [`ThresholdError`].
+    pub fn set_period(&mut self, event: usize, period: u64) -> Result<(), ThresholdError> {
+        let first = self.sampled_count(event);
+        self.set_threshold(event, (period > 0).then(|| first.saturating_add(period)))?;
+        if let Some(bank) = &mut self.bank {
+            bank.set_period(event, period);
+        }
+        let budget_ppm = self.config.budget_ppm;
+        match &mut self.sampling {
+            _ if period == 0 => {}
+            Some(sampling) => sampling.also(budget_ppm, period),
+            none => *none = Some(Sampling::new(budget_ppm, period)),
+        }
+        Ok(())
+    }
+
+    /// The count by which an event's samples go.
+    fn sampled_count(&mut self, event: usize) -> u64 {
+        match self.plan.assignments.get(event) {
+            Some(CounterAssignment::Pinned(pinned)) => self.total[*pinned],
+            Some(CounterAssignment::General { group, .. }) => {
+                let counts = counts_of(&self.moments, &self.current, &self.total, *group, 0);
+                let bank = self.bank.as_mut().zip(counts);
+                bank.map_or(0, |(bank, counts)| bank.sampled_count(event, counts))
+            }
+            None => 0,
+        }
+    }
+
+    /// Where samples fell, if any were taken.
+    pub fn samples(&self) -> Option<&Histogram> {
+        self.sampling.as_ref().map(|sampling| &sampling.histogram)
+    }
+
+    /// Returns whether a threshold is set, or was when counters were preloaded.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.bank.as_ref().is_some_and(Bank::is_watched)
+    }
+
+    /// A threshold that has fired and was not taken yet: its event, and the count. Each is returned
+    /// once; of one that fires again before it is taken, the last count.
+    pub fn take_fired(&mut self) -> Option<(usize, u64)> {
+        self.bank.as_mut()?.take_fired()
+    }
+
+    /// Returns whether [`Self::take_fired`] has one to return.
+    pub fn has_fired(&self) -> bool {
+        self.bank.as_ref().is_some_and(Bank::has_fired)
+    }
+
+    /// Fires the thresholds that are reached: of the group of the slice `of`, which was published just
+    /// now, of the current slice's group, and of pinned events.
+    pub(super) fn check_thresholds(&mut self, of: SliceStart, at: Timestamp, sink: &mut impl Sink) {
+        let Some(mut bank) = self.bank.take() else { return };
+        let mut sampling = self.sampling.take();
+        let multiplier = sampling.as_ref().map_or(1, |sampling| sampling.period_multiplier());
+        let coming = self.current.draw.group;
+        let groups = [Some(of.group), (coming != of.group).then_some(coming)];
+        for group in groups.into_iter().flatten() {
+            let counts = counts_of(&self.moments, &self.current, &self.total, group, of.start_tsc);
+            let Some(counts) = counts else { continue };
+            let mut fire = |fired: Fired| match &mut sampling {
+                Some(sampling) if fired.sample => {
+                    // An NMI can come right after SYSCALL: ring 0's addresses are only for sessions
+                    // that count ring 0.
+                    let kernel = self.setup.kernel;
+                    let found = sink.interrupted().filter(|(_, user)| *user || kernel);
+                    let record = self.sampled(fired, at, group, counts, multiplier, found);
+                    sampling.add(record.address);
+                    sink.sample(record);
+                }
+                _ => sink.threshold(self.fired(fired, at)),
+            };
+            bank.check(group, counts, multiplier, &mut fire);
+            if group == of.group {
+                bank.check_pinned(&self.total, multiplier, fire);
+            }
+        }
+        if let Some(sampling) = &mut sampling {
+            sampling.update(&self.stats);
+        }
+        self.sampling = sampling;
+        self.bank = Some(bank);
+    }
+
+    fn fired(
+        &self,
+        Fired { event, at, count, .. }: Fired,
+        timestamp: Timestamp,
+    ) -> ThresholdRecord {
+        ThresholdRecord {
+            session: self.id,
+            cpu: timestamp.cpu,
+            event,
+            threshold: at,
+            count,
+            address_space: self.address_space,
+            tsc: timestamp.tsc,
+        }
+    }
+
+    fn sampled(
+        &self,
+        fired: Fired,
+        timestamp: Timestamp,
+        group: u16,
+        counted: GroupCounts,
+        period_multiplier: u32,
+        interrupted: Option<(u64, bool)>,
+    ) -> SampleRecord {
+        let used = self.group_at(group).used;
+        let (address, user) = interrupted.unwrap_or_default();
+        let mut counts = [0; MAX_GENERAL];
+        let mut members = counts.iter_mut();
+        for_each_counter(used, |counter| {
+            if let Some(count) = members.next() {
+                *count = counted.events(counter as u8);
+            }
+        });
+        SampleRecord {
+            session: self.id,
+            cpu: timestamp.cpu,
+            event: fired.event,
+            address,
+            user,
+            address_space: self.address_space,
+            tsc: timestamp.tsc,
+            count: fired.count,
+            cycles: counted.total[Pinned::Cycles],
+            instructions: counted.total[Pinned::Instructions],
+            group,
+            events: used.count_ones() as u8,
+            period_multiplier: period_multiplier.try_into().unwrap_or(u16::MAX),
+            counts,
+        }
+    }
+}

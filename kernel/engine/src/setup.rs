@@ -1,0 +1,56 @@
+//! How a session sets the PMU up: from what a program asks for, checked.
+
+use tally_abi::{
+    SessionConfig, Slice,
+    session::{MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
+};
+
+use crate::{
+    demand::{Demand, Layout, Pinned},
+    hardware::Setup,
+    plan::PlanError,
+};
+
+/// No event happens more often in a cycle (the widest cores retire eight micro-operations).
+pub(crate) const MOST_PER_CYCLE: u64 = 16;
+/// No instruction takes more cycles on average, nor has more events, over the length of a slice: a
+/// chain of loads from memory takes some 300 cycles each.
+const MOST_PER_INSTRUCTION: u64 = 1 << 10;
+
+impl Setup {
+    /// The setup of a session of `demands`.
+    ///
+    /// # Errors
+    /// The slice's length or the budget is out of range.
+    pub fn new(
+        config: SessionConfig,
+        layout: &Layout,
+        demands: &[Demand],
+    ) -> Result<Setup, PlanError> {
+        let (length, max) = (config.slice.length(), max_slice(config.slice, layout));
+        if !(MIN_SLICE..=max).contains(&length) {
+            return Err(PlanError::SliceOutOfRange { length, max });
+        }
+        let ppm = config.budget_ppm;
+        if !(1..=NO_BUDGET_PPM).contains(&ppm) {
+            return Err(PlanError::BudgetOutOfRange { ppm });
+        }
+        let timer = match config.slice {
+            Slice::Cycles(_) => Pinned::Cycles,
+            Slice::Instructions(_) => Pinned::Instructions,
+        };
+        let kernel = config.mode.kernel() || demands.iter().any(|demand| demand.kernel);
+        Ok(Setup { mode: config.mode, kernel, timer, max_slice: max })
+    }
+}
+
+/// The longest slice in which no counter can wrap more than once: a count is the difference of two
+/// readings. At most [`MAX_SLICE`].
+fn max_slice(slice: Slice, layout: &Layout) -> u64 {
+    let fits = layout.widths.pinned.min(layout.widths.general);
+    let most = match slice {
+        Slice::Cycles(_) => MOST_PER_CYCLE,
+        Slice::Instructions(_) => MOST_PER_INSTRUCTION,
+    };
+    (fits / most).min(MAX_SLICE)
+}
