@@ -10,7 +10,7 @@ mod members;
 mod page;
 mod thresholds;
 
-use alloc::{boxed::Box, vec, vec::Vec};
+use alloc::{boxed::Box, vec};
 
 use tally_abi::bank::{
     COUNTER_WORDS, HEADER_WORDS, PAGE_WORDS, PINNED_SLOT, RATE_ONE, assignment, counter, header,
@@ -25,7 +25,7 @@ use self::{
 use crate::{
     CounterMask, Counts, Pinned,
     estimate::Uncertainty,
-    moments::{Base, PerBase},
+    moments::PerBase,
     plan::{CounterAssignment, Plan},
     sync::Ordering,
 };
@@ -352,12 +352,6 @@ impl Bank {
     fn value_of(&self, member: &Member, total: &Counts) -> u64 {
         let max = self.published_max.get(usize::from(member.event)).copied().unwrap_or_default();
         value(total[member.base.event()], member.rate).max(max)
-    }
-
-    /// The value of a multiplexed event, as a reader sees it that comes now.
-    pub(crate) fn value_now(&self, event: usize, total: &Counts) -> Option<u64> {
-        let member = self.members.get(self.members.position(event)?)?;
-        Some(self.value_of(member, total))
     }
 
     /// The count by which samples of an event go that begin now.

@@ -21,6 +21,13 @@
 //! nobody has met, neither in the estimate nor in the spread. The gap says how far they may reach;
 //! more than a normal distribution would have of it widens the interval ([`TAIL`]).
 //!
+//! **Two bases.** Cycles and instructions of all slices are known, so it is known how far the counted
+//! slices are from having the same instructions a cycle. Where the slices differ in that, the
+//! regression of their events on it says how far the estimate is off (Cochran, section 7.1); what
+//! exceeds the standard error widens the interval. And where they differ too little to explain it,
+//! there were slices unlike all that were counted, a start-up say, whose events may be [`UNMET`] times
+//! more.
+//!
 //! **Few slices.** The spread itself is uncertain; Student's t widens the interval accordingly. With
 //! fewer than [`LEAST_SLICES`] slices there is no estimate: their residuals say next to nothing.
 //!
@@ -53,6 +60,11 @@ const NORMAL_GAP: f64 = 3.0;
 /// Squared standard deviations of chance that make a difference one that is believed: one difference in
 /// thirteen is that large by chance.
 const SIGNIFICANT: f64 = 2.0;
+/// Standard deviations of chance beyond which the counted slices' instructions a cycle say that there
+/// were slices unlike all of them.
+const CHANCE: f64 = 2.0;
+/// How many times more events such slices may have had, or fewer, than their instructions say.
+const UNMET: f64 = 4.0;
 /// 2⁻³².
 const FRACTION: f64 = 1.0 / 4_294_967_296.0;
 
@@ -100,7 +112,63 @@ pub fn best_base(sample: &Sample) -> Base {
 
 fn best(sample: &Sample) -> Option<ByBase> {
     let by = |base| by_base(sample, base);
-    Base::ALL.into_iter().filter_map(by).min_by(|a, b| a.variance.total_cmp(&b.variance))
+    let bases = Base::ALL.into_iter().filter_map(by);
+    let best = bases.min_by(|a, b| a.variance.total_cmp(&b.variance))?;
+    let variance = best.variance + imbalance(sample, &best);
+    Some(ByBase { variance, ..best })
+}
+
+/// The squared error that is to be expected as the counted slices have more or fewer instructions a
+/// cycle than all slices, beyond what the variance of `best` has of it already.
+fn imbalance(sample: &Sample, best: &ByBase) -> f64 {
+    let [cycles, instructions] = sample.group.sums.map(|sum| sum as f64);
+    let [all_cycles, all_instructions] = sample.totals.map(|sum| sum as f64);
+    if cycles == 0.0 || instructions == 0.0 {
+        return 0.0;
+    }
+    let ipc = instructions / cycles;
+    let missing = all_instructions - ipc * all_cycles;
+    let slices = Regression::of(sample, ipc);
+    // Slices like those that were counted: their events follow their instructions.
+    let by_cycles = events(sample) / cycles * all_cycles;
+    let regressed = slices.slope.map_or(best.estimate, |slope| by_cycles + slope * missing);
+    let expected = (regressed - best.estimate).abs() - sqrt(best.variance);
+    // Slices unlike any that was counted: their events may be as many times more or fewer.
+    let scale = all_cycles / cycles;
+    let by_chance = scale * sqrt((1.0 - 1.0 / scale).max(0.0) * slices.total_variance);
+    let beyond = (missing.abs() - CHANCE * by_chance).max(0.0) / (ipc * all_cycles);
+    let unmet = UNMET * beyond * best.estimate;
+    expected.max(0.0) * expected.max(0.0) + unmet * unmet
+}
+
+/// How a group's slices differ in instructions, by pairs of them, and an event with that.
+struct Regression {
+    /// Events for each instruction more in a cycle; none where the slices do not differ.
+    slope: Option<f64>,
+    /// Of the instructions in all counted slices, in squared instructions.
+    total_variance: f64,
+}
+
+impl Regression {
+    /// At `ipc` instructions a cycle. A slice's cycles are its length, and instructions that come with
+    /// a longer slice come in proportion: so the sums of products of both need not be known.
+    fn of(sample: &Sample, ipc: f64) -> Regression {
+        let (mut weight, mut squares, mut products) = (0.0, 0.0, 0.0);
+        for kind in [NEAR, FAR] {
+            let (event, group) = (&sample.event.pairs[kind], &sample.group.pairs[kind]);
+            weight += in_ones(group.weight);
+            let [of_cycles, of_instructions] = group.squares.map(|sum| sum as f64);
+            squares += of_instructions - ipc * ipc * of_cycles;
+            let [with_cycles, with_instructions] = event.products.map(|sum| sum as f64);
+            products += with_instructions - ipc * with_cycles;
+        }
+        if squares <= 0.0 || weight == 0.0 {
+            return Regression { slope: None, total_variance: 0.0 };
+        }
+        let variance = squares / WEIGHT as f64 / 2.0 / weight;
+        let slices = sample.group.slices as f64;
+        Regression { slope: Some(products / squares), total_variance: slices * variance }
+    }
 }
 
 /// The variance of one slice of the event, relative to the square of the mean slice: what decides how

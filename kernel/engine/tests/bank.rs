@@ -318,7 +318,7 @@ fn a_bank_changes_no_value_of_the_session() {
                 readings.push(bench.session.readings());
             }
             if mapped {
-                (0..8).for_each(|event| drop(bench.read(event)));
+                (0..8).for_each(|event| assert!(bench.read(event).0 >= bench.read(event).1));
             }
         }
         bench.suspend(End::Stopped);

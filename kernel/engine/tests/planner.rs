@@ -336,3 +336,24 @@ fn sessions_with_slices_or_budgets_out_of_range_are_refused() {
         assert_eq!(open(length, 1).or(open(length, NO_BUDGET_PPM)), None);
     }
 }
+
+/// A counter must not wrap twice between two readings: not with 16 events a cycle, nor with 1,024
+/// cycles an instruction.
+#[test]
+fn slices_in_which_a_counter_could_wrap_are_refused() {
+    let open = |slice, widths| {
+        let config = SessionConfig { slice, ..SessionConfig::default() };
+        let layout = Layout { general: 1, reference: false, extra: 0, widths };
+        Session::open(1, 0, config, 1, vec![Demand::general(Selector(1), 1)], &layout).err()
+    };
+    let too_long = |length, max| Some(PlanError::SliceOutOfRange { length, max });
+    let narrow = Widths::of(32);
+    let (cycles, instructions) = ((1 << 28) - 1, (1 << 22) - 1);
+    assert_eq!(open(Slice::Cycles(cycles), narrow), None);
+    assert_eq!(open(Slice::Cycles(1 << 30), narrow), too_long(1 << 30, cycles));
+    assert_eq!(open(Slice::Instructions(instructions), narrow), None);
+    assert_eq!(open(Slice::Instructions(1 << 23), narrow), too_long(1 << 23, instructions));
+    assert_eq!(open(Slice::Cycles(1 << 30), Widths::of(40)), None);
+    let mixed = Widths { pinned: (1 << 48) - 1, general: (1 << 32) - 1 };
+    assert_eq!(open(Slice::Cycles(1 << 30), mixed), too_long(1 << 30, cycles));
+}

@@ -355,3 +355,20 @@ fn nothing_is_lost_where_counters_are_set_while_ring_0_is_counted() {
     }
     assert!(bench.pmu.preloads() > 100);
 }
+
+/// An overflow inside the overflow path is lost, and with it all that counters count that the overflow
+/// froze: where ring 0 is counted, the next sample is never so near.
+#[test]
+fn samples_where_ring_0_is_counted_leave_room_for_the_overflow_path() {
+    for period in [100, 1_000, 5_000] {
+        let mut bench = Bench::counting(Mode::Full, 8, 1, 0);
+        bench.resume();
+        bench.sync();
+        bench.session.set_period(INSTRUCTIONS, period).unwrap();
+        bench.sync();
+        (0..100_000).for_each(|_| bench.run(1, &[1; 8]));
+        assert!(bench.fired.1.len() > 3, "{} samples", bench.fired.1.len());
+        let nearest = bench.pmu.nearest_preload().unwrap();
+        assert!(nearest >= 20_000, "{nearest} instructions to the next sample");
+    }
+}

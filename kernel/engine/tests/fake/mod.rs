@@ -39,6 +39,8 @@ struct State {
     preloaded: u16,
     /// Preloads so far.
     preloads: u64,
+    /// The fewest events that a counter was preloaded with.
+    nearest: Option<u64>,
     /// What the switch to come will do.
     prepared: Option<(CounterMask, Group, u64)>,
 }
@@ -98,6 +100,11 @@ impl Simulated {
     /// How often counters were preloaded.
     pub fn preloads(&self) -> u64 {
         self.0.borrow().preloads
+    }
+
+    /// The fewest events that a counter was preloaded with.
+    pub fn nearest_preload(&self) -> Option<u64> {
+        self.0.borrow().nearest
     }
 
     /// Whether a counter besides the timer may interrupt.
@@ -227,6 +234,7 @@ impl Pmu for Simulated {
         }
         state.preloaded |= 1 << slot;
         state.preloads += 1;
+        state.nearest = Some(state.nearest.map_or(remaining, |nearest| nearest.min(remaining)));
         state.prepared = None;
         value
     }

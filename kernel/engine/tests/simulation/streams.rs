@@ -54,3 +54,25 @@ pub fn program(random: &mut Random) -> Vec<Step> {
     };
     (0..SLICES).map(step).collect()
 }
+
+/// A start-up of a few slices, then a loop that does the same in every slice, but for some noise: a
+/// micro-benchmark, with rates of their own in both. By it the constants of how far slices that no
+/// group has met may stray were chosen.
+pub fn micro_benchmark(slices: usize, random: &mut Random) -> Vec<Step> {
+    let start_up = 1 + (random.uniform() * 6.0) as usize;
+    let mut rates = || -> (f64, [f64; 8]) {
+        let ipc = 0.3 + 2.5 * random.uniform();
+        (ipc, core::array::from_fn(|_| 0.1 * random.uniform() * random.uniform()))
+    };
+    let (start, steady) = (rates(), rates());
+    (0..slices)
+        .map(|slice| {
+            let ((ipc, rates), noise) =
+                if slice < start_up { (start, 0.2) } else { (steady, 0.002) };
+            let mut vary = |value: f64| value * (1.0 + noise * random.normal()).max(0.0);
+            let instructions = vary(SLICE_CYCLES as f64 * ipc);
+            let events = rates.map(|rate| vary(instructions * rate) as u64);
+            Step { instructions: instructions as u64, events }
+        })
+        .collect()
+}
