@@ -12,7 +12,8 @@ use tally_abi::trace::End;
 
 use crate::{
     Clock, CounterMask, Counts, Direct, Pinned, Pmu, Session, Sink,
-    session::{PreloadPlan, SliceStart, Timestamp},
+    bank::PreloadPlan,
+    session::{SliceStart, Timestamp},
 };
 
 /// One CPU's side of the engine.

@@ -1,27 +1,27 @@
 //! Adaptive shares: slices go to the groups whose events are least certain.
 //!
 //! Neyman's allocation (decision 11): slices in proportion to the spread of a group's slices,
-//! relative to the count, as the errors that people read are; never fewer than the plan's. It is
-//! worked out outside of the overflow path, some groups at a time, and begins with a round.
+//! relative to the count, as errors are read; never fewer than the plan's. It is computed outside of
+//! the overflow path, some groups at a time, and takes effect with a round.
 //!
 //! Uses floating point: never in the overflow path.
 
 use alloc::{boxed::Box, vec::Vec};
+use core::ops::Range;
 
-use libm::{floor, sqrt};
+use libm::floor;
 use tally_abi::Shares;
 
-use super::Session;
-use crate::{Plan, estimate, for_each_counter};
+use crate::group::Plan;
 
-/// Slices of a round beyond the planned ones: as many as those, and at most so many.
+/// The most slices of a round beyond the planned ones, which are as many.
 const MOST_EXTRA: u64 = 1 << 14;
-/// Rounds for which shares stay as they are: what they go by has to be known better first, and a
-/// change costs a little.
+/// Rounds for which shares stay as they are: spreads have to be known better first, and a change has
+/// a cost.
 const REST_ROUNDS: u64 = 16;
 
-/// Other shares have to bring the sum of the squared errors down to this part of it: what is not worth a
-/// change is mostly chance, and every change begins a block of rounds anew.
+/// Shares change if that lowers the sum of the squared errors to this part of it: a smaller gain is
+/// mostly chance, and every change begins a block of rounds anew.
 const WORTH_IT: f64 = 0.95;
 
 /// What is known of the groups' spreads.
@@ -31,14 +31,14 @@ pub(super) struct Adaptive {
     planned: Box<[u16]>,
     /// Slices in a round.
     round: u64,
-    /// Spreads of the groups looked at so far.
+    /// Spreads of the groups so far.
     spreads: Vec<f64>,
     /// Rounds after which the shares may change again.
     not_before: u64,
 }
 
 impl Adaptive {
-    /// `None` where shares do not adapt, or there is nothing to share.
+    /// `None` if shares do not adapt, or there is one group.
     pub(super) fn new(shares: Shares, plan: &Plan) -> Option<Adaptive> {
         if shares == Shares::Planned || plan.groups.len() < 2 {
             return None;
@@ -56,13 +56,43 @@ impl Adaptive {
         self.round
     }
 
-    /// The shares as long as nothing is known: in proportion to the plan's.
+    /// The shares while no spread is known: in proportion to the plan's.
     pub(super) fn first_shares(&self) -> Vec<u16> {
         let planned: Vec<f64> = self.planned.iter().map(|share| f64::from(*share)).collect();
         self.allocate(&planned)
     }
 
-    /// What shares make of the groups' squared relative errors, in sum.
+    /// Returns whether shares may change after this many rounds.
+    pub(super) fn is_due(&self, rounds: u64) -> bool {
+        rounds >= self.not_before
+    }
+
+    /// The next groups whose spreads are wanted, at most `count`.
+    pub(super) fn next_groups(&self, count: usize) -> Range<usize> {
+        let first = self.spreads.len();
+        first..(first + count).min(self.planned.len())
+    }
+
+    /// Takes the spreads of [`Self::next_groups`]. When all are known, after this many rounds, returns
+    /// new shares if they are better than `shares`.
+    pub(super) fn update(
+        &mut self,
+        spreads: Vec<f64>,
+        shares: &[u16],
+        rounds: u64,
+    ) -> Option<Vec<u16>> {
+        self.spreads.extend(spreads);
+        if self.spreads.len() < self.planned.len() {
+            return None;
+        }
+        let new = self.allocate(&self.spreads);
+        let is_better = self.squared_error(&new) < WORTH_IT * self.squared_error(shares);
+        self.spreads.clear();
+        self.not_before = rounds + REST_ROUNDS;
+        is_better.then_some(new)
+    }
+
+    /// The sum of the groups' squared relative errors with these shares.
     fn squared_error(&self, shares: &[u16]) -> f64 {
         let groups = self.spreads.iter().zip(shares);
         groups.map(|(spread, share)| spread * spread / f64::from(*share)).sum()
@@ -76,8 +106,8 @@ impl Adaptive {
         if all <= 0.0 {
             return self.first_shares();
         }
-        // Whoever would get less than the minimum gets that, which leaves less for the others: until
-        // nobody else does.
+        // A group that would get less than its minimum gets the minimum, which leaves less for the
+        // others: repeated until no other group does.
         let (mut scale, mut before) = (round / all, f64::INFINITY);
         while scale < before {
             before = scale;
@@ -89,7 +119,7 @@ impl Adaptive {
             }
             scale = if free > 0.0 { scale.min(left / free) } else { scale };
         }
-        // Rounded in the sum: so each is rounded up or down, and all make a round.
+        // Sums are rounded: so each share is rounded up or down, and all make a round.
         let (mut sum, mut given) = (0.0, 0.0);
         let last = spreads.len() - 1;
         let rounded = groups().enumerate().map(|(group, (planned, spread))| {
@@ -100,42 +130,6 @@ impl Adaptive {
             share as u16
         });
         rounded.collect()
-    }
-}
-
-impl Session {
-    /// Looks at the next `groups` groups, if shares adapt and it is time; after the last one, deals
-    /// new shares. Uses floating point: never in the overflow path.
-    pub fn adapt(&mut self, groups: usize) {
-        let Some(mut adaptive) = self.adaptive.take() else { return };
-        if self.order.rounds() >= adaptive.not_before {
-            let first = adaptive.spreads.len();
-            let until = (first + groups).min(self.plan.groups.len());
-            adaptive.spreads.extend((first..until).map(|group| self.relative_spread(group)));
-            if until == self.plan.groups.len() {
-                let shares = adaptive.allocate(&adaptive.spreads);
-                let squared_error = |shares| adaptive.squared_error(shares);
-                if squared_error(&shares) < WORTH_IT * squared_error(self.order.shares()) {
-                    self.order.deal(&shares);
-                }
-                adaptive.spreads.clear();
-                adaptive.not_before = self.order.rounds() + REST_ROUNDS;
-            }
-        }
-        self.adaptive = Some(adaptive);
-    }
-
-    /// The spread of a group's slices, relative to the mean slice: the root of the sum of its
-    /// events' squares. An event that was never seen has none: no number of slices would make its
-    /// error small against nothing.
-    fn relative_spread(&self, group: usize) -> f64 {
-        let used = self.plan.groups.get(group).map_or(0, |group| group.used);
-        let mut squares = 0.0;
-        for_each_counter(used, |counter| {
-            let sample = self.sample(group as u16, counter as u8);
-            squares += estimate::relative_spread(&sample).unwrap_or(0.0);
-        });
-        sqrt(squares)
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use tally_abi::{Slice, bank::PINNED_SLOT};
 
-use super::{CurrentSlice, Session, SliceStart};
+use super::state::{CurrentSlice, Session, SliceStart, Timestamp};
 use crate::{
     Counts, MAX_PRELOAD, Sink,
     bank::{Bank, GroupCounts, Page, PreloadPlan},
@@ -20,13 +20,6 @@ const LEAST_IN_KERNEL: u64 = 1_000;
 /// The nearest sample there: the program must get on between two samples, and the overflow path takes
 /// some 2,000 instructions.
 const LEAST_SAMPLE_IN_KERNEL: u64 = 20_000;
-
-/// When and where a publication happens.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timestamp {
-    pub(crate) cpu: u16,
-    pub(crate) tsc: u64,
-}
 
 impl Session {
     /// Maps a bank: the program reads its logical counters in `pages`, which hold zeros and are enough

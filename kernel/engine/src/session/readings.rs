@@ -4,7 +4,7 @@ use alloc::{vec, vec::Vec};
 
 use tally_abi::{Reading, Value, reading::Reason};
 
-use super::Session;
+use super::state::Session;
 use crate::{
     Counts, MAX_GENERAL, Pinned,
     bounds::{self, Bound, Candidate, Whole},

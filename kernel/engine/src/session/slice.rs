@@ -2,15 +2,8 @@
 
 use tally_abi::trace::{End, SliceRecord};
 
-use super::{CurrentSlice, Session};
+use super::state::{CurrentSlice, Session, SliceStart};
 use crate::{Counts, Pinned, Sink, budget::Budget, for_each_counter, order::Draw};
-
-/// A slice: its group, by number, and when it was switched in.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SliceStart {
-    pub(super) group: u16,
-    pub(super) start_tsc: u64,
-}
 
 impl Session {
     /// The current slice.

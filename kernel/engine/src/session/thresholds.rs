@@ -2,7 +2,11 @@
 
 use tally_abi::trace::{SampleRecord, ThresholdRecord};
 
-use super::{Session, SliceStart, Timestamp, publish::counts_of, sampling::Sampling};
+use super::{
+    publish::counts_of,
+    sampling::Sampling,
+    state::{Session, SliceStart, Timestamp},
+};
 use crate::{
     MAX_GENERAL, Pinned, Sink,
     bank::{Bank, Fired, GroupCounts, ThresholdError},

@@ -1,0 +1,223 @@
+//! A session's state: what it holds, and how it is opened.
+
+use alloc::{boxed::Box, vec, vec::Vec};
+
+use tally_abi::{SessionConfig, SessionStats};
+
+use super::{adaptive::Adaptive, sampling::Sampling};
+use crate::{
+    CounterMask, Counts, Demand, Group, Layout, Pinned, Plan, PlanError, Setup,
+    bank::Bank,
+    bounds::Bound,
+    budget::Budget,
+    moments::{GroupMoments, Turn},
+    order::{Draw, Order},
+    plan::plan,
+};
+
+/// A slice: its group, by number, and when it was switched in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SliceStart {
+    pub(super) group: u16,
+    pub(super) start_tsc: u64,
+}
+
+/// When and where a publication happens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timestamp {
+    pub(crate) cpu: u16,
+    pub(crate) tsc: u64,
+}
+
+/// The logical counters of one address space.
+#[derive(Debug)]
+pub struct Session {
+    pub(super) id: u32,
+    pub(super) address_space: u64,
+    pub(super) config: SessionConfig,
+    pub(super) plan: Plan,
+    pub(super) order: Order,
+    /// Slices in a round.
+    pub(super) round: u64,
+    /// The current slice, which may be switched out, or the first one.
+    pub(super) current: CurrentSlice,
+    /// The slice after it: drawn in advance for the overflow path.
+    pub(super) next: Draw,
+    pub(super) setup: Setup,
+    /// The general counters that the two groups use, as masks: looked up once.
+    pub(super) used: u8,
+    pub(super) next_used: u8,
+    /// The counters of the current slice and the next one.
+    pub(super) switched: CounterMask,
+    pub(super) moments: Box<[GroupMoments]>,
+    /// If shares adapt.
+    pub(super) adaptive: Option<Adaptive>,
+    /// By event: the last estimate that [`Self::readings`] returned. It is in no estimate.
+    pub(super) last_readings: Box<[u64]>,
+    /// Which events are never more than others.
+    pub(super) bounds: Vec<Bound>,
+    /// Of the pinned events, for as long as the session ran.
+    pub(super) total: Counts,
+    /// Slices that have ended, however many pieces they came in.
+    pub(super) finished: u64,
+    pub(super) budget: Budget,
+    pub(super) stats: SessionStats,
+    pub(super) running: bool,
+    /// What the program reads without a system call, if it mapped it.
+    pub(super) bank: Option<Bank>,
+    /// If samples are taken.
+    pub(super) sampling: Option<Box<Sampling>>,
+    /// TSC up to which [`SessionStats::session_ticks`] is summed.
+    pub(super) ticks_until: u64,
+}
+
+/// A slice that has begun and not ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CurrentSlice {
+    pub(super) draw: Draw,
+    /// Its length, in units of the session's slices.
+    pub(super) slice_multiplier: u32,
+    /// Whether anything is in the two sums: only where a slice is cut or credited in the middle.
+    pub(super) credited: bool,
+    /// Counted in this slice so far.
+    pub(super) slice: Counts,
+    /// Counted since the slice was last switched in: the counts of its next record.
+    pub(super) piece: Counts,
+    pub(super) piece_start_tsc: u64,
+}
+
+impl Session {
+    /// Plans `demands` and opens the session. Its number `id` is unique and not 0, which stands for
+    /// none; with `seed` it decides the random order.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn open(
+        id: u32,
+        address_space: u64,
+        config: SessionConfig,
+        seed: u64,
+        demands: Vec<Demand>,
+        layout: &Layout,
+    ) -> Result<Session, PlanError> {
+        let setup = Setup::new(config, layout, &demands)?;
+        let plan = plan(&demands, layout)?;
+        let adaptive = Adaptive::new(config.shares, &plan);
+        let shares = match &adaptive {
+            Some(adaptive) => adaptive.first_shares(),
+            None => plan.groups.iter().map(|group| group.share).collect(),
+        };
+        let mut session = Session {
+            id,
+            address_space,
+            config,
+            round: adaptive.as_ref().map_or(plan.round(), Adaptive::round),
+            moments: shares.iter().map(|share| GroupMoments::of(*share)).collect(),
+            order: Order::new(shares.into(), seed, id),
+            adaptive,
+            current: CurrentSlice { slice_multiplier: 1, ..CurrentSlice::default() },
+            next: Draw::default(),
+            setup,
+            used: 0,
+            next_used: 0,
+            switched: CounterMask { reference: plan.counts_reference(), ..CounterMask::default() },
+            last_readings: vec![0; plan.assignments.len()].into(),
+            bounds: Vec::new(),
+            total: Counts::default(),
+            finished: 0,
+            budget: Budget::new(config.budget_ppm, config.slice.length(), setup.max_slice),
+            stats: SessionStats { groups: plan.groups.len() as u64, ..SessionStats::default() },
+            running: false,
+            bank: None,
+            sampling: None,
+            ticks_until: 0,
+            plan,
+        };
+        session.current.draw = session.order.draw();
+        session.next_used = session.group().used;
+        session.draw_next();
+        Ok(session)
+    }
+
+    /// The session's number.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The address space that it counts.
+    pub fn address_space(&self) -> u64 {
+        self.address_space
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> SessionConfig {
+        self.config
+    }
+
+    /// Its groups, and the counter of each event.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The number of its events.
+    pub fn events(&self) -> usize {
+        self.plan.assignments.len()
+    }
+
+    /// Returns whether a CPU is counting for it.
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// Returns whether anything is counted in ring 0, and so in the engine too.
+    pub fn counts_kernel(&self) -> bool {
+        self.setup.kernel
+    }
+
+    /// The engine's statistics of it, up to the last suspend or [`crate::Multiplexer::sync`].
+    pub fn stats(&self) -> SessionStats {
+        SessionStats {
+            rounds: self.finished / self.round.max(1),
+            cycles: self.total[Pinned::Cycles],
+            instructions: self.total[Pinned::Instructions],
+            ..self.stats
+        }
+    }
+
+    pub(crate) fn stats_mut(&mut self) -> &mut SessionStats {
+        &mut self.stats
+    }
+
+    pub(crate) fn setup(&self) -> Setup {
+        self.setup
+    }
+
+    /// The group of the current slice.
+    pub(crate) fn group(&self) -> &Group {
+        self.group_at(self.current.draw.group)
+    }
+
+    pub(super) fn group_at(&self, index: u16) -> &Group {
+        self.plan.groups.get(usize::from(index)).unwrap_or(&NO_GROUP)
+    }
+
+    /// The counters to read for the current slice.
+    pub(crate) fn set(&self) -> CounterMask {
+        CounterMask { general: self.used, ..self.switched }
+    }
+
+    /// The position of the current slice in the order of slices.
+    pub(super) fn current_turn(&self) -> Turn {
+        let Draw { round, block, .. } = self.current.draw;
+        Turn { number: self.finished, round, block }
+    }
+
+    /// The next group, and the counters to read at the switch to it: the bases of its counts, and
+    /// the ends of the current slice's.
+    #[inline]
+    pub(crate) fn next_switch(&self) -> (CounterMask, &Group) {
+        (self.switched, self.group_at(self.next.group))
+    }
+}
+
+static NO_GROUP: Group = Group::NONE;
