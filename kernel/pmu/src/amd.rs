@@ -15,7 +15,10 @@
 //!   PerfMonV2 there is no status register at all. So a counter that is preloaded for a threshold is
 //!   told apart from the timer without one.
 
+mod features;
 mod in_use;
+
+pub(crate) use self::features::Features;
 
 use core::mem::take;
 
@@ -25,9 +28,8 @@ use tally_engine::{
 };
 
 use crate::{
-    Bus, InitError,
-    bus::CountingBus,
-    driver::counters,
+    bus::{Bus, CountingBus},
+    init::{InitError, counters},
     prepared::Prepared,
     registers::{
         Register,
@@ -47,22 +49,11 @@ const FULL: u8 = 0x3f & !PINNED;
 /// Counters are 48 bits wide (manual, "Performance Monitoring Counters").
 pub(crate) const WIDTH_BITS: u8 = 48;
 
-/// What CPUID says of an AMD PMU, as far as the driver cares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Facts {
-    /// All counters, as a mask.
-    pub(crate) counters: u8,
-    /// Whether there are PerfMonV2's global registers.
-    pub(crate) global: bool,
-    /// Whether overflows can freeze them.
-    pub(crate) freeze: bool,
-}
-
 /// The driver of one CPU's PMU.
 #[derive(Debug)]
 pub struct Amd<B: Bus> {
     bus: CountingBus<B>,
-    facts: Facts,
+    features: Features,
     /// The switch to come, and what the event selects hold. Without global registers their enable bits
     /// come and go with [`Self::enabled`], and are set there all the same.
     prepared: Prepared<FULL>,
@@ -83,13 +74,13 @@ pub struct Amd<B: Bus> {
 
 impl<B: Bus> Amd<B> {
     /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting.
-    pub(crate) fn new(bus: B, facts: Facts) -> Result<Self, InitError> {
+    pub(crate) fn new(bus: B, features: Features) -> Result<Self, InitError> {
         let mut bus = CountingBus::new(bus);
-        in_use::refuse(&mut bus, &facts)?;
-        in_use::thaw(&mut bus, &facts);
+        in_use::refuse(&mut bus, &features)?;
+        in_use::thaw(&mut bus, &features);
         let mut driver = Amd {
             bus,
-            facts,
+            features,
             prepared: Prepared::new(rdpmc_pinned),
             enabled: false,
             timer: CYCLES,
@@ -98,16 +89,16 @@ impl<B: Bus> Amd<B> {
             counts_kernel: false,
             pauses: false,
         };
-        if facts.global {
+        if features.global {
             driver.bus.put(0, PerfCntrGlobalCtl::empty());
         }
         driver.refuse_if_not_writable()?;
-        driver.acknowledge(facts.counters);
+        driver.acknowledge(features.counters);
         Ok(driver)
     }
 
     fn refuse_if_not_writable(&mut self) -> Result<(), InitError> {
-        for index in counters(self.facts.counters) {
+        for index in counters(self.features.counters) {
             let (select, count) = (PerfCtl::event(CYCLES_NOT_IN_HALT, 0), PerfCtr(0x1234));
             self.bus.put(index, select);
             if self.bus.get::<PerfCtl>(index) != select {
@@ -126,7 +117,7 @@ impl<B: Bus> Amd<B> {
     fn select(&mut self, index: usize, wanted: PerfCtl) {
         if self.held(index) != wanted {
             self.ready_to_change();
-            if self.facts.global {
+            if self.features.global {
                 self.bus.put(index as u8, wanted);
             } else {
                 put_select(&mut self.bus, self.enabled, index, wanted);
@@ -144,14 +135,14 @@ impl<B: Bus> Amd<B> {
     /// up for it.
     #[inline(always)]
     fn ready_to_change(&mut self) {
-        if self.facts.global {
+        if self.features.global {
             self.disable();
         }
     }
 
     /// Clears overflow bits.
     fn acknowledge(&mut self, counters: u8) {
-        if self.facts.global {
+        if self.features.global {
             // One access: the status bit would stay set, and the next overflow go unseen by whoever
             // reads the status.
             let bits = PerfCntrGlobalStatusClr::from_bits_retain(u64::from(counters));
@@ -177,14 +168,14 @@ impl<B: Bus> Amd<B> {
 
     /// What lets all counters count.
     fn all(&self) -> PerfCntrGlobalCtl {
-        PerfCntrGlobalCtl::from_bits_retain(self.facts.counters.into())
+        PerfCntrGlobalCtl::from_bits_retain(self.features.counters.into())
     }
 
     /// Lets all counters count, or none: one access with global registers, else one for each counter
     /// that has an event.
     #[inline(always)]
     fn gate(&mut self) {
-        if self.facts.global {
+        if self.features.global {
             let all = if self.enabled { self.all() } else { PerfCntrGlobalCtl::empty() };
             self.bus.put(0, all);
         } else {
@@ -222,7 +213,7 @@ impl<B: Bus> Pmu for Amd<B> {
         self.acknowledged = 1 << self.timer;
         self.counts_kernel = setup.kernel;
         // What others left in counters that this group does not use is not for its program to see.
-        for_each_counter(self.facts.counters & !PINNED, |index| {
+        for_each_counter(self.features.counters & !PINNED, |index| {
             self.select(index, PerfCtl::from_bits_retain(group.selectors[index].0));
         });
         for (event, counter, code) in [
@@ -246,7 +237,7 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 
     fn restore(&mut self, group: &Group, mode: Mode, values: &Counts) {
-        for index in counters(self.facts.counters) {
+        for index in counters(self.features.counters) {
             let at = usize::from(index);
             let (select, value) = match index {
                 CYCLES => (always(CYCLES_NOT_IN_HALT, mode), values[Pinned::Cycles]),
@@ -269,16 +260,16 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 
     fn is_counting(&mut self) -> bool {
-        if self.facts.global {
+        if self.features.global {
             let enabled: PerfCntrGlobalCtl = self.bus.get(0);
             return !enabled.is_empty();
         }
-        let Amd { facts, bus, .. } = self;
-        counters(facts.counters).any(|index| bus.get::<PerfCtl>(index).contains(PerfCtl::EN))
+        let Amd { features, bus, .. } = self;
+        counters(features.counters).any(|index| bus.get::<PerfCtl>(index).contains(PerfCtl::EN))
     }
 
     fn scrub(&mut self) {
-        for index in counters(self.facts.counters) {
+        for index in counters(self.features.counters) {
             self.bus.put(index, PerfCtr(0));
         }
     }
@@ -296,8 +287,8 @@ impl<B: Bus> Pmu for Amd<B> {
 
     #[inline(always)]
     fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64) {
-        self.prepared.prepare(self.facts.counters & !PINNED, set, next, slice);
-        self.pauses = self.counts_kernel || self.facts.global && self.prepared.changed != 0;
+        self.prepared.prepare(self.features.counters & !PINNED, set, next, slice);
+        self.pauses = self.counts_kernel || self.features.global && self.prepared.changed != 0;
     }
 
     #[inline(always)]
@@ -312,8 +303,8 @@ impl<B: Bus> Pmu for Amd<B> {
             self.enable();
             return false;
         }
-        let Amd { prepared, bus, enabled, facts, .. } = self;
-        if facts.global {
+        let Amd { prepared, bus, enabled, features, .. } = self;
+        if features.global {
             prepared.change(|index, wanted| bus.put_from::<PerfCtl>(index as u8, &wanted.0));
         } else {
             let select = |wanted: &Selector| PerfCtl::from_bits_retain(wanted.0);

@@ -21,8 +21,8 @@ pub struct DetectedPmu {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Intel { facts: intel::Facts, version: u8, width_bits: u8 },
-    Amd(amd::Facts),
+    Intel { features: intel::Features, version: u8, width_bits: u8 },
+    Amd(amd::Features),
 }
 
 /// Why there is no PMU to drive.
@@ -115,13 +115,13 @@ fn leave_counter_3<R: CpuIdReader>(
     leaves: u32,
 ) -> Option<&'static str> {
     const COUNTER_3: u8 = 1 << 3;
-    let Kind::Intel { facts, .. } = kind else { return None };
+    let Kind::Intel { features, .. } = kind else { return None };
     let features = if leaves >= 7 { cpuid.cpuid1(7).edx } else { 0 };
     let is_microcodes = features >> 13 & 1 == 1 && features >> 11 & 1 == 0;
-    if !is_microcodes || facts.general & COUNTER_3 == 0 {
+    if !is_microcodes || features.general & COUNTER_3 == 0 {
         return None;
     }
-    facts.general &= !COUNTER_3;
+    features.general &= !COUNTER_3;
     Some("general counter 3 is left to microcode, which may use it for transactions (TSX)")
 }
 
@@ -168,8 +168,8 @@ fn detect_intel<R: CpuIdReader>(
     let freeze = version >= 4 && (!hypervisor || is_tcg(cpuid));
     // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES is there.
     let capabilities = cpuid.cpuid1(1).ecx >> 15 & 1 == 1;
-    let facts = intel::Facts { general, reference: fixed(2), freeze, capabilities, extra, widths };
-    Ok(Kind::Intel { facts, version, width_bits })
+    let features = intel::Features { general, reference: fixed(2), freeze, capabilities, extra, widths };
+    Ok(Kind::Intel { features, version, width_bits })
 }
 
 /// The architectural events that are not there, by their bits: those whose bit in EBX is set, and of the
@@ -205,7 +205,7 @@ fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu
     }
     // LbrAndPmcFreeze.
     let freeze = global && v2.eax >> 2 & 1 == 1;
-    Ok(Kind::Amd(amd::Facts { counters, global, freeze }))
+    Ok(Kind::Amd(amd::Features { counters, global, freeze }))
 }
 
 fn cpuid_nothing() -> raw_cpuid::CpuIdResult {
@@ -218,7 +218,7 @@ impl DetectedPmu {
         let layout = self.layout();
         let (name, width_bits) = match self.kind {
             Kind::Intel { version, width_bits, .. } => (intel_name(version), width_bits),
-            Kind::Amd(amd::Facts { global: true, .. }) => ("AMD PerfMonV2", amd::WIDTH_BITS),
+            Kind::Amd(amd::Features { global: true, .. }) => ("AMD PerfMonV2", amd::WIDTH_BITS),
             Kind::Amd(_) => ("AMD core performance counter extension", amd::WIDTH_BITS),
         };
         PmuInfo {
@@ -233,12 +233,12 @@ impl DetectedPmu {
     /// The counters that groups can use.
     pub fn layout(&self) -> Layout {
         match self.kind {
-            Kind::Intel { facts, .. } => {
-                let intel::Facts { general, reference, extra, widths, .. } = facts;
+            Kind::Intel { features, .. } => {
+                let intel::Features { general, reference, extra, widths, .. } = features;
                 Layout { general, reference, extra, widths }
             }
-            Kind::Amd(facts) => Layout {
-                general: facts.counters & !amd::PINNED,
+            Kind::Amd(features) => Layout {
+                general: features.counters & !amd::PINNED,
                 reference: false,
                 extra: 0,
                 widths: Widths::of(amd::WIDTH_BITS.into()),
@@ -273,11 +273,11 @@ impl DetectedPmu {
     /// See [`InitError`].
     pub fn init_cpu<B: Bus>(&self, bus: B, at_once: bool) -> Result<Driver<B>, InitError> {
         match self.kind {
-            Kind::Intel { facts, .. } => {
-                let freeze = facts.freeze && at_once;
-                Intel::new(bus, intel::Facts { freeze, ..facts }).map(Driver::Intel)
+            Kind::Intel { features, .. } => {
+                let freeze = features.freeze && at_once;
+                Intel::new(bus, intel::Features { freeze, ..features }).map(Driver::Intel)
             }
-            Kind::Amd(facts) => Amd::new(bus, facts).map(Driver::Amd),
+            Kind::Amd(features) => Amd::new(bus, features).map(Driver::Amd),
         }
     }
 }

@@ -31,11 +31,16 @@
 //!   under the new selector.
 
 mod extra;
+mod features;
 mod in_use;
 mod interrupts;
+mod timer;
 
-pub(crate) use extra::{EXTRA, extra_register};
-use interrupts::Timer;
+pub(crate) use self::{
+    extra::{EXTRA, extra_register},
+    features::Features,
+};
+use self::timer::Timer;
 
 use tally_abi::Mode;
 use tally_engine::{
@@ -44,9 +49,8 @@ use tally_engine::{
 };
 
 use crate::{
-    Bus, InitError,
-    bus::CountingBus,
-    driver::counters,
+    bus::{Bus, CountingBus},
+    init::{InitError, counters},
     prepared::Prepared,
     registers::{
         Register,
@@ -64,27 +68,11 @@ const FULL: u8 = 0x0f;
 const CYCLES: u8 = Pinned::Cycles as u8;
 const _: () = assert!(CYCLES == 1 && Pinned::Reference as u8 == 2);
 
-/// What CPUID says of an Intel PMU, as far as the driver cares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Facts {
-    /// General counters, as a mask.
-    pub(crate) general: u8,
-    /// Whether fixed counter 2 is there.
-    pub(crate) reference: bool,
-    /// Whether an overflow interrupt is to freeze all counters, as it can from version 4 on.
-    pub(crate) freeze: bool,
-    /// Whether there is IA32_PERF_CAPABILITIES.
-    pub(crate) capabilities: bool,
-    /// Extra registers, as a mask of the numbers that [`extra_register`] gives.
-    pub(crate) extra: u8,
-    pub(crate) widths: Widths,
-}
-
 /// The driver of one CPU's PMU.
 #[derive(Debug)]
 pub struct Intel<B: Bus> {
     bus: CountingBus<B>,
-    facts: Facts,
+    features: Features,
     /// The switch to come, and what the event selects hold.
     prepared: Prepared<FULL>,
     /// The values that extra registers will need then.
@@ -107,15 +95,15 @@ pub struct Intel<B: Bus> {
 
 impl<B: Bus> Intel<B> {
     /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting.
-    pub(crate) fn new(bus: B, facts: Facts) -> Result<Self, InitError> {
+    pub(crate) fn new(bus: B, features: Features) -> Result<Self, InitError> {
         let mut bus = CountingBus::new(bus);
-        in_use::refuse(&mut bus, &facts)?;
-        in_use::thaw(&mut bus, &facts);
+        in_use::refuse(&mut bus, &features)?;
+        in_use::thaw(&mut bus, &features);
         bus.put(0, PerfGlobalCtrl::empty());
         bus.put(0, FixedCtrCtrl::empty());
         let mut driver = Intel {
             bus,
-            facts,
+            features,
             prepared: Prepared::new(rdpmc_pinned),
             prepared_extra: Extras::default(),
             extra: [0; MAX_EXTRA],
@@ -126,14 +114,14 @@ impl<B: Bus> Intel<B> {
             freezes: false,
             full_width: false,
         };
-        if facts.capabilities {
+        if features.capabilities {
             let capabilities: PerfCapabilities = driver.bus.get(0);
             driver.full_width = capabilities.contains(PerfCapabilities::FW_WRITE);
         }
-        for index in counters(facts.general) {
+        for index in counters(features.general) {
             driver.bus.put(index, PerfEvtSel::empty());
         }
-        for_each_counter(facts.extra, |number| driver.put_extra(number, 0));
+        for_each_counter(features.extra, |number| driver.put_extra(number, 0));
         driver.bus.put(0, driver.all_overflows());
         driver.refuse_if_not_writable()?;
         Ok(driver)
@@ -146,7 +134,7 @@ impl<B: Bus> Intel<B> {
             return Err(InitError::NotWritable { register: FixedCtr::NAME, index: CYCLES });
         }
         let probe = PerfEvtSel::event(0x3c, 0);
-        for index in counters(self.facts.general) {
+        for index in counters(self.features.general) {
             self.bus.put(index, probe);
             if self.bus.get::<PerfEvtSel>(index) != probe {
                 return Err(InitError::NotWritable { register: PerfEvtSel::NAME, index });
@@ -174,13 +162,13 @@ impl<B: Bus> Intel<B> {
     fn enabled(&self) -> PerfGlobalCtrl {
         let fixed = PerfGlobalCtrl::FIXED0 | PerfGlobalCtrl::FIXED1;
         let third =
-            if self.facts.reference { PerfGlobalCtrl::FIXED2 } else { PerfGlobalCtrl::empty() };
-        PerfGlobalCtrl::from_bits_retain(u64::from(self.facts.general)) | fixed | third
+            if self.features.reference { PerfGlobalCtrl::FIXED2 } else { PerfGlobalCtrl::empty() };
+        PerfGlobalCtrl::from_bits_retain(u64::from(self.features.general)) | fixed | third
     }
 
     /// The fixed counters that there are.
     fn always(&self) -> impl Iterator<Item = Pinned> + use<B> {
-        let reference = self.facts.reference;
+        let reference = self.features.reference;
         Pinned::ALL.into_iter().filter(move |event| *event != Pinned::Reference || reference)
     }
 
@@ -193,7 +181,7 @@ impl<B: Bus> Intel<B> {
         if mode.user() {
             one |= FixedCtrCtrl::USR0.bits();
         }
-        let third = if self.facts.reference { one << 8 } else { 0 };
+        let third = if self.features.reference { one << 8 } else { 0 };
         FixedCtrCtrl::from_bits_retain(one | one << 4 | third)
     }
 
@@ -266,18 +254,18 @@ pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
 impl<B: Bus> Pmu for Intel<B> {
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
         let counts_kernel = setup.kernel;
-        self.set_freeze(counts_kernel && self.facts.freeze);
+        self.set_freeze(counts_kernel && self.features.freeze);
         self.must_stop = counts_kernel && !self.freezes;
         self.timer = Timer::new(setup.timer, self.freezes);
-        self.prepared.time_by(setup.timer, self.facts.widths.pinned);
+        self.prepared.time_by(setup.timer, self.features.widths.pinned);
         if group.extra.used != 0 {
             self.load_extra(&group.extra);
         }
         // What others left in counters that this group does not use is not for its program to see.
-        for_each_counter(self.facts.general, |index| self.select(index, group.selectors[index]));
+        for_each_counter(self.features.general, |index| self.select(index, group.selectors[index]));
         let timer = FixedCtrCtrl::PMI0.bits() << (4 * setup.timer as u8);
         self.control_fixed(self.fixed_at(setup.mode) | FixedCtrCtrl::from_bits_retain(timer));
-        let first = slice.wrapping_neg() & self.facts.widths.pinned;
+        let first = slice.wrapping_neg() & self.features.widths.pinned;
         reload(&mut self.bus, self.timer.event, &first);
     }
 
@@ -291,7 +279,7 @@ impl<B: Bus> Pmu for Intel<B> {
 
     fn restore(&mut self, group: &Group, mode: Mode, values: &Counts) {
         self.load_extra(&group.extra);
-        for index in counters(self.facts.general) {
+        for index in counters(self.features.general) {
             let at = usize::from(index);
             let used = group.used >> index & 1 == 1;
             self.select(at, group.selectors[at]);
@@ -316,7 +304,7 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 
     fn scrub(&mut self) {
-        for index in counters(self.facts.general) {
+        for index in counters(self.features.general) {
             self.bus.put(index, Pmc(0));
         }
         for event in self.always() {
@@ -339,7 +327,7 @@ impl<B: Bus> Pmu for Intel<B> {
 
     #[inline(always)]
     fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64) {
-        self.prepared.prepare(self.facts.general, set, next, slice);
+        self.prepared.prepare(self.features.general, set, next, slice);
         self.prepared_extra.used = next.extra.used;
         if next.extra.used != 0 {
             self.prepared_extra = next.extra;
@@ -385,7 +373,7 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 
     fn widths(&self) -> Widths {
-        self.facts.widths
+        self.features.widths
     }
 
     #[inline(always)]

@@ -1,11 +1,11 @@
 //! Performance monitoring units: their registers, the drivers for Intel's and AMD's, their events.
 //!
-//! Only this crate touches PMU MSRs, and only [`bus::Native`] touches anything that needs a kernel:
-//! all else runs on the host, where the drivers are tested against a model of the registers. A
-//! vendor's ways stay inside its driver; to the engine each is a [`tally_engine::Pmu`].
+//! Only this crate accesses PMU MSRs, and only [`bus::Native`] executes instructions that need ring 0:
+//! the rest runs on the host, where the drivers are tested against a model of the registers. What is
+//! particular to a vendor stays inside its driver; to the engine each is a [`tally_engine::Pmu`].
 //!
-//! [`detect()`] says once what PMU the processor has; [`DetectedPmu::init_cpu`] makes each CPU's driver.
-//! The interrupt controller's entry for the overflow interrupt is the kernel's, not this crate's.
+//! [`detect()`] detects the processor's PMU once; [`DetectedPmu::init_cpu`] makes each CPU's driver.
+//! The interrupt controller's entry for the overflow interrupt belongs to the kernel.
 
 #![no_std]
 
@@ -18,6 +18,7 @@ pub mod bus;
 pub mod catalogue;
 mod detect;
 mod driver;
+mod init;
 mod intel;
 mod prepared;
 pub mod registers;
@@ -28,5 +29,6 @@ pub use amd::Amd;
 pub use bus::Bus;
 pub use catalogue::{Catalogue, ResolveError, Resolved};
 pub use detect::{DetectedPmu, NoPmu, detect};
-pub use driver::{Driver, InitError};
+pub use driver::Driver;
+pub use init::InitError;
 pub use intel::Intel;

@@ -1,7 +1,7 @@
-//! What the next switch will do, worked out while there is time: after the one before it.
+//! The next group switch, prepared after the one before it.
 //!
 //! When a slice begins, the group after it is known. So the overflow interrupt compares nothing: it
-//! reads these counters and changes those selectors, in the same way for every vendor.
+//! reads the prepared counters and writes the prepared selectors, in the same way for every vendor.
 
 use core::mem::replace;
 
@@ -10,20 +10,21 @@ use tally_engine::{
     for_each_counter_likely,
 };
 
-use crate::{Bus, bus::CountingBus};
+use crate::bus::{Bus, CountingBus};
 
-/// What a switch reads and writes. A group most often has the counters in the mask `FULL`.
+/// The counters that a group switch reads and the registers that it writes. Most groups have the
+/// counters in the mask `FULL`.
 #[derive(Debug)]
 pub(crate) struct Prepared<const FULL: u8> {
     set: CounterMask,
-    /// RDPMC's ECX for the always-counted events.
-    always: [u32; 3],
+    /// RDPMC's ECX for the pinned events.
+    pinned: [u32; 3],
     /// The slice timer.
     timer: Pinned,
     /// The bits of its counter, and the highest of them.
     width: u64,
     top: u64,
-    /// What its counter is set to.
+    /// The value that its counter is set to.
     pub(crate) reload: u64,
     /// The counters whose events change, as a mask.
     pub(crate) changed: u8,
@@ -31,17 +32,25 @@ pub(crate) struct Prepared<const FULL: u8> {
     before: [Selector; MAX_GENERAL],
     /// And after it.
     after: [Selector; MAX_GENERAL],
-    /// Whether it has been made.
-    made: bool,
+    /// The row of selectors that is in the event selects.
+    held: Held,
+}
+
+/// A row of selectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// That before the switch: it is still to come.
+    Before,
+    /// That after the switch: it was made.
+    After,
 }
 
 impl<const FULL: u8> Prepared<FULL> {
-    /// For counters that have no event yet; `always` are the operands by which RDPMC reads those of the
-    /// always-counted events.
-    pub(crate) fn new(always: impl Fn(Pinned) -> u32) -> Self {
+    /// For counters that have no event yet; `pinned` returns RDPMC's ECX for a pinned event.
+    pub(crate) fn new(pinned: impl Fn(Pinned) -> u32) -> Self {
         Prepared {
             set: CounterMask::default(),
-            always: Pinned::ALL.map(always),
+            pinned: Pinned::ALL.map(pinned),
             timer: Pinned::Cycles,
             width: 0,
             top: 0,
@@ -49,26 +58,26 @@ impl<const FULL: u8> Prepared<FULL> {
             changed: 0,
             before: [Selector(0); MAX_GENERAL],
             after: [Selector(0); MAX_GENERAL],
-            made: false,
+            held: Held::Before,
         }
     }
 
-    /// The slice timer from here on is the counter of `event`, whose bits are `width`.
+    /// Makes the counter of `event` the slice timer; its bits are `width`.
     pub(crate) fn time_by(&mut self, event: Pinned, width: u64) {
         (self.timer, self.width, self.top) = (event, width, width ^ width >> 1);
     }
 
-    /// The switch will read the counters in `set`, of which those in the mask `general` are for groups,
-    /// change to `next` and arm the timer with `slice`.
+    /// Prepares a switch that reads the counters in `set`, changes to `next` and arms the timer with
+    /// `slice`. Groups use the counters in the mask `general`.
     #[inline(always)]
     pub(crate) fn prepare(&mut self, general: u8, set: CounterMask, next: &Group, slice: u64) {
         self.set = set;
         self.reload = slice.wrapping_neg() & self.width;
-        let made = replace(&mut self.made, false);
+        let row = replace(&mut self.held, Held::Before);
         let Prepared { before, after, .. } = self;
         let mut changed = 0;
         let mut visit = |index: usize, wanted: Option<Selector>| {
-            let held = if made { after[index] } else { before[index] };
+            let held = if row == Held::After { after[index] } else { before[index] };
             let wanted = wanted.unwrap_or(held);
             (before[index], after[index]) = (held, wanted);
             changed |= u8::from(wanted != held) << index;
@@ -78,8 +87,8 @@ impl<const FULL: u8> Prepared<FULL> {
                 visit(index, Some(next.selectors[index]));
             });
         } else {
-            // A counter that `next` does not use goes on, as nobody reads what it counts, unless it would
-            // disturb.
+            // A counter that `next` does not use counts on, unless `next` is to be alone: its count is
+            // not read.
             for_each_counter(general, |index| {
                 let changes = next.used >> index & 1 == 1 || next.alone;
                 visit(index, changes.then_some(next.selectors[index]));
@@ -88,7 +97,7 @@ impl<const FULL: u8> Prepared<FULL> {
         self.changed = changed;
     }
 
-    /// If the slice timer has overflowed, reads the counters.
+    /// Reads the counters, if the slice timer has overflowed. Returns whether it has.
     ///
     /// `REFERENCE`: whether there is a counter of reference cycles.
     #[inline(always)]
@@ -98,7 +107,7 @@ impl<const FULL: u8> Prepared<FULL> {
         counts: &mut Counts,
     ) -> bool {
         for event in [Pinned::Cycles, Pinned::Instructions] {
-            bus.count_into(self.always[event as usize], &mut counts[event]);
+            bus.count_into(self.pinned[event as usize], &mut counts[event]);
         }
         // The highest bit is set until then.
         if counts[self.timer] & self.top != 0 {
@@ -106,7 +115,7 @@ impl<const FULL: u8> Prepared<FULL> {
         }
         if REFERENCE && self.set.reference {
             let event = Pinned::Reference;
-            bus.count_into(self.always[event as usize], &mut counts[event]);
+            bus.count_into(self.pinned[event as usize], &mut counts[event]);
         }
         for_each_counter_likely::<FULL>(self.set.general, |index| {
             bus.count_into(index as u32, &mut counts.general[index]);
@@ -114,20 +123,23 @@ impl<const FULL: u8> Prepared<FULL> {
         true
     }
 
-    /// What the counters' event selects hold.
+    /// The selectors in the event selects.
     pub(crate) fn selectors(&self) -> &[Selector; MAX_GENERAL] {
-        if self.made { &self.after } else { &self.before }
+        match self.held {
+            Held::Before => &self.before,
+            Held::After => &self.after,
+        }
     }
 
-    /// An event select holds this from here on. What was prepared is void.
+    /// Notes a selector that was written outside of a switch. A prepared switch becomes void.
     pub(crate) fn set_selector(&mut self, index: usize, selector: Selector) {
         (self.before[index], self.after[index]) = (selector, selector);
     }
 
-    /// The switch is made: calls `change` for each event select that then holds another selector.
+    /// Makes the switch: calls `change` for each event select whose selector changes.
     #[inline(always)]
     pub(crate) fn change(&mut self, mut change: impl FnMut(usize, &Selector)) {
-        self.made = true;
+        self.held = Held::After;
         for_each_counter_likely::<FULL>(self.changed, |index| change(index, &self.after[index]));
     }
 }

@@ -1,10 +1,10 @@
-//! What others left: whether somebody counts already, and whether overflows freeze the counters.
+//! The PMU's state before the driver: counters in use by firmware or a hypervisor, and freezing on
+//! overflow.
 
-use super::Facts;
+use super::features::Features;
 use crate::{
-    Bus, InitError,
-    bus::CountingBus,
-    driver::counters,
+    bus::{Bus, CountingBus},
+    init::{InitError, counters},
     registers::{
         Register,
         amd::{
@@ -14,12 +14,12 @@ use crate::{
 };
 
 /// A counter is in use if its own select and, where there is one, the global control enable it.
-pub(super) fn refuse<B: Bus>(bus: &mut CountingBus<B>, facts: &Facts) -> Result<(), InitError> {
-    let global = match facts.global {
+pub(super) fn refuse<B: Bus>(bus: &mut CountingBus<B>, features: &Features) -> Result<(), InitError> {
+    let global = match features.global {
         true => bus.get::<PerfCntrGlobalCtl>(0).bits(),
         false => u64::MAX,
     };
-    for index in counters(facts.counters) {
+    for index in counters(features.counters) {
         let select: PerfCtl = bus.get(index);
         if select.contains(PerfCtl::EN) && global >> index & 1 == 1 {
             let (register, value) = (PerfCtl::NAME, select.bits());
@@ -30,8 +30,8 @@ pub(super) fn refuse<B: Bus>(bus: &mut CountingBus<B>, facts: &Facts) -> Result<
 }
 
 /// As the Intel driver does.
-pub(super) fn thaw<B: Bus>(bus: &mut CountingBus<B>, facts: &Facts) {
-    if !facts.freeze {
+pub(super) fn thaw<B: Bus>(bus: &mut CountingBus<B>, features: &Features) {
+    if !features.freeze {
         return;
     }
     let debug: DebugCtl = bus.get(0);

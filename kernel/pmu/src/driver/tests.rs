@@ -27,7 +27,7 @@ fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
     let widths = Widths { pinned: WIDTH, general: WIDTH };
     match model.vendor {
         Vendor::Intel { freeze } => {
-            let facts = intel::Facts {
+            let features = intel::Features {
                 general: 0xf,
                 reference: true,
                 freeze,
@@ -35,10 +35,10 @@ fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
                 extra: intel::EXTRA,
                 widths,
             };
-            Intel::new(model, facts).map(Driver::Intel)
+            Intel::new(model, features).map(Driver::Intel)
         }
         Vendor::Amd { global } => {
-            Amd::new(model, amd::Facts { counters: 0x3f, global, freeze: global }).map(Driver::Amd)
+            Amd::new(model, amd::Features { counters: 0x3f, global, freeze: global }).map(Driver::Amd)
         }
     }
 }

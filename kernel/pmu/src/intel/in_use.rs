@@ -1,10 +1,10 @@
-//! What others left: whether somebody counts already, and whether overflows freeze the counters.
+//! The PMU's state before the driver: counters in use by firmware or a hypervisor, and freezing on
+//! overflow.
 
-use super::Facts;
+use super::features::Features;
 use crate::{
-    Bus, InitError,
-    bus::CountingBus,
-    driver::counters,
+    bus::{Bus, CountingBus},
+    init::{InitError, counters},
     registers::{
         Register,
         intel::{
@@ -16,9 +16,9 @@ use crate::{
 
 /// A counter is in use if its own control and the global one both enable it. The global one alone
 /// means nothing: its bits for general counters are set after reset.
-pub(super) fn refuse<B: Bus>(bus: &mut CountingBus<B>, facts: &Facts) -> Result<(), InitError> {
+pub(super) fn refuse<B: Bus>(bus: &mut CountingBus<B>, features: &Features) -> Result<(), InitError> {
     let global: PerfGlobalCtrl = bus.get(0);
-    for index in counters(facts.general) {
+    for index in counters(features.general) {
         let select: PerfEvtSel = bus.get(index);
         if select.contains(PerfEvtSel::EN) && global.bits() >> index & 1 == 1 {
             let register = PerfEvtSel::NAME;
@@ -38,8 +38,8 @@ pub(super) fn refuse<B: Bus>(bus: &mut CountingBus<B>, facts: &Facts) -> Result<
 
 /// A boot loader may have had overflows freeze the counters, and one of them may have. Both are looked at
 /// first, as some hypervisors fault writes of bits that they never show.
-pub(super) fn thaw<B: Bus>(bus: &mut CountingBus<B>, facts: &Facts) {
-    if facts.capabilities {
+pub(super) fn thaw<B: Bus>(bus: &mut CountingBus<B>, features: &Features) {
+    if features.capabilities {
         let debug: DebugCtl = bus.get(0);
         if debug.contains(DebugCtl::FREEZE_PERFMON_ON_PMI) {
             bus.put(0, debug.difference(DebugCtl::FREEZE_PERFMON_ON_PMI));

@@ -3,30 +3,13 @@
 use core::mem::take;
 
 use tally_abi::bank::PINNED_SLOT;
-use tally_engine::{MAX_GENERAL, Pinned, Selector, for_each_counter};
+use tally_engine::{MAX_GENERAL, Selector, for_each_counter};
 
 use super::Intel;
 use crate::{
     Bus,
     registers::intel::{FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalOvfCtrl, Pmc},
 };
-
-/// The slice timer, and what of it the overflow path would work out each time.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timer {
-    pub(super) event: Pinned,
-    /// What acknowledges its overflow.
-    pub(super) acknowledge: PerfGlobalOvfCtrl,
-}
-
-impl Timer {
-    pub(super) fn new(event: Pinned, freezes: bool) -> Timer {
-        let bit = PerfGlobalOvfCtrl::FIXED0.bits() << event as u8;
-        let mut acknowledge = PerfGlobalOvfCtrl::from_bits_retain(bit);
-        acknowledge.set(PerfGlobalOvfCtrl::CTR_FRZ, freezes);
-        Timer { event, acknowledge }
-    }
-}
 
 impl<B: Bus> Intel<B> {
     /// See [`tally_engine::Pmu::preload`].
@@ -37,7 +20,7 @@ impl<B: Bus> Intel<B> {
             let interrupts = self.prepared.selectors()[index].0 | PerfEvtSel::INT.bits();
             self.select(index, Selector(interrupts));
             self.timer.acknowledge |= PerfGlobalOvfCtrl::from_bits_retain(1 << index);
-            let value = remaining.wrapping_neg() & self.facts.widths.general;
+            let value = remaining.wrapping_neg() & self.features.widths.general;
             self.bus.put(index as u8, Pmc(value));
             return value;
         };
@@ -47,7 +30,7 @@ impl<B: Bus> Intel<B> {
             let bit = PerfGlobalOvfCtrl::FIXED0.bits() << event;
             self.timer.acknowledge |= PerfGlobalOvfCtrl::from_bits_retain(bit);
         }
-        let value = remaining.wrapping_neg() & self.facts.widths.pinned;
+        let value = remaining.wrapping_neg() & self.features.widths.pinned;
         self.bus.put(event as u8, FixedCtr(value));
         value
     }

@@ -1,0 +1,19 @@
+//! The features of an Intel PMU.
+
+use tally_engine::Widths;
+
+/// What CPUID says of an Intel PMU, as far as the driver needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Features {
+    /// General counters, as a mask.
+    pub(crate) general: u8,
+    /// Whether fixed counter 2 is there.
+    pub(crate) reference: bool,
+    /// Whether an overflow interrupt is to freeze all counters, as it can from version 4 on.
+    pub(crate) freeze: bool,
+    /// Whether there is IA32_PERF_CAPABILITIES.
+    pub(crate) capabilities: bool,
+    /// Extra registers, as a mask of the numbers that [`extra_register`] gives.
+    pub(crate) extra: u8,
+    pub(crate) widths: Widths,
+}
