@@ -1,4 +1,4 @@
-//! How the kernel learns what to run, and by which doors it speaks to its machine.
+//! The kernel's command line, and the ports by which it reaches its host.
 
 use core::str::SplitAsciiWhitespace;
 
@@ -16,7 +16,7 @@ pub const WIRE_PORT: u16 = 0x2f8;
 pub const DEBUG_EXIT_PORT: u16 = 0xf4;
 /// Where the boot loader maps address 0 of the kernel's ELF file, in every boot: the upper half begins here.
 pub const KERNEL_BASE: u64 = 0xffff_8000_0000_0000;
-/// [`CommandLine::paranoid`] where nothing is said: the highest.
+/// The default of [`CommandLine::paranoid`]: the highest.
 pub const DEFAULT_PARANOID: u8 = 2;
 /// The most processors that the kernel starts.
 pub const MAX_CPUS: usize = 16;

@@ -1,11 +1,11 @@
-//! Errors that a system call of Tally's gives to the program that made it.
+//! Errors that Tally's system calls return to programs.
 
 use crate::ExitStatus;
 
 /// Why the kernel refused a call: the program's mistake, or something that this machine lacks.
 ///
-/// Returned in RAX as its negative; the numbers lie within Linux's error range (1 to 4095) and
-/// above every number that Linux uses, so that one look tells the two apart.
+/// Returned in RAX as its negative. The numbers lie within Linux's error range (1 to 4095) and above
+/// every number that Linux uses, so that the two cannot be confused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Error {
@@ -13,9 +13,9 @@ pub enum Error {
     UnknownEvent = 2001,
     /// More events than any plan can hold.
     TooManyEvents = 2002,
-    /// The slice is shorter than the engine can bear or longer than a counter can hold.
+    /// The slice is shorter than the engine supports, or longer than a counter can hold.
     SliceOutOfRange = 2003,
-    /// The machine has no PMU that the engine can drive.
+    /// The machine has no PMU that Tally has a driver for.
     NoPmu = 2004,
     /// The event exists, but nothing on this machine can count it.
     EventNotSupported = 2005,
@@ -29,7 +29,7 @@ pub enum Error {
     NoSession = 2009,
     /// The session cannot do that now: start when started, stop when stopped.
     WrongState = 2010,
-    /// This address space has its session already.
+    /// This address space has a session already.
     Busy = 2011,
     /// The machine has no memory left for what was asked for.
     NoMemory = 2012,
@@ -39,11 +39,11 @@ pub enum Error {
     NotAProgram = 2014,
     /// The kernel's command line does not permit it.
     NotPermitted = 2015,
-    /// More thresholds on events that are counted all the time than there can be at once.
+    /// The limit of thresholds on pinned events is reached.
     TooManyThresholds = 2016,
-    /// As many sessions on other programs as one may have.
+    /// The limit of sessions on other programs is reached.
     TooManySessions = 2017,
-    /// As many programs loaded and not waited for as one may have.
+    /// The limit of loaded programs that were not waited for is reached.
     TooManyPrograms = 2018,
 }
 
@@ -79,7 +79,7 @@ impl Error {
         -i64::from(self as u16)
     }
 
-    /// One sentence for people, with what to do.
+    /// One sentence for people, with the remedy.
     pub fn message(self) -> &'static str {
         match self {
             Error::UnknownEvent => "this processor's catalogue has no such event",
@@ -96,23 +96,23 @@ impl Error {
             Error::NoSession => "there is no such session",
             Error::WrongState => "the session is already started or stopped",
             Error::Busy => "this address space has an open session already; close it first",
-            Error::NoMemory => "the machine has no memory left for it",
+            Error::NoMemory => "out of memory; end other programs or give the machine more",
             Error::NoProgram => "there is no such program, or it is not the caller's",
             Error::NotPermitted => "the kernel's command line does not permit it",
             Error::NotAProgram => "the file is not a static program that can run here",
             Error::TooManySessions => {
-                "eight sessions on other programs are the most of one; close one first"
+                "session limit reached: 8 on other programs per program; close one first"
             }
             Error::TooManyPrograms => {
-                "32 programs that were not waited for are the most of one; wait for one first"
+                "program limit reached: 32 loaded and not waited for per program; wait for one first"
             }
             Error::TooManyThresholds => {
-                "eight thresholds on events that are counted all the time are the most at once"
+                "threshold limit reached: 8 on events that are counted all the time; remove one first"
             }
         }
     }
 
-    /// The status with which a program that cannot go on should end.
+    /// The exit status of a program that ends because of this error.
     pub fn exit_status(self) -> ExitStatus {
         match self {
             Error::UnknownEvent => ExitStatus::UnknownEvent,

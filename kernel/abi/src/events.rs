@@ -1,5 +1,5 @@
-//! Lists of events: those that programs ask for where nobody says otherwise, and how a list is taken
-//! apart into words. What a word means is the catalogue's to say.
+//! Lists of events: the default lists, and how a list is split into words. The catalogue resolves the
+//! words.
 
 /// What the default job counts on the processor of this signature, CPUID leaf 1's EAX: where its cycles
 /// go, and on one that the catalogue has no table of, what every processor has a counter for.

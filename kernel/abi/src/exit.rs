@@ -1,7 +1,7 @@
 //! Exit statuses that mean something of Tally's own.
 //!
-//! A program's own status, 0 to 63, passes through to whoever ran `cargo xtask run`. From 64 up
-//! each number is one thing that went wrong, whether the guest, the kernel or the host noticed.
+//! A program's own status, 0 to 63, is the status of `cargo xtask run`. From 64 up each number is one
+//! failure, whether the guest, the kernel or the host noticed it.
 
 /// Why a run did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum ExitStatus {
     CallRefused = 78,
     /// See [`crate::Error::EventNotSupported`].
     EventNotSupported = 79,
-    /// The machine ended without a word, or what it said could not be read.
+    /// The machine ended without a report, or its report could not be read.
     MachineFailed = 80,
     /// The host refused a file, process or folder.
     HostError = 81,

@@ -7,17 +7,17 @@ use crate::Malformed;
 /// What is known of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
-    /// Counted all the time, so without an error of sampling. In sessions that count ring 0 the way into
-    /// and out of each overflow interrupt is in it, or, where overflows freeze the counters, the skid is
-    /// not (docs/decisions/0008-overflow-path.md); [`crate::SessionStats::pmis`] says how many there were.
+    /// Counted all the time, so without a sampling error. In sessions that count ring 0 it includes the
+    /// entry and exit of each overflow interrupt, or, where overflows freeze the counters, lacks the
+    /// skid (docs/decisions/0008-overflow-path.md); [`crate::SessionStats::pmis`] is their number.
     Exact {
         /// Events.
         count: u64,
     },
     /// Counted part of the time and scaled.
     Estimated {
-        /// Events, rounded to the nearest; moved where it would run backwards, or say that a part is more than
-        /// its whole.
+        /// Events, rounded to the nearest; moved where it would be below an earlier reading, or a part
+        /// more than its whole.
         estimate: u64,
         /// Standard error, in events, of the estimate before it was moved.
         stderr: f64,

@@ -1,4 +1,4 @@
-//! What a program asks of the engine, and what the engine tells of itself.
+//! A session's configuration and statistics.
 
 use serde::{Deserialize, Serialize};
 
@@ -184,7 +184,7 @@ impl SessionConfig {
     }
 }
 
-/// What the engine tells of a session and of its own work for it. All counts since the session
+/// The engine's statistics of a session and of its own work for it. All counts since the session
 /// opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionStats {

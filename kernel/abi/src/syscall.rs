@@ -21,8 +21,8 @@ pub const STAT: u64 = 4;
 pub const FSTAT: u64 = 5;
 /// `lstat(path, stat)` → 0. There are no links.
 pub const LSTAT: u64 = 6;
-/// `poll(descriptors, n, milliseconds)` → how many have something to tell. Every descriptor that is open is
-/// ready for whatever is asked of it; without one, the time passes, or a signal's handler ends it.
+/// `poll(descriptors, n, milliseconds)` → the number of ready descriptors. Every open descriptor is
+/// ready for every event; without one, the call returns after the time or a signal's handler.
 pub const POLL: u64 = 7;
 /// `lseek(fd, offset, whence)` → new offset.
 pub const LSEEK: u64 = 8;
@@ -346,7 +346,7 @@ pub mod errno {
     pub const ENAMETOOLONG: i64 = 36;
     /// No such system call.
     pub const ENOSYS: i64 = 38;
-    /// The time has come.
+    /// Timed out.
     pub const ETIMEDOUT: i64 = 110;
 
     names! {

@@ -1,4 +1,4 @@
-//! What the kernel tells the host, over the second UART.
+//! Messages from the kernel to the host, over the second UART.
 //!
 //! The stream is a row of frames, each a [`Message`] in postcard's encoding, made free of zero
 //! bytes by COBS and ended by one. A reader that lost its place finds it again at the next zero.
@@ -64,7 +64,7 @@ registers! {
     apic_id,
 }
 
-/// One thing that the kernel tells.
+/// A message from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Message<'a> {
     /// The kernel is up and about to run programs.
@@ -118,7 +118,7 @@ pub enum Message<'a> {
         /// Its value.
         reading: Reading,
     },
-    /// What the engine tells of the session that it just ended.
+    /// The engine's statistics of the session that just ended.
     Stats {
         /// The session.
         session: u32,

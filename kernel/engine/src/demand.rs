@@ -1,9 +1,9 @@
-//! What is asked of the planner: events, and the counters that there are.
+//! The planner's input: what events need, and what counters there are.
 
 use tally_abi::trace::MAX_COUNTS;
 
-/// The most general counters that a group can use. Counters are named by their hardware index, and
-/// sets of them are bit masks of eight bits.
+/// The most general counters of a group. Counters are named by their hardware index, and sets of them
+/// are bit masks of eight bits.
 pub const MAX_GENERAL: usize = 8;
 const _: () = assert!(MAX_GENERAL == MAX_COUNTS);
 
@@ -12,7 +12,7 @@ const _: () = assert!(MAX_GENERAL == MAX_COUNTS);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector(pub u64);
 
-/// What the driver counts in every slice, besides the group's own events.
+/// An event with a counter of its own, in every slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pinned {
     /// Instructions retired.
@@ -28,8 +28,8 @@ impl Pinned {
     pub const ALL: [Pinned; 3] = [Pinned::Instructions, Pinned::Cycles, Pinned::Reference];
 }
 
-/// The most registers that events share ([`Extra`]). They are named by the driver's own numbers, and
-/// sets of them are bit masks.
+/// The most extra registers ([`Extra`]). They are named by the driver's numbers, and sets of them are
+/// bit masks.
 pub const MAX_EXTRA: usize = 4;
 
 /// The most slices that a group can have in a round.
@@ -47,27 +47,27 @@ pub struct Extra {
     pub second: Selector,
 }
 
-/// One event that is to be counted.
+/// What one event needs of the PMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// What to write into a general counter's event select.
     pub selector: Selector,
     /// The general counters that can count it, as a mask.
     pub counters: u8,
-    /// Present where the driver counts the event in every slice anyway; then the rest is not used.
+    /// If the event is pinned; then the rest is not used.
     pub pinned: Option<Pinned>,
-    /// What it needs besides a counter.
+    /// The extra register that it needs.
     pub extra: Option<Extra>,
-    /// Whether no other event can be on a general counter at the same time.
+    /// Whether no other event may be on a general counter at the same time.
     pub alone: bool,
     /// Whether it is counted in ring 0 too, whatever the session's mode.
     pub kernel: bool,
-    /// The slices of a round that its group gets at least: 1 to [`MAX_SHARE`].
+    /// The fewest slices of a round for its group: 1 to [`MAX_SHARE`].
     pub share: u16,
 }
 
 impl Demand {
-    /// An event that one of `counters` can count, with nothing special about it.
+    /// An event for any of `counters`, without further needs.
     pub const fn general(selector: Selector, counters: u8) -> Demand {
         Demand {
             selector,
@@ -80,18 +80,18 @@ impl Demand {
         }
     }
 
-    /// An event that the driver counts in every slice.
+    /// A pinned event.
     pub const fn pinned(event: Pinned) -> Demand {
         Demand { pinned: Some(event), ..Demand::general(Selector(0), 0) }
     }
 }
 
-/// The counters that there are.
+/// The counters and registers of a PMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The general counters that groups may use, as a mask.
     pub general: u8,
-    /// Whether the driver counts [`Pinned::Reference`]; the other two it always does.
+    /// Whether the PMU counts [`Pinned::Reference`]; it counts the other two in any case.
     pub reference: bool,
     /// The extra registers that groups may use, as a mask.
     pub extra: u8,

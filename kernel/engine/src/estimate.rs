@@ -1,25 +1,26 @@
-//! From the sums of [`crate::moments`] to an estimate with its error.
+//! Estimates with their errors, from the sums of [`crate::moments`].
 //!
-//! **Estimate.** Of two bases, cycles and instructions, the exact total X is known, and how much of
-//! it, Σx, passed while the event was counted. The ratio estimate of the event's total is X·Σy/Σx,
-//! by the base that leaves the smaller error.
+//! **Estimate.** Of two bases, cycles and instructions, the exact total X is known, and the part Σx
+//! that passed while the event was counted. The ratio estimate of the event's total is X·Σy/Σx, by the
+//! base that leaves the smaller error.
 //!
-//! **Error.** What is uncertain is how far the slices not counted stray from the rate: the residual
+//! **Error.** The uncertainty is how far the slices not counted stray from the rate: the residual
 //! e = y − (Σy/Σx)·x of a slice. A group's slices are at random places in each round, so the variance
-//! that matters is that of residuals *within a round*. [`crate::moments`] keeps differences between slices
-//! closer than a round, as they are within one, and between slices further apart. Both tell of it; but
-//! where the close ones differ less beyond chance, they alone do. And as each group has every place of
-//! the rounds equally often in a block of them, what is at work at the same place of every round evens
-//! out: where the sums of whole blocks differ less beyond chance, it is they that tell.
+//! that matters is that of residuals *within a round*. [`crate::moments`] has sums of differences
+//! between slices closer than a round (near), as they are within one, and between slices further apart
+//! (far). Both estimate it; but where the near ones are lower beyond chance, they alone do. And as each
+//! group has every place of the rounds equally often in a block of them, an effect of the same place
+//! of every round evens out: where the sums of whole blocks differ less beyond chance, they estimate
+//! the variance.
 //!
-//! **Few events.** Counts that happen to be all the same, all zero say, do not show that there is no
-//! spread. To the squared error of what was counted, [`UNSEEN`] squared events are added: nothing
-//! seen then means at most three per share counted, the rule of three. Where fewer slices had events
-//! than are remembered one by one, it is that many of the largest of them.
+//! **Few events.** Counts that happen to be all the same, such as all zero, do not show that there is
+//! no spread. To the squared error of the counted slices, [`UNSEEN`] squared events are added: no
+//! event then means at most three per share counted, the rule of three. Where fewer slices had events
+//! than peaks are kept, it is that many of the largest of them.
 //!
-//! **Heavy tails.** Where the largest slice stands far from the next, there are larger ones that
-//! nobody has met, neither in the estimate nor in the spread. The gap says how far they may reach;
-//! more than a normal distribution would have of it widens the interval ([`TAIL`]).
+//! **Heavy tails.** Where the largest slice is far above the next, larger ones are likely among the
+//! slices not counted, neither in the estimate nor in the spread. The gap shows how far they may
+//! reach; what exceeds a normal distribution's gap widens the interval ([`TAIL`]).
 //!
 //! **Two bases.** Cycles and instructions of all slices are known, so it is known how far the counted
 //! slices are from having the same instructions a cycle. Where the slices differ in that, the
@@ -57,13 +58,13 @@ const UNSEEN: f64 = 2.343;
 const TAIL: f64 = 30.0;
 /// See [`TAIL`].
 const NORMAL_GAP: f64 = 3.0;
-/// Squared standard deviations of chance that make a difference one that is believed: one difference in
+/// Squared standard deviations of chance beyond which a difference is significant: one difference in
 /// thirteen is that large by chance.
 const SIGNIFICANT: f64 = 2.0;
-/// Standard deviations of chance beyond which the counted slices' instructions a cycle say that there
+/// Standard deviations of chance beyond which the counted slices' instructions a cycle show that there
 /// were slices unlike all of them.
 const CHANCE: f64 = 2.0;
-/// How many times more events such slices may have had, or fewer, than their instructions say.
+/// By how many times their relative difference in instructions such slices may differ in events.
 const UNMET: f64 = 4.0;
 /// 2⁻³².
 const FRACTION: f64 = 1.0 / 4_294_967_296.0;
@@ -99,8 +100,8 @@ pub struct Uncertainty {
     pub share: f64,
 }
 
-/// Paper 000's estimate (section 3): what was counted, scaled up linearly by time. It says nothing
-/// of its error. `None` before any time was counted.
+/// Paper 000's estimate (section 3): linear scaling by time, without an error. `None` before any time
+/// was counted.
 pub fn by_time(sample: &Sample) -> Option<f64> {
     rate(sample, Base::Cycles).map(|rate| rate * sample.totals[Base::Cycles as usize] as f64)
 }
@@ -171,7 +172,7 @@ impl Regression {
     }
 }
 
-/// The variance of one slice of the event, relative to the square of the mean slice: what decides how
+/// The variance of one slice of the event, relative to the square of the mean slice, which decides how
 /// many slices it needs. `None` while it is not known.
 pub fn relative_spread(sample: &Sample) -> Option<f64> {
     let best = best(sample)?;
@@ -255,7 +256,7 @@ fn by_base(sample: &Sample, base: Base) -> Option<ByBase> {
     })
 }
 
-/// The squared error that may be in slices of which nothing like them was seen.
+/// The squared error of slices unlike all that were counted.
 fn unseen(sample: &Sample, base: Base, rate: f64, spread: f64) -> f64 {
     let peaks = &sample.event.peaks;
     let beyond = |peak: Peak| peak.events as f64 - rate * peak.bases[base as usize] as f64;
@@ -263,7 +264,7 @@ fn unseen(sample: &Sample, base: Base, rate: f64, spread: f64) -> f64 {
         let most = peaks.map(beyond).into_iter().fold(0.0, f64::max);
         return UNSEEN * (most * most).max(1.0);
     }
-    // A slice with more instructions may stray further: what it would have been in a mean slice.
+    // A slice with more instructions may stray further: its excess is scaled to a mean slice.
     let mean = sample.totals[base as usize] as f64 / sample.slices.max(1) as f64;
     let size = |peak: Peak| (mean / (peak.bases[base as usize] as f64).max(1.0)).min(1.0);
     let mut beyond = peaks.map(|peak| (size(peak) * beyond(peak)).max(0.0));
@@ -273,20 +274,20 @@ fn unseen(sample: &Sample, base: Base, rate: f64, spread: f64) -> f64 {
     UNSEEN + TAIL * (gap - NORMAL_GAP * spread).max(0.0)
 }
 
-/// A variance of residuals, and how many independent differences it is worth.
+/// A variance of residuals, and the number of independent differences that it is worth.
 #[derive(Clone, Copy)]
 struct Spread {
     variance: f64,
     pairs: f64,
 }
 
-/// The variance of residuals: between slices, and what of it does not even out over blocks.
+/// The variance of residuals: between slices, and the part that does not even out over blocks.
 fn spread(sample: &Sample, base: Base, rate: f64) -> [Spread; 2] {
     let of = |kind| Spread::of(sample, base, rate, kind);
     let (near, far, blocks) = (of(NEAR), of(FAR), of(BLOCKS));
     // Slices that are further apart than those of a round differ more, if they do not differ less.
     let slices = near.or(far).fall_to(near);
-    // What is at work at the same place of every round evens out, and is not in the blocks' sums.
+    // An effect of the same place of every round evens out, and is not in the blocks' sums.
     [slices, slices.fall_to(blocks)]
 }
 
@@ -300,7 +301,7 @@ impl Spread {
         if weight == 0.0 {
             return Spread { variance: 0.0, pairs: 0.0 };
         }
-        // Of the slices of one round, all of which are set against its first, four are worth as much as
+        // Of the slices of one round, all of which are paired with its first, four are worth as much as
         // any number.
         let worth = (4.0 / f64::from(sample.group.share())).min(1.0);
         let variance = residual.max(0.0) / WEIGHT as f64 / 2.0 / weight;

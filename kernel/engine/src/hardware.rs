@@ -1,8 +1,9 @@
-//! What the engine asks of the machine it runs on.
+//! What the engine asks of its machine.
 //!
 //! Invariant of [`Pmu`]: after [`Pmu::stop`], and before the first [`Pmu::enable`], nothing counts
-//! and no overflow is pending in the PMU. An overflow interrupt that was already under way then
-//! finds nobody, or a slice that has just begun and whose timer has not overflowed.
+//! and no overflow is pending in the PMU. An overflow interrupt that was already pending in the
+//! interrupt controller then finds no session, or a slice that has just begun and whose timer has not
+//! overflowed.
 
 use core::{
     hint::cold_path,
@@ -36,12 +37,12 @@ pub struct Setup {
     pub max_slice: u64,
 }
 
-/// Values of counters, or differences between two such. The always-counted are found by
+/// Values of counters, or differences between two such. Those of the pinned events are found by
 /// indexing with [`Pinned`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     always: [u64; 3],
-    /// General counters, by hardware index; one that was not asked for means nothing.
+    /// General counters, by hardware index; the value of one that was not read means nothing.
     pub general: [u64; MAX_GENERAL],
 }
 
@@ -62,9 +63,9 @@ impl IndexMut<Pinned> for Counts {
 }
 
 impl Counts {
-    /// What was counted from `self` to `now` by counters that wrap at `widths`; of the general
-    /// counters, those in the mask `general`. It goes to `counted`, where the others' values mean
-    /// nothing, and `self` becomes `now`. Counter by counter: copies of the whole would cost more.
+    /// Writes to `counted` what was counted from `self` to `now` by counters of these widths, and
+    /// makes `self` `now`. Of the general counters, those in the mask `general`; the others' values
+    /// mean nothing. Counter by counter: copies of the whole would cost more.
     #[inline(always)]
     pub fn advance(&mut self, now: &Counts, general: u8, widths: Widths, counted: &mut Counts) {
         for event in Pinned::ALL {
@@ -108,17 +109,17 @@ impl Counts {
     }
 }
 
-/// Which counters to read: those of cycles and instructions, and these.
+/// Counters to read: those of cycles and instructions, and these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterMask {
     /// General counters, as a mask.
     pub general: u8,
-    /// That of reference cycles; wanted only where the PMU counts them.
+    /// That of reference cycles, where the PMU counts them.
     pub reference: bool,
 }
 
 impl CounterMask {
-    /// How many counters there are in it.
+    /// The number of counters in it.
     pub fn counters(&self) -> u64 {
         2 + u64::from(self.reference) + u64::from(self.general.count_ones())
     }
@@ -134,8 +135,8 @@ pub fn for_each_counter(mask: u8, mut visit: impl FnMut(usize)) {
     }
 }
 
-/// Calls `visit` with each of these counters that is in a mask, which is a constant. An iterator over an
-/// array would be a loop, and a function of its own, when the code is large.
+/// Calls `visit` with each of these counters that is in a mask, which is a constant. The compiler
+/// would make an iterator over an array a loop, and a separate function, when the code is large.
 macro_rules! visit {
     ($visit:ident, $mask:expr) => { visit!($visit, $mask, 0 1 2 3 4 5 6 7) };
     ($visit:ident, $mask:expr, $($counter:literal)*) => {{
@@ -143,7 +144,7 @@ macro_rules! visit {
     }};
 }
 
-/// The same for the overflow path: the masks that full groups have are written out, so that every
+/// [`for_each_counter`] for the overflow path: the masks of full groups are unrolled, so that every
 /// index is a constant and nothing is tested.
 #[inline(always)]
 pub(crate) fn for_each_counter_unrolled(mask: u8, mut visit: impl FnMut(usize)) {
@@ -155,7 +156,7 @@ pub(crate) fn for_each_counter_unrolled(mask: u8, mut visit: impl FnMut(usize)) 
     }
 }
 
-/// The same for a driver, which knows what a full group of its own has: `LIKELY` is looked at first.
+/// [`for_each_counter`] for a driver, whose full groups have the mask `LIKELY`, which is tested first.
 #[inline(always)]
 pub fn for_each_counter_likely<const LIKELY: u8>(mask: u8, mut visit: impl FnMut(usize)) {
     if mask == LIKELY {
@@ -166,8 +167,8 @@ pub fn for_each_counter_likely<const LIKELY: u8>(mask: u8, mut visit: impl FnMut
     }
 }
 
-/// Full groups: of Intel's, with hyperthreading and without, and of AMD's six counters what the driver
-/// leaves to groups.
+/// Full groups: Intel's with hyperthreading and without, and, of AMD's six counters, those that are
+/// not pinned.
 const FOUR: u8 = 0x0f;
 const ALL: u8 = u8::MAX;
 const LAST_FOUR_OF_SIX: u8 = 0x3c;
@@ -175,61 +176,63 @@ const _: () = assert!(MAX_GENERAL == 8);
 
 /// One CPU's performance monitoring unit.
 ///
-/// A switch in the overflow interrupt is [`Pmu::switch`] and [`Pmu::ack_and_resume`], in this order;
-/// nothing counts at the session's privilege from the one to the other, as far as that is the
-/// driver's to say: in user mode the interrupt itself has seen to it.
+/// A group switch in the overflow interrupt is [`Pmu::switch`] and [`Pmu::ack_and_resume`], in this
+/// order. From the one to the other nothing counts at the session's privilege: the driver ensures
+/// that where ring 0 is counted; where it is not, ring 0 itself does.
 pub trait Pmu {
-    /// Gets ready to count `group`, in a state in which nothing counts. The slice timer will overflow
-    /// after `slice` more of its unit; all other counters go on from the values that they have, and those
-    /// that `group` does not use count nothing.
+    /// Programs the counters for `group`, while nothing counts. The slice timer will overflow after
+    /// `slice` more of its unit; all other counters keep their values, and those that `group` does not
+    /// use count nothing.
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64);
 
-    /// Counts what [`Pmu::program`] got ready for.
+    /// Enables the counters that [`Pmu::program`] set up.
     fn enable(&mut self);
 
-    /// Whether counters can be set to any value, as [`Pmu::restore`] needs.
+    /// Returns whether counters can be set to any value, as [`Pmu::restore`] needs.
     fn can_restore(&self) -> bool;
 
-    /// Counts `group` and the always-counted events, at the privileges of `mode`, from `values` on and
-    /// without a slice timer, from a state in which nothing counts. All other counters show 0.
+    /// Direct mode: programs the counters for `group` and the pinned events at the privileges of
+    /// `mode`, restores their `values`, and enables them, without a slice timer. Nothing counts before.
+    /// All other counters are set to 0.
     fn restore(&mut self, group: &Group, mode: Mode, values: &Counts);
 
-    /// Ends counting. Counters keep their values; an overflow that was pending is forgotten.
+    /// Stops counting. Counters keep their values; a pending overflow is dropped.
     fn stop(&mut self);
 
-    /// Whether any counter that has an event is let count. The hardware's own word, for checks: it takes
-    /// RDMSRs.
+    /// Returns whether any counter that has an event is enabled, by the hardware's registers: for
+    /// checks, as it takes RDMSRs.
     fn is_counting(&mut self) -> bool;
 
     /// The values of the counters in `set`.
     fn read(&mut self, set: CounterMask) -> Counts;
 
-    /// Says beforehand what [`Pmu::switch`] will do: read the counters in `set`, change to `next`,
-    /// whose counters are in `set`, and arm the slice timer with `slice`. Counters that `next` does not
-    /// use may go on, unless it is to be alone. Any other call but [`Pmu::read`] and [`Pmu::ack_and_resume`]
-    /// forgets it.
+    /// Prepares [`Pmu::switch`]: it will read the counters in `set`, change to `next`, whose counters
+    /// are in `set`, and arm the slice timer with `slice`. Counters that `next` does not use may count
+    /// on, unless `next` is to be alone. Any other call but [`Pmu::read`] and
+    /// [`Pmu::ack_and_resume`] voids the preparation.
     fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64);
 
     /// In the overflow interrupt, between [`Pmu::enable`] and [`Pmu::stop`]: if the slice timer has
-    /// overflowed, reads the counters into `counts` and changes to the group that was prepared. If it
-    /// has not, says so, counting goes on, and `counts` mean nothing.
+    /// overflowed, reads the counters into `counts` and changes to the prepared group. Returns whether
+    /// it has; if not, counting continues, and `counts` mean nothing.
     fn switch(&mut self, counts: &mut Counts) -> bool;
 
-    /// Acknowledges the overflow and counts again.
+    /// Acknowledges the overflow and resumes counting.
     fn ack_and_resume(&mut self);
 
-    /// Sets every counter to 0, from a state in which nothing counts: what others counted is not
-    /// the next program's to see.
+    /// Sets every counter to 0, while nothing counts, so that the next program cannot read other
+    /// programs' counts.
     fn scrub(&mut self);
 
-    /// Lets the counter in a slot of [`tally_abi::bank`] overflow, and interrupt, when `remaining`, 1 to
-    /// [`MAX_PRELOAD`], have been counted, up to [`Self::disarm`] or the next change of its event. It
-    /// must not count here: before [`Self::enable`], between [`Self::switch`] and [`Self::ack_and_resume`], or, where
-    /// ring 0 is not counted, with a [`Self::ack_and_resume`] to come. Gives what the counter shows then. The
-    /// slice timer's overflow ends its slice.
+    /// Arms the counter in a slot of [`tally_abi::bank`] and preloads it so that it overflows when
+    /// `remaining`, 1 to [`MAX_PRELOAD`], have been counted. It stays armed until [`Self::disarm`] or the
+    /// next change of its event. It must not count now: before [`Self::enable`], between
+    /// [`Self::switch`] and [`Self::ack_and_resume`], or, where ring 0 is not counted, with a
+    /// [`Self::ack_and_resume`] to come. Returns the counter's new value. The slice timer's overflow
+    /// ends its slice.
     fn preload(&mut self, slot: usize, remaining: u64) -> u64;
 
-    /// Lets no counter interrupt but the slice timer.
+    /// Disarms all counters but the slice timer.
     fn disarm(&mut self);
 
     /// The widths of the counters.
@@ -242,17 +245,17 @@ pub trait Pmu {
 /// The most that a counter can be preloaded with: see [`tally_abi::session::MAX_SLICE`].
 pub const MAX_PRELOAD: u64 = MAX_SLICE;
 
-/// Where records go. Called in the overflow path, so it has to keep to that path's rules.
+/// Receives records. It is called in the overflow path, and obeys that path's rules.
 pub trait Sink {
-    /// Takes the record that `record` makes, or counts it as lost, or wants none and leaves it
-    /// unmade.
+    /// Takes the record that `record` makes, or counts it as lost, or, where there is no trace, does
+    /// not make it.
     fn record(&mut self, record: impl FnOnce() -> SliceRecord);
 
     /// A threshold has fired.
     fn threshold(&mut self, record: ThresholdRecord);
 
-    /// The address at which the overflow interrupt found the CPU, and whether that was in ring 3; none
-    /// outside of it.
+    /// The address that the overflow interrupt interrupted, and whether that was in ring 3; none
+    /// outside of the interrupt.
     fn interrupted(&self) -> Option<(u64, bool)> {
         None
     }

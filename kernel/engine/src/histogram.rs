@@ -1,20 +1,20 @@
-//! Where samples fell: addresses and how often, in memory of a fixed size.
+//! A histogram of samples' addresses, in memory of a fixed size.
 //!
-//! [`Histogram::add`] runs in the overflow path: at most [`PROBES`] assignments are looked at.
+//! [`Histogram::add`] runs in the overflow path: it probes at most [`PROBES`] slots.
 
 use alloc::{boxed::Box, vec};
 
-/// Addresses that there is room for, as a power of two.
+/// Binary logarithm of the number of slots.
 const BITS: u32 = 12;
-/// Places where an address may be.
+/// Slots in which an address may be.
 const PROBES: usize = 8;
 
-/// Addresses and how often each was sampled.
+/// Addresses, and the samples at each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
-    /// An address and its samples; none where those are 0.
+    /// An address and its samples; empty if those are 0.
     slots: Box<[(u64, u64)]>,
-    /// Samples of addresses for which there was no room.
+    /// Samples of addresses that found no slot.
     others: u64,
 }
 
@@ -25,9 +25,9 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Takes in a sample.
+    /// Adds a sample.
     pub fn add(&mut self, address: u64) {
-        // Fibonacci hashing: neighbouring addresses come to lie far apart.
+        // Fibonacci hashing: neighbouring addresses get distant slots.
         let first = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BITS)) as usize;
         for probe in 0..PROBES {
             let at = (first + probe) % (1 << BITS);
@@ -42,12 +42,12 @@ impl Histogram {
         self.others += 1;
     }
 
-    /// Each address with its samples, in no order.
+    /// Each address with its samples, in no particular order.
     pub fn addresses(&self) -> impl Iterator<Item = (u64, u64)> {
         self.slots.iter().copied().filter(|(_, samples)| *samples > 0)
     }
 
-    /// Samples whose addresses had no room.
+    /// Samples whose addresses found no slot.
     pub fn others(&self) -> u64 {
         self.others
     }
@@ -66,8 +66,8 @@ mod tests {
             let address = if sample % 2 == 0 { sample % 20 } else { sample * 7919 };
             histogram.add(0x20_0000 + address);
         }
-        let told: u64 = histogram.addresses().map(|(_, samples)| samples).sum();
-        assert_eq!(told + histogram.others(), count);
+        let counted: u64 = histogram.addresses().map(|(_, samples)| samples).sum();
+        assert_eq!(counted + histogram.others(), count);
         assert!(histogram.others() > 0);
         let of = |address| histogram.addresses().find(|(known, _)| *known == address);
         assert_eq!(of(0x20_0000), Some((0x20_0000, 1000)));

@@ -1,22 +1,22 @@
-//! What the overflow path remembers of a group's slices: sums of integers, from which
-//! [`crate::estimate`] computes estimates and errors later.
+//! The moments of a group's slices: sums of integers that the overflow path keeps, from which
+//! [`crate::estimate`] computes estimates and errors.
 //!
-//! The slices of one group are at random places in each round. Their spread about a common mean
-//! would blame the program's slow changes on sampling, so the spread between slices that are close is
-//! kept instead, as sums of products of differences: of each slice to the first of its group in its
-//! round, and of that one to the first of the round before. So two slices of one round are as far
-//! apart as any two of it on average, however many there are. As slices that are far apart differ
-//! more, pairs closer than a round and pairs further apart are kept separately; and where a group has one
-//! slice of a round, close pairs are weighed so that all distances within a round have the part in their
-//! sums that they have in a round. Slices at different places of a round differ too where a program is in
-//! step with the rounds, but that evens out over a block of rounds (`crate::order`): so the differences
-//! between the sums of successive blocks are kept besides.
+//! The slices of one group are at random places in each round. Their spread about a common mean would
+//! attribute the program's slow changes to sampling. So the sums are of the spread between close
+//! slices: products of differences, between each slice and the first of its group in its round, and
+//! between that one and the first of the round before. So two slices of one round are as far apart as
+//! any two of it on average, however many there are. As distant slices differ more, pairs closer than
+//! a round (near) and pairs further apart (far) have separate sums. Where a group has one slice of a
+//! round, near pairs are weighed so that all distances within a round have the part in the sums that
+//! they have in a round. Slices at different places of a round differ too where a program is in step
+//! with the rounds, but that evens out over a block of rounds (`crate::order`): so there are sums of
+//! the differences between successive blocks besides.
 //!
-//! A sum of squares says little of a tail that few slices have reached yet; the largest slices of
-//! each event say more, and so are kept as they are.
+//! A sum of squares shows little of a tail that few slices have reached yet; the largest slices of
+//! each event show more, and are kept as they are.
 //!
 //! Where a group's share of a round changes, all sums are restated as if it had always been the new
-//! one (decision 11): the share then is one, and whoever reads the sums need not know of others.
+//! one (decision 11): there is one share then, and readers of the sums need not know of others.
 //!
 //! [`GroupMoments::add`] runs in the overflow path: no allocation, no floating point, no panic, at
 //! most eight counters. The sums cannot overflow: a slice is at most 2³⁰ cycles, so a difference is
@@ -28,7 +28,7 @@ use crate::{
     order::block_rounds,
 };
 
-/// What rates can be taken by: known exactly in total, and counted in every slice.
+/// What rates are relative to: a pinned event, so exact in total and counted in every slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     /// Events per core cycle.
@@ -41,7 +41,7 @@ impl Base {
     /// Both.
     pub const ALL: [Base; 2] = [Base::Cycles, Base::Instructions];
 
-    /// The event that it is.
+    /// The pinned event.
     pub fn event(self) -> Pinned {
         match self {
             Base::Cycles => Pinned::Cycles,
@@ -63,18 +63,18 @@ pub const FAR: usize = 1;
 /// Of [`ByKind`], whole blocks.
 pub const BLOCKS: usize = 2;
 
-/// A slice, or a pair of them, at the share of now: the unit of sums that count them. Slices at
+/// A slice, or a pair of them, at the present share: the unit of sums that count them. Slices at
 /// another share count by the square of the ratio of the shares.
 pub const ONE: u64 = 1 << 16;
 
 /// The unit of the weights of pairs.
 pub const WEIGHT: i64 = 16;
-/// Pairs that are closer than this part of a round weigh no more than those that are as close.
+/// Closer pairs than this part of a round weigh no more than pairs at this distance.
 const MOST_WEIGHT: u64 = 256 * WEIGHT as u64;
 
-/// What a pair of slices weighs that are so far apart, in units of 1 / [`WEIGHT`]. Of two slices at random
-/// places of a round of N, N − d of all pairs are d apart; of two at random places of successive rounds, and
-/// less than a round apart, d.
+/// The weight of a pair of slices at this distance, in units of 1 / [`WEIGHT`]. Of two slices at
+/// random places of a round of N, N − d of all pairs are d apart; of two at random places of
+/// successive rounds, and less than a round apart, d.
 fn weight(distance: u64, round: u64) -> u64 {
     let left = round.wrapping_sub(distance).wrapping_mul(WEIGHT as u64);
     left.checked_div(distance).unwrap_or_default().min(MOST_WEIGHT)
@@ -128,35 +128,35 @@ impl EventPairs {
 pub struct EventMoments {
     /// Σ y: events in all slices.
     pub events: u64,
-    /// What restating left of it below one event, in 2⁻³².
+    /// The fraction of an event that restating left, in 2⁻³².
     pub fraction: u32,
     /// Pairs of slices, and of blocks.
     pub pairs: ByKind<EventPairs>,
-    /// The slices with the most events, from the first: the tail of their distribution.
+    /// The slices with the most events, the largest first: the tail of their distribution.
     pub peaks: [Peak; PEAKS],
     first: u64,
-    /// Σ y before the block under way.
+    /// Σ y before the current block.
     before_block: u64,
     /// Σ y of the block before it.
     last_block: u64,
 }
 
-/// How many of the largest slices of an event are remembered.
+/// The number of an event's largest slices that are kept.
 pub const PEAKS: usize = 4;
 
-/// One slice of one event, as it was counted.
+/// One slice of one event, not restated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
-    /// Events in it; 0 if there was no such slice.
+    /// Its events; 0 if there was no such slice.
     pub events: u64,
-    /// Each base in it.
+    /// Its bases.
     pub bases: PerBase<u64>,
 }
 
 /// The slices of one group: its bases, and the event on each of its counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupMoments {
-    /// Slices in which anything was counted, as they were.
+    /// Slices in which anything was counted, not restated.
     pub slices: u64,
     share: u16,
     /// Σ x, for each base.
@@ -165,7 +165,7 @@ pub struct GroupMoments {
     pub pairs: ByKind<GroupPairs>,
     /// By counter.
     pub events: [EventMoments; MAX_GENERAL],
-    /// What restating took from the cycles, and added to the slices in units of [`ONE`].
+    /// Cycles that restating took away, and slices that it added in units of [`ONE`].
     restated: Restated,
     first: PerBase<u64>,
     first_number: u64,
@@ -173,7 +173,7 @@ pub struct GroupMoments {
     block: Block,
 }
 
-/// The block under way, and the whole one before it.
+/// The current block, and the whole one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Block {
     number: u16,
@@ -193,29 +193,29 @@ struct Restated {
     weight: u64,
 }
 
-/// When a group has a slice.
+/// The position of a slice in the session's order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
     /// Slices of the session before it.
     pub number: u64,
-    /// Rounds before that for which it was drawn, modulo 2¹⁶.
+    /// Rounds before the one for which it was drawn, modulo 2¹⁶.
     pub round: u16,
-    /// Blocks of rounds before that, modulo 2¹⁶.
+    /// Blocks of rounds before its own, modulo 2¹⁶.
     pub block: u16,
 }
 
 impl GroupMoments {
-    /// Of a group that has this share of a round's slices, and no slice yet.
+    /// The moments of a group with this share of a round's slices, and no slice yet.
     pub fn of(share: u16) -> GroupMoments {
         GroupMoments { share, ..GroupMoments::default() }
     }
 
-    /// The group's share, by which all sums are stated: its slices in a round.
+    /// The group's share, its slices in a round, for which all sums are stated.
     pub fn share(&self) -> u16 {
         self.share
     }
 
-    /// Cycles in its slices, as they were.
+    /// Cycles in its slices, not restated.
     pub fn counted_cycles(&self) -> u64 {
         self.sums[Base::Cycles as usize].wrapping_add(self.restated.cycles)
     }
@@ -231,12 +231,12 @@ impl GroupMoments {
         self.slices.wrapping_mul(ONE).wrapping_add(self.restated.weight)
     }
 
-    /// Takes in one slice of the counters in the mask `used`, of a session whose rounds have
-    /// `round` slices.
+    /// Adds one slice of the counters in the mask `used`, of a session whose rounds have `round`
+    /// slices.
     pub fn add(&mut self, slice: &Counts, used: u8, turn: Turn, round: u64) {
         let x = [slice[Pinned::Cycles], slice[Pinned::Instructions]];
         if x == [0; 2] {
-            // It ended before it began: events need instructions or cycles.
+            // It ended before it began: there are no events without instructions or cycles.
             return;
         }
         if turn.block != self.block.number {
@@ -275,7 +275,7 @@ impl GroupMoments {
         self.slices += 1;
     }
 
-    /// Whether a slice is near to the one that it is set against, and the weight of the pair.
+    /// Returns whether a slice is near the one that it is paired with, and the weight of the pair.
     fn pair(&self, turn: Turn, is_first: bool, round: u64) -> (bool, u64) {
         let distance = turn.number.wrapping_sub(self.first_number);
         match self.share {
@@ -284,8 +284,8 @@ impl GroupMoments {
         }
     }
 
-    /// The block under way is over: its sums are set against those of the block before it, if both are
-    /// whole. In the overflow path, once in a block.
+    /// Ends the current block: pairs its sums with those of the block before it, if both are whole. In
+    /// the overflow path, once in a block.
     #[cold]
     #[inline(never)]
     fn end_block(&mut self, used: u8, next: u16, round: u64) {
@@ -319,17 +319,17 @@ impl GroupMoments {
         };
     }
 
-    /// Whatever has been summed of the block under way, it is not whole.
+    /// Marks the current block as not whole.
     fn break_block(&mut self) {
         self.block.follows = false;
-        // No block has so many slices.
+        // No block has that many slices.
         self.block.slices = u64::MAX / 2;
     }
 
-    /// States all sums as if the group had always had `share` of a round's slices: those that say
-    /// what was counted by the ratio of the shares, and those that say what the error is by as much
-    /// as makes the same error of it (decision 11). In the overflow path, between two slices of the
-    /// group, once in a change of shares; some six hundred instructions.
+    /// Restates all sums as if the group had always had `share` of a round's slices: multiplies sums
+    /// of counts by the ratio of the shares, and sums of squares by the factor that leaves the error
+    /// as it is (decision 11). In the overflow path, between two slices of the group, once in a change
+    /// of shares; some six hundred instructions.
     #[cold]
     #[inline(never)]
     pub fn restate(&mut self, share: u16, round: u64) {
@@ -366,14 +366,14 @@ impl GroupMoments {
     }
 }
 
-/// `sum` times `factor`, which is in 2⁻³², rounded to the nearest: of a rare event it may be small.
+/// `sum` times `factor`, which is in 2⁻³², rounded to the nearest: a rare event's sum may be small.
 fn times(sum: i128, factor: u64) -> i128 {
     let factor = i128::from(factor);
     let low = (i128::from(sum as u32) * factor + (1 << 31)) >> 32;
     (sum >> 32).wrapping_mul(factor).wrapping_add(low)
 }
 
-/// Puts `peak` where it belongs, and the least of them out. The longer a session runs, the rarer.
+/// Inserts `peak` in order, and drops the least. The longer a session runs, the rarer.
 #[cold]
 #[inline(never)]
 fn keep(peaks: &mut [Peak; PEAKS], peak: Peak) {

@@ -1,18 +1,18 @@
-//! The random order of the groups: another in every round, one step at a time. A group is in it as often
-//! as it has slices in a round.
+//! The random order of the groups: a new one in every round, drawn one slice at a time. A round has
+//! each group as often as its share.
 //!
-//! As many rounds as a round has slices are a block, and a block is a Latin square drawn at random: each
-//! group has each place in the round as often as any other. So what a program does in step with the rounds
-//! does not fall into some groups more than into others (decision 18).
+//! A block has as many rounds as a round has slices. It is a Latin square drawn at random: each group
+//! has each place in the round as often as any other. So the events of a program that is in step with
+//! the rounds do not fall into some groups more than into others (decision 18).
 //!
 //! The square is cyclic, with its rows and columns permuted: the slice at place c of round r is the one
-//! laid out at (column c + shift r), modulo their number. A forward Fisher–Yates shuffle does not need the
-//! whole permutation before its first element is used, so each slice of a block's first round draws its
-//! column and each round its shift: the overflow path does the same small work every time, at the end of
-//! a block too. Integers only.
+//! laid out at (column c + shift r), modulo their number. A forward Fisher–Yates shuffle does not need
+//! the whole permutation before its first element is used, so each slice of a block's first round draws
+//! its column and each round its shift: the overflow path does the same bounded work every time, at the
+//! end of a block too. Integers only.
 //!
-//! Other shares are dealt outside of that path ([`Order::deal`]) and laid out there; the next round
-//! takes them by exchanging two lists, and begins a block.
+//! New shares are dealt outside of that path ([`Order::deal`]) and laid out there; the next round takes
+//! them by exchanging two lists, and begins a block.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{iter::repeat_n, mem};
@@ -22,43 +22,43 @@ use rand_xoshiro::{
     rand_core::{Rng, SeedableRng},
 };
 
-/// Rounds of a block are at least so many.
+/// The fewest rounds of a block.
 const LEAST_BLOCK: u64 = 10;
 
-/// Rounds of a block, where a round has so many slices: several squares in one if they are small, as of two
-/// rounds that may not agree each tells much of the other, which makes what is at work at another pace
-/// than the rounds' less certain.
+/// Rounds of a block, for rounds of `round` slices: several squares if they are small. In a square of
+/// few rounds each round's order determines much of the others', which makes estimates of events with
+/// another period than the rounds' less certain.
 pub(crate) fn block_rounds(round: u64) -> u64 {
     round * LEAST_BLOCK.div_ceil(round.max(1)).max(1)
 }
 
-/// Draws each group as often as its share says in every round.
+/// Draws each group as often as its share in every round.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     random: Xoshiro256PlusPlus,
     round: Round,
-    /// What a later round is to be.
+    /// A later round, with new shares.
     coming: Round,
     is_coming: bool,
     /// The square's columns, by place in the round.
     columns: Shuffle,
     /// The square's rows, by round of the block.
     shifts: Shuffle,
-    /// Of the round under way.
+    /// The current round's shift.
     shift: usize,
-    /// Slices of the round that were drawn.
+    /// Slices of the round drawn so far.
     drawn: usize,
-    /// Rounds of the block that were drawn whole.
+    /// Rounds of the block drawn as a whole.
     block_rounds: usize,
     /// Blocks before this one, modulo 2¹⁶.
     block: u16,
-    /// Rounds that were drawn whole.
+    /// Rounds drawn as a whole.
     rounds: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Round {
-    /// Group numbers, each as often as its share says.
+    /// Group numbers, each as often as its share.
     slices: Vec<u16>,
     /// By group.
     shares: Box<[u16]>,
@@ -73,17 +73,17 @@ impl Round {
     }
 }
 
-/// A permutation that is drawn one element after the other, again and again.
+/// A permutation that is drawn one element after the other, repeatedly.
 #[derive(Clone, Debug)]
 struct Shuffle(Box<[u32]>);
 
 impl Shuffle {
-    /// Of so many elements, the numbers below `below`, each as often as the others.
+    /// A permutation of `elements` elements: the numbers below `below`, each as often as the others.
     fn of(elements: usize, below: usize) -> Shuffle {
         Shuffle((0..below as u32).cycle().take(elements).collect())
     }
 
-    /// Draws the element at `index`, after those before it.
+    /// Draws the element at `index`; those before it are drawn.
     fn draw(&mut self, index: usize, random: &mut Xoshiro256PlusPlus) -> usize {
         let left = self.0.len().saturating_sub(index) as u64;
         // The high half of a product instead of a rejection loop keeps the work bounded; the bias
@@ -101,13 +101,13 @@ impl Shuffle {
     }
 }
 
-/// A slice that was drawn.
+/// A drawn slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Draw {
     pub(crate) group: u16,
     /// The group's slices in its round.
     pub(crate) share: u16,
-    /// Rounds before its own, modulo 2¹⁶: small, as this is copied in the overflow path.
+    /// Rounds before its own, modulo 2¹⁶: 16 bits, as the overflow path copies this struct.
     pub(crate) round: u16,
     /// Blocks before its own, modulo 2¹⁶.
     pub(crate) block: u16,
@@ -138,18 +138,18 @@ impl Order {
         }
     }
 
-    /// The shares of the latest deal.
+    /// The shares dealt last.
     pub(crate) fn shares(&self) -> &[u16] {
         if self.is_coming { &self.coming.shares } else { &self.round.shares }
     }
 
-    /// Rounds that were drawn whole.
+    /// Rounds drawn as a whole.
     pub(crate) fn rounds(&self) -> u64 {
         self.rounds
     }
 
-    /// From the next round on the groups have these shares, of a round of the same length. May
-    /// allocate: not in the overflow path.
+    /// Deals new shares, of a round of the same length, from the next round on. May allocate: not in
+    /// the overflow path.
     pub(crate) fn deal(&mut self, shares: &[u16]) {
         self.is_coming = false;
         self.coming.shares.copy_from_slice(shares);
@@ -157,7 +157,7 @@ impl Order {
         self.is_coming = true;
     }
 
-    /// The next slice.
+    /// Draws the next slice.
     pub(crate) fn draw(&mut self) -> Draw {
         let length = self.round.slices.len();
         if self.drawn >= length {

@@ -1,19 +1,19 @@
 //! The driver for AMD's core counters: the core extension, with or without PerfMonV2.
 //!
-//! There are no fixed counters: counter 0 counts cycles and counter 1 instructions in every slice,
-//! and one of the two is the slice timer; groups use the rest. The timer and counters that are preloaded for
-//! thresholds are the only ones that interrupt, and that sessions have written.
+//! There are no fixed counters: counter 0 counts cycles and counter 1 instructions in every slice, and
+//! one of the two is the slice timer; groups use the rest. The timer and counters that are preloaded
+//! for thresholds are the only ones that raise PMIs and that the driver writes for sessions.
 //!
-//! # Traps, and what is done about them
-//! - A counter's event changes only while the counter is disabled, and another write enables it:
-//!   the manual says that the first counts are not accurate otherwise ("Performance Monitoring
-//!   Counters", note on PERF_CTL). PerfMonV2 does that for all at once with its global control;
-//!   without it each changed counter costs two writes.
+//! # Pitfalls, and how the driver avoids them
+//! - A counter's event changes only while the counter is disabled, and another write enables it: the
+//!   manual says that the first counts are not accurate otherwise ("Performance Monitoring Counters",
+//!   note on PERF_CTL). PerfMonV2 does that for all at once with its global control; without it each
+//!   changed counter costs two writes.
 //! - The overflow is acknowledged after the reload, and the timer is reloaded only while it does not
 //!   count; see the Intel driver.
-//! - Whether the timer has overflowed is told by its own top bit, as in the Intel driver: without
-//!   PerfMonV2 there is no status register at all. So a counter that is preloaded for a threshold is
-//!   told apart from the timer without one.
+//! - The timer's own top bit shows whether it has overflowed, as in the Intel driver: without
+//!   PerfMonV2 there is no status register at all. The overflow of a preloaded counter is recognized
+//!   by it too.
 
 mod features;
 mod in_use;
@@ -54,10 +54,10 @@ pub(crate) const WIDTH_BITS: u8 = 48;
 pub struct Amd<B: Bus> {
     bus: CountingBus<B>,
     features: Features,
-    /// The switch to come, and what the event selects hold. Without global registers their enable bits
-    /// come and go with [`Self::enabled`], and are set there all the same.
+    /// The next group switch, and the selectors in the event selects. Without global registers the
+    /// registers' enable bits follow [`Self::enabled`]; here they are set in any case.
     prepared: Prepared<FULL>,
-    /// Whether counters are let count, by whichever way there is.
+    /// Whether counters are enabled, by the global control or one by one.
     enabled: bool,
     /// The slice timer's counter.
     timer: u8,
@@ -65,15 +65,15 @@ pub struct Amd<B: Bus> {
     armed: u8,
     /// Counters whose overflow is acknowledged: the timer's, and those that were preloaded.
     acknowledged: u8,
-    /// Whether the session's events go on being counted in ring 0, and so in the driver too.
+    /// Whether the session counts ring 0, and so the driver too.
     counts_kernel: bool,
-    /// Whether the switch to come disables all counters: for events to change, with one access where there
-    /// are global registers, or so that the handler's own events are not the session's.
+    /// Whether the next switch disables all counters: to change events, with one access where there are
+    /// global registers, or to keep the handler's own events out of the session.
     pauses: bool,
 }
 
 impl<B: Bus> Amd<B> {
-    /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting.
+    /// Takes over the PMU of the CPU behind `bus`, and leaves it with no counter enabled.
     pub(crate) fn new(bus: B, features: Features) -> Result<Self, InitError> {
         let mut bus = CountingBus::new(bus);
         in_use::refuse(&mut bus, &features)?;
@@ -113,10 +113,10 @@ impl<B: Bus> Amd<B> {
         Ok(())
     }
 
-    /// Puts a select into place if it is not there already.
+    /// Writes a select, if it changes.
     fn select(&mut self, index: usize, wanted: PerfCtl) {
         if self.held(index) != wanted {
-            self.ready_to_change();
+            self.disable_to_change();
             if self.features.global {
                 self.bus.put(index as u8, wanted);
             } else {
@@ -126,15 +126,15 @@ impl<B: Bus> Amd<B> {
         }
     }
 
-    /// What a select holds.
+    /// The value in a select.
     fn held(&self, index: usize) -> PerfCtl {
         PerfCtl::from_bits_retain(self.prepared.selectors()[index].0)
     }
 
-    /// With global registers, one access to disable all before the first event changes; `enable` makes
-    /// up for it.
+    /// With global registers, disables all counters by one access before the first event changes;
+    /// `enable` undoes it.
     #[inline(always)]
-    fn ready_to_change(&mut self) {
+    fn disable_to_change(&mut self) {
         if self.features.global {
             self.disable();
         }
@@ -143,8 +143,8 @@ impl<B: Bus> Amd<B> {
     /// Clears overflow bits.
     fn acknowledge(&mut self, counters: u8) {
         if self.features.global {
-            // One access: the status bit would stay set, and the next overflow go unseen by whoever
-            // reads the status.
+            // One access: the status bit would stay set, and readers of the status would miss the next
+            // overflow.
             let bits = PerfCntrGlobalStatusClr::from_bits_retain(u64::from(counters));
             self.bus.put(0, bits);
         }
@@ -166,13 +166,13 @@ impl<B: Bus> Amd<B> {
         }
     }
 
-    /// What lets all counters count.
+    /// The global control's value with all counters enabled.
     fn all(&self) -> PerfCntrGlobalCtl {
         PerfCntrGlobalCtl::from_bits_retain(self.features.counters.into())
     }
 
-    /// Lets all counters count, or none: one access with global registers, else one for each counter
-    /// that has an event.
+    /// Enables all counters, or none: one access with global registers, else one for each counter that
+    /// has an event.
     #[inline(always)]
     fn gate(&mut self) {
         if self.features.global {
@@ -212,7 +212,7 @@ impl<B: Bus> Pmu for Amd<B> {
         self.prepared.time_by(timer, self.widths().pinned);
         self.acknowledged = 1 << self.timer;
         self.counts_kernel = setup.kernel;
-        // What others left in counters that this group does not use is not for its program to see.
+        // Selects that this group does not use are cleared: its program must not read others' counts.
         for_each_counter(self.features.counters & !PINNED, |index| {
             self.select(index, PerfCtl::from_bits_retain(group.selectors[index].0));
         });
@@ -352,12 +352,12 @@ impl<B: Bus> Pmu for Amd<B> {
 /// Sets the timer's counter.
 #[inline(always)]
 fn reload<B: Bus>(bus: &mut CountingBus<B>, timer: u8, value: &u64) {
-    // One access: the only counter that has to be written.
+    // One access: no other counter is written.
     bus.put_from::<PerfCtr>(timer, value);
 }
 
-/// Changes what a counter counts, without global registers. One access, and one more if the counter is to
-/// count: the new event has to be in place, disabled, before it is enabled.
+/// Changes a counter's event, without global registers. One access, and one more if the counter is
+/// enabled: the new event has to be written, disabled, before it is enabled.
 fn put_select<B: Bus>(bus: &mut CountingBus<B>, enabled: bool, index: usize, wanted: PerfCtl) {
     bus.put(index as u8, wanted.difference(PerfCtl::EN));
     if enabled {
@@ -365,18 +365,18 @@ fn put_select<B: Bus>(bus: &mut CountingBus<B>, enabled: bool, index: usize, wan
     }
 }
 
-/// RDPMC's ECX for the counter of an event that is always counted.
+/// RDPMC's ECX for a pinned event's counter.
 pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
     counter_of(event).into()
 }
 
-/// The counter of an always-counted event. (There is none of reference cycles.)
+/// A pinned event's counter. (There is none for reference cycles.)
 #[inline(always)]
 fn counter_of(event: Pinned) -> u8 {
     if event == Pinned::Cycles { CYCLES } else { INSTRUCTIONS }
 }
 
-/// The select of an always-counted event.
+/// A pinned event's select.
 fn always(code: u16, mode: Mode) -> PerfCtl {
     let mut select = PerfCtl::event(code, 0) | PerfCtl::EN;
     select.set(PerfCtl::USR, mode.user());

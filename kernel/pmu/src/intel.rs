@@ -1,34 +1,33 @@
 //! The driver for Intel's architectural performance monitoring, versions 2 to 5.
 //!
-//! Fixed counters 0 (instructions), 1 (core cycles) and 2 (reference cycles) count in every slice;
-//! 1, or 0 for slices of instructions, is the slice timer. It and counters that are preloaded for
-//! thresholds are the only ones that interrupt, and that sessions have written: the others run on through
-//! changes of event, and differences are taken. So IA32_PERF_CAPABILITIES.FW_WRITE does not matter but to
-//! programs that look after their counters themselves; and a write of minus at most 2³⁰, cut to the counter's
-//! width, means the same to a processor that takes the width and to one that takes 32 bits and extends their
-//! sign.
+//! Fixed counters 0 (instructions), 1 (core cycles) and 2 (reference cycles) count in every slice; 1,
+//! or 0 for slices of instructions, is the slice timer. It and counters that are preloaded for
+//! thresholds are the only ones that raise PMIs and that the driver writes for sessions: the others
+//! count on through group switches, and the engine takes differences. So IA32_PERF_CAPABILITIES.FW_WRITE
+//! matters only to direct mode; and a write of minus at most 2³⁰, cut to the counter's width, means the
+//! same to a processor that takes the width and to one that takes 32 bits and extends their sign.
 //!
-//! # Traps, and what is done about them
+//! # Pitfalls, and how the driver avoids them
 //! - The overflow is acknowledged after the reload: before it, the timer is past its overflow and
 //!   nothing is lost, but a counter that still counted could set the bit again.
-//! - A timer is reloaded only while it does not count. In user mode ring 0 counts nothing of the
-//!   session's. In the other modes a write to the global control stops all counters and another lets
-//!   them go; or the overflow itself freezes them until it is acknowledged (version 4, "Streamlined
-//!   Freeze PMI").
-//! - Freezing loses what happens from the overflow to the interrupt; not freezing counts the way into
-//!   the interrupt handler. So user mode, which the handler is not part of, does not freeze and is
-//!   exact. In the other modes the interrupt waits where interrupts are off, for as long as they are:
-//!   all of that would be lost. Only where it comes at once, as an NMI, is the skid the shorter:
-//!   `bench switch` measures both.
-//! - Whether the timer has overflowed is told by its own top bit, which the reload sets and the
-//!   overflow clears: an RDPMC, where IA32_PERF_GLOBAL_STATUS would be a far slower RDMSR. The
-//!   interrupt comes some instructions late (skid), so at that point the top bit is always clear.
+//! - The timer is reloaded only while it does not count. In user mode ring 0 counts nothing of the
+//!   session's. In the other modes a write to the global control stops all counters and another one
+//!   enables them; or the overflow itself freezes them until it is acknowledged (version 4,
+//!   "Streamlined Freeze PMI").
+//! - Freezing loses the events from the overflow to the interrupt; not freezing counts the entry of the
+//!   interrupt handler. So user mode, which does not count the handler, does not freeze and is exact.
+//!   In the other modes the interrupt waits while interrupts are off, and freezing would lose all of
+//!   that. Only where it is delivered at once, as an NMI, does freezing lose less: `bench switch`
+//!   measures both.
+//! - The timer's own top bit, which the reload sets and the overflow clears, shows whether it has
+//!   overflowed: an RDPMC, where IA32_PERF_GLOBAL_STATUS would be a far slower RDMSR. The interrupt is
+//!   some instructions late (skid), so by then the top bit is always clear.
 //! - An event that needs a value in an extra register (off-core responses) would count by the wrong
-//!   one if the value came after the selector: it comes before, while nothing counts.
-//! - A counter that is preloaded for a threshold is told apart from the timer in the same way: the
-//!   timer's top bit is still set. Its own overflow is acknowledged with the timer's.
-//! - WRMSR to these registers waits for what came before, so no event of the old group is counted
-//!   under the new selector.
+//!   value if that were written after the selector: it is written before, while nothing counts.
+//! - The overflow of a counter that is preloaded for a threshold is recognized in the same way: the
+//!   timer's top bit is still set. It is acknowledged with the timer's.
+//! - WRMSR to these registers is serializing, so no event of the old group is counted under the new
+//!   selector.
 
 mod extra;
 mod features;
@@ -73,28 +72,28 @@ const _: () = assert!(CYCLES == 1 && Pinned::Reference as u8 == 2);
 pub struct Intel<B: Bus> {
     bus: CountingBus<B>,
     features: Features,
-    /// The switch to come, and what the event selects hold.
+    /// The next group switch, and the selectors in the event selects.
     prepared: Prepared<FULL>,
-    /// The values that extra registers will need then.
+    /// The values that extra registers need then.
     prepared_extra: Extras,
-    /// What the extra registers hold.
+    /// The values in the extra registers.
     extra: [u64; MAX_EXTRA],
-    /// What IA32_FIXED_CTR_CTRL holds.
+    /// The value in IA32_FIXED_CTR_CTRL.
     fixed: FixedCtrCtrl,
     timer: Timer,
     /// General counters that are preloaded, as a mask.
     armed: u8,
-    /// Whether the overflow path has to stop the session's counting by itself: what it counts goes
-    /// on in ring 0, and the overflow does not freeze it.
+    /// Whether the overflow path has to stop counting: the session counts ring 0, and overflows do not
+    /// freeze the counters.
     must_stop: bool,
-    /// Whether an overflow freezes the counters.
+    /// Whether overflows freeze the counters.
     freezes: bool,
     /// Whether general counters can be written in full width.
     full_width: bool,
 }
 
 impl<B: Bus> Intel<B> {
-    /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting.
+    /// Takes over the PMU of the CPU behind `bus`, and leaves it with no counter enabled.
     pub(crate) fn new(bus: B, features: Features) -> Result<Self, InitError> {
         let mut bus = CountingBus::new(bus);
         in_use::refuse(&mut bus, &features)?;
@@ -148,7 +147,7 @@ impl<B: Bus> Intel<B> {
         PerfGlobalOvfCtrl::from_bits_retain(self.enabled().bits())
     }
 
-    /// Lets overflows freeze the counters, or not.
+    /// Sets whether overflows freeze the counters.
     fn set_freeze(&mut self, freezes: bool) {
         if self.freezes != freezes {
             let mut debug: DebugCtl = self.bus.get(0);
@@ -158,7 +157,7 @@ impl<B: Bus> Intel<B> {
         }
     }
 
-    /// All counters that there are: one without a selector of its own counts nothing that is read.
+    /// All counters: one without a selector counts nothing that is read.
     fn enabled(&self) -> PerfGlobalCtrl {
         let fixed = PerfGlobalCtrl::FIXED0 | PerfGlobalCtrl::FIXED1;
         let third =
@@ -166,7 +165,7 @@ impl<B: Bus> Intel<B> {
         PerfGlobalCtrl::from_bits_retain(u64::from(self.features.general)) | fixed | third
     }
 
-    /// The fixed counters that there are.
+    /// The pinned events that have a counter.
     fn always(&self) -> impl Iterator<Item = Pinned> + use<B> {
         let reference = self.features.reference;
         Pinned::ALL.into_iter().filter(move |event| *event != Pinned::Reference || reference)
@@ -185,7 +184,7 @@ impl<B: Bus> Intel<B> {
         FixedCtrCtrl::from_bits_retain(one | one << 4 | third)
     }
 
-    /// Puts the fixed counters' control into place if it is not there already.
+    /// Writes the fixed counters' control, if it changes.
     fn control_fixed(&mut self, wanted: FixedCtrCtrl) {
         if wanted != self.fixed {
             self.bus.put(0, wanted);
@@ -193,7 +192,7 @@ impl<B: Bus> Intel<B> {
         }
     }
 
-    /// Puts a selector into place if it is not there already.
+    /// Writes a selector, if it changes.
     fn select(&mut self, index: usize, wanted: Selector) {
         if self.prepared.selectors()[index] != wanted {
             self.bus.put(index as u8, register_of(wanted));
@@ -204,14 +203,14 @@ impl<B: Bus> Intel<B> {
     /// Clears the timer's bit in the overflow status, and thaws what the overflow froze.
     #[inline(always)]
     fn acknowledge(&mut self) {
-        // One access: processors that freeze on a set bit, and whoever reads the status after us,
-        // need it clear.
+        // One access: processors that freeze on a set bit, and later readers of the status, need it
+        // clear.
         self.bus.put(0, self.timer.acknowledge);
     }
 
-    /// Nothing has overflowed.
+    /// Resumes after an interrupt in which the timer has not overflowed.
     #[cold]
-    fn go_on(&mut self) {
+    fn resume(&mut self) {
         if self.must_stop {
             self.enable();
         }
@@ -236,7 +235,7 @@ impl<B: Bus> Intel<B> {
 /// Sets the timer's counter.
 #[inline(always)]
 fn reload<B: Bus>(bus: &mut CountingBus<B>, timer: Pinned, value: &u64) {
-    // One access: the only counter that has to be written.
+    // One access: no other counter is written.
     bus.put_from::<FixedCtr>(timer as u8, value);
 }
 
@@ -342,7 +341,7 @@ impl<B: Bus> Pmu for Intel<B> {
         }
         let Intel { prepared, bus, .. } = self;
         if !prepared.read::<true, _>(bus, counts) {
-            self.go_on();
+            self.resume();
             return false;
         }
         if self.prepared_extra.used != 0 {

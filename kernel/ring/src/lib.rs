@@ -1,28 +1,30 @@
-//! The trace ring: carries records out of any context, NMIs too, without a lock or a locked instruction.
+//! The trace ring: carries records out of any context, NMIs too, without a lock or a locked
+//! instruction.
 //!
-//! One ring per CPU. Its writers run on that CPU and may interrupt one another at any instruction: an
-//! interrupt, and an NMI in it. Readers run anywhere: on another CPU, or in a program that has the ring's memory
-//! mapped, read-only too. A record is a header word, with its kind, length and time stamp, and words of its
-//! own ([`tally_abi::ring`] has the layout).
+//! There is one ring per CPU. Its writers run on that CPU and may interrupt one another at any
+//! instruction: an interrupt, and an NMI in it. Readers run anywhere: on another CPU, or in a program
+//! that maps the ring's memory, read-only too. A record is a header word, with its kind, length and
+//! time stamp, followed by its words ([`tally_abi::ring`] has the layout).
 //!
 //! # How it works
-//! A writer takes its place by one `cmpxchg` without `lock` of the word that says where the last record ends and
-//! how many records its page has; an NMI that came in between made it fail, and the writer tries again. Then it
-//! stores its words, and its header last. Pages are zero before they are written: where a reader finds no
-//! header, there is no record yet, whoever was interrupted where. So nobody has to publish anything.
+//! A writer reserves space by one `cmpxchg` without `lock` of the word that holds the end of the last
+//! record and the number of records of its page. If an NMI has written in between, the exchange fails,
+//! and the writer tries again. Then it stores its words, and its header last. Pages are zero before
+//! they are written: where a reader finds no header, there is no record yet, whichever writer was
+//! interrupted. So there is no separate word to publish.
 //!
-//! Records never cross the end of a page. Whoever finds no room turns to the next page, which is ready (zero)
-//! by then, and makes the one after ready: where nothing is overwritten, if the reader is through with what was
-//! there. At each turn of a page the number of records so far goes into its header, so that a reader
-//! that was overtaken knows how many it missed.
+//! Records never cross the end of a page. A writer that finds no room turns to the next page, which is
+//! ready (zero) by then, and makes the one after it ready: where nothing is overwritten, only if the
+//! reader has consumed it. At each turn of a page its header gets the number of records so far, so
+//! that an overtaken reader knows how many it missed.
 //!
 //! # Invariants
 //! - No reader ever gets a torn record, nor one twice.
-//! - At rest, written = read + lost + what lies in the ring, exactly ([`Status`]).
-//! - Writers find the ring as writers left it, and are on one CPU: [`Ring::write`] is unsafe for that. Readers
-//!   rely on nothing of what they find.
-//! - A writer never waits. Its work is bounded, by the clearing of one page, but for as many tries as
-//!   interrupts write records meanwhile.
+//! - At rest, written = read + lost + records in the ring, exactly ([`Status`]).
+//! - Writers find the ring as writers left it, and are on one CPU: [`Ring::write`] is unsafe for that.
+//!   Readers rely on nothing that they find.
+//! - A writer never waits. Its work is bounded, by the clearing of one page, but for one more try for
+//!   each interrupt that writes a record meanwhile.
 
 #![no_std]
 
@@ -42,12 +44,12 @@ use tally_abi::ring::{
 use local::{AtomicU64, Ordering};
 pub use reader::{Item, Reader};
 
-/// What happens to records for which there is no room.
+/// What a full ring does with new records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// They are lost, and counted.
+    /// It discards them, and counts them as lost.
     Discard,
-    /// They take the place of the oldest: a flight recorder.
+    /// It overwrites the oldest: a flight recorder.
     Overwrite,
 }
 
@@ -59,7 +61,7 @@ pub struct Ring<const WORDS: usize, const PAGES: usize> {
     words: [AtomicU64; WORDS],
 }
 
-/// What stamps records: the TSC, or whatever a function says.
+/// What stamps records: the TSC, or a function.
 pub trait TimeSource {
     /// The time.
     fn tsc(&self) -> u64;
@@ -91,7 +93,7 @@ impl TimeSource for Tsc {
         unsafe { core::arch::x86_64::_rdtsc() }
     }
 
-    /// The halves that RDTSC gives are shifted where they are, which saves an instruction.
+    /// Shifts the halves that RDTSC returns in place, which saves an instruction.
     #[inline(always)]
     fn stamp(&self) -> u64 {
         let (low, high): (u64, u64);
@@ -105,12 +107,12 @@ impl TimeSource for Tsc {
     }
 }
 
-/// How many records a ring has seen.
+/// The number of records that were offered to a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Offered by writers.
     pub written: u64,
-    /// Of these, those for which there was no room.
+    /// Of these, those that had no room.
     pub refused: u64,
 }
 
@@ -122,8 +124,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         WORDS / PAGES
     };
 
-    /// A new, empty ring. Where it is too large to be moved, make one of zeros in its place and
-    /// [`Self::init`] it.
+    /// A new, empty ring. A ring that is too large to be moved is made in place, of zeros, by
+    /// [`Self::init`].
     pub fn new(mode: WhenFull, tsc: u64) -> Self {
         let zero = |_| AtomicU64::new(0);
         let mut ring =
@@ -132,8 +134,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         ring
     }
 
-    /// The ring that was made in this memory, as a reader has it mapped; none if the memory has not a ring's
-    /// alignment and length. If none was made there, readers find what they will, or panic.
+    /// The ring in this memory, as a reader has it mapped; `None` if the memory does not have a ring's
+    /// alignment and length. If no ring was made there, readers find arbitrary records, or panic.
     #[cfg(not(loom))]
     pub fn at(memory: &[AtomicU64]) -> Option<&Self> {
         let fits = size_of_val(memory) == size_of::<Self>()
@@ -145,7 +147,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
 
     /// Makes a ring of all words 0 an empty one, at the time `tsc`.
     pub fn init(&mut self, mode: WhenFull, tsc: u64) {
-        // Relaxed: nobody else knows the ring yet.
+        // Relaxed: the ring is not shared yet.
         let first = Self::first(0);
         self.control[RESERVED].store(first.0, Ordering::Relaxed);
         self.control[END].store(Self::end(0), Ordering::Relaxed);
@@ -162,11 +164,11 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         }
     }
 
-    /// How many records there were. While writers run, those under way may be in it or not.
+    /// The number of records so far. While writers run, unfinished ones may be included or not.
     pub fn status(&self) -> Status {
         loop {
             let place = self.place();
-            // Relaxed: what counts is that the page is still the same after it.
+            // The page is still the same afterwards, so the two belong together.
             let start = self.page(place.page(Self::PAGE_WORDS), PAGE_START).load(Ordering::Acquire);
             let refused = self.control[LOST].load(Ordering::Acquire);
             if self.place().page(Self::PAGE_WORDS) == place.page(Self::PAGE_WORDS) {
@@ -175,20 +177,20 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         }
     }
 
-    /// Where the last record ends.
+    /// The end of the last record.
     fn place(&self) -> Reservation {
-        // Pairs with the release of whoever turned the page: its header is seen.
+        // Pairs with the Release of the writer that turned the page: its header is seen.
         Reservation(self.control[RESERVED].load(Ordering::Acquire))
     }
 
-    /// The place of the first record in a page.
+    /// The end before the first record of a page.
     const fn first(page: u64) -> Reservation {
         Reservation(
             (page * Self::PAGE_WORDS as u64 + PAGE_HEADER_WORDS as u64) << Reservation::WORD_SHIFT,
         )
     }
 
-    /// The highest value of a place in a page.
+    /// The highest value in a page.
     const fn end(page: u64) -> u64 {
         ((page + 1) * Self::PAGE_WORDS as u64) << Reservation::WORD_SHIFT | Reservation::RECORDS
     }
@@ -211,11 +213,11 @@ struct Reservation(u64);
 
 impl Reservation {
     const SHIFT: u32 = 16;
-    /// Bytes, so that in a ring of 64 KiB one shift leaves nothing but the place.
+    /// Bytes, so that in a ring of 64 KiB one shift leaves nothing but the position.
     const WORD_SHIFT: u32 = Self::SHIFT + 3;
     const RECORDS: u64 = (1 << Self::SHIFT) - 1;
 
-    /// The place behind another record of so many words.
+    /// The end after another record of `words` words.
     #[inline(always)]
     const fn behind(self, words: usize) -> Reservation {
         Reservation(self.0.wrapping_add((words as u64) << Self::WORD_SHIFT | 1))

@@ -1,6 +1,7 @@
-//! What a CPU does to a word that only it writes, so that an interrupt, an NMI too, finds it done or not
-//! done: single instructions without `lock`. Another CPU may read the word at the same time; it sees stores in
-//! their order, as x86-64 has it. Under loom, under Miri and on other processors these are atomics.
+//! CPU-local read-modify-write operations: single instructions without `lock`, which an interrupt, an
+//! NMI too, finds done or not done. Only one CPU writes the word. Another CPU may read it at the same
+//! time, and sees stores in their order, as x86-64 guarantees. Under loom, under Miri and on other
+//! processors these are atomics.
 
 pub(crate) use atomics::{AtomicU64, Ordering, fence};
 
@@ -9,14 +10,15 @@ use core::sync::atomic as atomics;
 #[cfg(loom)]
 use loom::sync::atomic as atomics;
 
-/// Changes a word of this CPU's from `old` to `new`: whether it was `old`. What was stored before is seen by
-/// whoever sees `new`. `ready` has been worked out by then, where the compiler would do so later, and save a register
-/// for it that this needs.
+/// Changes a CPU-local word from `old` to `new`. Returns whether it was `old`. A reader that sees `new`
+/// sees all earlier stores. `ready` is computed before: the compiler would compute it later, and spill
+/// a register that this needs.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[inline(always)]
 pub(crate) fn change(word: &AtomicU64, old: u64, new: u64, ready: u64) -> bool {
-    // SAFETY: (1) the pointer is a live, aligned word's, which may change at any time, as it is an atomic's;
-    // (2) no other CPU writes the word, so one instruction is enough for this one; (3) both ways out are named.
+    // SAFETY: (1) the pointer is to a live, aligned word, which may change at any time, as it is an
+    // atomic; (2) no other CPU writes the word, so one instruction is atomic on this one; (3) both exits
+    // are named.
     unsafe {
         core::arch::asm!(
             "cmpxchg qword ptr [{word}], {new} # {ready}",
@@ -32,14 +34,14 @@ pub(crate) fn change(word: &AtomicU64, old: u64, new: u64, ready: u64) -> bool {
     true
 }
 
-/// See the other one.
+/// As above, by an atomic.
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
 pub(crate) fn change(word: &AtomicU64, old: u64, new: u64, _: u64) -> bool {
     // Pairs with the Acquire of readers and, under loom, of writers on other threads.
     word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
 }
 
-/// Whether a word of this CPU's is below `value`.
+/// Returns whether a CPU-local word is below `value`.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[inline(always)]
 pub(crate) fn is_below(word: &AtomicU64, value: u64) -> bool {
@@ -57,32 +59,32 @@ pub(crate) fn is_below(word: &AtomicU64, value: u64) -> bool {
     false
 }
 
-/// See the other one.
+/// As above, by an atomic.
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
 pub(crate) fn is_below(word: &AtomicU64, value: u64) -> bool {
-    // Relaxed: this CPU's own stores, which it sees in their order.
+    // Relaxed: this CPU sees its own stores in their order.
     word.load(Ordering::Relaxed) < value
 }
 
-/// Adds 1 to a word of this CPU's.
+/// Adds 1 to a CPU-local word.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 pub(crate) fn increment(word: &AtomicU64) {
     // SAFETY: (1) as in `change`; (2) as in `change`.
     unsafe { core::arch::asm!("inc qword ptr [{}]", in(reg) word.as_ptr(), options(nostack)) };
 }
 
-/// See the other one.
+/// As above, by an atomic.
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
 pub(crate) fn increment(word: &AtomicU64) {
     // Relaxed: a count, which nothing else depends on.
     word.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Sets words that nobody else writes now to 0.
+/// Sets words to 0 that no one else writes now.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 pub(crate) fn clear(words: &[AtomicU64]) {
-    // SAFETY: (1) the words are live for all their length and may be written at any time, as they are
-    // atomics'; (2) the direction flag is clear, as the ABI has it; each store is of a whole aligned word.
+    // SAFETY: (1) the words are live for their whole length and may be written at any time, as they are
+    // atomics; (2) the direction flag is clear, by the ABI; (3) each store is of a whole aligned word.
     unsafe {
         core::arch::asm!(
             "rep stosq",
@@ -94,7 +96,7 @@ pub(crate) fn clear(words: &[AtomicU64]) {
     }
 }
 
-/// See the other one.
+/// As above, by an atomic.
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
 pub(crate) fn clear(words: &[AtomicU64]) {
     for word in words {

@@ -23,14 +23,14 @@ pub struct Reader<'a, const WORDS: usize, const PAGES: usize> {
     offset: usize,
     /// Records of all pages that were read or missed; none where it has not begun.
     seen: Option<u64>,
-    /// Records that had no room, as far as told.
+    /// Records without room that were reported.
     refused: u64,
     /// A time stamp near the next one: the last one, or the page's.
     near_tsc: u64,
     record: [u64; MAX_RECORD_WORDS],
 }
 
-/// What comes out of a ring.
+/// An item read from a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'r> {
     /// A record.
@@ -42,14 +42,14 @@ pub enum Item<'r> {
         /// All of its words; the first is its header.
         words: &'r [u64],
     },
-    /// So many records are not there any more, or never were for want of room. They were written after
-    /// what came before, and before what comes next.
+    /// This many records were overwritten, or had no room. They were written after the item before, and
+    /// before the item after.
     Lost(u64),
 }
 
 /// What there is at the reader's place.
 enum Scan {
-    /// A record of so many words.
+    /// A record of this many words.
     Record(usize),
     /// The page is through, and the next was begun.
     Turn,
@@ -60,12 +60,14 @@ enum Scan {
 }
 
 impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
-    /// Takes records out, from the first that was ever written: what was lost before it came is told.
+    /// A reader that consumes records, from the first ever written: records that were lost before it
+    /// came are reported.
     pub fn consume(ring: &'a Ring<WORDS, PAGES>) -> Self {
         Reader::new(ring, ring.mode() == WhenFull::Discard, true)
     }
 
-    /// Looks on, and writes nothing. What was lost before it came is not told.
+    /// A reader that observes, and writes nothing. Records that were lost before it came are not
+    /// reported.
     pub fn observe(ring: &'a Ring<WORDS, PAGES>) -> Self {
         Reader::new(ring, false, false)
     }
@@ -84,7 +86,7 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         }
     }
 
-    /// The next record, or what was lost before it; none if there is none yet.
+    /// The next record, or the number lost before it; `None` if there is none yet.
     pub fn take(&mut self) -> Option<Item<'_>> {
         loop {
             let lost = match self.find() {
@@ -105,12 +107,12 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         }
     }
 
-    /// A time stamp between that of what came out last and the next one's.
+    /// A time stamp between that of the last item and the next one's.
     pub fn near_tsc(&self) -> u64 {
         self.near_tsc
     }
 
-    /// Records that had no room and were not told yet: behind the last record, where writers rest.
+    /// Records without room that were not reported yet: behind the last record, while no writer runs.
     pub fn rest(&mut self) -> u64 {
         // Relaxed: a count, which nothing else depends on.
         let now = self.ring.control[LOST].load(Ordering::Relaxed);
@@ -146,13 +148,13 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         Scan::Record(header.words())
     }
 
-    /// Whether the page's slot may be another page's by now.
+    /// Returns whether the page's slot may be another page's by now.
     fn is_overtaken(&self) -> bool {
         if self.consumes {
             return false;
         }
         // Pairs with the Release before a page is cleared: if anything that was read was the later page's, the
-        // writers are seen to have come so far.
+        // writers' reservation is seen too.
         fence(Ordering::Acquire);
         self.page + PAGES as u64 - 1 <= self.ring.place().page(self.ring.slot(0).len())
     }
@@ -163,8 +165,8 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         now.saturating_sub(PAGES as u64 - 2)
     }
 
-    /// Goes on with a page that was begun, or, where writers have overtaken that, the oldest that is there: how
-    /// many records were lost before it.
+    /// Turns to a page that was begun, or, where writers have overtaken that, to the oldest page. Returns
+    /// the number of records lost before it.
     fn go_to(&mut self, page: u64) -> u64 {
         self.page = page;
         let (start, refused) = loop {
@@ -177,7 +179,7 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         };
         self.offset = PAGE_HEADER_WORDS;
         if self.consumes {
-            // Pairs with the writer's Acquire: what was read may be cleared.
+            // Pairs with the writer's Acquire: words that were read may be cleared.
             self.ring.control[TAIL].store(self.page, Ordering::Release);
         }
         let is_first = self.seen.is_none();
@@ -186,15 +188,15 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         if is_first { 0 } else { missed + refused }
     }
 
-    /// How many more records had no room than was known.
+    /// The number of records without room that were not known.
     fn note_refused(&mut self, now: u64) -> u64 {
         let more = now.saturating_sub(self.refused);
         self.refused += more;
         more
     }
 
-    /// A word of a page. Relaxed: that the page was begun was seen by an Acquire, and that it is still there is
-    /// for [`Self::is_overtaken`] to say.
+    /// A word of a page. Relaxed: an Acquire has seen that the page was begun, and
+    /// [`Self::is_overtaken`] checks that it is still there.
     fn word(&self, page: u64, word: usize) -> u64 {
         self.ring.page(page, word).load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The writers' side: interruptible at every instruction by another writer of the same CPU.
+//! The writers' side: another writer of the same CPU may interrupt it at every instruction.
 
 use tally_abi::ring::{
     END, Header, LOST, MAX_RECORD_WORDS, PAGE_HEADER_WORDS, PAGE_LOST, PAGE_START, PAGE_TSC, READY,
@@ -10,7 +10,7 @@ use crate::{
     local::{self, AtomicU64, Ordering, fence},
 };
 
-/// Between two accesses to shared words: where an interrupt may come. In tests it does.
+/// A point between two accesses to shared words, where an interrupt may come. In tests it does.
 #[inline(always)]
 fn window() {
     #[cfg(all(test, not(loom)))]
@@ -18,15 +18,15 @@ fn window() {
 }
 
 impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
-    /// Writes a record of `head` and then `tail`, stamped with what `clock` says when it takes its place: so
-    /// stamps in a ring do not run backwards if `clock` is one. Whether there was room; if not, it is
-    /// counted.
+    /// Writes a record of `head` and then `tail`, with the time of `clock` at its reservation: so time
+    /// stamps in a ring do not run backwards if `clock` does not. Returns whether there was room; if
+    /// not, the record is counted as lost.
     ///
     /// # Safety
     /// 1. The ring was made by [`Self::new`], or of words 0 by [`Self::init`], and nothing but this and its
     ///    readers has written to it since.
-    /// 2. All who write to it do so on one CPU, or, outside of a kernel, in one thread and its signals' handlers:
-    ///    they take their places without a locked instruction.
+    /// 2. All its writers run on one CPU, or, outside of a kernel, in one thread and its signal handlers:
+    ///    they reserve space without a locked instruction.
     #[inline(always)]
     pub unsafe fn write<const HEAD: usize>(
         &self,
@@ -40,29 +40,29 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
             local::increment(&self.control[LOST]);
             return false;
         }
-        // Twice, so that what nearly always happens is one straight line.
-        match self.take_place(kind, words, &clock) {
+        // The first try is separate, so that the common path is one straight line.
+        match self.reserve(kind, words, &clock) {
             Some((place, header)) => {
-                // SAFETY: the caller's word; the place was taken for so many words just now.
+                // SAFETY: the caller's contract; the space was reserved for `words` words just now.
                 unsafe { self.fill(place, header, head, tail) };
                 true
             }
-            // A copy, so that the other way needs none in memory.
+            // A copy, so that the common path keeps the head in registers.
             None => {
                 let head = *head;
-                // SAFETY: the caller's word.
-                unsafe { self.write_at_last(kind, &clock, &head, tail) }
+                // SAFETY: the caller's contract.
+                unsafe { self.write_with_retries(kind, &clock, &head, tail) }
             }
         }
     }
 
-    /// The same as [`Self::write`], as often as it takes.
+    /// Writes a record with as many tries as it takes.
     ///
     /// # Safety
     /// As of [`Self::write`].
     #[cold]
     #[inline(never)]
-    unsafe fn write_at_last<const HEAD: usize>(
+    unsafe fn write_with_retries<const HEAD: usize>(
         &self,
         kind: u8,
         clock: &impl TimeSource,
@@ -71,8 +71,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     ) -> bool {
         let words = 1 + HEAD + tail.len();
         while self.make_room(words, clock.tsc()) {
-            if let Some((place, header)) = self.take_place(kind, words, clock) {
-                // SAFETY: the caller's word; the place was taken for so many words just now.
+            if let Some((place, header)) = self.reserve(kind, words, clock) {
+                // SAFETY: the caller's contract; the space was reserved for `words` words just now.
                 unsafe { self.fill(place, header, head, tail) };
                 return true;
             }
@@ -80,10 +80,10 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         false
     }
 
-    /// Takes the next place, and makes the header with its time stamp; not if there is no room in the page, or if
-    /// somebody came in between.
+    /// Reserves the next space, and makes the header with its time stamp. `None` if the page has no room,
+    /// or if an interrupt has written in between.
     #[inline(always)]
-    fn take_place(
+    fn reserve(
         &self,
         kind: u8,
         words: usize,
@@ -96,16 +96,16 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         if local::is_below(&self.control[END], new.0) {
             return None;
         }
-        // Before the place is taken, and after it was looked at: whoever comes in between comes before.
+        // Between the load and the exchange: a record that is written in between has an earlier stamp.
         let header = Header::stamped(kind, words, clock.stamp());
         window();
         local::change(&self.control[RESERVED], old.0, new.0, header.0).then_some((old, header))
     }
 
-    /// Writes a record into its place.
+    /// Writes a record into its space.
     ///
     /// # Safety
-    /// As of [`Self::write`]; and [`Self::take_place`] gave this place, for a header and these words.
+    /// As of [`Self::write`]; and [`Self::reserve`] returned this space, for a header and these words.
     #[inline(always)]
     unsafe fn fill<const HEAD: usize>(
         &self,
@@ -115,46 +115,49 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         tail: &[u64],
     ) {
         window();
-        // Pairs with the reader's fence, and is no instruction on x86-64: whoever sees a word of this record in
-        // place of an older one's sees that the writers have come so far.
+        // Pairs with the reader's fence, and is no instruction on x86-64: a reader that sees a word of
+        // this record instead of an older one's sees the reservation too.
         fence(Ordering::Release);
         let at = place.position() as usize & (8 * WORDS - 1);
         let put = |index: usize, word: &u64| {
-            // SAFETY: it is in the place, by the caller's word. Relaxed: the header's Release orders it.
+            // SAFETY: it is in the reserved space, by the caller's contract. Relaxed: the header's
+            // Release orders it.
             unsafe { self.word(at + 8 * (1 + index)) }.store(*word, Ordering::Relaxed);
             window();
         };
-        // One after the other: the first is unrolled, and a chain of both is not.
+        // Two loops: the compiler unrolls the first, and would not unroll a chain of both.
         head.iter().enumerate().for_each(|(i, word)| put(i, word));
         tail.iter().enumerate().for_each(|(i, word)| put(HEAD + i, word));
-        // SAFETY: it is in the place, by the caller's word.
+        // SAFETY: it is in the reserved space, by the caller's contract.
         let first = unsafe { self.word(at) };
-        // Pairs with the reader's Acquire: whoever sees the header sees the record.
+        // Pairs with the reader's Acquire: a reader that sees the header sees the record.
         first.store(header.0, Ordering::Release);
     }
 
-    /// A word so many bytes from the first.
+    /// The word at `offset` bytes from the first.
     ///
     /// # Safety
-    /// It is in a place that a writer took, in a ring as [`Self::write`] wants it.
+    /// It is in space that a writer reserved, in a ring as [`Self::write`] requires it.
     #[inline(always)]
     unsafe fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset.is_multiple_of(8) && offset < 8 * WORDS);
-        // SAFETY: a place is of whole words, and ends where its page does or before: `make_room` sets `END` to the
-        // end of a page only, `take_place` takes none that ends behind it, and the words are whole pages. As all
-        // writers are on one CPU, `END` is of no page behind that of `RESERVED`.
+        // SAFETY: reserved space is of whole words, and ends where its page does or before: `make_room`
+        // sets `END` to the end of a page only, `reserve` reserves none that ends behind it, and the
+        // words are whole pages. As all writers are on one CPU, `END` is of no page behind that of
+        // `RESERVED`.
         unsafe { &*self.words.as_ptr().byte_add(offset) }
     }
 
-    /// Turns the page if a record of so many words does not fit into it. Whether to try again; if not, the record
-    /// is counted as lost.
+    /// Turns the page if a record of `words` words does not fit into it. Returns whether to try again; if
+    /// not, the record is counted as lost.
     fn make_room(&self, words: usize, tsc: u64) -> bool {
         loop {
             let old = self.place();
             let page = old.page(Self::PAGE_WORDS);
             window();
             if old.behind(words).0 <= Self::end(page) {
-                // It was another's end: whoever turned the page has not come to it yet, or had it overwritten.
+                // `END` was another page's: the writer that turned the page has not stored it yet, or an
+                // interrupt has overwritten it.
                 self.control[END].store(Self::end(page), Ordering::Relaxed);
                 return true;
             }
@@ -162,7 +165,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
                 self.make_ready(page + 1);
                 window();
                 if !self.is_ready(page + 1) {
-                    // Its reader is not through with it, or whoever clears it was interrupted by this writer.
+                    // The reader has not consumed it, or this writer interrupted the one that clears it.
                     local::increment(&self.control[LOST]);
                     return false;
                 }
@@ -173,21 +176,21 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         }
     }
 
-    /// Goes on in the page after `page`, if `old` is still the place: whether it was.
+    /// Turns to the page after `page`, if `old` is still the end. Returns whether it was.
     fn turn(&self, old: Reservation, page: u64, tsc: u64) -> bool {
         let start = self.page(page, PAGE_START).load(Ordering::Relaxed) + old.records();
         let header = self.page(page + 1, PAGE_START);
         let seen = header.load(Ordering::Relaxed);
         window();
-        // The header is written before the page is anybody's, and by no one who was overtaken: numbers of
-        // records only grow, so what an interrupt put there is never what was seen.
+        // The header is written before any writer reserves space in the page, and not by a writer that
+        // was overtaken: numbers of records only grow, so an interrupt's value never equals `seen`.
         if self.control[RESERVED].load(Ordering::Relaxed) != old.0
             || !local::change(header, seen, start, 0)
         {
             return false;
         }
         window();
-        // These two may come late, over those of an interrupt: they are lower bounds.
+        // These two stores may overwrite those of an interrupt: they are lower bounds.
         let lost = self.control[LOST].load(Ordering::Relaxed);
         self.page(page + 1, PAGE_LOST).store(lost, Ordering::Relaxed);
         window();
@@ -208,10 +211,10 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         self.control[READY].load(Ordering::Acquire) >= 2 * (page + 1)
     }
 
-    /// Clears the slot of a page for its records, if it is the next to be, nobody is about it, and what was there
-    /// may go.
+    /// Clears the slot of a page for its records, if it is the next page, no other writer is clearing it,
+    /// and its old records may be dropped.
     fn make_ready(&self, page: u64) {
-        if page >= PAGES as u64 && !self.may_go(page - PAGES as u64) {
+        if page >= PAGES as u64 && !self.may_drop(page - PAGES as u64) {
             return;
         }
         window();
@@ -219,19 +222,19 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
             return;
         }
         window();
-        // Pairs with the reader's fence: whoever sees a word that is cleared here sees that the writers have come
-        // so far.
+        // Pairs with the reader's fence: a reader that sees a word cleared here sees the reservation that
+        // led to it.
         fence(Ordering::Release);
         local::clear(&self.slot(page)[PAGE_HEADER_WORDS..]);
         window();
         self.control[READY].store(2 * (page + 1), Ordering::Release);
     }
 
-    /// Whether a page's records may go: the reader is through with them; or, where they are overwritten, nobody
-    /// who was interrupted by this writer is still about one of them.
-    fn may_go(&self, page: u64) -> bool {
+    /// Returns whether a page's records may be dropped: the reader has consumed them; or, where they are
+    /// overwritten, no writer that this one interrupted is still writing one of them.
+    fn may_drop(&self, page: u64) -> bool {
         if self.mode() == WhenFull::Discard {
-            // Pairs with the reader's Release: it has read what will be cleared.
+            // Pairs with the reader's Release: it has read the words that will be cleared.
             return self.control[TAIL].load(Ordering::Acquire) > page;
         }
         let load = |word: &AtomicU64| word.load(Ordering::Acquire);

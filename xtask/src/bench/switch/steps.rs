@@ -67,9 +67,9 @@ impl Step {
             "change" => Step::Select,
             "reload" => Step::Arm,
             "acknowledge" | "ack_and_resume" | "enable" | "disable" | "gate" | "gate_each"
-            | "ready_to_change" => Step::Acknowledge,
+            | "disable_to_change" => Step::Acknowledge,
             "unmask_pmi" | "end_of_interrupt" => Step::Controller,
-            "log" | "turn_over" | "take_in" | "finish" | "record" | "draw" | "prepare" | "tsc" => {
+            "log" | "end_slice" | "add_total" | "complete_slice" | "record" | "draw" | "draw_next" | "prepare" | "tsc" => {
                 Step::Log
             }
             _ => return None,
