@@ -116,8 +116,8 @@ fn leave_counter_3<R: CpuIdReader>(
 ) -> Option<&'static str> {
     const COUNTER_3: u8 = 1 << 3;
     let Kind::Intel { features, .. } = kind else { return None };
-    let features = if leaves >= 7 { cpuid.cpuid1(7).edx } else { 0 };
-    let is_microcodes = features >> 13 & 1 == 1 && features >> 11 & 1 == 0;
+    let flags = if leaves >= 7 { cpuid.cpuid1(7).edx } else { 0 };
+    let is_microcodes = flags >> 13 & 1 == 1 && flags >> 11 & 1 == 0;
     if !is_microcodes || features.general & COUNTER_3 == 0 {
         return None;
     }
@@ -168,7 +168,8 @@ fn detect_intel<R: CpuIdReader>(
     let freeze = version >= 4 && (!hypervisor || is_tcg(cpuid));
     // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES is there.
     let capabilities = cpuid.cpuid1(1).ecx >> 15 & 1 == 1;
-    let features = intel::Features { general, reference: fixed(2), freeze, capabilities, extra, widths };
+    let features =
+        intel::Features { general, reference: fixed(2), freeze, capabilities, extra, widths };
     Ok(Kind::Intel { features, version, width_bits })
 }
 

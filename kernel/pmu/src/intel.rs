@@ -35,11 +35,11 @@ mod in_use;
 mod interrupts;
 mod timer;
 
+use self::timer::Timer;
 pub(crate) use self::{
     extra::{EXTRA, extra_register},
     features::Features,
 };
-use self::timer::Timer;
 
 use tally_abi::Mode;
 use tally_engine::{

@@ -14,7 +14,10 @@ use crate::{
 };
 
 /// A counter is in use if its own select and, where there is one, the global control enable it.
-pub(super) fn refuse<B: Bus>(bus: &mut CountingBus<B>, features: &Features) -> Result<(), InitError> {
+pub(super) fn refuse<B: Bus>(
+    bus: &mut CountingBus<B>,
+    features: &Features,
+) -> Result<(), InitError> {
     let global = match features.global {
         true => bus.get::<PerfCntrGlobalCtl>(0).bits(),
         false => u64::MAX,

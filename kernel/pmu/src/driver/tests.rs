@@ -12,7 +12,9 @@ use tally_engine::{CounterMask, Counts, Group, Pinned, Pmu, Selector, Setup};
 
 use super::*;
 use crate::{
-    amd, intel,
+    amd,
+    init::{InitError, counters},
+    intel,
     testing::{Model, Vendor},
 };
 
@@ -38,7 +40,8 @@ fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
             Intel::new(model, features).map(Driver::Intel)
         }
         Vendor::Amd { global } => {
-            Amd::new(model, amd::Features { counters: 0x3f, global, freeze: global }).map(Driver::Amd)
+            Amd::new(model, amd::Features { counters: 0x3f, global, freeze: global })
+                .map(Driver::Amd)
         }
     }
 }

@@ -16,7 +16,10 @@ use crate::{
 
 /// A counter is in use if its own control and the global one both enable it. The global one alone
 /// means nothing: its bits for general counters are set after reset.
-pub(super) fn refuse<B: Bus>(bus: &mut CountingBus<B>, features: &Features) -> Result<(), InitError> {
+pub(super) fn refuse<B: Bus>(
+    bus: &mut CountingBus<B>,
+    features: &Features,
+) -> Result<(), InitError> {
     let global: PerfGlobalCtrl = bus.get(0);
     for index in counters(features.general) {
         let select: PerfEvtSel = bus.get(index);

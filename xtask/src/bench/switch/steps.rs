@@ -69,9 +69,8 @@ impl Step {
             "acknowledge" | "ack_and_resume" | "enable" | "disable" | "gate" | "gate_each"
             | "disable_to_change" => Step::Acknowledge,
             "unmask_pmi" | "end_of_interrupt" => Step::Controller,
-            "log" | "end_slice" | "add_total" | "complete_slice" | "record" | "draw" | "draw_next" | "prepare" | "tsc" => {
-                Step::Log
-            }
+            "log" | "end_slice" | "add_total" | "complete_slice" | "record" | "draw"
+            | "draw_next" | "prepare" | "tsc" => Step::Log,
             _ => return None,
         })
     }
