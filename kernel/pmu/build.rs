@@ -88,7 +88,7 @@ fn event(line: &str) -> Option<Event> {
     let second = second_msr.zip(second_code);
     let extra = match msr {
         0 => "None".into(),
-        _ => format!("Some(Register {{ msr: {msr}, second: {second:?}, value: {value} }})"),
+        _ => format!("Some(ExtraRegister {{ msr: {msr}, second: {second:?}, value: {value} }})"),
     };
     let entry = format!(
         "Entry {{ name: {name:?}, code: {code}, umask: {umask}, cmask: {cmask}, inv: {inv}, \

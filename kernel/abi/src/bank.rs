@@ -117,8 +117,8 @@ pub mod counter {
     /// The highest value that a reader can have seen: a lower one is replaced by it, so that no
     /// value runs backwards. It is in no other value.
     pub const PUBLISHED_MAX: usize = 1;
-    /// The basis. Bits 0 to 15: its slot. Bits 16 to 31: the index, from the header's first word, of
-    /// the word that has its count up to the last publication. High half: RDPMC's ECX.
+    /// The basis. Bits 0 to 15: its slot. Bits 16 to 31: the index, from the header's first word,
+    /// of the word that has its count up to the last publication. High half: RDPMC's ECX.
     pub const ASSIGNMENT: usize = 2;
     /// Events counted, not scaled, up to the last publication of the event's group. Where shares
     /// adapt, as if the group had always had its present share of a round.
@@ -131,22 +131,22 @@ pub mod counter {
     pub const START_TSC: usize = 6;
     /// TSC at the end of the event's last slice: now less this is the rate's age.
     pub const END_TSC: usize = 7;
-    /// Half the width of the 95 % interval, in events, that the value had at
-    /// [`HALF_WIDTH_AT`], as an IEEE double; NaN while it is not known. While the session counts, up
-    /// to [`super::HALF_WIDTH_TICKS`] ticks old; new when a system call stops or reads the session.
+    /// Half the width of the 95 % interval, in events, that the value had at [`HALF_WIDTH_AT`], as
+    /// an IEEE double; NaN while it is not known. While the session counts, up to
+    /// [`super::HALF_WIDTH_TICKS`] ticks old; new when a system call stops or reads the session.
     ///
     /// At a basis' count of *x* the half width is at most *h*·(1 + *x*/*x*₀)/2 + *d*·(*x* − *s*),
-    /// with *h* this word, *x*₀ [`HALF_WIDTH_AT`], *d* [`DRIFT`] and *s* [`SEEN_AT`]; and more by as
-    /// much as [`PUBLISHED_MAX`] is above the value. It is of the whole count: the difference of two
-    /// readings can be wrong by the half widths of both together.
+    /// with *h* this word, *x*₀ [`HALF_WIDTH_AT`], *d* [`DRIFT`] and *s* [`SEEN_AT`]; and more by
+    /// as much as [`PUBLISHED_MAX`] is above the value. It is of the whole count: the difference of
+    /// two readings can be wrong by the half widths of both together.
     pub const HALF_WIDTH: usize = 8;
     /// The basis' count for which [`HALF_WIDTH`] was computed.
     pub const HALF_WIDTH_AT: usize = 9;
-    /// How far events of slices not seen yet may stray at 95 %, in events per count of the basis, as
-    /// an IEEE double.
+    /// How far events of slices not seen yet may stray at 95 %, in events per count of the basis,
+    /// as an IEEE double.
     pub const DRIFT: usize = 10;
-    /// The share of the time in which the event was counted, in the unit of its basis, 0 to 1, as an
-    /// IEEE double; as old as [`HALF_WIDTH`].
+    /// The share of the time in which the event was counted, in the unit of its basis, 0 to 1, as
+    /// an IEEE double; as old as [`HALF_WIDTH`].
     pub const SHARE: usize = 11;
 }
 

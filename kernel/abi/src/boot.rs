@@ -14,7 +14,8 @@ pub const LOG_PORT: u16 = 0x3f8;
 pub const WIRE_PORT: u16 = 0x2f8;
 /// I/O port of QEMU's `isa-debug-exit`: a byte `v` written here ends QEMU with status `2v + 1`.
 pub const DEBUG_EXIT_PORT: u16 = 0xf4;
-/// Where the boot loader maps address 0 of the kernel's ELF file, in every boot: the upper half begins here.
+/// Where the boot loader maps address 0 of the kernel's ELF file, in every boot: the upper half
+/// begins here.
 pub const KERNEL_BASE: u64 = 0xffff_8000_0000_0000;
 /// The default of [`CommandLine::paranoid`]: the highest.
 pub const DEFAULT_PARANOID: u8 = 2;
@@ -23,10 +24,10 @@ pub const MAX_CPUS: usize = 16;
 
 /// The kernel's command line: options, then one program with its arguments after each `--`.
 ///
-/// `seed=7 wire -- deflate --slice 100000 -- spin` runs two programs. Words are separated by
-/// white space; there is no quoting. Before a program `events=LIST` has the kernel count around the
-/// whole of it, whether it knows of Tally or not, and `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive`
-/// say how.
+/// `seed=7 wire -- deflate --slice 100000 -- spin` runs two programs. Words are separated by white
+/// space; there is no quoting. Before a program `events=LIST` has the kernel count around the whole
+/// of it, whether it knows of Tally or not, and `slice=CYCLES`, `budget=PPM` and
+/// `shares=planned|adaptive` say how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandLine<'a> {
     /// Seed of every random order that the engine draws (`seed=N`, default 1).
@@ -62,7 +63,8 @@ pub enum Tracing {
     Last,
 }
 
-/// How the interrupt controller delivers overflow interrupts (Intel SDM volume 3, "Local Vector Table").
+/// How the interrupt controller delivers overflow interrupts (Intel SDM volume 3, "Local Vector
+/// Table").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
     /// As a vector: one that comes in the kernel waits until it returns to a program.
@@ -277,7 +279,8 @@ impl<'a> CommandLine<'a> {
         Some(())
     }
 
-    /// The programs; those without a name are left out. A bad option stands where its program would.
+    /// The programs; those without a name are left out. A bad option stands where its program
+    /// would.
     pub fn programs(&self) -> impl Iterator<Item = Result<Program<'a>, BadOption<'a>>> + use<'a> {
         let has_name = |program: &Program| program.words.clone().next().is_some();
         let programs = self.programs.split(" -- ").map(Program::parse);

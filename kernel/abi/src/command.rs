@@ -1,6 +1,6 @@
-//! The words after `tally`: what `stat` and `record` are asked for, with the syntax that users of perf have in
-//! their fingers. The program reads them, and so does the host, which refuses before a boot what the program would
-//! refuse, and explains what it would count.
+//! The words after `tally`: what `stat` and `record` are asked for, with the syntax that users of
+//! perf have in their fingers. The program reads them, and so does the host, which refuses before a
+//! boot what the program would refuse, and explains what it would count.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -85,7 +85,8 @@ impl<'a> Command<'a> {
         Err(String::from("name the program to run"))
     }
 
-    /// Refuses a list for `record` that names several events: samples do not say which event they are of.
+    /// Refuses a list for `record` that names several events: samples do not say which event they
+    /// are of.
     fn checked(self) -> Result<Self, String> {
         let events = self.events();
         match (self.verb, words(&events).count()) {

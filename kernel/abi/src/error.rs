@@ -4,8 +4,8 @@ use crate::ExitStatus;
 
 /// Why the kernel refused a call: the program's mistake, or something that this machine lacks.
 ///
-/// Returned in RAX as its negative. The numbers lie within Linux's error range (1 to 4095) and above
-/// every number that Linux uses, so that the two cannot be confused.
+/// Returned in RAX as its negative. The numbers lie within Linux's error range (1 to 4095) and
+/// above every number that Linux uses, so that the two cannot be confused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Error {
@@ -129,7 +129,9 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
+    use std::prelude::v1::*;
 
     #[test]
     fn returns_round_trip_and_are_distinct() {
@@ -139,5 +141,16 @@ mod tests {
         }
         assert_eq!(Error::from_return(-14), None);
         assert_eq!(Error::from_return(3), None);
+    }
+
+    #[test]
+    fn messages_have_subject_failure_and_remedy() {
+        let limits = [Error::TooManyThresholds, Error::TooManySessions, Error::TooManyPrograms];
+        let text = limits.map(Error::message).join("\n");
+        expect_test::expect![[r#"
+            threshold limit reached: 8 on events that are counted all the time; remove one first
+            session limit reached: 8 on other programs per program; close one first
+            program limit reached: 32 loaded and not waited for per program; wait for one first"#]]
+        .assert_eq(&text);
     }
 }

@@ -1,8 +1,9 @@
-//! Lists of events: the default lists, and how a list is split into words. The catalogue resolves the
-//! words.
+//! Lists of events: the default lists, and how a list is split into words. The catalogue resolves
+//! the words.
 
-/// What the default job counts on the processor of this signature, CPUID leaf 1's EAX: where its cycles
-/// go, and on one that the catalogue has no table of, what every processor has a counter for.
+/// What the default job counts on the processor of this signature, CPUID leaf 1's EAX: where its
+/// cycles go, and on one that the catalogue has no table of, what every processor has a counter
+/// for.
 pub fn default_list(signature: u32) -> &'static str {
     let model = signature >> 12 & 0xf0 | signature >> 4 & 0xf;
     match (signature & 0x0ff0_0f00, model) {

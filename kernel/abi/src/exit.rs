@@ -1,7 +1,7 @@
 //! Exit statuses that mean something of Tally's own.
 //!
-//! A program's own status, 0 to 63, is the status of `cargo xtask run`. From 64 up each number is one
-//! failure, whether the guest, the kernel or the host noticed it.
+//! A program's own status, 0 to 63, is the status of `cargo xtask run`. From 64 up each number is
+//! one failure, whether the guest, the kernel or the host noticed it.
 
 /// Why a run did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

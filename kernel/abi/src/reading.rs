@@ -7,17 +7,18 @@ use crate::Malformed;
 /// What is known of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
-    /// Counted all the time, so without a sampling error. In sessions that count ring 0 it includes the
-    /// entry and exit of each overflow interrupt, or, where overflows freeze the counters, lacks the
-    /// skid (docs/decisions/0008-overflow-path.md); [`crate::SessionStats::pmis`] is their number.
+    /// Counted all the time, so without a sampling error. In sessions that count ring 0 it includes
+    /// the entry and exit of each overflow interrupt, or, where overflows freeze the counters,
+    /// lacks the skid (docs/decisions/0008-overflow-path.md); [`crate::SessionStats::pmis`] is
+    /// their number.
     Exact {
         /// Events.
         count: u64,
     },
     /// Counted part of the time and scaled.
     Estimated {
-        /// Events, rounded to the nearest; moved where it would be below an earlier reading, or a part
-        /// more than its whole.
+        /// Events, rounded to the nearest; moved where it would be below an earlier reading, or a
+        /// part more than its whole.
         estimate: u64,
         /// Standard error, in events, of the estimate before it was moved.
         stderr: f64,
@@ -74,7 +75,8 @@ const ESTIMATED: u64 = 2;
 const NOT_MEASURED: u64 = 3;
 
 impl Reading {
-    /// The share of the time for which the event was counted, 0 to 1; none where the session has not run.
+    /// The share of the time for which the event was counted, 0 to 1; none where the session has
+    /// not run.
     pub fn coverage(&self) -> Option<f64> {
         let share = self.counted_cycles as f64 / self.total_cycles as f64;
         (self.total_cycles > 0).then_some(share)

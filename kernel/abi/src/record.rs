@@ -1,9 +1,10 @@
-//! Self-describing records: each type is described once, by [`record!`], and from that come its encoder, its
-//! decoder and the words that explain it to people and to programs that do not know it.
+//! Self-describing records: each type is described once, by [`record!`], and from that come its
+//! encoder, its decoder and the words that explain it to people and to programs that do not know
+//! it.
 //!
-//! A record is a header ([`crate::ring::Header`], with kind, length and time stamp), then its fields in their
-//! order, packed from the lowest bit up; a field that would cross a word's end begins in the next word. A list of
-//! words may follow, to the record's end.
+//! A record is a header ([`crate::ring::Header`], with kind, length and time stamp), then its
+//! fields in their order, packed from the lowest bit up; a field that would cross a word's end
+//! begins in the next word. A list of words may follow, to the record's end.
 
 use core::fmt;
 
@@ -183,8 +184,9 @@ pub const fn place(at: u32, bits: u32) -> u32 {
     if at % 64 + bits > 64 { at.next_multiple_of(64) } else { at }
 }
 
-/// Describes a type of records: `Name = KIND "name", stamp field "about" { fields }`, and `list field of count`
-/// where a list follows, of which the struct has so many and room for [`crate::trace::MAX_COUNTS`].
+/// Describes a type of records: `Name = KIND "name", stamp field "about" { fields }`, and
+/// `list field of count` where a list follows, of which the struct has so many and room for
+/// [`crate::trace::MAX_COUNTS`].
 macro_rules! record {
     (
         $(#[doc = $about:literal])+

@@ -1,22 +1,26 @@
 //! How a trace ring lies in memory, and how a record begins.
 //!
 //! All words are 64-bit and little-endian. [`CONTROL_WORDS`] come first, then pages, each of
-//! [`PAGE_HEADER_WORDS`] and records, which never cross a page's end. Pages are numbered from 0 for ever; page `n`
-//! lies in slot `n` modulo the number of slots, a power of two, as is a page's length. Which of it may be read
-//! when is said in `tally_ring`; a program that maps a ring needs no more than a reader of that crate.
+//! [`PAGE_HEADER_WORDS`] and records, which never cross a page's end. Pages are numbered from 0 for
+//! ever; page `n` lies in slot `n` modulo the number of slots, a power of two, as is a page's
+//! length. Which of it may be read when is said in `tally_ring`; a program that maps a ring needs
+//! no more than a reader of that crate.
 
-/// Control words before the pages: two cache lines, the first the writer's, the second the reader's.
+/// Control words before the pages: two cache lines, the first the writer's, the second the
+/// reader's.
 pub const CONTROL_WORDS: usize = 16;
-/// Control word: bits 16 and up the position, in bytes from page 0, behind the last record, whose page is that
-/// of the byte before; the low 16 bits how many records are in that page.
+/// Control word: bits 16 and up the position, in bytes from page 0, behind the last record, whose
+/// page is that of the byte before; the low 16 bits how many records are in that page.
 pub const RESERVED: usize = 0;
 /// Control word: the highest value that [`RESERVED`] may take in its page; may be a former page's.
 pub const END: usize = 1;
-/// Control word: twice the number of pages that were made ready for records, and 1 while the next is.
+/// Control word: twice the number of pages that were made ready for records, and 1 while the next
+/// is.
 pub const READY: usize = 2;
 /// Control word: records for which there was no room.
 pub const LOST: usize = 3;
-/// Control word: 0 if what there is no room for is lost, 1 if it takes the place of the oldest page.
+/// Control word: 0 if what there is no room for is lost, 1 if it takes the place of the oldest
+/// page.
 pub const MODE: usize = 4;
 /// Control word: pages that the reader is through with; where nothing is overwritten.
 pub const TAIL: usize = 8;
@@ -27,15 +31,15 @@ pub const PAGE_HEADER_WORDS: usize = 3;
 pub const PAGE_START: usize = 0;
 /// Word of a page: what [`LOST`] was when it began.
 pub const PAGE_LOST: usize = 1;
-/// Word of a page: a time stamp from when it began. Its first record's is within 2⁴⁷ ticks of it (13 hours at
-/// 3 GHz), and each other's of that of the record before.
+/// Word of a page: a time stamp from when it began. Its first record's is within 2⁴⁷ ticks of it
+/// (13 hours at 3 GHz), and each other's of that of the record before.
 pub const PAGE_TSC: usize = 2;
 
 /// The most words of a record, its header among them.
 pub const MAX_RECORD_WORDS: usize = 255;
 
-/// The first word of a record: bits 0 to 7 its length in words, this one among them; 8 to 15 its kind; 16 to 63
-/// the low 48 bits of its time stamp. 0 is no header: nothing is there, or not yet.
+/// The first word of a record: bits 0 to 7 its length in words, this one among them; 8 to 15 its
+/// kind; 16 to 63 the low 48 bits of its time stamp. 0 is no header: nothing is there, or not yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header(pub u64);
 
@@ -49,7 +53,8 @@ impl Header {
     /// The same with a time stamp that is shifted by 16 bits already.
     #[inline(always)]
     pub const fn stamped(kind: u8, words: usize, stamp: u64) -> Header {
-        // A sum, as the low 16 bits of the stamp are 0: it takes one instruction with that of the stamp's parts.
+        // A sum, as the low 16 bits of the stamp are 0: it takes one instruction with that of the
+        // stamp's parts.
         Header(stamp + ((kind as u64) << 8 | words as u64))
     }
 

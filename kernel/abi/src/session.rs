@@ -21,7 +21,8 @@ pub const MIN_SLICE: u64 = 5_000;
 /// Counter Registers").
 pub const MAX_SLICE: u64 = 1 << 30;
 
-/// What `SESSION_OPEN` returns, in one word: the events in its upper half, the session in its lower.
+/// What `SESSION_OPEN` returns, in one word: the events in its upper half, the session in its
+/// lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The session's number, from 1.
@@ -210,8 +211,8 @@ pub struct SessionStats {
     pub engine_ticks: u64,
     /// TSC ticks for which the session ran, the engine's among them.
     pub session_ticks: u64,
-    /// Trace records of this session's slices that were offered to the ring: those among them for which it had no
-    /// room, and without those of thresholds and samples.
+    /// Trace records of this session's slices that were offered to the ring: those among them for
+    /// which it had no room, and without those of thresholds and samples.
     pub records: u64,
     /// Slices that the budget made longer than asked for.
     pub lengthened: u64,

@@ -27,7 +27,8 @@ pub const POLL: u64 = 7;
 /// `lseek(fd, offset, whence)` → new offset.
 pub const LSEEK: u64 = 8;
 /// `mmap(0, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)` → address. No files, no fixed
-/// addresses, nothing executable. Pages with `PROT_NONE` take no memory until [`MPROTECT`] gives them more.
+/// addresses, nothing executable. Pages with `PROT_NONE` take no memory until [`MPROTECT`] gives
+/// them more.
 pub const MMAP: u64 = 9;
 /// `mprotect(address, bytes, protection)` → 0. Mapped pages of the program's own; nothing becomes
 /// executable.
@@ -40,8 +41,8 @@ pub const BRK: u64 = 12;
 pub const RT_SIGACTION: u64 = 13;
 /// `rt_sigprocmask(how, set, old, 8)` → 0.
 pub const RT_SIGPROCMASK: u64 = 14;
-/// `rt_sigreturn()`: a handler has ended; the thread goes on as the frame says that its handler was given,
-/// as far as ring 3 may.
+/// `rt_sigreturn()`: a handler has ended; the thread goes on as the frame says that its handler was
+/// given, as far as ring 3 may.
 pub const RT_SIGRETURN: u64 = 15;
 /// `ioctl(fd, …)`: no descriptor is a terminal, or any other device.
 pub const IOCTL: u64 = 16;
@@ -57,9 +58,11 @@ pub const WRITEV: u64 = 20;
 pub const ACCESS: u64 = 21;
 /// `sched_yield()` → 0.
 pub const SCHED_YIELD: u64 = 24;
-/// `mremap(start, …)`: no mapping moves; `ENOMEM`, upon which programs copy, or `EFAULT` where nothing is.
+/// `mremap(start, …)`: no mapping moves; `ENOMEM`, upon which programs copy, or `EFAULT` where
+/// nothing is.
 pub const MREMAP: u64 = 25;
-/// `madvise(start, bytes, advice)` → 0: `MADV_DONTNEED` leaves zeros, what is a mere hint is not taken.
+/// `madvise(start, bytes, advice)` → 0: `MADV_DONTNEED` leaves zeros, what is a mere hint is not
+/// taken.
 pub const MADVISE: u64 = 28;
 /// `dup(fd)` → descriptor.
 pub const DUP: u64 = 32;
@@ -79,13 +82,13 @@ pub const SETITIMER: u64 = 38;
 pub const GETPID: u64 = 39;
 /// `sendfile(…)`: `EINVAL`, upon which programs read and write.
 pub const SENDFILE: u64 = 40;
-/// `clone(flags, stack, parent_tid, child_tid, tls)` → the new thread's number. Threads alone: all that
-/// threads of one program share is shared.
+/// `clone(flags, stack, parent_tid, child_tid, tls)` → the new thread's number. Threads alone: all
+/// that threads of one program share is shared.
 pub const CLONE: u64 = 56;
 /// `exit(status)`: of the thread that calls it, and of the program with its last; does not return.
 pub const EXIT: u64 = 60;
-/// `kill(pid, signal)` → 0: the program itself alone. Where there is no handler, a signal ends it with
-/// status 128 + `signal`, one that would stop it too.
+/// `kill(pid, signal)` → 0: the program itself alone. Where there is no handler, a signal ends it
+/// with status 128 + `signal`, one that would stop it too.
 pub const KILL: u64 = 62;
 /// `uname(names)` → 0: Linux's calls, on a machine called `tally`.
 pub const UNAME: u64 = 63;
@@ -147,18 +150,19 @@ pub const GETTID: u64 = 186;
 pub const TKILL: u64 = 200;
 /// `time(to)` → seconds. As [`CLOCK_GETTIME`].
 pub const TIME: u64 = 201;
-/// `futex(word, operation, value, timeout, other, third)`: `FUTEX_WAIT`, `FUTEX_WAKE`, both with a bit set,
-/// `FUTEX_REQUEUE` and `FUTEX_CMP_REQUEUE`. A futex is its address: no memory is shared.
+/// `futex(word, operation, value, timeout, other, third)`: `FUTEX_WAIT`, `FUTEX_WAKE`, both with a
+/// bit set, `FUTEX_REQUEUE` and `FUTEX_CMP_REQUEUE`. A futex is its address: no memory is shared.
 pub const FUTEX: u64 = 202;
-/// `sched_setaffinity(thread, bytes, set)` → 0: of a thread of the program, or the first one of a program
-/// that it loaded.
+/// `sched_setaffinity(thread, bytes, set)` → 0: of a thread of the program, or the first one of a
+/// program that it loaded.
 pub const SCHED_SETAFFINITY: u64 = 203;
 /// `sched_getaffinity(thread, bytes, set)` → bytes. Likewise.
 pub const SCHED_GETAFFINITY: u64 = 204;
-/// `set_tid_address(address)` → the thread's number. When it ends, the word there is cleared, and a waiter woken.
+/// `set_tid_address(address)` → the thread's number. When it ends, the word there is cleared, and a
+/// waiter woken.
 pub const SET_TID_ADDRESS: u64 = 218;
-/// `clock_gettime(clock, time)` → 0. Every clock tells the time since boot, real time's too, as no date is
-/// known; but that of the program's time on CPUs, and of its thread's if it has one only.
+/// `clock_gettime(clock, time)` → 0. Every clock tells the time since boot, real time's too, as no
+/// date is known; but that of the program's time on CPUs, and of its thread's if it has one only.
 pub const CLOCK_GETTIME: u64 = 228;
 /// `clock_getres(clock, time)` → 0: a nanosecond.
 pub const CLOCK_GETRES: u64 = 229;
@@ -181,17 +185,18 @@ pub const RENAMEAT: u64 = 264;
 pub const READLINKAT: u64 = 267;
 /// `faccessat(folder, path, mode)` → 0. As [`ACCESS`].
 pub const FACCESSAT: u64 = 269;
-/// `ppoll(descriptors, n, time, mask, 8)`. As [`POLL`], with another mask meanwhile; what is left of the time
-/// is written.
+/// `ppoll(descriptors, n, time, mask, 8)`. As [`POLL`], with another mask meanwhile; what is left
+/// of the time is written.
 pub const PPOLL: u64 = 271;
-/// `set_robust_list(head, bytes)` → 0. Taken, and not followed: a thread that ends with a robust mutex
-/// leaves it locked.
+/// `set_robust_list(head, bytes)` → 0. Taken, and not followed: a thread that ends with a robust
+/// mutex leaves it locked.
 pub const SET_ROBUST_LIST: u64 = 273;
 /// `utimensat(folder, path, times, flags)` → 0. Files have no dates.
 pub const UTIMENSAT: u64 = 280;
 /// `dup3(fd, to, flags)` → `to`.
 pub const DUP3: u64 = 292;
-/// `prlimit64(0, resource, 0, old)` → 0: the stack's limit, that of descriptors, and none on anything else.
+/// `prlimit64(0, resource, 0, old)` → 0: the stack's limit, that of descriptors, and none on
+/// anything else.
 pub const PRLIMIT64: u64 = 302;
 /// `getcpu(cpu, node)` → 0.
 pub const GETCPU: u64 = 309;
@@ -208,10 +213,10 @@ pub const TALLY_BASE: u64 = 0x7a11_0000;
 /// [`crate::session::Opened`]: session number and number of events.
 ///
 /// `events` is the list of event names, separated by commas or white space; `config` points to
-/// [`crate::session::ConfigWords`]; `program` is the number of a program that the caller loaded, or 0
-/// for itself. A session on another program counts while that one runs, outlives it, and cannot be
-/// mapped. On error a text for people is written to `detail`, up to
-/// `detail_bytes` bytes and ended by a zero byte.
+/// [`crate::session::ConfigWords`]; `program` is the number of a program that the caller loaded, or
+/// 0 for itself. A session on another program counts while that one runs, outlives it, and cannot
+/// be mapped. On error a text for people is written to `detail`, up to `detail_bytes` bytes and
+/// ended by a zero byte.
 pub const SESSION_OPEN: u64 = TALLY_BASE;
 /// `session_start(session)` → 0: counting begins or goes on.
 pub const SESSION_START: u64 = TALLY_BASE + 1;
@@ -227,44 +232,47 @@ pub const SESSION_STATS: u64 = TALLY_BASE + 4;
 /// program that ends has its session closed for it.
 pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 
-/// `session_map(session)` → address of the session's logical counter bank ([`crate::bank`]), readable
-/// until the session closes; the page before it is the program's to write. From here on the program
-/// may use RDPMC.
+/// `session_map(session)` → address of the session's logical counter bank ([`crate::bank`]),
+/// readable until the session closes; the page before it is the program's to write. From here on
+/// the program may use RDPMC.
 pub const SESSION_MAP: u64 = TALLY_BASE + 6;
 /// `session_threshold(session, event, count, handler, data)` → 0: once, when the event's logical
 /// counter, as the session's bank shows it, has come to `count`, a record goes to the trace; and if
-/// `handler` is not 0, the program goes on there. In place of the threshold that the event has; none
-/// if `count` is [`crate::bank::NO_THRESHOLD`]. After [`SESSION_MAP`].
+/// `handler` is not 0, the program goes on there. In place of the threshold that the event has;
+/// none if `count` is [`crate::bank::NO_THRESHOLD`]. After [`SESSION_MAP`].
 ///
-/// The handler has the event in RDI, the count in RSI and `data` in RDX, and a stack that is aligned
-/// to 16, below the red zone. It ends with [`UPCALL_RETURN`]; other handlers wait until then.
+/// The handler has the event in RDI, the count in RSI and `data` in RDX, and a stack that is
+/// aligned to 16, below the red zone. It ends with [`UPCALL_RETURN`]; other handlers wait until
+/// then.
 pub const SESSION_THRESHOLD: u64 = TALLY_BASE + 7;
-/// `upcall_return()`: a handler has ended; the program goes on where it was interrupted, with all of
-/// its registers.
+/// `upcall_return()`: a handler has ended; the program goes on where it was interrupted, with all
+/// of its registers.
 pub const UPCALL_RETURN: u64 = TALLY_BASE + 8;
-/// `session_sample(session, event, period)` → 0: each time when the event's logical counter has gone on
-/// by `period`, give or take an eighth at random, what is running is noted: in the trace, and by address
-/// in a histogram; 0 for no more samples. In place of the event's threshold. Periods become longer where
-/// the engine would take more than the session's budget. A session that is not mapped is: so before it is started.
+/// `session_sample(session, event, period)` → 0: each time when the event's logical counter has
+/// gone on by `period`, give or take an eighth at random, what is running is noted: in the trace,
+/// and by address in a histogram; 0 for no more samples. In place of the event's threshold. Periods
+/// become longer where the engine would take more than the session's budget. A session that is not
+/// mapped is: so before it is started.
 pub const SESSION_SAMPLE: u64 = TALLY_BASE + 9;
-/// `session_samples(session, addresses, n)` → number of addresses in the histogram: the first `n` are
-/// written to `addresses`, two words each, address and samples, in no order. Address 0 has those for
-/// which there was no room, or no address.
+/// `session_samples(session, addresses, n)` → number of addresses in the histogram: the first `n`
+/// are written to `addresses`, two words each, address and samples, in no order. Address 0 has
+/// those for which there was no room, or no address.
 pub const SESSION_SAMPLES: u64 = TALLY_BASE + 10;
 
 /// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)` → number of events.
 ///
 /// Puts all the events on counters at once, at the privilege that is word 0 of
-/// [`crate::session::ConfigWords`], from 0 on, and lets the program read them: for each, in the order of
-/// the list, RDPMC's ECX is written to `indices`, an array of words. They are the program's until it
-/// closes them or ends; nobody switches them, and nothing interrupts. On error `detail` as with
-/// [`SESSION_OPEN`].
+/// [`crate::session::ConfigWords`], from 0 on, and lets the program read them: for each, in the
+/// order of the list, RDPMC's ECX is written to `indices`, an array of words. They are the
+/// program's until it closes them or ends; nobody switches them, and nothing interrupts. On error
+/// `detail` as with [`SESSION_OPEN`].
 pub const DIRECT_OPEN: u64 = TALLY_BASE + 0x10;
 /// `direct_close()` → 0: the program's counters are taken away.
 pub const DIRECT_CLOSE: u64 = TALLY_BASE + 0x11;
-/// `trace_map(cpu)` → address of the trace ring of a CPU ([`crate::ring`], of [`crate::trace::RING_WORDS`] in
-/// [`crate::trace::RING_PAGES`]), which the program may read for as long as it lives. With the records of all
-/// programs: only where `paranoid=0` permits it. `WrongState` where no trace is kept.
+/// `trace_map(cpu)` → address of the trace ring of a CPU ([`crate::ring`], of
+/// [`crate::trace::RING_WORDS`] in [`crate::trace::RING_PAGES`]), which the program may read for as
+/// long as it lives. With the records of all programs: only where `paranoid=0` permits it.
+/// `WrongState` where no trace is kept.
 pub const TRACE_MAP: u64 = TALLY_BASE + 0x18;
 /// `program_load(words, words_bytes, detail, detail_bytes)` → the new program's number.
 ///
@@ -275,7 +283,8 @@ pub const PROGRAM_LOAD: u64 = TALLY_BASE + 0x20;
 /// `program_run(program)` → 0: a program that the caller loaded begins.
 pub const PROGRAM_RUN: u64 = TALLY_BASE + 0x21;
 /// `program_wait(program)` → its status, 0 to 255, when it has ended: a program that the caller
-/// loaded and let run, which is forgotten then. `-EINTR` when a signal's handler without `SA_RESTART` has run.
+/// loaded and let run, which is forgotten then. `-EINTR` when a signal's handler without
+/// `SA_RESTART` has run.
 pub const PROGRAM_WAIT: u64 = TALLY_BASE + 0x22;
 
 /// The names of numbers, which are their constants' names.

@@ -1,8 +1,8 @@
 //! Trace records: what was counted when, where and for whom; and how a trace is put together.
 //!
-//! A trace is the text of [`crate::record::describe`], then chunks. A chunk is [`Chunk`]'s two words and whole records,
-//! all of one CPU and in the order of time, as they lay in its ring ([`crate::ring`]). The last chunk is
-//! [`Chunk::END`]. All words are 64-bit and little-endian.
+//! A trace is the text of [`crate::record::describe`], then chunks. A chunk is [`Chunk`]'s two
+//! words and whole records, all of one CPU and in the order of time, as they lay in its ring
+//! ([`crate::ring`]). The last chunk is [`Chunk::END`]. All words are 64-bit and little-endian.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +11,9 @@ use crate::{
     record::{Field, FieldType, Form, RecordType, place, record},
 };
 
-/// Words of a CPU's trace ring ([`crate::ring`]). A turn of the scheduler has some 50 slices of the default
-/// length, 20 words each at most, and the timer drains the ring each turn; of slices as short as can be it holds
-/// a third of a turn's.
+/// Words of a CPU's trace ring ([`crate::ring`]). A turn of the scheduler has some 50 slices of the
+/// default length, 20 words each at most, and the timer drains the ring each turn; of slices as
+/// short as can be it holds a third of a turn's.
 pub const RING_WORDS: usize = 16_384;
 /// Its pages. They are short, as the overflow path clears one when it has filled another.
 pub const RING_PAGES: usize = 64;
@@ -88,7 +88,8 @@ record! {
         event: u16,
         /// The count at which it was to fire.
         threshold: u64,
-        /// The count at which it fired, exact or estimated: what the interrupt came late by is in it.
+        /// The count at which it fired, exact or estimated: what the interrupt came late by is in
+        /// it.
         count: u64,
         /// The address space: CR3's page-table base, a physical address.
         address_space: u64 as Address,
@@ -105,9 +106,9 @@ record! {
         cpu: u16,
         /// The event, by its index in the session's list.
         event: u16,
-        /// The address of the next instruction: some behind the one that caused it (skid). 0 where no
-        /// interrupt told of it but the program's leaving of the CPU, or a system call, and where it was in
-        /// ring 0, which the session does not count.
+        /// The address of the next instruction: some behind the one that caused it (skid). 0 where
+        /// no interrupt told of it but the program's leaving of the CPU, or a system call, and
+        /// where it was in ring 0, which the session does not count.
         address: u64 as Address,
         /// The address space: CR3's page-table base, a physical address.
         address_space: u64 as Address,
@@ -119,8 +120,8 @@ record! {
         instructions: u64,
         /// The group that was on the hardware, of whose members the counts are.
         group: u16,
-        /// How many times as long as was asked for the period was that begins here, for the budget's
-        /// sake; 65,535 stands for more too.
+        /// How many times as long as was asked for the period was that begins here, for the
+        /// budget's sake; 65,535 stands for more too.
         period_multiplier: u16,
         /// Whether the address is in ring 3.
         user: bool,
@@ -128,8 +129,8 @@ record! {
 }
 
 record! {
-    /// Records that are not here, as there was no room for them in their ring: those between the one before
-    /// and the one after this on the same CPU.
+    /// Records that are not here, as there was no room for them in their ring: those between the
+    /// one before and the one after this on the same CPU.
     LostRecord = 4 "lost", stamp tsc "A time between those two." {
         /// How many.
         records: u64,
@@ -316,7 +317,8 @@ impl Chunk {
     pub const END: Chunk = Chunk { cpu: u16::MAX, words: 0, near_tsc: 0 };
     const MARK: u64 = 0x7a11;
 
-    /// Encodes it: the mark 7A11H in the low 16 bits, then the CPU, then the number of words; the time stamp.
+    /// Encodes it: the mark 7A11H in the low 16 bits, then the CPU, then the number of words; the
+    /// time stamp.
     pub const fn to_words(self) -> [u64; Self::WORDS] {
         [Self::MARK | (self.cpu as u64) << 16 | (self.words as u64) << 32, self.near_tsc]
     }

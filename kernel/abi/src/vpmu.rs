@@ -1,7 +1,7 @@
 //! The virtual PMU's own CPUID leaf, by which a guest sends operations to the plugin.
 //!
-//! A program executes `CPUID` with `EAX` = [`LEAF`], `ECX` = an [`Op`] and, where the operation
-//! has one, an argument in `EDX`. Without the virtual PMU the leaf is out of range and its answer is
+//! A program executes `CPUID` with `EAX` = [`LEAF`], `ECX` = an [`Op`] and, where the operation has
+//! one, an argument in `EDX`. Without the virtual PMU the leaf is out of range and its answer is
 //! undefined: send [`Op::Identify`] first and compare the answer with [`SIGNATURE`].
 
 /// The leaf: in the range that Intel and AMD leave to software (4000_0000H to 4FFF_FFFFH).

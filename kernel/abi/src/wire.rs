@@ -125,9 +125,9 @@ pub enum Message<'a> {
         /// The numbers.
         stats: SessionStats,
     },
-    /// A piece of the trace ([`crate::trace`]), where it was asked for and there is no better way. Pieces up to
-    /// the last one make a block, which is the next so many bytes of the trace: their number, in 4 bytes,
-    /// and they, in LZ4's block format.
+    /// A piece of the trace ([`crate::trace`]), where it was asked for and there is no better way.
+    /// Pieces up to the last one make a block, which is the next so many bytes of the trace: their
+    /// number, in 4 bytes, and they, in LZ4's block format.
     Trace {
         /// The bytes.
         bytes: &'a [u8],

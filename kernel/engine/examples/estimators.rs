@@ -1,12 +1,13 @@
 //! Both estimators and both kinds of shares on synthetic streams, side by side: `cargo xtask study
 //! estimators`.
 //!
-//! `estimators RUNS [FIRST]`, with the seed of the first run, prints one JSON object: for each stream the median and the 99th percentile of
-//! the relative error of the total, the Kullback-Leibler distance of the rounds' distribution (Azimi,
-//! Stumm and Wisniewski, "Online performance analysis by statistical sampling of microprocessor
-//! performance counters", ICS 2005, section 6.2), each by linear scaling and by the ratio, and how
-//! often the 95 % interval holds the truth; the same errors with adaptive shares, at the same number
-//! of switches; and of the largest relative error of each run the median with either shares.
+//! `estimators RUNS [FIRST]`, with the seed of the first run, prints one JSON object: for each
+//! stream the median and the 99th percentile of the relative error of the total, the
+//! Kullback-Leibler distance of the rounds' distribution (Azimi, Stumm and Wisniewski, "Online
+//! performance analysis by statistical sampling of microprocessor performance counters", ICS 2005,
+//! section 6.2), each by linear scaling and by the ratio, and how often the 95 % interval holds the
+//! truth; the same errors with adaptive shares, at the same number of switches; and of the largest
+//! relative error of each run the median with either shares.
 //!
 //! The real session and multiplexer run on a simulated PMU, ten groups to a round as in the paper.
 

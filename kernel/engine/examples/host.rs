@@ -1,10 +1,11 @@
-//! The engine in a host of one's own: a PMU, a clock and a place for records are all that it asks for.
-//! `cargo run --package tally-engine --example host`.
+//! The engine in a host of one's own: a PMU, a clock and a place for records are all that it asks
+//! for. `cargo run --package tally-engine --example host`.
 //!
-//! Here the PMU is words in memory, with two general counters for four events, the program is a loop, and what
-//! would be an interrupt is a call. A kernel does the same with registers; what it has to hold to is in the traits'
-//! documentation. Programs here neither see their logical counters, for which thresholds are, nor have counters of
-//! their own: what the driver has for these alone is never called.
+//! Here the PMU is words in memory, with two general counters for four events, the program is a
+//! loop, and what would be an interrupt is a call. A kernel does the same with registers; what it
+//! has to hold to is in the traits' documentation. Programs here neither see their logical
+//! counters, for which thresholds are, nor have counters of their own: what the driver has for
+//! these alone is never called.
 
 use std::cell::Cell;
 
@@ -19,7 +20,8 @@ use tally_engine::{
 
 /// Counters are 48 bits wide.
 const WIDTH: u64 = (1 << 48) - 1;
-/// Selectors 0 to 3 are events that happen so often in a step of the program; the last comes in bursts.
+/// Selectors 0 to 3 are events that happen so often in a step of the program; the last comes in
+/// bursts.
 const STEP: [u64; 4] = [10, 200, 3_000, 0];
 const BURST: u64 = 500;
 const STEP_CYCLES: u64 = 5_000;

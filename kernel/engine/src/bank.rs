@@ -149,8 +149,8 @@ impl Bank {
         self.put(index_of(event, word), value);
     }
 
-    /// Begins a publication, with what was counted of `group`. In the overflow path too: the work is
-    /// bounded by the events of one group, each with one division. [`Self::end`] has to follow.
+    /// Begins a publication, with what was counted of `group`. In the overflow path too: the work
+    /// is bounded by the events of one group, each with one division. [`Self::end`] has to follow.
     pub(crate) fn begin(&mut self, group: u16, counts: GroupCounts, tsc: u64) {
         self.control.begin();
         let mut scales = [None; 2];

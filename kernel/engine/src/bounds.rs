@@ -1,15 +1,15 @@
 //! Hard identities: some events are never more than others, misses than accesses for one, and
 //! readings must not say otherwise.
 //!
-//! Estimates of two events come from different slices, so a part may come out larger than its whole.
-//! Both become the nearest pair that is possible, distances weighed by the variances: the projection
-//! on a half-space, for each bound in turn. Intervals grow by as much as their value was moved, so
-//! each contains what it contained before.
+//! Estimates of two events come from different slices, so a part may come out larger than its
+//! whole. Both become the nearest pair that is possible, distances weighed by the variances: the
+//! projection on a half-space, for each bound in turn. Intervals grow by as much as their value was
+//! moved, so each contains what it contained before.
 //!
-//! Successive readings must not run backwards either ([`crate::Session::readings`]): where a part was
-//! read already, its whole follows. Where the whole is exact, a part comes down, but not below what was
-//! read before: those values obeyed the bounds, and wholes only grow. Uses floating point: never in
-//! the overflow path.
+//! Successive readings must not run backwards either ([`crate::Session::readings`]): where a part
+//! was read already, its whole follows. Where the whole is exact, a part comes down, but not below
+//! what was read before: those values obeyed the bounds, and wholes only grow. Uses floating point:
+//! never in the overflow path.
 
 use alloc::vec::Vec;
 

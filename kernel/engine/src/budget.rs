@@ -1,9 +1,9 @@
 //! The engine's budget: the share of the program's time that the engine may take.
 //!
-//! The cost of a group switch is fixed; the engine chooses how often it switches. Where it took more
-//! than its share lately, it lengthens slices by a whole factor, the slice multiplier, and shortens
-//! them again, never below the length asked for, when the budget allows. A slice's record has its
-//! multiplier.
+//! The cost of a group switch is fixed; the engine chooses how often it switches. Where it took
+//! more than its share lately, it lengthens slices by a whole factor, the slice multiplier, and
+//! shortens them again, never below the length asked for, when the budget allows. A slice's record
+//! has its multiplier.
 
 /// Millionths of the whole.
 const WHOLE_PPM: u64 = 1_000_000;
@@ -37,14 +37,14 @@ impl Budget {
         self.slice_multiplier
     }
 
-    /// Chooses the slice multiplier by the time that the engine and the session have taken so far. In
-    /// the overflow path: a few divisions each [`Self::SLICES`] slices.
+    /// Chooses the slice multiplier by the time that the engine and the session have taken so far.
+    /// In the overflow path: a few divisions each [`Self::SLICES`] slices.
     pub(crate) fn update(&mut self, engine_ticks: u64, session_ticks: u64) {
         let engine = engine_ticks.wrapping_sub(self.engine_ticks);
         let session = session_ticks.wrapping_sub(self.session_ticks);
         (self.engine_ticks, self.session_ticks) = (engine_ticks, session_ticks);
-        // The engine's time is part of the session's. The program's own time grows with the slices, the
-        // engine's does not.
+        // The engine's time is part of the session's. The program's own time grows with the slices,
+        // the engine's does not.
         let program = session.saturating_sub(engine).max(1);
         let limit = u64::from(self.limit_ppm);
         let wanted = engine.saturating_mul(WHOLE_PPM - limit) / limit;

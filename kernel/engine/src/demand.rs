@@ -2,8 +2,8 @@
 
 use tally_abi::trace::MAX_COUNTS;
 
-/// The most general counters of a group. Counters are named by their hardware index, and sets of them
-/// are bit masks of eight bits.
+/// The most general counters of a group. Counters are named by their hardware index, and sets of
+/// them are bit masks of eight bits.
 pub const MAX_GENERAL: usize = 8;
 const _: () = assert!(MAX_GENERAL == MAX_COUNTS);
 
@@ -28,8 +28,8 @@ impl Pinned {
     pub const ALL: [Pinned; 3] = [Pinned::Instructions, Pinned::Cycles, Pinned::Reference];
 }
 
-/// The most extra registers ([`Extra`]). They are named by the driver's numbers, and sets of them are
-/// bit masks.
+/// The most extra registers ([`Extra`]). They are named by the driver's numbers, and sets of them
+/// are bit masks.
 pub const MAX_EXTRA: usize = 4;
 
 /// The most slices that a group can have in a round.

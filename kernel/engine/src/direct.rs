@@ -1,5 +1,5 @@
-//! Direct mode: a program's events stay on the counters, nothing is multiplexed, and the program reads
-//! them by RDPMC. The engine saves and restores the counters at context switches.
+//! Direct mode: a program's events stay on the counters, nothing is multiplexed, and the program
+//! reads them by RDPMC. The engine saves and restores the counters at context switches.
 
 use alloc::vec::Vec;
 

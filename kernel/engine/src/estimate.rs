@@ -1,36 +1,37 @@
 //! Estimates with their errors, from the sums of [`crate::moments`].
 //!
 //! **Estimate.** Of two bases, cycles and instructions, the exact total X is known, and the part Σx
-//! that passed while the event was counted. The ratio estimate of the event's total is X·Σy/Σx, by the
-//! base that leaves the smaller error.
+//! that passed while the event was counted. The ratio estimate of the event's total is X·Σy/Σx, by
+//! the base that leaves the smaller error.
 //!
-//! **Error.** The uncertainty is how far the slices not counted stray from the rate: the residual
-//! e = y − (Σy/Σx)·x of a slice. A group's slices are at random places in each round, so the variance
+//! **Error.** The uncertainty is how far the slices not counted stray from the rate: the residual e
+//! = y − (Σy/Σx)·x of a slice. A group's slices are at random places in each round, so the variance
 //! that matters is that of residuals *within a round*. [`crate::moments`] has sums of differences
-//! between slices closer than a round (near), as they are within one, and between slices further apart
-//! (far). Both estimate it; but where the near ones are lower beyond chance, they alone do. And as each
-//! group has every place of the rounds equally often in a block of them, an effect of the same place
-//! of every round evens out: where the sums of whole blocks differ less beyond chance, they estimate
-//! the variance.
+//! between slices closer than a round (near), as they are within one, and between slices further
+//! apart (far). Both estimate it; but where the near ones are lower beyond chance, they alone do.
+//! And as each group has every place of the rounds equally often in a block of them, an effect of
+//! the same place of every round evens out: where the sums of whole blocks differ less beyond
+//! chance, they estimate the variance.
 //!
-//! **Few events.** Counts that happen to be all the same, such as all zero, do not show that there is
-//! no spread. To the squared error of the counted slices, [`UNSEEN`] squared events are added: no
-//! event then means at most three per share counted, the rule of three. Where fewer slices had events
-//! than peaks are kept, it is that many of the largest of them.
+//! **Few events.** Counts that happen to be all the same, such as all zero, do not show that there
+//! is no spread. To the squared error of the counted slices, [`UNSEEN`] squared events are added:
+//! no event then means at most three per share counted, the rule of three. Where fewer slices had
+//! events than peaks are kept, it is that many of the largest of them.
 //!
 //! **Heavy tails.** Where the largest slice is far above the next, larger ones are likely among the
 //! slices not counted, neither in the estimate nor in the spread. The gap shows how far they may
 //! reach; what exceeds a normal distribution's gap widens the interval ([`TAIL`]).
 //!
-//! **Two bases.** Cycles and instructions of all slices are known, so it is known how far the counted
-//! slices are from having the same instructions a cycle. Where the slices differ in that, the
-//! regression of their events on it says how far the estimate is off (Cochran, section 7.1); what
-//! exceeds the standard error widens the interval. And where they differ too little to explain it,
-//! there were slices unlike all that were counted, a start-up say, whose events may be [`UNMET`] times
-//! more.
+//! **Two bases.** Cycles and instructions of all slices are known, so it is known how far the
+//! counted slices are from having the same instructions a cycle. Where the slices differ in that,
+//! the regression of their events on it says how far the estimate is off (Cochran, section 7.1);
+//! what exceeds the standard error widens the interval. And where they differ too little to explain
+//! it, there were slices unlike all that were counted, a start-up say, whose events may be
+//! [`UNMET`] times more.
 //!
-//! **Few slices.** The spread itself is uncertain; Student's t widens the interval accordingly. With
-//! fewer than [`LEAST_SLICES`] slices there is no estimate: their residuals say next to nothing.
+//! **Few slices.** The spread itself is uncertain; Student's t widens the interval accordingly.
+//! With fewer than [`LEAST_SLICES`] slices there is no estimate: their residuals say next to
+//! nothing.
 //!
 //! **Slices since the last.** The slices since the group's last one are no random sample of the
 //! session yet: all of them may stray in the same direction, by the spread of one slice each
@@ -52,17 +53,17 @@ pub const LEAST_SLICES: u64 = 4;
 
 /// Squared events that might have been seen or missed by chance in the slices counted: (3 / 1.96)².
 const UNSEEN: f64 = 2.343;
-/// Squared gaps between the largest residuals that are added to the squared error, and the variances
-/// that a squared gap has to exceed for that: chosen by simulation, for 93 to 97 % coverage of streams
-/// from a sine to Pareto's with a tail of 2.5 (`cargo xtask study estimators`).
+/// Squared gaps between the largest residuals that are added to the squared error, and the
+/// variances that a squared gap has to exceed for that: chosen by simulation, for 93 to 97 %
+/// coverage of streams from a sine to Pareto's with a tail of 2.5 (`cargo xtask study estimators`).
 const TAIL: f64 = 30.0;
 /// See [`TAIL`].
 const NORMAL_GAP: f64 = 3.0;
-/// Squared standard deviations of chance beyond which a difference is significant: one difference in
-/// thirteen is that large by chance.
+/// Squared standard deviations of chance beyond which a difference is significant: one difference
+/// in thirteen is that large by chance.
 const SIGNIFICANT: f64 = 2.0;
-/// Standard deviations of chance beyond which the counted slices' instructions a cycle show that there
-/// were slices unlike all of them.
+/// Standard deviations of chance beyond which the counted slices' instructions a cycle show that
+/// there were slices unlike all of them.
 const CHANCE: f64 = 2.0;
 /// By how many times their relative difference in instructions such slices may differ in events.
 const UNMET: f64 = 4.0;
@@ -100,8 +101,8 @@ pub struct Uncertainty {
     pub share: f64,
 }
 
-/// Paper 000's estimate (section 3): linear scaling by time, without an error. `None` before any time
-/// was counted.
+/// Paper 000's estimate (section 3): linear scaling by time, without an error. `None` before any
+/// time was counted.
 pub fn by_time(sample: &Sample) -> Option<f64> {
     rate(sample, Base::Cycles).map(|rate| rate * sample.totals[Base::Cycles as usize] as f64)
 }
@@ -151,8 +152,8 @@ struct Regression {
 }
 
 impl Regression {
-    /// At `ipc` instructions a cycle. A slice's cycles are its length, and instructions that come with
-    /// a longer slice come in proportion: so the sums of products of both need not be known.
+    /// At `ipc` instructions a cycle. A slice's cycles are its length, and instructions that come
+    /// with a longer slice come in proportion: so the sums of products of both need not be known.
     fn of(sample: &Sample, ipc: f64) -> Regression {
         let (mut weight, mut squares, mut products) = (0.0, 0.0, 0.0);
         for kind in [NEAR, FAR] {
@@ -172,8 +173,8 @@ impl Regression {
     }
 }
 
-/// The variance of one slice of the event, relative to the square of the mean slice, which decides how
-/// many slices it needs. `None` while it is not known.
+/// The variance of one slice of the event, relative to the square of the mean slice, which decides
+/// how many slices it needs. `None` while it is not known.
 pub fn relative_spread(sample: &Sample) -> Option<f64> {
     let best = best(sample)?;
     let mean = best.estimate / sample.slices as f64;
@@ -301,8 +302,8 @@ impl Spread {
         if weight == 0.0 {
             return Spread { variance: 0.0, pairs: 0.0 };
         }
-        // Of the slices of one round, all of which are paired with its first, four are worth as much as
-        // any number.
+        // Of the slices of one round, all of which are paired with its first, four are worth as
+        // much as any number.
         let worth = (4.0 / f64::from(sample.group.share())).min(1.0);
         let variance = residual.max(0.0) / WEIGHT as f64 / 2.0 / weight;
         Spread { variance, pairs: worth * weight * weight / squared }
@@ -333,8 +334,8 @@ impl Spread {
         3.0 * self.variance * self.variance / self.pairs
     }
 
-    /// Degrees of freedom: the variance of a mean square of successive differences is that of as many
-    /// independent ones.
+    /// Degrees of freedom: the variance of a mean square of successive differences is that of as
+    /// many independent ones.
     fn degrees(self) -> f64 {
         let pairs = self.pairs.max(1.0);
         2.0 * pairs * pairs / (3.0 * pairs - 1.0)

@@ -2,8 +2,8 @@
 //!
 //! Invariant of [`Pmu`]: after [`Pmu::stop`], and before the first [`Pmu::enable`], nothing counts
 //! and no overflow is pending in the PMU. An overflow interrupt that was already pending in the
-//! interrupt controller then finds no session, or a slice that has just begun and whose timer has not
-//! overflowed.
+//! interrupt controller then finds no session, or a slice that has just begun and whose timer has
+//! not overflowed.
 
 use core::{
     hint::cold_path,
@@ -156,7 +156,8 @@ pub(crate) fn for_each_counter_unrolled(mask: u8, mut visit: impl FnMut(usize)) 
     }
 }
 
-/// [`for_each_counter`] for a driver, whose full groups have the mask `LIKELY`, which is tested first.
+/// [`for_each_counter`] for a driver, whose full groups have the mask `LIKELY`, which is tested
+/// first.
 #[inline(always)]
 pub fn for_each_counter_likely<const LIKELY: u8>(mask: u8, mut visit: impl FnMut(usize)) {
     if mask == LIKELY {
@@ -181,8 +182,8 @@ const _: () = assert!(MAX_GENERAL == 8);
 /// that where ring 0 is counted; where it is not, ring 0 itself does.
 pub trait Pmu {
     /// Programs the counters for `group`, while nothing counts. The slice timer will overflow after
-    /// `slice` more of its unit; all other counters keep their values, and those that `group` does not
-    /// use count nothing.
+    /// `slice` more of its unit; all other counters keep their values, and those that `group` does
+    /// not use count nothing.
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64);
 
     /// Enables the counters that [`Pmu::program`] set up.
@@ -192,8 +193,8 @@ pub trait Pmu {
     fn can_restore(&self) -> bool;
 
     /// Direct mode: programs the counters for `group` and the pinned events at the privileges of
-    /// `mode`, restores their `values`, and enables them, without a slice timer. Nothing counts before.
-    /// All other counters are set to 0.
+    /// `mode`, restores their `values`, and enables them, without a slice timer. Nothing counts
+    /// before. All other counters are set to 0.
     fn restore(&mut self, group: &Group, mode: Mode, values: &Counts);
 
     /// Stops counting. Counters keep their values; a pending overflow is dropped.
@@ -206,15 +207,15 @@ pub trait Pmu {
     /// The values of the counters in `set`.
     fn read(&mut self, set: CounterMask) -> Counts;
 
-    /// Prepares [`Pmu::switch`]: it will read the counters in `set`, change to `next`, whose counters
-    /// are in `set`, and arm the slice timer with `slice`. Counters that `next` does not use may count
-    /// on, unless `next` is to be alone. Any other call but [`Pmu::read`] and
+    /// Prepares [`Pmu::switch`]: it will read the counters in `set`, change to `next`, whose
+    /// counters are in `set`, and arm the slice timer with `slice`. Counters that `next` does not
+    /// use may count on, unless `next` is to be alone. Any other call but [`Pmu::read`] and
     /// [`Pmu::ack_and_resume`] voids the preparation.
     fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64);
 
     /// In the overflow interrupt, between [`Pmu::enable`] and [`Pmu::stop`]: if the slice timer has
-    /// overflowed, reads the counters into `counts` and changes to the prepared group. Returns whether
-    /// it has; if not, counting continues, and `counts` mean nothing.
+    /// overflowed, reads the counters into `counts` and changes to the prepared group. Returns
+    /// whether it has; if not, counting continues, and `counts` mean nothing.
     fn switch(&mut self, counts: &mut Counts) -> bool;
 
     /// Acknowledges the overflow and resumes counting.
@@ -225,11 +226,11 @@ pub trait Pmu {
     fn scrub(&mut self);
 
     /// Arms the counter in a slot of [`tally_abi::bank`] and preloads it so that it overflows when
-    /// `remaining`, 1 to [`MAX_PRELOAD`], have been counted. It stays armed until [`Self::disarm`] or the
-    /// next change of its event. It must not count now: before [`Self::enable`], between
+    /// `remaining`, 1 to [`MAX_PRELOAD`], have been counted. It stays armed until [`Self::disarm`]
+    /// or the next change of its event. It must not count now: before [`Self::enable`], between
     /// [`Self::switch`] and [`Self::ack_and_resume`], or, where ring 0 is not counted, with a
-    /// [`Self::ack_and_resume`] to come. Returns the counter's new value. The slice timer's overflow
-    /// ends its slice.
+    /// [`Self::ack_and_resume`] to come. Returns the counter's new value. The slice timer's
+    /// overflow ends its slice.
     fn preload(&mut self, slot: usize, remaining: u64) -> u64;
 
     /// Disarms all counters but the slice timer.
@@ -247,8 +248,8 @@ pub const MAX_PRELOAD: u64 = MAX_SLICE;
 
 /// Receives records. It is called in the overflow path, and obeys that path's rules.
 pub trait Sink {
-    /// Takes the record that `record` makes, or counts it as lost, or, where there is no trace, does
-    /// not make it.
+    /// Takes the record that `record` makes, or counts it as lost, or, where there is no trace,
+    /// does not make it.
     fn record(&mut self, record: impl FnOnce() -> SliceRecord);
 
     /// A threshold has fired.

@@ -1,16 +1,16 @@
 //! The moments of a group's slices: sums of integers that the overflow path keeps, from which
 //! [`crate::estimate`] computes estimates and errors.
 //!
-//! The slices of one group are at random places in each round. Their spread about a common mean would
-//! attribute the program's slow changes to sampling. So the sums are of the spread between close
-//! slices: products of differences, between each slice and the first of its group in its round, and
-//! between that one and the first of the round before. So two slices of one round are as far apart as
-//! any two of it on average, however many there are. As distant slices differ more, pairs closer than
-//! a round (near) and pairs further apart (far) have separate sums. Where a group has one slice of a
-//! round, near pairs are weighed so that all distances within a round have the part in the sums that
-//! they have in a round. Slices at different places of a round differ too where a program is in step
-//! with the rounds, but that evens out over a block of rounds (`crate::order`): so there are sums of
-//! the differences between successive blocks besides.
+//! The slices of one group are at random places in each round. Their spread about a common mean
+//! would attribute the program's slow changes to sampling. So the sums are of the spread between
+//! close slices: products of differences, between each slice and the first of its group in its
+//! round, and between that one and the first of the round before. So two slices of one round are as
+//! far apart as any two of it on average, however many there are. As distant slices differ more,
+//! pairs closer than a round (near) and pairs further apart (far) have separate sums. Where a group
+//! has one slice of a round, near pairs are weighed so that all distances within a round have the
+//! part in the sums that they have in a round. Slices at different places of a round differ too
+//! where a program is in step with the rounds, but that evens out over a block of rounds
+//! (`crate::order`): so there are sums of the differences between successive blocks besides.
 //!
 //! A sum of squares shows little of a tail that few slices have reached yet; the largest slices of
 //! each event show more, and are kept as they are.
@@ -23,35 +23,18 @@
 //! below 2³⁴ at sixteen events a cycle, and 2⁵⁸ slices fit, or 2³⁹ restated from the smallest share
 //! to the largest. A block of 2¹⁴ rounds and more is longer than any session.
 
+mod base;
+mod peaks;
+
+use self::peaks::insert;
+pub use self::{
+    base::{Base, PerBase},
+    peaks::{PEAKS, Peak},
+};
 use crate::{
     Counts, MAX_GENERAL, Pinned, for_each_counter, hardware::for_each_counter_unrolled,
     order::block_rounds,
 };
-
-/// What rates are relative to: a pinned event, so exact in total and counted in every slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Base {
-    /// Events per core cycle.
-    Cycles,
-    /// Events per instruction.
-    Instructions,
-}
-
-impl Base {
-    /// Both.
-    pub const ALL: [Base; 2] = [Base::Cycles, Base::Instructions];
-
-    /// The pinned event.
-    pub fn event(self) -> Pinned {
-        match self {
-            Base::Cycles => Pinned::Cycles,
-            Base::Instructions => Pinned::Instructions,
-        }
-    }
-}
-
-/// One number for each [`Base`].
-pub type PerBase<T> = [T; 2];
 
 /// Sums over pairs: of slices closer than a round, of the other slices, and of whole blocks.
 pub type ByKind<T> = [T; 3];
@@ -89,8 +72,8 @@ pub struct EventPairs {
     pub products: PerBase<i128>,
 }
 
-/// Pairs of one group, with their weights w: 1 for slices that are far apart or of the same round, for
-/// blocks how many slices they have.
+/// Pairs of one group, with their weights w: 1 for slices that are far apart or of the same round,
+/// for blocks how many slices they have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupPairs {
     /// Σ w, in units of [`ONE`].
@@ -139,18 +122,6 @@ pub struct EventMoments {
     before_block: u64,
     /// Σ y of the block before it.
     last_block: u64,
-}
-
-/// The number of an event's largest slices that are kept.
-pub const PEAKS: usize = 4;
-
-/// One slice of one event, not restated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Peak {
-    /// Its events; 0 if there was no such slice.
-    pub events: u64,
-    /// Its bases.
-    pub bases: PerBase<u64>,
 }
 
 /// The slices of one group: its bases, and the event on each of its counters.
@@ -220,8 +191,8 @@ impl GroupMoments {
         self.sums[Base::Cycles as usize].wrapping_add(self.restated.cycles)
     }
 
-    /// The number of slices of the session up to its last one, or, of a group with several slices in a
-    /// round, up to the first of its last round.
+    /// The number of slices of the session up to its last one, or, of a group with several slices
+    /// in a round, up to the first of its last round.
     pub fn last_number(&self) -> u64 {
         self.first_number + u64::from(self.slices > 0)
     }
@@ -257,7 +228,7 @@ impl GroupMoments {
                 choose(&mut event.pairs, near).add(dy, weigh(dy), dx);
             }
             if y > event.peaks[PEAKS - 1].events {
-                keep(&mut event.peaks, Peak { events: y, bases: x });
+                insert(&mut event.peaks, Peak { events: y, bases: x });
             }
             event.events = event.events.wrapping_add(y);
             if is_first {
@@ -284,8 +255,8 @@ impl GroupMoments {
         }
     }
 
-    /// Ends the current block: pairs its sums with those of the block before it, if both are whole. In
-    /// the overflow path, once in a block.
+    /// Ends the current block: pairs its sums with those of the block before it, if both are whole.
+    /// In the overflow path, once in a block.
     #[cold]
     #[inline(never)]
     fn end_block(&mut self, used: u8, next: u16, round: u64) {
@@ -326,10 +297,10 @@ impl GroupMoments {
         self.block.slices = u64::MAX / 2;
     }
 
-    /// Restates all sums as if the group had always had `share` of a round's slices: multiplies sums
-    /// of counts by the ratio of the shares, and sums of squares by the factor that leaves the error
-    /// as it is (decision 11). In the overflow path, between two slices of the group, once in a change
-    /// of shares; some six hundred instructions.
+    /// Restates all sums as if the group had always had `share` of a round's slices: multiplies
+    /// sums of counts by the ratio of the shares, and sums of squares by the factor that leaves the
+    /// error as it is (decision 11). In the overflow path, between two slices of the group, once in
+    /// a change of shares; some six hundred instructions.
     #[cold]
     #[inline(never)]
     pub fn restate(&mut self, share: u16, round: u64) {
@@ -371,19 +342,6 @@ fn times(sum: i128, factor: u64) -> i128 {
     let factor = i128::from(factor);
     let low = (i128::from(sum as u32) * factor + (1 << 31)) >> 32;
     (sum >> 32).wrapping_mul(factor).wrapping_add(low)
-}
-
-/// Inserts `peak` in order, and drops the least. The longer a session runs, the rarer.
-#[cold]
-#[inline(never)]
-fn keep(peaks: &mut [Peak; PEAKS], peak: Peak) {
-    peaks[PEAKS - 1] = peak;
-    for place in (1..PEAKS).rev() {
-        if peaks[place].events <= peaks[place - 1].events {
-            return;
-        }
-        peaks.swap(place, place - 1);
-    }
 }
 
 /// One of the first two kinds.

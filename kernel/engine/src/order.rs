@@ -1,18 +1,18 @@
 //! The random order of the groups: a new one in every round, drawn one slice at a time. A round has
 //! each group as often as its share.
 //!
-//! A block has as many rounds as a round has slices. It is a Latin square drawn at random: each group
-//! has each place in the round as often as any other. So the events of a program that is in step with
-//! the rounds do not fall into some groups more than into others (decision 18).
+//! A block has as many rounds as a round has slices. It is a Latin square drawn at random: each
+//! group has each place in the round as often as any other. So the events of a program that is in
+//! step with the rounds do not fall into some groups more than into others (decision 18).
 //!
-//! The square is cyclic, with its rows and columns permuted: the slice at place c of round r is the one
-//! laid out at (column c + shift r), modulo their number. A forward Fisher–Yates shuffle does not need
-//! the whole permutation before its first element is used, so each slice of a block's first round draws
-//! its column and each round its shift: the overflow path does the same bounded work every time, at the
-//! end of a block too. Integers only.
+//! The square is cyclic, with its rows and columns permuted: the slice at place c of round r is the
+//! one laid out at (column c + shift r), modulo their number. A forward Fisher–Yates shuffle does
+//! not need the whole permutation before its first element is used, so each slice of a block's
+//! first round draws its column and each round its shift: the overflow path does the same bounded
+//! work every time, at the end of a block too. Integers only.
 //!
-//! New shares are dealt outside of that path ([`Order::deal`]) and laid out there; the next round takes
-//! them by exchanging two lists, and begins a block.
+//! New shares are dealt outside of that path ([`Order::deal`]) and laid out there; the next round
+//! takes them by exchanging two lists, and begins a block.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{iter::repeat_n, mem};
@@ -25,9 +25,9 @@ use rand_xoshiro::{
 /// The fewest rounds of a block.
 const LEAST_BLOCK: u64 = 10;
 
-/// Rounds of a block, for rounds of `round` slices: several squares if they are small. In a square of
-/// few rounds each round's order determines much of the others', which makes estimates of events with
-/// another period than the rounds' less certain.
+/// Rounds of a block, for rounds of `round` slices: several squares if they are small. In a square
+/// of few rounds each round's order determines much of the others', which makes estimates of events
+/// with another period than the rounds' less certain.
 pub(crate) fn block_rounds(round: u64) -> u64 {
     round * LEAST_BLOCK.div_ceil(round.max(1)).max(1)
 }
@@ -78,7 +78,8 @@ impl Round {
 struct Shuffle(Box<[u32]>);
 
 impl Shuffle {
-    /// A permutation of `elements` elements: the numbers below `below`, each as often as the others.
+    /// A permutation of `elements` elements: the numbers below `below`, each as often as the
+    /// others.
     fn of(elements: usize, below: usize) -> Shuffle {
         Shuffle((0..below as u32).cycle().take(elements).collect())
     }
@@ -148,8 +149,8 @@ impl Order {
         self.rounds
     }
 
-    /// Deals new shares, of a round of the same length, from the next round on. May allocate: not in
-    /// the overflow path.
+    /// Deals new shares, of a round of the same length, from the next round on. May allocate: not
+    /// in the overflow path.
     pub(crate) fn deal(&mut self, shares: &[u16]) {
         self.is_coming = false;
         self.coming.shares.copy_from_slice(shares);

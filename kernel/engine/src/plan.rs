@@ -3,14 +3,14 @@
 //! Groups are interchangeable, so an event's only choice is its counter, and the register that it
 //! shares with others if it needs one ([`crate::Extra`]). In each of *G* groups a counter takes one
 //! event and a register one value, so *G* groups are enough only if the events can be dealt to the
-//! counters with at most *G* on each, and the values to the registers likewise; Hall's theorem gives
-//! the least such *G* ([`deal`]). An event that must be alone adds a group of its own. That is the
-//! lower bound, and proven.
+//! counters with at most *G* on each, and the values to the registers likewise; Hall's theorem
+//! gives the least such *G* ([`deal`]). An event that must be alone adds a group of its own. That
+//! is the lower bound, and proven.
 //!
-//! It is reached where no two events want the same value: events tied to counters and registers fall
-//! into *G* groups by an edge colouring ([`colour`]). Where events could share a value, the colouring
-//! may need more groups than the bound; then a search with a limit on its work looks for fewer
-//! ([`search`], [`sharing`]). [`Plan::least`] says how far off the plan can be at most.
+//! It is reached where no two events want the same value: events tied to counters and registers
+//! fall into *G* groups by an edge colouring ([`colour`]). Where events could share a value, the
+//! colouring may need more groups than the bound; then a search with a limit on its work looks for
+//! fewer ([`search`], [`sharing`]). [`Plan::least`] says how far off the plan can be at most.
 //!
 //! Runs once per session, when it is opened, and may allocate.
 

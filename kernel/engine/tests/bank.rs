@@ -1,5 +1,5 @@
-//! The logical counter bank on a simulated PMU, read and switched by [`tally_abi::bank`]'s rules: no
-//! value runs backwards, each is what the session says, and what happens while the program has
+//! The logical counter bank on a simulated PMU, read and switched by [`tally_abi::bank`]'s rules:
+//! no value runs backwards, each is what the session says, and what happens while the program has
 //! stopped its counters is in none.
 
 mod fake;
@@ -38,8 +38,8 @@ fn estimates_that_fall_are_told_as_what_was_told() {
     assert!(fallen > 100, "{fallen}");
 }
 
-/// A part of what is counted all the time is told as more by the bank, which does not know of that, when
-/// its first slices were those with many instructions a cycle.
+/// A part of what is counted all the time is told as more by the bank, which does not know of that,
+/// when its first slices were those with many instructions a cycle.
 #[test]
 fn the_bank_and_readings_of_a_part_each_never_run_backwards() {
     let mut bench = Bench::new(2, 1, 0);
@@ -139,8 +139,8 @@ const BETWEEN: [Between; 3] = [
     },
 ];
 
-/// Whatever comes between two steps of stopping or starting, it is counted as a whole or not at all,
-/// in every counter alike, and later stops and starts are exact.
+/// Whatever comes between two steps of stopping or starting, it is counted as a whole or not at
+/// all, in every counter alike, and later stops and starts are exact.
 #[test]
 fn an_interruption_of_the_switch_is_counted_as_a_whole_or_not_at_all() {
     for (between, what) in BETWEEN.into_iter().enumerate() {

@@ -107,8 +107,8 @@ fn every_stream_of_the_study_is_covered_and_adaptive_shares_lower_the_largest_er
     for (name, (planned, adaptive)) in STREAMS.iter().zip(planned.into_iter().zip(adaptive)) {
         // 93 to 97 %, and a standard error.
         assert!((0.925..=0.975).contains(&planned), "{name}: {planned}");
-        // Rounds are twice as long, so phases are wider than a round less often, and there are too few
-        // blocks to show what evens out over one.
+        // Rounds are twice as long, so phases are wider than a round less often, and there are too
+        // few blocks to show what evens out over one.
         let most = if *name == "periodic" { 1.0 } else { 0.985 };
         assert!((0.925..=most).contains(&adaptive), "{name}, adaptive: {adaptive}");
     }
@@ -144,8 +144,8 @@ fn a_group_with_many_slices_in_a_round_is_covered_too() {
     assert!((460..=490).contains(&covered), "{covered} of 500");
 }
 
-/// The start-up of a micro-benchmark is in few slices, which most groups meet by halves or not at all:
-/// how far the counted slices are from the instructions of all says so.
+/// The start-up of a micro-benchmark is in few slices, which most groups meet by halves or not at
+/// all: how far the counted slices are from the instructions of all says so.
 #[test]
 fn micro_benchmarks_are_mostly_within_their_bars() {
     let (mut held, mut judged) = (0, 0);

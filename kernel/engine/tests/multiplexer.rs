@@ -299,12 +299,13 @@ proptest! {
         let mut recorded = vec![0; 8];
         for record in &bench.records.0 {
             let assignments = bench.session.plan().assignments.iter().take(8).enumerate();
-            let mut members: Vec<(u8, usize)> = assignments
-                .filter_map(|(event, place)| match *place {
-                    CounterAssignment::General { group, counter } if group == record.group => Some((counter, event)),
-                    _ => None,
-                })
-                .collect();
+            let member = |(event, assigned): (usize, &CounterAssignment)| match *assigned {
+                CounterAssignment::General { group, counter } => {
+                    (group == record.group).then_some((counter, event))
+                }
+                CounterAssignment::Pinned(_) => None,
+            };
+            let mut members: Vec<(u8, usize)> = assignments.filter_map(member).collect();
             members.sort_unstable();
             prop_assert_eq!(members.len(), usize::from(record.events));
             for ((_, event), count) in members.into_iter().zip(record.counts) {

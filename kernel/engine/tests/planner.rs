@@ -1,5 +1,6 @@
 //! The planner against brute force: its plans are valid, and none is smaller.
 
+use expect_test::expect;
 use proptest::prelude::*;
 use tally_abi::{
     SessionConfig, Slice,
@@ -307,12 +308,13 @@ fn plans_explain_themselves() {
     ];
     let plan = plan(&demands, &layout(0xf)).unwrap();
     let text = plan.explain(|event| ["CYCLES", "OCR", "TWO", "LONE"][event]).to_string();
-    let expected = "\
-        4 events in 2 groups, 4 slices to a round; no plan has fewer groups\n\
-        always: CYCLES\n\
-        group 0, 3 slices: counter 0 TWO, counter 1 OCR; extra register 0 0x10001\n\
-        group 1: counter 1 LONE\n";
-    assert_eq!(text, expected);
+    expect![[r#"
+        4 events in 2 groups, 4 slices to a round; no plan has fewer groups
+        always: CYCLES
+        group 0, 3 slices: counter 0 TWO, counter 1 OCR; extra register 0 0x10001
+        group 1: counter 1 LONE
+    "#]]
+    .assert_eq(&text);
 }
 
 #[test]
@@ -356,4 +358,33 @@ fn slices_in_which_a_counter_could_wrap_are_refused() {
     assert_eq!(open(Slice::Cycles(1 << 30), Widths::of(40)), None);
     let mixed = Widths { pinned: (1 << 48) - 1, general: (1 << 32) - 1 };
     assert_eq!(open(Slice::Cycles(1 << 30), mixed), too_long(1 << 30, cycles));
+}
+
+#[test]
+fn errors_have_subject_failure_and_remedy() {
+    let text: String = [
+        PlanError::NoEvents,
+        PlanError::TooManyEvents { events: 2000 },
+        PlanError::NoCounter { event: 0, counters: 0x30 },
+        PlanError::NoRegister { event: 0, registers: 1 },
+        PlanError::NoReference { event: 0 },
+        PlanError::NotTogether { groups: 3 },
+        PlanError::BadShare { event: 0 },
+        PlanError::SliceOutOfRange { length: 9, max: 1000 },
+        PlanError::BudgetOutOfRange { ppm: 0 },
+    ]
+    .map(|error| format!("{error}\n"))
+    .concat();
+    expect![[r#"
+        the list of events is empty; name at least one
+        more events than a plan can hold; ask for fewer
+        it counts only on general counters of the mask 0x30, and this machine leaves none of them to events
+        it needs an extra register, such as those of off-core responses, which this machine lacks or a hypervisor keeps
+        the PMU does not count reference cycles
+        the events need 3 groups of counters and direct mode has one: ask for fewer events, or open a session, which multiplexes them
+        its share is out of range: use 1 to 64 slices of a round
+        a slice of 9 is out of range: use 5000 to 1000
+        a budget of 0 ppm is out of range: use 1 to 1000000
+    "#]]
+    .assert_eq(&text);
 }

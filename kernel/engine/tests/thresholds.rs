@@ -161,8 +161,8 @@ fn an_estimate_fires_where_it_passes_the_threshold() {
     }
 }
 
-/// Half of the time the event is on its counter: then its threshold fires to within the noise of its
-/// estimate; else where its next slice begins.
+/// Half of the time the event is on its counter: then its threshold fires to within the noise of
+/// its estimate; else where its next slice begins.
 #[test]
 fn an_estimate_fires_within_a_slice_too() {
     let mut met = 0;
@@ -284,8 +284,8 @@ fn check(
 }
 
 proptest! {
-    /// Whatever happens in whatever order, in small steps: a threshold on what is counted all the time
-    /// fires once, at the first step that reaches it, and the counts are those that were.
+    /// Whatever happens in whatever order, in small steps: a threshold on what is counted all the
+    /// time fires once, at the first step that reaches it, and the counts are those that were.
     #[test]
     fn none_is_lost_and_none_fires_twice(
         seed: u64,
@@ -356,8 +356,8 @@ fn nothing_is_lost_where_counters_are_set_while_ring_0_is_counted() {
     assert!(bench.pmu.preloads() > 100);
 }
 
-/// An overflow inside the overflow path is lost, and with it all that counters count that the overflow
-/// froze: where ring 0 is counted, the next sample is never so near.
+/// An overflow inside the overflow path is lost, and with it all that counters count that the
+/// overflow froze: where ring 0 is counted, the next sample is never so near.
 #[test]
 fn samples_where_ring_0_is_counted_leave_room_for_the_overflow_path() {
     for period in [100, 1_000, 5_000] {

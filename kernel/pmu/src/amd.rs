@@ -1,19 +1,20 @@
 //! The driver for AMD's core counters: the core extension, with or without PerfMonV2.
 //!
-//! There are no fixed counters: counter 0 counts cycles and counter 1 instructions in every slice, and
-//! one of the two is the slice timer; groups use the rest. The timer and counters that are preloaded
-//! for thresholds are the only ones that raise PMIs and that the driver writes for sessions.
+//! There are no fixed counters: counter 0 counts cycles and counter 1 instructions in every slice,
+//! and one of the two is the slice timer; groups use the rest. The timer and counters that are
+//! preloaded for thresholds are the only ones that raise PMIs and that the driver writes for
+//! sessions.
 //!
 //! # Pitfalls, and how the driver avoids them
-//! - A counter's event changes only while the counter is disabled, and another write enables it: the
-//!   manual says that the first counts are not accurate otherwise ("Performance Monitoring Counters",
-//!   note on PERF_CTL). PerfMonV2 does that for all at once with its global control; without it each
-//!   changed counter costs two writes.
-//! - The overflow is acknowledged after the reload, and the timer is reloaded only while it does not
-//!   count; see the Intel driver.
+//! - A counter's event changes only while the counter is disabled, and another write enables it:
+//!   the manual says that the first counts are not accurate otherwise ("Performance Monitoring
+//!   Counters", note on PERF_CTL). PerfMonV2 does that for all at once with its global control;
+//!   without it each changed counter costs two writes.
+//! - The overflow is acknowledged after the reload, and the timer is reloaded only while it does
+//!   not count; see the Intel driver.
 //! - The timer's own top bit shows whether it has overflowed, as in the Intel driver: without
-//!   PerfMonV2 there is no status register at all. The overflow of a preloaded counter is recognized
-//!   by it too.
+//!   PerfMonV2 there is no status register at all. The overflow of a preloaded counter is
+//!   recognized by it too.
 
 mod features;
 mod in_use;
@@ -67,8 +68,8 @@ pub struct Amd<B: Bus> {
     acknowledged: u8,
     /// Whether the session counts ring 0, and so the driver too.
     counts_kernel: bool,
-    /// Whether the next switch disables all counters: to change events, with one access where there are
-    /// global registers, or to keep the handler's own events out of the session.
+    /// Whether the next switch disables all counters: to change events, with one access where there
+    /// are global registers, or to keep the handler's own events out of the session.
     pauses: bool,
 }
 
@@ -143,8 +144,8 @@ impl<B: Bus> Amd<B> {
     /// Clears overflow bits.
     fn acknowledge(&mut self, counters: u8) {
         if self.features.global {
-            // One access: the status bit would stay set, and readers of the status would miss the next
-            // overflow.
+            // One access: the status bit would stay set, and readers of the status would miss the
+            // next overflow.
             let bits = PerfCntrGlobalStatusClr::from_bits_retain(u64::from(counters));
             self.bus.put(0, bits);
         }
@@ -171,8 +172,8 @@ impl<B: Bus> Amd<B> {
         PerfCntrGlobalCtl::from_bits_retain(self.features.counters.into())
     }
 
-    /// Enables all counters, or none: one access with global registers, else one for each counter that
-    /// has an event.
+    /// Enables all counters, or none: one access with global registers, else one for each counter
+    /// that has an event.
     #[inline(always)]
     fn gate(&mut self) {
         if self.features.global {
@@ -212,7 +213,8 @@ impl<B: Bus> Pmu for Amd<B> {
         self.prepared.time_by(timer, self.widths().pinned);
         self.acknowledged = 1 << self.timer;
         self.counts_kernel = setup.kernel;
-        // Selects that this group does not use are cleared: its program must not read others' counts.
+        // Selects that this group does not use are cleared: its program must not read others'
+        // counts.
         for_each_counter(self.features.counters & !PINNED, |index| {
             self.select(index, PerfCtl::from_bits_retain(group.selectors[index].0));
         });

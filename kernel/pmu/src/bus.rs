@@ -70,12 +70,13 @@ impl Bus for Native {
         }
     }
 
-    /// In the halves that it goes in: taking it apart is two instructions for each register of a switch.
+    /// In the halves that it goes in: taking it apart is two instructions for each register of a
+    /// switch.
     #[inline(always)]
     fn write_from(&mut self, msr: u32, value: &u64) {
         let halves = ptr::from_ref(value).cast::<u32>();
-        // SAFETY: (1) the value is these two halves, and this processor has the low one first; (2) as in
-        // `write`.
+        // SAFETY: (1) the value is these two halves, and this processor has the low one first; (2)
+        // as in `write`.
         unsafe {
             let (low, high) = (halves.read(), halves.add(1).read());
             asm!("wrmsr", in("ecx") msr, in("eax") low, in("edx") high,
@@ -89,9 +90,9 @@ impl Bus for Native {
         u64::from(high) << 32 | u64::from(low)
     }
 
-    /// In the halves that it comes in: putting them together is two instructions for each counter of a
-    /// switch. Whoever reads the whole before both are written waits for that; a switch's WRMSRs do so
-    /// in any case.
+    /// In the halves that it comes in: putting them together is two instructions for each counter
+    /// of a switch. Whoever reads the whole before both are written waits for that; a switch's
+    /// WRMSRs do so in any case.
     #[inline(always)]
     fn rdpmc_into(&mut self, index: u32, value: &mut u64) {
         let (low, high) = rdpmc(index);
@@ -108,8 +109,8 @@ impl Bus for Native {
 #[inline(always)]
 fn rdpmc(index: u32) -> (u32, u32) {
     let (low, high): (u32, u32);
-    // SAFETY: by the contract of `Native::new`, 1. RDPMC is allowed whatever CR4.PCE says, and 3. the
-    // counter exists, so it does not fault.
+    // SAFETY: by the contract of `Native::new`, 1. RDPMC is allowed whatever CR4.PCE says, and 3.
+    // the counter exists, so it does not fault.
     unsafe {
         asm!("rdpmc", in("ecx") index, out("eax") low, out("edx") high,
              options(nostack, preserves_flags));

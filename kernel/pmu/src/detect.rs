@@ -105,10 +105,10 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
     Ok(DetectedPmu { kind, catalogue, note, core })
 }
 
-/// Leaves general counter 3 to microcode where that may use it for transactions, and says so: CPUID leaf
-/// 7's EDX has bit 13, there is MSR_TSX_FORCE_ABORT, whose RTM_FORCE_ABORT is 0 after reset, and not bit
-/// 11, RTM_ALWAYS_ABORT. (Intel, "Performance Monitoring Impact of Intel Transactional Synchronization
-/// Extension Memory Ordering Issue", 604224.)
+/// Leaves general counter 3 to microcode where that may use it for transactions, and says so: CPUID
+/// leaf 7's EDX has bit 13, there is MSR_TSX_FORCE_ABORT, whose RTM_FORCE_ABORT is 0 after reset,
+/// and not bit 11, RTM_ALWAYS_ABORT. (Intel, "Performance Monitoring Impact of Intel Transactional
+/// Synchronization Extension Memory Ordering Issue", 604224.)
 fn leave_counter_3<R: CpuIdReader>(
     kind: &mut Kind,
     cpuid: &R,
@@ -173,9 +173,9 @@ fn detect_intel<R: CpuIdReader>(
     Ok(Kind::Intel { features, version, width_bits })
 }
 
-/// The architectural events that are not there, by their bits: those whose bit in EBX is set, and of the
-/// first seven those that EAX's length of the mask leaves out. The others' codes are events of models
-/// that are older than their place in this list.
+/// The architectural events that are not there, by their bits: those whose bit in EBX is set, and
+/// of the first seven those that EAX's length of the mask leaves out. The others' codes are events
+/// of models that are older than their place in this list.
 fn absent_events<R: CpuIdReader>(cpuid: &R) -> u32 {
     const ALWAYS_LISTED: u32 = 0x7f;
     let leaf = cpuid.cpuid1(0xa);
@@ -184,7 +184,8 @@ fn absent_events<R: CpuIdReader>(cpuid: &R) -> u32 {
 }
 
 /// Whether the hypervisor is QEMU's TCG, under which the virtual PMU has what it shows. KVM shows
-/// version 4 and more too, and faults writes of the bit in IA32_DEBUGCTL that makes overflows freeze.
+/// version 4 and more too, and faults writes of the bit in IA32_DEBUGCTL that makes overflows
+/// freeze.
 fn is_tcg<R: CpuIdReader>(cpuid: &R) -> bool {
     let leaf = cpuid.cpuid1(0x4000_0000);
     [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes).as_flattened() == b"TCGTCGTCGTCG"
@@ -256,7 +257,8 @@ impl DetectedPmu {
         }
     }
 
-    /// Whether another CPU's counters and events are the same: those of a hybrid processor's other cores are not.
+    /// Whether another CPU's counters and events are the same: those of a hybrid processor's other
+    /// cores are not.
     pub fn is_like(&self, other: &DetectedPmu) -> bool {
         (self.kind, self.core) == (other.kind, other.core)
     }
@@ -266,8 +268,8 @@ impl DetectedPmu {
         self.catalogue
     }
 
-    /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting.
-    /// Once on each CPU. `at_once` says whether overflows interrupt ring 0 too, at once: then they may
+    /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting. Once
+    /// on each CPU. `at_once` says whether overflows interrupt ring 0 too, at once: then they may
     /// freeze the counters, and what happens until the interrupt would be lost otherwise.
     ///
     /// # Errors

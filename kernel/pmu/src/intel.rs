@@ -1,11 +1,12 @@
 //! The driver for Intel's architectural performance monitoring, versions 2 to 5.
 //!
-//! Fixed counters 0 (instructions), 1 (core cycles) and 2 (reference cycles) count in every slice; 1,
-//! or 0 for slices of instructions, is the slice timer. It and counters that are preloaded for
+//! Fixed counters 0 (instructions), 1 (core cycles) and 2 (reference cycles) count in every slice;
+//! 1, or 0 for slices of instructions, is the slice timer. It and counters that are preloaded for
 //! thresholds are the only ones that raise PMIs and that the driver writes for sessions: the others
-//! count on through group switches, and the engine takes differences. So IA32_PERF_CAPABILITIES.FW_WRITE
-//! matters only to direct mode; and a write of minus at most 2³⁰, cut to the counter's width, means the
-//! same to a processor that takes the width and to one that takes 32 bits and extends their sign.
+//! count on through group switches, and the engine takes differences. So
+//! IA32_PERF_CAPABILITIES.FW_WRITE matters only to direct mode; and a write of minus at most 2³⁰,
+//! cut to the counter's width, means the same to a processor that takes the width and to one that
+//! takes 32 bits and extends their sign.
 //!
 //! # Pitfalls, and how the driver avoids them
 //! - The overflow is acknowledged after the reload: before it, the timer is past its overflow and
@@ -14,14 +15,14 @@
 //!   session's. In the other modes a write to the global control stops all counters and another one
 //!   enables them; or the overflow itself freezes them until it is acknowledged (version 4,
 //!   "Streamlined Freeze PMI").
-//! - Freezing loses the events from the overflow to the interrupt; not freezing counts the entry of the
-//!   interrupt handler. So user mode, which does not count the handler, does not freeze and is exact.
-//!   In the other modes the interrupt waits while interrupts are off, and freezing would lose all of
-//!   that. Only where it is delivered at once, as an NMI, does freezing lose less: `bench switch`
-//!   measures both.
+//! - Freezing loses the events from the overflow to the interrupt; not freezing counts the entry of
+//!   the interrupt handler. So user mode, which does not count the handler, does not freeze and is
+//!   exact. In the other modes the interrupt waits while interrupts are off, and freezing would
+//!   lose all of that. Only where it is delivered at once, as an NMI, does freezing lose less:
+//!   `bench switch` measures both.
 //! - The timer's own top bit, which the reload sets and the overflow clears, shows whether it has
-//!   overflowed: an RDPMC, where IA32_PERF_GLOBAL_STATUS would be a far slower RDMSR. The interrupt is
-//!   some instructions late (skid), so by then the top bit is always clear.
+//!   overflowed: an RDPMC, where IA32_PERF_GLOBAL_STATUS would be a far slower RDMSR. The interrupt
+//!   is some instructions late (skid), so by then the top bit is always clear.
 //! - An event that needs a value in an extra register (off-core responses) would count by the wrong
 //!   value if that were written after the selector: it is written before, while nothing counts.
 //! - The overflow of a counter that is preloaded for a threshold is recognized in the same way: the
@@ -83,8 +84,8 @@ pub struct Intel<B: Bus> {
     timer: Timer,
     /// General counters that are preloaded, as a mask.
     armed: u8,
-    /// Whether the overflow path has to stop counting: the session counts ring 0, and overflows do not
-    /// freeze the counters.
+    /// Whether the overflow path has to stop counting: the session counts ring 0, and overflows do
+    /// not freeze the counters.
     must_stop: bool,
     /// Whether overflows freeze the counters.
     freezes: bool,

@@ -1,11 +1,12 @@
 //! Performance monitoring units: their registers, the drivers for Intel's and AMD's, their events.
 //!
-//! Only this crate accesses PMU MSRs, and only [`bus::Native`] executes instructions that need ring 0:
-//! the rest runs on the host, where the drivers are tested against a model of the registers. What is
-//! particular to a vendor stays inside its driver; to the engine each is a [`tally_engine::Pmu`].
+//! Only this crate accesses PMU MSRs, and only [`bus::Native`] executes instructions that need ring
+//! 0: the rest runs on the host, where the drivers are tested against a model of the registers.
+//! What is particular to a vendor stays inside its driver; to the engine each is a
+//! [`tally_engine::Pmu`].
 //!
-//! [`detect()`] detects the processor's PMU once; [`DetectedPmu::init_cpu`] makes each CPU's driver.
-//! The interrupt controller's entry for the overflow interrupt belongs to the kernel.
+//! [`detect()`] detects the processor's PMU once; [`DetectedPmu::init_cpu`] makes each CPU's
+//! driver. The interrupt controller's entry for the overflow interrupt belongs to the kernel.
 
 #![no_std]
 

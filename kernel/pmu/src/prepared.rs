@@ -67,8 +67,8 @@ impl<const FULL: u8> Prepared<FULL> {
         (self.timer, self.width, self.top) = (event, width, width ^ width >> 1);
     }
 
-    /// Prepares a switch that reads the counters in `set`, changes to `next` and arms the timer with
-    /// `slice`. Groups use the counters in the mask `general`.
+    /// Prepares a switch that reads the counters in `set`, changes to `next` and arms the timer
+    /// with `slice`. Groups use the counters in the mask `general`.
     #[inline(always)]
     pub(crate) fn prepare(&mut self, general: u8, set: CounterMask, next: &Group, slice: u64) {
         self.set = set;
@@ -87,8 +87,8 @@ impl<const FULL: u8> Prepared<FULL> {
                 visit(index, Some(next.selectors[index]));
             });
         } else {
-            // A counter that `next` does not use counts on, unless `next` is to be alone: its count is
-            // not read.
+            // A counter that `next` does not use counts on, unless `next` is to be alone: its count
+            // is not read.
             for_each_counter(general, |index| {
                 let changes = next.used >> index & 1 == 1 || next.alone;
                 visit(index, changes.then_some(next.selectors[index]));

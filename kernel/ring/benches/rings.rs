@@ -1,8 +1,10 @@
 //! What a record of 16 bytes with its time stamp costs to write, in this ring and in others:
-//! `cargo xtask bench ring`, which says what is measured. One line for each ring: its name, instructions of a record
-//! as they nearly always are and in the mean, locked ones, then nanoseconds of a record, one for each repetition.
+//! `cargo xtask bench ring`, which says what is measured. One line for each ring: its name,
+//! instructions of a record as they nearly always are and in the mean, locked ones, then
+//! nanoseconds of a record, one for each repetition.
 //!
-//! Instructions are counted by the processor's trap flag: each raises a signal, whose handler looks at the next.
+//! Instructions are counted by the processor's trap flag: each raises a signal, whose handler looks
+//! at the next.
 
 use std::{
     env,
@@ -19,7 +21,8 @@ use tally_ring::{Item, Reader, Ring, Tsc, WhenFull};
 const BATCH: u64 = 2_048;
 /// Batches to a measurement.
 const BATCHES: u64 = 2_000;
-/// Records whose instructions are counted together, less than fill a page, and how often that is done.
+/// Records whose instructions are counted together, less than fill a page, and how often that is
+/// done.
 const COUNTED: u64 = 50;
 /// See [`COUNTED`].
 const COUNTS: usize = 40;
@@ -34,7 +37,8 @@ fn tsc() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// A ring under test: how to write a record with a time stamp and `n`, and how to take out what is there.
+/// A ring under test: how to write a record with a time stamp and `n`, and how to take out what is
+/// there.
 struct Contender {
     name: &'static str,
     /// Writes so many records.
@@ -182,7 +186,8 @@ fn count(work: impl FnOnce()) -> (u64, u64) {
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = on_trap as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO;
-    // SAFETY: the handler touches atomics and the context that it gets, and is of the kind that is asked for.
+    // SAFETY: the handler touches atomics and the context that it gets, and is of the kind that is
+    // asked for.
     unsafe { libc::sigaction(libc::SIGTRAP, &action, std::ptr::null_mut()) };
     INSTRUCTIONS.store(0, Ordering::Relaxed);
     LOCKED.store(0, Ordering::Relaxed);

@@ -2,29 +2,29 @@
 //! instruction.
 //!
 //! There is one ring per CPU. Its writers run on that CPU and may interrupt one another at any
-//! instruction: an interrupt, and an NMI in it. Readers run anywhere: on another CPU, or in a program
-//! that maps the ring's memory, read-only too. A record is a header word, with its kind, length and
-//! time stamp, followed by its words ([`tally_abi::ring`] has the layout).
+//! instruction: an interrupt, and an NMI in it. Readers run anywhere: on another CPU, or in a
+//! program that maps the ring's memory, read-only too. A record is a header word, with its kind,
+//! length and time stamp, followed by its words ([`tally_abi::ring`] has the layout).
 //!
 //! # How it works
-//! A writer reserves space by one `cmpxchg` without `lock` of the word that holds the end of the last
-//! record and the number of records of its page. If an NMI has written in between, the exchange fails,
-//! and the writer tries again. Then it stores its words, and its header last. Pages are zero before
-//! they are written: where a reader finds no header, there is no record yet, whichever writer was
-//! interrupted. So there is no separate word to publish.
+//! A writer reserves space by one `cmpxchg` without `lock` of the word that holds the end of the
+//! last record and the number of records of its page. If an NMI has written in between, the
+//! exchange fails, and the writer tries again. Then it stores its words, and its header last. Pages
+//! are zero before they are written: where a reader finds no header, there is no record yet,
+//! whichever writer was interrupted. So there is no separate word to publish.
 //!
-//! Records never cross the end of a page. A writer that finds no room turns to the next page, which is
-//! ready (zero) by then, and makes the one after it ready: where nothing is overwritten, only if the
-//! reader has consumed it. At each turn of a page its header gets the number of records so far, so
-//! that an overtaken reader knows how many it missed.
+//! Records never cross the end of a page. A writer that finds no room turns to the next page, which
+//! is ready (zero) by then, and makes the one after it ready: where nothing is overwritten, only if
+//! the reader has consumed it. At each turn of a page its header gets the number of records so far,
+//! so that an overtaken reader knows how many it missed.
 //!
 //! # Invariants
 //! - No reader ever gets a torn record, nor one twice.
 //! - At rest, written = read + lost + records in the ring, exactly ([`Status`]).
-//! - Writers find the ring as writers left it, and are on one CPU: [`Ring::write`] is unsafe for that.
-//!   Readers rely on nothing that they find.
-//! - A writer never waits. Its work is bounded, by the clearing of one page, but for one more try for
-//!   each interrupt that writes a record meanwhile.
+//! - Writers find the ring as writers left it, and are on one CPU: [`Ring::write`] is unsafe for
+//!   that. Readers rely on nothing that they find.
+//! - A writer never waits. Its work is bounded, by the clearing of one page, but for one more try
+//!   for each interrupt that writes a record meanwhile.
 
 #![no_std]
 
@@ -134,14 +134,16 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         ring
     }
 
-    /// The ring in this memory, as a reader has it mapped; `None` if the memory does not have a ring's
-    /// alignment and length. If no ring was made there, readers find arbitrary records, or panic.
+    /// The ring in this memory, as a reader has it mapped; `None` if the memory does not have a
+    /// ring's alignment and length. If no ring was made there, readers find arbitrary records, or
+    /// panic.
     #[cfg(not(loom))]
     pub fn at(memory: &[AtomicU64]) -> Option<&Self> {
         let fits = size_of_val(memory) == size_of::<Self>()
             && memory.as_ptr().addr().is_multiple_of(align_of::<Self>());
-        // SAFETY: (1) the memory has this type's size and alignment, and lives as long as the result; (2) the
-        // type is nothing but such words in a row, by repr(C), for which any value is valid.
+        // SAFETY: (1) the memory has this type's size and alignment, and lives as long as the
+        // result; (2) the type is nothing but such words in a row, by repr(C), for which any value
+        // is valid.
         fits.then(|| unsafe { &*memory.as_ptr().cast::<Self>() })
     }
 

@@ -1,7 +1,7 @@
-//! CPU-local read-modify-write operations: single instructions without `lock`, which an interrupt, an
-//! NMI too, finds done or not done. Only one CPU writes the word. Another CPU may read it at the same
-//! time, and sees stores in their order, as x86-64 guarantees. Under loom, under Miri and on other
-//! processors these are atomics.
+//! CPU-local read-modify-write operations: single instructions without `lock`, which an interrupt,
+//! an NMI too, finds done or not done. Only one CPU writes the word. Another CPU may read it at the
+//! same time, and sees stores in their order, as x86-64 guarantees. Under loom, under Miri and on
+//! other processors these are atomics.
 
 pub(crate) use atomics::{AtomicU64, Ordering, fence};
 
@@ -10,15 +10,15 @@ use core::sync::atomic as atomics;
 #[cfg(loom)]
 use loom::sync::atomic as atomics;
 
-/// Changes a CPU-local word from `old` to `new`. Returns whether it was `old`. A reader that sees `new`
-/// sees all earlier stores. `ready` is computed before: the compiler would compute it later, and spill
-/// a register that this needs.
+/// Changes a CPU-local word from `old` to `new`. Returns whether it was `old`. A reader that sees
+/// `new` sees all earlier stores. `ready` is computed before: the compiler would compute it later,
+/// and spill a register that this needs.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[inline(always)]
 pub(crate) fn change(word: &AtomicU64, old: u64, new: u64, ready: u64) -> bool {
     // SAFETY: (1) the pointer is to a live, aligned word, which may change at any time, as it is an
-    // atomic; (2) no other CPU writes the word, so one instruction is atomic on this one; (3) both exits
-    // are named.
+    // atomic; (2) no other CPU writes the word, so one instruction is atomic on this one; (3) both
+    // exits are named.
     unsafe {
         core::arch::asm!(
             "cmpxchg qword ptr [{word}], {new} # {ready}",
@@ -83,8 +83,9 @@ pub(crate) fn increment(word: &AtomicU64) {
 /// Sets words to 0 that no one else writes now.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 pub(crate) fn clear(words: &[AtomicU64]) {
-    // SAFETY: (1) the words are live for their whole length and may be written at any time, as they are
-    // atomics; (2) the direction flag is clear, by the ABI; (3) each store is of a whole aligned word.
+    // SAFETY: (1) the words are live for their whole length and may be written at any time, as they
+    // are atomics; (2) the direction flag is clear, by the ABI; (3) each store is of a whole
+    // aligned word.
     unsafe {
         core::arch::asm!(
             "rep stosq",

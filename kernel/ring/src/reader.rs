@@ -11,8 +11,8 @@ use crate::{
 
 /// Reads a ring, from the oldest record that is there.
 ///
-/// One reader takes records out ([`Self::consume`]), and where nothing is overwritten writers wait for it; any
-/// number may look on ([`Self::observe`]), and are told what they missed.
+/// One reader takes records out ([`Self::consume`]), and where nothing is overwritten writers wait
+/// for it; any number may look on ([`Self::observe`]), and are told what they missed.
 #[derive(Debug)]
 pub struct Reader<'a, const WORDS: usize, const PAGES: usize> {
     ring: &'a Ring<WORDS, PAGES>,
@@ -42,8 +42,8 @@ pub enum Item<'r> {
         /// All of its words; the first is its header.
         words: &'r [u64],
     },
-    /// This many records were overwritten, or had no room. They were written after the item before, and
-    /// before the item after.
+    /// This many records were overwritten, or had no room. They were written after the item before,
+    /// and before the item after.
     Lost(u64),
 }
 
@@ -60,8 +60,8 @@ enum Scan {
 }
 
 impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
-    /// A reader that consumes records, from the first ever written: records that were lost before it
-    /// came are reported.
+    /// A reader that consumes records, from the first ever written: records that were lost before
+    /// it came are reported.
     pub fn consume(ring: &'a Ring<WORDS, PAGES>) -> Self {
         Reader::new(ring, ring.mode() == WhenFull::Discard, true)
     }
@@ -112,7 +112,8 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         self.near_tsc
     }
 
-    /// Records without room that were not reported yet: behind the last record, while no writer runs.
+    /// Records without room that were not reported yet: behind the last record, while no writer
+    /// runs.
     pub fn rest(&mut self) -> u64 {
         // Relaxed: a count, which nothing else depends on.
         let now = self.ring.control[LOST].load(Ordering::Relaxed);
@@ -153,8 +154,8 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         if self.consumes {
             return false;
         }
-        // Pairs with the Release before a page is cleared: if anything that was read was the later page's, the
-        // writers' reservation is seen too.
+        // Pairs with the Release before a page is cleared: if anything that was read was the later
+        // page's, the writers' reservation is seen too.
         fence(Ordering::Acquire);
         self.page + PAGES as u64 - 1 <= self.ring.place().page(self.ring.slot(0).len())
     }
@@ -165,8 +166,8 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         now.saturating_sub(PAGES as u64 - 2)
     }
 
-    /// Turns to a page that was begun, or, where writers have overtaken that, to the oldest page. Returns
-    /// the number of records lost before it.
+    /// Turns to a page that was begun, or, where writers have overtaken that, to the oldest page.
+    /// Returns the number of records lost before it.
     fn go_to(&mut self, page: u64) -> u64 {
         self.page = page;
         let (start, refused) = loop {

@@ -18,15 +18,15 @@ fn window() {
 }
 
 impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
-    /// Writes a record of `head` and then `tail`, with the time of `clock` at its reservation: so time
-    /// stamps in a ring do not run backwards if `clock` does not. Returns whether there was room; if
-    /// not, the record is counted as lost.
+    /// Writes a record of `head` and then `tail`, with the time of `clock` at its reservation: so
+    /// time stamps in a ring do not run backwards if `clock` does not. Returns whether there was
+    /// room; if not, the record is counted as lost.
     ///
     /// # Safety
-    /// 1. The ring was made by [`Self::new`], or of words 0 by [`Self::init`], and nothing but this and its
-    ///    readers has written to it since.
-    /// 2. All its writers run on one CPU, or, outside of a kernel, in one thread and its signal handlers:
-    ///    they reserve space without a locked instruction.
+    /// 1. The ring was made by [`Self::new`], or of words 0 by [`Self::init`], and nothing but this
+    ///    and its readers has written to it since.
+    /// 2. All its writers run on one CPU, or, outside of a kernel, in one thread and its signal
+    ///    handlers: they reserve space without a locked instruction.
     #[inline(always)]
     pub unsafe fn write<const HEAD: usize>(
         &self,
@@ -80,8 +80,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         false
     }
 
-    /// Reserves the next space, and makes the header with its time stamp. `None` if the page has no room,
-    /// or if an interrupt has written in between.
+    /// Reserves the next space, and makes the header with its time stamp. `None` if the page has no
+    /// room, or if an interrupt has written in between.
     #[inline(always)]
     fn reserve(
         &self,
@@ -96,7 +96,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         if local::is_below(&self.control[END], new.0) {
             return None;
         }
-        // Between the load and the exchange: a record that is written in between has an earlier stamp.
+        // Between the load and the exchange: a record that is written in between has an earlier
+        // stamp.
         let header = Header::stamped(kind, words, clock.stamp());
         window();
         local::change(&self.control[RESERVED], old.0, new.0, header.0).then_some((old, header))
@@ -105,7 +106,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     /// Writes a record into its space.
     ///
     /// # Safety
-    /// As of [`Self::write`]; and [`Self::reserve`] returned this space, for a header and these words.
+    /// As of [`Self::write`]; and [`Self::reserve`] returned this space, for a header and these
+    /// words.
     #[inline(always)]
     unsafe fn fill<const HEAD: usize>(
         &self,
@@ -115,8 +117,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         tail: &[u64],
     ) {
         window();
-        // Pairs with the reader's fence, and is no instruction on x86-64: a reader that sees a word of
-        // this record instead of an older one's sees the reservation too.
+        // Pairs with the reader's fence, and is no instruction on x86-64: a reader that sees a word
+        // of this record instead of an older one's sees the reservation too.
         fence(Ordering::Release);
         let at = place.position() as usize & (8 * WORDS - 1);
         let put = |index: usize, word: &u64| {
@@ -141,23 +143,23 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     #[inline(always)]
     unsafe fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset.is_multiple_of(8) && offset < 8 * WORDS);
-        // SAFETY: reserved space is of whole words, and ends where its page does or before: `make_room`
-        // sets `END` to the end of a page only, `reserve` reserves none that ends behind it, and the
-        // words are whole pages. As all writers are on one CPU, `END` is of no page behind that of
-        // `RESERVED`.
+        // SAFETY: reserved space is of whole words, and ends where its page does or before:
+        // `make_room` sets `END` to the end of a page only, `reserve` reserves none that ends
+        // behind it, and the words are whole pages. As all writers are on one CPU, `END` is of no
+        // page behind that of `RESERVED`.
         unsafe { &*self.words.as_ptr().byte_add(offset) }
     }
 
-    /// Turns the page if a record of `words` words does not fit into it. Returns whether to try again; if
-    /// not, the record is counted as lost.
+    /// Turns the page if a record of `words` words does not fit into it. Returns whether to try
+    /// again; if not, the record is counted as lost.
     fn make_room(&self, words: usize, tsc: u64) -> bool {
         loop {
             let old = self.place();
             let page = old.page(Self::PAGE_WORDS);
             window();
             if old.behind(words).0 <= Self::end(page) {
-                // `END` was another page's: the writer that turned the page has not stored it yet, or an
-                // interrupt has overwritten it.
+                // `END` was another page's: the writer that turned the page has not stored it yet,
+                // or an interrupt has overwritten it.
                 self.control[END].store(Self::end(page), Ordering::Relaxed);
                 return true;
             }
@@ -165,7 +167,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
                 self.make_ready(page + 1);
                 window();
                 if !self.is_ready(page + 1) {
-                    // The reader has not consumed it, or this writer interrupted the one that clears it.
+                    // The reader has not consumed it, or this writer interrupted the one that
+                    // clears it.
                     local::increment(&self.control[LOST]);
                     return false;
                 }
@@ -182,8 +185,9 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         let header = self.page(page + 1, PAGE_START);
         let seen = header.load(Ordering::Relaxed);
         window();
-        // The header is written before any writer reserves space in the page, and not by a writer that
-        // was overtaken: numbers of records only grow, so an interrupt's value never equals `seen`.
+        // The header is written before any writer reserves space in the page, and not by a writer
+        // that was overtaken: numbers of records only grow, so an interrupt's value never equals
+        // `seen`.
         if self.control[RESERVED].load(Ordering::Relaxed) != old.0
             || !local::change(header, seen, start, 0)
         {
@@ -207,12 +211,13 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     }
 
     fn is_ready(&self, page: u64) -> bool {
-        // Acquire: pairs with the Release in `make_ready`, for loom's sake; on one CPU that is so anyway.
+        // Acquire: pairs with the Release in `make_ready`, for loom's sake; on one CPU that is so
+        // anyway.
         self.control[READY].load(Ordering::Acquire) >= 2 * (page + 1)
     }
 
-    /// Clears the slot of a page for its records, if it is the next page, no other writer is clearing it,
-    /// and its old records may be dropped.
+    /// Clears the slot of a page for its records, if it is the next page, no other writer is
+    /// clearing it, and its old records may be dropped.
     fn make_ready(&self, page: u64) {
         if page >= PAGES as u64 && !self.may_drop(page - PAGES as u64) {
             return;
@@ -222,16 +227,16 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
             return;
         }
         window();
-        // Pairs with the reader's fence: a reader that sees a word cleared here sees the reservation that
-        // led to it.
+        // Pairs with the reader's fence: a reader that sees a word cleared here sees the
+        // reservation that led to it.
         fence(Ordering::Release);
         local::clear(&self.slot(page)[PAGE_HEADER_WORDS..]);
         window();
         self.control[READY].store(2 * (page + 1), Ordering::Release);
     }
 
-    /// Returns whether a page's records may be dropped: the reader has consumed them; or, where they are
-    /// overwritten, no writer that this one interrupted is still writing one of them.
+    /// Returns whether a page's records may be dropped: the reader has consumed them; or, where
+    /// they are overwritten, no writer that this one interrupted is still writing one of them.
     fn may_drop(&self, page: u64) -> bool {
         if self.mode() == WhenFull::Discard {
             // Pairs with the reader's Release: it has read the words that will be cleared.

@@ -105,7 +105,8 @@ proptest! {
         prop_assert!(overwrite || inside.is_empty());
         let status = ring.status();
         prop_assert_eq!(status.written, written);
-        // What was written and is neither inside nor lost was read; a record too long for a page is lost too.
+        // What was written and is neither inside nor lost was read; a record too long for a page is
+        // lost too.
         let mut again = Reader::observe(&ring);
         while again.take().is_some() {}
         prop_assert!(lost <= written && status.refused <= lost);

@@ -1,8 +1,8 @@
 //! The ring under the interleavings that loom finds:
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p tally-ring --test ring_loom`.
 //!
-//! What one CPU does by itself is atomic here, so two writers on threads of their own stand for all that
-//! an interrupt in a writer could do, and more.
+//! What one CPU does by itself is atomic here, so two writers on threads of their own stand for all
+//! that an interrupt in a writer could do, and more.
 
 #![cfg(loom)]
 
@@ -14,7 +14,8 @@ type Small = Ring<16, 2>;
 type Reading<'a> = Reader<'a, 16, 2>;
 
 fn write(ring: &Small, n: u64) {
-    // SAFETY: (1) the ring is a new one; (2) under loom a writer's steps are atomic, whichever thread they are on.
+    // SAFETY: (1) the ring is a new one; (2) under loom a writer's steps are atomic, whichever
+    // thread they are on.
     unsafe { ring.write(n as u8, || n, &[n, !n], &[]) };
 }
 

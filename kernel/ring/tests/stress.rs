@@ -1,9 +1,10 @@
-//! Writes records on one thread and in signal handlers that interrupt it, reads them on another, and looks
-//! at each: `cargo test --release -p tally-ring --test stress -- --records 1000000000`, for each mode; with
-//! `--discard` or `--overwrite` for one of them.
+//! Writes records on one thread and in signal handlers that interrupt it, reads them on another,
+//! and looks at each: `cargo test --release -p tally-ring --test stress -- --records 1000000000`,
+//! for each mode; with `--discard` or `--overwrite` for one of them.
 //!
-//! A signal handler is to the thread what an NMI is to its CPU. Each record names who wrote it and its number, and
-//! carries a check of them; of each writer numbers only grow; and at the end written = read + lost.
+//! A signal handler is to the thread what an NMI is to its CPU. Each record names who wrote it and
+//! its number, and carries a check of them; of each writer numbers only grow; and at the end
+//! written = read + lost.
 
 use std::{
     env,
@@ -133,7 +134,8 @@ fn run(mode: WhenFull, records: u64) {
                 thread::sleep(Duration::from_micros(20));
             }
         });
-        // SAFETY: (1) it was made above; (2) this thread writes, and the handler that interrupts it.
+        // SAFETY: (1) it was made above; (2) this thread writes, and the handler that interrupts
+        // it.
         (0..records).for_each(|n| unsafe { write(ring, 1, n) });
         all_written.store(true, Ordering::Relaxed);
     });

@@ -20,8 +20,8 @@ pub(super) struct Member {
     pub(super) base: Base,
     /// The published rate.
     pub(super) rate: u64,
-    /// One over the share of the basis in which its group was counted, with [`RATE_BITS`] bits after
-    /// the point, at the end of the group's last slice: what thresholds go by.
+    /// One over the share of the basis in which its group was counted, with [`RATE_BITS`] bits
+    /// after the point, at the end of the group's last slice: what thresholds go by.
     pub(super) scale: u64,
 }
 
@@ -101,8 +101,8 @@ impl GroupCounts<'_> {
         self.moments.sums[base as usize].wrapping_add(current)
     }
 
-    /// Events of a counter per count of a basis, with [`RATE_BITS`] bits after the point, rounded to
-    /// the nearest; 0 if the group was not counted. One division of integers.
+    /// Events of a counter per count of a basis, with [`RATE_BITS`] bits after the point, rounded
+    /// to the nearest; 0 if the group was not counted. One division of integers.
     pub(super) fn rate(&self, counter: u8, base: Base) -> u64 {
         let counted = u128::from(self.counted(base));
         // What restating left below one event is in 2⁻³².

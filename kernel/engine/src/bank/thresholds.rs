@@ -148,8 +148,8 @@ impl Thresholds {
         }
     }
 
-    /// Sets the threshold of an event, whose member of the bank is `member`, in place of the one that
-    /// it has; removes it if `at` is none.
+    /// Sets the threshold of an event, whose member of the bank is `member`, in place of the one
+    /// that it has; removes it if `at` is none.
     ///
     /// # Errors
     /// See [`ThresholdError`].
@@ -222,8 +222,8 @@ impl Thresholds {
         self.members.get(index).copied().filter(|at| *at != NONE)
     }
 
-    /// The count of an event's next sample after one at `count`: a period on, give or take an eighth,
-    /// so that samples do not beat with periods of the program.
+    /// The count of an event's next sample after one at `count`: a period on, give or take an
+    /// eighth, so that samples do not beat with periods of the program.
     fn next(&mut self, event: u16, count: u64, period_multiplier: u32) -> u64 {
         let period = self.periods.get(usize::from(event)).copied().unwrap_or_default();
         let period = period.saturating_mul(period_multiplier.into()).min(MAX_PERIOD);

@@ -2,9 +2,9 @@
 //! columns that it can be in, as a mask. `SETS` is 2^`N`.
 //!
 //! By Hall's theorem events can be dealt with at most `capacity` to each column if and only if, for
-//! every set *S* of columns, no more than `capacity`·|*S*| events can be in columns of *S* alone. So
-//! the least capacity is a maximum over all sets, and dealing needs no search: an event is tied to
-//! any column for which the condition goes on to hold.
+//! every set *S* of columns, no more than `capacity`·|*S*| events can be in columns of *S* alone.
+//! So the least capacity is a maximum over all sets, and dealing needs no search: an event is tied
+//! to any column for which the condition goes on to hold.
 
 /// How many events can be in columns of each set alone.
 pub(super) type Within<const SETS: usize> = [usize; SETS];
@@ -104,7 +104,8 @@ impl<const N: usize, const SETS: usize> Deal<N, SETS> {
             .all(|set| self.within[set] < self.capacity * set.count_ones() as usize)
     }
 
-    /// The sets that hold all of an event's columns once it is tied to `column`, and did not before.
+    /// The sets that hold all of an event's columns once it is tied to `column`, and did not
+    /// before.
     fn newly_within(&self, mask: u8, column: usize) -> impl Iterator<Item = usize> + use<N, SETS> {
         let mask = usize::from(mask);
         (0..self.sets).filter(move |set| set >> column & 1 == 1 && mask & !set != 0)

@@ -1,17 +1,17 @@
-//! A plan in words, for people.
+//! Plans as text, for people.
 
 use alloc::{vec, vec::Vec};
 use core::fmt;
 
 use crate::{
-    group::{CounterAssignment, Plan},
+    group::{CounterAssignment, Group, Plan},
     hardware::for_each_counter,
 };
 
 impl Plan {
-    /// What is counted where, line by line: how many groups there are and whether that is proven to
-    /// be the fewest, then each group with the counters of its events. `name` tells an event's name
-    /// by its index.
+    /// Explains the plan, line by line: the number of groups and whether that is proven to be the
+    /// fewest, then each group with the counters of its events. `name` returns an event's name by its
+    /// index.
     pub fn explain<'a>(&'a self, name: impl Fn(usize) -> &'a str) -> impl fmt::Display {
         Explanation { plan: self, names: (0..self.assignments.len()).map(name).collect() }
     }
@@ -22,48 +22,64 @@ struct Explanation<'a> {
     names: Vec<&'a str>,
 }
 
+impl Explanation<'_> {
+    /// The pinned events, and each group's counters with their events.
+    fn members(&self) -> (Vec<&str>, Vec<Vec<(u8, &str)>>) {
+        let mut pinned = Vec::new();
+        let mut members = vec![Vec::new(); self.plan.groups.len()];
+        for (assigned, name) in self.plan.assignments.iter().zip(&self.names) {
+            match *assigned {
+                CounterAssignment::Pinned(_) => pinned.push(*name),
+                CounterAssignment::General { group, counter } => {
+                    members[usize::from(group)].push((counter, *name));
+                }
+            }
+        }
+        members.iter_mut().for_each(|members| members.sort_by_key(|(counter, _)| *counter));
+        (pinned, members)
+    }
+}
+
 impl fmt::Display for Explanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { groups, assignments, least } = self.plan;
-        let count = groups.len();
-        let (events, round) = (assignments.len(), self.plan.round());
+        let (events, count, round) = (assignments.len(), groups.len(), self.plan.round());
         write!(f, "{events} events in {count} groups, {round} slices to a round; ")?;
         match count - least {
             0 => writeln!(f, "no plan has fewer groups")?,
             _ => writeln!(f, "it is proven only that no plan has fewer than {least}")?,
         }
-        let mut always = Vec::new();
-        let mut members: Vec<Vec<(u8, &str)>> = vec![Vec::new(); count];
-        for (place, name) in assignments.iter().zip(&self.names) {
-            match *place {
-                CounterAssignment::Pinned(_) => always.push(*name),
-                CounterAssignment::General { group, counter } => {
-                    members[usize::from(group)].push((counter, name));
-                }
-            }
+        let (pinned, members) = self.members();
+        if !pinned.is_empty() {
+            writeln!(f, "always: {}", pinned.join(", "))?;
         }
-        if !always.is_empty() {
-            writeln!(f, "always: {}", always.join(", "))?;
-        }
-        for (number, (group, mut members)) in groups.iter().zip(members).enumerate() {
-            members.sort_by_key(|(counter, _)| *counter);
-            write!(f, "group {number}")?;
-            if group.share > 1 {
-                write!(f, ", {} slices", group.share)?;
-            }
-            let mut separator = ':';
-            for (counter, name) in members {
-                write!(f, "{separator} counter {counter} {name}")?;
-                separator = ',';
-            }
-            let mut extras = Ok(());
-            for_each_counter(group.extra.used, |register| {
-                let value = group.extra.values[register];
-                extras = extras.and_then(|()| write!(f, "; extra register {register} {value:#x}"));
-            });
-            extras?;
-            writeln!(f)?;
+        for (number, (group, members)) in groups.iter().zip(members).enumerate() {
+            explain_group(f, number, group, &members)?;
         }
         Ok(())
     }
+}
+
+fn explain_group(
+    f: &mut fmt::Formatter<'_>,
+    number: usize,
+    group: &Group,
+    members: &[(u8, &str)],
+) -> fmt::Result {
+    write!(f, "group {number}")?;
+    if group.share > 1 {
+        write!(f, ", {} slices", group.share)?;
+    }
+    let mut separator = ':';
+    for (counter, name) in members {
+        write!(f, "{separator} counter {counter} {name}")?;
+        separator = ',';
+    }
+    let mut extras = Ok(());
+    for_each_counter(group.extra.used, |register| {
+        let value = group.extra.values[register];
+        extras = extras.and_then(|()| write!(f, "; extra register {register} {value:#x}"));
+    });
+    extras?;
+    writeln!(f)
 }

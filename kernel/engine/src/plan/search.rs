@@ -1,8 +1,8 @@
 //! Events that can share a register because they want the same value in it, put into groups: a
 //! search with a bound on its work.
 //!
-//! Such events are placed one after another, those of the most wanted value first, each into a group
-//! that has its value already, else into the emptiest with a register free; where that leads
+//! Such events are placed one after another, those of the most wanted value first, each into a
+//! group that has its value already, else into the emptiest with a register free; where that leads
 //! nowhere, the last choice is taken back. Every choice of group, register and counter is tried but
 //! for those that come to the same: all events of a value follow each other, so groups without the
 //! value of the event at hand differ in nothing but which counters and registers they have left. So
@@ -14,7 +14,8 @@ use core::cmp::Reverse;
 use super::wanted::{Counters, Spot, Wanted};
 use crate::demand::{Extra, MAX_EXTRA, MAX_GENERAL};
 
-/// What listing an event's choices costs beside the choices themselves, in sets of columns looked at.
+/// What listing an event's choices costs beside the choices themselves, in sets of columns looked
+/// at.
 const LISTING: usize = 200;
 
 /// One event, what it needs, and its number in the planner's list.
@@ -72,7 +73,8 @@ struct Search<'a> {
 }
 
 /// Puts `items`, those of each value one after another, into `groups` groups, with room for all
-/// other events that `deal` knows of, with no more work than `budget`, in sets of columns looked at.
+/// other events that `deal` knows of, with no more work than `budget`, in sets of columns looked
+/// at.
 pub(super) fn search(
     items: &[SharedItem],
     deal: Counters,

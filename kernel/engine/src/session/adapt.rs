@@ -23,9 +23,9 @@ impl Session {
         self.adaptive = Some(adaptive);
     }
 
-    /// The spread of a group's slices, relative to the mean slice: the root of the sum of its events'
-    /// squares. An event that was never seen has none: no number of slices would make its error small
-    /// relative to 0.
+    /// The spread of a group's slices, relative to the mean slice: the root of the sum of its
+    /// events' squares. An event that was never seen has none: no number of slices would make its
+    /// error small relative to 0.
     fn relative_spread(&self, group: usize) -> f64 {
         let used = self.plan.groups.get(group).map_or(0, |group| group.used);
         let mut squares = 0.0;

@@ -1,8 +1,8 @@
 //! Adaptive shares: slices go to the groups whose events are least certain.
 //!
 //! Neyman's allocation (decision 11): slices in proportion to the spread of a group's slices,
-//! relative to the count, as errors are read; never fewer than the plan's. It is computed outside of
-//! the overflow path, some groups at a time, and takes effect with a round.
+//! relative to the count, as errors are read; never fewer than the plan's. It is computed outside
+//! of the overflow path, some groups at a time, and takes effect with a round.
 //!
 //! Uses floating point: never in the overflow path.
 
@@ -16,8 +16,8 @@ use crate::group::Plan;
 
 /// The most slices of a round beyond the planned ones, which are as many.
 const MOST_EXTRA: u64 = 1 << 14;
-/// Rounds for which shares stay as they are: spreads have to be known better first, and a change has
-/// a cost.
+/// Rounds for which shares stay as they are: spreads have to be known better first, and a change
+/// has a cost.
 const REST_ROUNDS: u64 = 16;
 
 /// Shares change if that lowers the sum of the squared errors to this part of it: a smaller gain is
@@ -73,8 +73,8 @@ impl Adaptive {
         first..(first + count).min(self.planned.len())
     }
 
-    /// Takes the spreads of [`Self::next_groups`]. When all are known, after this many rounds, returns
-    /// new shares if they are better than `shares`.
+    /// Takes the spreads of [`Self::next_groups`]. When all are known, after this many rounds,
+    /// returns new shares if they are better than `shares`.
     pub(super) fn update(
         &mut self,
         spreads: Vec<f64>,

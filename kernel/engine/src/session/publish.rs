@@ -14,17 +14,17 @@ use crate::{
     setup::MOST_PER_CYCLE,
 };
 
-/// The nearest threshold where ring 0 is counted: more than the overflow path's way out, in which an
-/// overflow would be lost.
+/// The nearest threshold where ring 0 is counted: more than the overflow path's way out, in which
+/// an overflow would be lost.
 const LEAST_IN_KERNEL: u64 = 1_000;
-/// The nearest sample there: the program must get on between two samples, and the overflow path takes
-/// some 2,000 instructions.
+/// The nearest sample there: the program must get on between two samples, and the overflow path
+/// takes some 2,000 instructions.
 const LEAST_SAMPLE_IN_KERNEL: u64 = 20_000;
 
 impl Session {
-    /// Maps a bank: the program reads its logical counters in `pages`, which hold zeros and are enough
-    /// ([`tally_abi::bank::bytes`]), and starts and stops them in `writable`. `rdpmc` returns RDPMC's
-    /// ECX for an assignment. Returns whether the pages are enough.
+    /// Maps a bank: the program reads its logical counters in `pages`, which hold zeros and are
+    /// enough ([`tally_abi::bank::bytes`]), and starts and stops them in `writable`. `rdpmc`
+    /// returns RDPMC's ECX for an assignment. Returns whether the pages are enough.
     pub fn map_bank(
         &mut self,
         writable: &'static Page,
@@ -50,8 +50,8 @@ impl Session {
         self.bank.as_ref().is_some_and(Bank::is_stopped)
     }
 
-    /// Subtracts from `counted`, counts of the current slice since the last credit, what was counted
-    /// while the program had stopped its counters. Returns whether they are stopped now.
+    /// Subtracts from `counted`, counts of the current slice since the last credit, what was
+    /// counted while the program had stopped its counters. Returns whether they are stopped now.
     #[inline]
     pub(crate) fn deduct_stopped(&mut self, counted: &mut Counts) -> bool {
         let set = self.set();
@@ -80,9 +80,9 @@ impl Session {
     }
 
     /// Begins a publication: what was counted of the group of the slice `of`. Fires thresholds that
-    /// are reached. If counting goes on (`running`) and there are thresholds, returns the counters to
-    /// preload: the caller preloads them, and no others, before [`Self::publish_bases`], which has to
-    /// follow.
+    /// are reached. If counting goes on (`running`) and there are thresholds, returns the counters
+    /// to preload: the caller preloads them, and no others, before [`Self::publish_bases`], which
+    /// has to follow.
     #[inline]
     pub(crate) fn publish(
         &mut self,
@@ -139,7 +139,8 @@ impl Session {
         let mut plan = self.bank.as_ref()?.plan_preload(group, counts);
         let left = self.left();
         let timer = PINNED_SLOT + self.setup.timer as usize;
-        // Beyond that a threshold is far. One that is reached all the same fires at the slice's end.
+        // Beyond that a threshold is far. One that is reached all the same fires at the slice's
+        // end.
         let most = match self.config.slice {
             Slice::Cycles(_) => left.saturating_mul(MOST_PER_CYCLE).min(MAX_PRELOAD),
             Slice::Instructions(_) => MAX_PRELOAD,

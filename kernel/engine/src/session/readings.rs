@@ -13,10 +13,10 @@ use crate::{
 };
 
 impl Session {
-    /// The values of all events, in the order of the list, for a program that reads again and again:
-    /// no estimate is below the one that the last call returned, and no event is more than what it is
-    /// a part of ([`Self::set_bounds`]). Half widths grow by as much as their estimates were moved.
-    /// Events that are in the list twice have the same value.
+    /// The values of all events, in the order of the list, for a program that reads again and
+    /// again: no estimate is below the one that the last call returned, and no event is more than
+    /// what it is a part of ([`Self::set_bounds`]). Half widths grow by as much as their estimates
+    /// were moved. Events that are in the list twice have the same value.
     ///
     /// What a call returns is in no later estimate: it only keeps the next call's from being lower.
     pub fn readings(&mut self) -> Vec<Reading> {

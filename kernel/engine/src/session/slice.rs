@@ -111,8 +111,8 @@ impl Session {
         }
     }
 
-    /// Restates the sums of the current slice's group if its share has changed: between two slices of
-    /// the group, and after the publication of the one before. Returns whether it did.
+    /// Restates the sums of the current slice's group if its share has changed: between two slices
+    /// of the group, and after the publication of the one before. Returns whether it did.
     pub(super) fn restate_share(&mut self) -> bool {
         let Draw { group, share, .. } = self.current.draw;
         let moments = self.moments.get_mut(usize::from(group));

@@ -16,9 +16,9 @@ use crate::{
 };
 
 impl Session {
-    /// Sets the threshold of an event in place of the one that it has, or removes it. It fires once,
-    /// when the bank shows that count or more, and is passed to [`Sink::threshold`] then. It takes
-    /// effect at the next [`crate::Multiplexer::sync`] or resume.
+    /// Sets the threshold of an event in place of the one that it has, or removes it. It fires
+    /// once, when the bank shows that count or more, and is passed to [`Sink::threshold`] then. It
+    /// takes effect at the next [`crate::Multiplexer::sync`] or resume.
     ///
     /// # Errors
     /// See [`ThresholdError`].
@@ -30,8 +30,8 @@ impl Session {
     }
 
     /// Takes a sample each time the event's logical counter has grown by `period`, give or take an
-    /// eighth; 0 ends sampling. It replaces the event's threshold. Where samples would take more than
-    /// the session's budget, periods become longer.
+    /// eighth; 0 ends sampling. It replaces the event's threshold. Where samples would take more
+    /// than the session's budget, periods become longer.
     ///
     /// # Errors
     /// See [`ThresholdError`].
@@ -84,8 +84,8 @@ impl Session {
         self.bank.as_ref().is_some_and(Bank::has_fired)
     }
 
-    /// Fires the thresholds that are reached: of the group of the slice `of`, which was published just
-    /// now, of the current slice's group, and of pinned events.
+    /// Fires the thresholds that are reached: of the group of the slice `of`, which was published
+    /// just now, of the current slice's group, and of pinned events.
     pub(super) fn check_thresholds(&mut self, of: SliceStart, at: Timestamp, sink: &mut impl Sink) {
         let Some(mut bank) = self.bank.take() else { return };
         let mut sampling = self.sampling.take();

@@ -1,5 +1,5 @@
-//! Judging streams: programs by which the engine is judged and to which nobody tunes it. Streams that
-//! constants were chosen by are in `../simulation`, and stay there.
+//! Judging streams: programs by which the engine is judged and to which nobody tunes it. Streams
+//! that constants were chosen by are in `../simulation`, and stay there.
 
 #[path = "../fake/mod.rs"]
 mod fake;
@@ -37,8 +37,8 @@ fn decaying_start_up(slices: usize, random: &mut Random) -> Vec<Step> {
         .collect()
 }
 
-/// By event: how often the interval held the truth, of how many; and half widths and errors as shares
-/// of the truth, in sum.
+/// By event: how often the interval held the truth, of how many; and half widths and errors as
+/// shares of the truth, in sum.
 fn judge(slices: usize) -> [[f64; 4]; 8] {
     let mut sums = [[0.0; 4]; 8];
     for seed in 0..PROGRAMS {

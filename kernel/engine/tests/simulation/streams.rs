@@ -1,6 +1,6 @@
 //! The streams of `cargo xtask study estimators`: what instructions cause, in programs whose
-//! instructions per cycle change from phase to phase: that is what counts do that anybody multiplexes
-//! for.
+//! instructions per cycle change from phase to phase: that is what counts do that anybody
+//! multiplexes for.
 
 use super::{Random, SLICE_CYCLES, Step};
 

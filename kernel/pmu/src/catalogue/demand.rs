@@ -5,7 +5,7 @@ use alloc::{borrow::Cow, format, string::String};
 use tally_abi::Mode;
 use tally_engine::{Demand, Extra, Pinned, Selector};
 
-use super::{Catalogue, Counter, Entry, Flag, Register, Vendor};
+use super::{Catalogue, Counter, Entry, ExtraRegister, Flag, Vendor};
 use crate::{
     intel,
     registers::{
@@ -77,8 +77,8 @@ impl Catalogue {
     }
 
     /// What to ask of an extra register.
-    fn extra(&self, entry: &Entry<'_>, register: Register, mode: Mode) -> Result<Extra, Why> {
-        let Register { msr, second, value } = register;
+    fn extra(&self, entry: &Entry<'_>, register: ExtraRegister, mode: Mode) -> Result<Extra, Why> {
+        let ExtraRegister { msr, second, value } = register;
         let Some(number) = intel::extra_register(msr) else {
             return Err(Why::NotSupported(format!(
                 "register {msr:#x} (load latency) works by PEBS alone, which the engine does not \
@@ -185,8 +185,9 @@ impl Entry<'_> {
 }
 
 impl Vendor {
-    /// The counters that can count whatever there is. Of Intel's eight, 4 to 7 have fewer events: Linux's
-    /// `intel_icl_event_constraints` and `intel_glc_event_constraints` keep whole ranges of codes off them.
+    /// The counters that can count whatever there is. Of Intel's eight, 4 to 7 have fewer events:
+    /// Linux's `intel_icl_event_constraints` and `intel_glc_event_constraints` keep whole ranges of
+    /// codes off them.
     pub(super) fn any_counter(self) -> u8 {
         match self {
             Vendor::Intel => 0x0f,

@@ -17,7 +17,7 @@ mod tests;
 
 /// The tables.
 mod tables {
-    use super::table::{Counter, Entry, Flag, Register, Table};
+    use super::table::{Counter, Entry, ExtraRegister, Flag, Table};
 
     include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 }
@@ -25,7 +25,7 @@ mod tables {
 use crate::registers::intel::OffcoreRsp;
 
 pub use resolve::{ResolveError, Resolved};
-pub use table::{Counter, Entry, Flag, Register};
+pub use table::{Counter, Entry, ExtraRegister, Flag};
 
 use table::Table;
 

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 /// The three names most like `wanted`, the best first.
 ///
-/// The measure is an edit distance in which a letter left out weighs little: so a name typed only in
-/// part finds its whole family, and what is wrong in it weighs more.
+/// The measure is an edit distance in which a letter left out weighs little: so a name typed only
+/// in part finds its whole family, and what is wrong in it weighs more.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut ranked: Vec<(usize, &str)> =
         names.map(|name| (distance(wanted.as_bytes(), name.as_bytes()), name)).collect();

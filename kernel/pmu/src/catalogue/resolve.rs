@@ -12,7 +12,7 @@ use super::{
     demand::Why,
     nearest::nearest,
     spelling::{self, Spelling},
-    table::Register,
+    table::ExtraRegister,
 };
 use crate::registers::intel::PerfEvtSel;
 
@@ -58,9 +58,10 @@ impl ResolveError {
 
 impl fmt::Display for ResolveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.event.is_empty() {
-            true => f.write_str(&self.detail),
-            false => write!(f, "{}: {}", self.event, self.detail),
+        if self.event.is_empty() {
+            f.write_str(&self.detail)
+        } else {
+            write!(f, "{}: {}", self.event, self.detail)
         }
     }
 }
@@ -254,43 +255,59 @@ impl Catalogue {
         let of_code = || self.table.with_code(code);
         let find = |most_like: &dyn Fn(&Entry<'_>) -> bool| of_code().find(|e| most_like(e));
         let known = find(&with_register).or_else(|| find(&exact)).or_else(|| find(&same));
-        let wants = known.and_then(|known| known.extra);
         if let Some(known) = known {
             (entry.counter, entry.flag, entry.code) = (known.counter, known.flag, known.code);
-        } else if code == 0 && self.vendor == Vendor::Intel {
+        } else {
+            entry.counter = Counter::General(self.counters_of_unknown(entry)?);
+        }
+        let wants = known.and_then(|known| known.extra);
+        entry.extra = extra_of(entry, wants, extra)?;
+        Ok(())
+    }
+
+    /// The counters for an event with a unit mask that the table does not have: those on which every
+    /// event of its code can be counted.
+    fn counters_of_unknown(&self, entry: &Entry<'_>) -> Result<u8, Refused> {
+        if entry.code == 0 && self.vendor == Vendor::Intel {
             let why = "code 0 is that of fixed counters; this is none of theirs";
             return Err((Error::EventNotSupported, why.into()));
-        } else if !self.has_extra_registers() && self.wants_some_register(code, entry.umask) {
-            let why = "it needs an extra register, and what this processor has there is not known";
-            return Err((Error::EventNotSupported, why.into()));
-        } else {
-            // Nobody says what this unit mask needs: what every event of the code can do, it can.
-            let counters = of_code().filter_map(|e| match e.counter {
-                Counter::General(counters) => Some(counters),
-                Counter::Fixed(_) => None,
-            });
-            let common = counters.reduce(|all, counters| all & counters);
-            let common = common.filter(|counters| *counters != 0);
-            entry.counter = Counter::General(common.unwrap_or(self.vendor.any_counter()));
         }
-        entry.extra = match (wants, extra) {
-            (Some(register), Some(extra)) => Some(named_register(register, extra)?),
-            (Some(register), None) if entry.extra.is_some_and(|x| x.msr == register.msr) => {
-                entry.extra
-            }
-            (Some(register), None) => {
-                let term = term_of(register.msr);
-                let why =
-                    format!("it counts nothing without {term}= (register {:#x})", register.msr);
-                return Err((Error::BadArgument, why));
-            }
-            (None, Some(_)) => {
-                let why = "it takes no value in an extra register (offcore_rsp, frontend, config1)";
-                return Err((Error::BadArgument, why.into()));
-            }
-            (None, None) => None,
-        };
-        Ok(())
+        if !self.has_extra_registers() && self.wants_some_register(entry.code, entry.umask) {
+            let why = "it needs an extra register, and this processor's are not known";
+            return Err((Error::EventNotSupported, why.into()));
+        }
+        let same_code = self.table.with_code(entry.code);
+        let counters = same_code.filter_map(|e| match e.counter {
+            Counter::General(counters) => Some(counters),
+            Counter::Fixed(_) => None,
+        });
+        let common = counters.reduce(|all, counters| all & counters);
+        Ok(common.filter(|counters| *counters != 0).unwrap_or(self.vendor.any_counter()))
+    }
+}
+
+/// The extra register of an event whose known likes need the register `wants`, with the value that was
+/// spelled, if one was.
+fn extra_of(
+    entry: &Entry<'_>,
+    wants: Option<ExtraRegister>,
+    spelled: Option<spelling::Extra>,
+) -> Result<Option<ExtraRegister>, Refused> {
+    match (wants, spelled) {
+        (Some(register), Some(spelled)) => named_register(register, spelled).map(Some),
+        (Some(register), None) if entry.extra.is_some_and(|x| x.msr == register.msr) => {
+            Ok(entry.extra)
+        }
+        (Some(register), None) => {
+            let term = term_of(register.msr);
+            let why = format!("it counts nothing without {term}= (register {:#x})", register.msr);
+            Err((Error::BadArgument, why))
+        }
+        (None, Some(_)) => {
+            let why = "it takes no value in an extra register (offcore_rsp, frontend, config1)";
+            Err((Error::BadArgument, why.into()))
+        }
+        (None, None) => Ok(None),
     }
 }
 
@@ -307,7 +324,7 @@ const EMPTY: Entry<'static> = Entry {
 };
 
 impl Entry<'_> {
-    /// Whether the same is counted, whatever it is called.
+    /// Returns whether the same is counted, whatever it is called.
     fn is_same(&self, other: &Entry<'_>) -> bool {
         let named_apart = self.name.ends_with("PREC_DIST") && self.name != other.name;
         !named_apart
@@ -317,7 +334,10 @@ impl Entry<'_> {
 }
 
 /// `register` with the value that was named for it.
-fn named_register(register: Register, extra: spelling::Extra) -> Result<Register, Refused> {
+fn named_register(
+    register: ExtraRegister,
+    extra: spelling::Extra,
+) -> Result<ExtraRegister, Refused> {
     let (value, term) = match extra {
         spelling::Extra::OffcoreResponse(value) => (value, "offcore_rsp"),
         spelling::Extra::Frontend(value) => (value, "frontend"),
@@ -327,7 +347,7 @@ fn named_register(register: Register, extra: spelling::Extra) -> Result<Register
         let why = format!("'{term}': this event takes {}", term_of(register.msr));
         return Err((Error::BadArgument, why));
     }
-    Ok(Register { value, ..register })
+    Ok(ExtraRegister { value, ..register })
 }
 
 /// perf's term for a register's value.

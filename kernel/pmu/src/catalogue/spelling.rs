@@ -46,8 +46,8 @@ pub(super) struct Privileges {
 }
 
 impl Privileges {
-    /// Those that are asked for; where none is, the session's without those that are taken away. None if
-    /// that leaves nothing.
+    /// Those that are asked for; where none is, the session's without those that are taken away.
+    /// None if that leaves nothing.
     pub(super) fn within(self, session: Mode) -> Option<Mode> {
         let asks = self.user == Some(true) || self.kernel == Some(true);
         let has = |said: Option<bool>, of_session| said.unwrap_or(!asks && of_session);

@@ -53,7 +53,7 @@ pub struct Entry<'a> {
     /// Whether it is counted alone, or not by this thread alone.
     pub flag: Flag,
     /// The extra register that it needs.
-    pub extra: Option<Register>,
+    pub extra: Option<ExtraRegister>,
 }
 
 /// What is special about an event.
@@ -69,7 +69,7 @@ pub enum Flag {
 
 /// A value that an event needs in an extra register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Register {
+pub struct ExtraRegister {
     /// The register's address.
     pub msr: u32,
     /// Another that will do, and the event's code with it.

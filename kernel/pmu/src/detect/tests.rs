@@ -128,7 +128,8 @@ fn two_fixed_counters_are_enough() {
     assert_eq!(found.info().pinned, 2);
 }
 
-/// CPUID leaf 7's EDX: bit 13, MSR_TSX_FORCE_ABORT is there; bit 11, all transactions are aborted anyway.
+/// CPUID leaf 7's EDX: bit 13, MSR_TSX_FORCE_ABORT is there; bit 11, all transactions are aborted
+/// anyway.
 #[test]
 fn microcode_keeps_counter_3_for_transactions() {
     let general = |leaves| {
@@ -141,8 +142,8 @@ fn microcode_keeps_counter_3_for_transactions() {
     assert_eq!(general(&[LEAF_A, (7, [0, 0, 0, 1 << 13 | 1 << 11])]), (0xf, 4, false));
 }
 
-/// CPUID leaf 0AH: EBX has a bit for each architectural event that is not there, EAX[31:24] says how many
-/// of the bits mean anything.
+/// CPUID leaf 0AH: EBX has a bit for each architectural event that is not there, EAX[31:24] says
+/// how many of the bits mean anything.
 #[test]
 fn architectural_events_that_are_not_there_are_refused() {
     let why = |eax, ebx, word: &str| {
@@ -171,7 +172,8 @@ fn architectural_events_that_are_not_there_are_refused() {
     // A fixed counter counts it all the same, but not at other privileges.
     assert_eq!(why(EIGHT, 1 << 1, "instructions,INST_RETIRED.ANY_P"), None);
     absent(EIGHT, 1 << 1, "instructions:k");
-    // Bits past the length mean nothing, and what models had before it became architectural they have.
+    // Bits past the length mean nothing, and what models had before it became architectural they
+    // have.
     assert_eq!(why(EIGHT, 1 << 11, "UOPS_RETIRED.SLOTS,IDQ_UOPS_NOT_DELIVERED.CORE"), None);
     absent(0x0c30_0805, 1 << 11, "UOPS_RETIRED.SLOTS");
 }

@@ -39,8 +39,8 @@ pub(super) fn refuse<B: Bus>(
     Ok(())
 }
 
-/// A boot loader may have had overflows freeze the counters, and one of them may have. Both are looked at
-/// first, as some hypervisors fault writes of bits that they never show.
+/// A boot loader may have had overflows freeze the counters, and one of them may have. Both are
+/// looked at first, as some hypervisors fault writes of bits that they never show.
 pub(super) fn thaw<B: Bus>(bus: &mut CountingBus<B>, features: &Features) {
     if features.capabilities {
         let debug: DebugCtl = bus.get(0);

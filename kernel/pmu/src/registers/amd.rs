@@ -61,7 +61,8 @@ bitflags! {
         const PMC_FROZEN = 1 << 59;
     }
 
-    /// DebugCtl: only what concerns counters is here; the rest is kept. (Volume 2, "Debug-Control MSR".)
+    /// DebugCtl: only what concerns counters is here; the rest is kept. (Volume 2, "Debug-Control
+    /// MSR".)
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DebugCtl: u64 {
         /// An overflow interrupt freezes all counters. There if CPUID Fn8000_0022_EAX[2] is set.
@@ -97,9 +98,9 @@ impl PerfCtl {
 pub const CYCLES_NOT_IN_HALT: u16 = 0x76;
 /// Event code of retired instructions.
 pub const RETIRED_INSTRUCTIONS: u16 = 0xc0;
-/// Event code of retired floating-point operations, up to 64 in a cycle. A counter takes 15 at most, so
-/// this one has to be on an even counter, with [`MERGE`] on the odd one after it (processor programming
-/// reference of family 19h, "Large Increment per Cycle Events").
+/// Event code of retired floating-point operations, up to 64 in a cycle. A counter takes 15 at
+/// most, so this one has to be on an even counter, with [`MERGE`] on the odd one after it
+/// (processor programming reference of family 19h, "Large Increment per Cycle Events").
 pub const RETIRED_SSE_AVX_FLOPS: u16 = 0x003;
 /// Event code by which an odd counter becomes the upper part of the even one before it.
 pub const MERGE: u16 = 0xfff;

@@ -110,8 +110,8 @@ bitflags! {
     /// PMI".)
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DebugCtl: u64 {
-        /// An overflow interrupt freezes all counters, and sets CTR_FRZ in the status; before version 4 it
-        /// clears IA32_PERF_GLOBAL_CTRL. There if CPUID.01H:ECX[15] is set.
+        /// An overflow interrupt freezes all counters, and sets CTR_FRZ in the status; before
+        /// version 4 it clears IA32_PERF_GLOBAL_CTRL. There if CPUID.01H:ECX[15] is set.
         const FREEZE_PERFMON_ON_PMI = 1 << 12;
     }
 
@@ -125,8 +125,8 @@ bitflags! {
 }
 
 /// MSR_OFFCORE_RSP_x: which off-core responses the events that name it count. (Chapter "Performance
-/// Monitoring", section "Off-core Response Performance Monitoring".) Which bits there are depends on
-/// the model.
+/// Monitoring", section "Off-core Response Performance Monitoring".) Which bits there are depends
+/// on the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffcoreRsp(pub u64);
 
@@ -190,8 +190,8 @@ pub const CORE_CYCLES: u16 = 0x3c;
 /// Event code of retired instructions on a general counter.
 pub const INSTRUCTIONS_RETIRED: u16 = 0xc0;
 
-/// Code and unit mask of the architectural events, by their bits in CPUID leaf 0AH's EBX ("Pre-defined
-/// Architectural Performance Events").
+/// Code and unit mask of the architectural events, by their bits in CPUID leaf 0AH's EBX
+/// ("Pre-defined Architectural Performance Events").
 pub const ARCHITECTURAL_EVENTS: [(u16, u8); 13] = [
     (CORE_CYCLES, 0x00),
     (INSTRUCTIONS_RETIRED, 0x00),
