@@ -1,4 +1,4 @@
-//! The way to MSRs and counters: real, counted, or a test's model.
+//! Access to MSRs and counters: the processor's, with a count of accesses, or a test's model.
 
 use core::{arch::asm, ptr};
 
@@ -13,7 +13,7 @@ pub trait Bus {
     /// RDPMC.
     fn rdpmc(&mut self, index: u32) -> u64;
 
-    /// WRMSR of what is in memory.
+    /// WRMSR from memory.
     #[inline(always)]
     fn write_from(&mut self, msr: u32, value: &u64) {
         self.write(msr, *value);
@@ -26,17 +26,17 @@ pub trait Bus {
     }
 }
 
-/// The processor that runs this.
+/// The processor that executes this code.
 #[derive(Debug)]
 pub struct Native(());
 
 impl Native {
-    /// The way to the MSRs of the CPU that runs this.
+    /// Access to the MSRs of the CPU that executes this code.
     ///
     /// # Safety
     /// For as long as the value lives:
     /// 1. it is used in ring 0 only;
-    /// 2. it is used on the CPU on which it was made, and nobody else uses that CPU's PMU;
+    /// 2. it is used on the CPU on which it was made, and nothing else uses that CPU's PMU;
     /// 3. the registers that it is used on exist: [`crate::detect()`] has found the PMU that the
     ///    driver holding it drives, and the driver sets no reserved bits.
     pub const unsafe fn new() -> Native {
@@ -60,18 +60,18 @@ impl Bus for Native {
 
     #[inline(always)]
     fn write(&mut self, msr: u32, value: u64) {
-        // SAFETY: by the contract of `new`, 1. WRMSR is allowed, 2. nobody else relies on the PMU's
+        // SAFETY: by the contract of `new`, 1. WRMSR is allowed, 2. nothing else relies on the PMU's
         // state and 3. the register exists and the value has no reserved bits, so it does not
         // fault. A PMU register has no influence on memory.
         unsafe {
-            // WRMSR takes no notice of RAX above EAX.
+            // WRMSR ignores RAX above EAX.
             asm!("wrmsr", in("ecx") msr, in("rax") value, in("edx") (value >> 32) as u32,
                  options(nostack, preserves_flags));
         }
     }
 
-    /// In the halves that it goes in: taking it apart is two instructions for each register of a
-    /// switch.
+    /// Loads the two halves from memory: splitting the value would take two instructions for each
+    /// register of a switch.
     #[inline(always)]
     fn write_from(&mut self, msr: u32, value: &u64) {
         let halves = ptr::from_ref(value).cast::<u32>();
@@ -90,9 +90,8 @@ impl Bus for Native {
         u64::from(high) << 32 | u64::from(low)
     }
 
-    /// In the halves that it comes in: putting them together is two instructions for each counter
-    /// of a switch. Whoever reads the whole before both are written waits for that; a switch's
-    /// WRMSRs do so in any case.
+    /// Stores the two halves: joining them would take two instructions for each counter of a switch.
+    /// A load of the whole right after waits for both stores; a switch's WRMSRs do so in any case.
     #[inline(always)]
     fn rdpmc_into(&mut self, index: u32, value: &mut u64) {
         let (low, high) = rdpmc(index);
@@ -118,7 +117,7 @@ fn rdpmc(index: u32) -> (u32, u32) {
     (low, high)
 }
 
-/// A bus that speaks in registers and counts the accesses to them.
+/// A bus for typed registers that counts the accesses.
 #[derive(Debug)]
 pub(crate) struct CountingBus<B> {
     bus: B,
@@ -142,7 +141,7 @@ impl<B: Bus> CountingBus<B> {
         self.bus.write(R::address(index), value.raw());
     }
 
-    /// The same of what is in memory.
+    /// As [`Self::put`], from memory.
     #[inline(always)]
     pub(crate) fn put_from<R: Register>(&mut self, index: u8, value: &u64) {
         self.msr_accesses += 1;

@@ -13,9 +13,9 @@ use crate::{Amd, Bus, Catalogue, Driver, InitError, Intel, amd, intel};
 pub struct DetectedPmu {
     kind: Kind,
     catalogue: Catalogue,
-    /// What people should know of it.
+    /// A remark for the log.
     pub note: Option<&'static str>,
-    /// The kind of core that a hybrid processor's CPUID tells, or 0.
+    /// The kind of core of a hybrid processor, by CPUID, or 0.
     core: u8,
 }
 
@@ -32,7 +32,7 @@ pub enum NoPmu {
     Vendor([u8; 12]),
     /// The processor shows no PMU, or none with counters.
     Missing {
-        /// Whether a hypervisor says what the processor shows.
+        /// Whether a hypervisor controls what CPUID shows.
         hypervisor: bool,
     },
     /// Intel's version 1, which has no fixed counters.
@@ -43,7 +43,7 @@ pub enum NoPmu {
 }
 
 impl NoPmu {
-    /// The error that a program gets to see.
+    /// The error that programs get.
     pub fn error(self) -> Error {
         Error::NoPmu
     }
@@ -215,7 +215,7 @@ fn cpuid_nothing() -> raw_cpuid::CpuIdResult {
 }
 
 impl DetectedPmu {
-    /// What there is to say of it.
+    /// A description for messages.
     pub fn info(&self) -> PmuInfo<'static> {
         let layout = self.layout();
         let (name, width_bits) = match self.kind {
@@ -232,7 +232,7 @@ impl DetectedPmu {
         }
     }
 
-    /// The counters that groups can use.
+    /// The counters for groups.
     pub fn layout(&self) -> Layout {
         match self.kind {
             Kind::Intel { features, .. } => {
@@ -248,7 +248,7 @@ impl DetectedPmu {
         }
     }
 
-    /// RDPMC's ECX for the counter at which an event is counted.
+    /// RDPMC's ECX for an event's counter.
     pub fn rdpmc(&self, place: CounterAssignment) -> u32 {
         match (place, self.kind) {
             (CounterAssignment::General { counter, .. }, _) => counter.into(),
@@ -263,7 +263,7 @@ impl DetectedPmu {
         (self.kind, self.core) == (other.kind, other.core)
     }
 
-    /// The events that go with the processor.
+    /// The processor's events.
     pub fn catalogue(&self) -> Catalogue {
         self.catalogue
     }

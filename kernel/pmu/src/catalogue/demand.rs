@@ -1,4 +1,4 @@
-//! From an event of a table to what the planner is asked.
+//! Turns a table's event into the planner's input.
 
 use alloc::{borrow::Cow, format, string::String};
 

@@ -1,4 +1,4 @@
-//! The names nearest to one that a table lacks.
+//! The nearest names to a name that a table lacks.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! From a list of events as a program writes it to what the planner is asked.
+//! Resolves a list of events, as a program spells it, to the planner's input.
 
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;

@@ -60,7 +60,7 @@ impl Privileges {
     }
 }
 
-/// What is said of an event besides its name.
+/// An event's attributes besides its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     pub(super) code: Option<u16>,
@@ -82,23 +82,23 @@ pub(super) enum Extra {
     Any(u64),
 }
 
-/// Where a spelling is wrong, and why; for people.
+/// The wrong part of a spelling and the reason, for people.
 pub(super) type Wrong = String;
 
 fn wrong<T>(part: &str, why: impl AsRef<str>) -> Result<T, Wrong> {
     Err(format!("'{part}': {}", why.as_ref()))
 }
 
-/// Puts `value`, which `part` says, where there is none yet.
+/// Sets `place` to `value`, which `part` spells, if it is not set yet.
 fn once<T>(place: &mut Option<T>, part: &str, value: T) -> Result<(), Wrong> {
     match place.replace(value) {
         None => Ok(()),
-        Some(_) => wrong(part, "it was said before; say it once"),
+        Some(_) => wrong(part, "it is given twice; give it once"),
     }
 }
 
 impl<'a> Spelling<'a> {
-    /// Reads one word.
+    /// Parses one word.
     pub(super) fn parse(word: &'a str) -> Result<Self, Wrong> {
         let mut spelling = Spelling::default();
         let terms = terms_end(word).unwrap_or(0);
@@ -137,8 +137,7 @@ impl<'a> Spelling<'a> {
         Ok(spelling)
     }
 
-    /// Whether there is an event, and its select, if it is given as a whole, says nothing that its
-    /// attributes say again.
+    /// Checks that there is an event, and that attributes do not repeat what a numeric select has.
     fn check(&self, word: &str) -> Result<(), Wrong> {
         let Fields { code, cmask, inv, edge, .. } = self.fields;
         if !self.is_named() && code.is_none() {
@@ -154,7 +153,7 @@ impl<'a> Spelling<'a> {
             (PerfEvtSel::EDGE, edge.is_some()),
         ];
         match said.into_iter().any(|(bits, again)| again && select.intersects(bits)) {
-            true => wrong(word, "the select in numbers says that already; say it once"),
+            true => wrong(word, "the numeric select has that already; give it once"),
             false => Ok(()),
         }
     }
@@ -209,7 +208,7 @@ impl<'a> Spelling<'a> {
         Ok(())
     }
 
-    /// One of libpfm4's attributes or perf's modifiers; whether it is.
+    /// Parses one of libpfm4's attributes or perf's modifiers. Returns whether it is one.
     fn attribute(&mut self, part: &'a str) -> Result<bool, Wrong> {
         let (key, value) = part.split_once('=').map_or((part, None), |(k, v)| (k, Some(v)));
         match key {
@@ -297,9 +296,9 @@ const MODIFIERS: &str = "ukhpPGHISDWbR";
 const TERMS: &str =
     "terms are event, umask, cmask, inv, edge, offcore_rsp, frontend, config, config1 and name";
 const SAID: &str =
-    "the event is said already: by a name, by a select in numbers, or by event= and umask=";
-const GROUPS: &str = "groups are the planner's to make";
-const THREADS: &str = "it would count the other thread of the core too, which is nobody's here";
+    "the event is given twice: give a name, a numeric select, or event= and umask=";
+const GROUPS: &str = "the planner makes the groups; list the events";
+const THREADS: &str = "it would count the other thread of the core too; leave it out";
 const TRANSACTIONS: &str = "transactions are not told apart";
 const LATENCY: &str = "load latencies are counted by PEBS alone, which the engine does not drive";
 

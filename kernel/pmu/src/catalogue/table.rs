@@ -1,4 +1,4 @@
-//! What a table says of an event. `build.rs` makes the tables, and has their format.
+//! The entries of the event tables. `build.rs` makes the tables, and documents their format.
 
 /// The events of a processor, and indices that find them.
 #[derive(Clone, Copy, Debug)]

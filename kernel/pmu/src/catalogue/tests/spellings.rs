@@ -77,7 +77,7 @@ fn what_is_wrong_in_a_spelling_is_said() {
     bad("cycles:G", "'G': hypervisors");
     bad("cycles/x", "'x': modifiers are u");
     for group in ["{cycles", "cycles}", "{cycles}:u", "{cpu/event=0xd1", "cpu/event=0xd1/}"] {
-        bad(group, "': groups are the planner's to make");
+        bad(group, "': the planner makes the groups");
     }
     bad("cpu/event=0xd1,umsk=3/", "'umsk=3': terms are event,");
     bad("cpu/event=0xd1,umask=300/", "'umask=300': more than 0xff");
@@ -150,7 +150,7 @@ fn what_is_said_twice_is_refused() {
         ("branches:u/u", "u"),
         ("branches:kuk", "k"),
     ] {
-        wrong(word, &std::format!("'{second}': it was said before"));
+        wrong(word, &std::format!("'{second}': it is given twice"));
     }
     wrong("r10008d1:c=2", "the select in numbers says that already");
     wrong("r8408d1:i=0", "the select in numbers says that already");
