@@ -152,9 +152,9 @@ fn what_is_said_twice_is_refused() {
     ] {
         wrong(word, &std::format!("'{second}': it is given twice"));
     }
-    wrong("r10008d1:c=2", "the select in numbers says that already");
-    wrong("r8408d1:i=0", "the select in numbers says that already");
-    wrong("r408d1:e", "the select in numbers says that already");
+    wrong("r10008d1:c=2", "the numeric select has that already");
+    wrong("r8408d1:i=0", "the numeric select has that already");
+    wrong("r408d1:e", "the numeric select has that already");
     wrong("cpu/r08d1,name=/", "'name=': it has no name to give");
 }
 
