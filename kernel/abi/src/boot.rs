@@ -46,10 +46,11 @@ pub struct CommandLine<'a> {
     pub overflows: Delivery,
     /// The lowest level of messages that the log has (`log=error|warn|info|debug|trace`).
     pub log: LogLevel,
-    /// What a trace has beside slices, thresholds and samples (`trace-events=syscalls,switches,signals`, any of
-    /// them); only with `trace`.
+    /// What a trace has beside slices, thresholds and samples
+    /// (`trace-events=syscalls,switches,signals`, any of them); only with `trace`.
     pub trace_events: TraceEvents,
-    /// A failure to plant, for tests of what follows it (`fail=panic|fault|stack|nmi|machine-check|hang|pmu`).
+    /// A failure to plant, for tests of what follows it
+    /// (`fail=panic|fault|stack|nmi|machine-check|hang|pmu`).
     pub fail: Option<Failure>,
     programs: &'a str,
 }

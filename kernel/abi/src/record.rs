@@ -26,8 +26,8 @@ pub enum Form {
     Choice(&'static [&'static str]),
     /// A system call by its number, of 64 bits ([`crate::syscall::name`]).
     Syscall,
-    /// What a system call returned, of 64 bits: negative for an error ([`crate::syscall::errno::name`],
-    /// [`crate::Error`]).
+    /// What a system call returned, of 64 bits: negative for an error
+    /// ([`crate::syscall::errno::name`], [`crate::Error`]).
     Result,
     /// A signal by Linux's number, of 8 bits ([`crate::signal::name`]).
     Signal,
@@ -81,9 +81,10 @@ pub struct RecordType {
     pub list: Option<FieldType>,
 }
 
-/// The text at the head of a trace, which ends with an empty line: after [`MAGIC`], for each type a line
-/// `record KIND NAME: …`, then lines `stamp`, `field` and `list`, each `NAME FORM: …`. A form is `u8` to `u64`,
-/// `address`, `flag`, `syscall`, `result`, `signal`, or the names of choices with bars between them.
+/// The text at the head of a trace, which ends with an empty line: after [`MAGIC`], for each type a
+/// line `record KIND NAME: …`, then lines `stamp`, `field` and `list`, each `NAME FORM: …`. A form
+/// is `u8` to `u64`, `address`, `flag`, `syscall`, `result`, `signal`, or the names of choices with
+/// bars between them.
 ///
 /// # Errors
 /// `out` takes no more.

@@ -158,8 +158,8 @@ record! {
     SyscallRecord = 6 "syscall", stamp tsc "TSC when the kernel had handled the call." {
         /// The CPU.
         cpu: u16,
-        /// Whether it returned to its thread. Otherwise the thread waits, was preempted or ended, or the call is
-        /// made again; its result is in no record.
+        /// Whether it returned to its thread. Otherwise the thread waits, was preempted or ended,
+        /// or the call is made again; its result is in no record.
         returned: bool,
         /// The program.
         program: u32,
@@ -187,7 +187,8 @@ record! {
 }
 
 record! {
-    /// A context switch, where `trace-events` has `switches`: another thread is on the CPU from now on.
+    /// A context switch, where `trace-events` has `switches`: another thread is on the CPU from now
+    /// on.
     SwitchRecord = 7 "switch", stamp tsc "TSC when the thread's registers were restored." {
         /// The CPU.
         cpu: u16,

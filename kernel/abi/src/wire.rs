@@ -55,8 +55,8 @@ registers! {
     r12, r13, r14, r15,
     rip, rflags, cs, ss,
     cr0, cr2, cr3, cr4,
-    /// The exception's number (Intel SDM volume 3, "Protected-Mode Exceptions and Interrupts"); above 255 where
-    /// there was none.
+    /// The exception's number (Intel SDM volume 3, "Protected-Mode Exceptions and Interrupts");
+    /// above 255 where there was none.
     vector,
     /// The exception's error code, or 0.
     error,
@@ -176,7 +176,8 @@ pub enum Message<'a> {
         /// Why, for people.
         why: &'a str,
     },
-    /// A piece of the stack on which the kernel stopped, from the stack pointer up; before [`Message::Panicked`].
+    /// A piece of the stack on which the kernel stopped, from the stack pointer up; before
+    /// [`Message::Panicked`].
     Stack {
         /// The address of the first byte.
         address: u64,

@@ -60,8 +60,8 @@ impl Bus for Native {
 
     #[inline(always)]
     fn write(&mut self, msr: u32, value: u64) {
-        // SAFETY: by the contract of `new`, 1. WRMSR is allowed, 2. nothing else relies on the PMU's
-        // state and 3. the register exists and the value has no reserved bits, so it does not
+        // SAFETY: by the contract of `new`, 1. WRMSR is allowed, 2. nothing else relies on the
+        // PMU's state and 3. the register exists and the value has no reserved bits, so it does not
         // fault. A PMU register has no influence on memory.
         unsafe {
             // WRMSR ignores RAX above EAX.
@@ -90,8 +90,9 @@ impl Bus for Native {
         u64::from(high) << 32 | u64::from(low)
     }
 
-    /// Stores the two halves: joining them would take two instructions for each counter of a switch.
-    /// A load of the whole right after waits for both stores; a switch's WRMSRs do so in any case.
+    /// Stores the two halves: joining them would take two instructions for each counter of a
+    /// switch. A load of the whole right after waits for both stores; a switch's WRMSRs do so in
+    /// any case.
     #[inline(always)]
     fn rdpmc_into(&mut self, index: u32, value: &mut u64) {
         let (low, high) = rdpmc(index);

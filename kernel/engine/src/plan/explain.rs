@@ -10,8 +10,8 @@ use crate::{
 
 impl Plan {
     /// Explains the plan, line by line: the number of groups and whether that is proven to be the
-    /// fewest, then each group with the counters of its events. `name` returns an event's name by its
-    /// index.
+    /// fewest, then each group with the counters of its events. `name` returns an event's name by
+    /// its index.
     pub fn explain<'a>(&'a self, name: impl Fn(usize) -> &'a str) -> impl fmt::Display {
         Explanation { plan: self, names: (0..self.assignments.len()).map(name).collect() }
     }

@@ -265,8 +265,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The counters for an event with a unit mask that the table does not have: those on which every
-    /// event of its code can be counted.
+    /// The counters for an event with a unit mask that the table does not have: those on which
+    /// every event of its code can be counted.
     fn counters_of_unknown(&self, entry: &Entry<'_>) -> Result<u8, Refused> {
         if entry.code == 0 && self.vendor == Vendor::Intel {
             let why = "code 0 is that of fixed counters; this is none of theirs";
@@ -286,8 +286,8 @@ impl Catalogue {
     }
 }
 
-/// The extra register of an event whose known likes need the register `wants`, with the value that was
-/// spelled, if one was.
+/// The extra register of an event whose known likes need the register `wants`, with the value that
+/// was spelled, if one was.
 fn extra_of(
     entry: &Entry<'_>,
     wants: Option<ExtraRegister>,
