@@ -22,9 +22,12 @@ struct Explanation<'a> {
     names: Vec<&'a str>,
 }
 
+/// A counter of a group, and its event's name.
+type Member<'a> = (u8, &'a str);
+
 impl Explanation<'_> {
     /// The pinned events, and each group's counters with their events.
-    fn members(&self) -> (Vec<&str>, Vec<Vec<(u8, &str)>>) {
+    fn members(&self) -> (Vec<&str>, Vec<Vec<Member<'_>>>) {
         let mut pinned = Vec::new();
         let mut members = vec![Vec::new(); self.plan.groups.len()];
         for (assigned, name) in self.plan.assignments.iter().zip(&self.names) {
@@ -64,7 +67,7 @@ fn explain_group(
     f: &mut fmt::Formatter<'_>,
     number: usize,
     group: &Group,
-    members: &[(u8, &str)],
+    members: &[Member<'_>],
 ) -> fmt::Result {
     write!(f, "group {number}")?;
     if group.share > 1 {

@@ -295,8 +295,7 @@ impl<'a> Spelling<'a> {
 const MODIFIERS: &str = "ukhpPGHISDWbR";
 const TERMS: &str =
     "terms are event, umask, cmask, inv, edge, offcore_rsp, frontend, config, config1 and name";
-const SAID: &str =
-    "the event is given twice: give a name, a numeric select, or event= and umask=";
+const SAID: &str = "the event is given twice: give a name, a numeric select, or event= and umask=";
 const GROUPS: &str = "the planner makes the groups; list the events";
 const THREADS: &str = "it would count the other thread of the core too; leave it out";
 const TRANSACTIONS: &str = "transactions are not told apart";

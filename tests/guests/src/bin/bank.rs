@@ -113,11 +113,16 @@ fn main() -> i32 {
                 // The bank rounds down, the kernel to the nearest; and a value of the bank is not
                 // below an earlier one, by which its half width is larger.
                 let half_width = details.half_width_95.unwrap_or(0.0);
-                let close = count + 1 >= estimate && count as f64 - estimate as f64 <= half_width + 1.0;
+                let close =
+                    count + 1 >= estimate && count as f64 - estimate as f64 <= half_width + 1.0;
                 checks.equal(&format!("event {event}: {count} and {estimate}"), close, true);
                 let least = 0.999 * half_width_95;
                 let errors = format!("event {event}: {half_width} and {half_width_95}");
-                checks.equal(&errors, (least..3.0 * half_width_95 + 1.0).contains(&half_width), true);
+                checks.equal(
+                    &errors,
+                    (least..3.0 * half_width_95 + 1.0).contains(&half_width),
+                    true,
+                );
                 checks.equal("its slices", details.slices, reading.slices);
                 let order = details.start_tsc < details.end_tsc && details.share < 1.0;
                 checks.equal("the order of its last slice, and a share below 1", order, true);
