@@ -1,5 +1,5 @@
-//! What helps to find a defect: gdb, QEMU's own options, the report of a kernel that stops, and what a failing boot
-//! test leaves behind.
+//! What helps to find a defect: gdb, QEMU's own options, the report of a kernel that stops, and
+//! what a failing boot test leaves behind.
 
 use std::{
     fs,
@@ -109,7 +109,8 @@ fn the_gdb_stub_stops_the_machine_at_the_kernel_s_entry() {
     assert_eq!(boot.outcome, Outcome::Done(42));
 }
 
-/// gdb on the command that `run --gdb` prints, with `steps` after it; none where no gdb is installed.
+/// gdb on the command that `run --gdb` prints, with `steps` after it; none where no gdb is
+/// installed.
 fn gdb(socket: &Path, steps: &[&str]) -> Option<Output> {
     let mut gdb = machine::gdb(&artefacts().symbols, socket);
     gdb.args(["-batch", "-nx"]);
@@ -179,7 +180,8 @@ fn planted(text: &str) -> u32 {
     line as u32 + 1
 }
 
-/// Asserts that the kernel stopped with `message`, in `function`, at the line of `plant.rs` that has `text`.
+/// Asserts that the kernel stopped with `message`, in `function`, at the line of `plant.rs` that
+/// has `text`.
 fn assert_stopped(fail: &str, message: &str, function: &str, text: &str) -> Boot {
     let boot = run(&format!("fail={fail}"), "status 0");
     let Outcome::Panicked { message: found, registers, backtrace } = &boot.outcome else {

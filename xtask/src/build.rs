@@ -129,15 +129,19 @@ impl GuestPackage {
         cargo
     }
 
-    /// The executables `bins` without debug information, which would only make booting slower. The
-    /// names of functions stay.
+    /// Strips debug information, which would make booting slower, from the executables `bins`. The
+    /// symbols stay.
     fn stripped(&self, project: &Project, bins: &[String]) -> Result<Vec<PathBuf>> {
         let folder = project.target.join("guest").join(self.target).join("stripped");
         project::make_folder(&folder)?;
         bins.iter()
             .map(|bin| {
                 let stripped = folder.join(bin);
-                compiler::strip_debug(project, &self.release_folder(project).join(bin), &stripped)?;
+                compiler::strip_debug(
+                    &project.root,
+                    &self.release_folder(project).join(bin),
+                    &stripped,
+                )?;
                 Ok(stripped)
             })
             .collect()

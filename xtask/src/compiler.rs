@@ -13,7 +13,6 @@ use crate::{
     Failure, Result,
     process::{self, Child},
     progress::Step,
-    project::Project,
 };
 
 /// Runs `command` with a progress line of this title.
@@ -48,26 +47,27 @@ pub(crate) fn run(title: &str, command: &mut Command) -> Result<()> {
     Err(Failure::new(status, format!("{title} failed:\n{}", errors.trim_end())))
 }
 
-/// Writes `executable` without its debug information to `stripped`, unless that is newer.
+/// Writes `executable` without its debug information to `stripped`, unless that is newer. `root` is
+/// the project's folder, in which rustup selects the toolchain.
 ///
 /// # Errors
 /// Rust's `rust-objcopy` is missing or fails, or the host refuses a file.
-pub(crate) fn strip_debug(project: &Project, executable: &Path, stripped: &Path) -> Result<()> {
+pub(crate) fn strip_debug(root: &Path, executable: &Path, stripped: &Path) -> Result<()> {
     let modified = |file: &Path| fs::metadata(file).and_then(|metadata| metadata.modified());
-    let built = modified(executable).map_err(|error| Failure::io("look at", executable, &error))?;
+    let built = modified(executable).map_err(|error| Failure::io("read", executable, &error))?;
     if modified(stripped).is_ok_and(|made| made > built) {
         return Ok(());
     }
     let part = stripped.with_added_extension(format!("part-{}", std::process::id()));
-    let mut objcopy = objcopy(project)?;
+    let mut objcopy = objcopy(root)?;
     run("Stripping", objcopy.arg("--strip-debug").args([executable, &part]))?;
     fs::rename(&part, stripped).map_err(|error| Failure::io("write", stripped, &error))
 }
 
-/// A call of the objcopy that comes with rustc, which shares rustc's LLVM.
-fn objcopy(project: &Project) -> Result<Command> {
+/// A call of rustc's own objcopy, which uses rustc's LLVM.
+fn objcopy(root: &Path) -> Result<Command> {
     let mut rustc = Command::new("rustc");
-    rustc.current_dir(&project.root).args(["--print", "sysroot", "--print", "target-libdir"]);
+    rustc.current_dir(root).args(["--print", "sysroot", "--print", "target-libdir"]);
     let printed = process::output(&mut rustc).map(|output| output.stdout).unwrap_or_default();
     let printed = String::from_utf8_lossy(&printed);
     let mut lines = printed.lines().map(Path::new);
@@ -75,7 +75,7 @@ fn objcopy(project: &Project) -> Result<Command> {
         (sysroot.join("lib"), libraries.with_file_name("bin").join("rust-objcopy"))
     });
     let Some((llvm, program)) = found.filter(|(_, program)| program.is_file()) else {
-        let why = "rustc comes without rust-objcopy: install Rust by rustup";
+        let why = "this rustc has no rust-objcopy: install Rust by rustup";
         return Err(Failure::new(ExitStatus::BuildFailed, why));
     };
     let mut objcopy = Command::new(program);

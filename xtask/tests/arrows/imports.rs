@@ -20,10 +20,13 @@ pub type Sources = BTreeMap<PathBuf, String>;
 /// For each pair of files, the names that the first uses of the second.
 pub type Imports = BTreeMap<(PathBuf, PathBuf), BTreeSet<String>>;
 
-/// Longer chains of re-exports are circles.
-const MOST_STEPS: usize = 32;
-
 type Segments = Vec<String>;
+/// Paths that were looked up already, with their modules: re-exports may run in circles, or, as
+/// with `use a::a` of another crate, without end.
+type Seen = BTreeSet<(usize, Segments)>;
+
+/// The most look-ups for one path.
+const MOST_STEPS: usize = 64;
 
 #[derive(Default)]
 struct Module {
@@ -56,7 +59,9 @@ pub fn imports(sources: &Sources, root: &Path) -> Imports {
     for (index, module) in found.modules.iter().enumerate() {
         let re_exported = module.re_exported.iter().filter(|(name, _)| module.words.contains(name));
         for path in module.paths.iter().chain(re_exported.map(|(_, path)| path)) {
-            if let Some(file) = found.definition(index, path, 0).filter(|to| *to != module.file) {
+            if let Some(file) =
+                found.definition(index, path, &mut Seen::new()).filter(|to| *to != module.file)
+            {
                 let name = path.last().cloned().unwrap_or_default();
                 imports.entry((module.file.clone(), file)).or_default().insert(name);
             }
@@ -118,58 +123,58 @@ impl Crate<'_> {
 
     /// The file that defines what `path` names in `module`; none if another crate does, or if it is
     /// a module itself.
-    fn definition(&self, module: usize, path: &[String], steps: usize) -> Option<PathBuf> {
+    fn definition(&self, module: usize, path: &[String], seen: &mut Seen) -> Option<PathBuf> {
         let (first, rest) = path.split_first()?;
-        if steps > MOST_STEPS {
-            return None;
-        }
         match first.as_str() {
-            "crate" => self.within(0, rest, steps),
-            "self" => self.within(module, rest, steps),
-            "super" => self.within_parent(self.modules[module].parent?, rest, steps),
-            _ => self.lookup(module, path, steps),
+            "crate" => self.within(0, rest, seen),
+            "self" => self.within(module, rest, seen),
+            "super" => self.within_parent(self.modules[module].parent?, rest, seen),
+            _ => self.lookup(module, path, seen),
         }
     }
 
-    fn within_parent(&self, module: usize, path: &[String], steps: usize) -> Option<PathBuf> {
+    fn within_parent(&self, module: usize, path: &[String], seen: &mut Seen) -> Option<PathBuf> {
         match path.split_first() {
             Some((first, rest)) if first == "super" => {
-                self.within_parent(self.modules[module].parent?, rest, steps)
+                self.within_parent(self.modules[module].parent?, rest, seen)
             }
-            _ => self.within(module, path, steps),
+            _ => self.within(module, path, seen),
         }
     }
 
     /// The same of a path that starts at `module`. A name that nothing there explains is one that a
     /// macro defines there.
-    fn within(&self, module: usize, path: &[String], steps: usize) -> Option<PathBuf> {
+    fn within(&self, module: usize, path: &[String], seen: &mut Seen) -> Option<PathBuf> {
         let first = path.first()?;
         let own = || self.modules[module].file.clone();
         if self.modules[module].names(first) {
-            self.lookup(module, path, steps)
+            self.lookup(module, path, seen)
         } else {
-            Some(self.lookup(module, path, steps).unwrap_or_else(own))
+            Some(self.lookup(module, path, seen).unwrap_or_else(own))
         }
     }
 
     /// The same of a path whose first segment is a name in `module`.
-    fn lookup(&self, index: usize, path: &[String], steps: usize) -> Option<PathBuf> {
+    fn lookup(&self, index: usize, path: &[String], seen: &mut Seen) -> Option<PathBuf> {
         let (first, rest) = path.split_first()?;
+        if seen.len() == MOST_STEPS || !seen.insert((index, path.to_vec())) {
+            return None;
+        }
         let module = &self.modules[index];
         if let Some(child) = module.children.get(first) {
-            return self.within(*child, rest, steps);
+            return self.within(*child, rest, seen);
         }
         if let Some(stands_for) = module.bound.get(first) {
             let whole = [stands_for, rest].concat();
             // `use a::{self}` beside a crate `a` names itself.
-            return (whole != path).then(|| self.definition(index, &whole, steps + 1))?;
+            return (whole != path).then(|| self.definition(index, &whole, seen))?;
         }
         if module.defined.contains(first) {
             return Some(module.file.clone());
         }
         let through = |glob: &Segments| {
             let whole = [&glob[..], path].concat();
-            self.definition(index, &whole, steps + 1)
+            self.definition(index, &whole, seen)
         };
         module.globs.iter().find_map(through)
     }

@@ -33,25 +33,14 @@ fn main() -> i32 {
 
 fn files(checks: &mut Checks) {
     checks.equal("an unknown call", call(9999, [0; 6]), -errno::ENOSYS);
-    checks.equal(
-        "write to a closed descriptor",
-        call(sys::WRITE, [7, 0, 0, 0, 0, 0]),
-        -errno::EBADF,
-    );
+    let write = |fd, address, bytes| call(sys::WRITE, [fd, address, bytes, 0, 0, 0]);
+    let open_at = |path, flags| call(sys::OPEN, [path, flags, 0, 0, 0, 0]);
+    let open = |path: &core::ffi::CStr, flags| open_at(path.as_ptr() as u64, flags);
+    checks.equal("write to a closed descriptor", write(7, 0, 0), -errno::EBADF);
     for bad in [UNMAPPED, KERNEL, u64::MAX - 4] {
-        checks.equal(
-            "write from an invalid address",
-            call(sys::WRITE, [1, bad, 8, 0, 0, 0]),
-            -errno::EFAULT,
-        );
-        checks.equal(
-            "open with an invalid address",
-            call(sys::OPEN, [bad, 0, 0, 0, 0, 0]),
-            -errno::EFAULT,
-        );
+        checks.equal("write from an invalid address", write(1, bad, 8), -errno::EFAULT);
+        checks.equal("open with an invalid address", open_at(bad, 0), -errno::EFAULT);
     }
-    let open =
-        |path: &core::ffi::CStr, flags| call(sys::OPEN, [path.as_ptr() as u64, flags, 0, 0, 0, 0]);
     checks.equal("open a file that is not there", open(c"no-such-file", 0), -errno::ENOENT);
     checks.equal("open a folder", open(c"/", 0), -errno::EISDIR);
     checks.equal("create a file that is there", open(c"corpus.txt", 0o300), -errno::EEXIST);
