@@ -1,4 +1,4 @@
-//! The kernel's addresses as functions and lines, by the debug information of its file.
+//! Resolves the kernel's addresses to functions and lines, by the debug information of its file.
 
 mod unwind;
 
@@ -7,20 +7,21 @@ use std::{borrow::Cow, fmt, path::Path};
 use addr2line::Loader;
 use object::{Object, ObjectSection};
 use serde::{Serialize, Serializer};
-use tally_abi::{ExitStatus, boot::KERNEL_BASE, wire::Registers};
+use tally_abi::{ExitStatus, wire::Registers};
 
+use self::unwind::Code;
 pub use self::unwind::Stack;
 use crate::{
     Failure, Result,
     project::{self, Project},
 };
 
-/// A function, and a line in it.
+/// A function and a line in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The function, with its path.
     pub function: String,
-    /// Its file, from the project's folder on where it lies there.
+    /// Its file, relative to the project's folder if it is in there.
     pub file: Option<String>,
     /// The line.
     pub line: Option<u32>,
@@ -39,10 +40,10 @@ impl fmt::Display for Place {
 /// One level of a backtrace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Frame {
-    /// The address of the instruction that goes on, or that raised the exception.
+    /// The return address, or the address of the instruction that raised the exception.
     #[serde(serialize_with = "hexadecimal")]
     pub address: u64,
-    /// The functions that it belongs to: those that were inlined first, the innermost before all.
+    /// Its functions: the inlined ones, innermost first, and the one they were inlined into.
     pub places: Vec<Place>,
 }
 
@@ -64,10 +65,7 @@ fn hexadecimal<S: Serializer>(address: &u64, to: S) -> std::result::Result<S::Ok
 /// The debug information of the kernel's file.
 pub struct Symbols {
     loader: Loader,
-    /// The section `.debug_frame`: how each function's frame is undone.
-    frames: Vec<u8>,
-    /// Where code lies in the file.
-    code: std::ops::Range<u64>,
+    code: Code,
 }
 
 impl Symbols {
@@ -89,14 +87,14 @@ impl Symbols {
         let frames = section(".debug_frame")?.uncompressed_data();
         let frames = frames.map_err(|error| failed(&error))?.into_owned();
         let text = section(".text")?;
-        let code = text.address()..text.address() + text.size();
-        Ok(Symbols { loader, frames, code })
+        let range = text.address()..text.address() + text.size();
+        Ok(Symbols { loader, code: Code { frames, range } })
     }
 
-    /// The functions that the instruction at an address of the running kernel belongs to: those that were inlined
-    /// first, the innermost before all. None if it is no code.
+    /// The functions of the instruction at an address of the running kernel: the inlined ones,
+    /// innermost first, and the one they were inlined into. Empty if the address is not in code.
     pub fn places(&self, address: u64) -> Vec<Place> {
-        let Some(probe) = self.in_file(address) else { return Vec::new() };
+        let Some(probe) = self.code.in_file(address) else { return Vec::new() };
         let mut places = Vec::new();
         if let Ok(mut frames) = self.loader.find_frames(probe) {
             while let Ok(Some(frame)) = frames.next() {
@@ -115,24 +113,21 @@ impl Symbols {
         places
     }
 
-    /// Where the kernel stopped, and its callers, innermost first, as far as the copy of its stack tells.
+    /// The function in which the kernel stopped and its callers, innermost first, as far as the
+    /// copy of its stack reaches.
     pub fn backtrace(&self, registers: &Registers, stack: &Stack) -> Vec<Frame> {
-        let addresses = unwind::addresses(self, registers, stack);
+        let addresses = unwind::addresses(&self.code, registers, stack);
         let frame = |(depth, address): (usize, u64)| {
-            // A call may be its function's last instruction: its own line is that of the byte before.
+            // A return address may be behind the function's last instruction; the byte before
+            // belongs to the call.
             let places = self.places(address - u64::from(depth > 0));
             Frame { address, places }
         };
         addresses.into_iter().enumerate().map(frame).collect()
     }
-
-    /// Where code of the running kernel lies in its file.
-    fn in_file(&self, address: u64) -> Option<u64> {
-        address.checked_sub(KERNEL_BASE).filter(|address| self.code.contains(address))
-    }
 }
 
-/// A file's path from the project's folder on, if it lies there.
+/// A file's path relative to the project's folder, if it is in there.
 fn relative(file: &str) -> String {
     let root = Project::here().root;
     let path = Path::new(file);

@@ -49,12 +49,13 @@ fn roots(sources: &Sources) -> Vec<&Path> {
     sources.keys().map(|path| path.as_path()).filter(|path| is_root(path)).collect()
 }
 
-/// The layer of a file of the kernel; what lies in no folder of them stands above all.
+/// The layer of a file of the kernel. Files in none of the folders are above them, and `main.rs` is
+/// above all.
 fn layer(file: &Path) -> (usize, String) {
     let part = file.components().nth(2).map(|part| Path::new(part.as_os_str()).with_extension(""));
     let folder = part.unwrap_or_default().to_string_lossy().into_owned();
     let found = LAYERS.iter().position(|layer| layer.contains(&folder.as_str()));
-    (found.unwrap_or(LAYERS.len()), folder)
+    (found.unwrap_or(LAYERS.len() + usize::from(folder == "main")), folder)
 }
 
 fn arrow(from: &Path, to: &Path, used: &BTreeSet<String>) -> String {

@@ -1,21 +1,36 @@
-//! From a processor's registers and a copy of its stack to the return addresses on it.
+//! Unwinds the kernel's stack: from a CPU's registers and a copy of its stack to the return
+//! addresses.
 //!
-//! The kernel's functions keep no frame pointers, which cost the overflow path some 25 instructions a switch.
-//! The section `.debug_frame` tells for each instruction where its function's frame begins and where the caller's
-//! registers are saved (DWARF 5, section 6.4): the kernel sends its stack, and the work is done here.
+//! The kernel has no frame pointers, which would cost the overflow path some 25 instructions per
+//! switch. For each instruction, the section `.debug_frame` has the start of its function's frame
+//! and the places of the caller's saved registers (DWARF 5, section 6.4). The kernel sends its
+//! stack, and the host unwinds it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use addr2line::gimli::{
     BaseAddresses, CfaRule, DebugFrame, LittleEndian, Register, RegisterRule, UnwindContext,
     UnwindSection, X86_64,
 };
-use tally_abi::wire::Registers;
+use tally_abi::{boot::KERNEL_BASE, wire::Registers};
 
-use super::Symbols;
-
-/// The most levels of a backtrace: a recursion that used a stack up has thousands.
+/// The most levels of a backtrace; a recursion that overflows the stack has thousands.
 const MAX_FRAMES: usize = 64;
+
+/// The kernel's code in its file, and how to unwind the frames of its functions.
+pub(super) struct Code {
+    /// The section `.debug_frame`.
+    pub(super) frames: Vec<u8>,
+    /// The addresses of code in the file.
+    pub(super) range: Range<u64>,
+}
+
+impl Code {
+    /// The address in the file of code at this address of the running kernel.
+    pub(super) fn in_file(&self, address: u64) -> Option<u64> {
+        address.checked_sub(KERNEL_BASE).filter(|address| self.range.contains(address))
+    }
+}
 
 /// A copy of a stack, or of a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +41,8 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Takes in the next piece; one that does not go on where the last ended begins the copy anew.
+    /// Appends the next piece. A piece that does not start at the end of the last one starts a new
+    /// copy.
     pub fn push(&mut self, address: u64, bytes: &[u8]) {
         if address != self.start.wrapping_add(self.bytes.len() as u64) {
             *self = Stack { start: address, bytes: Vec::new() };
@@ -42,15 +58,15 @@ impl Stack {
     }
 }
 
-/// The address where the processor stopped, then the return addresses, innermost first.
-pub(super) fn addresses(symbols: &Symbols, registers: &Registers, stack: &Stack) -> Vec<u64> {
-    let mut section = DebugFrame::new(&symbols.frames, LittleEndian);
+/// The address at which the CPU stopped, then the return addresses, innermost first.
+pub(super) fn addresses(code: &Code, registers: &Registers, stack: &Stack) -> Vec<u64> {
+    let mut section = DebugFrame::new(&code.frames, LittleEndian);
     section.set_address_size(8);
     let mut context = UnwindContext::new();
     let mut known = numbered(registers);
     let mut addresses = vec![registers.rip];
     while addresses.len() < MAX_FRAMES {
-        let caller = caller(symbols, &section, &mut context, &known, addresses.len() > 1, stack);
+        let caller = caller(code, &section, &mut context, &known, addresses.len() > 1, stack);
         let Some((registers, address)) = caller else { break };
         known = registers;
         addresses.push(address);
@@ -58,12 +74,12 @@ pub(super) fn addresses(symbols: &Symbols, registers: &Registers, stack: &Stack)
     addresses
 }
 
-/// Values by DWARF's numbers of the registers.
+/// Register values by DWARF register number.
 type Known = BTreeMap<u16, u64>;
 
-/// The registers in the caller of the function that these are in, and the address that it returns to.
+/// The caller's registers and the return address, from the registers `known` in the callee.
 fn caller(
-    symbols: &Symbols,
+    code: &Code,
     section: &DebugFrame<addr2line::gimli::EndianSlice<'_, LittleEndian>>,
     context: &mut UnwindContext<usize>,
     known: &Known,
@@ -71,7 +87,7 @@ fn caller(
     stack: &Stack,
 ) -> Option<(Known, u64)> {
     let address = known.get(&X86_64::RA.0)? - u64::from(is_call);
-    let address = symbols.in_file(address)?;
+    let address = code.in_file(address)?;
     let bases = BaseAddresses::default();
     let row = section
         .unwind_info_for_address(&bases, context, address, DebugFrame::cie_from_offset)
@@ -92,8 +108,8 @@ fn caller(
     }
     caller.insert(X86_64::RSP.0, frame);
     let address = *caller.get(&X86_64::RA.0)?;
-    // The kernel's entry returns to nothing.
-    symbols.in_file(address.checked_sub(1)?)?;
+    // The kernel's entry has no caller.
+    code.in_file(address.checked_sub(1)?)?;
     Some((caller, address))
 }
 
