@@ -24,7 +24,8 @@ pub fn plant(failure: Option<Failure>) {
 
 #[inline(never)]
 fn read_unmapped() {
-    // SAFETY: none: below the kernel's half nothing is mapped, which is the point. Nothing is made of the value.
+    // SAFETY: none: below the kernel's half nothing is mapped, which is the point. Nothing is made
+    // of the value.
     let value = unsafe { ((KERNEL_BASE >> 32) as *const u64).read_volatile() };
     black_box(value);
 }

@@ -87,9 +87,12 @@ macro_rules! as_under_linux {
 
 /// A machine with these programs; the kernel counts around the first `counted`.
 fn side_by_side(pmu: Pmu, cpus: usize, counted: usize, programs: &[&str]) -> Request {
-    let words = programs.iter().enumerate().map(|(index, program)| match index < counted {
-        true => format!("events=instructions,branches slice=50000 {program}"),
-        false => (*program).to_owned(),
+    let words = programs.iter().enumerate().map(|(index, program)| {
+        if index < counted {
+            format!("events=instructions,branches slice=50000 {program}")
+        } else {
+            (*program).to_owned()
+        }
     });
     let line = format!("wire -- {}", words.collect::<Vec<_>>().join(" -- "));
     Request { pmu, cpus, ..Request::new(line) }

@@ -66,8 +66,8 @@ impl<'a> Bank<'a> {
     /// The bank at `words` of the session with this number.
     ///
     /// # Safety
-    /// For `'a`, the bank of `events` events lies there, the program's own page before it, the program
-    /// may use RDPMC, and nobody but the kernel writes the bank.
+    /// For `'a`, the bank of `events` events lies there, the program's own page before it, the
+    /// program may use RDPMC, and nobody but the kernel writes the bank.
     pub(crate) unsafe fn new(words: *const u64, events: usize, session: u64) -> Bank<'a> {
         Bank { words, events, session, lifetime: PhantomData }
     }
@@ -92,6 +92,7 @@ impl Counter<'_> {
     /// The events so far: exact, or an estimate by what is known now, and never less than any value
     /// before it. 0 while nothing is known. 16 instructions.
     #[inline]
+    #[expect(clippy::too_many_lines, reason = "one block of assembly")]
     pub fn read(&self) -> u64 {
         let events: u64;
         // SAFETY: the bank lies there and RDPMC is allowed (`Bank::new`).
@@ -173,7 +174,8 @@ impl Counter<'_> {
             state if state & STOPPED != 0 => own(writable::HELD),
             _ => {
                 let base = self.header_word(header::BASE + slot, Ordering::Relaxed) as u32;
-                // SAFETY: RDPMC is allowed, and the bank names a counter that is there (`Bank::new`).
+                // SAFETY: RDPMC is allowed, and the bank names a counter that is there
+                // (`Bank::new`).
                 let now = unsafe { rdpmc((assignment >> 32) as u32) };
                 now.wrapping_sub(base).wrapping_sub(own(writable::SKIPPED))
             }

@@ -12,7 +12,8 @@ use crate::{bank::Bank, error::check, rdpmc::rdpmc, sys};
 // All accesses are relaxed: the kernel, which writes the same words, does so on this CPU.
 
 impl Bank<'_> {
-    /// Stops all logical counters: what happens from here on is not in their values. No system call.
+    /// Stops all logical counters: what happens from here on is not in their values. No system
+    /// call.
     ///
     /// Each hardware counter stops where this function reads it, so two of them stop some ten
     /// instructions apart, and it itself is counted up to there; that is the same at each call, but
@@ -34,9 +35,9 @@ impl Bank<'_> {
         }
     }
 
-    /// Starts all logical counters, for the first time or again. A system call only where the kernel
-    /// has taken them off the hardware: before the first time, and where a slice or the program's
-    /// turn ended while they were stopped.
+    /// Starts all logical counters, for the first time or again. A system call only where the
+    /// kernel has taken them off the hardware: before the first time, and where a slice or the
+    /// program's turn ended while they were stopped.
     ///
     /// # Errors
     /// This CPU cannot count.
@@ -73,8 +74,8 @@ impl Bank<'_> {
         self.own(writable::CONTROL).load(Relaxed) as u32 & STOPPED != 0
     }
 
-    /// Notes in the words `to` what each counter in use shows beyond its base and its word of `less`;
-    /// whether the switch is still the same.
+    /// Notes in the words `to` what each counter in use shows beyond its base and its word of
+    /// `less`; whether the switch is still the same.
     fn note(&self, to: usize, less: usize, switch: u64) -> bool {
         let used = self.header(header::USED);
         (0..SLOTS).filter(|slot| used >> slot & 1 == 1).all(|slot| {

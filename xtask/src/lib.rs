@@ -5,7 +5,6 @@
 
 // `println!` panics if standard output cannot be written.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
-#![warn(clippy::match_bool, clippy::too_many_lines)]
 
 pub mod bench;
 pub mod build;

@@ -48,7 +48,8 @@ pub struct RunArgs {
     /// Keep only the last 128 KiB of each CPU's trace, sent when all programs have ended
     #[arg(long, requires = "trace")]
     trace_last: bool,
-    /// What to trace beside slices, thresholds and samples: syscalls, switches and signals, any of them
+    /// What to trace beside slices, thresholds and samples: syscalls, switches and signals, any of
+    /// them
     #[arg(long, value_name = "KINDS", requires = "trace", value_parser = trace_events)]
     trace_events: Option<String>,
     /// The lowest level of messages in the kernel's log: error, warn, info, debug or trace

@@ -30,10 +30,6 @@ const LAYERS: [&[&str]; 8] = [
     &["calls"],
     &["entry"],
 ];
-/// Arrows between the kernel's folders that still run up.
-const LEFT_UP: &[(&str, &str)] = &[];
-/// Folders in which imports still run in circles.
-const LEFT_ROUND: &[&str] = &[];
 
 /// The root of every crate of the project.
 fn roots(sources: &Sources) -> Vec<&Path> {
@@ -63,24 +59,20 @@ fn arrow(from: &Path, to: &Path, used: &BTreeSet<String>) -> String {
     format!("{} → {}: {used}", from.display(), to.display())
 }
 
-/// Imports of the kernel that run up, but for those between `left` folders.
-fn up(imports: &Imports, left: &[(&str, &str)]) -> Vec<String> {
-    let mut found = Vec::new();
-    for ((from, to), used) in imports {
+/// Imports of the kernel that run up.
+fn up(imports: &Imports) -> Vec<String> {
+    let runs_up = |from: &Path, to: &Path| {
         let ((low, folder), (high, other)) = (layer(from), layer(to));
-        let is_left = left.contains(&(folder.as_str(), other.as_str()));
-        if folder != other && high >= low && !is_left {
-            found.push(arrow(from, to, used));
-        }
-    }
-    found
+        folder != other && high >= low
+    };
+    let found = imports.iter().filter(|((from, to), _)| runs_up(from, to));
+    found.map(|((from, to), used)| arrow(from, to, used)).collect()
 }
 
-/// Circles of files, but for those in `left` folders, each with its arrows.
-fn round(imports: &Imports, left: &[&str]) -> Vec<String> {
+/// Circles of files, each with its arrows.
+fn round(imports: &Imports) -> Vec<String> {
     let mut graph = Graph::new();
-    let is_left = |file: &Path| left.iter().any(|folder| file.starts_with(folder));
-    for (from, to) in imports.keys().filter(|(from, _)| !is_left(from)) {
+    for (from, to) in imports.keys() {
         graph.entry(from.clone()).or_default().insert(to.clone());
     }
     let mut found = Vec::new();
@@ -98,7 +90,7 @@ fn imports_run_down() {
     let sources: Sources = tree::sources("rs").into_iter().collect();
     let kernel = imports(&sources, Path::new(KERNEL));
     assert!(kernel.len() > 100, "the kernel's imports are found");
-    let wrong = up(&kernel, LEFT_UP);
+    let wrong = up(&kernel);
     assert!(wrong.is_empty(), "imports that run up:\n{}", wrong.join("\n"));
 }
 
@@ -108,7 +100,7 @@ fn no_files_import_in_a_circle() {
     let roots = roots(&sources);
     assert!(roots.len() > 15, "crates are found: {roots:?}");
     let all: BTreeMap<_, _> = roots.iter().flat_map(|root| imports(&sources, root)).collect();
-    let wrong = round(&all, LEFT_ROUND);
+    let wrong = round(&all);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -125,11 +117,11 @@ fn a_planted_circle_is_found_and_test_code_is_left_out() {
     let a = ("a.rs", "use crate::b; pub fn one() { b::two() }");
     let down = of(&[main, a, ("b.rs", "pub fn two() {}")]);
     assert_eq!(down.len(), 2, "{down:?}");
-    assert!(round(&down, &[]).is_empty());
+    assert!(round(&down).is_empty());
     let in_test = "pub fn two() {} #[cfg(test)] mod tests { use crate::a::one; }";
-    assert!(round(&of(&[main, a, ("b.rs", in_test)]), &[]).is_empty());
+    assert!(round(&of(&[main, a, ("b.rs", in_test)])).is_empty());
     let in_body = "pub fn two() { #[cfg(test)] { super::a::one() } }";
-    assert!(round(&of(&[main, a, ("b.rs", in_body)]), &[]).is_empty());
+    assert!(round(&of(&[main, a, ("b.rs", in_body)])).is_empty());
     for back in [
         "use crate::a::one; pub fn two() {}",
         "use super::{a::{self}}; pub fn two() { a::one() }",
@@ -137,7 +129,7 @@ fn a_planted_circle_is_found_and_test_code_is_left_out() {
         "pub fn two() { use super::a::*; one() }",
         "pub fn two() { naked_asm!(\"call {one}\", one = sym crate::a::one) }",
     ] {
-        let found = round(&of(&[main, a, ("b.rs", back)]), &[]).join("\n");
+        let found = round(&of(&[main, a, ("b.rs", back)])).join("\n");
         assert!(found.contains("b.rs → kernel/src/a.rs"), "{back}: {found}");
     }
 }
@@ -148,15 +140,15 @@ fn a_child_that_uses_its_user_is_a_circle_and_re_exports_are_followed() {
     let below = ("a/below.rs", "pub struct Shown; pub struct Shared;");
     let parent = ("a/mod.rs", "mod below; mod child; pub use below::Shown; use child::go;");
     let down = of(&[main, parent, below, ("a/child.rs", "use super::below::Shared; fn go() {}")]);
-    assert!(round(&down, &[]).is_empty(), "{down:?}");
+    assert!(round(&down).is_empty(), "{down:?}");
     let shown = ("kernel/src/main.rs".into(), "kernel/src/a/below.rs".into());
     assert!(down.contains_key(&shown), "{down:?}");
     let sibling = of(&[main, parent, below, ("a/child.rs", "use super::Shown; fn go() {}")]);
-    assert!(round(&sibling, &[]).is_empty(), "it is defined below: {sibling:?}");
+    assert!(round(&sibling).is_empty(), "it is defined below: {sibling:?}");
     let parent =
         ("a/mod.rs", "mod below; mod child; pub use below::Shown; use child::go; fn x() {}");
     let up = of(&[main, parent, below, ("a/child.rs", "use super::x; fn go() {}")]);
-    assert_eq!(round(&up, &[]).len(), 3, "{up:?}");
+    assert_eq!(round(&up).len(), 3, "{up:?}");
 }
 
 #[test]
@@ -165,7 +157,7 @@ fn an_import_that_runs_up_is_found() {
     let files = |memory: &'static str| {
         of(&[main, ("memory.rs", memory), ("task.rs", "pub fn run() {}"), ("measure.rs", "")])
     };
-    assert!(up(&files("pub fn map() {}"), &[]).is_empty());
-    let found = up(&files("pub(in crate::task) fn map() { crate::task::run() }"), &[]).join("\n");
+    assert!(up(&files("pub fn map() {}")).is_empty());
+    let found = up(&files("pub(in crate::task) fn map() { crate::task::run() }")).join("\n");
     assert!(found.contains("memory.rs → kernel/src/task.rs: run"), "{found}");
 }

@@ -2,11 +2,7 @@
 
 mod tree;
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use tree::{files, root, sources};
 
@@ -16,8 +12,6 @@ const MOST_LINES: usize = 400;
 const REASONS: [&str; 3] = ["// Long because ", "//! Long: ", "/* Long because "];
 /// Columns of the longest line of a comment. rustfmt checks code.
 const MOST_COLUMNS: usize = 100;
-/// Folders whose comments still have longer lines.
-const LEFT_WIDE: &[&str] = &["kernel/abi", "kernel/engine", "kernel/pmu", "kernel/ring", "userlib"];
 
 /// Every package with the project's packages that it may depend on: dependencies point one way.
 /// Tests, and tools that no package depends on, may depend on all.
@@ -64,10 +58,6 @@ fn too_wide(text: &str) -> Option<usize> {
     text.lines().position(is_wide).map(|line| line + 1)
 }
 
-fn is_left(path: &Path, left: &[&str]) -> bool {
-    left.iter().any(|left| path.starts_with(left))
-}
-
 #[test]
 fn modules_have_documentation_and_are_short() {
     let complaints: Vec<String> = sources("rs")
@@ -83,7 +73,7 @@ fn c_files_are_short_and_comments_have_100_columns() {
     let long = c().filter_map(|(path, text)| Some((path, too_long(&text)?)));
     let mut complaints: Vec<String> =
         long.map(|(path, why)| format!("{} {why}", path.display())).collect();
-    let all = sources("rs").into_iter().chain(c()).filter(|(path, _)| !is_left(path, LEFT_WIDE));
+    let all = sources("rs").into_iter().chain(c());
     let wide = all.filter_map(|(path, text)| Some((path, too_wide(&text)?)));
     complaints.extend(wide.map(|(path, line)| {
         format!("{}:{line}: the comment has over {MOST_COLUMNS} columns", path.display())

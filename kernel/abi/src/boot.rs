@@ -252,9 +252,10 @@ impl<'a> CommandLine<'a> {
             line.set(option).ok_or(BadOption(option))?;
         }
         // Records of which there is no trace.
-        match line.trace_events != TraceEvents::default() && line.trace.is_none() {
-            true => Err(BadOption("trace-events")),
-            false => Ok(line),
+        if line.trace_events != TraceEvents::default() && line.trace.is_none() {
+            Err(BadOption("trace-events"))
+        } else {
+            Ok(line)
         }
     }
 

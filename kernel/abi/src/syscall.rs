@@ -5,6 +5,8 @@
 //! that one program runs here and there; Tally's own begin at [`TALLY_BASE`], which Linux answers
 //! with `ENOSYS`. Errors are negative: Linux's numbers for Linux's calls, [`crate::Error`] for
 //! Tally's.
+//!
+//! Long: a constant with its documentation for each call.
 
 /// `read(fd, buffer, bytes)` → bytes read.
 pub const READ: u64 = 0;

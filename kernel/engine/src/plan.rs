@@ -127,9 +127,10 @@ fn check(event: usize, demand: &Demand, layout: &Layout) -> Result<Option<Wanted
         return Err(PlanError::BadShare { event });
     }
     if let Some(always) = demand.pinned {
-        return match always == Pinned::Reference && !layout.reference {
-            true => Err(PlanError::NoReference { event }),
-            false => Ok(None),
+        return if always == Pinned::Reference && !layout.reference {
+            Err(PlanError::NoReference { event })
+        } else {
+            Ok(None)
         };
     }
     let counters = demand.counters & layout.general;

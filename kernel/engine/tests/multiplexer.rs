@@ -34,10 +34,8 @@ struct Bench {
 }
 
 fn demands() -> Vec<Demand> {
-    let general = (0..8).map(|e| Demand::general(Selector(e), 0xff));
-    let always = [Pinned::Cycles, Pinned::Instructions, Pinned::Reference];
-    let always = always.map(Demand::pinned);
-    general.chain(always).collect()
+    let pinned = [Pinned::Cycles, Pinned::Instructions, Pinned::Reference].map(Demand::pinned);
+    (0..8).map(|e| Demand::general(Selector(e), 0xff)).chain(pinned).collect()
 }
 
 impl Bench {
@@ -389,8 +387,7 @@ fn the_same_event_is_told_the_same_and_bound_the_same() {
         bench.overflow();
         bench.sync();
         let count = |reading: Reading| match reading.value {
-            Value::Estimated { estimate, .. } => estimate,
-            Value::Exact { count } => count,
+            Value::Estimated { estimate: count, .. } | Value::Exact { count } => count,
             Value::NotMeasured { .. } => 0,
         };
         let [whole, part] = [0, 1].map(|event| count(bench.session.reading(event)));

@@ -53,8 +53,8 @@ impl Frame {
     pub fn here() -> Frame {
         let mut frame =
             Frame { cs: CS::get_reg().0.into(), ss: SS::get_reg().0.into(), ..Frame::default() };
-        // SAFETY: the stores go to the frame's fields, by their offsets, and what PUSHF pushes is popped at
-        // once.
+        // SAFETY: the stores go to the frame's fields, by their offsets, and what PUSHF pushes is
+        // popped at once.
         unsafe {
             asm!(
                 "mov [{frame} + {r15}], r15", "mov [{frame} + {r14}], r14", "mov [{frame} + {r13}], r13",

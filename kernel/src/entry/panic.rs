@@ -1,4 +1,5 @@
-//! The report of a kernel that stops: by an exception in ring 0, or because a check of its own failed.
+//! The report of a kernel that stops: by an exception in ring 0, or because a check of its own
+//! failed.
 //!
 //! The log gets the message, the registers and the addresses on the stack that may be return
 //! addresses; the host gets the registers and the stack, from which it works out the backtrace.
@@ -45,8 +46,8 @@ pub fn report(message: fmt::Arguments, frame: &Frame) -> ! {
     stop(message.as_str(), registers)
 }
 
-/// Makes this CPU the one that reports. On another CPU than that, waits for the machine's end; on the same,
-/// the report itself has failed, and the machine ends at once.
+/// Makes this CPU the one that reports. On another CPU than that, waits for the machine's end; on
+/// the same, the report itself has failed, and the machine ends at once.
 fn claim(apic_id: u64) {
     let me = apic_id + 1;
     // Acquire and release: nothing of the report moves before it.

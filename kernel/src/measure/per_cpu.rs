@@ -355,8 +355,8 @@ impl Measure {
         self.trace.signal(record);
     }
 
-    /// Writes a record of a context switch to the trace: this thread is on the CPU from now on, or, by the number 0,
-    /// the idle loop.
+    /// Writes a record of a context switch to the trace: this thread is on the CPU from now on, or,
+    /// by the number 0, the idle loop.
     pub fn trace_switch(&mut self, program: u32, thread: u32) {
         self.trace.switch(program, thread);
     }

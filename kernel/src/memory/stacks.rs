@@ -42,9 +42,9 @@ pub fn note_boot_stack(range: Range<u64>) {
     BOOT.call_once(|| range);
 }
 
-/// The words of the kernel stack that `address` lies on, from there up to the stack's end, each with its address.
-/// An address in the guard page below a stack, which an overflow leads to, means the whole stack; one that
-/// is on no stack, no word.
+/// The words of the kernel stack that `address` lies on, from there up to the stack's end, each
+/// with its address. An address in the guard page below a stack, which an overflow leads to, means
+/// the whole stack; one that is on no stack, no word.
 pub fn words(address: u64) -> impl Iterator<Item = (u64, u64)> {
     let stack = containing(address).unwrap_or_default();
     let start = address.max(stack.start).next_multiple_of(size_of::<u64>() as u64);

@@ -47,8 +47,8 @@ pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
-/// Records a signal of the running thread, which was interrupted at `address`: its handler runs, or, without one, it
-/// ends the program.
+/// Records a signal of the running thread, which was interrupted at `address`: its handler runs,
+/// or, without one, it ends the program.
 fn trace(cpu: &mut Cpu, signal: u32, handler: Option<u64>, address: u64) {
     let Some(process) = cpu.current.as_deref_mut() else { return };
     let (program, thread) = (process.pid, process.threads.running().tid);

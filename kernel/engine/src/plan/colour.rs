@@ -56,9 +56,10 @@ impl Table {
         let mut path = Vec::new();
         let (mut vertex, mut colour, mut at_register) = (register, a, true);
         loop {
-            let next = match at_register {
-                true => self.registers[colour][vertex],
-                false => self.counters[colour][vertex],
+            let next = if at_register {
+                self.registers[colour][vertex]
+            } else {
+                self.counters[colour][vertex]
             };
             let Some(edge) = next else { break };
             path.push(edge);

@@ -18,10 +18,7 @@ pub(super) fn refuse<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,
 ) -> Result<(), InitError> {
-    let global = match features.global {
-        true => bus.get::<PerfCntrGlobalCtl>(0).bits(),
-        false => u64::MAX,
-    };
+    let global = if features.global { bus.get::<PerfCntrGlobalCtl>(0).bits() } else { u64::MAX };
     for index in counters(features.counters) {
         let select: PerfCtl = bus.get(index);
         if select.contains(PerfCtl::EN) && global >> index & 1 == 1 {

@@ -152,9 +152,10 @@ impl<'a> Spelling<'a> {
             (PerfEvtSel::INV, inv.is_some()),
             (PerfEvtSel::EDGE, edge.is_some()),
         ];
-        match said.into_iter().any(|(bits, again)| again && select.intersects(bits)) {
-            true => wrong(word, "the numeric select has that already; give it once"),
-            false => Ok(()),
+        if said.into_iter().any(|(bits, again)| again && select.intersects(bits)) {
+            wrong(word, "the numeric select has that already; give it once")
+        } else {
+            Ok(())
         }
     }
 
@@ -165,9 +166,10 @@ impl<'a> Spelling<'a> {
 
     /// Whether nothing before `part`, which is to say the event, says it.
     fn says_no_event_before(&self, part: &str) -> Result<(), Wrong> {
-        match self.is_named() || self.fields.code.is_some() || self.fields.umask.is_some() {
-            true => wrong(part, SAID),
-            false => Ok(()),
+        if self.is_named() || self.fields.code.is_some() || self.fields.umask.is_some() {
+            wrong(part, SAID)
+        } else {
+            Ok(())
         }
     }
 

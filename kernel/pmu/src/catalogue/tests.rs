@@ -22,9 +22,8 @@ const ALL: [(u16, u8, bool); 7] = [
 ];
 
 fn catalogues() -> impl Iterator<Item = Catalogue> {
-    ALL.into_iter().map(|(family, model, intel)| match intel {
-        true => Catalogue::intel(family, model, 4),
-        false => Catalogue::amd(family, model),
+    ALL.into_iter().map(|(family, model, intel)| {
+        if intel { Catalogue::intel(family, model, 4) } else { Catalogue::amd(family, model) }
     })
 }
 

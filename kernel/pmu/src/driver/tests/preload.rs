@@ -5,6 +5,7 @@ use tally_abi::bank::PINNED_SLOT;
 use super::*;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one scenario for each vendor and privilege")]
 fn preloaded_counters_interrupt_once_at_their_count() {
     for vendor in ALL {
         for mode in [Mode::User, Mode::Kernel] {
