@@ -64,6 +64,7 @@ pub fn enable_features() {
 }
 
 /// The registers of a frame, and this CPU's control registers.
+#[expect(clippy::too_many_lines, reason = "a line for each register")]
 pub fn registers(frame: &Frame) -> Registers {
     let Frame {
         r15,

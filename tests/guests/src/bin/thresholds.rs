@@ -259,14 +259,34 @@ impl Guest {
         }
         reset();
     }
+
+    /// Everything that a program with handlers checks, for exact events or for multiplexed ones.
+    fn check(mut self) -> Self {
+        if self.session.events() == LOADS + 1 {
+            self.exact();
+            self.nested();
+            self.in_threads();
+        } else {
+            self.estimated();
+        }
+        self.session.set_threshold(INSTRUCTIONS, 1).expect("the event and the bank are there");
+        spin(10);
+        self.checks.equal("handlers of a threshold without one", FIRED.load(Relaxed), 0);
+        let reading = self.session.read().expect("the session is open")[INSTRUCTIONS].value;
+        let bank = self.session.map().expect("the session has a bank");
+        if let Value::Exact { count } = reading {
+            self.checks.equal(
+                "the count afterwards is above the last reading",
+                self.read(bank, 0) > count,
+                true,
+            );
+        }
+        self
+    }
 }
 
-fn main() -> i32 {
-    let mut words = arguments().skip(1);
-    let events = words.next().expect("usage: thresholds EVENTS [fault|armed]");
-    let config = SessionConfig { slice: Slice::Cycles(20_000), ..SessionConfig::default() };
-    let session = Session::open(events, config).expect("the events exist");
-    let mut checks = Checks::default();
+/// Calls that the kernel refuses: before the bank is mapped, and with it.
+fn refusals(session: &Session, checks: &mut Checks) {
     let early = session.set_threshold(INSTRUCTIONS, 5);
     checks.equal("a threshold without a bank", early, Err(Error::WrongState));
     let bank = session.map().expect("it was not started");
@@ -280,6 +300,15 @@ fn main() -> i32 {
         Error::from_return(stray),
         Some(Error::WrongState),
     );
+}
+
+fn main() -> i32 {
+    let mut words = arguments().skip(1);
+    let events = words.next().expect("usage: thresholds EVENTS [fault|armed]");
+    let config = SessionConfig { slice: Slice::Cycles(20_000), ..SessionConfig::default() };
+    let session = Session::open(events, config).expect("the events exist");
+    let mut checks = Checks::default();
+    refusals(&session, &mut checks);
     match words.next() {
         Some("fault") => {
             set(&session, INSTRUCTIONS, 100_000, fault);
@@ -292,26 +321,7 @@ fn main() -> i32 {
             spin(1_000);
         }
         _ => {
-            let mut guest = Guest { session, checks };
-            if guest.session.events() == LOADS + 1 {
-                guest.exact();
-                guest.nested();
-                guest.in_threads();
-            } else {
-                guest.estimated();
-            }
-            guest.session.set_threshold(INSTRUCTIONS, 1).expect("the event and the bank are there");
-            spin(10);
-            guest.checks.equal("handlers of a threshold without one", FIRED.load(Relaxed), 0);
-            let reading = guest.session.read().expect("the session is open")[INSTRUCTIONS].value;
-            let bank = guest.session.map().expect("the session has a bank");
-            if let Value::Exact { count } = reading {
-                guest.checks.equal(
-                    "the count afterwards is above the last reading",
-                    guest.read(bank, 0) > count,
-                    true,
-                );
-            }
+            let guest = Guest { session, checks }.check();
             println!("thresholds: done");
             return guest.checks.status();
         }
