@@ -86,6 +86,11 @@ fn endings(checks: &mut Checks) {
             Ok(_) => eprintln!("FAILED {name} was loaded"),
         }
     }
+    calls_on_others(checks);
+}
+
+/// Calls on programs that are no children.
+fn calls_on_others(checks: &mut Checks) {
     // 1 is this program.
     let words = SessionConfig::default().to_words();
     for (number, error) in

@@ -83,6 +83,7 @@ fn time(random: &mut Random) -> u64 {
 }
 
 /// A call of Tally's, one of Linux's, or a number that is no call.
+#[expect(clippy::too_many_lines, reason = "a line for each call")]
 pub fn choose(random: &mut Random) -> u64 {
     const LINUX: [u64; 46] = [
         sys::READ,
@@ -154,6 +155,7 @@ pub fn choose(random: &mut Random) -> u64 {
 }
 
 /// Valid arguments for the call.
+#[expect(clippy::too_many_lines, reason = "a line for each call")]
 fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
     let path = random.of(&PATHS).as_ptr() as u64;
     let (small, fd, memory) = (random.below(9), random.below(12), memory(random));

@@ -98,14 +98,11 @@ fn all(calls: u64, seed: u64, event: &str) -> i32 {
             running.push((slot, program));
         }
         let (slot, first) = running.swap_remove(random.below(AT_ONCE as u64) as usize);
-        match first.wait().expect("it was started") {
-            0 => ends[0] += 1,
-            76 => ends[1] += 1,
-            _ => ends[2] += 1,
-        }
+        ends[kind_of_end(first.wait().expect("it was started"))] += 1;
         made += noted(&files[slot]);
-        if made * LINES / calls.max(1) > reported {
-            reported = made * LINES / calls.max(1);
+        let line = made * LINES / calls.max(1);
+        if line > reported {
+            reported = line;
             println!("fuzz: {made} calls of {calls}");
         }
     }
@@ -118,6 +115,15 @@ fn all(calls: u64, seed: u64, event: &str) -> i32 {
         "fuzz: {made} calls; {whole} programs made all of theirs, {crashed} faulted, {other} ended before"
     );
     exact(event)
+}
+
+/// An index by a program's status: made all its calls, faulted, ended before.
+fn kind_of_end(status: i32) -> usize {
+    match status {
+        0 => 0,
+        76 => 1,
+        _ => 2,
+    }
 }
 
 /// Reads and empties the file with the number of a program's calls. Its random calls may have
