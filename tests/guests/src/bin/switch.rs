@@ -40,6 +40,7 @@ fn spin(iterations: u64) {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "steps in the order in which a bank lives")]
 fn main() -> i32 {
     let mut words = arguments().skip(1);
     let slice = words.next().and_then(|word| word.parse::<u32>().ok());

@@ -118,7 +118,7 @@ fn all(calls: u64, seed: u64, event: &str) -> i32 {
 }
 
 /// An index by a program's status: made all its calls, faulted, ended before.
-fn kind_of_end(status: i32) -> usize {
+fn kind_of_end(status: u8) -> usize {
     match status {
         0 => 0,
         76 => 1,
