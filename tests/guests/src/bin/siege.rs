@@ -45,11 +45,8 @@ fn main() -> i32 {
                 return 1;
             }
         };
-        checks.equal(
-            "the count before an attack",
-            counted(&session, 10),
-            around + 10 * PER_ITERATION,
-        );
+        let few = around + 10 * PER_ITERATION;
+        checks.equal("the count before an attack", counted(&session, 10), few);
         checks.equal("start an attack", attack.run(), Ok(()));
         checks.equal(
             "the count during an attack",
@@ -57,11 +54,7 @@ fn main() -> i32 {
             around + ITERATIONS * PER_ITERATION,
         );
         let status = attack.wait();
-        checks.equal(
-            "the count after an attack",
-            counted(&session, 10),
-            around + 10 * PER_ITERATION,
-        );
+        checks.equal("the count after an attack", counted(&session, 10), few);
         match status {
             Ok(status) => println!("siege: {name} {status}"),
             Err(error) => checks.equal(name, Some(error), None::<Error>),
