@@ -3,6 +3,7 @@
 
 #![no_std]
 #![no_main]
+#![expect(clippy::too_many_lines, reason = "lists of calls, with the answer to each")]
 
 use tally::{Direct, Error, Mode, Session, SessionConfig, Slice, println, runtime::arguments, sys};
 use tally_abi::syscall::errno;
