@@ -22,6 +22,7 @@ mod shared;
 mod threads;
 mod thresholds;
 mod traces;
+mod turns;
 mod virtual_pmu;
 
 use xtask::{

@@ -83,7 +83,7 @@ fn overflows_in_the_kernel_are_delivered_on_amd() {
 }
 
 /// A fixed interrupt waits until the kernel returns; what the kernel executes until then is
-/// counted. A write of 100 MiB lasts for thousands of slices.
+/// counted. A write of 48 MiB lasts for thousands of slices.
 fn check_count_of_a_long_system_call(pmu: Pmu) {
     let job = "tally stat --kernel --slice 5000 --budget 100 -e instructions:k turns call write";
     let boot = boot(&Request { pmu, ..Request::new(format!("wire paranoid=1 -- {job}")) });

@@ -28,6 +28,8 @@ mod register {
     pub(super) const ID: u32 = 0x20;
     pub(super) const EOI: u32 = 0xb0;
     pub(super) const SPURIOUS: u32 = 0xf0;
+    /// The first of eight registers with a bit for each vector.
+    pub(super) const INTERRUPT_REQUEST: u32 = 0x200;
     pub(super) const COMMAND: u32 = 0x300;
     pub(super) const COMMAND_HIGH: u32 = 0x310;
     pub(super) const LVT_TIMER: u32 = 0x320;
@@ -147,6 +149,12 @@ impl Lapic {
         let elapsed = u32::MAX - self.read(register::TIMER_CURRENT);
         self.write(register::TIMER_INITIAL, 0);
         waited.map(|()| elapsed.max(1))
+    }
+
+    /// Returns whether an interrupt of this vector is pending: raised, and not delivered yet.
+    pub fn is_pending(&self, vector: u8) -> bool {
+        let [register, bit] = [vector / 32, vector % 32].map(u32::from);
+        self.read(register::INTERRUPT_REQUEST + 0x10 * register) >> bit & 1 == 1
     }
 
     /// Sends an interrupt to one CPU.

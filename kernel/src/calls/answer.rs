@@ -2,7 +2,10 @@
 
 use tally_abi::{Error, syscall::errno};
 
-use crate::{memory::space::SpaceError, task::thread::Wait};
+use crate::{
+    memory::space::SpaceError,
+    task::thread::{Progress, Wait},
+};
 
 /// The outcome of a call of Linux's.
 pub(super) enum Answer {
@@ -10,6 +13,16 @@ pub(super) enum Answer {
     Value(u64),
     /// The thread blocks; what wakes it determines the result.
     Wait(Wait),
+    /// The call has done a step of its work and has more to do: it continues from this progress,
+    /// in the thread's next turn if this one is over.
+    Continue(Progress),
+}
+
+impl Answer {
+    /// The call continues at this byte or page, and needs no memory claimed for it.
+    pub(super) fn continue_at(at: u64) -> Answer {
+        Answer::Continue(Progress { at, claim: None })
+    }
 }
 
 /// An error number of Linux's, positive.

@@ -1,17 +1,19 @@
-//! Calls on a program's memory.
+//! Calls on a program's memory, in steps, as they may be long (decision 21). Their progress is the
+//! page at which the next step goes on.
 
 use tally_abi::syscall::{
     self,
     errno::{EFAULT, EINVAL, ENOMEM},
 };
 
-use super::answer::Errno;
+use super::answer::{Answer, Errno};
 use crate::{
     memory::{
-        frames::FRAME_BYTES,
+        frames::{Claim, FRAME_BYTES},
         space::{PageAccess, SpaceError},
+        user::FillStep,
     },
-    task::Process,
+    task::{Process, thread::Progress},
 };
 
 const PROT_READ: u64 = 1;
@@ -35,27 +37,59 @@ pub(super) fn call(
     process: &mut Process,
     number: u64,
     arguments: [u64; 6],
-) -> Option<Result<u64, Errno>> {
+    Progress { at, claim }: Progress,
+) -> Option<Result<Answer, Errno>> {
     let [a, b, c, ..] = arguments;
+    // No page of a program's is at 0.
+    let from = (at != 0).then_some(at);
     Some(match number {
-        syscall::MMAP => map(process, arguments),
-        syscall::MPROTECT => protect(process, a, b, c),
-        syscall::MUNMAP => unmap(process, a, b),
-        syscall::MREMAP => remap(process, a, c),
-        syscall::MADVISE => advise(process, a, b, c),
-        syscall::BRK => Ok(process.memory.set_heap_end(a)),
+        syscall::MMAP => map(process, arguments, from.zip(Some(claim))),
+        syscall::MPROTECT => protect(process, [a, b, c], from, claim),
+        syscall::MUNMAP => unmap(process, a, b, from),
+        syscall::MREMAP => remap(process, a, c).map(Answer::Value),
+        syscall::MADVISE => advise(process, a, b, c, from),
+        syscall::BRK => Ok(set_heap_end(process, a, from.zip(Some(claim)))),
         _ => return None,
     })
 }
 
-fn map(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Errno> {
+/// The answer after a step of a call that returns 0.
+fn after(next: Option<u64>) -> Answer {
+    next.map_or(Answer::Value(0), Answer::continue_at)
+}
+
+/// The page at which the next step goes on, and the memory for it.
+type Rest = Option<(u64, Option<Claim>)>;
+
+fn map(process: &mut Process, arguments: [u64; 6], rest: Rest) -> Result<Answer, Errno> {
     let [_, bytes, protection, flags, ..] = arguments;
     // Every other kind of mapping is refused, not approximated (`docs/abi.md`). An address without
     // MAP_FIXED is a hint.
     if bytes == 0 || flags & !MAP_HINTS != MAP_PRIVATE | MAP_ANONYMOUS {
         return Err(Errno(EINVAL));
     }
-    Ok(process.memory.map(bytes, access(protection)?)?)
+    let access = access(protection)?;
+    let (from, mut claim) = match rest {
+        Some(rest) => rest,
+        None => process.memory.reserve(bytes, access)?,
+    };
+    match process.memory.fill(from, access, &mut claim) {
+        Ok(FillStep::Next(at)) => Ok(Answer::Continue(Progress { at, claim })),
+        Ok(FillStep::Done(address)) => Ok(Answer::Value(address)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// `brk`: returns the end of the heap, wherever it is.
+fn set_heap_end(process: &mut Process, end: u64, rest: Rest) -> Answer {
+    let first = |(from, claim)| (from, Some(claim));
+    let rest = rest.or_else(|| process.memory.move_heap_end(end).map(first));
+    if let Some((from, mut claim)) = rest
+        && let Some(at) = process.memory.fill_heap(from, &mut claim)
+    {
+        return Answer::Continue(Progress { at, claim });
+    }
+    Answer::Value(process.memory.heap_end())
 }
 
 /// The access that `PROT_…` flags ask for; executable memory is refused.
@@ -68,13 +102,21 @@ fn access(protection: u64) -> Result<PageAccess, Errno> {
     }
 }
 
-fn protect(process: &mut Process, address: u64, bytes: u64, protection: u64) -> Result<u64, Errno> {
+fn protect(
+    process: &mut Process,
+    [address, bytes, protection]: [u64; 3],
+    from: Option<u64>,
+    mut claim: Option<Claim>,
+) -> Result<Answer, Errno> {
     let access = access(protection)?;
     if !address.is_multiple_of(FRAME_BYTES) {
         return Err(Errno(EINVAL));
     }
-    process.memory.protect(address, bytes, access).map_err(|_| Errno(ENOMEM))?;
-    Ok(0)
+    match process.memory.protect(address, bytes, access, from, &mut claim) {
+        Ok(Some(at)) => Ok(Answer::Continue(Progress { at, claim })),
+        Ok(None) => Ok(Answer::Value(0)),
+        Err(_) => Err(Errno(ENOMEM)),
+    }
 }
 
 /// `mremap`: refused, upon which C libraries copy. musl finds the end of a stack by its errors.
@@ -86,17 +128,30 @@ fn remap(process: &Process, address: u64, bytes: u64) -> Result<u64, Errno> {
 }
 
 /// `madvise`: `MADV_DONTNEED` zeroes the range, hints are ignored.
-fn advise(process: &mut Process, address: u64, bytes: u64, advice: u64) -> Result<u64, Errno> {
+fn advise(
+    process: &mut Process,
+    address: u64,
+    bytes: u64,
+    advice: u64,
+    from: Option<u64>,
+) -> Result<Answer, Errno> {
     match advice {
-        DONT_NEED => process.memory.clear(address, bytes).map(|()| 0).map_err(|_| Errno(EINVAL)),
-        NORMAL..=WILL_NEED | FREE | DONT_FORK..=PAGE_OUT => Ok(0),
+        DONT_NEED => {
+            process.memory.clear(address, bytes, from).map(after).map_err(|_| Errno(EINVAL))
+        }
+        NORMAL..=WILL_NEED | FREE | DONT_FORK..=PAGE_OUT => Ok(Answer::Value(0)),
         _ => Err(Errno(EINVAL)),
     }
 }
 
-fn unmap(process: &mut Process, address: u64, bytes: u64) -> Result<u64, Errno> {
-    match process.memory.unmap(address, bytes) {
-        Ok(()) if bytes > 0 => Ok(0),
+fn unmap(
+    process: &mut Process,
+    address: u64,
+    bytes: u64,
+    from: Option<u64>,
+) -> Result<Answer, Errno> {
+    match process.memory.unmap(address, bytes, from) {
+        Ok(next) if bytes > 0 => Ok(after(next)),
         Err(SpaceError::OutOfMemory) => Err(Errno(ENOMEM)),
         _ => Err(Errno(EINVAL)),
     }

@@ -3,6 +3,9 @@
 //! A call gets its CPU's state and the program's registers, and returns a number: a result, an
 //! error number of Linux for Linux's calls, or an error of Tally for Tally's. A program's error is
 //! a result; a kernel bug is a panic.
+//!
+//! A call whose work grows with its arguments works in steps and lets the turn end in between
+//! ([`Answer::Continue`], decision 21).
 
 mod affinity;
 mod answer;
@@ -19,6 +22,9 @@ mod stat;
 mod threads;
 mod time;
 mod trace;
+mod transfer;
+
+use core::mem::take;
 
 use tally_abi::{Error, syscall};
 
@@ -30,11 +36,14 @@ use self::{
 };
 
 use crate::{
-    arch::frame::{Frame, SYSCALL_VECTOR},
+    arch::{
+        frame::{Frame, SYSCALL_VECTOR},
+        vectors,
+    },
     cpu::Cpu,
     measure::Refusal,
     sched,
-    task::{Process, signal_frame},
+    task::{Process, handler, signal_frame, thread::Progress},
 };
 
 /// The most numbers of unknown calls that the log gets of one program.
@@ -94,32 +103,75 @@ fn end_handler(cpu: &mut Cpu, frame: &mut Frame, number: u64) {
     }
 }
 
-/// A call of Linux's.
+/// A call of Linux's: makes its steps until it has an answer or the turn is over.
 fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
-    let process = cpu.process();
-    let answer = match number {
+    let progress = take(&mut cpu.process().threads.running().progress);
+    let is_continued = progress.is_some();
+    let mut progress = progress.unwrap_or_default();
+    loop {
+        match step(cpu.process(), frame, number, arguments, progress) {
+            Ok(Answer::Value(value)) => frame.rax = value,
+            Err(Errno(number)) => frame.rax = -number as u64,
+            Ok(Answer::Wait(on)) => sched::block(cpu, frame, on),
+            Ok(Answer::Continue(next)) if is_preempted(cpu) => {
+                // The interrupt comes before the instruction, which makes the next step.
+                cpu.process().threads.running().progress = Some(next);
+                return handler::repeat_call(frame);
+            }
+            Ok(Answer::Continue(next)) => {
+                progress = next;
+                continue;
+            }
+        }
+        break;
+    }
+    if is_continued {
+        // A threshold may have fired meanwhile, whose upcall the call delayed.
+        cpu.measure.lock().repost_upcall();
+    }
+}
+
+/// Returns whether an interrupt is pending that may end the running thread's turn.
+fn is_preempted(cpu: &Cpu) -> bool {
+    [vectors::TIMER, vectors::PREEMPT_IPI].into_iter().any(|vector| cpu.lapic.is_pending(vector))
+}
+
+/// One step of a call of Linux's.
+fn step(
+    process: &mut Process,
+    frame: &mut Frame,
+    number: u64,
+    arguments: [u64; 6],
+    progress: Progress,
+) -> Result<Answer, Errno> {
+    match number {
         syscall::CLONE => threads::clone(process, frame, arguments).map(Answer::Value),
         syscall::SIGALTSTACK => {
             let [new, old, ..] = arguments;
             signals::stack(process, frame.rsp, new, old).map(Answer::Value)
         }
-        _ => of_family(process, number, arguments),
-    };
-    match answer {
-        Ok(Answer::Value(value)) => frame.rax = value,
-        Err(Errno(number)) => frame.rax = -number as u64,
-        Ok(Answer::Wait(on)) => sched::block(cpu, frame, on),
+        _ => of_family(process, number, arguments, progress),
     }
 }
 
 /// Asks each family whether it has the call.
-fn of_family(process: &mut Process, number: u64, arguments: [u64; 6]) -> Result<Answer, Errno> {
+fn of_family(
+    process: &mut Process,
+    number: u64,
+    arguments: [u64; 6],
+    progress: Progress,
+) -> Result<Answer, Errno> {
+    let transferred = transfer::call(process, number, arguments, progress.at);
+    if let Some(answer) = transferred.or_else(|| memory::call(process, number, arguments, progress))
+    {
+        return answer;
+    }
     for family in [threads::call, signals::call, time::call, poll::call] {
         if let Some(answer) = family(process, number, arguments) {
             return answer;
         }
     }
-    for family in [files::call, paths::call, memory::call, process::call] {
+    for family in [files::call, paths::call, process::call] {
         if let Some(answer) = family(process, number, arguments) {
             return answer.map(Answer::Value);
         }

@@ -43,7 +43,6 @@ pub(super) fn call(
         syscall::NEWFSTATAT => stat_at(process, [a, b, c, d]),
         syscall::ACCESS => access(process, a),
         syscall::FACCESSAT => access(process, b),
-        syscall::TRUNCATE => set_length(process, a, b),
         syscall::UNLINK => remove(process, a),
         syscall::UNLINKAT => remove(process, b),
         syscall::RENAME => rename(process, a, b),
@@ -150,17 +149,6 @@ fn access(process: &mut Process, path: u64) -> Result<u64, Errno> {
     if is_there { Ok(0) } else { Err(Errno(ENOENT)) }
 }
 
-/// `truncate`.
-fn set_length(process: &mut Process, path: u64, bytes: u64) -> Result<u64, Errno> {
-    let path = read_path(process, path)?;
-    let file = store::find(&path).ok_or(Errno(ENOENT))?;
-    if bytes > i64::MAX as u64 {
-        return Err(Errno(EINVAL));
-    }
-    file.lock().set_len(bytes)?;
-    Ok(0)
-}
-
 /// `unlink` and `unlinkat`.
 fn remove(process: &mut Process, path: u64) -> Result<u64, Errno> {
     let path = read_path(process, path)?;
@@ -199,7 +187,7 @@ fn folder(process: &mut Process, buffer: u64, bytes: u64) -> Result<u64, Errno> 
     Ok(path.len() as u64)
 }
 
-fn read_path(process: &mut Process, address: u64) -> Result<String, Errno> {
+pub(super) fn read_path(process: &mut Process, address: u64) -> Result<String, Errno> {
     let mut path = vec![];
     for offset in 0..=MAX_PATH_BYTES {
         let mut byte = [0];

@@ -91,6 +91,14 @@ impl Content {
         self.writable()?.set_len(len)
     }
 
+    /// Returns whether there is memory for a length of `len` bytes.
+    pub fn has_room(&self, len: u64) -> bool {
+        match self {
+            Content::Ramdisk(_) => Pages::default().has_room(len),
+            Content::Written(pages) => pages.has_room(len),
+        }
+    }
+
     /// Its pages; copies a ramdisk file to pages first.
     fn writable(&mut self) -> Result<&mut Pages, OutOfMemory> {
         if let Content::Ramdisk(bytes) = *self {

@@ -78,6 +78,15 @@ impl Pages {
         Ok(())
     }
 
+    /// Returns whether there are frames for a length of `len` bytes.
+    pub fn has_room(&self, len: u64) -> bool {
+        let missing = len.div_ceil(FRAME_BYTES).saturating_sub(self.frames.len() as u64);
+        // Relaxed order: an estimate, as `note` is what decides.
+        let in_files = IN_FILES.load(Ordering::Relaxed);
+        in_files.saturating_add(missing) <= MAX_FRAMES
+            && frames::has_room_for_program(missing * FRAME_BYTES)
+    }
+
     /// Allocates frames for up to `len` bytes.
     fn reach(&mut self, len: u64) -> Result<(), OutOfMemory> {
         let missing = len.div_ceil(FRAME_BYTES).saturating_sub(self.frames.len() as u64);

@@ -3,9 +3,11 @@
 //! The upper half of every address space is the kernel's, the same in all; the lower half is the
 //! program's. All physical memory is mapped in the upper half.
 
+mod access;
 pub mod frames;
 pub mod heap;
 pub mod kernel;
+mod mappings;
 pub mod region;
 mod registers;
 pub mod shared;

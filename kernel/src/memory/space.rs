@@ -13,8 +13,9 @@ use x86_64::{
     structures::paging::{PageTableFlags as Flags, PhysFrame, page_table::PageTableEntry},
 };
 
+pub use super::access::PageAccess;
 use super::{
-    frames::{self, FRAME_BYTES, OutOfMemory, kernel_view},
+    frames::{self, Claim, FRAME_BYTES, OutOfMemory, kernel_view},
     tables::{LENT, first_page, free_below, index, table},
 };
 
@@ -23,32 +24,6 @@ use super::{
 pub const USER_END: u64 = 0x0000_7fff_ffff_0000;
 /// Entries of a table that belong to the lower half of the top level.
 const USER_ENTRIES: usize = 256;
-
-/// What a program may do with a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageAccess {
-    /// Nothing. The page keeps its content.
-    Nothing,
-    /// Read.
-    Read,
-    /// Read and write.
-    Write,
-    /// Read and execute.
-    Execute,
-}
-
-impl PageAccess {
-    fn flags(self) -> Flags {
-        let common = Flags::PRESENT | Flags::USER_ACCESSIBLE;
-        match self {
-            // An entry with an address is a page, present or not ([`AddressSpace::entry`]).
-            PageAccess::Nothing => Flags::USER_ACCESSIBLE | Flags::NO_EXECUTE,
-            PageAccess::Read => common | Flags::NO_EXECUTE,
-            PageAccess::Write => common | Flags::WRITABLE | Flags::NO_EXECUTE,
-            PageAccess::Execute => common,
-        }
-    }
-}
 
 /// Why an operation on a program's memory failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,18 +99,40 @@ impl AddressSpace {
         bytes: u64,
         access: PageAccess,
     ) -> Result<(), SpaceError> {
-        let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
-        if end > USER_END || !start.is_multiple_of(FRAME_BYTES) || start == 0 {
-            return Err(SpaceError::BadAddress);
-        }
-        // With the tables: one for each 512 pages, and the tables above them.
+        let mut claim = self.claim(bytes)?;
+        self.map_claimed(start, bytes, access, &mut claim)
+    }
+
+    /// Claims memory for `bytes` of pages.
+    ///
+    /// # Errors
+    /// It is more than one program may have, or than there is.
+    pub fn claim(&self, bytes: u64) -> Result<Claim, SpaceError> {
+        // With the tables: one for each 512 pages, and the tables above them. Pages are allocated
+        // from the claim; the tables' frames are what is left of it at the end.
         let needed = bytes.saturating_add(bytes / 511);
         let held = (self.pages + self.tables).saturating_mul(FRAME_BYTES);
         if held.saturating_add(needed) > frames::max_for_program() {
             return Err(SpaceError::OutOfMemory);
         }
-        // Pages are allocated from the claim; the tables' frames are what is left of it at the end.
-        let mut claim = frames::claim(needed).ok_or(SpaceError::OutOfMemory)?;
+        frames::claim(needed).ok_or(SpaceError::OutOfMemory)
+    }
+
+    /// As [`Self::map_zeroed`], with frames of `claim`.
+    ///
+    /// # Errors
+    /// As [`Self::map_zeroed`].
+    pub fn map_claimed(
+        &mut self,
+        start: u64,
+        bytes: u64,
+        access: PageAccess,
+        claim: &mut Claim,
+    ) -> Result<(), SpaceError> {
+        let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
+        if end > USER_END || !start.is_multiple_of(FRAME_BYTES) || start == 0 {
+            return Err(SpaceError::BadAddress);
+        }
         for page in (start..end).step_by(FRAME_BYTES as usize) {
             if let Err(error) = self.map_page(page, access.flags(), || claim.allocate()) {
                 self.unmap(start, page - start);
@@ -214,6 +211,12 @@ impl AddressSpace {
     /// The first mapped page of `[start, end)`. Missing tables are skipped at once.
     pub fn next_page(&self, start: u64, end: u64) -> Option<u64> {
         first_page(self.root.start_address(), 3, start, end)
+    }
+
+    /// The page of `[start, end)` that follows the first `count` mapped ones, if it is mapped.
+    pub fn page_after(&self, start: u64, end: u64, count: u64) -> Option<u64> {
+        let next = |at| self.next_page(at, end);
+        core::iter::successors(next(start), |page| next(page + FRAME_BYTES)).nth(count as usize)
     }
 
     /// How many pages of `[start, end)` are mapped.

@@ -2,131 +2,34 @@
 //!
 //! A page that was mapped without any access (`PROT_NONE`) has no frame until the program gets
 //! access to it: guard pages of stacks, and addresses that C libraries reserve, cost no memory.
+//!
+//! Where work grows with the number of pages, a method makes one step of it, and returns the page
+//! at which the next step goes on ([`Step`]). In between other threads of the program may run.
 
-use alloc::collections::BTreeMap;
 use core::ops::Range;
 
 use super::{
-    frames::{self, FRAME_BYTES},
+    frames::{Claim, FRAME_BYTES},
     heap,
+    mappings::{MAX_MAPPINGS, Mappings},
     shared::Shared,
     space::{AddressSpace, PageAccess, SpaceError, USER_END},
 };
 
-/// The first address that `mmap` gives out: above every fixed program, far below the stack.
-const MMAP_START: u64 = 0x1000_0000_0000;
 /// The largest heap of a program (`brk`).
 const MAX_HEAP_BYTES: u64 = 1 << 30;
-/// The most mappings of one program: each takes some bytes of the kernel's memory.
-const MAX_MAPPINGS: usize = 16 * 1024;
+/// Pages of one step: some hundreds of microseconds.
+const STEP_PAGES: u64 = 256;
 
-/// Which addresses of a program are taken, and by what.
-struct Mappings {
-    heap: Range<u64>,
-    /// The program's segments and its mappings (`mmap`): start and end.
-    mapped: BTreeMap<u64, u64>,
-    /// Mappings that the program can neither unmap nor protect: start and end.
-    held: BTreeMap<u64, u64>,
-    /// Addresses of lent memory, by the kernel's address of it.
-    lent: BTreeMap<u64, u64>,
-    /// No gap is below this address.
-    gap: u64,
-}
+/// The page at which the next step goes on; none if all is done.
+pub type Step = Result<Option<u64>, SpaceError>;
 
-impl Mappings {
-    /// Those of a program that was just loaded: its segments, and an empty heap behind them.
-    fn new(segments: &[Range<u64>]) -> Self {
-        let heap = segments.iter().map(|segment| segment.end).max().unwrap_or_default();
-        Mappings {
-            heap: heap..heap,
-            mapped: segments.iter().map(|segment| (segment.start, segment.end)).collect(),
-            held: BTreeMap::new(),
-            lent: BTreeMap::new(),
-            gap: MMAP_START,
-        }
-    }
-
-    /// The range of `bytes` from `start` on, in whole pages.
-    ///
-    /// # Errors
-    /// It is outside the program's half, or the kernel holds part of it.
-    fn own(&self, start: u64, bytes: u64) -> Result<Range<u64>, SpaceError> {
-        let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::BadAddress)?;
-        let end = start.checked_add(bytes).filter(|end| *end <= USER_END);
-        let end = end.ok_or(SpaceError::BadAddress)?;
-        let is_held = self.held.iter().any(|(held, held_end)| start < *held_end && *held < end);
-        if is_held || !start.is_multiple_of(FRAME_BYTES) {
-            return Err(SpaceError::BadAddress);
-        }
-        Ok(start..end)
-    }
-
-    /// The first range of `bytes` with an unmapped page before and behind it, so that an access
-    /// beyond either end faults.
-    fn find_gap(&self, bytes: u64) -> Option<Range<u64>> {
-        let mut start = self.gap;
-        loop {
-            let end = start.checked_add(bytes).filter(|end| *end < USER_END / 2)?;
-            let with_guards = start - FRAME_BYTES..end + FRAME_BYTES;
-            let heap = Some(self.heap.end.next_multiple_of(FRAME_BYTES))
-                .filter(|end| self.heap.start < with_guards.end && *end > with_guards.start);
-            match self.last_end_within(&with_guards).max(heap) {
-                Some(in_the_way) => start = in_the_way + FRAME_BYTES,
-                None => return Some(start..end),
-            }
-        }
-    }
-
-    /// The end of the last mapping that overlaps `range`, if one does.
-    fn last_end_within(&self, range: &Range<u64>) -> Option<u64> {
-        let last = |mappings: &BTreeMap<u64, u64>| {
-            let (_, end) = mappings.range(..range.end).next_back()?;
-            Some(*end).filter(|end| *end > range.start)
-        };
-        [&self.mapped, &self.held].into_iter().filter_map(last).max()
-    }
-
-    /// Addresses from `start` on were unmapped.
-    fn lower_gap(&mut self, start: u64) {
-        self.gap = self.gap.min(start.max(MMAP_START));
-    }
-
-    /// The end of the program's mapping that contains the page.
-    fn end_of(&self, page: u64) -> Option<u64> {
-        let (_, end) = self.mapped.range(..=page).next_back()?;
-        (page < *end).then_some(*end)
-    }
-
-    /// Removes `range` from the program's mappings.
-    ///
-    /// # Errors
-    /// It would split a mapping, and there would be too many, or no memory is left.
-    fn cut(&mut self, range: &Range<u64>) -> Result<(), SpaceError> {
-        let splits = |(start, end): (&u64, &u64)| *start < range.start && range.end < *end;
-        if self.last_before(range.end).is_some_and(splits)
-            && (self.mapped.len() >= MAX_MAPPINGS || !heap::has_room())
-        {
-            return Err(SpaceError::OutOfMemory);
-        }
-        while let Some((start, end)) =
-            self.last_before(range.end).filter(|(_, end)| **end > range.start)
-        {
-            let (start, end) = (*start, *end);
-            self.mapped.remove(&start);
-            if start < range.start {
-                self.mapped.insert(start, range.start);
-            }
-            if range.end < end {
-                self.mapped.insert(range.end, end);
-            }
-        }
-        Ok(())
-    }
-
-    /// The last mapping that begins before `end`.
-    fn last_before(&self, end: u64) -> Option<(&u64, &u64)> {
-        self.mapped.range(..end).next_back()
-    }
+/// What a step of [`UserMemory::fill`] came to.
+pub enum FillStep {
+    /// The page at which the next step goes on.
+    Next(u64),
+    /// All of the mapping at this address is there.
+    Done(u64),
 }
 
 /// A program's memory: its address space, and what is mapped in it.
@@ -142,34 +45,92 @@ impl UserMemory {
         UserMemory { space, mappings: Mappings::new(segments) }
     }
 
-    /// Moves the end of the heap up to `end`, if possible. Returns where it is then.
-    pub fn set_heap_end(&mut self, end: u64) -> u64 {
-        let page = |address: u64| address.next_multiple_of(FRAME_BYTES);
-        let heap = self.mappings.heap.clone();
-        let (old, new) = (page(heap.end), page(end.min(USER_END)));
-        // A mapping without access has no pages, which would stop the heap in `map_zeroed`.
-        let fits = (heap.start..heap.start + MAX_HEAP_BYTES).contains(&end)
-            && self.mappings.last_end_within(&(old..new)).is_none();
-        // A heap that shrinks keeps its pages: C libraries unmap to free memory.
-        if fits && (new <= old || self.space.map_zeroed(old, new - old, PageAccess::Write).is_ok())
-        {
-            self.mappings.heap.end = end.max(heap.end);
-        }
+    /// The end of the heap.
+    pub fn heap_end(&self) -> u64 {
         self.mappings.heap.end
     }
 
-    /// Maps `bytes` of zeros. Returns their address.
+    /// Moves the end of the heap up to `end`, if possible. Returns the first of the heap's new
+    /// pages, which have no memory yet, and a claim for them; none if there are no new ones.
+    pub fn move_heap_end(&mut self, end: u64) -> Option<(u64, Claim)> {
+        let page = |address: u64| address.next_multiple_of(FRAME_BYTES);
+        let heap = self.mappings.heap.clone();
+        let (old, new) = (page(heap.end), page(end.min(USER_END)));
+        if !(heap.start..heap.start + MAX_HEAP_BYTES).contains(&end) {
+            return None;
+        }
+        if new <= old {
+            // A heap that shrinks keeps its pages: C libraries unmap to free memory.
+            self.mappings.heap.end = end.max(heap.end);
+            return None;
+        }
+        // Not all of a mapping has pages.
+        let is_free = self.mappings.last_end_within(&(old..new)).is_none()
+            && self.space.next_page(old, new).is_none();
+        let claim = self.space.claim(new - old).ok().filter(|_| is_free)?;
+        self.mappings.heap.end = end;
+        Some((old, claim))
+    }
+
+    /// Makes a step of mapping zeros in the heap's pages from `from` on. If there is no memory, the
+    /// heap ends there.
+    pub fn fill_heap(&mut self, from: u64, claim: &mut Option<Claim>) -> Option<u64> {
+        let end = self.mappings.heap.end.next_multiple_of(FRAME_BYTES);
+        self.set_access(from..end, PageAccess::Write, claim).unwrap_or_else(|_| {
+            self.mappings.heap.end = from;
+            None
+        })
+    }
+
+    /// Reserves a mapping of `bytes`, which has no pages yet. Returns its address, and a claim for
+    /// its pages unless the access is [`PageAccess::Nothing`].
     ///
     /// # Errors
-    /// No memory is left, no gap is large enough, or there are too many mappings.
-    pub fn map(&mut self, bytes: u64, access: PageAccess) -> Result<u64, SpaceError> {
+    /// There is no memory for pages with this access, no gap is large enough, or there are too many
+    /// mappings.
+    pub fn reserve(
+        &mut self,
+        bytes: u64,
+        access: PageAccess,
+    ) -> Result<(u64, Option<Claim>), SpaceError> {
         if self.mappings.mapped.len() >= MAX_MAPPINGS || !heap::has_room() {
             return Err(SpaceError::OutOfMemory);
         }
-        let Range { start, end } = self.map_next(bytes, access)?;
+        let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::OutOfMemory)?;
+        let claim = match access {
+            PageAccess::Nothing => None,
+            _ => Some(self.space.claim(bytes)?),
+        };
+        let Range { start, end } = self.map_next(bytes, PageAccess::Nothing)?;
         self.mappings.mapped.insert(start, end);
         log::trace!("address space {:#x}: mapped {start:#x} to {end:#x}", self.space.id());
-        Ok(start)
+        Ok((start, claim))
+    }
+
+    /// Makes a step of mapping zeros in the pages from `from` on of a mapping. Returns the
+    /// mapping's address when all of it is there.
+    ///
+    /// # Errors
+    /// No memory is left, and the mapping is removed; or another thread has removed it.
+    pub fn fill(
+        &mut self,
+        from: u64,
+        access: PageAccess,
+        claim: &mut Option<Claim>,
+    ) -> Result<FillStep, SpaceError> {
+        let last = self.mappings.mapped.range(..=from).next_back();
+        let found = last.map(|(start, end)| *start..*end).filter(|range| range.contains(&from));
+        let Range { start, end } = found.ok_or(SpaceError::BadAddress)?;
+        match self.set_access(from..end, access, claim) {
+            Ok(Some(next)) => Ok(FillStep::Next(next)),
+            Ok(None) => Ok(FillStep::Done(start)),
+            Err(error) => {
+                self.space.unmap(start, end - start);
+                self.mappings.mapped.remove(&start);
+                self.mappings.lower_gap(start);
+                Err(error)
+            }
+        }
     }
 
     /// Maps `bytes` of zeros for the kernel to write and the program to read. The program can
@@ -230,17 +191,34 @@ impl UserMemory {
         Ok(start..end)
     }
 
-    /// Changes the access to pages of the program.
+    /// Makes a step of changing the access to pages of the program, from the page `from` on if it
+    /// is not the first.
     ///
     /// # Errors
-    /// Some of them are not the program's, and nothing has changed; or no memory is left.
+    /// At the first step: some of them are not the program's, or there is no memory, and nothing
+    /// has changed. Later, no memory is left.
     pub fn protect(
         &mut self,
         start: u64,
         bytes: u64,
         access: PageAccess,
-    ) -> Result<(), SpaceError> {
-        let Range { start, end } = self.mappings.own(start, bytes)?;
+        from: Option<u64>,
+        claim: &mut Option<Claim>,
+    ) -> Step {
+        let range = self.mappings.own(start, bytes)?;
+        if from.is_none() {
+            *claim = self.may_protect(&range, access)?;
+        }
+        self.set_access(from.unwrap_or(range.start)..range.end, access, claim)
+    }
+
+    /// Checks that a range is the program's; claims memory for its missing pages.
+    fn may_protect(
+        &self,
+        range: &Range<u64>,
+        access: PageAccess,
+    ) -> Result<Option<Claim>, SpaceError> {
+        let Range { start, end } = *range;
         let mut at = start;
         while at < end {
             at = match self.mappings.end_of(at) {
@@ -249,36 +227,59 @@ impl UserMemory {
                 None => return Err(SpaceError::BadAddress),
             };
         }
-        let there = self.space.pages(start, end);
-        let missing = end - start - there * FRAME_BYTES;
-        if access != PageAccess::Nothing && !frames::has_room_for_program(missing) {
-            return Err(SpaceError::OutOfMemory);
+        let missing = end - start - self.space.pages(start, end) * FRAME_BYTES;
+        match access {
+            PageAccess::Nothing => Ok(None),
+            _ => self.space.claim(missing).map(Some),
         }
-        let mut at = start;
-        while let Some(page) = self.space.next_page(at, end) {
-            self.fill(at..page, access)?;
-            self.space.protect(page, FRAME_BYTES, access)?;
-            at = page + FRAME_BYTES;
-        }
-        self.fill(at..end, access)
     }
 
-    /// Maps pages of zeros in a gap, unless the access is [`PageAccess::Nothing`].
-    fn fill(&mut self, gap: Range<u64>, access: PageAccess) -> Result<(), SpaceError> {
-        if access == PageAccess::Nothing || gap.is_empty() {
-            return Ok(());
+    /// Makes a step of giving pages this access, mapping zeros where there is no page, unless the
+    /// access is [`PageAccess::Nothing`]; with frames of the claim, if there is one.
+    fn set_access(
+        &mut self,
+        range: Range<u64>,
+        access: PageAccess,
+        claim: &mut Option<Claim>,
+    ) -> Step {
+        let Range { start: mut at, end } = range;
+        let mut left = STEP_PAGES;
+        while at < end {
+            let page = self.space.next_page(at, end);
+            let gap = at..page.unwrap_or(end);
+            if access != PageAccess::Nothing && !gap.is_empty() {
+                let pages = left.min((gap.end - gap.start) / FRAME_BYTES);
+                match claim {
+                    Some(claim) => {
+                        self.space.map_claimed(at, pages * FRAME_BYTES, access, claim)?;
+                    }
+                    None => self.space.map_zeroed(at, pages * FRAME_BYTES, access)?,
+                }
+                (at, left) = (at + pages * FRAME_BYTES, left - pages);
+            } else if let Some(page) = page {
+                self.space.protect(page, FRAME_BYTES, access)?;
+                (at, left) = (page + FRAME_BYTES, left - 1);
+            } else {
+                at = end;
+            }
+            if left == 0 {
+                break;
+            }
         }
-        self.space.map_zeroed(gap.start, gap.end - gap.start, access)
+        Ok((at < end).then_some(at))
     }
 
-    /// Writes zeros to the mapped pages of a range.
+    /// Makes a step of writing zeros to the mapped pages of a range, from the page `from` on if it
+    /// is not the first.
     ///
     /// # Errors
     /// The kernel holds part of it.
-    pub fn clear(&mut self, start: u64, bytes: u64) -> Result<(), SpaceError> {
-        let Range { start, end } = self.mappings.own(start, bytes)?;
-        self.space.clear(start, end);
-        Ok(())
+    pub fn clear(&mut self, start: u64, bytes: u64, from: Option<u64>) -> Step {
+        let range = self.mappings.own(start, bytes)?;
+        let start = from.unwrap_or(range.start);
+        let next = self.space.page_after(start, range.end, STEP_PAGES);
+        self.space.clear(start, next.unwrap_or(range.end));
+        Ok(next)
     }
 
     /// Returns whether a page is the program's: mapped, or in one of its mappings.
@@ -288,17 +289,23 @@ impl UserMemory {
             && (self.mappings.end_of(page).is_some() || is_there())
     }
 
-    /// Unmaps a range, mapped or not.
+    /// Makes a step of unmapping a range, mapped or not, from the page `from` on if it is not the
+    /// first. Its addresses are free after the last.
     ///
     /// # Errors
     /// The kernel holds part of it, or there would be too many mappings.
-    pub fn unmap(&mut self, start: u64, bytes: u64) -> Result<(), SpaceError> {
+    pub fn unmap(&mut self, start: u64, bytes: u64, from: Option<u64>) -> Step {
         let range = self.mappings.own(start, bytes)?;
-        self.mappings.cut(&range)?;
-        self.mappings.lower_gap(range.start);
-        self.space.unmap(range.start, range.end - range.start);
-        let space = self.space.id();
-        log::trace!("address space {space:#x}: unmapped {:#x} to {:#x}", range.start, range.end);
-        Ok(())
+        self.mappings.may_cut(&range)?;
+        let start = from.unwrap_or(range.start);
+        let next = self.space.page_after(start, range.end, STEP_PAGES);
+        self.space.unmap(start, next.unwrap_or(range.end) - start);
+        if next.is_none() {
+            self.mappings.cut(&range)?;
+            self.mappings.lower_gap(range.start);
+            let Range { start, end } = range;
+            log::trace!("address space {:#x}: unmapped {start:#x} to {end:#x}", self.space.id());
+        }
+        Ok(next)
     }
 }

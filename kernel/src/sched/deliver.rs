@@ -18,15 +18,20 @@ use crate::{
 /// The status of a program that a signal ended, as shells have it: this and the signal's number.
 const SIGNALLED: i32 = 128;
 
-/// Delivers the pending signals of the thread that the CPU returns to, if it returns to one. Every
-/// entry from ring 3 ends with this.
+/// Delivers the pending signals of the thread that the CPU returns to, if it returns to one;
+/// signals stay pending while the thread continues a system call. Every entry from ring 3 ends with
+/// this.
 pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
     while let Some(process) = cpu.current.as_deref_mut() {
         if process.is_deadlocked {
             end_deadlocked(cpu, frame);
             continue;
         }
-        let mask = process.threads.running().signals.mask;
+        let running = process.threads.running();
+        if running.progress.is_some() {
+            return;
+        }
+        let mask = running.signals.mask;
         let Some(pending) = process.take_signal(!mask) else {
             return handler::finish_delivery(process, frame);
         };
@@ -72,11 +77,13 @@ fn trace(cpu: &mut Cpu, signal: u32, handler: Option<u64>, address: u64) {
 }
 
 /// Delivers a threshold that has fired: calls its handler in the running thread, if `frame` is a
-/// thread's and no handler of a threshold runs in it. Otherwise the threshold stays pending.
+/// thread's, and the thread neither runs such a handler nor continues a system call. Otherwise the
+/// threshold stays pending.
 pub fn upcall(cpu: &mut Cpu, frame: &mut Frame) {
     let measure = cpu.measure;
     let Some(process) = cpu.current.as_deref_mut().filter(|_| frame.is_user()) else { return };
-    if process.threads.running().signals.in_upcall {
+    let running = process.threads.running();
+    if running.signals.in_upcall || running.progress.is_some() {
         return;
     }
     let Some(upcall) = measure.lock().take_upcall() else { return };

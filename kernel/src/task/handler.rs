@@ -62,7 +62,10 @@ pub fn call(
     fault: &Fault,
 ) -> Result<(), Fault> {
     let action = *process.signals.action(signal);
-    let signals = &mut process.threads.running().signals;
+    let thread = process.threads.running();
+    // Only a fault comes here with a call in progress, whose instruction another thread unmapped.
+    thread.progress = None;
+    let signals = &mut thread.signals;
     if let Some(number) = take(&mut signals.restart)
         && action.flags & RESTART != 0
     {

@@ -9,10 +9,19 @@ use tally_abi::syscall::errno::{EAGAIN, ETIMEDOUT};
 use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
 use super::{fpu::FpuState, signal::ThreadSignals};
-use crate::arch::frame::Frame;
+use crate::{arch::frame::Frame, memory::frames::Claim};
 
 /// The most threads of one program: each takes some kilobytes of the kernel's memory.
 pub const MAX_THREADS: usize = 1024;
+
+/// How far a long system call has come.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// The bytes done, or the page at which the next step goes on: 0 before the first step.
+    pub at: u64,
+    /// The memory for the steps to come.
+    pub claim: Option<Claim>,
+}
 
 /// A thread.
 pub struct Thread {
@@ -26,6 +35,9 @@ pub struct Thread {
     pub affinity: u64,
     /// Its blocked and pending signals.
     pub signals: ThreadSignals,
+    /// The progress of a long system call that the thread continues. The thread returns to the
+    /// call's instruction, and no handler runs before (decision 21).
+    pub progress: Option<Progress>,
     /// Its registers while it does not run.
     frame: Frame,
     fpu: FpuState,
@@ -40,6 +52,7 @@ impl Thread {
             clear_tid: 0,
             affinity: u64::MAX,
             signals: ThreadSignals::default(),
+            progress: None,
             frame,
             fpu: FpuState::initial(),
         }
@@ -53,6 +66,7 @@ impl Thread {
             clear_tid: 0,
             affinity: self.affinity,
             signals: self.signals.inherited(),
+            progress: None,
             frame,
             fpu: FpuState::now(),
         }

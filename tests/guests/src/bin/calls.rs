@@ -48,7 +48,7 @@ fn files(checks: &mut Checks) {
     let null = open(c"/dev/null", 1) as u64;
     let parts = [[0_u64, 300 << 10]; 1024];
     let vector = [null, parts.as_ptr() as u64, 1024, 0, 0, 0];
-    checks.equal("writev of 300 MiB ends after a part", call(sys::WRITEV, vector), 4 * (300 << 10));
+    checks.equal("writev of 300 MiB", call(sys::WRITEV, vector), 1024 * (300 << 10));
     checks.equal("close /dev/null", call(sys::CLOSE, [null, 0, 0, 0, 0, 0]), 0);
     let fd = open(c"corpus.txt", 0) as u64;
     checks.equal("first descriptor", fd, 3);

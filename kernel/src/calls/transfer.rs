@@ -1,0 +1,335 @@
+//! Calls that transfer bytes between files and programs, or change a file's length: in steps, as
+//! they may be long (decision 21).
+//!
+//! The progress of a transfer is the number of bytes done. Between two steps other threads and
+//! programs may use the file.
+
+use alloc::string::String;
+
+use tally_abi::{
+    syscall::{
+        self,
+        errno::{EBADF, EFAULT, EINVAL, ENOENT, ENOSPC},
+    },
+    wire::{MAX_OUTPUT_BYTES, Message},
+};
+
+use super::{
+    answer::{Answer, Errno},
+    files::descriptor,
+    paths::read_path,
+};
+use crate::{
+    files::{self as store, Content, open::Descriptor},
+    machine::serial,
+    memory::frames::FRAME_BYTES,
+    task::Process,
+};
+
+/// The most parts of one `readv` or `writev` (Linux's `UIO_MAXIOV`).
+const MAX_VECTOR: u64 = 1024;
+/// The most bytes of one call (Linux's `MAX_RW_COUNT`).
+const MAX_BYTES: u64 = 0x7fff_f000;
+/// Bytes of one step: some tens of microseconds.
+const STEP_BYTES: u64 = 64 << 10;
+
+/// The offset at which a call reads or writes.
+#[derive(Clone, Copy)]
+enum At {
+    /// The descriptor's position, which the call advances.
+    Position,
+    /// This offset; the descriptor's position does not change.
+    Offset(u64),
+}
+
+impl At {
+    /// The place for the rest of a call that has done `done` bytes.
+    fn after(self, done: u64) -> At {
+        match self {
+            At::Position => At::Position,
+            At::Offset(offset) => At::Offset(offset.saturating_add(done)),
+        }
+    }
+}
+
+pub(super) fn call(
+    process: &mut Process,
+    number: u64,
+    [a, b, c, d, ..]: [u64; 6],
+    done: u64,
+) -> Option<Result<Answer, Errno>> {
+    let offset = At::Offset(d);
+    let whole = Part { buffer: b, bytes: c };
+    Some(match number {
+        syscall::PREAD64 | syscall::PWRITE64 if d > i64::MAX as u64 => Err(Errno(EINVAL)),
+        syscall::READ => one(process, whole, done, |p, part, _| read(p, a, part, At::Position)),
+        syscall::PREAD64 => {
+            one(process, whole, done, |p, part, done| read(p, a, part, offset.after(done)))
+        }
+        syscall::READV => vector(process, b, c, done, |p, part, _| read(p, a, part, At::Position)),
+        syscall::WRITE => one(process, whole, done, |p, part, _| write(p, a, part, At::Position)),
+        syscall::PWRITE64 => {
+            one(process, whole, done, |p, part, done| write(p, a, part, offset.after(done)))
+        }
+        syscall::WRITEV => {
+            vector(process, b, c, done, |p, part, _| write(p, a, part, At::Position))
+        }
+        syscall::FTRUNCATE => truncate_descriptor(process, a, b),
+        syscall::TRUNCATE => truncate_path(process, a, b),
+        _ => return None,
+    })
+}
+
+/// A part of the program's memory.
+#[derive(Clone, Copy)]
+struct Part {
+    buffer: u64,
+    bytes: u64,
+}
+
+impl Part {
+    /// What follows the first `done` bytes, of at most `bytes`.
+    fn after(self, done: u64, bytes: u64) -> Part {
+        // No memory of the program's reaches to the end of all addresses.
+        let buffer = self.buffer.saturating_add(done);
+        Part { buffer, bytes: bytes.min(self.bytes - done) }
+    }
+}
+
+/// The bytes that a transfer moved; none if it has to be made again, as the file was only brought
+/// nearer to the place.
+type Moved = Result<Option<u64>, Errno>;
+
+/// The answer of a call after the transfer of `part`, when `done` bytes went before; none if all of
+/// the part was moved.
+fn ended(moved: Moved, part: Part, done: u64) -> Option<Result<Answer, Errno>> {
+    match moved {
+        Ok(None) => Some(Ok(Answer::continue_at(done))),
+        Ok(Some(moved)) if moved < part.bytes => Some(Ok(Answer::Value(done + moved))),
+        Ok(Some(_)) => None,
+        Err(error) if done == 0 => Some(Err(error)),
+        // The next call gets the error.
+        Err(_) => Some(Ok(Answer::Value(done))),
+    }
+}
+
+/// One step of a call with one part.
+fn one(
+    process: &mut Process,
+    whole: Part,
+    done: u64,
+    transfer: impl FnOnce(&mut Process, Part, u64) -> Moved,
+) -> Result<Answer, Errno> {
+    let whole = Part { bytes: whole.bytes.min(MAX_BYTES), ..whole };
+    let part = whole.after(done, STEP_BYTES);
+    let moved = transfer(process, part, done);
+    if let Some(answer) = ended(moved, part, done) {
+        return answer;
+    }
+    let done = done + part.bytes;
+    Ok(if done == whole.bytes { Answer::Value(done) } else { Answer::continue_at(done) })
+}
+
+/// One step of `readv` or `writev`, of one part or several.
+fn vector(
+    process: &mut Process,
+    parts: u64,
+    count: u64,
+    mut done: u64,
+    mut transfer: impl FnMut(&mut Process, Part, u64) -> Moved,
+) -> Result<Answer, Errno> {
+    if count > MAX_VECTOR {
+        return Err(Errno(EINVAL));
+    }
+    let step_end = done + STEP_BYTES;
+    // Bytes of the parts before.
+    let mut before = 0_u64;
+    for index in 0..count {
+        let at = parts.checked_add(16 * index).ok_or(Errno(EFAULT));
+        let read = at.and_then(|at| Ok(process.memory.space.read_words(at)?));
+        let [buffer, bytes] = match (read, done) {
+            (Ok(words), _) => words,
+            (Err(error), 0) => return Err(error),
+            (Err(_), _) => return Ok(Answer::Value(done)),
+        };
+        let whole = Part { buffer, bytes: bytes.min(MAX_BYTES - before) };
+        let end = before + whole.bytes;
+        while done < end {
+            if done >= step_end {
+                return Ok(Answer::continue_at(done));
+            }
+            let part = whole.after(done - before, step_end - done);
+            let moved = transfer(process, part, done);
+            if let Some(answer) = ended(moved, part, done) {
+                return answer;
+            }
+            done += part.bytes;
+        }
+        before = end;
+    }
+    Ok(Answer::Value(done))
+}
+
+/// How many of `bytes` at an address are in the address's page: the next page may be unmapped.
+fn in_page(address: u64, bytes: u64) -> u64 {
+    bytes.min(FRAME_BYTES - address % FRAME_BYTES)
+}
+
+/// `read` and `pread64`.
+fn read(process: &mut Process, fd: u64, to: Part, at: At) -> Moved {
+    let open = match descriptor(process, fd)? {
+        Descriptor::Null => return Ok(Some(0)),
+        Descriptor::Output(_) => return Err(Errno(EBADF)),
+        Descriptor::File(open) => open,
+    };
+    let mut open = open.lock();
+    if !open.reads {
+        return Err(Errno(EBADF));
+    }
+    let start = match at {
+        At::Position => open.position,
+        At::Offset(offset) => offset,
+    };
+    let file = open.file.clone();
+    let content = file.lock();
+    let mut done = 0;
+    while done < to.bytes {
+        let address = to.buffer.checked_add(done).ok_or(Errno(EFAULT))?;
+        let piece = content.piece(start + done);
+        let part = &piece[..piece.len().min(in_page(address, to.bytes - done) as usize)];
+        if part.is_empty() {
+            break;
+        }
+        match process.memory.space.write(address, part) {
+            Ok(()) => done += part.len() as u64,
+            Err(error) if done == 0 => return Err(error.into()),
+            Err(_) => break,
+        }
+    }
+    if let At::Position = at {
+        open.position += done;
+    }
+    Ok(Some(done))
+}
+
+/// `write` and `pwrite64`.
+fn write(process: &mut Process, fd: u64, from: Part, at: At) -> Moved {
+    match descriptor(process, fd)? {
+        Descriptor::Null => Ok(Some(from.bytes)),
+        Descriptor::Output(fd) => {
+            let emitted = in_pieces(process, from, |process, _, part| {
+                emit(process, fd, part);
+                Ok(part.len())
+            });
+            emitted.map(Some)
+        }
+        Descriptor::File(open) => {
+            let mut open = open.lock();
+            if !open.writes {
+                return Err(Errno(EBADF));
+            }
+            let file = open.file.clone();
+            let mut content = file.lock();
+            let start = match at {
+                At::Offset(offset) => offset,
+                At::Position if open.appends => content.len(),
+                At::Position => open.position,
+            };
+            let end = start.checked_add(from.bytes).filter(|end| *end <= i64::MAX as u64);
+            end.ok_or(Errno(EINVAL))?;
+            if let Answer::Continue(_) = extend(&mut content, start)? {
+                return Ok(None);
+            }
+            let done = in_pieces(process, from, |_, done, part| {
+                match content.write(start + done, part) {
+                    0 => Err(Errno(ENOSPC)),
+                    taken => Ok(taken),
+                }
+            })?;
+            if let At::Position = at {
+                open.position = start + done;
+            }
+            Ok(Some(done))
+        }
+    }
+}
+
+/// Passes the program's bytes to `take`, some at a time, with the number of bytes before them,
+/// until it takes fewer. Returns how many it took; an error only if it took none.
+fn in_pieces(
+    process: &mut Process,
+    from: Part,
+    mut take: impl FnMut(&mut Process, u64, &[u8]) -> Result<usize, Errno>,
+) -> Result<u64, Errno> {
+    let mut chunk = [0; MAX_OUTPUT_BYTES];
+    let mut done = 0;
+    while done < from.bytes {
+        let address = from.buffer.checked_add(done).ok_or(Errno(EFAULT))?;
+        let bytes = in_page(address, from.bytes - done).min(MAX_OUTPUT_BYTES as u64);
+        let part = &mut chunk[..bytes as usize];
+        let read = process.memory.space.read(address, part).map_err(Errno::from);
+        match read.and_then(|()| take(process, done, part)) {
+            Ok(taken) => {
+                done += taken as u64;
+                if taken < part.len() {
+                    break;
+                }
+            }
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(done)
+}
+
+/// Sends output to the host, or to the log of a machine without a wire.
+fn emit(process: &Process, fd: u8, bytes: &[u8]) {
+    if serial::has_wire() {
+        serial::send(&Message::Output { pid: process.pid, fd, bytes });
+    } else {
+        for line in String::from_utf8_lossy(bytes).lines() {
+            log::info!("{}: {line}", process.name);
+        }
+    }
+}
+
+/// One step of `ftruncate`.
+fn truncate_descriptor(process: &mut Process, fd: u64, bytes: u64) -> Result<Answer, Errno> {
+    let Descriptor::File(open) = descriptor(process, fd)? else { return Err(Errno(EINVAL)) };
+    let open = open.lock();
+    if !open.writes {
+        return Err(Errno(EINVAL));
+    }
+    truncate(&mut open.file.lock(), bytes)
+}
+
+/// One step of `truncate`.
+fn truncate_path(process: &mut Process, path: u64, bytes: u64) -> Result<Answer, Errno> {
+    let path = read_path(process, path)?;
+    let file = store::find(&path).ok_or(Errno(ENOENT))?;
+    truncate(&mut file.lock(), bytes)
+}
+
+/// Brings the length of a file nearer to `bytes`. The progress is in the file.
+fn truncate(content: &mut Content, bytes: u64) -> Result<Answer, Errno> {
+    if bytes > i64::MAX as u64 {
+        return Err(Errno(EINVAL));
+    }
+    if bytes <= content.len() {
+        content.set_len(bytes)?;
+        return Ok(Answer::Value(0));
+    }
+    extend(content, bytes)
+}
+
+/// Brings the length of a file that is shorter than `bytes` nearer to that.
+fn extend(content: &mut Content, bytes: u64) -> Result<Answer, Errno> {
+    let next = bytes.min(content.len().saturating_add(STEP_BYTES));
+    if next < bytes && !content.has_room(bytes) {
+        return Err(Errno(ENOSPC));
+    }
+    if content.len() < next {
+        content.set_len(next)?;
+    }
+    Ok(if next == bytes { Answer::Value(0) } else { Answer::continue_at(0) })
+}

@@ -1,0 +1,30 @@
+//! What programs may do with their pages.
+
+use x86_64::structures::paging::PageTableFlags as Flags;
+
+/// What a program may do with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageAccess {
+    /// Nothing. The page keeps its content.
+    Nothing,
+    /// Read.
+    Read,
+    /// Read and write.
+    Write,
+    /// Read and execute.
+    Execute,
+}
+
+impl PageAccess {
+    /// The flags of a page-table entry.
+    pub(super) fn flags(self) -> Flags {
+        let common = Flags::PRESENT | Flags::USER_ACCESSIBLE;
+        match self {
+            // An entry with an address is a page, present or not ([`super::space::AddressSpace`]).
+            PageAccess::Nothing => Flags::USER_ACCESSIBLE | Flags::NO_EXECUTE,
+            PageAccess::Read => common | Flags::NO_EXECUTE,
+            PageAccess::Write => common | Flags::WRITABLE | Flags::NO_EXECUTE,
+            PageAccess::Execute => common,
+        }
+    }
+}
