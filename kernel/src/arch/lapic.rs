@@ -5,9 +5,10 @@
 //! volume 3, chapter "Advanced Programmable Interrupt Controller (APIC)"; AMD APM volume 2, chapter
 //! 16.
 
-use core::ptr;
+use core::ptr::NonNull;
 
 use raw_cpuid::CpuId;
+use volatile::VolatilePtr;
 use x86_64::{PhysAddr, instructions::port::Port, registers::model_specific::Msr};
 
 use tally_abi::boot::Delivery;
@@ -59,8 +60,8 @@ pub fn mask_legacy_interrupts() {
 /// A CPU's local APIC.
 #[derive(Clone, Copy, Debug)]
 pub enum Lapic {
-    /// Registers in memory, at this virtual address.
-    XApic(*mut u32),
+    /// Registers in memory: the first of the page.
+    XApic(VolatilePtr<'static, u32>),
     /// Registers in MSRs.
     X2Apic,
 }
@@ -84,7 +85,10 @@ impl Lapic {
             // SAFETY: sets only the enable bit.
             unsafe { base.write(value | BASE_ENABLE) };
             let page = frames::kernel_view(PhysAddr::new(value & BASE_ADDRESS));
-            Lapic::XApic(page.as_mut_ptr())
+            let page = NonNull::new(page.as_mut_ptr()).expect("the kernel's view is not at 0");
+            // SAFETY: the page is the APIC's, mapped for the kernel for ever; all of its
+            // registers are words that any access may read and write.
+            Lapic::XApic(unsafe { VolatilePtr::new(page) })
         };
         lapic.write(register::SPURIOUS, SOFTWARE_ENABLE | u32::from(vectors::SPURIOUS));
         lapic
@@ -195,8 +199,7 @@ impl Lapic {
 
     fn read(&self, offset: u32) -> u32 {
         match *self {
-            // SAFETY: the page is the APIC's, mapped for the kernel; registers are aligned.
-            Lapic::XApic(page) => unsafe { ptr::read_volatile(page.byte_add(offset as usize)) },
+            Lapic::XApic(page) => in_page(page, offset).read(),
             // SAFETY: the offsets above name registers that every x2APIC has.
             Lapic::X2Apic => unsafe { Msr::new(X2APIC_FIRST + (offset >> 4)).read() as u32 },
         }
@@ -204,14 +207,17 @@ impl Lapic {
 
     fn write(&self, offset: u32, value: u32) {
         match *self {
-            // SAFETY: as in `read`; what is written enables only vectors that have an entry.
-            Lapic::XApic(page) => unsafe {
-                ptr::write_volatile(page.byte_add(offset as usize), value);
-            },
+            Lapic::XApic(page) => in_page(page, offset).write(value),
             // SAFETY: as in `read`.
             Lapic::X2Apic => unsafe {
                 Msr::new(X2APIC_FIRST + (offset >> 4)).write(u64::from(value));
             },
         }
     }
+}
+
+/// The register at an offset of [`register`].
+fn in_page(page: VolatilePtr<'static, u32>, offset: u32) -> VolatilePtr<'static, u32> {
+    // SAFETY: the offsets are multiples of 16 within the APIC's page.
+    unsafe { page.map(|first| first.byte_add(offset as usize)) }
 }

@@ -1,5 +1,9 @@
 //! The local APIC, in both modes: the performance entry and the timer.
 
+use core::ptr::NonNull;
+
+use volatile::VolatilePtr;
+
 use crate::machine::{TIMER_VECTOR, rdmsr, wrmsr};
 
 /// Address of the local APIC's registers, which are identity-mapped.
@@ -17,13 +21,19 @@ pub fn enter_x2apic() {
     wrmsr(IA32_APIC_BASE, rdmsr(IA32_APIC_BASE) | X2APIC);
 }
 
+/// An APIC register in memory.
+fn in_page(register: u64) -> VolatilePtr<'static, u32> {
+    let address = NonNull::new((APIC + register) as *mut u32).expect("the page is not at 0");
+    // SAFETY: the APIC's page is mapped, and its registers are words that any access may use.
+    unsafe { VolatilePtr::new(address) }
+}
+
 /// Writes an APIC register in the current mode.
 pub fn apic_write(register: u64, value: u32) {
     if is_x2apic() {
         wrmsr(0x800 + (register >> 4) as u32, value.into());
     } else {
-        // SAFETY: the APIC's page is mapped, and a write to these registers is defined.
-        unsafe { core::ptr::write_volatile((APIC + register) as *mut u32, value) };
+        in_page(register).write(value);
     }
 }
 
@@ -32,8 +42,7 @@ pub fn apic_read(register: u64) -> u32 {
     if is_x2apic() {
         rdmsr(0x800 + (register >> 4) as u32) as u32
     } else {
-        // SAFETY: as above.
-        unsafe { core::ptr::read_volatile((APIC + register) as *const u32) }
+        in_page(register).read()
     }
 }
 
