@@ -63,7 +63,7 @@ fn assert_refused(options: &str, arguments: &[&str], words: &str) {
 
 #[test]
 fn an_option_that_the_virtual_pmu_refuses_is_a_usage_error() {
-    for (option, words) in [("width=99", "width=99"), ("speed=1", "no option 'speed'")] {
+    for (option, words) in [("width=99", "width=99"), ("speed=1", "unknown option 'speed'")] {
         let request = Request { vpmu: vec![option.into()], ..Request::new("wire -- rounds 1 1") };
         let _permit = machine_permit();
         let refused = machine::boot(&artefacts(), &request, &mut |_| {}).unwrap_err();

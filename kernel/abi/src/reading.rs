@@ -48,7 +48,7 @@ impl Reason {
         match self {
             Reason::NotStarted => "the session has not run",
             Reason::TooFewSlices => {
-                "fewer than four slices were counted: run longer, or use shorter slices"
+                "fewer than four slices counted: run longer or use shorter slices"
             }
         }
     }

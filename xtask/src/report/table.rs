@@ -139,7 +139,8 @@ mod tests {
         check(long, Some(1_000_000_000), "E 1 1e9% 12.5% 1,000,000,000 -100%!");
         check(Value::Exact { count: 7 }, Some(7), "E 7 exact 12.5% 7 +0.00%");
         let reason = Reason::TooFewSlices;
-        let expect = "E not measured: fewer than four slices were counted: run longer, or use shorter slices";
+        let expect =
+            "E not measured: fewer than four slices counted: run longer or use shorter slices";
         check(Value::NotMeasured { reason }, Some(7), expect);
     }
 
