@@ -316,7 +316,7 @@ fn the_log_has_the_levels_that_are_asked_for() {
     let [info, debug, trace] = ["info", "debug", "trace"].map(log);
     let entry = "rounds: entry 0x";
     assert!(!info.contains(entry) && debug.contains(entry) && trace.contains(entry), "{debug}");
-    let call = "program 1, thread 1: SESSION_OPEN";
+    let call = "program 1, thread 1: WRITE";
     assert!(!debug.contains(call) && trace.contains(call), "{trace}");
     assert!(log("error").is_empty());
 }

@@ -47,8 +47,8 @@ struct tally_reading {
     uint64_t kind;           /* enum tally_kind: tells which of the next fields hold */
     uint64_t count;          /* events: exact, or the estimate; not measured: enum
                               * tally_reason */
-    double stderr_events;    /* estimated: standard error, in events; not of an estimate that was moved, so as
-                              * not to run backwards or beyond its whole, but of what it was before */
+    double stderr_events;    /* estimated: standard error, in events, of the estimate before it was
+                              * moved to obey a bound */
     double half_width_95;    /* estimated: half the width of the 95 % interval, in events */
     uint64_t counted_cycles; /* cycles for which the event was counted */
     uint64_t total_cycles;   /* cycles for which the session ran */

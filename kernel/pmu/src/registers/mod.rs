@@ -4,8 +4,8 @@
 //! anything: a value is made here, and written by whoever holds a [`crate::Bus`].
 //!
 //! Reserved bits: each type's `VALID` holds every bit that software may set. Writing another raises
-//! #GP on Intel's processors; on AMD's they must be zero. The drivers never set one, and as they own
-//! every register they write, they have none to preserve.
+//! #GP on Intel's processors; on AMD's they must be zero. The drivers never set one, and as they
+//! own every register they write, they have none to preserve.
 
 pub mod amd;
 pub mod intel;
