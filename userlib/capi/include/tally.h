@@ -119,9 +119,10 @@ int64_t tally_map(int64_t session);
 /* The value now of the logical counter of an event, by its index in the list: events so far, exact
  * or estimated, 0 while nothing is known, and never less than before. No system call. */
 static inline uint64_t tally_counter(const uint64_t *bank, size_t event);
-/* Half the width of its 95 % interval, in events: 0 if it is exact, NaN while it is not known. Of the
- * whole count: the difference of two values can be wrong by both errors together. While the session counts it is
- * up to 8 turns of the scheduler, of 10 ms each, old; of now after tally_stop, tally_stats or tally_read. */
+/* Half the width of its 95 % interval, in events: 0 if it is exact, NaN while it is not known. It is
+ * of the whole count: the difference of two values can be wrong by both errors together. While the
+ * session counts, it is up to 8 turns of the scheduler, of 10 ms each, old; after tally_stop,
+ * tally_stats or tally_read it is current. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event);
 /* Stops all logical counters of a bank at once: what happens from here on is not in their values. No
  * system call. */
