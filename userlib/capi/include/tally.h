@@ -119,42 +119,45 @@ int64_t tally_map(int64_t session);
 /* The value now of the logical counter of an event, by its index in the list: events so far, exact
  * or estimated, 0 while nothing is known, and never less than before. No system call. */
 static inline uint64_t tally_counter(const uint64_t *bank, size_t event);
-/* Half the width of its 95 % interval, in events: 0 if it is exact, NaN while it is not known. It is
- * of the whole count: the difference of two values can be wrong by both errors together. While the
- * session counts, it is up to 8 turns of the scheduler, of 10 ms each, old; after tally_stop,
- * tally_stats or tally_read it is current. */
+/* Half the width of its 95 % interval, in events: 0 if it is exact, NaN while it is not known.
+ * It is of the whole count: the difference of two values can be wrong by both errors together.
+ * While the session counts, it is up to 8 turns of the scheduler, of 10 ms each, old; after
+ * tally_stop, tally_stats or tally_read it is current. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event);
-/* Stops all logical counters of a bank at once: what happens from here on is not in their values. No
- * system call. */
+/* Stops all logical counters of a bank at once: what happens from here on is not in their
+ * values. No system call. */
 static inline void tally_bank_stop(const uint64_t *bank);
-/* Starts them, for the first time or again: a system call only where the kernel has taken them off the
- * hardware meanwhile. Returns 0 or an error. */
+/* Starts them, for the first time or again: a system call only where the kernel has taken them
+ * off the hardware meanwhile. Returns 0 or an error. */
 static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank);
-/* Once, when the event's logical counter, as the session's bank shows it, has come to `count`: a record
- * goes to the trace, and if handler is not null, the program is interrupted for it, with the event and the
- * count, and goes on where it was when it returns. It may be called anywhere in the program, as a signal's
- * handler, so it must not use what the program may be in the middle of changing; other thresholds wait until it
- * returns; what it does is counted. In place of the threshold that
- * the event has; none if count is TALLY_NO_THRESHOLD. After tally_map; returns 0 or an error. */
+/* Once, when the event's logical counter, as the session's bank shows it, has come to `count`:
+ * a record goes to the trace, and if handler is not null, the program is interrupted for it,
+ * with the event and the count, and goes on where it was when it returns. It may be called
+ * anywhere in the program, as a signal's handler, so it must not use what the program may be in
+ * the middle of changing; other thresholds wait until it returns; what it does is counted. In
+ * place of the threshold that the event has; none if count is TALLY_NO_THRESHOLD. After
+ * tally_map; returns 0 or an error. */
 #define TALLY_NO_THRESHOLD UINT64_MAX
 typedef void (*tally_handler)(size_t event, uint64_t count);
 int64_t tally_threshold(int64_t session, size_t event, uint64_t count, tally_handler handler);
-/* Notes what is running each time when the event's logical counter has gone on by period (longer within the budget),
- * give or take an eighth, in the trace and by address; 0 ends that. Returns 0 or an error. */
+/* Notes what is running each time when the event's logical counter has gone on by period
+ * (longer within the budget), give or take an eighth, in the trace and by address; 0 ends that.
+ * Returns 0 or an error. */
 int64_t tally_sample(int64_t session, size_t event, uint64_t period);
-/* Writes the first n addresses with their samples, in no order, and returns how many there are, or an
- * error. Address 0 stands for samples that had none or no room. */
+/* Writes the first n addresses with their samples, in no order, and returns how many there are,
+ * or an error. Address 0 stands for samples that had none or no room. */
 int64_t tally_samples(int64_t session, uint64_t (*addresses)[2], size_t n);
-/* Puts all the events on counters at once, counted at a privilege (enum tally_mode) from 0 on, and returns
- * how many there are, or an error with its text. Nobody switches them and nothing interrupts: the
- * program reads each by tally_rdpmc of what is written to indices for it, which has room for as many words
- * as there are events. Not beside a session; TALLY_NOT_PERMITTED unless the kernel was booted with paranoid=0. */
+/* Puts all the events on counters at once, counted at a privilege (enum tally_mode) from 0 on,
+ * and returns how many there are, or an error with its text. Nobody switches them and nothing
+ * interrupts: the program reads each by tally_rdpmc of what is written to indices for it, which
+ * has room for as many words as there are events. Not beside a session; TALLY_NOT_PERMITTED
+ * unless the kernel was booted with paranoid=0. */
 int64_t tally_direct_open(const char *events, uint64_t mode, uint64_t *indices, char *detail,
                           size_t detail_bytes);
 /* Takes them away; returns 0 or an error. */
 int64_t tally_direct_close(void);
-/* Loads a program of the ramdisk, which begins with tally_program_run, and returns its number, or an
- * error with its text: words are its name and arguments, each ended by a zero byte. */
+/* Loads a program of the ramdisk, which begins with tally_program_run, and returns its number,
+ * or an error with its text: words are its name and arguments, each ended by a zero byte. */
 int64_t tally_program_load(const char *words, size_t bytes, char *detail, size_t detail_bytes);
 /* Lets it begin; returns 0 or an error. */
 int64_t tally_program_run(int64_t program);
@@ -315,7 +318,8 @@ static inline double tally_double(uint64_t bits)
     return value;
 }
 
-/* Half the width of the 95 % interval of an event's value now, in events; NaN while it is not known. */
+/* Half the width of the 95 % interval of an event's value now, in events; NaN while it is not
+ * known. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event)
 {
     const volatile uint64_t *words = bank + TALLY_BANK_HEADER + TALLY_BANK_COUNTER * event;
