@@ -154,7 +154,8 @@ record! {
 }
 
 record! {
-    /// A system call, where `trace-events` has `syscalls`.
+    /// A system call, where `trace-events` has `syscalls`. The call that ends the last program ends
+    /// the machine, and has no record.
     SyscallRecord = 6 "syscall", stamp tsc "TSC when the kernel had handled the call." {
         /// The CPU.
         cpu: u16,
