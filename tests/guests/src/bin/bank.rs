@@ -117,7 +117,9 @@ fn main() -> i32 {
                 let close =
                     count + 1 >= estimate && count as f64 - estimate as f64 <= half_width + 1.0;
                 checks.equal(&format!("event {event}: {count} and {estimate}"), close, true);
-                let least = 0.999 * half_width_95;
+                // The stop cut a slice short: the kernel counts it as a whole one that other groups
+                // have not seen, the bank by its cycles.
+                let least = 0.99 * half_width_95;
                 let errors = format!("event {event}: {half_width} and {half_width_95}");
                 checks.equal(
                     &errors,
