@@ -1,8 +1,11 @@
 //! Values of multiplexed events lie near the truth, with their error, and agree with each other.
 
 use xtask::{
-    machine::{Pmu, Request},
-    report::{EventReport, Kind, Report, SessionReport},
+    docs,
+    machine::Request,
+    project::Project,
+    report::{EventReport, Kind, Report, SessionReport, table},
+    run::RunArgs,
 };
 
 use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, run};
@@ -14,14 +17,23 @@ fn session(shared: &SharedBoot) -> SessionReport {
     Report::of(boot).first.expect("the job has a session")
 }
 
-/// Defines a boot of the default job, and tests that hold for any estimates.
+/// Defines a boot of the default job by a command, and tests that hold for any estimates.
 macro_rules! default_job {
-    ($module:ident on $pmu:expr, with the catalogue $catalogue:literal) => {
+    ($module:ident by $command:expr, with the catalogue $catalogue:literal) => {
         mod $module {
             use super::*;
 
-            static BOOT: SharedBoot =
-                SharedBoot::new(|| Request { pmu: $pmu, ..Request::new("wire seed=1 -- deflate") });
+            static BOOT: SharedBoot = SharedBoot::new(|| {
+                RunArgs::of($command).and_then(|args| args.request()).expect("it is a run")
+            });
+
+            #[test]
+            fn samples_on_pages_are_current() {
+                let output = table::render(&Report::of(BOOT.get()));
+                let stale = docs::stale_lines(&Project::here(), $command, &output).unwrap();
+                let lines = stale.join("\n");
+                assert!(stale.is_empty(), "run `cargo xtask docs --samples`; stale:\n{lines}");
+            }
 
             #[test]
             fn the_kernel_selects_the_processors_catalogue() {
@@ -71,8 +83,18 @@ macro_rules! default_job {
     };
 }
 
-default_job! { default_job_on_intel on Pmu::Intel, with the catalogue "icelake-server" }
-default_job! { default_job_on_amd on Pmu::Amd, with the catalogue "zen4" }
+const ON_INTEL: &str = "cargo xtask run";
+const ON_AMD: &str = "cargo xtask run --pmu amd";
+default_job! { default_job_on_intel by ON_INTEL, with the catalogue "icelake-server" }
+default_job! { default_job_on_amd by ON_AMD, with the catalogue "zen4" }
+
+#[test]
+fn samples_on_pages_are_of_the_default_job() {
+    for (page, _, figure) in docs::samples(&Project::here()).unwrap() {
+        let command = &figure.command;
+        assert!([ON_INTEL, ON_AMD].contains(&&**command), "{}: {command}", page.display());
+    }
+}
 
 /// The values of a session of the default job on `events`.
 fn count(events: &str) -> Vec<EventReport> {

@@ -44,8 +44,8 @@ enum Task {
     Test(test::TestArgs),
     /// Check formatting and lints of all crates
     Lint,
-    /// Draw the diagrams of docs/diagrams from their text pictures
-    Docs,
+    /// Draw the diagrams of docs/diagrams from their text pictures; renew or list measured figures
+    Docs(docs::DocsArgs),
 }
 
 /// Parses the command line and runs the task; returns the exit status.
@@ -67,6 +67,11 @@ pub fn main() -> u8 {
     }
 }
 
+/// Returns whether `cargo xtask` accepts these words.
+pub fn accepts<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
+    Cli::try_parse_from(["cargo xtask"].into_iter().chain(words)).is_ok()
+}
+
 fn dispatch(task: &Task) -> Result<u8> {
     let project = Project::here();
     match task {
@@ -83,7 +88,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Bench(args) => bench::main(&project, args),
         Task::Test(args) => test::main(&project, args),
         Task::Lint => lint::main(&project),
-        Task::Docs => docs::main(&project),
+        Task::Docs(args) => docs::main(&project, args),
     }
 }
 

@@ -48,6 +48,29 @@ impl Project {
         self.root.join(folder).join("Cargo.toml").is_file()
     }
 
+    /// The project's files that `wanted` selects, sorted, without build output and hidden folders.
+    ///
+    /// # Errors
+    /// A folder cannot be read.
+    pub fn files(&self, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
+        let (mut folders, mut found) = (vec![self.root.clone()], Vec::new());
+        while let Some(folder) = folders.pop() {
+            let failed = |error: io::Error| Failure::io("read", &folder, &error);
+            for entry in fs::read_dir(&folder).map_err(failed)? {
+                let path = entry.map_err(failed)?.path();
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                if !path.is_dir() {
+                    found.push(path);
+                } else if !name.starts_with('.') && name != "target" {
+                    folders.push(path);
+                }
+            }
+        }
+        found.retain(|path| wanted(path));
+        found.sort();
+        Ok(found)
+    }
+
     /// A call of cargo in the project, without the environment variables of an outer cargo.
     ///
     /// The target folder is an argument: in the environment it would reach the boot loader's build

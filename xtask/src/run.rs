@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
+use clap::{Args, FromArgMatches};
 use tally_abi::{
     ExitStatus,
     boot::{LogLevel, TraceEvents},
@@ -75,13 +75,49 @@ pub struct RunArgs {
     qemu_arg: Vec<String>,
 }
 
+impl RunArgs {
+    /// The options of a command as pages quote it: `cargo xtask run OPTIONS`, words separated by
+    /// blanks.
+    ///
+    /// # Errors
+    /// It is another command, or has a wrong option.
+    pub fn of(command: &str) -> Result<RunArgs> {
+        let refused = |why: String| Failure::new(ExitStatus::Usage, format!("{command}: {why}"));
+        let words = command.strip_prefix("cargo xtask ").unwrap_or_default().split(' ');
+        if words.clone().next() != Some("run") {
+            return Err(refused("it is no `cargo xtask run`".into()));
+        }
+        let parsed = RunArgs::augment_args(clap::Command::new("run")).try_get_matches_from(words);
+        let parsed = parsed.and_then(|mut parsed| RunArgs::from_arg_matches_mut(&mut parsed));
+        parsed.map_err(|error| refused(error.to_string()))
+    }
+
+    /// The machine for these options.
+    ///
+    /// # Errors
+    /// An option is not valid.
+    pub fn request(&self) -> Result<Request> {
+        check(self)?;
+        let line = self.job.around(&options(self), &self.command)?;
+        Ok(Request {
+            pmu: self.pmu,
+            accel: self.accel,
+            cpus: self.job.cpus.into(),
+            time_limit: Duration::from_secs(self.time_limit),
+            vpmu: self.vpmu.clone(),
+            gdb: self.gdb.then(machine::gdb_socket),
+            qemu_args: self.qemu_arg.clone(),
+            ..Request::new(line)
+        })
+    }
+}
+
 /// Runs the machine and prints the results; the status is the outcome's.
 ///
 /// # Errors
 /// An option is not valid, or the machine cannot be built or started.
 pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
-    check(args)?;
-    let line = args.job.around(&options(args), &args.command)?;
+    let request = args.request()?;
     if args.explain {
         return explained(args);
     }
@@ -89,7 +125,6 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         project::check_writable(path)?;
     }
     let artefacts = Artefacts::make_for_run(project, &args.file)?;
-    let request = request(args, line);
     if let Some(socket) = &request.gdb {
         let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
         output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
@@ -151,20 +186,6 @@ fn check(args: &RunArgs) -> Result<()> {
         return Err(Failure::new(ExitStatus::Usage, why));
     }
     Ok(())
-}
-
-/// The machine for these options and the kernel's command line.
-fn request(args: &RunArgs, line: String) -> Request {
-    Request {
-        pmu: args.pmu,
-        accel: args.accel,
-        cpus: args.job.cpus.into(),
-        time_limit: Duration::from_secs(args.time_limit),
-        vpmu: args.vpmu.clone(),
-        gdb: args.gdb.then(machine::gdb_socket),
-        qemu_args: args.qemu_arg.clone(),
-        ..Request::new(line)
-    }
 }
 
 /// Prints the plan.

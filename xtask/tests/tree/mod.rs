@@ -5,28 +5,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use xtask::project::Project;
+
 /// The folder of the workspace.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask has a parent").to_owned()
+    Project::here().root
 }
 
-/// The project's files that `wanted` selects, sorted; build output and hidden folders are left out.
+/// The project's files that `wanted` selects, as [`Project::files`].
 pub fn files(wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).expect("the project can be read") {
-            let path = entry.expect("the project can be read").path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if !path.is_dir() {
-                found.push(path);
-            } else if !name.starts_with('.') && name != "target" {
-                walk(&path, found);
-            }
-        }
-    }
-    let mut found = Vec::new();
-    walk(&root(), &mut found);
-    found.retain(|path| wanted(path));
-    found.sort();
+    let found = Project::here().files(wanted).expect("the project can be read");
     assert!(!found.is_empty(), "no file is selected");
     found
 }
