@@ -1,4 +1,5 @@
-//! Logical counters, read without a system call: [`tally_abi::bank`] says how they lie in memory.
+//! Logical counters, read without a system call. [`tally_abi::bank`] describes their layout in
+//! memory.
 
 use core::{
     arch::asm,
@@ -13,7 +14,7 @@ use tally_abi::bank::{
 
 use crate::rdpmc::rdpmc;
 
-/// A session's logical counters, for as long as the session is there.
+/// A session's logical counters, for the lifetime of the session.
 #[derive(Clone, Copy, Debug)]
 pub struct Bank<'a> {
     pub(crate) words: *const u64,
@@ -30,44 +31,44 @@ pub struct Counter<'a> {
     bank: PhantomData<Bank<'a>>,
 }
 
-/// A logical counter's value with its error, and what they come from.
+/// A logical counter's value with its error and its origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Details {
     /// The value, as [`Counter::read`] returns it.
     pub value: u64,
-    /// Half the width of the value's 95 % interval, in events; 0 of an exact count, `None` while it
-    /// is not known. Of the whole count: the difference of two readings can be wrong by the half
-    /// widths of both together. What it is computed from is up to 8 scheduler ticks old, of 10 ms
-    /// each, while the session counts.
+    /// Half the width of the value's 95 % interval, in events. 0 for an exact count, `None` while
+    /// it is not known. The interval is that of the whole count: the error of a difference of two
+    /// readings is up to the sum of both half widths. While the session counts, the half width is
+    /// computed from numbers that are up to 8 scheduler ticks (80 ms) old.
     pub half_width_95: Option<f64>,
-    /// The share of the time, in the unit of the estimate's basis, in which the event was counted:
-    /// 0 to 1; as old as the error. Where shares adapt, as if its group had always had its present
-    /// share of a round.
+    /// The coverage of the event, 0 to 1, in the unit of the estimate's basis (cycles or
+    /// instructions); as old as the error. With adaptive shares it is computed as if the event's
+    /// group had always had its present share of a round.
     pub share: f64,
-    /// TSC at the start of the event's last slice; 0 of instructions, cycles and reference cycles
-    /// that are counted all the time by counters of their own.
+    /// TSC at the start of the event's last slice. 0 for pinned instructions, cycles and reference
+    /// cycles, which are counted in every slice.
     pub start_tsc: u64,
-    /// TSC at the end of the event's last slice: now less this is the rate's age.
+    /// TSC at the end of the event's last slice. The age of the rate is the present TSC less this.
     pub end_tsc: u64,
-    /// Slices in which the event was counted; 0 as for `start_tsc`, which has them all.
+    /// Slices in which the event was counted; 0 where `start_tsc` is 0.
     pub slices: u64,
 }
 
-/// Byte offsets for the assembly below.
+/// The byte offset of a word of the bank, for the assembly below.
 const fn at(word: usize) -> usize {
     word * size_of::<u64>()
 }
-/// The same of words of the program's own page, from the header.
+/// The byte offset, from the header, of a word of the program's own page.
 const fn own_at(word: usize) -> isize {
     (word as isize - PAGE_WORDS as isize) * size_of::<u64>() as isize
 }
 
 impl<'a> Bank<'a> {
-    /// The bank at `words` of the session with this number.
+    /// The bank at `words`, of the session with the number `session`.
     ///
     /// # Safety
-    /// For `'a`, the bank of `events` events lies there, the program's own page before it, the
-    /// program may use RDPMC, and nobody but the kernel writes the bank.
+    /// For `'a`: (1) at `words` lies a bank of `events` events, and before it the program's own
+    /// page; (2) the program may use RDPMC; (3) only the kernel writes the bank.
     pub(crate) unsafe fn new(words: *const u64, events: usize, session: u64) -> Bank<'a> {
         Bank { words, events, session, lifetime: PhantomData }
     }
@@ -82,20 +83,21 @@ impl<'a> Bank<'a> {
         Some(Counter { header: self.words, words, bank: PhantomData })
     }
 
-    /// How many logical counters there are.
+    /// The number of logical counters.
     pub fn counters(&self) -> usize {
         self.events
     }
 }
 
 impl Counter<'_> {
-    /// The events so far: exact, or an estimate by what is known now, and never less than any value
-    /// before it. 0 while nothing is known. 16 instructions.
+    /// Reads the number of events so far, exact or estimated, in 16 instructions. No value is less
+    /// than an earlier one. 0 while nothing is known.
     #[inline]
     #[expect(clippy::too_many_lines, reason = "one block of assembly")]
     pub fn read(&self) -> u64 {
         let events: u64;
-        // SAFETY: the bank lies there and RDPMC is allowed (`Bank::new`).
+        // SAFETY: the bank and the program's own page lie there and RDPMC is permitted
+        // (`Bank::new`).
         unsafe {
             asm!(
                 "2:",
@@ -116,13 +118,13 @@ impl Counter<'_> {
                 "cmovb rax, [{words} + {max}]",
                 "cmp {control}, [{header} + {own}]",
                 "jne 2b",
-                // Counters that do not count now, out of line.
+                // The counters do not count: out of line.
                 ".subsection 1",
                 "3:",
                 "cmp {control:e}, {busy}",
                 "je 2b",
                 "mov eax, 0",
-                // Detached, which is above busy: the sum is all.
+                // Above `BUSY` is only `DETACHED`: nothing was counted beyond the sum.
                 "ja 4b",
                 "movzx ecx, word ptr [{words} + {assignment}]",
                 "mov eax, [{header} + {held} + 8 * rcx]",
@@ -149,14 +151,15 @@ impl Counter<'_> {
         events
     }
 
-    /// The error of the value, and what it comes from.
+    /// Reads the value with its error and its origin.
     pub fn details(&self) -> Details {
         loop {
             let control = self.control(Ordering::Acquire);
             let words: [u64; COUNTER_WORDS] = core::array::from_fn(|word| self.word(word));
             let count = self.count(control, words[counter::ASSIGNMENT]);
             let tsc = self.header_word(header::TSC, Ordering::Relaxed);
-            // Pairs with the kernel's Release fence: a published word comes with its control word.
+            // Pairs with the kernel's Release fence. If a load above saw a newly published word,
+            // the load below sees the control word that was stored before it.
             fence(Ordering::Acquire);
             let same = control == self.control(Ordering::Relaxed);
             if control as u32 != BUSY && same {
@@ -165,7 +168,7 @@ impl Counter<'_> {
         }
     }
 
-    /// The count of the basis `assignment`, by a control word.
+    /// The count of the basis that `assignment` names, while the control word is `control`.
     fn count(&self, control: u64, assignment: u64) -> u64 {
         let (slot, sum) = (usize::from(assignment as u16), usize::from((assignment >> 16) as u16));
         let own = |word: usize| self.own_word(word + slot, Ordering::Relaxed) as u32;
@@ -174,8 +177,8 @@ impl Counter<'_> {
             state if state & STOPPED != 0 => own(writable::HELD),
             _ => {
                 let base = self.header_word(header::BASE + slot, Ordering::Relaxed) as u32;
-                // SAFETY: RDPMC is allowed, and the bank names a counter that is there
-                // (`Bank::new`).
+                // SAFETY: RDPMC is permitted, and the kernel wrote the number of an existing
+                // counter into the bank (`Bank::new`).
                 let now = unsafe { rdpmc((assignment >> 32) as u32) };
                 now.wrapping_sub(base).wrapping_sub(own(writable::SKIPPED))
             }
@@ -190,7 +193,7 @@ impl Counter<'_> {
     fn own_word(&self, index: usize, ordering: Ordering) -> u64 {
         // SAFETY: the program's own page lies before the header (`Bank::new`).
         let word = unsafe { self.header.sub(PAGE_WORDS).add(index) };
-        // SAFETY: aligned, and written atomically by all.
+        // SAFETY: the word is aligned, and every writer writes it atomically.
         unsafe { AtomicU64::from_ptr(word.cast_mut()) }.load(ordering)
     }
 

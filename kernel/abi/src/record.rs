@@ -1,28 +1,27 @@
-//! Self-describing records: each type is described once, by [`record!`], and from that come its
-//! encoder, its decoder and the words that explain it to people and to programs that do not know
-//! it.
+//! Self-describing records. [`record!`] describes each type once; the macro generates the struct,
+//! its encoder, its decoder, and the description at the head of each trace.
 //!
-//! A record is a header ([`crate::ring::Header`], with kind, length and time stamp), then its
-//! fields in their order, packed from the lowest bit up; a field that would cross a word's end
-//! begins in the next word. A list of words may follow, to the record's end.
+//! A record is a header ([`crate::ring::Header`]: kind, length, time stamp), followed by the fields
+//! in order, packed from the lowest bit up. A field that would cross the end of a word begins in
+//! the next word. A list of words may follow; it takes the rest of the record.
 
 use core::fmt;
 
 use crate::{Malformed, Mode};
 
-/// The first line of what describes a trace.
+/// The first line of a trace's description.
 pub const MAGIC: &str = "tally trace 1\n";
 
-/// How a field is to be understood.
+/// How a decoder interprets a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A number of so many bits.
+    /// An unsigned number of this many bits.
     Number(u32),
     /// An address of 64 bits.
     Address,
     /// Yes or no, in 8 bits.
     Flag,
-    /// One of several, by its number, in 8 bits.
+    /// One of these names, by its index, in 8 bits.
     Choice(&'static [&'static str]),
     /// A system call by its number, of 64 bits ([`crate::syscall::name`]).
     Syscall,
@@ -56,38 +55,38 @@ impl fmt::Display for Form {
 /// One field of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldType {
-    /// Its name.
+    /// The field's name.
     pub name: &'static str,
-    /// How it is to be understood.
+    /// How a decoder interprets it.
     pub form: Form,
-    /// What it is, a line of text for each line of its documentation.
+    /// The lines of the field's documentation.
     pub about: &'static [&'static str],
 }
 
 /// A type of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordType {
-    /// Its number, in the header.
+    /// The type's number, in the header of its records.
     pub kind: u8,
-    /// Its name.
+    /// The type's name.
     pub name: &'static str,
-    /// What it is.
+    /// The lines of the type's documentation.
     pub about: &'static [&'static str],
-    /// What its time stamp is.
+    /// The time stamp in the header.
     pub stamp: FieldType,
-    /// Its fields.
+    /// The fields after the header.
     pub fields: &'static [FieldType],
-    /// What the words are that follow them, if any do.
+    /// The list after the fields, if the type has one.
     pub list: Option<FieldType>,
 }
 
-/// The text at the head of a trace, which ends with an empty line: after [`MAGIC`], for each type a
-/// line `record KIND NAME: …`, then lines `stamp`, `field` and `list`, each `NAME FORM: …`. A form
-/// is `u8` to `u64`, `address`, `flag`, `syscall`, `result`, `signal`, or the names of choices with
-/// bars between them.
+/// Writes the text at the head of a trace: [`MAGIC`], then for each type a line
+/// `record KIND NAME: …` and lines `stamp`, `field` and `list`, each with `NAME FORM: …`, then an
+/// empty line. A form is `u8` to `u64`, `address`, `flag`, `syscall`, `result`, `signal`, or the
+/// names of a choice, separated by bars.
 ///
 /// # Errors
-/// `out` takes no more.
+/// `out` fails.
 pub fn describe(types: &[&RecordType], out: &mut impl fmt::Write) -> fmt::Result {
     out.write_str(MAGIC)?;
     for t in types {
@@ -102,7 +101,7 @@ pub fn describe(types: &[&RecordType], out: &mut impl fmt::Write) -> fmt::Result
     out.write_char('\n')
 }
 
-/// Lines of documentation as one.
+/// Joins lines of documentation by blanks.
 #[derive(Clone, Copy, Debug)]
 pub struct Sentence(pub &'static [&'static str]);
 
@@ -116,15 +115,15 @@ impl fmt::Display for Sentence {
     }
 }
 
-/// What a field can be.
+/// A type that a field can have.
 pub(crate) trait Field: Copy {
-    /// Bits that it takes in a word.
+    /// The field's width in bits.
     const BITS: u32;
-    /// How it is to be understood.
+    /// How a decoder interprets the field.
     const FORM: Form;
-    /// Its bits.
+    /// Encodes the value in the low [`Self::BITS`] bits.
     fn bits(self) -> u64;
-    /// The value of these bits, of which those above [`Self::BITS`] mean nothing.
+    /// Decodes a value from the low [`Self::BITS`] bits; the others may have any value.
     fn from_bits(bits: u64) -> Result<Self, Malformed>;
 }
 
@@ -180,14 +179,14 @@ impl Field for Mode {
     }
 }
 
-/// Where a field of so many bits begins, that is not to begin before bit `at` of the record.
+/// The first bit of a field of `bits` bits whose predecessor ends before bit `at` of the record.
 pub const fn place(at: u32, bits: u32) -> u32 {
     if at % 64 + bits > 64 { at.next_multiple_of(64) } else { at }
 }
 
-/// Describes a type of records: `Name = KIND "name", stamp field "about" { fields }`, and
-/// `list field of count` where a list follows, of which the struct has so many and room for
-/// [`crate::trace::MAX_COUNTS`].
+/// Describes a type of records: `Name = KIND "name", stamp field "about" { fields }`. With
+/// `list field of count "about"` a list follows the fields. The struct then has an array `field` of
+/// [`crate::trace::MAX_COUNTS`] entries, and `count`, the number of valid ones.
 macro_rules! record {
     (
         $(#[doc = $about:literal])+
@@ -255,7 +254,7 @@ macro_rules! record {
                 words
             }
 
-            /// Its list.
+            /// The valid entries of the record's list.
             #[inline(always)]
             pub fn tail(&self) -> &[u64] {
                 $(if let Some(list) = self.$list.get(..usize::from(self.$count)) {
@@ -264,10 +263,10 @@ macro_rules! record {
                 &[]
             }
 
-            /// Decodes what follows a header of this kind with this time stamp.
+            /// Decodes the words after a header of this kind with this time stamp.
             ///
             /// # Errors
-            /// A value or a length that this version does not define.
+            /// A field's value is unknown, or the number of words is wrong.
             pub fn decode($stamp: u64, words: &[u64]) -> Result<Self, Malformed> {
                 let (head, tail) = words.split_first_chunk::<{ Self::HEAD }>().ok_or(Malformed)?;
                 let mut at = 0;

@@ -1,60 +1,61 @@
-//! How a trace ring lies in memory, and how a record begins.
+//! The layout of a trace ring in memory, and of a record's header.
 //!
-//! All words are 64-bit and little-endian. [`CONTROL_WORDS`] come first, then pages, each of
-//! [`PAGE_HEADER_WORDS`] and records, which never cross a page's end. Pages are numbered from 0 for
-//! ever; page `n` lies in slot `n` modulo the number of slots, a power of two, as is a page's
-//! length. Which of it may be read when is said in `tally_ring`; a program that maps a ring needs
-//! no more than a reader of that crate.
+//! All words are 64-bit and little-endian. A ring is [`CONTROL_WORDS`] followed by slots of one
+//! page each. A page is [`PAGE_HEADER_WORDS`] followed by records, which do not cross the page's
+//! end. Page numbers start at 0 and never wrap: page `n` lies in slot `n` modulo the number of
+//! slots. The number of slots and the length of a page are powers of two. The crate `tally_ring`
+//! has the rules for writers and readers; a program that maps a ring reads it by that crate.
 
-/// Control words before the pages: two cache lines, the first the writer's, the second the
-/// reader's.
+/// Control words before the pages: two cache lines. Writers write the first, the reader the second.
 pub const CONTROL_WORDS: usize = 16;
-/// Control word: bits 16 and up the position, in bytes from page 0, behind the last record, whose
-/// page is that of the byte before; the low 16 bits how many records are in that page.
+/// Control word: the end of the last reserved record. Bits 16 to 63 are its position, in bytes from
+/// the start of page 0; bits 0 to 15 are the number of records in the page of the byte before it.
 pub const RESERVED: usize = 0;
-/// Control word: the highest value that [`RESERVED`] may take in its page; may be a former page's.
+/// Control word: the highest value that [`RESERVED`] may take in its page. It may still be the
+/// previous page's.
 pub const END: usize = 1;
-/// Control word: twice the number of pages that were made ready for records, and 1 while the next
-/// is.
+/// Control word: twice the number of pages that were cleared for records; plus 1 while a writer
+/// clears the next.
 pub const READY: usize = 2;
-/// Control word: records for which there was no room.
+/// Control word: the number of lost records.
 pub const LOST: usize = 3;
-/// Control word: 0 if what there is no room for is lost, 1 if it takes the place of the oldest
-/// page.
+/// Control word: what happens to a record without room. 0: the record is lost. 1: the oldest page
+/// is overwritten.
 pub const MODE: usize = 4;
-/// Control word: pages that the reader is through with; where nothing is overwritten.
+/// Control word: the number of pages that the reader has finished. Unused if the oldest page is
+/// overwritten.
 pub const TAIL: usize = 8;
 
 /// Words before the records of a page.
 pub const PAGE_HEADER_WORDS: usize = 3;
-/// Word of a page: records in all pages before it.
+/// Word of a page: the number of records in all earlier pages.
 pub const PAGE_START: usize = 0;
-/// Word of a page: what [`LOST`] was when it began.
+/// Word of a page: the value of [`LOST`] at the page's start.
 pub const PAGE_LOST: usize = 1;
-/// Word of a page: a time stamp from when it began. Its first record's is within 2⁴⁷ ticks of it
-/// (13 hours at 3 GHz), and each other's of that of the record before.
+/// Word of a page: a time stamp of the page's start. The first record's time stamp is within 2⁴⁷
+/// ticks of it (13 hours at 3 GHz); every other record's is within 2⁴⁷ ticks of the previous one.
 pub const PAGE_TSC: usize = 2;
 
-/// The most words of a record, its header among them.
+/// The most words of a record, its header included.
 pub const MAX_RECORD_WORDS: usize = 255;
 
-/// The first word of a record: bits 0 to 7 its length in words, this one among them; 8 to 15 its
-/// kind; 16 to 63 the low 48 bits of its time stamp. 0 is no header: nothing is there, or not yet.
+/// The first word of a record: bits 0 to 7 its length in words, header included; 8 to 15 its kind;
+/// 16 to 63 the low 48 bits of its time stamp. 0 means that no record has been written here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header(pub u64);
 
 impl Header {
-    /// Puts one together; `words` is at most [`MAX_RECORD_WORDS`].
+    /// Builds a header; `words` is at most [`MAX_RECORD_WORDS`].
     #[inline(always)]
     pub const fn new(kind: u8, words: usize, tsc: u64) -> Header {
         Header::stamped(kind, words, tsc << 16)
     }
 
-    /// The same with a time stamp that is shifted by 16 bits already.
+    /// Builds a header from a time stamp that is already shifted left by 16 bits.
     #[inline(always)]
     pub const fn stamped(kind: u8, words: usize, stamp: u64) -> Header {
-        // A sum, as the low 16 bits of the stamp are 0: it takes one instruction with that of the
-        // stamp's parts.
+        // The low 16 bits of `stamp` are 0, so a sum is the same as an OR. The compiler can merge
+        // the sum with the one that joins RDTSC's halves.
         Header(stamp + ((kind as u64) << 8 | words as u64))
     }
 
@@ -63,12 +64,12 @@ impl Header {
         (self.0 >> 8) as u8
     }
 
-    /// Its length in words.
+    /// The record's length in words, header included.
     pub const fn words(self) -> usize {
         self.0 as u8 as usize
     }
 
-    /// Its whole time stamp, within 2⁴⁷ ticks of `near`.
+    /// The record's time stamp in 64 bits: the one within 2⁴⁷ ticks of `near`.
     pub const fn tsc(self, near: u64) -> u64 {
         let away = (self.0 >> 16 << 16).wrapping_sub(near << 16) as i64 >> 16;
         near.wrapping_add_signed(away)

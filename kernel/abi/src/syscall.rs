@@ -1,10 +1,10 @@
 //! System calls.
 //!
-//! The convention is Linux's for x86-64: number in RAX, arguments in RDI, RSI, RDX, R10, R8, R9,
-//! result in RAX, RCX and R11 lost. A call that Linux has keeps Linux's number and meaning, so
-//! that one program runs here and there; Tally's own begin at [`TALLY_BASE`], which Linux answers
-//! with `ENOSYS`. Errors are negative: Linux's numbers for Linux's calls, [`crate::Error`] for
-//! Tally's.
+//! The convention is Linux's for x86-64: the number in RAX, the arguments in RDI, RSI, RDX, R10,
+//! R8 and R9, the result in RAX; RCX and R11 are overwritten. Linux's calls have Linux's numbers
+//! and meanings, so that one binary runs on Tally and on Linux. Tally's own calls begin at
+//! [`TALLY_BASE`]; Linux answers them with `ENOSYS`. Errors are negative results: Linux's error
+//! numbers for Linux's calls, [`crate::Error`] for Tally's.
 //!
 //! Long: a constant with its documentation for each call.
 
@@ -12,41 +12,42 @@
 pub const READ: u64 = 0;
 /// `write(fd, buffer, bytes)` → bytes written. Output of descriptors 1 and 2 goes to the host.
 pub const WRITE: u64 = 1;
-/// `open(path, flags, mode)` → descriptor. Files of the ramdisk and of memory, `/dev/null`, the
-/// outputs. Modes are not kept.
+/// `open(path, flags, mode)` → descriptor. Opens files of the ramdisk and files in memory,
+/// `/dev/null` and the standard outputs. Files have no modes.
 pub const OPEN: u64 = 2;
 /// `close(fd)` → 0.
 pub const CLOSE: u64 = 3;
 /// `stat(path, stat)` → 0. As [`FSTAT`].
 pub const STAT: u64 = 4;
-/// `fstat(fd, stat)` → 0. Kind and size alone; the rest is zeros.
+/// `fstat(fd, stat)` → 0. Writes the file's type and size; all else is 0.
 pub const FSTAT: u64 = 5;
 /// `lstat(path, stat)` → 0. There are no links.
 pub const LSTAT: u64 = 6;
-/// `poll(descriptors, n, milliseconds)` → the number of ready descriptors. Every open descriptor is
-/// ready for every event; without one, the call returns after the time or a signal's handler.
+/// `poll(descriptors, n, milliseconds)` → number of ready descriptors. Every open descriptor is
+/// ready for every event. Without an open descriptor the call waits for the timeout or a signal
+/// handler.
 pub const POLL: u64 = 7;
 /// `lseek(fd, offset, whence)` → new offset.
 pub const LSEEK: u64 = 8;
-/// `mmap(0, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)` → address. No files, no fixed
-/// addresses, nothing executable. Pages with `PROT_NONE` take no memory until [`MPROTECT`] gives
-/// them more.
+/// `mmap(0, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)` → address. Maps no files, at no
+/// fixed address, and nothing executable. Pages with `PROT_NONE` take no memory until [`MPROTECT`]
+/// permits an access.
 pub const MMAP: u64 = 9;
-/// `mprotect(address, bytes, protection)` → 0. Mapped pages of the program's own; nothing becomes
+/// `mprotect(address, bytes, protection)` → 0. Only pages that the program has mapped; none becomes
 /// executable.
 pub const MPROTECT: u64 = 10;
-/// `munmap(address, bytes)` → 0. Any pages of the program's own, or none.
+/// `munmap(address, bytes)` → 0. Only pages that the program has mapped; there may be none.
 pub const MUNMAP: u64 = 11;
-/// `brk(address)` → end of the heap, moved to `address` if that can be.
+/// `brk(address)` → end of the heap. Moves the end to `address` if that is possible.
 pub const BRK: u64 = 12;
 /// `rt_sigaction(signal, action, old, 8)` → 0.
 pub const RT_SIGACTION: u64 = 13;
 /// `rt_sigprocmask(how, set, old, 8)` → 0.
 pub const RT_SIGPROCMASK: u64 = 14;
-/// `rt_sigreturn()`: a handler has ended; the thread goes on as the frame says that its handler was
-/// given, as far as ring 3 may.
+/// `rt_sigreturn()`: a signal handler returns. The thread continues with the registers of its
+/// signal frame; the kernel ignores or rejects what ring 3 may not set.
 pub const RT_SIGRETURN: u64 = 15;
-/// `ioctl(fd, …)`: no descriptor is a terminal, or any other device.
+/// `ioctl(fd, …)`: `ENOTTY`. No descriptor is a device.
 pub const IOCTL: u64 = 16;
 /// `pread64(fd, buffer, bytes, offset)` → bytes read.
 pub const PREAD64: u64 = 17;
@@ -54,49 +55,50 @@ pub const PREAD64: u64 = 17;
 pub const PWRITE64: u64 = 18;
 /// `readv(fd, vector, n)` → bytes read.
 pub const READV: u64 = 19;
-/// `writev(fd, vector, n)` → bytes written; as `readv`, it ends with the part that makes it 1 MiB.
+/// `writev(fd, vector, n)` → bytes written. Like `readv` it stops after the buffer that brings the
+/// total to 1 MiB.
 pub const WRITEV: u64 = 20;
-/// `access(path, mode)` → 0 for whatever is there.
+/// `access(path, mode)` → 0 for every existing file.
 pub const ACCESS: u64 = 21;
 /// `sched_yield()` → 0.
 pub const SCHED_YIELD: u64 = 24;
-/// `mremap(start, …)`: no mapping moves; `ENOMEM`, upon which programs copy, or `EFAULT` where
-/// nothing is.
+/// `mremap(start, …)`: `ENOMEM`, or `EFAULT` where nothing is mapped. No mapping moves; programs
+/// copy instead.
 pub const MREMAP: u64 = 25;
-/// `madvise(start, bytes, advice)` → 0: `MADV_DONTNEED` leaves zeros, what is a mere hint is not
-/// taken.
+/// `madvise(start, bytes, advice)` → 0. `MADV_DONTNEED` zeroes the range; the kernel ignores hints.
 pub const MADVISE: u64 = 28;
 /// `dup(fd)` → descriptor.
 pub const DUP: u64 = 32;
 /// `dup2(fd, to)` → `to`.
 pub const DUP2: u64 = 33;
-/// `pause()`: waits for a signal's handler.
+/// `pause()`: waits for a signal handler.
 pub const PAUSE: u64 = 34;
-/// `nanosleep(time, left)` → 0. Sleepers wake with the scheduler's timer.
+/// `nanosleep(time, left)` → 0. The scheduler wakes threads at its ticks, every 10 ms.
 pub const NANOSLEEP: u64 = 35;
 /// `getitimer(0, value)` → 0. As [`SETITIMER`].
 pub const GETITIMER: u64 = 36;
-/// `alarm(seconds)` → seconds that were left. As [`SETITIMER`].
+/// `alarm(seconds)` → seconds that the previous alarm had left. As [`SETITIMER`].
 pub const ALARM: u64 = 37;
-/// `setitimer(0, value, old)` → 0: a signal after real time; those of the CPU's time are not there.
+/// `setitimer(0, value, old)` → 0: a signal after a real time. Timers of CPU time are not
+/// supported.
 pub const SETITIMER: u64 = 38;
 /// `getpid()` → the program's number.
 pub const GETPID: u64 = 39;
-/// `sendfile(…)`: `EINVAL`, upon which programs read and write.
+/// `sendfile(…)`: `EINVAL`. Programs read and write instead.
 pub const SENDFILE: u64 = 40;
-/// `clone(flags, stack, parent_tid, child_tid, tls)` → the new thread's number. Threads alone: all
-/// that threads of one program share is shared.
+/// `clone(flags, stack, parent_tid, child_tid, tls)` → the new thread's number. Only threads: the
+/// flags must share all that the threads of a program share.
 pub const CLONE: u64 = 56;
-/// `exit(status)`: of the thread that calls it, and of the program with its last; does not return.
+/// `exit(status)`: ends the calling thread, and with the last thread the program. Does not return.
 pub const EXIT: u64 = 60;
-/// `kill(pid, signal)` → 0: the program itself alone. Where there is no handler, a signal ends it
-/// with status 128 + `signal`, one that would stop it too.
+/// `kill(pid, signal)` → 0. Only to the program itself. Without a handler the signal ends the
+/// program with status 128 + `signal`, also where Linux would stop it.
 pub const KILL: u64 = 62;
-/// `uname(names)` → 0: Linux's calls, on a machine called `tally`.
+/// `uname(names)` → 0: Linux as the system, `tally` as the machine.
 pub const UNAME: u64 = 63;
-/// `fcntl(fd, command, argument)`: copies, and the flags of access.
+/// `fcntl(fd, command, argument)`: copies descriptors, reads and sets their flags.
 pub const FCNTL: u64 = 72;
-/// `fsync(fd)` → 0. Files are in memory, where they were written.
+/// `fsync(fd)` → 0. Files are in memory: the call has nothing to do.
 pub const FSYNC: u64 = 74;
 /// `fdatasync(fd)` → 0. Likewise.
 pub const FDATASYNC: u64 = 75;
@@ -108,11 +110,11 @@ pub const FTRUNCATE: u64 = 77;
 pub const GETCWD: u64 = 79;
 /// `rename(from, to)` → 0.
 pub const RENAME: u64 = 82;
-/// `unlink(path)` → 0. Who has the file open keeps it.
+/// `unlink(path)` → 0. Open descriptors of the file stay valid.
 pub const UNLINK: u64 = 87;
-/// `readlink(path, buffer, bytes)` → bytes of the target. `/proc/self/exe` alone.
+/// `readlink(path, buffer, bytes)` → bytes of the target. The only link is `/proc/self/exe`.
 pub const READLINK: u64 = 89;
-/// `chmod(path, mode)` → 0. Everybody may do everything with every file.
+/// `chmod(path, mode)` → 0, without an effect: files have no modes and no owners.
 pub const CHMOD: u64 = 90;
 /// `fchmod(fd, mode)` → 0. Likewise.
 pub const FCHMOD: u64 = 91;
@@ -144,29 +146,31 @@ pub const RT_SIGSUSPEND: u64 = 130;
 pub const SIGALTSTACK: u64 = 131;
 /// `prctl(…)`: `EINVAL`.
 pub const PRCTL: u64 = 157;
-/// `arch_prctl(code, address)` → 0: `ARCH_SET_FS` and `ARCH_GET_FS` alone.
+/// `arch_prctl(code, address)` → 0. Only `ARCH_SET_FS` and `ARCH_GET_FS`.
 pub const ARCH_PRCTL: u64 = 158;
-/// `gettid()` → the thread's number; the first one's is the program's.
+/// `gettid()` → the thread's number. The first thread has the program's number.
 pub const GETTID: u64 = 186;
-/// `tkill(thread, signal)` → 0. A thread of the program.
+/// `tkill(thread, signal)` → 0. Only to a thread of the program.
 pub const TKILL: u64 = 200;
 /// `time(to)` → seconds. As [`CLOCK_GETTIME`].
 pub const TIME: u64 = 201;
-/// `futex(word, operation, value, timeout, other, third)`: `FUTEX_WAIT`, `FUTEX_WAKE`, both with a
-/// bit set, `FUTEX_REQUEUE` and `FUTEX_CMP_REQUEUE`. A futex is its address: no memory is shared.
+/// `futex(word, operation, value, timeout, other, third)`: `FUTEX_WAIT`, `FUTEX_WAKE`, their
+/// `_BITSET` forms, `FUTEX_REQUEUE` and `FUTEX_CMP_REQUEUE`. The word's address in the program
+/// identifies the futex, as programs share no memory.
 pub const FUTEX: u64 = 202;
-/// `sched_setaffinity(thread, bytes, set)` → 0: of a thread of the program, or the first one of a
-/// program that it loaded.
+/// `sched_setaffinity(thread, bytes, set)` → 0. For a thread of the program, or the first thread of
+/// a program that it loaded.
 pub const SCHED_SETAFFINITY: u64 = 203;
 /// `sched_getaffinity(thread, bytes, set)` → bytes. Likewise.
 pub const SCHED_GETAFFINITY: u64 = 204;
-/// `set_tid_address(address)` → the thread's number. When it ends, the word there is cleared, and a
-/// waiter woken.
+/// `set_tid_address(address)` → the thread's number. When the thread ends, the kernel clears the
+/// word there and wakes one waiter of that futex.
 pub const SET_TID_ADDRESS: u64 = 218;
-/// `clock_gettime(clock, time)` → 0. Every clock tells the time since boot, real time's too, as no
-/// date is known; but that of the program's time on CPUs, and of its thread's if it has one only.
+/// `clock_gettime(clock, time)` → 0. All clocks show the time since boot, `CLOCK_REALTIME` too, as
+/// the kernel knows no date. The exception are the clocks of CPU time: the program's, and the
+/// thread's if the program has one thread.
 pub const CLOCK_GETTIME: u64 = 228;
-/// `clock_getres(clock, time)` → 0: a nanosecond.
+/// `clock_getres(clock, time)` → 0: one nanosecond.
 pub const CLOCK_GETRES: u64 = 229;
 /// `clock_nanosleep(clock, flags, time, left)` → 0. As [`NANOSLEEP`].
 pub const CLOCK_NANOSLEEP: u64 = 230;
@@ -174,10 +178,10 @@ pub const CLOCK_NANOSLEEP: u64 = 230;
 pub const EXIT_GROUP: u64 = 231;
 /// `tgkill(program, thread, signal)` → 0. As [`TKILL`].
 pub const TGKILL: u64 = 234;
-/// `openat(folder, path, flags, mode)` → descriptor. As [`OPEN`], whatever the folder.
+/// `openat(folder, path, flags, mode)` → descriptor. As [`OPEN`]; the folder is ignored.
 pub const OPENAT: u64 = 257;
-/// `newfstatat(dirfd, path, stat, flags)` → 0. As [`FSTAT`], of a path, or with an empty one and
-/// `AT_EMPTY_PATH` of `dirfd`.
+/// `newfstatat(dirfd, path, stat, flags)` → 0. As [`FSTAT`], for a path; for `dirfd` with an empty
+/// path and `AT_EMPTY_PATH`.
 pub const NEWFSTATAT: u64 = 262;
 /// `unlinkat(folder, path, flags)` → 0. As [`UNLINK`].
 pub const UNLINKAT: u64 = 263;
@@ -187,109 +191,113 @@ pub const RENAMEAT: u64 = 264;
 pub const READLINKAT: u64 = 267;
 /// `faccessat(folder, path, mode)` → 0. As [`ACCESS`].
 pub const FACCESSAT: u64 = 269;
-/// `ppoll(descriptors, n, time, mask, 8)`. As [`POLL`], with another mask meanwhile; what is left
-/// of the time is written.
+/// `ppoll(descriptors, n, time, mask, 8)`. As [`POLL`], with another signal mask during the wait;
+/// writes the remaining time to `time`.
 pub const PPOLL: u64 = 271;
-/// `set_robust_list(head, bytes)` → 0. Taken, and not followed: a thread that ends with a robust
-/// mutex leaves it locked.
+/// `set_robust_list(head, bytes)` → 0, without an effect: a thread that ends with a robust mutex
+/// leaves it locked.
 pub const SET_ROBUST_LIST: u64 = 273;
 /// `utimensat(folder, path, times, flags)` → 0. Files have no dates.
 pub const UTIMENSAT: u64 = 280;
 /// `dup3(fd, to, flags)` → `to`.
 pub const DUP3: u64 = 292;
-/// `prlimit64(0, resource, 0, old)` → 0: the stack's limit, that of descriptors, and none on
-/// anything else.
+/// `prlimit64(0, resource, 0, old)` → 0: the limits of the stack and of descriptors; other
+/// resources have no limit.
 pub const PRLIMIT64: u64 = 302;
 /// `getcpu(cpu, node)` → 0.
 pub const GETCPU: u64 = 309;
-/// `getrandom(buffer, bytes, flags)` → bytes: the same for the same seed and program.
+/// `getrandom(buffer, bytes, flags)` → bytes. The same seed gives the same program the same bytes.
 pub const GETRANDOM: u64 = 318;
-/// `rseq(…)`: `ENOSYS`; C libraries do without.
+/// `rseq(…)`: `ENOSYS`. C libraries work without it.
 pub const RSEQ: u64 = 334;
-/// `clone3(…)`: `ENOSYS`, upon which C libraries use [`CLONE`].
+/// `clone3(…)`: `ENOSYS`. C libraries use [`CLONE`] instead.
 pub const CLONE3: u64 = 435;
 
-/// Where Tally's own calls begin.
+/// The first of Tally's own calls.
 pub const TALLY_BASE: u64 = 0x7a11_0000;
 /// `session_open(events, events_bytes, config, detail, detail_bytes, program)` →
 /// [`crate::session::Opened`]: session number and number of events.
 ///
-/// `events` is the list of event names, separated by commas or white space; `config` points to
-/// [`crate::session::ConfigWords`]; `program` is the number of a program that the caller loaded, or
-/// 0 for itself. A session on another program counts while that one runs, outlives it, and cannot
-/// be mapped. On error a text for people is written to `detail`, up to `detail_bytes` bytes and
-/// ended by a zero byte.
+/// `events` is the list of event names, separated by commas or white space. `config` points to
+/// [`crate::session::ConfigWords`]. `program` is the number of a program that the caller loaded, or
+/// 0 for the caller. A session on another program counts while that program runs, can be read after
+/// its end, and cannot be mapped. On error the kernel writes a message to `detail`: up to
+/// `detail_bytes` bytes, the last of them zero.
 pub const SESSION_OPEN: u64 = TALLY_BASE;
-/// `session_start(session)` → 0: counting begins or goes on.
+/// `session_start(session)` → 0. Starts or resumes counting.
 pub const SESSION_START: u64 = TALLY_BASE + 1;
-/// `session_stop(session)` → 0: counting pauses.
+/// `session_stop(session)` → 0. Stops counting.
 pub const SESSION_STOP: u64 = TALLY_BASE + 2;
-/// `session_read(session, readings, n)` → number of events: the first `n` are written to
+/// `session_read(session, readings, n)` → number of events. Writes the first `n` readings to
 /// `readings`, an array of [`crate::reading::ReadingWords`], in the order of the list. May be
-/// called while counting.
+/// called while the session counts.
 pub const SESSION_READ: u64 = TALLY_BASE + 3;
-/// `session_stats(session, stats)` → 0: [`crate::session::StatsWords`] are written to `stats`.
+/// `session_stats(session, stats)` → 0. Writes [`crate::session::StatsWords`] to `stats`.
 pub const SESSION_STATS: u64 = TALLY_BASE + 4;
-/// `session_close(session)` → 0: the last values go to the host, then the session is gone. A
-/// program that ends has its session closed for it.
+/// `session_close(session)` → 0. Sends the last values to the host and closes the session. When a
+/// program ends, the kernel closes its session.
 pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 
-/// `session_map(session)` → address of the session's logical counter bank ([`crate::bank`]),
-/// readable until the session closes; the page before it is the program's to write. From here on
-/// the program may use RDPMC.
+/// `session_map(session)` → address of the session's logical counter bank ([`crate::bank`]). The
+/// bank is mapped read-only until the session closes; the page before it is writable. From then on
+/// the program may use RDPMC. The call must come before [`SESSION_START`].
 pub const SESSION_MAP: u64 = TALLY_BASE + 6;
-/// `session_threshold(session, event, count, handler, data)` → 0: once, when the event's logical
-/// counter, as the session's bank shows it, has come to `count`, a record goes to the trace; and if
-/// `handler` is not 0, the program goes on there. In place of the threshold that the event has;
-/// none if `count` is [`crate::bank::NO_THRESHOLD`]. After [`SESSION_MAP`].
+/// `session_threshold(session, event, count, handler, data)` → 0. Sets the event's threshold, in
+/// place of an earlier one; [`crate::bank::NO_THRESHOLD`] as `count` removes it. The threshold
+/// fires once, when the event's logical counter, as the bank shows it, reaches `count`. Then the
+/// kernel writes a trace record and, if `handler` is not 0, calls the handler at that address (an
+/// upcall). The session must be mapped ([`SESSION_MAP`]).
 ///
-/// The handler has the event in RDI, the count in RSI and `data` in RDX, and a stack that is
-/// aligned to 16, below the red zone. It ends with [`UPCALL_RETURN`]; other handlers wait until
-/// then.
+/// The handler gets the event in RDI, the count in RSI and `data` in RDX. Its stack is aligned to
+/// 16 bytes and lies below the red zone. It ends with [`UPCALL_RETURN`]; other upcalls stay pending
+/// until then.
 pub const SESSION_THRESHOLD: u64 = TALLY_BASE + 7;
-/// `upcall_return()`: a handler has ended; the program goes on where it was interrupted, with all
+/// `upcall_return()`: a handler returns. The program continues where it was interrupted, with all
 /// of its registers.
 pub const UPCALL_RETURN: u64 = TALLY_BASE + 8;
-/// `session_sample(session, event, period)` → 0: each time when the event's logical counter has
-/// gone on by `period`, give or take an eighth at random, what is running is noted: in the trace,
-/// and by address in a histogram; 0 for no more samples. In place of the event's threshold. Periods
-/// become longer where the engine would take more than the session's budget. A session that is not
-/// mapped is: so before it is started.
+/// `session_sample(session, event, period)` → 0. Takes a sample each time the event's logical
+/// counter has counted another `period`: writes a trace record and counts the address in the
+/// session's histogram. A period of 0 ends sampling.
+///
+/// The period varies at random by up to an eighth in either direction, and the engine lengthens it
+/// to keep the budget. Sampling takes the place of the event's threshold. The call maps a session
+/// that is not mapped, so it must come before [`SESSION_START`] then.
 pub const SESSION_SAMPLE: u64 = TALLY_BASE + 9;
-/// `session_samples(session, addresses, n)` → number of addresses in the histogram: the first `n`
-/// are written to `addresses`, two words each, address and samples, in no order. Address 0 has
-/// those for which there was no room, or no address.
+/// `session_samples(session, addresses, n)` → number of entries of the histogram. Writes the first
+/// `n` to `addresses`, two words each, address and samples, in no particular order. The entry of
+/// address 0 has the samples without an address, and those for whose address there was no room.
 pub const SESSION_SAMPLES: u64 = TALLY_BASE + 10;
 
 /// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)` → number of events.
 ///
-/// Puts all the events on counters at once, at the privilege that is word 0 of
-/// [`crate::session::ConfigWords`], from 0 on, and lets the program read them: for each, in the
-/// order of the list, RDPMC's ECX is written to `indices`, an array of words. They are the
-/// program's until it closes them or ends; nobody switches them, and nothing interrupts. On error
-/// `detail` as with [`SESSION_OPEN`].
+/// Starts direct mode: assigns a counter to each event of the list for the program alone, and
+/// counts from 0 at the privilege `mode`, a number as word 0 of [`crate::session::ConfigWords`].
+/// Writes RDPMC's ECX for each event to `indices`, an array of words in the order of the list.
+/// Nothing is multiplexed and no overflow interrupt occurs. Direct mode lasts until
+/// [`DIRECT_CLOSE`] or the program's end. On error `detail` gets a message, as with
+/// [`SESSION_OPEN`].
 pub const DIRECT_OPEN: u64 = TALLY_BASE + 0x10;
-/// `direct_close()` → 0: the program's counters are taken away.
+/// `direct_close()` → 0. Ends direct mode.
 pub const DIRECT_CLOSE: u64 = TALLY_BASE + 0x11;
-/// `trace_map(cpu)` → address of the trace ring of a CPU ([`crate::ring`], of
-/// [`crate::trace::RING_WORDS`] in [`crate::trace::RING_PAGES`]), which the program may read for as
-/// long as it lives. With the records of all programs: only where `paranoid=0` permits it.
-/// `WrongState` where no trace is kept.
+/// `trace_map(cpu)` → address of the trace ring of a CPU ([`crate::ring`]), of
+/// [`crate::trace::RING_WORDS`] words in [`crate::trace::RING_PAGES`] pages. The ring stays mapped
+/// read-only until the program ends. It has the records of all programs, so the call needs
+/// `paranoid=0`. `WrongState` if the kernel writes no trace.
 pub const TRACE_MAP: u64 = TALLY_BASE + 0x18;
 /// `program_load(words, words_bytes, detail, detail_bytes)` → the new program's number.
 ///
-/// `words` are the program's name in the ramdisk and its arguments, each ended by a zero byte. It
-/// begins with [`PROGRAM_RUN`], so that there is time to open a session on it. On error `detail` as
-/// with [`SESSION_OPEN`].
+/// `words` are the program's name in the ramdisk and its arguments, each ended by a zero byte. The
+/// program starts at [`PROGRAM_RUN`], so that the caller can open a session on it before. On error
+/// `detail` gets a message, as with [`SESSION_OPEN`].
 pub const PROGRAM_LOAD: u64 = TALLY_BASE + 0x20;
-/// `program_run(program)` → 0: a program that the caller loaded begins.
+/// `program_run(program)` → 0. Starts a program that the caller loaded.
 pub const PROGRAM_RUN: u64 = TALLY_BASE + 0x21;
-/// `program_wait(program)` → its status, 0 to 255, when it has ended: a program that the caller
-/// loaded and let run, which is forgotten then. `-EINTR` when a signal's handler without
-/// `SA_RESTART` has run.
+/// `program_wait(program)` → its exit status, 0 to 255. Waits for the end of a program that the
+/// caller loaded and started; afterwards the program's number is no longer valid. `-EINTR` if a
+/// signal handler without `SA_RESTART` ran.
 pub const PROGRAM_WAIT: u64 = TALLY_BASE + 0x22;
 
-/// The names of numbers, which are their constants' names.
+/// Defines a function from a number to the name of its constant.
 macro_rules! names {
     ($(#[doc = $about:literal])+ $number:ty: $($name:ident,)*) => {
         $(#[doc = $about])+
@@ -303,7 +311,7 @@ macro_rules! names {
 }
 
 names! {
-    /// The name of a call, as its constant is called; none if there is no such call.
+    /// The name of a call's constant; `None` if there is no such call.
     u64:
     READ, WRITE, OPEN, CLOSE, STAT, FSTAT, LSTAT, POLL, LSEEK, MMAP, MPROTECT, MUNMAP, BRK,
     RT_SIGACTION, RT_SIGPROCMASK, RT_SIGRETURN, IOCTL, PREAD64, PWRITE64, READV, WRITEV, ACCESS,
@@ -321,25 +329,25 @@ names! {
 
 /// Linux's error numbers that the calls above return, as positive numbers.
 pub mod errno {
-    /// It may not be done now.
+    /// Operation not permitted.
     pub const EPERM: i64 = 1;
     /// No such file.
     pub const ENOENT: i64 = 2;
     /// No such program.
     pub const ESRCH: i64 = 3;
-    /// A signal's handler ran meanwhile.
+    /// A signal handler interrupted the call.
     pub const EINTR: i64 = 4;
     /// Bad file descriptor.
     pub const EBADF: i64 = 9;
-    /// Not now; for a thread, one too many.
+    /// Temporarily not possible; for `clone`, too many threads.
     pub const EAGAIN: i64 = 11;
     /// Out of memory.
     pub const ENOMEM: i64 = 12;
     /// A buffer is not in the program's memory.
     pub const EFAULT: i64 = 14;
-    /// There is such a file.
+    /// The file exists.
     pub const EEXIST: i64 = 17;
-    /// It is a folder.
+    /// The path names a folder.
     pub const EISDIR: i64 = 21;
     /// Invalid argument.
     pub const EINVAL: i64 = 22;
@@ -347,9 +355,9 @@ pub mod errno {
     pub const EMFILE: i64 = 24;
     /// Not a terminal.
     pub const ENOTTY: i64 = 25;
-    /// No memory for what is written.
+    /// No memory left for the file.
     pub const ENOSPC: i64 = 28;
-    /// Not a file that has positions.
+    /// The descriptor has no position.
     pub const ESPIPE: i64 = 29;
     /// The buffer is too small.
     pub const ERANGE: i64 = 34;
@@ -361,7 +369,7 @@ pub mod errno {
     pub const ETIMEDOUT: i64 = 110;
 
     names! {
-        /// The name of an error number, positive; none if no call returns it.
+        /// The name of a positive error number; `None` if no call returns it.
         i64:
         EPERM, ENOENT, ESRCH, EINTR, EBADF, EAGAIN, ENOMEM, EFAULT, EEXIST, EISDIR, EINVAL, EMFILE,
         ENOTTY, ENOSPC, ESPIPE, ERANGE, ENAMETOOLONG, ENOSYS, ETIMEDOUT,
@@ -372,7 +380,7 @@ pub mod errno {
 mod tests {
     use super::*;
 
-    /// Every constant of this file with its number's type, but for [`TALLY_BASE`].
+    /// The name and value of every constant of this file of the type `number`.
     fn constants(number: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
         let lines = include_str!("syscall.rs").lines().map(str::trim);
         let marked = lines.filter_map(|line| line.strip_prefix("pub const ")?.strip_suffix(';'));

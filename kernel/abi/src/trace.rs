@@ -1,7 +1,7 @@
-//! Trace records: what was counted when, where and for whom; and how a trace is put together.
+//! The types of trace records, and the format of a trace.
 //!
-//! A trace is the text of [`crate::record::describe`], then chunks. A chunk is [`Chunk`]'s two
-//! words and whole records, all of one CPU and in the order of time, as they lay in its ring
+//! A trace is the text of [`crate::record::describe`], followed by chunks. A chunk is [`Chunk`]'s
+//! two words and a number of whole records of one CPU, in order of time, copied from its ring
 //! ([`crate::ring`]). The last chunk is [`Chunk::END`]. All words are 64-bit and little-endian.
 
 use serde::{Deserialize, Serialize};
@@ -11,22 +11,23 @@ use crate::{
     record::{Field, FieldType, Form, RecordType, place, record},
 };
 
-/// Words of a CPU's trace ring ([`crate::ring`]). A turn of the scheduler has some 50 slices of the
-/// default length, 20 words each at most, and the timer drains the ring each turn; of slices as
-/// short as can be it holds a third of a turn's.
+/// Words of a CPU's trace ring ([`crate::ring`]). The scheduler drains the ring at each tick
+/// (10 ms). Between two ticks end about 50 slices of the default length, with records of at most
+/// 20 words. With the shortest slices the ring holds the records of a third of that time.
 pub const RING_WORDS: usize = 16_384;
-/// Its pages. They are short, as the overflow path clears one when it has filled another.
+/// Pages of a CPU's trace ring. A page is short, because the overflow path clears one when it has
+/// filled another.
 pub const RING_PAGES: usize = 64;
 
-/// The most counts in a record: general counters of one group.
+/// The largest number of counts in a record: one for each general counter.
 pub const MAX_COUNTS: usize = 8;
 
 /// Why a slice ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
-    /// Its length was reached: the overflow interrupt.
+    /// The slice timer overflowed.
     Overflow,
-    /// The context left the CPU.
+    /// The context was switched out.
     SwitchedOut,
     /// The session was stopped.
     Stopped,
@@ -48,9 +49,9 @@ impl Field for End {
 }
 
 record! {
-    /// One slice of one context on one CPU.
+    /// A slice ended.
     SliceRecord = 1 "slice", stamp end_tsc "TSC when the counters were read.",
-    list counts of events "Events, in the order of the group's members." {
+    list counts of events "Counts of the group's events, in the group's order." {
         /// The session.
         session: u32,
         /// The group that was counted.
@@ -59,26 +60,26 @@ record! {
         mode: Mode,
         /// Why the slice ended.
         end: End,
-        /// The length that the slice was to have, in units of the session's: more than 1 where the
-        /// budget made slices longer.
+        /// The slice multiplier: the length of the slice in units of the session's slice length.
+        /// More than 1 where the engine lengthened slices to keep the budget.
         slice_multiplier: u32,
         /// The CPU.
         cpu: u16,
-        /// Number of this slice within the session, from 0.
+        /// The number of this slice within the session, from 0.
         sequence: u64,
         /// The address space: CR3's page-table base, a physical address.
         address_space: u64 as Address,
         /// TSC when counting began.
         start_tsc: u64,
-        /// Cycles at the session's privilege.
+        /// Cycles of the slice, at the session's privilege.
         cycles: u64,
-        /// Instructions at the session's privilege.
+        /// Instructions of the slice, at the session's privilege.
         instructions: u64,
     }
 }
 
 record! {
-    /// A threshold on a logical counter that was reached.
+    /// A threshold on a logical counter fired.
     ThresholdRecord = 2 "threshold", stamp tsc "TSC when it fired." {
         /// The session.
         session: u32,
@@ -86,10 +87,10 @@ record! {
         cpu: u16,
         /// The event, by its index in the session's list.
         event: u16,
-        /// The count at which it was to fire.
+        /// The count that the program had set.
         threshold: u64,
-        /// The count at which it fired, exact or estimated: what the interrupt came late by is in
-        /// it.
+        /// The count when it fired, exact or estimated. It is higher than the threshold by the
+        /// events up to the interrupt (skid).
         count: u64,
         /// The address space: CR3's page-table base, a physical address.
         address_space: u64 as Address,
@@ -97,31 +98,33 @@ record! {
 }
 
 record! {
-    /// What was going on when a logical counter had counted another period.
-    SampleRecord = 3 "sample", stamp tsc "TSC when it was taken.",
-    list counts of events "Events of the group's members so far, not scaled, in their order." {
+    /// A sample: a logical counter had counted another period.
+    SampleRecord = 3 "sample", stamp tsc "TSC when the sample was taken.",
+    list counts of events
+        "Counts of the group's events since the session began, not scaled, in the group's order." {
         /// The session.
         session: u32,
         /// The CPU.
         cpu: u16,
         /// The event, by its index in the session's list.
         event: u16,
-        /// The address of the next instruction: some behind the one that caused it (skid). 0 where
-        /// no interrupt told of it but the program's leaving of the CPU, or a system call, and
-        /// where it was in ring 0, which the session does not count.
+        /// The instruction pointer at the interrupt, some instructions after the one that
+        /// overflowed the counter (skid). 0 where the sample was taken at a context switch or a
+        /// system call, and where the interrupt came in ring 0 and the session does not count
+        /// ring 0.
         address: u64 as Address,
         /// The address space: CR3's page-table base, a physical address.
         address_space: u64 as Address,
-        /// The event's count then, exact or estimated.
+        /// The event's count at the sample, exact or estimated.
         count: u64,
-        /// Cycles of the session so far.
+        /// Cycles since the session began.
         cycles: u64,
-        /// Instructions of the session so far.
+        /// Instructions since the session began.
         instructions: u64,
-        /// The group that was on the hardware, of whose members the counts are.
+        /// The group on the counters, which the list of counts belongs to.
         group: u16,
-        /// How many times as long as was asked for the period was that begins here, for the
-        /// budget's sake; 65,535 stands for more too.
+        /// The next period, in units of the requested period. More than 1 where the engine
+        /// lengthened it to keep the budget; 65,535 means 65,535 or more.
         period_multiplier: u16,
         /// Whether the address is in ring 3.
         user: bool,
@@ -129,10 +132,10 @@ record! {
 }
 
 record! {
-    /// Records that are not here, as there was no room for them in their ring: those between the
-    /// one before and the one after this on the same CPU.
-    LostRecord = 4 "lost", stamp tsc "A time between those two." {
-        /// How many.
+    /// Lost records: the ring of this CPU had no room for the records between the previous record
+    /// and the next one of the same CPU.
+    LostRecord = 4 "lost", stamp tsc "A time between these two records." {
+        /// The number of lost records.
         records: u64,
         /// The CPU.
         cpu: u16,
@@ -141,12 +144,12 @@ record! {
 
 record! {
     /// The state of a CPU's trace ring at the end: written = read + lost.
-    RingRecord = 5 "ring", stamp tsc "TSC when that was told." {
-        /// Records that were offered.
+    RingRecord = 5 "ring", stamp tsc "TSC when this record was sent." {
+        /// Records that the kernel wrote, lost ones included.
         written: u64,
-        /// Records that were sent; these two kinds are not among them.
+        /// Records that were sent, without those of the kinds `lost` and `ring`.
         read: u64,
-        /// Records that were not.
+        /// Records that were lost.
         lost: u64,
         /// The CPU.
         cpu: u16,
@@ -159,8 +162,8 @@ record! {
     SyscallRecord = 6 "syscall", stamp tsc "TSC when the kernel had handled the call." {
         /// The CPU.
         cpu: u16,
-        /// Whether it returned to its thread. Otherwise the thread waits, was preempted or ended,
-        /// or the call is made again; its result is in no record.
+        /// Whether the call returned to its thread. Otherwise the thread blocked, was preempted or
+        /// ended, or the call continues in the thread's next turn; the result is in no record then.
         returned: bool,
         /// The program.
         program: u32,
@@ -168,7 +171,7 @@ record! {
         thread: u32,
         /// The call.
         call: u64 as Syscall,
-        /// Its first argument (RDI); the other five follow.
+        /// The first argument.
         rdi: u64 as Address,
         /// The second argument.
         rsi: u64 as Address,
@@ -182,34 +185,33 @@ record! {
         r9: u64 as Address,
         /// The result; 0 if the call has not returned.
         result: u64 as Result,
-        /// TSC when the kernel was entered for it.
+        /// TSC when the call entered the kernel.
         start_tsc: u64,
     }
 }
 
 record! {
-    /// A context switch, where `trace-events` has `switches`: another thread is on the CPU from now
-    /// on.
+    /// A context switch, where `trace-events` has `switches`.
     SwitchRecord = 7 "switch", stamp tsc "TSC when the thread's registers were restored." {
         /// The CPU.
         cpu: u16,
-        /// The program before; 0: the idle loop.
+        /// The program that was switched out; 0: the idle loop.
         from_program: u32,
-        /// Its thread.
+        /// The thread that was switched out.
         from_thread: u32,
-        /// The program from now on; 0: the idle loop.
+        /// The program that was switched in; 0: the idle loop.
         program: u32,
-        /// Its thread.
+        /// The thread that was switched in.
         thread: u32,
     }
 }
 
-/// What becomes of a signal.
+/// The effect of a signal's delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Delivered {
-    /// A handler runs.
+    /// The program's handler is called.
     Handled,
-    /// It ends the program.
+    /// The signal ends the program.
     Ended,
 }
 
@@ -229,26 +231,26 @@ impl Field for Delivered {
 }
 
 record! {
-    /// A signal that is delivered, where `trace-events` has `signals`.
-    SignalRecord = 8 "signal", stamp tsc "TSC when it was delivered." {
+    /// The kernel delivered a signal, where `trace-events` has `signals`.
+    SignalRecord = 8 "signal", stamp tsc "TSC when the signal was delivered." {
         /// The CPU.
         cpu: u16,
         /// The signal.
         signal: u8 as Signal,
-        /// What becomes of it.
+        /// The effect.
         action: Delivered,
         /// The program.
         program: u32,
         /// The thread.
         thread: u32,
-        /// The handler; 0 where there is none.
+        /// The handler's address; 0 if there is no handler.
         handler: u64 as Address,
-        /// Where the thread was interrupted.
+        /// The address at which the thread was interrupted.
         address: u64 as Address,
     }
 }
 
-/// Every type of records.
+/// All record types.
 pub const TYPES: [&RecordType; 8] = [
     &SliceRecord::TYPE,
     &ThresholdRecord::TYPE,
@@ -282,10 +284,10 @@ pub enum Record {
 }
 
 impl Record {
-    /// Decodes what follows a header.
+    /// Decodes the `words` after a header with the kind `kind` and the time stamp `tsc`.
     ///
     /// # Errors
-    /// Something in it that this version does not define.
+    /// The kind or a field's value is unknown, or the number of words is wrong.
     pub fn decode(kind: u8, tsc: u64, words: &[u64]) -> Result<Self, Malformed> {
         match kind {
             SliceRecord::KIND => SliceRecord::decode(tsc, words).map(Record::Slice),
@@ -301,26 +303,27 @@ impl Record {
     }
 }
 
-/// What a piece of a trace begins with.
+/// The head of a chunk of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// The CPU whose records follow.
     pub cpu: u16,
     /// Words of records that follow.
     pub words: u32,
-    /// A time stamp within 2⁴⁷ ticks of the first record's, as is each record's of that before it.
+    /// A time stamp within 2⁴⁷ ticks of the first record's. The stamps of successive records are
+    /// as close, so a reader can extend each record's 48 bits to 64.
     pub near_tsc: u64,
 }
 
 impl Chunk {
-    /// Words of a chunk's own.
+    /// Words of the head.
     pub const WORDS: usize = 2;
-    /// What a trace ends with.
+    /// The last chunk of a trace.
     pub const END: Chunk = Chunk { cpu: u16::MAX, words: 0, near_tsc: 0 };
     const MARK: u64 = 0x7a11;
 
-    /// Encodes it: the mark 7A11H in the low 16 bits, then the CPU, then the number of words; the
-    /// time stamp.
+    /// Encodes the head. First word: bits 0 to 15 the mark 7A11H, bits 16 to 31 the CPU, bits 32
+    /// to 63 the number of words. Second word: the time stamp.
     pub const fn to_words(self) -> [u64; Self::WORDS] {
         [Self::MARK | (self.cpu as u64) << 16 | (self.words as u64) << 32, self.near_tsc]
     }
@@ -328,7 +331,7 @@ impl Chunk {
     /// Decodes what [`Self::to_words`] made.
     ///
     /// # Errors
-    /// It is none.
+    /// The mark is wrong.
     pub const fn from_words([head, near_tsc]: [u64; Self::WORDS]) -> Result<Self, Malformed> {
         if head & 0xffff != Self::MARK {
             return Err(Malformed);

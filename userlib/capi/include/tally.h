@@ -1,10 +1,10 @@
 /* Logical performance counters for C programs that run under Tally.
  *
- * Link with libtally.a, which also holds the program's beginning (_start) and end:
+ * Link with libtally.a, which also contains the program's entry point (_start) and its exit:
  *   cc -static -nostdlib -ffreestanding program.c libtally.a
  *
- * A value is exact, estimated with its error, or not measured: never a bare number. Errors are
- * negative and listed below; tally_open writes a sentence for people as well.
+ * Every value says whether it is exact, estimated with an error, or not measured. Errors are
+ * negative numbers of enum tally_error; tally_open also writes a message.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -18,37 +18,38 @@
 extern "C" {
 #endif
 
-/* At which privilege events are counted. */
+/* The privilege at which events are counted: ring 3, ring 0, or both. */
 enum tally_mode { TALLY_USER = 0, TALLY_KERNEL = 1, TALLY_FULL = 2 };
 
-/* What a slice's length is counted in. */
+/* The unit of a slice's length. */
 enum tally_slice_unit { TALLY_CYCLES = 0, TALLY_INSTRUCTIONS = 1 };
 
-/* Which groups get how many slices of a round: as many as was asked for each; or at least that, and
- * as many again go to those whose events are least certain. */
+/* How groups share the slices of a round. Planned: each group gets the slices that the list asks
+ * for. Adaptive: a round has twice that many slices, and the engine gives the additional ones to
+ * the groups whose events have the largest relative errors. */
 enum tally_shares { TALLY_PLANNED = 0, TALLY_ADAPTIVE = 1 };
 
 struct tally_config {
     uint64_t mode;         /* enum tally_mode */
     uint64_t slice_unit;   /* enum tally_slice_unit */
-    uint64_t slice_length; /* 5,000 to 2^30; 200,000 cycles is a good default */
+    uint64_t slice_length; /* 5,000 to 2^30; usual: 200,000 cycles */
     uint64_t budget_ppm;   /* the share of the program's time that the engine may take, in parts per
-                            * million; 20,000 is a good default, 1,000,000 is no limit */
+                            * million, 1 to 1,000,000; usual: 20,000; no limit: 1,000,000 */
     uint64_t shares;       /* enum tally_shares */
 };
 
 enum tally_kind { TALLY_EXACT = 1, TALLY_ESTIMATED = 2, TALLY_NOT_MEASURED = 3 };
 
-/* Why an event was not measured: the session has not run, or fewer than two slices were counted. */
+/* Why an event was not measured: the session has not run, or the event was counted in fewer than
+ * four slices. */
 enum tally_reason { TALLY_NOT_STARTED = 0, TALLY_TOO_FEW_SLICES = 1 };
 
-/* A logical counter's value and what stands behind it. */
+/* A logical counter's value, with its error and its coverage. */
 struct tally_reading {
-    uint64_t kind;           /* enum tally_kind: tells which of the next fields hold */
-    uint64_t count;          /* events: exact, or the estimate; not measured: enum
-                              * tally_reason */
+    uint64_t kind;           /* enum tally_kind: says which of the next fields are valid */
+    uint64_t count;          /* exact, estimated: events; not measured: enum tally_reason */
     double stderr_events;    /* estimated: standard error, in events, of the estimate before it was
-                              * moved to obey a bound */
+                              * moved to obey a bound (docs/abi.md, "Words") */
     double half_width_95;    /* estimated: half the width of the 95 % interval, in events */
     uint64_t counted_cycles; /* cycles for which the event was counted */
     uint64_t total_cycles;   /* cycles for which the session ran */
@@ -56,21 +57,21 @@ struct tally_reading {
     uint64_t reserved;
 };
 
-/* What the engine tells of a session and of its own work for it, since the session opened. */
+/* Statistics of a session and of the engine's work for it, since the session opened. */
 struct tally_stats {
-    uint64_t groups;        /* groups of events that take turns */
-    uint64_t slices;        /* slices begun and ended */
-    uint64_t rounds;        /* rounds finished: every group had its turn */
+    uint64_t groups;        /* event groups */
+    uint64_t slices;        /* slices ended */
+    uint64_t rounds;        /* rounds ended */
     uint64_t pmis;          /* overflow interrupts that ended a slice */
-    uint64_t spurious_pmis; /* overflow interrupts that ended nothing */
-    uint64_t msr_accesses;  /* in the overflow path */
-    uint64_t rdpmcs;        /* in the overflow path */
+    uint64_t spurious_pmis; /* overflow interrupts without an overflow of the session's */
+    uint64_t msr_accesses;  /* MSR reads and writes in the overflow path */
+    uint64_t rdpmcs;        /* RDPMC instructions in the overflow path */
     uint64_t cycles;        /* counted, at the session's privilege */
     uint64_t instructions;  /* counted, at the session's privilege */
     uint64_t engine_ticks;  /* TSC ticks spent in the overflow path */
     uint64_t session_ticks; /* TSC ticks for which the session ran */
-    uint64_t records;       /* trace records of slices, written or lost for want of room */
-    uint64_t lengthened;    /* slices that the budget made longer than asked for */
+    uint64_t records;       /* trace records of slices, lost ones included */
+    uint64_t lengthened;    /* slices that were lengthened to keep the budget */
 };
 
 /* Errors, returned as negative numbers. */
@@ -95,82 +96,91 @@ enum tally_error {
     TALLY_TOO_MANY_PROGRAMS = -2018
 };
 
-/* Opens a session on a list of event names, separated by commas or white space, and returns its
- * number, or an error. On error, up to detail_bytes bytes of text, ended by a zero byte, say what
- * went wrong; detail may be null if detail_bytes is 0. A program has one session at a time. */
+/* Opens a session on a list of event names, separated by commas or white space. Returns the
+ * session's number or an error. On error it writes a message to detail: up to detail_bytes bytes,
+ * the last of them zero. detail may be null if detail_bytes is 0. A program has at most one session
+ * at a time. */
 int64_t tally_open(const char *events, const struct tally_config *config, char *detail,
                    size_t detail_bytes);
-/* The same on a program that this one loaded: it counts while that one runs, can be read after its
- * end too, and cannot be mapped. */
+/* Opens a session on a program that the caller loaded. The session counts while that program runs,
+ * can be read after its end, and cannot be mapped. Otherwise as tally_open. */
 int64_t tally_open_on(int64_t program, const char *events, const struct tally_config *config,
                       char *detail, size_t detail_bytes);
-/* Begins to count, or goes on; returns 0 or an error. */
+/* Starts or resumes counting. Returns 0 or an error. */
 int64_t tally_start(int64_t session);
-/* Pauses counting; returns 0 or an error. */
+/* Stops counting. Returns 0 or an error. */
 int64_t tally_stop(int64_t session);
-/* Writes the first n readings, in the order of the list, and returns how many events there are, or
- * an error. May be called while counting. */
+/* Writes the first n readings, in the order of the list. Returns the number of events or an error.
+ * May be called while the session counts. */
 int64_t tally_read(int64_t session, struct tally_reading *readings, size_t n);
-/* Writes the engine's own numbers; returns 0 or an error. */
+/* Writes the session's statistics. Returns 0 or an error. */
 int64_t tally_stats(int64_t session, struct tally_stats *stats);
-/* Lets the program read its logical counters without system calls, before the session is started:
- * returns the address of its bank, which is there until the session closes, or an error. */
+/* Maps the session's logical counter bank, so that the program can read it without system calls.
+ * Must be called before the session is started. Returns the address of the bank, which is valid
+ * until the session is closed, or an error. */
 int64_t tally_map(int64_t session);
-/* The value now of the logical counter of an event, by its index in the list: events so far, exact
- * or estimated, 0 while nothing is known, and never less than before. No system call. */
+/* Reads the logical counter of an event, by its index in the list: the events so far, exact or
+ * estimated; 0 while nothing is known. No value is less than an earlier one. No system call. */
 static inline uint64_t tally_counter(const uint64_t *bank, size_t event);
-/* Half the width of its 95 % interval, in events: 0 if it is exact, NaN while it is not known.
- * It is of the whole count: the difference of two values can be wrong by both errors together.
- * While the session counts, it is up to 8 turns of the scheduler, of 10 ms each, old; after
- * tally_stop, tally_stats or tally_read it is current. */
+/* Reads half the width of the 95 % interval of that value, in events: 0 if it is exact, NaN while
+ * it is not known. The interval is that of the whole count: the error of a difference of two values
+ * is up to the sum of both half widths. While the session counts, the half width is computed from
+ * numbers that are up to 8 scheduler ticks (80 ms) old; after tally_stop, tally_stats or tally_read
+ * they are current. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event);
-/* Stops all logical counters of a bank at once: what happens from here on is not in their
- * values. No system call. */
+/* Stops all logical counters of a bank at once: their values contain no later event. No system
+ * call. */
 static inline void tally_bank_stop(const uint64_t *bank);
-/* Starts them, for the first time or again: a system call only where the kernel has taken them
- * off the hardware meanwhile. Returns 0 or an error. */
+/* Starts all logical counters of a bank, for the first time or again. Makes a system call only if
+ * the session is on no CPU: before the first start, and after a slice or the program's turn ended
+ * while the counters were stopped. Returns 0 or an error. */
 static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank);
-/* Once, when the event's logical counter, as the session's bank shows it, has come to `count`:
- * a record goes to the trace, and if handler is not null, the program is interrupted for it,
- * with the event and the count, and goes on where it was when it returns. It may be called
- * anywhere in the program, as a signal's handler, so it must not use what the program may be in
- * the middle of changing; other thresholds wait until it returns; what it does is counted. In
- * place of the threshold that the event has; none if count is TALLY_NO_THRESHOLD. After
- * tally_map; returns 0 or an error. */
+/* Sets the event's threshold, in place of an earlier one; TALLY_NO_THRESHOLD removes it. The
+ * threshold fires once, when the event's logical counter, as the bank shows it, reaches count. Then
+ * the kernel writes a trace record and, if handler is not null, interrupts the program and calls
+ * handler with the event and the count. When the handler returns, the program continues where it
+ * was interrupted. The kernel can call the handler at any instruction, so the rules for signal
+ * handlers apply to it. Other thresholds stay pending until the handler returns. The handler's own
+ * events are counted. The session must be mapped (tally_map). Returns 0 or an error. */
 #define TALLY_NO_THRESHOLD UINT64_MAX
 typedef void (*tally_handler)(size_t event, uint64_t count);
 int64_t tally_threshold(int64_t session, size_t event, uint64_t count, tally_handler handler);
-/* Notes what is running each time when the event's logical counter has gone on by period
- * (longer within the budget), give or take an eighth, in the trace and by address; 0 ends that.
- * Returns 0 or an error. */
+/* Takes a sample each time the event's logical counter has counted another period: writes a trace
+ * record and counts the address in the session's histogram. The period varies at random by up to an
+ * eighth in either direction, and the engine lengthens it to keep the budget. A period of 0 ends
+ * sampling. Returns 0 or an error. */
 int64_t tally_sample(int64_t session, size_t event, uint64_t period);
-/* Writes the first n addresses with their samples, in no order, and returns how many there are,
- * or an error. Address 0 stands for samples that had none or no room. */
+/* Writes the first n entries of the histogram, address and samples, in no particular order. Returns
+ * the number of entries or an error. The entry of address 0 has the samples without an address, and
+ * those for whose address the histogram had no room. */
 int64_t tally_samples(int64_t session, uint64_t (*addresses)[2], size_t n);
-/* Puts all the events on counters at once, counted at a privilege (enum tally_mode) from 0 on,
- * and returns how many there are, or an error with its text. Nobody switches them and nothing
- * interrupts: the program reads each by tally_rdpmc of what is written to indices for it, which
- * has room for as many words as there are events. Not beside a session; TALLY_NOT_PERMITTED
- * unless the kernel was booted with paranoid=0. */
+/* Assigns a counter to each event of the list for the program alone, and counts from 0 at a
+ * privilege (enum tally_mode): direct mode. Nothing is multiplexed, and no overflow interrupt
+ * occurs. Writes the argument of tally_rdpmc for each event to indices, which must have room for
+ * one word per event. Returns the number of events, or an error with a message in detail.
+ * TALLY_BUSY if the program has a session; TALLY_NOT_PERMITTED unless the kernel was booted with
+ * paranoid=0. */
 int64_t tally_direct_open(const char *events, uint64_t mode, uint64_t *indices, char *detail,
                           size_t detail_bytes);
-/* Takes them away; returns 0 or an error. */
+/* Ends direct mode. Returns 0 or an error. */
 int64_t tally_direct_close(void);
-/* Loads a program of the ramdisk, which begins with tally_program_run, and returns its number,
- * or an error with its text: words are its name and arguments, each ended by a zero byte. */
+/* Loads a program of the ramdisk, which starts at tally_program_run. words are its name and its
+ * arguments, each ended by a zero byte. Returns the program's number, or an error with a message in
+ * detail. */
 int64_t tally_program_load(const char *words, size_t bytes, char *detail, size_t detail_bytes);
-/* Lets it begin; returns 0 or an error. */
+/* Starts a loaded program. Returns 0 or an error. */
 int64_t tally_program_run(int64_t program);
-/* Waits for its end, whatever signals come meanwhile; returns its status, 0 to 255, or an error. */
+/* Waits for a program's end; signals do not interrupt the wait. Returns its exit status, 0 to 255,
+ * or an error. */
 int64_t tally_program_wait(int64_t program);
-/* Sends the last values to the host and ends the session; returns 0 or an error. */
+/* Sends the last values to the host and closes the session. Returns 0 or an error. */
 int64_t tally_close(int64_t session);
-/* A sentence for people about an error above. */
+/* Returns the message of an error of enum tally_error. */
 const char *tally_strerror(int64_t error);
-/* Writes text to standard output (1) or standard error (2); returns the bytes written. */
+/* Writes text to standard output (1) or standard error (2). Returns the number of bytes written. */
 int64_t tally_write(int output, const char *text, size_t bytes);
 
-/* How a bank lies in memory: docs/abi.md, "Logical counter bank". */
+/* The layout of a bank: docs/abi.md, "Logical counter bank". */
 enum {
     TALLY_BANK_USED = 0,
     TALLY_BANK_TOTAL = 4,
@@ -211,8 +221,8 @@ static inline volatile uint64_t *tally_own(const uint64_t *bank, size_t word)
     return (volatile uint64_t *)(uintptr_t)bank - TALLY_BANK_PAGE + word;
 }
 
-/* The value of an event's counter: exact, or an estimate, and never less than any before it. Its
- * basis' count goes to `count`. */
+/* Reads the value of an event's counter, and writes the count of its basis to `count`. No value is
+ * less than an earlier one. */
 static inline uint64_t tally_counter_of(const uint64_t *bank, size_t event, uint64_t *count)
 {
     const volatile uint64_t *header = bank;
@@ -250,9 +260,9 @@ static inline int tally_exchange(volatile uint64_t *word, uint64_t old, uint64_t
     return __atomic_compare_exchange_n(word, &old, new_value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Notes what each counter in use shows beyond its base and its word of `less`; whether nothing came
- * between. */
-static inline int tally_note(const uint64_t *bank, size_t to, size_t less, uint64_t turn)
+/* Saves in the words `to`, by slot, what each counter in use shows beyond its base and its word of
+ * `less`. Returns whether the control word is still `control`. */
+static inline int tally_save_counts(const uint64_t *bank, size_t to, size_t less, uint64_t control)
 {
     const volatile uint64_t *header = bank;
     for (size_t slot = 0; slot < TALLY_BANK_SLOTS; slot++) {
@@ -260,7 +270,7 @@ static inline int tally_note(const uint64_t *bank, size_t to, size_t less, uint6
         uint64_t old = *word;
         if (!(header[TALLY_BANK_USED] >> slot & 1))
             continue;
-        if (*tally_own(bank, TALLY_OWN_CONTROL) != turn)
+        if (*tally_own(bank, TALLY_OWN_CONTROL) != control)
             return 0;
         uint32_t count = (uint32_t)tally_rdpmc(slot < TALLY_BANK_PINNED_SLOT
                                          ? (uint32_t)slot
@@ -268,7 +278,7 @@ static inline int tally_note(const uint64_t *bank, size_t to, size_t less, uint6
                                                             TALLY_BANK_PINNED_SLOT]);
         count -= (uint32_t)header[TALLY_BANK_BASE + slot];
         count -= (uint32_t)*tally_own(bank, less + slot);
-        if (!tally_exchange(word, old, turn >> 32 << 32 | count))
+        if (!tally_exchange(word, old, control >> 32 << 32 | count))
             return 0;
     }
     return 1;
@@ -278,13 +288,13 @@ static inline void tally_bank_stop(const uint64_t *bank)
 {
     volatile uint64_t *word = tally_own(bank, TALLY_OWN_CONTROL);
     for (;;) {
-        uint64_t turn = *word;
-        if ((uint32_t)turn == TALLY_CONTROL_BUSY)
+        uint64_t control = *word;
+        if ((uint32_t)control == TALLY_CONTROL_BUSY)
             continue;
-        if ((uint32_t)turn & TALLY_CONTROL_STOPPED)
+        if ((uint32_t)control & TALLY_CONTROL_STOPPED)
             return;
-        if (tally_note(bank, TALLY_OWN_HELD, TALLY_OWN_SKIPPED, turn) &&
-            tally_exchange(word, turn, turn | TALLY_CONTROL_STOPPED))
+        if (tally_save_counts(bank, TALLY_OWN_HELD, TALLY_OWN_SKIPPED, control) &&
+            tally_exchange(word, control, control | TALLY_CONTROL_STOPPED))
             return;
     }
 }
@@ -293,20 +303,20 @@ static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank)
 {
     volatile uint64_t *word = tally_own(bank, TALLY_OWN_CONTROL);
     for (;;) {
-        uint64_t turn = *word;
-        if ((uint32_t)turn == TALLY_CONTROL_BUSY)
+        uint64_t control = *word;
+        if ((uint32_t)control == TALLY_CONTROL_BUSY)
             continue;
-        if ((uint32_t)turn == TALLY_CONTROL_DETACHED) {
+        if ((uint32_t)control == TALLY_CONTROL_DETACHED) {
             int64_t result = tally_start(session);
-            /* Another thread, or a handler, came between and started them. */
+            /* Another thread or a handler has started them meanwhile. */
             if (result == TALLY_WRONG_STATE)
                 continue;
             return result;
         }
-        if (!((uint32_t)turn & TALLY_CONTROL_STOPPED))
+        if (!((uint32_t)control & TALLY_CONTROL_STOPPED))
             return 0;
-        if (tally_note(bank, TALLY_OWN_SKIPPED, TALLY_OWN_HELD, turn) &&
-            tally_exchange(word, turn, (turn & ~(uint64_t)TALLY_CONTROL_STOPPED) | TALLY_CONTROL_RESTARTED))
+        if (tally_save_counts(bank, TALLY_OWN_SKIPPED, TALLY_OWN_HELD, control) &&
+            tally_exchange(word, control, (control & ~(uint64_t)TALLY_CONTROL_STOPPED) | TALLY_CONTROL_RESTARTED))
             return 0;
     }
 }
@@ -318,7 +328,7 @@ static inline double tally_double(uint64_t bits)
     return value;
 }
 
-/* Half the width of the 95 % interval of an event's value now, in events; NaN while it is not
+/* Reads half the width of the 95 % interval of an event's value, in events; NaN while it is not
  * known. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event)
 {
