@@ -4,13 +4,15 @@ use core::str::SplitAsciiWhitespace;
 
 use crate::{SessionConfig, Shares, Slice, session::NO_BUDGET_PPM};
 
-/// Name of the QEMU firmware-configuration file whose text, if it is there, is the command line.
+/// Name of the QEMU firmware-configuration file with the command line.
 pub const FW_CFG_COMMAND_LINE: &str = "opt/tally/cmdline";
-/// Name of the file in the ramdisk that holds the command line otherwise.
+/// Name of the ramdisk's file with the command line, used if [`FW_CFG_COMMAND_LINE`] does not
+/// exist.
 pub const RAMDISK_COMMAND_LINE: &str = "cmdline";
-/// I/O port of the UART (COM1) that carries the kernel's log, text for people.
+/// I/O port of the UART (COM1) that carries the kernel's log.
 pub const LOG_PORT: u16 = 0x3f8;
-/// I/O port of the UART (COM2) that carries [`crate::wire`] messages when `wire` is asked for.
+/// I/O port of the UART (COM2) that carries [`crate::wire`] messages if the command line has
+/// `wire`.
 pub const WIRE_PORT: u16 = 0x2f8;
 /// I/O port of QEMU's `isa-debug-exit`: a byte `v` written here ends QEMU with status `2v + 1`.
 pub const DEBUG_EXIT_PORT: u16 = 0xf4;
@@ -25,42 +27,43 @@ pub const MAX_CPUS: usize = 16;
 /// The kernel's command line: options, then one program with its arguments after each `--`.
 ///
 /// `seed=7 wire -- deflate --slice 100000 -- spin` runs two programs. Words are separated by white
-/// space; there is no quoting. Before a program `events=LIST` has the kernel count around the whole
-/// of it, whether it knows of Tally or not, and `slice=CYCLES`, `budget=PPM` and
-/// `shares=planned|adaptive` say how.
+/// space; there is no quoting. `events=LIST` before a program makes the kernel count these events
+/// for the whole program, which needs no code for Tally. `slice=CYCLES`, `budget=PPM` and
+/// `shares=planned|adaptive` configure that session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandLine<'a> {
     /// Seed of every random order that the engine draws (`seed=N`, default 1).
     pub seed: u64,
     /// Whether messages for the host go to COM2 (`wire`); otherwise results go to the log.
     pub wire: bool,
-    /// What becomes of trace records (`trace`, `trace=last`); without it there are none.
+    /// Where trace records go (`trace`, `trace=last`); `None`: the kernel writes none.
     pub trace: Option<Tracing>,
     /// Processors to start at most (`cpus=N`, default all up to [`MAX_CPUS`]).
     pub cpus: usize,
-    /// What programs may count (`paranoid=N`), as `perf_event_paranoid` has it under Linux: 2, the
-    /// default, their own user mode and that of programs that they loaded; 1, ring 0 too; 0, any
-    /// program, and with counters of their own.
+    /// What programs may count (`paranoid=N`), as Linux's `perf_event_paranoid`. 2, the default:
+    /// ring 3 of themselves and of the programs that they loaded. 1: ring 0 too. 0: every program;
+    /// also direct mode and the trace rings.
     pub paranoid: u8,
     /// How overflow interrupts are delivered (`overflows=fixed|nmi`).
     pub overflows: Delivery,
-    /// The lowest level of messages that the log has (`log=error|warn|info|debug|trace`).
+    /// The least severe level of messages in the log (`log=error|warn|info|debug|trace`).
     pub log: LogLevel,
-    /// What a trace has beside slices, thresholds and samples
-    /// (`trace-events=syscalls,switches,signals`, any of them); only with `trace`.
+    /// Kinds of records in a trace beside slices, thresholds and samples: a list
+    /// (`trace-events=syscalls,switches,signals`). Valid only with `trace`.
     pub trace_events: TraceEvents,
-    /// A failure to plant, for tests of what follows it
+    /// A failure to cause, which tests the reports of kernel and host
     /// (`fail=panic|fault|stack|nmi|machine-check|hang|pmu`).
     pub fail: Option<Failure>,
     programs: &'a str,
 }
 
-/// What becomes of trace records.
+/// Where trace records go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracing {
-    /// They go to the host while programs run; what it does not take in time is lost.
+    /// To the host while programs run. Records that the host does not read in time are lost.
     Stream,
-    /// The last of each CPU stay, and go to the host at the end: a flight recorder.
+    /// To the host after all programs have ended; each ring has the last records of its CPU: a
+    /// flight recorder.
     Last,
 }
 
@@ -68,15 +71,15 @@ pub enum Tracing {
 /// Table").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// As a vector: one that comes in the kernel waits until it returns to a program.
+    /// As a vector: in the kernel, the interrupt stays pending until the return to a program.
     #[default]
     Fixed,
-    /// As an NMI: code with interrupts off is seen too.
+    /// As an NMI, which also interrupts code that runs with interrupts disabled.
     Nmi,
 }
 
 impl Delivery {
-    /// As it is said on the command line.
+    /// Parses the value of `overflows` on the command line.
     pub fn parse(text: &str) -> Option<Delivery> {
         match text {
             "fixed" => Some(Delivery::Fixed),
@@ -86,19 +89,19 @@ impl Delivery {
     }
 }
 
-/// The levels of the kernel's log: each has those before it too.
+/// The levels of the kernel's log. A log of one level also has the messages of those above it here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// What went wrong.
+    /// Failures.
     Error,
-    /// What is missing, and done without.
+    /// Missing features that the kernel can work without.
     Warn,
-    /// How the machine came up, and how programs ended.
+    /// The boot, and the ends of programs.
     #[default]
     Info,
-    /// Steps: of the boot, of loading a program, of opening a session, signals that are delivered.
+    /// The steps of the boot, of loading a program and of opening a session; delivered signals.
     Debug,
-    /// What happens often: mappings, context switches.
+    /// Frequent events: mappings, context switches.
     Trace,
 }
 
@@ -111,18 +114,18 @@ impl LogLevel {
         ("trace", LogLevel::Trace),
     ];
 
-    /// The level of this name.
+    /// Parses a level's name.
     pub fn parse(name: &str) -> Option<LogLevel> {
         LogLevel::ALL.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
     }
 
-    /// Its name.
+    /// The level's name.
     pub fn name(self) -> &'static str {
         LogLevel::ALL[self as usize].0
     }
 }
 
-/// Kinds of records that a trace has where they are asked for.
+/// Optional kinds of trace records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceEvents {
     /// [`crate::trace::SyscallRecord`].
@@ -134,7 +137,7 @@ pub struct TraceEvents {
 }
 
 impl TraceEvents {
-    /// Those of a list with commas between them.
+    /// Parses a list of kinds, separated by commas.
     pub fn parse(list: &str) -> Option<TraceEvents> {
         let mut events = TraceEvents::default();
         for name in list.split(',') {
@@ -162,9 +165,9 @@ pub enum Failure {
     Nmi,
     /// Raise a machine check.
     MachineCheck,
-    /// Stop doing anything.
+    /// Loop for ever.
     Hang,
-    /// Find a counter in use on every CPU but the first.
+    /// On every CPU but the first, find a counter already in use.
     Pmu,
 }
 
@@ -190,9 +193,9 @@ pub struct BadOption<'a>(pub &'a str);
 /// A program to run.
 #[derive(Clone, Debug)]
 pub struct Program<'a> {
-    /// What to count around the whole of it, and how.
+    /// The events to count for the whole program, and the session's configuration.
     pub measure: Option<(&'a str, SessionConfig)>,
-    /// Its name, then its arguments.
+    /// The program's name, then its arguments.
     pub words: SplitAsciiWhitespace<'a>,
 }
 
@@ -216,7 +219,7 @@ impl<'a> Program<'a> {
                 Some(("shares", shares)) => {
                     config.shares = Shares::parse(shares).ok_or(BadOption(option))?;
                 }
-                // A program's name may have the sign in it.
+                // A program's name may contain an equals sign.
                 _ => break,
             }
             words = ahead;
@@ -251,7 +254,7 @@ impl<'a> CommandLine<'a> {
         for option in options.split_ascii_whitespace() {
             line.set(option).ok_or(BadOption(option))?;
         }
-        // Records of which there is no trace.
+        // Without a trace, no kind of records can be selected.
         if line.trace_events != TraceEvents::default() && line.trace.is_none() {
             Err(BadOption("trace-events"))
         } else {
@@ -259,7 +262,7 @@ impl<'a> CommandLine<'a> {
         }
     }
 
-    /// Takes an option; none if it is unknown or has no readable value.
+    /// Sets an option. `None` if it is unknown or has no readable value.
     fn set(&mut self, option: &str) -> Option<()> {
         match option.split_once('=') {
             None if option == "wire" => self.wire = true,
@@ -281,8 +284,7 @@ impl<'a> CommandLine<'a> {
         Some(())
     }
 
-    /// The programs; those without a name are left out. A bad option stands where its program
-    /// would.
+    /// The programs, without those that have no name. A program with a bad option is an error.
     pub fn programs(&self) -> impl Iterator<Item = Result<Program<'a>, BadOption<'a>>> + use<'a> {
         let has_name = |program: &Program| program.words.clone().next().is_some();
         let programs = self.programs.split(" -- ").map(Program::parse);

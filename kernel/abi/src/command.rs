@@ -1,6 +1,6 @@
-//! The words after `tally`: what `stat` and `record` are asked for, with the syntax that users of
-//! perf have in their fingers. The program reads them, and so does the host, which refuses before a
-//! boot what the program would refuse, and explains what it would count.
+//! The command line of `tally stat` and `tally record`, in perf's syntax. The program `tally`
+//! parses it. The host parses it too: it refuses before a boot what the program would refuse, and
+//! explains what the program would count.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -10,20 +10,20 @@ use crate::{
     session::NO_BUDGET_PPM,
 };
 
-/// Events to a sample where nothing else is asked for.
+/// The default period, in events.
 const DEFAULT_PERIOD: u64 = 100_000;
 
-/// What is to be done with the program.
+/// How the program is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Count around the whole of it.
+    /// Count events for the whole program.
     Stat,
-    /// Note where it is, each time when an event has happened so many times.
+    /// Sample the program: an address at every period of an event.
     Record,
 }
 
 impl Verb {
-    /// By its word.
+    /// Parses the verb's name.
     pub fn parse(word: &str) -> Option<Verb> {
         match word {
             "stat" => Some(Verb::Stat),
@@ -38,22 +38,22 @@ impl Verb {
 pub struct Command<'a> {
     /// The first word.
     pub verb: Verb,
-    /// `-e LIST` or `--event=LIST`, each.
+    /// The lists of all `-e LIST` and `--event=LIST`.
     lists: Vec<&'a str>,
-    /// `-c PERIOD`, in events, at least 1: `record` takes a sample each.
+    /// `-c PERIOD`: events between two samples of `record`, at least 1.
     pub period: u64,
     /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--shares planned|adaptive`,
     /// `--kernel` (ring 0 too).
     pub config: SessionConfig,
-    /// The program and its arguments: the last of the words.
+    /// The program and its arguments: the rest of the words.
     pub program: Vec<&'a str>,
 }
 
 impl<'a> Command<'a> {
-    /// Parses words.
+    /// Parses the words after `tally`.
     ///
     /// # Errors
-    /// A text that names the word that cannot be understood.
+    /// A message that names the wrong word.
     pub fn parse(words: &[&'a str]) -> Result<Self, String> {
         let mut words = words.iter().copied();
         let mut command = Command {
@@ -85,8 +85,7 @@ impl<'a> Command<'a> {
         Err(String::from("name the program to run"))
     }
 
-    /// Refuses a list for `record` that names several events: samples do not say which event they
-    /// are of.
+    /// Refuses several events for `record`: its samples do not name their event.
     fn checked(self) -> Result<Self, String> {
         let events = self.events();
         match (self.verb, words(&events).count()) {
@@ -97,7 +96,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// One that has a value.
+    /// Sets an option that has a value.
     fn option(
         &mut self,
         word: &str,
@@ -129,7 +128,7 @@ impl<'a> Command<'a> {
         Ok(())
     }
 
-    /// The events to count, as one list; of `record` it has one event at most.
+    /// The events to count, as one list; for `record` at most one event.
     pub fn events(&self) -> String {
         match (self.lists.is_empty(), self.verb) {
             (false, _) => self.lists.join(","),
@@ -140,7 +139,7 @@ impl<'a> Command<'a> {
 }
 
 fn usage() -> String {
-    "say `tally stat [-e EVENTS] PROGRAM ARGUMENTS` or `tally record [-e EVENT] [-c PERIOD] …`"
+    "use `tally stat [-e EVENTS] PROGRAM ARGUMENTS` or `tally record [-e EVENT] [-c PERIOD] …`"
         .into()
 }
 

@@ -15,13 +15,13 @@ pub enum Error {
     TooManyEvents = 2002,
     /// The slice is shorter than the engine supports, or longer than a counter can hold.
     SliceOutOfRange = 2003,
-    /// The machine has no PMU that Tally has a driver for.
+    /// Tally has no driver for the machine's PMU, or the machine has none.
     NoPmu = 2004,
     /// The event exists, but nothing on this machine can count it.
     EventNotSupported = 2005,
     /// The list of events is empty.
     NoEvents = 2006,
-    /// An argument is not of the form that the call takes.
+    /// An argument has the wrong form.
     BadArgument = 2007,
     /// A buffer does not lie in the program's own memory.
     BadPointer = 2008,
@@ -29,9 +29,9 @@ pub enum Error {
     NoSession = 2009,
     /// The session cannot do that now: start when started, stop when stopped.
     WrongState = 2010,
-    /// This address space has a session already.
+    /// The program already has a session, or is in direct mode.
     Busy = 2011,
-    /// The machine has no memory left for what was asked for.
+    /// The machine has too little free memory for the call.
     NoMemory = 2012,
     /// There is no such program, or it is not the caller's.
     NoProgram = 2013,
@@ -43,7 +43,7 @@ pub enum Error {
     TooManyThresholds = 2016,
     /// The limit of sessions on other programs is reached.
     TooManySessions = 2017,
-    /// The limit of loaded programs that were not waited for is reached.
+    /// The limit of loaded programs without a `PROGRAM_WAIT` is reached.
     TooManyPrograms = 2018,
 }
 
@@ -69,17 +69,17 @@ impl Error {
         Error::TooManyPrograms,
     ];
 
-    /// The error whose negative is `rax`, if it is one of Tally's.
+    /// The error that the result `rax` stands for; `None` if it is not one of Tally's.
     pub fn from_return(rax: i64) -> Option<Error> {
         Self::ALL.into_iter().find(|error| error.to_return() == rax)
     }
 
-    /// What goes into RAX.
+    /// The result in RAX: the negative of the error's number.
     pub fn to_return(self) -> i64 {
         -i64::from(self as u16)
     }
 
-    /// One sentence for people, with the remedy.
+    /// The message for users, with the remedy.
     pub fn message(self) -> &'static str {
         match self {
             Error::UnknownEvent => "this processor's catalogue has no such event",
@@ -91,7 +91,7 @@ impl Error {
             }
             Error::EventNotSupported => "no counter of this machine can count the event",
             Error::NoEvents => "the list of events is empty; name at least one",
-            Error::BadArgument => "an argument is not of the form that the call takes",
+            Error::BadArgument => "an argument of the call has the wrong form",
             Error::BadPointer => "a buffer does not lie in the program's own memory",
             Error::NoSession => "there is no such session",
             Error::WrongState => "the session is already started or stopped",
@@ -107,7 +107,7 @@ impl Error {
                 "program limit reached: 32 loaded and not waited for per program; wait for one first"
             }
             Error::TooManyThresholds => {
-                "threshold limit reached: 8 on events that are counted all the time; remove one first"
+                "threshold limit reached: 8 on pinned events per session; remove one first"
             }
         }
     }
@@ -148,7 +148,7 @@ mod tests {
         let limits = [Error::TooManyThresholds, Error::TooManySessions, Error::TooManyPrograms];
         let text = limits.map(Error::message).join("\n");
         expect_test::expect![[r#"
-            threshold limit reached: 8 on events that are counted all the time; remove one first
+            threshold limit reached: 8 on pinned events per session; remove one first
             session limit reached: 8 on other programs per program; close one first
             program limit reached: 32 loaded and not waited for per program; wait for one first"#]]
         .assert_eq(&text);

@@ -1,9 +1,9 @@
 //! Lists of events: the default lists, and how a list is split into words. The catalogue resolves
 //! the words.
 
-/// What the default job counts on the processor of this signature, CPUID leaf 1's EAX: where its
-/// cycles go, and on one that the catalogue has no table of, what every processor has a counter
-/// for.
+/// The default job's events on the processor with this signature (CPUID leaf 1, EAX): events that
+/// explain its cycles. On a processor without a table in the catalogue, events that every processor
+/// can count.
 pub fn default_list(signature: u32) -> &'static str {
     let model = signature >> 12 & 0xf0 | signature >> 4 & 0xf;
     match (signature & 0x0ff0_0f00, model) {
@@ -37,7 +37,7 @@ const ZEN4: &str = "\
     REQUESTS_TO_L2_GROUP1.RD_BLK_X CYCLES_NO_RETIRE.EMPTY \
     CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD";
 
-/// As far as Zen 3 has them.
+/// Those of [`ZEN4`] that Zen 3 has.
 const ZEN3: &str = "\
     RETIRED_INSTRUCTIONS CYCLES_NOT_IN_HALT RETIRED_OPS RETIRED_BRANCH_INSTRUCTIONS \
     RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED RETIRED_TAKEN_BRANCH_INSTRUCTIONS \
@@ -48,14 +48,14 @@ const ZEN3: &str = "\
     MAB_ALLOCATION_BY_TYPE.LS L1_DTLB_MISS.TLB_RELOAD_4K_L2_HIT REQUESTS_TO_L2_GROUP1.RD_BLK_L \
     REQUESTS_TO_L2_GROUP1.RD_BLK_X";
 
-/// What `tally stat` counts, as `perf stat` does.
+/// The events that `tally stat` counts by default, as `perf stat` does.
 pub const DEFAULT_STAT: &str =
     "cycles,instructions,branches,branch-misses,cache-references,cache-misses";
 
-/// What `tally record` samples, as `perf record` does.
+/// The event that `tally record` samples by default, as `perf record` does.
 pub const DEFAULT_RECORD: &str = "cycles";
 
-/// The words of a list: split at commas and white space that stand outside of `cpu/…/`.
+/// The words of a list, which is split at commas and white space, except inside `cpu/…/`.
 pub fn words(list: &str) -> impl Iterator<Item = &str> {
     let mut rest = list;
     core::iter::from_fn(move || {

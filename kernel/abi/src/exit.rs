@@ -1,13 +1,13 @@
-//! Exit statuses that mean something of Tally's own.
+//! Exit statuses of `cargo xtask`.
 //!
-//! A program's own status, 0 to 63, is the status of `cargo xtask run`. From 64 up each number is
-//! one failure, whether the guest, the kernel or the host noticed it.
+//! A program's exit status, 0 to 63, is the status of `cargo xtask run`. From 64 up each number is
+//! one kind of failure, detected by a program, the kernel or the host.
 
 /// Why a run did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitStatus {
-    /// The command line could not be understood.
+    /// The command line is wrong.
     Usage = 64,
     /// See [`crate::Error::UnknownEvent`].
     UnknownEvent = 65,
@@ -21,33 +21,33 @@ pub enum ExitStatus {
     NotStaticElf = 69,
     /// See [`crate::Error::NoPmu`].
     NoPmu = 70,
-    /// KVM was asked for and cannot run a guest here.
+    /// KVM was requested and cannot run a guest on this host.
     KvmUnusable = 71,
-    /// QEMU or its firmware is missing or too old, and could not be fetched.
+    /// QEMU or its firmware is missing or too old, and could not be downloaded.
     QemuUnavailable = 72,
-    /// The disk is full, or would be.
+    /// The disk has too little free space.
     NoSpace = 73,
     /// The kernel panicked.
     KernelPanic = 74,
-    /// The machine did not come to an end within its time limit.
+    /// The machine did not stop within its time limit.
     TimedOut = 75,
-    /// A program crashed; the kernel ended it and went on.
+    /// A program crashed; the kernel ended it and continued.
     ProgramFault = 76,
-    /// Something did not build.
+    /// A build failed.
     BuildFailed = 77,
-    /// A system call was refused for another reason; the program said why.
+    /// A system call was refused for another reason, which the program printed.
     CallRefused = 78,
     /// See [`crate::Error::EventNotSupported`].
     EventNotSupported = 79,
     /// The machine ended without a report, or its report could not be read.
     MachineFailed = 80,
-    /// The host refused a file, process or folder.
+    /// The host could not open a file or folder, or start a process.
     HostError = 81,
     /// A check of the results failed.
     CheckFailed = 82,
-    /// There is not enough memory for what the program asks.
+    /// The machine has too little memory for the program.
     OutOfMemory = 83,
-    /// A file is no trace, or not all of one.
+    /// A file is not a trace, or an incomplete one.
     BadTrace = 84,
 }
 

@@ -1,9 +1,9 @@
-//! What the Tally kernel, its programs, the host tools and the virtual PMU agree on.
+//! The interface between the Tally kernel, its programs, the host tools and the virtual PMU.
 //!
-//! A definition belongs here if two of them must have the same one: numbers of system calls and
+//! The crate contains the definitions that at least two of them share: numbers of system calls and
 //! errors, the words that cross the system-call boundary, trace records, the messages that the
-//! kernel sends to the host, the truth file. Logic does not. There is no unsafe code: what crosses
-//! a boundary is an array of 64-bit words or a stream of bytes, and decoding it can fail.
+//! kernel sends to the host, the truth file. It contains no logic and no unsafe code. The data that
+//! crosses a boundary is an array of 64-bit words or a stream of bytes, and decoding it can fail.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -36,6 +36,6 @@ pub use exit::ExitStatus;
 pub use reading::{Reading, Value};
 pub use session::{Mode, Opened, SessionConfig, SessionStats, Shares, Slice};
 
-/// Decoding failed: the bytes or words are not of the form that this version defines.
+/// Decoding failed: this version does not define the form of the bytes or words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;

@@ -1,4 +1,4 @@
-//! The value of a logical counter: never a bare number.
+//! The value of a logical counter, with its kind and its error.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,26 +7,26 @@ use crate::Malformed;
 /// What is known of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
-    /// Counted all the time, so without a sampling error. In sessions that count ring 0 it includes
-    /// the entry and exit of each overflow interrupt, or, where overflows freeze the counters,
-    /// lacks the skid (docs/decisions/0008-overflow-path.md); [`crate::SessionStats::pmis`] is
-    /// their number.
+    /// Counted all the time, so without a sampling error. In sessions that count ring 0, each
+    /// overflow interrupt changes the count: it includes the interrupt's entry and exit, or lacks
+    /// the skid where overflows freeze the counters (docs/decisions/0008-overflow-path.md).
+    /// [`crate::SessionStats::pmis`] is the number of these interrupts.
     Exact {
         /// Events.
         count: u64,
     },
     /// Counted part of the time and scaled.
     Estimated {
-        /// Events, rounded to the nearest; moved where it would be below an earlier reading, or a
-        /// part more than its whole.
+        /// Events, rounded to the nearest integer. The engine moves an estimate that is below an
+        /// earlier reading, and that of a part that is more than its whole.
         estimate: u64,
         /// Standard error, in events, of the estimate before it was moved.
         stderr: f64,
-        /// Half the width of the 95 % interval, in events: 1.96 standard errors, and more where
-        /// few slices were counted (Student's t); and as much more as the estimate was moved by.
+        /// Half the width of the 95 % interval, in events: 1.96 standard errors, or more with few
+        /// slices (Student's t), plus the distance by which the estimate was moved.
         half_width_95: f64,
     },
-    /// Not counted, or not enough for an error to be known.
+    /// Not counted, or in too few slices to compute an error.
     NotMeasured {
         /// Why.
         reason: Reason,
@@ -43,7 +43,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// For people.
+    /// The message for users.
     pub fn message(self) -> &'static str {
         match self {
             Reason::NotStarted => "the session has not run",
@@ -54,7 +54,7 @@ impl Reason {
     }
 }
 
-/// A logical counter's value and what stands behind it.
+/// A logical counter's value with its coverage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
     /// The value.
@@ -75,14 +75,13 @@ const ESTIMATED: u64 = 2;
 const NOT_MEASURED: u64 = 3;
 
 impl Reading {
-    /// The share of the time for which the event was counted, 0 to 1; none where the session has
-    /// not run.
+    /// The coverage of the event, 0 to 1; `None` if the session has not run.
     pub fn coverage(&self) -> Option<f64> {
         let share = self.counted_cycles as f64 / self.total_cycles as f64;
         (self.total_cycles > 0).then_some(share)
     }
 
-    /// Encodes: kind, three words of the kind's own, counted and total cycles, slices, zero.
+    /// Encodes: kind, three words that depend on the kind, counted and total cycles, slices, zero.
     pub fn to_words(&self) -> ReadingWords {
         let (kind, [a, b, c]) = match self.value {
             Value::Exact { count } => (EXACT, [count, 0, 0]),

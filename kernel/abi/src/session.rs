@@ -4,71 +4,71 @@ use serde::{Deserialize, Serialize};
 
 use crate::Malformed;
 
-/// The most events in one session's list. With 8 counters and a slice of 200,000 cycles a round of
-/// this many takes 26 million cycles: beyond that no estimate is worth its name.
+/// The most events in one session's list. With 8 counters and a slice of 200,000 cycles, a round of
+/// this many events takes 26 million cycles. Longer rounds give no useful estimates.
 pub const MAX_EVENTS: usize = 1024;
 /// The longest list of events, in bytes.
 pub const MAX_EVENT_LIST_BYTES: usize = 64 * 1024;
-/// The longest text about an error that a call writes back, in bytes.
+/// The longest error message that a call writes to `detail`, in bytes.
 pub const MAX_DETAIL_BYTES: usize = 512;
 /// The default slice (paper 000, section 2): 100 µs at 2 GHz.
 pub const DEFAULT_SLICE_CYCLES: u64 = 200_000;
 /// The shortest slice, in cycles or instructions: "a few thousand cycles" (paper 000, section 3),
-/// and no less than twice what a switch costs.
+/// and at least twice the cost of a switch.
 pub const MIN_SLICE: u64 = 5_000;
 /// The longest slice, in cycles or instructions. A reload is written sign-extended from 32 bits on
 /// processors without full-width writes (Intel SDM volume 3, "Full-Width Writes to Performance
 /// Counter Registers").
 pub const MAX_SLICE: u64 = 1 << 30;
 
-/// What `SESSION_OPEN` returns, in one word: the events in its upper half, the session in its
-/// lower.
+/// The result of `SESSION_OPEN`, in one word: the number of events in the high half, the session in
+/// the low half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The session's number, from 1.
     pub session: u32,
-    /// How many events it has, 1 to [`MAX_EVENTS`].
+    /// The number of events, 1 to [`MAX_EVENTS`].
     pub events: u32,
 }
 
 impl Opened {
-    /// The word.
+    /// Encodes the word.
     pub fn to_word(self) -> u64 {
         u64::from(self.events) << 32 | u64::from(self.session)
     }
 
-    /// The session and its events out of the word.
+    /// Decodes the word.
     pub fn from_word(word: u64) -> Opened {
         Opened { session: word as u32, events: (word >> 32) as u32 }
     }
 }
 
-/// At which privilege events are counted (paper 000, section 2).
+/// The privilege at which events are counted (paper 000, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
-    /// In ring 3 alone.
+    /// Ring 3 only.
     User,
-    /// In ring 0 alone, while the context's program is current.
+    /// Ring 0 only, while the context's program is current.
     Kernel,
-    /// In both.
+    /// Both rings.
     Full,
 }
 
 impl Mode {
-    /// Whether ring 3 counts.
+    /// Returns whether events in ring 3 are counted.
     pub fn user(self) -> bool {
         self != Mode::Kernel
     }
 
-    /// Whether ring 0 counts.
+    /// Returns whether events in ring 0 are counted.
     pub fn kernel(self) -> bool {
         self != Mode::User
     }
 
-    /// The mode of this number.
+    /// Decodes a mode.
     ///
     /// # Errors
-    /// There is none.
+    /// No mode has this number.
     pub fn from_word(word: u64) -> Result<Mode, Malformed> {
         let all = [Mode::User, Mode::Kernel, Mode::Full];
         all.into_iter().find(|mode| *mode as u64 == word).ok_or(Malformed)
@@ -85,7 +85,7 @@ pub enum Slice {
 }
 
 impl Slice {
-    /// The number, whatever it counts.
+    /// The number of cycles or instructions.
     pub fn length(self) -> u64 {
         match self {
             Slice::Cycles(n) | Slice::Instructions(n) => n,
@@ -95,22 +95,22 @@ impl Slice {
 
 /// The default of [`SessionConfig::budget_ppm`]: 2 %.
 pub const DEFAULT_BUDGET_PPM: u32 = 20_000;
-/// A budget that limits nothing.
+/// A budget of 100 %: no limit.
 pub const NO_BUDGET_PPM: u32 = 1_000_000;
 
-/// Which groups get how many slices of a round.
+/// How the groups share the slices of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shares {
-    /// As many as was asked for each, in every round.
+    /// Each group gets the slices that the list of events asks for, in every round.
     #[default]
     Planned,
-    /// At least as many as was asked for; and as many again go to those whose events are least
-    /// certain. A round has twice the slices.
+    /// A round has twice that many slices. The engine gives the additional ones to the groups whose
+    /// events have the largest relative errors.
     Adaptive,
 }
 
 impl Shares {
-    /// The word that options have for it.
+    /// The name in options.
     pub fn word(self) -> &'static str {
         match self {
             Shares::Planned => "planned",
@@ -118,7 +118,7 @@ impl Shares {
         }
     }
 
-    /// By its word.
+    /// Parses the name in options.
     pub fn parse(word: &str) -> Option<Shares> {
         [Shares::Planned, Shares::Adaptive].into_iter().find(|shares| shares.word() == word)
     }
@@ -132,7 +132,7 @@ pub struct SessionConfig {
     /// Slice length, [`MIN_SLICE`] to [`MAX_SLICE`].
     pub slice: Slice,
     /// The share of the program's time that the engine may take, in parts per million, 1 to
-    /// [`NO_BUDGET_PPM`]. Where slices are so short that it would take more, it lengthens them.
+    /// [`NO_BUDGET_PPM`]. If slices are so short that it would take more, it lengthens them.
     pub budget_ppm: u32,
     /// How the groups share the slices.
     pub shares: Shares,
@@ -185,21 +185,20 @@ impl SessionConfig {
     }
 }
 
-/// The engine's statistics of a session and of its own work for it. All counts since the session
-/// opened.
+/// Statistics of a session and of the engine's work for it, since the session opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionStats {
-    /// Groups of events that take turns.
+    /// Event groups.
     pub groups: u64,
-    /// Slices begun and ended, those cut short by a switch of context or a stop among them.
+    /// Slices ended, including those that a context switch or a stop cut short.
     pub slices: u64,
-    /// Rounds finished: every group had its turn.
+    /// Rounds ended.
     pub rounds: u64,
     /// Overflow interrupts that ended a slice.
     pub pmis: u64,
-    /// Overflow interrupts that ended nothing: no slice's counter had overflowed.
+    /// Overflow interrupts for which no counter of the session showed an overflow.
     pub spurious_pmis: u64,
-    /// Reads and writes of MSRs in the overflow path, the interrupt controller's among them.
+    /// Reads and writes of MSRs in the overflow path, including the interrupt controller's.
     pub msr_accesses: u64,
     /// RDPMC instructions in the overflow path.
     pub rdpmcs: u64,
@@ -209,12 +208,12 @@ pub struct SessionStats {
     pub instructions: u64,
     /// TSC ticks spent in the overflow path.
     pub engine_ticks: u64,
-    /// TSC ticks for which the session ran, the engine's among them.
+    /// TSC ticks for which the session ran, including the engine's.
     pub session_ticks: u64,
-    /// Trace records of this session's slices that were offered to the ring: those among them for
-    /// which it had no room, and without those of thresholds and samples.
+    /// Trace records of this session's slices, lost ones included; not those of thresholds and
+    /// samples.
     pub records: u64,
-    /// Slices that the budget made longer than asked for.
+    /// Slices that the engine lengthened to keep the budget.
     pub lengthened: u64,
 }
 

@@ -35,7 +35,7 @@ const NAMES: [&str; 31] = [
     "SIGSYS",
 ];
 
-/// The name of a signal; none if it has none.
+/// The name of a signal; `None` if the number has no name.
 pub fn name(signal: u32) -> Option<&'static str> {
     NAMES.get(usize::try_from(signal).ok()?.checked_sub(1)?).copied()
 }

@@ -1,8 +1,8 @@
-//! Text without a heap: for panic messages, and numbers in groups of digits.
+//! Text without a heap, for panic messages; numbers in groups of digits.
 
 use core::fmt;
 
-/// Text of at most `N` bytes; what does not fit is cut, at a character's end.
+/// Text of at most `N` bytes. Longer text is cut at the end of a character.
 #[derive(Clone, Debug)]
 pub struct FixedText<const N: usize> {
     bytes: [u8; N],
@@ -10,10 +10,10 @@ pub struct FixedText<const N: usize> {
 }
 
 impl<const N: usize> FixedText<N> {
-    /// What `text` says, cut to what fits.
+    /// Formats `text` and cuts it to `N` bytes.
     pub fn of(text: fmt::Arguments) -> Self {
         let mut fixed = FixedText { bytes: [0; N], length: 0 };
-        // An error says that the text was cut, which is as it should be.
+        // An error only means that the text was cut.
         let _ = fmt::Write::write_fmt(&mut fixed, text);
         fixed
     }

@@ -1,7 +1,7 @@
 //! The truth file: the virtual PMU's counts of all events all the time, as one JSON object.
 //!
-//! The plugin writes it when QEMU ends; `xtask` reads it to judge the engine's estimates. Every
-//! number is an exact count of the machine model, never an estimate.
+//! The plugin writes the file when QEMU ends; `xtask` compares the engine's estimates with it.
+//! Every number is an exact count of the machine model.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
@@ -24,13 +24,13 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// The region of that kind with that tag; the first, where several address spaces have one.
+    /// The region of this kind with this tag; the first, if several address spaces have one.
     pub fn region(&self, kind: RegionKind, tag: u32) -> Option<&Region> {
         self.regions.iter().find(|region| region.kind == kind && region.tag == tag)
     }
 }
 
-/// What opened a region. Each kind has tags of its own.
+/// How a region was opened. Tags are unique within a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RegionKind {
@@ -43,9 +43,9 @@ pub enum RegionKind {
 /// One region: everything that happened in one address space while it was open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
-    /// What opened it.
+    /// How it was opened.
     pub kind: RegionKind,
-    /// Its tag, unique among the regions of its kind in its address space.
+    /// The tag, unique among the regions of its kind in its address space.
     pub tag: u32,
     /// The address space that opened it: CR3's page-table base, a physical address.
     pub address_space: u64,
@@ -53,7 +53,7 @@ pub struct Region {
     pub closed: bool,
     /// Counts by the vendor's event name. An event that the profile does not model is absent.
     pub events: BTreeMap<String, Count>,
-    /// Likewise of each CPU alone, in order of their numbers.
+    /// The same counts for each CPU, in order of their numbers.
     pub cpus: Vec<BTreeMap<String, Count>>,
 }
 

@@ -1,13 +1,14 @@
 //! Messages from the kernel to the host, over the second UART.
 //!
-//! The stream is a row of frames, each a [`Message`] in postcard's encoding, made free of zero
-//! bytes by COBS and ended by one. A reader that lost its place finds it again at the next zero.
+//! The stream is a sequence of frames. A frame is a [`Message`] in postcard's encoding, in COBS
+//! encoding (which removes zero bytes), followed by a zero byte. After an error a reader continues
+//! at the next zero byte.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Malformed, Mode, Reading, SessionConfig, SessionStats};
 
-/// The most bytes of a frame, its ending zero among them.
+/// The most bytes of a frame, including the zero byte at its end.
 pub const MAX_FRAME_BYTES: usize = 2048;
 /// The most bytes of text that one [`Message::Output`] carries.
 pub const MAX_OUTPUT_BYTES: usize = 1024;
@@ -15,13 +16,13 @@ pub const MAX_OUTPUT_BYTES: usize = 1024;
 /// The PMU that the kernel found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PmuInfo<'a> {
-    /// Its driver and version, such as `Intel architectural performance monitoring, version 5`.
+    /// The driver and its version, such as `Intel architectural performance monitoring, version 5`.
     pub name: &'a str,
-    /// The catalogue of events that goes with the processor, such as `icelake-server`.
+    /// The processor's catalogue of events, such as `icelake-server`.
     pub catalogue: &'a str,
-    /// General counters that events can take turns on.
+    /// General counters.
     pub general: u8,
-    /// Events that the driver counts all the time.
+    /// Pinned events.
     pub pinned: u8,
     /// Width of a counter, in bits.
     pub width_bits: u8,
@@ -37,10 +38,10 @@ macro_rules! registers {
         }
 
         impl Registers {
-            /// Their names.
+            /// The registers' names.
             pub const NAMES: &[&str] = &[$(stringify!($name)),*];
 
-            /// Their values, in the order of [`Self::NAMES`].
+            /// The registers' values, in the order of [`Self::NAMES`].
             pub fn values(&self) -> [u64; Self::NAMES.len()] {
                 [$(self.$name),*]
             }
@@ -67,12 +68,11 @@ registers! {
 /// A message from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Message<'a> {
-    /// The kernel is up and about to run programs.
+    /// The kernel has booted and is about to load programs.
     Booted {
-        /// Processors that run.
+        /// CPUs that are online.
         cpus: u32,
-        /// Memory that the kernel holds, in bytes: its image, tables, stacks, heap; the ramdisk
-        /// apart.
+        /// Memory that the kernel uses, in bytes: its image, tables, stacks, heap; not the ramdisk.
         memory_bytes: u64,
         /// The seed in use.
         seed: u64,
@@ -82,7 +82,7 @@ pub enum Message<'a> {
     },
     /// Programs are loaded, and the first is about to run.
     Ready {
-        /// Nanoseconds since the kernel was entered.
+        /// Nanoseconds since the kernel's first instruction.
         boot_ns: u64,
     },
     /// A program wrote to descriptor 1 or 2.
@@ -109,11 +109,12 @@ pub enum Message<'a> {
     Reading {
         /// The session.
         session: u32,
-        /// The event, as the catalogue names it, or as it was written or called.
+        /// The event: its name in the catalogue, its spelling in the list, or the name that the
+        /// list gives it.
         event: &'a str,
-        /// The catalogue's name of it, if there is one.
+        /// The event's name in the catalogue, if it has one.
         native: Option<&'a str>,
-        /// At which privileges it was counted.
+        /// The privileges at which it was counted.
         mode: Mode,
         /// Its value.
         reading: Reading,
@@ -125,24 +126,24 @@ pub enum Message<'a> {
         /// The numbers.
         stats: SessionStats,
     },
-    /// A piece of the trace ([`crate::trace`]), where it was asked for and there is no better way.
-    /// Pieces up to the last one make a block, which is the next so many bytes of the trace: their
-    /// number, in 4 bytes, and they, in LZ4's block format.
+    /// A piece of the trace ([`crate::trace`]), if the command line asks for a trace and the
+    /// machine has no virtio port. The pieces up to one with `last` make a block: the number of the
+    /// block's uncompressed bytes, in 4 bytes, then these bytes in LZ4's block format.
     Trace {
         /// The bytes.
         bytes: &'a [u8],
-        /// Whether they end a block.
+        /// Whether the piece ends a block.
         last: bool,
     },
     /// The state of a CPU's trace ring at the end: `written` = `read` + `lost`.
     Ring {
         /// The CPU.
         cpu: u16,
-        /// Records that the engine offered.
+        /// Records that the kernel wrote, lost ones included.
         written: u64,
-        /// Records that the host has.
+        /// Records that were sent to the host.
         read: u64,
-        /// Records for which there was no room.
+        /// Records that were lost.
         lost: u64,
     },
     /// A program ended by itself.
@@ -162,48 +163,48 @@ pub enum Message<'a> {
         program: &'a str,
         /// What happened, such as `page fault: write to memory that is not mapped`.
         fault: &'a str,
-        /// The address that it touched, where the fault has one.
+        /// The accessed address, if the fault has one.
         address: Option<u64>,
-        /// The instruction.
+        /// The address of the instruction.
         instruction: u64,
     },
-    /// A program could not be started, or the command line not be followed.
+    /// The kernel could not start a program, or the command line is wrong.
     Refused {
         /// The program's name.
         program: &'a str,
         /// An [`crate::ExitStatus`].
         status: u8,
-        /// Why, for people.
+        /// The reason, as a message for users.
         why: &'a str,
     },
-    /// A piece of the stack on which the kernel stopped, from the stack pointer up; before
-    /// [`Message::Panicked`].
+    /// A piece of the stack on which the kernel stopped, from the stack pointer up. The pieces
+    /// precede [`Message::Panicked`].
     Stack {
         /// The address of the first byte.
         address: u64,
         /// The bytes.
         bytes: &'a [u8],
     },
-    /// The kernel met an exception in ring 0, or a check of its own failed, and it stopped.
+    /// The kernel stopped at an exception in ring 0 or a failed check.
     Panicked {
-        /// Message and place.
+        /// The message, with file and line.
         message: &'a str,
         /// The processor at the exception, or in the panic handler.
         registers: Registers,
     },
     /// Every program has ended; the machine stops.
     Done {
-        /// 0, or the first status other than 0, in the order in which programs ended.
+        /// The first exit status other than 0, in the order in which programs ended; else 0.
         status: u8,
     },
 }
 
 impl<'a> Message<'a> {
-    /// Encodes one frame into `buffer` and gives the bytes to send.
+    /// Encodes one frame into `buffer` and returns the bytes to send.
     ///
     /// # Errors
-    /// The message does not fit into `buffer`; [`MAX_FRAME_BYTES`] hold every message whose texts
-    /// keep to [`MAX_OUTPUT_BYTES`].
+    /// The message does not fit into `buffer`. [`MAX_FRAME_BYTES`] are enough for every message
+    /// whose texts have at most [`MAX_OUTPUT_BYTES`].
     pub fn encode<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b [u8], Malformed> {
         postcard::to_slice_cobs(self, buffer).map(|frame| &*frame).map_err(|_| Malformed)
     }
@@ -211,7 +212,7 @@ impl<'a> Message<'a> {
     /// Decodes one frame in place, with or without its ending zero.
     ///
     /// # Errors
-    /// The frame is not whole or not of this version.
+    /// The frame is incomplete or of another version.
     pub fn decode(frame: &'a mut [u8]) -> Result<Self, Malformed> {
         postcard::from_bytes_cobs(frame).map_err(|_| Malformed)
     }
