@@ -151,7 +151,7 @@ impl<B: Bus> Amd<B> {
         }
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn enable(&mut self) {
         if !self.enabled {
             self.enabled = true;
@@ -159,7 +159,6 @@ impl<B: Bus> Amd<B> {
         }
     }
 
-    #[inline(always)]
     fn disable(&mut self) {
         if self.enabled {
             self.enabled = false;
@@ -172,16 +171,45 @@ impl<B: Bus> Amd<B> {
         PerfCntrGlobalCtl::from_bits_retain(self.features.counters.into())
     }
 
+    /// Writes the global control.
+    #[inline(always)]
+    fn control(&mut self, counters: PerfCntrGlobalCtl) {
+        self.bus.put(0, counters);
+    }
+
     /// Enables all counters, or none: one access with global registers, else one for each counter
     /// that has an event.
-    #[inline(always)]
     fn gate(&mut self) {
         if self.features.global {
             let all = if self.enabled { self.all() } else { PerfCntrGlobalCtl::empty() };
-            self.bus.put(0, all);
+            self.control(all);
         } else {
             self.gate_each();
         }
+    }
+
+    /// [`Pmu::switch`] without global registers.
+    #[inline(never)]
+    fn switch_each(&mut self, counts: &mut Counts) -> bool {
+        if self.pauses {
+            self.disable();
+        }
+        let Amd { prepared, bus, enabled, .. } = self;
+        if !prepared.read::<false, _>(bus, counts) {
+            self.enable();
+            return false;
+        }
+        let select = |wanted: &Selector| PerfCtl::from_bits_retain(wanted.0);
+        prepared.change(|index, wanted| put_select(bus, *enabled, index, select(wanted)));
+        reload(bus, self.timer, &prepared.reload);
+        true
+    }
+
+    /// Resumes after an interrupt in which the timer has not overflowed.
+    #[cold]
+    #[inline(never)]
+    fn resume(&mut self) {
+        self.enable();
     }
 
     #[inline(never)]
@@ -295,31 +323,37 @@ impl<B: Bus> Pmu for Amd<B> {
 
     #[inline(always)]
     fn switch(&mut self, counts: &mut Counts) -> bool {
+        if !self.features.global {
+            return self.switch_each(counts);
+        }
         if self.pauses {
             debug_assert!(self.enabled);
             self.enabled = false;
-            self.gate();
+            self.control(PerfCntrGlobalCtl::empty());
         }
         let Amd { prepared, bus, .. } = self;
         if !prepared.read::<false, _>(bus, counts) {
-            self.enable();
+            self.resume();
             return false;
         }
-        let Amd { prepared, bus, enabled, features, .. } = self;
-        if features.global {
-            prepared.change(|index, wanted| bus.put_from::<PerfCtl>(index as u8, &wanted.0));
-        } else {
-            let select = |wanted: &Selector| PerfCtl::from_bits_retain(wanted.0);
-            prepared.change(|index, wanted| put_select(bus, *enabled, index, select(wanted)));
-        }
+        let Amd { prepared, bus, .. } = self;
+        bus.msr_accesses += prepared.change(|index, wanted| {
+            bus.put_uncounted_from::<PerfCtl>(index as u8, &wanted.0);
+        });
         reload(bus, self.timer, &prepared.reload);
         true
     }
 
     #[inline(always)]
     fn ack_and_resume(&mut self) {
+        if !self.features.global {
+            return self.enable();
+        }
         self.acknowledge(self.acknowledged);
-        self.enable();
+        if !self.enabled {
+            self.enabled = true;
+            self.control(self.all());
+        }
     }
 
     fn preload(&mut self, slot: usize, remaining: u64) -> u64 {

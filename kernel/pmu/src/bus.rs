@@ -149,6 +149,18 @@ impl<B: Bus> CountingBus<B> {
         self.bus.write_from(R::address(index), value);
     }
 
+    /// As [`Self::put`], for accesses that the caller counts.
+    #[inline(always)]
+    pub(crate) fn put_uncounted<R: Register>(&mut self, index: u8, value: R) {
+        self.bus.write(R::address(index), value.raw());
+    }
+
+    /// As [`Self::put_from`], for accesses that the caller counts.
+    #[inline(always)]
+    pub(crate) fn put_uncounted_from<R: Register>(&mut self, index: u8, value: &u64) {
+        self.bus.write_from(R::address(index), value);
+    }
+
     #[inline(always)]
     pub(crate) fn count(&mut self, index: u32) -> u64 {
         self.bus.rdpmc(index)

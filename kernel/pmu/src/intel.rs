@@ -211,6 +211,7 @@ impl<B: Bus> Intel<B> {
 
     /// Resumes after an interrupt in which the timer has not overflowed.
     #[cold]
+    #[inline(never)]
     fn resume(&mut self) {
         if self.must_stop {
             self.enable();
@@ -350,7 +351,9 @@ impl<B: Bus> Pmu for Intel<B> {
         }
         let Intel { prepared, bus, .. } = self;
         // One access for each event that changes: there is no cheaper way to change it.
-        prepared.change(|index, wanted| bus.put(index as u8, register_of(*wanted)));
+        let changes =
+            prepared.change(|index, wanted| bus.put_uncounted(index as u8, register_of(*wanted)));
+        bus.msr_accesses += changes;
         reload(bus, self.timer.event, &prepared.reload);
         true
     }

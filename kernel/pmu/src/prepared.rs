@@ -28,6 +28,8 @@ pub(crate) struct Prepared<const FULL: u8> {
     pub(crate) reload: u64,
     /// The counters whose events change, as a mask.
     pub(crate) changed: u8,
+    /// How many they are.
+    changes: u64,
     /// Every counter's selector before the switch.
     before: [Selector; MAX_GENERAL],
     /// And after it.
@@ -56,6 +58,7 @@ impl<const FULL: u8> Prepared<FULL> {
             top: 0,
             reload: 0,
             changed: 0,
+            changes: 0,
             before: [Selector(0); MAX_GENERAL],
             after: [Selector(0); MAX_GENERAL],
             held: Held::Before,
@@ -95,6 +98,9 @@ impl<const FULL: u8> Prepared<FULL> {
             });
         }
         self.changed = changed;
+        // Counting bits takes some instructions.
+        let changes = if changed == FULL { FULL.count_ones() } else { changed.count_ones() };
+        self.changes = changes.into();
     }
 
     /// Reads the counters, if the slice timer has overflowed. Returns whether it has.
@@ -117,9 +123,11 @@ impl<const FULL: u8> Prepared<FULL> {
             let event = Pinned::Reference;
             bus.count_into(self.pinned[event as usize], &mut counts[event]);
         }
-        for_each_counter_likely::<FULL>(self.set.general, |index| {
-            bus.count_into(index as u32, &mut counts.general[index]);
-        });
+        if self.set.general == FULL {
+            read_general::<FULL, _>(FULL, bus, counts);
+        } else {
+            read_some::<FULL, _>(self.set.general, bus, counts);
+        }
         true
     }
 
@@ -136,10 +144,51 @@ impl<const FULL: u8> Prepared<FULL> {
         (self.before[index], self.after[index]) = (selector, selector);
     }
 
-    /// Makes the switch: calls `change` for each event select whose selector changes.
+    /// Makes the switch: calls `change` for each event select whose selector changes. Returns how
+    /// many they are.
     #[inline(always)]
-    pub(crate) fn change(&mut self, mut change: impl FnMut(usize, &Selector)) {
+    pub(crate) fn change(&mut self, change: impl FnMut(usize, &Selector)) -> u64 {
         self.held = Held::After;
-        for_each_counter_likely::<FULL>(self.changed, |index| change(index, &self.after[index]));
+        if self.changed == FULL {
+            change_each::<FULL>(FULL, &self.after, change);
+        } else {
+            change_some::<FULL>(self.changed, &self.after, change);
+        }
+        self.changes
     }
+}
+
+#[inline(always)]
+fn read_general<const FULL: u8, B: Bus>(set: u8, bus: &mut CountingBus<B>, counts: &mut Counts) {
+    for_each_counter_likely::<FULL>(set, |index| {
+        bus.count_into(index as u32, &mut counts.general[index]);
+    });
+}
+
+/// [`read_general`] of other sets than `FULL`, apart: its loop takes registers, which the overflow
+/// path would have to save.
+#[cold]
+#[inline(never)]
+fn read_some<const FULL: u8, B: Bus>(set: u8, bus: &mut CountingBus<B>, counts: &mut Counts) {
+    read_general::<FULL, B>(set, bus, counts);
+}
+
+#[inline(always)]
+fn change_each<const FULL: u8>(
+    changed: u8,
+    after: &[Selector; MAX_GENERAL],
+    mut change: impl FnMut(usize, &Selector),
+) {
+    for_each_counter_likely::<FULL>(changed, |index| change(index, &after[index]));
+}
+
+/// [`change_each`] of other sets than `FULL`, apart as [`read_some`].
+#[cold]
+#[inline(never)]
+fn change_some<const FULL: u8>(
+    changed: u8,
+    after: &[Selector; MAX_GENERAL],
+    change: impl FnMut(usize, &Selector),
+) {
+    change_each::<FULL>(changed, after, change);
 }

@@ -122,9 +122,11 @@ impl Lapic {
     /// an NMI, which is never in service.
     #[inline(always)]
     pub fn end_pmi(&self, delivery: Delivery) {
-        self.unmask_pmi(delivery);
+        // A copy: the kind is not looked up again after the first access.
+        let lapic = *self;
+        lapic.unmask_pmi(delivery);
         if delivery == Delivery::Fixed {
-            self.end_of_interrupt();
+            lapic.end_of_interrupt();
         }
     }
 

@@ -63,11 +63,11 @@ impl Step {
         Some(match function {
             "pmi_entry" => Step::Enter,
             "overflow" | "handle_pmi" | "switch" => Step::Find,
-            "read" => Step::Read,
-            "change" => Step::Select,
+            "read" | "read_general" | "read_some" => Step::Read,
+            "change" | "change_each" | "change_some" => Step::Select,
             "reload" => Step::Arm,
-            "acknowledge" | "ack_and_resume" | "enable" | "disable" | "gate" | "gate_each"
-            | "disable_to_change" => Step::Acknowledge,
+            "acknowledge" | "ack_and_resume" | "enable" | "disable" | "control" | "gate"
+            | "gate_each" | "disable_to_change" => Step::Acknowledge,
             "unmask_pmi" | "end_of_interrupt" => Step::Controller,
             "log" | "end_slice" | "add_total" | "complete_slice" | "record" | "draw"
             | "draw_next" | "prepare" | "tsc" => Step::Log,
