@@ -21,7 +21,7 @@ pub struct Job {
     #[arg(long, value_name = "LIST")]
     pub events: Option<String>,
     /// Length of a time slice, in cycles [default: 200000]
-    #[arg(long, value_name = "CYCLES")]
+    #[arg(long, value_name = "CYCLES", value_parser = slice)]
     pub slice: Option<u64>,
     /// Share of the program's time that the engine may take, in percent, before it lengthens
     /// slices; 100 for no limit [default: 2]
@@ -226,6 +226,13 @@ fn percent(text: &str) -> std::result::Result<f64, String> {
     is_known.then_some(percent).ok_or_else(|| why.to_owned())
 }
 
+/// The length of a slice. 0 is no length; whether another is in range, [`Job::check`] says.
+fn slice(text: &str) -> std::result::Result<u64, String> {
+    let cycles: u64 = text.parse().map_err(|_| "it is not a number of cycles".to_owned())?;
+    let why = || format!("use {MIN_SLICE} to {MAX_SLICE}");
+    (cycles > 0).then_some(cycles).ok_or_else(why)
+}
+
 fn shares(word: &str) -> std::result::Result<Shares, String> {
     Shares::parse(word).ok_or_else(|| "use planned or adaptive".to_owned())
 }
@@ -336,7 +343,10 @@ mod tests {
     fn bad_options_are_refused() {
         assert_eq!(job().check(), Ok(()));
         let status = |job: Job| job.check().unwrap_err().status;
-        assert_eq!(status(Job { slice: Some(0), ..job() }), ExitStatus::SliceOutOfRange);
+        for cycles in [1, MIN_SLICE - 1, MAX_SLICE + 1] {
+            assert_eq!(status(Job { slice: Some(cycles), ..job() }), ExitStatus::SliceOutOfRange);
+        }
+        assert_eq!((slice("1"), slice("0").is_err(), slice("x").is_err()), (Ok(1), true, true));
         for list in ["A B", "", ",", " "] {
             let job = Job { events: Some(list.into()), ..job() };
             assert_eq!(status(job), ExitStatus::Usage, "{list:?}");

@@ -110,7 +110,13 @@ impl<'a> Command<'a> {
                     return Err(format!("{word} is at least 1"));
                 }
             }
-            "--slice" => self.config.slice = Slice::Cycles(number(word, value()?)? as u64),
+            "--slice" => {
+                let cycles = number(word, value()?)? as u64;
+                if cycles == 0 {
+                    return Err(format!("{word} is at least 1"));
+                }
+                self.config.slice = Slice::Cycles(cycles);
+            }
             "--budget" => {
                 let ppm = (number(word, value()?)? * 10_000.0) as u32;
                 if !(1..=NO_BUDGET_PPM).contains(&ppm) {
@@ -184,6 +190,7 @@ mod tests {
             ("record -e a -e b prog", "record samples one event, and -e names several: a,b"),
             ("record -c 0 prog", "-c is at least 1"),
             ("record -c few prog", "-c cannot be few"),
+            ("stat --slice 0 prog", "--slice is at least 1"),
             ("stat --shares foo prog", "--shares cannot be foo"),
             ("stat --budget 101 prog", "--budget is more than 0 and at most 100"),
             ("top prog", &usage()),
