@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tally.h"
+
 #define MUST(condition)                                                                            \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -101,9 +103,9 @@ static void do_open(void)
     for (unsigned i = 0; i < EVENTS; i++)
         end += sprintf(end, "%sr%07x", i ? "," : "",
                        (1 + i % 200) << 24 | (1 + i / 200) << 8 | 0xc4);
-    /* The upper half has the number of events. */
-    long session = syscall(SESSION_OPEN, list, end - list, config, NULL, 0, 0) & 0xffffffff;
-    MUST(session > 0 && syscall(SESSION_START, session) == 0);
+    long opened = syscall(SESSION_OPEN, list, end - list, config, NULL, 0, 0);
+    MUST(tally_opened_events(opened) == EVENTS);
+    MUST(syscall(SESSION_START, tally_opened_session(opened)) == 0);
 }
 
 static const struct {

@@ -180,6 +180,20 @@ const char *tally_strerror(int64_t error);
 /* Writes text to standard output (1) or standard error (2). Returns the number of bytes written. */
 int64_t tally_write(int output, const char *text, size_t bytes);
 
+/* For programs that make the system calls of docs/abi.md themselves: the two parts of
+ * SESSION_OPEN's result. The result itself is no session; other calls refuse it with
+ * TALLY_NO_SESSION. */
+/* The session, or the error. */
+static inline int64_t tally_opened_session(int64_t result)
+{
+    return result < 0 ? result : (int64_t)(uint32_t)result;
+}
+/* The number of events, or the error. */
+static inline int64_t tally_opened_events(int64_t result)
+{
+    return result < 0 ? result : result >> 32;
+}
+
 /* The layout of a bank: docs/abi.md, "Logical counter bank". */
 enum {
     TALLY_BANK_USED = 0,

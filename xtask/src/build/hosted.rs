@@ -16,6 +16,8 @@ use crate::{
 const FOLDER: &str = "tests/guests/hosted";
 /// Name of the program in Rust.
 const RUST: &str = "rust";
+/// Folder of `tally.h`.
+const HEADERS: &str = "userlib/capi/include";
 /// Folder of the built programs, below the target folder.
 const BUILT: &str = "guest/hosted";
 
@@ -30,7 +32,9 @@ pub fn hosted_guests(project: &Project) -> Result<Vec<PathBuf>> {
     let compile = |(name, kind, suffix): (&String, &str, &str)| {
         let program = folder.join(format!("{name}{suffix}"));
         let mut cc = Command::new("cc");
-        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", kind, "-o"])
+        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", kind, "-I"])
+            .arg(project.root.join(HEADERS))
+            .arg("-o")
             .arg(&program)
             .args(files_of(project, name)?)
             .arg("-lm");

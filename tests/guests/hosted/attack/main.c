@@ -3,6 +3,8 @@
  * expected, else with 1. tests/boot/attacks.rs has the list with the status of each. */
 #include "attack.h"
 
+#include "tally.h"
+
 int instance;
 
 void write_to_unmapped(void)
@@ -15,9 +17,8 @@ void write_to_unmapped(void)
 long open_session(const char *events, long program)
 {
     uint64_t config[5] = {0, 0, 20000, 1000000, 0};
-    long opened = syscall(SESSION_OPEN, events, strlen(events), config, NULL, 0, program);
-    /* The upper half has the number of events. */
-    return opened < 0 ? opened : opened & 0xffffffff;
+    return tally_opened_session(
+        syscall(SESSION_OPEN, events, strlen(events), config, NULL, 0, program));
 }
 
 int main(int argc, char **argv)
