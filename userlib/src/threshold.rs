@@ -51,7 +51,7 @@ impl Session {
         unsafe { self.set(event, count, handler_words(handler)) }
     }
 
-    /// Takes an event's threshold away.
+    /// Clears an event's threshold, if it has one: its handler does not run any more.
     ///
     /// # Errors
     /// As [`Self::set_threshold`].

@@ -83,6 +83,14 @@ int main(int argc, char **argv)
         sum += i;
     if (fired_event != 1 || fired_count < at || fired_count > at + 60)
         return fail("a handler does not run at its threshold");
+    fired_event = 99;
+    if (tally_threshold(session, 1, tally_counter(bank, 1) + 5000, note) != 0 ||
+        tally_threshold(session, 1, TALLY_NO_THRESHOLD, NULL) != 0)
+        return fail("clear a threshold");
+    for (uint64_t i = 0; i < 100000; i++)
+        sum += i;
+    if (fired_event != 99)
+        return fail("a cleared threshold fires");
     if (tally_stop(session) != 0)
         return fail("stop");
     if (tally_read(session, readings, 2) != 2)

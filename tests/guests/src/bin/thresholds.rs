@@ -233,6 +233,22 @@ impl Guest {
         reset();
     }
 
+    /// A threshold that was cleared does not fire, and the next one does.
+    fn cleared(&mut self) {
+        let bank = self.session.map().expect("the session has a bank");
+        let at = self.read(bank, INSTRUCTIONS) + 10_000;
+        set(&self.session, INSTRUCTIONS, at, note);
+        self.checks.equal("clear a threshold", self.session.clear_threshold(INSTRUCTIONS), Ok(()));
+        spin(20_000);
+        let passed = self.read(bank, INSTRUCTIONS) > at;
+        self.checks.equal("the count passes a cleared threshold", passed, true);
+        self.checks.equal("handlers of a cleared threshold", FIRED.load(Relaxed), 0);
+        set(&self.session, INSTRUCTIONS, self.read(bank, INSTRUCTIONS) + 10_000, note);
+        spin(20_000);
+        self.checks.equal("handlers of the next threshold", FIRED.load(Relaxed), 1);
+        reset();
+    }
+
     /// Thresholds on multiplexed events fire when the count in the bank reaches them.
     fn estimated(&mut self) {
         let bank = self.session.map().expect("the session has a bank");
@@ -272,6 +288,7 @@ impl Guest {
         self.session.set_threshold(INSTRUCTIONS, 1).expect("the event and the bank are there");
         spin(10);
         self.checks.equal("handlers of a threshold without one", FIRED.load(Relaxed), 0);
+        self.cleared();
         let reading = self.session.read().expect("the session is open")[INSTRUCTIONS].value;
         let bank = self.session.map().expect("the session has a bank");
         if let Value::Exact { count } = reading {
