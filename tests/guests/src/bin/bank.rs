@@ -12,7 +12,7 @@ extern crate alloc;
 use alloc::{format, vec::Vec};
 use core::{arch::asm, hint::black_box};
 
-use tally::{Counter, Session, SessionConfig, Slice, Value, println, runtime::arguments};
+use tally::{Counter, Reading, Session, SessionConfig, Slice, Value, println, runtime::arguments};
 use tally_test_guests::Checks;
 
 tally::main!(main);
@@ -55,7 +55,69 @@ fn cost(exact: Counter<'_>, counter: Counter<'_>) -> u64 {
     costs[costs.len() / 2]
 }
 
-#[expect(clippy::too_many_lines, reason = "steps in the order in which a bank lives")]
+/// Runs loops of known length. The instructions between two readings are the same each time, so
+/// differences are exact.
+fn exact_differences(checks: &mut Checks, instructions: Counter<'_>) {
+    let between = [1_000, 2_000, 1_000_000, 1_001_000].map(|iterations| {
+        let before = instructions.read();
+        spin(iterations);
+        instructions.read() - before
+    });
+    checks.equal("instructions of 1,000 more iterations", between[1] - between[0], 3_000);
+    checks.equal(
+        "instructions of 1,000 more than a million iterations",
+        between[3] - between[2],
+        3_000,
+    );
+}
+
+/// A reading takes 16 instructions, and a move of the value one.
+fn cheap_readings(checks: &mut Checks, counters: &[Counter<'_>]) {
+    let costs: Vec<u64> = counters[1..].iter().map(|counter| cost(counters[0], *counter)).collect();
+    println!("bank: readings and a move of the value cost {costs:?} instructions");
+    let cheap = costs.iter().all(|cost| *cost <= 16 + 1);
+    checks.equal(&format!("readings cost {costs:?} instructions"), cheap, true);
+}
+
+fn growing_readings(checks: &mut Checks, counters: &[Counter<'_>]) {
+    let mut memory = [0; 1024];
+    let mut last: Vec<u64> = counters.iter().map(|_| 0).collect();
+    let mut backwards = 0;
+    for iterations in 0..2_000 {
+        work(&mut memory, iterations);
+        for (counter, last) in counters.iter().zip(&mut last) {
+            let now = counter.read();
+            backwards += u32::from(now < *last);
+            *last = now;
+        }
+    }
+    checks.equal("readings that run backwards", backwards, 0);
+    checks.equal("counters that stay at 0", last.iter().filter(|last| **last == 0).count(), 0);
+}
+
+/// Compares a counter of a stopped session with the kernel's reading.
+fn agreement(checks: &mut Checks, event: usize, counter: Counter<'_>, reading: &Reading) {
+    let (count, details) = (counter.read(), counter.details());
+    match reading.value {
+        Value::Exact { count: truth } => checks.equal("an exact count in the bank", count, truth),
+        Value::Estimated { estimate, half_width_95, .. } => {
+            // The bank rounds down, the kernel to the nearest; and a value of the bank is not below
+            // an earlier one, by which its half width is larger.
+            let half_width = details.half_width_95.unwrap_or(0.0);
+            let close = count + 1 >= estimate && count as f64 - estimate as f64 <= half_width + 1.0;
+            checks.equal(&format!("event {event}: {count} and {estimate}"), close, true);
+            // The stop cut a slice short: the kernel counts it as a whole one that other groups
+            // have not seen, the bank by its cycles.
+            let near = (0.99 * half_width_95..3.0 * half_width_95 + 1.0).contains(&half_width);
+            checks.equal(&format!("event {event}: {half_width} and {half_width_95}"), near, true);
+            checks.equal("its slices", details.slices, reading.slices);
+            let order = details.start_tsc < details.end_tsc && details.share < 1.0;
+            checks.equal("the order of its last slice, and a share below 1", order, true);
+        }
+        Value::NotMeasured { reason } => panic!("event {event}: {reason:?}"),
+    }
+}
+
 fn main() -> i32 {
     let mut words = arguments().skip(1);
     let exact = words.next().expect("usage: bank INSTRUCTIONS EVENTS");
@@ -70,68 +132,13 @@ fn main() -> i32 {
         .collect();
     checks.equal("a counter before the start", counters[0].read(), 0);
     session.start().expect("it was not started");
-    // The instructions between two readings are the same each time, so differences are exact.
-    let mut between = Vec::new();
-    for iterations in [1_000, 2_000, 1_000_000, 1_001_000] {
-        let before = counters[0].read();
-        spin(iterations);
-        between.push(counters[0].read() - before);
-    }
-    checks.equal("instructions of 1,000 more iterations", between[1] - between[0], 3_000);
-    checks.equal(
-        "instructions of 1,000 more than a million iterations",
-        between[3] - between[2],
-        3_000,
-    );
-    let costs: Vec<u64> = counters[1..].iter().map(|counter| cost(counters[0], *counter)).collect();
-    println!("bank: readings and a move of the value cost {costs:?} instructions");
-    // A reading takes 16 instructions, and a move of the value one.
-    let cheap = costs.iter().all(|cost| *cost <= 16 + 1);
-    checks.equal(&format!("readings cost {costs:?} instructions"), cheap, true);
-    let mut memory = [0; 1024];
-    let mut last: Vec<u64> = counters.iter().map(|_| 0).collect();
-    let mut backwards = 0;
-    for iterations in 0..2_000 {
-        work(&mut memory, iterations);
-        for (counter, last) in counters.iter().zip(&mut last) {
-            let now = counter.read();
-            backwards += u32::from(now < *last);
-            *last = now;
-        }
-    }
-    checks.equal("readings that run backwards", backwards, 0);
-    checks.equal("counters that stay at 0", last.iter().filter(|last| **last == 0).count(), 0);
+    exact_differences(&mut checks, counters[0]);
+    cheap_readings(&mut checks, &counters);
+    growing_readings(&mut checks, &counters);
     session.stop().expect("it was started");
-    for ((counter, reading), event) in
-        counters.iter().zip(session.read().expect("the session is open")).zip(0..)
-    {
-        let (count, details) = (counter.read(), counter.details());
-        match reading.value {
-            Value::Exact { count: truth } => {
-                checks.equal("an exact count in the bank", count, truth)
-            }
-            Value::Estimated { estimate, half_width_95, .. } => {
-                // The bank rounds down, the kernel to the nearest; and a value of the bank is not
-                // below an earlier one, by which its half width is larger.
-                let half_width = details.half_width_95.unwrap_or(0.0);
-                let close =
-                    count + 1 >= estimate && count as f64 - estimate as f64 <= half_width + 1.0;
-                checks.equal(&format!("event {event}: {count} and {estimate}"), close, true);
-                // The stop cut a slice short: the kernel counts it as a whole one that other groups
-                // have not seen, the bank by its cycles.
-                let least = 0.99 * half_width_95;
-                let errors = format!("event {event}: {half_width} and {half_width_95}");
-                checks.equal(
-                    &errors,
-                    (least..3.0 * half_width_95 + 1.0).contains(&half_width),
-                    true,
-                );
-                checks.equal("its slices", details.slices, reading.slices);
-                let order = details.start_tsc < details.end_tsc && details.share < 1.0;
-                checks.equal("the order of its last slice, and a share below 1", order, true);
-            }
-            Value::NotMeasured { reason } => panic!("event {event}: {reason:?}"),
-        }
+    let readings = session.read().expect("the session is open");
+    for (event, (counter, reading)) in counters.iter().zip(&readings).enumerate() {
+        agreement(&mut checks, event, *counter, reading);
     }
     println!("bank: done");
     checks.status()

@@ -12,7 +12,9 @@ extern crate alloc;
 use alloc::vec::Vec;
 use core::arch::asm;
 
-use tally::{Session, SessionConfig, Slice, println, region, runtime::arguments, session};
+use tally::{
+    Bank, Counter, Session, SessionConfig, Slice, println, region, runtime::arguments, session,
+};
 use tally_test_guests::Checks;
 
 tally::main!(main);
@@ -40,7 +42,37 @@ fn spin(iterations: u64) {
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "steps in the order in which a bank lives")]
+/// Instructions that the starts and stops of all pairs add: the least, the median and the most.
+struct Added {
+    least: u64,
+    median: u64,
+    most: u64,
+}
+
+/// Starts and stops the counters [`PAIRS`] times, with a loop of known length in between and one
+/// behind.
+fn pairs(checks: &mut Checks, bank: Bank<'_>, counters: &[Counter<'_>], tag: u32) -> Added {
+    let read = || counters.iter().map(|counter| counter.read()).collect::<Vec<u64>>();
+    let mut added: Vec<u64> = Vec::with_capacity(PAIRS);
+    let mut moved = 0;
+    for pair in 0..PAIRS {
+        let iterations = COUNTED * (pair as u64 % 5) / 4 + 1;
+        let before = counters[0].read();
+        bank.start().expect("this CPU can count");
+        region::open(tag);
+        spin(iterations);
+        region::close(tag);
+        bank.stop();
+        let after = read();
+        added.push(after[0] - before - 3 * iterations);
+        spin(NOT_COUNTED);
+        moved += u32::from(read() != after);
+    }
+    checks.equal("counters that changed while they were stopped", moved, 0);
+    added.sort_unstable();
+    Added { least: added[0], median: added[PAIRS / 2], most: added[PAIRS - 1] }
+}
+
 fn main() -> i32 {
     let mut words = arguments().skip(1);
     let slice = words.next().and_then(|word| word.parse::<u32>().ok());
@@ -57,30 +89,11 @@ fn main() -> i32 {
     let counters: Vec<_> = (0..session.events())
         .map(|event| bank.counter(event).expect("the list has the event"))
         .collect();
-    let read = || counters.iter().map(|counter| counter.read()).collect::<Vec<u64>>();
     let mut checks = Checks::default();
     checks.equal("a bank before its first start is stopped", bank.is_stopped(), true);
-    // The instructions that a start and a stop add.
-    let mut beyond: Vec<u64> = Vec::with_capacity(PAIRS);
-    let mut moved = 0;
-    for pair in 0..PAIRS {
-        let iterations = COUNTED * (pair as u64 % 5) / 4 + 1;
-        let before = counters[0].read();
-        bank.start().expect("this CPU can count");
-        region::open(slice);
-        spin(iterations);
-        region::close(slice);
-        bank.stop();
-        let after = read();
-        beyond.push(after[0] - before - 3 * iterations);
-        spin(NOT_COUNTED);
-        moved += u32::from(read() != after);
-    }
-    checks.equal("counters that changed while they were stopped", moved, 0);
-    beyond.sort_unstable();
-    let (least, middle, most) = (beyond[0], beyond[PAIRS / 2], beyond[PAIRS - 1]);
+    let Added { least, median, most } = pairs(&mut checks, bank, &counters, slice);
     // A start is of one of two lengths: it continues the slice, or makes a system call.
-    checks.equal("the median of what a pair adds is near the least", middle <= least + 40, true);
+    checks.equal("the median of what a pair adds is near the least", median <= least + 40, true);
     checks.equal("an interrupted pair adds at most 400", most <= least + 400, true);
     let stats = session.stats().expect("the session is open");
     let readings = session.read().expect("the session is open");
@@ -88,7 +101,7 @@ fn main() -> i32 {
         println!("switch: {:?} {}", reading.value, counter.read());
     }
     checks.equal("stop a stopped session", session.stop().is_err(), true);
-    println!("switch: a pair adds {least} to {most} instructions, median {middle}");
+    println!("switch: a pair adds {least} to {most} instructions, median {median}");
     println!("switch: {} slices, {} interrupts", stats.slices, stats.pmis);
     println!("switch: done");
     checks.status()

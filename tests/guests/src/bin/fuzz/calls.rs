@@ -82,57 +82,58 @@ fn time(random: &mut Random) -> u64 {
     random.of(&[0, TIMES[0].as_ptr() as u64, TIMES[1].as_ptr() as u64])
 }
 
+/// Calls of Linux's; those on threads and signals are in [`CALLS_ON_THREADS`].
+const LINUX: [u64; 46] = [
+    sys::READ,
+    sys::WRITE,
+    sys::OPEN,
+    sys::CLOSE,
+    sys::STAT,
+    sys::FSTAT,
+    sys::POLL,
+    sys::PPOLL,
+    sys::LSEEK,
+    sys::MMAP,
+    sys::MPROTECT,
+    sys::MUNMAP,
+    sys::BRK,
+    sys::RT_SIGACTION,
+    sys::RT_SIGPROCMASK,
+    sys::IOCTL,
+    sys::PREAD64,
+    sys::PWRITE64,
+    sys::READV,
+    sys::WRITEV,
+    sys::ACCESS,
+    sys::SCHED_YIELD,
+    sys::MREMAP,
+    sys::DUP,
+    sys::DUP2,
+    sys::GETPID,
+    sys::UNAME,
+    sys::FCNTL,
+    sys::FTRUNCATE,
+    sys::TRUNCATE,
+    sys::GETCWD,
+    sys::RENAME,
+    sys::UNLINK,
+    sys::READLINK,
+    sys::GETPPID,
+    sys::ARCH_PRCTL,
+    sys::CLOCK_GETTIME,
+    sys::OPENAT,
+    sys::NEWFSTATAT,
+    sys::UNLINKAT,
+    sys::PRLIMIT64,
+    sys::GETRANDOM,
+    sys::DUP3,
+    sys::UTIMENSAT,
+    sys::TIME,
+    sys::KILL,
+];
+
 /// A call of Tally's, one of Linux's, or a number that is no call.
-#[expect(clippy::too_many_lines, reason = "a line for each call")]
 pub fn choose(random: &mut Random) -> u64 {
-    const LINUX: [u64; 46] = [
-        sys::READ,
-        sys::WRITE,
-        sys::OPEN,
-        sys::CLOSE,
-        sys::STAT,
-        sys::FSTAT,
-        sys::POLL,
-        sys::PPOLL,
-        sys::LSEEK,
-        sys::MMAP,
-        sys::MPROTECT,
-        sys::MUNMAP,
-        sys::BRK,
-        sys::RT_SIGACTION,
-        sys::RT_SIGPROCMASK,
-        sys::IOCTL,
-        sys::PREAD64,
-        sys::PWRITE64,
-        sys::READV,
-        sys::WRITEV,
-        sys::ACCESS,
-        sys::SCHED_YIELD,
-        sys::MREMAP,
-        sys::DUP,
-        sys::DUP2,
-        sys::GETPID,
-        sys::UNAME,
-        sys::FCNTL,
-        sys::FTRUNCATE,
-        sys::TRUNCATE,
-        sys::GETCWD,
-        sys::RENAME,
-        sys::UNLINK,
-        sys::READLINK,
-        sys::GETPPID,
-        sys::ARCH_PRCTL,
-        sys::CLOCK_GETTIME,
-        sys::OPENAT,
-        sys::NEWFSTATAT,
-        sys::UNLINKAT,
-        sys::PRLIMIT64,
-        sys::GETRANDOM,
-        sys::DUP3,
-        sys::UTIMENSAT,
-        sys::TIME,
-        sys::KILL,
-    ];
     match random.below(40) {
         // No sleeps, which may last for years. Few of these, as the log has a line for each unknown
         // number.
@@ -154,8 +155,29 @@ pub fn choose(random: &mut Random) -> u64 {
     }
 }
 
+/// The address of a signal's action.
+fn some_action(random: &mut Random) -> u64 {
+    let flags = random.of(&[0, 0x0800_0000, 0x1000_0000, 0x4000_0000, 0x8000_0000]);
+    let words = (&raw mut MEMORY).cast::<[u64; 4]>();
+    // SAFETY: the memory is larger; another thread may change the words, which the kernel checks.
+    unsafe { words.write_volatile(action(handle, flags, random.next())) };
+    words as u64
+}
+
+/// The address of a session's configuration.
+fn some_config(random: &mut Random) -> u64 {
+    let config = SessionConfig {
+        slice: Slice::Cycles(random.of(&[5_000, 20_000, 200_000])),
+        budget_ppm: session::NO_BUDGET_PPM,
+        ..SessionConfig::default()
+    };
+    let words = (&raw mut MEMORY).cast::<session::ConfigWords>();
+    // SAFETY: as in `some_action`.
+    unsafe { words.write_volatile(config.to_words()) };
+    words as u64
+}
+
 /// Valid arguments for the call.
-#[expect(clippy::too_many_lines, reason = "a line for each call")]
 fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
     let path = random.of(&PATHS).as_ptr() as u64;
     let (small, fd, memory) = (random.below(9), random.below(12), memory(random));
@@ -172,12 +194,7 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         sys::FTRUNCATE => [fd, size(random), 0, 0, 0, 0],
         sys::FUTEX => [memory & !3, random.below(14), small / 4, 0, memory & !7, 0],
         sys::RT_SIGACTION => {
-            let flags = random.of(&[0, 0x0800_0000, 0x1000_0000, 0x4000_0000, 0x8000_0000]);
-            let words = (&raw mut MEMORY).cast::<[u64; 4]>();
-            // SAFETY: the memory is larger; another thread may change the words, which the kernel
-            // checks.
-            unsafe { words.write_volatile(action(handle, flags, random.next())) };
-            [1 + random.below(64), words as u64, random.of(&[0, memory]), 8, 0, 0]
+            [1 + random.below(64), some_action(random), random.of(&[0, memory]), 8, 0, 0]
         }
         sys::RT_SIGPROCMASK => [small % 3, memory, 0, 8, 0, 0],
         sys::TKILL | sys::KILL => [of_thread(random), signal(random), 0, 0, 0, 0],
@@ -185,15 +202,7 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         sys::SCHED_SETAFFINITY | sys::SCHED_GETAFFINITY => [0, 8, memory, 0, 0, 0],
         sys::MMAP => [0, size(random), 3, 0x22, u64::MAX, 0],
         sys::SESSION_OPEN => {
-            let config = SessionConfig {
-                slice: Slice::Cycles(random.of(&[5_000, 20_000, 200_000])),
-                budget_ppm: session::NO_BUDGET_PPM,
-                ..SessionConfig::default()
-            };
-            let words = (&raw mut MEMORY).cast::<session::ConfigWords>();
-            // SAFETY: as above.
-            unsafe { words.write(config.to_words()) };
-            [events, bytes, words as u64, memory, 100, random.of(&[0, 0, 0, small])]
+            [events, bytes, some_config(random), memory, 100, random.of(&[0, 0, 0, small])]
         }
         sys::DIRECT_OPEN => [events, bytes, 0, memory, 0, 0],
         sys::PROGRAM_LOAD => {

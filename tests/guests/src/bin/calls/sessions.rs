@@ -1,0 +1,109 @@
+//! Calls on sessions.
+
+use tally::{
+    Direct, Error, Mode, Session, SessionConfig, Slice,
+    session::{ConfigWords, Opened},
+    sys,
+};
+use tally_abi::syscall::errno;
+use tally_test_guests::Checks;
+
+use crate::call::{KERNEL, call};
+
+/// Checks the answers, with sessions on `event`.
+pub fn check(checks: &mut Checks, event: &str) {
+    configurations(checks, event);
+    states(checks, event);
+    arguments_of_open(checks, event);
+    by_number(checks, event);
+    let answer = error(sys::TALLY_BASE + 99, [0; 6]);
+    checks.equal("an unknown call of Tally's", answer, Some(Error::BadArgument));
+}
+
+fn open(event: &str) -> Session {
+    Session::open(event, SessionConfig::default()).expect("the event exists")
+}
+
+/// The error of a call.
+fn error(number: u64, arguments: [u64; 6]) -> Option<Error> {
+    Error::from_return(call(number, arguments))
+}
+
+fn configurations(checks: &mut Checks, event: &str) {
+    let open = |events: &str, config| Session::open(events, config).err().map(|why| why.error);
+    let default = SessionConfig::default();
+    checks.equal("no events", open("", default), Some(Error::NoEvents));
+    checks.equal("an unknown event", open("NO_SUCH.EVENT", default), Some(Error::UnknownEvent));
+    for length in [0, 4_999, u64::MAX] {
+        let config = SessionConfig { slice: Slice::Cycles(length), ..default };
+        checks.equal("a slice out of range", open(event, config), Some(Error::SliceOutOfRange));
+    }
+    checks.equal("a valid session", open(event, default), None);
+    let kernel = SessionConfig { mode: Mode::Kernel, ..default };
+    checks.equal("a session in ring 0", open(event, kernel), Some(Error::NotPermitted));
+    let direct = Direct::open(event, Mode::User).err().map(|refused| refused.error);
+    checks.equal("direct mode without permission", direct, Some(Error::NotPermitted));
+}
+
+fn states(checks: &mut Checks, event: &str) {
+    let session = open(event);
+    let second = Session::open(event, SessionConfig::default()).err().map(|why| why.error);
+    checks.equal("a second session", second, Some(Error::Busy));
+    checks.equal("stop before start", session.stop(), Err(Error::WrongState));
+    checks.equal("start", session.start(), Ok(()));
+    checks.equal("start twice", session.start(), Err(Error::WrongState));
+    let late = session.map().map(|_| ());
+    checks.equal("map the bank of a started session", late, Err(Error::WrongState));
+    checks.equal("stop", session.stop(), Ok(()));
+    checks.equal("stop twice", session.stop(), Err(Error::WrongState));
+}
+
+/// The arguments of [`sys::SESSION_OPEN`] without a text for errors.
+fn opening(event: &str, config: &ConfigWords) -> [u64; 6] {
+    [event.as_ptr() as u64, event.len() as u64, config.as_ptr() as u64, 0, 0, 0]
+}
+
+fn arguments_of_open(checks: &mut Checks, event: &str) {
+    let good = SessionConfig::default().to_words();
+    let [list, bytes, config, ..] = opening(event, &good);
+    for (what, arguments) in [
+        ("a list at an invalid address", [KERNEL, 8, config, 0, 0, 0]),
+        ("a configuration at an invalid address", [list, bytes, KERNEL, 0, 0, 0]),
+    ] {
+        checks.equal(what, error(sys::SESSION_OPEN, arguments), Some(Error::BadPointer));
+    }
+    let [mode, unit, length, budget, shares] = good;
+    for (what, config) in [
+        ("an invalid mode", [7, unit, length, budget, shares]),
+        ("an invalid unit", [mode, 2, length, budget, shares]),
+        ("an invalid budget", [mode, unit, length, 0, shares]),
+        ("invalid shares", [mode, unit, length, budget, 2]),
+    ] {
+        let answer = error(sys::SESSION_OPEN, opening(event, &config));
+        checks.equal(what, answer, Some(Error::BadArgument));
+    }
+}
+
+/// Calls with the number of a session that is open, and of one that is closed. The answer to
+/// `SESSION_OPEN`, which has the number of events beside the session's, is no number of a session.
+fn by_number(checks: &mut Checks, event: &str) {
+    let config = SessionConfig::default().to_words();
+    let answer = call(sys::SESSION_OPEN, opening(event, &config)) as u64;
+    let Opened { session, events } = Opened::from_word(answer);
+    checks.equal("the events of the answer", events, 1);
+    let on = |number: u64, session: u64| error(number, [session, 0, 0, 0, 0, 0]);
+    let calls = [sys::SESSION_START, sys::SESSION_READ, sys::SESSION_MAP, sys::SESSION_CLOSE];
+    for number in calls {
+        let refused = on(number, answer);
+        checks.equal("a call with the whole answer", refused, Some(Error::NoSession));
+    }
+    let bank = call(sys::SESSION_MAP, [session.into(), 0, 0, 0, 0, 0]) as u64;
+    let writable = call(sys::MPROTECT, [bank, 4096, 3, 0, 0, 0]);
+    checks.equal("mprotect of a bank to writable", writable, -errno::ENOMEM);
+    checks.equal("munmap of a bank", call(sys::MUNMAP, [bank, 4096, 0, 0, 0, 0]), -errno::EINVAL);
+    checks.equal("close", on(sys::SESSION_CLOSE, session.into()), None);
+    for number in calls {
+        let refused = on(number, session.into());
+        checks.equal("a call on a closed session", refused, Some(Error::NoSession));
+    }
+}
