@@ -235,7 +235,7 @@ fn a_kernel_stack_that_is_used_up_is_told_from_the_double_fault_s_stack() {
     let line = "recurse(depth + 1) + 1";
     let boot = assert_stopped("stack", "double fault in the kernel", "::recurse", line);
     let Outcome::Panicked { backtrace, .. } = &boot.outcome else { unreachable!() };
-    let recurses = |frame: &xtask::symbols::Frame| {
+    let recurses = |frame: &xtask::symbols::StackFrame| {
         frame.places.iter().any(|place| place.function.ends_with("::recurse"))
     };
     assert!(backtrace.len() == 64 && backtrace.iter().all(recurses), "{}", boot.outcome);

@@ -5,7 +5,7 @@ use std::{sync::OnceLock, time::Duration};
 
 use xtask::{
     linux,
-    machine::{Linux, Pmu},
+    machine::{LinuxGuest, Pmu},
 };
 
 use crate::{artefacts, machine_permit};
@@ -43,7 +43,7 @@ struct Printed {
 fn boot(commands: &Commands) -> Printed {
     let artefacts = artefacts();
     let _permit = machine_permit();
-    let guest = Linux {
+    let guest = LinuxGuest {
         qemu: &artefacts.qemu,
         linux: artefacts.linux.as_ref().expect("`cargo xtask test` fetches it"),
         plugin: Some(&artefacts.plugin),

@@ -8,7 +8,7 @@ use std::{
 
 use tally_abi::ExitStatus;
 use xtask::{
-    machine::{self, Profile, Request},
+    machine::{self, ProfileName, Request},
     vpmu_check::check,
 };
 
@@ -21,7 +21,7 @@ const LEAST_CHECKS: usize = 250;
 fn every_profile_follows_the_manual() {
     let artefacts = artefacts();
     let guest = artefacts.check_guest.expect("`cargo xtask test` builds it");
-    for profile in Profile::ALL {
+    for profile in ProfileName::ALL {
         for options in profile.variants() {
             let _permit = machine_permit();
             let checked = check(&artefacts.qemu, &artefacts.plugin, &guest, profile, options)

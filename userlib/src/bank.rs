@@ -25,7 +25,7 @@ pub struct Bank<'a> {
 
 /// A logical counter.
 #[derive(Clone, Copy, Debug)]
-pub struct Counter<'a> {
+pub struct LogicalCounter<'a> {
     header: *const u64,
     words: *const u64,
     bank: PhantomData<Bank<'a>>,
@@ -34,7 +34,7 @@ pub struct Counter<'a> {
 /// A logical counter's value with its error and its origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Details {
-    /// The value, as [`Counter::read`] returns it.
+    /// The value, as [`LogicalCounter::read`] returns it.
     pub value: u64,
     /// Half the width of the value's 95 % interval, in events. 0 for an exact count, `None` while
     /// it is not known. The interval is that of the whole count: the error of a difference of two
@@ -74,13 +74,13 @@ impl<'a> Bank<'a> {
     }
 
     /// The logical counter of an event, by its index in the session's list.
-    pub fn counter(&self, event: usize) -> Option<Counter<'a>> {
+    pub fn counter(&self, event: usize) -> Option<LogicalCounter<'a>> {
         if event >= self.events {
             return None;
         }
         // SAFETY: the bank has this counter (`new`).
         let words = unsafe { self.words.add(HEADER_WORDS + event * COUNTER_WORDS) };
-        Some(Counter { header: self.words, words, bank: PhantomData })
+        Some(LogicalCounter { header: self.words, words, bank: PhantomData })
     }
 
     /// The number of logical counters.
@@ -89,7 +89,7 @@ impl<'a> Bank<'a> {
     }
 }
 
-impl Counter<'_> {
+impl LogicalCounter<'_> {
     /// Reads the number of events so far, exact or estimated, in 16 instructions. No value is less
     /// than an earlier one. 0 while nothing is known.
     #[inline]

@@ -37,7 +37,7 @@ pub mod sys;
 mod threshold;
 pub mod trace;
 
-pub use bank::{Bank, Counter, Details};
+pub use bank::{Bank, Details, LogicalCounter};
 pub use counting::Session;
 pub use direct::Direct;
 pub use error::OpenError;

@@ -9,8 +9,8 @@ use object::{Object, ObjectSection};
 use serde::{Serialize, Serializer};
 use tally_abi::{ExitStatus, wire::Registers};
 
-use self::unwind::Code;
 pub use self::unwind::Stack;
+use self::unwind::UnwindInfo;
 use crate::{
     Failure, Result,
     project::{self, Project},
@@ -39,7 +39,7 @@ impl fmt::Display for Place {
 
 /// One level of a backtrace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Frame {
+pub struct StackFrame {
     /// The return address, or the address of the instruction that raised the exception.
     #[serde(serialize_with = "hexadecimal")]
     pub address: u64,
@@ -47,7 +47,7 @@ pub struct Frame {
     pub places: Vec<Place>,
 }
 
-impl fmt::Display for Frame {
+impl fmt::Display for StackFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.address)?;
         for (i, place) in self.places.iter().enumerate() {
@@ -65,7 +65,7 @@ fn hexadecimal<S: Serializer>(address: &u64, to: S) -> std::result::Result<S::Ok
 /// The debug information of the kernel's file.
 pub struct Symbols {
     loader: Loader,
-    code: Code,
+    code: UnwindInfo,
 }
 
 impl Symbols {
@@ -88,7 +88,7 @@ impl Symbols {
         let frames = frames.map_err(|error| failed(&error))?.into_owned();
         let text = section(".text")?;
         let range = text.address()..text.address() + text.size();
-        Ok(Symbols { loader, code: Code { frames, range } })
+        Ok(Symbols { loader, code: UnwindInfo { frames, range } })
     }
 
     /// The functions of the instruction at an address of the running kernel: the inlined ones,
@@ -115,13 +115,13 @@ impl Symbols {
 
     /// The function in which the kernel stopped and its callers, innermost first, as far as the
     /// copy of its stack reaches.
-    pub fn backtrace(&self, registers: &Registers, stack: &Stack) -> Vec<Frame> {
+    pub fn backtrace(&self, registers: &Registers, stack: &Stack) -> Vec<StackFrame> {
         let addresses = unwind::addresses(&self.code, registers, stack);
         let frame = |(depth, address): (usize, u64)| {
             // A return address may be behind the function's last instruction; the byte before
             // belongs to the call.
             let places = self.places(address - u64::from(depth > 0));
-            Frame { address, places }
+            StackFrame { address, places }
         };
         addresses.into_iter().enumerate().map(frame).collect()
     }

@@ -2,17 +2,17 @@
 //! each.
 
 use clap::Args;
-use tally_model::{Mode, Pipeline};
+use tally_model::{Pipeline, PipelineMode};
 use tally_vpmu::Event;
 
-use crate::{Result, machine::Profile, output};
+use crate::{Result, machine::ProfileName, output};
 
 /// Options of `cargo xtask vpmu-events`.
 #[derive(Args, Clone, Debug)]
 pub struct EventsArgs {
     /// Profile of the virtual PMU
     #[arg(value_enum)]
-    profile: Profile,
+    profile: ProfileName,
 }
 
 /// Prints the table of events.
@@ -24,11 +24,11 @@ pub fn main(args: &EventsArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn table(profile: Profile) -> String {
+fn table(profile: ProfileName) -> String {
     let mut text = String::new();
     let Some(mut profile) = tally_vpmu::Profile::find(profile.name()) else { return text };
     // Some events exist only with the out-of-order pipeline.
-    profile.geometry.pipeline = Pipeline::OutOfOrder(Mode::Real);
+    profile.geometry.pipeline = Pipeline::OutOfOrder(PipelineMode::Real);
     let mut line = |event: &Event, place: &str| {
         text += &format!("{:<62} {place:<22} {}\n", event.name, event.about);
     };
@@ -65,12 +65,12 @@ mod tests {
 
     #[test]
     fn every_event_has_a_line_with_its_definition() {
-        for profile in Profile::ALL {
+        for profile in ProfileName::ALL {
             let table = table(profile);
             assert!(table.lines().count() >= 45, "{}", profile.name());
             assert!(table.lines().all(|line| line.ends_with('.')), "{table}");
         }
-        let table = table(Profile::ALL[0]);
+        let table = table(ProfileName::ALL[0]);
         assert!(table.contains("0x0a3:04 cmask=4 "), "{table}");
         assert!(table.contains("OCR.DEMAND_DATA_RD.L3_HIT"), "{table}");
     }

@@ -4,7 +4,8 @@
 //! access to it: guard pages of stacks, and addresses that C libraries reserve, cost no memory.
 //!
 //! Where work grows with the number of pages, a method makes one step of it, and returns the page
-//! at which the next step goes on ([`Step`]). In between other threads of the program may run.
+//! at which the next step goes on ([`StepResult`]). In between other threads of the program may
+//! run.
 
 use core::ops::Range;
 
@@ -22,7 +23,7 @@ const MAX_HEAP_BYTES: u64 = 1 << 30;
 const STEP_PAGES: u64 = 256;
 
 /// The page at which the next step goes on; none if all is done.
-pub type Step = Result<Option<u64>, SpaceError>;
+pub type StepResult = Result<Option<u64>, SpaceError>;
 
 /// What a step of [`UserMemory::fill`] came to.
 pub enum FillStep {
@@ -204,7 +205,7 @@ impl UserMemory {
         access: PageAccess,
         from: Option<u64>,
         claim: &mut Option<Claim>,
-    ) -> Step {
+    ) -> StepResult {
         let range = self.mappings.own(start, bytes)?;
         if from.is_none() {
             *claim = self.may_protect(&range, access)?;
@@ -241,7 +242,7 @@ impl UserMemory {
         range: Range<u64>,
         access: PageAccess,
         claim: &mut Option<Claim>,
-    ) -> Step {
+    ) -> StepResult {
         let Range { start: mut at, end } = range;
         let mut left = STEP_PAGES;
         while at < end {
@@ -274,7 +275,7 @@ impl UserMemory {
     ///
     /// # Errors
     /// The kernel holds part of it.
-    pub fn clear(&mut self, start: u64, bytes: u64, from: Option<u64>) -> Step {
+    pub fn clear(&mut self, start: u64, bytes: u64, from: Option<u64>) -> StepResult {
         let range = self.mappings.own(start, bytes)?;
         let start = from.unwrap_or(range.start);
         let next = self.space.page_after(start, range.end, STEP_PAGES);
@@ -294,7 +295,7 @@ impl UserMemory {
     ///
     /// # Errors
     /// The kernel holds part of it, or there would be too many mappings.
-    pub fn unmap(&mut self, start: u64, bytes: u64, from: Option<u64>) -> Step {
+    pub fn unmap(&mut self, start: u64, bytes: u64, from: Option<u64>) -> StepResult {
         let range = self.mappings.own(start, bytes)?;
         self.mappings.may_cut(&range)?;
         let start = from.unwrap_or(range.start);

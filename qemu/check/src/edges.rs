@@ -5,7 +5,7 @@ use core::arch::global_asm;
 
 use crate::{
     kernel::{self, in_ring3},
-    report::Report,
+    report::CheckReport,
     vendor::{USR, VendorPmu},
 };
 
@@ -178,7 +178,7 @@ const ROUNDS: u64 = 200;
 const COUNT: usize = 14;
 
 /// Every check of this module.
-pub fn run(report: &mut Report) {
+pub fn run(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     kernel::enable_avx();
     kernel::map_last_pages();
@@ -228,7 +228,7 @@ fn edges() -> [Edge; COUNT] {
     ]
 }
 
-fn check(report: &mut Report, vendor: &VendorPmu, edge: &Edge) {
+fn check(report: &mut CheckReport, vendor: &VendorPmu, edge: &Edge) {
     let [instructions, branches, _, loads, stores] = vendor.events;
     kernel::unmap_hole();
     let counts = vendor.count(&[instructions, branches, loads, stores], USR, || {

@@ -8,7 +8,7 @@ use crate::{
     apic,
     kernel::{self, in_ring3, in_ring3_interrupted},
     machine::{PMI_VECTOR, Serial, TIMER_VECTOR, rdpmc, vpmu},
-    report::Report,
+    report::CheckReport,
     vendor::{EN, INT, OS, USR, VendorPmu},
 };
 
@@ -95,7 +95,7 @@ pub fn memory() -> u64 {
 }
 
 /// Every check of this module.
-pub fn run(report: &mut Report) {
+pub fn run(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     for rounds in [1, 2, 100, 12_345] {
         mixed_loop(report, &vendor, rounds);
@@ -111,7 +111,7 @@ pub fn run(report: &mut Report) {
     overflow(report, &vendor, "x2APIC");
 }
 
-fn mixed_loop(report: &mut Report, vendor: &VendorPmu, rounds: u64) {
+fn mixed_loop(report: &mut CheckReport, vendor: &VendorPmu, rounds: u64) {
     let [instructions, branches, cond, loads, stores] = vendor.events;
     let entry = &raw const mixed as u64;
     let counts = vendor.count(&[instructions, branches, cond, loads], USR, || {
@@ -126,7 +126,7 @@ fn mixed_loop(report: &mut Report, vendor: &VendorPmu, rounds: u64) {
 }
 
 /// A known function in ring 0. The difference of two runs excludes the code around it.
-fn rings(report: &mut Report, vendor: &VendorPmu) {
+fn rings(report: &mut CheckReport, vendor: &VendorPmu) {
     let [instructions, branches, ..] = vendor.events;
     let counts = vendor.count(&[instructions, branches], USR, || ());
     report.equal("ring 0 work counts nothing under USR", counts[0] + counts[1], 0);
@@ -153,7 +153,7 @@ fn mixed_1000() {
     in_ring3(&raw const mixed as u64, 1000, memory());
 }
 
-fn call_loop(report: &mut Report, vendor: &VendorPmu) {
+fn call_loop(report: &mut CheckReport, vendor: &VendorPmu) {
     let [instructions, branches, _, loads, stores] = vendor.events;
     let counts = vendor.count(&[instructions, branches, loads, stores], USR, || {
         in_ring3(&raw const calls as u64, 500, memory());
@@ -164,7 +164,7 @@ fn call_loop(report: &mut Report, vendor: &VendorPmu) {
     report.equal("calls: stores", counts[3], 500 * 3);
 }
 
-fn string_run(report: &mut Report, vendor: &VendorPmu) {
+fn string_run(report: &mut CheckReport, vendor: &VendorPmu) {
     let [instructions, _, _, loads, stores] = vendor.events;
     let counts = vendor.count(&[instructions, loads, stores], USR, || {
         in_ring3(&raw const strings as u64, 3000, memory());
@@ -174,7 +174,7 @@ fn string_run(report: &mut Report, vendor: &VendorPmu) {
     report.equal("repeated stores store each element", counts[2], 6000);
 }
 
-fn with_timer(report: &mut Report, vendor: &VendorPmu) {
+fn with_timer(report: &mut CheckReport, vendor: &VendorPmu) {
     let [instructions, branches, _, loads, _] = vendor.events;
     let before = kernel::TAKEN[TIMER_VECTOR as usize].load(Relaxed);
     apic::timer(20_000);
@@ -209,7 +209,7 @@ pub const DELIVERIES: [Delivery; 2] = [
     Delivery { name: "nmi", entry: 4 << 8, vector: 2 },
 ];
 
-fn overflow(report: &mut Report, vendor: &VendorPmu, mode: &str) {
+fn overflow(report: &mut CheckReport, vendor: &VendorPmu, mode: &str) {
     for Delivery { name, entry, vector } in DELIVERIES {
         let taken = || kernel::TAKEN[vector as usize].load(Relaxed);
         let what = |what| Named { mode, name, what };
@@ -262,7 +262,7 @@ impl core::fmt::Display for Named<'_> {
 
 /// An interrupt at every period, re-armed by its handler, in a region. Prints their number, which
 /// the host compares with the truth file.
-fn sampling(report: &mut Report, vendor: &VendorPmu) {
+fn sampling(report: &mut CheckReport, vendor: &VendorPmu) {
     const PERIOD: u64 = 10_000;
     apic::apic_write(apic::LVT_PERFORMANCE, PMI_VECTOR.into());
     let before = kernel::TAKEN[PMI_VECTOR as usize].load(Relaxed);
@@ -284,7 +284,7 @@ fn sampling(report: &mut Report, vendor: &VendorPmu) {
 }
 
 /// Sessions belong to ring 0, and session 7 is not region 7.
-fn sessions(report: &mut Report) {
+fn sessions(report: &mut CheckReport) {
     let in_ring3 = |op: Op| {
         in_ring3(&raw const operation as u64, op as u64, memory());
         // SAFETY: ring 3 wrote it, and nothing else does.
@@ -302,7 +302,7 @@ fn sessions(report: &mut Report) {
 
 /// Counts by counters and in a region at the same time. Prints the counters, which the host
 /// compares with the truth file.
-fn regions(report: &mut Report) {
+fn regions(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     let named: &[(&str, u64)] = if vendor.is_intel() {
         &[

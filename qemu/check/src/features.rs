@@ -4,7 +4,7 @@ use crate::{
     exactness::{memory, mixed},
     kernel::in_ring3,
     machine::{cpuid, rdmsr, rdpmc, wrmsr},
-    report::Report,
+    report::CheckReport,
     rule::{
         Rule::{Holds, Reads, RefusesIndex, RefusesRead, RefusesWrite},
         check,
@@ -19,7 +19,7 @@ const FREEZE: u64 = 1 << 12;
 const FROZEN: u64 = 1 << 59;
 
 /// Every check of this module but those of PERF_METRICS' registers.
-pub fn run(report: &mut Report) {
+pub fn run(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     if let Some([_, status, reset]) = vendor.global {
         freeze(report, &vendor, status, reset);
@@ -29,7 +29,7 @@ pub fn run(report: &mut Report) {
     }
 }
 
-fn freeze(report: &mut Report, vendor: &VendorPmu, status: u32, reset: u32) {
+fn freeze(report: &mut CheckReport, vendor: &VendorPmu, status: u32, reset: u32) {
     wrmsr(DEBUGCTL, FREEZE);
     vendor.program(0, 0u64.wrapping_sub(3_000), vendor.events[0] | USR | EN | INT);
     vendor.program(1, 0, vendor.events[0] | USR | EN);
@@ -51,7 +51,7 @@ fn freeze(report: &mut Report, vendor: &VendorPmu, status: u32, reset: u32) {
 /// Memory that nothing has accessed.
 const UNTOUCHED: usize = 128 << 20;
 
-fn offcore(report: &mut Report, vendor: &VendorPmu) {
+fn offcore(report: &mut CheckReport, vendor: &VendorPmu) {
     let codes = match cpuid(1, 0)[0] >> 4 {
         0x806f => [0x12a, 0x12b],
         _ => [0x1b7, 0x1bb],
@@ -81,7 +81,7 @@ fn offcore(report: &mut Report, vendor: &VendorPmu) {
 }
 
 /// PERF_METRICS exists with the fourth fixed counter; otherwise every access to it faults.
-pub fn metrics(report: &mut Report, fixed: u32) {
+pub fn metrics(report: &mut CheckReport, fixed: u32) {
     let (register, enable) = (0x329, 1 << 48);
     if fixed < 4 {
         for rule in [
@@ -116,7 +116,7 @@ pub fn metrics(report: &mut Report, fixed: u32) {
     metrics_count(report, second_level);
 }
 
-fn metrics_count(report: &mut Report, second_level: bool) {
+fn metrics_count(report: &mut CheckReport, second_level: bool) {
     wrmsr(0x38d, 1 << 12);
     wrmsr(0x38f, 1 << 48 | 1 << 35);
     in_ring3(&raw const mixed as u64, 100, memory());

@@ -4,7 +4,7 @@ use core::{arch::global_asm, sync::atomic::Ordering::Relaxed};
 
 use crate::{
     kernel::{self, fault_of},
-    report::Report,
+    report::CheckReport,
     vendor::VendorPmu,
 };
 
@@ -69,7 +69,7 @@ const ARITHMETIC: u64 = 0x8d5;
 const BORROWED: u64 = 0x15;
 
 /// The arithmetic flags are the same before and behind an intercepted instruction.
-pub fn run(report: &mut Report, vendor: &VendorPmu) {
+pub fn run(report: &mut CheckReport, vendor: &VendorPmu) {
     let behind = |code: unsafe extern "C" fn(), rcx: u32| {
         let flags: u64;
         // SAFETY: the code accesses a counter that nothing uses, or executes CPUID.

@@ -9,7 +9,7 @@ use crate::{
     apic,
     exactness::{self, DELIVERIES},
     kernel::{self, in_ring3_interrupted},
-    report::Report,
+    report::CheckReport,
     vendor::{USR, VendorPmu},
 };
 
@@ -89,13 +89,13 @@ const MIXED_STARTS: [u64; 6] = [0, 3, 7, 10, 12, 15];
 const NONE: i64 = -1;
 
 /// Nothing can be injected while nothing is counted.
-pub fn run_first(report: &mut Report) {
+pub fn run_first(report: &mut CheckReport) {
     let answer = crate::machine::vpmu(Op::Interrupt, 5)[0];
     report.equal("no interrupt can be injected while nothing is counted", answer.into(), 0);
 }
 
 /// Every check of this module.
-pub fn run(report: &mut Report) {
+pub fn run(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     for delivery in &DELIVERIES {
         let mut check = Check { report, vendor, entry: delivery.entry, vector: delivery.vector };
@@ -107,7 +107,7 @@ pub fn run(report: &mut Report) {
 }
 
 struct Check<'a> {
-    report: &'a mut Report,
+    report: &'a mut CheckReport,
     vendor: VendorPmu,
     entry: u32,
     vector: u8,

@@ -6,12 +6,12 @@ use crate::machine::Serial;
 
 /// The checks so far.
 #[derive(Default)]
-pub struct Report {
+pub struct CheckReport {
     held: u32,
     failed: u32,
 }
 
-impl Report {
+impl CheckReport {
     /// Checks that `got` equals `want`.
     pub fn equal(&mut self, what: impl Display, got: u64, want: u64) {
         let held = got == want;
@@ -41,7 +41,7 @@ impl Report {
     }
 }
 
-impl Display for Report {
+impl Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} checks, {} failed", self.held + self.failed, self.failed)
     }

@@ -5,7 +5,7 @@ use core::{arch::global_asm, fmt::Display, sync::atomic::Ordering::Relaxed};
 use crate::{
     kernel::{self, fault_of},
     machine::{rdmsr, wrmsr},
-    report::Report,
+    report::CheckReport,
     vendor::VendorPmu,
 };
 
@@ -51,7 +51,7 @@ pub enum Rule {
 }
 
 /// Checks one rule.
-pub fn check(report: &mut Report, rule: Rule) {
+pub fn check(report: &mut CheckReport, rule: Rule) {
     use Rule::{Holds, Reads, RefusesIndex, RefusesRead, RefusesWrite};
     match rule {
         Holds(msr, value, reads) => {
@@ -88,7 +88,7 @@ pub fn check(report: &mut Report, rule: Rule) {
 }
 
 /// Checks for a general-protection fault whose handler finds the guest's own RCX.
-pub fn expect_gp(report: &mut Report, what: impl Display, fault: Option<u8>, rcx: u32) {
+pub fn expect_gp(report: &mut CheckReport, what: impl Display, fault: Option<u8>, rcx: u32) {
     let rcx_kept = kernel::FAULT_RCX.load(Relaxed) == rcx.into();
     let got = match fault {
         None => NONE,

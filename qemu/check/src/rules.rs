@@ -6,7 +6,7 @@ use crate::{
     features,
     kernel::fault_of_ring3,
     machine::{cpuid, rdmsr, rdpmc, wrmsr},
-    report::Report,
+    report::CheckReport,
     rule::{
         NONE,
         Rule::{Holds, Reads, RefusesIndex, RefusesRead, RefusesWrite},
@@ -47,7 +47,7 @@ unsafe extern "C" {
 
 const CR4_PCE: u64 = 1 << 8;
 /// Every check of this module.
-pub fn run(report: &mut Report) {
+pub fn run(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     if vendor.is_intel() {
         intel_cpuid(report);
@@ -60,7 +60,7 @@ pub fn run(report: &mut Report) {
     crate::flags::run(report, &vendor);
 }
 
-fn intel_cpuid(report: &mut Report) {
+fn intel_cpuid(report: &mut CheckReport) {
     report.equal("leaf 1: PDCM", (cpuid(1, 0)[2] >> 15 & 1).into(), 1);
     let model = cpuid(1, 0)[0] >> 4;
     report.equal("leaf 1: a server's model", (model == 0x606a || model == 0x806f).into(), 1);
@@ -78,7 +78,7 @@ fn intel_cpuid(report: &mut Report) {
     report.equal("leaf 0AH: AnyThread is deprecated", (edx >> 15 & 1).into(), 1);
 }
 
-fn intel(report: &mut Report) {
+fn intel(report: &mut CheckReport) {
     let general = cpuid(0xa, 0)[0] >> 8 & 0xff;
     let fixed = cpuid(0xa, 0)[3] & 0x1f;
     for index in 0..8 {
@@ -103,7 +103,7 @@ fn intel(report: &mut Report) {
 }
 
 /// A general counter and its event select.
-fn intel_general(report: &mut Report, index: u32) {
+fn intel_general(report: &mut CheckReport, index: u32) {
     let (legacy, full, select) = (0xc1 + index, 0x4c1 + index, 0x186 + index);
     let mask = VendorPmu::here().counter_mask();
     for rule in [
@@ -123,7 +123,7 @@ fn intel_general(report: &mut Report, index: u32) {
 }
 
 /// A fixed counter and its control.
-fn intel_fixed(report: &mut Report, index: u32) {
+fn intel_fixed(report: &mut CheckReport, index: u32) {
     let (counter, nibble) = (0x309 + index, 4 * index);
     let mask = VendorPmu::here().counter_mask();
     for rule in [
@@ -137,7 +137,7 @@ fn intel_fixed(report: &mut Report, index: u32) {
 }
 
 /// Global control and fixed control.
-fn intel_control(report: &mut Report, all: u64, general: u32, fixed: u32) {
+fn intel_control(report: &mut CheckReport, all: u64, general: u32, fixed: u32) {
     for rule in [
         Holds(0x38f, all, all),
         Holds(0x38f, 0, 0),
@@ -152,7 +152,7 @@ fn intel_control(report: &mut Report, all: u64, general: u32, fixed: u32) {
 }
 
 /// Global status, its set and reset.
-fn intel_status(report: &mut Report, general: u32, fixed: u32) {
+fn intel_status(report: &mut CheckReport, general: u32, fixed: u32) {
     for rule in [
         RefusesWrite(0x38e, 0),
         RefusesWrite(0x38e, 1),
@@ -173,7 +173,7 @@ fn intel_status(report: &mut Report, general: u32, fixed: u32) {
 }
 
 /// Capabilities, debug control, off-core filters and the other extra registers.
-fn intel_debug_and_extra(report: &mut Report) {
+fn intel_debug_and_extra(report: &mut CheckReport) {
     for rule in [
         RefusesWrite(0x345, 0),
         Holds(0x1d9, 1 << 12, 1 << 12),
@@ -191,7 +191,7 @@ fn intel_debug_and_extra(report: &mut Report) {
 }
 
 /// Registers and indices beyond the counters.
-fn intel_beyond(report: &mut Report, general: u32, fixed: u32) {
+fn intel_beyond(report: &mut CheckReport, general: u32, fixed: u32) {
     for rule in [
         RefusesRead(0x309 + fixed),
         RefusesWrite(0x309 + fixed, 0),
@@ -206,7 +206,7 @@ fn intel_beyond(report: &mut Report, general: u32, fixed: u32) {
 }
 
 /// The register of the counters in use.
-fn intel_in_use(report: &mut Report, general: u32, fixed: u32) {
+fn intel_in_use(report: &mut CheckReport, general: u32, fixed: u32) {
     check(report, Reads(0x392, 0));
     check(report, RefusesWrite(0x392, 0));
     for index in 0..general {
@@ -227,7 +227,7 @@ fn intel_in_use(report: &mut Report, general: u32, fixed: u32) {
     wrmsr(0x38d, 0);
 }
 
-fn amd_cpuid(report: &mut Report) {
+fn amd_cpuid(report: &mut CheckReport) {
     let family = cpuid(1, 0)[0];
     report.equal("leaf 1: family", (family >> 20 & 0xff).into(), 0xa);
     report.equal("leaf 8000_0001H: PerfCtrExtCore", (cpuid(0x8000_0001, 0)[2] >> 23 & 1).into(), 1);
@@ -241,7 +241,7 @@ fn amd_cpuid(report: &mut Report) {
     report.equal("leaf 8000_0022H: no other counters", (ecx | edx | ebx >> 4).into(), 0);
 }
 
-fn amd(report: &mut Report) {
+fn amd(report: &mut CheckReport) {
     let second = VendorPmu::here().global.is_some();
     let general = if second { cpuid(0x8000_0022, 0)[1] & 0xf } else { 6 };
     for index in 0..6 {
@@ -275,7 +275,7 @@ fn amd(report: &mut Report) {
     }
 }
 
-fn amd_global(report: &mut Report, general: u32) {
+fn amd_global(report: &mut CheckReport, general: u32) {
     let all = (1 << general) - 1;
     for rule in [
         Holds(0xc000_0301, all, all),
@@ -301,7 +301,7 @@ fn amd_global(report: &mut Report, general: u32) {
     }
 }
 
-fn amd_bank(report: &mut Report, select: u32, counter: u32) {
+fn amd_bank(report: &mut CheckReport, select: u32, counter: u32) {
     let valid = 0x30f_ff97_ffff;
     for rule in [
         Holds(counter, 0x8234_5678_9abc, 0x8234_5678_9abc),
@@ -319,7 +319,7 @@ fn amd_bank(report: &mut Report, select: u32, counter: u32) {
 }
 
 /// Ring 3 can execute only RDPMC, and that only while CR4.PCE is set.
-fn rings(report: &mut Report, vendor: &VendorPmu) {
+fn rings(report: &mut CheckReport, vendor: &VendorPmu) {
     let mut value = 0u64;
     let memory = &raw mut value as u64;
     let ring3 =

@@ -5,14 +5,14 @@ use core::fmt::Write;
 use crate::{
     edges, exactness, features, injections, kernel,
     machine::{self, Serial},
-    report::Report,
+    report::CheckReport,
     rules,
 };
 
 /// Runs all checks. The boot code calls it in 64-bit mode with interrupts off.
 pub extern "C" fn main() -> ! {
     kernel::set_up();
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     injections::run_first(&mut report);
     rules::run(&mut report);
     edges::run(&mut report);

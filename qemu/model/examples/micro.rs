@@ -9,8 +9,8 @@ use std::{error::Error, fs, path::Path};
 
 use plotters::prelude::*;
 use tally_model::{
-    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Mode, Operation, RegisterSet, Ring,
-    Signal, Unit,
+    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, PipelineMode, Privilege,
+    RegisterSet, Signal, Unit,
 };
 
 const PC: u64 = 0x40_0000;
@@ -39,7 +39,7 @@ fn block(geometry: &Geometry, branch: BranchKind, operations: &[Operation]) -> B
         .collect();
     let end = PC + 4 * operations.len() as u64;
     let branch = Branch { kind: branch, pc: end - 4, fall_through: end };
-    Block::new(Ring::User, geometry.width, (1 << 20, 1 << 20), branch, &insns)
+    Block::new(Privilege::User, geometry.width, (1 << 20, 1 << 20), branch, &insns)
 }
 
 /// Cycles of an instruction on a unit, in a dependent chain or independent.
@@ -118,7 +118,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let mut csv = String::from("profile,benchmark,of,value,unit\n");
     for (name, geometry) in Geometry::ALL {
-        let mut geometry = geometry.out_of_order(Mode::Real);
+        let mut geometry = geometry.out_of_order(PipelineMode::Real);
         geometry.perfect.dtlb = true;
         for (unit_name, unit) in UNITS {
             for (benchmark, chained) in [("chain", true), ("independent", false)] {

@@ -4,8 +4,8 @@
 use std::{hint::black_box, time::Instant};
 
 use tally_model::{
-    Access, Block, Branch, BranchKind, Core, Counts, Geometry, Insn, Mode, Operation, RegisterSet,
-    Ring, Signal, Unit,
+    Access, Block, Branch, BranchKind, Core, Counts, Geometry, Insn, Operation, PipelineMode,
+    Privilege, RegisterSet, Signal, Unit,
 };
 
 const BLOCKS: usize = 600;
@@ -53,7 +53,7 @@ fn block(random: &mut Random, pc: u64) -> Block {
     last.add(Signal::BranchCond);
     let end = pc + 4 * count;
     let branch = Branch { kind: BranchKind::Cond, pc: last.pc, fall_through: end };
-    Block::new(Ring::User, 5, (pc >> 6, (end - 1) >> 6), branch, &insns)
+    Block::new(Privilege::User, 5, (pc >> 6, (end - 1) >> 6), branch, &insns)
 }
 
 /// The blocks of the stream, one after the other.
@@ -124,7 +124,7 @@ fn main() {
             println!("{name}: interval {interval:.0} million instructions a second");
             continue;
         }
-        let ooo = best(geometry.out_of_order(Mode::Real));
+        let ooo = best(geometry.out_of_order(PipelineMode::Real));
         println!("{name}: interval {interval:.0}, ooo {ooo:.0} million instructions a second");
     }
 }

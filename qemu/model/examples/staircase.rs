@@ -7,7 +7,7 @@ use std::{error::Error, fs, path::Path};
 
 use plotters::prelude::*;
 use tally_model::{
-    Access, Block, Branch, Core, Geometry, Insn, Mode, Operation, RegisterSet, Ring,
+    Access, Block, Branch, Core, Geometry, Insn, Operation, PipelineMode, Privilege, RegisterSet,
 };
 
 /// Cycles of a load in a pointer chase: its result is the next one's address.
@@ -16,7 +16,7 @@ fn chase(geometry: &Geometry, bytes: u64) -> f64 {
     let operation = Operation { address: pointer, writes: pointer, ..Operation::default() };
     let insn = Insn { pc: 0x40_0000, length: 4, uops: 1, operation, ..Insn::default() };
     let block =
-        Block::new(Ring::User, geometry.width, (1 << 20, 1 << 20), Branch::default(), &[insn]);
+        Block::new(Privilege::User, geometry.width, (1 << 20, 1 << 20), Branch::default(), &[insn]);
     let mut core = Core::new(geometry);
     let lines = bytes / 64;
     // Every line once, in an order without spatial locality.
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let curves: Vec<_> = Geometry::ALL
         .iter()
         .map(|(name, geometry)| {
-            let mut geometry = geometry.out_of_order(Mode::Real);
+            let mut geometry = geometry.out_of_order(PipelineMode::Real);
             geometry.perfect.dtlb = true;
             let points: Vec<_> = sizes().map(|bytes| (bytes, chase(&geometry, bytes))).collect();
             (*name, points)

@@ -11,7 +11,7 @@ pub const MAX_INSNS: usize = 512;
 /// The privilege that a count belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Ring {
+pub enum Privilege {
     /// Ring 3.
     User = 0,
     /// Rings 0 to 2.
@@ -101,7 +101,7 @@ pub struct Block {
     /// Physical addresses of its first and last cache line, in lines.
     pub lines: (u64, u64),
     /// The ring that it runs in.
-    pub ring: Ring,
+    pub ring: Privilege,
     /// Whether its last instruction is a repeated string instruction.
     pub ends_in_repeat: bool,
     /// Whether its last instruction is IRET.
@@ -129,7 +129,13 @@ const _: () = assert!(std::mem::offset_of!(Block, insns) <= 128);
 
 impl Block {
     /// A block of these instructions for a pipeline of `width` slots.
-    pub fn new(ring: Ring, width: u16, lines: (u64, u64), branch: Branch, insns: &[Insn]) -> Block {
+    pub fn new(
+        ring: Privilege,
+        width: u16,
+        lines: (u64, u64),
+        branch: Branch,
+        insns: &[Insn],
+    ) -> Block {
         let last = insns.last().copied().unwrap_or_default();
         let mut insns: Box<[Insn]> = insns.into();
         fuse(&mut insns);

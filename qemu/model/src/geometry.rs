@@ -91,13 +91,13 @@ pub enum Pipeline {
     #[default]
     Interval,
     /// Instruction by instruction, out of order.
-    OutOfOrder(Mode),
+    OutOfOrder(PipelineMode),
 }
 
 /// The modes of the out-of-order pipeline: those of "Online performance analysis by statistical
 /// sampling of microprocessor performance counters" (Azimi, Stumm, Wisniewski, ICS 2005), 6.3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum PipelineMode {
     /// As the processor is.
     #[default]
     Real,
@@ -194,7 +194,7 @@ pub struct Geometry {
 impl Geometry {
     /// The same processor with the out-of-order pipeline.
     #[must_use]
-    pub const fn out_of_order(self, mode: Mode) -> Geometry {
+    pub const fn out_of_order(self, mode: PipelineMode) -> Geometry {
         Geometry { pipeline: Pipeline::OutOfOrder(mode), ..self }
     }
 

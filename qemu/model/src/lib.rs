@@ -5,7 +5,7 @@
 //! and may run on any thread that owns it; cores share nothing except, on request, an [`Llc`]. The
 //! caller reports three things in the order in which they happen: the fetch of a block
 //! ([`Core::fetch`]), each memory access ([`Core::access`]), and how much of a block ran and where
-//! execution continued ([`Core::retire`]). The results are [`Counts`] by [`Ring`], which never
+//! execution continued ([`Core::retire`]). The results are [`Counts`] by [`Privilege`], which never
 //! decrease.
 //!
 //! Invariants: the counts depend on the stream of instructions alone and not on how it is divided
@@ -27,10 +27,11 @@ mod tlb;
 
 pub use self::{
     access::Access,
-    block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Ring},
+    block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Privilege},
     core::Core,
     geometry::{
-        Backend, CacheShape, Geometry, Latency, Mode, Perfect, Pipeline, TlbShape, UnitShape,
+        Backend, CacheShape, Geometry, Latency, Perfect, Pipeline, PipelineMode, TlbShape,
+        UnitShape,
     },
     llc::Llc,
     operation::{Operation, RegisterSet, Unit},

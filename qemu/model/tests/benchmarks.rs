@@ -4,13 +4,13 @@
 mod common;
 
 use common::{Ran, Random, feed, load_op, op, store_op, warm_cycles};
-use tally_model::{BranchKind, Core, Geometry, Mode, Signal, Unit};
+use tally_model::{BranchKind, Core, Geometry, PipelineMode, Signal, Unit};
 
 const PC: u64 = 0x40_0000;
 const DATA: u64 = 0x1000_0000;
 
 fn machines() -> impl Iterator<Item = (&'static str, Geometry)> {
-    Geometry::ALL.iter().map(|(name, geometry)| (*name, geometry.out_of_order(Mode::Real)))
+    Geometry::ALL.iter().map(|(name, geometry)| (*name, geometry.out_of_order(PipelineMode::Real)))
 }
 
 /// `count` instructions of a straight line of code that fits in the L1.
@@ -242,9 +242,9 @@ fn modes_restrict_dispatch_and_order() {
     for (name, geometry) in Geometry::ALL {
         let stream = line(20_000, |pc, at| Ran::new(pc, op(Unit::Integer, &[], (at % 14) as u8)));
         let each = |mode| cycles_each(&geometry.out_of_order(mode), &stream);
-        assert_near(each(Mode::SingleDispatch), 1.0, name);
+        assert_near(each(PipelineMode::SingleDispatch), 1.0, name);
         // Issue, one cycle of execution, retirement: the next issues as this one retires.
-        assert_near(each(Mode::InOrder), 2.0, name);
+        assert_near(each(PipelineMode::InOrder), 2.0, name);
         // Out of order, a single-dispatch machine still overlaps misses; in order it does not.
         let misses = line(10_000, |pc, at| {
             Ran::new(pc, load_op(15, (at % 14) as u8)).load(DATA + 64 * (at as u64 % 8192))
@@ -252,14 +252,17 @@ fn modes_restrict_dispatch_and_order() {
         let mut geometry = *geometry;
         geometry.perfect.dtlb = true;
         let each = |mode| cycles_each(&geometry.out_of_order(mode), &misses);
-        assert!(each(Mode::InOrder) > f64::from(geometry.latency.l2_cycles), "{name}");
-        assert!(each(Mode::SingleDispatch) < f64::from(geometry.latency.l2_cycles) / 3.0, "{name}");
+        assert!(each(PipelineMode::InOrder) > f64::from(geometry.latency.l2_cycles), "{name}");
+        assert!(
+            each(PipelineMode::SingleDispatch) < f64::from(geometry.latency.l2_cycles) / 3.0,
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn stalls_are_charged_to_their_causes() {
-    let mut geometry = Geometry::ICELAKE_SERVER.out_of_order(Mode::Real);
+    let mut geometry = Geometry::ICELAKE_SERVER.out_of_order(PipelineMode::Real);
     geometry.perfect.dtlb = true;
     let divide = line(5_000, |pc, _| Ran::new(pc, op(Unit::Divide, &[1], 1)));
     let add = line(5_000, |pc, _| Ran::new(pc, op(Unit::FpAdd, &[1], 1)));

@@ -5,8 +5,8 @@ mod common;
 use common::{Ran, Random, feed};
 use proptest::prelude::*;
 use tally_model::{
-    BranchKind, CacheShape, Core, Counts, GROWTH_PER_SLOT, Geometry, Insn, Mode, Operation,
-    Perfect, RegisterSet, Ring, Signal, TlbShape, Unit,
+    BranchKind, CacheShape, Core, Counts, GROWTH_PER_SLOT, Geometry, Insn, Operation, Perfect,
+    PipelineMode, Privilege, RegisterSet, Signal, TlbShape, Unit,
 };
 
 const UNITS: [Unit; 8] = [
@@ -30,10 +30,10 @@ fn stream(seed: u64, length: usize) -> Vec<Ran> {
         pc = ran.next_pc;
         stream.push(ran);
     }
-    let mut ring = Ring::User;
+    let mut ring = Privilege::User;
     for ran in &mut stream {
         if random.below(500) == 0 {
-            ring = if ring == Ring::User { Ring::Kernel } else { Ring::User };
+            ring = if ring == Privilege::User { Privilege::Kernel } else { Privilege::User };
         }
         ran.ring = ring;
     }
@@ -105,13 +105,13 @@ fn narrow() -> Geometry {
 fn machines() -> Vec<(String, Geometry)> {
     let mut machines = vec![
         ("tiny interval".to_owned(), tiny()),
-        ("tiny out of order".to_owned(), tiny().out_of_order(Mode::Real)),
+        ("tiny out of order".to_owned(), tiny().out_of_order(PipelineMode::Real)),
         ("narrow interval".to_owned(), narrow()),
-        ("narrow out of order".to_owned(), narrow().out_of_order(Mode::Real)),
+        ("narrow out of order".to_owned(), narrow().out_of_order(PipelineMode::Real)),
     ];
     for (name, geometry) in Geometry::ALL {
         machines.push((format!("{name} interval"), *geometry));
-        for mode in [Mode::Real, Mode::SingleDispatch, Mode::InOrder] {
+        for mode in [PipelineMode::Real, PipelineMode::SingleDispatch, PipelineMode::InOrder] {
             machines.push((format!("{name} {mode:?}"), geometry.out_of_order(mode)));
         }
     }
@@ -243,7 +243,7 @@ fn code_and_data_access_shared_levels_in_program_order() {
     let data = rivals(|_| (set >> 6 ^ 5) << 12 | 1 << 6, (set >> 6 ^ 5) << 12 | 2 << 6);
     let walks = rivals(|round| ((round + 1) << 10 | set) << 15, 0x1000_0080);
     for (what, stream) in [("data", data), ("walks", walks)] {
-        for geometry in [geometry, geometry.out_of_order(Mode::Real)] {
+        for geometry in [geometry, geometry.out_of_order(PipelineMode::Real)] {
             let whole = count(&geometry, &stream, |_| false);
             let cut = count(&geometry, &stream, |_| true);
             assert_eq!(difference(&whole, &cut), None, "{what}");
@@ -278,7 +278,7 @@ fn pipelines_agree_on_what_is_not_time() {
         .collect();
     for (name, geometry) in Geometry::ALL {
         let interval = count(geometry, &stream, |_| false);
-        let ooo = count(&geometry.out_of_order(Mode::Real), &stream, |_| false);
+        let ooo = count(&geometry.out_of_order(PipelineMode::Real), &stream, |_| false);
         for signal in &untimed {
             assert_eq!(interval[0][**signal], ooo[0][**signal], "{name}: {signal:?}");
         }
@@ -299,7 +299,7 @@ fn a_perfect_structure_never_misses() {
         ("branch", &[Signal::MispredictCond]),
     ];
     for (name, signals) in misses {
-        for pipeline in [Geometry::ZEN4, Geometry::ZEN4.out_of_order(Mode::Real)] {
+        for pipeline in [Geometry::ZEN4, Geometry::ZEN4.out_of_order(PipelineMode::Real)] {
             let real = count(&pipeline, &stream, |_| false);
             let mut geometry = pipeline;
             assert!(geometry.perfect.set(name));
@@ -346,7 +346,7 @@ fn pages(code: u64, base: u64) -> Vec<Ran> {
 #[test]
 fn the_ends_of_the_address_space_are_like_its_middle() {
     for (name, geometry) in Geometry::ALL {
-        for geometry in [*geometry, geometry.out_of_order(Mode::Real)] {
+        for geometry in [*geometry, geometry.out_of_order(PipelineMode::Real)] {
             let at = |code: u64, base: u64| {
                 let mut core = Core::new(&geometry);
                 // Of all spaces the one whose page-table entries have the highest numbers.

@@ -5,7 +5,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use tally_model::{Access, Block, Ring};
+use tally_model::{Access, Block, Privilege};
 
 use crate::{decode::Decoded, ffi, guest::physical, vcpu};
 
@@ -29,7 +29,7 @@ impl AccessTag {
     /// For instruction `index` of a block that runs in `ring`.
     pub(crate) fn new(
         block: *const Block,
-        ring: Ring,
+        ring: Privilege,
         index: usize,
         decoded: &Decoded,
         chases: bool,
@@ -43,7 +43,7 @@ impl AccessTag {
         for (flag, is_set) in [
             (TAG_IN_PARTS, decoded.in_parts),
             (TAG_CHASES, chases),
-            (TAG_KERNEL, ring == Ring::Kernel),
+            (TAG_KERNEL, ring == Privilege::Kernel),
         ] {
             tag |= if is_set { flag } else { 0 };
         }
@@ -61,8 +61,8 @@ impl AccessTag {
     }
 
     #[inline]
-    fn ring(self) -> Ring {
-        if self.0 & TAG_KERNEL == 0 { Ring::User } else { Ring::Kernel }
+    fn ring(self) -> Privilege {
+        if self.0 & TAG_KERNEL == 0 { Privilege::User } else { Privilege::Kernel }
     }
 
     /// Returns whether an access at `address` certainly lies in one line.

@@ -12,7 +12,7 @@ use tally_abi::{
     truth::RegionKind,
     vpmu::{LEAF, Op, SIGNATURE, VERSION},
 };
-use tally_model::Ring;
+use tally_model::Privilege;
 use tally_vpmu::{AccessResult, CpuidKind};
 
 use crate::{
@@ -37,7 +37,7 @@ pub(crate) struct Intercept {
     pub(crate) block_pc: u64,
     pub(crate) pc: u64,
     pub(crate) next_pc: u64,
-    pub(crate) ring: Ring,
+    pub(crate) ring: Privilege,
     pub(crate) raw: Instruction,
 }
 
@@ -155,7 +155,7 @@ fn fault_by(vcpu: &mut Vcpu, msr: u32) -> Disposition {
 
 fn rdmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
     // In ring 3 QEMU itself raises the fault.
-    if intercept.ring == Ring::User {
+    if intercept.ring == Privilege::User {
         return Disposition::Run;
     }
     let number = msr(vcpu);
@@ -180,7 +180,7 @@ fn rdmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
 // A register access takes effect before its instruction is counted: a read does not include itself,
 // a WRMSR that starts a counter is counted by it, and one that stops a counter is not.
 fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
-    if intercept.ring == Ring::User {
+    if intercept.ring == Privilege::User {
         return Disposition::Run;
     }
     let number = msr(vcpu);
@@ -216,7 +216,7 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
 }
 
 fn rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
-    if intercept.ring == Ring::User && vcpu.registers.read(Reg::Cr4) & CR4_PCE == 0 {
+    if intercept.ring == Privilege::User && vcpu.registers.read(Reg::Cr4) & CR4_PCE == 0 {
         vcpu.settle(intercept.index);
         return match intercept.special {
             Special::RdpmcAsCpuid => Disposition::Fault,
@@ -277,9 +277,10 @@ fn cpuid(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
 }
 
 /// Performs an operation of the plugin's own leaf for code in `ring`; returns CPUID's answer.
-fn perform(vcpu: &mut Vcpu, op: u32, ring: Ring) -> [u32; 4] {
+fn perform(vcpu: &mut Vcpu, op: u32, ring: Privilege) -> [u32; 4] {
     let argument = vcpu.registers.read(Reg::Rdx) as u32;
-    let Some(op) = Op::decode(op).filter(|op| ring == Ring::Kernel || !op.needs_ring_0()) else {
+    let Some(op) = Op::decode(op).filter(|op| ring == Privilege::Kernel || !op.needs_ring_0())
+    else {
         return [0; 4];
     };
     let done = match op {

@@ -42,7 +42,7 @@ use std::{
     ptr,
 };
 
-use options::Options;
+use options::PluginOptions;
 
 /// The version of the plugin interface, which QEMU checks.
 #[unsafe(no_mangle)]
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     let machine: Vec<_> =
         std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let options = check(info, &machine)
-        .and_then(|()| Options::parse(&arguments))
+        .and_then(|()| PluginOptions::parse(&arguments))
         .and_then(|options| options.check_cpus(info.max_vcpus as u32));
     match options.and_then(install) {
         Ok(()) => {
@@ -110,7 +110,7 @@ fn check(info: &ffi::Info, machine: &[String]) -> Result<(), String> {
     command_line::check_machine(machine, info.max_vcpus as usize)
 }
 
-fn install(options: Options) -> Result<(), String> {
+fn install(options: PluginOptions) -> Result<(), String> {
     if let Some(path) = &options.log {
         log::open(path)?;
     }

@@ -2,24 +2,24 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::OnceLock};
 
-use tally_model::{Mode, Perfect, Pipeline};
+use tally_model::{Perfect, Pipeline, PipelineMode};
 use tally_vpmu::Profile;
 
-static OPTIONS: OnceLock<Options> = OnceLock::new();
+static OPTIONS: OnceLock<PluginOptions> = OnceLock::new();
 
 /// Stores the options of the run.
-pub(crate) fn store(options: Options) {
+pub(crate) fn store(options: PluginOptions) {
     let _ = OPTIONS.set(options);
 }
 
 /// The options of the run, once they are stored.
-pub(crate) fn get() -> Option<&'static Options> {
+pub(crate) fn get() -> Option<&'static PluginOptions> {
     OPTIONS.get()
 }
 
 /// The options of a run, checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct PluginOptions {
     pub(crate) profile: Profile,
     pub(crate) counters: u8,
     /// A CPU that has one counter fewer.
@@ -183,9 +183,9 @@ impl<'a> Given<'a> {
     }
 }
 
-impl Options {
+impl PluginOptions {
     /// Parses `key=value` arguments. An error is one line with a remedy.
-    pub(crate) fn parse(arguments: &[String]) -> Result<Options, String> {
+    pub(crate) fn parse(arguments: &[String]) -> Result<PluginOptions, String> {
         let given = Given::parse(arguments)?;
         let profile = given.profile()?;
         let counters = general_counters(&profile, given.get("counters"))?;
@@ -193,7 +193,7 @@ impl Options {
         if unlike.is_some() && counters == 1 {
             return Err("unlike=... leaves that CPU no counter: use counters=2 or more".to_owned());
         }
-        Ok(Options {
+        Ok(PluginOptions {
             counters,
             unlike,
             truth: given.path("truth")?,
@@ -206,9 +206,9 @@ impl Options {
     }
 }
 
-impl Options {
+impl PluginOptions {
     /// Fails if an option names a CPU that the machine does not have.
-    pub(crate) fn check_cpus(self, max_vcpus: u32) -> Result<Options, String> {
+    pub(crate) fn check_cpus(self, max_vcpus: u32) -> Result<PluginOptions, String> {
         let interrupted = self.interrupts.iter().map(|(cpu, _)| ("pmi", *cpu));
         let mut named = interrupted.chain(self.unlike.map(|cpu| ("unlike", cpu)));
         match named.find(|(_, cpu)| *cpu >= max_vcpus) {
@@ -235,9 +235,9 @@ fn general_counters(profile: &Profile, asked_for: Option<&str>) -> Result<u8, St
 
 fn pipeline(name: Option<&str>, mode: Option<&str>) -> Result<Pipeline, String> {
     let out_of_order = match mode {
-        None | Some("real") => Mode::Real,
-        Some("single") => Mode::SingleDispatch,
-        Some("inorder") => Mode::InOrder,
+        None | Some("real") => PipelineMode::Real,
+        Some("single") => PipelineMode::SingleDispatch,
+        Some("inorder") => PipelineMode::InOrder,
         Some(mode) => {
             return Err(format!("unknown mode '{mode}': use real, single or inorder"));
         }
@@ -275,8 +275,8 @@ fn profile(name: &str) -> Result<Profile, String> {
 mod tests {
     use super::*;
 
-    fn parse(arguments: &[&str]) -> Result<Options, String> {
-        Options::parse(&arguments.iter().map(|text| text.to_string()).collect::<Vec<_>>())
+    fn parse(arguments: &[&str]) -> Result<PluginOptions, String> {
+        PluginOptions::parse(&arguments.iter().map(|text| text.to_string()).collect::<Vec<_>>())
     }
 
     #[test]
@@ -292,11 +292,11 @@ mod tests {
             |arguments: &[&str]| parse(arguments).map(|options| options.profile.geometry);
         for (arguments, pipeline) in [
             (&[][..], Pipeline::Interval),
-            (&["pipeline=ooo"], Pipeline::OutOfOrder(Mode::Real)),
-            (&["mode=inorder", "pipeline=ooo"], Pipeline::OutOfOrder(Mode::InOrder)),
+            (&["pipeline=ooo"], Pipeline::OutOfOrder(PipelineMode::Real)),
+            (&["mode=inorder", "pipeline=ooo"], Pipeline::OutOfOrder(PipelineMode::InOrder)),
             (
                 &["pipeline=ooo", "mode=single", "profile=zen4"],
-                Pipeline::OutOfOrder(Mode::SingleDispatch),
+                Pipeline::OutOfOrder(PipelineMode::SingleDispatch),
             ),
         ] {
             assert_eq!(geometry(arguments).map(|geometry| geometry.pipeline), Ok(pipeline));

@@ -18,7 +18,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tally_abi::truth::{Count, RegionKind};
-use tally_model::{Counts, GROWTH_PER_SLOT, Ring};
+use tally_model::{Counts, GROWTH_PER_SLOT, Privilege};
 use tally_vpmu::Profile;
 
 use crate::{
@@ -207,8 +207,8 @@ impl Series {
             let [marked, sessions] =
                 [RegionKind::Marked, RegionKind::Session].map(|kind| scope.tags(kind));
             let key = format!("{interval},{vcpu},{space},{marked},{sessions}");
-            for ring in [Ring::User, Ring::Kernel] {
-                let name = if ring == Ring::User { "user" } else { "kernel" };
+            for ring in [Privilege::User, Privilege::Kernel] {
+                let name = if ring == Privilege::User { "user" } else { "kernel" };
                 let counts: Vec<_> = counts.iter().map(|count| in_ring(count, ring)).collect();
                 if counts.iter().any(|count| *count != 0) {
                     rows += &format!("{key},{name}");
@@ -225,9 +225,9 @@ impl Series {
     }
 }
 
-fn in_ring(count: &Count, ring: Ring) -> u64 {
+fn in_ring(count: &Count, ring: Privilege) -> u64 {
     match ring {
-        Ring::User => count.user,
-        Ring::Kernel => count.kernel,
+        Privilege::User => count.user,
+        Privilege::Kernel => count.kernel,
     }
 }

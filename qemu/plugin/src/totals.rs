@@ -1,7 +1,7 @@
 //! The counts of every event of the truth, taken from the model's signals.
 
 use tally_abi::truth::Count;
-use tally_model::{Counts, Geometry, Ring, Signal};
+use tally_model::{Counts, Geometry, Privilege, Signal};
 use tally_vpmu::{Event, Profile};
 
 /// Every event of the truth file: the fixed ones, the general ones and the off-core responses.
@@ -15,8 +15,8 @@ pub(crate) fn totals(profile: &Profile, counts: &[Counts; 2]) -> Vec<Count> {
     let geometry: &Geometry = &profile.geometry;
     events(profile)
         .map(|event| Count {
-            user: event.in_ring(counts, Ring::User, geometry),
-            kernel: event.in_ring(counts, Ring::Kernel, geometry),
+            user: event.in_ring(counts, Privilege::User, geometry),
+            kernel: event.in_ring(counts, Privilege::Kernel, geometry),
         })
         .collect()
 }
@@ -31,5 +31,8 @@ pub(crate) fn add_differences(sums: &mut [Count], from: &[Count], to: &[Count]) 
 
 /// Instructions retired in every ring.
 pub(crate) fn instructions(counts: &[Counts; 2]) -> u64 {
-    [Ring::User, Ring::Kernel].map(|ring| counts[ring as usize][Signal::Instructions]).iter().sum()
+    [Privilege::User, Privilege::Kernel]
+        .map(|ring| counts[ring as usize][Signal::Instructions])
+        .iter()
+        .sum()
 }

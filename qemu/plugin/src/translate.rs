@@ -10,7 +10,7 @@ use std::{
 };
 
 use iced_x86::InstructionInfoFactory;
-use tally_model::{Block, Branch, BranchKind, Ring};
+use tally_model::{Block, Branch, BranchKind, Privilege};
 
 use crate::{
     dataflow,
@@ -136,16 +136,16 @@ impl Translator {
     }
 
     /// The ring of the block: QEMU translates for the current privilege.
-    fn ring(&mut self) -> Ring {
+    fn ring(&mut self) -> Privilege {
         if self.registers.is_none() {
             self.registers = GuestRegisters::of_current_vcpu();
         }
         let selector = self.registers.as_mut().map_or(0, |registers| registers.read(Reg::Cs));
-        if selector & 3 == 3 { Ring::User } else { Ring::Kernel }
+        if selector & 3 == 3 { Privilege::User } else { Privilege::Kernel }
     }
 
     /// GuestRegisters the callbacks of the intercepted instructions.
-    fn intercept(&mut self, tb: *mut ffi::Tb, insns: &[Translated], ring: Ring) {
+    fn intercept(&mut self, tb: *mut ffi::Tb, insns: &[Translated], ring: Privilege) {
         let block_pc = insns[0].decoded.insn.pc;
         for (index, insn) in insns.iter().enumerate() {
             let Some(special) = insn.decoded.special else { continue };
@@ -223,7 +223,7 @@ fn follow_idt(insn: *mut ffi::TbInsn) {
 }
 
 fn make_block(
-    ring: Ring,
+    ring: Privilege,
     first_pc: u64,
     insns: &mut [Translated],
     recurrence_cycles: u16,

@@ -13,14 +13,14 @@ use std::sync::{
     atomic::{AtomicPtr, Ordering},
 };
 
-use tally_model::{Block, Core, Llc, Ring, Signal};
+use tally_model::{Block, Core, Llc, Privilege, Signal};
 use tally_vpmu::VirtualPmu;
 
 use crate::{
     apic::Apic,
     injection::{self, Injections},
     log::{self, Once},
-    options::Options,
+    options::PluginOptions,
     pending::{self, BlockExit, Fixup},
     region::{self, VcpuTruth},
     registers::{GuestRegisters, Reg},
@@ -78,13 +78,13 @@ pub(crate) struct Vcpu {
 }
 
 /// The last-level cache that all vCPUs share.
-fn llc(options: &Options) -> Llc {
+fn llc(options: &PluginOptions) -> Llc {
     static SHARED: OnceLock<Llc> = OnceLock::new();
     SHARED.get_or_init(|| Llc::new(options.profile.geometry.llc)).clone()
 }
 
 /// Creates a vCPU's state; called once for each, from its initialization.
-pub(crate) fn create(index: usize, options: &Options) -> Result<(), String> {
+pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String> {
     let slot = VCPUS
         .get(index)
         .ok_or_else(|| format!("CPU {index}: at most {MAX_VCPUS} are supported"))?;
@@ -288,7 +288,7 @@ impl Vcpu {
             self.expected_handler = None;
             if self.truth.inside() {
                 self.handler_depth = Some(0);
-                let kernel = self.core.counts()[Ring::Kernel as usize][Signal::Instructions];
+                let kernel = self.core.counts()[Privilege::Kernel as usize][Signal::Instructions];
                 self.truth.handlers.begin(kernel, self.core.clock());
             }
         }
@@ -300,7 +300,7 @@ impl Vcpu {
             None => {}
             Some(0) => {
                 self.handler_depth = None;
-                let kernel = self.core.counts()[Ring::Kernel as usize][Signal::Instructions];
+                let kernel = self.core.counts()[Privilege::Kernel as usize][Signal::Instructions];
                 self.truth.handlers.end(kernel, self.core.clock());
             }
             Some(depth) => self.handler_depth = Some(depth - 1),

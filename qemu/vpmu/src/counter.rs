@@ -1,6 +1,6 @@
 //! One counter: a sum of signals since it was started.
 
-use tally_model::{Counts, Geometry, Ring, Signal};
+use tally_model::{Counts, Geometry, Privilege, Signal};
 
 use crate::event::{Conversion, Event};
 
@@ -18,8 +18,8 @@ impl CounterInput {
         let in_ring = |ring| {
             self.events.iter().map(|event| event.in_ring(counts, ring, geometry)).sum::<u64>()
         };
-        let user = if self.user { in_ring(Ring::User) } else { 0 };
-        user + if self.kernel { in_ring(Ring::Kernel) } else { 0 }
+        let user = if self.user { in_ring(Privilege::User) } else { 0 };
+        user + if self.kernel { in_ring(Privilege::Kernel) } else { 0 }
     }
 
     /// The most by which it can grow for each slot of the clock.

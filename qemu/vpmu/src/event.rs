@@ -1,6 +1,6 @@
 //! An event: the vendor's name and encoding, and the signals of the model that it counts.
 
-use tally_model::{Counts, Geometry, Ring, Signal};
+use tally_model::{Counts, Geometry, Privilege, Signal};
 
 /// The conversion from an event's signals to its count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Event {
     }
 
     /// Its count in one ring.
-    pub fn in_ring(&self, counts: &[Counts; 2], ring: Ring, geometry: &Geometry) -> u64 {
+    pub fn in_ring(&self, counts: &[Counts; 2], ring: Privilege, geometry: &Geometry) -> u64 {
         let ring = &counts[ring as usize];
         let sum: u64 = self.signals.iter().map(|signal| ring[*signal]).sum();
         self.conversion.convert(sum, geometry)

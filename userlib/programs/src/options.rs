@@ -6,7 +6,7 @@ use tally::{Shares, session::NO_BUDGET_PPM};
 
 /// The parsed options.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Options<'a> {
+pub struct ProgramOptions<'a> {
     /// `--events LIST`.
     pub events: Option<&'a str>,
     /// `--slice CYCLES`.
@@ -21,13 +21,13 @@ pub struct Options<'a> {
     pub level: Option<u8>,
 }
 
-impl<'a> Options<'a> {
+impl<'a> ProgramOptions<'a> {
     /// Parses arguments.
     ///
     /// # Errors
     /// A message that names the argument which is not valid.
     pub fn parse(mut words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
-        let mut options = Options::default();
+        let mut options = ProgramOptions::default();
         while let Some(word) = words.next() {
             let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
             let unreadable = || format!("{word} cannot be {value}");

@@ -35,7 +35,7 @@ const NOTHING: &str = "nothing";
 
 /// The costs of one ring per record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Ring {
+struct RingComparison {
     name: String,
     /// None if they cannot be counted.
     instructions: Option<f64>,
@@ -50,7 +50,7 @@ struct Ring {
 
 #[derive(Clone, Debug, Serialize)]
 struct Rings {
-    rings: Vec<Ring>,
+    rings: Vec<RingComparison>,
     /// Why LTTng-UST was not measured.
     lttng_missing: Option<String>,
 }
@@ -113,7 +113,7 @@ fn parse(text: &str) -> Vec<Measured> {
 }
 
 /// Subtracts the loop's instructions; times include the loop, which takes close to no time.
-fn compare(measured: &[Measured]) -> Result<Vec<Ring>> {
+fn compare(measured: &[Measured]) -> Result<Vec<RingComparison>> {
     let find = |name: &str| measured.iter().find(|one| one.name == name && !one.times.is_empty());
     let (Some(nothing), Some(ours)) = (find(NOTHING), find(OURS)) else {
         return Err(Failure::new(
@@ -125,7 +125,7 @@ fn compare(measured: &[Measured]) -> Result<Vec<Ring>> {
     let ours = Samples(ours.times.clone()).median();
     let ring = |one: &Measured| {
         let times = Samples(one.times.clone());
-        Ring {
+        RingComparison {
             name: one.name.clone(),
             instructions: one.counts.map(|[least, ..]| least - around),
             mean_instructions: one.counts.map(|[_, mean, _]| mean - around),

@@ -65,7 +65,7 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
     let qemu = setup::qemu(project)?;
     let linux = setup::linux(project)?;
     let plugin = build::plugin(project)?;
-    let guest = machine::Linux {
+    let guest = machine::LinuxGuest {
         qemu: &qemu,
         linux: &linux,
         plugin: (!args.no_pmu).then_some(plugin.as_path()),
@@ -88,7 +88,11 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
 ///
 /// # Errors
 /// The machine cannot be started, or does not end by itself.
-pub fn run(guest: &machine::Linux<'_>, command: &str, show: &mut dyn FnMut(&str)) -> Result<u8> {
+pub fn run(
+    guest: &machine::LinuxGuest<'_>,
+    command: &str,
+    show: &mut dyn FnMut(&str),
+) -> Result<u8> {
     let mut folder = Folder::make(&Project::here())?;
     let initramfs = folder.file("initramfs.cpio");
     project::write(&initramfs, &initramfs::make(guest.linux, command, guest.verbose)?)?;
@@ -100,20 +104,20 @@ pub fn run(guest: &machine::Linux<'_>, command: &str, show: &mut dyn FnMut(&str)
     drop(child);
     machine::check_options(&folder)?;
     let (status, why) = match end {
-        End::ByItself(Some(status)) => return Ok(status),
-        End::ByItself(None) => {
+        GuestEnd::ByItself(Some(status)) => return Ok(status),
+        GuestEnd::ByItself(None) => {
             let said = std::fs::read_to_string(folder.errors()).unwrap_or_default();
             let why = format!("the machine ended before the command:\n{said}");
             (ExitStatus::MachineFailed, why.trim_end().to_owned())
         }
-        End::OutOfTime => (ExitStatus::TimedOut, machine::out_of_time(guest.time_limit)),
+        GuestEnd::OutOfTime => (ExitStatus::TimedOut, machine::out_of_time(guest.time_limit)),
     };
     let kept = folder.keep().display();
     Err(Failure::new(status, format!("{why}\nconsole log: {kept}")))
 }
 
 /// How the machine ended.
-enum End {
+enum GuestEnd {
     /// By itself, with the command's status if the console has it.
     ByItself(Option<u8>),
     OutOfTime,
@@ -125,7 +129,7 @@ fn follow(
     log: &Path,
     limit: Duration,
     show: &mut dyn FnMut(&str),
-) -> Result<End> {
+) -> Result<GuestEnd> {
     let lost = |error: io::Error| Failure::io("read", log, &error);
     let mut console = File::open(log).map_err(lost)?;
     let mut lines = Console::default();
@@ -136,10 +140,10 @@ fn follow(
         console.read_to_end(&mut new).map_err(lost)?;
         lines.append(&new, show);
         if ended {
-            return Ok(End::ByItself(lines.status));
+            return Ok(GuestEnd::ByItself(lines.status));
         }
         if start.elapsed() > limit {
-            return Ok(End::OutOfTime);
+            return Ok(GuestEnd::OutOfTime);
         }
         std::thread::sleep(POLL);
     }

@@ -12,8 +12,8 @@ use tally_vpmu::{Profile, QemuMachine};
 use super::{
     artefacts::Artefacts,
     folder::Folder,
-    profile::{Pmu, Profile as Checked},
-    request::{Accel, Linux, Request, TracePort},
+    profile::{Pmu, ProfileName},
+    request::{Accel, LinuxGuest, Request, TracePort},
 };
 use crate::{Failure, Result, image::BootFiles, setup::Qemu};
 
@@ -163,7 +163,7 @@ fn from_files(qemu: &mut Command, boot: &BootFiles, ramdisk: &Path, command_line
 }
 
 /// QEMU's call for Linux, whose console goes to the log.
-pub fn linux(guest: &Linux<'_>, initramfs: &Path, folder: &Folder) -> Command {
+pub fn linux(guest: &LinuxGuest<'_>, initramfs: &Path, folder: &Folder) -> Command {
     let mut qemu = plain(guest.qemu, "1G", None);
     tcg(&mut qemu, guest.cpus, guest.pmu.machine());
     if let Some(plugin) = guest.plugin {
@@ -183,7 +183,7 @@ pub fn check_guest(
     qemu: &Qemu,
     plugin: &Path,
     guest: &Path,
-    profile: Checked,
+    profile: ProfileName,
     options: &str,
     folder: &Folder,
 ) -> Command {

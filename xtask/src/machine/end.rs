@@ -7,14 +7,14 @@ use super::{
     outcome::Outcome,
     transcript::{Panic, Transcript},
 };
-use crate::symbols::{Frame, Symbols};
+use crate::symbols::{StackFrame, Symbols};
 
 /// Lines of the log that a message quotes.
 const SHOWN_LINES: usize = 15;
 
 /// How the QEMU process ended, whatever the guest reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum QemuEnd {
     ByItself,
     OutOfTime,
 }
@@ -29,7 +29,7 @@ pub(crate) fn refused_options(folder: &Folder) -> Option<String> {
 
 /// The outcome of a boot: the kernel's last message decides, if it came.
 pub(super) fn outcome(
-    end: End,
+    end: QemuEnd,
     transcript: &Transcript,
     limit: Duration,
     folder: &Folder,
@@ -40,11 +40,11 @@ pub(super) fn outcome(
     }
     match (transcript.done, end) {
         (Some(status), _) => transcript.failures.first().cloned().unwrap_or(Outcome::Done(status)),
-        (None, End::OutOfTime) => {
+        (None, QemuEnd::OutOfTime) => {
             Outcome::TimedOut { limit, log_tail: folder.log_tail(SHOWN_LINES) }
         }
         // This hides earlier failures of programs.
-        (None, End::ByItself) => Outcome::MachineFailed { said: qemu_errors(folder) },
+        (None, QemuEnd::ByItself) => Outcome::MachineFailed { said: qemu_errors(folder) },
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn outcome(
 fn panicked(panic: &Panic, symbols: &Path) -> Outcome {
     let Panic { message, registers, stack } = panic;
     let backtrace = Symbols::read(symbols).map_or_else(
-        |_| vec![Frame { address: registers.rip, places: Vec::new() }],
+        |_| vec![StackFrame { address: registers.rip, places: Vec::new() }],
         |symbols| symbols.backtrace(registers, stack),
     );
     Outcome::Panicked { message: message.clone(), registers: Box::new(*registers), backtrace }
@@ -82,10 +82,10 @@ mod tests {
         said.failures.push(refused.clone());
         let (limit, symbols) = (Duration::from_secs(1), Path::new("/no/such/kernel"));
         let of = |end, said: &Transcript| outcome(end, said, limit, &folder, symbols);
-        assert!(matches!(of(End::ByItself, &said), Outcome::MachineFailed { .. }));
-        assert!(matches!(of(End::OutOfTime, &said), Outcome::TimedOut { .. }));
+        assert!(matches!(of(QemuEnd::ByItself, &said), Outcome::MachineFailed { .. }));
+        assert!(matches!(of(QemuEnd::OutOfTime, &said), Outcome::TimedOut { .. }));
         said.done = Some(68);
-        assert_eq!(of(End::ByItself, &said), refused);
+        assert_eq!(of(QemuEnd::ByItself, &said), refused);
         drop(folder);
         fs::remove_dir_all(root).unwrap();
     }

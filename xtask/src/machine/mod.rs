@@ -29,11 +29,11 @@ pub use debugger::{gdb, gdb_socket, in_shell};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
 pub(crate) use outcome::out_of_time;
-pub use profile::{Pmu, Profile};
-pub use request::{Accel, DEFAULT_TIME_LIMIT, Linux, Request, TracePort};
-pub use transcript::{Event, Output, Session, Transcript};
+pub use profile::{Pmu, ProfileName};
+pub use request::{Accel, DEFAULT_TIME_LIMIT, LinuxGuest, Request, TracePort};
+pub use transcript::{EventReading, ProgramOutput, Session, Transcript};
 
-use end::End;
+use end::QemuEnd;
 
 use crate::{
     Failure, Result, output,
@@ -63,7 +63,7 @@ pub struct Boot {
 }
 
 /// Receives the programs' output while the machine runs.
-pub type Listener<'a> = &'a mut dyn FnMut(&Output);
+pub type Listener<'a> = &'a mut dyn FnMut(&ProgramOutput);
 
 /// Boots a machine and waits for its end; `listen` receives each output at once.
 ///
@@ -136,7 +136,7 @@ fn follow(
     folder: &Folder,
     transcript: &mut Transcript,
     listen: Listener<'_>,
-) -> Result<End> {
+) -> Result<QemuEnd> {
     let wire = folder.wire();
     let mut wire = File::open(&wire).map_err(|error| Failure::io("read", &wire, &error))?;
     let start = Instant::now();
@@ -150,17 +150,17 @@ fn follow(
             .follow(&mut wire, listen)
             .map_err(|error| Failure::io("read", &folder.wire(), &error))?;
         if ended.is_some() {
-            return Ok(End::ByItself);
+            return Ok(QemuEnd::ByItself);
         }
         if transcript.is_over()
             && last_message.get_or_insert_with(Instant::now).elapsed() > EXIT_LIMIT
         {
-            return Ok(End::ByItself);
+            return Ok(QemuEnd::ByItself);
         }
         // With gdb there is no time limit: the user may stop the machine.
         let running = if request.gdb.is_none() { start.elapsed() } else { Duration::ZERO };
         if running > request.time_limit {
-            return Ok(End::OutOfTime);
+            return Ok(QemuEnd::OutOfTime);
         }
         if request.accel == Accel::Kvm && running > SIGN_OF_LIFE && folder.is_log_empty() {
             return Err(request::kvm_unusable("the guest prints nothing"));

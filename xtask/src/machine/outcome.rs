@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use tally_abi::{ExitStatus, wire::Registers};
 
-use crate::symbols::Frame;
+use crate::symbols::StackFrame;
 
 /// Registers in a line of text.
 const REGISTERS_A_LINE: usize = 4;
@@ -41,7 +41,7 @@ pub enum Outcome {
         /// The processor's registers there.
         registers: Box<Registers>,
         /// Where it stopped, and its callers, innermost first.
-        backtrace: Vec<Frame>,
+        backtrace: Vec<StackFrame>,
     },
     /// The time limit was reached.
     TimedOut {

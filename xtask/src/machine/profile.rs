@@ -8,7 +8,7 @@ const COUNT: usize = Known::ALL.len();
 
 /// A profile of the virtual PMU, by the profile's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Profile(usize);
+pub struct ProfileName(usize);
 
 /// The processor of a machine, by the machine's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,13 +61,13 @@ impl Pmu {
     }
 }
 
-impl Profile {
+impl ProfileName {
     /// Every profile.
-    pub const ALL: [Profile; COUNT] = {
-        let mut all = [Profile(0); COUNT];
+    pub const ALL: [ProfileName; COUNT] = {
+        let mut all = [ProfileName(0); COUNT];
         let mut index = 0;
         while index < COUNT {
-            all[index] = Profile(index);
+            all[index] = ProfileName(index);
             index += 1;
         }
         all
@@ -99,9 +99,9 @@ impl ValueEnum for Pmu {
     }
 }
 
-impl ValueEnum for Profile {
-    fn value_variants<'a>() -> &'a [Profile] {
-        &Profile::ALL
+impl ValueEnum for ProfileName {
+    fn value_variants<'a>() -> &'a [ProfileName] {
+        &ProfileName::ALL
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {

@@ -107,7 +107,7 @@ impl Request {
 
 /// One boot of Linux.
 #[derive(Clone, Copy, Debug)]
-pub struct Linux<'a> {
+pub struct LinuxGuest<'a> {
     /// QEMU.
     pub qemu: &'a setup::Qemu,
     /// The kernel and its programs.

@@ -23,7 +23,7 @@ use crate::{
 
 /// Bytes that a program wrote in one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct ProgramOutput {
     /// The program's number.
     pub pid: u32,
     /// The descriptor: 1 or 2.
@@ -36,7 +36,7 @@ pub struct Output {
 
 /// A logical counter of a session.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct EventReading {
     /// Its name.
     pub name: String,
     /// The catalogue's name of the event, if it has one.
@@ -55,14 +55,14 @@ pub struct Session {
     /// Its configuration.
     pub config: SessionConfig,
     /// Its logical counters, in the order of the messages.
-    pub readings: Vec<Event>,
+    pub readings: Vec<EventReading>,
     /// The engine's statistics.
     pub stats: Option<SessionStats>,
 }
 
 /// The PMU that the kernel detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pmu {
+pub struct ReportedPmu {
     /// Its driver and version.
     pub name: String,
     /// Its catalogue.
@@ -81,12 +81,12 @@ pub struct Booted {
     /// The seed.
     pub seed: u64,
     /// The PMU, if there is one.
-    pub pmu: Option<Pmu>,
+    pub pmu: Option<ReportedPmu>,
 }
 
 /// The state of a trace ring at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ring {
+pub struct RingTotals {
     /// Its CPU.
     pub cpu: u16,
     /// Records that the engine wrote.
@@ -116,7 +116,7 @@ pub struct Transcript {
     /// Virtual time from the kernel's entry to its first program, in nanoseconds.
     pub boot_ns: Option<u64>,
     /// Output of all programs.
-    pub output: Vec<Output>,
+    pub output: Vec<ProgramOutput>,
     /// Sessions by number.
     pub sessions: BTreeMap<u32, Session>,
     /// The trace file's bytes, if the run has a trace.
@@ -138,7 +138,7 @@ pub struct Transcript {
     /// The trace's records of losses.
     pub losses: Vec<LostRecord>,
     /// Final states of the trace rings.
-    pub rings: Vec<Ring>,
+    pub rings: Vec<RingTotals>,
     /// Programs that ended by themselves, with their status.
     pub exits: Vec<(String, i32)>,
     /// Refusals and crashes, in order.
@@ -164,7 +164,7 @@ impl Transcript {
     pub(super) fn follow(
         &mut self,
         wire: &mut impl Read,
-        listen: &mut dyn FnMut(&Output),
+        listen: &mut dyn FnMut(&ProgramOutput),
     ) -> io::Result<()> {
         let mut fresh = Vec::new();
         wire.read_to_end(&mut fresh)?;
@@ -235,7 +235,7 @@ impl Transcript {
     fn handle(&mut self, message: Message<'_>) {
         match message {
             Message::Booted { cpus, memory_bytes, seed, pmu } => {
-                let pmu = pmu.map(|pmu| Pmu {
+                let pmu = pmu.map(|pmu| ReportedPmu {
                     name: pmu.name.into(),
                     catalogue: pmu.catalogue.into(),
                     general: pmu.general,
@@ -245,7 +245,7 @@ impl Transcript {
             Message::Ready { boot_ns } => self.boot_ns = Some(boot_ns),
             Message::Output { pid, fd, bytes } => {
                 let seen_at = self.now;
-                self.output.push(Output { pid, fd, bytes: bytes.into(), seen_at });
+                self.output.push(ProgramOutput { pid, fd, bytes: bytes.into(), seen_at });
             }
             Message::Session { session, program, config, .. } => {
                 let program = program.into();
@@ -255,7 +255,9 @@ impl Transcript {
             Message::Reading { session, event, native, mode, reading } => {
                 let (name, native) = (event.into(), native.map(String::from));
                 match self.sessions.get_mut(&session) {
-                    Some(known) => known.readings.push(Event { name, native, mode, reading }),
+                    Some(known) => {
+                        known.readings.push(EventReading { name, native, mode, reading })
+                    }
                     None => self.unreadable += 1,
                 }
             }
@@ -273,7 +275,7 @@ impl Transcript {
                 }
             }
             Message::Ring { cpu, written, read, lost } => {
-                self.rings.push(Ring { cpu, written, read, lost });
+                self.rings.push(RingTotals { cpu, written, read, lost });
             }
             Message::Exited { program, status, .. } => self.exits.push((program.into(), status)),
             Message::Faulted { program, fault, address, instruction, .. } => {

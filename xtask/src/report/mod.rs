@@ -12,8 +12,8 @@ use tally_abi::{
 };
 
 use crate::{
-    machine::{Boot, Event, Outcome, Session},
-    symbols::Frame,
+    machine::{Boot, EventReading, Outcome, Session},
+    symbols::StackFrame,
 };
 
 /// Why the engine's own instructions are unknown (decision 8).
@@ -47,7 +47,7 @@ pub struct PanicReport {
     /// The processor's registers there, in hexadecimal.
     pub registers: BTreeMap<&'static str, String>,
     /// Where the kernel stopped, and its callers, innermost first.
-    pub backtrace: Vec<Frame>,
+    pub backtrace: Vec<StackFrame>,
 }
 
 impl PanicReport {
@@ -163,8 +163,8 @@ impl SessionReport {
         let cost = truth.map(|truth| truth.pmi);
         let stats = session.stats.as_ref();
         let instructions_per_switch = cost.and_then(|c| ratio(c.instructions, c.count));
-        let event = |event: &Event| {
-            let Event { name, native, mode, reading } = event;
+        let event = |event: &EventReading| {
+            let EventReading { name, native, mode, reading } = event;
             let truth = true_count(region, native.as_ref().unwrap_or(name), *mode);
             EventReport::of(name, reading, truth)
         };
@@ -304,7 +304,7 @@ mod tests {
         let outcome = Outcome::Panicked {
             message: "no".into(),
             registers: registers.into(),
-            backtrace: vec![Frame { address: 0xffff_8000_0000_1234, places: vec![place] }],
+            backtrace: vec![StackFrame { address: 0xffff_8000_0000_1234, places: vec![place] }],
         };
         let json = serde_json::to_value(PanicReport::of(&outcome)).unwrap();
         assert_eq!(json["registers"]["rax"], "0x8000000000000000");

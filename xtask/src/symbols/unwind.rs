@@ -18,14 +18,14 @@ use tally_abi::{boot::KERNEL_BASE, wire::Registers};
 const MAX_FRAMES: usize = 64;
 
 /// The kernel's code in its file, and how to unwind the frames of its functions.
-pub(super) struct Code {
+pub(super) struct UnwindInfo {
     /// The section `.debug_frame`.
     pub(super) frames: Vec<u8>,
     /// The addresses of code in the file.
     pub(super) range: Range<u64>,
 }
 
-impl Code {
+impl UnwindInfo {
     /// The address in the file of code at this address of the running kernel.
     pub(super) fn in_file(&self, address: u64) -> Option<u64> {
         address.checked_sub(KERNEL_BASE).filter(|address| self.range.contains(address))
@@ -59,7 +59,7 @@ impl Stack {
 }
 
 /// The address at which the CPU stopped, then the return addresses, innermost first.
-pub(super) fn addresses(code: &Code, registers: &Registers, stack: &Stack) -> Vec<u64> {
+pub(super) fn addresses(code: &UnwindInfo, registers: &Registers, stack: &Stack) -> Vec<u64> {
     let mut section = DebugFrame::new(&code.frames, LittleEndian);
     section.set_address_size(8);
     let mut context = UnwindContext::new();
@@ -79,7 +79,7 @@ type Known = BTreeMap<u16, u64>;
 
 /// The caller's registers and the return address, from the registers `known` in the callee.
 fn caller(
-    code: &Code,
+    code: &UnwindInfo,
     section: &DebugFrame<addr2line::gimli::EndianSlice<'_, LittleEndian>>,
     context: &mut UnwindContext<usize>,
     known: &Known,

@@ -15,7 +15,7 @@ pub use checked::Checked;
 
 use crate::{
     Failure, Result, build,
-    machine::{self, Folder, Profile},
+    machine::{self, Folder, ProfileName},
     output,
     project::{self, Project},
     setup,
@@ -31,7 +31,7 @@ const POLL: Duration = Duration::from_millis(10);
 pub struct CheckArgs {
     /// Check one profile instead of all
     #[arg(long, value_enum)]
-    profile: Option<Profile>,
+    profile: Option<ProfileName>,
     /// Print only failed checks and the sums
     #[arg(long)]
     brief: bool,
@@ -46,7 +46,7 @@ pub fn main(project: &Project, args: &CheckArgs) -> Result<u8> {
     let plugin = build::plugin(project)?;
     let guest = build::check_guest(project, &tools.library)?;
     let mut all_held = true;
-    for profile in Profile::ALL {
+    for profile in ProfileName::ALL {
         if args.profile.is_some_and(|one| one != profile) {
             continue;
         }
@@ -74,7 +74,7 @@ pub fn check(
     qemu: &setup::Qemu,
     plugin: &Path,
     guest: &Path,
-    profile: Profile,
+    profile: ProfileName,
     options: &str,
 ) -> Result<Checked> {
     let folder = Folder::make(&Project::here())?;

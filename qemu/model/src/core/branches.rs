@@ -2,14 +2,14 @@
 
 use super::state::Core;
 use crate::{
-    block::{Branch, BranchKind, Ring},
+    block::{Branch, BranchKind, Privilege},
     signal::Signal,
 };
 
 impl Core {
     /// The branch at a block's end continued at `next_pc`.
     #[inline(always)] // Saving six registers for a call is a fifth of its cost.
-    pub fn resolve(&mut self, ring: Ring, branch: &Branch, next_pc: u64) {
+    pub fn resolve(&mut self, ring: Privilege, branch: &Branch, next_pc: u64) {
         if branch.kind != BranchKind::Cond {
             return self.resolve_unconditional(ring, branch, next_pc);
         }
@@ -26,7 +26,7 @@ impl Core {
         }
     }
 
-    fn resolve_unconditional(&mut self, ring: Ring, branch: &Branch, next_pc: u64) {
+    fn resolve_unconditional(&mut self, ring: Privilege, branch: &Branch, next_pc: u64) {
         let perfect = self.geometry.perfect;
         let predictor = &mut self.predictor;
         let counts = &mut self.counts[ring as usize];
@@ -60,7 +60,7 @@ impl Core {
         }
     }
 
-    fn mispredicted(&mut self, ring: Ring) {
+    fn mispredicted(&mut self, ring: Privilege) {
         self.bump(ring, Signal::Mispredicts);
         if self.engine.is_none() {
             let cycles = self.geometry.latency.mispredict_cycles;

@@ -3,7 +3,7 @@
 use super::state::Core;
 use crate::{
     access::{Access, ServedBy},
-    block::{Block, Ring},
+    block::{Block, Privilege},
     ooo::Touch,
     signal::Signal,
     tlb::TlbLevel,
@@ -14,7 +14,7 @@ impl Core {
     /// that is the most recent everywhere, so that only counts change. Returns whether it was that;
     /// if not, it has done nothing.
     #[inline(always)]
-    pub fn access_recent<const STORE: bool>(&mut self, ring: Ring, address: u64) -> bool {
+    pub fn access_recent<const STORE: bool>(&mut self, ring: Privilege, address: u64) -> bool {
         let line = address >> 6;
         if line != self.touched {
             let Some(frame) = self.tlbs.recent_data(address >> 12) else { return false };
@@ -60,7 +60,7 @@ impl Core {
 
     /// Counts a load by the level that served it, or a store.
     #[inline]
-    fn served<const STORE: bool>(&mut self, ring: Ring, retires: bool, by: ServedBy) {
+    fn served<const STORE: bool>(&mut self, ring: Privilege, retires: bool, by: ServedBy) {
         let load = match by {
             ServedBy::L1 => Signal::LoadL1Hit,
             ServedBy::L2 => Signal::LoadL2Hit,
@@ -172,7 +172,7 @@ impl Core {
     }
 
     /// Charges the exposed cycles of a penalty in the interval pipeline.
-    fn expose(&mut self, ring: Ring, cause: Signal, cycles: u32) {
+    fn expose(&mut self, ring: Privilege, cause: Signal, cycles: u32) {
         if self.engine.is_none() {
             self.stall(ring, cause, cycles);
         }

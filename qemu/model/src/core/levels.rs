@@ -1,14 +1,14 @@
 //! The levels beyond the first, and page walks, which read through them.
 
 use super::state::{Core, WALK_LINE_BITS};
-use crate::{access::ServedBy, block::Ring, signal::Signal};
+use crate::{access::ServedBy, block::Privilege, signal::Signal};
 
 /// Cycles of a page walk beside its reads of page-table entries.
 const WALK_BASE_CYCLES: u32 = 6;
 
 impl Core {
     /// Walks the page tables: reads their entries through the caches. Returns its cycles.
-    pub(super) fn walk(&mut self, ring: Ring, page: u64) -> u32 {
+    pub(super) fn walk(&mut self, ring: Privilege, page: u64) -> u32 {
         // Not the entry's own address but one with the same locality, beyond all lines of memory.
         let table = 1 << (WALK_LINE_BITS - 2) | self.space << 26;
         let entry = |entries: u64| table | (entries ^ entries >> 26) & 0x3ff_ffff;
@@ -19,7 +19,7 @@ impl Core {
         cycles + self.walker_read(ring, entry(page >> 3))
     }
 
-    fn walker_read(&mut self, ring: Ring, line: u64) -> u32 {
+    fn walker_read(&mut self, ring: Privilege, line: u64) -> u32 {
         self.bump(ring, Signal::L2WalkReads);
         let source = self.lookup(line);
         self.latency(source)
@@ -27,7 +27,12 @@ impl Core {
 
     /// The level beyond the L1 that has a line; counts it by one of three signals: for the L2, the
     /// last-level cache, and memory.
-    pub(super) fn beyond_l1(&mut self, ring: Ring, line: u64, served: [Signal; 3]) -> ServedBy {
+    pub(super) fn beyond_l1(
+        &mut self,
+        ring: Privilege,
+        line: u64,
+        served: [Signal; 3],
+    ) -> ServedBy {
         let source = self.lookup(line);
         let [l2, llc, memory] = served;
         self.bump(

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::state::{Core, TIMES};
 use crate::{
-    block::{Block, BranchKind, Ring, StaticCounts, fuses},
+    block::{Block, BranchKind, Privilege, StaticCounts, fuses},
     signal::{Lanes, Signal},
 };
 
@@ -47,7 +47,7 @@ impl Core {
     }
 
     #[inline(always)] // Like its caller.
-    fn add_lanes(&mut self, ring: Ring, lanes: &Lanes) {
+    fn add_lanes(&mut self, ring: Privilege, lanes: &Lanes) {
         self.lanes[ring as usize].add(lanes);
         self.lanes_left -= 1;
         if self.lanes_left == 0 {
@@ -60,7 +60,7 @@ impl Core {
     }
 
     #[cold]
-    fn add_static(&mut self, ring: Ring, counts: &StaticCounts) {
+    fn add_static(&mut self, ring: Privilege, counts: &StaticCounts) {
         let mut counts = *counts;
         match self.engine {
             None => {

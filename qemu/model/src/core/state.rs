@@ -1,7 +1,7 @@
 //! A core's state: its structures, and what it has counted.
 
 use crate::{
-    block::Ring,
+    block::Privilege,
     branch::Predictor,
     cache::{Cache, NARROW, WIDE},
     geometry::{CacheShape, Geometry, Pipeline},
@@ -109,7 +109,7 @@ impl Core {
         }
     }
 
-    /// Its counts, by [`Ring`].
+    /// Its counts, by [`Privilege`].
     #[inline]
     pub fn counts(&mut self) -> &[Counts; 2] {
         self.gather();
@@ -163,17 +163,17 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn bump(&mut self, ring: Ring, signal: Signal) {
+    pub(super) fn bump(&mut self, ring: Privilege, signal: Signal) {
         self.add(ring, signal, 1);
     }
 
     #[inline]
-    pub(super) fn add(&mut self, ring: Ring, signal: Signal, amount: u64) {
+    pub(super) fn add(&mut self, ring: Privilege, signal: Signal, amount: u64) {
         self.counts[ring as usize][signal] += amount;
     }
 
     /// Advances the time of the interval pipeline.
-    pub(super) fn stall(&mut self, ring: Ring, cause: Signal, cycles: u32) {
+    pub(super) fn stall(&mut self, ring: Privilege, cause: Signal, cycles: u32) {
         let slots = u64::from(cycles) * u64::from(self.geometry.width);
         self.add(ring, cause, u64::from(cycles));
         self.add(ring, Signal::Slots, slots);

@@ -1,11 +1,11 @@
 //! What the system does to a core between instructions: interrupts, and changes of translations.
 
 use super::state::Core;
-use crate::{block::Ring, signal::Signal};
+use crate::{block::Privilege, signal::Signal};
 
 impl Core {
     /// The core is busy for `cycles` without an instruction, as with the delivery of an interrupt.
-    pub fn serialize(&mut self, ring: Ring, cycles: u32) {
+    pub fn serialize(&mut self, ring: Privilege, cycles: u32) {
         self.fuses_with = 0;
         match &mut self.engine {
             None => self.stall(ring, Signal::StallSerialize, cycles),
@@ -15,8 +15,8 @@ impl Core {
 
     /// An interrupt or exception was delivered.
     pub fn interrupt(&mut self, cycles: u32) {
-        self.bump(Ring::Kernel, Signal::Interrupts);
-        self.serialize(Ring::Kernel, cycles);
+        self.bump(Privilege::Kernel, Signal::Interrupts);
+        self.serialize(Privilege::Kernel, cycles);
     }
 
     /// Switches to the address space `space`, the page number of its top table, and removes the
@@ -28,7 +28,7 @@ impl Core {
 
     /// Removes translations: all but the kernel's, or all.
     pub fn flush(&mut self, global_too: bool) {
-        self.bump(Ring::Kernel, Signal::TlbFlushes);
+        self.bump(Privilege::Kernel, Signal::TlbFlushes);
         self.forget_last_accesses();
         self.tlbs.flush(global_too);
     }

@@ -1,6 +1,8 @@
 //! Counts of known accesses and blocks.
 
-use crate::{Access, Block, Branch, BranchKind, Core, Counts, Geometry, Insn, Llc, Ring, Signal};
+use crate::{
+    Access, Block, Branch, BranchKind, Core, Counts, Geometry, Insn, Llc, Privilege, Signal,
+};
 
 fn core() -> Core {
     Core::new(&Geometry::ICELAKE_SERVER)
@@ -13,7 +15,7 @@ fn load(address: u64) -> Access {
 /// A block of one instruction, far from all data.
 fn nowhere() -> Block {
     let insn = Insn { pc: 0x4000_0000, length: 4, ..Insn::default() };
-    Block::new(Ring::User, 5, (0x100_0000, 0x100_0000), Branch::default(), &[insn])
+    Block::new(Privilege::User, 5, (0x100_0000, 0x100_0000), Branch::default(), &[insn])
 }
 
 fn walk_over(core: &mut Core, bytes: u64, rounds: u32) {
@@ -69,7 +71,7 @@ fn the_clock_is_the_slots_of_both_rings() {
     walk_over(&mut core, 1 << 20, 2);
     core.interrupt(100);
     let insns = [Insn { uops: 3, serialize_cycles: 7, ..Insn::default() }];
-    core.retire(&Block::new(Ring::User, 5, (0, 0), Branch::default(), &insns), 0);
+    core.retire(&Block::new(Privilege::User, 5, (0, 0), Branch::default(), &insns), 0);
     let slots: u64 = core.counts().iter().map(|ring| ring[Signal::Slots]).sum();
     assert_eq!(core.clock(), slots);
 }
@@ -78,7 +80,7 @@ fn the_clock_is_the_slots_of_both_rings() {
 fn a_part_of_a_block_counts_its_part() {
     let insn = |pc| Insn { pc, uops: 2, length: 4, ..Insn::default() };
     let block =
-        Block::new(Ring::Kernel, 5, (0, 0), Branch::default(), &[insn(0), insn(4), insn(8)]);
+        Block::new(Privilege::Kernel, 5, (0, 0), Branch::default(), &[insn(0), insn(4), insn(8)]);
     let mut core = core();
     core.retire_part(&block, 0..1);
     core.retire_part(&block, 1..3);
@@ -96,7 +98,7 @@ fn lanes_do_not_overflow_and_larger_blocks_bypass_them() {
         let insn = |uops| Insn { uops, length: 1, ..Insn::default() };
         let mut insns = vec![insn(255); uops as usize / 255];
         insns.push(insn((uops % 255) as u8));
-        let block = Block::new(Ring::User, 5, (0, 0), Branch::default(), &insns);
+        let block = Block::new(Privilege::User, 5, (0, 0), Branch::default(), &insns);
         assert_eq!(block.lanes().is_some(), uops <= 255, "{uops}");
         for runs in [1, 255, 256, 257, 70_000] {
             let mut core = core();
@@ -122,12 +124,12 @@ fn a_pair_that_an_edge_separates_retires_as_one() {
     tail.add(Signal::BranchCond);
     let branch = Branch { kind: BranchKind::Cond, pc: 4, fall_through: 6 };
     let blocks = [(Branch::default(), head), (branch, tail)]
-        .map(|(branch, insn)| Block::new(Ring::User, 5, (0, 0), branch, &[insn]));
+        .map(|(branch, insn)| Block::new(Privilege::User, 5, (0, 0), branch, &[insn]));
     let mut core = core();
     for round in 1..600 {
         core.retire(&blocks[0], 4);
         core.retire(&blocks[1], if round % 3 == 0 { 0 } else { 6 });
-        core.serialize(Ring::User, 1);
+        core.serialize(Privilege::User, 1);
         if round % 7 == 0 {
             let user = core.counts()[0].clone();
             assert_eq!((user[Signal::Instructions], user[Signal::Fused]), (2 * round, round));
@@ -139,7 +141,7 @@ fn a_pair_that_an_edge_separates_retires_as_one() {
 #[test]
 fn the_page_offset_shows_a_taken_branch() {
     let branch = Branch { kind: BranchKind::Cond, pc: 0x1010, fall_through: 0x1012 };
-    let block = Block::new(Ring::User, 5, (64, 64), branch, &[Insn::default()]);
+    let block = Block::new(Privilege::User, 5, (64, 64), branch, &[Insn::default()]);
     let mut core = core();
     core.retire(&block, 0x7f00_0012);
     assert_eq!(core.counts()[0][Signal::CondTaken], 0);
@@ -159,7 +161,7 @@ fn a_pointer_chase_shows_each_levels_latency() {
         let mut core = core();
         let insn = Insn { uops: 1, ..Insn::default() };
         let block =
-            Block::new(Ring::User, 5, (0, 0), Branch::default(), &[insn]).with_recurrence(5);
+            Block::new(Privilege::User, 5, (0, 0), Branch::default(), &[insn]).with_recurrence(5);
         let round = |core: &mut Core| {
             for address in (0..bytes).step_by(64) {
                 let access = Access { chases: true, ..load(address) };
@@ -180,7 +182,7 @@ fn a_recurrence_is_the_least_time_of_a_block() {
     let insn = Insn { uops: 1, ..Insn::default() };
     let insns = [insn; 4];
     let mut core = core();
-    let block = Block::new(Ring::User, 5, (0, 0), Branch::default(), &insns);
+    let block = Block::new(Privilege::User, 5, (0, 0), Branch::default(), &insns);
     core.fetch(&block);
     let fetched = core.clock();
     core.retire(&block.clone().with_recurrence(3), 0);
@@ -219,7 +221,7 @@ fn every_frame_number_is_cached_like_any_other() {
         let insn = Insn { length: 4, ..Insn::default() };
         for _ in 0..2 {
             let line = frame << 6;
-            let block = Block::new(Ring::User, 5, (line, line), Branch::default(), &[insn]);
+            let block = Block::new(Privilege::User, 5, (line, line), Branch::default(), &[insn]);
             core.fetch(&block);
             core.retire(&block, 4);
             core.fetch(&nowhere());

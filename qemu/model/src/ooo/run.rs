@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     block::{Block, Insn},
-    geometry::Mode,
+    geometry::PipelineMode,
     operation::Unit,
     signal::{Counts, Signal},
 };
@@ -103,7 +103,7 @@ impl Engine {
         let mut steps = Steps::after(self.retired_at, counts);
         let dispatched = self.dispatch_at(uops, touches, &mut steps);
         let mut start = dispatched + 1;
-        if self.mode == Mode::InOrder || insn.serialize_cycles != 0 {
+        if self.mode == PipelineMode::InOrder || insn.serialize_cycles != 0 {
             start = start.max(self.retired_at);
         }
         let locked = insn.adds >> Signal::Locked as u32 & 1 == 1;
@@ -163,7 +163,7 @@ impl Engine {
             }
         }
         let at = self.dispatch.take(at, uops);
-        if self.mode != Mode::Real {
+        if self.mode != PipelineMode::Real {
             self.dispatch.close();
         }
         (0..uops).for_each(|_| self.queue.take(at));
@@ -202,7 +202,7 @@ impl Engine {
     /// Retires in order, and charges every cycle without retirement to its cause.
     fn retire(&mut self, uops: u8, complete: u64, steps: Steps<'_>) {
         let retired = self.retirement.take((complete + 1).max(self.retired_at), uops);
-        if self.mode != Mode::Real {
+        if self.mode != PipelineMode::Real {
             self.retirement.close();
         }
         if retired > self.retired_at {

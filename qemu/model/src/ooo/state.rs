@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     access::{Access, ServedBy},
-    geometry::{Geometry, Mode},
+    geometry::{Geometry, PipelineMode},
     operation::{REGISTERS, RegisterSet},
     signal::Signal,
 };
@@ -38,7 +38,7 @@ pub(super) struct Starved {
 #[derive(Clone, Debug)]
 pub(crate) struct Engine {
     pub(super) geometry: Geometry,
-    pub(super) mode: Mode,
+    pub(super) mode: PipelineMode,
     pub(super) touches: Vec<Touch>,
     pub(super) starved: Vec<Starved>,
 
@@ -70,7 +70,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(geometry: &Geometry, mode: Mode) -> Engine {
+    pub(crate) fn new(geometry: &Geometry, mode: PipelineMode) -> Engine {
         let backend = &geometry.backend;
         Engine {
             geometry: *geometry,

@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use tally_model::{
-    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, RegisterSet, Ring, Signal,
-    Unit,
+    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, Privilege, RegisterSet,
+    Signal, Unit,
 };
 
 /// An executed instruction, its accesses, and where execution continued.
@@ -15,7 +15,7 @@ pub struct Ran {
     /// Address, size, and whether it was a store.
     pub accesses: Vec<(u64, u64, bool)>,
     pub next_pc: u64,
-    pub ring: Ring,
+    pub ring: Privilege,
 }
 
 impl Ran {
@@ -32,7 +32,7 @@ impl Ran {
             kind: BranchKind::None,
             accesses: vec![],
             next_pc: pc.wrapping_add(4),
-            ring: Ring::User,
+            ring: Privilege::User,
         }
     }
 

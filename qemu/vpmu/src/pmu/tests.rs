@@ -1,6 +1,6 @@
 //! The register rules, one by one.
 
-use tally_model::{Block, Branch, Core, Insn, Ring};
+use tally_model::{Block, Branch, Core, Insn, Privilege};
 
 use super::{
     AccessResult, Unmodelled, VirtualPmu,
@@ -19,7 +19,7 @@ impl Machine {
         Machine { pmu: VirtualPmu::new(profile, counters), core: Core::new(&profile.geometry) }
     }
 
-    fn run(&mut self, ring: Ring, instructions: usize) {
+    fn run(&mut self, ring: Privilege, instructions: usize) {
         let insns = vec![Insn { uops: 1, ..Insn::default() }; instructions];
         let width = self.core.geometry().width;
         self.core.retire(&Block::new(ring, width, (0, 0), Branch::default(), &insns), 0);
@@ -42,10 +42,10 @@ fn a_counter_counts_its_ring_only() {
         [("icelake-server", 0x186, 0xc1), ("zen4", 0xc001_0200, 0xc001_0201)]
     {
         let mut machine = Machine::new(profile, 4);
-        machine.run(Ring::User, 5);
+        machine.run(Privilege::User, 5);
         assert_eq!(machine.write(select, USER_INSTRUCTIONS), AccessResult::Done(0));
-        machine.run(Ring::User, 7);
-        machine.run(Ring::Kernel, 100);
+        machine.run(Privilege::User, 7);
+        machine.run(Privilege::Kernel, 100);
         assert_eq!(machine.read(counter), AccessResult::Done(7));
         assert_eq!(machine.pmu.rdpmc(0, machine.core.counts()), AccessResult::Done(7));
     }
@@ -56,10 +56,10 @@ fn an_overflow_sets_status_and_raises_one_interrupt() {
     let mut machine = Machine::new("icelake-server", 4);
     machine.write(0x4c2, (1 << 48) - 10);
     machine.write(0x187, USER_INSTRUCTIONS | select::INT);
-    machine.run(Ring::User, 9);
+    machine.run(Privilege::User, 9);
     assert_eq!(machine.read(0x38e), AccessResult::Done(0));
     assert!(!machine.pmu.take_interrupt());
-    machine.run(Ring::User, 4);
+    machine.run(Privilege::User, 4);
     assert_eq!(machine.read(0x38e), AccessResult::Done(2));
     assert!(machine.pmu.take_interrupt());
     assert!(!machine.pmu.take_interrupt());
@@ -77,10 +77,10 @@ fn the_bound_on_slots_to_overflow_holds_to_the_last_instruction() {
     while !machine.pmu.take_interrupt() {
         let bound = machine.core.clock() + machine.pmu.slots_to_overflow(machine.core.counts());
         while machine.core.clock() < bound || machine.core.clock() == 0 {
-            machine.run(Ring::User, 1);
+            machine.run(Privilege::User, 1);
             ran += 1;
         }
-        machine.run(Ring::User, 1);
+        machine.run(Privilege::User, 1);
         ran += 1;
         machine.pmu.sync(machine.core.counts());
     }
@@ -131,15 +131,15 @@ fn intel_reserved_bits_fault() {
 fn fixed_counters_follow_their_control_and_the_global_one() {
     let mut machine = Machine::new("icelake-server", 4);
     machine.write(0x38d, 0x2);
-    machine.run(Ring::User, 3);
+    machine.run(Privilege::User, 3);
     assert_eq!(machine.read(0x309), AccessResult::Done(0), "global control is still off");
     machine.write(0x38f, 1 << 32);
-    machine.run(Ring::User, 3);
-    machine.run(Ring::Kernel, 3);
+    machine.run(Privilege::User, 3);
+    machine.run(Privilege::Kernel, 3);
     assert_eq!(machine.read(0x309), AccessResult::Done(3));
     assert_eq!(machine.pmu.rdpmc(1 << 30, machine.core.counts()), AccessResult::Done(3));
     machine.write(0x38d, 0x1);
-    machine.run(Ring::Kernel, 2);
+    machine.run(Privilege::Kernel, 2);
     assert_eq!(machine.read(0x309), AccessResult::Done(5));
 }
 
@@ -149,12 +149,12 @@ fn a_pmi_freezes_every_counter() {
     machine.write(0x1d9, 1 << 12);
     machine.write(0x4c1, (1 << 48) - 5);
     machine.write(0x186, USER_INSTRUCTIONS | select::INT);
-    machine.run(Ring::User, 8);
+    machine.run(Privilege::User, 8);
     assert_eq!(machine.read(0x38e), AccessResult::Done(1 | STATUS_FROZEN));
-    machine.run(Ring::User, 8);
+    machine.run(Privilege::User, 8);
     assert_eq!(machine.read(0xc1), AccessResult::Done(3));
     machine.write(0x390, STATUS_FROZEN | 1);
-    machine.run(Ring::User, 8);
+    machine.run(Privilege::User, 8);
     assert_eq!(machine.read(0xc1), AccessResult::Done(11));
 }
 
@@ -166,12 +166,12 @@ fn amd_stays_frozen_until_the_status_bit_is_cleared() {
     machine.write(0x1d9, 1 << 12);
     machine.write(0xc001_0201, (1 << 48) - 5);
     machine.write(0xc001_0200, USER_INSTRUCTIONS | select::INT);
-    machine.run(Ring::User, 8);
+    machine.run(Privilege::User, 8);
     assert_eq!(machine.read(0xc000_0300), AccessResult::Done(1 | STATUS_FROZEN));
-    machine.run(Ring::User, 8);
+    machine.run(Privilege::User, 8);
     assert_eq!(machine.read(0xc001_0201), AccessResult::Done(3));
     machine.write(0xc000_0302, STATUS_FROZEN | 1);
-    machine.run(Ring::User, 8);
+    machine.run(Privilege::User, 8);
     assert_eq!(machine.read(0xc001_0201), AccessResult::Done(11));
     assert_eq!(machine.write(0xc000_0302, 1 << 58), AccessResult::Done(0));
     assert_eq!(machine.write(0xc000_0303, 1 << 58), AccessResult::Fault);
@@ -192,8 +192,8 @@ fn metrics_are_the_fractions_of_the_slots() {
         let mut machine = with_metrics(profile);
         assert_eq!(machine.read(0x345), AccessResult::Done(1 << 13 | 1 << 15));
         assert_eq!(machine.read(0x329), AccessResult::Done(0));
-        machine.run(Ring::User, 1000);
-        machine.run(Ring::Kernel, 500);
+        machine.run(Privilege::User, 1000);
+        machine.run(Privilege::Kernel, 500);
         assert_eq!(machine.read(0x329), AccessResult::Done(want), "{profile}: all of it retires");
         assert_eq!(machine.pmu.rdpmc(1 << 29, machine.core.counts()), AccessResult::Done(want));
         machine.core.interrupt(1000);
@@ -221,7 +221,7 @@ fn metrics_overflow_with_their_slots() {
     machine.write(0x38d, 0xa000);
     machine.write(0x30c, (1 << 48) - 100);
     machine.write(0x329, 0xff);
-    machine.run(Ring::User, 200);
+    machine.run(Privilege::User, 200);
     assert_eq!(machine.read(0x38e), AccessResult::Done(1 << 48 | 1 << 35));
     assert!(machine.pmu.take_interrupt());
     machine.write(0x390, 1 << 48 | 1 << 35);
@@ -255,7 +255,7 @@ fn counters_can_be_fewer_and_narrower() {
     machine.write(0xc1, 0xffff_fffb);
     assert_eq!(machine.read(0x4c1), AccessResult::Done((1 << 40) - 5));
     machine.write(0x186, USER_INSTRUCTIONS | select::INT);
-    machine.run(Ring::User, 8);
+    machine.run(Privilege::User, 8);
     assert_eq!(machine.read(0x38e), AccessResult::Done(1));
     assert_eq!(machine.read(0xc1), AccessResult::Done(3));
 }
@@ -267,7 +267,7 @@ fn off_core_filters_select_responses() {
     machine.write(0x186, 0x1b7 | select::USR | select::EN);
     machine.write(0x187, 0x1bb | select::USR | select::EN);
     assert_eq!(machine.pmu.take_unmodelled(), [Unmodelled::Offcore(0)]);
-    let block = Block::new(Ring::User, 5, (0, 0), Branch::default(), &[Insn::default()]);
+    let block = Block::new(Privilege::User, 5, (0, 0), Branch::default(), &[Insn::default()]);
     let access =
         |address| tally_model::Access { address, bytes: 8, retires: true, chases: false, insn: 0 };
     machine.core.access::<false>(&block, access(0x1000), |address| address);
@@ -299,10 +299,10 @@ fn amd_global_control_enables_counters_and_legacy_registers_alias_them() {
     let mut machine = Machine::new("zen4", 6);
     machine.write(0xc000_0301, 0);
     machine.write(0xc001_0000, USER_INSTRUCTIONS);
-    machine.run(Ring::User, 4);
+    machine.run(Privilege::User, 4);
     assert_eq!(machine.read(0xc001_0004), AccessResult::Done(0));
     machine.write(0xc000_0301, 0x3f);
-    machine.run(Ring::User, 4);
+    machine.run(Privilege::User, 4);
     assert_eq!(machine.read(0xc001_0201), AccessResult::Done(4));
     assert_eq!(machine.read(0xc001_0004), AccessResult::Done(4));
     assert_eq!(machine.write(0xc000_0301, 0x40), AccessResult::Fault);
@@ -318,7 +318,7 @@ fn amd_unit_mask_bits_add_up() {
     assert!(machine.pmu.take_unmodelled().is_empty());
     let access =
         tally_model::Access { address: 0x1000, bytes: 8, retires: true, chases: false, insn: 0 };
-    let block = Block::new(Ring::User, 6, (0, 0), Branch::default(), &[Insn::default()]);
+    let block = Block::new(Privilege::User, 6, (0, 0), Branch::default(), &[Insn::default()]);
     machine.core.access::<false>(&block, access, |address| address);
     machine.core.access::<true>(&block, access, |address| address);
     assert_eq!(machine.read(0xc001_0201), AccessResult::Done(2));
@@ -349,7 +349,7 @@ fn the_first_version_has_only_general_counters() {
         assert_eq!(machine.write(msr, 0), AccessResult::Fault, "{msr:#x}");
     }
     machine.write(0x186, USER_INSTRUCTIONS);
-    machine.run(Ring::User, 6);
+    machine.run(Privilege::User, 6);
     assert_eq!(machine.read(0xc1), AccessResult::Done(6));
     assert_eq!(machine.pmu.cpuid(0xa, 0, [0; 4])[3], 0);
 }
@@ -383,7 +383,7 @@ fn before_version_4_a_freeze_clears_global_control() {
     machine.write(0x1d9, 1 << 12);
     machine.write(0x4c1, (1 << 48) - 5);
     machine.write(0x186, USER_INSTRUCTIONS | select::INT);
-    machine.run(Ring::User, 8);
+    machine.run(Privilege::User, 8);
     assert_eq!(machine.read(0x38e), AccessResult::Done(1));
     assert_eq!(machine.read(0x38f), AccessResult::Done(0));
 }

@@ -30,7 +30,7 @@ impl Profile {
 mod tests {
     use std::collections::BTreeSet;
 
-    use tally_model::{Geometry, Mode, Pipeline};
+    use tally_model::{Geometry, Pipeline, PipelineMode};
     use tally_pmu::catalogue::{Catalogue, Counter};
 
     use super::*;
@@ -39,7 +39,7 @@ mod tests {
     /// Every profile with the out-of-order pipeline, which has all events.
     fn profiles() -> impl Iterator<Item = Profile> {
         Profile::ALL.iter().map(|profile| {
-            let pipeline = Pipeline::OutOfOrder(Mode::Real);
+            let pipeline = Pipeline::OutOfOrder(PipelineMode::Real);
             Profile { geometry: Geometry { pipeline, ..profile.geometry }, ..*profile }
         })
     }

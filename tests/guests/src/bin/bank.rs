@@ -12,7 +12,9 @@ extern crate alloc;
 use alloc::{format, vec::Vec};
 use core::{arch::asm, hint::black_box};
 
-use tally::{Counter, Reading, Session, SessionConfig, Slice, Value, println, runtime::arguments};
+use tally::{
+    LogicalCounter, Reading, Session, SessionConfig, Slice, Value, println, runtime::arguments,
+};
 use tally_test_guests::Checks;
 
 tally::main!(main);
@@ -40,7 +42,7 @@ fn work(memory: &mut [u64; 1024], iterations: u64) {
 
 /// Instructions of a reading of `counter`: the median of many, as a group switch during a reading
 /// repeats it.
-fn cost(exact: Counter<'_>, counter: Counter<'_>) -> u64 {
+fn cost(exact: LogicalCounter<'_>, counter: LogicalCounter<'_>) -> u64 {
     let mut costs = [0; 101];
     for cost in &mut costs {
         let start = exact.read();
@@ -57,7 +59,7 @@ fn cost(exact: Counter<'_>, counter: Counter<'_>) -> u64 {
 
 /// Runs loops of known length. The instructions between two readings are the same each time, so
 /// differences are exact.
-fn exact_differences(checks: &mut Checks, instructions: Counter<'_>) {
+fn exact_differences(checks: &mut Checks, instructions: LogicalCounter<'_>) {
     let between = [1_000, 2_000, 1_000_000, 1_001_000].map(|iterations| {
         let before = instructions.read();
         spin(iterations);
@@ -72,14 +74,14 @@ fn exact_differences(checks: &mut Checks, instructions: Counter<'_>) {
 }
 
 /// A reading takes 16 instructions, and a move of the value one.
-fn cheap_readings(checks: &mut Checks, counters: &[Counter<'_>]) {
+fn cheap_readings(checks: &mut Checks, counters: &[LogicalCounter<'_>]) {
     let costs: Vec<u64> = counters[1..].iter().map(|counter| cost(counters[0], *counter)).collect();
     println!("bank: readings and a move of the value cost {costs:?} instructions");
     let cheap = costs.iter().all(|cost| *cost <= 16 + 1);
     checks.equal(&format!("readings cost {costs:?} instructions"), cheap, true);
 }
 
-fn growing_readings(checks: &mut Checks, counters: &[Counter<'_>]) {
+fn growing_readings(checks: &mut Checks, counters: &[LogicalCounter<'_>]) {
     let mut memory = [0; 1024];
     let mut last: Vec<u64> = counters.iter().map(|_| 0).collect();
     let mut backwards = 0;
@@ -96,7 +98,7 @@ fn growing_readings(checks: &mut Checks, counters: &[Counter<'_>]) {
 }
 
 /// Compares a counter of a stopped session with the kernel's reading.
-fn agreement(checks: &mut Checks, event: usize, counter: Counter<'_>, reading: &Reading) {
+fn agreement(checks: &mut Checks, event: usize, counter: LogicalCounter<'_>, reading: &Reading) {
     let (count, details) = (counter.read(), counter.details());
     match reading.value {
         Value::Exact { count: truth } => checks.equal("an exact count in the bank", count, truth),

@@ -13,7 +13,8 @@ use alloc::vec::Vec;
 use core::arch::asm;
 
 use tally::{
-    Bank, Counter, Session, SessionConfig, Slice, println, region, runtime::arguments, session,
+    Bank, LogicalCounter, Session, SessionConfig, Slice, println, region, runtime::arguments,
+    session,
 };
 use tally_test_guests::Checks;
 
@@ -51,7 +52,7 @@ struct Added {
 
 /// Starts and stops the counters [`PAIRS`] times, with a loop of known length in between and one
 /// behind.
-fn pairs(checks: &mut Checks, bank: Bank<'_>, counters: &[Counter<'_>], tag: u32) -> Added {
+fn pairs(checks: &mut Checks, bank: Bank<'_>, counters: &[LogicalCounter<'_>], tag: u32) -> Added {
     let read = || counters.iter().map(|counter| counter.read()).collect::<Vec<u64>>();
     let mut added: Vec<u64> = Vec::with_capacity(PAIRS);
     let mut moved = 0;

@@ -17,7 +17,7 @@ use tally::{
     ExitStatus, Session, SessionConfig, Slice, eprintln, io::read_file, println,
     runtime::arguments, session,
 };
-use tally_programs::{default_events, options::Options, store::Store};
+use tally_programs::{default_events, options::ProgramOptions, store::Store};
 
 tally::main!(main);
 
@@ -42,7 +42,7 @@ fn status(status: ExitStatus) -> i32 {
 
 fn run() -> Result<(), Failure> {
     let usage = |text: String| (status(ExitStatus::Usage), text);
-    let options = Options::parse(arguments().skip(1)).map_err(usage)?;
+    let options = ProgramOptions::parse(arguments().skip(1)).map_err(usage)?;
     let path = options.file.unwrap_or("corpus.txt");
     let text = read_file(path).map_err(|e| {
         (status(ExitStatus::HostError), format!("cannot read {path}: error {}", e.0))

@@ -21,7 +21,7 @@ use tally_abi::ExitStatus;
 use self::{
     monitor::Monitor,
     skew::{SLICE_CYCLES, Skew},
-    steps::{Access, Code, Step},
+    steps::{KernelCode, PathStep, PmuAccess},
 };
 use crate::{
     Failure, Result,
@@ -79,7 +79,7 @@ pub(super) struct Switch {
     switches: usize,
     /// Event selects that change per switch: k.
     changed: f64,
-    steps: Vec<(Step, Cost)>,
+    steps: Vec<(PathStep, Cost)>,
     /// All steps except logging.
     switch: Cost,
     log: Cost,
@@ -128,12 +128,12 @@ pub(super) fn name(pmu: Pmu) -> &'static str {
 
 /// Measures the switches of a kernel with these options.
 fn trace(artefacts: &Artefacts, pmu: Pmu, events: &str, options: &str) -> Result<Switch> {
-    let mut code = Code::read(&artefacts.symbols)?;
+    let mut code = KernelCode::read(&artefacts.symbols)?;
     let (socket, log) = (monitor::socket(), monitor::socket().with_extension("log"));
     let line = format!("seed=1 {options} -- switches {events} {SLICE_CYCLES} user 1000000");
     let request = Request { pmu, monitor: Some(socket.clone()), ..Request::new(line) };
     let mut first_entry = None;
-    let mut listen = |output: &machine::Output| {
+    let mut listen = |output: &machine::ProgramOutput| {
         if output.bytes.starts_with(b"begin") {
             first_entry = Some(record(&socket, &log));
         }
@@ -172,25 +172,25 @@ fn record(socket: &Path, log: &Path) -> io::Result<u64> {
 /// Attributes each instruction from `entry` to IRET to its step. Returns the sums by step, and the
 /// number of switches.
 fn account(
-    code: &mut Code,
+    code: &mut KernelCode,
     entry: u64,
     addresses: impl Iterator<Item = u64>,
-) -> ([Cost; Step::ALL.len()], usize) {
-    let mut sums = [Cost::default(); Step::ALL.len()];
+) -> ([Cost; PathStep::ALL.len()], usize) {
+    let mut sums = [Cost::default(); PathStep::ALL.len()];
     let mut one = None;
     let mut switches = 0;
     for address in addresses {
         if address == entry {
-            one = Some([Cost::default(); Step::ALL.len()]);
+            one = Some([Cost::default(); PathStep::ALL.len()]);
         }
         let Some(costs) = &mut one else { continue };
         let (step, access) = code.classify(address);
         let cost = &mut costs[step as usize];
         cost.instructions += 1.0;
         match access {
-            Access::Msr => cost.msr_accesses += 1.0,
-            Access::Counter => cost.rdpmcs += 1.0,
-            Access::None => {}
+            PmuAccess::Msr => cost.msr_accesses += 1.0,
+            PmuAccess::Counter => cost.rdpmcs += 1.0,
+            PmuAccess::None => {}
         }
         if code.is_return(address) {
             // The log may end within the last switch; only complete ones count.
@@ -203,23 +203,23 @@ fn account(
 }
 
 /// The mean costs of a switch on one machine, from the sums by step over `switches` switches.
-fn mean_costs(pmu: Pmu, sums: [Cost; Step::ALL.len()], switches: usize) -> Switch {
+fn mean_costs(pmu: Pmu, sums: [Cost; PathStep::ALL.len()], switches: usize) -> Switch {
     let mean = |sum: Cost| Cost {
         instructions: sum.instructions / switches as f64,
         msr_accesses: sum.msr_accesses / switches as f64,
         rdpmcs: sum.rdpmcs / switches as f64,
     };
-    let steps: Vec<_> = Step::ALL.into_iter().zip(sums.map(mean)).collect();
+    let steps: Vec<_> = PathStep::ALL.into_iter().zip(sums.map(mean)).collect();
     let (mut switch, mut log) = (Cost::default(), Cost::default());
     for (step, cost) in &steps {
-        if *step == Step::Log { &mut log } else { &mut switch }.add(*cost);
+        if *step == PathStep::Log { &mut log } else { &mut switch }.add(*cost);
     }
     // Two of the counters read are those of pinned events.
     let counters = switch.rdpmcs - 2.0;
     Switch {
         pmu: name(pmu),
         switches,
-        changed: steps[Step::Select as usize].1.msr_accesses,
+        changed: steps[PathStep::Select as usize].1.msr_accesses,
         steps,
         switch,
         log,
@@ -243,7 +243,7 @@ pub(super) fn table(switches: &[Switch]) -> String {
                 "  {name:<32} {instructions:>10.1} {msr_accesses:>6.2} {rdpmcs:>7.2}"
             );
         };
-        for (step, cost) in s.steps.iter().filter(|(step, _)| *step != Step::Log) {
+        for (step, cost) in s.steps.iter().filter(|(step, _)| *step != PathStep::Log) {
             row(step.sentence(), cost);
         }
         row("the switch, without logging", &s.switch);

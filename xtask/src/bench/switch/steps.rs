@@ -13,7 +13,7 @@ use crate::{Failure, Result, project};
 /// A step of the overflow path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Step {
+pub(super) enum PathStep {
     /// The entry's assembly, from the interrupt to the handler and back.
     Enter,
     /// Finding the session, and control flow between the steps.
@@ -33,44 +33,44 @@ pub(super) enum Step {
     Log,
 }
 
-impl Step {
-    pub(super) const ALL: [Step; 8] = [
-        Step::Enter,
-        Step::Find,
-        Step::Read,
-        Step::Select,
-        Step::Arm,
-        Step::Acknowledge,
-        Step::Controller,
-        Step::Log,
+impl PathStep {
+    pub(super) const ALL: [PathStep; 8] = [
+        PathStep::Enter,
+        PathStep::Find,
+        PathStep::Read,
+        PathStep::Select,
+        PathStep::Arm,
+        PathStep::Acknowledge,
+        PathStep::Controller,
+        PathStep::Log,
     ];
 
     pub(super) fn sentence(self) -> &'static str {
         match self {
-            Step::Enter => "enter and leave the interrupt",
-            Step::Find => "find the session",
-            Step::Read => "read counters",
-            Step::Select => "write event selects",
-            Step::Arm => "arm the slice timer",
-            Step::Acknowledge => "acknowledge, disable, enable",
-            Step::Controller => "interrupt controller",
-            Step::Log => "log",
+            PathStep::Enter => "enter and leave the interrupt",
+            PathStep::Find => "find the session",
+            PathStep::Read => "read counters",
+            PathStep::Select => "write event selects",
+            PathStep::Arm => "arm the slice timer",
+            PathStep::Acknowledge => "acknowledge, disable, enable",
+            PathStep::Controller => "interrupt controller",
+            PathStep::Log => "log",
         }
     }
 
     /// The step of a function, if its name determines one.
-    fn of(function: &str) -> Option<Step> {
+    fn of(function: &str) -> Option<PathStep> {
         Some(match function {
-            "pmi_entry" => Step::Enter,
-            "overflow" | "handle_pmi" | "switch" => Step::Find,
-            "read" | "read_general" | "read_some" => Step::Read,
-            "change" | "change_each" | "change_some" => Step::Select,
-            "reload" => Step::Arm,
+            "pmi_entry" => PathStep::Enter,
+            "overflow" | "handle_pmi" | "switch" => PathStep::Find,
+            "read" | "read_general" | "read_some" => PathStep::Read,
+            "change" | "change_each" | "change_some" => PathStep::Select,
+            "reload" => PathStep::Arm,
             "acknowledge" | "ack_and_resume" | "enable" | "disable" | "control" | "gate"
-            | "gate_each" | "disable_to_change" => Step::Acknowledge,
-            "unmask_pmi" | "end_of_interrupt" => Step::Controller,
+            | "gate_each" | "disable_to_change" => PathStep::Acknowledge,
+            "unmask_pmi" | "end_of_interrupt" => PathStep::Controller,
             "log" | "end_slice" | "add_total" | "complete_slice" | "record" | "draw"
-            | "draw_next" | "prepare" | "tsc" => Step::Log,
+            | "draw_next" | "prepare" | "tsc" => PathStep::Log,
             _ => return None,
         })
     }
@@ -93,23 +93,23 @@ fn own_name(name: &str) -> String {
 
 /// An instruction's access to the PMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum PmuAccess {
     None,
     Msr,
     Counter,
 }
 
 /// The kernel's file, with symbols and line tables.
-pub(super) struct Code {
+pub(super) struct KernelCode {
     loader: Loader,
     /// Code sections: start address and bytes.
     sections: Vec<(u64, Vec<u8>)>,
     functions: Vec<(String, u64)>,
-    known: HashMap<u64, (Step, Access)>,
+    known: HashMap<u64, (PathStep, PmuAccess)>,
 }
 
-impl Code {
-    pub(super) fn read(kernel: &Path) -> Result<Code> {
+impl KernelCode {
+    pub(super) fn read(kernel: &Path) -> Result<KernelCode> {
         let loader = Loader::new(kernel).map_err(|error| bad(kernel, &*error))?;
         let bytes = project::read(kernel)?;
         let file = object::File::parse(&*bytes).map_err(|error| bad(kernel, &error))?;
@@ -119,7 +119,7 @@ impl Code {
             .symbols()
             .filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.address())))
             .collect();
-        Ok(Code { loader, sections, functions, known: HashMap::new() })
+        Ok(KernelCode { loader, sections, functions, known: HashMap::new() })
     }
 
     /// The address of the function with `name` in its mangled name, in the file.
@@ -129,7 +129,7 @@ impl Code {
     }
 
     /// The step and the access of the instruction at this address of the file.
-    pub(super) fn classify(&mut self, address: u64) -> (Step, Access) {
+    pub(super) fn classify(&mut self, address: u64) -> (PathStep, PmuAccess) {
         if let Some(known) = self.known.get(&address) {
             return *known;
         }
@@ -138,7 +138,7 @@ impl Code {
         found
     }
 
-    fn step(&self, address: u64) -> Step {
+    fn step(&self, address: u64) -> PathStep {
         // From the innermost function outwards.
         let mut names = Vec::new();
         if let Ok(mut frames) = self.loader.find_frames(address) {
@@ -155,14 +155,14 @@ impl Code {
                 .find_symbol(address)
                 .map(|mangled| addr2line::demangle_auto(Cow::Borrowed(mangled), None).into_owned()),
         );
-        names.iter().find_map(|name| Step::of(&own_name(name))).unwrap_or(Step::Log)
+        names.iter().find_map(|name| PathStep::of(&own_name(name))).unwrap_or(PathStep::Log)
     }
 
-    fn access(&self, address: u64) -> Access {
+    fn access(&self, address: u64) -> PmuAccess {
         match self.first_bytes(address) {
-            [0x0f, 0x30 | 0x32] => Access::Msr,
-            [0x0f, 0x33] => Access::Counter,
-            _ => Access::None,
+            [0x0f, 0x30 | 0x32] => PmuAccess::Msr,
+            [0x0f, 0x33] => PmuAccess::Counter,
+            _ => PmuAccess::None,
         }
     }
 
