@@ -1,4 +1,4 @@
-//! Failures that the command line plants (`fail=`), for tests of what the kernel reports of them.
+//! Failures that the command line requests (`fail=`), which test the reports of kernel and host.
 
 use core::{arch::asm, hint::black_box};
 
@@ -6,7 +6,7 @@ use tally_abi::boot::{Failure, KERNEL_BASE};
 
 use crate::memory::kernel;
 
-/// Fails as the command line asks for, if it does.
+/// Causes the failure that the command line requests, if any.
 pub fn plant(failure: Option<Failure>) {
     match failure {
         Some(Failure::Panic) => panic!("requested by the command line"),
@@ -42,7 +42,7 @@ fn raise_machine_check() {
     unsafe { asm!("int 18") };
 }
 
-/// Recurses on a stack of its own until that is used up.
+/// Recurses on a separate stack until the stack overflows.
 #[inline(never)]
 fn exhaust_stack() {
     // SAFETY: the stack is new and nothing else uses it; the recursion does not return.

@@ -105,7 +105,7 @@ fn the_gdb_stub_stops_the_machine_at_the_kernel_s_entry() {
         rip
     });
     assert_eq!(rip, entry);
-    // What was stopped goes on as if nothing had been.
+    // The stopped machine continues to its normal end.
     assert_eq!(boot.outcome, Outcome::Done(42));
 }
 
@@ -198,7 +198,7 @@ fn assert_stopped(fail: &str, message: &str, function: &str, text: &str) -> Boot
     boot
 }
 
-/// Asserts that the backtrace goes on to the kernel's entry.
+/// Asserts that the backtrace reaches the kernel's entry.
 fn assert_to_the_entry(boot: &Boot) {
     let text = boot.outcome.to_string();
     assert!(text.contains("tally_kernel::plant::plant at kernel/src/plant.rs:"), "{text}");

@@ -180,7 +180,7 @@ fn adaptive_shares_take_as_many_slices_as_planned_ones() {
     assert!(adaptive.abs_diff(planned) < 10, "{adaptive}, {planned}");
 }
 
-/// An adaptive round has two slices for each group, of which each group keeps one.
+/// An adaptive round has two slices for each group; each group has at least one of them.
 #[test]
 fn adaptive_shares_leave_each_group_half_of_its_slices() {
     let planned = session(&PLANNED).events;

@@ -24,7 +24,7 @@ struct Commands {
     pinned: [&'static str; 2],
     /// Twenty events.
     multiplexed: &'static str,
-    /// Events that Linux itself defines by encodings of its own.
+    /// Events that Linux defines with encodings of its own choice.
     generic: &'static str,
     metrics: &'static str,
     /// One of the metrics.

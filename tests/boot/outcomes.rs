@@ -1,4 +1,4 @@
-//! Every way in which a run can end has an outcome and a status of its own.
+//! Every way in which a run can end has a distinct outcome and exit status.
 
 use std::{path::Path, time::Duration};
 

@@ -45,7 +45,7 @@ fn assert_as_under_linux(boot: &Boot, index: usize, words: &str) {
     assert!(boot.transcript.exits.contains(&exit), "{exit:?}, {:?}", boot.transcript.exits);
 }
 
-/// Panics unless there are so many sessions and every event of theirs has its true count.
+/// Panics unless there are `sessions` sessions and each of their events has its true count.
 fn assert_exact(boot: &Boot, sessions: usize) {
     let report = Report::of(boot);
     assert_eq!(report.sessions().count(), sessions);
@@ -56,8 +56,9 @@ fn assert_exact(boot: &Boot, sessions: usize) {
     }
 }
 
-/// Defines a boot of programs side by side, a test that each does what it does under Linux, and one
-/// that the first `counted` of them, around which the kernel counts, have exact counts.
+/// Defines a boot that runs programs at the same time, with a session of the kernel on each of the
+/// first `counted`. One test per program checks that it prints the same as under Linux; another
+/// checks that the counts are exact.
 macro_rules! as_under_linux {
     ($module:ident on $pmu:expr, $cpus:literal CPUs, first $counted:literal counted:
      $($test:ident: $program:literal,)*) => {

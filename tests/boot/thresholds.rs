@@ -7,10 +7,10 @@ use xtask::{
 
 use crate::{SharedBoot, assert_exact_counts_are_true};
 
-/// A program with thresholds on `pinned` events (instructions, cycles, conditional branches,
-/// loads), one that has `others` besides, so that groups take turns, one that exits and one that
-/// faults while thresholds are set, and one beside them, so that turns end while thresholds are
-/// set.
+/// Programs with thresholds on `pinned` events (instructions, cycles, conditional branches, loads):
+/// the first has only these; the second also has `others`, so that events are multiplexed; the
+/// third exits and the fourth faults while thresholds are set. A fifth program runs beside them, so
+/// that turns end while thresholds are set.
 fn request(pmu: Pmu, pinned: &str, others: &str) -> Request {
     let guest = format!("thresholds {pinned}");
     let programs = format!(

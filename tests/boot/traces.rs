@@ -99,7 +99,8 @@ fn slices_are_in_the_order_of_time() {
     }
 }
 
-/// A run with `seed`, counted in ring 0 too, and the truth over time. `instance` tells runs apart.
+/// A run with `seed`, counted in ring 0 too, and the truth over time. `instance` names the run's
+/// folder.
 fn seeded(seed: u64, instance: &str) -> (Boot, String) {
     let folder =
         std::env::temp_dir().join(format!("tally-{}-{seed}-{instance}", std::process::id()));

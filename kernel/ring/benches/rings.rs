@@ -37,13 +37,12 @@ fn tsc() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// A ring under test: how to write a record with a time stamp and `n`, and how to take out what is
-/// there.
+/// A ring under test, with functions that write records of a time stamp and `n` and read them.
 struct Contender {
     name: &'static str,
-    /// Writes so many records.
+    /// Writes this many records.
     write: Box<dyn FnMut(u64)>,
-    /// Reads all, and gives how many there were.
+    /// Reads all records and returns their number.
     read: Box<dyn FnMut() -> u64>,
 }
 

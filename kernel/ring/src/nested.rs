@@ -1,6 +1,6 @@
-//! Interrupts in every window of a writer, as NMIs come: nested, on the same CPU. Each test runs
-//! the same job with an interrupt, that writes a record of its own, in each window in turn, and
-//! then with two, the second of which may interrupt the first.
+//! Interrupts in every window of a writer, as NMIs do: nested, on the same CPU. The handler writes
+//! a record. Each test repeats the same job with an interrupt in each window in turn. Then it does
+//! the same with two interrupts, the second of which may interrupt the first.
 
 use std::{boxed::Box, cell::RefCell, vec, vec::Vec};
 
@@ -76,8 +76,8 @@ fn drain(reader: &mut Reader<'_, WORDS, PAGES>, last_tsc: &mut u64) -> (u64, u64
     (read, lost)
 }
 
-/// Runs `records` writes with interrupts after so many windows each; reads every `drain_every`
-/// writes. How many windows there were.
+/// Writes `records` records and reads after every `drain_every` writes. `interrupts` are the
+/// numbers of windows between two interrupts. Returns the number of windows.
 fn run(mode: WhenFull, records: u64, interrupts: &[u64], drain_every: u64) {
     let ring: &'static Small = Box::leak(Box::new(Small::new(mode, 0)));
     let writer: &'static Writer = Box::leak(Box::default());

@@ -9,21 +9,22 @@ use crate::{
     local::{Ordering, fence},
 };
 
-/// Reads a ring, from the oldest record that is there.
+/// Reads a ring, from its oldest record on.
 ///
-/// One reader takes records out ([`Self::consume`]), and where nothing is overwritten writers wait
-/// for it; any number may look on ([`Self::observe`]), and are told what they missed.
+/// One reader consumes records ([`Self::consume`]); in a ring that discards, its progress frees
+/// pages for writers. Any number of readers may observe ([`Self::observe`]); they learn how many
+/// records they missed.
 #[derive(Debug)]
 pub struct Reader<'a, const WORDS: usize, const PAGES: usize> {
     ring: &'a Ring<WORDS, PAGES>,
-    /// Whether writers wait for this one.
+    /// Whether this reader's progress frees pages.
     consumes: bool,
     page: u64,
     /// The next record's place in the page.
     offset: usize,
-    /// Records of all pages that were read or missed; none where it has not begun.
+    /// Records of all pages that were read or missed; `None` before the first page.
     seen: Option<u64>,
-    /// Records without room that were reported.
+    /// Records without room that were already reported.
     refused: u64,
     /// A time stamp near the next one: the last one, or the page's.
     near_tsc: u64,
@@ -47,27 +48,26 @@ pub enum Item<'r> {
     Lost(u64),
 }
 
-/// What there is at the reader's place.
+/// What the reader finds at its position.
 enum Scan {
     /// A record of this many words.
     Record(usize),
-    /// The page is through, and the next was begun.
+    /// The end of the page, and the next page has begun.
     Turn,
-    /// Nothing yet.
+    /// No record yet.
     Nothing,
-    /// Nothing that could be relied on: the writers have overtaken.
+    /// Unreliable words: writers may have overwritten the page.
     Overtaken,
 }
 
 impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
-    /// A reader that consumes records, from the first ever written: records that were lost before
-    /// it came are reported.
+    /// A reader that consumes records. It reports the records that were lost before it was created.
     pub fn consume(ring: &'a Ring<WORDS, PAGES>) -> Self {
         Reader::new(ring, ring.mode() == WhenFull::Discard, true)
     }
 
-    /// A reader that observes, and writes nothing. Records that were lost before it came are not
-    /// reported.
+    /// A reader that observes, and writes nothing. It does not report the records that were lost
+    /// before it was created.
     pub fn observe(ring: &'a Ring<WORDS, PAGES>) -> Self {
         Reader::new(ring, false, false)
     }
@@ -80,7 +80,7 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
             offset: PAGE_HEADER_WORDS,
             seen: begins.then_some(0),
             refused: 0,
-            // If that page is gone, so is this.
+            // If page 0 was overwritten, `go_to` replaces the stamp.
             near_tsc: ring.page(0, PAGE_TSC).load(Ordering::Relaxed),
             record: [0; MAX_RECORD_WORDS],
         }
@@ -112,8 +112,8 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         self.near_tsc
     }
 
-    /// Records without room that were not reported yet: behind the last record, while no writer
-    /// runs.
+    /// The records without room that were not reported yet, to be called after the last record and
+    /// while no writer runs.
     pub fn rest(&mut self) -> u64 {
         // Relaxed: a count, which nothing else depends on.
         let now = self.ring.control[LOST].load(Ordering::Relaxed);
@@ -189,7 +189,7 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         if is_first { 0 } else { missed + refused }
     }
 
-    /// The number of records without room that were not known.
+    /// The number of records without room that were not reported yet, of `now` in all.
     fn note_refused(&mut self, now: u64) -> u64 {
         let more = now.saturating_sub(self.refused);
         self.refused += more;

@@ -12,11 +12,11 @@ const PAGES: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A record of one fixed word and so many more.
+    /// Writes a record of one fixed word and this many further words.
     Write(usize),
-    /// So many calls of the reader.
+    /// Calls the consuming reader this many times.
     Read(usize),
-    /// Somebody else looks at all there is.
+    /// An observing reader reads everything in the ring.
     Look,
 }
 
@@ -72,7 +72,7 @@ proptest! {
                     Some(Item::Lost(records)) => lost += records,
                     Some(Item::Record { kind, tsc, words }) => {
                         let n = number(kind, tsc, words);
-                        // In a flight recorder those before it are gone.
+                        // A flight recorder has overwritten the earlier ones.
                         while overwrite && inside.front().is_some_and(|front| *front < n) {
                             inside.pop_front();
                         }

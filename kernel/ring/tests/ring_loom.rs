@@ -1,15 +1,15 @@
 //! The ring under the interleavings that loom finds:
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p tally-ring --test ring_loom`.
 //!
-//! What one CPU does by itself is atomic here, so two writers on threads of their own stand for all
-//! that an interrupt in a writer could do, and more.
+//! Under loom the operations that are atomic on one CPU are atomic for all threads. So two writers
+//! on two threads interleave in every way in which an interrupt and a writer can, and in more.
 
 #![cfg(loom)]
 
 use loom::{model::Builder, sync::Arc, thread};
 use tally_ring::{Item, Reader, Ring, WhenFull};
 
-/// Pages of eight words, which one record of three fills: the next turns the page.
+/// Pages of eight words, which one record of three words fills: the next record turns the page.
 type Small = Ring<16, 2>;
 type Reading<'a> = Reader<'a, 16, 2>;
 
@@ -19,7 +19,7 @@ fn write(ring: &Small, n: u64) {
     unsafe { ring.write(n as u8, || n, &[n, !n], &[]) };
 }
 
-/// Takes what is there, at most so many: how many records, and how many were lost.
+/// Takes at most `most` items. Returns the numbers of records read and lost.
 fn take(reader: &mut Reading<'_>, most: usize) -> (u64, u64) {
     let (mut read, mut lost) = (0, 0);
     for _ in 0..most {

@@ -1,9 +1,9 @@
-//! Writes records on one thread and in signal handlers that interrupt it, reads them on another,
-//! and looks at each: `cargo test --release -p tally-ring --test stress -- --records 1000000000`,
-//! for each mode; with `--discard` or `--overwrite` for one of them.
+//! Writes records on one thread and in signal handlers that interrupt it; reads and checks them on
+//! another: `cargo test --release -p tally-ring --test stress -- --records 1000000000`. That tests
+//! both modes; `--discard` or `--overwrite` selects one.
 //!
-//! A signal handler is to the thread what an NMI is to its CPU. Each record names who wrote it and
-//! its number, and carries a check of them; of each writer numbers only grow; and at the end
+//! A signal handler interrupts the thread as an NMI interrupts its CPU. Each record has its writer,
+//! its number and a checksum of them. The numbers of each writer must grow, and at the end
 //! written = read + lost.
 
 use std::{
@@ -18,7 +18,7 @@ use tally_ring::{Item, Reader, Ring, WhenFull};
 
 type Large = Ring<65_536, 16>;
 
-/// The ring in use, which lives for ever.
+/// The ring under test, which is never freed.
 static RING: AtomicPtr<Large> = AtomicPtr::new(std::ptr::null_mut());
 static FROM_SIGNALS: AtomicU64 = AtomicU64::new(0);
 static OVER: AtomicBool = AtomicBool::new(false);
@@ -48,7 +48,7 @@ unsafe fn write(ring: &Large, kind: u8, n: u64) {
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    // SAFETY: it is null or a ring that lives for ever.
+    // SAFETY: it is null or a ring that is never freed.
     if let Some(ring) = unsafe { RING.load(Ordering::Acquire).as_ref() } {
         for _ in 0..3 {
             // Relaxed: this handler is its only writer, and is not interrupted by itself.

@@ -1,4 +1,4 @@
-//! What the kernel knows of the processor: trap frames, descriptor tables, interrupt vectors, the
+//! The processor as the kernel sees it: trap frames, descriptor tables, interrupt vectors, the
 //! local interrupt controller and control registers.
 //!
 //! Nothing here knows programs, the engine or the scheduler. The IDT and the assembly stubs are

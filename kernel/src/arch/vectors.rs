@@ -4,7 +4,7 @@
 pub const TIMER: u8 = 0x30;
 /// Software interrupt (`int`): the idle loop enters the scheduler.
 pub const RESCHEDULE: u8 = 0x31;
-/// IPI: another CPU waits to inspect the program that runs here, which is to be preempted.
+/// IPI: preempts the program that runs here, as another CPU waits to inspect it.
 pub const PREEMPT_IPI: u8 = 0x32;
 /// Self-IPI: a threshold of the program that runs here has fired. The upcall is made on the return
 /// to ring 3, so the overflow path itself changes no trap frame.

@@ -44,7 +44,7 @@ pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u6
     }
 }
 
-/// `getcpu`: writes the CPU, and the memory node, of which there is one.
+/// `getcpu`: writes the CPU, and memory node 0, as there is only one node.
 fn write_cpu(process: &mut Process, index: u32, cpu: u64, node: u64) -> Result<u64, Errno> {
     for (to, number) in [(cpu, index), (node, 0)] {
         if to != 0 {

@@ -1,4 +1,4 @@
-//! Calls on descriptors, but for those that transfer bytes.
+//! Calls on descriptors, except those that transfer bytes.
 
 use tally_abi::syscall::{
     self,

@@ -1,5 +1,5 @@
-//! Calls on a program's memory, in steps, as they may be long (decision 21). Their progress is the
-//! page at which the next step goes on.
+//! Calls on a program's memory. They may be long, so they work in steps (decision 21); their
+//! progress is the first page of the next step.
 
 use tally_abi::syscall::{
     self,
@@ -58,7 +58,7 @@ fn after(next: Option<u64>) -> Answer {
     next.map_or(Answer::Value(0), Answer::continue_at)
 }
 
-/// The page at which the next step goes on, and the memory for it.
+/// The first page of the next step, and the memory claimed for the remaining steps.
 type Rest = Option<(u64, Option<Claim>)>;
 
 fn map(process: &mut Process, arguments: [u64; 6], rest: Rest) -> Result<Answer, Errno> {
@@ -80,7 +80,7 @@ fn map(process: &mut Process, arguments: [u64; 6], rest: Rest) -> Result<Answer,
     }
 }
 
-/// `brk`: returns the end of the heap, wherever it is.
+/// `brk`: returns the end of the heap, moved or not.
 fn set_heap_end(process: &mut Process, end: u64, rest: Rest) -> Answer {
     let first = |(from, claim)| (from, Some(claim));
     let rest = rest.or_else(|| process.memory.move_heap_end(end).map(first));
@@ -119,7 +119,7 @@ fn protect(
     }
 }
 
-/// `mremap`: refused, upon which C libraries copy. musl finds the end of a stack by its errors.
+/// `mremap`: refused; C libraries copy instead. musl finds the end of a stack by its errors.
 fn remap(process: &Process, address: u64, bytes: u64) -> Result<u64, Errno> {
     if !address.is_multiple_of(FRAME_BYTES) || bytes == 0 {
         return Err(Errno(EINVAL));

@@ -30,11 +30,11 @@ const MAX_SESSION_BYTES: u64 = 6 << 20;
 
 /// Why a call has no result.
 pub(super) enum Unanswered {
-    /// It failed.
+    /// The call failed.
     Error(Error),
-    /// It was refused, with a text for people.
+    /// The call was refused, with a message for the user.
     Refused(Refusal),
-    /// The program that it inspects runs on the CPU with this APIC ID.
+    /// The program that the call inspects runs on the CPU with this APIC ID.
     Running(u32),
 }
 

@@ -5,11 +5,11 @@ use tally_abi::{syscall, trace::SyscallRecord};
 
 use crate::{arch::frame::Frame, cpu::Cpu, machine::clock, measure};
 
-/// A call under way of which there will be a record.
+/// The record of a call in progress.
 pub(super) struct Traced(SyscallRecord);
 
 impl Traced {
-    /// The call that `frame` was entered for; none if there is to be no record of it.
+    /// Starts the record of the call in `frame`; `None` if neither trace nor log records calls.
     pub(super) fn begin(cpu: &mut Cpu, frame: &Frame) -> Option<Traced> {
         if !measure::trace_events().syscalls && !log::log_enabled!(Level::Trace) {
             return None;

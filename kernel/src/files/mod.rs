@@ -27,7 +27,7 @@ type Names = BTreeMap<String, Option<FileRef>>;
 /// The highest inode number. Relaxed order is enough: each number is given once.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// A reference to a file, whatever its name.
+/// A reference to a file, independent of its name.
 pub type FileRef = Arc<Inode>;
 
 /// A file: its number and content.

@@ -1,4 +1,4 @@
-//! A file's content, in frames of its own.
+//! A file's content, in frames that belong to the file alone.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,6 @@
-//! The two serial ports: a log for people, and messages for the host.
+//! The two serial ports: the log as text, and messages to the host.
 //!
-//! Each port has a lock of its own; interrupts are off while a CPU holds one, so a CPU never waits
+//! Each port has its own lock. Interrupts are off while a CPU holds one, so a CPU never waits
 //! for itself. The overflow path sends nothing.
 
 use core::fmt::{self, Write};
@@ -109,7 +109,7 @@ pub fn send(message: &Message) {
     }
 }
 
-/// Unlocks both ports, whatever held them: the kernel is about to end.
+/// Unlocks both ports, even if another CPU holds them: the kernel is about to stop.
 pub fn unlock_for_panic() {
     for port in [&LOG, &WIRE] {
         if port.is_locked() {

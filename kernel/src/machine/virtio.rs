@@ -1,7 +1,7 @@
 //! The driver of a virtio console device with a port for the trace.
 //!
 //! The queues and what lies under them are `virtio-drivers`'. Its driver for consoles is not used:
-//! it waits for each buffer, for ever if the host reads no more.
+//! it waits for each buffer, for ever if the host stops reading.
 
 use core::ptr::NonNull;
 

@@ -201,8 +201,8 @@ impl AddressSpace {
             self.pages -= 1;
             if !is_lent {
                 // SAFETY: (1) leaf frames of the lower half that are not lent come from
-                // `map_zeroed`; (2) the space is used by one CPU at a time, whose TLB entry is
-                // gone.
+                // `map_zeroed`; (2) one CPU at a time uses the space, and its TLB entry was
+                // flushed.
                 unsafe { frames::free(PhysFrame::containing_address(frame)) };
             }
         }
@@ -219,13 +219,13 @@ impl AddressSpace {
         core::iter::successors(next(start), |page| next(page + FRAME_BYTES)).nth(count as usize)
     }
 
-    /// How many pages of `[start, end)` are mapped.
+    /// The number of mapped pages of `[start, end)`.
     pub fn pages(&self, start: u64, end: u64) -> u64 {
         let next = |at| self.next_page(at, end);
         core::iter::successors(next(start), |page| next(page + FRAME_BYTES)).count() as u64
     }
 
-    /// Writes zeros to the mapped pages of `[start, end)`, whatever the program may do with them.
+    /// Writes zeros to the mapped pages of `[start, end)`, read-only ones too.
     pub fn clear(&mut self, start: u64, end: u64) {
         let mut at = start;
         while let Some(page) = self.next_page(at, end) {

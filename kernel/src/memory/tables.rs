@@ -14,8 +14,8 @@ pub(super) const LENT: Flags = Flags::BIT_9;
 /// The table in a frame.
 pub(super) fn table<'a>(frame: PhysAddr) -> &'a mut PageTable {
     // SAFETY: (1) callers pass frames that hold page tables, mapped writable in the kernel's view;
-    // (2) an address space's tables are used only through its one owner, and those of the kernel's
-    // upper half are not changed after boot, but for the region's, which a lock guards.
+    // (2) an address space's tables are used only through its one owner; after boot, the tables of
+    // the kernel's upper half do not change, except the region's, which a lock guards.
     unsafe { &mut *kernel_view(frame).as_mut_ptr() }
 }
 

@@ -1,11 +1,11 @@
-//! A program's memory: its heap, its mappings, and what the kernel maps for it.
+//! A program's memory: its heap, its mappings, and the pages that the kernel lends it.
 //!
-//! A page that was mapped without any access (`PROT_NONE`) has no frame until the program gets
-//! access to it: guard pages of stacks, and addresses that C libraries reserve, cost no memory.
+//! A page that is mapped without access (`PROT_NONE`) has no frame until `mprotect` permits an
+//! access. So guard pages of stacks, and addresses that C libraries reserve, take no memory.
 //!
-//! Where work grows with the number of pages, a method makes one step of it, and returns the page
-//! at which the next step goes on ([`StepResult`]). In between other threads of the program may
-//! run.
+//! If the work of a method grows with the number of pages, the method does one step of it and
+//! returns the first page of the next step ([`StepResult`]). Other threads of the program may run
+//! between two steps.
 
 use core::ops::Range;
 
@@ -19,17 +19,17 @@ use super::{
 
 /// The largest heap of a program (`brk`).
 const MAX_HEAP_BYTES: u64 = 1 << 30;
-/// Pages of one step: some hundreds of microseconds.
+/// Pages of one step, which takes some hundreds of microseconds.
 const STEP_PAGES: u64 = 256;
 
-/// The page at which the next step goes on; none if all is done.
+/// The first page of the next step; `None` if all pages are done.
 pub type StepResult = Result<Option<u64>, SpaceError>;
 
-/// What a step of [`UserMemory::fill`] came to.
+/// The result of a step of [`UserMemory::fill`].
 pub enum FillStep {
-    /// The page at which the next step goes on.
+    /// The first page of the next step.
     Next(u64),
-    /// All of the mapping at this address is there.
+    /// The mapping at this address is complete.
     Done(u64),
 }
 

@@ -228,8 +228,8 @@ impl ProgramTable {
         });
     }
 
-    /// Wakes the programs of which a wait has timed out, and those whose inspection did not happen
-    /// in time.
+    /// Wakes the programs with a wait that has timed out, and those that were parked for an
+    /// inspection that did not happen in time.
     fn wake(&mut self) {
         let now = clock::now_ns();
         for (pid, entry) in &mut self.programs {

@@ -13,7 +13,7 @@ use crate::arch::{frame::Frame, vectors};
 /// A program's fault.
 #[derive(Clone, Debug, Default)]
 pub struct Fault {
-    /// The description, for people.
+    /// The description, for the log and the host.
     pub what: Cow<'static, str>,
     /// The address whose access faulted, if it is known.
     pub touched: Option<u64>,

@@ -1,7 +1,7 @@
 //! A process: a loaded program with its memory, threads, signals, files and session.
 //!
-//! A process is owned by the CPU that runs it or by the scheduler's table, never by both, so
-//! nothing of it needs a lock.
+//! A process is owned by the CPU that runs it or by the scheduler's table, never by both, so it
+//! needs no lock.
 
 use alloc::{collections::BTreeSet, string::String};
 
@@ -34,7 +34,7 @@ pub struct Process {
     pub memory: UserMemory,
     /// Its open files.
     pub files: Descriptors,
-    /// What is counted of it; empty while it runs.
+    /// The context that counts it; empty while it runs.
     pub slot: Slot,
     /// Its threads.
     pub threads: Threads,
@@ -68,7 +68,7 @@ impl Process {
             .ok_or((ExitStatus::ProgramNotFound, "no such program in the ramdisk"))?;
         let mut space = AddressSpace::for_program(kernel)
             .map_err(|_| loader::LoadError::OutOfMemory.explain())?;
-        // The same for the same seed and program: runs are to be repeatable.
+        // Same seed and program, same numbers: runs are repeatable.
         let mut random = Xoshiro256PlusPlus::seed_from_u64(measure::seed() ^ u64::from(pid) << 32);
         let canary = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
         let start =
@@ -95,7 +95,7 @@ impl Process {
         })
     }
 
-    /// What a session on it has to know of it.
+    /// The process as the subject of a session.
     pub fn subject(&self) -> Subject {
         Subject { pid: self.pid, name: self.name.clone(), space: self.memory.space.id() }
     }
@@ -110,7 +110,7 @@ impl Process {
         self.ran_ns = self.ran_ns();
     }
 
-    /// How long it has been on CPUs, in nanoseconds; it is on one.
+    /// Nanoseconds that it was on CPUs so far. It is on one now.
     pub fn ran_ns(&self) -> u64 {
         self.ran_ns + clock::now_ns().saturating_sub(self.since_ns)
     }

@@ -105,10 +105,10 @@ impl Process {
                     && self.threads.all().any(|thread| thread.signals.mask & alarm == 0))
     }
 
-    /// If no blocked thread can ever be woken, marks the process deadlocked and wakes its first
-    /// thread, so that the process is switched in once more and ends there (`sched::deliver`). That
-    /// is so when the timer that the threads were left to wait for is gone, or its signal wakes
-    /// none.
+    /// If nothing can wake a blocked thread any more, marks the process deadlocked and wakes its
+    /// first thread, so that the process is switched in once more and ends there
+    /// (`sched::deliver`). That happens after the program's timer, the last event that could wake a
+    /// thread, was cancelled or its signal woke none.
     pub fn find_deadlock(&mut self) {
         let first = self.threads.all().next().map(|thread| thread.tid);
         if self.threads.are_stuck()

@@ -14,7 +14,7 @@ const SIGKILL: u32 = 9;
 pub const SIGSEGV: u32 = 11;
 pub const SIGALRM: u32 = 14;
 const SIGSTOP: u32 = 19;
-/// Signals whose default is to be ignored: SIGCHLD, SIGCONT, SIGURG and SIGWINCH.
+/// Signals that are ignored by default: SIGCHLD, SIGCONT, SIGURG and SIGWINCH.
 const IGNORED: u64 = bit(17) | bit(18) | bit(23) | bit(28);
 /// Signals that cannot be handled, blocked or ignored.
 const UNBLOCKED: u64 = bit(SIGKILL) | bit(SIGSTOP);

@@ -14,12 +14,12 @@ use crate::{arch::frame::Frame, memory::frames::Claim};
 /// The most threads of one program: each takes some kilobytes of the kernel's memory.
 pub const MAX_THREADS: usize = 1024;
 
-/// How far a long system call has come.
+/// The progress of a long system call.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// The bytes done, or the page at which the next step goes on: 0 before the first step.
+    /// The bytes done, or the first page of the next step; 0 before the first step.
     pub at: u64,
-    /// The memory for the steps to come.
+    /// The memory claimed for the remaining steps.
     pub claim: Option<Claim>,
 }
 
@@ -233,7 +233,7 @@ impl Threads {
         self.runnable.is_empty() && !self.blocked.iter().any(|blocked| blocked.on.ends_by_itself())
     }
 
-    /// Wakes the threads that wait for children of which there is an answer.
+    /// Wakes each thread that waits for a child for which `answer` has a result.
     pub fn wake_child_waiters(&mut self, mut answer: impl FnMut(u32) -> Option<u64>) {
         self.wake_answered(|on| match on {
             Wait::Child(child) => answer(*child),

@@ -1,4 +1,4 @@
-//! Micro-benchmarks of the out-of-order pipeline, of which results are published for the real
+//! Micro-benchmarks of the out-of-order pipeline, with published results for the real
 //! cores: each must measure the parameter that is configured.
 
 mod common;

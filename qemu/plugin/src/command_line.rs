@@ -1,4 +1,4 @@
-//! QEMU's own command line: what it says that the plugin interface does not.
+//! QEMU's own command line, which has options that the plugin interface does not pass on.
 
 /// The values of an option of QEMU's own command line, which the plugin interface does not pass on.
 fn values_of<'a>(arguments: &'a [String], names: &[&str]) -> impl Iterator<Item = &'a str> {

@@ -57,10 +57,10 @@ pub(crate) fn note_port_write(port: u16) {
     *RTC_WRITTEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
 }
 
-/// Waits until QEMU's timer for a clock that the guest has set, as firmware does just before it
-/// starts a kernel, has expired. The timer runs in the host's time. With `-icount` a timer that is
-/// about to expire ends a block in its middle, at another place in each run, and the model of time,
-/// whose unit is the block, would differ by some cycles.
+/// Waits until QEMU's timer for the real-time clock has expired, if the guest has set the clock;
+/// firmware does so just before it starts a kernel. The timer runs in the host's time. With
+/// `-icount`, an expiring timer ends a block in its middle, at a different place in each run. The
+/// timing model works block by block, so its cycles would differ.
 fn wait_for_rtc_timer() {
     let written = RTC_WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(written) = written {

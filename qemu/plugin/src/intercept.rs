@@ -71,7 +71,7 @@ impl Intercept {
     }
 }
 
-/// What is to be done with an intercepted instruction.
+/// The handling of an intercepted instruction.
 enum Disposition {
     /// QEMU executes it.
     Run,

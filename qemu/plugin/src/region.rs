@@ -118,7 +118,7 @@ impl Handlers {
 }
 
 impl VcpuTruth {
-    /// No region yet; with a series, if there is to be one.
+    /// The truth of a vCPU without regions, and its series, if one is written.
     pub(crate) fn new(series: Option<Series>) -> VcpuTruth {
         VcpuTruth { series, ..VcpuTruth::default() }
     }
@@ -177,7 +177,7 @@ impl VcpuTruth {
     }
 }
 
-/// The truth of all vCPUs, each of which has left every region.
+/// The truth of all vCPUs. Each of them has left every region.
 pub(crate) fn truth<'a>(profile: &Profile, vcpus: impl Iterator<Item = &'a VcpuTruth>) -> Truth {
     let shared = regions();
     let mut truth = Truth {

@@ -1,14 +1,14 @@
-//! Restarts of which QEMU does not notify plugins: an instruction in the middle of a block accesses
+//! Restarts that QEMU does not report to plugins: an instruction in the middle of a block accesses
 //! a device, overwrites the block, or needs exclusive execution. QEMU abandons the block there and
-//! executes that instruction alone, in a block of its own.
+//! executes the instruction again, as a block of one instruction.
 
 use tally_model::Block;
 
 use crate::vcpu::Vcpu;
 
 impl Vcpu {
-    /// A memory access of `block`, which is not the pending block, shows that QEMU abandoned the
-    /// pending block at an instruction that accesses a device, and now executes that one alone.
+    /// Handles a memory access of `block`, which is not the pending block: QEMU has abandoned the
+    /// pending block at an instruction that accesses a device, and now executes it alone.
     #[cold]
     pub(crate) fn aborted_into(&mut self, block: &Block) {
         // SAFETY: as in `Vcpu::finish`.

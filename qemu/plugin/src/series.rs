@@ -1,10 +1,10 @@
 //! The truth over time: every event in every interval, by vCPU, address space, region and
 //! privilege.
 //!
-//! Each vCPU has intervals of its own, each a number of its own instructions or cycles. It sums its
-//! counts in each scope (an address space, and the regions open there) and writes a row for each
-//! scope and ring when the interval is over, which is at the end of the block that passes its
-//! length. So the rows of a scope add up to exactly what the truth file has for it.
+//! Each vCPU has its own intervals, measured in its instructions or cycles. An interval ends at the
+//! end of the block that passes its length. The vCPU sums its counts in each scope: an address
+//! space with the regions open there. At the end of an interval it writes a row for each scope and
+//! ring. So the rows of a scope add up to exactly its counts in the truth file.
 //!
 //! The file is comma-separated with a line of names. A file beside it describes the columns as the
 //! W3C's "Metadata Vocabulary for Tabular Data" specifies.

@@ -73,7 +73,7 @@ pub(crate) struct Vcpu {
     pub(crate) injections: Injections,
     /// The correction of registers behind the instruction that is about to run.
     pub(crate) fixup: Option<Fixup>,
-    /// Where to leave the block behind that instruction, if it is to be left.
+    /// Where execution continues after that instruction, if it leaves the block there.
     pub(crate) block_exit: Option<BlockExit>,
 }
 
@@ -199,7 +199,7 @@ impl Vcpu {
         }
     }
 
-    /// Counts the whole pending block, wherever execution continues: QEMU frees its translation.
+    /// Counts the whole pending block, as QEMU is about to free its translation.
     pub(crate) fn settle_all(&mut self) {
         if self.leave_patched() {
             return;

@@ -1,4 +1,4 @@
-/* Calls on threads: prints the same here as under Linux, in whatever order the threads run.
+/* Calls on threads: prints the same here as under Linux, in any order of the threads.
  * `threads COUNT` */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -200,8 +200,8 @@ static void *unmap(void *set)
     return NULL;
 }
 
-/* Sets the affinity of a child that runs on another CPU, and unmaps the argument before the child
- * has been switched out, so that the call fails when it is repeated. */
+/* Sets the affinity of a child that runs on another CPU. It unmaps the argument before the child
+ * has been switched out, so the call fails when it is repeated. */
 static void unmap_argument(void)
 {
     static const char words[] = "threads\0spin";

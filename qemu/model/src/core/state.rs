@@ -51,7 +51,7 @@ pub struct Core {
     /// The virtual page of code fetched from last.
     pub(super) fetched_page: u64,
     /// Lines of the running block that have been fetched. A line is fetched when its first
-    /// instruction is known to run, so that code and data access shared structures in an order that
+    /// instruction is known to run. So the order in which code and data access shared structures
     /// does not depend on how the stream is divided into blocks.
     pub(super) lines_done: u32,
     /// The conditions that the last instruction retired fuses with.

@@ -1,15 +1,15 @@
 //! The out-of-order pipeline, instruction by instruction, by timestamps.
 //!
 //! For each instruction, in program order, the engine computes the cycles at which it is fetched,
-//! dispatched, issued, complete and retired: each the maximum of what the instruction waits for. A
-//! structure is represented by the times at which its entries become free (`queue`), a port by the
-//! cycles in which it is in use (`ports`), a register by the cycle at which it is ready. Nothing
-//! steps through cycles, so time without events costs nothing.
+//! dispatched, issued, complete and retired. Each is the maximum of the times of its inputs. For a
+//! structure the engine stores the cycles at which its entries become free (`queue`), for a port
+//! the cycles in which it is in use (`ports`), for a register the cycle at which it is ready. It
+//! does not step through cycles, so cycles without events cost nothing.
 //!
-//! Every cycle between two retirements is charged to one cause: until the oldest instruction is
-//! dispatched, to what delayed its fetch or dispatch; then to the parts of its execution in their
-//! order. All older instructions have retired by then, so it waits only for itself (`Steps`). This
-//! is the "first event that lets retirement resume" of Azimi, Stumm and Wisniewski (ICS 2005,
+//! Every cycle between two retirements is charged to one cause. Until the oldest instruction is
+//! dispatched, that is the cause of the delay of its fetch or dispatch. From then on it is the
+//! present part of the instruction's execution, as all older instructions have retired (`Steps`).
+//! This is the "first event that lets retirement resume" of Azimi, Stumm and Wisniewski (ICS 2005,
 //! section 4).
 //!
 //! [`Engine`] is defined in `state`; `data` and `run` are its operations.

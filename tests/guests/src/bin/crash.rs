@@ -1,4 +1,4 @@
-//! Faults in the way that its argument names. The kernel must report the fault and go on.
+//! Faults in the way that its argument names. The kernel must report the fault and continue.
 
 #![no_std]
 #![no_main]

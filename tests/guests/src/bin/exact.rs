@@ -1,5 +1,5 @@
-//! Counts loops of known content. Pinned events must be exact, whatever interrupts and system calls
-//! come between.
+//! Counts loops of known content. Pinned events must be exact, with interrupts and system calls in
+//! between.
 //!
 //! `exact EVENTS`: the names of instructions, branches and loads, in this order.
 

@@ -51,7 +51,7 @@ fn main() -> i32 {
     }
 }
 
-/// What the records said.
+/// The sums of the records.
 #[derive(Default)]
 struct Seen {
     /// Instructions in the slices of each address space.

@@ -1,8 +1,8 @@
 //! Tries to change the truth of its own session: `forge EVENTS`.
 //!
-//! In the middle of a session it closes the sessions with the first tags by the virtual PMU's own
-//! leaf, ends the truth, and opens and closes a region with the same tags, all in ring 3. It ends
-//! with status 1 if the virtual PMU claims to have obeyed.
+//! During a session it sends operations to the virtual PMU from ring 3, by its CPUID leaf: it
+//! closes the sessions with the first tags, ends the truth, and opens and closes regions with the
+//! same tags. Its status is 1 if the virtual PMU reports success for an operation of ring 0.
 
 #![no_std]
 #![no_main]
