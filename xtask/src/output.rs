@@ -1,7 +1,7 @@
 //! Output: results as text or as one JSON object on standard output, everything else on standard
 //! error.
 //!
-//! A closed standard output is no failure: the reader wants no more. Any other write error on
+//! A closed standard output is no failure: the reader has read enough. Any other write error on
 //! standard output, such as a full disk, is one. Write errors on standard error are ignored, as
 //! there is no other place to report them.
 

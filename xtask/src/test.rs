@@ -2,7 +2,7 @@
 //!
 //! It builds everything, then runs `cargo test` once for the host crates' tests and, with
 //! [`ARTEFACTS_VARIABLE`] set, the boot tests. Last, loom checks the interleavings of the lock-free
-//! code, in a target folder of its own.
+//! code, in a separate target folder.
 
 use clap::Args;
 use tally_abi::ExitStatus;

@@ -1,7 +1,7 @@
-//! CPU-local read-modify-write operations: single instructions without `lock`, which an interrupt,
-//! an NMI too, finds done or not done. Only one CPU writes the word. Another CPU may read it at the
-//! same time, and sees stores in their order, as x86-64 guarantees. Under loom, under Miri and on
-//! other processors these are atomics.
+//! CPU-local read-modify-write operations: single instructions without `lock`, which no interrupt
+//! or NMI can split. Only one CPU writes the word. Another CPU may read it at the same time, and
+//! sees stores in their order, as x86-64 guarantees. Under loom, under Miri and on other processors
+//! atomics replace them.
 
 pub(crate) use atomics::{AtomicU64, Ordering, fence};
 
@@ -11,8 +11,8 @@ use core::sync::atomic as atomics;
 use loom::sync::atomic as atomics;
 
 /// Changes a CPU-local word from `old` to `new`. Returns whether it was `old`. A reader that sees
-/// `new` sees all earlier stores. `ready` is computed before: the compiler would compute it later,
-/// and spill a register that this needs.
+/// `new` sees all earlier stores. `ready` is an input so that the compiler computes it before;
+/// otherwise it computes it afterwards, and spills a register for that.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[inline(always)]
 pub(crate) fn change(word: &AtomicU64, old: u64, new: u64, ready: u64) -> bool {
@@ -80,7 +80,7 @@ pub(crate) fn increment(word: &AtomicU64) {
     word.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Sets words to 0 that no one else writes now.
+/// Sets words to 0. No other code may write them at the same time.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 pub(crate) fn clear(words: &[AtomicU64]) {
     // SAFETY: (1) the words are live for their whole length and may be written at any time, as they

@@ -14,7 +14,7 @@ type Small = Ring<WORDS, PAGES>;
 type Handler = Box<dyn Fn()>;
 
 std::thread_local! {
-    /// How many more windows pass before each interrupt that is to come, and what it does.
+    /// The number of windows before each of the next interrupts, and the handler.
     static PENDING: RefCell<(Vec<u64>, Option<std::rc::Rc<Handler>>)> = RefCell::default();
 }
 
@@ -53,8 +53,8 @@ impl Writer {
     }
 }
 
-/// Reads what is there: how many records, and how many lost. Whole, and in the order of their
-/// stamps.
+/// Reads all records and checks that each is complete and that their stamps do not run backwards.
+/// Returns the numbers of records read and lost.
 fn drain(reader: &mut Reader<'_, WORDS, PAGES>, last_tsc: &mut u64) -> (u64, u64) {
     let (mut read, mut lost) = (0, 0);
     while let Some(item) = reader.take() {

@@ -1,4 +1,4 @@
-//! Random sequences of writes and reads against what a ring promises.
+//! Checks a ring's guarantees by random sequences of writes and reads.
 
 #![cfg(not(loom))]
 
@@ -45,7 +45,7 @@ fn write<const HEAD: usize, const W: usize, const P: usize>(
     unsafe { ring.write(kind, || tsc, head, tail) }
 }
 
-/// What a record says of itself, if it is whole.
+/// The number in a record, which must be complete.
 fn number(kind: u8, tsc: u64, words: &[u64]) -> u64 {
     let n = words[1];
     assert_eq!((kind, tsc), (n as u8, (1 << 50) + 3 * n));
@@ -63,7 +63,7 @@ proptest! {
         let ring = Ring::<WORDS, PAGES>::new(mode, 1 << 50);
         let (mut reader, mut looker) = (Reader::consume(&ring), Reader::observe(&ring));
         let (mut written, mut lost, mut looked) = (0, 0, 0);
-        // Records that went in and did not come out yet.
+        // Records that were written and not read yet.
         let mut inside = VecDeque::new();
         let mut read = |reader: &mut Reader<'_, WORDS, PAGES>, inside: &mut VecDeque<u64>, most| {
             for _ in 0..most {
@@ -105,8 +105,8 @@ proptest! {
         prop_assert!(overwrite || inside.is_empty());
         let status = ring.status();
         prop_assert_eq!(status.written, written);
-        // What was written and is neither inside nor lost was read; a record too long for a page is
-        // lost too.
+        // Every written record was read, is in the ring, or was lost; a record that is too long for
+        // a page is lost too.
         let mut again = Reader::observe(&ring);
         while again.take().is_some() {}
         prop_assert!(lost <= written && status.refused <= lost);

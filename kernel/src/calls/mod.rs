@@ -154,7 +154,7 @@ fn step(
     }
 }
 
-/// Asks each family whether it has the call.
+/// Handles the call in the family that has it; `ENOSYS` if none has.
 fn of_family(
     process: &mut Process,
     number: u64,

@@ -33,9 +33,9 @@ pub(super) fn call(
         syscall::PRLIMIT64 => limit(process, [a, b, c, d]),
         syscall::GETRANDOM => random(process, a, b),
         syscall::UNAME => name(process, a),
-        // Names of threads and signals at a parent's end: they would have no effect.
+        // Thread names, and signals at a parent's end: the kernel supports neither.
         syscall::PRCTL => Err(Errno(EINVAL)),
-        // Restartable sequences: C libraries work without.
+        // Restartable sequences: C libraries work without them.
         syscall::RSEQ => Err(Errno(ENOSYS)),
         _ => return None,
     })

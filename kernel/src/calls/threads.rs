@@ -21,7 +21,8 @@ use crate::{
 
 /// `CLONE_VM`, `CLONE_SIGHAND` and `CLONE_THREAD`: without these `clone` would make a process.
 const THREAD_FLAGS: u64 = 0x100 | 0x800 | 0x1_0000;
-/// `CLONE_FS`, `CLONE_FILES`, `CLONE_SYSVSEM` and `CLONE_DETACHED`: they hold for all threads.
+/// `CLONE_FS`, `CLONE_FILES`, `CLONE_SYSVSEM` and `CLONE_DETACHED`: true of every thread, so they
+/// change nothing.
 const NO_FLAGS: u64 = 0x200 | 0x400 | 0x4_0000 | 0x40_0000;
 const SET_TLS: u64 = 0x8_0000;
 const PARENT_SET_TID: u64 = 0x10_0000;
@@ -57,7 +58,7 @@ pub(super) fn call(
         }
         // A thread that ends while it holds a robust mutex leaves it locked.
         syscall::SET_ROBUST_LIST => 0,
-        // C libraries use `clone` then.
+        // C libraries use `clone` instead.
         syscall::CLONE3 => return Some(Err(Errno(ENOSYS))),
         _ => return None,
     })))

@@ -1,9 +1,9 @@
 //! The state of one CPU, its idle loop, and the set of CPUs that run.
 //!
 //! Each CPU owns its [`Cpu`]: the program that runs on it and its part of the sampling engine. The
-//! kernel runs with interrupts off, so an entry to the kernel is the one user of its CPU's state,
-//! and the overflow path takes no lock. In ring 0, GS leads to it. Overflow interrupts, which as
-//! NMIs interrupt the kernel too, use the CPU's [`NmiCell`] and nothing else.
+//! kernel runs with interrupts off, so an entry to the kernel is the only user of its CPU's state,
+//! and the overflow path takes no lock. In ring 0, GS points to the state. Overflow interrupts,
+//! which as NMIs interrupt the kernel too, use only the CPU's [`NmiCell`].
 
 pub mod online;
 
@@ -23,7 +23,7 @@ use crate::{
     task::Process,
 };
 
-/// What one CPU owns.
+/// The state that one CPU owns.
 #[repr(C)]
 pub struct Cpu {
     this: *mut Cpu,
@@ -103,7 +103,8 @@ pub fn run() -> ! {
 }
 
 /// Enters the scheduler; if it has no runnable program, waits for the next interrupt and enters it
-/// again. The scheduler leaves the loop by replacing the frame, and comes back to its beginning.
+/// again. The scheduler leaves the loop by replacing the frame, and returns to the loop's
+/// beginning.
 extern "C" fn idle() -> ! {
     loop {
         // SAFETY: (1) the vector has a stub, which saves all registers; (2) no reference to the

@@ -2,8 +2,8 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// CPUs that run. [`add`]'s release order pairs with [`count`]'s acquire: what the new CPU set up
-/// is visible to who counted it.
+/// The number of CPUs that run. [`add`]'s release order pairs with [`count`]'s acquire: a CPU that
+/// counts the new one sees what that one has set up.
 static ONLINE: AtomicU32 = AtomicU32::new(1);
 
 /// Adds the CPU that runs this.
@@ -11,7 +11,7 @@ pub fn add() {
     ONLINE.fetch_add(1, Ordering::Release);
 }
 
-/// How many CPUs run.
+/// The number of CPUs that run.
 pub fn count() -> u32 {
     ONLINE.load(Ordering::Acquire)
 }

@@ -12,7 +12,7 @@ const SIGNATURE: u16 = 0;
 const DIRECTORY: u16 = 0x19;
 /// Bytes of a directory entry: size, selector, reserved, name.
 const ENTRY_BYTES: usize = 64;
-/// More files than any machine has: a larger number is not a directory's.
+/// The most files of the directory that the kernel reads: more than any machine has.
 const MAX_FILES: usize = 1024;
 
 fn select(item: u16) {

@@ -1,6 +1,6 @@
 //! The driver of a virtio console device with a port for the trace.
 //!
-//! The queues and what lies under them are `virtio-drivers`'. Its driver for consoles is not used:
+//! The crate `virtio-drivers` has the queues and their transport. Its console driver is not used:
 //! it waits for each buffer, for ever if the host stops reading.
 
 use core::ptr::NonNull;
@@ -139,7 +139,7 @@ impl VirtioTracePort {
     }
 }
 
-/// What the library needs of this kernel.
+/// The kernel's functions that the library calls.
 struct KernelHal;
 
 // SAFETY: frames are page-aligned, zero, and used by nothing else; `VirtioTracePort::find` has

@@ -14,7 +14,7 @@ use x86_64::{
 
 /// Bytes of a frame.
 pub const FRAME_BYTES: u64 = 4096;
-/// Memory that programs cannot have: for the kernel itself, and for page tables.
+/// Memory that programs cannot claim: a reserve for the kernel and for page tables.
 const RESERVE_BYTES: u64 = 32 << 20;
 /// Memory below this address is not allocated: a starting processor's trampoline and the firmware's
 /// tables are there.
@@ -122,8 +122,8 @@ pub fn add_in_use() {
     }
 }
 
-/// Returns whether `bytes` are left. Whoever allocates many frames one by one checks first, so as
-/// not to use up the last memory for an allocation that fails.
+/// Returns whether `bytes` are left. A caller that allocates many frames one by one checks this
+/// first, so that an allocation that fails does not use up the last memory.
 pub fn has_room(bytes: u64) -> bool {
     FRAMES.lock().as_ref().is_some_and(|frames| bytes.div_ceil(FRAME_BYTES) <= frames.left)
 }
@@ -167,8 +167,8 @@ impl Drop for Claim {
     }
 }
 
-/// The most bytes of one program: three quarters of the memory at boot, so that a program that
-/// takes all it can get leaves some to others.
+/// The most bytes of one program: three quarters of the memory at boot, so that one program cannot
+/// claim all memory.
 pub fn max_for_program() -> u64 {
     FRAMES.lock().as_ref().map_or(0, |frames| frames.all / 4 * 3 * FRAME_BYTES)
 }
@@ -192,7 +192,7 @@ pub fn low_frame() -> Option<PhysFrame> {
 }
 
 impl Frames {
-    /// How many frames of a region [`Self::take`] can take.
+    /// The number of frames of a region that [`Self::take`] can take.
     fn of_region(region: &MemoryRegion) -> u64 {
         let start = region.start.max(LOW_BYTES).next_multiple_of(FRAME_BYTES);
         match region.kind {

@@ -43,8 +43,8 @@ struct Growing {
     end: Option<NonNull<u8>>,
 }
 
-// SAFETY: nothing else names the block, and the pointer to the heap's end goes back to the
-// allocator alone.
+// SAFETY: nothing else refers to the block, and only the allocator gets the pointer to the heap's
+// end.
 unsafe impl Send for Growing {}
 
 // SAFETY: it allocates frames, and never from the heap that it grows.

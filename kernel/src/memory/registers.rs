@@ -10,8 +10,9 @@ use super::{
 };
 
 impl AddressSpace {
-    /// Maps a page of device registers, uncached, at the address that [`kernel_view`] returns. On
-    /// the first CPU, before there are programs: their spaces share what is mapped by then.
+    /// Maps a page of device registers, uncached, at the address that [`kernel_view`] returns.
+    /// Only for the first CPU, before programs are loaded: their address spaces share only the
+    /// mappings that exist by then.
     ///
     /// # Errors
     /// No frame is left for the tables, or another page is mapped there.
@@ -25,7 +26,7 @@ impl AddressSpace {
                 entry.set_frame(frames::allocate()?, flags);
             }
             if entry.flags().contains(Flags::HUGE_PAGE) {
-                // It is in the view of physical memory already.
+                // The view of physical memory contains it.
                 return Ok(());
             }
             frame = entry.addr();

@@ -37,14 +37,14 @@ pub fn allocate() -> Result<VirtAddr, OutOfMemory> {
 /// The stack that the boot loader made, on which the first CPU starts.
 static BOOT: Once<Range<u64>> = Once::new();
 
-/// Takes note of the boot loader's stack.
+/// Records the boot loader's stack.
 pub fn note_boot_stack(range: Range<u64>) {
     BOOT.call_once(|| range);
 }
 
-/// The words of the kernel stack that `address` lies on, from there up to the stack's end, each
-/// with its address. An address in the guard page below a stack, which an overflow leads to, means
-/// the whole stack; one that is on no stack, no word.
+/// The words of the kernel stack that contains `address`, from there up to the stack's end, each
+/// with its address. For an address in the guard page below a stack, as after a stack overflow, all
+/// words of the stack. For an address on no stack, none.
 pub fn words(address: u64) -> impl Iterator<Item = (u64, u64)> {
     let stack = containing(address).unwrap_or_default();
     let start = address.max(stack.start).next_multiple_of(size_of::<u64>() as u64);

@@ -1,4 +1,4 @@
-//! How the running thread gives up the CPU: preempted, blocked, yielding or ended.
+//! The running thread leaves the CPU: it is preempted, blocks, yields or ends.
 
 use super::{
     exit::{end_deadlocked, exit},
@@ -29,9 +29,9 @@ pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
-/// Enqueues the running program, which inspects another that is running: its call is restarted in
+/// Enqueues the running program, which inspects another running program: its call is restarted in
 /// its next turn. It is not parked for an inspection: two programs that inspect each other would
-/// both be parked until the time is over.
+/// both stay parked until the timeout.
 pub fn yield_cpu(cpu: &mut Cpu, frame: &mut Frame) {
     cpu.process().threads.enqueue_running(frame);
     let process = deschedule(cpu);
@@ -39,8 +39,8 @@ pub fn yield_cpu(cpu: &mut Cpu, frame: &mut Frame) {
     schedule(cpu, frame);
 }
 
-/// Blocks the running thread; its call returns what who wakes it writes to its frame. Ends the
-/// program if no thread is left that could ever be woken.
+/// Blocks the running thread. The code that wakes it writes the call's result to its frame. Ends
+/// the program if nothing can wake any of its threads.
 pub fn block(cpu: &mut Cpu, frame: &mut Frame, on: Wait) {
     let process = cpu.process();
     if !on.ends_by_itself() && process.is_stuck() {
@@ -63,7 +63,7 @@ pub fn end_thread(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
         return exit(cpu, frame, status);
     }
     let word = process.threads.end_running().clear_tid;
-    // Where that is not the program's memory, no thread can wait there.
+    // At an address outside the program's memory no thread can wait.
     if word != 0 && process.memory.space.write(word, &[0; 4]).is_ok() {
         process.threads.wake_futex(word, u32::MAX, 1);
     }

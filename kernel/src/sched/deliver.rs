@@ -15,12 +15,12 @@ use crate::{
     },
 };
 
-/// The status of a program that a signal ended, as shells have it: this and the signal's number.
+/// A program that a signal ended has this plus the signal's number as its status, as in shells.
 const SIGNALLED: i32 = 128;
 
 /// Delivers the pending signals of the thread that the CPU returns to, if it returns to one;
-/// signals stay pending while the thread continues a system call. Every entry from ring 3 ends with
-/// this.
+/// signals stay pending while the thread continues a system call. Every entry from ring 3 calls
+/// this function last.
 pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
     while let Some(process) = cpu.current.as_deref_mut() {
         if process.is_deadlocked {

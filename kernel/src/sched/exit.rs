@@ -1,4 +1,4 @@
-//! How programs end, and the machine with the last of them.
+//! The end of programs, and of the machine when the last program has ended.
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, Ordering};

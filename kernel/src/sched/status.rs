@@ -1,4 +1,4 @@
-//! The machine's exit status, and what could not be started.
+//! The machine's exit status, and reports of programs that could not be started.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -9,8 +9,8 @@ use tally_abi::{
 
 use crate::machine::serial;
 
-/// The first status other than 0. Relaxed order is enough: the last CPU reads it after taking the
-/// table's lock, which every CPU that wrote it took later.
+/// The first status other than 0. Relaxed order is enough: every CPU takes the table's lock after
+/// it has written, and the last CPU takes it before it reads.
 static STATUS: AtomicU8 = AtomicU8::new(0);
 
 /// Records a program's status; the first other than 0 becomes the machine's.

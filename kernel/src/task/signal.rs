@@ -51,7 +51,7 @@ pub fn blockable(set: u64) -> u64 {
     set & !UNBLOCKED
 }
 
-/// What a program does about a signal: Linux's `struct sigaction`, in words.
+/// A program's action for a signal: Linux's `struct sigaction`, in words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Action {
     /// Where the handler begins, or [`DEFAULT`] or [`IGNORE`].
@@ -137,7 +137,7 @@ pub struct ThreadSignals {
 }
 
 impl ThreadSignals {
-    /// Those of a new thread of this one.
+    /// The signals of a new thread that this one creates.
     pub fn inherited(&self) -> Self {
         ThreadSignals { mask: self.mask, ..ThreadSignals::default() }
     }
@@ -150,7 +150,7 @@ impl ThreadSignals {
 }
 
 impl Signals {
-    /// Those of a new program.
+    /// The signals of a new program.
     pub fn new() -> Self {
         let actions = [Action::default(); SIGNALS as usize];
         Signals { actions, pending: PendingSet::default(), timer: None }

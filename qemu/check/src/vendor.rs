@@ -16,9 +16,9 @@ pub const EN: u64 = 1 << 22;
 pub struct VendorPmu {
     /// Event-select register of the first counter, and the distance to the next.
     pub select: (u32, u32),
-    /// Counter register, likewise.
+    /// Register of the first counter, and the distance to the next.
     pub counter: (u32, u32),
-    /// Global control, status and status reset, if there are such.
+    /// Global control, status and status reset registers, if the PMU has them.
     pub global: Option<[u32; 3]>,
     /// Codes and unit masks of instructions, branches, conditional branches, loads, stores.
     pub events: [u64; 5],

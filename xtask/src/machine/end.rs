@@ -12,7 +12,7 @@ use crate::symbols::{StackFrame, Symbols};
 /// Lines of the log that a message quotes.
 const SHOWN_LINES: usize = 15;
 
-/// How the QEMU process ended, whatever the guest reported.
+/// How the QEMU process ended, independent of the guest's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QemuEnd {
     ByItself,

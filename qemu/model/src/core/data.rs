@@ -11,8 +11,8 @@ use crate::{
 
 impl Core {
     /// The common case of [`Core::access`], as small as possible: a whole load or store in one line
-    /// that is the most recent everywhere, so that only counts change. Returns whether it was that;
-    /// if not, it has done nothing.
+    /// that is the most recent everywhere, so that only counts change. Returns whether the case
+    /// applied; if not, nothing has changed.
     #[inline(always)]
     pub fn access_recent<const STORE: bool>(&mut self, ring: Privilege, address: u64) -> bool {
         let line = address >> 6;
