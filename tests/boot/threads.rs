@@ -99,31 +99,28 @@ fn side_by_side(pmu: Pmu, cpus: usize, counted: usize, programs: &[&str]) -> Req
     Request { pmu, cpus, ..Request::new(line) }
 }
 
-// `files` runs once, as the files that it creates have names.
-as_under_linux! { on_intel on Pmu::Intel, 1 CPUs, first 3 counted:
-    glibc_threads: "threads 8",
-    glibc_signals: "signals",
-    glibc_text_math_and_memory: "libc corpus.txt word",
-    glibc_text_math_and_memory_position_independent: "libc-pie corpus.txt word",
-    glibc_threads_position_independent: "threads-pie 3",
-    glibc_signals_position_independent: "signals-pie",
-    exit_by_sigusr1: "endings 10",
-    ignored_sigchld: "endings 17",
-    rust_standard_library: "rust corpus.txt 5",
-    glibc_files: "files",
+/// The same programs on two machines.
+macro_rules! with_glibc {
+    ($($module:ident on $pmu:expr, $cpus:literal CPUs;)*) => {$(
+        // `files` runs once, as the files that it creates have names.
+        as_under_linux! { $module on $pmu, $cpus CPUs, first 3 counted:
+            glibc_threads: "threads 8",
+            glibc_signals: "signals",
+            glibc_text_math_and_memory: "libc corpus.txt word",
+            glibc_text_math_and_memory_position_independent: "libc-pie corpus.txt word",
+            glibc_threads_position_independent: "threads-pie 3",
+            glibc_signals_position_independent: "signals-pie",
+            exit_by_sigusr1: "endings 10",
+            ignored_sigchld: "endings 17",
+            rust_standard_library: "rust corpus.txt 5",
+            glibc_files: "files",
+        }
+    )*};
 }
 
-as_under_linux! { on_amd_with_two_cpus on Pmu::Amd, 2 CPUs, first 3 counted:
-    glibc_threads: "threads 8",
-    glibc_signals: "signals",
-    glibc_text_math_and_memory: "libc corpus.txt word",
-    glibc_text_math_and_memory_position_independent: "libc-pie corpus.txt word",
-    glibc_threads_position_independent: "threads-pie 3",
-    glibc_signals_position_independent: "signals-pie",
-    exit_by_sigusr1: "endings 10",
-    ignored_sigchld: "endings 17",
-    rust_standard_library: "rust corpus.txt 5",
-    glibc_files: "files",
+with_glibc! {
+    on_intel on Pmu::Intel, 1 CPUs;
+    on_amd_with_two_cpus on Pmu::Amd, 2 CPUs;
 }
 
 // musl uses other system calls than glibc for much of this.

@@ -35,6 +35,7 @@ pub use self::{
     },
     llc::Llc,
     operation::{Operation, RegisterSet, Unit},
+    profiles::is_equal,
     signal::{Counts, STATIC_SIGNALS, Signal},
 };
 

@@ -1,6 +1,7 @@
 //! The processors of machines, from the virtual PMU's list of profiles (`qemu/vpmu/src/profiles`).
 
 use clap::{ValueEnum, builder::PossibleValue};
+use tally_model::is_equal;
 use tally_vpmu::{Profile as Known, QemuMachine};
 
 /// The number of profiles.
@@ -44,7 +45,7 @@ impl Pmu {
     /// That of the machine with this name, which must exist.
     const fn named(name: &str) -> Pmu {
         let mut index = 0;
-        while !is_equal(Known::ALL[index].machine.name.as_bytes(), name.as_bytes()) {
+        while !is_equal(Known::ALL[index].machine.name, name) {
             index += 1;
         }
         Pmu(index)
@@ -107,14 +108,6 @@ impl ValueEnum for ProfileName {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(PossibleValue::new(self.name()).help(Known::ALL[self.0].about))
     }
-}
-
-const fn is_equal(one: &[u8], other: &[u8]) -> bool {
-    let mut index = 0;
-    while index < one.len() && index < other.len() && one[index] == other[index] {
-        index += 1;
-    }
-    index == one.len() && index == other.len()
 }
 
 #[cfg(test)]

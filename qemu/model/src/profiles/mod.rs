@@ -41,7 +41,7 @@ impl Geometry {
         let mut index = 0;
         while index < Geometry::ALL.len() {
             let (known, geometry) = Geometry::ALL[index];
-            if is_equal(known.as_bytes(), name.as_bytes()) {
+            if is_equal(known, name) {
                 return geometry;
             }
             index += 1;
@@ -50,7 +50,9 @@ impl Geometry {
     }
 }
 
-const fn is_equal(one: &[u8], other: &[u8]) -> bool {
+/// Returns whether two names are equal, for constants, which cannot compare strings by `==`.
+pub const fn is_equal(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
     let mut index = 0;
     while index < one.len() && index < other.len() && one[index] == other[index] {
         index += 1;

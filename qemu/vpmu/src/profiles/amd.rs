@@ -6,35 +6,8 @@
 
 use tally_model::Signal::*;
 
+use super::shared::{LOADS, MISPREDICTS_TAKEN, e};
 use crate::event::{Conversion, Event};
-
-/// Shorthand for the table.
-pub(super) const fn e(
-    name: &'static str,
-    code: u16,
-    umask: u8,
-    signals: &'static [tally_model::Signal],
-    about: &'static str,
-) -> Event {
-    Event::new(name, code, umask, signals, about)
-}
-
-/// Every load, by where it was served.
-pub(super) const LOADS: &[tally_model::Signal] = &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss];
-
-/// Every cause of a cycle in which the oldest operation has not done its work.
-pub(super) const NOT_COMPLETE: &[tally_model::Signal] = &[
-    StallL1Hit,
-    StallL2Hit,
-    StallL3Hit,
-    StallMemory,
-    StallDtlb,
-    StallStore,
-    StallDivider,
-    StallChain,
-    StallFp,
-    StallInteger,
-];
 
 /// Events of both.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
@@ -49,7 +22,7 @@ pub(super) const COMMON: &[Event] = &[
     e("RETIRED_TAKEN_BRANCH_INSTRUCTIONS", 0xc4, 0x00, &[Taken, BranchFar],
         "Branches retired that were taken, near and far."),
     e("RETIRED_TAKEN_BRANCH_INSTRUCTIONS_MISPREDICTED", 0xc5, 0x00,
-        &[MispredictCondTaken, MispredictReturn, MispredictIndirect],
+        MISPREDICTS_TAKEN,
         "Taken branches retired that were mispredicted."),
     e("RETIRED_FAR_CONTROL_TRANSFERS", 0xc6, 0x00, &[BranchFar, Interrupts],
         "Far branches, interrupts and exceptions."),

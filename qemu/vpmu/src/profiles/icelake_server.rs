@@ -2,7 +2,10 @@
 
 use tally_model::{Geometry, Signal::*};
 
-use super::intel::{COMMON, FRONT_END, LOW, MEMORY, e};
+use super::{
+    intel::{COMMON, FRONT_END, LOW},
+    shared::{MEMORY, e},
+};
 use crate::{
     event::{Conversion, Event},
     profile::{Profile, QemuMachine, Vendor},

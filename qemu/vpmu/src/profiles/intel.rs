@@ -6,54 +6,17 @@
 
 use tally_model::Signal::*;
 
+use super::shared::{BACK_END, LOADS, MISPREDICTS_TAKEN, e};
 use crate::event::{Conversion, Event};
 
 /// The general counters 0 to 3 only.
 pub(super) const LOW: u8 = 0x0f;
-/// Shorthand for the table.
-pub(super) const fn e(
-    name: &'static str,
-    code: u16,
-    umask: u8,
-    signals: &'static [tally_model::Signal],
-    about: &'static str,
-) -> Event {
-    Event::new(name, code, umask, signals, about)
-}
-
-/// Every cause of a cycle without retirement that lies in memory.
-pub(crate) const MEMORY: &[tally_model::Signal] =
-    &[StallL1Hit, StallL2Hit, StallL3Hit, StallMemory, StallDtlb, StallStore];
-/// Every cause of a cycle without retirement that lies behind the front end.
-pub(super) const BACK_END: &[tally_model::Signal] = &[
-    StallL1Hit,
-    StallL2Hit,
-    StallL3Hit,
-    StallMemory,
-    StallDtlb,
-    StallStore,
-    StallDivider,
-    StallChain,
-    StallFp,
-    StallInteger,
-    StallResources,
-    StallSerialize,
-];
 /// Every cause of a cycle without retirement.
 pub(super) const STALLS: &[tally_model::Signal] = tally_model::Signal::STALLS;
 /// Every cause of a cycle without retirement that lies in the front end, wrong paths aside.
 pub(super) const FRONT_END: &[tally_model::Signal] = &[StallL1i, StallItlb, StallFrontEnd];
-/// Every cause of a cycle without retirement that lies in loads.
-pub(super) const LOAD_STALLS: &[tally_model::Signal] =
-    &[StallL1Hit, StallL2Hit, StallL3Hit, StallMemory, StallDtlb];
-/// Taken branches that were mispredicted.
-pub(super) const MISPREDICTS_TAKEN: &[tally_model::Signal] =
-    &[MispredictCondTaken, MispredictReturn, MispredictIndirect];
 /// Every code read that accesses the L2.
 pub(super) const L2_CODE: &[tally_model::Signal] = &[L2CodeHit, LlcCodeHit, LlcCodeMiss];
-
-/// Every load, by where it was served.
-pub(super) const LOADS: &[tally_model::Signal] = &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss];
 
 /// Events of both.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.

@@ -8,12 +8,13 @@ mod amd;
 mod icelake_server;
 mod intel;
 mod sapphire_rapids;
+mod shared;
 mod zen3;
 mod zen4;
 
 use crate::profile::Profile;
 
-pub(crate) use intel::MEMORY;
+pub(crate) use shared::MEMORY;
 
 impl Profile {
     /// Every profile. The options of `cargo xtask` and the checks take theirs from this list.

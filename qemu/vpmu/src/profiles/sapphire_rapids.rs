@@ -4,7 +4,8 @@ use tally_model::{Geometry, Signal::*};
 
 use super::{
     icelake_server,
-    intel::{COMMON, FRONT_END, LOAD_STALLS, LOW, MEMORY, e},
+    intel::{COMMON, FRONT_END, LOW},
+    shared::{LOAD_STALLS, MEMORY, e},
 };
 use crate::{
     event::{Conversion, Event},

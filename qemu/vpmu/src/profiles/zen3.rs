@@ -3,7 +3,8 @@
 use tally_model::{Geometry, Signal::*};
 
 use super::{
-    amd::{COMMON, LINUX, QUEUE_EMPTY, e},
+    amd::{COMMON, LINUX, QUEUE_EMPTY},
+    shared::e,
     zen4,
 };
 use crate::{

@@ -2,7 +2,10 @@
 
 use tally_model::{Geometry, Signal::*};
 
-use super::amd::{COMMON, LINUX, NOT_COMPLETE, QUEUE_EMPTY, e};
+use super::{
+    amd::{COMMON, LINUX, QUEUE_EMPTY},
+    shared::{NOT_COMPLETE, e},
+};
 use crate::{
     event::{Conversion, Event},
     profile::{Profile, QemuMachine, Vendor},

@@ -1,0 +1,51 @@
+//! What the tables of both vendors share: a shorthand for an event, and sets of signals.
+
+use tally_model::Signal::{self, *};
+
+use crate::event::Event;
+
+/// Shorthand for the tables.
+pub(super) const fn e(
+    name: &'static str,
+    code: u16,
+    umask: u8,
+    signals: &'static [Signal],
+    about: &'static str,
+) -> Event {
+    Event::new(name, code, umask, signals, about)
+}
+
+/// Every load, by where it was served.
+pub(super) const LOADS: &[Signal] = &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss];
+/// Taken branches that were mispredicted.
+pub(super) const MISPREDICTS_TAKEN: &[Signal] =
+    &[MispredictCondTaken, MispredictReturn, MispredictIndirect];
+
+const IN_LOADS: [Signal; 5] = [StallL1Hit, StallL2Hit, StallL3Hit, StallMemory, StallDtlb];
+const IN_MEMORY: [Signal; 6] = join(IN_LOADS, [StallStore]);
+const IN_UNITS: [Signal; 4] = [StallDivider, StallChain, StallFp, StallInteger];
+
+/// Every cause of a cycle without retirement that lies in loads.
+pub(super) const LOAD_STALLS: &[Signal] = &IN_LOADS;
+/// Every cause of a cycle without retirement that lies in memory.
+pub(crate) const MEMORY: &[Signal] = &IN_MEMORY;
+/// Every cause of a cycle in which the oldest operation has not done its work.
+pub(super) const NOT_COMPLETE: &[Signal] = &join::<6, 4, 10>(IN_MEMORY, IN_UNITS);
+/// Every cause of a cycle without retirement that lies behind the front end.
+pub(super) const BACK_END: &[Signal] =
+    &join::<10, 2, 12>(join(IN_MEMORY, IN_UNITS), [StallResources, StallSerialize]);
+
+/// The signals of both, the first ones first.
+const fn join<const N: usize, const M: usize, const BOTH: usize>(
+    first: [Signal; N],
+    second: [Signal; M],
+) -> [Signal; BOTH] {
+    assert!(N + M == BOTH);
+    let mut both = [first[0]; BOTH];
+    let mut index = 0;
+    while index < BOTH {
+        both[index] = if index < N { first[index] } else { second[index - N] };
+        index += 1;
+    }
+    both
+}
