@@ -2,6 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
+use expect_test::expect;
 use tally_abi::{ExitStatus, session::MAX_EVENTS, truth::RegionKind};
 use xtask::{
     machine::{self, Boot, Outcome, Request},
@@ -10,7 +11,7 @@ use xtask::{
 
 use crate::{
     SharedBoot, artefacts, assert_output, assert_small, assert_success, boot, machine_permit,
-    output_of, run,
+    masked, output_of,
 };
 
 /// Panics unless the kernel refused something with `status`, for a reason that contains `words`.
@@ -136,11 +137,35 @@ fn exit_inside_a_session_closes_its_region() {
     assert!(truth.region(RegionKind::Session, *tag).is_some_and(|region| region.closed));
 }
 
+/// Slices so short that the budget lengthens some.
+static STAT: SharedBoot = SharedBoot::new(|| {
+    let events = "instructions,branches,branch-misses,L1-dcache-loads,LLC-loads,L1D.REPLACEMENT";
+    Request::new(format!("wire -- tally stat --slice 5000 -e {events} rounds 1 60000"))
+});
+
+#[test]
+fn stat_prints_a_line_for_each_event_and_the_conditions() {
+    expect![[r#"
+
+        Performance counter stats for 'rounds # 60000':
+
+        # instructions
+        # branches +- # % (# %)
+        # branch-misses +- # % (# %)
+        # L1-dcache-loads +- # % (# %)
+        # LLC-loads +- # % (# %)
+        # L1D.REPLACEMENT +- # % (# %)
+
+        # instructions per cycle; # event groups, # slices of # cycles as requested, # of them lengthened for the budget;
+        the engine took # % of the time; +- is the half width of the # % interval
+    "#]].assert_eq(&masked(&output_of(STAT.get(), 0, 1)));
+}
+
 #[test]
 fn slices_that_the_budget_lengthened_are_reported() {
-    let boot = run("", "tally stat --slice 5000 -e branches rounds 1 60000");
+    let boot = STAT.get();
     assert_eq!(boot.outcome, Outcome::Done(0));
-    let report = Report::of(&boot).first.expect("tally opens a session");
+    let report = Report::of(boot).first.expect("tally opens a session");
     let text = boot.transcript.text().replace(',', "");
     let [slices, lengthened] =
         [report.slices, report.lengthened].map(|n| n.expect("the kernel sends it"));

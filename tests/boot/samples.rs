@@ -1,11 +1,14 @@
 //! Samples: as many as the period asks for, with the address of the interrupted instruction.
 
+use expect_test::expect;
 use xtask::{
     machine::{Boot, Pmu, Request},
     report::Report,
 };
 
-use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, boot, run};
+use crate::{
+    SharedBoot, assert_exact_counts_are_true, assert_success, boot, masked, output_of, run,
+};
 
 /// Events from one sample to the next, on average.
 const PERIOD: u64 = 10_000;
@@ -32,7 +35,7 @@ macro_rules! samples {
         mod $module {
             use super::*;
 
-            static BOOT: SharedBoot = SharedBoot::new(|| record($pmu, $event));
+            pub(super) static BOOT: SharedBoot = SharedBoot::new(|| record($pmu, $event));
 
             #[test]
             fn there_is_one_sample_per_period() {
@@ -73,6 +76,18 @@ macro_rules! samples {
 samples! { on_icelake_server on Pmu::Intel => "branches" }
 samples! { on_zen_4 on Pmu::Amd => "branches" }
 samples! { on_zen_3 on Pmu::Zen3 => "instructions" }
+
+#[test]
+fn record_prints_the_addresses_with_the_most_samples() {
+    expect![[r#"
+
+        # samples of 'branches' in 'rounds # 60000'; requested: one per # events, taken: one per #
+
+        # % # #
+        # at # other addresses
+    "#]]
+    .assert_eq(&masked(&output_of(on_icelake_server::BOOT.get(), 0, 1)));
+}
 
 /// The bank's first page, in which a program stops its counters, is writable by the program that
 /// opened the session alone: the program runs once by itself and once sampled by another.

@@ -265,6 +265,7 @@ fn text(explained: &Explanation) -> String {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
     use tally_abi::{ExitStatus, SessionConfig, Slice};
 
     use super::*;
@@ -301,45 +302,70 @@ mod tests {
         let events = "INST_RETIRED.ANY,L1D.REPLACEMENT@3,BR_INST_RETIRED.COND,r02c4,\
                       OCR.DEMAND_DATA_RD.L3_HIT";
         let text = text(&explain(&found(Pmu::Intel, &["counters=2"]), &asked(events)).unwrap());
-        let expected = "\
-Intel architectural performance monitoring, version 5
-catalogue                icelake-server
-general counters         2
-events                   5 events
-groups                   2 (optimal: no plan has fewer)
-round                    4 slices
-pinned, instructions     INST_RETIRED.ANY
-group 0, 3 slices
-  counter 0              OCR.DEMAND_DATA_RD.L3_HIT
-  counter 1              L1D.REPLACEMENT
-  extra register 0       0x3f803c0001
-group 1
-  counter 0              BR_INST_RETIRED.COND
-  counter 1              r02c4
-";
-        assert_eq!(text, expected);
+        expect![[r#"
+            Intel architectural performance monitoring, version 5
+            catalogue                icelake-server
+            general counters         2
+            events                   5 events
+            groups                   2 (optimal: no plan has fewer)
+            round                    4 slices
+            pinned, instructions     INST_RETIRED.ANY
+            group 0, 3 slices
+              counter 0              OCR.DEMAND_DATA_RD.L3_HIT
+              counter 1              L1D.REPLACEMENT
+              extra register 0       0x3f803c0001
+            group 1
+              counter 0              BR_INST_RETIRED.COND
+              counter 1              r02c4
+        "#]]
+        .assert_eq(&text);
+    }
+
+    /// What is refused on `pmu`, a line for each, with its exit status.
+    fn refusals(pmu: &DetectedPmu, asked: &[Asked]) -> String {
+        let of = |asked| planned(pmu, asked).expect_err("it is refused");
+        let line = |why: ResolveError| format!("{}: {why}\n", u8::from(why.error.exit_status()));
+        asked.iter().flat_map(of).map(line).collect()
     }
 
     #[test]
     fn refusals_are_those_of_a_run() {
-        let check = |asked: &Asked, status: ExitStatus, word: &str| {
-            let all = planned(&found(Pmu::Intel, &[]), asked).unwrap_err();
-            assert_eq!(all[0].error.exit_status(), status, "{all:?}");
-            assert!(all[0].to_string().contains(word), "{all:?}");
-            all.len()
-        };
-        let two = asked("cycles,BR_INST_RETIRED.ALL_BRANCHE,cpu/event=0x100/");
-        assert_eq!(check(&two, ExitStatus::UnknownEvent, "BR_INST_RETIRED.ALL_BRANCHES"), 2);
-        let many = asked(&vec!["cycles"; tally_abi::session::MAX_EVENTS + 1].join(","));
-        check(&many, ExitStatus::TooManyEvents, "1024");
-        check(&asked(" "), ExitStatus::CallRefused, "empty");
-        check(&asked("L1D.REPLACEMENT:k"), ExitStatus::CallRefused, "--paranoid 1");
         let mut short = asked("cycles");
         short.config.slice = Slice::Cycles(9);
-        check(&short, ExitStatus::SliceOutOfRange, "a slice of 9");
+        let text = refusals(
+            &found(Pmu::Intel, &[]),
+            &[
+                asked("cycles,BR_INST_RETIRED.ALL_BRANCHE,cpu/event=0x100/"),
+                asked(&vec!["cycles"; tally_abi::session::MAX_EVENTS + 1].join(",")),
+                asked(" "),
+                asked("L1D.REPLACEMENT:k"),
+                short,
+            ],
+        );
+        expect![[r#"
+            65: BR_INST_RETIRED.ALL_BRANCHE: the catalogue icelake-server has no such event; nearest: BR_INST_RETIRED.ALL_BRANCHES, BR_MISP_RETIRED.ALL_BRANCHES, BR_INST_RETIRED.FAR_BRANCH
+            78: cpu/event=0x100/: 'event=0x100': more than 0xff
+            66: 1025 events were asked for; a plan holds 1024
+            78: the list of events is empty; name at least one
+            78: counting in ring 0 is not permitted: run with --paranoid 1
+            67: a slice of 9 is out of range: use 5000 to 1073741824
+        "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn around_a_program_ring_0_is_permitted() {
         let around = Asked { paranoid: None, ..asked("L1D.REPLACEMENT:k") };
         assert!(planned(&found(Pmu::Intel, &[]), &around).is_ok());
+    }
+
+    #[test]
+    fn a_pmu_that_is_too_old_is_refused() {
         let too_old = machine::virtual_pmu_of(Pmu::Intel, &["version=1".into()]).unwrap();
-        assert_eq!(detect(&too_old).unwrap_err().status, ExitStatus::NoPmu);
+        let refused = detect(&too_old).unwrap_err();
+        assert_eq!(refused.status, ExitStatus::NoPmu);
+        expect![
+            "the PMU is of architectural version 1; Tally needs version 2, with fixed counters"
+        ]
+        .assert_eq(&refused.message);
     }
 }

@@ -244,6 +244,7 @@ fn delivery(word: &str) -> std::result::Result<Delivery, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use expect_test::expect;
     use tally_abi::boot::{CommandLine, Program, Tracing};
 
     fn job() -> Job {
@@ -322,13 +323,16 @@ mod tests {
 
     #[test]
     fn options_without_effect_are_refused() {
-        let refused = |job: Job, command: &str, word: &str| {
-            let why = job.around("", &words(command)).unwrap_err();
-            assert!(why.status == ExitStatus::Usage && why.message.contains(word), "{why}");
-        };
-        refused(job(), "stat prog", "no effect on `stat`");
-        refused(Job { events: None, ..job() }, "record prog", "no effect on `record`");
-        refused(Job { events: None, ..job() }, "prog", "--events");
+        let silent = || Job { events: None, ..job() };
+        let refused = [(job(), "stat prog"), (silent(), "record prog"), (silent(), "prog")]
+            .map(|(job, command)| job.around("", &words(command)).unwrap_err());
+        assert!(refused.iter().all(|why| why.status == ExitStatus::Usage), "{refused:?}");
+        let text = refused.map(|why| format!("{why}\n")).concat();
+        expect![[r#"
+            --events, --slice, --budget and --shares have no effect on `stat`: give them to it, as in `-- stat -e EVENTS --slice CYCLES PROGRAM`
+            --events, --slice, --budget and --shares have no effect on `record`: give them to it, as in `-- stat -e EVENTS --slice CYCLES PROGRAM`
+            --slice, --budget and --shares have no effect without --events: add --events, or give prog options of its own
+        "#]].assert_eq(&text);
     }
 
     #[test]

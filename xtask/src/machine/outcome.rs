@@ -118,3 +118,76 @@ impl fmt::Display for Outcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbols::Place;
+    use expect_test::expect;
+
+    #[test]
+    fn every_outcome_has_a_message() {
+        let fault = Outcome::Faulted {
+            program: "crash".into(),
+            fault: "page fault".into(),
+            address: Some(0x10),
+            instruction: 0x20_0004,
+        };
+        let refused = |program: &str, why: &str| Outcome::Refused {
+            program: program.into(),
+            status: ExitStatus::Usage.into(),
+            why: why.into(),
+        };
+        let outcomes = [
+            Outcome::Done(3),
+            refused("nobody", "not in the ramdisk"),
+            refused("", "unknown option colour=red"),
+            fault,
+            Outcome::TimedOut { limit: Duration::from_secs(15), log_tail: "the last line".into() },
+            Outcome::MachineFailed { said: "qemu: no such device".into() },
+        ];
+        let text = outcomes.map(|outcome| format!("{}: {outcome}\n", outcome.status())).concat();
+        expect![[r#"
+            3: the programs ended with status 3
+            64: nobody: not in the ramdisk
+            64: unknown option colour=red
+            76: crash crashed: page fault, address 0x10, by the instruction at 0x200004
+            75: the machine did not end within 15 s and was stopped; `--time-limit` sets another limit; last lines of the log:
+            the last line
+            80: the machine ended without the kernel's last message:
+            qemu: no such device
+        "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn a_panic_has_registers_and_a_backtrace() {
+        let place = |function: &str, line| Place {
+            function: function.into(),
+            file: Some("kernel/src/a.rs".into()),
+            line: Some(line),
+        };
+        let frame = |address, places: &[Place]| StackFrame { address, places: places.to_vec() };
+        let registers =
+            Registers { rax: 1 << 63, rip: 0xffff_8000_0000_1234, ..Default::default() };
+        let panicked = Outcome::Panicked {
+            message: "no frame is free".into(),
+            registers: registers.into(),
+            backtrace: vec![
+                frame(0xffff_8000_0000_1234, &[place("inlined", 7), place("outer", 20)]),
+                frame(0xffff_8000_0000_5678, &[]),
+            ],
+        };
+        expect![[r#"
+            the kernel panicked: no frame is free
+                 rax 8000000000000000    rbx 0000000000000000    rcx 0000000000000000    rdx 0000000000000000
+                 rsi 0000000000000000    rdi 0000000000000000    rbp 0000000000000000    rsp 0000000000000000
+                  r8 0000000000000000     r9 0000000000000000    r10 0000000000000000    r11 0000000000000000
+                 r12 0000000000000000    r13 0000000000000000    r14 0000000000000000    r15 0000000000000000
+                 rip ffff800000001234 rflags 0000000000000000     cs 0000000000000000     ss 0000000000000000
+                 cr0 0000000000000000    cr2 0000000000000000    cr3 0000000000000000    cr4 0000000000000000
+              vector 0000000000000000  error 0000000000000000 apic_id 0000000000000000
+              0  0xffff800000001234 inlined at kernel/src/a.rs:7
+                 inlined into outer at kernel/src/a.rs:20
+              1  0xffff800000005678"#]].assert_eq(&panicked.to_string());
+    }
+}

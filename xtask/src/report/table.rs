@@ -115,49 +115,131 @@ pub fn percent(share: f64, signed: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use expect_test::expect;
     use tally_abi::{Reading, Value, reading::Reason};
 
-    fn check(value: Value, truth: Option<u64>, expect: &str) {
-        let reading = Reading { value, counted_cycles: 1, total_cycles: 8, slices: 3 };
+    /// A table with these values and truths, each event named by its place.
+    fn table(values: &[(Value, Option<u64>)]) -> String {
+        let event = |(name, (value, truth)): (u8, &(Value, Option<u64>))| {
+            let reading = Reading { value: *value, counted_cycles: 1, total_cycles: 8, slices: 3 };
+            EventReport::of(&char::from(name).to_string(), &reading, *truth)
+        };
+        let events: Vec<EventReport> = (b'A'..).zip(values).map(event).collect();
         let mut text = String::new();
-        write_event(&mut text, &EventReport::of("E", &reading, truth)).unwrap();
-        assert_eq!(text.split_whitespace().collect::<Vec<_>>().join(" "), expect);
+        write_events(&mut text, &events).unwrap();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        text
     }
 
     #[test]
     fn each_kind_of_value_has_its_own_form() {
         let estimated = |estimate| Value::Estimated { estimate, stderr: 1.0, half_width_95: 20.0 };
-        check(estimated(2000), Some(2010), "E 2,000 1.00% 12.5% 2,010 -0.50%");
-        check(estimated(2000), Some(3000), "E 2,000 1.00% 12.5% 3,000 -33.3%!");
-        check(estimated(9_999_999_999), None, "E 9,999,999,999 0.00% 12.5%");
-        check(estimated(0), Some(0), "E 0 unknown 12.5% 0 +0.00%");
-        check(estimated(5), Some(0), "E 5 400.0% 12.5% 0 -");
-        check(estimated(4000), Some(2000), "E 4,000 0.50% 12.5% 2,000 +100%!");
-        check(estimated(9_999_999_999), Some(9_999), "E 9,999,999,999 0.00% 12.5% 9,999 +1e8%!");
-        let long = Value::Estimated { estimate: 1, stderr: 1.0, half_width_95: 12_345_678.0 };
-        check(long, Some(1_000_000_000), "E 1 1e9% 12.5% 1,000,000,000 -100%!");
-        check(Value::Exact { count: 7 }, Some(7), "E 7 exact 12.5% 7 +0.00%");
+        let wide = Value::Estimated { estimate: 1, stderr: 1.0, half_width_95: 12_345_678.0 };
         let reason = Reason::TooFewSlices;
-        let expect =
-            "E not measured: fewer than four slices counted: run longer or use shorter slices";
-        check(Value::NotMeasured { reason }, Some(7), expect);
+        let text = table(&[
+            (estimated(2000), Some(2010)),
+            (estimated(2000), Some(3000)),
+            (estimated(9_999_999_999), None),
+            (estimated(0), Some(0)),
+            (estimated(5), Some(0)),
+            (estimated(4000), Some(2000)),
+            (estimated(9_999_999_999), Some(9_999)),
+            (wide, Some(1_000_000_000)),
+            (Value::Exact { count: 7 }, Some(7)),
+            (Value::NotMeasured { reason }, Some(7)),
+        ]);
+        expect![[r#"
+            event                            estimate   ± 95 % counted         truth  error
+            A                                   2,000    1.00%   12.5%         2,010 -0.50%
+            B                                   2,000    1.00%   12.5%         3,000 -33.3%!
+            C                           9,999,999,999    0.00%   12.5%
+            D                                       0  unknown   12.5%             0 +0.00%
+            E                                       5   400.0%   12.5%             0      -
+            F                                   4,000    0.50%   12.5%         2,000  +100%!
+            G                           9,999,999,999    0.00%   12.5%         9,999  +1e8%!
+            H                                       1     1e9%   12.5% 1,000,000,000  -100%!
+            I                                       7    exact   12.5%             7 +0.00%
+            J
+              not measured: fewer than four slices counted: run longer or use shorter slices
+            4/8 within ± 95 %; ! marks the others
+
+        "#]]
+        .assert_eq(&text);
+    }
+
+    /// A session with one event, whose name is too long for its column.
+    fn session(number: u32) -> SessionReport {
+        let value = Value::Estimated { estimate: 1_000, stderr: 5.0, half_width_95: 10.0 };
+        let reading = Reading { value, counted_cycles: 1, total_cycles: 5, slices: 300 };
+        SessionReport {
+            program: "p".into(),
+            session: Some(number),
+            slices: Some(1_366),
+            lengthened: Some(0),
+            rounds: Some(273),
+            pmis: Some(1_365),
+            msr_accesses_per_switch: Some(5.81),
+            engine_share: Some(0.01161),
+            events: vec![EventReport::of("BR_INST_RETIRED.ALL_BRANCHES", &reading, Some(1_004))],
+            ..SessionReport::default()
+        }
+    }
+
+    #[test]
+    fn a_report_has_a_title_a_table_and_the_engines_figures() {
+        let (seed, pmu) = (Some(7), Some("P".into()));
+        let first = Some(session(1));
+        let report = Report { seed, pmu, first, others: vec![], panic: None, status: 0 };
+        expect![[r#"
+            p: P, seed 7
+            event                            estimate   ± 95 % counted         truth  error
+            BR_INST_RETIRED.ALL_BRANCHES
+                                                1,000    1.00%   20.0%         1,004 -0.40%
+            1/1 within ± 95 %; ! marks the others
+
+            slices                              1,366
+            lengthened for the budget               0
+            rounds                                273
+            PMIs                                1,365
+            MSR accesses per switch               5.8
+            instructions per switch      not measured
+            engine's share of the time          1.16%
+        "#]]
+        .assert_eq(&render(&report));
     }
 
     #[test]
     fn two_sessions_of_a_program_have_titles_of_their_own() {
-        let of = |session| SessionReport {
+        let empty = |number| SessionReport {
             program: "p".into(),
-            session: Some(session),
+            session: Some(number),
             ..SessionReport::default()
         };
-        let (seed, pmu) = (Some(7), Some("P".into()));
-        let one = Report { seed, pmu, first: Some(of(1)), others: vec![], panic: None, status: 0 };
-        let two = Report { others: vec![of(2)], ..one.clone() };
-        assert!(render(&one).starts_with("p: P, seed 7\n"));
-        let text = render(&two);
-        let titles: Vec<&str> = text.lines().filter(|line| line.contains("seed")).collect();
-        assert_eq!(titles, ["p, session 1: P, seed 7", "p, session 2: P, seed 7"]);
+        let (first, others) = (Some(empty(1)), vec![empty(2)]);
+        let report = Report { seed: Some(7), pmu: None, first, others, panic: None, status: 0 };
+        expect![[r#"
+            p, session 1: no PMU, seed 7
+            event                            estimate   ± 95 % counted         truth  error
+
+            slices                       not measured
+            lengthened for the budget    not measured
+            rounds                       not measured
+            PMIs                         not measured
+            MSR accesses per switch      not measured
+            instructions per switch      not measured
+            engine's share of the time   not measured
+            p, session 2: no PMU, seed 7
+            event                            estimate   ± 95 % counted         truth  error
+
+            slices                       not measured
+            lengthened for the budget    not measured
+            rounds                       not measured
+            PMIs                         not measured
+            MSR accesses per switch      not measured
+            instructions per switch      not measured
+            engine's share of the time   not measured
+        "#]]
+        .assert_eq(&render(&report));
     }
 
     #[test]

@@ -111,22 +111,24 @@ pub(super) fn json(record: &Raw, t: Option<&Type>) -> Value {
 mod tests {
     use super::*;
     use crate::trace::file::{Trace, tests::sample};
+    use expect_test::expect;
 
     #[test]
     fn text_has_80_columns() {
         let bytes = sample();
         let trace = Trace::open(&bytes).unwrap();
-        let record = trace.clone().next().unwrap().unwrap();
-        let text = lines(&record, trace.type_of(&record), 4_000);
-        let expect = "            1000 cpu 1  threshold   session 7, event 2, threshold 1000, \n";
-        assert_eq!(
-            text,
-            expect.trim_end().trim_end_matches(',').to_owned()
-                + "\n                                    count 1003, address_space 0xabc000\n"
-        );
+        let of = |record: &Raw| lines(record, trace.type_of(record), 4_000);
+        let records: Vec<Raw> = trace.clone().map(Result::unwrap).collect();
+        let mut text: String = records.iter().map(of).collect();
+        text += &lines(&records[0], None, 4_000);
         assert!(text.lines().all(|line| line.len() <= COLUMNS), "{text}");
-        let text = lines(&record, None, 4_000);
-        assert_eq!(text, "            1000 cpu 1  ?           kind 2 of 4 words\n");
+        expect![[r#"
+                        1000 cpu 1  threshold   session 7, event 2, threshold 1000
+                                                count 1003, address_space 0xabc000
+                        2000 cpu 1  lost        records 9
+                        1000 cpu 1  ?           kind 2 of 4 words
+        "#]]
+        .assert_eq(&text);
     }
 
     #[test]
@@ -152,11 +154,13 @@ mod tests {
     fn json_has_every_field() {
         let bytes = sample();
         let trace = Trace::open(&bytes).unwrap();
+        let of = |record: &Raw| format!("{}\n", json(record, trace.type_of(record)));
+        let mut text: String = trace.clone().map(|record| of(&record.unwrap())).collect();
         let record = trace.clone().next().unwrap().unwrap();
-        let object = json(&record, trace.type_of(&record)).to_string();
-        assert_eq!(
-            object,
-            r#"{"address_space":11255808,"count":1003,"cpu":1,"event":2,"kind":"threshold","session":7,"threshold":1000,"tsc":5000}"#
-        );
+        text += &json(&record, None).to_string();
+        expect![[r#"
+            {"address_space":11255808,"count":1003,"cpu":1,"event":2,"kind":"threshold","session":7,"threshold":1000,"tsc":5000}
+            {"cpu":1,"kind":"lost","records":9,"tsc":6000}
+            {"cpu":1,"kind":2,"tsc":5000,"words":[562954248388615,1000,1003,11255808]}"#]].assert_eq(&text);
     }
 }
