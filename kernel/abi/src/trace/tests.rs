@@ -108,20 +108,18 @@ fn calls_switches_and_signals_round_trip() {
 fn a_trace_is_described_by_text() {
     let mut text = String::new();
     crate::record::describe(&TYPES, &mut text).unwrap();
-    assert!(text.starts_with(
-        "tally trace 1\nrecord 1 slice: One slice of one context on one CPU.\nstamp end_tsc u64: "
-    ));
+    assert!(text.starts_with("tally trace 1\nrecord 1 slice: A slice ended.\nstamp end_tsc u64: "));
     assert!(text.contains("\nfield mode user|kernel|full: The privilege that was counted.\n"));
-    assert!(
-        text.contains("\nlist counts u64: Events, in the order of the group's members.\nrecord 2")
-    );
+    assert!(text.contains(
+        "\nlist counts u64: Counts of the group's events, in the group's order.\nrecord 2"
+    ));
     assert!(text.ends_with(".\n\n") && text.matches("\n\n").count() == 1);
     let kinds: Vec<u8> = TYPES.iter().map(|t| t.kind).collect();
     assert_eq!(kinds, [1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
 #[test]
-fn chunks_are_told_from_what_is_none() {
+fn a_chunk_s_mark_is_checked() {
     let chunk = Chunk { cpu: 15, words: 510, near_tsc: u64::MAX };
     assert_eq!(Chunk::from_words(chunk.to_words()), Ok(chunk));
     assert_eq!(Chunk::from_words([0, 0]), Err(Malformed));
