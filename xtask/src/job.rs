@@ -226,7 +226,7 @@ fn percent(text: &str) -> std::result::Result<f64, String> {
     is_known.then_some(percent).ok_or_else(|| why.to_owned())
 }
 
-/// The length of a slice. 0 is no length; whether another is in range, [`Job::check`] says.
+/// Parses the length of a slice, which is not 0. [`Job::check`] checks the range.
 fn slice(text: &str) -> std::result::Result<u64, String> {
     let cycles: u64 = text.parse().map_err(|_| "it is not a number of cycles".to_owned())?;
     let why = || format!("use {MIN_SLICE} to {MAX_SLICE}");

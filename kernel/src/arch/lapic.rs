@@ -74,7 +74,7 @@ impl Lapic {
         let value = unsafe { base.read() };
         let has_x2apic = CpuId::new().get_feature_info().is_some_and(|f| f.has_x2apic());
         let lapic = if has_x2apic {
-            // Two steps: x2APIC mode can be entered from enabled xAPIC mode alone.
+            // Two steps: x2APIC mode can be entered only from enabled xAPIC mode.
             // SAFETY: CPUID reports the mode; the kernel has not used xAPIC mode.
             unsafe {
                 base.write(value | BASE_ENABLE);

@@ -33,8 +33,8 @@ impl Pages {
         let offset = at % FRAME_BYTES;
         let bytes = self.len.saturating_sub(at).min(FRAME_BYTES - offset);
         let start = kernel_view(frame.start_address() + offset).as_ptr();
-        // SAFETY: the frame is this file's alone, mapped for the kernel, and the bytes are in it;
-        // they change only through `&mut self`.
+        // SAFETY: the frame belongs to this file alone and is mapped for the kernel; the bytes are
+        // in it, and change only through `&mut self`.
         unsafe { core::slice::from_raw_parts(start, bytes as usize) }
     }
 
@@ -51,8 +51,8 @@ impl Pages {
             let (now, later) = rest.split_at(rest.len().min((FRAME_BYTES - offset) as usize));
             let frame = self.frames[(at / FRAME_BYTES) as usize];
             let to: *mut u8 = kernel_view(frame.start_address() + offset).as_mut_ptr();
-            // SAFETY: the frame is this file's alone and the bytes fit into the rest of it; `now`
-            // is the caller's, or the ramdisk's.
+            // SAFETY: the frame belongs to this file alone and the bytes fit into the rest of it;
+            // `now` belongs to the caller or the ramdisk.
             unsafe { to.copy_from_nonoverlapping(now.as_ptr(), now.len()) };
             at += now.len() as u64;
             self.len = self.len.max(at);
@@ -68,7 +68,7 @@ impl Pages {
     pub fn set_len(&mut self, len: u64) -> Result<(), OutOfMemory> {
         if len < self.len {
             let keep = len.div_ceil(FRAME_BYTES) as usize;
-            self.frames.drain(keep..).for_each(give_back);
+            self.frames.drain(keep..).for_each(release_frame);
             self.clear_from(len);
             self.len = len;
             return Ok(());
@@ -81,7 +81,7 @@ impl Pages {
     /// Returns whether there are frames for a length of `len` bytes.
     pub fn has_room(&self, len: u64) -> bool {
         let missing = len.div_ceil(FRAME_BYTES).saturating_sub(self.frames.len() as u64);
-        // Relaxed order: an estimate, as `note` is what decides.
+        // Relaxed order: a hint; `add` makes the decision.
         let in_files = IN_FILES.load(Ordering::Relaxed);
         in_files.saturating_add(missing) <= MAX_FRAMES
             && frames::has_room_for_program(missing * FRAME_BYTES)
@@ -115,7 +115,7 @@ impl Pages {
             && let Some(frame) = self.frames.last()
         {
             let start: *mut u8 = kernel_view(frame.start_address() + offset).as_mut_ptr();
-            // SAFETY: the bytes are the rest of a frame that is this file's alone.
+            // SAFETY: the bytes are the rest of a frame that belongs to this file alone.
             unsafe { start.write_bytes(0, (FRAME_BYTES - offset) as usize) };
         }
     }
@@ -127,7 +127,7 @@ fn add(frames: u64) -> bool {
     IN_FILES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
 }
 
-fn give_back(frame: PhysFrame) {
+fn release_frame(frame: PhysFrame) {
     IN_FILES.fetch_sub(1, Ordering::Relaxed);
     // SAFETY: the frame came from a claim, and nothing refers to it once it is out of the list.
     unsafe { frames::free(frame) };
@@ -135,6 +135,6 @@ fn give_back(frame: PhysFrame) {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        self.frames.drain(..).for_each(give_back);
+        self.frames.drain(..).for_each(release_frame);
     }
 }

@@ -14,7 +14,7 @@ const MMAP_START: u64 = 0x1000_0000_0000;
 /// The most mappings of one program: each takes some bytes of the kernel's memory.
 pub(super) const MAX_MAPPINGS: usize = 16 * 1024;
 
-/// Which addresses of a program are taken, and by what.
+/// The address ranges of a program that are in use, and their use.
 pub(super) struct Mappings {
     pub(super) heap: Range<u64>,
     /// The program's segments and its mappings (`mmap`): start and end.

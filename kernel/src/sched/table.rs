@@ -1,8 +1,9 @@
 //! The table of programs: their states, the run queue, and the programs that are off the CPUs.
 //!
-//! A program that has not ended is owned by the CPU that runs it or by this table. Whoever finds it
-//! here may use its memory and its context; [`ProgramTable::inspect`] says on which CPU a running
-//! program is, and has it parked here at its next preemption.
+//! A program that has not ended is owned by the CPU that runs it or by this table. Under the
+//! table's lock a call may use the memory and the context of a program that the table owns.
+//! [`ProgramTable::inspect`] returns the CPU of a running program and requests that the program be
+//! parked in the table at its next preemption.
 //!
 //! The lock is never taken in the overflow path, and no holder of it waits for another CPU.
 
@@ -22,9 +23,9 @@ use crate::{
 /// The most programs that one program has loaded and not waited for.
 const MAX_CHILDREN: usize = 32;
 
-/// How long a program stays parked for an inspection, in nanoseconds: as many turns as the
-/// inspecting program may wait for its own. Most inspect at once; one that does not was delayed by
-/// a signal or by another of its threads.
+/// How long a program stays parked for an inspection, in nanoseconds: longer than the inspecting
+/// program usually waits for its next turn. Most programs inspect at the start of that turn, but a
+/// signal or another of their threads can delay them.
 const INSPECTION_NS: u64 = SECOND_NS;
 
 static TABLE: Mutex<ProgramTable> = Mutex::new(ProgramTable {
@@ -362,8 +363,8 @@ impl ProgramTable {
         Lookup::Parked(answer)
     }
 
-    /// What a session on a program that has not ended has to know of it, and whether it is
-    /// measured, as far as the table knows: what is counted of a running program is with its CPU.
+    /// The subject of a session on a program that has not ended, and whether the program is
+    /// measured. The latter is false for a running program, whose context belongs to its CPU.
     pub fn subject(&self, pid: u32) -> Option<(Subject, bool)> {
         let entry = self.programs.get(&pid)?;
         let is_measured = entry.process.as_deref().is_some_and(|it| it.slot.is_measured());

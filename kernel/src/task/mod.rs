@@ -1,6 +1,6 @@
-//! Programs: what a process and its threads are, how one is loaded, its signals and faults.
+//! Programs: a process and its threads, the loader, signals and faults.
 //!
-//! Nothing here schedules: which process is on which CPU is `sched`'s.
+//! Nothing here schedules: `sched` decides which process runs on which CPU.
 
 pub mod fault;
 mod fpu;

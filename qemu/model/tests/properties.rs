@@ -80,9 +80,9 @@ fn instruction(random: &mut Random, pc: u64) -> Ran {
     }
 }
 
-/// A machine so small that code and data drive each other out everywhere, so that the order in
-/// which they come shows. Its caches have too few sets for the tags of page-table entries, so it
-/// has none.
+/// A machine so small that code and data evict each other everywhere, so that counts depend on the
+/// order of accesses. Its caches have too few sets for the tags of page-table entries, so it has
+/// none.
 fn tiny() -> Geometry {
     Geometry {
         l2: CacheShape { sets: 4, ways: 4 },
@@ -212,7 +212,8 @@ fn a_pair_separated_early_leaves_no_sum_below_zero() {
 }
 
 /// Two lines of code with a load in the second, alternately one that replaces that line in the L2
-/// and one that does not. If the load came before its own line of code, that line would stay.
+/// and one that does not. If the model executed the load before the fetch of its line of code, that
+/// line would stay in the L2.
 fn rivals(disturbs: impl Fn(u64) -> u64, leaves: u64) -> Vec<Ran> {
     let start = 0x40_0038;
     let nop = |pc| Ran::new(pc, Operation::default());

@@ -17,8 +17,8 @@ pub(crate) const LINE_BITS: u32 = FRAME_BITS + 6;
 /// Bits of the line numbers that stand for page-table entries.
 pub(crate) const WALK_LINE_BITS: u32 = 42;
 
-/// Static signals that are time as the interval pipeline models it; the out-of-order pipeline
-/// computes its own.
+/// Static signals that are times of the interval pipeline; the out-of-order pipeline computes these
+/// signals itself.
 pub(super) const TIMES: [Signal; 4] =
     [Signal::Slots, Signal::StallChain, Signal::StallSerialize, Signal::StallDivider];
 
@@ -133,8 +133,8 @@ impl Core {
         self.all_accesses != 0
     }
 
-    /// Adds to the counts what is collected beside them. Only between blocks, so that what is
-    /// subtracted was added before.
+    /// Adds the separately collected sums to the counts. Called only between blocks: every amount
+    /// that is subtracted was added before.
     #[inline(never)]
     pub(super) fn gather(&mut self) {
         for (counts, lanes) in self.counts.iter_mut().zip(&mut self.lanes) {

@@ -81,7 +81,7 @@ impl Stores {
         std::iter::from_fn(move || {
             let bytes = left.min(8 - from);
             let found = (bytes != 0).then_some((word, (0xff >> (8 - bytes.max(1))) << from));
-            // Behind the last address comes the first.
+            // Addresses wrap around at 2⁶⁴.
             (word, from) = ((word + 1) & (u64::MAX >> 3), 0);
             left -= bytes;
             found
