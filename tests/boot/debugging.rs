@@ -189,7 +189,8 @@ fn assert_stopped(fail: &str, message: &str, function: &str, text: &str) -> Boot
     };
     assert!(found.contains(message), "{fail}: {found}");
     assert_eq!(boot.outcome.status(), u8::from(ExitStatus::KernelPanic));
-    assert!(registers.cr3 != 0 && registers.rip > KERNEL_BASE && registers.rsp > KERNEL_BASE);
+    let frame = registers.frame;
+    assert!(registers.cr3 != 0 && frame.rip > KERNEL_BASE && frame.rsp > KERNEL_BASE);
     let places = backtrace.iter().flat_map(|frame| &frame.places);
     let mut stopped = places.filter(|place| place.file.as_deref() == Some("kernel/src/plant.rs"));
     let place = stopped.next().unwrap_or_else(|| panic!("{fail}: {}", boot.outcome));
@@ -222,7 +223,8 @@ fn a_fault_in_the_kernel_is_told_with_its_registers_and_its_line() {
     let boot = assert_stopped("fault", "page fault in the kernel", "::read_unmapped", line);
     assert_to_the_entry(&boot);
     let Outcome::Panicked { registers, .. } = &boot.outcome else { unreachable!() };
-    assert_eq!((registers.vector, registers.error, registers.cr2), (14, 0, KERNEL_BASE >> 32));
+    let frame = registers.frame;
+    assert_eq!((frame.vector, frame.error, registers.cr2), (14, 0, KERNEL_BASE >> 32));
     // The log has it all too, for machines without a host that listens.
     let log = boot.folder.log_tail(60);
     assert!(log.contains(&format!("cr2 {:016x}", registers.cr2)), "{log}");

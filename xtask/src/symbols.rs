@@ -7,7 +7,7 @@ use std::{borrow::Cow, fmt, path::Path};
 use addr2line::Loader;
 use object::{Object, ObjectSection};
 use serde::{Serialize, Serializer};
-use tally_abi::{ExitStatus, wire::Registers};
+use tally_abi::{ExitStatus, registers::Registers};
 
 pub use self::unwind::Stack;
 use self::unwind::UnwindInfo;

@@ -20,6 +20,7 @@ pub mod events;
 pub mod exit;
 pub mod reading;
 pub mod record;
+pub mod registers;
 pub mod ring;
 pub mod session;
 pub mod signal;

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Malformed, Mode, Reading, SessionConfig, SessionStats};
+use crate::{Malformed, Mode, Reading, SessionConfig, SessionStats, registers::Registers};
 
 /// The most bytes of a frame, including the zero byte at its end.
 pub const MAX_FRAME_BYTES: usize = 2048;
@@ -26,43 +26,6 @@ pub struct PmuInfo<'a> {
     pub pinned: u8,
     /// Width of a counter, in bits.
     pub width_bits: u8,
-}
-
-macro_rules! registers {
-    ($($(#[doc = $about:literal])* $name:ident,)*) => {
-        /// A processor's registers where the kernel stopped.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-        #[expect(missing_docs, reason = "registers have the names that the manuals give them")]
-        pub struct Registers {
-            $($(#[doc = $about])* pub $name: u64,)*
-        }
-
-        impl Registers {
-            /// The registers' names.
-            pub const NAMES: &[&str] = &[$(stringify!($name)),*];
-
-            /// The registers' values, in the order of [`Self::NAMES`].
-            pub fn values(&self) -> [u64; Self::NAMES.len()] {
-                [$(self.$name),*]
-            }
-        }
-    };
-}
-
-registers! {
-    rax, rbx, rcx, rdx,
-    rsi, rdi, rbp, rsp,
-    r8, r9, r10, r11,
-    r12, r13, r14, r15,
-    rip, rflags, cs, ss,
-    cr0, cr2, cr3, cr4,
-    /// The exception's number (Intel SDM volume 3, "Protected-Mode Exceptions and Interrupts");
-    /// above 255 where there was none.
-    vector,
-    /// The exception's error code, or 0.
-    error,
-    /// The interrupt controller's number of the CPU.
-    apic_id,
 }
 
 /// A message from the kernel.
@@ -221,7 +184,7 @@ impl<'a> Message<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Value, reading::Reason};
+    use crate::{Value, reading::Reason, registers::Frame};
 
     fn check(message: Message<'_>) {
         let mut buffer = [0; MAX_FRAME_BYTES];
@@ -236,8 +199,8 @@ mod tests {
         check(Message::Done { status: 0 });
         check(Message::Output { pid: 1, fd: 1, bytes: &[0; MAX_OUTPUT_BYTES] });
         check(Message::Stack { address: u64::MAX, bytes: &[0; MAX_OUTPUT_BYTES] });
-        let registers = Registers { rax: u64::MAX, apic_id: 7, ..Registers::default() };
-        assert_eq!((registers.values()[0], registers.values()[26]), (u64::MAX, 7));
+        let frame = Frame { r15: u64::MAX, ss: 3, ..Frame::default() };
+        let registers = Registers { frame, apic_id: 7, ..Registers::default() };
         check(Message::Panicked { message: "here", registers });
         check(Message::Booted { cpus: 1, memory_bytes: 0, seed: 0, pmu: None });
         let reading = Reading {

@@ -4,7 +4,7 @@
 use core::ops::Range;
 
 use raw_cpuid::CpuId;
-use tally_abi::wire::Registers;
+use tally_abi::registers::Registers;
 use x86_64::registers::control::{Cr0, Cr0Flags, Cr2, Cr3, Cr4, Cr4Flags};
 
 use super::frame::Frame;
@@ -64,57 +64,11 @@ pub fn enable_features() {
 }
 
 /// The registers of a frame, and this CPU's control registers.
-#[expect(clippy::too_many_lines, reason = "a line for each register")]
 pub fn registers(frame: &Frame) -> Registers {
-    let Frame {
-        r15,
-        r14,
-        r13,
-        r12,
-        r11,
-        r10,
-        r9,
-        r8,
-        rbp,
-        rdi,
-        rsi,
-        rdx,
-        rcx,
-        rbx,
-        rax,
-        vector,
-        error,
-        rip,
-        cs,
-        rflags,
-        rsp,
-        ss,
-    } = *frame;
     let (page_table, flags) = Cr3::read_raw();
     let features = CpuId::new().get_feature_info();
     Registers {
-        r15,
-        r14,
-        r13,
-        r12,
-        r11,
-        r10,
-        r9,
-        r8,
-        rbp,
-        rdi,
-        rsi,
-        rdx,
-        rcx,
-        rbx,
-        rax,
-        vector,
-        error,
-        rip,
-        cs,
-        rflags,
-        rsp,
-        ss,
+        frame: *frame,
         cr0: Cr0::read_raw(),
         cr2: Cr2::read_raw(),
         cr3: page_table.start_address().as_u64() | u64::from(flags),

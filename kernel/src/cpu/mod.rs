@@ -17,7 +17,11 @@ use x86_64::{
 };
 
 use crate::{
-    arch::{frame::Frame, lapic::Lapic, vectors},
+    arch::{
+        frame::{self, Frame},
+        lapic::Lapic,
+        vectors,
+    },
     measure::NmiCell,
     memory::kernel,
     task::Process,
@@ -93,7 +97,7 @@ impl Cpu {
 
     /// A frame whose return enters the idle loop.
     pub fn idle_frame(&self) -> Frame {
-        Frame::kernel(idle, self.idle_stack)
+        frame::kernel(idle, self.idle_stack)
     }
 }
 

@@ -12,8 +12,9 @@ use core::{
 
 use tally_abi::{
     ExitStatus,
+    registers::Registers,
     text::FixedText,
-    wire::{MAX_OUTPUT_BYTES, Message, Registers},
+    wire::{MAX_OUTPUT_BYTES, Message},
 };
 use x86_64::instructions::{hlt, interrupts};
 
@@ -41,8 +42,8 @@ pub fn report(message: fmt::Arguments, frame: &Frame) -> ! {
     let message = FixedText::<512>::of(message);
     log::error!("kernel panic: {}", message.as_str());
     log_registers(&registers);
-    log_addresses(registers.rsp);
-    send_stack(registers.rsp);
+    log_addresses(registers.frame.rsp);
+    send_stack(registers.frame.rsp);
     stop(message.as_str(), registers)
 }
 
@@ -69,12 +70,10 @@ fn stop(message: &str, registers: Registers) -> ! {
 }
 
 fn log_registers(registers: &Registers) {
-    let values = registers.values();
-    for (names, values) in
-        Registers::NAMES.chunks(REGISTERS_A_LINE).zip(values.chunks(REGISTERS_A_LINE))
-    {
+    let mut named = registers.named().peekable();
+    while named.peek().is_some() {
         let mut line = FixedText::<160>::of(format_args!(""));
-        for (name, value) in names.iter().zip(values) {
+        for (name, value) in named.by_ref().take(REGISTERS_A_LINE) {
             // Lines are short enough.
             let _ = fmt::Write::write_fmt(&mut line, format_args!(" {name:>7} {value:016x}"));
         }

@@ -5,7 +5,10 @@
 
 use super::panic;
 use crate::{
-    arch::{frame::Frame, vectors},
+    arch::{
+        frame::{self, Frame},
+        vectors,
+    },
     cpu::Cpu,
     sched,
 };
@@ -18,13 +21,13 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
             cpu.lapic.end_of_interrupt();
             cpu.measure.lock().drain();
             cpu.measure.lock().tick();
-            if frame.is_user() {
+            if frame::is_user(frame) {
                 sched::preempt(cpu, frame);
             }
         }
         vector if vector == u64::from(vectors::PREEMPT_IPI) => {
             cpu.lapic.end_of_interrupt();
-            if frame.is_user() {
+            if frame::is_user(frame) {
                 sched::preempt(cpu, frame);
             }
         }
@@ -40,7 +43,7 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
             cpu.lapic.end_of_interrupt();
         }
     }
-    if frame.is_user() {
+    if frame::is_user(frame) {
         sched::deliver(cpu, frame);
     }
 }
@@ -51,7 +54,7 @@ pub fn is_kernel_fault(frame: &Frame) -> bool {
     const DOUBLE_FAULT: u64 = 8;
     const MACHINE_CHECK: u64 = 18;
     matches!(frame.vector, NMI | DOUBLE_FAULT | MACHINE_CHECK)
-        || frame.vector < 32 && !frame.is_user()
+        || frame.vector < 32 && !frame::is_user(frame)
 }
 
 /// Ends the kernel because of an exception in ring 0. Uses nothing of the CPU's state, which may be
@@ -72,7 +75,7 @@ pub fn kernel_fault(frame: &Frame) -> ! {
 /// A kernel bug: reports it in the log and to the host, and ends the machine.
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo) -> ! {
-    let frame = Frame::here();
+    let frame = frame::here();
     let (file, line) = info.location().map_or(("?", 0), |place| (place.file(), place.line()));
     panic::report(format_args!("{} ({file}:{line})", info.message()), &frame)
 }

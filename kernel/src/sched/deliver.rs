@@ -4,7 +4,7 @@ use tally_abi::trace::{Delivered, SignalRecord};
 
 use super::exit::{crash, end_deadlocked, exit};
 use crate::{
-    arch::frame::Frame,
+    arch::frame::{self, Frame},
     cpu::Cpu,
     measure,
     task::{
@@ -81,7 +81,9 @@ fn trace(cpu: &mut Cpu, signal: u32, handler: Option<u64>, address: u64) {
 /// threshold stays pending.
 pub fn upcall(cpu: &mut Cpu, frame: &mut Frame) {
     let measure = cpu.measure;
-    let Some(process) = cpu.current.as_deref_mut().filter(|_| frame.is_user()) else { return };
+    let Some(process) = cpu.current.as_deref_mut().filter(|_| frame::is_user(frame)) else {
+        return;
+    };
     let running = process.threads.running();
     if running.signals.in_upcall || running.progress.is_some() {
         return;

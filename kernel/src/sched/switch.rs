@@ -5,14 +5,20 @@ use alloc::boxed::Box;
 use log::Level;
 
 use super::table;
-use crate::{arch::frame::Frame, cpu::Cpu, measure, memory::kernel, task::Process};
+use crate::{
+    arch::frame::{self, Frame},
+    cpu::Cpu,
+    measure,
+    memory::kernel,
+    task::Process,
+};
 
 /// Switches the CPU, which runs no program, to the next runnable one, or to its idle loop.
 pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
     let next = table::lock().next(cpu);
     match next {
         Some(process) => switch_in(cpu, frame, process),
-        None if frame.is_user() => {
+        None if frame::is_user(frame) => {
             kernel::activate_space();
             *frame = cpu.idle_frame();
             trace(cpu);

@@ -17,7 +17,7 @@ use super::{
     thread::{Thread, Threads},
 };
 use crate::{
-    arch::frame::Frame,
+    arch::frame,
     files::{open::Descriptors, ramdisk},
     machine::clock,
     measure::{self, Slot, Subject},
@@ -84,7 +84,7 @@ impl Process {
             memory: UserMemory::new(space, &start.segments),
             files: Descriptors::new(),
             slot: Slot::default(),
-            threads: Threads::new(Thread::first(pid, Frame::user(start.rip, start.rsp))),
+            threads: Threads::new(Thread::first(pid, frame::user(start.rip, start.rsp))),
             signals: Signals::new(),
             is_deadlocked: false,
             status: 0,

@@ -13,7 +13,10 @@ use super::{
     signal::{Action, INFO_WORDS, SignalInfo, ThreadSignals, blockable},
 };
 use crate::{
-    arch::{frame::Frame, segments},
+    arch::{
+        frame::{self, Frame},
+        segments,
+    },
     measure::UpcallHandler,
     memory::space::USER_END,
 };
@@ -80,7 +83,7 @@ pub fn enter_handler(
     }
     let at = push_signal_frame(process, frame, top, action.restorer, info, fault)?;
     let [info, context] = [INFO, CONTEXT].map(|word| at + 8 * word as u64);
-    let entered = Frame::user(action.handler, at);
+    let entered = frame::user(action.handler, at);
     *frame = Frame { rdi: signal.into(), rsi: info, rdx: context, ..entered };
     Ok(())
 }
@@ -97,7 +100,7 @@ pub fn enter_upcall(
     let top = below_red_zone(frame.rsp);
     let at = push_signal_frame(process, frame, top, 0, SignalInfo::default(), &Fault::default())?;
     process.threads.running().signals.in_upcall = true;
-    let entered = Frame::user(handler.entry, at - 8);
+    let entered = frame::user(handler.entry, at - 8);
     *frame = Frame { rdi: event, rsi: count, rdx: handler.data, ..entered };
     Ok(())
 }
@@ -216,7 +219,7 @@ fn restore_signal_frame(process: &mut Process, frame: &mut Frame, at: u64) -> Re
         rax,
         rcx,
         rflags: words[RFLAGS] & USER_FLAGS | INTERRUPT_FLAG,
-        ..Frame::user(words[RIP], rsp)
+        ..frame::user(words[RIP], rsp)
     };
     Ok(())
 }

@@ -52,7 +52,7 @@ pub(super) fn outcome(
 fn panicked(panic: &Panic, symbols: &Path) -> Outcome {
     let Panic { message, registers, stack } = panic;
     let backtrace = Symbols::read(symbols).map_or_else(
-        |_| vec![StackFrame { address: registers.rip, places: Vec::new() }],
+        |_| vec![StackFrame { address: registers.frame.rip, places: Vec::new() }],
         |symbols| symbols.backtrace(registers, stack),
     );
     Outcome::Panicked { message: message.clone(), registers: Box::new(*registers), backtrace }

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use tally_abi::{ExitStatus, wire::Registers};
+use tally_abi::{ExitStatus, registers::Registers};
 
 use crate::symbols::StackFrame;
 
@@ -98,9 +98,7 @@ impl fmt::Display for Outcome {
             }
             Outcome::Panicked { message, registers, backtrace } => {
                 write!(f, "the kernel panicked: {message}")?;
-                for (i, (name, value)) in
-                    Registers::NAMES.iter().zip(registers.values()).enumerate()
-                {
+                for (i, (name, value)) in registers.named().enumerate() {
                     f.write_str(if i % REGISTERS_A_LINE == 0 { "\n " } else { "" })?;
                     write!(f, " {name:>6} {value:016x}")?;
                 }
@@ -124,6 +122,7 @@ mod tests {
     use super::*;
     use crate::symbols::Place;
     use expect_test::expect;
+    use tally_abi::registers::Frame;
 
     #[test]
     fn every_outcome_has_a_message() {
@@ -167,8 +166,8 @@ mod tests {
             line: Some(line),
         };
         let frame = |address, places: &[Place]| StackFrame { address, places: places.to_vec() };
-        let registers =
-            Registers { rax: 1 << 63, rip: 0xffff_8000_0000_1234, ..Default::default() };
+        let interrupted = Frame { rax: 1 << 63, rip: 0xffff_8000_0000_1234, ..Default::default() };
+        let registers = Registers { frame: interrupted, ..Default::default() };
         let panicked = Outcome::Panicked {
             message: "no frame is free".into(),
             registers: registers.into(),
@@ -179,13 +178,13 @@ mod tests {
         };
         expect![[r#"
             the kernel panicked: no frame is free
-                 rax 8000000000000000    rbx 0000000000000000    rcx 0000000000000000    rdx 0000000000000000
-                 rsi 0000000000000000    rdi 0000000000000000    rbp 0000000000000000    rsp 0000000000000000
-                  r8 0000000000000000     r9 0000000000000000    r10 0000000000000000    r11 0000000000000000
-                 r12 0000000000000000    r13 0000000000000000    r14 0000000000000000    r15 0000000000000000
-                 rip ffff800000001234 rflags 0000000000000000     cs 0000000000000000     ss 0000000000000000
-                 cr0 0000000000000000    cr2 0000000000000000    cr3 0000000000000000    cr4 0000000000000000
-              vector 0000000000000000  error 0000000000000000 apic_id 0000000000000000
+                  ss 0000000000000000    rsp 0000000000000000 rflags 0000000000000000     cs 0000000000000000
+                 rip ffff800000001234  error 0000000000000000 vector 0000000000000000    rax 8000000000000000
+                 rbx 0000000000000000    rcx 0000000000000000    rdx 0000000000000000    rsi 0000000000000000
+                 rdi 0000000000000000    rbp 0000000000000000     r8 0000000000000000     r9 0000000000000000
+                 r10 0000000000000000    r11 0000000000000000    r12 0000000000000000    r13 0000000000000000
+                 r14 0000000000000000    r15 0000000000000000    cr0 0000000000000000    cr2 0000000000000000
+                 cr3 0000000000000000    cr4 0000000000000000 apic_id 0000000000000000
               0  0xffff800000001234 inlined at kernel/src/a.rs:7
                  inlined into outer at kernel/src/a.rs:20
               1  0xffff800000005678"#]].assert_eq(&panicked.to_string());

@@ -8,11 +8,12 @@ use std::{
 
 use tally_abi::{
     Mode, Reading, SessionConfig, SessionStats,
+    registers::Registers,
     trace::{
         LostRecord, Record, SampleRecord, SignalRecord, SliceRecord, SwitchRecord, SyscallRecord,
         ThresholdRecord,
     },
-    wire::{Message, Registers},
+    wire::Message,
 };
 
 use super::outcome::Outcome;

@@ -8,7 +8,6 @@ use serde::{Serialize, Serializer};
 use tally_abi::{
     Mode, Reading, Value,
     truth::{Count, PmiCost, Region, RegionKind, Truth},
-    wire::Registers,
 };
 
 use crate::{
@@ -53,8 +52,8 @@ pub struct PanicReport {
 impl PanicReport {
     fn of(outcome: &Outcome) -> Option<PanicReport> {
         let Outcome::Panicked { message, registers, backtrace } = outcome else { return None };
-        let values = registers.values().map(|value| format!("{value:#x}"));
-        let registers = Registers::NAMES.iter().copied().zip(values).collect();
+        let named = registers.named().map(|(name, value)| (name, format!("{value:#x}")));
+        let registers = named.collect();
         Some(PanicReport { message: message.clone(), registers, backtrace: backtrace.clone() })
     }
 }
@@ -261,6 +260,7 @@ impl EventReport {
 mod tests {
     use super::*;
     use crate::symbols::Place;
+    use tally_abi::registers::{Frame, Registers};
 
     fn estimated(estimate: u64, half_width_95: f64, truth: Option<u64>) -> EventReport {
         let value = Value::Estimated { estimate, stderr: half_width_95 / 1.96, half_width_95 };
@@ -300,7 +300,8 @@ mod tests {
     #[test]
     fn a_panic_is_in_the_object_with_functions_and_lines() {
         let place = Place { function: "f".into(), file: Some("a.rs".into()), line: Some(7) };
-        let registers = Registers { rax: 1 << 63, ..Registers::default() };
+        let frame = Frame { rax: 1 << 63, ..Frame::default() };
+        let registers = Registers { frame, ..Registers::default() };
         let outcome = Outcome::Panicked {
             message: "no".into(),
             registers: registers.into(),

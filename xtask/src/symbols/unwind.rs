@@ -12,7 +12,10 @@ use addr2line::gimli::{
     BaseAddresses, CfaRule, DebugFrame, LittleEndian, Register, RegisterRule, UnwindContext,
     UnwindSection, X86_64,
 };
-use tally_abi::{boot::KERNEL_BASE, wire::Registers};
+use tally_abi::{
+    boot::KERNEL_BASE,
+    registers::{Frame, Registers},
+};
 
 /// The most levels of a backtrace; a recursion that overflows the stack has thousands.
 const MAX_FRAMES: usize = 64;
@@ -63,8 +66,8 @@ pub(super) fn addresses(code: &UnwindInfo, registers: &Registers, stack: &Stack)
     let mut section = DebugFrame::new(&code.frames, LittleEndian);
     section.set_address_size(8);
     let mut context = UnwindContext::new();
-    let mut known = numbered(registers);
-    let mut addresses = vec![registers.rip];
+    let mut known = numbered(&registers.frame);
+    let mut addresses = vec![registers.frame.rip];
     while addresses.len() < MAX_FRAMES {
         let caller = caller(code, &section, &mut context, &known, addresses.len() > 1, stack);
         let Some((registers, address)) = caller else { break };
@@ -113,7 +116,7 @@ fn caller(
     Some((caller, address))
 }
 
-fn numbered(r: &Registers) -> Known {
+fn numbered(r: &Frame) -> Known {
     let general = [
         r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12,
         r.r13, r.r14, r.r15, r.rip,
