@@ -109,9 +109,8 @@ record! {
         /// The event, by its index in the session's list.
         event: u16,
         /// The instruction pointer at the interrupt, some instructions after the one that
-        /// overflowed the counter (skid). 0 where the sample was taken at a context switch or a
-        /// system call, and where the interrupt came in ring 0 and the session does not count
-        /// ring 0.
+        /// overflowed the counter (skid). 0 if the sample was taken at a context switch or a
+        /// system call. Also 0 if the interrupt came in ring 0 and the session does not count it.
         address: u64 as Address,
         /// The address space: CR3's page-table base, a physical address.
         address_space: u64 as Address,
