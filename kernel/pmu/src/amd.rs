@@ -16,6 +16,7 @@
 //!   PerfMonV2 there is no status register at all. The overflow of a preloaded counter is
 //!   recognized by it too.
 
+mod each;
 mod features;
 mod in_use;
 
@@ -121,7 +122,7 @@ impl<B: Bus> Amd<B> {
             if self.features.global {
                 self.bus.put(index as u8, wanted);
             } else {
-                put_select(&mut self.bus, self.enabled, index, wanted);
+                self.select_each(index, wanted);
             }
             self.prepared.set_selector(index, Selector(wanted.bits()));
         }
@@ -188,39 +189,11 @@ impl<B: Bus> Amd<B> {
         }
     }
 
-    /// [`Pmu::switch`] without global registers.
-    #[inline(never)]
-    fn switch_each(&mut self, counts: &mut Counts) -> bool {
-        if self.pauses {
-            self.disable();
-        }
-        let Amd { prepared, bus, enabled, .. } = self;
-        if !prepared.read::<false, _>(bus, counts) {
-            self.enable();
-            return false;
-        }
-        let select = |wanted: &Selector| PerfCtl::from_bits_retain(wanted.0);
-        prepared.change(|index, wanted| put_select(bus, *enabled, index, select(wanted)));
-        reload(bus, self.timer, &prepared.reload);
-        true
-    }
-
     /// Resumes after an interrupt in which the timer has not overflowed.
     #[cold]
     #[inline(never)]
     fn resume(&mut self) {
         self.enable();
-    }
-
-    #[inline(never)]
-    fn gate_each(&mut self) {
-        for index in 0..MAX_GENERAL {
-            let select = self.held(index);
-            if !select.is_empty() {
-                let off = if self.enabled { PerfCtl::empty() } else { PerfCtl::EN };
-                self.bus.put(index as u8, select.difference(off));
-            }
-        }
     }
 }
 
@@ -390,15 +363,6 @@ impl<B: Bus> Pmu for Amd<B> {
 fn reload<B: Bus>(bus: &mut CountingBus<B>, timer: u8, value: &u64) {
     // One access: no other counter is written.
     bus.put_from::<PerfCtr>(timer, value);
-}
-
-/// Changes a counter's event, without global registers. One access, and one more if the counter is
-/// enabled: the new event has to be written, disabled, before it is enabled.
-fn put_select<B: Bus>(bus: &mut CountingBus<B>, enabled: bool, index: usize, wanted: PerfCtl) {
-    bus.put(index as u8, wanted.difference(PerfCtl::EN));
-    if enabled {
-        bus.put(index as u8, wanted);
-    }
 }
 
 /// RDPMC's ECX for a pinned event's counter.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    log, options, region, series,
+    handlers, log, options, region, series,
     vcpu::{self, Vcpu},
 };
 
@@ -36,7 +36,7 @@ pub(crate) extern "C" fn on_exit(_: *mut c_void) {
         }
         None => Ok(()),
     };
-    if let Err(error) = series::finish().and_then(|()| truth()) {
+    if let Err(error) = series::finish().and_then(|()| handlers::finish()).and_then(|()| truth()) {
         log::line(&error);
         // A run whose truth is missing must not look like a run without one.
         // SAFETY: QEMU has finished; nothing is left to be written but what just failed.

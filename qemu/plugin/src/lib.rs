@@ -7,8 +7,8 @@
 //! named `on_…`, each of which turns its pointers into references and calls safe functions.
 //!
 //! Layers, each using only those above it: `ffi`, `guest`, `registers`; `options`, `log`, `totals`,
-//! `tag`, `region`, `series`; `pending`, `injection`; `vcpu`; `injector`, `fixup`, `restart`;
-//! `instrumentation`, `replaced`, `intercept`, `exec`, `exit`; `translate`.
+//! `tag`, `region`, `series`; `pending`, `injection`; `vcpu`; `handlers`, `injector`, `fixup`,
+//! `restart`; `instrumentation`, `replaced`, `intercept`, `exec`, `exit`; `translate`.
 
 mod apic;
 mod command_line;
@@ -19,6 +19,7 @@ mod exit;
 mod ffi;
 mod fixup;
 mod guest;
+mod handlers;
 mod injection;
 mod injector;
 mod instrumentation;
@@ -119,6 +120,9 @@ fn install(options: PluginOptions) -> Result<(), String> {
     }
     if let Some(series) = &options.series {
         series::create(series, &options.profile)?;
+    }
+    if let Some(path) = &options.handlers {
+        handlers::create(path)?;
     }
     options::store(options);
     Ok(())

@@ -30,6 +30,8 @@ pub(crate) struct PluginOptions {
     pub(crate) interrupts: Vec<(u32, u64)>,
     /// Whether to count from power-on instead of from the first counter or region.
     pub(crate) from_boot: bool,
+    /// File for what overflow interrupts' handlers execute and access.
+    pub(crate) handlers: Option<PathBuf>,
     pub(crate) log: Option<PathBuf>,
 }
 
@@ -66,9 +68,9 @@ impl Interval {
 }
 
 /// Interval option's name.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "profile", "counters", "unlike", "fixed", "width", "version", "truth", "series", "every",
-    "pmi", "from", "log", "pipeline", "mode", "perfect",
+    "pmi", "from", "handlers", "log", "pipeline", "mode", "perfect",
 ];
 
 /// The arguments by name, not parsed yet.
@@ -200,6 +202,7 @@ impl PluginOptions {
             series: given.series()?,
             interrupts: given.interrupts()?,
             from_boot: given.is_from_boot()?,
+            handlers: given.path("handlers")?,
             log: given.path("log")?,
             profile,
         })
@@ -332,6 +335,7 @@ mod tests {
             ("speed=1", "unknown option 'speed'"),
             ("truth", "has no value"),
             ("truth=on", "use truth=FILE"),
+            ("handlers=on", "use handlers=FILE"),
             ("mode=odd", "unknown mode 'odd'"),
             ("pipeline=fast", "unknown pipeline 'fast'"),
             ("mode=single", "add pipeline=ooo"),

@@ -18,7 +18,7 @@ use crate::{
     exec::{self, AccessTag},
     ffi, fixup,
     guest::physical,
-    instrumentation,
+    handlers, instrumentation,
     intercept::{self, Intercept},
     options,
     registers::{GuestRegisters, Reg},
@@ -84,6 +84,10 @@ impl Translator {
         let block = make_block(ring, first, &mut insns, recurrence.cycles);
         let block: *const Block = self.keep(block);
         fixup::before_block(tb, block);
+        if ring == Privilege::Kernel {
+            // Before the intercepts, which can leave the block.
+            insns.iter().for_each(|insn| handlers::follow(insn.handle, insn.decoded.insn.pc));
+        }
         self.intercept(tb, &insns, ring);
         let is_single = insns.len() == 1 && insns[0].decoded.branch == BranchKind::None;
         let on_block = if is_single { exec::on_single } else { exec::on_block };

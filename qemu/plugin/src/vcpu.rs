@@ -61,7 +61,7 @@ pub(crate) struct Vcpu {
     expected_handler: Option<u64>,
     /// Interrupts and exceptions inside the performance handler that have not returned, while it
     /// runs.
-    handler_depth: Option<u32>,
+    pub(crate) handler_depth: Option<u32>,
     /// Whether an exception was raised and is not delivered yet.
     pub(crate) raised: bool,
     /// A register, and the value to restore when the fault that the plugin provoked is delivered.

@@ -31,7 +31,7 @@ enum Bench {
     /// Nanoseconds and instructions per trace record of 16 bytes, compared with other rings and
     /// LTTng-UST
     Ring(ring::RingArgs),
-    /// Instructions and MSR accesses of a group switch, by step
+    /// Instructions, MSR accesses, cache lines and TLB entries of a group switch, by step
     Switch(switch::SwitchArgs),
 }
 

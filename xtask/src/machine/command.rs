@@ -92,7 +92,7 @@ pub(super) fn qemu(
             qemu.args(["-accel", "kvm", "-cpu", "host,pmu=on"]);
         }
     }
-    sockets(&mut qemu, request);
+    gdb_socket(&mut qemu, request);
     qemu.arg("-smp").arg(request.cpus.to_string());
     qemu.arg("-drive").arg(format!(
         "if=pflash,format=raw,readonly=on,file={}",
@@ -110,14 +110,11 @@ pub(super) fn qemu(
     Ok(qemu)
 }
 
-/// Adds the sockets of the monitor and of the gdb stub.
-fn sockets(qemu: &mut Command, request: &Request) {
-    let listen = |socket: &Path| format!("unix:{},server=on,wait=off", path_value(socket));
-    if let Some(socket) = &request.monitor {
-        qemu.arg("-monitor").arg(listen(socket));
-    }
+/// Adds the socket of the gdb stub.
+fn gdb_socket(qemu: &mut Command, request: &Request) {
     if let Some(socket) = &request.gdb {
-        qemu.arg("-S").arg("-gdb").arg(listen(socket));
+        let listen = format!("unix:{},server=on,wait=off", path_value(socket));
+        qemu.arg("-S").arg("-gdb").arg(listen);
     }
 }
 

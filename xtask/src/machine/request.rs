@@ -72,8 +72,6 @@ pub struct Request {
     pub trace_port: TracePort,
     /// A device that the machine lacks, by QEMU's name.
     pub lacks: Option<&'static str>,
-    /// Path of a socket for QEMU's monitor, if one is used.
-    pub monitor: Option<PathBuf>,
     /// Path of a socket for QEMU's gdb stub, if the machine waits for gdb; then it has no time
     /// limit.
     pub gdb: Option<PathBuf>,
@@ -98,7 +96,6 @@ impl Request {
             vpmu: Vec::new(),
             from_disk: false,
             lacks: None,
-            monitor: None,
             gdb: None,
             qemu_args: Vec::new(),
         }

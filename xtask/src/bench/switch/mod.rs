@@ -1,31 +1,37 @@
 //! `cargo xtask bench switch`: the cost of a group switch, by step.
 //!
-//! The kernel runs the guest program `switches` on the virtual PMU. After the first groups, QEMU's
-//! monitor makes QEMU translate single instructions and log each address. Every instruction from
-//! the PMI's entry to its IRET is attributed to the step whose function it was inlined from, by the
-//! kernel's line tables. The counts are of executed instructions and do not depend on the host.
+//! The kernel runs the guest program `switches` on the virtual PMU, which writes down every
+//! instruction and memory access from the PMI's entry to its IRET. Each is attributed to the step
+//! whose function the instruction was inlined from, by the kernel's line tables. The counts are of
+//! what was executed and do not depend on the host. Cache lines and pages are counted as many times
+//! as there are different ones; a page counts as one entry of the TLB, whatever its size. What the
+//! processor itself accesses to deliver the interrupt is not counted.
 //!
 //! The skew is the number of instructions that a switch adds to or removes from a count: the count
 //! of a pinned event less the truth of the region, per switch.
 
-mod monitor;
+mod handlers;
 mod skew;
 mod steps;
 
-use std::{fmt::Write as _, fs, io, path::Path};
+use std::{
+    fmt::Write as _,
+    fs,
+    io::{BufRead as _, BufReader},
+};
 
 use clap::Args;
 use serde::Serialize;
 use tally_abi::ExitStatus;
 
 use self::{
-    monitor::Monitor,
+    handlers::{Cost, Costs, Recorded},
     skew::{SLICE_CYCLES, Skew},
-    steps::{KernelCode, PathStep, PmuAccess},
+    steps::{KernelCode, PathStep},
 };
 use crate::{
     Failure, Result,
-    machine::{self, Artefacts, Pmu, Request},
+    machine::{self, Artefacts, Outcome, Pmu, Request},
     output, progress,
     project::Project,
 };
@@ -38,8 +44,8 @@ pub struct SwitchArgs {
     json: bool,
 }
 
-/// Size of QEMU's log: some hundred switches.
-const RECORD_BYTES: u64 = 100_000_000;
+/// Switches of a run, after the warm-up of the guest program.
+const SWITCHES: u64 = 500;
 
 /// The machines, each with twenty events that all its general counters can count.
 const MACHINES: [(Pmu, &str); 2] = [
@@ -55,36 +61,23 @@ const MACHINES: [(Pmu, &str); 2] = [
     ),
 ];
 
-/// The mean cost of one step over all switches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-struct Cost {
-    instructions: f64,
-    msr_accesses: f64,
-    rdpmcs: f64,
-}
-
-impl Cost {
-    fn add(&mut self, more: Cost) {
-        self.instructions += more.instructions;
-        self.msr_accesses += more.msr_accesses;
-        self.rdpmcs += more.rdpmcs;
-    }
-}
-
 /// The costs of a group switch on one machine.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Switch {
     pmu: &'static str,
     /// Number of switches measured.
     switches: usize,
-    /// Event selects that change per switch: k.
+    /// Recorded selects that change per switch: k.
     changed: f64,
     steps: Vec<(PathStep, Cost)>,
     /// All steps except logging.
     switch: Cost,
     log: Cost,
-    /// Logging with a trace.
+    /// From the interrupt's entry to its IRET.
+    whole: Cost,
+    /// Logging with a trace, and all steps with it.
     log_traced: Cost,
+    whole_traced: Cost,
     /// WRMSR and RDPMC of Linux's rotation of n counters: 3n + 2 and n.
     linux: (f64, f64),
     skews: Vec<Skew>,
@@ -110,10 +103,10 @@ pub(super) fn measure(artefacts: &Artefacts) -> Result<Vec<Switch>> {
     for (pmu, events) in MACHINES {
         let title = format!("Tracing switches on {}", name(pmu));
         let step = progress::Step::start(&title);
-        let switch = trace(artefacts, pmu, events, "wire")?;
-        let log_traced = trace(artefacts, pmu, events, "wire trace")?.log;
+        let costs = trace(artefacts, pmu, events, "wire")?;
+        let traced = trace(artefacts, pmu, events, "wire trace")?;
         let skews = skew::measure(artefacts, pmu, events)?;
-        switches.push(Switch { skews, log_traced, ..switch });
+        switches.push(Switch::new(pmu, &costs, &traced, skews));
         step.done();
     }
     Ok(switches)
@@ -127,106 +120,67 @@ pub(super) fn name(pmu: Pmu) -> &'static str {
 }
 
 /// Measures the switches of a kernel with these options.
-fn trace(artefacts: &Artefacts, pmu: Pmu, events: &str, options: &str) -> Result<Switch> {
+fn trace(artefacts: &Artefacts, pmu: Pmu, events: &str, options: &str) -> Result<Costs> {
     let mut code = KernelCode::read(&artefacts.symbols)?;
-    let (socket, log) = (monitor::socket(), monitor::socket().with_extension("log"));
-    let line = format!("seed=1 {options} -- switches {events} {SLICE_CYCLES} user 1000000");
-    let request = Request { pmu, monitor: Some(socket.clone()), ..Request::new(line) };
-    let mut first_entry = None;
-    let mut listen = |output: &machine::ProgramOutput| {
-        if output.bytes.starts_with(b"begin") {
-            first_entry = Some(record(&socket, &log));
-        }
+    let path = std::env::temp_dir().join(format!("tally-handlers-{}", std::process::id()));
+    let line = format!("seed=1 {options} -- switches {events} {SLICE_CYCLES} user {SWITCHES}");
+    let vpmu = vec![format!("handlers={}", path.display())];
+    let boot = machine::boot(artefacts, &Request { pmu, vpmu, ..Request::new(line) }, &mut |_| {})?;
+    let file = fs::File::open(&path).map_err(|error| Failure::io("open", &path, &error))?;
+    // The open file stays readable.
+    let _ = fs::remove_file(&path);
+    let lines = BufReader::new(file).lines().map_while(std::io::Result::ok);
+    let mut events = lines.filter_map(|line| Recorded::parse(&line)).peekable();
+    let (Some(Recorded::Instruction { address: first, .. }), Outcome::Done(0)) =
+        (events.peek().copied(), &boot.outcome)
+    else {
+        let why = format!("the run of group switches failed: {}", boot.outcome);
+        return Err(Failure::new(ExitStatus::MachineFailed, why));
     };
-    let boot = machine::boot(artefacts, &request, &mut listen)?;
-    // QEMU removes its socket itself.
-    let addresses = monitor::addresses(&log);
-    let _ = fs::remove_file(&log);
-    let first_entry = first_entry.ok_or_else(|| {
-        Failure::new(
-            ExitStatus::MachineFailed,
-            format!("no group switch occurred: {}", boot.outcome),
-        )
+    let entry = code.address("pmi_entry").ok_or_else(|| {
+        Failure::new(ExitStatus::HostError, "the kernel's file has no symbols of its entries")
     })?;
-    let failed =
-        |error: io::Error| Failure::new(ExitStatus::MachineFailed, format!("QEMU: {error}"));
-    let lost =
-        || Failure::new(ExitStatus::HostError, "the kernel's file has no symbols of its entries");
-    let in_file = code.address("tally_vectors").ok_or_else(lost)?;
-    let offset = first_entry.map_err(failed)?.wrapping_sub(in_file);
-    let entry = code.address("pmi_entry").ok_or_else(lost)?;
-    let addresses = addresses.map_err(failed)?;
-    let addresses = addresses.iter().map(|address| address.wrapping_sub(offset));
-    let (sums, switches) = account(&mut code, entry, addresses);
-    Ok(mean_costs(pmu, sums, switches))
-}
-
-fn record(socket: &Path, log: &Path) -> io::Result<u64> {
-    let mut monitor = Monitor::connect(socket)?;
-    monitor.stop()?;
-    let entry = monitor.first_entry()?;
-    monitor.record(log, RECORD_BYTES)?;
-    Ok(entry)
-}
-
-/// Attributes each instruction from `entry` to IRET to its step. Returns the sums by step, and the
-/// number of switches.
-fn account(
-    code: &mut KernelCode,
-    entry: u64,
-    addresses: impl Iterator<Item = u64>,
-) -> ([Cost; PathStep::ALL.len()], usize) {
-    let mut sums = [Cost::default(); PathStep::ALL.len()];
-    let mut one = None;
-    let mut switches = 0;
-    for address in addresses {
-        if address == entry {
-            one = Some([Cost::default(); PathStep::ALL.len()]);
-        }
-        let Some(costs) = &mut one else { continue };
+    // The kernel runs at another address than that of its file.
+    let offset = first.wrapping_sub(entry);
+    let classify = |address: u64| {
+        let address = address.wrapping_sub(offset);
         let (step, access) = code.classify(address);
-        let cost = &mut costs[step as usize];
-        cost.instructions += 1.0;
-        match access {
-            PmuAccess::Msr => cost.msr_accesses += 1.0,
-            PmuAccess::Counter => cost.rdpmcs += 1.0,
-            PmuAccess::None => {}
-        }
-        if code.is_return(address) {
-            // The log may end within the last switch; only complete ones count.
-            sums.iter_mut().zip(costs).for_each(|(sum, cost)| sum.add(*cost));
-            switches += 1;
-            one = None;
-        }
-    }
-    (sums, switches)
+        (step, access, code.is_return(address))
+    };
+    Ok(handlers::account(events, first, classify))
 }
 
-/// The mean costs of a switch on one machine, from the sums by step over `switches` switches.
-fn mean_costs(pmu: Pmu, sums: [Cost; PathStep::ALL.len()], switches: usize) -> Switch {
-    let mean = |sum: Cost| Cost {
-        instructions: sum.instructions / switches as f64,
-        msr_accesses: sum.msr_accesses / switches as f64,
-        rdpmcs: sum.rdpmcs / switches as f64,
-    };
-    let steps: Vec<_> = PathStep::ALL.into_iter().zip(sums.map(mean)).collect();
-    let (mut switch, mut log) = (Cost::default(), Cost::default());
-    for (step, cost) in &steps {
-        if *step == PathStep::Log { &mut log } else { &mut switch }.add(*cost);
+impl Switch {
+    fn new(pmu: Pmu, costs: &Costs, traced: &Costs, skews: Vec<Skew>) -> Switch {
+        // Two of the counters read are those of pinned events.
+        let counters = costs.switch.rdpmcs - 2.0;
+        Switch {
+            pmu: name(pmu),
+            switches: costs.switches,
+            changed: costs.steps[PathStep::Select as usize].msr_accesses,
+            steps: PathStep::ALL.into_iter().zip(costs.steps).collect(),
+            switch: costs.switch,
+            log: costs.steps[PathStep::Log as usize],
+            whole: costs.whole,
+            log_traced: traced.steps[PathStep::Log as usize],
+            whole_traced: traced.whole,
+            linux: (3.0 * counters + 2.0, counters),
+            skews,
+        }
     }
-    // Two of the counters read are those of pinned events.
-    let counters = switch.rdpmcs - 2.0;
-    Switch {
-        pmu: name(pmu),
-        switches,
-        changed: steps[PathStep::Select as usize].1.msr_accesses,
-        steps,
-        switch,
-        log,
-        log_traced: Cost::default(),
-        linux: (3.0 * counters + 2.0, counters),
-        skews: Vec::new(),
-    }
+}
+
+/// The columns of [`row`].
+const HEAD: &str = "                                 instruc-    accesses    L1 lines TLB entries\n  \
+     step                             tions   MSR RDPMC  data  code  data  code\n";
+
+fn row(name: &str, cost: &Cost) -> String {
+    let Cost { instructions, msr_accesses, rdpmcs, .. } = cost;
+    let Cost { data_lines, code_lines, data_pages, code_pages, .. } = cost;
+    format!(
+        "  {name:<30} {instructions:>7.1} {msr_accesses:>5.2} {rdpmcs:>5.2} {data_lines:>5.1} \
+         {code_lines:>5.1} {data_pages:>5.1} {code_pages:>5.1}\n"
+    )
 }
 
 /// The costs as text.
@@ -235,20 +189,16 @@ pub(super) fn table(switches: &[Switch]) -> String {
     for s in switches {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{}: mean of {} switches", s.pmu, s.switches);
-        let _ = writeln!(text, "  step                            instructions  MSR    RDPMC");
-        let mut row = |name: &str, cost: &Cost| {
-            let Cost { instructions, msr_accesses, rdpmcs } = cost;
-            let _ = writeln!(
-                text,
-                "  {name:<32} {instructions:>10.1} {msr_accesses:>6.2} {rdpmcs:>7.2}"
-            );
-        };
+        text += HEAD;
+        let mut row = |name: &str, cost: &Cost| text += &row(name, cost);
         for (step, cost) in s.steps.iter().filter(|(step, _)| *step != PathStep::Log) {
             row(step.sentence(), cost);
         }
         row("the switch, without logging", &s.switch);
         row("logging", &s.log);
+        row("the switch and logging", &s.whole);
         row("logging with a trace", &s.log_traced);
+        row("the switch and that", &s.whole_traced);
         let _ = writeln!(
             text,
             "  k = {:.2} event selects changed: k + {:.2} MSR accesses; Linux's rotation of as many\n  \

@@ -1,0 +1,54 @@
+//! The driver without global registers: each counter has its own enable bit.
+
+use tally_engine::{Counts, MAX_GENERAL, Selector};
+
+use super::{Amd, reload};
+use crate::{
+    bus::{Bus, CountingBus},
+    registers::amd::PerfCtl,
+};
+
+impl<B: Bus> Amd<B> {
+    /// [`tally_engine::Pmu::switch`].
+    #[inline(never)]
+    pub(super) fn switch_each(&mut self, counts: &mut Counts) -> bool {
+        if self.pauses {
+            self.disable();
+        }
+        let Amd { prepared, bus, enabled, .. } = self;
+        if !prepared.read::<false, _>(bus, counts) {
+            self.enable();
+            return false;
+        }
+        let select = |wanted: &Selector| PerfCtl::from_bits_retain(wanted.0);
+        prepared.change(|index, wanted| put_select(bus, *enabled, index, select(wanted)));
+        reload(bus, self.timer, &prepared.reload);
+        true
+    }
+
+    /// Writes a select.
+    pub(super) fn select_each(&mut self, index: usize, wanted: PerfCtl) {
+        put_select(&mut self.bus, self.enabled, index, wanted);
+    }
+
+    /// Enables each counter that has an event, or none.
+    #[inline(never)]
+    pub(super) fn gate_each(&mut self) {
+        for index in 0..MAX_GENERAL {
+            let select = self.held(index);
+            if !select.is_empty() {
+                let off = if self.enabled { PerfCtl::empty() } else { PerfCtl::EN };
+                self.bus.put(index as u8, select.difference(off));
+            }
+        }
+    }
+}
+
+/// Changes a counter's event, without global registers. One access, and one more if the counter is
+/// enabled: the new event has to be written, disabled, before it is enabled.
+fn put_select<B: Bus>(bus: &mut CountingBus<B>, enabled: bool, index: usize, wanted: PerfCtl) {
+    bus.put(index as u8, wanted.difference(PerfCtl::EN));
+    if enabled {
+        bus.put(index as u8, wanted);
+    }
+}
