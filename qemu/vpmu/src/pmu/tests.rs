@@ -143,19 +143,25 @@ fn fixed_counters_follow_their_control_and_the_global_one() {
     assert_eq!(machine.read(0x309), AccessResult::Done(5));
 }
 
+/// Lets counter 0 overflow with freezing enabled: it stands still until the status is cleared. The
+/// registers: the counter and where it is written, its select, the status and where it is cleared.
+fn check_freezing(machine: &mut Machine, [counter, preload, select, status, clear]: [u32; 5]) {
+    machine.write(0x1d9, 1 << 12);
+    machine.write(preload, (1 << 48) - 5);
+    machine.write(select, USER_INSTRUCTIONS | select::INT);
+    machine.run(Privilege::User, 8);
+    assert_eq!(machine.read(status), AccessResult::Done(1 | STATUS_FROZEN));
+    machine.run(Privilege::User, 8);
+    assert_eq!(machine.read(counter), AccessResult::Done(3));
+    machine.write(clear, STATUS_FROZEN | 1);
+    machine.run(Privilege::User, 8);
+    assert_eq!(machine.read(counter), AccessResult::Done(11));
+}
+
 #[test]
 fn a_pmi_freezes_every_counter() {
     let mut machine = Machine::new("icelake-server", 4);
-    machine.write(0x1d9, 1 << 12);
-    machine.write(0x4c1, (1 << 48) - 5);
-    machine.write(0x186, USER_INSTRUCTIONS | select::INT);
-    machine.run(Privilege::User, 8);
-    assert_eq!(machine.read(0x38e), AccessResult::Done(1 | STATUS_FROZEN));
-    machine.run(Privilege::User, 8);
-    assert_eq!(machine.read(0xc1), AccessResult::Done(3));
-    machine.write(0x390, STATUS_FROZEN | 1);
-    machine.run(Privilege::User, 8);
-    assert_eq!(machine.read(0xc1), AccessResult::Done(11));
+    check_freezing(&mut machine, [0xc1, 0x4c1, 0x186, 0x38e, 0x390]);
 }
 
 #[test]
@@ -163,16 +169,8 @@ fn amd_stays_frozen_until_the_status_bit_is_cleared() {
     let mut machine = Machine::new("zen4", 6);
     assert_eq!(machine.pmu.cpuid(0x8000_0022, 0, [0; 4])[0], 0b101);
     assert_eq!(machine.write(0x1d9, 1 << 6), AccessResult::Fault);
-    machine.write(0x1d9, 1 << 12);
-    machine.write(0xc001_0201, (1 << 48) - 5);
-    machine.write(0xc001_0200, USER_INSTRUCTIONS | select::INT);
-    machine.run(Privilege::User, 8);
-    assert_eq!(machine.read(0xc000_0300), AccessResult::Done(1 | STATUS_FROZEN));
-    machine.run(Privilege::User, 8);
-    assert_eq!(machine.read(0xc001_0201), AccessResult::Done(3));
-    machine.write(0xc000_0302, STATUS_FROZEN | 1);
-    machine.run(Privilege::User, 8);
-    assert_eq!(machine.read(0xc001_0201), AccessResult::Done(11));
+    let counter = 0xc001_0201;
+    check_freezing(&mut machine, [counter, counter, 0xc001_0200, 0xc000_0300, 0xc000_0302]);
     assert_eq!(machine.write(0xc000_0302, 1 << 58), AccessResult::Done(0));
     assert_eq!(machine.write(0xc000_0303, 1 << 58), AccessResult::Fault);
     assert_eq!(Machine::new("zen3", 6).read(0x1d9), AccessResult::Foreign);
