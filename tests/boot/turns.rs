@@ -60,5 +60,7 @@ calls! {
     munmap_of_48_mib: "munmap",
     mmap_of_48_mib: "mmap",
     brk_by_48_mib: "brk",
-    session_of_1024_events: "session-open",
+    opening_a_session_of_1024_events: "session-open",
+    reading_1024_events: "session-read",
+    closing_a_session_of_1024_events: "session-close",
 }

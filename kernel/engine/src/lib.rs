@@ -49,4 +49,4 @@ pub use hardware::{
 };
 pub use multiplex::Multiplexer;
 pub use plan::{PlanError, plan};
-pub use session::Session;
+pub use session::{Session, Snapshot};

@@ -14,8 +14,9 @@ mod publish;
 mod readings;
 mod sampling;
 mod slice;
+mod snapshot;
 mod state;
 mod thresholds;
 
-pub use self::state::Session;
 pub(crate) use self::state::{SliceStart, Timestamp};
+pub use self::{snapshot::Snapshot, state::Session};

@@ -329,3 +329,26 @@ fn a_bank_changes_no_value_of_the_session() {
     assert_eq!(run(true, false), alone);
     assert_eq!(run(true, true), alone);
 }
+
+/// What is read in steps is of the moment of the snapshot, whatever is counted meanwhile.
+#[test]
+fn readings_of_a_snapshot_are_of_its_moment() {
+    for cut in [0, SLICE / 2] {
+        let mut bench = Bench::new(2, 7, 0);
+        bench.session.set_bounds(vec![Bound { parts: vec![1], whole: Whole::Event(2) }]);
+        bench.resume();
+        let events = core::array::from_fn(|event| 300 + 50 * event as u64);
+        bench.run(40 * SLICE + cut, &events);
+        bench.sync();
+        let snapshot = bench.session.snapshot();
+        let expected = [bench.session.readings(), bench.session.final_readings()];
+        let first = (0..4).map(|event| snapshot.reading(event)).collect::<Vec<_>>();
+        bench.run(40 * SLICE, &[9_000; 8]);
+        bench.sync();
+        let rest = (4..snapshot.events()).map(|event| snapshot.reading(event));
+        let all: Vec<_> = first.into_iter().chain(rest).collect();
+        assert_eq!(bench.session.complete_final(&snapshot, all.clone()), expected[1]);
+        assert_eq!(bench.session.complete(&snapshot, all.clone()), expected[0]);
+        assert_ne!(bench.session.final_readings(), expected[1]);
+    }
+}

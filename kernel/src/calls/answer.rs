@@ -7,7 +7,7 @@ use crate::{
     task::thread::{Progress, Wait},
 };
 
-/// The outcome of a call of Linux's.
+/// The outcome of a step of a call.
 pub(super) enum Answer {
     /// A result.
     Value(u64),
@@ -21,7 +21,7 @@ pub(super) enum Answer {
 impl Answer {
     /// The call continues at this byte or page, and needs no memory claimed for it.
     pub(super) fn continue_at(at: u64) -> Answer {
-        Answer::Continue(Progress { at, claim: None })
+        Answer::Continue(Progress { at, ..Progress::default() })
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn call(
     process: &mut Process,
     number: u64,
     arguments: [u64; 6],
-    Progress { at, claim }: Progress,
+    Progress { at, claim, .. }: Progress,
 ) -> Option<Result<Answer, Errno>> {
     let [a, b, c, ..] = arguments;
     // No page of a program's is at 0.
@@ -74,7 +74,9 @@ fn map(process: &mut Process, arguments: [u64; 6], rest: Rest) -> Result<Answer,
         None => process.memory.reserve(bytes, access)?,
     };
     match process.memory.fill(from, access, &mut claim) {
-        Ok(FillStep::Next(at)) => Ok(Answer::Continue(Progress { at, claim })),
+        Ok(FillStep::Next(at)) => {
+            Ok(Answer::Continue(Progress { at, claim, ..Progress::default() }))
+        }
         Ok(FillStep::Done(address)) => Ok(Answer::Value(address)),
         Err(error) => Err(error.into()),
     }
@@ -87,7 +89,7 @@ fn set_heap_end(process: &mut Process, end: u64, rest: Rest) -> Answer {
     if let Some((from, mut claim)) = rest
         && let Some(at) = process.memory.fill_heap(from, &mut claim)
     {
-        return Answer::Continue(Progress { at, claim });
+        return Answer::Continue(Progress { at, claim, ..Progress::default() });
     }
     Answer::Value(process.memory.heap_end())
 }
@@ -113,7 +115,7 @@ fn protect(
         return Err(Errno(EINVAL));
     }
     match process.memory.protect(address, bytes, access, from, &mut claim) {
-        Ok(Some(at)) => Ok(Answer::Continue(Progress { at, claim })),
+        Ok(Some(at)) => Ok(Answer::Continue(Progress { at, claim, ..Progress::default() })),
         Ok(None) => Ok(Answer::Value(0)),
         Err(_) => Err(Errno(ENOMEM)),
     }

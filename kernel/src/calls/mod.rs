@@ -16,15 +16,15 @@ mod paths;
 mod poll;
 mod process;
 mod programs;
+mod readings;
 mod session;
 mod signals;
 mod stat;
+mod steps;
 mod threads;
 mod time;
 mod trace;
 mod transfer;
-
-use core::mem::take;
 
 use tally_abi::{Error, syscall};
 
@@ -32,18 +32,15 @@ use self::{
     answer::{Answer, Errno},
     inspect::preempt_and_restart,
     session::Unanswered,
+    steps::in_steps,
     trace::Traced,
 };
-
 use crate::{
-    arch::{
-        frame::{Frame, SYSCALL_VECTOR},
-        vectors,
-    },
+    arch::frame::{Frame, SYSCALL_VECTOR},
     cpu::Cpu,
     measure::Refusal,
     sched,
-    task::{Process, handler, signal_frame, thread::Progress},
+    task::{Process, signal_frame, thread::Progress},
 };
 
 /// The most numbers of unknown calls that the log gets of one program.
@@ -57,8 +54,7 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     let arguments = [frame.rdi, frame.rsi, frame.rdx, frame.r10, frame.r8, frame.r9];
     let (traced, rip) = (Traced::begin(cpu, frame), frame.rip);
     match number {
-        syscall::EXIT => sched::end_thread(cpu, frame, arguments[0] as i32),
-        syscall::EXIT_GROUP => sched::exit(cpu, frame, arguments[0] as i32),
+        syscall::EXIT | syscall::EXIT_GROUP => end(cpu, frame, number, arguments[0] as i32),
         syscall::RT_SIGRETURN | syscall::UPCALL_RETURN => end_handler(cpu, frame, number),
         syscall::SCHED_YIELD => {
             frame.rax = 0;
@@ -70,13 +66,7 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
         syscall::PROGRAM_LOAD..=syscall::PROGRAM_WAIT => {
             programs::call(cpu, frame, number, arguments);
         }
-        syscall::TALLY_BASE.. => match session::call(cpu, number, arguments) {
-            Ok(value) => frame.rax = value,
-            Err(Unanswered::Error(error) | Unanswered::Refused(Refusal { error, .. })) => {
-                frame.rax = error.to_return() as u64;
-            }
-            Err(Unanswered::Running(lapic)) => preempt_and_restart(cpu, frame, lapic),
-        },
+        syscall::TALLY_BASE.. => tally(cpu, frame, number, arguments),
         _ => linux(cpu, frame, number, arguments),
     }
     if let Some(traced) = traced {
@@ -84,6 +74,24 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     }
     sched::deliver(cpu, frame);
     frame.vector == SYSCALL_VECTOR
+}
+
+/// `exit(status)` and `exit_group(status)`: the program's end reports its session's values, which
+/// are computed first, in steps.
+fn end(cpu: &mut Cpu, frame: &mut Frame, number: u64, status: i32) {
+    let threads = &mut cpu.process().threads;
+    let is_last = number == syscall::EXIT_GROUP || threads.len() == 1;
+    if is_last {
+        threads.end_others();
+        let step = |cpu: &mut Cpu, _: &mut Frame, progress| Ok(readings::end(cpu, progress));
+        if in_steps::<Errno>(cpu, frame, step).is_none() {
+            return;
+        }
+    }
+    match number {
+        syscall::EXIT => sched::end_thread(cpu, frame, status),
+        _ => sched::exit(cpu, frame, status),
+    }
 }
 
 /// `rt_sigreturn` and `upcall_return()`: returns from a handler.
@@ -103,37 +111,37 @@ fn end_handler(cpu: &mut Cpu, frame: &mut Frame, number: u64) {
     }
 }
 
-/// A call of Linux's: makes its steps until it has an answer or the turn is over.
-fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
-    let progress = take(&mut cpu.process().threads.running().progress);
-    let is_continued = progress.is_some();
-    let mut progress = progress.unwrap_or_default();
-    loop {
-        match step(cpu.process(), frame, number, arguments, progress) {
-            Ok(Answer::Value(value)) => frame.rax = value,
-            Err(Errno(number)) => frame.rax = -number as u64,
-            Ok(Answer::Wait(on)) => sched::block(cpu, frame, on),
-            Ok(Answer::Continue(next)) if is_preempted(cpu) => {
-                // The interrupt comes before the instruction, which makes the next step.
-                cpu.process().threads.running().progress = Some(next);
-                return handler::repeat_call(frame);
-            }
-            Ok(Answer::Continue(next)) => {
-                progress = next;
-                continue;
-            }
+/// A call of Tally's.
+fn tally(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
+    let step = |cpu: &mut Cpu, _: &mut Frame, mut progress: Progress| {
+        let answer = session::call(cpu, number, arguments, &mut progress);
+        if matches!(answer, Err(Unanswered::Running(_))) && !progress.is_none() {
+            cpu.process().threads.running().progress = Some(progress);
         }
-        break;
-    }
-    if is_continued {
-        // A threshold may have fired meanwhile, whose upcall the call delayed.
-        cpu.measure.lock().repost_upcall();
-    }
+        answer
+    };
+    frame.rax = match in_steps(cpu, frame, step) {
+        None => return,
+        Some(Ok(Answer::Value(value))) => value,
+        Some(Err(Unanswered::Error(error) | Unanswered::Refused(Refusal { error, .. }))) => {
+            error.to_return() as u64
+        }
+        Some(Err(Unanswered::Running(lapic))) => return preempt_and_restart(cpu, frame, lapic),
+        Some(Ok(Answer::Wait(_) | Answer::Continue(_))) => unreachable!("steps end with an answer"),
+    };
 }
 
-/// Returns whether an interrupt is pending that may end the running thread's turn.
-fn is_preempted(cpu: &Cpu) -> bool {
-    [vectors::TIMER, vectors::PREEMPT_IPI].into_iter().any(|vector| cpu.lapic.is_pending(vector))
+/// A call of Linux's.
+fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
+    let make_step = |cpu: &mut Cpu, frame: &mut Frame, progress| {
+        step(cpu.process(), frame, number, arguments, progress)
+    };
+    match in_steps(cpu, frame, make_step) {
+        Some(Ok(Answer::Value(value))) => frame.rax = value,
+        Some(Err(Errno(number))) => frame.rax = -number as u64,
+        Some(Ok(Answer::Wait(on))) => sched::block(cpu, frame, on),
+        Some(Ok(Answer::Continue(_))) | None => {}
+    }
 }
 
 /// One step of a call of Linux's.

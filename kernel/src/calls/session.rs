@@ -4,15 +4,19 @@
 //! is off the CPUs: if it runs, its CPU is asked to park it, and the call is restarted.
 
 use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
+use core::mem::take;
 
 use tally_abi::{
-    Error, Mode, Opened, Reading, SessionConfig,
+    Error, Mode, Opened, SessionConfig,
     bank::NO_THRESHOLD,
     session::{ConfigWords, MAX_DETAIL_BYTES, MAX_EVENT_LIST_BYTES},
     syscall,
 };
 
-use super::answer::BadPointer;
+use super::{
+    answer::{Answer, BadPointer},
+    readings,
+};
 use crate::{
     cpu::Cpu,
     measure::{
@@ -21,7 +25,7 @@ use crate::{
     },
     memory::{frames, heap, space::USER_END, user::UserMemory},
     sched::table::{self, Lookup},
-    task::Process,
+    task::{Process, thread::Progress},
 };
 
 /// An upper bound of the kernel's memory that opening a session of 1,024 events in as many groups
@@ -50,20 +54,33 @@ impl From<Refusal> for Unanswered {
     }
 }
 
-pub(super) fn call(cpu: &mut Cpu, number: u64, arguments: [u64; 6]) -> Result<u64, Unanswered> {
+/// Makes a step of a call. `progress` is what was done before; it is taken where the call continues
+/// or ends.
+pub(super) fn call(
+    cpu: &mut Cpu,
+    number: u64,
+    arguments: [u64; 6],
+    progress: &mut Progress,
+) -> Result<Answer, Unanswered> {
     let measure = cpu.measure;
     let process = cpu.process();
-    match number {
-        syscall::SESSION_OPEN => open(process, measure, arguments),
+    let value = match number {
+        syscall::SESSION_OPEN => open(process, measure, arguments)?,
         syscall::SESSION_START..=syscall::SESSION_THRESHOLD
         | syscall::SESSION_SAMPLE
-        | syscall::SESSION_SAMPLES => call_on_session(process, measure, number, arguments),
-        syscall::DIRECT_OPEN => Ok(open_direct(process, measure, arguments)?),
-        syscall::DIRECT_CLOSE if measure.lock().close_direct() => Ok(0),
-        syscall::DIRECT_CLOSE => Err(Error::WrongState.into()),
-        syscall::TRACE_MAP => Ok(map_trace(process, arguments[0])?),
-        _ => Err(Error::BadArgument.into()),
-    }
+        | syscall::SESSION_SAMPLES => {
+            if progress.readings.as_mut().is_some_and(|readings| readings.step()) {
+                return Ok(Answer::Continue(take(progress)));
+            }
+            return call_on_session(process, measure, number, arguments, progress);
+        }
+        syscall::DIRECT_OPEN => open_direct(process, measure, arguments)?,
+        syscall::DIRECT_CLOSE if measure.lock().close_direct() => 0,
+        syscall::DIRECT_CLOSE => return Err(Error::WrongState.into()),
+        syscall::TRACE_MAP => map_trace(process, arguments[0])?,
+        _ => return Err(Error::BadArgument.into()),
+    };
+    Ok(Answer::Value(value))
 }
 
 /// A call on an open session: finds it, on the caller or on another program, and handles the call.
@@ -72,18 +89,20 @@ fn call_on_session(
     measure: &NmiCell,
     number: u64,
     arguments: [u64; 6],
-) -> Result<u64, Unanswered> {
+    progress: &mut Progress,
+) -> Result<Answer, Unanswered> {
     let id = u32::try_from(arguments[0]).map_err(|_| Error::NoSession)?;
     if let Some(measure) = measure.lock().session(id) {
         let session = SessionRef::Running(measure);
-        return Ok(handle(session, &mut process.memory, number, arguments)?);
+        return Ok(handle(session, &mut process.memory, number, arguments, progress)?);
     }
     let mut table = table::lock();
     let found = table.inspect_session(id, process.pid, |context, memory| {
-        handle(SessionRef::Parked { context, memory }, &mut process.memory, number, arguments)
+        let session = SessionRef::Parked { context, memory };
+        handle(session, &mut process.memory, number, arguments, progress)
     });
     let answer = result_of(found, Error::NoSession)??;
-    if number == syscall::SESSION_CLOSE {
+    if number == syscall::SESSION_CLOSE && matches!(answer, Answer::Value(_)) {
         let context = table.unwatch(id);
         drop(table);
         context.into_iter().for_each(|context| context.close(None));
@@ -97,26 +116,29 @@ fn handle(
     caller: &mut UserMemory,
     number: u64,
     arguments: [u64; 6],
-) -> Result<u64, Error> {
+    progress: &mut Progress,
+) -> Result<Answer, Error> {
     let [_, buffer, count, ..] = arguments;
-    match number {
-        syscall::SESSION_START => session.start()?,
-        syscall::SESSION_STOP => session.stop()?,
-        syscall::SESSION_MAP => return session.map(caller),
-        syscall::SESSION_THRESHOLD => set_threshold(session, arguments)?,
+    let value = match number {
+        syscall::SESSION_STOP => return readings::stop(&mut session, progress),
+        syscall::SESSION_READ => return readings::read(caller, &mut session, arguments, progress),
+        syscall::SESSION_CLOSE => return readings::close(caller, session, progress),
+        syscall::SESSION_MAP => session.map(caller)?,
+        syscall::SESSION_SAMPLES => samples(caller, session.context()?, buffer, count)?,
+        syscall::SESSION_START => session.start().map(|()| 0)?,
+        syscall::SESSION_THRESHOLD => set_threshold(session, arguments).map(|()| 0)?,
         syscall::SESSION_SAMPLE => {
             let event = usize::try_from(buffer).map_err(|_| Error::BadArgument)?;
-            session.set_period(caller, event, count)?;
+            session.set_period(caller, event, count).map(|()| 0)?
         }
-        syscall::SESSION_SAMPLES => return samples(caller, session.context()?, buffer, count),
-        syscall::SESSION_READ => return read(caller, session.context()?, buffer, count),
         syscall::SESSION_STATS => {
             let stats = session.context()?.stats().to_words();
             caller.space.write_words(buffer, stats).map_err(BadPointer::from)?;
+            0
         }
-        _ => session.close(caller),
-    }
-    Ok(0)
+        _ => return Err(Error::BadArgument),
+    };
+    Ok(Answer::Value(value))
 }
 
 /// `trace_map(cpu)`.
@@ -282,24 +304,6 @@ fn read_list(process: &mut Process, address: u64, bytes: u64) -> Result<String, 
     let mut list = vec![0; bytes as usize];
     process.memory.space.read(address, &mut list).map_err(|_| Refusal::from(Error::BadPointer))?;
     String::from_utf8(list).map_err(|_| Refusal::from(Error::BadArgument))
-}
-
-fn read(
-    caller: &mut UserMemory,
-    context: &mut Context,
-    buffer: u64,
-    count: u64,
-) -> Result<u64, Error> {
-    if count == 0 {
-        return Ok(context.events() as u64);
-    }
-    for (index, (_, reading)) in context.readings().enumerate().take(count as usize) {
-        let words = Reading::to_words(&reading);
-        let at = (index * size_of_val(&words)) as u64;
-        let at = buffer.checked_add(at).ok_or(Error::BadPointer)?;
-        caller.space.write_words(at, words).map_err(BadPointer::from)?;
-    }
-    Ok(context.events() as u64)
 }
 
 /// `session_samples(session, addresses, n)`.

@@ -13,7 +13,9 @@ use tally_abi::{
 use tally_engine::{Session, ThresholdError, bank::Page, histogram::Histogram};
 use tally_pmu::{ResolveError, Resolved};
 
-use super::{catalogue, refusal::Refusal, session_id, settings, truth::mark_in};
+use super::{
+    catalogue, readings::PendingReadings, refusal::Refusal, session_id, settings, truth::mark_in,
+};
 use crate::{
     machine::serial,
     memory::{
@@ -56,6 +58,8 @@ pub struct Context {
     pub(super) bank: Option<u64>,
     /// By event: the handler of its threshold.
     handlers: Vec<Option<UpcallHandler>>,
+    /// The values to report, if they are computed already: nothing was counted since.
+    pub(super) last_readings: Option<Vec<Reading>>,
 }
 
 /// What a context has to know of the program that it measures.
@@ -114,6 +118,7 @@ impl Context {
             start_pending: false,
             bank: None,
             handlers: Vec::new(),
+            last_readings: None,
         })
     }
 
@@ -135,6 +140,11 @@ impl Context {
         self.owner == Owner::Program(self.pid)
     }
 
+    /// Returns whether its values are reported when the program that it measures ends.
+    pub fn reports_at_end(&self) -> bool {
+        self.is_own() || self.owner == Owner::CommandLine
+    }
+
     /// The name of the program that it measures.
     pub fn program(&self) -> &str {
         &self.program
@@ -149,6 +159,7 @@ impl Context {
             return Err(Error::WrongState);
         }
         self.start_pending = true;
+        self.last_readings = None;
         Ok(())
     }
 
@@ -185,10 +196,33 @@ impl Context {
         self.session.stats()
     }
 
-    /// Every event's name and value, in the order of the list.
-    pub fn readings(&mut self) -> impl Iterator<Item = (&Resolved, Reading)> {
-        let Context { resolved, session, .. } = self;
-        resolved.iter().zip(session.readings())
+    /// Begins readings in steps; `None` if there are few events.
+    ///
+    /// # Errors
+    /// No memory is left.
+    pub fn begin_readings(&self) -> Result<Option<Box<PendingReadings>>, Error> {
+        PendingReadings::begin(&self.session)
+    }
+
+    /// Every event's value, in the order of the list: of the moment at which `pending` began, whose
+    /// steps are done, or of now.
+    pub fn readings(&mut self, pending: Option<Box<PendingReadings>>) -> Vec<Reading> {
+        match pending {
+            Some(pending) => self.session.complete(&pending.snapshot, pending.readings),
+            None => self.session.readings(),
+        }
+    }
+
+    /// Has the values that the session's end reports computed in advance: those of `pending`, which
+    /// began after the session had stopped, and whose steps are done.
+    pub fn set_last_readings(&mut self, pending: PendingReadings) {
+        let PendingReadings { snapshot, readings, .. } = pending;
+        self.last_readings = Some(self.session.complete_final(&snapshot, readings));
+    }
+
+    /// The values that the session's end reports.
+    fn take_last_readings(&mut self) -> Vec<Reading> {
+        self.last_readings.take().unwrap_or_else(|| self.session.final_readings())
     }
 
     /// Maps the bank into `memory`, the measured program's. Returns its address.
@@ -321,7 +355,8 @@ impl Context {
             program: &self.program,
             config: self.session.config(),
         });
-        for (event, reading) in self.resolved.iter().zip(self.session.final_readings()) {
+        let readings = self.take_last_readings();
+        for (event, reading) in self.resolved.iter().zip(readings) {
             let Resolved { name, native, mode, .. } = event;
             let (native, mode) = (*native, *mode);
             serial::send(&Message::Reading { session, event: name, native, mode, reading });
@@ -331,7 +366,8 @@ impl Context {
 
     fn log(&mut self) {
         log::info!("{}: session {}, half width at 95 %, coverage", self.program, self.id());
-        for (event, reading) in self.resolved.iter().zip(self.session.final_readings()) {
+        let readings = self.take_last_readings();
+        for (event, reading) in self.resolved.iter().zip(readings) {
             let (event, share) = (&event.name, 100.0 * reading.coverage().unwrap_or_default());
             match reading.value {
                 Value::Exact { count } => log::info!("{event:<44} {count:>16} exact"),

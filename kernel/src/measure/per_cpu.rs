@@ -17,6 +17,7 @@ use tally_pmu::{DetectedPmu, Driver, InitError, bus::Native};
 use super::{
     context::{Context, UpcallHandler},
     direct::DirectCounters,
+    readings::{EVENTS_A_STEP, PendingReadings},
     refusal::Refusal,
     settings::{delivery, detected, record_init_failure, settings},
     slot::Slot,
@@ -204,12 +205,23 @@ impl Measure {
         }
     }
 
-    /// The running program's context, after [`Self::session`], with the errors of its values
-    /// published.
+    /// The running program's context, after [`Self::session`].
     pub(super) fn context(&mut self) -> Result<&mut Context, Error> {
-        let context = self.slot.context.as_mut().ok_or(Error::NoSession)?;
-        context.session.publish_errors(1);
-        Ok(context)
+        Ok(self.slot.context.as_mut().ok_or(Error::NoSession)?)
+    }
+
+    /// How many calls of [`Self::publish_errors`] publish all: none without a bank.
+    pub(super) fn publishing_steps(&self) -> u64 {
+        let context = self.slot.context.as_ref().filter(|context| context.session.has_bank());
+        context.map_or(0, |context| context.events().div_ceil(EVENTS_A_STEP) as u64)
+    }
+
+    /// Publishes the errors of a part of the running program's values in its bank, if it has one.
+    pub(super) fn publish_errors(&mut self) {
+        let steps = self.publishing_steps() as usize;
+        if let Some(context) = &mut self.slot.context {
+            context.session.publish_errors(steps);
+        }
     }
 
     /// Maps the running program's bank into its memory. Returns the bank's address.
@@ -259,22 +271,39 @@ impl Measure {
         }
         let multiplexer = self.multiplexer.as_mut().ok_or(Error::NoPmu)?;
         context.started = true;
+        context.last_readings = None;
         mark(Op::OpenSession, context.id());
         multiplexer.resume(&mut context.session, &TscClock, &mut self.trace);
         Ok(())
     }
 
-    /// Stops counting, and publishes the errors of the values.
+    /// Stops counting.
     pub(super) fn stop(&mut self) -> Result<(), Error> {
         if !self.slot.context.as_ref().is_some_and(|context| context.started) {
             return Err(Error::WrongState);
         }
         self.pause();
-        self.context().map(|_| ())
+        Ok(())
+    }
+
+    /// The running program ends: stops counting, and begins the readings that the end reports, in
+    /// steps. `None` if the end reports none, or can compute them at once.
+    pub fn begin_end(&mut self) -> Option<Box<PendingReadings>> {
+        self.pause();
+        let context = self.slot.context.as_ref().filter(|context| context.reports_at_end())?;
+        // Without memory for it, the end computes them in one step.
+        context.begin_readings().ok().flatten()
+    }
+
+    /// The running program ends, whose readings are these: see [`Self::begin_end`].
+    pub fn set_last_readings(&mut self, pending: PendingReadings) {
+        if let Some(context) = &mut self.slot.context {
+            context.set_last_readings(pending);
+        }
     }
 
     /// Stops counting, if it is started.
-    fn pause(&mut self) {
+    pub(super) fn pause(&mut self) {
         self.suspend(End::Stopped);
         if let Some(context) = self.slot.context.as_mut().filter(|context| context.started) {
             context.started = false;

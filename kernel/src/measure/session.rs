@@ -38,7 +38,7 @@ impl SessionRef<'_> {
     ///
     /// # Errors
     /// It is not started, or the program has ended.
-    pub fn stop(self) -> Result<(), Error> {
+    pub fn stop(&mut self) -> Result<(), Error> {
         match self {
             SessionRef::Running(measure) => measure.stop(),
             SessionRef::Parked { memory: None, .. } => Err(Error::WrongState),
@@ -94,6 +94,21 @@ impl SessionRef<'_> {
         }
     }
 
+    /// How many steps publish the errors of its values: none without a bank that its owner reads.
+    pub fn publishing_steps(&mut self) -> u64 {
+        match self {
+            SessionRef::Running(measure) => measure.publishing_steps(),
+            SessionRef::Parked { .. } => 0,
+        }
+    }
+
+    /// Publishes a part of the errors of its values, of [`Self::publishing_steps`].
+    pub fn publish_errors(&mut self) {
+        if let SessionRef::Running(measure) = self {
+            measure.publish_errors();
+        }
+    }
+
     /// The context, to read values from.
     ///
     /// # Errors
@@ -105,17 +120,25 @@ impl SessionRef<'_> {
         }
     }
 
-    /// Ends a session of the running program; stops one on another program and unmaps its bank, and
-    /// its context stays until the owner's table entry is removed.
-    pub fn close(self, caller: &mut UserMemory) {
+    /// Stops counting, if it is started.
+    pub fn pause(&mut self) {
         match self {
-            SessionRef::Running(measure) => measure.close(caller),
+            SessionRef::Running(measure) => measure.pause(),
             SessionRef::Parked { memory: None, .. } => {}
             SessionRef::Parked { context, memory: Some(memory) } => {
                 // A session that is not started needs no stop.
                 let _ = context.stop_now(&memory.space);
-                context.unmap(memory);
             }
+        }
+    }
+
+    /// Ends a session of the running program, and unmaps the bank of one on another program, whose
+    /// context stays until the owner's table entry is removed. Both are paused.
+    pub fn close(self, caller: &mut UserMemory) {
+        match self {
+            SessionRef::Running(measure) => measure.close(caller),
+            SessionRef::Parked { memory: None, .. } => {}
+            SessionRef::Parked { context, memory: Some(memory) } => context.unmap(memory),
         }
     }
 }

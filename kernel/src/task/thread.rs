@@ -9,7 +9,7 @@ use tally_abi::syscall::errno::{EAGAIN, ETIMEDOUT};
 use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
 use super::{fpu::FpuState, signal::ThreadSignals};
-use crate::{arch::frame::Frame, memory::frames::Claim};
+use crate::{arch::frame::Frame, measure::PendingReadings, memory::frames::Claim};
 
 /// The most threads of one program: each takes some kilobytes of the kernel's memory.
 pub const MAX_THREADS: usize = 1024;
@@ -21,6 +21,15 @@ pub struct Progress {
     pub at: u64,
     /// The memory claimed for the remaining steps.
     pub claim: Option<Claim>,
+    /// The readings of a session that the steps compute.
+    pub readings: Option<Box<PendingReadings>>,
+}
+
+impl Progress {
+    /// Returns whether no step is done.
+    pub fn is_none(&self) -> bool {
+        self.at == 0 && self.claim.is_none() && self.readings.is_none()
+    }
 }
 
 /// A thread.
@@ -181,6 +190,12 @@ impl Threads {
     /// Removes the running thread.
     pub fn end_running(&mut self) -> Box<Thread> {
         self.running.take().expect("a program on a CPU has a running thread")
+    }
+
+    /// Ends all threads but the running one.
+    pub fn end_others(&mut self) {
+        self.runnable.clear();
+        self.blocked.clear();
     }
 
     /// The CPUs that the next runnable thread may run on, if there is one.

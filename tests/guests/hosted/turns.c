@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,23 +20,27 @@
 
 #include "tally.h"
 
+static int phase_file;
+
 #define MUST(condition)                                                                            \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
             printf("turns: line %d: %s (%s)\n", __LINE__, #condition, strerror(errno));            \
+            pwrite(phase_file, &(unsigned char){UCHAR_MAX}, 1, 0); /* ends the other program */    \
             exit(1);                                                                               \
         }                                                                                          \
     } while (0)
 
 /* Tally's calls, as in kernel/abi. */
-enum { SESSION_OPEN = 0x7a110000, SESSION_START };
-enum { EVENTS = 1024, MAX_PHASES = 16 };
+enum { SESSION_OPEN = 0x7a110000, SESSION_START, SESSION_READ = 0x7a110003 };
+enum { SESSION_CLOSE = 0x7a110005 };
+enum { EVENTS = 1024, WORDS_OF_A_READING = 8, ESTIMATED = 2, MAX_PHASES = 24 };
 /* Most of a turn of the scheduler, in nanoseconds: the call begins at its end. */
 #define MOST_OF_A_TURN 9000000l
+/* In which most of a session's 256 groups get as many slices as an estimate needs. */
+#define MANY_ROUNDS 200000000l
 /* Three of these fit into the memory of a test machine. */
 #define LARGE (48ul << 20)
-
-static int phase_file;
 
 static int64_t now(void)
 {
@@ -73,6 +78,7 @@ static char *map(size_t bytes)
 
 static int file;
 static char *large;
+static long session;
 
 static void do_write(void) { MUST(pwrite(file, large, LARGE, 0) == (ssize_t)LARGE); }
 static void do_read(void) { MUST(pread(file, large, LARGE, 0) == (ssize_t)LARGE); }
@@ -95,7 +101,7 @@ static void do_mprotect(void) { MUST(mprotect(large, LARGE, PROT_READ | PROT_WRI
 
 static void do_brk(void) { MUST(sbrk(LARGE) != (void *)-1); }
 
-static void do_open(void)
+static void do_session_open(void)
 {
     static char list[16 * EVENTS];
     uint64_t config[5] = {0, 0, 20000, 1000000, 0};
@@ -105,8 +111,25 @@ static void do_open(void)
                        (1 + i % 200) << 24 | (1 + i / 200) << 8 | 0xc4);
     long opened = syscall(SESSION_OPEN, list, end - list, config, NULL, 0, 0);
     MUST(tally_opened_events(opened) == EVENTS);
-    MUST(syscall(SESSION_START, tally_opened_session(opened)) == 0);
+    session = tally_opened_session(opened);
+    MUST(syscall(SESSION_START, session) == 0);
+    /* Most of it in ring 3, where the session counts. */
+    for (int64_t start = now(); now() - start < MANY_ROUNDS;)
+        for (volatile int i = 0; i < 10000; i++)
+            ;
 }
+
+static void do_session_read(void)
+{
+    static uint64_t readings[EVENTS][WORDS_OF_A_READING];
+    MUST(syscall(SESSION_READ, session, readings, EVENTS) == EVENTS);
+    int estimated = 0;
+    for (int i = 0; i < EVENTS; i++)
+        estimated += readings[i][0] == ESTIMATED;
+    MUST(estimated > EVENTS / 2);
+}
+
+static void do_session_close(void) { MUST(syscall(SESSION_CLOSE, session) == 0); }
 
 static const struct {
     const char *name;
@@ -114,7 +137,8 @@ static const struct {
 } calls[] = {
     {"write", do_write}, {"read", do_read}, {"writev", do_writev}, {"truncate", do_truncate},
     {"extend", do_extend}, {"mmap", do_mmap}, {"munmap", do_munmap}, {"madvise", do_madvise},
-    {"mprotect", do_mprotect}, {"brk", do_brk}, {"session-open", do_open},
+    {"mprotect", do_mprotect}, {"brk", do_brk}, {"session-open", do_session_open},
+    {"session-read", do_session_read}, {"session-close", do_session_close},
 };
 
 static void enter(unsigned char phase)

@@ -2,13 +2,13 @@
 
 use alloc::{vec, vec::Vec};
 
-use tally_abi::{Reading, Value, reading::Reason};
+use tally_abi::{Reading, Value};
 
-use super::state::Session;
+use super::{snapshot::Snapshot, state::Session};
 use crate::{
-    Counts, MAX_GENERAL, Pinned,
+    Counts, MAX_GENERAL,
     bounds::{self, Bound, Candidate, Whole},
-    estimate::{self, Sample},
+    estimate::Sample,
     plan::CounterAssignment,
 };
 
@@ -20,8 +20,36 @@ impl Session {
     ///
     /// What a call returns is in no later estimate: it only keeps the next call's from being lower.
     pub fn readings(&mut self) -> Vec<Reading> {
+        let readings = self.all_readings();
+        self.raised(readings, self.total)
+    }
+
+    /// The values of all events at the session's end: as [`Self::readings`], but whatever was read
+    /// before.
+    pub fn final_readings(&self) -> Vec<Reading> {
+        self.reconciled(self.all_readings(), &vec![0; self.events()], &self.total)
+    }
+
+    fn all_readings(&self) -> Vec<Reading> {
+        (0..self.events()).map(|event| self.reading(event)).collect()
+    }
+
+    /// What [`Self::readings`] returned at the moment of `snapshot`, whose readings of all events
+    /// are `readings`.
+    pub fn complete(&mut self, snapshot: &Snapshot, readings: Vec<Reading>) -> Vec<Reading> {
+        self.raised(readings, snapshot.totals.counts)
+    }
+
+    /// What [`Self::final_readings`] returned at the moment of `snapshot`, whose readings of all
+    /// events are `readings`.
+    pub fn complete_final(&self, snapshot: &Snapshot, readings: Vec<Reading>) -> Vec<Reading> {
+        self.reconciled(readings, &vec![0; self.events()], &snapshot.totals.counts)
+    }
+
+    /// Readings that are not below the last ones.
+    fn raised(&mut self, readings: Vec<Reading>, total: Counts) -> Vec<Reading> {
         let floors = core::mem::take(&mut self.last_readings);
-        let readings = self.reconciled(&floors);
+        let readings = self.reconciled(readings, &floors, &total);
         self.last_readings = floors;
         for (reading, last) in readings.iter().zip(&mut self.last_readings) {
             if let Value::Estimated { estimate, .. } = reading.value {
@@ -31,15 +59,12 @@ impl Session {
         readings
     }
 
-    /// The values of all events at the session's end: as [`Self::readings`], but whatever was read
-    /// before.
-    pub fn final_readings(&self) -> Vec<Reading> {
-        self.reconciled(&vec![0; self.events()])
-    }
-
-    fn reconciled(&self, floors: &[u64]) -> Vec<Reading> {
-        let mut readings: Vec<Reading> =
-            (0..self.events()).map(|event| self.reading(event)).collect();
+    fn reconciled(
+        &self,
+        mut readings: Vec<Reading>,
+        floors: &[u64],
+        total: &Counts,
+    ) -> Vec<Reading> {
         let mut candidates: Vec<Candidate> = readings
             .iter()
             .zip(floors)
@@ -49,7 +74,7 @@ impl Session {
         for (event, first) in firsts.iter().enumerate() {
             candidates[*first].floor = candidates[*first].floor.max(candidates[event].floor);
         }
-        let pinned = |event| self.total[event];
+        let pinned = |event| total[event];
         let values = bounds::reconcile(&candidates, &self.bounds, &pinned);
         for (reading, first) in readings.iter_mut().zip(firsts) {
             if let Value::Estimated { estimate, half_width_95, .. } = &mut reading.value {
@@ -92,43 +117,18 @@ impl Session {
     /// [`crate::Multiplexer::sync`]. `event` is its index in the list of demands; one out of range
     /// was never started.
     pub fn reading(&self, event: usize) -> Reading {
-        let total_cycles = self.total[Pinned::Cycles];
-        let assigned = self.plan.assignments.get(event);
-        let (value, counted_cycles, slices) = match assigned {
-            _ if self.total == Counts::default() => (not_started(), 0, 0),
-            None => (not_started(), 0, 0),
-            Some(CounterAssignment::Pinned(pinned)) => {
-                (Value::Exact { count: self.total[*pinned] }, total_cycles, self.stats.slices)
-            }
-            Some(CounterAssignment::General { group, counter }) => {
-                let sample = self.sample(*group, *counter);
-                let value = match self.plan.groups.len() {
-                    1 => Value::Exact { count: sample.event.events },
-                    _ => estimate::estimate(&sample),
-                };
-                (value, sample.group.counted_cycles(), sample.group.slices)
-            }
-        };
-        Reading { value, counted_cycles, total_cycles, slices }
+        let assigned = self.plan.assignments.get(event).copied();
+        self.totals().reading(assigned, |group, counter| self.sample(group, counter))
     }
 
     /// All that is known of the event on `counter` in `group`, the current slice included.
     pub fn sample(&self, group: u16, counter: u8) -> Sample {
         let mut moments = self.moments.get(usize::from(group)).copied().unwrap_or_default();
-        let mut slices = self.finished;
-        if self.current.credited && self.current.draw.group == group {
+        let is_current = self.counted_group() == Some(group);
+        if is_current {
             moments.add(&self.current.slice, self.used, self.current_turn(), self.round);
-            slices += 1;
         }
-        let event = moments.events.get(usize::from(counter)).copied().unwrap_or_default();
-        Sample {
-            event,
-            unseen: slices.saturating_sub(moments.last_number()),
-            group: moments,
-            round: self.round,
-            slices: self.finished,
-            totals: [self.total[Pinned::Cycles], self.total[Pinned::Instructions]],
-        }
+        self.totals().sample(moments, counter, is_current)
     }
 }
 
@@ -142,8 +142,4 @@ fn candidate(reading: &Reading, floor: u64) -> Candidate {
         }
         Value::NotMeasured { .. } => Candidate::default(),
     }
-}
-
-fn not_started() -> Value {
-    Value::NotMeasured { reason: Reason::NotStarted }
 }

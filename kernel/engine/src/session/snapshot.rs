@@ -1,0 +1,136 @@
+//! What a session has counted at one moment, and the readings of that moment.
+
+use alloc::boxed::Box;
+
+use tally_abi::{Reading, Value, reading::Reason};
+
+use super::state::Session;
+use crate::{
+    Counts, Pinned,
+    estimate::{self, Sample},
+    moments::GroupMoments,
+    plan::CounterAssignment,
+};
+
+/// What a session has counted at one moment. Readings of that moment can be computed one by one
+/// while the session goes on: [`Self::reading`] of each event, and then [`Session::complete`] or
+/// [`Session::complete_final`] of all of them. Uses floating point, except where it is made.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    assignments: Box<[CounterAssignment]>,
+    /// What was counted in the current slice is in them.
+    groups: Box<[GroupMoments]>,
+    /// The group of the current slice, if anything was counted in it.
+    current: Option<u16>,
+    pub(super) totals: Totals,
+}
+
+/// What is counted of the whole session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Totals {
+    /// Of the pinned events.
+    pub(super) counts: Counts,
+    /// Groups that take turns.
+    pub(super) groups: usize,
+    /// Slices in a round.
+    pub(super) round: u64,
+    /// Slices that have ended.
+    pub(super) finished: u64,
+    /// Slices in the statistics.
+    pub(super) slices: u64,
+}
+
+impl Snapshot {
+    /// How many events there are.
+    pub fn events(&self) -> usize {
+        self.assignments.len()
+    }
+
+    /// The value of an event's logical counter; see [`Session::reading`].
+    pub fn reading(&self, event: usize) -> Reading {
+        let assigned = self.assignments.get(event).copied();
+        self.totals.reading(assigned, |group, counter| {
+            let moments = self.groups.get(usize::from(group)).copied().unwrap_or_default();
+            self.totals.sample(moments, counter, self.current == Some(group))
+        })
+    }
+}
+
+impl Totals {
+    /// The reading of the event on the counter `assigned`, of which `sample` returns what is known.
+    pub(super) fn reading(
+        &self,
+        assigned: Option<CounterAssignment>,
+        sample: impl FnOnce(u16, u8) -> Sample,
+    ) -> Reading {
+        let total_cycles = self.counts[Pinned::Cycles];
+        let (value, counted_cycles, slices) = match assigned {
+            _ if self.counts == Counts::default() => (not_started(), 0, 0),
+            None => (not_started(), 0, 0),
+            Some(CounterAssignment::Pinned(pinned)) => {
+                (Value::Exact { count: self.counts[pinned] }, total_cycles, self.slices)
+            }
+            Some(CounterAssignment::General { group, counter }) => {
+                let sample = sample(group, counter);
+                let value = match self.groups {
+                    1 => Value::Exact { count: sample.event.events },
+                    _ => estimate::estimate(&sample),
+                };
+                (value, sample.group.counted_cycles(), sample.group.slices)
+            }
+        };
+        Reading { value, counted_cycles, total_cycles, slices }
+    }
+
+    /// All that is known of the event on a counter of a group, which has the current slice's
+    /// counts too if `is_current`.
+    pub(super) fn sample(&self, group: GroupMoments, counter: u8, is_current: bool) -> Sample {
+        let slices = self.finished + u64::from(is_current);
+        Sample {
+            event: group.events.get(usize::from(counter)).copied().unwrap_or_default(),
+            unseen: slices.saturating_sub(group.last_number()),
+            group,
+            round: self.round,
+            slices: self.finished,
+            totals: [self.counts[Pinned::Cycles], self.counts[Pinned::Instructions]],
+        }
+    }
+}
+
+fn not_started() -> Value {
+    Value::NotMeasured { reason: Reason::NotStarted }
+}
+
+impl Session {
+    /// Bytes that a [`Snapshot`] takes, and the readings of it.
+    pub fn snapshot_bytes(&self) -> usize {
+        let event_bytes = size_of::<CounterAssignment>() + size_of::<Reading>();
+        size_of_val(&*self.moments) + self.events() * event_bytes
+    }
+
+    /// What is counted up to now, as [`Self::reading`] has it.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut groups = self.moments.clone();
+        let current = self.counted_group();
+        if let Some(group) = current.and_then(|group| groups.get_mut(usize::from(group))) {
+            group.add(&self.current.slice, self.used, self.current_turn(), self.round);
+        }
+        let assignments = self.plan.assignments.as_slice().into();
+        Snapshot { assignments, groups, current, totals: self.totals() }
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        Totals {
+            counts: self.total,
+            groups: self.plan.groups.len(),
+            round: self.round,
+            finished: self.finished,
+            slices: self.stats.slices,
+        }
+    }
+
+    /// The group of the current slice, if anything was counted in it.
+    pub(super) fn counted_group(&self) -> Option<u16> {
+        self.current.credited.then_some(self.current.draw.group)
+    }
+}

@@ -1,0 +1,96 @@
+//! Calls that compute the values of a session: of many events in steps (decision 21).
+
+use core::mem::take;
+
+use tally_abi::{Error, Reading};
+
+use super::answer::{Answer, BadPointer};
+use crate::{cpu::Cpu, measure::SessionRef, memory::user::UserMemory, task::thread::Progress};
+
+/// `session_read(session, readings, n)`: publishes the errors of the values in a bank, computes the
+/// readings of one moment, and writes them.
+pub(super) fn read(
+    caller: &mut UserMemory,
+    session: &mut SessionRef,
+    [_, buffer, count, ..]: [u64; 6],
+    progress: &mut Progress,
+) -> Result<Answer, Error> {
+    let events = session.context()?.events() as u64;
+    if count == 0 {
+        return Ok(Answer::Value(events));
+    }
+    if progress.at < session.publishing_steps() {
+        return Ok(publish(session, progress));
+    }
+    if progress.readings.is_none() {
+        progress.readings = session.context()?.begin_readings()?;
+        if progress.readings.is_some() {
+            return Ok(Answer::Continue(take(progress)));
+        }
+    }
+    let readings = session.context()?.readings(take(&mut progress.readings));
+    for (index, reading) in readings.iter().enumerate().take(count as usize) {
+        let words = Reading::to_words(reading);
+        let at = (index * size_of_val(&words)) as u64;
+        let at = buffer.checked_add(at).ok_or(Error::BadPointer)?;
+        caller.space.write_words(at, words).map_err(BadPointer::from)?;
+    }
+    Ok(Answer::Value(events))
+}
+
+/// Publishes errors in a bank.
+fn publish(session: &mut SessionRef, progress: &mut Progress) -> Answer {
+    session.publish_errors();
+    progress.at += 1;
+    Answer::Continue(take(progress))
+}
+
+/// `session_stop(session)`: stops it, and publishes the errors of the values in a bank.
+pub(super) fn stop(session: &mut SessionRef, progress: &mut Progress) -> Result<Answer, Error> {
+    if progress.at == 0 {
+        session.stop()?;
+    }
+    if progress.at < session.publishing_steps() {
+        return Ok(publish(session, progress));
+    }
+    Ok(Answer::Value(0))
+}
+
+/// `session_close(session)`: stops it, computes the values that its end reports, and ends it.
+pub(super) fn close(
+    caller: &mut UserMemory,
+    mut session: SessionRef,
+    progress: &mut Progress,
+) -> Result<Answer, Error> {
+    match take(&mut progress.readings) {
+        Some(readings) => session.context()?.set_last_readings(*readings),
+        None => {
+            session.pause();
+            // Without memory for it, the end computes them in one step.
+            progress.readings = session.context()?.begin_readings().ok().flatten();
+            if progress.readings.is_some() {
+                return Ok(Answer::Continue(take(progress)));
+            }
+        }
+    }
+    session.close(caller);
+    Ok(Answer::Value(0))
+}
+
+/// The running program's end: stops counting, and computes the values that the end reports.
+pub(super) fn end(cpu: &mut Cpu, mut progress: Progress) -> Answer {
+    match progress.readings {
+        None => progress.readings = cpu.measure.lock().begin_end(),
+        Some(mut readings) => {
+            if !readings.step() {
+                cpu.measure.lock().set_last_readings(*readings);
+                return Answer::Value(0);
+            }
+            progress.readings = Some(readings);
+        }
+    }
+    match progress.readings {
+        None => Answer::Value(0),
+        Some(_) => Answer::Continue(progress),
+    }
+}

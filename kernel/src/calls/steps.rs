@@ -1,0 +1,45 @@
+//! Long calls: in steps, between which the turn may end (decision 21).
+
+use core::mem::take;
+
+use super::answer::Answer;
+use crate::{
+    arch::{frame::Frame, vectors},
+    cpu::Cpu,
+    task::{handler, thread::Progress},
+};
+
+/// Makes the steps of the running thread's call, from its progress on, until one answers or the
+/// turn is over. Returns the answer; `None` if the turn is over: the thread makes the call again in
+/// its next turn, which continues it.
+pub(super) fn in_steps<E>(
+    cpu: &mut Cpu,
+    frame: &mut Frame,
+    mut step: impl FnMut(&mut Cpu, &mut Frame, Progress) -> Result<Answer, E>,
+) -> Option<Result<Answer, E>> {
+    let progress = take(&mut cpu.process().threads.running().progress);
+    let is_continued = progress.is_some();
+    let mut progress = progress.unwrap_or_default();
+    let answer = loop {
+        match step(cpu, frame, progress) {
+            Ok(Answer::Continue(next)) if is_preempted(cpu) => {
+                // The interrupt comes before the instruction, which makes the next step.
+                cpu.process().threads.running().progress = Some(next);
+                handler::repeat_call(frame);
+                return None;
+            }
+            Ok(Answer::Continue(next)) => progress = next,
+            answer => break answer,
+        }
+    };
+    if is_continued {
+        // A threshold may have fired meanwhile, whose upcall the call delayed.
+        cpu.measure.lock().repost_upcall();
+    }
+    Some(answer)
+}
+
+/// Returns whether an interrupt is pending that may end the running thread's turn.
+fn is_preempted(cpu: &Cpu) -> bool {
+    [vectors::TIMER, vectors::PREEMPT_IPI].into_iter().any(|vector| cpu.lapic.is_pending(vector))
+}

@@ -1,0 +1,48 @@
+//! Readings of a session with many events, which a system call computes in steps (decision 21).
+
+use alloc::{boxed::Box, vec::Vec};
+
+use tally_abi::{Error, Reading};
+use tally_engine::{Session, Snapshot};
+
+use crate::memory::frames::{self, Claim};
+
+/// Events of one step. The kernel has no floating-point unit: an event takes some 15,000
+/// instructions.
+pub(super) const EVENTS_A_STEP: usize = 64;
+
+/// The readings of a session at one moment, as far as they are computed.
+#[derive(Debug)]
+pub struct PendingReadings {
+    pub(super) snapshot: Snapshot,
+    pub(super) readings: Vec<Reading>,
+    /// The heap's growth for the two.
+    _claim: Claim,
+}
+
+impl PendingReadings {
+    /// Begins the readings of this moment. `None` if the session has so few events that one step
+    /// computes them: no snapshot is needed.
+    ///
+    /// # Errors
+    /// No memory is left.
+    pub(super) fn begin(session: &Session) -> Result<Option<Box<Self>>, Error> {
+        if session.events() <= EVENTS_A_STEP {
+            return Ok(None);
+        }
+        let claim = frames::claim(session.snapshot_bytes() as u64).ok_or(Error::NoMemory)?;
+        Ok(Some(Box::new(PendingReadings {
+            snapshot: session.snapshot(),
+            readings: Vec::with_capacity(session.events()),
+            _claim: claim,
+        })))
+    }
+
+    /// Computes the readings of the next events. Returns whether there were any left.
+    pub fn step(&mut self) -> bool {
+        let first = self.readings.len();
+        let end = self.snapshot.events().min(first + EVENTS_A_STEP);
+        self.readings.extend((first..end).map(|event| self.snapshot.reading(event)));
+        first < end
+    }
+}
