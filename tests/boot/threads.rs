@@ -135,6 +135,10 @@ as_under_linux! { with_musl on Pmu::Intel, 1 CPUs, first 1 counted:
     musl_files: "files-musl",
 }
 
+as_under_linux! { with_a_changed_ramdisk on Pmu::Intel, 1 CPUs, first 1 counted:
+    writes_to_a_file_of_the_ramdisk: "files corpus.txt",
+}
+
 /// Programs and threads with affinities, on `cpus` CPUs.
 fn affinities(cpus: usize) -> Request {
     let line = "wire -- affinity -- pinned -- affinity-pie -- threads let-be";

@@ -2,8 +2,8 @@
 //! ends.
 //!
 //! There are no folders: a path is a name, and `/tmp/a`, `./tmp/a` and `tmp/a` are one file. A file
-//! without a name exists while it is open. A write to a ramdisk file makes a copy in memory; the
-//! ramdisk does not change.
+//! without a name exists while it is open. A page of a ramdisk file is copied when it is first
+//! written to; the ramdisk does not change.
 
 pub mod open;
 mod pages;
@@ -94,19 +94,17 @@ impl Content {
     /// Returns whether there is memory for a length of `len` bytes.
     pub fn has_room(&self, len: u64) -> bool {
         match self {
-            Content::Ramdisk(_) => Pages::default().has_room(len),
+            Content::Ramdisk(bytes) => {
+                Pages::of_ramdisk(bytes).is_ok_and(|pages| pages.has_room(len))
+            }
             Content::Written(pages) => pages.has_room(len),
         }
     }
 
-    /// Its pages; copies a ramdisk file to pages first.
+    /// Its pages, of which a ramdisk file's are copied as they are written to.
     fn writable(&mut self) -> Result<&mut Pages, OutOfMemory> {
         if let Content::Ramdisk(bytes) = *self {
-            let mut pages = Pages::default();
-            if pages.write(0, bytes) < bytes.len() {
-                return Err(OutOfMemory);
-            }
-            *self = Content::Written(pages);
+            *self = Content::Written(Pages::of_ramdisk(bytes)?);
         }
         match self {
             Content::Written(pages) => Ok(pages),

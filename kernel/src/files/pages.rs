@@ -17,25 +17,46 @@ static IN_FILES: AtomicU64 = AtomicU64::new(0);
 /// A file's content. Dropping it frees its frames.
 #[derive(Default)]
 pub struct Pages {
-    frames: Vec<PhysFrame>,
+    /// What is still in the file of the ramdisk's content.
+    base: &'static [u8],
+    /// By page: a frame of the file's own, or none where `base` has the page.
+    frames: Vec<Option<PhysFrame>>,
     len: u64,
 }
 
 impl Pages {
+    /// The content of a ramdisk file. A page of it is copied when it is first written to.
+    ///
+    /// # Errors
+    /// No memory is left for the list of pages.
+    pub fn of_ramdisk(base: &'static [u8]) -> Result<Pages, OutOfMemory> {
+        let len = base.len() as u64;
+        let mut frames = Vec::new();
+        let pages = len.div_ceil(FRAME_BYTES) as usize;
+        frames.try_reserve(pages).map_err(|_| OutOfMemory)?;
+        frames.resize(pages, None);
+        Ok(Pages { base, frames, len })
+    }
+
     /// Its length, in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// The bytes from `at` on that are in one frame; none at the end.
+    /// The bytes from `at` on that are in one page; none at the end.
     pub fn piece(&self, at: u64) -> &[u8] {
-        let Some(frame) = self.frames.get((at / FRAME_BYTES) as usize) else { return &[] };
-        let offset = at % FRAME_BYTES;
+        let (page, offset) = ((at / FRAME_BYTES) as usize, at % FRAME_BYTES);
         let bytes = self.len.saturating_sub(at).min(FRAME_BYTES - offset);
-        let start = kernel_view(frame.start_address() + offset).as_ptr();
-        // SAFETY: the frame belongs to this file alone and is mapped for the kernel; the bytes are
-        // in it, and change only through `&mut self`.
-        unsafe { core::slice::from_raw_parts(start, bytes as usize) }
+        match self.frames.get(page) {
+            None => &[],
+            Some(None) => self.base.get(at as usize..(at + bytes) as usize).unwrap_or_default(),
+            Some(Some(frame)) => {
+                let start = kernel_view(frame.start_address() + offset).as_ptr();
+                // SAFETY: the frame belongs to this file alone and is mapped for the kernel; the
+                // bytes are in it, and change only through `&mut self`.
+                unsafe { core::slice::from_raw_parts(start, bytes as usize) }
+            }
+        }
     }
 
     /// Writes bytes at `at`, as far as there are frames for them. Returns how many. The bytes
@@ -46,13 +67,14 @@ impl Pages {
         }
         let mut rest = bytes;
         let mut at = at;
-        while !rest.is_empty() && self.reach(at + 1).is_ok() {
+        while !rest.is_empty()
+            && let Ok(frame) = self.reach(at + 1).and_then(|()| self.own(at / FRAME_BYTES))
+        {
             let offset = at % FRAME_BYTES;
             let (now, later) = rest.split_at(rest.len().min((FRAME_BYTES - offset) as usize));
-            let frame = self.frames[(at / FRAME_BYTES) as usize];
             let to: *mut u8 = kernel_view(frame.start_address() + offset).as_mut_ptr();
-            // SAFETY: the frame belongs to this file alone and the bytes fit into the rest of it;
-            // `now` belongs to the caller or the ramdisk.
+            // SAFETY: the frame belongs to this file alone and the bytes fit into the rest of it; `now`
+            // is the caller's.
             unsafe { to.copy_from_nonoverlapping(now.as_ptr(), now.len()) };
             at += now.len() as u64;
             self.len = self.len.max(at);
@@ -68,7 +90,8 @@ impl Pages {
     pub fn set_len(&mut self, len: u64) -> Result<(), OutOfMemory> {
         if len < self.len {
             let keep = len.div_ceil(FRAME_BYTES) as usize;
-            self.frames.drain(keep..).for_each(release_frame);
+            self.frames.drain(keep..).flatten().for_each(give_back);
+            self.base = self.base.get(..len as usize).unwrap_or(self.base);
             self.clear_from(len);
             self.len = len;
             return Ok(());
@@ -80,16 +103,26 @@ impl Pages {
 
     /// Returns whether there are frames for a length of `len` bytes.
     pub fn has_room(&self, len: u64) -> bool {
-        let missing = len.div_ceil(FRAME_BYTES).saturating_sub(self.frames.len() as u64);
-        // Relaxed order: a hint; `add` makes the decision.
+        let missing = self.missing(len);
+        // Relaxed order: an estimate, as `add` is what decides.
         let in_files = IN_FILES.load(Ordering::Relaxed);
         in_files.saturating_add(missing) <= MAX_FRAMES
             && frames::has_room_for_program(missing * FRAME_BYTES)
     }
 
+    /// Pages that a length of `len` bytes adds.
+    fn missing(&self, len: u64) -> u64 {
+        len.div_ceil(FRAME_BYTES).saturating_sub(self.frames.len() as u64)
+    }
+
     /// Allocates frames for up to `len` bytes.
     fn reach(&mut self, len: u64) -> Result<(), OutOfMemory> {
-        let missing = len.div_ceil(FRAME_BYTES).saturating_sub(self.frames.len() as u64);
+        let end = self.base.len() as u64;
+        if len > end && !end.is_multiple_of(FRAME_BYTES) {
+            // Zeros follow in the page of the ramdisk's last bytes.
+            self.own(end / FRAME_BYTES)?;
+        }
+        let missing = self.missing(len);
         if missing == 0 {
             return Ok(());
         }
@@ -103,16 +136,39 @@ impl Pages {
             let frame = claim.allocate().inspect_err(|_| {
                 IN_FILES.fetch_sub(missing - taken, Ordering::Relaxed);
             })?;
-            self.frames.push(frame);
+            self.frames.push(Some(frame));
         }
         Ok(())
     }
 
-    /// Zeroes the last frame from `len` on, for when the file grows again.
+    /// The file's own frame of a page that it has. Copies the ramdisk's page first, if it is that.
+    fn own(&mut self, page: u64) -> Result<PhysFrame, OutOfMemory> {
+        let slot = self.frames.get_mut(page as usize).ok_or(OutOfMemory)?;
+        if let Some(frame) = *slot {
+            return Ok(frame);
+        }
+        let mut claim = frames::claim(FRAME_BYTES).ok_or(OutOfMemory)?;
+        if !add(1) {
+            return Err(OutOfMemory);
+        }
+        let frame = claim.allocate().inspect_err(|_| {
+            IN_FILES.fetch_sub(1, Ordering::Relaxed);
+        })?;
+        let bytes = self.base.get((page * FRAME_BYTES) as usize..).unwrap_or_default();
+        let count = bytes.len().min(FRAME_BYTES as usize);
+        let to: *mut u8 = kernel_view(frame.start_address()).as_mut_ptr();
+        // SAFETY: the frame is new and `count` bytes fit into it; the ramdisk is elsewhere.
+        unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), count) };
+        *slot = Some(frame);
+        Ok(frame)
+    }
+
+    /// Zeroes the last page from `len` on, for when the file grows again. Of the ramdisk's page
+    /// nothing is behind `len`.
     fn clear_from(&mut self, len: u64) {
         let offset = len % FRAME_BYTES;
         if offset != 0
-            && let Some(frame) = self.frames.last()
+            && let Some(Some(frame)) = self.frames.last()
         {
             let start: *mut u8 = kernel_view(frame.start_address() + offset).as_mut_ptr();
             // SAFETY: the bytes are the rest of a frame that belongs to this file alone.
@@ -127,7 +183,7 @@ fn add(frames: u64) -> bool {
     IN_FILES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
 }
 
-fn release_frame(frame: PhysFrame) {
+fn give_back(frame: PhysFrame) {
     IN_FILES.fetch_sub(1, Ordering::Relaxed);
     // SAFETY: the frame came from a claim, and nothing refers to it once it is out of the list.
     unsafe { frames::free(frame) };
@@ -135,6 +191,6 @@ fn release_frame(frame: PhysFrame) {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        self.frames.drain(..).for_each(release_frame);
+        self.frames.drain(..).flatten().for_each(give_back);
     }
 }

@@ -1,5 +1,5 @@
 /* Calls on files: prints the same here as under Linux, or names the line of the first check that
- * fails. */
+ * fails. `files NAME` changes an existing file instead. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +24,52 @@
 
 static char large[100000], back[100001];
 
-int main(void)
+/* Returns whether a file has these bytes and no others. */
+static int holds(int fd, const char *bytes, size_t count)
+{
+    char *all = malloc(count + 1);
+    int same = all && pread(fd, all, count + 1, 0) == (ssize_t)count &&
+               memcmp(all, bytes, count) == 0;
+    free(all);
+    return same;
+}
+
+/* A file that was there before: writes to pages of it change no others. */
+static int change_text(const char *name)
 {
     struct stat stat_of;
+    int fd = open(name, O_RDWR);
+    MUST(fd >= 0 && fstat(fd, &stat_of) == 0 && stat_of.st_size % 4096 != 0);
+    size_t size = stat_of.st_size;
+    char *text = calloc(size + 20000, 1);
+    MUST(text && pread(fd, text, size, 0) == (ssize_t)size);
+
+    memcpy(text + 4090, "two pages", 9);
+    MUST(pwrite(fd, "two pages", 9, 4090) == 9 && holds(fd, text, size));
+    /* Behind the end, within its page and beyond. */
+    text[size + 1] = 'x';
+    MUST(pwrite(fd, "x", 1, size + 1) == 1 && holds(fd, text, size + 2));
+    text[size + 10000] = 'y';
+    MUST(pwrite(fd, "y", 1, size + 10000) == 1 && holds(fd, text, size + 10001));
+    /* What was cut off is zeros when the file grows again. */
+    MUST(ftruncate(fd, 50001) == 0 && holds(fd, text, 50001));
+    memset(text + 50001, 0, 20000);
+    MUST(ftruncate(fd, 60000) == 0 && holds(fd, text, 60000));
+    MUST(ftruncate(fd, 8192) == 0 && ftruncate(fd, 8193) == 0);
+    text[8192] = 0;
+    MUST(holds(fd, text, 8193) && close(fd) == 0);
+    free(text);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct stat stat_of;
+    if (argc > 1) {
+        MUST(change_text(argv[1]) == 0);
+        printf("files: changed %s\n", argv[1]);
+        return 0;
+    }
     unlink("files.tmp");
     unlink("files.new");
 
