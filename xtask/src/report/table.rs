@@ -60,7 +60,13 @@ fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {
         event.estimate.map_or_else(String::new, |estimate| Grouped(estimate).to_string());
     let bar = match event.kind {
         Kind::Exact => "exact".into(),
-        _ => event.relative_half_width().map_or_else(|| "unknown".into(), |w| percent(w, false)),
+        _ => match (event.relative_half_width(), event.half_width_95) {
+            (Some(relative), _) => percent(relative, false),
+            // Of an estimate of 0 there is no share: in events.
+            (None, Some(events)) if events < 100.0 => format!("±{events:.1}"),
+            (None, Some(events)) => format!("±{}", Grouped(events.round() as u64)),
+            (None, None) => "unknown".into(),
+        },
     };
     let share = event.coverage.map_or_else(|| "unknown".into(), |share| percent(share, false));
     write!(text, "{estimate:>13} {bar:>8} {share:>7}")?;
@@ -153,7 +159,7 @@ mod tests {
             A                                   2,000    1.00%   12.5%         2,010 -0.50%
             B                                   2,000    1.00%   12.5%         3,000 -33.3%!
             C                           9,999,999,999    0.00%   12.5%
-            D                                       0  unknown   12.5%             0 +0.00%
+            D                                       0    ±20.0   12.5%             0 +0.00%
             E                                       5   400.0%   12.5%             0      -
             F                                   4,000    0.50%   12.5%         2,000  +100%!
             G                           9,999,999,999    0.00%   12.5%         9,999  +1e8%!

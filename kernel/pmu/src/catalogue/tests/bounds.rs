@@ -69,6 +69,9 @@ fn kinds_are_bound_in_sum_and_rings_by_both() {
     let list = "BR_INST_RETIRED.COND_TAKEN,BR_INST_RETIRED.COND,BR_INST_RETIRED.COND_NTAKEN";
     let found = bounds(icelake(), list, Mode::User);
     assert_eq!(found, [Bound { parts: vec![0, 2], whole: Whole::Event(1) }]);
+    let list = "MEM_LOAD_RETIRED.L2_HIT,MEM_LOAD_RETIRED.L1_MISS,MEM_LOAD_RETIRED.L2_MISS";
+    let found = bounds(icelake(), list, Mode::User);
+    assert_eq!(found, [Bound { parts: vec![0, 2], whole: Whole::Event(1) }]);
     let list = "r08d1:u,MEM_LOAD_RETIRED.L1_MISS,MEM_LOAD_RETIRED.L1_MISS:k";
     let found = bounds(icelake(), list, Mode::Full);
     assert_eq!(found, [Bound { parts: vec![0, 2], whole: Whole::Event(1) }]);
