@@ -73,8 +73,8 @@ impl Pages {
             let offset = at % FRAME_BYTES;
             let (now, later) = rest.split_at(rest.len().min((FRAME_BYTES - offset) as usize));
             let to: *mut u8 = kernel_view(frame.start_address() + offset).as_mut_ptr();
-            // SAFETY: the frame belongs to this file alone and the bytes fit into the rest of it; `now`
-            // is the caller's.
+            // SAFETY: the frame belongs to this file alone and the bytes fit into the rest of it;
+            // `now` belongs to the caller.
             unsafe { to.copy_from_nonoverlapping(now.as_ptr(), now.len()) };
             at += now.len() as u64;
             self.len = self.len.max(at);

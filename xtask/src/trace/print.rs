@@ -122,13 +122,15 @@ mod tests {
         let mut text: String = records.iter().map(of).collect();
         text += &lines(&records[0], None, 4_000);
         assert!(text.lines().all(|line| line.len() <= COLUMNS), "{text}");
+        // A snapshot has no indentation that all of its lines have.
         expect![[r#"
+            records:
                         1000 cpu 1  threshold   session 7, event 2, threshold 1000
                                                 count 1003, address_space 0xabc000
                         2000 cpu 1  lost        records 9
                         1000 cpu 1  ?           kind 2 of 4 words
         "#]]
-        .assert_eq(&text);
+        .assert_eq(&format!("records:\n{text}"));
     }
 
     #[test]
