@@ -70,7 +70,7 @@ fn assert_ending(program: &str, status: impl Into<u8>, words: &str) {
     let boot = ENDINGS.get();
     let index = programs().iter().position(|other| other == program).expect("it is on the list");
     let output = [1, 2].map(|fd| output_of(boot, index, fd)).concat();
-    assert!(output.contains(words) && !output.contains("FAILED"), "{output}");
+    assert!(output.contains(words) && !output.contains("FAILED"), "{output}\n{}", boot.outcome);
     let exit = (program.split(' ').next().unwrap().to_owned(), status.into().into());
     assert!(boot.transcript.exits.contains(&exit), "{exit:?}, {:?}", boot.transcript.exits);
 }
