@@ -126,19 +126,8 @@ impl Pages {
         if missing == 0 {
             return Ok(());
         }
-        // All or nothing: a write that fails must not use up the frames that are left.
-        let mut claim = frames::claim(missing * FRAME_BYTES).ok_or(OutOfMemory)?;
         self.frames.try_reserve(missing as usize).map_err(|_| OutOfMemory)?;
-        if !add(missing) {
-            return Err(OutOfMemory);
-        }
-        for taken in 0..missing {
-            let frame = claim.allocate().inspect_err(|_| {
-                IN_FILES.fetch_sub(missing - taken, Ordering::Relaxed);
-            })?;
-            self.frames.push(Some(frame));
-        }
-        Ok(())
+        allocate(missing, |frame| self.frames.push(Some(frame)))
     }
 
     /// The file's own frame of a page that it has. Copies the ramdisk's page first, if it is that.
@@ -147,19 +136,13 @@ impl Pages {
         if let Some(frame) = *slot {
             return Ok(frame);
         }
-        let mut claim = frames::claim(FRAME_BYTES).ok_or(OutOfMemory)?;
-        if !add(1) {
-            return Err(OutOfMemory);
-        }
-        let frame = claim.allocate().inspect_err(|_| {
-            IN_FILES.fetch_sub(1, Ordering::Relaxed);
-        })?;
+        allocate(1, |frame| *slot = Some(frame))?;
+        let frame = slot.ok_or(OutOfMemory)?;
         let bytes = self.base.get((page * FRAME_BYTES) as usize..).unwrap_or_default();
         let count = bytes.len().min(FRAME_BYTES as usize);
         let to: *mut u8 = kernel_view(frame.start_address()).as_mut_ptr();
         // SAFETY: the frame is new and `count` bytes fit into it; the ramdisk is elsewhere.
         unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), count) };
-        *slot = Some(frame);
         Ok(frame)
     }
 
@@ -175,6 +158,21 @@ impl Pages {
             unsafe { start.write_bytes(0, (FRAME_BYTES - offset) as usize) };
         }
     }
+}
+
+/// Allocates frames of zeros for a file and hands each to `place`. All or nothing: a write that
+/// fails must not use up the frames that are left.
+fn allocate(count: u64, mut place: impl FnMut(PhysFrame)) -> Result<(), OutOfMemory> {
+    let mut claim = frames::claim(count * FRAME_BYTES).ok_or(OutOfMemory)?;
+    if !add(count) {
+        return Err(OutOfMemory);
+    }
+    for taken in 0..count {
+        place(claim.allocate().inspect_err(|_| {
+            IN_FILES.fetch_sub(count - taken, Ordering::Relaxed);
+        })?);
+    }
+    Ok(())
 }
 
 /// Adds frames to those of all files, up to [`MAX_FRAMES`]. Returns whether they were added.
