@@ -170,8 +170,10 @@ fn string_run(report: &mut CheckReport, vendor: &VendorPmu) {
         in_ring3(&raw const strings as u64, 3000, memory());
     });
     report.equal("a repeated string instruction is one", counts[0], 10);
-    report.equal("a repeated move loads each element", counts[1], 3000);
-    report.equal("repeated stores store each element", counts[2], 6000);
+    // Intel counts retired instructions, AMD dispatched operations.
+    let elements = if vendor.is_intel() { 1 } else { 3000 };
+    report.equal("loads of a repeated move", counts[1], elements);
+    report.equal("stores of two repeated instructions", counts[2], 2 * elements);
 }
 
 fn with_timer(report: &mut CheckReport, vendor: &VendorPmu) {

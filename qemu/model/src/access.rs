@@ -28,7 +28,7 @@ impl Access {
 }
 
 /// The level that serves an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ServedBy {
     L1,
     L2,

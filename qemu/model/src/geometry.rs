@@ -181,6 +181,10 @@ pub struct Geometry {
     pub reorder_uops: u32,
     /// The rest of the out-of-order engine.
     pub backend: Backend,
+    /// What loads and stores of a repeated string instruction count: one load and one store when
+    /// it retires, or each element's. Intel's events count retired instructions, AMD's dispatched
+    /// operations.
+    pub string_is_one_access: bool,
     /// Latencies.
     pub latency: Latency,
     /// Time-stamp counter ticks in 1000 core cycles.

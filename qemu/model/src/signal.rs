@@ -100,6 +100,10 @@ signals! {
     MispredictIndirectCall,
     /// Stores retired.
     Stores,
+    /// Loads retired that took a page walk.
+    LoadsWalked,
+    /// Stores retired that took a page walk.
+    StoresWalked,
     /// Loads retired that crossed a cache line.
     SplitLoads,
     /// Stores retired that crossed a cache line.

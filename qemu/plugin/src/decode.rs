@@ -145,6 +145,7 @@ fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
     let string = decoded.raw.is_string_instruction();
     decoded.insn.repeats =
         string && (decoded.raw.has_rep_prefix() || decoded.raw.has_repne_prefix());
+    decoded.in_parts |= decoded.insn.repeats;
 }
 
 /// The size of the largest access in bytes; 0 if one is unknown. At least four: code of another

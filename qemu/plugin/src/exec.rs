@@ -126,7 +126,8 @@ fn access_any<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: Ac
         // SAFETY: `info` is this callback's.
         1 << unsafe { ffi::qemu_plugin_mem_size_shift(info) }
     };
-    let retires = tag.0 & TAG_IN_PARTS == 0 || vcpu.is_first_part(tag.0, STORE);
+    let in_parts = tag.0 & TAG_IN_PARTS != 0 && !block.insns()[tag.index()].repeats;
+    let retires = !in_parts || vcpu.is_first_part(tag.0, STORE);
     let chases = tag.0 & TAG_CHASES != 0;
     let access = Access { address, bytes, retires, chases, insn: tag.index() };
     vcpu.core.access::<STORE>(block, access, physical);

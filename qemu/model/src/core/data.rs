@@ -1,6 +1,6 @@
 //! Loads and stores, and their translations.
 
-use super::state::Core;
+use super::state::{Core, StringAccess, StringAccesses};
 use crate::{
     access::{Access, ServedBy},
     block::{Block, Privilege},
@@ -8,6 +8,16 @@ use crate::{
     signal::Signal,
     tlb::TlbLevel,
 };
+
+/// The signal of accesses that cross a cache line.
+const fn crossed<const STORE: bool>() -> Signal {
+    if STORE { Signal::SplitStores } else { Signal::SplitLoads }
+}
+
+/// The signal of accesses that take a page walk.
+const fn walked<const STORE: bool>() -> Signal {
+    if STORE { Signal::StoresWalked } else { Signal::LoadsWalked }
+}
 
 impl Core {
     /// The common case of [`Core::access`], as small as possible: a whole load or store in one line
@@ -35,9 +45,59 @@ impl Core {
         access: Access,
         translate: impl Fn(u64) -> u64,
     ) {
-        self.touch_data::<STORE>(block, access, &translate);
-        if !access.ends_in_line() {
+        let string = self.geometry.string_is_one_access
+            && block.insns().get(access.insn).is_some_and(|insn| insn.repeats);
+        let access = Access { retires: access.retires && !string, ..access };
+        let walks = if STORE { Signal::DtlbStoreWalks } else { Signal::DtlbLoadWalks };
+        let before = self.counts[block.ring as usize][walks];
+        let by = self.touch_data::<STORE>(block, access, &translate);
+        let crosses = !access.ends_in_line();
+        if crosses {
             self.split::<STORE>(block, access, &translate);
+        }
+        let walks = self.counts[block.ring as usize][walks] != before;
+        let whole = StringAccess { by: Some(by), crosses, walks };
+        if string {
+            self.defer::<STORE>(block, access.insn, whole);
+        } else if walks && access.retires {
+            self.bump(block.ring, walked::<STORE>());
+        }
+    }
+
+    /// A repeated string instruction accesses memory: it counts the access when it retires.
+    fn defer<const STORE: bool>(&mut self, block: &Block, insn: usize, access: StringAccess) {
+        let of = Some((block.insns()[insn].pc, block.ring));
+        if self.string.of != of {
+            // Of an instruction that an interrupt ended, the rest counts.
+            self.string = StringAccesses { of, ..StringAccesses::default() };
+        }
+        let all = &mut self.string.kinds[usize::from(STORE)];
+        all.by = all.by.max(access.by);
+        all.crosses |= access.crosses;
+        all.walks |= access.walks;
+    }
+
+    /// The repeated string instruction at the end of `block` retires.
+    #[cold]
+    pub(super) fn retire_string(&mut self, block: &Block) {
+        let ends =
+            |(pc, ring)| ring == block.ring && block.insns().last().map(|i| i.pc) == Some(pc);
+        if !self.string.of.is_some_and(ends) {
+            return;
+        }
+        let [loads, stores] = std::mem::take(&mut self.string).kinds;
+        self.retire_accesses::<false>(block.ring, loads);
+        self.retire_accesses::<true>(block.ring, stores);
+    }
+
+    fn retire_accesses<const STORE: bool>(&mut self, ring: Privilege, all: StringAccess) {
+        let Some(by) = all.by else { return };
+        self.served::<STORE>(ring, true, by);
+        if all.crosses {
+            self.bump(ring, crossed::<STORE>());
+        }
+        if all.walks {
+            self.bump(ring, walked::<STORE>());
         }
     }
 
@@ -50,7 +110,7 @@ impl Core {
         translate: &impl Fn(u64) -> u64,
     ) {
         if access.retires {
-            self.bump(block.ring, if STORE { Signal::SplitStores } else { Signal::SplitLoads });
+            self.bump(block.ring, crossed::<STORE>());
         }
         let address = (access.address | 63).wrapping_add(1);
         let bytes = access.address.wrapping_add(access.bytes).wrapping_sub(address);
@@ -76,7 +136,7 @@ impl Core {
         block: &Block,
         access: Access,
         translate: &impl Fn(u64) -> u64,
-    ) {
+    ) -> ServedBy {
         self.touched = access.address >> 6 | self.all_accesses;
         let mut walk_cycles = 0;
         let frame = match self.tlbs.data(access.address >> 12) {
@@ -98,6 +158,7 @@ impl Core {
             let repeats = block.insns().get(access.insn).is_some_and(|insn| insn.repeats);
             engine.touch(Touch { access, store: STORE, line, by, walk_cycles }, repeats);
         }
+        by
     }
 
     /// Translates through the second level or a page walk; returns the frame and the cycles.

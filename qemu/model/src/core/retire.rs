@@ -13,6 +13,7 @@ impl Core {
     /// at translation).
     #[inline(always)] // Called for every block, from one hot place.
     pub fn retire(&mut self, block: &Block, next_pc: u64) {
+        debug_assert!(!block.ends_in_repeat, "it retires in parts");
         if block.line_count() > self.lines_done {
             self.fetch_rest(block, block.line_count());
         }
@@ -41,6 +42,9 @@ impl Core {
         let counts = block.partial_counts(range.clone());
         self.add_static(block.ring, &counts);
         self.settled = range.end;
+        if block.ends_in_repeat && range.end == block.insns().len() {
+            self.retire_string(block);
+        }
         if self.engine.is_some() {
             self.run(block, range, fused);
         }

@@ -1,6 +1,7 @@
 //! A core's state: its structures, and what it has counted.
 
 use crate::{
+    access::ServedBy,
     block::Privilege,
     branch::Predictor,
     cache::{Cache, NARROW, WIDE},
@@ -21,6 +22,27 @@ pub(crate) const WALK_LINE_BITS: u32 = 42;
 /// signals itself.
 pub(super) const TIMES: [Signal; 4] =
     [Signal::Slots, Signal::StallChain, Signal::StallSerialize, Signal::StallDivider];
+
+/// What a repeated string instruction has accessed and not counted: it counts one load and one
+/// store when it retires, as Intel's events count retired load and store instructions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StringAccesses {
+    /// The instruction's address and ring.
+    pub(super) of: Option<(u64, Privilege)>,
+    /// Its loads and its stores.
+    pub(super) kinds: [StringAccess; 2],
+}
+
+/// All loads, or all stores, of a repeated string instruction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StringAccess {
+    /// The furthest level that served one; none if there was no access.
+    pub(super) by: Option<ServedBy>,
+    /// Whether one crossed a cache line.
+    pub(super) crosses: bool,
+    /// Whether one took a page walk.
+    pub(super) walks: bool,
+}
 
 /// A core: its caches, TLBs and predictors, and everything that it has counted.
 #[derive(Clone, Debug)]
@@ -61,6 +83,8 @@ pub struct Core {
     pub(super) uops: u64,
     /// Instructions of the running block that have retired.
     pub(super) settled: usize,
+    /// What the running repeated string instruction accessed.
+    pub(super) string: StringAccesses,
     /// The count of micro-operations up to which an earlier long miss hides a later one.
     pub(super) shadow_ends_uops: u64,
     pub(super) engine: Option<Box<Engine>>,
@@ -103,6 +127,7 @@ impl Core {
             space: 0,
             uops: 0,
             settled: 0,
+            string: StringAccesses::default(),
             shadow_ends_uops: 0,
             engine,
             geometry: *geometry,

@@ -248,3 +248,40 @@ fn page_table_entries_with_the_highest_numbers_are_cached() {
         assert_eq!(user[Signal::L2WalkReads], 12, "{name}");
     }
 }
+
+/// A repeated move over `bytes`, with an interrupt behind the first element if `interrupted`.
+fn repeated_move(core: &mut Core, bytes: u64, interrupted: bool) {
+    let insn = Insn { pc: 0x4000_0000, length: 2, repeats: true, ..Insn::default() };
+    let block = Block::new(Privilege::User, 5, (0, 0), Branch::default(), &[insn]);
+    let kernel = Block::new(Privilege::Kernel, 5, (0, 0), Branch::default(), &[insn]);
+    for address in 0..bytes {
+        let element = Access { address, bytes: 1, ..load(0) };
+        core.access::<false>(&block, element, |address| address);
+        core.access::<true>(&block, Access { address: address + (1 << 30), ..element }, |a| a);
+        if interrupted && address == 0 {
+            core.access::<true>(&kernel, load(1 << 40), |address| address);
+            core.retire_part(&kernel, 0..1);
+        }
+    }
+    core.retire_part(&block, 0..1);
+}
+
+#[test]
+fn a_repeated_string_instruction_is_one_load_and_one_store_or_one_for_each_element() {
+    const BYTES: u64 = 64 << 10;
+    for interrupted in [false, true] {
+        let mut core = core();
+        repeated_move(&mut core, BYTES, interrupted);
+        let user = &core.counts()[0];
+        let signals = [Signal::Instructions, Signal::LoadL3Miss, Signal::Stores];
+        assert_eq!(signals.map(|signal| user[signal]), [1, 1, 1]);
+        assert_eq!([Signal::LoadL1Hit, Signal::LoadsWalked].map(|signal| user[signal]), [0, 1]);
+        assert_eq!(user[Signal::DtlbLoadWalks], BYTES >> 12);
+        assert_eq!(core.counts()[1][Signal::Stores], u64::from(interrupted));
+    }
+    let mut core = Core::new(&Geometry::of("zen4"));
+    repeated_move(&mut core, BYTES, false);
+    let user = &core.counts()[0];
+    assert_eq!(user[Signal::LoadL1Hit] + user[Signal::LoadL3Miss], BYTES);
+    assert_eq!(user[Signal::Stores], BYTES);
+}

@@ -44,6 +44,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     dtlb: TlbShape { sets: 16, ways: 4 },
     stlb: TlbShape { sets: 128, ways: 16 },
     stlb_code: None,
+    string_is_one_access: true,
     returns: 22,
     width: 5,
     reorder_uops: 352,

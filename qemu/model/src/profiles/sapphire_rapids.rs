@@ -38,6 +38,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     llc: CacheShape { sets: 32768, ways: 15 },
     itlb: TlbShape { sets: 32, ways: 8 },
     dtlb: TlbShape { sets: 16, ways: 6 },
+    string_is_one_access: true,
     returns: 20,
     width: 6,
     reorder_uops: 512,

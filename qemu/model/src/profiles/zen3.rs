@@ -45,6 +45,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     dtlb: TlbShape { sets: 16, ways: 4 },
     stlb: TlbShape { sets: 128, ways: 16 },
     stlb_code: Some(TlbShape { sets: 64, ways: 8 }),
+    string_is_one_access: false,
     returns: 32,
     width: 6,
     reorder_uops: 256,

@@ -127,9 +127,9 @@ pub(super) const COMMON: &[Event] = &[
         "Cycles for which a full store queue kept an instruction from issuing.").out_of_order(),
     e("BR_MISP_RETIRED.NEAR_TAKEN", 0xc5, 0x20, MISPREDICTS_TAKEN,
         "Near branches retired that were taken and mispredicted."),
-    e("MEM_INST_RETIRED.STLB_MISS_LOADS", 0xd0, 0x11, &[DtlbLoadWalks],
+    e("MEM_INST_RETIRED.STLB_MISS_LOADS", 0xd0, 0x11, &[LoadsWalked],
         "Loads that took a page walk.").on(LOW),
-    e("MEM_INST_RETIRED.STLB_MISS_STORES", 0xd0, 0x12, &[DtlbStoreWalks],
+    e("MEM_INST_RETIRED.STLB_MISS_STORES", 0xd0, 0x12, &[StoresWalked],
         "Stores that took a page walk.").on(LOW),
     e("IDQ_UOPS_NOT_DELIVERED.CORE", 0x9c, 0x01, FRONT_END,
         "Slots of the cycles without retirement because the front end gave nothing, wrong paths \
