@@ -8,8 +8,8 @@ use crate::{assert_success, boot};
 /// Two programs in direct mode, with loops longer than a turn of the scheduler, and a session whose
 /// overflow interrupts come in between.
 fn check(pmu: Pmu, instructions: &str, branches: &str) {
-    let direct =
-        |turns| format!("direct {instructions},{branches},r01c2,r02c2,branch-misses {turns}");
+    let more = "L1-dcache-loads,L1-dcache-load-misses,branch-misses";
+    let direct = |turns| format!("direct {instructions},{branches},{more} {turns}");
     let programs = [direct(500_000), direct(350_000), format!("share 3 {instructions} 100000")];
     let line = format!("wire paranoid=0 -- {}", programs.join(" -- "));
     let boot = boot(&Request { pmu, ..Request::new(line) });

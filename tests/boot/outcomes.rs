@@ -85,6 +85,9 @@ endings! {
     an_unknown_event_is_refused_with_the_nearest_name:
         "deflate --events BR_INST_RETIRED.ALL_BRANCHE" => ExitStatus::UnknownEvent,
         "BR_INST_RETIRED.ALL_BRANCHES";
+    an_event_that_the_virtual_pmu_does_not_model_is_refused:
+        "tally stat -e branches,MEM_LOAD_RETIRED.FB_HIT status 0" => ExitStatus::EventNotSupported,
+            "MEM_LOAD_RETIRED.FB_HIT: the virtual PMU does not model it";
     a_slice_below_the_minimum_is_refused:
         "deflate --slice 10" => ExitStatus::SliceOutOfRange, "slice";
     more_events_than_a_plan_holds_are_refused:

@@ -13,7 +13,7 @@ pub const SIGNATURE: [u32; 3] =
     [u32::from_le_bytes(*b"Tall"), u32::from_le_bytes(*b"yVir"), u32::from_le_bytes(*b"tPMU")];
 
 /// Version of this leaf, the answer to [`Op::Identify`] in EAX.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// An operation of the virtual PMU.
 ///
@@ -45,11 +45,23 @@ pub enum Op {
     OpenSession = 5,
     /// Closes the session with the tag in EDX, like [`Op::Close`]. Ring 0 only.
     CloseSession = 6,
+    /// Answers EAX = 1 if the virtual PMU models the event of the event select in RDX, with the
+    /// value of RBX in the off-core response register, and 0 if a counter with it counts nothing.
+    /// Privileges and enable bits do not matter.
+    Models = 7,
 }
 
 /// Every operation.
-const OPS: [Op; 7] =
-    [Op::Identify, Op::Open, Op::Close, Op::Interrupt, Op::End, Op::OpenSession, Op::CloseSession];
+const OPS: [Op; 8] = [
+    Op::Identify,
+    Op::Open,
+    Op::Close,
+    Op::Interrupt,
+    Op::End,
+    Op::OpenSession,
+    Op::CloseSession,
+    Op::Models,
+];
 
 impl Op {
     /// The operation with the number `ecx`.

@@ -2,11 +2,12 @@
 
 use alloc::vec::Vec;
 
-use tally_abi::Mode;
+use tally_abi::{Error, Mode};
 use tally_engine::Demand;
-use tally_pmu::{DetectedPmu, Resolved};
+use tally_pmu::{DetectedPmu, ResolveError, Resolved};
 
 use super::{refusal::Refusal, settings};
+use crate::machine::vpmu;
 
 /// Resolves the events of a list, and what they need of the planner.
 ///
@@ -18,8 +19,28 @@ pub(super) fn resolve(
     mode: Mode,
 ) -> Result<(Vec<Resolved>, Vec<Demand>), Refusal> {
     let resolved = found.catalogue().resolve(list, mode)?;
+    require_modelled(&resolved)?;
     let demands = resolved.iter().map(|event| event.demand).collect();
     Ok((resolved, demands))
+}
+
+/// Checks that the virtual PMU, if this machine has it, models the events. Its counters stand still
+/// for others, as if nothing had happened.
+fn require_modelled(resolved: &[Resolved]) -> Result<(), ResolveError> {
+    let is_modelled = |Demand { pinned, selector, extra, .. }: &Demand| {
+        pinned.is_some() || vpmu::models(selector.0, extra.map_or(0, |extra| extra.value))
+    };
+    let mut unmodelled = resolved.iter().filter(|event| !is_modelled(&event.demand));
+    match unmodelled.next().filter(|_| settings::settings().virtual_pmu) {
+        None => Ok(()),
+        Some(event) => Err(ResolveError {
+            event: event.name.clone(),
+            error: Error::EventNotSupported,
+            detail: "the virtual PMU does not model it; `cargo xtask vpmu-events` lists what it \
+                     models"
+                .into(),
+        }),
+    }
 }
 
 /// Checks that counting in ring 0 is permitted, if the mode or any event counts there.

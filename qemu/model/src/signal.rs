@@ -84,6 +84,8 @@ signals! {
 
     /// Conditional branches that were taken.
     CondTaken,
+    /// Conditional branches that were not taken.
+    CondNotTaken,
     /// Near branches that were taken.
     Taken,
     /// Mispredicted branches of every near kind.
@@ -92,6 +94,8 @@ signals! {
     MispredictCond,
     /// Mispredicted conditional branches that were taken.
     MispredictCondTaken,
+    /// Mispredicted conditional branches that were not taken.
+    MispredictCondNotTaken,
     /// Mispredicted near returns.
     MispredictReturn,
     /// Mispredicted indirect jumps and calls.

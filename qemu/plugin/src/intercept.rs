@@ -300,6 +300,10 @@ fn perform(vcpu: &mut Vcpu, op: u32, ring: Privilege) -> [u32; 4] {
             vcpu.end_truth();
             true
         }
+        Op::Models => {
+            let [select, filter] = [Reg::Rdx, Reg::Rbx].map(|reg| vcpu.registers.read(reg));
+            vcpu.pmu.models(select, filter)
+        }
     };
     [done.into(), 0, 0, 0]
 }

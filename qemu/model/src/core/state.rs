@@ -170,7 +170,9 @@ impl Core {
             *lanes = Lanes::ZERO;
         }
         for (counts, outcomes) in self.counts.iter_mut().zip(&mut self.outcomes) {
-            let [_, taken, wrong, wrong_taken] = std::mem::take(outcomes);
+            let [not_taken, taken, wrong, wrong_taken] = std::mem::take(outcomes);
+            counts[Signal::CondNotTaken] += not_taken + wrong;
+            counts[Signal::MispredictCondNotTaken] += wrong;
             counts[Signal::CondTaken] += taken + wrong_taken;
             counts[Signal::Taken] += taken + wrong_taken;
             counts[Signal::MispredictCond] += wrong + wrong_taken;

@@ -144,9 +144,15 @@ fn the_page_offset_shows_a_taken_branch() {
     let block = Block::new(Privilege::User, 5, (64, 64), branch, &[Insn::default()]);
     let mut core = core();
     core.retire(&block, 0x7f00_0012);
-    assert_eq!(core.counts()[0][Signal::CondTaken], 0);
+    let directions = |core: &mut Core| {
+        [Signal::CondNotTaken, Signal::CondTaken].map(|signal| core.counts()[0][signal])
+    };
+    assert_eq!(directions(&mut core), [1, 0]);
     core.retire(&block, 0x1000);
-    assert_eq!(core.counts()[0][Signal::CondTaken], 1);
+    assert_eq!(directions(&mut core), [1, 1]);
+    let user = &core.counts()[0];
+    let wrong = user[Signal::MispredictCondTaken] + user[Signal::MispredictCondNotTaken];
+    assert!(wrong > 0 && wrong == user[Signal::MispredictCond]);
 }
 
 #[test]

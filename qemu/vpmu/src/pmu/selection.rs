@@ -31,10 +31,7 @@ impl VirtualPmu {
     }
 
     fn intel_events(&mut self, index: usize, value: u64) -> Vec<&'static Event> {
-        let code = (value & 0xff) as u16;
-        let plain = value >> 8 & 0xff == 1 && value >> select::CMASK_SHIFT == 0;
-        if let Some(slot) = self.profile.offcore.iter().position(|offcore| *offcore == code)
-            && plain
+        if let Some(slot) = self.offcore_slot(value)
             && index < 4
         {
             let filter = self.extra[slot];
@@ -43,22 +40,52 @@ impl VirtualPmu {
             }
             return offcore::selected(filter);
         }
-        self.profile
-            .event(
-                code,
-                (value >> 8) as u8,
-                (value >> select::CMASK_SHIFT) as u8,
-                value & select::INV != 0,
-                value & select::EDGE != 0,
-            )
-            .filter(|event| event.counters >> index & 1 != 0)
-            .into_iter()
-            .collect()
+        let event = self.intel_event(value);
+        event.filter(|event| event.counters >> index & 1 != 0).into_iter().collect()
+    }
+
+    /// The off-core response register that a select value counts by.
+    fn offcore_slot(&self, value: u64) -> Option<usize> {
+        let code = (value & 0xff) as u16;
+        let plain = value >> 8 & 0xff == 1 && value >> select::CMASK_SHIFT == 0;
+        self.profile.offcore.iter().position(|offcore| plain && *offcore == code)
+    }
+
+    fn intel_event(&self, value: u64) -> Option<&'static Event> {
+        self.profile.event(
+            (value & 0xff) as u16,
+            (value >> 8) as u8,
+            (value >> select::CMASK_SHIFT) as u8,
+            value & select::INV != 0,
+            value & select::EDGE != 0,
+        )
+    }
+
+    /// Returns whether the profile models the event of a select value, on any of its counters;
+    /// `filter` is the value of the off-core response register.
+    pub fn models(&self, value: u64, filter: u64) -> bool {
+        match self.profile.vendor {
+            Vendor::Intel if self.offcore_slot(value).is_some() => {
+                !offcore::is_beyond_model(filter)
+            }
+            Vendor::Intel => self.intel_event(value).is_some(),
+            Vendor::Amd => !self.amd_known(value).is_empty(),
+        }
+    }
+
+    fn amd_events(&mut self, value: u64) -> Vec<&'static Event> {
+        let umask = (value >> 8) as u8;
+        let events = self.amd_known(value);
+        let is_whole = events.first().is_some_and(|event| event.umask == umask);
+        if !events.is_empty() && !is_whole && events.len() < umask.count_ones() as usize {
+            self.unmodelled.push(Unmodelled::UnitMask(value));
+        }
+        events
     }
 
     /// The events of a select value: one with its whole unit mask, or one for each bit that the
     /// profile knows. What the other bits select does not occur in the model.
-    fn amd_events(&mut self, value: u64) -> Vec<&'static Event> {
+    fn amd_known(&self, value: u64) -> Vec<&'static Event> {
         let code = (value & 0xff | value >> 24 & 0xf00) as u16;
         let umask = (value >> 8) as u8;
         let cmask = (value >> select::CMASK_SHIFT) as u8;
@@ -67,11 +94,6 @@ impl VirtualPmu {
             return vec![event];
         }
         let bits = (0..8).map(|bit| 1u8 << bit).filter(|bit| umask & bit != 0);
-        let events: Vec<_> =
-            bits.filter_map(|bit| self.profile.event(code, bit, cmask, inv, edge)).collect();
-        if !events.is_empty() && events.len() < umask.count_ones() as usize {
-            self.unmodelled.push(Unmodelled::UnitMask(value));
-        }
-        events
+        bits.filter_map(|bit| self.profile.event(code, bit, cmask, inv, edge)).collect()
     }
 }

@@ -82,6 +82,8 @@ const EVENTS: &[Event] = &[
         "Page walks for stores.").on(LOW),
     e("DTLB_STORE_MISSES.WALK_PENDING", 0x49, 0x10, &[DtlbStoreWalkCycles],
         "Page walks for stores in flight, summed over cycles.").on(LOW),
+    e("DTLB_STORE_MISSES.WALK_ACTIVE", 0x49, 0x10, &[DtlbStoreWalkCycles],
+        "Cycles with a page walk for a store in flight.").cmask(1).on(LOW),
     e("TLB_FLUSH.DTLB_THREAD", 0xbd, 0x01, &[TlbFlushes],
         "Times the data TLB was flushed.").on(LOW),
     e("CYCLE_ACTIVITY.STALLS_MEM_ANY", 0xa3, 0x14, MEMORY,

@@ -99,6 +99,8 @@ const EVENTS: &[Event] = &[
         "Page walks for stores.").on(LOW),
     e("DTLB_STORE_MISSES.WALK_PENDING", 0x13, 0x10, &[DtlbStoreWalkCycles],
         "Page walks for stores in flight, summed over cycles.").on(LOW),
+    e("DTLB_STORE_MISSES.WALK_ACTIVE", 0x13, 0x10, &[DtlbStoreWalkCycles],
+        "Cycles with a page walk for a store in flight.").cmask(1).on(LOW),
     e("INT_MISC.RECOVERY_CYCLES", 0xad, 0x01, &[StallMispredict],
         "Cycles spent on getting back to the right path."),
     e("INT_MISC.CLEARS_COUNT", 0xad, 0x01, &[Mispredicts],

@@ -96,7 +96,7 @@ fn calls_on_others(checks: &mut Checks) {
     for (number, error) in
         [(1, Error::BadArgument), (99, Error::NotPermitted), (u64::MAX, Error::NoProgram)]
     {
-        let list = c"r01c2";
+        let list = c"r00c4";
         let arguments = [list.as_ptr() as u64, 5, words.as_ptr() as u64, 0, 0, number];
         // SAFETY: the list and the words are valid for reading.
         let answer = unsafe { sys::call(sys::SESSION_OPEN, arguments) };

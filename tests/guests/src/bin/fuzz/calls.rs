@@ -18,11 +18,11 @@ const PROGRAMS: [&[u8]; 4] =
     [b"status\x007\0", b"crash\0divide\0", b"no such program\0", b"corpus.txt\0"];
 /// Lists of events, before which a program puts the name of one that exists.
 pub const LISTS: [&str; 5] = [
-    "instructions,branches,branch-misses,cache-misses,L1-dcache-loads,r01c2,r02c2,r04c2",
+    "instructions,branches,branch-misses,cache-misses,L1-dcache-loads,r00c4,r00c5,dTLB-loads",
     "instructions,cycles",
     "cycles:k,instructions:u",
     "no-such-event",
-    "r01c2@3,branches@70",
+    "r00c4@3,branches@70",
 ];
 /// Bytes of the buffer for calls.
 const BUFFER: usize = 16 * 1024;
