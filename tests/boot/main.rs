@@ -15,6 +15,7 @@ mod direct;
 mod estimates;
 mod linux;
 mod outcomes;
+mod overhead;
 mod programs;
 mod samples;
 mod sessions;

@@ -8,7 +8,7 @@ use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 /// Version of this file's schema.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The whole file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,8 +19,6 @@ pub struct Truth {
     pub profile: String,
     /// Regions in the order in which they were first opened.
     pub regions: Vec<Region>,
-    /// What the overflow interrupts cost.
-    pub pmi: PmiCost,
 }
 
 impl Truth {
@@ -55,6 +53,8 @@ pub struct Region {
     pub events: BTreeMap<String, Count>,
     /// The same counts for each CPU, in order of their numbers.
     pub cpus: Vec<BTreeMap<String, Count>>,
+    /// What the overflow interrupts cost that struck while it was open.
+    pub pmi: PmiCost,
 }
 
 /// An event's count, split by the privilege at which it happened.
@@ -66,16 +66,18 @@ pub struct Count {
     pub kernel: u64,
 }
 
-/// The cost of overflow interrupts inside open regions: from the first instruction of
-/// the handler to its return (IRET), both included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The cost of the overflow interrupts that strike in a region: from the interrupt's delivery to its
+/// handler's return (IRET), both included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PmiCost {
-    /// Interrupts delivered.
+    /// Interrupts delivered, whose handler has returned.
     pub count: u64,
     /// Instructions of their handlers.
     pub instructions: u64,
     /// Cycles of their handlers.
     pub cycles: u64,
-    /// Cycles of everything inside open regions, all privileges, handlers included.
+    /// Cycles of the whole region, all privileges, handlers included.
     pub region_cycles: u64,
+    /// What their handlers add to the region's counts, by the same names.
+    pub events: BTreeMap<String, Count>,
 }

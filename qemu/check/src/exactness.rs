@@ -282,7 +282,7 @@ fn sampling(report: &mut CheckReport, vendor: &VendorPmu) {
     // The instructions between an overflow and its handler are in no period.
     report.within("an interrupt every 10,000 instructions", taken, 119, 120);
     // The serial port cannot fail.
-    let _ = writeln!(Serial, "pmis {taken}");
+    let _ = writeln!(Serial, "pmis 8 {taken}");
 }
 
 /// Sessions belong to ring 0, and session 7 is not region 7.

@@ -14,8 +14,8 @@ use std::{
     },
 };
 
-use tally_abi::truth::{Count, Region, Truth};
-use tally_model::Counts;
+use tally_abi::truth::{Count, PmiCost, Region, Truth};
+use tally_model::{Counts, Privilege, Signal};
 use tally_vpmu::Profile;
 
 use crate::{
@@ -68,52 +68,76 @@ pub(crate) fn close(tag: Tag, space: u64) -> bool {
     true
 }
 
-/// What one vCPU executed in one region.
+/// What one vCPU executed in one region, and the overflow handlers' part of it.
 #[derive(Clone, Debug)]
 struct Sums {
-    /// The totals of every event when the vCPU entered, while it is inside.
-    entered: Option<Vec<Count>>,
+    /// Where the vCPU entered, while it is inside.
+    entered: Option<Moment>,
+    sums: Vec<Count>,
+    slots: u64,
+    /// Whether the vCPU was inside when the running handler began, and has not left since.
+    is_interrupted: bool,
+    handlers: Handlers,
+}
+
+/// The totals of every event, and the clock.
+#[derive(Clone, Debug)]
+struct Moment {
+    totals: Vec<Count>,
+    /// Of every ring but 3.
+    instructions: u64,
+    slots: u64,
+}
+
+/// The cost of overflow handlers in one region.
+#[derive(Clone, Debug)]
+struct Handlers {
+    count: u64,
+    instructions: u64,
+    slots: u64,
     sums: Vec<Count>,
 }
 
-/// What one vCPU executed in every region, and the cost of its overflow interrupts.
+/// What one vCPU executed in every region.
 #[derive(Debug, Default)]
 pub(crate) struct VcpuTruth {
     /// In the order of the shared list.
     regions: Vec<Sums>,
-    /// The clock at the last entry into any region, while inside.
-    inside_since_slots: Option<u64>,
-    inside_slots: u64,
-    pub(crate) handlers: Handlers,
+    /// Where the overflow handler began, while it runs.
+    handler: Option<Moment>,
     /// Its counts over time, if the options ask for a series.
     pub(crate) series: Option<Series>,
     /// Whether the guest ended the truth: nothing is summed any more.
     ended: bool,
 }
 
-/// The cost of overflow handlers inside regions.
-#[derive(Debug, Default)]
-pub(crate) struct Handlers {
-    count: u64,
-    instructions: u64,
-    slots: u64,
-    /// Instructions and clock at the start of the running handler.
-    running: Option<(u64, u64)>,
+impl Moment {
+    fn new(counts: &[Counts; 2], slots: u64, profile: &Profile) -> Moment {
+        let instructions = counts[Privilege::Kernel as usize][Signal::Instructions];
+        Moment { totals: totals(profile, counts), instructions, slots }
+    }
+}
+
+impl Sums {
+    fn new(profile: &Profile) -> Sums {
+        let zero = vec![Count::default(); events(profile).count()];
+        let handlers = Handlers { count: 0, instructions: 0, slots: 0, sums: zero.clone() };
+        Sums { entered: None, sums: zero, slots: 0, is_interrupted: false, handlers }
+    }
+
+    fn leave(&mut self, entered: &Moment, now: &Moment) {
+        add_differences(&mut self.sums, &entered.totals, &now.totals);
+        self.slots += now.slots - entered.slots;
+        self.is_interrupted = false;
+    }
 }
 
 impl Handlers {
-    /// A handler's interrupt is being delivered.
-    pub(crate) fn begin(&mut self, kernel_instructions: u64, clock: u64) {
-        self.running = Some((kernel_instructions, clock));
-    }
-
-    /// The handler has returned.
-    pub(crate) fn end(&mut self, kernel_instructions: u64, clock: u64) {
-        if let Some((instructions, since)) = self.running.take() {
-            self.count += 1;
-            self.instructions += kernel_instructions - instructions;
-            self.slots += clock - since;
-        }
+    fn add(&mut self, begin: &Moment, end: &Moment) {
+        self.count += 1;
+        self.instructions += end.instructions - begin.instructions;
+        self.slots += end.slots - begin.slots;
+        add_differences(&mut self.sums, &begin.totals, &end.totals);
     }
 }
 
@@ -125,7 +149,25 @@ impl VcpuTruth {
 
     /// Returns whether the vCPU is inside any region.
     pub(crate) fn inside(&self) -> bool {
-        self.inside_since_slots.is_some()
+        self.regions.iter().any(|region| region.entered.is_some())
+    }
+
+    /// An overflow handler's interrupt is being delivered.
+    pub(crate) fn begin_handler(&mut self, counts: &[Counts; 2], clock: u64, profile: &Profile) {
+        self.handler = Some(Moment::new(counts, clock, profile));
+        for region in &mut self.regions {
+            region.is_interrupted = region.entered.is_some();
+        }
+    }
+
+    /// The overflow handler has returned. Regions that it opened or closed are not charged.
+    pub(crate) fn end_handler(&mut self, counts: &[Counts; 2], clock: u64, profile: &Profile) {
+        let Some(begin) = self.handler.take() else { return };
+        let end = Moment::new(counts, clock, profile);
+        for region in self.regions.iter_mut().filter(|region| region.is_interrupted) {
+            region.is_interrupted = false;
+            region.handlers.add(&begin, &end);
+        }
     }
 
     /// Leaves every region and ends the series' last row, for good.
@@ -148,31 +190,24 @@ impl VcpuTruth {
     ) -> u64 {
         let regions = regions();
         let generation = generation();
-        let zero = vec![Count::default(); events(profile).count()];
-        self.regions.resize(regions.len(), Sums { entered: None, sums: zero });
+        self.regions.resize_with(regions.len(), || Sums::new(profile));
         if let Some(series) = &mut self.series {
             let open = regions.iter().filter(|region| region.open && region.space == space);
             let tags = open.map(|region| region.tag).collect();
             series.enter(Scope { space, tags }, counts, profile);
         }
         let mut now = None;
-        let mut inside = false;
         for (region, sums) in regions.iter().zip(&mut self.regions) {
             let belongs = region.open && region.space == space && !self.ended;
-            inside |= belongs;
             if belongs == sums.entered.is_some() {
                 continue;
             }
-            let now = now.get_or_insert_with(|| totals(profile, counts));
+            let now = now.get_or_insert_with(|| Moment::new(counts, clock, profile));
             match sums.entered.take() {
-                Some(entered) => add_differences(&mut sums.sums, &entered, now),
+                Some(entered) => sums.leave(&entered, now),
                 None => sums.entered = Some(now.clone()),
             }
         }
-        if let Some(since) = self.inside_since_slots.take() {
-            self.inside_slots += clock - since;
-        }
-        self.inside_since_slots = inside.then_some(clock);
         generation
     }
 }
@@ -184,25 +219,29 @@ pub(crate) fn truth<'a>(profile: &Profile, vcpus: impl Iterator<Item = &'a VcpuT
         version: tally_abi::truth::VERSION,
         profile: profile.name.to_owned(),
         regions: shared.iter().map(|region| region.without_counts(profile)).collect(),
-        pmi: Default::default(),
     };
     let width = u64::from(profile.geometry.width);
     for vcpu in vcpus {
         for (region, sums) in truth.regions.iter_mut().zip(&vcpu.regions) {
-            for (event, count) in events(profile).zip(&sums.sums) {
-                if let Some(sum) = region.events.get_mut(event.name) {
-                    sum.user += count.user;
-                    sum.kernel += count.kernel;
-                }
-            }
+            add(profile, &mut region.events, &sums.sums);
             region.cpus.push(by_name(profile, &sums.sums));
+            let (pmi, handlers) = (&mut region.pmi, &sums.handlers);
+            pmi.count += handlers.count;
+            pmi.instructions += handlers.instructions;
+            pmi.cycles += handlers.slots / width;
+            pmi.region_cycles += sums.slots / width;
+            add(profile, &mut pmi.events, &handlers.sums);
         }
-        truth.pmi.count += vcpu.handlers.count;
-        truth.pmi.instructions += vcpu.handlers.instructions;
-        truth.pmi.cycles += vcpu.handlers.slots / width;
-        truth.pmi.region_cycles += vcpu.inside_slots / width;
     }
     truth
+}
+
+fn add(profile: &Profile, sums: &mut BTreeMap<String, Count>, counts: &[Count]) {
+    for (event, count) in events(profile).zip(counts) {
+        let sum = sums.entry(event.name.to_owned()).or_default();
+        sum.user += count.user;
+        sum.kernel += count.kernel;
+    }
 }
 
 fn by_name(profile: &Profile, counts: &[Count]) -> BTreeMap<String, Count> {
@@ -219,6 +258,7 @@ impl Shared {
             closed: !self.open,
             events: by_name(profile, &zero),
             cpus: Vec::new(),
+            pmi: PmiCost { events: by_name(profile, &zero), ..PmiCost::default() },
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{
     atomic::{AtomicPtr, Ordering},
 };
 
-use tally_model::{Block, Core, Llc, Privilege, Signal};
+use tally_model::{Block, Core, Llc};
 use tally_vpmu::VirtualPmu;
 
 use crate::{
@@ -288,8 +288,8 @@ impl Vcpu {
             self.expected_handler = None;
             if self.truth.inside() {
                 self.handler_depth = Some(0);
-                let kernel = self.core.counts()[Privilege::Kernel as usize][Signal::Instructions];
-                self.truth.handlers.begin(kernel, self.core.clock());
+                let (profile, clock) = (*self.pmu.profile(), self.core.clock());
+                self.truth.begin_handler(self.core.counts(), clock, &profile);
             }
         }
     }
@@ -300,8 +300,8 @@ impl Vcpu {
             None => {}
             Some(0) => {
                 self.handler_depth = None;
-                let kernel = self.core.counts()[Privilege::Kernel as usize][Signal::Instructions];
-                self.truth.handlers.end(kernel, self.core.clock());
+                let (profile, clock) = (*self.pmu.profile(), self.core.clock());
+                self.truth.end_handler(self.core.counts(), clock, &profile);
             }
             Some(depth) => self.handler_depth = Some(depth - 1),
         }

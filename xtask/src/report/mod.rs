@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use tally_abi::{
     Mode, Reading, Value,
-    truth::{Count, PmiCost, Region, RegionKind, Truth},
+    truth::{Count, Region, RegionKind, Truth},
 };
 
 use crate::{
@@ -75,13 +75,17 @@ pub struct SessionReport {
     pub pmis: Option<u64>,
     /// MSR reads and writes per PMI.
     pub msr_accesses_per_switch: Option<f64>,
-    /// Instructions of the PMI handler per PMI, over all sessions of the run.
+    /// Instructions of the PMI handler per PMI in this session.
     pub instructions_per_switch: Option<f64>,
     /// Why `instructions_per_switch` is unknown, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions_per_switch_reason: Option<&'static str>,
-    /// The engine's share of the time, 0 to 1.
+    /// The engine's share of the time, 0 to 1: TSC ticks in the overflow path for each tick for
+    /// which the session ran. The budget limits it.
     pub engine_share: Option<f64>,
+    /// Cycles of the PMI handlers, from delivery to return, for each cycle of the session's region,
+    /// 0 to 1. Source: the virtual PMU's model.
+    pub handler_cycle_share: Option<f64>,
     /// Logical counters.
     pub events: Vec<EventReport>,
 }
@@ -159,7 +163,7 @@ impl SessionReport {
     /// The session with the number `tag`, which is also the tag of its region in `truth`.
     fn of(tag: u32, session: &Session, truth: Option<&Truth>) -> SessionReport {
         let region = truth.and_then(|truth| truth.region(RegionKind::Session, tag));
-        let cost = truth.map(|truth| truth.pmi);
+        let cost = region.map(|region| &region.pmi);
         let stats = session.stats.as_ref();
         let instructions_per_switch = cost.and_then(|c| ratio(c.instructions, c.count));
         let event = |event: &EventReading| {
@@ -181,11 +185,8 @@ impl SessionReport {
                 (None, Some(_)) => Some("no PMI occurred"),
                 (None, None) => Some(NOT_COUNTED),
             },
-            // With the virtual PMU, TSC ticks are virtual time and not cycles of the model.
-            engine_share: match cost {
-                Some(PmiCost { cycles, region_cycles, .. }) => ratio(cycles, region_cycles),
-                None => stats.and_then(|s| ratio(s.engine_ticks, s.session_ticks)),
-            },
+            engine_share: stats.and_then(|s| ratio(s.engine_ticks, s.session_ticks)),
+            handler_cycle_share: cost.and_then(|c| ratio(c.cycles, c.region_cycles)),
             events: session.readings.iter().map(event).collect(),
         }
     }
@@ -260,7 +261,11 @@ impl EventReport {
 mod tests {
     use super::*;
     use crate::symbols::Place;
-    use tally_abi::registers::{Frame, Registers};
+    use tally_abi::{
+        SessionConfig, SessionStats,
+        registers::{Frame, Registers},
+        truth::PmiCost,
+    };
 
     fn estimated(estimate: u64, half_width_95: f64, truth: Option<u64>) -> EventReport {
         let value = Value::Estimated { estimate, stderr: half_width_95 / 1.96, half_width_95 };
@@ -279,17 +284,42 @@ mod tests {
         assert_eq!(estimated(1, 1.0, Some(0)).relative_error(), None);
     }
 
+    fn region(tag: u32, pmi: PmiCost) -> Region {
+        let events = BTreeMap::from([("E".to_owned(), Count { user: 3, kernel: 4 })]);
+        let kind = RegionKind::Session;
+        Region { kind, tag, address_space: 0, closed: true, events, cpus: Vec::new(), pmi }
+    }
+
+    #[test]
+    fn costs_are_of_each_session_and_shares_by_the_budgets_clock() {
+        let pmi = |instructions| PmiCost {
+            count: 10,
+            instructions,
+            cycles: 30,
+            region_cycles: 100,
+            ..PmiCost::default()
+        };
+        let truth = Truth {
+            version: tally_abi::truth::VERSION,
+            profile: "zen4".into(),
+            regions: vec![region(1, pmi(7_000)), region(2, pmi(9_000))],
+        };
+        let of = |tag, engine_ticks| {
+            let stats =
+                SessionStats { engine_ticks, session_ticks: 200, ..SessionStats::default() };
+            let (program, config) = ("p".to_owned(), SessionConfig::default());
+            let session = Session { program, config, readings: Vec::new(), stats: Some(stats) };
+            let report = SessionReport::of(tag, &session, Some(&truth));
+            (report.instructions_per_switch, report.engine_share, report.handler_cycle_share)
+        };
+        assert_eq!(of(1, 2), (Some(700.0), Some(0.01), Some(0.3)));
+        assert_eq!(of(2, 4), (Some(900.0), Some(0.02), Some(0.3)));
+        assert_eq!(of(3, 4), (None, Some(0.02), None));
+    }
+
     #[test]
     fn the_truth_is_of_the_session_s_mode() {
-        let events = BTreeMap::from([("E".to_owned(), Count { user: 3, kernel: 4 })]);
-        let region = Region {
-            kind: RegionKind::Session,
-            tag: 1,
-            address_space: 0,
-            closed: true,
-            events,
-            cpus: Vec::new(),
-        };
+        let region = region(1, PmiCost::default());
         let of = |event, mode| true_count(Some(&region), event, mode);
         assert_eq!(of("E", Mode::User), Some(3));
         assert_eq!(of("E", Mode::Kernel), Some(4));
@@ -331,6 +361,7 @@ mod tests {
             instructions_per_switch: None,
             instructions_per_switch_reason: Some(NOT_COUNTED),
             engine_share: Some(0.25),
+            handler_cycle_share: Some(0.5),
             events: vec![estimated(1, 2.0, Some(3))],
         };
         let (seed, pmu) = (Some(7), Some("P".into()));

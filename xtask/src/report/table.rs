@@ -85,7 +85,9 @@ fn write_engine(text: &mut String, session: &SessionReport) -> fmt::Result {
     let number = |value: Option<f64>| {
         value.map_or_else(|| "not measured".into(), |value| format!("{value:.1}"))
     };
-    let share = session.engine_share.map_or_else(|| "not measured".into(), |s| percent(s, false));
+    let share = |value: Option<f64>| {
+        value.map_or_else(|| "not measured".into(), |value| percent(value, false))
+    };
     for (what, value) in [
         ("slices", count(session.slices)),
         ("lengthened for the budget", count(session.lengthened)),
@@ -93,7 +95,8 @@ fn write_engine(text: &mut String, session: &SessionReport) -> fmt::Result {
         ("PMIs", count(session.pmis)),
         ("MSR accesses per switch", number(session.msr_accesses_per_switch)),
         ("instructions per switch", number(session.instructions_per_switch)),
-        ("engine's share of the time", share),
+        ("engine's share of the time", share(session.engine_share)),
+        ("handler's share of cycles", share(session.handler_cycle_share)),
     ] {
         writeln!(text, "{what:<NAME$} {value:>13}")?;
     }
@@ -210,6 +213,7 @@ mod tests {
             MSR accesses per switch               5.8
             instructions per switch      not measured
             engine's share of the time          1.16%
+            handler's share of cycles    not measured
         "#]]
         .assert_eq(&render(&report));
     }

@@ -18,11 +18,12 @@ pub(super) fn check(
     folder: &Folder,
 ) -> Result<()> {
     for line in log.lines().map(str::trim_end) {
-        if let Some(pmis) = line.strip_prefix("pmis ") {
-            let read = pmis.parse().ok();
-            checked.equal("truth: overflow interrupts in the region", read, Some(truth.pmi.count));
-        }
         let words: Vec<&str> = line.split(' ').collect();
+        if let ["pmis", tag, count] = words[..] {
+            let taken = region_of(truth, tag).map(|region| region.pmi.count);
+            let what = format!("truth: overflow interrupts, region {tag}");
+            checked.equal(&what, count.parse().ok(), taken);
+        }
         if let ["truth", tag, event, count] = words[..] {
             let region = region_of(truth, tag);
             let count = count.parse().ok();

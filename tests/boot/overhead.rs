@@ -1,0 +1,49 @@
+//! What the engine costs: of each session, and by the clock that limits it.
+
+use xtask::report::Report;
+
+use crate::{assert_success, output_of, run};
+
+/// By how much a share may exceed its budget: the engine takes the first 16 slices to adapt.
+const TOLERANCE: f64 = 1.05;
+
+#[test]
+fn the_engines_share_is_within_the_budget() {
+    for percent in [1, 2, 5] {
+        let boot = run("", &format!("deflate --level 1 --slice 5000 --budget {percent}"));
+        assert_success(&boot);
+        let session = Report::of(&boot).first.expect("the job has a session");
+        let (share, budget) = (session.engine_share.unwrap(), f64::from(percent) / 100.0);
+        assert!(session.lengthened > Some(0), "{session:?}");
+        assert!(share > budget / 2.0 && share <= TOLERANCE * budget, "{percent} %: {session:?}");
+    }
+}
+
+#[test]
+fn stat_prints_the_engines_share_of_the_report() {
+    let boot = run("", "tally stat -e instructions,branches deflate --level 1");
+    assert_success(&boot);
+    let text: String = [1, 2].map(|fd| output_of(&boot, 0, fd)).concat();
+    let (_, line) = text.split_once("the engine took ").expect(&text);
+    let (printed, _) = line.split_once(" %").expect(line);
+    let share = Report::of(&boot).first.and_then(|session| session.engine_share);
+    let percent = 100.0 * share.expect("tally opens a session");
+    let printed: f64 = printed.parse().expect(printed);
+    assert!((printed - percent).abs() < 0.01, "{printed} {percent}");
+}
+
+#[test]
+fn each_session_has_its_own_cost() {
+    let boot =
+        run("", "switches INST_RETIRED.ANY 20000 user 200 -- deflate --level 1 --slice 20000");
+    assert_success(&boot);
+    let report = Report::of(&boot);
+    let costs: Vec<_> = report
+        .sessions()
+        .map(|s| [s.instructions_per_switch, s.engine_share, s.handler_cycle_share])
+        .collect();
+    assert_eq!(costs.len(), 2, "{report:?}");
+    for (first, second) in costs[0].iter().zip(&costs[1]) {
+        assert!(first.is_some() && second.is_some() && first != second, "{costs:?}");
+    }
+}
