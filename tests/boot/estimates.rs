@@ -2,13 +2,13 @@
 
 use xtask::{
     docs,
-    machine::Request,
+    machine::{Pmu, Request},
     project::Project,
     report::{EventReport, Kind, Report, SessionReport, table},
     run::RunArgs,
 };
 
-use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, run};
+use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, boot, run};
 
 /// The one session of a boot that ended well.
 fn session(shared: &SharedBoot) -> SessionReport {
@@ -280,4 +280,37 @@ fn the_model_keeps_the_bounds() {
             assert!(sum <= truth(whole), "{parts} of {whole}");
         }
     }
+}
+
+/// Each overflow moves a count of ring 0, by no more than its half width says. The slices are
+/// short, to have many of them.
+fn check_counts_of_ring_0(pmu: Pmu, overflows: &str) {
+    let pinned = "instructions:uk,cycles:uk";
+    let multiplexed = "branches:uk,branch-misses:uk,L1-dcache-load-misses:uk,\
+                       L1-dcache-loads:uk,dTLB-load-misses:uk,branch-misses:k";
+    for events in [pinned.to_owned(), format!("{pinned},{multiplexed}")] {
+        let job = format!("tally stat --kernel --slice 10000 --budget 100 -e {events} deflate");
+        let line = format!("wire paranoid=1 overflows={overflows} -- {job} --level 1");
+        let boot = boot(&Request { pmu, ..Request::new(line) });
+        assert_success(&boot);
+        for event in Report::of(&boot).first.expect("tally opens a session").events {
+            assert_eq!(event.kind, Kind::Estimated, "{event:?}");
+            assert_eq!(event.is_within(), Some(true), "{event:?}");
+        }
+    }
+}
+
+#[test]
+fn counts_of_ring_0_have_their_skew_as_half_width_on_intel() {
+    check_counts_of_ring_0(Pmu::Intel, "fixed");
+}
+
+#[test]
+fn counts_of_ring_0_have_their_skew_as_half_width_with_nmis() {
+    check_counts_of_ring_0(Pmu::Intel, "nmi");
+}
+
+#[test]
+fn counts_of_ring_0_have_their_skew_as_half_width_on_amd() {
+    check_counts_of_ring_0(Pmu::Amd, "fixed");
 }

@@ -91,8 +91,7 @@ fn check_count_of_a_long_system_call(pmu: Pmu) {
     let report = Report::of(&boot);
     let event = &report.first.expect("tally opens a session").events[0];
     let (counted, truth) = (event.estimate.unwrap_or(0), event.truth.unwrap_or(0));
-    // The truth includes the engine's own work.
-    assert!(counted > 20_000_000 && counted.abs_diff(truth) < truth / 30, "{counted} {truth}");
+    assert!(counted > 20_000_000 && counted.abs_diff(truth) < truth / 50, "{counted} {truth}");
 }
 
 #[test]

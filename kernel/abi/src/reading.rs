@@ -7,23 +7,24 @@ use crate::Malformed;
 /// What is known of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
-    /// Counted all the time, so without a sampling error. In sessions that count ring 0, each
-    /// overflow interrupt changes the count: it includes the interrupt's entry and exit, or lacks
-    /// the skid where overflows freeze the counters (docs/decisions/0008-overflow-path.md).
-    /// [`crate::SessionStats::pmis`] is the number of these interrupts.
+    /// Counted all the time in ring 3, so without any error.
     Exact {
         /// Events.
         count: u64,
     },
-    /// Counted part of the time and scaled.
+    /// Counted part of the time and scaled; or counted in ring 0, where each overflow interrupt
+    /// moves the count (docs/decisions/0023-counts-of-ring-0.md), also if it was counted all the
+    /// time.
     Estimated {
         /// Events, rounded to the nearest integer. The engine moves an estimate that is below an
         /// earlier reading, and that of a part that is more than its whole.
         estimate: u64,
-        /// Standard error, in events, of the estimate before it was moved.
+        /// Standard error, in events, of the estimate before it was moved. Of a count in ring 0
+        /// that was counted all the time, the half width divided by 1.96.
         stderr: f64,
         /// Half the width of the 95 % interval, in events: 1.96 standard errors, or more with few
-        /// slices (Student's t), plus the distance by which the estimate was moved.
+        /// slices (Student's t), plus the distance by which the estimate was moved, plus the most by which
+        /// overflow interrupts may have moved a count in ring 0.
         half_width_95: f64,
     },
     /// Not counted, or in too few slices to compute an error.

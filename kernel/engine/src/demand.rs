@@ -1,6 +1,6 @@
 //! The planner's input: what events need, and what counters there are.
 
-use tally_abi::trace::MAX_COUNTS;
+use tally_abi::{Mode, trace::MAX_COUNTS};
 
 /// The most general counters of a group. Counters are named by their hardware index, and sets of
 /// them are bit masks of eight bits.
@@ -60,7 +60,8 @@ pub struct Demand {
     pub extra: Option<Extra>,
     /// Whether no other event may be on a general counter at the same time.
     pub alone: bool,
-    /// Whether it is counted in ring 0 too, whatever the session's mode.
+    /// Whether it is counted in ring 0 too, whatever the session's mode; not for a pinned event,
+    /// which is counted at the session's.
     pub kernel: bool,
     /// The fewest slices of a round for its group: 1 to [`MAX_SHARE`].
     pub share: u16,
@@ -83,6 +84,11 @@ impl Demand {
     /// A pinned event.
     pub const fn pinned(event: Pinned) -> Demand {
         Demand { pinned: Some(event), ..Demand::general(Selector(0), 0) }
+    }
+
+    /// Returns whether it is counted in ring 0, in a session of this mode.
+    pub(crate) fn is_in_ring_0(&self, mode: Mode) -> bool {
+        if self.pinned.is_some() { mode.kernel() } else { self.kernel }
     }
 }
 

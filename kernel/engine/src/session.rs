@@ -13,6 +13,7 @@ mod adaptive;
 mod publish;
 mod readings;
 mod sampling;
+mod skew;
 mod slice;
 mod snapshot;
 mod state;

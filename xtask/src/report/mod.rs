@@ -117,7 +117,7 @@ pub struct EventReport {
     pub half_width_95: Option<f64>,
     /// The share of the time in which the event was counted, 0 to 1; none if the session never ran.
     pub coverage: Option<f64>,
-    /// The virtual PMU's count, in events.
+    /// The virtual PMU's count, in events; of ring 0 without the PMI handlers.
     pub truth: Option<u64>,
     /// Why there is no estimate.
     pub reason: Option<&'static str>,
@@ -196,8 +196,13 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
+/// An event's true count in a session of this mode. In ring 0 without the PMI handlers, in which the
+/// session's counters are disabled.
 fn true_count(region: Option<&Region>, event: &str, mode: Mode) -> Option<u64> {
-    let Count { user, kernel } = *region?.events.get(event)?;
+    let region = region?;
+    let Count { user, kernel } = *region.events.get(event)?;
+    let handlers = region.pmi.events.get(event).map_or(0, |count| count.kernel);
+    let kernel = kernel.saturating_sub(handlers);
     Some(match mode {
         Mode::User => user,
         Mode::Kernel => kernel,
@@ -319,11 +324,12 @@ mod tests {
 
     #[test]
     fn the_truth_is_of_the_session_s_mode() {
-        let region = region(1, PmiCost::default());
+        let events = BTreeMap::from([("E".to_owned(), Count { user: 0, kernel: 1 })]);
+        let region = region(1, PmiCost { events, ..PmiCost::default() });
         let of = |event, mode| true_count(Some(&region), event, mode);
         assert_eq!(of("E", Mode::User), Some(3));
-        assert_eq!(of("E", Mode::Kernel), Some(4));
-        assert_eq!(of("E", Mode::Full), Some(7));
+        assert_eq!(of("E", Mode::Kernel), Some(3), "without the handlers");
+        assert_eq!(of("E", Mode::Full), Some(6));
         assert_eq!(of("F", Mode::Full), None);
     }
 

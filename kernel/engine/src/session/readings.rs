@@ -82,6 +82,7 @@ impl Session {
                 *estimate = values[first];
             }
         }
+        self.add_skew(&mut readings);
         readings
     }
 

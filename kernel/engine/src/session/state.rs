@@ -54,6 +54,8 @@ pub struct Session {
     pub(super) adaptive: Option<Adaptive>,
     /// By event: the last estimate that [`Self::readings`] returned. It is in no estimate.
     pub(super) last_readings: Box<[u64]>,
+    /// By event: whether it is counted in ring 0.
+    pub(super) in_ring_0: Box<[bool]>,
     /// Which events are never more than others.
     pub(super) bounds: Vec<Bound>,
     /// Of the pinned events, for as long as the session ran.
@@ -122,6 +124,7 @@ impl Session {
             next_used: 0,
             switched: CounterMask { reference: plan.counts_reference(), ..CounterMask::default() },
             last_readings: vec![0; plan.assignments.len()].into(),
+            in_ring_0: demands.iter().map(|demand| demand.is_in_ring_0(config.mode)).collect(),
             bounds: Vec::new(),
             total: Counts::default(),
             finished: 0,

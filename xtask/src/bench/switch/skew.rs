@@ -1,5 +1,5 @@
-//! The skew of a switch: the session's count of instructions, a pinned event, less the truth of the
-//! region without the PMI handler's own instructions.
+//! The skew of a switch: the session's count of instructions, a pinned event, less their truth,
+//! which is without the PMI handlers.
 
 use serde::Serialize;
 use tally_abi::ExitStatus;
@@ -66,8 +66,5 @@ fn one(
     let (counted, truth) =
         event.and_then(|event| event.estimate.zip(event.truth)).ok_or_else(failed)?;
     let switches = session.pmis.filter(|pmis| *pmis > 0).ok_or_else(failed)?;
-    // The truth in user mode has no instructions of the handler.
-    let own = if mode == "user" { Some(0.0) } else { session.instructions_per_switch };
-    let own = own.ok_or_else(failed)?;
-    Ok(Skew { what, instructions: (counted as f64 - truth as f64) / switches as f64 + own })
+    Ok(Skew { what, instructions: (counted as f64 - truth as f64) / switches as f64 })
 }
