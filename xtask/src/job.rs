@@ -227,7 +227,7 @@ fn percent(text: &str) -> std::result::Result<f64, String> {
 }
 
 /// Parses the length of a slice, which is not 0. [`Job::check`] checks the range.
-fn slice(text: &str) -> std::result::Result<u64, String> {
+pub(crate) fn slice(text: &str) -> std::result::Result<u64, String> {
     let cycles: u64 = text.parse().map_err(|_| "it is not a number of cycles".to_owned())?;
     let why = || format!("use {MIN_SLICE} to {MAX_SLICE}");
     (cycles > 0).then_some(cycles).ok_or_else(why)

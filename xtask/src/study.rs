@@ -1,6 +1,7 @@
 //! `cargo xtask study`: repeats a run over many seeds and compares its estimates with the truth.
 
 pub(crate) mod estimators;
+mod options;
 
 use std::{
     collections::BTreeMap,
@@ -16,10 +17,10 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use tally_abi::ExitStatus;
 
+use self::options::ErrorArgs;
 use crate::{
     Failure, Result,
-    job::Job,
-    machine::{self, Artefacts, Pmu, Request},
+    machine::{self, Artefacts},
     output,
     progress::Step,
     project::Project,
@@ -30,6 +31,8 @@ use crate::{
 const CLAIMED: RangeInclusive<f64> = 0.93..=0.97;
 /// Machines that run in parallel; each uses one core.
 const AT_ONCE: usize = 2;
+/// A truth above it, in events, makes an event frequent.
+const FREQUENT: u64 = 1_000;
 
 /// Options of `cargo xtask study`.
 #[derive(Args, Debug)]
@@ -47,21 +50,6 @@ enum Study {
     Estimators(estimators::EstimatorsArgs),
 }
 
-/// Options of `cargo xtask study error`.
-#[derive(Args, Debug)]
-struct ErrorArgs {
-    /// Run seeds 1 to N
-    #[arg(long, value_name = "N", default_value_t = 20,
-          value_parser = clap::value_parser!(u64).range(1..))]
-    seeds: u64,
-    /// PMU of the machine
-    #[arg(long, value_enum, default_value_t)]
-    pmu: Pmu,
-    /// Print one JSON object, alone on standard output
-    #[arg(long)]
-    json: bool,
-}
-
 /// One event's results over all seeds.
 #[derive(Debug, Serialize)]
 struct EventError {
@@ -76,10 +64,24 @@ struct EventError {
     mean_relative_half_width: Option<f64>,
 }
 
+/// The errors of estimated values whose truth is above [`FREQUENT`]; none without such values.
+#[derive(Debug, Serialize)]
+struct FrequentError {
+    values: u64,
+    /// Of |estimate − truth| / truth.
+    median_relative_error: Option<f64>,
+    /// The 99th percentile of the same.
+    p99_relative_error: Option<f64>,
+    /// Of half width / estimate.
+    median_relative_half_width: Option<f64>,
+}
+
 /// The results of all events over all seeds.
 #[derive(Debug, Serialize)]
 struct ErrorStudy {
+    /// The number of seeds, and the first of them.
     seeds: u64,
+    first_seed: Option<u64>,
     pmu: Option<String>,
     /// Values with an interval and a truth: events times seeds.
     judged: u64,
@@ -93,6 +95,7 @@ struct ErrorStudy {
     estimated_within: f64,
     /// The lowest share of a single seed.
     worst_seed_within: f64,
+    frequent: FrequentError,
     /// The claimed range of `estimated_within`.
     claimed: [f64; 2],
     /// Whether the claim holds.
@@ -112,7 +115,11 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
 }
 
 fn error(project: &Project, args: &ErrorArgs) -> Result<u8> {
-    let artefacts = Artefacts::make(project)?;
+    args.check()?;
+    let artefacts = match &*args.file {
+        [] => Artefacts::make(project)?,
+        files => Artefacts::make_for_run(project, files)?,
+    };
     let study = judge(&run_seeds(&artefacts, args)?);
     output::print(args.json, &study, &(render(&study) + "\n"))?;
     Ok(if study.holds { 0 } else { ExitStatus::CheckFailed.into() })
@@ -120,16 +127,17 @@ fn error(project: &Project, args: &ErrorArgs) -> Result<u8> {
 
 /// The reports of all seeds, in their order.
 fn run_seeds(artefacts: &Artefacts, args: &ErrorArgs) -> Result<Vec<Report>> {
-    let step = Step::start(format!("Running {} seeds", args.seeds));
-    let (next, reports) = (AtomicU64::new(1), Mutex::new(BTreeMap::new()));
+    let (first, last) = (*args.seeds.start(), *args.seeds.end());
+    let step = Step::start(format!("Running {} seeds", last - first + 1));
+    let (next, reports) = (AtomicU64::new(first), Mutex::new(BTreeMap::new()));
     let work = || -> Result<()> {
         loop {
             // Relaxed: no other data depends on the counter; the map has its own lock.
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed > args.seeds {
+            if seed > last {
                 return Ok(());
             }
-            let report = run_seed(artefacts, args.pmu, seed);
+            let report = run_seed(artefacts, args, seed);
             if report.is_err() {
                 next.store(u64::MAX / 2, Ordering::Relaxed);
             }
@@ -147,10 +155,8 @@ fn run_seeds(artefacts: &Artefacts, args: &ErrorArgs) -> Result<Vec<Report>> {
     Ok(reports.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect())
 }
 
-fn run_seed(artefacts: &Artefacts, pmu: Pmu, seed: u64) -> Result<Report> {
-    let job = Job { seed, ..Job::default() };
-    let request = Request { pmu, ..Request::new(job.command_line("wire")) };
-    let boot = machine::boot(artefacts, &request, &mut |_| {})?;
+fn run_seed(artefacts: &Artefacts, args: &ErrorArgs, seed: u64) -> Result<Report> {
+    let boot = machine::boot(artefacts, &args.request(seed)?, &mut |_| {})?;
     if !boot.outcome.is_success() {
         let why = format!("seed {seed}: {}\n{}", boot.outcome, boot.transcript.text());
         return Err(Failure::new(ExitStatus::CheckFailed, why));
@@ -167,10 +173,12 @@ fn judge(reports: &[Report]) -> ErrorStudy {
     let all: Vec<&EventReport> = reports.iter().flat_map(events).collect();
     let (judged, within) = share_within(&all);
     let estimated: Vec<_> = all.iter().copied().filter(|e| e.kind == Kind::Estimated).collect();
+    let frequent = judge_frequent(&estimated);
     let (estimated, estimated_within) = share_within(&estimated);
     let seeds = reports.iter().map(|report| share_within(&events(report).collect::<Vec<_>>()).1);
     ErrorStudy {
         seeds: reports.len() as u64,
+        first_seed: reports.first().and_then(|report| report.seed),
         pmu: reports.first().and_then(|report| report.pmu.clone()),
         judged,
         not_judged: all.len() as u64 - judged,
@@ -178,6 +186,7 @@ fn judge(reports: &[Report]) -> ErrorStudy {
         estimated,
         estimated_within,
         worst_seed_within: seeds.fold(1.0, f64::min),
+        frequent,
         claimed: [*CLAIMED.start(), *CLAIMED.end()],
         holds: CLAIMED.contains(&estimated_within),
         events: by_name.into_iter().map(|(name, events)| judge_event(name, &events)).collect(),
@@ -193,6 +202,31 @@ fn judge_event(name: &str, events: &[&EventReport]) -> EventError {
         mean_relative_error: mean(events.iter().filter_map(|e| e.relative_error()).map(f64::abs)),
         mean_relative_half_width: mean(events.iter().filter_map(|e| e.relative_half_width())),
     }
+}
+
+fn judge_frequent(estimated: &[&EventReport]) -> FrequentError {
+    let frequent: Vec<_> = estimated
+        .iter()
+        .filter(|event| event.truth.is_some_and(|truth| truth > FREQUENT))
+        .collect();
+    let sorted = |of: fn(&EventReport) -> Option<f64>| {
+        let mut values: Vec<f64> = frequent.iter().filter_map(|e| of(e)).map(f64::abs).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let errors = sorted(EventReport::relative_error);
+    FrequentError {
+        values: errors.len() as u64,
+        median_relative_error: quantile(&errors, 0.5),
+        p99_relative_error: quantile(&errors, 0.99),
+        median_relative_half_width: quantile(&sorted(EventReport::relative_half_width), 0.5),
+    }
+}
+
+/// The least of the sorted values that at least this share of them does not exceed.
+fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
 }
 
 /// The number of values with an interval and a truth, and the share of them whose interval contains
@@ -232,6 +266,14 @@ fn render(study: &ErrorStudy) -> String {
     if study.not_judged > 0 {
         text += &format!("{} values without interval or truth\n", study.not_judged);
     }
+    let FrequentError { values, .. } = study.frequent;
+    text += &format!(
+        "{values} estimated values above {FREQUENT} events: error median {}, 99th percentile {}; \
+         median ± 95 % {}\n",
+        share(study.frequent.median_relative_error),
+        share(study.frequent.p99_relative_error),
+        share(study.frequent.median_relative_half_width),
+    );
     let verdict = if study.holds { "pass" } else { "FAIL" };
     let [least, most] = study.claimed.map(|share| 100.0 * share);
     text += &format!(
@@ -301,5 +343,29 @@ mod tests {
     #[test]
     fn a_study_without_values_fails() {
         assert!(!judge(&[]).holds);
+    }
+
+    #[test]
+    fn quantiles_are_of_estimated_values_of_frequent_events() {
+        let event = |estimate, truth| {
+            let value = Value::Estimated { estimate, stderr: 5.0, half_width_95: 100.0 };
+            let reading = Reading { value, counted_cycles: 1, total_cycles: 2, slices: 9 };
+            EventReport::of("E", &reading, Some(truth))
+        };
+        // Errors of 0.01 to 1.00, and one of an event that is not frequent.
+        let mut events: Vec<_> = (1..=100).map(|n| event(10_000 + 100 * n, 10_000)).collect();
+        events.push(event(9_000, FREQUENT));
+        let mut report = report(100);
+        report.first.as_mut().unwrap().events = events;
+        let study = judge(&[report]);
+        let FrequentError { values, median_relative_error, p99_relative_error, .. } =
+            study.frequent;
+        assert_eq!(
+            (values, median_relative_error, p99_relative_error),
+            (100, Some(0.5), Some(0.99))
+        );
+        let width = study.frequent.median_relative_half_width.unwrap();
+        assert!((width - 100.0 / 15_100.0).abs() < 1e-4, "{width}");
+        assert!(judge(&[]).frequent.median_relative_error.is_none());
     }
 }
