@@ -293,10 +293,12 @@ fn check_counts_of_ring_0(pmu: Pmu, overflows: &str) {
         let line = format!("wire paranoid=1 overflows={overflows} -- {job} --level 1");
         let boot = boot(&Request { pmu, ..Request::new(line) });
         assert_success(&boot);
-        for event in Report::of(&boot).first.expect("tally opens a session").events {
-            assert_eq!(event.kind, Kind::Estimated, "{event:?}");
-            assert_eq!(event.is_within(), Some(true), "{event:?}");
-        }
+        let events = Report::of(&boot).first.expect("tally opens a session").events;
+        assert!(events.iter().all(|event| event.kind == Kind::Estimated), "{events:?}");
+        // The profile does not model every event.
+        let outside = events.iter().find(|event| event.is_within() == Some(false));
+        assert_eq!(outside, None);
+        assert!(events.iter().filter(|event| event.truth.is_some()).count() >= 2, "{events:?}");
     }
 }
 
