@@ -180,7 +180,8 @@ fn programs_cannot_use_up_the_kernels_own_memory() {
     let threads = ["attack thousand_threads"; 6].join(" -- ");
     let programs =
         format!("sequence attack sessions_of_1024_events ; share 1 instructions 1000 -- {threads}");
-    let boot = run("", &programs);
+    let vpmu = vec!["unmodelled=zero".to_owned()];
+    let boot = boot(&Request { vpmu, ..Request::new(format!("wire -- {programs}")) });
     assert_success(&boot);
     assert_output(&boot, "share 1: done");
 }

@@ -12,6 +12,9 @@ use crate::{artefacts, machine_permit};
 
 /// Long enough for each of twenty events to have turns of 4 ms.
 const WORK: &str = "gzip -c /tmp/work 2>&1 >/dev/null";
+/// The same with a file that no command has read since the model's caches were empty, so that
+/// there are loads from memory.
+const COLD_WORK: &str = "gzip -c /tmp/cold 2>&1 >/dev/null";
 /// Instructions of ring 3 between two samples.
 const PERIOD: u64 = 100_000;
 /// What the script prints between two commands' output.
@@ -57,9 +60,10 @@ fn boot(commands: &Commands) -> Printed {
         format!("perf record -B -N --no-bpf-event -o /tmp/data -c {PERIOD} -e instructions:u");
     let script = format!(
         "head -c 300000 /bin/busybox > /tmp/work\n\
+         cp /tmp/work /tmp/cold\n\
          echo {SEPARATOR}; perf stat -x, -e {pinned} {WORK}\n\
          echo {SEPARATOR}; perf stat -x, -e {multiplexed} {WORK}\n\
-         echo {SEPARATOR}; perf stat -x, -e {generic} {WORK}\n\
+         echo {SEPARATOR}; perf stat -x, -e {generic} {COLD_WORK}\n\
          echo {SEPARATOR}; perf stat -M {metrics} {WORK}\n\
          {record} {WORK} >/dev/null\n\
          echo {SEPARATOR}; perf script -i /tmp/data -F comm,ip 2>/dev/null | grep -c gzip\n",

@@ -29,7 +29,10 @@ macro_rules! calls {
 
 static BOOT: SharedBoot = SharedBoot::new(|| {
     let (phases, calls) = (CALLS.len(), CALLS.join(" "));
-    Request::new(format!("wire -- turns watch {phases} -- turns call {calls}"))
+    // 1,024 events are more than the profile models.
+    let vpmu = vec!["unmodelled=zero".to_owned()];
+    let line = format!("wire -- turns watch {phases} -- turns call {calls}");
+    Request { vpmu, ..Request::new(line) }
 });
 
 /// The longest wait of the watching program while the other makes each call, in microseconds.

@@ -66,8 +66,8 @@ pub struct Count {
     pub kernel: u64,
 }
 
-/// The cost of the overflow interrupts that strike in a region: from the interrupt's delivery to its
-/// handler's return (IRET), both included.
+/// The cost of the overflow interrupts that strike in a region: from the interrupt's delivery to
+/// its handler's return (IRET), both included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PmiCost {
     /// Interrupts delivered, whose handler has returned.

@@ -18,7 +18,7 @@ use tally_vpmu::{AccessResult, CpuidKind};
 use crate::{
     apic,
     decode::Special,
-    ffi, fixup, instrumentation,
+    ffi, fixup, instrumentation, options,
     pending::{BlockExit, Fixup},
     region,
     registers::{GuestRegisters, Reg},
@@ -302,7 +302,8 @@ fn perform(vcpu: &mut Vcpu, op: u32, ring: Privilege) -> [u32; 4] {
         }
         Op::Models => {
             let [select, filter] = [Reg::Rdx, Reg::Rbx].map(|reg| vcpu.registers.read(reg));
-            vcpu.pmu.models(select, filter)
+            let takes_any = options::get().is_some_and(|options| options.takes_unmodelled);
+            takes_any || vcpu.pmu.models(select, filter)
         }
     };
     [done.into(), 0, 0, 0]

@@ -24,6 +24,8 @@ pub(crate) struct PluginOptions {
     pub(crate) counters: u8,
     /// A CPU that has one counter fewer.
     unlike: Option<u32>,
+    /// Whether the kernel is told that events that are not modelled are.
+    pub(crate) takes_unmodelled: bool,
     pub(crate) truth: Option<PathBuf>,
     pub(crate) series: Option<SeriesOptions>,
     /// Overflow interrupts to inject: CPU, and its count of retired instructions.
@@ -68,9 +70,24 @@ impl Interval {
 }
 
 /// Interval option's name.
-const NAMES: [&str; 16] = [
-    "profile", "counters", "unlike", "fixed", "width", "version", "truth", "series", "every",
-    "pmi", "from", "handlers", "log", "pipeline", "mode", "perfect",
+const NAMES: [&str; 17] = [
+    "profile",
+    "counters",
+    "unlike",
+    "unmodelled",
+    "fixed",
+    "width",
+    "version",
+    "truth",
+    "series",
+    "every",
+    "pmi",
+    "from",
+    "handlers",
+    "log",
+    "pipeline",
+    "mode",
+    "perfect",
 ];
 
 /// The arguments by name, not parsed yet.
@@ -176,6 +193,14 @@ impl<'a> Given<'a> {
         text.parse().map(Some).map_err(|_| format!("unlike={text} is no CPU: use a number"))
     }
 
+    fn takes_unmodelled(&self) -> Result<bool, String> {
+        match self.get("unmodelled") {
+            None | Some("refuse") => Ok(false),
+            Some("zero") => Ok(true),
+            Some(text) => Err(format!("unmodelled={text} is unknown: use refuse or zero")),
+        }
+    }
+
     fn is_from_boot(&self) -> Result<bool, String> {
         match self.get("from") {
             None | Some("first") => Ok(false),
@@ -198,6 +223,7 @@ impl PluginOptions {
         Ok(PluginOptions {
             counters,
             unlike,
+            takes_unmodelled: given.takes_unmodelled()?,
             truth: given.path("truth")?,
             series: given.series()?,
             interrupts: given.interrupts()?,

@@ -196,8 +196,8 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// An event's true count in a session of this mode. In ring 0 without the PMI handlers, in which the
-/// session's counters are disabled.
+/// An event's true count in a session of this mode. In ring 0 without the PMI handlers, in which
+/// the session's counters are disabled.
 fn true_count(region: Option<&Region>, event: &str, mode: Mode) -> Option<u64> {
     let region = region?;
     let Count { user, kernel } = *region.events.get(event)?;
