@@ -23,8 +23,8 @@ pub enum Value {
         /// that was counted all the time, the half width divided by 1.96.
         stderr: f64,
         /// Half the width of the 95 % interval, in events: 1.96 standard errors, or more with few
-        /// slices (Student's t), plus the distance by which the estimate was moved, plus the most by
-        /// which overflow interrupts may have moved a count in ring 0.
+        /// slices (Student's t), plus the distance by which the estimate was moved, plus the most
+        /// by which overflow interrupts may have moved a count in ring 0.
         half_width_95: f64,
     },
     /// Not counted, or in too few slices to compute an error.
