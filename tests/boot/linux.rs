@@ -1,7 +1,7 @@
 //! Under an unmodified Linux on the virtual PMU, perf counts, multiplexes, computes metrics and
 //! samples. Linux finds the PMU by the machine's model and takes overflow interrupts as NMIs.
 
-use std::{sync::OnceLock, time::Duration};
+use std::{path::PathBuf, sync::OnceLock, time::Duration};
 
 use xtask::{
     linux,
@@ -43,7 +43,8 @@ struct Printed {
     samples: String,
 }
 
-fn boot(commands: &Commands) -> Printed {
+/// Boots Linux with these files, runs the script and returns its status and its output.
+fn run(pmu: Pmu, files: &[PathBuf], script: &str) -> (u8, String) {
     let artefacts = artefacts();
     let _permit = machine_permit();
     let guest = LinuxGuest {
@@ -51,11 +52,18 @@ fn boot(commands: &Commands) -> Printed {
         linux: artefacts.linux.as_ref().expect("`cargo xtask test` fetches it"),
         plugin: Some(&artefacts.plugin),
         vpmu: &[],
-        pmu: commands.pmu,
+        pmu,
         cpus: 1,
+        files,
         verbose: false,
         time_limit: Duration::from_secs(200),
     };
+    let mut output = String::new();
+    let status = linux::run(&guest, script, &mut |line| output += &format!("{line}\n"));
+    (status.unwrap_or_else(|failure| panic!("{failure}\n{output}")), output)
+}
+
+fn boot(commands: &Commands) -> Printed {
     let record =
         format!("perf record -B -N --no-bpf-event -o /tmp/data -c {PERIOD} -e instructions:u");
     let script = format!(
@@ -72,15 +80,11 @@ fn boot(commands: &Commands) -> Printed {
         generic = commands.generic,
         metrics = commands.metrics,
     );
-    let mut outputs = vec![String::new()];
-    let status = linux::run(&guest, &script, &mut |line| match line {
-        SEPARATOR => outputs.push(String::new()),
-        line => *outputs.last_mut().expect("there is one") += &format!("{line}\n"),
-    });
-    let status = status.unwrap_or_else(|failure| panic!("{failure}\n{outputs:#?}"));
-    assert_eq!(status, 0, "{outputs:#?}");
+    let (status, output) = run(commands.pmu, &[], &script);
+    assert_eq!(status, 0, "{output}");
+    let outputs: Vec<String> = output.split(&format!("{SEPARATOR}\n")).map(String::from).collect();
     let Ok(outputs) = <[String; 6]>::try_from(outputs) else {
-        panic!("the script prints five separators");
+        panic!("the script prints five separators:\n{output}");
     };
     let [_, pinned, multiplexed, generic, metrics, samples] = outputs;
     Printed { pinned, multiplexed, generic, metrics, samples }
@@ -178,3 +182,18 @@ perf! { perf_on_amd: Commands {
     metrics: "PipelineL1",
     metric: "retiring",
 } }
+
+/// A user's program is in the folder of the command and in PATH. Virtual time counts instructions:
+/// the second boot prints the same numbers, the kernel's cycles and the time since boot included.
+#[test]
+fn two_runs_of_a_user_s_file_print_the_same() {
+    let program = artefacts().on_demand.into_iter().find(|path| path.ends_with("phases"));
+    let files = [program.expect("`cargo xtask test` builds it")];
+    let script = "./phases 3 && perf stat -x, -e instructions:u,instructions:k,cycles:k phases 9\n\
+                  cat /proc/uptime; phases";
+    let (status, first) = run(Pmu::Intel, &files, script);
+    assert_eq!(status, 1, "{first}");
+    assert!(first.ends_with("usage: phases COUNT\n"), "{first}");
+    assert!(counts(&first).iter().filter(|(count, _)| *count > 0).count() == 3, "{first}");
+    assert_eq!((status, first), run(Pmu::Intel, &files, script));
+}

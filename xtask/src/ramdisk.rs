@@ -74,16 +74,25 @@ fn name(path: &Path) -> String {
 
 fn taken(path: &Path, name: &str) -> Failure {
     let path = path.display();
-    let why = format!("{path}: the ramdisk has another file named '{name}'; rename one of them");
+    let why = format!("{path}: the machine has another file named '{name}'; rename one of them");
     Failure::new(ExitStatus::Usage, why)
 }
 
-/// Checks that the files' names, without folders, differ from each other and from the text's.
+/// Checks that a user's files exist and that their names, without folders, differ from each other
+/// and from the machine's `own`.
 ///
 /// # Errors
-/// Two names are equal.
-pub fn check_names(paths: &[PathBuf]) -> Result<()> {
-    let mut names = BTreeSet::from([CORPUS.to_owned()]);
+/// One is missing, or two names are equal.
+pub fn check_files(paths: &[PathBuf], own: &[&str]) -> Result<()> {
+    if let Some(missing) = paths.iter().find(|path| !path.is_file()) {
+        let why = format!("{}: no such file", missing.display());
+        return Err(Failure::new(ExitStatus::ProgramNotFound, why));
+    }
+    check_names(paths, own)
+}
+
+fn check_names(paths: &[PathBuf], own: &[&str]) -> Result<()> {
+    let mut names: BTreeSet<String> = own.iter().map(|name| (*name).to_owned()).collect();
     let double = paths.iter().find(|path| !names.insert(name(path)));
     double.map_or(Ok(()), |path| Err(taken(path, &name(path))))
 }
@@ -153,9 +162,9 @@ mod tests {
     #[test]
     fn two_files_of_one_name_are_refused() {
         let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-        assert_eq!(check_names(&paths(&["a/x", "a/y"])), Ok(()));
+        assert_eq!(check_names(&paths(&["a/x", "a/y"]), &[CORPUS]), Ok(()));
         for wrong in [&["a/x", "b/x"][..], &["a/corpus.txt"]] {
-            let refused = check_names(&paths(wrong)).unwrap_err();
+            let refused = check_names(&paths(wrong), &[CORPUS]).unwrap_err();
             assert_eq!(refused.status, ExitStatus::Usage);
             assert!(refused.message.starts_with(wrong.last().unwrap()), "{refused}");
         }

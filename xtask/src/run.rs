@@ -174,11 +174,7 @@ fn level(name: &str) -> std::result::Result<LogLevel, String> {
 fn check(args: &RunArgs) -> Result<()> {
     args.job.check()?;
     args.accel.check()?;
-    if let Some(missing) = args.file.iter().find(|file| !file.is_file()) {
-        let why = format!("{}: no such file", missing.display());
-        return Err(Failure::new(ExitStatus::ProgramNotFound, why));
-    }
-    ramdisk::check_names(&args.file)?;
+    ramdisk::check_files(&args.file, &[ramdisk::CORPUS])?;
     if args.accel == Accel::Tcg {
         machine::virtual_pmu_of(args.pmu, &args.vpmu)?;
     } else if !args.vpmu.is_empty() {

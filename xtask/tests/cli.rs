@@ -74,3 +74,16 @@ fn explain_refuses_what_a_run_refuses() {
         assert_eq!(status, refused.map_or(Some(0), code), "{words}");
     }
 }
+
+#[test]
+fn linux_refuses_options_before_it_fetches_anything() {
+    for (words, refused) in [
+        ("--icount --cpus 2 -- true", ExitStatus::Usage),
+        ("--file /nonexistent -- true", ExitStatus::ProgramNotFound),
+        ("--file Cargo.toml --file src/../Cargo.toml -- true", ExitStatus::Usage),
+        ("--icount", ExitStatus::Usage),
+    ] {
+        let status = status(&format!("linux {words}"), Stdio::null(), Stdio::null());
+        assert_eq!(status, code(refused), "{words}");
+    }
+}

@@ -1,15 +1,15 @@
 //! `cargo xtask linux -- COMMAND`: runs a shell command under an unmodified Debian kernel with
 //! perf, on the same virtual PMU as Tally's kernel.
 //!
-//! The guest has busybox and perf only. Its console goes to standard output, and the command's
-//! status is the exit status.
+//! The guest has busybox, perf and the user's files. Its console goes to standard output, and the
+//! command's status is the exit status.
 
 mod initramfs;
 
 use std::{
     fs::File,
     io::{self, Read},
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -22,7 +22,7 @@ use crate::{
     output,
     process::Child,
     project::{self, Project},
-    setup,
+    ramdisk, setup,
 };
 
 /// Interval at which the machine is polled.
@@ -38,6 +38,14 @@ pub struct LinuxArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=16))]
     cpus: u16,
+    /// Require virtual time that counts instructions, one nanosecond each, as under Tally's kernel:
+    /// equal commands then print the same. It is so with one CPU
+    #[arg(long)]
+    icount: bool,
+    /// Put a file of this machine into the guest, under its name, in the folder in which the
+    /// command runs and before all others in PATH: a static program, or its input
+    #[arg(long, value_name = "PATH")]
+    file: Vec<PathBuf>,
     /// More options of the virtual PMU, such as series=FILE,every=1000000i (see qemu/README.md)
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', conflicts_with = "no_pmu")]
     vpmu: Vec<String>,
@@ -62,6 +70,7 @@ pub struct LinuxArgs {
 /// A part cannot be fetched, built or started, the machine does not end by itself, or standard
 /// output cannot be written.
 pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
+    check(args)?;
     let qemu = setup::qemu(project)?;
     let linux = setup::linux(project)?;
     let plugin = build::plugin(project)?;
@@ -72,6 +81,7 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
         vpmu: &args.vpmu,
         pmu: args.pmu,
         cpus: args.cpus.into(),
+        files: &args.file,
         verbose: args.verbose,
         time_limit: Duration::from_secs(args.time_limit),
     };
@@ -82,6 +92,20 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
         }
     })?;
     shown.map(|()| status)
+}
+
+/// Checks the options before anything is built.
+fn check(args: &LinuxArgs) -> Result<()> {
+    if args.icount && args.cpus > 1 {
+        let why = format!(
+            "--icount needs one CPU, as QEMU gives plugins wrong CPU numbers otherwise: omit \
+             --icount or --cpus {}",
+            args.cpus
+        );
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
+    ramdisk::check_files(&args.file, &[])?;
+    initramfs::check_size(&args.file)
 }
 
 /// Runs a shell command, passes each line of its output to `show`, and returns its status.
@@ -95,7 +119,10 @@ pub fn run(
 ) -> Result<u8> {
     let mut folder = Folder::make(&Project::here())?;
     let initramfs = folder.file("initramfs.cpio");
-    project::write(&initramfs, &initramfs::make(guest.linux, command, guest.verbose)?)?;
+    project::write(
+        &initramfs,
+        &initramfs::make(guest.linux, guest.files, command, guest.verbose)?,
+    )?;
     let mut command = machine::linux(guest, &initramfs, &folder);
     let log = folder.log();
     File::create(&log).map_err(|error| Failure::io("write", &log, &error))?;

@@ -117,6 +117,9 @@ pub struct LinuxGuest<'a> {
     pub pmu: Pmu,
     /// Number of CPUs.
     pub cpus: usize,
+    /// Files of the host that the guest has under their own names, in the folder in which the
+    /// command runs.
+    pub files: &'a [PathBuf],
     /// Whether the kernel's log is shown.
     pub verbose: bool,
     /// The machine is killed after this time.

@@ -63,11 +63,7 @@ impl ErrorArgs {
     /// One is not valid.
     pub(super) fn check(&self) -> Result<()> {
         self.request(*self.seeds.start())?;
-        if let Some(missing) = self.file.iter().find(|file| !file.is_file()) {
-            let why = format!("{}: no such file", missing.display());
-            return Err(Failure::new(ExitStatus::ProgramNotFound, why));
-        }
-        ramdisk::check_names(&self.file)
+        ramdisk::check_files(&self.file, &[ramdisk::CORPUS])
     }
 }
 
