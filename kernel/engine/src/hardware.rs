@@ -270,6 +270,10 @@ pub trait Sink {
     /// does not make it.
     fn record(&mut self, record: impl FnOnce() -> SliceRecord);
 
+    /// Rows have been stored that are to be folded soon ([`crate::Multiplexer::fold`]), but not in
+    /// the overflow interrupt.
+    fn fold_soon(&mut self) {}
+
     /// A threshold has fired.
     fn threshold(&mut self, record: ThresholdRecord);
 

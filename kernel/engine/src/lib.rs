@@ -33,6 +33,7 @@ pub mod moments;
 mod multiplex;
 mod order;
 pub mod plan;
+mod rows;
 mod session;
 mod setup;
 mod sync;

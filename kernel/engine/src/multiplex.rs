@@ -8,11 +8,16 @@
 //! written and a reading. The timer is set to minus the slice's length, so that the cycles between
 //! the overflow and the interrupt are in the difference too and no cycle is lost.
 
+mod log;
+
+use core::mem::take;
+
 use tally_abi::trace::End;
 
 use crate::{
     Clock, CounterMask, Counts, Direct, Pinned, Pmu, Session, Sink,
     bank::PreloadPlan,
+    rows::Rows,
     session::{SliceStart, Timestamp},
 };
 
@@ -32,11 +37,15 @@ pub struct Multiplexer<P: Pmu> {
     direct: bool,
     /// Overflow interrupts with counters enabled that no session owns.
     stray_overflows: u64,
-    /// The counters' values at the last credit.
+    /// Slices that overflow interrupts ended and that are not folded into the session, which is
+    /// running then.
+    rows: Rows,
+    /// TSC ticks of the overflow interrupts that stored rows, for which the session is not charged
+    /// yet.
+    engine_ticks: u64,
+    /// The counters' values at the last fold or credit.
     base: Counts,
-    /// The counters' values when they were last read.
-    raw: Counts,
-    /// Events counted in between.
+    /// Events counted since, or up to the next row.
     counted: Counts,
 }
 
@@ -58,8 +67,9 @@ impl<P: Pmu> Multiplexer<P> {
             last_session: 0,
             direct: false,
             stray_overflows: 0,
+            rows: Rows::default(),
+            engine_ticks: 0,
             base: Counts::default(),
-            raw: Counts::default(),
             counted: Counts::default(),
         }
     }
@@ -72,7 +82,7 @@ impl<P: Pmu> Multiplexer<P> {
     /// Starts counting for `session` on this CPU: the session was started, or its program was
     /// switched in. No other session may be running on this CPU, nor this one on another.
     pub fn resume(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
-        debug_assert!(!session.is_running());
+        debug_assert!(!session.is_running() && self.rows.is_empty());
         session.switch_in(clock.tsc());
         if session.has_bank() && self.last_session != session.id() {
             self.pmu.scrub();
@@ -80,8 +90,6 @@ impl<P: Pmu> Multiplexer<P> {
         // A session without a bank may get one later, when others have counted in between.
         self.last_session = if session.has_bank() { session.id() } else { 0 };
         self.base = self.pmu.read(session.set());
-        // Counters that this session does not read must not hold another session's counts.
-        self.raw = self.base;
         self.program(session);
         self.charged = self.so_far(session);
         self.enable(session, clock.tsc(), sink);
@@ -97,8 +105,9 @@ impl<P: Pmu> Multiplexer<P> {
         sink: &mut impl Sink,
     ) {
         debug_assert!(session.is_running());
-        self.charge(session);
         self.pmu.stop();
+        self.fold(session, clock, sink);
+        self.charge(session);
         let tsc = clock.tsc();
         let end = if self.credit(session, tsc) { End::Stopped } else { end };
         self.end(session, end, tsc, sink);
@@ -137,9 +146,10 @@ impl<P: Pmu> Multiplexer<P> {
 
     /// Prepares the driver for the group switch at the end of the current slice.
     #[inline(always)]
-    fn prepare(&mut self, session: &Session) {
+    fn prepare(&mut self, session: &mut Session) {
+        let length = session.choose_next_length();
         let (set, next) = session.next_switch();
-        self.pmu.prepare(set, next, session.next_length());
+        self.pmu.prepare(set, next, length);
     }
 
     /// Scrubs counters that hold another session's counts, before the program of `session`, which
@@ -178,6 +188,7 @@ impl<P: Pmu> Multiplexer<P> {
         if !session.is_running() {
             return;
         }
+        self.fold(session, clock, sink);
         self.charge(session);
         let tsc = clock.tsc();
         if session.setup().kernel && (session.is_watched() || self.is_over(session)) {
@@ -203,14 +214,15 @@ impl<P: Pmu> Multiplexer<P> {
     /// nothing that could be out of range. With n = [`crate::MAX_GENERAL`] counters:
     ///
     /// - *A session without a bank.* At most n counters and the pinned events' counters are read
-    ///   and credited; the next group is known and the one after it drawn in constant time; one
-    ///   record is written. The driver writes at most n selectors, [`crate::MAX_EXTRA`] values of
-    ///   extra registers, the timer's reload, the acknowledgement and, where counting has to be
-    ///   stopped for it, two more. Without global registers (AMD) a selector is two writes, or
-    ///   stopping and resuming n each.
-    /// - *A session with a bank.* In addition each event of the list that is in the group is
-    ///   published, in constant time, with one division each: n of them, more only where the list
-    ///   names one event several times, at most [`tally_abi::session::MAX_EVENTS`].
+    ///   into a row; the next group is known and the one after it drawn in constant time. If the
+    ///   rows are full, all are folded ([`Self::fold`]). The driver writes at most n selectors,
+    ///   [`crate::MAX_EXTRA`] values of extra registers, the timer's reload, the acknowledgement
+    ///   and, where counting has to be stopped for it, two more. Without global registers (AMD) a
+    ///   selector is two writes, or stopping and resuming n each.
+    /// - *A session with a bank.* In addition the row is folded, and each event of the list that is
+    ///   in the group is published, in constant time, with one division each: n of them, more only
+    ///   where the list names one event several times, at most
+    ///   [`tally_abi::session::MAX_EVENTS`].
     /// - *With thresholds* each event that has one is compared where its group's slice ends and
     ///   where it begins, and its distance may be divided there; at most eight thresholds are on
     ///   pinned events. Each one that fires writes a record. The driver disarms the preloaded
@@ -219,7 +231,7 @@ impl<P: Pmu> Multiplexer<P> {
     ///   preloaded counter overflowed, and not the timer, counting stops and starts instead of a
     ///   group switch: n selectors again, and five writes.
     ///
-    /// First the counters are read, switched and armed, then their counts are logged:
+    /// First the counters are read, switched and armed, then the row is completed:
     /// `cargo xtask bench switch` measures the two apart.
     #[inline(always)]
     pub fn overflow(
@@ -232,12 +244,16 @@ impl<P: Pmu> Multiplexer<P> {
         let Some(session) = session.filter(|session| session.is_running()) else {
             return self.handle_stray_overflow();
         };
-        if self.pmu.switch(&mut self.raw) {
-            if session.has_bank() {
-                self.log_with_bank(session, start_tsc, sink);
+        if self.pmu.switch(&mut self.rows.next().raw) {
+            if session.folds_at_once() {
+                if self.log_at_once(session, start_tsc, sink) {
+                    self.pmu.ack_and_resume();
+                }
             } else {
                 self.log(session, start_tsc, sink);
                 self.pmu.ack_and_resume();
+                self.engine_ticks += clock.tsc().wrapping_sub(start_tsc);
+                return;
             }
         } else {
             session.stats_mut().spurious_pmis += 1;
@@ -271,6 +287,11 @@ impl<P: Pmu> Multiplexer<P> {
         self.charged = now;
     }
 
+    /// Charges the session for the engine's time in overflow interrupts that stored rows.
+    fn charge_ticks(&mut self, session: &mut Session) {
+        session.stats_mut().engine_ticks += take(&mut self.engine_ticks);
+    }
+
     /// Handles an overflow that no session owns, or one that was pending when counting ended. Only
     /// a direct-mode program may have counters enabled here, and those raise no interrupt.
     #[cold]
@@ -279,46 +300,6 @@ impl<P: Pmu> Multiplexer<P> {
             self.stray_overflows += u64::from(self.pmu.is_counting());
             self.pmu.stop();
         }
-    }
-
-    /// Logs the slice that has ended: credits its counts to the session and records them.
-    #[inline(never)]
-    fn log(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
-        let (timer, slice) = (session.setup().timer, session.next_length());
-        self.count(session);
-        self.note_timer_start(timer, slice);
-        session.end_slice(self.cpu, &self.counted, tsc, sink);
-        self.prepare(session);
-    }
-
-    /// As [`Self::log`] for a session with a bank, in which the counts are published. Counting
-    /// resumes, unless the program has stopped its counters through the bank.
-    #[cold]
-    #[inline(never)]
-    fn log_with_bank(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
-        let (timer, slice) = (session.setup().timer, session.next_length());
-        self.count(session);
-        let stopped = session.deduct_stopped(&mut self.counted);
-        self.note_timer_start(timer, slice);
-        let ended = session.slice_start();
-        session.end_slice(self.cpu, &self.counted, tsc, sink);
-        if stopped {
-            session.mark_idle();
-            self.pmu.stop();
-        }
-        self.publish(session, ended, !stopped, tsc, sink);
-        if !stopped {
-            self.prepare(session);
-            self.pmu.ack_and_resume();
-        }
-    }
-
-    /// Computes what was counted up to the group switch.
-    #[inline(always)]
-    fn count(&mut self, session: &Session) {
-        // The next group's counters are read too, as the bases of its counts.
-        let (set, _) = session.next_switch();
-        self.base.advance(&self.raw, set.general, self.pmu.widths(), &mut self.counted);
     }
 
     /// Stops counting in the middle of a slice, credits it, fires thresholds, and resumes with the
@@ -371,10 +352,10 @@ impl<P: Pmu> Multiplexer<P> {
     /// its bank.
     fn credit(&mut self, session: &mut Session, tsc: u64) -> bool {
         let set = session.set();
-        self.raw = self.pmu.read(set);
-        self.base.advance(&self.raw, set.general, self.pmu.widths(), &mut self.counted);
-        let stopped = session.deduct_stopped(&mut self.counted);
-        session.credit(&self.counted, tsc);
+        let raw = self.pmu.read(set);
+        self.base.advance(&raw, set.general, self.pmu.widths(), &mut self.counted);
+        let stopped = session.deduct_stopped(set, &mut self.counted);
+        session.credit(&self.counted, set.general, tsc);
         stopped
     }
 

@@ -159,32 +159,47 @@ impl Order {
     }
 
     /// Draws the next slice.
+    #[inline]
     pub(crate) fn draw(&mut self) -> Draw {
         let length = self.round.slices.len();
         if self.drawn >= length {
-            self.drawn = 0;
-            self.rounds += 1;
-            self.block_rounds += 1;
-            let is_dealt = mem::take(&mut self.is_coming);
-            if is_dealt {
-                mem::swap(&mut self.round, &mut self.coming);
-            }
-            if is_dealt || self.block_rounds >= self.shifts.0.len() {
-                self.block_rounds = 0;
-                self.block = self.block.wrapping_add(1);
-            }
-            self.shift = self.shifts.draw(self.block_rounds, &mut self.random);
+            self.begin_round();
         }
-        let column = match self.block_rounds {
-            0 => self.columns.draw(self.drawn, &mut self.random),
-            _ => self.columns.at(self.drawn),
-        };
+        if self.block_rounds == 0 {
+            self.draw_column();
+        }
+        let column = self.columns.at(self.drawn);
         self.drawn += 1;
         let place = column + self.shift;
         let place = if place >= length { place - length } else { place };
         let Some(&group) = self.round.slices.get(place) else { return Draw::default() };
         let share = self.round.shares.get(usize::from(group)).copied().unwrap_or_default();
         Draw { group, share, round: self.rounds as u16, block: self.block }
+    }
+
+    /// Begins a round, and a block if it is time for one.
+    #[cold]
+    #[inline(never)]
+    fn begin_round(&mut self) {
+        self.drawn = 0;
+        self.rounds += 1;
+        self.block_rounds += 1;
+        let is_dealt = mem::take(&mut self.is_coming);
+        if is_dealt {
+            mem::swap(&mut self.round, &mut self.coming);
+        }
+        if is_dealt || self.block_rounds >= self.shifts.0.len() {
+            self.block_rounds = 0;
+            self.block = self.block.wrapping_add(1);
+        }
+        self.shift = self.shifts.draw(self.block_rounds, &mut self.random);
+    }
+
+    /// In a block's first round: draws the next slice's column.
+    #[cold]
+    #[inline(never)]
+    fn draw_column(&mut self) {
+        self.columns.draw(self.drawn, &mut self.random);
     }
 }
 

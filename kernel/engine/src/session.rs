@@ -19,5 +19,5 @@ mod snapshot;
 mod state;
 mod thresholds;
 
-pub(crate) use self::state::{SliceStart, Timestamp};
+pub(crate) use self::state::{DrawnSlice, SliceStart, Timestamp};
 pub use self::{snapshot::Snapshot, state::Session};

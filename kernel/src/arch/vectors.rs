@@ -9,6 +9,8 @@ pub const PREEMPT_IPI: u8 = 0x32;
 /// Self-IPI: a threshold of the program that runs here has fired. The upcall is made on the return
 /// to ring 3, so the overflow path itself changes no trap frame.
 pub const UPCALL: u8 = 0x33;
+/// Self-IPI: overflow interrupts have stored rows that are to be folded into the session.
+pub const FOLD: u8 = 0x34;
 /// The overflow interrupt: of a higher priority class than the timer (Intel SDM volume 3,
 /// "Interrupt, Task, and Processor Priority").
 pub const PMI: u8 = 0xe0;

@@ -35,6 +35,10 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
             cpu.lapic.end_of_interrupt();
             sched::upcall(cpu, frame);
         }
+        vector if vector == u64::from(vectors::FOLD) => {
+            cpu.lapic.end_of_interrupt();
+            cpu.measure.lock().fold();
+        }
         vector if vector == u64::from(vectors::RESCHEDULE) => sched::schedule(cpu, frame),
         // A spurious interrupt is not in service, so nothing ends it.
         vector if vector == u64::from(vectors::SPURIOUS) => {}

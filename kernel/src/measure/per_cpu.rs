@@ -1,6 +1,8 @@
 //! One CPU's part of the sampling engine: its multiplexer, and the session of the program that runs
 //! there.
 
+mod records;
+
 use alloc::boxed::Box;
 use core::mem::take;
 
@@ -8,7 +10,7 @@ use tally_abi::{
     Error, Mode, Opened,
     bank::HALF_WIDTH_TICKS,
     boot::{Delivery, Failure},
-    trace::{End, SignalRecord, SyscallRecord},
+    trace::End,
     vpmu::Op,
 };
 use tally_engine::{Counts, Group, Multiplexer, Pmu};
@@ -145,6 +147,7 @@ impl Measure {
     /// program reads, however long a slice is. A session that counts ring 0 is synchronized too, as
     /// an overflow of its slice timer may have been lost.
     pub fn tick(&mut self) {
+        self.fold();
         let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
         else {
             return;
@@ -157,6 +160,14 @@ impl Measure {
         }
         if exposed {
             session.publish_errors(HALF_WIDTH_TICKS);
+        }
+    }
+
+    /// Folds what overflow interrupts have stored into the running program's session.
+    pub fn fold(&mut self) {
+        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
+        {
+            multiplexer.fold(&mut context.session, &TscClock, &mut self.trace);
         }
     }
 
@@ -372,28 +383,5 @@ impl Measure {
         if let (Some(multiplexer), Some(own)) = (&mut self.multiplexer, &mut self.slot.direct) {
             multiplexer.save_direct(&mut own.direct);
         }
-    }
-
-    /// Writes a record of a system call to the trace, with the time of now.
-    pub fn trace_syscall(&mut self, record: SyscallRecord) {
-        self.trace.syscall(record);
-    }
-
-    /// Writes a record of a signal to the trace, with the time of now.
-    pub fn trace_signal(&mut self, record: SignalRecord) {
-        self.trace.signal(record);
-    }
-
-    /// Writes a record of a context switch to the trace: this thread is on the CPU from now on, or,
-    /// by the number 0, the idle loop.
-    pub fn trace_switch(&mut self, program: u32, thread: u32) {
-        self.trace.switch(program, thread);
-    }
-
-    /// Sends this CPU's trace records to the host.
-    pub fn drain(&mut self) {
-        let strays = self.multiplexer.as_ref().map_or(0, Multiplexer::stray_overflows);
-        assert!(strays == 0, "stray PMI: counters enabled without an owner");
-        self.trace.drain();
     }
 }

@@ -61,6 +61,10 @@ impl Sink for AtInterrupt<'_> {
         self.trace.record(record);
     }
 
+    fn fold_soon(&mut self) {
+        self.trace.lapic.interrupt_self(vectors::FOLD);
+    }
+
     fn threshold(&mut self, record: ThresholdRecord) {
         self.trace.threshold(record);
     }
@@ -88,6 +92,11 @@ impl TraceSink {
             stream::add(cpu, ring);
         }
         TraceSink { ring, cpu, streams: wanted == Some(Tracing::Stream), lapic, running: (0, 0) }
+    }
+
+    /// Returns whether there is a trace.
+    pub(super) fn is_on(&self) -> bool {
+        self.ring.is_some()
     }
 
     /// Writes a record of what the kernel did for a program, with the time of now.

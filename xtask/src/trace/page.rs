@@ -34,7 +34,9 @@ Records of system calls, context switches and signals are in a trace where `trac
 them (`run --trace-events`).
 
 The records of one CPU are in order, and written = read + lost. No session measured in the time
-that no slice covers. The rings in memory have the same record format (`kernel/abi/src/ring.rs`).
+that no slice covers. Records of slices are written when their rows are folded ([decision
+24](decisions/0024-rows.md)), up to a turn of the scheduler later, but before any later record. The
+rings in memory have the same record format (`kernel/abi/src/ring.rs`).
 With `trace=last` (`run --trace-last`) the kernel sends nothing while programs run, and new records
 replace the oldest; the trace is what the rings hold at the end.
 

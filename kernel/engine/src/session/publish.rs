@@ -6,7 +6,7 @@ use tally_abi::{Slice, bank::PINNED_SLOT};
 
 use super::state::{CurrentSlice, Session, SliceStart, Timestamp};
 use crate::{
-    Counts, MAX_PRELOAD, Sink,
+    CounterMask, Counts, MAX_PRELOAD, Sink,
     bank::{Bank, GroupCounts, Page, PreloadPlan},
     estimate,
     moments::GroupMoments,
@@ -32,12 +32,14 @@ impl Session {
         rdpmc: impl Fn(CounterAssignment) -> u32,
     ) -> bool {
         self.bank = Bank::new(writable, pages, &self.plan, rdpmc);
+        self.note_bank();
         self.bank.is_some()
     }
 
     /// Unmaps the bank: the program does not read its logical counters any more.
     pub fn unmap_bank(&mut self) {
         self.bank = None;
+        self.note_bank();
     }
 
     /// Returns whether the program reads its logical counters, and may use RDPMC.
@@ -50,11 +52,11 @@ impl Session {
         self.bank.as_ref().is_some_and(Bank::is_stopped)
     }
 
-    /// Subtracts from `counted`, counts of the current slice since the last credit, what was
-    /// counted while the program had stopped its counters. Returns whether they are stopped now.
+    /// Subtracts from `counted`, counts of the current slice's counters `set` since the last
+    /// credit, what was counted while the program had stopped its counters. Returns whether they
+    /// are stopped now.
     #[inline]
-    pub(crate) fn deduct_stopped(&mut self, counted: &mut Counts) -> bool {
-        let set = self.set();
+    pub(crate) fn deduct_stopped(&mut self, set: CounterMask, counted: &mut Counts) -> bool {
         self.bank.as_mut().is_some_and(|bank| bank.deduct_stopped(set, counted))
     }
 
@@ -116,7 +118,7 @@ impl Session {
     /// Ends a publication: the counters of the current slice count from `bases` on, if any.
     #[inline]
     pub(crate) fn publish_bases(&mut self, bases: Option<&Counts>) {
-        let (group, set) = (self.current.draw.group, self.set());
+        let (group, set) = (self.current.drawn.draw.group, self.set());
         if let Some(bank) = &mut self.bank {
             bank.end(bases.map(|bases| (group, set, bases)));
         }
@@ -125,7 +127,7 @@ impl Session {
     /// Thresholds of the current slice's group go by its new share.
     #[cold]
     fn rescale(&mut self) {
-        let group = self.current.draw.group;
+        let group = self.current.drawn.draw.group;
         let counts = counts_of(&self.moments, &self.current, &self.total, group, 0);
         if let (Some(bank), Some(counts)) = (&mut self.bank, counts) {
             bank.rescale(group, counts);
@@ -134,7 +136,7 @@ impl Session {
 
     /// The counters whose thresholds may be reached in what is left of the current slice.
     fn plan_preload(&self) -> Option<PreloadPlan> {
-        let group = self.current.draw.group;
+        let group = self.current.drawn.draw.group;
         let counts = counts_of(&self.moments, &self.current, &self.total, group, 0)?;
         let mut plan = self.bank.as_ref()?.plan_preload(group, counts);
         let left = self.left();
@@ -165,6 +167,6 @@ pub(super) fn counts_of<'a>(
     start_tsc: u64,
 ) -> Option<GroupCounts<'a>> {
     let moments = moments.get(usize::from(group))?;
-    let is_current = current.credited && current.draw.group == group;
+    let is_current = current.credited && current.drawn.draw.group == group;
     Some(GroupCounts { moments, current: is_current.then_some(&current.slice), start_tsc, total })
 }

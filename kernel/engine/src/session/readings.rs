@@ -127,7 +127,7 @@ impl Session {
         let mut moments = self.moments.get(usize::from(group)).copied().unwrap_or_default();
         let is_current = self.counted_group() == Some(group);
         if is_current {
-            moments.add(&self.current.slice, self.used, self.current_turn(), self.round);
+            self.add_current(&mut moments);
         }
         self.totals().sample(moments, counter, is_current)
     }

@@ -1,49 +1,48 @@
-//! A session's slices: their beginnings, ends and pieces, in the overflow path.
+//! A session's slices: their beginnings, ends and pieces.
 
 use tally_abi::trace::{End, SliceRecord};
 
-use super::state::{CurrentSlice, Session, SliceStart};
-use crate::{Counts, Pinned, Sink, budget::Budget, for_each_counter, order::Draw};
+use super::state::{CurrentSlice, DrawnSlice, Session, SliceStart};
+use crate::{CounterMask, Counts, Pinned, Sink, budget::Budget, for_each_counter, order::Draw};
 
 impl Session {
     /// The current slice.
     pub(crate) fn slice_start(&self) -> SliceStart {
-        SliceStart { group: self.current.draw.group, start_tsc: self.current.piece_start_tsc }
+        SliceStart { group: self.current.drawn.draw.group, start_tsc: self.current.piece_start_tsc }
     }
 
-    /// The length of the slice after the current one.
+    /// In the overflow path: the next slice is on the counters. Draws the one after it.
     #[inline]
-    pub(crate) fn next_length(&self) -> u64 {
-        self.config.slice.length() * u64::from(self.budget.slice_multiplier())
-    }
-
-    /// Draws the next group. In advance, for the overflow path.
-    pub(super) fn draw_next(&mut self) {
-        self.used = self.next_used;
-        self.next = self.order.draw();
-        self.next_used = self.group_at(self.next.group).used;
-        self.switched.general = self.used | self.next_used;
+    pub(crate) fn advance(&mut self) {
+        let next = self.order.draw();
+        let next_used = self.group_at(next.group).used;
+        let live = &mut self.live;
+        live.slice = live.next;
+        live.used = live.next_used;
+        live.next.draw = next;
+        live.next_used = next_used;
+        live.switched.general = live.used | next_used;
     }
 
     /// Switches the current slice, or its remainder, in.
     pub(crate) fn switch_in(&mut self, tsc: u64) {
         self.current.piece = Counts::default();
         self.current.piece_start_tsc = tsc;
-        self.running = true;
+        self.live.running = true;
         self.ticks_until = tsc;
     }
 
     /// The remainder of the current slice, in its unit; 0 if its length was reached.
     pub(crate) fn left(&self) -> u64 {
-        let length = self.config.slice.length() * u64::from(self.current.slice_multiplier);
-        length.saturating_sub(self.current.slice[self.setup.timer])
+        self.length_of(self.current.drawn).saturating_sub(self.current.slice[self.setup.timer])
     }
 
-    /// Credits what was counted since the last credit, in the middle of the current slice.
-    pub(crate) fn credit(&mut self, counted: &Counts, tsc: u64) {
+    /// Credits what the counters in the mask `used` counted since the last credit, in the middle of
+    /// the current slice.
+    pub(crate) fn credit(&mut self, counted: &Counts, used: u8, tsc: u64) {
         self.add_total(counted, tsc);
-        self.current.slice.add(counted, self.used);
-        self.current.piece.add(counted, self.used);
+        self.current.slice.add(counted, used);
+        self.current.piece.add(counted, used);
         self.current.credited = true;
     }
 
@@ -53,68 +52,101 @@ impl Session {
         self.total.add(counted, 0);
     }
 
-    /// Ends the current slice, which is running, with what was counted since the last credit.
-    #[inline(always)]
-    pub(crate) fn end_slice(&mut self, cpu: u16, counted: &Counts, tsc: u64, sink: &mut impl Sink) {
+    /// The counters of a slice, and those that were read at its end: those of the slice that
+    /// followed it too.
+    pub(crate) fn sets(&self, slice: DrawnSlice, following: DrawnSlice) -> [CounterMask; 2] {
+        let [used, other] = [slice, following].map(|slice| self.group_at(slice.draw.group).used);
+        [used, used | other].map(|general| CounterMask { general, ..self.live.switched })
+    }
+
+    /// Folds the current slice, which an overflow interrupt has ended: adds what its counters in
+    /// the mask `used` counted since the last credit. `read` counters were read. The slice that
+    /// `followed` becomes current.
+    pub(crate) fn fold_slice(
+        &mut self,
+        counted: &Counts,
+        [set, read]: [CounterMask; 2],
+        tsc: u64,
+        followed: DrawnSlice,
+    ) {
         self.stats.pmis += 1;
+        self.stats.slices += 1;
         // The timer's own value showed the overflow; the others were read after it.
-        self.stats.rdpmcs += self.switched.counters();
+        self.stats.rdpmcs += read.counters();
         if self.current.credited {
-            self.credit(counted, tsc);
-            let CurrentSlice { slice, piece, .. } = self.current;
-            self.record(cpu, End::Overflow, &piece, tsc, sink);
-            self.complete_slice(&slice);
+            self.credit(counted, set.general, tsc);
+            let slice = self.current.slice;
+            self.complete_slice(&slice, set.general, followed);
         } else {
             self.add_total(counted, tsc);
-            self.record(cpu, End::Overflow, counted, tsc, sink);
-            self.complete_slice(counted);
+            self.complete_slice(counted, set.general, followed);
         }
     }
 
     /// Switches the current slice, which is credited, out.
     pub(crate) fn switch_out(&mut self, cpu: u16, end: End, tsc: u64, sink: &mut impl Sink) {
-        let CurrentSlice { slice, piece, .. } = self.current;
-        self.record(cpu, end, &piece, tsc, sink);
+        let CurrentSlice { slice, .. } = self.current;
+        self.record(cpu, end, sink, |session| session.piece(tsc, &Counts::default()));
+        self.stats.slices += 1;
         // The PMU drops an overflow that was pending; its slice has ended all the same.
         if end == End::Stopped || self.left() == 0 {
-            self.complete_slice(&slice);
+            let used = self.live.used;
+            self.advance();
+            self.complete_slice(&slice, used, self.live.slice);
+            self.update_budget();
         }
-        self.running = false;
+        self.live.running = false;
+    }
+
+    /// The piece of the current slice that ends at `end_tsc`, in which `counted` was counted since
+    /// the last credit.
+    pub(crate) fn piece(&self, end_tsc: u64, counted: &Counts) -> Piece {
+        let CurrentSlice { drawn, credited, piece, piece_start_tsc: start_tsc, .. } = self.current;
+        let mut counts = *counted;
+        if credited {
+            counts.add(&piece, self.group_at(drawn.draw.group).used);
+        }
+        Piece { drawn, start_tsc, end_tsc, counts }
     }
 
     /// In the overflow path, where a slice has just ended: the program had stopped its counters.
     pub(crate) fn mark_idle(&mut self) {
-        self.running = false;
+        self.live.running = false;
     }
 
-    /// Adds the current slice, in which `slice` was counted, to its group, and makes the next slice
-    /// current.
-    fn complete_slice(&mut self, slice: &Counts) {
+    /// Adds the current slice, in which `slice` was counted, to its group, and makes the slice that
+    /// followed current.
+    fn complete_slice(&mut self, slice: &Counts, used: u8, followed: DrawnSlice) {
         let turn = self.current_turn();
-        if let Some(moments) = self.moments.get_mut(usize::from(self.current.draw.group)) {
-            moments.add(slice, self.used, turn, self.round);
+        let CurrentSlice { drawn, credited, .. } = self.current;
+        if let Some(moments) = self.moments.get_mut(usize::from(drawn.draw.group)) {
+            moments.add(slice, used, turn, self.round);
         }
         self.finished += 1;
-        self.stats.lengthened += u64::from(self.current.slice_multiplier > 1);
-        if self.current.credited {
+        self.stats.lengthened += u64::from(drawn.multiplier > 1);
+        if credited {
             self.current = CurrentSlice::default();
         }
-        self.current.draw = self.next;
-        self.current.slice_multiplier = self.budget.slice_multiplier();
-        if self.finished.is_multiple_of(Budget::SLICES) {
-            self.budget.update(self.stats.engine_ticks, self.stats.session_ticks);
-        }
+        self.current.drawn = followed;
         self.current.piece_start_tsc = self.ticks_until;
-        self.draw_next();
         if self.bank.is_none() {
             self.restate_share();
+        }
+    }
+
+    /// Looks at the engine's share of the time, if [`Budget::SLICES`] slices have ended since the
+    /// last look. What their folding took is charged: it is for many slices at once.
+    pub(crate) fn update_budget(&mut self) {
+        if self.finished - self.budgeted >= Budget::SLICES {
+            self.budgeted = self.finished;
+            self.budget.update(self.stats.engine_ticks, self.stats.session_ticks);
         }
     }
 
     /// Restates the sums of the current slice's group if its share has changed: between two slices
     /// of the group, and after the publication of the one before. Returns whether it did.
     pub(super) fn restate_share(&mut self) -> bool {
-        let Draw { group, share, .. } = self.current.draw;
+        let Draw { group, share, .. } = self.current.drawn.draw;
         let moments = self.moments.get_mut(usize::from(group));
         let Some(moments) = moments.filter(|moments| moments.share() != share) else {
             return false;
@@ -123,39 +155,53 @@ impl Session {
         true
     }
 
-    /// Records what was counted since the current slice was switched in.
+    /// Records a piece of a slice, which `piece` returns if there is a trace.
     #[inline(always)]
-    fn record(&mut self, cpu: u16, end: End, piece: &Counts, tsc: u64, sink: &mut impl Sink) {
-        let sequence = self.stats.slices;
-        self.stats.slices += 1;
-        let used = self.used;
-        let stats = &mut self.stats;
+    pub(crate) fn record(
+        &mut self,
+        cpu: u16,
+        end: End,
+        sink: &mut impl Sink,
+        piece: impl FnOnce(&Session) -> Piece,
+    ) {
         sink.record(|| {
-            stats.records += 1;
+            self.stats.records += 1;
+            let Piece { drawn, start_tsc, end_tsc, counts } = piece(self);
+            let used = self.group_at(drawn.draw.group).used;
             let mut record = SliceRecord {
                 session: self.id,
                 cpu,
-                group: self.current.draw.group,
+                group: drawn.draw.group,
                 mode: self.config.mode,
                 end,
                 events: used.count_ones() as u8,
-                slice_multiplier: self.current.slice_multiplier,
-                sequence,
+                slice_multiplier: drawn.multiplier,
+                sequence: self.stats.slices,
                 address_space: self.address_space,
-                start_tsc: self.current.piece_start_tsc,
-                end_tsc: tsc,
-                cycles: piece[Pinned::Cycles],
-                instructions: piece[Pinned::Instructions],
+                start_tsc,
+                end_tsc,
+                cycles: counts[Pinned::Cycles],
+                instructions: counts[Pinned::Instructions],
                 counts: Counts::default().general,
             };
             let mut member = 0;
             for_each_counter(used, |counter| {
                 if let Some(count) = record.counts.get_mut(member) {
-                    *count = piece.general[counter];
+                    *count = counts.general[counter];
                 }
                 member += 1;
             });
             record
         });
     }
+}
+
+/// A piece of a slice, for its record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    drawn: DrawnSlice,
+    start_tsc: u64,
+    end_tsc: u64,
+    /// What was counted in it.
+    counts: Counts,
 }

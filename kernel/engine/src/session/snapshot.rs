@@ -113,7 +113,7 @@ impl Session {
         let mut groups = self.moments.clone();
         let current = self.counted_group();
         if let Some(group) = current.and_then(|group| groups.get_mut(usize::from(group))) {
-            group.add(&self.current.slice, self.used, self.current_turn(), self.round);
+            self.add_current(group);
         }
         let assignments = self.plan.assignments.as_slice().into();
         Snapshot { assignments, groups, current, totals: self.totals() }
@@ -129,8 +129,14 @@ impl Session {
         }
     }
 
+    /// Adds what was counted in the current slice to the moments of its group.
+    pub(super) fn add_current(&self, moments: &mut GroupMoments) {
+        let used = self.group_at(self.current.drawn.draw.group).used;
+        moments.add(&self.current.slice, used, self.current_turn(), self.round);
+    }
+
     /// The group of the current slice, if anything was counted in it.
     pub(super) fn counted_group(&self) -> Option<u16> {
-        self.current.credited.then_some(self.current.draw.group)
+        self.current.credited.then_some(self.current.drawn.draw.group)
     }
 }

@@ -41,14 +41,8 @@ pub struct Session {
     pub(super) round: u64,
     /// The current slice, which may be switched out, or the first one.
     pub(super) current: CurrentSlice,
-    /// The slice after it: drawn in advance for the overflow path.
-    pub(super) next: Draw,
+    pub(super) live: Live,
     pub(super) setup: Setup,
-    /// The general counters that the two groups use, as masks: looked up once.
-    pub(super) used: u8,
-    pub(super) next_used: u8,
-    /// The counters of the current slice and the next one.
-    pub(super) switched: CounterMask,
     pub(super) moments: Box<[GroupMoments]>,
     /// If shares adapt.
     pub(super) adaptive: Option<Adaptive>,
@@ -63,8 +57,9 @@ pub struct Session {
     /// Slices that have ended, however many pieces they came in.
     pub(super) finished: u64,
     pub(super) budget: Budget,
+    /// [`Self::finished`] when the budget was last looked at.
+    pub(super) budgeted: u64,
     pub(super) stats: SessionStats,
-    pub(super) running: bool,
     /// What the program reads without a system call, if it mapped it.
     pub(super) bank: Option<Bank>,
     /// If samples are taken.
@@ -73,12 +68,57 @@ pub struct Session {
     pub(super) ticks_until: u64,
 }
 
-/// A slice that has begun and not ended.
+/// A slice as it was drawn.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DrawnSlice {
+    pub(crate) draw: Draw,
+    /// Its length, in units of the session's slices.
+    pub(crate) multiplier: u32,
+}
+
+/// What the overflow interrupt reads and changes at the end of each slice.
+///
+/// [`Session::current`] is the first slice that is not folded, and so this one wherever all rows
+/// are folded: everywhere but in the overflow interrupt.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Live {
+    /// The slice that is on the counters, or was when its program was switched out.
+    pub(super) slice: DrawnSlice,
+    /// The slice after it: drawn in advance.
+    pub(super) next: DrawnSlice,
+    /// The length of the session's slices.
+    length: u64,
+    /// The general counters that the two groups use, as masks: looked up once.
+    pub(super) used: u8,
+    pub(super) next_used: u8,
+    /// The counters of both.
+    pub(super) switched: CounterMask,
+    pub(super) running: bool,
+    /// Whether rows are folded in the overflow interrupt, one by one: a bank shows each at once,
+    /// and a session that counts ring 0 must not count the folding.
+    folds_at_once: bool,
+}
+
+impl Live {
+    fn new(setup: &Setup, length: u64, reference: bool) -> Live {
+        Live {
+            slice: DrawnSlice { multiplier: 1, ..DrawnSlice::default() },
+            next: DrawnSlice { multiplier: 1, ..DrawnSlice::default() },
+            length,
+            used: 0,
+            next_used: 0,
+            switched: CounterMask { reference, ..CounterMask::default() },
+            running: false,
+            folds_at_once: setup.kernel,
+        }
+    }
+}
+
+/// The first slice that is not folded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CurrentSlice {
-    pub(super) draw: Draw,
-    /// Its length, in units of the session's slices.
-    pub(super) slice_multiplier: u32,
+    pub(super) drawn: DrawnSlice,
     /// Whether anything is in the two sums: only where a slice is cut or credited in the middle.
     pub(super) credited: bool,
     /// Counted in this slice so far.
@@ -117,28 +157,27 @@ impl Session {
             moments: shares.iter().map(|share| GroupMoments::of(*share)).collect(),
             order: Order::new(shares.into(), seed, id),
             adaptive,
-            current: CurrentSlice { slice_multiplier: 1, ..CurrentSlice::default() },
-            next: Draw::default(),
+            current: CurrentSlice::default(),
+            live: Live::new(&setup, config.slice.length(), plan.counts_reference()),
             setup,
-            used: 0,
-            next_used: 0,
-            switched: CounterMask { reference: plan.counts_reference(), ..CounterMask::default() },
             last_readings: vec![0; plan.assignments.len()].into(),
             in_ring_0: demands.iter().map(|demand| demand.is_in_ring_0(config.mode)).collect(),
             bounds: Vec::new(),
             total: Counts::default(),
             finished: 0,
             budget: Budget::new(config.budget_ppm, config.slice.length(), setup.max_slice),
+            budgeted: 0,
             stats: SessionStats { groups: plan.groups.len() as u64, ..SessionStats::default() },
-            running: false,
             bank: None,
             sampling: None,
             ticks_until: 0,
             plan,
         };
-        session.current.draw = session.order.draw();
-        session.next_used = session.group().used;
-        session.draw_next();
+        let first = session.order.draw();
+        session.live.next.draw = first;
+        session.live.next_used = session.group_at(first.group).used;
+        session.advance();
+        session.current.drawn = session.live.slice;
         Ok(session)
     }
 
@@ -169,7 +208,7 @@ impl Session {
 
     /// Returns whether a CPU is counting for it.
     pub fn is_running(&self) -> bool {
-        self.running
+        self.live.running
     }
 
     /// Returns whether anything is counted in ring 0, and so in the engine too.
@@ -197,7 +236,7 @@ impl Session {
 
     /// The group of the current slice.
     pub(crate) fn group(&self) -> &Group {
-        self.group_at(self.current.draw.group)
+        self.group_at(self.live.slice.draw.group)
     }
 
     pub(super) fn group_at(&self, index: u16) -> &Group {
@@ -206,12 +245,12 @@ impl Session {
 
     /// The counters to read for the current slice.
     pub(crate) fn set(&self) -> CounterMask {
-        CounterMask { general: self.used, ..self.switched }
+        CounterMask { general: self.live.used, ..self.live.switched }
     }
 
     /// The position of the current slice in the order of slices.
     pub(super) fn current_turn(&self) -> Turn {
-        let Draw { round, block, .. } = self.current.draw;
+        let Draw { round, block, .. } = self.current.drawn.draw;
         Turn { number: self.finished, round, block }
     }
 
@@ -219,7 +258,36 @@ impl Session {
     /// the ends of the current slice's.
     #[inline]
     pub(crate) fn next_switch(&self) -> (CounterMask, &Group) {
-        (self.switched, self.group_at(self.next.group))
+        (self.live.switched, self.group_at(self.live.next.draw.group))
+    }
+
+    /// Decides the length of the slice after the current one, and returns it.
+    #[inline]
+    pub(crate) fn choose_next_length(&mut self) -> u64 {
+        self.live.next.multiplier = self.budget.slice_multiplier();
+        self.length_of(self.live.next)
+    }
+
+    /// The length of a slice, in its unit.
+    #[inline]
+    pub(crate) fn length_of(&self, slice: DrawnSlice) -> u64 {
+        self.live.length * u64::from(slice.multiplier)
+    }
+
+    /// The slice that is on the counters.
+    #[inline]
+    pub(crate) fn live_slice(&self) -> DrawnSlice {
+        self.live.slice
+    }
+
+    /// Returns whether rows are folded in the overflow interrupt, one by one.
+    #[inline]
+    pub(crate) fn folds_at_once(&self) -> bool {
+        self.live.folds_at_once
+    }
+
+    pub(super) fn note_bank(&mut self) {
+        self.live.folds_at_once = self.setup.kernel || self.bank.is_some();
     }
 }
 

@@ -90,7 +90,7 @@ impl Session {
         let Some(mut bank) = self.bank.take() else { return };
         let mut sampling = self.sampling.take();
         let multiplier = sampling.as_ref().map_or(1, |sampling| sampling.period_multiplier());
-        let coming = self.current.draw.group;
+        let coming = self.current.drawn.draw.group;
         let groups = [Some(of.group), (coming != of.group).then_some(coming)];
         for group in groups.into_iter().flatten() {
             let counts = counts_of(&self.moments, &self.current, &self.total, group, of.start_tsc);

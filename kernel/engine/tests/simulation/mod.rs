@@ -242,6 +242,7 @@ pub fn traced(
         assert!(pmu.run(SLICE_CYCLES, step.instructions, &step.events));
         multiplexer.overflow(Some(&mut session), &NoClock, sink);
         if slice % TICK == 0 {
+            multiplexer.fold(&mut session, &NoClock, sink);
             session.adapt(GROUPS_A_TICK);
         }
     }

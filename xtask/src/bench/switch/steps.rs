@@ -69,8 +69,8 @@ impl PathStep {
             "acknowledge" | "ack_and_resume" | "enable" | "disable" | "control" | "gate"
             | "gate_each" | "disable_to_change" => PathStep::Acknowledge,
             "unmask_pmi" | "end_of_interrupt" => PathStep::Controller,
-            "log" | "end_slice" | "add_total" | "complete_slice" | "record" | "draw"
-            | "draw_next" | "prepare" | "tsc" => PathStep::Log,
+            "log" | "complete" | "push" | "advance" | "draw" | "begin_round" | "draw_column"
+            | "prepare" | "tsc" => PathStep::Log,
             _ => return None,
         })
     }

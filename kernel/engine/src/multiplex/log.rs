@@ -1,0 +1,100 @@
+//! Logging: what becomes of the slices that overflow interrupts end.
+//!
+//! The interrupt stores a row of raw values, and no more. Rows are folded into the session before
+//! anything else looks at it: [`Multiplexer::fold`].
+
+use tally_abi::trace::End;
+
+use super::Multiplexer;
+use crate::{Clock, Pinned, Pmu, Session, Sink};
+
+impl<P: Pmu> Multiplexer<P> {
+    /// Logs the slice that has ended: completes its row, and draws the slice after the next.
+    #[inline(always)]
+    pub(super) fn log(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+        self.rows.complete(session.live_slice(), tsc);
+        session.advance();
+        if self.rows.push() {
+            self.make_room(session, sink);
+        }
+        self.prepare(session);
+    }
+
+    /// Has rows folded soon, or, if there is no room left, folds them.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, session: &mut Session, sink: &mut impl Sink) {
+        if self.rows.is_full() {
+            self.fold_rows(session, sink);
+        } else {
+            sink.fold_soon();
+        }
+    }
+
+    /// As [`Self::log`] for a session that folds each row at once; with a bank the counts are
+    /// published there. Returns whether counting resumes: the program has not stopped its counters
+    /// through the bank.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn log_at_once(
+        &mut self,
+        session: &mut Session,
+        tsc: u64,
+        sink: &mut impl Sink,
+    ) -> bool {
+        let ended = session.slice_start();
+        self.rows.complete(session.live_slice(), tsc);
+        session.advance();
+        self.rows.push();
+        let stopped = self.fold_rows(session, sink);
+        session.update_budget();
+        if stopped {
+            session.mark_idle();
+            self.pmu.stop();
+        }
+        self.publish(session, ended, !stopped, tsc, sink);
+        if !stopped {
+            self.prepare(session);
+        }
+        !stopped
+    }
+
+    /// Folds the rows that overflow interrupts have stored into `session`, which is the one that
+    /// runs on this CPU: its readings, statistics and shares are up to date then, but for the
+    /// current slice. At most [`ROWS`] rows, each in constant time.
+    pub fn fold(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
+        if self.rows.is_empty() {
+            self.charge_ticks(session);
+        } else {
+            let start = clock.tsc();
+            self.fold_rows(session, sink);
+            session.stats_mut().engine_ticks += clock.tsc().wrapping_sub(start);
+            session.update_budget();
+        }
+    }
+
+    /// Folds all rows, and records their slices. Returns whether the program has stopped its
+    /// counters through its bank.
+    fn fold_rows(&mut self, session: &mut Session, sink: &mut impl Sink) -> bool {
+        self.charge_ticks(session);
+        let widths = self.pmu.widths();
+        let (timer, mut stopped) = (session.setup().timer, false);
+        let rows = self.rows.take();
+        for (index, row) in rows.iter().enumerate() {
+            let followed = rows.get(index + 1).map_or(session.live_slice(), |next| next.slice);
+            let sets = session.sets(row.slice, followed);
+            let mut raw = row.raw;
+            if !sets[0].reference {
+                raw[Pinned::Reference] = self.base[Pinned::Reference];
+            }
+            self.base.advance(&raw, sets[1].general, widths, &mut self.counted);
+            self.base[timer] = session.length_of(followed).wrapping_neg() & widths.pinned;
+            stopped = session.deduct_stopped(sets[0], &mut self.counted);
+            let counted = &self.counted;
+            session
+                .record(self.cpu, End::Overflow, sink, |session| session.piece(row.tsc, counted));
+            session.fold_slice(&self.counted, sets, row.tsc, followed);
+        }
+        stopped
+    }
+}

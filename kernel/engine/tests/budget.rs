@@ -1,0 +1,117 @@
+//! The budget: slices are longer where the engine takes more than its share, and nowhere else.
+
+mod fake;
+
+use std::{cell::Cell, rc::Rc};
+
+use fake::Simulated;
+use tally_abi::{
+    SessionConfig, SessionStats, Slice,
+    trace::{SliceRecord, ThresholdRecord},
+};
+use tally_engine::{Clock, Demand, Layout, Multiplexer, Selector, Session, Sink, Widths};
+
+const SLICE: u64 = 10_000;
+
+/// A clock that tests set: shared by the program and the engine.
+#[derive(Clone, Default)]
+struct Now(Rc<Cell<u64>>);
+
+impl Now {
+    fn pass(&self, ticks: u64) {
+        self.0.set(self.0.get() + ticks);
+    }
+}
+
+impl Clock for Now {
+    fn tsc(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// Keeps every record. Each one, and so each row that is folded, takes `ticks`.
+struct Slow {
+    now: Now,
+    ticks: u64,
+    records: Vec<SliceRecord>,
+}
+
+impl Sink for Slow {
+    fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
+        self.now.pass(self.ticks);
+        self.records.push(record());
+    }
+
+    fn threshold(&mut self, _: ThresholdRecord) {}
+}
+
+/// A session with a budget of 2 %, and its CPU.
+struct Bench {
+    pmu: Simulated,
+    multiplexer: Multiplexer<Simulated>,
+    session: Session,
+    now: Now,
+    sink: Slow,
+}
+
+impl Bench {
+    /// The folding of each row takes `ticks`.
+    fn new(ticks: u64) -> Bench {
+        let layout = Layout { general: 0b11, reference: false, extra: 0, widths: Widths::of(48) };
+        let demands = (0..8).map(|event| Demand::general(Selector(event), 0xff)).collect();
+        let slice = Slice::Cycles(SLICE);
+        let config = SessionConfig { slice, budget_ppm: 20_000, ..SessionConfig::default() };
+        let (pmu, now) = (Simulated::default(), Now::default());
+        let mut bench = Bench {
+            multiplexer: Multiplexer::new(pmu.clone(), 0, 0),
+            pmu,
+            session: Session::open(1, 0, config, 5, demands, &layout).unwrap(),
+            now: now.clone(),
+            sink: Slow { now, ticks, records: Vec::new() },
+        };
+        bench.multiplexer.resume(&mut bench.session, &bench.now, &mut bench.sink);
+        bench
+    }
+
+    /// The program runs through `slices` slices; then their rows are folded.
+    fn run(&mut self, slices: u64) {
+        for _ in 0..slices {
+            let length = self.pmu.armed().last().copied().unwrap_or(SLICE);
+            self.now.pass(length);
+            assert!(self.pmu.run(length, length, &[1; 8]));
+            self.multiplexer.overflow(Some(&mut self.session), &self.now, &mut self.sink);
+        }
+        self.multiplexer.fold(&mut self.session, &self.now, &mut self.sink);
+    }
+
+    fn stats(&self) -> SessionStats {
+        self.session.stats()
+    }
+}
+
+#[test]
+fn it_makes_slices_longer_and_says_so() {
+    // 10 % of a slice.
+    let mut bench = Bench::new(1_000);
+    for _ in 0..4 {
+        bench.run(16);
+    }
+    let longer = bench.sink.records.iter().filter(|record| record.slice_multiplier > 1);
+    assert_eq!(bench.stats().lengthened, longer.clone().count() as u64);
+    assert!(bench.stats().lengthened > 40);
+    assert!(
+        longer.clone().all(|record| record.cycles == SLICE * u64::from(record.slice_multiplier))
+    );
+}
+
+/// The folding of many rows at once is the cost of as many slices, not of the few after it.
+#[test]
+fn it_does_not_matter_how_many_rows_are_folded_at_once() {
+    // 1 % of a slice.
+    let mut bench = Bench::new(100);
+    for slices in [31, 1, 15, 1, 32, 15, 2, 31, 33, 1, 47, 1] {
+        bench.run(slices);
+    }
+    assert_eq!(bench.stats().engine_ticks, 100 * bench.stats().slices);
+    assert_eq!(bench.stats().lengthened, 0);
+}
