@@ -6,6 +6,7 @@ use xtask::{
     project::Project,
     report::{EventReport, Kind, Report, SessionReport, table},
     run::RunArgs,
+    study::live,
 };
 
 use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, boot, run};
@@ -315,4 +316,33 @@ fn counts_of_ring_0_have_their_skew_as_half_width_with_nmis() {
 #[test]
 fn counts_of_ring_0_have_their_skew_as_half_width_on_amd() {
     check_counts_of_ring_0(Pmu::Amd, "fixed");
+}
+
+/// Readings at random moments while the program runs hold the truth about as often as totals do.
+/// The readings of a run have most slices in common, so the bound for a single run is low.
+fn check_live_readings(pmu: Pmu, source: &str) {
+    let boot = boot(&live::request(7, pmu, source, 20_000, None));
+    assert_success(&boot);
+    let readings = live::readings(&boot).expect("every reading has a truth");
+    let study = live::judge(&[readings]);
+    let [readings, differences] = [study.readings, study.differences].map(|held| held.share());
+    println!("readings {readings:?}, differences {differences:?}");
+    assert!(study.readings.judged > 500, "{study:?}");
+    assert!(readings.is_some_and(|share| share > 0.75), "{study:?}");
+    assert!(differences.is_some_and(|share| share > 0.9), "{study:?}");
+}
+
+#[test]
+fn live_readings_in_the_bank_have_true_intervals() {
+    check_live_readings(Pmu::Intel, "bank");
+}
+
+#[test]
+fn live_readings_by_system_call_have_true_intervals() {
+    check_live_readings(Pmu::Amd, "calls");
+}
+
+#[test]
+fn live_readings_by_system_call_have_true_intervals_beside_a_bank() {
+    check_live_readings(Pmu::Intel, "both");
 }

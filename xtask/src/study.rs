@@ -1,36 +1,25 @@
 //! `cargo xtask study`: repeats a run over many seeds and compares its estimates with the truth.
 
 pub(crate) mod estimators;
+pub mod live;
 mod options;
+mod seeds;
 
-use std::{
-    collections::BTreeMap,
-    ops::RangeInclusive,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread,
-};
+use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tally_abi::ExitStatus;
 
-use self::options::ErrorArgs;
+use self::{options::ErrorArgs, seeds::CLAIMED};
 use crate::{
-    Failure, Result,
-    machine::{self, Artefacts},
+    Result,
+    machine::Artefacts,
     output,
-    progress::Step,
     project::Project,
     report::{EventReport, Kind, Report, table::percent},
 };
 
-/// The claim: the share of estimates, without exact values, whose 95 % interval contains the truth.
-const CLAIMED: RangeInclusive<f64> = 0.93..=0.97;
-/// Machines that run in parallel; each uses one core.
-const AT_ONCE: usize = 2;
 /// A truth above it, in events, makes an event frequent.
 const FREQUENT: u64 = 1_000;
 
@@ -48,6 +37,9 @@ enum Study {
     Error(ErrorArgs),
     /// Linear scaling and ratio estimates on made-up streams, side by side
     Estimators(estimators::EstimatorsArgs),
+    /// The same for readings while a program runs, at random moments, and for their differences:
+    /// in the bank and by system call
+    Live(live::LiveArgs),
 }
 
 /// One event's results over all seeds.
@@ -111,6 +103,7 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
     match &args.study {
         Study::Error(args) => error(project, args),
         Study::Estimators(args) => estimators::main(project, args),
+        Study::Live(args) => live::main(project, args),
     }
 }
 
@@ -120,48 +113,14 @@ fn error(project: &Project, args: &ErrorArgs) -> Result<u8> {
         [] => Artefacts::make(project)?,
         files => Artefacts::make_for_run(project, files)?,
     };
-    let study = judge(&run_seeds(&artefacts, args)?);
+    let reports = seeds::each(args.seeds.clone(), |seed| run_seed(&artefacts, args, seed))?;
+    let study = judge(&reports);
     output::print(args.json, &study, &(render(&study) + "\n"))?;
     Ok(if study.holds { 0 } else { ExitStatus::CheckFailed.into() })
 }
 
-/// The reports of all seeds, in their order.
-fn run_seeds(artefacts: &Artefacts, args: &ErrorArgs) -> Result<Vec<Report>> {
-    let (first, last) = (*args.seeds.start(), *args.seeds.end());
-    let step = Step::start(format!("Running {} seeds", last - first + 1));
-    let (next, reports) = (AtomicU64::new(first), Mutex::new(BTreeMap::new()));
-    let work = || -> Result<()> {
-        loop {
-            // Relaxed: no other data depends on the counter; the map has its own lock.
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed > last {
-                return Ok(());
-            }
-            let report = run_seed(artefacts, args, seed);
-            if report.is_err() {
-                next.store(u64::MAX / 2, Ordering::Relaxed);
-            }
-            let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
-            reports.insert(seed, report?);
-            step.at(&format!("{} done", reports.len()));
-        }
-    };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
-        let mut ended = workers.into_iter().map(|worker| worker.join());
-        ended.try_for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })?;
-    step.done();
-    Ok(reports.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect())
-}
-
 fn run_seed(artefacts: &Artefacts, args: &ErrorArgs, seed: u64) -> Result<Report> {
-    let boot = machine::boot(artefacts, &args.request(seed)?, &mut |_| {})?;
-    if !boot.outcome.is_success() {
-        let why = format!("seed {seed}: {}\n{}", boot.outcome, boot.transcript.text());
-        return Err(Failure::new(ExitStatus::CheckFailed, why));
-    }
-    Ok(Report::of(&boot))
+    Ok(Report::of(&seeds::boot(artefacts, &args.request(seed)?, seed)?))
 }
 
 fn judge(reports: &[Report]) -> ErrorStudy {

@@ -10,13 +10,14 @@ use crate::{
     job::Job,
     machine::{Pmu, Request},
     ramdisk,
+    study::seeds,
 };
 
 /// Options of `cargo xtask study error`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ErrorArgs {
     /// Run the seeds 1 to N, or A to B
-    #[arg(long, value_name = "N|A..B", default_value = "20", value_parser = seeds)]
+    #[arg(long, value_name = "N|A..B", default_value = "20", value_parser = seeds::parse)]
     pub(super) seeds: RangeInclusive<u64>,
     /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
@@ -67,15 +68,6 @@ impl ErrorArgs {
     }
 }
 
-/// Parses `N`, which is 1 to N, or `A..B`, which contains both.
-fn seeds(text: &str) -> std::result::Result<RangeInclusive<u64>, String> {
-    let (first, last) = text.split_once("..").unwrap_or(("1", text));
-    let seeds = first.parse().ok().zip(last.parse().ok()).map(|(first, last)| first..=last);
-    seeds
-        .filter(|seeds| !seeds.is_empty() && *seeds.start() > 0 && *seeds.end() < u64::MAX / 2)
-        .ok_or_else(|| "use N, for 1 to N, or A..B, for A to B".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use clap::FromArgMatches;
@@ -96,16 +88,6 @@ mod tests {
     fn without_options_it_is_the_default_job_with_20_seeds() {
         assert_eq!(args(&[]).seeds, 1..=20);
         assert_eq!(line(&[]), Job { seed: 3, ..Job::default() }.command_line("wire"));
-    }
-
-    #[test]
-    fn seeds_are_a_number_or_a_range() {
-        for (text, expected) in [("3", Some(1..=3)), ("7..9", Some(7..=9)), ("7..7", Some(7..=7))] {
-            assert_eq!(seeds(text).ok(), expected, "{text}");
-        }
-        for bad in ["", "0", "x", "0..3", "9..7", "1..", "..4", "1..2..3", "-1"] {
-            assert!(seeds(bad).is_err(), "{bad}");
-        }
     }
 
     #[test]
