@@ -9,6 +9,7 @@
 mod attacks;
 mod bank;
 mod children;
+mod compare;
 mod crashes;
 mod debugging;
 mod direct;

@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Result, bench, build, docs, fuzz, image, lint, linux, output, project::Project, run, setup,
-    study, test, trace, vpmu_check, vpmu_events,
+    Result, bench, build, compare, docs, fuzz, image, lint, linux, output, project::Project, run,
+    setup, study, test, trace, vpmu_check, vpmu_events,
 };
 
 /// Tally's tasks: set up, build, run, test.
@@ -26,6 +26,8 @@ enum Task {
     Image(image::ImageArgs),
     /// Boot a machine, run programs on it, and print the counts
     Run(run::RunArgs),
+    /// Count a program's events under Tally and under Linux with perf, both beside the truth
+    Compare(compare::CompareArgs),
     /// Print a trace file that a run wrote
     Trace(trace::TraceArgs),
     /// Compare estimates with the truth: over many runs, or on synthetic streams
@@ -79,6 +81,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Build => build::main(&project),
         Task::Image(args) => image::main(&project, args),
         Task::Run(args) => run::main(&project, args),
+        Task::Compare(args) => compare::main(&project, args),
         Task::Trace(args) => trace::main(args),
         Task::Study(args) => study::main(&project, args),
         Task::Linux(args) => linux::main(&project, args),

@@ -9,6 +9,7 @@
 pub mod bench;
 pub mod build;
 pub mod cli;
+pub mod compare;
 mod compiler;
 pub mod docs;
 pub mod explain;

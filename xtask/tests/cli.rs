@@ -87,3 +87,21 @@ fn linux_refuses_options_before_it_fetches_anything() {
         assert_eq!(status, code(refused), "{words}");
     }
 }
+
+#[test]
+fn compare_refuses_options_before_it_builds_anything() {
+    for (words, refused) in [
+        ("--events cycles", ExitStatus::Usage),
+        ("--file Cargo.toml", ExitStatus::Usage),
+        ("--file /nonexistent --events cycles", ExitStatus::ProgramNotFound),
+        ("--file Cargo.toml --events nonsense", ExitStatus::UnknownEvent),
+        ("--file Cargo.toml --events ,", ExitStatus::Usage),
+        ("--file Cargo.toml --events branches:k", ExitStatus::Usage),
+        ("--file Cargo.toml --events cycles --slice 9", ExitStatus::SliceOutOfRange),
+        ("--file Cargo.toml --events cycles --vpmu profile=z80", ExitStatus::Usage),
+        ("--file Cargo.toml --events cycles -- a_b", ExitStatus::Usage),
+    ] {
+        let status = status(&format!("compare {words}"), Stdio::null(), Stdio::null());
+        assert_eq!(status, code(refused), "{words}");
+    }
+}

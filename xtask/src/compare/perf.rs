@@ -1,0 +1,179 @@
+//! Perf's side: the events as perf takes them, the script of the Linux guest, and perf's output.
+
+use std::process::Command;
+
+use tally_engine::Pinned;
+use tally_pmu::Resolved;
+use tally_vpmu::Vendor;
+
+use crate::machine;
+
+/// The line between the program's output and perf's.
+const COUNTS: &str = "---- tally: counts ----";
+/// The file of perf's output in the guest.
+const FILE: &str = "/tmp/counts";
+/// The bits of an event select that say what is counted: code (with AMD's high bits), unit mask,
+/// edge, invert, counter mask.
+const EVENT_BITS: u64 = 0xf_ff84_ffff;
+/// The interval of the timer by which Linux rotates events, in µs
+/// (`/sys/devices/cpu/perf_event_mux_interval_ms` of a kernel with 250 Hz).
+const ROTATION_US: u64 = 4000;
+
+/// An event's count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Count {
+    /// Scaled by perf to the whole time.
+    Counted {
+        /// Number of events.
+        estimate: u64,
+        /// The share of the time for which the event was on a counter, 0 to 1.
+        coverage: f64,
+    },
+    /// The event had no turn.
+    NotCounted,
+    /// Linux cannot count the event.
+    NotSupported,
+}
+
+/// The select of an event, and the value of its extra register.
+fn select(event: &Resolved, vendor: Vendor) -> (u64, Option<u64>) {
+    let select = match (event.demand.pinned, vendor) {
+        (None, _) => event.demand.selector.0 & EVENT_BITS,
+        // What a fixed counter counts has a select for Linux too: SDM volume 3, table 20-1
+        // (architectural events) and Linux's pseudo-encoding of reference cycles.
+        (Some(Pinned::Instructions), _) => 0xc0,
+        (Some(Pinned::Cycles), Vendor::Intel) => 0x3c,
+        (Some(Pinned::Cycles), Vendor::Amd) => 0x76,
+        (Some(Pinned::Reference), _) => 0x300,
+    };
+    (select, event.demand.extra.map(|extra| extra.value))
+}
+
+/// The name under which perf prints the event with this index.
+fn name(index: usize) -> String {
+    format!("event{index}")
+}
+
+/// Perf's list for these events, each in ring 3 and with a name of ours.
+fn list(events: &[Resolved], vendor: Vendor) -> String {
+    let word = |(index, event): (usize, &Resolved)| {
+        let (select, extra) = select(event, vendor);
+        let extra = extra.map_or(String::new(), |value| format!("config1={value:#x},"));
+        format!("cpu/config={select:#x},{extra}name={}/u", name(index))
+    };
+    events.iter().enumerate().map(word).collect::<Vec<_>>().join(",")
+}
+
+/// The shell command that runs `program` with its arguments, with these events counted. The start
+/// is delayed by a part of a rotation that `seed` draws, because perf has no random order. Behind
+/// the program no process starts, so that none gets its address space.
+pub(super) fn script(events: &[Resolved], vendor: Vendor, program: &[&str], seed: u64) -> String {
+    let mut perf = Command::new("/bin/perf");
+    perf.args(["stat", "-x,", "-o", FILE, "-e", &list(events, vendor), "--"]).args(program);
+    let (perf, delay_us) = (machine::in_shell(&perf), delay_us(seed));
+    format!(
+        "usleep {delay_us}\n{perf}\nstatus=$?\necho\necho '{COUNTS}'\n\
+         while read -r line; do echo \"$line\"; done < {FILE}\nexit $status"
+    )
+}
+
+/// A delay of less than a rotation: `SplitMix64` of the seed (Steele, Lea and Flood, "Fast
+/// splittable pseudorandom number generators", OOPSLA 2014).
+fn delay_us(seed: u64) -> u64 {
+    let mut x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x ^ x >> 31) % ROTATION_US
+}
+
+/// The counts in the script's output, in the order of `count` events; none if one is missing.
+pub(super) fn counts(output: &str, count: usize) -> Option<Vec<Count>> {
+    let (_, printed) = output.rsplit_once(COUNTS)?;
+    let find = |index| {
+        let name = name(index);
+        printed.lines().find_map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let is_it = cells.get(2)?.split(':').next() == Some(&*name);
+            is_it.then(|| parse(&cells)).flatten()
+        })
+    };
+    (0..count).map(find).collect()
+}
+
+/// A line of `perf stat -x,`: value, unit, event, time running, share of the time in percent.
+fn parse(cells: &[&str]) -> Option<Count> {
+    match cells[0] {
+        "<not counted>" => Some(Count::NotCounted),
+        "<not supported>" => Some(Count::NotSupported),
+        value => {
+            let percent: f64 = cells.get(4)?.parse().ok()?;
+            Some(Count::Counted { estimate: value.parse().ok()?, coverage: percent / 100.0 })
+        }
+    }
+}
+
+/// The part of the script's output that the program wrote.
+pub(super) fn program_output(output: &str) -> &str {
+    output.rsplit_once(COUNTS).map_or(output, |(program, _)| program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        explain::{self, Asked},
+        machine::Pmu,
+    };
+    use expect_test::expect;
+    use tally_abi::SessionConfig;
+
+    fn list_of(pmu: Pmu, events: &str) -> String {
+        let pmu = machine::virtual_pmu_of(pmu, &[]).unwrap();
+        let config = SessionConfig::default();
+        let asked = Asked { events: events.into(), config, paranoid: None };
+        let (resolved, _) = explain::planned(&explain::detect(&pmu).unwrap(), &asked).unwrap();
+        list(&resolved, pmu.profile().vendor).replace(",cpu", "\ncpu") + "\n"
+    }
+
+    #[test]
+    fn perf_gets_the_selects_of_the_catalogue() {
+        let intel = "INST_RETIRED.ANY,cycles,CPU_CLK_UNHALTED.REF_TSC,MEM_LOAD_RETIRED.L1_MISS,\
+                     CYCLE_ACTIVITY.STALLS_TOTAL,OCR.DEMAND_DATA_RD.L3_HIT";
+        let amd = "instructions,cycles,LS_DISPATCH.LD_DISPATCH,CYCLES_NO_RETIRE.EMPTY";
+        expect![[r#"
+            cpu/config=0xc0,name=event0/u
+            cpu/config=0x3c,name=event1/u
+            cpu/config=0x300,name=event2/u
+            cpu/config=0x8d1,name=event3/u
+            cpu/config=0x40004a3,name=event4/u
+            cpu/config=0x1b7,config1=0x3f803c0001,name=event5/u
+            cpu/config=0xc0,name=event0/u
+            cpu/config=0x76,name=event1/u
+            cpu/config=0x129,name=event2/u
+            cpu/config=0x1d6,name=event3/u
+        "#]]
+        .assert_eq(&(list_of(Pmu::Intel, intel) + &list_of(Pmu::Amd, amd)));
+    }
+
+    #[test]
+    fn perf_s_lines_are_read_in_the_order_of_the_events() {
+        let output = format!(
+            "1,,event0,1,100.00,,\n{COUNTS}\n# started on Thu\n\n\
+             12,,event1:u,69,25.00,,\n7,,event0:u,69,100.00,,\n\
+             <not counted>,,event2:u,0,0.00,,\n<not supported>,,event3:u,0,100.00,,\n"
+        );
+        let of = |estimate, coverage| Count::Counted { estimate, coverage };
+        let expected = vec![of(7, 1.0), of(12, 0.25), Count::NotCounted, Count::NotSupported];
+        assert_eq!(counts(&output, 4), Some(expected));
+        assert_eq!(counts(&output, 5), None);
+        assert_eq!(program_output(&output), "1,,event0,1,100.00,,\n");
+    }
+
+    #[test]
+    fn seeds_delay_the_start_by_less_than_a_rotation() {
+        let delays: Vec<u64> = (0..100).map(delay_us).collect();
+        assert!(delays.iter().all(|delay| *delay < ROTATION_US));
+        let quarters = delays.iter().map(|delay| delay * 4 / ROTATION_US);
+        assert_eq!(quarters.collect::<std::collections::BTreeSet<_>>().len(), 4);
+    }
+}
