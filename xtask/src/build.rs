@@ -24,6 +24,9 @@ use crate::{
 const PROGRAM_FLAGS: &str = "-C panic=abort -C relocation-model=static \
     -C target-feature=+crt-static -C link-arg=-nostartfiles -C link-arg=-nostdlib \
     -C link-arg=-static -C link-arg=-no-pie";
+/// Puts the kernel's code into pages of 2 MiB of its own, for `memory::takeover`, which maps it by
+/// large pages.
+const KERNEL_FLAGS: &str = "-C link-arg=-zmax-page-size=0x200000";
 /// Keeps the debug information, which gdb and the symbolizer read; what boots is a copy without it.
 const WITH_SYMBOLS: &str = "profile.release.strip=\"none\"";
 /// The guest's packages whose variables and types gdb is to know as well; of the others it knows
@@ -52,7 +55,7 @@ pub const KERNEL: GuestPackage = GuestPackage {
     folder: "kernel",
     target: "x86_64-unknown-none",
     library: "core,alloc,compiler_builtins",
-    flags: "",
+    flags: KERNEL_FLAGS,
 };
 /// The programs that come with Tally.
 pub const PROGRAMS: GuestPackage = GuestPackage {
@@ -80,6 +83,7 @@ pub const CHECK_GUEST: GuestPackage = GuestPackage {
     name: "tally-vpmu-check",
     folder: "qemu/check",
     library: "core,compiler_builtins",
+    flags: "",
     ..KERNEL
 };
 

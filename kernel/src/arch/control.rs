@@ -24,17 +24,11 @@ pub fn set_rdpmc_access(allowed: bool) {
     unsafe { Cr4::update(|flags| flags.set(Cr4Flags::PERFORMANCE_MONITOR_COUNTER, allowed)) };
 }
 
-/// Sets CR4.PGE on this CPU, as the boot loader did on the first.
-pub fn enable_global_pages() {
-    // SAFETY: the page tables in use are the kernel's, whose global pages are the same everywhere.
-    unsafe { Cr4::update(|flags| flags.insert(Cr4Flags::PAGE_GLOBAL)) };
-}
-
-/// Turns on SSE and, where the processor has them, SMEP, SMAP and UMIP, and turns off every other
-/// optional feature of CR4.
+/// Turns on SSE, global pages and, where the processor has them, SMEP, SMAP and UMIP, and turns off
+/// every other optional feature of CR4.
 pub fn enable_features() {
     let features = CpuId::new().get_extended_feature_info();
-    let mut cr4 = Cr4Flags::OSFXSR | Cr4Flags::OSXMMEXCPT_ENABLE;
+    let mut cr4 = Cr4Flags::OSFXSR | Cr4Flags::OSXMMEXCPT_ENABLE | Cr4Flags::PAGE_GLOBAL;
     cr4.set(
         Cr4Flags::SUPERVISOR_MODE_EXECUTION_PROTECTION,
         features.as_ref().is_some_and(|f| f.has_smep()),
@@ -47,11 +41,11 @@ pub fn enable_features() {
     // Firmware may have left more on: with FSGSBASE programs could set bases that a context switch
     // does not restore, with OSXSAVE use registers that it does not save, with PCE read counters.
     let kept = Cr4Flags::PHYSICAL_ADDRESS_EXTENSION
-        | Cr4Flags::PAGE_GLOBAL
         | Cr4Flags::MACHINE_CHECK_EXCEPTION
         | Cr4Flags::L5_PAGING;
     // SAFETY: (1) every x86-64 processor has SSE; (2) the kernel never touches programs' memory
-    // through programs' addresses; (3) write protection holds for ring 0 too, as before.
+    // through programs' addresses; (3) write protection holds for ring 0 too, as before; (4)
+    // the global pages are the kernel's, the same in every address space.
     unsafe {
         Cr0::update(|flags| {
             flags.remove(Cr0Flags::EMULATE_COPROCESSOR | Cr0Flags::TASK_SWITCHED);

@@ -15,7 +15,7 @@ use x86_64::structures::paging::PhysFrame;
 
 use super::start::start_cpu;
 use crate::{
-    arch::{control, lapic::Lapic},
+    arch::lapic::Lapic,
     cpu::{self, Cpu, online},
     machine::{acpi, clock},
     measure,
@@ -208,7 +208,6 @@ fn fill_trampoline(page: PhysFrame, space: &AddressSpace) {
 
 /// The trampoline's target: 64-bit mode, a stack of its own, the trampoline's page tables.
 extern "C" fn start_here() -> ! {
-    control::enable_global_pages();
     kernel::activate_space();
     if !measure::pmu_matches() {
         MISMATCHED.fetch_add(1, Ordering::Release);

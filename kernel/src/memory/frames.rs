@@ -14,6 +14,8 @@ use x86_64::{
 
 /// Bytes of a frame.
 pub const FRAME_BYTES: u64 = 4096;
+/// Bytes of a large page.
+pub const LARGE_BYTES: u64 = 2 << 20;
 /// Memory that programs cannot claim: a reserve for the kernel and for page tables.
 const RESERVE_BYTES: u64 = 32 << 20;
 /// Memory below this address is not allocated: a starting processor's trampoline and the firmware's
@@ -90,6 +92,21 @@ fn allocate_claimed(bytes: u64) -> Result<PhysFrame, OutOfMemory> {
     Ok(PhysFrame::containing_address(address))
 }
 
+/// Allocates `bytes` that lie in one piece, from a multiple of [`LARGE_BYTES`] on. Their content
+/// means nothing. Never freed.
+///
+/// # Errors
+/// No usable memory of that size is left that was never allocated.
+pub fn allocate_block(bytes: u64) -> Result<PhysAddr, OutOfMemory> {
+    let mut guard = FRAMES.lock();
+    let frames = guard.as_mut().expect("frames::init runs first");
+    let block = frames.take_block(bytes).ok_or(OutOfMemory)?;
+    let taken = bytes.div_ceil(FRAME_BYTES);
+    frames.in_use += taken;
+    frames.left -= taken;
+    Ok(block)
+}
+
 /// Frees a frame.
 ///
 /// # Safety
@@ -97,10 +114,8 @@ fn allocate_claimed(bytes: u64) -> Result<PhysFrame, OutOfMemory> {
 pub unsafe fn free(frame: PhysFrame<Size4KiB>) {
     let mut guard = FRAMES.lock();
     let frames = guard.as_mut().expect("frames::init runs first");
-    let link = kernel_view(frame.start_address()).as_mut_ptr::<u64>();
-    // SAFETY: nothing refers to the frame, so its first word is free for the link.
-    unsafe { link.write(frames.free.map_or(0, PhysAddr::as_u64)) };
-    frames.free = Some(frame.start_address());
+    // SAFETY: by this function's contract.
+    unsafe { frames.push(frame.start_address()) };
     frames.in_use -= 1;
     frames.left += 1;
 }
@@ -213,6 +228,11 @@ impl Frames {
             self.free = (link != 0).then(|| PhysAddr::new(link));
             return Some(address);
         }
+        self.take_new()
+    }
+
+    /// Takes a frame that was never allocated.
+    fn take_new(&mut self) -> Option<PhysAddr> {
         while let Some(region) = self.regions.get(self.region) {
             let start = region.start.max(LOW_BYTES).max(self.next).next_multiple_of(FRAME_BYTES);
             if region.kind == MemoryRegionKind::Usable && start + FRAME_BYTES <= region.end {
@@ -223,5 +243,32 @@ impl Frames {
             self.next = 0;
         }
         None
+    }
+
+    /// Takes the first block of `bytes` that was never allocated. The frames before it are free.
+    fn take_block(&mut self, bytes: u64) -> Option<PhysAddr> {
+        let end = |region: &MemoryRegion| region.end;
+        loop {
+            let start = self.take_new()?;
+            if start.is_aligned(LARGE_BYTES)
+                && self.regions.get(self.region).map(end)? - start.as_u64() >= bytes
+            {
+                self.next = start.as_u64() + bytes;
+                return Some(start);
+            }
+            // SAFETY: the frame was just taken.
+            unsafe { self.push(start) };
+        }
+    }
+
+    /// Adds a frame to the list.
+    ///
+    /// # Safety
+    /// Nothing refers to the frame, and it is memory.
+    unsafe fn push(&mut self, frame: PhysAddr) {
+        let link = kernel_view(frame).as_mut_ptr::<u64>();
+        // SAFETY: nothing refers to the frame, so its first word is free for the link.
+        unsafe { link.write(self.free.map_or(0, PhysAddr::as_u64)) };
+        self.free = Some(frame);
     }
 }

@@ -1,12 +1,15 @@
-//! The kernel's heap: a static block at first, so that the kernel's size after boot is known, and
-//! frames of the machine's memory when programs need more.
+//! The kernel's heap: one block at first, so that the kernel's size after boot is known, and frames
+//! of the machine's memory when programs need more.
+//!
+//! The block is in the kernel's view of physical memory, whose large pages need one TLB entry for
+//! all that the overflow path has there.
 //!
 //! Sessions, processes, threads and names are on it; programs' memory is in frames. The overflow
 //! path never allocates. The heap fails when the machine's memory is used up. So that programs
 //! cannot use it up, their memory leaves a reserve ([`frames::claim`]), and a system call that lets
 //! a program keep part of the heap checks first ([`has_room`]).
 
-use core::{alloc::Layout, ptr::NonNull};
+use core::{alloc::Layout, mem::replace, ptr::NonNull};
 
 use talc::{
     TalcLock,
@@ -20,39 +23,38 @@ use super::{
 };
 
 /// Bytes of the heap at first.
-pub const HEAP_BYTES: usize = 4 << 20;
+const HEAP_BYTES: usize = 3 << 20;
 /// The address of the part that grows: above the stacks.
 const GROWN: u64 = region::START + (1 << 38);
 /// The smallest step of growth.
 const STEP_BYTES: u64 = 1 << 20;
 
 #[global_allocator]
-static HEAP: TalcLock<spin::Mutex<()>, Growing> = {
-    static mut BLOCK: [u8; HEAP_BYTES] = [0; HEAP_BYTES];
-    TalcLock::new(Growing { block: Some(&raw mut BLOCK), next: GROWN, end: None })
-};
+static HEAP: TalcLock<spin::Mutex<()>, Growing> =
+    TalcLock::new(Growing { has_block: false, next: GROWN, end: None });
 
 /// The source of the heap's memory.
 #[derive(Debug)]
 struct Growing {
-    /// The first block, until the heap has it.
-    block: Option<*mut [u8; HEAP_BYTES]>,
+    /// Whether the heap has the first block.
+    has_block: bool,
     /// The address of the next page.
     next: u64,
     /// The allocator's mark of the end of the part that grows.
     end: Option<NonNull<u8>>,
 }
 
-// SAFETY: nothing else refers to the block, and only the allocator gets the pointer to the heap's
-// end.
+// SAFETY: only the allocator gets the pointer to the heap's end.
 unsafe impl Send for Growing {}
 
 // SAFETY: it allocates frames, and never from the heap that it grows.
 unsafe impl Source for Growing {
     fn acquire<B: Binning>(talc: &mut Talc<Self, B>, layout: Layout) -> Result<(), ()> {
-        if let Some(block) = talc.source.block.take() {
-            // SAFETY: (1) nothing else names the block; (2) it is never freed.
-            return unsafe { talc.claim(block.cast(), HEAP_BYTES) }.map(drop).ok_or(());
+        if !replace(&mut talc.source.has_block, true) {
+            let block = frames::allocate_block(HEAP_BYTES as u64).map_err(|_| ())?;
+            let start = frames::kernel_view(block).as_mut_ptr();
+            // SAFETY: (1) the block was allocated just now; (2) it is mapped, and never freed.
+            return unsafe { talc.claim(start, HEAP_BYTES) }.map(drop).ok_or(());
         }
         // With room for the allocator's own bookkeeping.
         let wanted = (layout.size() + layout.align()) as u64 + FRAME_BYTES;

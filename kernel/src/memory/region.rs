@@ -43,7 +43,7 @@ pub fn map(page: u64, frame: PhysFrame) -> Result<(), OutOfMemory> {
         }
         at = entry.addr();
     }
-    let flags = Flags::PRESENT | Flags::WRITABLE | Flags::NO_EXECUTE;
+    let flags = Flags::PRESENT | Flags::WRITABLE | Flags::NO_EXECUTE | Flags::GLOBAL;
     table(at)[index(page, 0)].set_frame(frame, flags);
     Ok(())
 }
