@@ -18,6 +18,7 @@ mod linux;
 mod outcomes;
 mod overhead;
 mod programs;
+mod repeat;
 mod samples;
 mod sessions;
 mod shared;

@@ -25,6 +25,7 @@ pub mod process;
 pub mod progress;
 pub mod project;
 pub mod ramdisk;
+pub mod repeat;
 pub mod report;
 pub mod run;
 pub mod setup;

@@ -19,6 +19,7 @@ use crate::{
     output,
     project::{self, Project},
     ramdisk,
+    repeat::{self, Repeated},
     report::{Report, table},
 };
 
@@ -39,6 +40,10 @@ pub struct RunArgs {
     /// Print the plan, each event's group and counter, without a boot
     #[arg(long, conflicts_with = "trace")]
     explain: bool,
+    /// Run the machine N times, with seeds from --seed on, and print one table of all runs
+    #[arg(long, value_name = "N", conflicts_with_all = ["explain", "trace", "gdb"],
+          value_parser = clap::value_parser!(u64).range(2..=1000))]
+    repeat: Option<u64>,
     /// Print one JSON object, alone on standard output
     #[arg(long)]
     json: bool,
@@ -110,6 +115,20 @@ impl RunArgs {
             ..Request::new(line)
         })
     }
+
+    /// The machines of `--repeat`, one without it, each with the next seed.
+    ///
+    /// # Errors
+    /// An option is not valid, or the last seed would exceed 64 bits.
+    pub fn requests(&self) -> Result<Vec<Request>> {
+        let (first, count) = (self.job.seed, self.repeat.unwrap_or(1));
+        let Some(last) = first.checked_add(count - 1) else {
+            let why = format!("--seed {first} leaves no {count} seeds: use a smaller one");
+            return Err(Failure::new(ExitStatus::Usage, why));
+        };
+        let of = |seed| RunArgs { job: Job { seed, ..self.job.clone() }, ..self.clone() }.request();
+        (first..=last).map(of).collect()
+    }
 }
 
 /// Runs the machine and prints the results; the status is the outcome's.
@@ -120,6 +139,9 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     let request = args.request()?;
     if args.explain {
         return explained(args);
+    }
+    if args.repeat.is_some() {
+        return repeated(project, args);
     }
     if let Some(path) = &args.trace {
         project::check_writable(path)?;
@@ -141,6 +163,23 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         project::write(path, &boot.transcript.trace)?;
     }
     shown
+}
+
+/// Runs the machines of `--repeat` and prints their results together.
+fn repeated(project: &Project, args: &RunArgs) -> Result<u8> {
+    let requests = args.requests()?;
+    let artefacts = Artefacts::make_for_run(project, &args.file)?;
+    match repeat::repeat(&artefacts, &requests)? {
+        Repeated::Merged(merged) => {
+            output::print(args.json, &merged, &repeat::render(&merged))?;
+            Ok(merged.status)
+        }
+        Repeated::Failed(mut boot) => {
+            let folder = boot.folder.keep().to_owned();
+            machine::keep_newest(project);
+            show(&boot, args.json, &folder)
+        }
+    }
 }
 
 /// The kernel's options beside the job's.

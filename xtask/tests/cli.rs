@@ -105,3 +105,18 @@ fn compare_refuses_options_before_it_builds_anything() {
         assert_eq!(status, code(refused), "{words}");
     }
 }
+
+#[test]
+fn repeat_refuses_options_before_it_builds_anything() {
+    for words in [
+        "--repeat 1",
+        "--repeat 1001",
+        "--repeat 2 --explain",
+        "--repeat 2 --gdb",
+        "--repeat 2 --trace x",
+        "--repeat 2 --seed 18446744073709551615",
+    ] {
+        let status = status(&format!("run {words}"), Stdio::null(), Stdio::null());
+        assert_eq!(status, code(ExitStatus::Usage), "{words}");
+    }
+}

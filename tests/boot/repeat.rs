@@ -1,0 +1,58 @@
+//! Several runs of one program, merged into one table.
+
+use std::sync::OnceLock;
+
+use xtask::{
+    repeat::{self, Merged, Repeated},
+    report::{Kind, Report},
+    run::RunArgs,
+};
+
+use crate::{artefacts, boot, machine_permit};
+
+const RUN: &str = "cargo xtask run --repeat 3 --seed 7 --slice 20000 --events \
+    INST_RETIRED.ANY,BR_INST_RETIRED.COND,BR_INST_RETIRED.COND_TAKEN,BR_MISP_RETIRED.COND,\
+    MEM_INST_RETIRED.ALL_LOADS,MEM_INST_RETIRED.ALL_STORES,L1D.REPLACEMENT,UOPS_RETIRED.SLOTS,\
+    BR_INST_RETIRED.NEAR_CALL -- rounds 1 60000";
+
+fn args() -> RunArgs {
+    RunArgs::of(RUN).expect("it is a run")
+}
+
+/// The runs' results, remembered even if one fails.
+fn merged() -> &'static Merged {
+    static MERGED: OnceLock<Option<Merged>> = OnceLock::new();
+    let run = || {
+        let requests = args().requests().expect("the options are valid");
+        let _permit = machine_permit();
+        match repeat::repeat(&artefacts(), &requests) {
+            Ok(Repeated::Merged(merged)) => merged,
+            Ok(Repeated::Failed(boot)) => panic!("{}", boot.outcome),
+            Err(failure) => panic!("{failure}"),
+        }
+    };
+    let run = || std::panic::catch_unwind(run).ok();
+    MERGED.get_or_init(run).as_ref().expect("the runs end well")
+}
+
+#[test]
+fn three_runs_know_more_than_one() {
+    let merged = merged();
+    assert_eq!((merged.runs, merged.first_seed, merged.status), (3, Some(7), 0));
+    let one = Report::of(&boot(&args().request().unwrap())).first.expect("it has a session");
+    let events = &merged.sessions[0].events;
+    assert_eq!((merged.sessions.len(), events.len()), (1, one.events.len()));
+    let share = |width: Option<f64>, estimate: f64| width.expect("it is measured") / estimate;
+    let three: f64 = events.iter().map(|e| share(e.half_width_95, e.estimate.unwrap())).sum();
+    let single = |estimate: Option<u64>| estimate.unwrap() as f64;
+    let one: f64 = one.events.iter().map(|e| share(e.half_width_95, single(e.estimate))).sum();
+    // 1/√3 is 0.58; the runs' own half widths differ.
+    assert!(three > 0.0 && three < 0.8 * one, "{three}, {one}");
+}
+
+#[test]
+fn exact_counts_of_all_runs_are_their_true_mean() {
+    let exact = merged().sessions[0].events.iter().filter(|event| event.kind == Kind::Exact);
+    let errors: Vec<_> = exact.map(|event| event.relative_error()).collect();
+    assert!(!errors.is_empty() && errors.iter().all(|error| *error == Some(0.0)), "{errors:?}");
+}

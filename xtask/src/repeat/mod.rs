@@ -1,0 +1,39 @@
+//! `cargo xtask run --repeat N`: several runs whose seeds follow each other, merged into one table.
+
+mod estimate;
+mod merged;
+
+pub use self::merged::{Merged, MergedEvent, MergedSession, OneRun, render};
+use crate::{
+    Result,
+    machine::{self, Artefacts, Boot, Outcome, Request},
+    progress::Step,
+};
+
+/// How several runs ended.
+#[derive(Debug)]
+pub enum Repeated {
+    /// Every run's programs ended by themselves.
+    Merged(Merged),
+    /// A run ended otherwise; those behind it were not begun.
+    Failed(Box<Boot>),
+}
+
+/// Boots the machines, two or more, one after another.
+///
+/// # Errors
+/// A machine cannot be booted, or the runs have different sessions.
+pub fn repeat(artefacts: &Artefacts, requests: &[Request]) -> Result<Repeated> {
+    let step = Step::start(format!("Running {} machines", requests.len()));
+    let mut runs = Vec::new();
+    for request in requests {
+        let boot = machine::boot(artefacts, request, &mut |_| {})?;
+        if !matches!(boot.outcome, Outcome::Done(_)) {
+            return Ok(Repeated::Failed(Box::new(boot)));
+        }
+        runs.push(OneRun::of(&boot));
+        step.at(&format!("{} done", runs.len()));
+    }
+    step.done();
+    Merged::of(&runs).map(Repeated::Merged)
+}
