@@ -5,8 +5,8 @@
 //! independent. Two questions are kept apart:
 //!
 //! - How well is the mean of the runs' true counts known? Its error is the mean of the `e`, and its
-//!   half width √(Σ h²) / N: 1/√N of a run's. The mean has equal weights. Weights of 1/s² would pull
-//!   it down, because a run that meets few events states a small error too.
+//!   half width √(Σ h²) / N: 1/√N of a run's. The mean has equal weights. Weights of 1/s² would
+//!   pull it down, because a run that meets few events states a small error too.
 //! - How much do the true counts differ from run to run? Their variance is what the variance of the
 //!   estimates exceeds the mean of s² by: the unweighted form of the method of moments of
 //!   `DerSimonian` and Laird, "Meta-analysis in clinical trials", Controlled Clinical Trials 7

@@ -2,9 +2,9 @@
 //! with the truth at that moment.
 //!
 //! `live SEED READINGS SOURCE SLICE [EVENTS]`: SOURCE is `bank` (readings in the bank), `calls`
-//! (readings by system call) or `both` (by system call, with a bank that is mapped and read). Without
-//! EVENTS it counts the processor's default list. Region `n` of the truth is open from the session's
-//! start to reading `n`, which begins at 1.
+//! (readings by system call) or `both` (by system call, with a bank that is mapped and read).
+//! Without EVENTS it counts the processor's default list. Region `n` of the truth is open from the
+//! session's start to reading `n`, which begins at 1.
 //!
 //! It prints a line for each event of each reading: the reading's number, the event's index, its
 //! value and its half width at 95 % (`-` where it is not known).
