@@ -1,8 +1,12 @@
 //! What the engine costs: of each session, and by the clock that limits it.
 
-use xtask::report::Report;
+use tally_abi::session::MIN_SLICE;
+use xtask::{
+    machine::{Pmu, Request},
+    report::Report,
+};
 
-use crate::{assert_success, output_of, run};
+use crate::{assert_exact_counts_are_true, assert_success, boot, output_of, run};
 
 /// By how much a share may exceed its budget: the engine takes the first 16 slices to adapt.
 const TOLERANCE: f64 = 1.05;
@@ -45,5 +49,26 @@ fn each_session_has_its_own_cost() {
     assert_eq!(costs.len(), 2, "{report:?}");
     for (first, second) in costs[0].iter().zip(&costs[1]) {
         assert!(first.is_some() && second.is_some() && first != second, "{costs:?}");
+    }
+}
+
+/// Without a budget every slice of ring 3 is as short as asked for. Where ring 0 counts too, slices
+/// are longer: an overflow is pending while the kernel works.
+#[test]
+fn the_shortest_slices_are_taken() {
+    for pmu in [Pmu::Intel, Pmu::Amd] {
+        for (mode, most) in [("", MIN_SLICE + MIN_SLICE / 20), (" --kernel", 3 * MIN_SLICE)] {
+            let job = format!("tally stat{mode} --slice {MIN_SLICE} --budget 100");
+            let line = format!("wire paranoid=1 -- {job} -e cycles,instructions rounds 1 60000");
+            let boot = boot(&Request { pmu, ..Request::new(line) });
+            assert_success(&boot);
+            let report = Report::of(&boot);
+            assert_exact_counts_are_true(&report);
+            let session = report.first.expect("tally opens a session");
+            assert_eq!(session.lengthened, Some(0));
+            let cycles = session.events[0].estimate.expect("cycles are pinned");
+            let length = cycles / session.slices.expect("the session ended");
+            assert!((MIN_SLICE - 10..most).contains(&length), "{pmu:?}{mode}: {length}");
+        }
     }
 }

@@ -348,7 +348,7 @@ mod tests {
             66: 1025 events were asked for; a plan holds 1024
             78: the list of events is empty; name at least one
             78: counting in ring 0 is not permitted: run with --paranoid 1
-            67: a slice of 9 is out of range: use 5000 to 1073741824
+            67: a slice of 9 is out of range: use 1800 to 1073741824
         "#]].assert_eq(&text);
     }
 

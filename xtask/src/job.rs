@@ -271,7 +271,7 @@ mod tests {
         assert_eq!((line.seed, line.wire, line.trace), (7, true, Some(Tracing::Stream)));
         let of = |program: Program<'_>| program.words.map(str::to_owned).collect::<Vec<_>>();
         let programs: Vec<_> = line.programs().map(|program| of(program.unwrap())).collect();
-        let first = "deflate --events A,B --slice 5000 --budget 0.5 --shares adaptive";
+        let first = "deflate --events A,B --slice 1800 --budget 0.5 --shares adaptive";
         assert_eq!(programs[0], words(first));
         assert_eq!(programs[1][0], "spin");
     }

@@ -13,9 +13,11 @@ pub const MAX_EVENT_LIST_BYTES: usize = 64 * 1024;
 pub const MAX_DETAIL_BYTES: usize = 512;
 /// The default slice (paper 000, section 2): 100 µs at 2 GHz.
 pub const DEFAULT_SLICE_CYCLES: u64 = 200_000;
-/// The shortest slice, in cycles or instructions: "a few thousand cycles" (paper 000, section 3),
-/// and at least twice the cost of a switch.
-pub const MIN_SLICE: u64 = 5_000;
+/// The shortest slice, in cycles or instructions: "a few thousand cycles" (paper 000, section 3).
+/// It is longer than the overflow interrupt's entry and exit, so that a program whose session
+/// counts ring 0 gets on in each slice. The budget decides whether slices are as short as asked
+/// for.
+pub const MIN_SLICE: u64 = 1_800;
 /// The longest slice, in cycles or instructions. A reload is written sign-extended from 32 bits on
 /// processors without full-width writes (Intel SDM volume 3, "Full-Width Writes to Performance
 /// Counter Registers").

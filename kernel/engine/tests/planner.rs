@@ -383,7 +383,7 @@ fn errors_have_subject_failure_and_remedy() {
         the PMU does not count reference cycles
         the events need 3 groups of counters and direct mode has one: ask for fewer events, or open a session, which multiplexes them
         its share is out of range: use 1 to 64 slices of a round
-        a slice of 9 is out of range: use 5000 to 1000
+        a slice of 9 is out of range: use 1800 to 1000
         a budget of 0 ppm is out of range: use 1 to 1000000
     "#]]
     .assert_eq(&text);

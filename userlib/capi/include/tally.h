@@ -32,7 +32,7 @@ enum tally_shares { TALLY_PLANNED = 0, TALLY_ADAPTIVE = 1 };
 struct tally_config {
     uint64_t mode;         /* enum tally_mode */
     uint64_t slice_unit;   /* enum tally_slice_unit */
-    uint64_t slice_length; /* 5,000 to 2^30; usual: 200,000 cycles */
+    uint64_t slice_length; /* 1,800 to 2^30; usual: 200,000 cycles */
     uint64_t budget_ppm;   /* the share of the program's time that the engine may take, in parts per
                             * million, 1 to 1,000,000; usual: 20,000; no limit: 1,000,000 */
     uint64_t shares;       /* enum tally_shares */
