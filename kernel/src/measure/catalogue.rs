@@ -36,8 +36,8 @@ fn require_modelled(resolved: &[Resolved]) -> Result<(), ResolveError> {
         Some(event) => Err(ResolveError {
             event: event.name.clone(),
             error: Error::EventNotSupported,
-            detail: "the virtual PMU does not model it; `cargo xtask vpmu-events` lists what it \
-                     models"
+            detail: "the virtual PMU does not model it with its options; `cargo xtask vpmu-events` \
+                     lists what it models, and what needs pipeline=ooo"
                 .into(),
         }),
     }
