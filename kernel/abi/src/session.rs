@@ -131,7 +131,8 @@ impl Shares {
 pub struct SessionConfig {
     /// Privilege.
     pub mode: Mode,
-    /// Slice length, [`MIN_SLICE`] to [`MAX_SLICE`].
+    /// Slice length, [`MIN_SLICE`] to [`MAX_SLICE`]. The first rounds have shorter slices
+    /// (decision 25).
     pub slice: Slice,
     /// The share of the program's time that the engine may take, in parts per million, 1 to
     /// [`NO_BUDGET_PPM`]. If slices are so short that it would take more, it lengthens them.

@@ -37,6 +37,11 @@ impl Budget {
         self.slice_multiplier
     }
 
+    /// Leaves the time up to now out of the next update.
+    pub(crate) fn skip(&mut self, engine_ticks: u64, session_ticks: u64) {
+        (self.engine_ticks, self.session_ticks) = (engine_ticks, session_ticks);
+    }
+
     /// Chooses the slice multiplier by the time that the engine and the session have taken so far.
     /// In the overflow path: a few divisions each [`Self::SLICES`] slices.
     pub(crate) fn update(&mut self, engine_ticks: u64, session_ticks: u64) {

@@ -1,4 +1,5 @@
-//! The budget: slices are longer where the engine takes more than its share, and nowhere else.
+//! The lengths of slices: longer where the engine takes more than its budget, shorter at the start
+//! of a session.
 
 mod fake;
 
@@ -7,11 +8,14 @@ use std::{cell::Cell, rc::Rc};
 use fake::Simulated;
 use tally_abi::{
     SessionConfig, SessionStats, Slice,
+    session::MIN_SLICE,
     trace::{SliceRecord, ThresholdRecord},
 };
 use tally_engine::{Clock, Demand, Layout, Multiplexer, Selector, Session, Sink, Widths};
 
 const SLICE: u64 = 10_000;
+/// Of eight events on two counters.
+const GROUPS: u64 = 4;
 
 /// A clock that tests set: shared by the program and the engine.
 #[derive(Clone, Default)]
@@ -57,9 +61,13 @@ struct Bench {
 impl Bench {
     /// The folding of each row takes `ticks`.
     fn new(ticks: u64) -> Bench {
+        Bench::with_slices(SLICE, ticks)
+    }
+
+    fn with_slices(length: u64, ticks: u64) -> Bench {
         let layout = Layout { general: 0b11, reference: false, extra: 0, widths: Widths::of(48) };
         let demands = (0..8).map(|event| Demand::general(Selector(event), 0xff)).collect();
-        let slice = Slice::Cycles(SLICE);
+        let slice = Slice::Cycles(length);
         let config = SessionConfig { slice, budget_ppm: 20_000, ..SessionConfig::default() };
         let (pmu, now) = (Simulated::default(), Now::default());
         let mut bench = Bench {
@@ -102,6 +110,24 @@ fn it_makes_slices_longer_and_says_so() {
     assert!(
         longer.clone().all(|record| record.cycles == SLICE * u64::from(record.slice_multiplier))
     );
+}
+
+/// Each of a session's first rounds has slices of twice the length of those before, from at least
+/// the shortest length up. What they cost, here 10 % and more, makes no slice longer.
+#[test]
+fn the_first_rounds_have_short_slices() {
+    for (length, halvings) in
+        [(2 * MIN_SLICE - 1, 0_u64), (14 * MIN_SLICE, 3), (31 * MIN_SLICE, 4), (1 << 20, 5)]
+    {
+        let mut bench = Bench::with_slices(length, length / 10);
+        bench.run(GROUPS * halvings);
+        let lengths: Vec<u64> = bench.sink.records.iter().map(|record| record.cycles).collect();
+        let expected = (0..halvings).map(|round| length >> (halvings - round));
+        let expected: Vec<u64> = expected.flat_map(|length| [length; GROUPS as usize]).collect();
+        assert_eq!(lengths, expected);
+        bench.run(1);
+        assert_eq!(bench.sink.records.last().map(|record| record.cycles), Some(length));
+    }
 }
 
 /// The folding of many rows at once is the cost of as many slices, not of the few after it.

@@ -36,9 +36,10 @@ fn require_modelled(resolved: &[Resolved]) -> Result<(), ResolveError> {
         Some(event) => Err(ResolveError {
             event: event.name.clone(),
             error: Error::EventNotSupported,
-            detail: "the virtual PMU does not model it with its options; `cargo xtask vpmu-events` \
+            detail:
+                "the virtual PMU does not model it with its options; `cargo xtask vpmu-events` \
                      lists what it models, and what needs pipeline=ooo"
-                .into(),
+                    .into(),
         }),
     }
 }

@@ -1,6 +1,9 @@
 //! A session's slices: their beginnings, ends and pieces.
 
-use tally_abi::trace::{End, SliceRecord};
+use tally_abi::{
+    SessionStats,
+    trace::{End, SliceRecord},
+};
 
 use super::state::{CurrentSlice, DrawnSlice, Session, SliceStart};
 use crate::{CounterMask, Counts, Pinned, Sink, budget::Budget, for_each_counter, order::Draw};
@@ -137,9 +140,15 @@ impl Session {
     /// Looks at the engine's share of the time, if [`Budget::SLICES`] slices have ended since the
     /// last look. What their folding took is charged: it is for many slices at once.
     pub(crate) fn update_budget(&mut self) {
-        if self.finished - self.budgeted >= Budget::SLICES {
-            self.budgeted = self.finished;
-            self.budget.update(self.stats.engine_ticks, self.stats.session_ticks);
+        if self.finished - self.budgeted < Budget::SLICES {
+            return;
+        }
+        self.budgeted = self.finished;
+        let SessionStats { engine_ticks, session_ticks, .. } = self.stats;
+        if self.is_starting() {
+            self.budget.skip(engine_ticks, session_ticks);
+        } else {
+            self.budget.update(engine_ticks, session_ticks);
         }
     }
 

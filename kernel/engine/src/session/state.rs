@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
-use tally_abi::{SessionConfig, SessionStats};
+use tally_abi::{SessionConfig, SessionStats, session::MIN_SLICE};
 
 use super::{adaptive::Adaptive, sampling::Sampling};
 use crate::{
@@ -14,6 +14,11 @@ use crate::{
     order::{Draw, Order},
     plan::plan,
 };
+
+/// The most halvings of a session's first slices (decision 25). A program's start has events that
+/// never come again, such as the first use of each page. In rounds of short slices each group
+/// counts some.
+const MAX_HALVINGS: u16 = 5;
 
 /// A slice: its group, by number, and when it was switched in.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +94,8 @@ pub(super) struct Live {
     pub(super) next: DrawnSlice,
     /// The length of the session's slices.
     length: u64,
+    /// How often the slices of the first round are halved.
+    first_halvings: u16,
     /// The general counters that the two groups use, as masks: looked up once.
     pub(super) used: u8,
     pub(super) next_used: u8,
@@ -106,6 +113,7 @@ impl Live {
             slice: DrawnSlice { multiplier: 1, ..DrawnSlice::default() },
             next: DrawnSlice { multiplier: 1, ..DrawnSlice::default() },
             length,
+            first_halvings: first_halvings(length),
             used: 0,
             next_used: 0,
             switched: CounterMask { reference, ..CounterMask::default() },
@@ -113,6 +121,12 @@ impl Live {
             folds_at_once: setup.kernel,
         }
     }
+}
+
+/// How often the first slices of `length` are halved.
+fn first_halvings(length: u64) -> u16 {
+    let shortest = (length / MIN_SLICE).checked_ilog2().unwrap_or(0);
+    MAX_HALVINGS.min(shortest as u16)
 }
 
 /// The first slice that is not folded.
@@ -271,7 +285,19 @@ impl Session {
     /// The length of a slice, in its unit.
     #[inline]
     pub(crate) fn length_of(&self, slice: DrawnSlice) -> u64 {
-        self.live.length * u64::from(slice.multiplier)
+        (self.live.length * u64::from(slice.multiplier)) >> self.halvings(slice.draw)
+    }
+
+    /// How often the slices of a round are halved: from round to round once less.
+    #[inline]
+    fn halvings(&self, Draw { round, block, .. }: Draw) -> u16 {
+        // Both numbers wrap: after 2¹⁶ blocks some rounds are short again.
+        if block == 0 { self.live.first_halvings.saturating_sub(round) } else { 0 }
+    }
+
+    /// Returns whether the current slice is in one of the first rounds, with short slices.
+    pub(super) fn is_starting(&self) -> bool {
+        self.halvings(self.current.drawn.draw) > 0
     }
 
     /// The slice that is on the counters.
