@@ -6,7 +6,7 @@ use serde::Serialize;
 use tally_abi::text::Grouped;
 
 use super::perf::Count;
-use crate::report::{EventReport, Kind, table::percent};
+use crate::report::{EventReport, Kind, relative_error, table::percent};
 
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
@@ -109,7 +109,7 @@ impl Side {
             Count::NotSupported => (Kind::NotMeasured, None, None, Some("Linux cannot count it")),
         };
         let relative_error = match (estimate, truth) {
-            (Some(estimate), Some(truth)) => relative_error(estimate, truth),
+            (Some(estimate), Some(truth)) => relative_error(estimate as f64, truth as f64),
             _ => None,
         };
         Side { kind, truth, estimate, half_width_95: None, coverage, relative_error, reason }
@@ -118,15 +118,6 @@ impl Side {
     /// |relative error| of a multiplexed event.
     fn judged_error(&self) -> Option<f64> {
         (self.kind == Kind::Estimated).then_some(self.relative_error?.abs())
-    }
-}
-
-/// The error as a share of the truth; none if the truth is 0 and the estimate is not.
-fn relative_error(estimate: u64, truth: u64) -> Option<f64> {
-    match (estimate, truth) {
-        (0, 0) => Some(0.0),
-        (_, 0) => None,
-        (estimate, truth) => Some((estimate as f64 - truth as f64) / truth as f64),
     }
 }
 
@@ -173,7 +164,8 @@ fn write_all(text: &mut String, comparison: &Comparison) -> fmt::Result {
     }
     writeln!(text)?;
     let Instructions { tally, linux } = comparison.instructions;
-    let more = relative_error(linux, tally).map_or_else(|| "-".into(), |more| percent(more, true));
+    let more = relative_error(linux as f64, tally as f64);
+    let more = more.map_or_else(|| "-".into(), |more| percent(more, true));
     let (tally, linux) = (Grouped(tally), Grouped(linux));
     writeln!(text, "true instructions: Tally {tally}, Linux {linux} ({more})")?;
     let Some(Medians { events, tally, perf, ratio }) = comparison.medians else {

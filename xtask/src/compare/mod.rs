@@ -185,7 +185,8 @@ pub fn compare(
     }
     let instructions = true_instructions(&boot, vendor)?;
     let folder = Folder::make(&Project::here())?;
-    let (status, printed) = under_linux(artefacts, linux, request, &folder)?;
+    let script = perf::script(&resolved, vendor, &request.command(), request.job.seed);
+    let (status, printed) = under_linux(artefacts, linux, request, &script, &folder)?;
     check_status(boot.outcome.status(), status, &printed)?;
     let counts = perf::counts(&printed, resolved.len()).ok_or_else(|| {
         let why = format!("perf's output lacks an event:\n{printed}");
@@ -259,12 +260,9 @@ fn under_linux(
     artefacts: &Artefacts,
     linux: &setup::Linux,
     request: &CompareRequest,
+    script: &str,
     folder: &Folder,
 ) -> Result<(u8, String)> {
-    let (vendor, resolved) = request.resolve()?;
-    let command = request.command();
-    let words: Vec<&str> = command.iter().map(String::as_str).collect();
-    let script = perf::script(&resolved, vendor, &words, request.job.seed);
     let mut vpmu = request.vpmu.clone();
     // One interval: the counts of the whole run.
     vpmu.push(format!("series={}", folder.series().display()));
@@ -281,6 +279,6 @@ fn under_linux(
         time_limit: request.time_limit,
     };
     let mut printed = String::new();
-    let status = linux::run(&guest, &script, &mut |line| printed += &format!("{line}\n"))?;
+    let status = linux::run(&guest, script, &mut |line| printed += &format!("{line}\n"))?;
     Ok((status, printed))
 }

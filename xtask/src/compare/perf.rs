@@ -67,7 +67,7 @@ fn list(events: &[Resolved], vendor: Vendor) -> String {
 /// The shell command that runs `program` with its arguments, with these events counted. The start
 /// is delayed by a part of a rotation that `seed` draws, because perf has no random order. Behind
 /// the program no process starts, so that none gets its address space.
-pub(super) fn script(events: &[Resolved], vendor: Vendor, program: &[&str], seed: u64) -> String {
+pub(super) fn script(events: &[Resolved], vendor: Vendor, program: &[String], seed: u64) -> String {
     let mut perf = Command::new("/bin/perf");
     perf.args(["stat", "-x,", "-o", FILE, "-e", &list(events, vendor), "--"]).args(program);
     let (perf, delay_us) = (machine::in_shell(&perf), delay_us(seed));

@@ -9,7 +9,7 @@ use super::estimate::{Combined, RunEstimate, combine, mean, variance};
 use crate::{
     Failure, Result,
     machine::Boot,
-    report::{EventReport, Kind, Report, SessionReport, table::percent},
+    report::{EventReport, Kind, Report, SessionReport, relative_error, table::percent},
 };
 
 /// Columns of an event's name; a longer name has its own line.
@@ -157,11 +157,7 @@ impl MergedEvent {
     /// The estimate less the truth, as a share of the truth; none if the truth is 0 and the
     /// estimate is not.
     pub fn relative_error(&self) -> Option<f64> {
-        match (self.estimate? - self.truth?, self.truth?) {
-            (0.0, 0.0) => Some(0.0),
-            (_, 0.0) => None,
-            (error, truth) => Some(error / truth),
-        }
+        relative_error(self.estimate?, self.truth?)
     }
 
     /// Returns whether the mean of the truths lies within the 95 % interval. Sums of different

@@ -192,6 +192,13 @@ impl SessionReport {
     }
 }
 
+/// The error of an estimate as a share of the truth; none if the truth is 0 and the estimate is
+/// not.
+pub fn relative_error(estimate: f64, truth: f64) -> Option<f64> {
+    let error = estimate - truth;
+    if truth == 0.0 { (error == 0.0).then_some(0.0) } else { Some(error / truth) }
+}
+
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -241,10 +248,7 @@ impl EventReport {
 
     /// The error as a share of the truth; none if the truth is 0 and the estimate is not.
     pub fn relative_error(&self) -> Option<f64> {
-        match (self.error()?, self.truth?) {
-            (error, 0) => (error == 0.0).then_some(0.0),
-            (error, truth) => Some(error / truth as f64),
-        }
+        relative_error(self.estimate? as f64, self.truth? as f64)
     }
 
     /// The half width as a share of the estimate; none if the estimate is 0 and the half width is

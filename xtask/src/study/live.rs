@@ -114,6 +114,13 @@ pub struct LiveStudy {
     pub events: BTreeMap<String, LiveEvent>,
 }
 
+impl LiveStudy {
+    /// Whether the claim holds for the readings.
+    fn holds(&self) -> bool {
+        self.readings.share().is_some_and(|share| CLAIMED.contains(&share))
+    }
+}
+
 /// The machine for one seed: `source` is a word of [`Source`].
 pub fn request(seed: u64, pmu: Pmu, source: &str, slice: u64, events: Option<&str>) -> Request {
     let events = events.unwrap_or_default();
@@ -131,8 +138,7 @@ pub(super) fn main(project: &Project, args: &LiveArgs) -> Result<u8> {
     })?;
     let study = judge(&runs);
     output::print(args.json, &study, &render(&study))?;
-    let holds = study.readings.share().is_some_and(|share| CLAIMED.contains(&share));
-    Ok(if holds { 0 } else { ExitStatus::CheckFailed.into() })
+    Ok(if study.holds() { 0 } else { ExitStatus::CheckFailed.into() })
 }
 
 /// The readings of a run by event, in the order of time; `None` for those without an interval.
@@ -146,10 +152,8 @@ pub fn readings(boot: &Boot) -> Result<Readings> {
     let lacks = || Failure::new(ExitStatus::CheckFailed, "a reading or its truth is missing");
     let (_, session) = boot.transcript.sessions.first_key_value().ok_or_else(lacks)?;
     let truth = boot.truth.as_ref().ok_or_else(lacks)?;
-    let bytes = boot.transcript.output.iter().flat_map(|output| output.bytes.iter().copied());
-    let text = String::from_utf8(bytes.collect()).map_err(|_| lacks())?;
     let mut all = Readings::new();
-    for line in text.lines() {
+    for line in boot.transcript.text().lines() {
         let [number, event, value, half_width] =
             <[&str; 4]>::try_from(line.split(' ').collect::<Vec<_>>()).map_err(|_| lacks())?;
         let event = event.parse::<usize>().ok().and_then(|event| session.readings.get(event));
@@ -225,7 +229,6 @@ fn render(study: &LiveStudy) -> String {
             event.unknown,
         );
     }
-    let holds = study.readings.share().is_some_and(|share| CLAIMED.contains(&share));
     text += &format!(
         "{} of {} readings and {} of {} differences contain the truth; worst seed {}\n{}: claimed \
          are {:.0} to {:.0} % of the readings\n",
@@ -234,7 +237,7 @@ fn render(study: &LiveStudy) -> String {
         share(study.differences.share()),
         study.differences.judged,
         share(study.worst_seed),
-        if holds { "pass" } else { "FAIL" },
+        if study.holds() { "pass" } else { "FAIL" },
         100.0 * CLAIMED.start(),
         100.0 * CLAIMED.end(),
     );
