@@ -61,7 +61,7 @@ impl Session {
             program,
         ];
         // SAFETY: the list and the configuration are valid for reading, the detail for writing.
-        let result = check(unsafe { sys::call(sys::SESSION_OPEN, arguments) });
+        let result = check(unsafe { sys::tally_call(sys::SESSION_OPEN, arguments) });
         let word = result.map_err(|error| OpenError::new(error, &detail))?;
         let Opened { session, events } = Opened::from_word(word);
         Ok(Session { id: session.into(), events: events as usize })
@@ -141,7 +141,7 @@ impl Session {
     /// Makes a call whose buffer, if it has one, is valid for the call's result.
     fn call(&self, number: u64, buffer: u64, room: u64) -> Result<u64, Error> {
         // SAFETY: the callers here pass buffers of their own, of the call's size.
-        check(unsafe { sys::call(number, [self.id, buffer, room, 0, 0, 0]) })
+        check(unsafe { sys::tally_call(number, [self.id, buffer, room, 0, 0, 0]) })
     }
 }
 

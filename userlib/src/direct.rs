@@ -37,7 +37,7 @@ impl Direct {
             detail.len() as u64,
         ];
         // SAFETY: the list is valid for reading, the others for writing: a word for each event.
-        let result = check(unsafe { sys::call(sys::DIRECT_OPEN, arguments) });
+        let result = check(unsafe { sys::tally_call(sys::DIRECT_OPEN, arguments) });
         result.map(|_| Direct { indices }).map_err(|error| OpenError::new(error, &detail))
     }
 
@@ -63,6 +63,6 @@ impl Direct {
 impl Drop for Direct {
     fn drop(&mut self) {
         // SAFETY: the call has no buffer.
-        let _ = unsafe { sys::call(sys::DIRECT_CLOSE, [0; 6]) };
+        let _ = unsafe { sys::tally_call(sys::DIRECT_CLOSE, [0; 6]) };
     }
 }

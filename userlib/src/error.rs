@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::fmt;
 
-use tally_abi::{Error, syscall::errno::ENOSYS};
+use tally_abi::Error;
 
 /// A session could not be opened, or a program not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,11 +40,7 @@ impl From<Error> for OpenError {
     }
 }
 
-/// Splits the return value of one of Tally's system calls into result and error. Another kernel
-/// returns `ENOSYS`, which counts as a machine without a PMU.
+/// Splits the return value of one of Tally's system calls into result and error.
 pub(crate) fn check(result: i64) -> Result<u64, Error> {
-    if result == -ENOSYS {
-        return Err(Error::NoPmu);
-    }
     u64::try_from(result).map_err(|_| Error::from_return(result).unwrap_or(Error::BadArgument))
 }

@@ -14,8 +14,11 @@
 //! # Ok::<(), tally::OpenError>(())
 //! ```
 //!
-//! With the feature `runtime` it is also a runtime for `no_std` programs: entry point, arguments,
-//! heap, panic handler, output and files.
+//! A program with Rust's standard library uses the crate as it is. With the feature `runtime` the
+//! crate is also a runtime for `no_std` programs: entry point, arguments, heap, panic handler,
+//! output and files. It replaces a standard library, so the two cannot be linked together.
+//!
+//! On another kernel than Tally every call returns [`Error::NotTally`], and the program can go on.
 
 #![no_std]
 
@@ -25,6 +28,8 @@ mod bank;
 mod counting;
 mod direct;
 mod error;
+#[cfg(feature = "heap")]
+pub mod heap;
 pub mod io;
 mod program;
 mod rdpmc;

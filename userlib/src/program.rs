@@ -35,7 +35,7 @@ impl Program {
             0,
         ];
         // SAFETY: the words are valid for reading, the detail for writing.
-        let result = check(unsafe { sys::call(sys::PROGRAM_LOAD, arguments) });
+        let result = check(unsafe { sys::tally_call(sys::PROGRAM_LOAD, arguments) });
         result.map(|number| Program { number }).map_err(|error| OpenError::new(error, &detail))
     }
 
@@ -71,6 +71,6 @@ impl Program {
 
     fn raw_call(&self, number: u64) -> i64 {
         // SAFETY: the call has no buffer.
-        unsafe { sys::call(number, [self.number, 0, 0, 0, 0, 0]) }
+        unsafe { sys::tally_call(number, [self.number, 0, 0, 0, 0, 0]) }
     }
 }

@@ -5,24 +5,10 @@
 use core::{
     arch::naked_asm,
     ffi::{CStr, c_char, c_int},
-    fmt::Write,
     sync::atomic::{AtomicPtr, AtomicUsize, Ordering},
 };
 
-use talc::{
-    TalcLock,
-    base::{Talc, binning::Binning},
-    source::Source,
-};
-
-use tally_abi::text::FixedText;
-
-use crate::sys;
-
-/// The smallest amount of memory that the heap requests from the kernel.
-const CHUNK_BYTES: usize = 1 << 20;
-const PROT_READ_WRITE: u64 = 3;
-const MAP_PRIVATE_ANONYMOUS: u64 = 0x22;
+use crate::{heap, sys};
 
 static ARGC: AtomicUsize = AtomicUsize::new(0);
 static ARGV: AtomicPtr<*const c_char> = AtomicPtr::new(core::ptr::null_mut());
@@ -73,41 +59,9 @@ pub fn arguments() -> impl Iterator<Item = &'static str> {
 }
 
 #[global_allocator]
-static HEAP: TalcLock<spin::Mutex<()>, Kernel> = TalcLock::new(Kernel);
-
-/// The heap's source of memory: anonymous mappings.
-#[derive(Debug)]
-struct Kernel;
-
-// SAFETY: it allocates from the kernel, never from the heap itself.
-unsafe impl Source for Kernel {
-    fn acquire<B: Binning>(
-        talc: &mut Talc<Self, B>,
-        layout: core::alloc::Layout,
-    ) -> Result<(), ()> {
-        // The heap needs some memory of each block for its own data.
-        let wanted = layout.size().checked_add(layout.align() + 4096).ok_or(())?;
-        let bytes = wanted.max(CHUNK_BYTES).next_multiple_of(4096);
-        let arguments = [0, bytes as u64, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, u64::MAX, 0];
-        // SAFETY: the call maps new memory, which is unused.
-        let start = unsafe { sys::call(sys::MMAP, arguments) };
-        if start < 0 {
-            return Err(());
-        }
-        // SAFETY: the memory was just mapped and belongs to the heap alone.
-        unsafe { talc.claim(start as *mut u8, bytes) }.map(|_| ()).ok_or(())
-    }
-}
+static HEAP: heap::Heap = heap::new();
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo) -> ! {
-    // Formatted without the heap, which may have failed, and written in one call. A write error is
-    // ignored.
-    let text = FixedText::<512>::of(format_args!("{info}\n"));
-    let _ = crate::io::Output::Err.write_str(text.as_str());
-    sys::exit(PANIC_STATUS)
+    sys::exit_on_panic(info)
 }
-
-/// Status of a panicked program: the largest of Tally's range for programs (Rust's usual 101 is
-/// outside of it).
-const PANIC_STATUS: i32 = 63;

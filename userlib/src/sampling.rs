@@ -22,7 +22,7 @@ impl Session {
     pub fn sample(&self, event: usize, period: u64) -> Result<(), Error> {
         let arguments = [self.id(), event as u64, period, 0, 0, 0];
         // SAFETY: the call has no buffer.
-        check(unsafe { sys::call(sys::SESSION_SAMPLE, arguments) }).map(|_| ())
+        check(unsafe { sys::tally_call(sys::SESSION_SAMPLE, arguments) }).map(|_| ())
     }
 
     /// Addresses with their number of samples, unordered. Address 0 stands for samples without an
@@ -34,7 +34,7 @@ impl Session {
         let call = |to: *mut [u64; 2], room: usize| {
             let arguments = [self.id(), to as u64, room as u64, 0, 0, 0];
             // SAFETY: the buffer has room for `room` pairs.
-            check(unsafe { sys::call(sys::SESSION_SAMPLES, arguments) }).map(|n| n as usize)
+            check(unsafe { sys::tally_call(sys::SESSION_SAMPLES, arguments) }).map(|n| n as usize)
         };
         let mut pairs = vec![[0; 2]; call(core::ptr::null_mut(), 0)?];
         // The number may have grown since.

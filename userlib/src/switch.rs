@@ -50,7 +50,7 @@ impl Bank<'_> {
                 DETACHED => {
                     // SAFETY: the call has no buffer.
                     let result =
-                        unsafe { sys::call(sys::SESSION_START, [self.session, 0, 0, 0, 0, 0]) };
+                        unsafe { sys::tally_call(sys::SESSION_START, [self.session, 0, 0, 0, 0, 0]) };
                     match check(result) {
                         // Another thread or a handler has started them meanwhile.
                         Err(Error::WrongState) => {}

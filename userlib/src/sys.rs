@@ -1,8 +1,12 @@
 //! Raw system calls. [`tally_abi::syscall`] documents their arguments.
 
-use core::arch::asm;
+use core::{
+    arch::asm,
+    sync::atomic::{AtomicU8, Ordering},
+};
 
 pub use tally_abi::syscall::*;
+use tally_abi::{Error, text::FixedText, uname};
 
 /// Makes a system call.
 ///
@@ -27,9 +31,64 @@ pub unsafe fn call(number: u64, arguments: [u64; 6]) -> i64 {
     result
 }
 
+/// Makes one of Tally's own system calls. Another kernel, which might take the number for one of
+/// its own, is not called: the result is that of [`Error::NotTally`].
+///
+/// # Safety
+/// As [`call`].
+#[inline]
+pub unsafe fn tally_call(number: u64, arguments: [u64; 6]) -> i64 {
+    if !is_tally() {
+        return Error::NotTally.to_return();
+    }
+    // SAFETY: the caller guarantees it.
+    unsafe { call(number, arguments) }
+}
+
+/// Returns whether the kernel is Tally. The first call asks the kernel.
+#[inline]
+pub fn is_tally() -> bool {
+    // Relaxed: the value alone matters, and every thread finds the same.
+    match KERNEL.load(Ordering::Relaxed) {
+        UNKNOWN => ask_kernel(),
+        known => known == TALLY,
+    }
+}
+
+static KERNEL: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = 0;
+const TALLY: u8 = 1;
+const OTHER: u8 = 2;
+
+/// Asks by a call of Linux's, which every kernel that runs these programs has.
+#[cold]
+fn ask_kernel() -> bool {
+    let mut names: uname::Names = [[0; 65]; 6];
+    // SAFETY: the buffer is of the call's size.
+    let answer = unsafe { call(UNAME, [names.as_mut_ptr() as u64, 0, 0, 0, 0, 0]) };
+    let is_tally = answer == 0 && uname::is_tally(&names);
+    KERNEL.store(if is_tally { TALLY } else { OTHER }, Ordering::Relaxed);
+    is_tally
+}
+
 /// Ends the program.
 pub fn exit(status: i32) -> ! {
     // SAFETY: the call does not return.
     unsafe { call(EXIT_GROUP, [status as u64, 0, 0, 0, 0, 0]) };
     unreachable!("EXIT_GROUP does not return")
 }
+
+/// Ends the program because of a panic, for panic handlers: prints the message to standard error.
+pub fn exit_on_panic(info: &core::panic::PanicInfo) -> ! {
+    // Formatted without the heap, which may have failed, and written in one call. A write error is
+    // ignored.
+    let text = FixedText::<512>::of(format_args!("{info}\n"));
+    let text = text.as_str();
+    // SAFETY: the text is valid for reading its length.
+    let _ = unsafe { call(WRITE, [2, text.as_ptr() as u64, text.len() as u64, 0, 0, 0]) };
+    exit(PANIC_STATUS)
+}
+
+/// Status of a panicked program: the largest of Tally's range for programs (Rust's usual 101 is
+/// outside of it).
+const PANIC_STATUS: i32 = 63;

@@ -66,7 +66,7 @@ impl Session {
     unsafe fn set(&self, event: usize, count: u64, [entry, data]: [u64; 2]) -> Result<(), Error> {
         let arguments = [self.id(), event as u64, count, entry, data, 0];
         // SAFETY: the call has no buffer, and the caller guarantees the handler.
-        check(unsafe { sys::call(sys::SESSION_THRESHOLD, arguments) }).map(|_| ())
+        check(unsafe { sys::tally_call(sys::SESSION_THRESHOLD, arguments) }).map(|_| ())
     }
 }
 

@@ -5,6 +5,7 @@
 //! has its own target folders, so that neither waits for the other's locks and a warm build does
 //! nothing.
 
+pub mod archives;
 pub mod hosted;
 
 use std::{
@@ -14,6 +15,7 @@ use std::{
     thread,
 };
 
+use self::archives::Archives;
 use crate::{
     Failure, Result, compiler, output,
     project::{self, Project},
@@ -24,6 +26,9 @@ use crate::{
 const PROGRAM_FLAGS: &str = "-C panic=abort -C relocation-model=static \
     -C target-feature=+crt-static -C link-arg=-nostartfiles -C link-arg=-nostdlib \
     -C link-arg=-static -C link-arg=-no-pie";
+/// Flags for archives that static programs of either kind can be linked with, those at fixed
+/// addresses and position-independent ones.
+const ARCHIVE_FLAGS: &str = "-C panic=abort -C relocation-model=pic";
 /// Puts the kernel's code into pages of 2 MiB of its own, for `memory::takeover`, which maps it by
 /// large pages.
 const KERNEL_FLAGS: &str = "-C link-arg=-zmax-page-size=0x200000";
@@ -69,9 +74,18 @@ pub const PROGRAMS: GuestPackage = GuestPackage {
 pub const TEST_GUESTS: GuestPackage =
     GuestPackage { name: "tally-test-guests", folder: "tests/guests", ..PROGRAMS };
 /// The user library for C programs.
-pub const C_LIBRARY: GuestPackage =
-    GuestPackage { name: "tally-capi", folder: "userlib/capi", ..PROGRAMS };
-/// Folder of the tests' C programs, which link with `libtally.a` only.
+pub const C_LIBRARY: GuestPackage = GuestPackage {
+    name: "tally-capi",
+    folder: "userlib/capi",
+    flags: ARCHIVE_FLAGS,
+    ..PROGRAMS
+};
+/// The entry point of C programs without a C library.
+pub const C_START: GuestPackage =
+    GuestPackage { name: "tally-start", folder: "userlib/start", ..C_LIBRARY };
+/// Folder of `tally.h`.
+pub const HEADERS: &str = "userlib/capi/include";
+/// Folder of the tests' C programs, which link with Tally's archives only.
 const C_GUESTS: &str = "tests/guests/c";
 /// The C program that is linked at the start of the kernel's mmap area, with its linker options.
 /// Only position-independent code can be linked at such an address.
@@ -187,8 +201,8 @@ fn build_guest(project: &Project, library: &Path) -> Result<Guest> {
     compiler::run("Building the kernel", &mut KERNEL.cargo(project, library, "build"))?;
     let programs = build_programs(project, library, &PROGRAMS)?;
     let mut test_guests = build_programs(project, library, &TEST_GUESTS)?;
-    compiler::run("Building libtally.a", &mut C_LIBRARY.cargo(project, library, "build"))?;
-    test_guests.extend(build_c_guests(project)?);
+    let archives = archives::build(project, library)?;
+    test_guests.extend(build_c_guests(project, &archives)?);
     let kernel = KERNEL.stripped(project, &[KERNEL.name.into()])?.remove(0);
     let symbols = KERNEL.release_folder(project).join(KERNEL.name);
     Ok(([kernel, symbols], programs, test_guests))
@@ -206,9 +220,9 @@ fn build_programs(
 
 /// Compiles each C program with the system's compiler, which Rust needs as linker anyway, and links
 /// it as `tally.h` documents.
-fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
+fn build_c_guests(project: &Project, archives: &Archives) -> Result<Vec<PathBuf>> {
     let folder = C_LIBRARY.release_folder(project);
-    let header = project.root.join(C_LIBRARY.folder).join("include");
+    let header = project.root.join(HEADERS);
     let compile = |name: &String| {
         let program = folder.join(name);
         let mut cc = Command::new("cc");
@@ -223,7 +237,7 @@ fn build_c_guests(project: &Project) -> Result<Vec<PathBuf>> {
             ])
             .arg(&header)
             .arg(project.root.join(C_GUESTS).join(name).with_extension("c"))
-            .arg(folder.join("libtally.a"))
+            .args([&archives.tally, &archives.start])
             .arg("-o")
             .arg(&program);
         if name == LINKED_AT_MMAP_AREA.0 {

@@ -64,8 +64,11 @@ pub(crate) fn strip_debug(root: &Path, executable: &Path, stripped: &Path) -> Re
     fs::rename(&part, stripped).map_err(|error| Failure::io("write", stripped, &error))
 }
 
-/// A call of rustc's own objcopy, which uses rustc's LLVM.
-fn objcopy(root: &Path) -> Result<Command> {
+/// A call of rustc's own objcopy, which uses rustc's LLVM. `root` is the project's folder.
+///
+/// # Errors
+/// This rustc has none.
+pub(crate) fn objcopy(root: &Path) -> Result<Command> {
     let mut rustc = Command::new("rustc");
     rustc.current_dir(root).args(["--print", "sysroot", "--print", "target-libdir"]);
     let printed = process::output(&mut rustc).map(|output| output.stdout).unwrap_or_default();

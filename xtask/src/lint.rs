@@ -6,7 +6,7 @@ use tally_abi::ExitStatus;
 
 use crate::{
     Failure, Result,
-    build::{C_LIBRARY, CHECK_GUEST, KERNEL, PROGRAMS, TEST_GUESTS},
+    build::{C_LIBRARY, C_START, CHECK_GUEST, KERNEL, PROGRAMS, TEST_GUESTS},
     output,
     process::Child,
     project::Project,
@@ -24,7 +24,7 @@ pub fn main(project: &Project) -> Result<u8> {
     host.args(["--all-targets", "--", "-D", "warnings"]);
     let mut found = format.and(check("lints of host crates", &mut host));
     let library = setup::library(project)?;
-    for package in [&KERNEL, &PROGRAMS, &C_LIBRARY, &TEST_GUESTS, &CHECK_GUEST] {
+    for package in [&KERNEL, &PROGRAMS, &C_LIBRARY, &C_START, &TEST_GUESTS, &CHECK_GUEST] {
         if project.has_package(package.folder) {
             let mut guest = package.cargo(project, &library, "clippy");
             let title = format!("lints of {}", package.folder);

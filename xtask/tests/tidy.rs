@@ -15,7 +15,7 @@ const MOST_COLUMNS: usize = 100;
 
 /// Every package with the project's packages that it may depend on: dependencies point one way.
 /// Tests, and tools that no package depends on, may depend on all.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("tally-abi", &[]),
     ("tally-ring", &["tally-abi"]),
     ("tally-engine", &["tally-abi"]),
@@ -23,6 +23,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("tally-kernel", &["tally-abi", "tally-engine", "tally-pmu", "tally-ring"]),
     ("tally", &["tally-abi", "tally-ring"]),
     ("tally-capi", &["tally"]),
+    ("tally-start", &["tally"]),
     ("tally-programs", &["tally", "tally-abi"]),
     ("tally-test-guests", &["tally", "tally-abi"]),
     ("tally-model", &[]),

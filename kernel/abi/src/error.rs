@@ -1,5 +1,7 @@
 //! Errors that Tally's system calls return to programs.
 
+use core::fmt;
+
 use crate::ExitStatus;
 
 /// Why the kernel refused a call: the program's mistake, or something that this machine lacks.
@@ -45,10 +47,20 @@ pub enum Error {
     TooManySessions = 2017,
     /// The limit of loaded programs without a `PROGRAM_WAIT` is reached.
     TooManyPrograms = 2018,
+    /// The kernel is not Tally. The user library returns it, which then makes no call.
+    NotTally = 2019,
 }
 
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl core::error::Error for Error {}
+
 impl Error {
-    const ALL: [Error; 18] = [
+    const ALL: [Error; 19] = [
         Error::UnknownEvent,
         Error::TooManyEvents,
         Error::SliceOutOfRange,
@@ -67,6 +79,7 @@ impl Error {
         Error::TooManyThresholds,
         Error::TooManySessions,
         Error::TooManyPrograms,
+        Error::NotTally,
     ];
 
     /// The error that the result `rax` stands for; `None` if it is not one of Tally's.
@@ -80,7 +93,7 @@ impl Error {
     }
 
     /// The message for users, with the remedy.
-    pub fn message(self) -> &'static str {
+    pub const fn message(self) -> &'static str {
         match self {
             Error::UnknownEvent => "this processor's catalogue has no such event",
             Error::TooManyEvents => "more events than a plan can hold; ask for fewer",
@@ -105,6 +118,10 @@ impl Error {
             }
             Error::TooManyPrograms => {
                 "program limit reached: 32 loaded and not waited for per program; wait for one first"
+            }
+            Error::NotTally => {
+                "this kernel is not Tally: start the program with \
+                 `cargo xtask run --file PROGRAM -- PROGRAM`"
             }
             Error::TooManyThresholds => {
                 "threshold limit reached: 8 on pinned events per session; remove one first"

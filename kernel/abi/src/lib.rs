@@ -29,6 +29,7 @@ pub mod text;
 pub mod trace;
 #[cfg(feature = "alloc")]
 pub mod truth;
+pub mod uname;
 pub mod vpmu;
 pub mod wire;
 

@@ -1,8 +1,11 @@
 //! Calls on the calling program itself.
 
-use tally_abi::syscall::{
-    self,
-    errno::{EFAULT, EINVAL, ENOSYS},
+use tally_abi::{
+    syscall::{
+        self,
+        errno::{EFAULT, EINVAL, ENOSYS},
+    },
+    uname,
 };
 use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
@@ -43,10 +46,8 @@ pub(super) fn call(
 
 /// `uname`: the name of the system whose calls these are, and the machine.
 fn name(process: &mut Process, to: u64) -> Result<u64, Errno> {
-    let mut names = [[0; 65]; 6];
-    let texts =
-        ["Linux", "tally", "6.1.0-tally", concat!("Tally ", env!("CARGO_PKG_VERSION")), "x86_64"];
-    for (field, text) in names.iter_mut().zip(texts) {
+    let mut names: uname::Names = [[0; 65]; 6];
+    for (field, text) in names.iter_mut().zip(uname::TEXTS) {
         field[..text.len()].copy_from_slice(text.as_bytes());
     }
     process.memory.space.write(to, names.as_flattened())?;

@@ -1,8 +1,11 @@
-/* Logical performance counters for C programs that run under Tally.
+/* Logical performance counters for C and C++ programs that run under Tally.
  *
- * Link with libtally.a, which also contains the program's entry point (_start) and its exit:
- *   cc -static -nostdlib -ffreestanding program.c libtally.a
+ * Link a static program with libtally.a, with any C library, with threads or without:
+ *   cc -static program.c -ltally
+ * A program without a C library takes its entry point (_start) from libtally_start.a:
+ *   cc -static -nostdlib -ffreestanding program.c -ltally -ltally_start
  *
+ * On another kernel than Tally every function returns TALLY_NOT_TALLY, and the program can go on.
  * Every value says whether it is exact, estimated with an error, or not measured. Errors are
  * negative numbers of enum tally_error; tally_open also writes a message.
  *
@@ -93,13 +96,15 @@ enum tally_error {
     TALLY_NOT_PERMITTED = -2015,
     TALLY_TOO_MANY_THRESHOLDS = -2016,
     TALLY_TOO_MANY_SESSIONS = -2017,
-    TALLY_TOO_MANY_PROGRAMS = -2018
+    TALLY_TOO_MANY_PROGRAMS = -2018,
+    TALLY_NOT_TALLY = -2019
 };
 
-/* Opens a session on a list of event names, separated by commas or white space. Returns the
- * session's number or an error. On error it writes a message to detail: up to detail_bytes bytes,
- * the last of them zero. detail may be null if detail_bytes is 0. A program has at most one session
- * at a time. */
+/* Opens a session on a list of event names, separated by commas or white space. If config is null,
+ * the session counts in ring 3 with the usual values. Returns the session's number or an error. On
+ * error it writes a message to detail: up to detail_bytes bytes, the last of them zero. detail may
+ * be null if detail_bytes is 0. A program has at most one session at a time, which counts all of
+ * its threads. */
 int64_t tally_open(const char *events, const struct tally_config *config, char *detail,
                    size_t detail_bytes);
 /* Opens a session on a program that the caller loaded. The session counts while that program runs,

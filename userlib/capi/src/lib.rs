@@ -2,22 +2,73 @@
 //!
 //! The structures have the layout of the system-call interface, so most functions are one call. The
 //! C program `tests/guests/c/capi.c` tests the header against this file.
+//!
+//! The archive needs nothing of the program that it is linked with: it has a heap of its own, uses
+//! the caller's stack, and defines no other global symbol than the functions of `tally.h`
+//! (`xtask/src/build/archive.rs`).
 
 #![no_std]
 
 use core::ffi::{CStr, c_char, c_int};
 
 use tally_rust::{
-    Error, Handler,
+    Error, Handler, SessionConfig, heap,
     session::{ConfigWords, Opened},
     sys,
     sys::errno::EINTR,
 };
 
+#[global_allocator]
+static HEAP: heap::Heap = heap::new();
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo) -> ! {
+    sys::exit_on_panic(info)
+}
+
+/// A buffer for the text of an error.
+struct Detail {
+    text: *mut c_char,
+    bytes: usize,
+}
+
+impl Detail {
+    /// Makes the text empty.
+    ///
+    /// # Safety
+    /// `text` is valid for writing `bytes` bytes.
+    unsafe fn clear(&self) {
+        if self.bytes > 0 {
+            // SAFETY: the caller guarantees it.
+            unsafe { *self.text = 0 };
+        }
+    }
+
+    /// Writes the error's own message if the kernel wrote none. Returns `result`.
+    ///
+    /// # Safety
+    /// As [`Self::clear`].
+    unsafe fn explain(&self, result: i64) -> i64 {
+        // SAFETY: the caller guarantees that there is a first byte.
+        if result >= 0 || self.bytes == 0 || unsafe { *self.text } != 0 {
+            return result;
+        }
+        // SAFETY: the function returns a string.
+        let message = unsafe { CStr::from_ptr(tally_strerror(result)) }.to_bytes();
+        let length = message.len().min(self.bytes - 1);
+        // SAFETY: the buffer has room for the text and a zero byte; the text is not in it.
+        unsafe {
+            self.text.copy_from_nonoverlapping(message.as_ptr().cast(), length);
+            *self.text.add(length) = 0;
+        }
+        result
+    }
+}
+
 /// Opens a session. See `tally.h`.
 ///
 /// # Safety
-/// `events` is a string, `config` points to five words, `detail` to `detail_bytes` bytes.
+/// `events` is a string, `config` is null or points to five words, `detail` to `detail_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_open(
     events: *const c_char,
@@ -43,16 +94,21 @@ pub unsafe extern "C" fn tally_open_on(
 ) -> i64 {
     // SAFETY: the caller guarantees it.
     let bytes = unsafe { CStr::from_ptr(events) }.count_bytes();
+    let default = SessionConfig::default().to_words();
     let arguments = [
         events as u64,
         bytes as u64,
-        config as u64,
+        if config.is_null() { &raw const default } else { config } as u64,
         detail as u64,
         detail_bytes as u64,
         program as u64,
     ];
+    let detail = Detail { text: detail, bytes: detail_bytes };
     // SAFETY: the caller guarantees it.
-    let result = unsafe { sys::call(sys::SESSION_OPEN, arguments) };
+    let result = unsafe {
+        detail.clear();
+        detail.explain(sys::tally_call(sys::SESSION_OPEN, arguments))
+    };
     u64::try_from(result).map_or(result, |word| Opened::from_word(word).session.into())
 }
 
@@ -60,14 +116,14 @@ pub unsafe extern "C" fn tally_open_on(
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_start(session: i64) -> i64 {
     // SAFETY: the call has no buffer.
-    unsafe { sys::call(sys::SESSION_START, [session as u64, 0, 0, 0, 0, 0]) }
+    unsafe { sys::tally_call(sys::SESSION_START, [session as u64, 0, 0, 0, 0, 0]) }
 }
 
 /// Stops counting. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_stop(session: i64) -> i64 {
     // SAFETY: the call has no buffer.
-    unsafe { sys::call(sys::SESSION_STOP, [session as u64, 0, 0, 0, 0, 0]) }
+    unsafe { sys::tally_call(sys::SESSION_STOP, [session as u64, 0, 0, 0, 0, 0]) }
 }
 
 /// Reads values. See `tally.h`.
@@ -77,7 +133,7 @@ pub extern "C" fn tally_stop(session: i64) -> i64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_read(session: i64, readings: *mut [u64; 8], n: usize) -> i64 {
     // SAFETY: the caller guarantees it.
-    unsafe { sys::call(sys::SESSION_READ, [session as u64, readings as u64, n as u64, 0, 0, 0]) }
+    unsafe { sys::tally_call(sys::SESSION_READ, [session as u64, readings as u64, n as u64, 0, 0, 0]) }
 }
 
 /// Reads the engine's statistics. See `tally.h`.
@@ -87,14 +143,14 @@ pub unsafe extern "C" fn tally_read(session: i64, readings: *mut [u64; 8], n: us
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_stats(session: i64, stats: *mut [u64; 13]) -> i64 {
     // SAFETY: the caller guarantees it.
-    unsafe { sys::call(sys::SESSION_STATS, [session as u64, stats as u64, 0, 0, 0, 0]) }
+    unsafe { sys::tally_call(sys::SESSION_STATS, [session as u64, stats as u64, 0, 0, 0, 0]) }
 }
 
 /// Maps a session's logical counter bank. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_map(session: i64) -> i64 {
     // SAFETY: the call maps new memory, which is unused.
-    unsafe { sys::call(sys::SESSION_MAP, [session as u64, 0, 0, 0, 0, 0]) }
+    unsafe { sys::tally_call(sys::SESSION_MAP, [session as u64, 0, 0, 0, 0, 0]) }
 }
 
 /// Sets a threshold. See `tally.h`.
@@ -111,7 +167,7 @@ pub unsafe extern "C" fn tally_threshold(
     let [entry, data] = handler.map_or([0, 0], tally_rust::handler_words);
     // SAFETY: the call has no buffer, and the caller guarantees the handler.
     unsafe {
-        sys::call(sys::SESSION_THRESHOLD, [session as u64, event as u64, count, entry, data, 0])
+        sys::tally_call(sys::SESSION_THRESHOLD, [session as u64, event as u64, count, entry, data, 0])
     }
 }
 
@@ -119,39 +175,36 @@ pub unsafe extern "C" fn tally_threshold(
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_close(session: i64) -> i64 {
     // SAFETY: the call has no buffer.
-    unsafe { sys::call(sys::SESSION_CLOSE, [session as u64, 0, 0, 0, 0, 0]) }
+    unsafe { sys::tally_call(sys::SESSION_CLOSE, [session as u64, 0, 0, 0, 0, 0]) }
+}
+
+/// A text with a zero byte behind it.
+const fn terminated<const N: usize>(text: &str) -> [u8; N] {
+    let mut bytes = [0; N];
+    let (front, _) = bytes.split_at_mut(text.len());
+    front.copy_from_slice(text.as_bytes());
+    bytes
 }
 
 /// An error's message. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
-    macro_rules! sentences {
-        ($($error:ident: $text:literal,)*) => {
+    macro_rules! messages {
+        ($($error:ident,)*) => {
             match Error::from_return(error) {
-                $(Some(Error::$error) => $text.as_ptr(),)*
-                None => c"not an error of Tally's".as_ptr(),
+                $(Some(Error::$error) => {
+                    const BYTES: usize = Error::$error.message().len() + 1;
+                    static TEXT: [u8; BYTES] = terminated(Error::$error.message());
+                    TEXT.as_ptr().cast()
+                })*
+                None => c"this number is no error of Tally's".as_ptr(),
             }
         };
     }
-    sentences! {
-        UnknownEvent: c"this processor's catalogue has no such event",
-        TooManyEvents: c"more events than a plan can hold",
-        SliceOutOfRange: c"the slice is out of range",
-        NoPmu: c"this machine shows no performance counters",
-        EventNotSupported: c"no counter of this machine can count the event",
-        NoEvents: c"the list of events is empty",
-        BadArgument: c"an argument is not of the form that the call takes",
-        BadPointer: c"a buffer does not lie in the program's own memory",
-        NoSession: c"there is no such session",
-        WrongState: c"the session is already started or stopped",
-        Busy: c"this address space has an open session already",
-        NoMemory: c"the machine has no memory left for it",
-        NoProgram: c"there is no such program, or it is not the caller's",
-        NotPermitted: c"the kernel's command line does not permit it",
-        NotAProgram: c"the file is not a static program that can run here",
-        TooManyThresholds: c"eight thresholds on events counted all the time are the most at once",
-        TooManySessions: c"eight sessions on other programs are the most of one",
-        TooManyPrograms: c"32 programs that were not waited for are the most of one",
+    messages! {
+        UnknownEvent, TooManyEvents, SliceOutOfRange, NoPmu, EventNotSupported, NoEvents,
+        BadArgument, BadPointer, NoSession, WrongState, Busy, NoMemory, NoProgram, NotPermitted,
+        NotAProgram, TooManyThresholds, TooManySessions, TooManyPrograms, NotTally,
     }
 }
 
@@ -159,7 +212,7 @@ pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_sample(session: i64, event: usize, period: u64) -> i64 {
     // SAFETY: the call has no buffer.
-    unsafe { sys::call(sys::SESSION_SAMPLE, [session as u64, event as u64, period, 0, 0, 0]) }
+    unsafe { sys::tally_call(sys::SESSION_SAMPLE, [session as u64, event as u64, period, 0, 0, 0]) }
 }
 
 /// Reads the addresses of samples. See `tally.h`.
@@ -170,7 +223,7 @@ pub extern "C" fn tally_sample(session: i64, event: usize, period: u64) -> i64 {
 pub unsafe extern "C" fn tally_samples(session: i64, addresses: *mut [u64; 2], n: usize) -> i64 {
     let arguments = [session as u64, addresses as u64, n as u64, 0, 0, 0];
     // SAFETY: the caller guarantees it.
-    unsafe { sys::call(sys::SESSION_SAMPLES, arguments) }
+    unsafe { sys::tally_call(sys::SESSION_SAMPLES, arguments) }
 }
 
 /// Opens direct mode. See `tally.h`.
@@ -190,15 +243,19 @@ pub unsafe extern "C" fn tally_direct_open(
     let bytes = unsafe { CStr::from_ptr(events) }.count_bytes();
     let arguments =
         [events as u64, bytes as u64, mode, indices as u64, detail as u64, detail_bytes as u64];
+    let detail = Detail { text: detail, bytes: detail_bytes };
     // SAFETY: the caller guarantees it.
-    unsafe { sys::call(sys::DIRECT_OPEN, arguments) }
+    unsafe {
+        detail.clear();
+        detail.explain(sys::tally_call(sys::DIRECT_OPEN, arguments))
+    }
 }
 
 /// Closes direct mode. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_direct_close() -> i64 {
     // SAFETY: the call has no buffer.
-    unsafe { sys::call(sys::DIRECT_CLOSE, [0; 6]) }
+    unsafe { sys::tally_call(sys::DIRECT_CLOSE, [0; 6]) }
 }
 
 /// Loads a program. See `tally.h`.
@@ -213,15 +270,19 @@ pub unsafe extern "C" fn tally_program_load(
     detail_bytes: usize,
 ) -> i64 {
     let arguments = [words as u64, bytes as u64, detail as u64, detail_bytes as u64, 0, 0];
+    let detail = Detail { text: detail, bytes: detail_bytes };
     // SAFETY: the caller guarantees it.
-    unsafe { sys::call(sys::PROGRAM_LOAD, arguments) }
+    unsafe {
+        detail.clear();
+        detail.explain(sys::tally_call(sys::PROGRAM_LOAD, arguments))
+    }
 }
 
 /// Starts a program. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_program_run(program: i64) -> i64 {
     // SAFETY: the call has no buffer.
-    unsafe { sys::call(sys::PROGRAM_RUN, [program as u64, 0, 0, 0, 0, 0]) }
+    unsafe { sys::tally_call(sys::PROGRAM_RUN, [program as u64, 0, 0, 0, 0, 0]) }
 }
 
 /// Waits for a program's end. See `tally.h`.
@@ -229,7 +290,7 @@ pub extern "C" fn tally_program_run(program: i64) -> i64 {
 pub extern "C" fn tally_program_wait(program: i64) -> i64 {
     loop {
         // SAFETY: the call has no buffer.
-        match unsafe { sys::call(sys::PROGRAM_WAIT, [program as u64, 0, 0, 0, 0, 0]) } {
+        match unsafe { sys::tally_call(sys::PROGRAM_WAIT, [program as u64, 0, 0, 0, 0, 0]) } {
             interrupted if interrupted == -EINTR => {}
             answer => break answer,
         }

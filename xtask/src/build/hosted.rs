@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use tally_abi::ExitStatus;
 
-use super::{PROGRAMS, sources};
+use super::{HEADERS, PROGRAMS, sources};
 use crate::{
     Failure, Result, compiler, process,
     project::{self, Project},
@@ -16,8 +16,6 @@ use crate::{
 const FOLDER: &str = "tests/guests/hosted";
 /// Name of the program in Rust.
 const RUST: &str = "rust";
-/// Folder of `tally.h`.
-const HEADERS: &str = "userlib/capi/include";
 /// Folder of the built programs, below the target folder.
 const BUILT: &str = "guest/hosted";
 

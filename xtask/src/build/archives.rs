@@ -1,0 +1,126 @@
+//! The archives that C programs are linked with: `libtally.a` and `libtally_start.a`.
+//!
+//! rustc's archive has Rust's library as global symbols, its panic handler and `memcpy` among them,
+//! which clash with those of a C library or of another Rust archive. So all of it becomes one
+//! object, in which only the functions of `tally.h` are global, and which needs no other.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use object::{Object, ObjectSymbol, read::archive::ArchiveFile};
+use tally_abi::ExitStatus;
+
+use super::{C_LIBRARY, C_START};
+use crate::{
+    Failure, Result, compiler,
+    project::{self, Project},
+};
+
+/// The names of all functions of `tally.h` begin so.
+const PREFIX: &str = "tally_";
+
+/// The built archives.
+#[derive(Clone, Debug)]
+pub struct Archives {
+    /// The library, for every static program.
+    pub tally: PathBuf,
+    /// The entry point, for programs without a C library.
+    pub start: PathBuf,
+}
+
+impl Archives {
+    /// Where [`build`] puts them.
+    pub fn of(project: &Project) -> Archives {
+        let folder = C_LIBRARY.release_folder(project);
+        Archives {
+            tally: folder.join("sealed/libtally.a"),
+            start: folder.join("libtally_start.a"),
+        }
+    }
+}
+
+/// Builds both.
+///
+/// # Errors
+/// A crate does not build, or the linker fails.
+pub(super) fn build(project: &Project, library: &Path) -> Result<Archives> {
+    compiler::run("Building libtally.a", &mut C_LIBRARY.cargo(project, library, "build"))?;
+    compiler::run("Building libtally_start.a", &mut C_START.cargo(project, library, "build"))?;
+    let archives = Archives::of(project);
+    let whole = C_LIBRARY.release_folder(project).join("libtally.a");
+    seal(project, &whole, &archives.tally)?;
+    Ok(archives)
+}
+
+/// Writes the archive `whole` to `sealed` as one object with the global symbols of `tally.h` alone,
+/// unless that is newer.
+fn seal(project: &Project, whole: &Path, sealed: &Path) -> Result<()> {
+    let modified = |file: &Path| fs::metadata(file).and_then(|metadata| metadata.modified());
+    let built = modified(whole).map_err(|error| Failure::io("read", whole, &error))?;
+    if modified(sealed).is_ok_and(|made| made > built) {
+        return Ok(());
+    }
+    let folder = sealed.with_file_name(format!("part-{}", std::process::id()));
+    project::make_folder(&folder)?;
+    let [object, local, archive] =
+        ["whole.o", "tally.o", "libtally.a"].map(|name| folder.join(name));
+    let mut ld = Command::new("ld");
+    // Groups of sections would keep their global names.
+    ld.args(["-r", "--gc-sections", "--force-group-allocation", "-o"]).arg(&object);
+    for name in global_symbols(whole)?.iter().filter(|name| name.starts_with(PREFIX)) {
+        ld.args(["--undefined", name]);
+    }
+    compiler::run("Linking libtally.a", ld.arg("--whole-archive").arg(whole))?;
+    let mut objcopy = compiler::objcopy(&project.root)?;
+    objcopy.args(["--wildcard", "--keep-global-symbol", &format!("{PREFIX}*"), "--strip-debug"]);
+    compiler::run("Hiding symbols of libtally.a", objcopy.args([&object, &local]))?;
+    let mut ar = Command::new("ar");
+    compiler::run("Writing libtally.a", ar.arg("rcsD").args([&archive, &local]))?;
+    fs::rename(&archive, sealed).map_err(|error| Failure::io("write", sealed, &error))?;
+    fs::remove_dir_all(&folder).map_err(|error| Failure::io("remove", &folder, &error))
+}
+
+/// The names of the global symbols that the members of an archive define.
+///
+/// # Errors
+/// The file cannot be read, or is no archive.
+pub fn global_symbols(archive: &Path) -> Result<Vec<String>> {
+    Ok(symbols(archive)?.into_iter().filter(|symbol| symbol.defined).map(|of| of.name).collect())
+}
+
+/// The names of the symbols that an archive needs from elsewhere.
+///
+/// # Errors
+/// As [`global_symbols`].
+pub fn undefined_symbols(archive: &Path) -> Result<Vec<String>> {
+    Ok(symbols(archive)?.into_iter().filter(|symbol| !symbol.defined).map(|of| of.name).collect())
+}
+
+struct Symbol {
+    name: String,
+    defined: bool,
+}
+
+fn symbols(archive: &Path) -> Result<Vec<Symbol>> {
+    let bad = |error: object::Error| {
+        let why = format!("{} is no archive: {error}", archive.display());
+        Failure::new(ExitStatus::BuildFailed, why)
+    };
+    let bytes = project::read(archive)?;
+    let parsed = ArchiveFile::parse(bytes.as_slice()).map_err(bad)?;
+    let mut found = Vec::new();
+    for member in parsed.members() {
+        let data = member.and_then(|member| member.data(bytes.as_slice())).map_err(bad)?;
+        // Metadata of rustc is no object.
+        let Ok(file) = object::File::parse(data) else { continue };
+        let symbols = file.symbols().filter(|symbol| symbol.is_global());
+        found.extend(symbols.filter_map(|symbol| {
+            let name = symbol.name().ok().filter(|name| !name.is_empty())?.to_owned();
+            Some(Symbol { name, defined: !symbol.is_undefined() })
+        }));
+    }
+    Ok(found)
+}
