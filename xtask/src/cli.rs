@@ -5,7 +5,7 @@ use tally_abi::ExitStatus;
 
 use crate::{
     Result, bench, build, compare, docs, fuzz, image, lint, linux, output, project::Project, run,
-    setup, study, test, trace, vpmu_check, vpmu_events,
+    sdk, setup, study, test, trace, vpmu_check, vpmu_events,
 };
 
 /// Tally's tasks: set up, build, run, test.
@@ -42,6 +42,8 @@ enum Task {
     Fuzz(fuzz::FuzzArgs),
     /// Measure speeds: virtual PMU, engine, trace ring, group switch
     Bench(bench::BenchArgs),
+    /// Write a folder with the library: headers, archives, a Rust crate, examples
+    Sdk(sdk::SdkArgs),
     /// Run all tests, including those that boot
     Test(test::TestArgs),
     /// Check formatting and lints of all crates
@@ -89,6 +91,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::VpmuEvents(args) => vpmu_events::main(args),
         Task::Fuzz(args) => fuzz::main(&project, args),
         Task::Bench(args) => bench::main(&project, args),
+        Task::Sdk(args) => sdk::main(&project, args),
         Task::Test(args) => test::main(&project, args),
         Task::Lint => lint::main(&project),
         Task::Docs(args) => docs::main(&project, args),

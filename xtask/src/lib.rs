@@ -28,6 +28,7 @@ pub mod ramdisk;
 pub mod repeat;
 pub mod report;
 pub mod run;
+pub mod sdk;
 pub mod setup;
 pub mod study;
 pub mod symbols;

@@ -46,7 +46,7 @@ impl Archives {
 ///
 /// # Errors
 /// A crate does not build, or the linker fails.
-pub(super) fn build(project: &Project, library: &Path) -> Result<Archives> {
+pub fn build(project: &Project, library: &Path) -> Result<Archives> {
     compiler::run("Building libtally.a", &mut C_LIBRARY.cargo(project, library, "build"))?;
     compiler::run("Building libtally_start.a", &mut C_START.cargo(project, library, "build"))?;
     let archives = Archives::of(project);
