@@ -6,7 +6,7 @@ use core::fmt;
 use tally_abi::Error;
 
 /// A session could not be opened, or a program not loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct OpenError {
     /// The error, for the program.
     pub error: Error,
@@ -27,6 +27,13 @@ impl OpenError {
 }
 
 impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+/// The detail: what `main` prints of an error that it returns.
+impl fmt::Debug for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.detail)
     }

@@ -49,8 +49,9 @@ impl Bank<'_> {
                 BUSY => {}
                 DETACHED => {
                     // SAFETY: the call has no buffer.
-                    let result =
-                        unsafe { sys::tally_call(sys::SESSION_START, [self.session, 0, 0, 0, 0, 0]) };
+                    let result = unsafe {
+                        sys::tally_call(sys::SESSION_START, [self.session, 0, 0, 0, 0, 0])
+                    };
                     match check(result) {
                         // Another thread or a handler has started them meanwhile.
                         Err(Error::WrongState) => {}

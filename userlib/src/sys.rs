@@ -92,3 +92,18 @@ pub fn exit_on_panic(info: &core::panic::PanicInfo) -> ! {
 /// Status of a panicked program: the largest of Tally's range for programs (Rust's usual 101 is
 /// outside of it).
 const PANIC_STATUS: i32 = 63;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel of the machine that tests run on has a call of this number, which Tally's calls
+    /// must not be taken for.
+    #[test]
+    fn another_kernel_gets_no_call() {
+        // SAFETY: the call has no buffer.
+        let answer = |call: unsafe fn(u64, [u64; 6]) -> i64| unsafe { call(GETPID, [0; 6]) };
+        assert!(!is_tally() && answer(call) > 0);
+        assert_eq!(Error::from_return(answer(tally_call)), Some(Error::NotTally));
+    }
+}

@@ -30,7 +30,8 @@ impl TraceReader {
     /// no trace. `BadArgument`: the kernel runs no such CPU.
     pub fn open(cpu: u16) -> Result<TraceReader, Error> {
         // SAFETY: the call does not touch the program's memory.
-        let address = check(unsafe { sys::tally_call(sys::TRACE_MAP, [cpu.into(), 0, 0, 0, 0, 0]) })?;
+        let address =
+            check(unsafe { sys::tally_call(sys::TRACE_MAP, [cpu.into(), 0, 0, 0, 0, 0]) })?;
         let words = size_of::<Ring<RING_WORDS, RING_PAGES>>() / size_of::<u64>();
         // SAFETY: (1) until the program ends, the kernel has a ring of whole words mapped there,
         // aligned to a page; (2) an observing reader never writes to it.

@@ -74,12 +74,8 @@ pub const PROGRAMS: GuestPackage = GuestPackage {
 pub const TEST_GUESTS: GuestPackage =
     GuestPackage { name: "tally-test-guests", folder: "tests/guests", ..PROGRAMS };
 /// The user library for C programs.
-pub const C_LIBRARY: GuestPackage = GuestPackage {
-    name: "tally-capi",
-    folder: "userlib/capi",
-    flags: ARCHIVE_FLAGS,
-    ..PROGRAMS
-};
+pub const C_LIBRARY: GuestPackage =
+    GuestPackage { name: "tally-capi", folder: "userlib/capi", flags: ARCHIVE_FLAGS, ..PROGRAMS };
 /// The entry point of C programs without a C library.
 pub const C_START: GuestPackage =
     GuestPackage { name: "tally-start", folder: "userlib/start", ..C_LIBRARY };

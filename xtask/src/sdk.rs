@@ -85,7 +85,9 @@ impl Place<'_> {
             }
             Err(_) if folder.symlink_metadata().is_err() => {}
             Err(_) => {
-                return Err(refused("a file or an unreadable folder has this name: name a new one"));
+                return Err(refused(
+                    "a file or an unreadable folder has this name: name a new one",
+                ));
             }
         }
         // A path such as `..` names no new folder.

@@ -122,7 +122,8 @@ int64_t tally_read(int64_t session, struct tally_reading *readings, size_t n);
 int64_t tally_stats(int64_t session, struct tally_stats *stats);
 /* Maps the session's logical counter bank, so that the program can read it without system calls.
  * Must be called before the session is started. Returns the address of the bank, which is valid
- * until the session is closed, or an error. */
+ * until the session is closed, or an error. The functions below may be passed an error in place of
+ * a bank: a counter is 0 then, its error NaN. */
 int64_t tally_map(int64_t session);
 /* Reads the logical counter of an event, by its index in the list: the events so far, exact or
  * estimated; 0 while nothing is known. No value is less than an earlier one. No system call. */
@@ -227,6 +228,8 @@ enum {
 #define TALLY_CONTROL_STOPPED 0x80000000u
 #define TALLY_CONTROL_RESTARTED (1ull << 32)
 
+__extension__ typedef unsigned __int128 tally_u128;
+
 static inline uint64_t tally_rdpmc(uint32_t index)
 {
     uint32_t low, high;
@@ -240,6 +243,12 @@ static inline volatile uint64_t *tally_own(const uint64_t *bank, size_t word)
     return (volatile uint64_t *)(uintptr_t)bank - TALLY_BANK_PAGE + word;
 }
 
+/* Whether an address is no bank: an error of tally_map, or null. */
+static inline int tally_is_no_bank(const uint64_t *bank)
+{
+    return (int64_t)(uintptr_t)bank <= 0;
+}
+
 /* Reads the value of an event's counter, and writes the count of its basis to `count`. No value is
  * less than an earlier one. */
 static inline uint64_t tally_counter_of(const uint64_t *bank, size_t event, uint64_t *count)
@@ -247,6 +256,8 @@ static inline uint64_t tally_counter_of(const uint64_t *bank, size_t event, uint
     const volatile uint64_t *header = bank;
     const volatile uint64_t *words = bank + TALLY_BANK_HEADER + TALLY_BANK_COUNTER * event;
     const volatile uint64_t *own = tally_own(bank, 0);
+    if (tally_is_no_bank(bank))
+        return *count = 0;
     for (;;) {
         uint64_t control = own[TALLY_OWN_CONTROL], basis = words[TALLY_COUNTER_ASSIGNMENT], since = 0;
         uint32_t state = (uint32_t)control;
@@ -260,7 +271,7 @@ static inline uint64_t tally_counter_of(const uint64_t *bank, size_t event, uint
         else if (state != TALLY_CONTROL_DETACHED)
             since = (uint32_t)own[TALLY_OWN_HELD + slot];
         *count = header[sum] + since;
-        uint64_t value = (uint64_t)((unsigned __int128)*count * words[TALLY_COUNTER_RATE] >>
+        uint64_t value = (uint64_t)((tally_u128)*count * words[TALLY_COUNTER_RATE] >>
                                     TALLY_BANK_RATE_BITS);
         uint64_t max = words[TALLY_COUNTER_PUBLISHED_MAX];
         if (control == own[TALLY_OWN_CONTROL])
@@ -306,6 +317,8 @@ static inline int tally_save_counts(const uint64_t *bank, size_t to, size_t less
 static inline void tally_bank_stop(const uint64_t *bank)
 {
     volatile uint64_t *word = tally_own(bank, TALLY_OWN_CONTROL);
+    if (tally_is_no_bank(bank))
+        return;
     for (;;) {
         uint64_t control = *word;
         if ((uint32_t)control == TALLY_CONTROL_BUSY)
@@ -321,6 +334,8 @@ static inline void tally_bank_stop(const uint64_t *bank)
 static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank)
 {
     volatile uint64_t *word = tally_own(bank, TALLY_OWN_CONTROL);
+    if (tally_is_no_bank(bank))
+        return bank ? (int64_t)(uintptr_t)bank : (int64_t)TALLY_BAD_POINTER;
     for (;;) {
         uint64_t control = *word;
         if ((uint32_t)control == TALLY_CONTROL_BUSY)
@@ -352,10 +367,12 @@ static inline double tally_double(uint64_t bits)
 static inline double tally_counter_error(const uint64_t *bank, size_t event)
 {
     const volatile uint64_t *words = bank + TALLY_BANK_HEADER + TALLY_BANK_COUNTER * event;
+    if (tally_is_no_bank(bank))
+        return __builtin_nan("");
     uint64_t at = words[TALLY_COUNTER_HALF_WIDTH_AT], seen = words[TALLY_COUNTER_SEEN_AT], count, value;
     value = tally_counter_of(bank, event, &count);
     double growth = (double)count / (at ? (double)at : 1.0);
-    uint64_t estimate = (uint64_t)((unsigned __int128)count * words[TALLY_COUNTER_RATE] >>
+    uint64_t estimate = (uint64_t)((tally_u128)count * words[TALLY_COUNTER_RATE] >>
                                    TALLY_BANK_RATE_BITS);
     return tally_double(words[TALLY_COUNTER_HALF_WIDTH]) * (1 + (growth > 1 ? growth : 1)) / 2 +
            tally_double(words[TALLY_COUNTER_DRIFT]) * (double)(count > seen ? count - seen : 0) +

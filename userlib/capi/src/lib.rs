@@ -133,7 +133,9 @@ pub extern "C" fn tally_stop(session: i64) -> i64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_read(session: i64, readings: *mut [u64; 8], n: usize) -> i64 {
     // SAFETY: the caller guarantees it.
-    unsafe { sys::tally_call(sys::SESSION_READ, [session as u64, readings as u64, n as u64, 0, 0, 0]) }
+    unsafe {
+        sys::tally_call(sys::SESSION_READ, [session as u64, readings as u64, n as u64, 0, 0, 0])
+    }
 }
 
 /// Reads the engine's statistics. See `tally.h`.
@@ -167,7 +169,10 @@ pub unsafe extern "C" fn tally_threshold(
     let [entry, data] = handler.map_or([0, 0], tally_rust::handler_words);
     // SAFETY: the call has no buffer, and the caller guarantees the handler.
     unsafe {
-        sys::tally_call(sys::SESSION_THRESHOLD, [session as u64, event as u64, count, entry, data, 0])
+        sys::tally_call(
+            sys::SESSION_THRESHOLD,
+            [session as u64, event as u64, count, entry, data, 0],
+        )
     }
 }
 

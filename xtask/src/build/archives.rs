@@ -35,10 +35,7 @@ impl Archives {
     /// Where [`build`] puts them.
     pub fn of(project: &Project) -> Archives {
         let folder = C_LIBRARY.release_folder(project);
-        Archives {
-            tally: folder.join("sealed/libtally.a"),
-            start: folder.join("libtally_start.a"),
-        }
+        Archives { tally: folder.join("sealed/libtally.a"), start: folder.join("libtally_start.a") }
     }
 }
 

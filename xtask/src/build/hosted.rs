@@ -1,7 +1,11 @@
 //! Test programs that do not use Tally: built with ordinary libraries for any Linux. All are placed
 //! in one folder, from which tests also run them on the host.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use tally_abi::ExitStatus;
 
@@ -66,40 +70,75 @@ fn files_of(project: &Project, name: &str) -> Result<Vec<PathBuf>> {
     Ok(files.iter().map(|file| path.join(file).with_extension("c")).collect())
 }
 
-/// Links the programs of [`FOLDER`] that test the C library with musl, as `musl-gcc` does: with
-/// `-musl` behind their names, and `-musl-pie` if position-independent.
+/// Links the programs of [`FOLDER`] that test the C library with musl: with `-musl` behind their
+/// names, and `-musl-pie` if position-independent.
 ///
 /// # Errors
 /// A program does not build.
 pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>> {
     const NAMES: [&str; 5] = ["affinity", "files", "libc", "signals", "threads"];
-    const KINDS: [(&str, &str, [&str; 3]); 2] = [
-        ("-static", "-musl", ["crt1.o", "crtbeginT.o", "crtend.o"]),
-        ("-static-pie", "-musl-pie", ["rcrt1.o", "crtbeginS.o", "crtendS.o"]),
-    ];
-    let own_headers = compilers_file("include")?;
-    let compile = |(name, (kind, suffix, [start, begin, end])): (&str, (&str, &str, [&str; 3]))| {
-        let program = project.target.join(BUILT).join(format!("{name}{suffix}"));
-        let mut cc = Command::new("cc");
-        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", kind])
-            .args(["-nostdinc", "-isystem"])
-            .arg(&musl.headers)
-            .arg("-isystem")
-            .arg(&own_headers)
-            .args(["-nostdlib", "-o"])
-            .arg(&program)
-            .args([start, "crti.o"].map(|file| musl.library.join(file)))
-            .arg(compilers_file(begin)?)
-            .args(files_of(project, name)?)
-            .arg("-L")
-            .arg(&musl.library)
-            .args(["-Wl,--start-group", "-lc", "-lgcc", "-lgcc_eh", "-Wl,--end-group"])
-            .arg(compilers_file(end)?)
-            .arg(musl.library.join("crtn.o"));
-        compiler::run(&format!("Compiling {name}{suffix}"), &mut cc)?;
+    let compile = |(name, kind): (&str, MuslKind)| {
+        let program = project.target.join(BUILT).join(format!("{name}{}", kind.suffix));
+        let mut arguments = words(&["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s"]);
+        arguments.extend(files_of(project, name)?);
+        compile_with_musl(musl, kind, &arguments, &program)?;
         Ok(program)
     };
-    NAMES.into_iter().flat_map(|name| KINDS.map(|kind| (name, kind))).map(compile).collect()
+    NAMES.into_iter().flat_map(|name| MUSL_KINDS.map(|kind| (name, kind))).map(compile).collect()
+}
+
+/// A way to link with musl.
+#[derive(Clone, Copy, Debug)]
+pub struct MuslKind {
+    /// What names of such programs end with.
+    pub suffix: &'static str,
+    option: &'static str,
+    /// The start file, and the compiler's own first and last file.
+    frame: [&'static str; 3],
+}
+
+/// At fixed addresses, and position-independent.
+pub const MUSL_KINDS: [MuslKind; 2] = [
+    MuslKind { suffix: "-musl", option: "-static", frame: ["crt1.o", "crtbeginT.o", "crtend.o"] },
+    MuslKind {
+        suffix: "-musl-pie",
+        option: "-static-pie",
+        frame: ["rcrt1.o", "crtbeginS.o", "crtendS.o"],
+    },
+];
+
+fn words(words: &[&str]) -> Vec<PathBuf> {
+    words.iter().map(PathBuf::from).collect()
+}
+
+/// Compiles and links with musl, as `musl-gcc` does; `arguments` are options, sources, archives.
+///
+/// # Errors
+/// The program does not build.
+pub fn compile_with_musl(
+    musl: &setup::Musl,
+    kind: MuslKind,
+    arguments: &[PathBuf],
+    program: &Path,
+) -> Result<()> {
+    let [start, begin, end] = kind.frame;
+    let mut cc = Command::new("cc");
+    cc.args([kind.option, "-nostdinc", "-isystem"])
+        .arg(&musl.headers)
+        .arg("-isystem")
+        .arg(compilers_file("include")?)
+        .args(["-nostdlib", "-o"])
+        .arg(program)
+        .args([start, "crti.o"].map(|file| musl.library.join(file)))
+        .arg(compilers_file(begin)?)
+        .args(arguments)
+        .arg("-L")
+        .arg(&musl.library)
+        .args(["-Wl,--start-group", "-lc", "-lgcc", "-lgcc_eh", "-Wl,--end-group"])
+        .arg(compilers_file(end)?)
+        .arg(musl.library.join("crtn.o"));
+    let name = program.file_name().unwrap_or_default().display();
+    compiler::run(&format!("Compiling {name}"), &mut cc)
 }
 
 /// The path of one of the system compiler's own files.

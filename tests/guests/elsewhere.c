@@ -1,0 +1,64 @@
+/* Calls every function of tally.h on a kernel that is not Tally: each says so, and the program goes
+ * on. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <tally.h>
+
+static int failed;
+
+#define REFUSED(call)                                                                              \
+    do {                                                                                           \
+        if ((call) != TALLY_NOT_TALLY) {                                                           \
+            printf("FAILED %s\n", #call);                                                          \
+            failed = 1;                                                                            \
+        }                                                                                          \
+    } while (0)
+
+static void handler(size_t event, uint64_t count)
+{
+    (void)event, (void)count;
+}
+
+int main(void)
+{
+    char why[256] = "?", direct[256] = "?", load[256] = "?", cut[8];
+    const char *sentence = tally_strerror(TALLY_NOT_TALLY);
+    struct tally_reading readings[1];
+    struct tally_stats stats;
+    uint64_t addresses[1][2], indices[1];
+
+    REFUSED(tally_open("cycles", NULL, why, sizeof why));
+    REFUSED(tally_open("cycles", NULL, cut, sizeof cut));
+    REFUSED(tally_open("cycles", NULL, NULL, 0));
+    REFUSED(tally_open_on(1, "cycles", NULL, why, sizeof why));
+    int64_t session = tally_open("cycles", NULL, why, sizeof why);
+    REFUSED(tally_start(session));
+    REFUSED(tally_stop(session));
+    REFUSED(tally_read(session, readings, 1));
+    REFUSED(tally_stats(session, &stats));
+    REFUSED(tally_threshold(session, 0, 1, handler));
+    REFUSED(tally_sample(session, 0, 1000));
+    REFUSED(tally_samples(session, addresses, 1));
+    REFUSED(tally_direct_open("cycles", TALLY_USER, indices, direct, sizeof direct));
+    REFUSED(tally_direct_close());
+    REFUSED(tally_program_load("x", 2, load, sizeof load));
+    REFUSED(tally_program_run(1));
+    REFUSED(tally_program_wait(1));
+    REFUSED(tally_opened_session(session));
+    REFUSED(tally_opened_events(session));
+    const uint64_t *bank = (const uint64_t *)tally_map(session);
+    REFUSED((int64_t)bank);
+    REFUSED(tally_bank_start(session, bank));
+    tally_bank_stop(bank);
+    if (tally_counter(bank, 0) != 0 || !isnan(tally_counter_error(bank, 0)))
+        printf("FAILED a counter without a bank\n"), failed = 1;
+    REFUSED(tally_close(session));
+    if (strcmp(why, sentence) || strcmp(direct, sentence) || strcmp(load, sentence) ||
+        strncmp(cut, sentence, 7) || cut[7])
+        printf("FAILED a message is missing\n"), failed = 1;
+    tally_write(1, "elsewhere: ", 11);
+    tally_write(1, sentence, strlen(sentence));
+    tally_write(1, "\n", 1);
+    return failed;
+}
