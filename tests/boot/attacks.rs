@@ -135,6 +135,13 @@ attacks! { by_signals_and_threads on Pmu::Intel, 1 CPUs:
 
 attacks! { by_memory_files_and_sessions on Pmu::Amd, 2 CPUs:
     mmap_until_refused => 0,
+    touch_until_killed => FAULT,
+    getrandom_until_refused => 0,
+    touch_a_page_of_each_gigabyte => FAULT,
+    mremap_to_and_fro => 0,
+    truncate_a_mapped_file => 0,
+    map_behind_a_file => FAULT,
+    mmap_over_everything => FAULT,
     mmap_pages_until_refused => 0,
     brk_until_refused => 0,
     reserve_16_tib => 0,

@@ -60,7 +60,7 @@ crashes! {
     port_output: "crash port" => "general protection fault",
     trap_flag: "crash trap-flag" => "debug exception",
     noncanonical_address: "crash non-canonical" => "general protection fault",
-    stack_overflow: "crash stack" => "page fault",
+    stack_overflow: "crash stack" => "stack overflow: page fault",
     wait_that_no_thread_can_end: "threads stuck" => "deadlock",
     signal_handlers_that_fill_the_stack: "endings full" => "no room on the stack",
     signal_handler_at_a_kernel_address: "endings-pie nowhere" => "handler",

@@ -114,6 +114,7 @@ macro_rules! with_glibc {
             ignored_sigchld: "endings 17",
             rust_standard_library: "rust corpus.txt 5",
             glibc_files: "files",
+            glibc_mappings: "mappings",
         }
     )*};
 }
@@ -133,6 +134,7 @@ as_under_linux! { with_musl on Pmu::Intel, 1 CPUs, first 1 counted:
     musl_text_math_and_memory_position_independent: "libc-musl-pie corpus.txt word",
     musl_affinity: "affinity-musl",
     musl_files: "files-musl",
+    musl_mappings: "mappings-musl",
 }
 
 as_under_linux! { with_a_changed_ramdisk on Pmu::Intel, 1 CPUs, first 1 counted:

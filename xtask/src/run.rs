@@ -15,7 +15,7 @@ use crate::{
     Failure, Result,
     explain::{self, Asked},
     job::Job,
-    machine::{self, Accel, Artefacts, Boot, Outcome, Pmu, Request},
+    machine::{self, Accel, Artefacts, Boot, Outcome, Pmu, Request, memory_mib},
     output,
     project::{self, Project},
     ramdisk,
@@ -60,6 +60,9 @@ pub struct RunArgs {
     /// The lowest level of messages in the kernel's log: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
     log: LogLevel,
+    /// Memory of the machine: MiB, or with the suffix M or G [default: 256M, more for large files]
+    #[arg(long, value_name = "SIZE", value_parser = memory_mib)]
+    memory: Option<u64>,
     /// Put a file of this machine into the ramdisk, under its name: a static program, or its input
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
@@ -108,6 +111,7 @@ impl RunArgs {
             pmu: self.pmu,
             accel: self.accel,
             cpus: self.job.cpus.into(),
+            memory_mib: self.memory,
             time_limit: Duration::from_secs(self.time_limit),
             vpmu: self.vpmu.clone(),
             gdb: self.gdb.then(machine::gdb_socket),

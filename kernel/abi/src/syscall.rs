@@ -29,12 +29,11 @@ pub const LSTAT: u64 = 6;
 pub const POLL: u64 = 7;
 /// `lseek(fd, offset, whence)` → new offset.
 pub const LSEEK: u64 = 8;
-/// `mmap(0, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)` → address. Maps no files, at no
-/// fixed address, and nothing executable. Pages with `PROT_NONE` take no memory until [`MPROTECT`]
-/// permits an access.
+/// `mmap(address, bytes, protection, flags, fd, offset)` → address. Pages take memory when they are
+/// touched. No page is writable and executable.
 pub const MMAP: u64 = 9;
 /// `mprotect(address, bytes, protection)` → 0. Only pages that the program has mapped; none becomes
-/// executable.
+/// writable and executable.
 pub const MPROTECT: u64 = 10;
 /// `munmap(address, bytes)` → 0. Only pages that the program has mapped; there may be none.
 pub const MUNMAP: u64 = 11;
@@ -62,10 +61,12 @@ pub const WRITEV: u64 = 20;
 pub const ACCESS: u64 = 21;
 /// `sched_yield()` → 0.
 pub const SCHED_YIELD: u64 = 24;
-/// `mremap(start, …)`: `ENOMEM`, or `EFAULT` where nothing is mapped. No mapping moves; programs
-/// copy instead.
+/// `mremap(start, old, bytes, flags)` → address. The mapping moves with `MREMAP_MAYMOVE` only, and
+/// to no fixed address.
 pub const MREMAP: u64 = 25;
-/// `madvise(start, bytes, advice)` → 0. `MADV_DONTNEED` zeroes the range; the kernel ignores hints.
+/// `msync(start, bytes, flags)` → 0 if all of it is mapped. Files are in memory.
+pub const MSYNC: u64 = 26;
+/// `madvise(start, bytes, advice)` → 0. `MADV_DONTNEED` drops the pages; the kernel ignores hints.
 pub const MADVISE: u64 = 28;
 /// `dup(fd)` → descriptor.
 pub const DUP: u64 = 32;
@@ -144,6 +145,14 @@ pub const RT_SIGTIMEDWAIT: u64 = 128;
 pub const RT_SIGSUSPEND: u64 = 130;
 /// `sigaltstack(stack, old)` → 0.
 pub const SIGALTSTACK: u64 = 131;
+/// `mlock(start, bytes)` → 0 if all of it is mapped. Memory is never swapped out.
+pub const MLOCK: u64 = 149;
+/// `munlock(start, bytes)` → 0. As [`MLOCK`].
+pub const MUNLOCK: u64 = 150;
+/// `mlockall(flags)` → 0. As [`MLOCK`].
+pub const MLOCKALL: u64 = 151;
+/// `munlockall()` → 0. As [`MLOCK`].
+pub const MUNLOCKALL: u64 = 152;
 /// `prctl(…)`: `EINVAL`.
 pub const PRCTL: u64 = 157;
 /// `arch_prctl(code, address)` → 0. Only `ARCH_SET_FS` and `ARCH_GET_FS`.
@@ -208,6 +217,8 @@ pub const PRLIMIT64: u64 = 302;
 pub const GETCPU: u64 = 309;
 /// `getrandom(buffer, bytes, flags)` → bytes. The same seed gives the same program the same bytes.
 pub const GETRANDOM: u64 = 318;
+/// `mlock2(start, bytes, flags)` → 0. As [`MLOCK`].
+pub const MLOCK2: u64 = 325;
 /// `rseq(…)`: `ENOSYS`. C libraries work without it.
 pub const RSEQ: u64 = 334;
 /// `clone3(…)`: `ENOSYS`. C libraries use [`CLONE`] instead.
@@ -315,14 +326,15 @@ names! {
     u64:
     READ, WRITE, OPEN, CLOSE, STAT, FSTAT, LSTAT, POLL, LSEEK, MMAP, MPROTECT, MUNMAP, BRK,
     RT_SIGACTION, RT_SIGPROCMASK, RT_SIGRETURN, IOCTL, PREAD64, PWRITE64, READV, WRITEV, ACCESS,
-    SCHED_YIELD, MREMAP, MADVISE, DUP, DUP2, PAUSE, NANOSLEEP, GETITIMER, ALARM, SETITIMER, GETPID,
+    SCHED_YIELD, MREMAP, MSYNC, MADVISE, DUP, DUP2, PAUSE, NANOSLEEP, GETITIMER, ALARM, SETITIMER, GETPID,
     SENDFILE, CLONE, EXIT, KILL, UNAME, FCNTL, FSYNC, FDATASYNC, TRUNCATE, FTRUNCATE, GETCWD,
     RENAME, UNLINK, READLINK, CHMOD, FCHMOD, CHOWN, FCHOWN, UMASK, GETTIMEOFDAY, GETUID, GETGID,
-    GETEUID, GETEGID, GETPPID, RT_SIGPENDING, RT_SIGTIMEDWAIT, RT_SIGSUSPEND, SIGALTSTACK, PRCTL,
+    GETEUID, GETEGID, GETPPID, RT_SIGPENDING, RT_SIGTIMEDWAIT, RT_SIGSUSPEND, SIGALTSTACK, MLOCK,
+    MUNLOCK, MLOCKALL, MUNLOCKALL, PRCTL,
     ARCH_PRCTL, GETTID, TKILL, TIME, FUTEX, SCHED_SETAFFINITY, SCHED_GETAFFINITY, SET_TID_ADDRESS,
     CLOCK_GETTIME, CLOCK_GETRES, CLOCK_NANOSLEEP, EXIT_GROUP, TGKILL, OPENAT, NEWFSTATAT, UNLINKAT,
     RENAMEAT, READLINKAT, FACCESSAT, PPOLL, SET_ROBUST_LIST, UTIMENSAT, DUP3, PRLIMIT64, GETCPU,
-    GETRANDOM, RSEQ, CLONE3, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ, SESSION_STATS,
+    GETRANDOM, MLOCK2, RSEQ, CLONE3, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ, SESSION_STATS,
     SESSION_CLOSE, SESSION_MAP, SESSION_THRESHOLD, UPCALL_RETURN, SESSION_SAMPLE, SESSION_SAMPLES,
     DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD, PROGRAM_RUN, PROGRAM_WAIT,
 }
@@ -343,10 +355,14 @@ pub mod errno {
     pub const EAGAIN: i64 = 11;
     /// Out of memory.
     pub const ENOMEM: i64 = 12;
+    /// Access denied.
+    pub const EACCES: i64 = 13;
     /// A buffer is not in the program's memory.
     pub const EFAULT: i64 = 14;
     /// The file exists.
     pub const EEXIST: i64 = 17;
+    /// The descriptor is of a kind that the call cannot use.
+    pub const ENODEV: i64 = 19;
     /// The path names a folder.
     pub const EISDIR: i64 = 21;
     /// Invalid argument.
@@ -371,7 +387,7 @@ pub mod errno {
     names! {
         /// The name of a positive error number; `None` if no call returns it.
         i64:
-        EPERM, ENOENT, ESRCH, EINTR, EBADF, EAGAIN, ENOMEM, EFAULT, EEXIST, EISDIR, EINVAL, EMFILE,
+        EPERM, ENOENT, ESRCH, EINTR, EBADF, EAGAIN, ENOMEM, EACCES, EFAULT, EEXIST, ENODEV, EISDIR, EINVAL, EMFILE,
         ENOTTY, ENOSPC, ESPIPE, ERANGE, ENAMETOOLONG, ENOSYS, ETIMEDOUT,
     }
 }

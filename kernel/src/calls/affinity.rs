@@ -48,7 +48,7 @@ pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u6
 fn write_cpu(process: &mut Process, index: u32, cpu: u64, node: u64) -> Result<u64, Errno> {
     for (to, number) in [(cpu, index), (node, 0)] {
         if to != 0 {
-            process.memory.space.write(to, &number.to_le_bytes())?;
+            process.memory.write(to, &number.to_le_bytes())?;
         }
     }
     Ok(0)
@@ -63,7 +63,7 @@ fn get(process: &mut Process, of: u64, bytes: u64, to: u64) -> Result<Lookup<u64
         Lookup::Parked(set) => set & online::mask(),
         other => return Ok(other),
     };
-    process.memory.space.write_words(to, [set])?;
+    process.memory.write_words(to, [set])?;
     Ok(Lookup::Parked(SET_BYTES))
 }
 
@@ -71,7 +71,7 @@ fn get(process: &mut Process, of: u64, bytes: u64, to: u64) -> Result<Lookup<u64
 fn set(process: &mut Process, of: u64, bytes: u64, from: u64) -> Result<Lookup<u64>, Errno> {
     let mut set = [0; SET_BYTES as usize];
     let room = (bytes as usize).min(set.len());
-    process.memory.space.read(from, &mut set[..room])?;
+    process.memory.read(from, &mut set[..room])?;
     let wanted = u64::from_le_bytes(set);
     if wanted & online::mask() == 0 {
         return Err(Errno(EINVAL));

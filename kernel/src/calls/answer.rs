@@ -19,7 +19,7 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    /// The call continues at this byte or page, and needs no memory claimed for it.
+    /// The call continues at this byte or page.
     pub(super) fn continue_at(at: u64) -> Answer {
         Answer::Continue(Progress { at, ..Progress::default() })
     }
@@ -33,7 +33,7 @@ impl From<SpaceError> for Errno {
     fn from(error: SpaceError) -> Self {
         match error {
             SpaceError::OutOfMemory => Errno(errno::ENOMEM),
-            SpaceError::BadAddress => Errno(errno::EFAULT),
+            SpaceError::BadAddress | SpaceError::BehindFile => Errno(errno::EFAULT),
             SpaceError::Overlap => Errno(errno::EINVAL),
         }
     }

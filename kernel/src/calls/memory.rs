@@ -3,158 +3,256 @@
 
 use tally_abi::syscall::{
     self,
-    errno::{EFAULT, EINVAL, ENOMEM},
+    errno::{EACCES, EEXIST, EFAULT, EINVAL, ENODEV, ENOMEM},
 };
 
-use super::answer::{Answer, Errno};
+use super::{
+    answer::{Answer, Errno},
+    files::descriptor,
+};
 use crate::{
+    files::{map_file, open::Descriptor},
     memory::{
-        frames::{Claim, FRAME_BYTES},
+        area::Origin,
+        frames::FRAME_BYTES,
+        remap::Resized,
         space::{PageAccess, SpaceError},
-        user::FillStep,
+        user::{Place, Step},
     },
     task::{Process, thread::Progress},
 };
 
-const PROT_READ: u64 = 1;
 const PROT_WRITE: u64 = 2;
 const PROT_EXECUTE: u64 = 4;
-const MAP_PRIVATE: u64 = 0x02;
+/// The access of `mprotect`, without `PROT_GROWSDOWN` and what is not Linux's.
+const PROTECTIONS: u64 = 7;
+/// `MAP_SHARED`, `MAP_PRIVATE` and `MAP_SHARED_VALIDATE`.
+const MAP_TYPE: u64 = 0xf;
+const MAP_SHARED: u64 = 1;
+const MAP_PRIVATE: u64 = 2;
+const MAP_SHARED_VALIDATE: u64 = 3;
+const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
-/// `MADV_DONTNEED`, and the advice that changes nothing that a program sees: `MADV_NORMAL` to
-/// `MADV_WILLNEED`, `MADV_FREE`, and, as there is no fork and no dump, `MADV_DONTFORK` to
-/// `MADV_PAGEOUT`.
-const DONT_NEED: u64 = 4;
+const MAP_32BIT: u64 = 0x40;
+const MAP_NORESERVE: u64 = 0x4000;
+const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
+/// What changes nothing that a program sees: `MAP_DENYWRITE`, `MAP_EXECUTABLE`, `MAP_LOCKED`,
+/// `MAP_NORESERVE`, `MAP_POPULATE`, `MAP_NONBLOCK`, `MAP_STACK`.
+const MAP_HINTS: u64 = 0x800 | 0x1000 | 0x2000 | MAP_NORESERVE | 0x8000 | 0x1_0000 | 0x2_0000;
+/// `MREMAP_MAYMOVE`.
+const MAY_MOVE: u64 = 1;
+/// `MADV_DONTNEED` and its form for locked memory.
+const DONT_NEED: [u64; 2] = [4, 24];
+// Advice that changes nothing that a program sees: `MADV_NORMAL` to `MADV_WILLNEED`, `MADV_FREE`,
+// and, as there is no fork and no dump, `MADV_DONTFORK` to `MADV_POPULATE_WRITE`, and
+// `MADV_COLLAPSE`.
 const NORMAL: u64 = 0;
 const WILL_NEED: u64 = 3;
 const FREE: u64 = 8;
 const DONT_FORK: u64 = 10;
-const PAGE_OUT: u64 = 21;
-/// `MAP_NORESERVE`, `MAP_POPULATE` and `MAP_STACK`: every page is allocated at once anyway.
-const MAP_HINTS: u64 = 0x4000 | 0x8000 | 0x2_0000;
+const POPULATE_WRITE: u64 = 23;
+const COLLAPSE: u64 = 25;
 
 pub(super) fn call(
     process: &mut Process,
     number: u64,
     arguments: [u64; 6],
-    Progress { at, claim, .. }: Progress,
+    progress: &Progress,
 ) -> Option<Result<Answer, Errno>> {
-    let [a, b, c, ..] = arguments;
+    let [a, b, c, d, ..] = arguments;
     // No page of a program's is at 0.
-    let from = (at != 0).then_some(at);
+    let from = (progress.at != 0).then_some(progress.at);
     Some(match number {
-        syscall::MMAP => map(process, arguments, from.zip(Some(claim))),
-        syscall::MPROTECT => protect(process, [a, b, c], from, claim),
+        syscall::MMAP => map(process, arguments, from),
+        syscall::MPROTECT => protect(process, [a, b, c], from),
         syscall::MUNMAP => unmap(process, a, b, from),
-        syscall::MREMAP => remap(process, a, c).map(Answer::Value),
-        syscall::MADVISE => advise(process, a, b, c, from),
-        syscall::BRK => Ok(set_heap_end(process, a, from.zip(Some(claim)))),
+        syscall::MREMAP => remap(process, [a, b, c, d], from.map(|at| (at, progress.to))),
+        syscall::MADVISE => advise(process, [a, b, c], from),
+        syscall::BRK => Ok(set_heap_end(process, a, from)),
+        syscall::MSYNC | syscall::MLOCK | syscall::MLOCK2 | syscall::MUNLOCK => {
+            covered(process, a, b).map(|()| Answer::Value(0))
+        }
+        // Memory is never swapped out.
+        syscall::MLOCKALL | syscall::MUNLOCKALL => Ok(Answer::Value(0)),
         _ => return None,
     })
 }
 
-/// The answer after a step of a call that returns 0.
-fn after(next: Option<u64>) -> Answer {
-    next.map_or(Answer::Value(0), Answer::continue_at)
+/// The answer after a step of a call that returns `value`.
+fn after(next: Step, value: u64) -> Answer {
+    next.map_or(Answer::Value(value), Answer::continue_at)
 }
 
-/// The first page of the next step, and the memory claimed for the remaining steps.
-type Rest = Option<(u64, Option<Claim>)>;
+/// Fails unless all of a range is mapped.
+fn covered(process: &Process, address: u64, bytes: u64) -> Result<(), Errno> {
+    let start = address - address % FRAME_BYTES;
+    let end = address.checked_add(bytes).ok_or(Errno(EINVAL))?;
+    if process.memory.covers(start, end - start) { Ok(()) } else { Err(Errno(ENOMEM)) }
+}
 
-fn map(process: &mut Process, arguments: [u64; 6], rest: Rest) -> Result<Answer, Errno> {
-    let [_, bytes, protection, flags, ..] = arguments;
-    // Every other kind of mapping is refused, not approximated (`docs/abi.md`). An address without
-    // MAP_FIXED is a hint.
-    if bytes == 0 || flags & !MAP_HINTS != MAP_PRIVATE | MAP_ANONYMOUS {
+/// `mmap`: what is at a fixed address is unmapped first, in steps.
+fn map(process: &mut Process, arguments: [u64; 6], from: Step) -> Result<Answer, Errno> {
+    let [address, bytes, protection, flags, _, offset] = arguments;
+    let known = MAP_HINTS | MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS | MAP_32BIT | MAP_FIXED_NOREPLACE;
+    if bytes == 0 || flags & !known != 0 || !offset.is_multiple_of(FRAME_BYTES) {
         return Err(Errno(EINVAL));
     }
     let access = access(protection)?;
-    let (from, mut claim) = match rest {
-        Some(rest) => rest,
-        None => process.memory.reserve(bytes, access)?,
-    };
-    match process.memory.fill(from, access, &mut claim) {
-        Ok(FillStep::Next(at)) => {
-            Ok(Answer::Continue(Progress { at, claim, ..Progress::default() }))
-        }
-        Ok(FillStep::Done(address)) => Ok(Answer::Value(address)),
-        Err(error) => Err(error.into()),
+    let origin = origin(process, access, arguments)?;
+    let is_fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0;
+    let takes_memory = access != PageAccess::Nothing && matches!(origin, Origin::Zeros);
+    if takes_memory && flags & MAP_NORESERVE == 0 && !process.memory.space.may_have(bytes) {
+        return Err(Errno(ENOMEM));
     }
+    if is_fixed && !address.is_multiple_of(FRAME_BYTES) {
+        return Err(Errno(EINVAL));
+    }
+    if is_fixed && flags & MAP_FIXED_NOREPLACE == 0 {
+        let replaced = process.memory.unmap(address, bytes, from);
+        if let Some(next) = replaced.map_err(|_| Errno(ENOMEM))? {
+            return Ok(Answer::continue_at(next));
+        }
+    }
+    let place = match flags {
+        _ if is_fixed => Place::Fixed(address),
+        _ if flags & MAP_32BIT != 0 => Place::Low,
+        _ => Place::Hint(address),
+    };
+    match process.memory.map(place, bytes, (access, origin)) {
+        Ok(address) => Ok(Answer::Value(address)),
+        Err(SpaceError::Overlap) => Err(Errno(EEXIST)),
+        Err(_) => Err(Errno(ENOMEM)),
+    }
+}
+
+/// What the pages of a new mapping are at first.
+fn origin(process: &Process, access: PageAccess, arguments: [u64; 6]) -> Result<Origin, Errno> {
+    let [_, _, _, flags, fd, offset] = arguments;
+    let is_shared = match flags & MAP_TYPE {
+        MAP_SHARED | MAP_SHARED_VALIDATE => true,
+        MAP_PRIVATE => false,
+        _ => return Err(Errno(EINVAL)),
+    };
+    if flags & MAP_ANONYMOUS != 0 {
+        // Without fork, shared memory without a file is the program's alone.
+        return Ok(Origin::Zeros);
+    }
+    let open = match descriptor(process, u64::from(fd as u32))? {
+        Descriptor::File(open) => open,
+        _ => return Err(Errno(ENODEV)),
+    };
+    let open = open.lock();
+    let writes_file = is_shared && access == PageAccess::Write;
+    if !open.reads || writes_file && !open.writes {
+        return Err(Errno(EACCES));
+    }
+    let first = offset / FRAME_BYTES;
+    let source = map_file(&open.file)?;
+    if is_shared {
+        return Ok(Origin::Shared(source, first, open.writes));
+    }
+    Ok(Origin::Copy(source, first))
 }
 
 /// `brk`: returns the end of the heap, moved or not.
-fn set_heap_end(process: &mut Process, end: u64, rest: Rest) -> Answer {
-    let first = |(from, claim)| (from, Some(claim));
-    let rest = rest.or_else(|| process.memory.move_heap_end(end).map(first));
-    if let Some((from, mut claim)) = rest
-        && let Some(at) = process.memory.fill_heap(from, &mut claim)
-    {
-        return Answer::Continue(Progress { at, claim, ..Progress::default() });
-    }
-    Answer::Value(process.memory.heap_end())
+fn set_heap_end(process: &mut Process, end: u64, from: Step) -> Answer {
+    let next = process.memory.move_heap_end(end, from);
+    after(next, process.memory.heap_end())
 }
 
-/// The access that `PROT_…` flags ask for; executable memory is refused.
+/// The access that `PROT_…` flags ask for. No memory is writable and executable.
 fn access(protection: u64) -> Result<PageAccess, Errno> {
     match (protection & PROT_EXECUTE != 0, protection & PROT_WRITE != 0) {
+        _ if protection & !PROTECTIONS != 0 => Err(Errno(EINVAL)),
+        (true, true) => Err(Errno(EACCES)),
+        (true, false) => Ok(PageAccess::Execute),
         (false, true) => Ok(PageAccess::Write),
-        (false, false) if protection & PROT_READ != 0 => Ok(PageAccess::Read),
+        (false, false) if protection != 0 => Ok(PageAccess::Read),
         (false, false) => Ok(PageAccess::Nothing),
-        (true, _) => Err(Errno(EINVAL)),
     }
 }
 
 fn protect(
     process: &mut Process,
     [address, bytes, protection]: [u64; 3],
-    from: Option<u64>,
-    mut claim: Option<Claim>,
+    from: Step,
 ) -> Result<Answer, Errno> {
     let access = access(protection)?;
     if !address.is_multiple_of(FRAME_BYTES) {
         return Err(Errno(EINVAL));
     }
-    match process.memory.protect(address, bytes, access, from, &mut claim) {
-        Ok(Some(at)) => Ok(Answer::Continue(Progress { at, claim, ..Progress::default() })),
-        Ok(None) => Ok(Answer::Value(0)),
+    match process.memory.protect(address, bytes, access, from) {
+        Ok(next) => Ok(after(next, 0)),
+        Err(SpaceError::Overlap) => Err(Errno(EACCES)),
         Err(_) => Err(Errno(ENOMEM)),
     }
 }
 
-/// `mremap`: refused; C libraries copy instead. musl finds the end of a stack by its errors.
-fn remap(process: &Process, address: u64, bytes: u64) -> Result<u64, Errno> {
-    if !address.is_multiple_of(FRAME_BYTES) || bytes == 0 {
+/// `mremap`; `rest` is the next page of a move in progress, and where the mapping moves to.
+fn remap(
+    process: &mut Process,
+    [address, old_bytes, bytes, flags]: [u64; 4],
+    rest: Option<(u64, u64)>,
+) -> Result<Answer, Errno> {
+    let is_aligned = address.is_multiple_of(FRAME_BYTES);
+    if !is_aligned || bytes == 0 || old_bytes == 0 || flags & !MAY_MOVE != 0 {
         return Err(Errno(EINVAL));
     }
-    Err(Errno(if process.memory.is_own(address) { ENOMEM } else { EFAULT }))
+    let pages = |bytes: u64| bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(Errno(EINVAL));
+    let (old_bytes, bytes) = (pages(old_bytes)?, pages(bytes)?);
+    let end = address.checked_add(old_bytes).ok_or(Errno(EINVAL))?;
+    let old = address..end;
+    let memory = &mut process.memory;
+    if rest.is_none() && !memory.covers(address, old_bytes) {
+        return Err(Errno(EFAULT));
+    }
+    if bytes <= old_bytes {
+        let from = rest.map(|(at, _)| at);
+        return match memory.unmap(address + bytes, old_bytes - bytes, from)? {
+            None => Ok(Answer::Value(address)),
+            Some(next) => Ok(Answer::continue_at(next)),
+        };
+    }
+    let (at, to) = match rest {
+        Some(rest) => rest,
+        None => match memory.extend(&old, bytes, flags & MAY_MOVE != 0)? {
+            Resized::InPlace => return Ok(Answer::Value(address)),
+            Resized::MovesTo(to) => (address, to),
+        },
+    };
+    Ok(match memory.move_pages(&old, to, at)? {
+        Some(at) => Answer::Continue(Progress { at, to, ..Progress::default() }),
+        None => Answer::Value(to),
+    })
 }
 
-/// `madvise`: `MADV_DONTNEED` zeroes the range, hints are ignored.
+/// `madvise`: `MADV_DONTNEED` drops the pages, hints are ignored.
 fn advise(
     process: &mut Process,
-    address: u64,
-    bytes: u64,
-    advice: u64,
-    from: Option<u64>,
+    [address, bytes, advice]: [u64; 3],
+    from: Step,
 ) -> Result<Answer, Errno> {
     match advice {
-        DONT_NEED => {
-            process.memory.clear(address, bytes, from).map(after).map_err(|_| Errno(EINVAL))
+        _ if !address.is_multiple_of(FRAME_BYTES) => Err(Errno(EINVAL)),
+        advice if DONT_NEED.contains(&advice) => {
+            match process.memory.drop_pages(address, bytes, from) {
+                Ok(next) => Ok(after(next, 0)),
+                Err(SpaceError::OutOfMemory) => Err(Errno(ENOMEM)),
+                Err(_) => Err(Errno(EINVAL)),
+            }
         }
-        NORMAL..=WILL_NEED | FREE | DONT_FORK..=PAGE_OUT => Ok(Answer::Value(0)),
+        NORMAL..=WILL_NEED | FREE | DONT_FORK..=POPULATE_WRITE | COLLAPSE => Ok(Answer::Value(0)),
         _ => Err(Errno(EINVAL)),
     }
 }
 
-fn unmap(
-    process: &mut Process,
-    address: u64,
-    bytes: u64,
-    from: Option<u64>,
-) -> Result<Answer, Errno> {
+fn unmap(process: &mut Process, address: u64, bytes: u64, from: Step) -> Result<Answer, Errno> {
+    if bytes == 0 {
+        return Err(Errno(EINVAL));
+    }
     match process.memory.unmap(address, bytes, from) {
-        Ok(next) if bytes > 0 => Ok(after(next)),
+        Ok(next) => Ok(after(next, 0)),
         Err(SpaceError::OutOfMemory) => Err(Errno(ENOMEM)),
-        _ => Err(Errno(EINVAL)),
+        Err(_) => Err(Errno(EINVAL)),
     }
 }

@@ -170,7 +170,8 @@ fn of_family(
     progress: Progress,
 ) -> Result<Answer, Errno> {
     let transferred = transfer::call(process, number, arguments, progress.at);
-    if let Some(answer) = transferred.or_else(|| memory::call(process, number, arguments, progress))
+    if let Some(answer) =
+        transferred.or_else(|| memory::call(process, number, arguments, &progress))
     {
         return answer;
     }

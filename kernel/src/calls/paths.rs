@@ -173,7 +173,7 @@ fn read_link(process: &mut Process, path: u64, buffer: u64, bytes: u64) -> Resul
     }
     let name = alloc::format!("/{}", process.name);
     let part = &name.as_bytes()[..name.len().min(bytes as usize)];
-    process.memory.space.write(buffer, part)?;
+    process.memory.write(buffer, part)?;
     Ok(part.len() as u64)
 }
 
@@ -183,7 +183,7 @@ fn folder(process: &mut Process, buffer: u64, bytes: u64) -> Result<u64, Errno> 
     if bytes < path.len() as u64 {
         return Err(Errno(ERANGE));
     }
-    process.memory.space.write(buffer, path)?;
+    process.memory.write(buffer, path)?;
     Ok(path.len() as u64)
 }
 
@@ -191,7 +191,7 @@ pub(super) fn read_path(process: &mut Process, address: u64) -> Result<String, E
     let mut path = vec![];
     for offset in 0..=MAX_PATH_BYTES {
         let mut byte = [0];
-        process.memory.space.read(address.checked_add(offset).ok_or(Errno(EFAULT))?, &mut byte)?;
+        process.memory.read(address.checked_add(offset).ok_or(Errno(EFAULT))?, &mut byte)?;
         if byte[0] == 0 {
             return String::from_utf8(path).map_err(|_| Errno(ENOENT));
         }

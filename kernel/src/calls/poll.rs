@@ -66,7 +66,7 @@ fn poll_with_mask(
     if time != 0 {
         // The rest if the wait times out; `interrupt` overwrites it if a signal ends the wait. As
         // under Linux, an address that is not the program's to write is no error.
-        let _ = process.memory.space.write_words(time, [0; 2]);
+        let _ = process.memory.write_words(time, [0; 2]);
     }
     Ok(wait(until, time))
 }
@@ -85,14 +85,14 @@ fn write_events(process: &mut Process, list: u64, count: u64) -> Result<u64, Err
     for index in 0..count {
         let entry = list.checked_add(ENTRY_BYTES * index).ok_or(Errno(EFAULT))?;
         let [[a, b, c, d, requested @ .., _, _]] =
-            process.memory.space.read_words(entry)?.map(u64::to_le_bytes);
+            process.memory.read_words(entry)?.map(u64::to_le_bytes);
         let fd = i32::from_le_bytes([a, b, c, d]);
         let events = match u64::try_from(fd) {
             Err(_) => 0,
             Ok(fd) if process.files.get(fd).is_none() => INVALID,
             Ok(_) => u16::from_le_bytes(requested) & READY,
         };
-        process.memory.space.write(entry + RETURNED_EVENTS, &events.to_le_bytes())?;
+        process.memory.write(entry + RETURNED_EVENTS, &events.to_le_bytes())?;
         ready += u64::from(events != 0);
     }
     Ok(ready)

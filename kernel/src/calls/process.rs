@@ -50,7 +50,7 @@ fn name(process: &mut Process, to: u64) -> Result<u64, Errno> {
     for (field, text) in names.iter_mut().zip(uname::TEXTS) {
         field[..text.len()].copy_from_slice(text.as_bytes());
     }
-    process.memory.space.write(to, names.as_flattened())?;
+    process.memory.write(to, names.as_flattened())?;
     Ok(0)
 }
 
@@ -63,7 +63,7 @@ fn arch_control(process: &mut Process, code: u64, address: u64) -> Result<u64, E
         }
         ARCH_GET_FS => {
             let base = process.threads.running().fs_base;
-            process.memory.space.write_words(address, [base])?;
+            process.memory.write_words(address, [base])?;
         }
         _ => return Err(Errno(EINVAL)),
     }
@@ -82,7 +82,7 @@ fn limit(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
         _ => RLIM_INFINITY,
     };
     if old != 0 {
-        process.memory.space.write_words(old, [limit; 2])?;
+        process.memory.write_words(old, [limit; 2])?;
     }
     Ok(0)
 }
@@ -93,7 +93,7 @@ fn random(process: &mut Process, buffer: u64, bytes: u64) -> Result<u64, Errno> 
     for offset in (0..bytes).step_by(8) {
         let number = process.random().to_le_bytes();
         let part = &number[..(bytes - offset).min(8) as usize];
-        process.memory.space.write(buffer.checked_add(offset).ok_or(Errno(EFAULT))?, part)?;
+        process.memory.write(buffer.checked_add(offset).ok_or(Errno(EFAULT))?, part)?;
     }
     Ok(bytes)
 }

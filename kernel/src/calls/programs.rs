@@ -50,8 +50,10 @@ fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
     let caller = Caller { process, detail, detail_bytes };
     let loaded = read_words(caller.process, words, bytes).and_then(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let environment = &caller.process.environment;
+        let environment: Vec<&str> = environment.iter().map(String::as_str).collect();
         let pid = table::lock().allocate_number().ok_or(Refusal::from(Error::TooManyPrograms))?;
-        Process::load(pid, &words, kernel::space()).map_err(|(status, why)| Refusal {
+        Process::load(pid, &words, &environment, kernel::space()).map_err(|(status, why)| Refusal {
             error: match status {
                 ExitStatus::ProgramNotFound => Error::NoProgram,
                 ExitStatus::NotStaticElf => Error::NotAProgram,
@@ -80,7 +82,7 @@ fn read_words(process: &mut Process, address: u64, bytes: u64) -> Result<Vec<Str
         return Err(Refusal { error: Error::BadArgument, detail });
     }
     let mut text = vec![0; bytes as usize];
-    process.memory.space.read(address, &mut text).map_err(|_| Refusal::from(Error::BadPointer))?;
+    process.memory.read(address, &mut text).map_err(|_| Refusal::from(Error::BadPointer))?;
     let text = String::from_utf8(text).map_err(|_| Refusal::from(Error::BadArgument))?;
     let words = text.strip_suffix('\0').ok_or(Refusal::from(Error::BadArgument))?;
     Ok(words.split('\0').map(String::from).collect())

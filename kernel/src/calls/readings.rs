@@ -33,7 +33,7 @@ pub(super) fn read(
         let words = Reading::to_words(reading);
         let at = (index * size_of_val(&words)) as u64;
         let at = buffer.checked_add(at).ok_or(Error::BadPointer)?;
-        caller.space.write_words(at, words).map_err(BadPointer::from)?;
+        caller.write_words(at, words).map_err(BadPointer::from)?;
     }
     Ok(Answer::Value(events))
 }

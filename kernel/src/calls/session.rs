@@ -133,7 +133,7 @@ fn handle(
         }
         syscall::SESSION_STATS => {
             let stats = session.context()?.stats().to_words();
-            caller.space.write_words(buffer, stats).map_err(BadPointer::from)?;
+            caller.write_words(buffer, stats).map_err(BadPointer::from)?;
             0
         }
         _ => return Err(Error::BadArgument),
@@ -162,7 +162,7 @@ fn result_of<T>(found: Lookup<T>, unknown: Error) -> Result<T, Unanswered> {
 fn open(process: &mut Process, measure: &NmiCell, arguments: [u64; 6]) -> Result<u64, Unanswered> {
     let [events, events_bytes, config, detail, detail_bytes, program] = arguments;
     let _claim = frames::claim(MAX_SESSION_BYTES).ok_or(Error::NoMemory)?;
-    let words: ConfigWords = process.memory.space.read_words(config).map_err(BadPointer::from)?;
+    let words: ConfigWords = process.memory.read_words(config).map_err(BadPointer::from)?;
     let config = SessionConfig::from_words(words).map_err(|_| Error::BadArgument)?;
     let list = read_list(process, events, events_bytes).map_err(Unanswered::from);
     let opened = list.and_then(|list| match program {
@@ -256,7 +256,7 @@ fn open_direct(
     match opened {
         Ok(rdpmc) => {
             let words: Vec<_> = rdpmc.iter().map(|ecx| u64::from(*ecx).to_le_bytes()).collect();
-            if process.memory.space.write(indices, words.as_flattened()).is_err() {
+            if process.memory.write(indices, words.as_flattened()).is_err() {
                 measure.lock().close_direct();
                 return Err(Error::BadPointer);
             }
@@ -283,12 +283,7 @@ pub(super) fn explain(caller: Caller, refusal: Refusal) -> Result<Error, Error> 
     if room > 0 {
         text.truncate(text.floor_char_boundary(room - 1));
         text.push('\0');
-        caller
-            .process
-            .memory
-            .space
-            .write(caller.detail, text.as_bytes())
-            .map_err(BadPointer::from)?;
+        caller.process.memory.write(caller.detail, text.as_bytes()).map_err(BadPointer::from)?;
     }
     Ok(refusal.error)
 }
@@ -302,7 +297,7 @@ fn read_list(process: &mut Process, address: u64, bytes: u64) -> Result<String, 
         return Err(Refusal { error: Error::TooManyEvents, detail });
     }
     let mut list = vec![0; bytes as usize];
-    process.memory.space.read(address, &mut list).map_err(|_| Refusal::from(Error::BadPointer))?;
+    process.memory.read(address, &mut list).map_err(|_| Refusal::from(Error::BadPointer))?;
     String::from_utf8(list).map_err(|_| Refusal::from(Error::BadArgument))
 }
 
@@ -317,7 +312,7 @@ fn samples(
     for (address, samples) in context.samples() {
         if addresses < count {
             let at = buffer.checked_add(16 * addresses).ok_or(Error::BadPointer)?;
-            caller.space.write_words(at, [address, samples]).map_err(BadPointer::from)?;
+            caller.write_words(at, [address, samples]).map_err(BadPointer::from)?;
         }
         addresses += 1;
     }

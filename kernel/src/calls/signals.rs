@@ -72,11 +72,11 @@ fn act(process: &mut Process, signal: u64, new: u64, old: u64) -> Result<u64, Er
     let wanted = match new {
         0 => None,
         _ if !Signals::can_handle(signal) => return Err(Errno(EINVAL)),
-        from => Some(process.memory.space.read_words(from)?),
+        from => Some(process.memory.read_words(from)?),
     };
     let Action { handler, flags, restorer, mask } = *process.signals.action(signal);
     if old != 0 {
-        process.memory.space.write_words(old, [handler, flags, restorer, mask])?;
+        process.memory.write_words(old, [handler, flags, restorer, mask])?;
     }
     if let Some([handler, flags, restorer, mask]) = wanted {
         *process.signals.action(signal) = Action { handler, flags, restorer, mask };
@@ -94,7 +94,7 @@ fn mask(process: &mut Process, how: u64, new: u64, old: u64) -> Result<u64, Errn
     let after = match new {
         0 => before,
         from => {
-            let [set] = process.memory.space.read_words(from)?;
+            let [set] = process.memory.read_words(from)?;
             match how {
                 BLOCK => before | set,
                 UNBLOCK => before & !set,
@@ -104,7 +104,7 @@ fn mask(process: &mut Process, how: u64, new: u64, old: u64) -> Result<u64, Errn
         }
     };
     if old != 0 {
-        process.memory.space.write_words(old, [before])?;
+        process.memory.write_words(old, [before])?;
     }
     process.threads.running().signals.mask = blockable(after);
     Ok(0)
@@ -121,7 +121,7 @@ fn pending(process: &mut Process, to: u64, set_bytes: u64) -> Result<u64, Errno>
         return Err(Errno(EINVAL));
     }
     let set = pending_set(process).to_le_bytes();
-    process.memory.space.write(to, &set[..set_bytes as usize])?;
+    process.memory.write(to, &set[..set_bytes as usize])?;
     Ok(0)
 }
 
@@ -139,7 +139,7 @@ pub(super) fn swap_mask(process: &mut Process, from: u64, set_bytes: u64) -> Res
     if set_bytes != SET_BYTES {
         return Err(Errno(EINVAL));
     }
-    let [mask] = process.memory.space.read_words(from)?;
+    let [mask] = process.memory.read_words(from)?;
     let signals = &mut process.threads.running().signals;
     signals.mask_after = Some(core::mem::replace(&mut signals.mask, blockable(mask)));
     let due = pending_set(process) & !blockable(mask);
@@ -151,7 +151,7 @@ fn wait(process: &mut Process, [set, info, timeout, set_bytes]: [u64; 4]) -> Res
     if set_bytes != SET_BYTES {
         return Err(Errno(EINVAL));
     }
-    let [set] = process.memory.space.read_words(set)?;
+    let [set] = process.memory.read_words(set)?;
     let set = blockable(set);
     let until = deadline_if_any(process, false, timeout)?;
     if let Some(signal) = process.take_signal(set) {
@@ -172,11 +172,11 @@ pub(super) fn stack(process: &mut Process, rsp: u64, new: u64, old: u64) -> Resu
     let wanted: Option<[u64; 3]> = match new {
         0 => None,
         _ if on_it => return Err(Errno(EPERM)),
-        from => Some(process.memory.space.read_words(from)?),
+        from => Some(process.memory.read_words(from)?),
     };
     if old != 0 {
         let state = if bytes == 0 { DISABLE } else { u64::from(on_it) * ON_STACK };
-        process.memory.space.write_words(old, [start, state, bytes])?;
+        process.memory.write_words(old, [start, state, bytes])?;
     }
     let signals = &mut process.threads.running().signals;
     match wanted {
@@ -233,7 +233,7 @@ fn alarm(process: &mut Process, seconds: u64) -> Result<u64, Errno> {
 fn set_timer(process: &mut Process, new: u64, old: u64) -> Result<u64, Errno> {
     let wanted: Option<[u64; 4]> = match new {
         0 => None,
-        from => Some(process.memory.space.read_words(from)?),
+        from => Some(process.memory.read_words(from)?),
     };
     let [interval, first] = match wanted {
         None => [0; 2],
@@ -258,6 +258,6 @@ fn nanoseconds(seconds: u64, microseconds: u64) -> Result<u64, Errno> {
 fn write_timer(process: &mut Process, to: u64) -> Result<u64, Errno> {
     let (left, interval) = timer(process);
     let [[a, b], [c, d]] = [interval, left].map(clock::to_timespec);
-    process.memory.space.write_words(to, [a, b / MICROSECOND_NS, c, d / MICROSECOND_NS])?;
+    process.memory.write_words(to, [a, b / MICROSECOND_NS, c, d / MICROSECOND_NS])?;
     Ok(0)
 }

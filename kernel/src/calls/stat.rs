@@ -57,6 +57,6 @@ fn write(
     put(48, bytes);
     put(56, FRAME_BYTES);
     put(64, bytes.div_ceil(512));
-    process.memory.space.write(to, &stat)?;
+    process.memory.write(to, &stat)?;
     Ok(0)
 }

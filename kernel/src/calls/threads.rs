@@ -90,7 +90,7 @@ pub(super) fn clone(
     }
     for (flag, word) in [(PARENT_SET_TID, parent_tid), (CHILD_SET_TID, child_tid)] {
         if flags & flag != 0 {
-            process.memory.space.write(word, &tid.to_le_bytes())?;
+            process.memory.write(word, &tid.to_le_bytes())?;
         }
     }
     process.threads.add(new);
@@ -135,6 +135,6 @@ fn futex(process: &mut Process, arguments: [u64; 6]) -> Result<Answer, Errno> {
 
 fn read_word(process: &mut Process, address: u64) -> Result<u32, Errno> {
     let mut bytes = [0; 4];
-    process.memory.space.read(address, &mut bytes)?;
+    process.memory.read(address, &mut bytes)?;
     Ok(u32::from_le_bytes(bytes))
 }

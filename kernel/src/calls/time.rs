@@ -56,7 +56,7 @@ fn write_time(process: &mut Process, to: u64, time: u64, unit_ns: u64) -> Result
 
 fn write_words(process: &mut Process, to: u64, words: [u64; 2]) -> Result<u64, Errno> {
     if to != 0 {
-        process.memory.space.write_words(to, words)?;
+        process.memory.write_words(to, words)?;
     }
     Ok(0)
 }
@@ -64,7 +64,7 @@ fn write_words(process: &mut Process, to: u64, words: [u64; 2]) -> Result<u64, E
 fn time(process: &mut Process, to: u64) -> Result<u64, Errno> {
     let seconds = clock::now_ns() / SECOND_NS;
     if to != 0 {
-        process.memory.space.write_words(to, [seconds])?;
+        process.memory.write_words(to, [seconds])?;
     }
     Ok(seconds)
 }
@@ -89,7 +89,7 @@ pub(super) fn deadline_if_any(
 
 /// The time, in [`clock`]'s nanoseconds, of a `struct timespec` of the program.
 fn deadline(process: &mut Process, is_absolute: bool, from: u64) -> Result<u64, Errno> {
-    let [seconds, rest] = process.memory.space.read_words(from)?;
+    let [seconds, rest] = process.memory.read_words(from)?;
     if rest >= SECOND_NS || seconds > i64::MAX as u64 {
         return Err(Errno(EINVAL));
     }

@@ -146,7 +146,7 @@ fn vector(
     let mut before = 0_u64;
     for index in 0..count {
         let at = parts.checked_add(16 * index).ok_or(Errno(EFAULT));
-        let read = at.and_then(|at| Ok(process.memory.space.read_words(at)?));
+        let read = at.and_then(|at| Ok(process.memory.read_words(at)?));
         let [buffer, bytes] = match (read, done) {
             (Ok(words), _) => words,
             (Err(error), 0) => return Err(error),
@@ -200,7 +200,7 @@ fn read(process: &mut Process, fd: u64, to: Part, at: At) -> Moved {
         if part.is_empty() {
             break;
         }
-        match process.memory.space.write(address, part) {
+        match process.memory.write(address, part) {
             Ok(()) => done += part.len() as u64,
             Err(error) if done == 0 => return Err(error.into()),
             Err(_) => break,
@@ -267,7 +267,7 @@ fn in_pieces(
         let address = from.buffer.checked_add(done).ok_or(Errno(EFAULT))?;
         let bytes = in_page(address, from.bytes - done).min(MAX_OUTPUT_BYTES as u64);
         let part = &mut chunk[..bytes as usize];
-        let read = process.memory.space.read(address, part).map_err(Errno::from);
+        let read = process.memory.read(address, part).map_err(Errno::from);
         match read.and_then(|()| take(process, done, part)) {
             Ok(taken) => {
                 done += taken as u64;

@@ -5,6 +5,7 @@
 //! without a name exists while it is open. A page of a ramdisk file is copied when it is first
 //! written to; the ramdisk does not change.
 
+mod mapping;
 pub mod open;
 mod pages;
 pub mod ramdisk;
@@ -14,6 +15,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use spin::{Mutex, MutexGuard};
 
+pub use self::mapping::map_file;
 use self::{pages::Pages, ramdisk::plain};
 use crate::memory::frames::OutOfMemory;
 
@@ -77,7 +79,7 @@ impl Content {
     /// Writes bytes at `at`, as far as there is memory for them. Returns how many. The bytes
     /// between its end and `at` become zeros.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> usize {
-        self.writable().map_or(0, |pages| pages.write(at, bytes))
+        self.pages().map_or(0, |pages| pages.write(at, bytes))
     }
 
     /// Truncates it to `len` bytes, or extends it with zeros.
@@ -85,10 +87,10 @@ impl Content {
     /// # Errors
     /// No memory is left.
     pub fn set_len(&mut self, len: u64) -> Result<(), OutOfMemory> {
-        if len == 0 {
+        if len == 0 && matches!(self, Content::Ramdisk(_)) {
             *self = Content::Written(Pages::default());
         }
-        self.writable()?.set_len(len)
+        self.pages()?.set_len(len)
     }
 
     /// Returns whether there is memory for a length of `len` bytes.
@@ -102,7 +104,7 @@ impl Content {
     }
 
     /// Its pages, of which a ramdisk file's are copied as they are written to.
-    fn writable(&mut self) -> Result<&mut Pages, OutOfMemory> {
+    pub(super) fn pages(&mut self) -> Result<&mut Pages, OutOfMemory> {
         if let Content::Ramdisk(bytes) = *self {
             *self = Content::Written(Pages::of_ramdisk(bytes)?);
         }

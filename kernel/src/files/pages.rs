@@ -5,11 +5,16 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use x86_64::structures::paging::PhysFrame;
 
-use crate::memory::frames::{self, FRAME_BYTES, OutOfMemory, kernel_view};
+use crate::memory::{
+    frames::{self, FRAME_BYTES, OutOfMemory, kernel_view},
+    space::SpaceError,
+};
 
-/// The most frames of all files together: a program's memory is freed when it ends, a file's is
-/// not.
-const MAX_FRAMES: u64 = (128 << 20) / FRAME_BYTES;
+/// The most frames of all files together, half of the memory at boot: a program's memory is freed
+/// when it ends, a file's is not.
+fn max_frames() -> u64 {
+    frames::max_for_program() / 3 * 2 / FRAME_BYTES
+}
 
 /// Frames of all files. Relaxed order is enough: nothing but the number depends on it.
 static IN_FILES: AtomicU64 = AtomicU64::new(0);
@@ -22,6 +27,10 @@ pub struct Pages {
     /// By page: a frame of the file's own, or none where `base` has the page.
     frames: Vec<Option<PhysFrame>>,
     len: u64,
+    /// Mappings of the file, which may have any of its frames.
+    mappings: u64,
+    /// Frames that the file had when it was longer, and mappings may still have.
+    retired: Vec<PhysFrame>,
 }
 
 impl Pages {
@@ -35,7 +44,7 @@ impl Pages {
         let pages = len.div_ceil(FRAME_BYTES) as usize;
         frames.try_reserve(pages).map_err(|_| OutOfMemory)?;
         frames.resize(pages, None);
-        Ok(Pages { base, frames, len })
+        Ok(Pages { base, frames, len, mappings: 0, retired: Vec::new() })
     }
 
     /// Its length, in bytes.
@@ -53,7 +62,8 @@ impl Pages {
             Some(Some(frame)) => {
                 let start = kernel_view(frame.start_address() + offset).as_ptr();
                 // SAFETY: the frame belongs to this file alone and is mapped for the kernel; the
-                // bytes are in it, and change only through `&mut self`.
+                // bytes are in it. The kernel changes them only through `&mut self`; what a program
+                // writes that has the page mapped, the kernel copies or not.
                 unsafe { core::slice::from_raw_parts(start, bytes as usize) }
             }
         }
@@ -90,7 +100,11 @@ impl Pages {
     pub fn set_len(&mut self, len: u64) -> Result<(), OutOfMemory> {
         if len < self.len {
             let keep = len.div_ceil(FRAME_BYTES) as usize;
-            self.frames.drain(keep..).flatten().for_each(give_back);
+            let removed = self.frames.drain(keep..).flatten();
+            match self.mappings {
+                0 => removed.for_each(give_back),
+                _ => self.retired.extend(removed),
+            }
             self.base = self.base.get(..len as usize).unwrap_or(self.base);
             self.clear_from(len);
             self.len = len;
@@ -106,7 +120,7 @@ impl Pages {
         let missing = self.missing(len);
         // Relaxed order: an estimate, as `add` is what decides.
         let in_files = IN_FILES.load(Ordering::Relaxed);
-        in_files.saturating_add(missing) <= MAX_FRAMES
+        in_files.saturating_add(missing) <= max_frames()
             && frames::has_room_for_program(missing * FRAME_BYTES)
     }
 
@@ -146,6 +160,30 @@ impl Pages {
         Ok(frame)
     }
 
+    /// The file's frame of page `index`, for a mapping.
+    ///
+    /// # Errors
+    /// The page is behind the end, or no frames are left.
+    pub fn share(&mut self, index: u64) -> Result<PhysFrame, SpaceError> {
+        if index >= self.len.div_ceil(FRAME_BYTES) {
+            return Err(SpaceError::BehindFile);
+        }
+        Ok(self.own(index)?)
+    }
+
+    /// A program maps the file.
+    pub fn add_mapping(&mut self) {
+        self.mappings += 1;
+    }
+
+    /// A mapping ends. After the last, frames that the file does not have any more are freed.
+    pub fn end_mapping(&mut self) {
+        self.mappings -= 1;
+        if self.mappings == 0 {
+            self.retired.drain(..).for_each(give_back);
+        }
+    }
+
     /// Zeroes the last page from `len` on, for when the file grows again. Of the ramdisk's page
     /// nothing is behind `len`.
     fn clear_from(&mut self, len: u64) {
@@ -175,9 +213,10 @@ fn allocate(count: u64, mut place: impl FnMut(PhysFrame)) -> Result<(), OutOfMem
     Ok(())
 }
 
-/// Adds frames to those of all files, up to [`MAX_FRAMES`]. Returns whether they were added.
+/// Adds frames to those of all files, up to [`max_frames`]. Returns whether they were added.
 fn add(frames: u64) -> bool {
-    let fits = |held: u64| held.checked_add(frames).filter(|all| *all <= MAX_FRAMES);
+    let most = max_frames();
+    let fits = |held: u64| held.checked_add(frames).filter(|all| *all <= most);
     IN_FILES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
 }
 
@@ -189,6 +228,6 @@ fn give_back(frame: PhysFrame) {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        self.frames.drain(..).flatten().for_each(give_back);
+        self.frames.drain(..).flatten().chain(self.retired.drain(..)).for_each(give_back);
     }
 }

@@ -242,8 +242,7 @@ impl Context {
         let address = memory.map_for_kernel(bytes).map_err(|_| Error::NoMemory)?;
         if self.is_own() {
             // A program that another measures may not write the word that stops the counters.
-            let own = memory.space.protect(address, page_bytes, PageAccess::Write);
-            own.expect("it was mapped just now");
+            memory.space.protect_all(address, address + page_bytes, PageAccess::Write);
         }
         self.bank = Some(address);
         let views = (address..address + bytes)

@@ -4,12 +4,16 @@
 //! program's. All physical memory is mapped in the upper half.
 
 mod access;
+pub mod area;
+mod areas;
+mod bytes;
 pub mod frames;
 pub mod heap;
 pub mod kernel;
-mod mappings;
+mod lent;
 pub mod region;
 mod registers;
+pub mod remap;
 pub mod shared;
 pub mod space;
 pub mod stacks;

@@ -34,6 +34,8 @@ pub enum SpaceError {
     BadAddress,
     /// A page is mapped at the address already.
     Overlap,
+    /// The page of a file is behind its end.
+    BehindFile,
 }
 
 impl From<OutOfMemory> for SpaceError {
@@ -99,15 +101,30 @@ impl AddressSpace {
         bytes: u64,
         access: PageAccess,
     ) -> Result<(), SpaceError> {
+        let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
+        if end > USER_END || !start.is_multiple_of(FRAME_BYTES) || start == 0 {
+            return Err(SpaceError::BadAddress);
+        }
         let mut claim = self.claim(bytes)?;
-        self.map_claimed(start, bytes, access, &mut claim)
+        for page in (start..end).step_by(FRAME_BYTES as usize) {
+            if let Err(error) = self.map_page(page, access.flags(), || claim.allocate()) {
+                self.unmap(start, page - start);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a program could ever have pages for `bytes`.
+    pub fn may_have(&self, bytes: u64) -> bool {
+        bytes <= frames::max_for_program()
     }
 
     /// Claims memory for `bytes` of pages.
     ///
     /// # Errors
     /// It is more than one program may have, or than there is.
-    pub fn claim(&self, bytes: u64) -> Result<Claim, SpaceError> {
+    fn claim(&self, bytes: u64) -> Result<Claim, SpaceError> {
         // With the tables: one for each 512 pages, and the tables above them. Pages are allocated
         // from the claim; the tables' frames are what is left of it at the end.
         let needed = bytes.saturating_add(bytes / 511);
@@ -116,30 +133,6 @@ impl AddressSpace {
             return Err(SpaceError::OutOfMemory);
         }
         frames::claim(needed).ok_or(SpaceError::OutOfMemory)
-    }
-
-    /// As [`Self::map_zeroed`], with frames of `claim`.
-    ///
-    /// # Errors
-    /// As [`Self::map_zeroed`].
-    pub fn map_claimed(
-        &mut self,
-        start: u64,
-        bytes: u64,
-        access: PageAccess,
-        claim: &mut Claim,
-    ) -> Result<(), SpaceError> {
-        let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
-        if end > USER_END || !start.is_multiple_of(FRAME_BYTES) || start == 0 {
-            return Err(SpaceError::BadAddress);
-        }
-        for page in (start..end).step_by(FRAME_BYTES as usize) {
-            if let Err(error) = self.map_page(page, access.flags(), || claim.allocate()) {
-                self.unmap(start, page - start);
-                return Err(error);
-            }
-        }
-        Ok(())
     }
 
     fn map_page(
@@ -157,33 +150,47 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Maps kernel frames that are never freed, read-only, at the pages from `start` on.
+    /// Maps frames that are not the program's, and that outlive the mapping, at the pages from
+    /// `start` on.
     ///
     /// # Errors
     /// No frame is left for a table, or a page is mapped already; those before it stay mapped.
-    pub fn lend(&mut self, start: u64, frames: &[PhysFrame]) -> Result<(), SpaceError> {
+    pub fn lend(
+        &mut self,
+        start: u64,
+        frames: &[PhysFrame],
+        access: PageAccess,
+    ) -> Result<(), SpaceError> {
         for (page, frame) in (start..USER_END).step_by(FRAME_BYTES as usize).zip(frames) {
-            self.map_page(page, PageAccess::Read.flags() | LENT, || Ok(*frame))?;
+            self.map_page(page, access.flags() | LENT, || Ok(*frame))?;
         }
         Ok(())
     }
 
-    /// Changes what the program may do with the pages of `[start, start + bytes)`.
+    /// Changes what the program may do with the pages of `[start, end)` that are there.
+    pub fn protect_all(&mut self, start: u64, end: u64, access: PageAccess) {
+        let mut at = start;
+        while let Some(page) = self.next_page(at, end) {
+            at = page + FRAME_BYTES;
+            if let Some(entry) = self.entry(page) {
+                entry.set_flags(access.flags() | entry.flags() & LENT);
+                x86_64::instructions::tlb::flush(VirtAddr::new(page));
+            }
+        }
+    }
+
+    /// Moves the page at `from` to `to`, where it replaces a page that is there.
     ///
     /// # Errors
-    /// A page is not mapped; those before it are changed.
-    pub fn protect(
-        &mut self,
-        start: u64,
-        bytes: u64,
-        access: PageAccess,
-    ) -> Result<(), SpaceError> {
-        let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
-        for page in (start..end).step_by(FRAME_BYTES as usize) {
-            let entry = self.entry(page).ok_or(SpaceError::BadAddress)?;
-            entry.set_flags(access.flags() | entry.flags() & LENT);
-            x86_64::instructions::tlb::flush(VirtAddr::new(page));
+    /// No memory is left for a table.
+    pub fn move_page(&mut self, from: u64, to: u64) -> Result<(), SpaceError> {
+        self.unmap(to, FRAME_BYTES);
+        let old = self.entry(from).ok_or(SpaceError::BadAddress)?.clone();
+        *self.entry_or_new(to)? = old;
+        if let Some(entry) = self.entry(from) {
+            entry.set_unused();
         }
+        x86_64::instructions::tlb::flush(VirtAddr::new(from));
         Ok(())
     }
 
@@ -219,23 +226,9 @@ impl AddressSpace {
         core::iter::successors(next(start), |page| next(page + FRAME_BYTES)).nth(count as usize)
     }
 
-    /// The number of mapped pages of `[start, end)`.
-    pub fn pages(&self, start: u64, end: u64) -> u64 {
-        let next = |at| self.next_page(at, end);
-        core::iter::successors(next(start), |page| next(page + FRAME_BYTES)).count() as u64
-    }
-
-    /// Writes zeros to the mapped pages of `[start, end)`, read-only ones too.
-    pub fn clear(&mut self, start: u64, end: u64) {
-        let mut at = start;
-        while let Some(page) = self.next_page(at, end) {
-            at = page + FRAME_BYTES;
-            if let Some(view) = self.page_view(page) {
-                // SAFETY: the kernel's view of a whole frame that this space alone maps: callers
-                // exclude lent pages.
-                unsafe { view.write_bytes(0, FRAME_BYTES as usize) };
-            }
-        }
+    /// Returns whether a page is there, accessible or not.
+    pub fn has_page(&self, page: u64) -> bool {
+        self.next_page(page, page + FRAME_BYTES).is_some()
     }
 
     /// The kernel's view of the program's page at `page`, if it is mapped.
@@ -244,50 +237,15 @@ impl AddressSpace {
         Some(kernel_view(entry.addr()).as_mut_ptr())
     }
 
-    /// Copies the program's bytes at `address` into `to`.
+    /// The bytes of a page that was mapped just now.
     ///
-    /// # Errors
-    /// Some of them are not the program's to read.
-    pub fn read(&mut self, address: u64, to: &mut [u8]) -> Result<(), SpaceError> {
-        let mut done = 0;
-        while done < to.len() {
-            let (view, room) = self.view(address, done, to.len(), Flags::empty())?;
-            // SAFETY: `view` returns `room` readable bytes of one mapped frame; `to` is borrowed
-            // exclusively.
-            unsafe { view.copy_to_nonoverlapping(to[done..].as_mut_ptr(), room) };
-            done += room;
-        }
-        Ok(())
-    }
-
-    /// Reads the program's words at `address`, little-endian, aligned or not.
-    ///
-    /// # Errors
-    /// Some of them are not the program's to read.
-    pub fn read_words<const N: usize>(&mut self, address: u64) -> Result<[u64; N], SpaceError> {
-        let mut bytes = [[0; 8]; N];
-        self.read(address, bytes.as_flattened_mut())?;
-        Ok(bytes.map(u64::from_le_bytes))
-    }
-
-    /// Writes words to the program's memory at `address`.
-    ///
-    /// # Errors
-    /// Some of it is not the program's to write.
-    pub fn write_words<const N: usize>(
-        &mut self,
-        address: u64,
-        words: [u64; N],
-    ) -> Result<(), SpaceError> {
-        self.write(address, words.map(u64::to_le_bytes).as_flattened())
-    }
-
-    /// Copies `from` to the program's memory at `address`.
-    ///
-    /// # Errors
-    /// Some of it is not the program's to write.
-    pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), SpaceError> {
-        self.write_with(address, from, Flags::WRITABLE)
+    /// # Panics
+    /// There is no such page.
+    pub fn page_bytes(&mut self, page: u64) -> &mut [u8] {
+        let view = self.page_view(page).expect("it was mapped just now");
+        // SAFETY: the kernel's view of a whole frame that this space alone maps; no program has
+        // used it yet.
+        unsafe { core::slice::from_raw_parts_mut(view, FRAME_BYTES as usize) }
     }
 
     /// Copies `from` to `address`, even to pages that the program may not write: for loading it.
@@ -295,13 +253,9 @@ impl AddressSpace {
     /// # Errors
     /// Some of the range is not mapped.
     pub fn fill(&mut self, address: u64, from: &[u8]) -> Result<(), SpaceError> {
-        self.write_with(address, from, Flags::empty())
-    }
-
-    fn write_with(&mut self, address: u64, from: &[u8], needed: Flags) -> Result<(), SpaceError> {
         let mut done = 0;
         while done < from.len() {
-            let (view, room) = self.view(address, done, from.len(), needed)?;
+            let (view, room) = self.view(address, done, from.len(), Flags::empty())?;
             // SAFETY: `view` returns `room` bytes of one mapped frame that this space alone maps.
             unsafe { view.copy_from_nonoverlapping(from[done..].as_ptr(), room) };
             done += room;
@@ -311,7 +265,10 @@ impl AddressSpace {
 
     /// The kernel's view of the program's byte `base + done`, and how many of the bytes up to
     /// `base + total` are in the same page.
-    fn view(
+    ///
+    /// # Errors
+    /// The page is not there, or does not have the flags `needed`.
+    pub(super) fn view(
         &mut self,
         base: u64,
         done: usize,

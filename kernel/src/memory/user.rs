@@ -1,148 +1,303 @@
-//! A program's memory: its heap, its mappings, and the pages that the kernel lends it.
+//! A program's memory: its areas, and the pages in them.
 //!
-//! A page that is mapped without access (`PROT_NONE`) has no frame until `mprotect` permits an
-//! access. So guard pages of stacks, and addresses that C libraries reserve, take no memory.
+//! A page is allocated when the program or the kernel first touches it ([`UserMemory::page_in`]).
+//! So what a program reserves takes no memory, and stacks grow as they are used. Every page with an
+//! entry in the page tables is in an area and has the area's access.
 //!
 //! If the work of a method grows with the number of pages, the method does one step of it and
-//! returns the first page of the next step ([`StepResult`]). Other threads of the program may run
-//! between two steps.
+//! returns the first page of the next step ([`Step`]). Other threads of the program may run between
+//! two steps.
 
+use alloc::collections::BTreeMap;
 use core::ops::Range;
 
 use super::{
-    frames::{Claim, FRAME_BYTES},
-    heap,
-    mappings::{MAX_MAPPINGS, Mappings},
-    shared::Shared,
+    area::{Area, Origin},
+    areas::Areas,
+    frames::FRAME_BYTES,
     space::{AddressSpace, PageAccess, SpaceError, USER_END},
 };
 
 /// The largest heap of a program (`brk`).
-const MAX_HEAP_BYTES: u64 = 1 << 30;
+const MAX_HEAP_BYTES: u64 = 64 << 30;
+/// How far a stack's first pages may be from an access that overflowed it: libraries make guards of
+/// a page up to a megabyte.
+const GUARD_BYTES: u64 = 1 << 20;
+/// How far the access may be from the stack pointer: compilers touch every page of a large frame.
+const OVERFLOW_BYTES: u64 = 64 << 10;
 /// Pages of one step, which takes some hundreds of microseconds.
-const STEP_PAGES: u64 = 256;
+pub(super) const STEP_PAGES: u64 = 256;
 
 /// The first page of the next step; `None` if all pages are done.
-pub type StepResult = Result<Option<u64>, SpaceError>;
+pub type Step = Option<u64>;
 
-/// The result of a step of [`UserMemory::fill`].
-pub enum FillStep {
-    /// The first page of the next step.
-    Next(u64),
-    /// The mapping at this address is complete.
-    Done(u64),
+/// What an access to a page does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touch {
+    /// It reads.
+    Read,
+    /// It writes.
+    Write,
+    /// It fetches an instruction.
+    Execute,
+}
+
+/// Where a new mapping goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// To this address if it is free, or else anywhere. 0: anywhere.
+    Hint(u64),
+    /// Below 2 GiB.
+    Low,
+    /// To this address, which is free.
+    Fixed(u64),
 }
 
 /// A program's memory: its address space, and what is mapped in it.
 pub struct UserMemory {
     /// Its page tables.
     pub space: AddressSpace,
-    mappings: Mappings,
+    pub(super) areas: Areas,
+    pub(super) heap: Range<u64>,
+    /// Addresses of lent memory, by the kernel's address of it.
+    pub(super) lent: BTreeMap<u64, u64>,
 }
 
 impl UserMemory {
-    /// That of a program loaded into `space`, in these segments.
-    pub fn new(space: AddressSpace, segments: &[Range<u64>]) -> Self {
-        UserMemory { space, mappings: Mappings::new(segments) }
+    /// That of a program loaded into `space`, with these areas.
+    pub fn new(space: AddressSpace, areas: impl IntoIterator<Item = (u64, Area)>) -> Self {
+        let (mut all, mut heap) = (Areas::default(), 0);
+        for (start, area) in areas {
+            if let Origin::Segment = area.origin {
+                heap = area.end.max(heap);
+            }
+            all.insert(start, area);
+        }
+        UserMemory { space, areas: all, heap: heap..heap, lent: BTreeMap::new() }
+    }
+
+    /// Allocates the page of an address that the program or the kernel for it touches.
+    ///
+    /// # Errors
+    /// The program may not touch the address so, its page is there already, it is behind the end of
+    /// a file, or no memory is left.
+    pub fn page_in(&mut self, address: u64, touch: Touch) -> Result<(), SpaceError> {
+        let page = address - address % FRAME_BYTES;
+        let (start, area) = self.areas.at(page).ok_or(SpaceError::BadAddress)?;
+        let access = area.access;
+        let permits = match touch {
+            Touch::Read => access != PageAccess::Nothing,
+            Touch::Write => access == PageAccess::Write,
+            Touch::Execute => access == PageAccess::Execute,
+        };
+        if !permits || self.space.has_page(page) {
+            return Err(SpaceError::BadAddress);
+        }
+        let index = (page - start) / FRAME_BYTES;
+        match &area.origin {
+            Origin::Kernel | Origin::Leaving => Err(SpaceError::BadAddress),
+            Origin::Zeros | Origin::Heap | Origin::Stack | Origin::Segment => {
+                self.space.map_zeroed(page, FRAME_BYTES, access)
+            }
+            Origin::Copy(source, first) => {
+                self.space.map_zeroed(page, FRAME_BYTES, access)?;
+                let copied = source.copy(first + index, self.space.page_bytes(page));
+                copied.inspect_err(|_| self.space.unmap(page, FRAME_BYTES))
+            }
+            Origin::Shared(source, first, _) => {
+                let frame = source.share(first + index)?;
+                self.space.lend(page, &[frame], access)
+            }
+        }
+    }
+
+    /// Maps an area of `bytes`, whose pages are allocated when they are touched. Returns its
+    /// address.
+    ///
+    /// # Errors
+    /// It could never have all of its pages, no gap is large enough, the fixed address is not the
+    /// program's or not free, or there are too many areas.
+    pub fn map(
+        &mut self,
+        place: Place,
+        bytes: u64,
+        (access, origin): (PageAccess, Origin),
+    ) -> Result<u64, SpaceError> {
+        let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::OutOfMemory)?;
+        self.areas.have_room()?;
+        let range = match place {
+            Place::Fixed(start) => {
+                let range = self.areas.own(start, bytes)?;
+                // Address 0 is the null pointer.
+                if start == 0 || !self.areas.are_free(&range) {
+                    return Err(SpaceError::Overlap);
+                }
+                range
+            }
+            Place::Low => self.areas.find_gap(bytes, true).ok_or(SpaceError::OutOfMemory)?,
+            Place::Hint(hint) => self.near(hint, bytes).ok_or(SpaceError::OutOfMemory)?,
+        };
+        let Range { start, end } = range;
+        self.areas.insert(start, Area { end, access, origin });
+        log::trace!("address space {:#x}: mapped {start:#x} to {end:#x}", self.space.id());
+        Ok(start)
+    }
+
+    /// The range of `bytes` at `hint`, if that is free, or at another address.
+    fn near(&self, hint: u64, bytes: u64) -> Option<Range<u64>> {
+        let hint = hint - hint % FRAME_BYTES;
+        let wanted = self.areas.own(hint, bytes).ok();
+        wanted
+            .filter(|range| hint != 0 && self.areas.are_free(range))
+            .or_else(|| self.areas.find_gap(bytes, false))
     }
 
     /// The end of the heap.
     pub fn heap_end(&self) -> u64 {
-        self.mappings.heap.end
+        self.heap.end
     }
 
-    /// Moves the end of the heap up to `end`, if possible. Returns the first of the heap's new
-    /// pages, which have no memory yet, and a claim for them; none if there are no new ones.
-    pub fn move_heap_end(&mut self, end: u64) -> Option<(u64, Claim)> {
-        let page = |address: u64| address.next_multiple_of(FRAME_BYTES);
-        let heap = self.mappings.heap.clone();
-        let (old, new) = (page(heap.end), page(end.min(USER_END)));
-        if !(heap.start..heap.start + MAX_HEAP_BYTES).contains(&end) {
+    /// Makes a step of moving the end of the heap to `end`, if that is possible, from the page
+    /// `from` on if it is not the first.
+    pub fn move_heap_end(&mut self, end: u64, from: Step) -> Step {
+        let Range { start, end: old } = self.heap;
+        if !(start..start + MAX_HEAP_BYTES).contains(&end) || end > USER_END {
             return None;
         }
-        if new <= old {
-            // A heap that shrinks keeps its pages: C libraries unmap to free memory.
-            self.mappings.heap.end = end.max(heap.end);
-            return None;
+        let [new_page, old_page] = [end, old].map(|at| at.next_multiple_of(FRAME_BYTES));
+        if new_page < old_page {
+            let next = self.unmap(new_page, old_page - new_page, from).ok()?;
+            if next.is_some() {
+                return next;
+            }
+        } else if new_page > old_page {
+            let new = old_page..new_page;
+            let is_possible = self.areas.are_free(&new)
+                && self.areas.have_room().is_ok()
+                && self.space.may_have(new_page - start);
+            if !is_possible {
+                return None;
+            }
+            let (access, origin) = (PageAccess::Write, Origin::Heap);
+            self.areas.insert(old_page, Area { end: new_page, access, origin });
         }
-        // Not all of a mapping has pages.
-        let is_free = self.mappings.last_end_within(&(old..new)).is_none()
-            && self.space.next_page(old, new).is_none();
-        let claim = self.space.claim(new - old).ok().filter(|_| is_free)?;
-        self.mappings.heap.end = end;
-        Some((old, claim))
+        self.heap.end = end;
+        None
     }
 
-    /// Makes a step of mapping zeros in the heap's pages from `from` on. If there is no memory, the
-    /// heap ends there.
-    pub fn fill_heap(&mut self, from: u64, claim: &mut Option<Claim>) -> Option<u64> {
-        let end = self.mappings.heap.end.next_multiple_of(FRAME_BYTES);
-        self.set_access(from..end, PageAccess::Write, claim).unwrap_or_else(|_| {
-            self.mappings.heap.end = from;
-            None
-        })
-    }
-
-    /// Reserves a mapping of `bytes`, which has no pages yet. Returns its address, and a claim for
-    /// its pages unless the access is [`PageAccess::Nothing`].
+    /// Makes a step of changing the access to areas of the program, from the page `from` on if it
+    /// is not the first.
     ///
     /// # Errors
-    /// There is no memory for pages with this access, no gap is large enough, or there are too many
-    /// mappings.
-    pub fn reserve(
+    /// Some addresses are in no area of the program's, the program may not have this access to
+    /// them, or there would be too many areas. Nothing has changed.
+    pub fn protect(
         &mut self,
+        start: u64,
         bytes: u64,
         access: PageAccess,
-    ) -> Result<(u64, Option<Claim>), SpaceError> {
-        if self.mappings.mapped.len() >= MAX_MAPPINGS || !heap::has_room() {
-            return Err(SpaceError::OutOfMemory);
+        from: Step,
+    ) -> Result<Step, SpaceError> {
+        let range = self.areas.own(start, bytes)?;
+        if from.is_none() && !range.is_empty() {
+            if !self.areas.cover(&range) {
+                return Err(SpaceError::BadAddress);
+            }
+            if self.areas.within(range.clone()).any(|(_, area)| !area.permits(access)) {
+                return Err(SpaceError::Overlap);
+            }
+            self.areas.have_room()?;
+            self.areas.set_access(&range, access);
         }
-        let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::OutOfMemory)?;
-        let claim = match access {
-            PageAccess::Nothing => None,
-            _ => Some(self.space.claim(bytes)?),
-        };
-        let Range { start, end } = self.map_next(bytes, PageAccess::Nothing)?;
-        self.mappings.mapped.insert(start, end);
-        log::trace!("address space {:#x}: mapped {start:#x} to {end:#x}", self.space.id());
-        Ok((start, claim))
+        let start = from.unwrap_or(range.start);
+        let next = self.space.page_after(start, range.end, STEP_PAGES);
+        self.space.protect_all(start, next.unwrap_or(range.end), access);
+        Ok(next)
     }
 
-    /// Makes a step of mapping zeros in the pages from `from` on of a mapping. Returns the
-    /// mapping's address when all of it is there.
+    /// Makes a step of dropping the pages of a range, which are as at first when they are touched
+    /// again, from the page `from` on if it is not the first.
     ///
     /// # Errors
-    /// No memory is left, and the mapping is removed; or another thread has removed it.
-    pub fn fill(
-        &mut self,
-        from: u64,
-        access: PageAccess,
-        claim: &mut Option<Claim>,
-    ) -> Result<FillStep, SpaceError> {
-        let last = self.mappings.mapped.range(..=from).next_back();
-        let found = last.map(|(start, end)| *start..*end).filter(|range| range.contains(&from));
-        let Range { start, end } = found.ok_or(SpaceError::BadAddress)?;
-        match self.set_access(from..end, access, claim) {
-            Ok(Some(next)) => Ok(FillStep::Next(next)),
-            Ok(None) => Ok(FillStep::Done(start)),
-            Err(error) => {
-                self.space.unmap(start, end - start);
-                self.mappings.mapped.remove(&start);
-                self.mappings.lower_gap(start);
-                Err(error)
-            }
+    /// The kernel holds part of it, or some of it is in no area.
+    pub fn drop_pages(&mut self, start: u64, bytes: u64, from: Step) -> Result<Step, SpaceError> {
+        let range = self.areas.own(start, bytes)?;
+        if !self.areas.cover(&range) {
+            return Err(SpaceError::OutOfMemory);
         }
+        Ok(self.free_pages(from.unwrap_or(range.start)..range.end))
+    }
+
+    /// Frees the first pages of a range. Returns the next page.
+    fn free_pages(&mut self, range: Range<u64>) -> Step {
+        let next = self.space.page_after(range.start, range.end, STEP_PAGES);
+        self.space.unmap(range.start, next.unwrap_or(range.end) - range.start);
+        next
+    }
+
+    /// Returns whether an address is in an area, with whatever access.
+    pub fn is_in_area(&self, address: u64) -> bool {
+        self.areas.at(address).is_some()
+    }
+
+    /// Returns whether an access near the stack pointer `rsp` that faulted was in the pages below a
+    /// stack: the stack has overflowed.
+    pub fn is_overflow(&self, address: u64, rsp: u64) -> bool {
+        let is_bad = |access| access == PageAccess::Nothing;
+        let below = self.areas.at(address).is_none_or(|(_, area)| is_bad(area.access));
+        let guards = address..address.saturating_add(GUARD_BYTES);
+        let mut above = self.areas.within(guards).filter(|(_, area)| !is_bad(area.access));
+        let is_stack = above.next().is_some_and(|(range, area)| {
+            area.access == PageAccess::Write && range.contains(&rsp.saturating_add(OVERFLOW_BYTES))
+        });
+        below && is_stack && address.abs_diff(rsp) < OVERFLOW_BYTES
+    }
+
+    /// Returns whether all of a range is in areas of the program's.
+    pub fn covers(&self, start: u64, bytes: u64) -> bool {
+        self.areas.own(start, bytes).is_ok_and(|range| self.areas.cover(&range))
+    }
+
+    /// Makes a step of unmapping a range, mapped or not, from the page `from` on if it is not the
+    /// first. Its addresses are free after the last.
+    ///
+    /// # Errors
+    /// The kernel holds part of it, or there would be too many areas.
+    pub fn unmap(&mut self, start: u64, bytes: u64, from: Step) -> Result<Step, SpaceError> {
+        let range = self.areas.own(start, bytes)?;
+        if range.is_empty() {
+            return Ok(None);
+        }
+        if from.is_none() {
+            self.areas.may_cut(&range)?;
+            self.areas.cut(&range);
+            let (access, origin) = (PageAccess::Nothing, Origin::Leaving);
+            self.areas.insert(range.start, Area { end: range.end, access, origin });
+        }
+        // Another thread may have unmapped a part of the range and mapped it anew.
+        while let Some(part) = self.areas.first_leaving(&range) {
+            let next = self.free_pages(part.clone());
+            if next.is_some() {
+                return Ok(next);
+            }
+            self.areas.cut(&part);
+        }
+        let Range { start, end } = range;
+        log::trace!("address space {:#x}: unmapped {start:#x} to {end:#x}", self.space.id());
+        Ok(None)
     }
 
     /// Maps `bytes` of zeros for the kernel to write and the program to read. The program can
     /// neither unmap nor protect them.
     ///
     /// # Errors
-    /// As [`Self::map`].
+    /// No memory is left, no gap is large enough, or there are too many areas.
     pub fn map_for_kernel(&mut self, bytes: u64) -> Result<u64, SpaceError> {
-        let Range { start, end } = self.map_next(bytes, PageAccess::Read)?;
-        self.mappings.held.insert(start, end);
-        Ok(start)
+        let start = self.map(Place::Hint(0), bytes, (PageAccess::Read, Origin::Kernel))?;
+        let (_, area) = self.areas.at(start).ok_or(SpaceError::BadAddress)?;
+        let range = start..area.end;
+        let mapped = self.space.map_zeroed(start, range.end - start, PageAccess::Read);
+        mapped.inspect_err(|_| self.areas.cut(&range)).map(|()| start)
     }
 
     /// Unmaps a whole mapping of [`Self::map_for_kernel`], to which the kernel has no reference any
@@ -151,162 +306,13 @@ impl UserMemory {
     /// # Errors
     /// There is no such mapping.
     pub fn unmap_for_kernel(&mut self, start: u64) -> Result<(), SpaceError> {
-        let end = self.mappings.held.remove(&start).ok_or(SpaceError::BadAddress)?;
-        self.mappings.lower_gap(start);
-        self.space.unmap(start, end - start);
+        let found = self
+            .areas
+            .at(start)
+            .filter(|(first, area)| *first == start && matches!(area.origin, Origin::Kernel));
+        let range = start..found.ok_or(SpaceError::BadAddress)?.1.end;
+        self.areas.cut(&range);
+        self.space.unmap(start, range.end - start);
         Ok(())
-    }
-
-    /// Maps kernel memory read-only until the program ends. Returns the address; the same memory
-    /// has the same address each time.
-    ///
-    /// # Errors
-    /// No memory is left for page tables.
-    pub fn lend(&mut self, shared: &'static Shared) -> Result<u64, SpaceError> {
-        let kernels = shared.start().as_u64();
-        if let Some(address) = self.mappings.lent.get(&kernels) {
-            return Ok(*address);
-        }
-        let frames = shared.frames();
-        let Range { start, end } =
-            self.map_next(frames.len() as u64 * FRAME_BYTES, PageAccess::Nothing)?;
-        if let Err(error) = self.space.lend(start, frames) {
-            self.space.unmap(start, end - start);
-            self.mappings.lower_gap(start);
-            return Err(error);
-        }
-        self.mappings.held.insert(start, end);
-        self.mappings.lent.insert(kernels, start);
-        Ok(start)
-    }
-
-    fn map_next(&mut self, bytes: u64, access: PageAccess) -> Result<Range<u64>, SpaceError> {
-        let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::OutOfMemory)?;
-        let Range { start, end } = self.mappings.find_gap(bytes).ok_or(SpaceError::OutOfMemory)?;
-        if access != PageAccess::Nothing {
-            self.space.map_zeroed(start, bytes, access)?;
-        }
-        if start == self.mappings.gap {
-            self.mappings.gap = end + FRAME_BYTES;
-        }
-        Ok(start..end)
-    }
-
-    /// Makes a step of changing the access to pages of the program, from the page `from` on if it
-    /// is not the first.
-    ///
-    /// # Errors
-    /// At the first step: some of them are not the program's, or there is no memory, and nothing
-    /// has changed. Later, no memory is left.
-    pub fn protect(
-        &mut self,
-        start: u64,
-        bytes: u64,
-        access: PageAccess,
-        from: Option<u64>,
-        claim: &mut Option<Claim>,
-    ) -> StepResult {
-        let range = self.mappings.own(start, bytes)?;
-        if from.is_none() {
-            *claim = self.may_protect(&range, access)?;
-        }
-        self.set_access(from.unwrap_or(range.start)..range.end, access, claim)
-    }
-
-    /// Checks that a range is the program's; claims memory for its missing pages.
-    fn may_protect(
-        &self,
-        range: &Range<u64>,
-        access: PageAccess,
-    ) -> Result<Option<Claim>, SpaceError> {
-        let Range { start, end } = *range;
-        let mut at = start;
-        while at < end {
-            at = match self.mappings.end_of(at) {
-                Some(end) => end,
-                None if self.space.next_page(at, at + FRAME_BYTES).is_some() => at + FRAME_BYTES,
-                None => return Err(SpaceError::BadAddress),
-            };
-        }
-        let missing = end - start - self.space.pages(start, end) * FRAME_BYTES;
-        match access {
-            PageAccess::Nothing => Ok(None),
-            _ => self.space.claim(missing).map(Some),
-        }
-    }
-
-    /// Makes a step of giving pages this access, mapping zeros where there is no page, unless the
-    /// access is [`PageAccess::Nothing`]; with frames of the claim, if there is one.
-    fn set_access(
-        &mut self,
-        range: Range<u64>,
-        access: PageAccess,
-        claim: &mut Option<Claim>,
-    ) -> StepResult {
-        let Range { start: mut at, end } = range;
-        let mut left = STEP_PAGES;
-        while at < end {
-            let page = self.space.next_page(at, end);
-            let gap = at..page.unwrap_or(end);
-            if access != PageAccess::Nothing && !gap.is_empty() {
-                let pages = left.min((gap.end - gap.start) / FRAME_BYTES);
-                match claim {
-                    Some(claim) => {
-                        self.space.map_claimed(at, pages * FRAME_BYTES, access, claim)?;
-                    }
-                    None => self.space.map_zeroed(at, pages * FRAME_BYTES, access)?,
-                }
-                (at, left) = (at + pages * FRAME_BYTES, left - pages);
-            } else if let Some(page) = page {
-                self.space.protect(page, FRAME_BYTES, access)?;
-                (at, left) = (page + FRAME_BYTES, left - 1);
-            } else {
-                at = end;
-            }
-            if left == 0 {
-                break;
-            }
-        }
-        Ok((at < end).then_some(at))
-    }
-
-    /// Makes a step of writing zeros to the mapped pages of a range, from the page `from` on if it
-    /// is not the first.
-    ///
-    /// # Errors
-    /// The kernel holds part of it.
-    pub fn clear(&mut self, start: u64, bytes: u64, from: Option<u64>) -> StepResult {
-        let range = self.mappings.own(start, bytes)?;
-        let start = from.unwrap_or(range.start);
-        let next = self.space.page_after(start, range.end, STEP_PAGES);
-        self.space.clear(start, next.unwrap_or(range.end));
-        Ok(next)
-    }
-
-    /// Returns whether a page is the program's: mapped, or in one of its mappings.
-    pub fn is_own(&self, page: u64) -> bool {
-        let is_there = || self.space.next_page(page, page + FRAME_BYTES).is_some();
-        self.mappings.own(page, FRAME_BYTES).is_ok()
-            && (self.mappings.end_of(page).is_some() || is_there())
-    }
-
-    /// Makes a step of unmapping a range, mapped or not, from the page `from` on if it is not the
-    /// first. Its addresses are free after the last.
-    ///
-    /// # Errors
-    /// The kernel holds part of it, or there would be too many mappings.
-    pub fn unmap(&mut self, start: u64, bytes: u64, from: Option<u64>) -> StepResult {
-        let range = self.mappings.own(start, bytes)?;
-        self.mappings.may_cut(&range)?;
-        let start = from.unwrap_or(range.start);
-        let next = self.space.page_after(start, range.end, STEP_PAGES);
-        self.space.unmap(start, next.unwrap_or(range.end) - start);
-        if next.is_none() {
-            self.mappings.cut(&range)?;
-            self.mappings.lower_gap(range.start);
-            let Range { start, end } = range;
-            log::trace!("address space {:#x}: unmapped {start:#x} to {end:#x}", self.space.id());
-        }
-        Ok(next)
     }
 }

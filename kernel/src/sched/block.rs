@@ -64,7 +64,7 @@ pub fn end_thread(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
     }
     let word = process.threads.end_running().clear_tid;
     // At an address outside the program's memory no thread can wait.
-    if word != 0 && process.memory.space.write(word, &[0; 4]).is_ok() {
+    if word != 0 && process.memory.write(word, &[0; 4]).is_ok() {
         process.threads.wake_futex(word, u32::MAX, 1);
     }
     if process.is_stuck() {

@@ -1,5 +1,7 @@
 //! Delivery of signals, upcalls and faults to the running thread.
 
+use alloc::format;
+
 use tally_abi::trace::{Delivered, SignalRecord};
 
 use super::exit::{crash, end_deadlocked, exit};
@@ -7,6 +9,7 @@ use crate::{
     arch::frame::{self, Frame},
     cpu::Cpu,
     measure,
+    memory::space::SpaceError,
     task::{
         fault::Fault,
         handler,
@@ -17,6 +20,9 @@ use crate::{
 
 /// A program that a signal ended has this plus the signal's number as its status, as in shells.
 const SIGNALLED: i32 = 128;
+
+/// The fault of a program that touches a page for which there is no memory.
+const OUT_OF_MEMORY: &str = "out of memory: give the machine more with --memory";
 
 /// Delivers the pending signals of the thread that the CPU returns to, if it returns to one;
 /// signals stay pending while the thread continues a system call. Every entry from ring 3 calls
@@ -94,9 +100,29 @@ pub fn upcall(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
-/// Handles an exception in ring 3: the program's handler gets its signal, or the program ends.
+/// Handles an exception in ring 3: allocates the page that the program touched; or the program's
+/// handler gets its signal, or the program ends.
 pub fn fault(cpu: &mut Cpu, frame: &mut Frame) {
-    raise(cpu, frame, Fault::of_exception(frame));
+    let mut fault = Fault::of_exception(frame);
+    let process = cpu.current.as_deref_mut();
+    if let Some(((address, touch), process)) = fault.touch().zip(process) {
+        match process.memory.page_in(address, touch) {
+            Ok(()) => return,
+            Err(SpaceError::OutOfMemory) => {
+                return crash(cpu, frame, Fault::of_kind(OUT_OF_MEMORY, Some(address)));
+            }
+            Err(SpaceError::BehindFile) => fault = fault.behind_file(),
+            Err(SpaceError::BadAddress | SpaceError::Overlap) => {
+                if process.memory.is_in_area(address) {
+                    fault = fault.in_area();
+                }
+                if process.memory.is_overflow(address, frame.rsp) {
+                    fault.what = format!("stack overflow: {}", fault.what).into();
+                }
+            }
+        }
+    }
+    raise(cpu, frame, fault);
 }
 
 /// Raises a fault of the running thread: the program's handler gets its signal, or the program

@@ -27,7 +27,7 @@ fn load(program: Program) {
     let words: Vec<&str> = words.collect();
     let name = words.first().copied().unwrap_or_default();
     let pid = table::lock().allocate_number().expect("a command line has few programs");
-    let mut process = match Process::load(pid, &words, kernel::space()) {
+    let mut process = match Process::load(pid, &words, &[], kernel::space()) {
         Ok(process) => process,
         Err((status, why)) => return refuse(name, status, why),
     };

@@ -8,7 +8,10 @@ use super::{
     fpu::FpuState,
     signal::{FROM_KERNEL, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP, SignalInfo},
 };
-use crate::arch::{frame::Frame, vectors};
+use crate::{
+    arch::{frame::Frame, vectors},
+    memory::user::Touch,
+};
 
 /// A program's fault.
 #[derive(Clone, Debug, Default)]
@@ -55,10 +58,35 @@ impl Fault {
         Fault { what, touched, signal, code, address, vector, error }
     }
 
+    /// The address that the program touched, and how, if it is a page fault.
+    pub fn touch(&self) -> Option<(u64, Touch)> {
+        let touch = match (self.error & 16 != 0, self.error & 2 != 0) {
+            (true, _) => Touch::Execute,
+            (false, true) => Touch::Write,
+            (false, false) => Touch::Read,
+        };
+        self.touched.map(|address| (address, touch))
+    }
+
     /// A fault that is no exception: SIGSEGV.
     pub fn of_kind(what: &'static str, touched: Option<u64>) -> Fault {
         let (signal, code) = (SIGSEGV, FROM_KERNEL);
         Fault { what: what.into(), touched, signal, code, ..Fault::default() }
+    }
+
+    /// The page fault of an access that the access to its area does not permit, though its page may
+    /// not be there.
+    pub fn in_area(mut self) -> Fault {
+        self.code = 2;
+        let name = vectors::exception_name(self.vector);
+        self.what = format!("{name}: {}", page_fault_cause(self.error | 1)).into();
+        self
+    }
+
+    /// The fault of an access to a file's mapping behind the end of the file: SIGBUS.
+    pub fn behind_file(self) -> Fault {
+        let what = "access to a mapping behind the end of its file".into();
+        Fault { what, signal: SIGBUS, code: 2, ..self }
     }
 
     /// The description that a handler of its signal gets: `siginfo_t`.

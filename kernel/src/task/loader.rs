@@ -2,7 +2,6 @@
 //! System V ABI for AMD64 has them (section 3.4.1, "Initial Stack and Register State").
 
 use alloc::{string::String, vec::Vec};
-use core::ops::Range;
 
 use elf::{
     ElfBytes, abi,
@@ -12,14 +11,16 @@ use elf::{
 use tally_abi::ExitStatus;
 
 use crate::memory::{
+    area::{Area, Origin},
     frames::FRAME_BYTES,
     space::{AddressSpace, PageAccess, SpaceError, USER_END},
 };
 
 type Elf<'a> = ElfBytes<'a, LittleEndian>;
 
-/// Bytes of a program's stack.
-pub const STACK_BYTES: u64 = 1 << 20;
+/// The most bytes of the first thread's stack, whose pages are allocated as it grows: Linux's
+/// default.
+pub const STACK_BYTES: u64 = 8 << 20;
 /// Top of a program's stack; the page above it is never mapped.
 const STACK_TOP: u64 = USER_END - FRAME_BYTES;
 /// Base address of position-independent programs: the same in every run.
@@ -30,9 +31,18 @@ const AT_PHENT: u64 = 4;
 const AT_PHNUM: u64 = 5;
 const AT_PAGESZ: u64 = 6;
 const AT_ENTRY: u64 = 9;
+const AT_UID: u64 = 11;
+const AT_EUID: u64 = 12;
+const AT_GID: u64 = 13;
+const AT_EGID: u64 = 14;
+const AT_HWCAP: u64 = 16;
+const AT_CLKTCK: u64 = 17;
 const AT_SECURE: u64 = 23;
 const AT_RANDOM: u64 = 25;
-/// The most bytes of a program's arguments.
+const AT_EXECFN: u64 = 31;
+/// Ticks of a second, in which `times` counts.
+pub const CLOCK_TICKS: u64 = 100;
+/// The most bytes of a program's arguments and environment.
 pub const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
 /// Why a program could not be loaded.
@@ -58,7 +68,7 @@ impl From<SpaceError> for LoadError {
     fn from(error: SpaceError) -> Self {
         match error {
             SpaceError::OutOfMemory => LoadError::OutOfMemory,
-            SpaceError::BadAddress => {
+            SpaceError::BadAddress | SpaceError::BehindFile => {
                 LoadError::NotStaticElf("a segment is outside the user half of the address space")
             }
             SpaceError::Overlap => LoadError::NotStaticElf(
@@ -69,35 +79,44 @@ impl From<SpaceError> for LoadError {
 }
 
 /// Where a loaded program begins.
-#[derive(Clone, Debug)]
 pub struct Start {
-    /// Its segments: whole pages, disjoint.
-    pub segments: Vec<Range<u64>>,
+    /// Its segments and its stack, by address: whole pages, disjoint.
+    pub areas: Vec<(u64, Area)>,
     /// Its first instruction.
     pub rip: u64,
     /// Its stack pointer.
     pub rsp: u64,
 }
 
-/// Maps the program `file` and its stack into `space`. `random` becomes the program's `AT_RANDOM`.
+/// What a program finds on its stack.
+#[derive(Clone, Copy)]
+pub struct Words<'a> {
+    /// Its name and its arguments.
+    pub arguments: &'a [&'a str],
+    /// Its environment: `NAME=VALUE`.
+    pub environment: &'a [&'a str],
+    /// `AT_RANDOM`.
+    pub random: u128,
+}
+
+/// Maps the program `file` into `space`, and as much of its stack as `words` take.
 ///
 /// # Errors
 /// The file is not a static x86-64 ELF, or no memory is left.
-pub fn load(
-    space: &mut AddressSpace,
-    file: &[u8],
-    words: &[&str],
-    random: u128,
-) -> Result<Start, LoadError> {
+pub fn load(space: &mut AddressSpace, file: &[u8], words: Words) -> Result<Start, LoadError> {
     use LoadError::NotStaticElf;
     let (elf, segments, base) = parse(file)?;
-    let mut loaded = Vec::new();
+    let mut areas = Vec::new();
     let mut headers = 0;
     for mut segment in segments.iter().filter(|s| s.p_type == abi::PT_LOAD && s.p_memsz > 0) {
         let moved = segment.p_vaddr.checked_add(base);
         segment.p_vaddr =
             moved.ok_or(NotStaticElf("a segment is outside the user half of the address space"))?;
-        loaded.push(load_segment(space, file, &segment)?);
+        let (start, area) = load_segment(space, file, &segment)?;
+        if areas.iter().any(|(other, of): &(u64, Area)| *other < area.end && start < of.end) {
+            return Err(SpaceError::Overlap.into());
+        }
+        areas.push((start, area));
         if segment.p_offset == 0 {
             headers = segment.p_vaddr + elf.ehdr.e_phoff;
         }
@@ -105,17 +124,39 @@ pub fn load(
     let entry = elf.ehdr.e_entry.checked_add(base).filter(|entry| *entry < USER_END);
     let entry = entry
         .ok_or(NotStaticElf("its entry point is outside the user half of the address space"))?;
-    space.map_zeroed(STACK_TOP - STACK_BYTES, STACK_BYTES, PageAccess::Write)?;
+    add_stack(&mut areas)?;
     let auxiliary = [
         (AT_PHDR, headers),
         (AT_PHENT, elf.ehdr.e_phentsize.into()),
         (AT_PHNUM, elf.ehdr.e_phnum.into()),
         (AT_PAGESZ, FRAME_BYTES),
         (AT_ENTRY, entry),
+        (AT_UID, 0),
+        (AT_EUID, 0),
+        (AT_GID, 0),
+        (AT_EGID, 0),
+        (AT_HWCAP, features()),
+        (AT_CLKTCK, CLOCK_TICKS),
         (AT_SECURE, 0),
     ];
-    let rsp = push_arguments(space, words, random, &auxiliary)?;
-    Ok(Start { segments: loaded, rip: entry, rsp })
+    let rsp = push_words(space, words, &auxiliary)?;
+    Ok(Start { areas, rip: entry, rsp })
+}
+
+/// Adds the area of the first thread's stack.
+fn add_stack(areas: &mut Vec<(u64, Area)>) -> Result<(), LoadError> {
+    let start = STACK_TOP - STACK_BYTES;
+    if areas.iter().any(|(_, area)| area.end > start) {
+        return Err(SpaceError::Overlap.into());
+    }
+    let (access, origin) = (PageAccess::Write, Origin::Stack);
+    areas.push((start, Area { end: STACK_TOP, access, origin }));
+    Ok(())
+}
+
+/// The processor's features as `AT_HWCAP` has them: EDX of CPUID's leaf 1.
+fn features() -> u64 {
+    core::arch::x86_64::__cpuid(1).edx.into()
 }
 
 /// The file as a static x86-64 ELF, its segments, and the address to add to all of its addresses.
@@ -139,12 +180,12 @@ fn parse(file: &[u8]) -> Result<(Elf<'_>, SegmentTable<'_, LittleEndian>, u64), 
     Ok((elf, segments, base))
 }
 
-/// Maps a segment and copies its bytes. Returns its pages.
+/// Maps the pages of a segment that have bytes of the file, and copies those. Returns its area.
 fn load_segment(
     space: &mut AddressSpace,
     file: &[u8],
     segment: &ProgramHeader,
-) -> Result<Range<u64>, LoadError> {
+) -> Result<(u64, Area), LoadError> {
     let bytes = usize::try_from(segment.p_offset)
         .ok()
         .and_then(|start| Some((start, start.checked_add(segment.p_filesz as usize)?)))
@@ -166,21 +207,24 @@ fn load_segment(
     let start = segment.p_vaddr - segment.p_vaddr % FRAME_BYTES;
     let end = segment.p_vaddr.checked_add(segment.p_memsz).filter(|end| *end <= USER_END);
     let end = end.ok_or(outside)?.next_multiple_of(FRAME_BYTES);
-    space.map_zeroed(start, end - start, access)?;
-    space.fill(segment.p_vaddr, bytes)?;
-    Ok(start..end)
+    let in_file = (segment.p_vaddr + bytes.len() as u64).next_multiple_of(FRAME_BYTES);
+    if !bytes.is_empty() {
+        space.map_zeroed(start, in_file - start, access)?;
+        space.fill(segment.p_vaddr, bytes)?;
+    }
+    Ok((start, Area { end, access, origin: Origin::Segment }))
 }
 
 /// Puts argument count, pointers and strings on the stack. Returns the stack pointer.
-fn push_arguments(
+fn push_words(
     space: &mut AddressSpace,
-    words: &[&str],
-    random: u128,
+    words: Words,
     auxiliary: &[(u64, u64)],
 ) -> Result<u64, LoadError> {
+    let Words { arguments, environment, random } = words;
     let mut strings = String::new();
     let mut offsets = Vec::new();
-    for word in words {
+    for word in arguments.iter().chain(environment) {
         offsets.push(strings.len() as u64);
         strings.push_str(word);
         strings.push('\0');
@@ -190,17 +234,21 @@ fn push_arguments(
     }
     let text = STACK_TOP - strings.len() as u64;
     let random_at = (text - size_of_val(&random) as u64) & !15;
-    // argc, argv, 0, an empty environment's 0, the auxiliary vector, its end's two.
-    let mut stack = Vec::from([words.len() as u64]);
-    stack.extend(offsets.iter().map(|offset| text + offset));
-    stack.extend([0; 2]);
+    let mut pointers = offsets.iter().map(|offset| text + offset);
+    // argc, argv, 0, the environment, 0, the auxiliary vector, its end's two.
+    let mut stack = Vec::from([arguments.len() as u64]);
+    stack.extend(pointers.by_ref().take(arguments.len()));
+    stack.push(0);
+    stack.extend(pointers);
+    stack.push(0);
     stack.extend(auxiliary.iter().flat_map(|(key, value)| [*key, *value]));
-    stack.extend([AT_RANDOM, random_at]);
-    stack.extend([0; 2]);
+    stack.extend([AT_RANDOM, random_at, AT_EXECFN, text, 0, 0]);
     let rsp = (random_at - 8 * stack.len() as u64) & !15;
     let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
-    space.write(text, strings.as_bytes())?;
-    space.write(random_at, &random.to_le_bytes())?;
-    space.write(rsp, &bytes)?;
+    let first = rsp - rsp % FRAME_BYTES;
+    space.map_zeroed(first, STACK_TOP - first, PageAccess::Write)?;
+    space.fill(text, strings.as_bytes())?;
+    space.fill(random_at, &random.to_le_bytes())?;
+    space.fill(rsp, &bytes)?;
     Ok(rsp)
 }

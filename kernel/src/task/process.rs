@@ -3,7 +3,7 @@
 //! A process is owned by the CPU that runs it or by the scheduler's table, never by both, so it
 //! needs no lock.
 
-use alloc::{collections::BTreeSet, string::String};
+use alloc::{collections::BTreeSet, string::String, vec::Vec};
 
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
@@ -12,7 +12,7 @@ use rand_xoshiro::{
 use tally_abi::ExitStatus;
 
 use super::{
-    loader,
+    loader::{self, Words},
     signal::Signals,
     thread::{Thread, Threads},
 };
@@ -30,6 +30,8 @@ pub struct Process {
     pub pid: u32,
     /// Its name.
     pub name: String,
+    /// Its environment, which the programs that it loads inherit.
+    pub environment: Vec<String>,
     /// Its memory.
     pub memory: UserMemory,
     /// Its open files.
@@ -54,16 +56,17 @@ pub struct Process {
 }
 
 impl Process {
-    /// Loads the program `words[0]` from the ramdisk.
+    /// Loads the program `arguments[0]` from the ramdisk.
     ///
     /// # Errors
     /// The exit status and the text for the user.
     pub fn load(
         pid: u32,
-        words: &[&str],
+        arguments: &[&str],
+        environment: &[&str],
         kernel: &AddressSpace,
     ) -> Result<Process, (ExitStatus, &'static str)> {
-        let name = ramdisk::plain(words.first().copied().unwrap_or_default());
+        let name = ramdisk::plain(arguments.first().copied().unwrap_or_default());
         let file = ramdisk::file(name)
             .ok_or((ExitStatus::ProgramNotFound, "no such program in the ramdisk"))?;
         let mut space = AddressSpace::for_program(kernel)
@@ -71,17 +74,18 @@ impl Process {
         // Same seed and program, same numbers: runs are repeatable.
         let mut random = Xoshiro256PlusPlus::seed_from_u64(measure::seed() ^ u64::from(pid) << 32);
         let canary = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
-        let start =
-            loader::load(&mut space, file, words, canary).map_err(loader::LoadError::explain)?;
+        let words = Words { arguments, environment, random: canary };
+        let start = loader::load(&mut space, file, words).map_err(loader::LoadError::explain)?;
         log::debug!("{name}: program {pid}, address space {:#x}", space.id());
-        for segment in &start.segments {
-            log::debug!("{name}: segment at {:#x}, up to {:#x}", segment.start, segment.end);
+        for (start, area) in &start.areas {
+            log::debug!("{name}: area at {start:#x}, up to {:#x}", area.end);
         }
         log::debug!("{name}: entry {:#x}, stack pointer {:#x}", start.rip, start.rsp);
         Ok(Process {
             pid,
             name: name.into(),
-            memory: UserMemory::new(space, &start.segments),
+            environment: environment.iter().map(|word| String::from(*word)).collect(),
+            memory: UserMemory::new(space, start.areas),
             files: Descriptors::new(),
             slot: Slot::default(),
             threads: Threads::new(Thread::first(pid, frame::user(start.rip, start.rsp))),

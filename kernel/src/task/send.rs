@@ -56,7 +56,7 @@ impl Process {
         {
             // As under Linux, an address that is not the program's to write is no error here.
             let rest = until.saturating_sub(clock::now_ns());
-            let _ = self.memory.space.write_words(left, clock::to_timespec(rest));
+            let _ = self.memory.write_words(left, clock::to_timespec(rest));
         }
         let answer = -syscall::errno::EINTR;
         if let Some(thread) = self.threads.wake(tid, answer as u64) {
@@ -74,7 +74,7 @@ impl Process {
     pub fn write_signal_info(&mut self, signal: Pending, info: u64) {
         if info != 0 {
             // An address that is not the program's to write is no error: the signal is consumed.
-            let _ = self.memory.space.write_words(info, signal::sender_info(self.pid, signal));
+            let _ = self.memory.write_words(info, signal::sender_info(self.pid, signal));
         }
     }
 

@@ -126,9 +126,9 @@ fn push_signal_frame(
     words[RESTORER] = restorer;
     words[FPU] = fpu;
     words[INFO..].copy_from_slice(&info);
-    let space = &mut process.memory.space;
+    let memory = &mut process.memory;
     let written =
-        space.write(fpu, FpuState::now().bytes()).and_then(|()| space.write_words(at, words));
+        memory.write(fpu, FpuState::now().bytes()).and_then(|()| memory.write_words(at, words));
     written.map_err(|_| Fault::of_kind(NO_ROOM, Some(at)))?;
     // As under Linux, a handler starts with an initial FPU state: an x87 exception that is pending
     // in the interrupted code must not be raised in the handler.
@@ -185,7 +185,7 @@ pub fn leave_upcall(process: &mut Process, frame: &mut Frame) -> Result<bool, Fa
 
 fn restore_signal_frame(process: &mut Process, frame: &mut Frame, at: u64) -> Result<(), Fault> {
     let no_frame = |_| Fault::of_kind("return from a handler without a signal frame", Some(at));
-    let words: [u64; WORDS] = process.memory.space.read_words(at).map_err(no_frame)?;
+    let words: [u64; WORDS] = process.memory.read_words(at).map_err(no_frame)?;
     if words[RIP] >= USER_END {
         let what = "return from a handler to outside the program's addresses";
         return Err(Fault::of_kind(what, Some(words[RIP])));
@@ -194,7 +194,7 @@ fn restore_signal_frame(process: &mut Process, frame: &mut Frame, at: u64) -> Re
         0 => FpuState::initial(),
         fpu => {
             let mut bytes = [0; FPU_BYTES];
-            process.memory.space.read(fpu, &mut bytes).map_err(no_frame)?;
+            process.memory.read(fpu, &mut bytes).map_err(no_frame)?;
             FpuState::sanitized(bytes)
         }
     };

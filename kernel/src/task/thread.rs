@@ -9,7 +9,7 @@ use tally_abi::syscall::errno::{EAGAIN, ETIMEDOUT};
 use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
 use super::{fpu::FpuState, signal::ThreadSignals};
-use crate::{arch::frame::Frame, measure::PendingReadings, memory::frames::Claim};
+use crate::{arch::frame::Frame, measure::PendingReadings};
 
 /// The most threads of one program: each takes some kilobytes of the kernel's memory.
 pub const MAX_THREADS: usize = 1024;
@@ -19,8 +19,8 @@ pub const MAX_THREADS: usize = 1024;
 pub struct Progress {
     /// The bytes done, or the first page of the next step; 0 before the first step.
     pub at: u64,
-    /// The memory claimed for the remaining steps.
-    pub claim: Option<Claim>,
+    /// Where the pages of a mapping move to.
+    pub to: u64,
     /// The readings of a session that the steps compute.
     pub readings: Option<Box<PendingReadings>>,
 }
@@ -28,7 +28,7 @@ pub struct Progress {
 impl Progress {
     /// Returns whether no step is done.
     pub fn is_none(&self) -> bool {
-        self.at == 0 && self.claim.is_none() && self.readings.is_none()
+        self.at == 0 && self.readings.is_none()
     }
 }
 

@@ -76,7 +76,7 @@ fn files_of(project: &Project, name: &str) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// A program does not build.
 pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>> {
-    const NAMES: [&str; 5] = ["affinity", "files", "libc", "signals", "threads"];
+    const NAMES: [&str; 6] = ["affinity", "files", "libc", "mappings", "signals", "threads"];
     let compile = |(name, kind): (&str, MuslKind)| {
         let program = project.target.join(BUILT).join(format!("{name}{}", kind.suffix));
         let mut arguments = words(&["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s"]);

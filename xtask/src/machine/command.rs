@@ -13,7 +13,7 @@ use super::{
     artefacts::Artefacts,
     folder::Folder,
     profile::{Pmu, ProfileName},
-    request::{Accel, LinuxGuest, Request, TracePort},
+    request::{Accel, LinuxGuest, Request, TracePort, default_memory_mib},
 };
 use crate::{Failure, Result, image::BootFiles, setup::Qemu};
 
@@ -79,7 +79,8 @@ pub(super) fn qemu(
     folder: &Folder,
 ) -> Result<Command> {
     let machine = request.pmu.machine();
-    let mut qemu = plain(&artefacts.qemu, "256M", request.lacks);
+    let mib = memory_mib(ramdisk, request)?;
+    let mut qemu = plain(&artefacts.qemu, &format!("{mib}M"), request.lacks);
     match request.accel {
         Accel::Tcg => {
             tcg(&mut qemu, request.cpus, machine);
@@ -108,6 +109,25 @@ pub(super) fn qemu(
     qemu.arg("-device").arg(format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4"));
     qemu.args(&request.qemu_args);
     Ok(qemu)
+}
+
+/// The machine's memory, in MiB.
+///
+/// # Errors
+/// It cannot hold the ramdisk.
+fn memory_mib(ramdisk: &Path, request: &Request) -> Result<u64> {
+    let bytes = std::fs::metadata(ramdisk).map_err(|error| Failure::io("read", ramdisk, &error))?;
+    let mib = request.memory_mib.unwrap_or(default_memory_mib(bytes.len()));
+    if mib < default_memory_mib(bytes.len()) {
+        let why = format!(
+            "the machine's files have {} MiB, which {mib} MiB of memory cannot hold while it boots: \
+             use --memory {}M or more",
+            bytes.len() >> 20,
+            default_memory_mib(bytes.len())
+        );
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
+    Ok(mib)
 }
 
 /// Adds the socket of the gdb stub.

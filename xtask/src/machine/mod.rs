@@ -30,7 +30,7 @@ pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
 pub(crate) use outcome::out_of_time;
 pub use profile::{Pmu, ProfileName};
-pub use request::{Accel, DEFAULT_TIME_LIMIT, LinuxGuest, Request, TracePort};
+pub use request::{Accel, DEFAULT_TIME_LIMIT, LinuxGuest, Request, TracePort, memory_mib};
 pub use transcript::{EventReading, ProgramOutput, Session, Transcript};
 
 use end::QemuEnd;

@@ -49,6 +49,36 @@ pub enum TracePort {
     Unread,
 }
 
+/// The memory of a machine without large files, in MiB.
+const MEMORY_MIB: u64 = 256;
+/// The largest ramdisk for which that is enough, in MiB.
+const SMALL_RAMDISK_MIB: u64 = 48;
+/// The most memory of a machine, in MiB.
+const MAX_MEMORY_MIB: u64 = 16 << 10;
+
+/// The memory of a machine with a ramdisk of this size, in MiB: the firmware has the ramdisk twice
+/// while it boots.
+pub fn default_memory_mib(ramdisk_bytes: u64) -> u64 {
+    match ramdisk_bytes >> 20 {
+        0..SMALL_RAMDISK_MIB => MEMORY_MIB,
+        mib => (MEMORY_MIB + 2 * mib).next_multiple_of(64),
+    }
+}
+
+/// Parses an amount of memory: MiB, or with the suffix `M` or `G`.
+///
+/// # Errors
+/// The reason, for the user.
+pub fn memory_mib(text: &str) -> std::result::Result<u64, String> {
+    let (digits, unit) = match text.strip_suffix(['G', 'g']) {
+        Some(digits) => (digits, 1024),
+        None => (text.strip_suffix(['M', 'm']).unwrap_or(text), 1),
+    };
+    let mib = digits.parse::<u64>().ok().and_then(|amount| amount.checked_mul(unit));
+    mib.filter(|mib| (MEMORY_MIB..=MAX_MEMORY_MIB).contains(mib))
+        .ok_or(format!("use {MEMORY_MIB}M to {MAX_MEMORY_MIB}M"))
+}
+
 /// One boot.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -58,6 +88,8 @@ pub struct Request {
     pub accel: Accel,
     /// Number of CPUs.
     pub cpus: usize,
+    /// The machine's memory, in MiB; `None`: [`default_memory_mib`] of its ramdisk.
+    pub memory_mib: Option<u64>,
     /// The kernel's command line.
     pub command_line: String,
     /// The machine is killed after this time.
@@ -90,6 +122,7 @@ impl Request {
             pmu: Pmu::Intel,
             accel: Accel::Tcg,
             cpus: 1,
+            memory_mib: None,
             command_line,
             time_limit: DEFAULT_TIME_LIMIT,
             virtual_pmu: true,
@@ -135,4 +168,26 @@ pub(super) fn kvm_unusable(why: &str) -> Failure {
              processor and permissions support it"
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_has_a_unit_and_a_range() {
+        assert_eq!(
+            (memory_mib("300"), memory_mib("300M"), memory_mib("2g")),
+            (Ok(300), Ok(300), Ok(2048))
+        );
+        for bad in ["", "M", "255", "17G", "1.5G", "-1", "18446744073709551615G"] {
+            assert_eq!(memory_mib(bad), Err("use 256M to 16384M".into()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn large_files_get_a_larger_machine() {
+        let default = |mib: u64| default_memory_mib(mib << 20);
+        assert_eq!((default(10), default(48), default(300)), (256, 384, 896));
+    }
 }

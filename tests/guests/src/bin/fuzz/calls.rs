@@ -83,7 +83,7 @@ fn time(random: &mut Random) -> u64 {
 }
 
 /// Calls of Linux's; those on threads and signals are in [`CALLS_ON_THREADS`].
-const LINUX: [u64; 46] = [
+const LINUX: [u64; 52] = [
     sys::READ,
     sys::WRITE,
     sys::OPEN,
@@ -107,6 +107,12 @@ const LINUX: [u64; 46] = [
     sys::ACCESS,
     sys::SCHED_YIELD,
     sys::MREMAP,
+    sys::MADVISE,
+    sys::MSYNC,
+    sys::MLOCK,
+    sys::MUNLOCK,
+    sys::MLOCKALL,
+    sys::MLOCK2,
     sys::DUP,
     sys::DUP2,
     sys::GETPID,
@@ -200,7 +206,11 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         sys::TKILL | sys::KILL => [of_thread(random), signal(random), 0, 0, 0, 0],
         sys::TGKILL => [of_thread(random), of_thread(random), signal(random), 0, 0, 0],
         sys::SCHED_SETAFFINITY | sys::SCHED_GETAFFINITY => [0, 8, memory, 0, 0, 0],
-        sys::MMAP => [0, size(random), 3, 0x22, u64::MAX, 0],
+        sys::MMAP => mapping(random, fd),
+        sys::MUNMAP | sys::MPROTECT | sys::MADVISE | sys::MSYNC | sys::MLOCK | sys::MLOCK2 => {
+            [page(random), size(random), small, 0, 0, 0]
+        }
+        sys::MREMAP => [page(random), 4096 << (small / 3), 4096 << (small / 2), small % 3, 0, 0],
         sys::SESSION_OPEN => {
             [events, bytes, some_config(random), memory, 100, random.of(&[0, 0, 0, small])]
         }
@@ -216,6 +226,20 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         }
         _ => [fd, memory, random.below(2000), small, 0, 0],
     }
+}
+
+/// A place among some pages that programs map at fixed addresses.
+fn page(random: &mut Random) -> u64 {
+    0x5000_0000 + 4096 * random.below(64)
+}
+
+/// Arguments of `mmap`: anonymous or of a file, anywhere or over other mappings.
+fn mapping(random: &mut Random, fd: u64) -> [u64; 6] {
+    let page = page(random);
+    let (address, fixed) = random.of(&[(0, 0), (page, 0), (page, 0x10)]);
+    let kind = random.of(&[0x22, 0x22, 0x21, 0x02, 0x01, 0x4022]);
+    let access = random.of(&[3, 3, 1, 0, 5]);
+    [address, size(random), access, kind | fixed, fd, 4096 * random.below(3)]
 }
 
 /// A length: a few pages, rarely a megabyte.
