@@ -1,6 +1,6 @@
-//! Programs that are linked with the library from the folder of `cargo xtask sdk`: with glibc, musl,
-//! C++'s and Rust's standard library. Under Tally their counts are exact; on the machine that the
-//! tests run on, each says that the kernel is not Tally, and goes on.
+//! Programs linked with the library from the folder of `cargo xtask sdk`: with glibc, musl, C++'s and
+//! Rust's standard library. Under Tally their counts are exact; on the machine that the tests run
+//! on, each says that the kernel is not Tally, and goes on.
 
 use std::{
     fs,
@@ -15,6 +15,7 @@ use xtask::{
         archives::{self, Archives},
         hosted::{self, MUSL_KINDS},
     },
+    docs::reference,
     machine::{self, Artefacts, Boot, Pmu, Request},
     process,
     project::Project,
@@ -143,6 +144,57 @@ fn on_another_kernel_linked_programs_say_so_and_go_on() {
     }
 }
 
+/// The text of the README's first fenced block of this language that contains `words`.
+fn snippet(language: &str, words: &str) -> String {
+    let readme = fs::read_to_string(Project::here().root.join("README.md")).unwrap();
+    let blocks = readme.split("```").skip(1).step_by(2);
+    let mut texts = blocks.filter_map(|block| block.strip_prefix(&format!("{language}\n")));
+    texts.find(|text| text.contains(words)).expect("the README has it").to_owned()
+}
+
+/// The README's two programs: the one in C by the commands there, the one in Rust in a new package.
+fn build_snippets(folder: &Path) -> Vec<PathBuf> {
+    let commands = snippet("sh", "-ltally");
+    let compile = commands.lines().find(|line| line.starts_with("cc ")).unwrap();
+    let word = |before: &str| compile.split(' ').skip_while(|word| *word != before).nth(1).unwrap();
+    let source = compile.split(' ').find(|word| word.ends_with(".c")).unwrap();
+    fs::write(folder.join(source), snippet("c", "main")).unwrap();
+    // The home folder of the user who gave `~/tally` to `cargo xtask sdk`.
+    fs::rename(folder.join("sdk"), folder.join("tally")).unwrap();
+    output(Command::new("sh").args(["-c", compile]).current_dir(folder).env("HOME", folder));
+    let example = folder.join("tally/examples/rust");
+    fs::write(example.join("src/main.rs"), snippet("rust", "main")).unwrap();
+    let target = Project::here().target.join("guest/sdk-rust");
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(example).args(["build", "--release", "--target-dir"]).arg(&target);
+    output(cargo.env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS"));
+    let rust = target.join("x86_64-unknown-linux-gnu/release/example-rust");
+    vec![folder.join(word("-o")), rust]
+}
+
+#[test]
+fn the_readme_s_programs_count_their_misses() {
+    let programs = build("readme", build_snippets);
+    let boot = boot(Pmu::Intel, &programs);
+    assert_success(&boot);
+    let sessions: Vec<_> = Report::of(&boot).sessions().cloned().collect();
+    for (index, program) in programs.iter().enumerate() {
+        let session = sessions.iter().find(|session| session.program == name(program)).unwrap();
+        let printed = output_of(&boot, index, 1);
+        let numbers = printed.split(|c: char| !c.is_ascii_digit());
+        let misses = numbers.filter_map(|number| number.parse::<u64>().ok()).next().unwrap();
+        let truth = session.events[0].truth.unwrap();
+        assert!(misses > 0 && misses <= truth, "{printed}: {truth}");
+        let here = process::output(&mut Command::new(program)).unwrap();
+        let here = String::from_utf8([here.stdout, here.stderr].concat()).unwrap();
+        assert!(here.contains(NOT_TALLY), "{here}");
+    }
+    let run = snippet("sh", "-ltally");
+    let run = run.lines().find(|line| line.starts_with("cargo xtask run")).unwrap();
+    let file = format!("--file {0} -- {0}", name(&programs[0]));
+    assert!(run.ends_with(&file), "{run} does not run what the line before it builds");
+}
+
 /// The functions that `tally.h` declares: those of the archive, and those that are inline.
 fn declared() -> (Vec<String>, Vec<String>) {
     let header = Project::here().root.join(HEADERS).join("tally.h");
@@ -172,6 +224,19 @@ fn the_archive_has_the_functions_of_the_header_and_no_other_symbol() {
     assert_eq!(found, declared().0);
     assert_eq!(archives::undefined_symbols(&tally).unwrap(), [""; 0]);
     assert!(archives::global_symbols(&start).unwrap().iter().any(|name| name == "_start"));
+}
+
+#[test]
+fn the_reference_has_every_function_of_the_header() {
+    let page = fs::read_to_string(Project::here().root.join(reference::PAGE)).unwrap();
+    let (functions, inline) = declared();
+    let documented =
+        ["tally_counter", "tally_counter_error", "tally_bank_stop", "tally_bank_start"];
+    assert!(documented.iter().all(|name| inline.iter().any(|of| of == name)), "{inline:?}");
+    let names = functions.iter().map(String::as_str).chain(documented);
+    let missing: Vec<_> =
+        names.filter(|name| !page.contains(&format!("\n### `{name}`\n"))).collect();
+    assert!(missing.is_empty(), "{} does not have {missing:?}", reference::PAGE);
 }
 
 #[test]

@@ -48,7 +48,7 @@ enum Task {
     Test(test::TestArgs),
     /// Check formatting and lints of all crates
     Lint,
-    /// Draw the diagrams of docs/diagrams from their text pictures; renew or list measured figures
+    /// Draw the diagrams of docs/diagrams, write docs/guide/c.md; renew or list measured figures
     Docs(docs::DocsArgs),
 }
 

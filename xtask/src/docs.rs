@@ -1,4 +1,5 @@
-//! `cargo xtask docs`: what is made for the pages: drawings of the diagrams, and figures.
+//! `cargo xtask docs`: what is made for the pages: drawings of the diagrams, the reference of the C
+//! library, and figures.
 //!
 //! The source of a diagram is a text picture in `docs/diagrams`, which is also the diagram's
 //! alternative for readers of plain text. The drawing beside it, in SVG, is made from it and
@@ -6,6 +7,7 @@
 
 pub mod figures;
 mod picture;
+pub mod reference;
 
 use std::{
     collections::BTreeMap,
@@ -51,7 +53,14 @@ pub fn main(project: &Project, args: &DocsArgs) -> Result<u8> {
     match args {
         DocsArgs { samples: true, .. } => renew_samples(project)?,
         DocsArgs { stale: true, .. } => list_figures(project)?,
-        _ => draw(project)?,
+        _ => {
+            draw(project)?;
+            project::write(
+                &project.root.join(reference::PAGE),
+                reference::page(project)?.as_bytes(),
+            )?;
+            output::note(format_args!("xtask: {} is written", reference::PAGE));
+        }
     }
     Ok(0)
 }

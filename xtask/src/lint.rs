@@ -1,4 +1,5 @@
-//! `cargo xtask lint`: formatting and clippy for host and guest crates; warnings are errors.
+//! `cargo xtask lint`: formatting and clippy for host and guest crates, the documentation of the
+//! Rust library; warnings are errors.
 
 use std::process::Command;
 
@@ -23,6 +24,10 @@ pub fn main(project: &Project) -> Result<u8> {
     let mut host = project.cargo("clippy", &project.target);
     host.args(["--all-targets", "--", "-D", "warnings"]);
     let mut found = format.and(check("lints of host crates", &mut host));
+    let mut doc = project.cargo("doc", &project.target);
+    doc.args(["--no-deps", "--package", "tally", "--features", "runtime"])
+        .env("RUSTDOCFLAGS", "-D warnings");
+    found = found.and(check("documentation of the Rust library", &mut doc));
     let library = setup::library(project)?;
     for package in [&KERNEL, &PROGRAMS, &C_LIBRARY, &C_START, &TEST_GUESTS, &CHECK_GUEST] {
         if project.has_package(package.folder) {

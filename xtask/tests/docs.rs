@@ -6,8 +6,8 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use tree::{files, root, sources};
 
-/// Lines that the README may have.
-const README_LINES: usize = 100;
+/// Lines that the README may have, two whole programs among them.
+const README_LINES: usize = 115;
 /// Folders whose paths, in backticks, must exist.
 const FOLDERS: [&str; 6] = ["docs/", "kernel/", "qemu/", "tests/", "userlib/", "xtask/"];
 /// Words in paths that stand for others.
