@@ -1,6 +1,6 @@
-//! Programs linked with the library from the folder of `cargo xtask sdk`: with glibc, musl, C++'s and
-//! Rust's standard library. Under Tally their counts are exact; on the machine that the tests run
-//! on, each says that the kernel is not Tally, and goes on.
+//! Programs linked with the library from the folder of `cargo xtask sdk`: with glibc, musl, C++'s
+//! and Rust's standard library. Under Tally their counts are exact; on the machine that the tests
+//! run on, each says that the kernel is not Tally, and goes on.
 
 use std::{
     fs,

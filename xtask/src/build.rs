@@ -7,6 +7,7 @@
 
 pub mod archives;
 pub mod hosted;
+mod package;
 
 use std::{
     fs,
@@ -15,70 +16,15 @@ use std::{
     thread,
 };
 
-use self::archives::Archives;
-use crate::{
-    Failure, Result, compiler, output,
-    project::{self, Project},
-    setup,
+pub use self::package::{
+    C_LIBRARY, C_START, CHECK_GUEST, GuestPackage, KERNEL, PROGRAMS, TEST_GUESTS,
 };
+use self::{archives::Archives, package::with_library};
+use crate::{Failure, Result, compiler, output, project::Project, setup};
 
-/// Flags for static executables without start files and libc, at fixed addresses.
-const PROGRAM_FLAGS: &str = "-C panic=abort -C relocation-model=static \
-    -C target-feature=+crt-static -C link-arg=-nostartfiles -C link-arg=-nostdlib \
-    -C link-arg=-static -C link-arg=-no-pie";
-/// Flags for archives that static programs of either kind can be linked with, those at fixed
-/// addresses and position-independent ones.
-const ARCHIVE_FLAGS: &str = "-C panic=abort -C relocation-model=pic";
-/// Puts the kernel's code into pages of 2 MiB of its own, for `memory::takeover`, which maps it by
-/// large pages.
-const KERNEL_FLAGS: &str = "-C link-arg=-zmax-page-size=0x200000";
-/// Keeps the debug information, which gdb and the symbolizer read; what boots is a copy without it.
-const WITH_SYMBOLS: &str = "profile.release.strip=\"none\"";
-/// The guest's packages whose variables and types gdb is to know as well; of the others it knows
-/// functions and lines.
-const FULL_DEBUG: [&str; 4] = ["tally-kernel", "tally-engine", "tally-pmu", "tally-ring"];
 /// Disk space of a cold build of everything, with tests.
 const NEEDED_MB: u64 = 2500;
 
-/// A package that is built for the guest.
-#[derive(Clone, Copy, Debug)]
-pub struct GuestPackage {
-    /// Its name.
-    pub name: &'static str,
-    /// Its folder in the project.
-    pub folder: &'static str,
-    /// Its target.
-    pub target: &'static str,
-    /// The crates of Rust's library that it is built with.
-    library: &'static str,
-    flags: &'static str,
-}
-
-/// The kernel.
-pub const KERNEL: GuestPackage = GuestPackage {
-    name: "tally-kernel",
-    folder: "kernel",
-    target: "x86_64-unknown-none",
-    library: "core,alloc,compiler_builtins",
-    flags: KERNEL_FLAGS,
-};
-/// The programs that come with Tally.
-pub const PROGRAMS: GuestPackage = GuestPackage {
-    name: "tally-programs",
-    folder: "userlib/programs",
-    target: "x86_64-unknown-linux-gnu",
-    library: "core,alloc,compiler_builtins,panic_abort",
-    flags: PROGRAM_FLAGS,
-};
-/// The programs that only tests and benches run.
-pub const TEST_GUESTS: GuestPackage =
-    GuestPackage { name: "tally-test-guests", folder: "tests/guests", ..PROGRAMS };
-/// The user library for C programs.
-pub const C_LIBRARY: GuestPackage =
-    GuestPackage { name: "tally-capi", folder: "userlib/capi", flags: ARCHIVE_FLAGS, ..PROGRAMS };
-/// The entry point of C programs without a C library.
-pub const C_START: GuestPackage =
-    GuestPackage { name: "tally-start", folder: "userlib/start", ..C_LIBRARY };
 /// Folder of `tally.h`.
 pub const HEADERS: &str = "userlib/capi/include";
 /// Folder of the tests' C programs, which link with Tally's archives only.
@@ -87,15 +33,6 @@ const C_GUESTS: &str = "tests/guests/c";
 /// Only position-independent code can be linked at such an address.
 const LINKED_AT_MMAP_AREA: (&str, [&str; 2]) =
     ("segments", ["-fPIE", "-Wl,--no-relax,-Ttext-segment=0x100000000000"]);
-
-/// The guest that checks the virtual PMU.
-pub const CHECK_GUEST: GuestPackage = GuestPackage {
-    name: "tally-vpmu-check",
-    folder: "qemu/check",
-    library: "core,compiler_builtins",
-    flags: "",
-    ..KERNEL
-};
 
 /// The files of a build.
 #[derive(Clone, Debug)]
@@ -124,51 +61,6 @@ impl Built {
     pub fn with_files(&self, files: &[PathBuf]) -> Vec<PathBuf> {
         self.programs.iter().chain(files).cloned().collect()
     }
-}
-
-impl GuestPackage {
-    /// `cargo subcommand` for this package, with Rust's library built from the sources in
-    /// `library`.
-    pub fn cargo(&self, project: &Project, library: &Path, subcommand: &str) -> Command {
-        let mut cargo = project.cargo(subcommand, &project.target.join("guest"));
-        with_library(&mut cargo, library)
-            .args(["--release", "--package", self.name, "--target", self.target])
-            .arg(format!("-Zbuild-std={}", self.library))
-            .args(["-Zbuild-std-features=compiler-builtins-mem", "--config", WITH_SYMBOLS])
-            .args(FULL_DEBUG.iter().flat_map(|package| {
-                ["--config".to_owned(), format!("profile.release.package.{package}.debug=\"full\"")]
-            }))
-            .env_remove("CARGO_ENCODED_RUSTFLAGS")
-            .env("RUSTFLAGS", self.flags);
-        cargo
-    }
-
-    /// Strips debug information, which would make booting slower, from the executables `bins`. The
-    /// symbols stay.
-    fn stripped(&self, project: &Project, bins: &[String]) -> Result<Vec<PathBuf>> {
-        let folder = project.target.join("guest").join(self.target).join("stripped");
-        project::make_folder(&folder)?;
-        bins.iter()
-            .map(|bin| {
-                let stripped = folder.join(bin);
-                compiler::strip_debug(
-                    &project.root,
-                    &self.release_folder(project).join(bin),
-                    &stripped,
-                )?;
-                Ok(stripped)
-            })
-            .collect()
-    }
-
-    fn release_folder(&self, project: &Project) -> PathBuf {
-        project.target.join("guest").join(self.target).join("release")
-    }
-}
-
-/// Makes a stable cargo build Rust's library from the sources in `library`.
-fn with_library<'a>(cargo: &'a mut Command, library: &Path) -> &'a mut Command {
-    cargo.env("RUSTC_BOOTSTRAP", "1").env("__CARGO_TESTS_ONLY_SRC_ROOT", library)
 }
 
 /// Builds everything that a run needs.

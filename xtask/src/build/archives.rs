@@ -13,7 +13,7 @@ use std::{
 use object::{Object, ObjectSymbol, read::archive::ArchiveFile};
 use tally_abi::ExitStatus;
 
-use super::{C_LIBRARY, C_START};
+use super::package::{C_LIBRARY, C_START};
 use crate::{
     Failure, Result, compiler,
     project::{self, Project},
