@@ -96,13 +96,18 @@ fn printed_here(program: &Path) -> String {
     output(&mut Command::new(program))
 }
 
-/// Boots a machine that runs these programs at the same time.
-fn boot(pmu: Pmu, programs: &[PathBuf]) -> Boot {
-    let names: Vec<&str> = programs.iter().map(|program| name(program)).collect();
+/// Boots a machine that runs these programs at the same time, each with these arguments.
+fn boot_with(pmu: Pmu, programs: &[PathBuf], arguments: &str) -> Boot {
+    let command = |program: &PathBuf| format!(" -- {} {arguments}", name(program));
+    let commands: String = programs.iter().map(command).collect();
     let artefacts = Artefacts { on_demand: programs.to_vec(), ..artefacts() };
-    let request = Request { pmu, ..Request::new(format!("wire -- {}", names.join(" -- "))) };
+    let request = Request { pmu, ..Request::new(format!("wire{commands}")) };
     let _permit = machine_permit();
     machine::boot(&artefacts, &request, &mut |_| {}).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+fn boot(pmu: Pmu, programs: &[PathBuf]) -> Boot {
+    boot_with(pmu, programs, "")
 }
 
 /// Each program's sessions count exactly, threads included, and the program's result is the same as
@@ -195,10 +200,11 @@ fn the_readme_s_programs_count_their_misses() {
     assert!(run.ends_with(&file), "{run} does not run what the line before it builds");
 }
 
-/// The functions that `tally.h` declares: those of the archive, and those that are inline.
+/// The functions that the headers declare: those of the archive, and those that are inline.
 fn declared() -> (Vec<String>, Vec<String>) {
-    let header = Project::here().root.join(HEADERS).join("tally.h");
-    let header = fs::read_to_string(header).unwrap();
+    let headers = Project::here().root.join(HEADERS);
+    let read = |file| fs::read_to_string(headers.join(file)).unwrap();
+    let header: String = reference::FILES.into_iter().map(read).collect();
     let name = |line: &str| {
         let before = line.split_once('(')?.0;
         let name = before.rsplit([' ', '*']).next()?;
@@ -239,23 +245,47 @@ fn the_reference_has_every_function_of_the_header() {
     assert!(missing.is_empty(), "{} does not have {missing:?}", reference::PAGE);
 }
 
+/// Events of which the two processors have too few counters, instructions and branches first.
+const MULTIPLEXED: &str = "instructions,branches,branch-misses,L1-dcache-loads,\
+                           L1-dcache-load-misses,dTLB-loads,dTLB-load-misses,iTLB-load-misses";
+
+/// Compiles a C program of `tests/guests` with the library's folder.
+fn compile_guest(source: &str) -> PathBuf {
+    let compile = |folder: &Path| {
+        let mut cc = Command::new("cc");
+        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-static"])
+            .arg("-pthread")
+            .arg(Project::here().root.join("tests/guests").join(source).with_extension("c"))
+            .args(["-Isdk/include", "-Lsdk/lib", "-ltally", "-o", source]);
+        output(cc.current_dir(folder));
+        vec![folder.join(source)]
+    };
+    build(source, compile).remove(0)
+}
+
+#[test]
+fn regions_count_each_thread_and_each_rate_apart() {
+    let program = compile_guest("regions");
+    for pmu in [Pmu::Intel, Pmu::Amd] {
+        let boot = boot_with(pmu, std::slice::from_ref(&program), MULTIPLEXED);
+        assert_success(&boot);
+        let printed = output_of(&boot, 0, 1);
+        let end = printed.split_once("regions: done\n").unwrap_or_else(|| panic!("{printed}")).1;
+        assert!(!printed.contains("FAILED"), "{printed}");
+        let regions = end.lines().filter(|line| line.starts_with("region ")).count();
+        assert_eq!(regions, 7, "{printed}");
+        assert_eq!(end.lines().count(), regions * (1 + MULTIPLEXED.split(',').count()));
+    }
+}
+
 #[test]
 fn every_function_says_that_another_kernel_is_not_tally() {
     let source = Project::here().root.join("tests/guests/elsewhere.c");
-    let text = fs::read_to_string(&source).unwrap();
+    let text = fs::read_to_string(source).unwrap();
     let (functions, _) = declared();
-    let unused: Vec<_> =
-        functions.iter().filter(|name| !text.contains(&format!("{name}("))).collect();
-    assert!(unused.is_empty(), "elsewhere.c does not call {unused:?}");
-    let compile = |folder: &Path| {
-        let mut cc = Command::new("cc");
-        cc.args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-static"])
-            .arg(&source)
-            .args(["-Isdk/include", "-Lsdk/lib", "-ltally", "-o", "elsewhere"]);
-        output(cc.current_dir(folder));
-        vec![folder.join("elsewhere")]
-    };
-    let program = build("elsewhere", compile).remove(0);
+    let unused = functions.iter().filter(|name| !text.contains(&format!("{name}(")));
+    assert_eq!(unused.collect::<Vec<_>>(), [""; 0], "elsewhere.c does not call them");
+    let program = compile_guest("elsewhere");
     let printed = printed_here(&program);
     assert!(printed.starts_with(&format!("elsewhere: {NOT_TALLY}")), "{printed}");
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <tally.h>
+#include <tally_region.h>
 
 static int failed;
 
@@ -40,11 +40,20 @@ int main(void)
     REFUSED(tally_threshold(session, 0, 1, handler));
     REFUSED(tally_sample(session, 0, 1000));
     REFUSED(tally_samples(session, addresses, 1));
+    REFUSED(tally_thread(session, indices, 1));
     REFUSED(tally_direct_open("cycles", TALLY_USER, indices, direct, sizeof direct));
     REFUSED(tally_direct_close());
     REFUSED(tally_program_load("x", 2, load, sizeof load));
     REFUSED(tally_program_run(1));
     REFUSED(tally_program_wait(1));
+    struct tally_region region;
+    REFUSED(tally_regions_open(NULL, why, sizeof why));
+    REFUSED(tally_region_start("x"));
+    REFUSED(tally_region_stop("x"));
+    TALLY_REGION("x") region.calls = 1;
+    REFUSED(tally_region_read("x", 0, &region, readings, 1));
+    REFUSED(tally_regions_print(2));
+    REFUSED(tally_regions_close());
     REFUSED(tally_opened_session(session));
     REFUSED(tally_opened_events(session));
     const uint64_t *bank = (const uint64_t *)tally_map(session);

@@ -34,6 +34,7 @@ pub mod io;
 mod program;
 mod rdpmc;
 pub mod region;
+pub mod regions;
 #[cfg(feature = "runtime")]
 pub mod runtime;
 mod sampling;

@@ -26,6 +26,7 @@ pub mod session;
 pub mod signal;
 pub mod syscall;
 pub mod text;
+pub mod thread;
 pub mod trace;
 #[cfg(feature = "alloc")]
 pub mod truth;

@@ -279,6 +279,12 @@ pub const SESSION_SAMPLE: u64 = TALLY_BASE + 9;
 /// address 0 has the samples without an address, and those for whose address there was no room.
 pub const SESSION_SAMPLES: u64 = TALLY_BASE + 10;
 
+/// `session_thread(session, words, n)` → number of events. What was counted of the calling thread
+/// alone, in the caller's own session. Writes the first `n` words of [`crate::thread`]. A thread's
+/// counts begin with its first call. Call it in a session with planned shares: adaptive shares
+/// restate what was counted.
+pub const SESSION_THREAD: u64 = TALLY_BASE + 11;
+
 /// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)` → number of events.
 ///
 /// Starts direct mode: assigns a counter to each event of the list for the program alone, and
@@ -336,7 +342,7 @@ names! {
     RENAMEAT, READLINKAT, FACCESSAT, PPOLL, SET_ROBUST_LIST, UTIMENSAT, DUP3, PRLIMIT64, GETCPU,
     GETRANDOM, MLOCK2, RSEQ, CLONE3, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ, SESSION_STATS,
     SESSION_CLOSE, SESSION_MAP, SESSION_THRESHOLD, UPCALL_RETURN, SESSION_SAMPLE, SESSION_SAMPLES,
-    DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD, PROGRAM_RUN, PROGRAM_WAIT,
+    SESSION_THREAD, DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD, PROGRAM_RUN, PROGRAM_WAIT,
 }
 
 /// Linux's error numbers that the calls above return, as positive numbers.

@@ -11,6 +11,7 @@ use tally_abi::{
     bank::NO_THRESHOLD,
     session::{ConfigWords, MAX_DETAIL_BYTES, MAX_EVENT_LIST_BYTES},
     syscall,
+    thread::{EVENT_WORDS, HEADER_WORDS},
 };
 
 use super::{
@@ -74,6 +75,7 @@ pub(super) fn call(
             }
             return call_on_session(process, measure, number, arguments, progress);
         }
+        syscall::SESSION_THREAD => thread_counts(process, measure, arguments)?,
         syscall::DIRECT_OPEN => open_direct(process, measure, arguments)?,
         syscall::DIRECT_CLOSE if measure.lock().close_direct() => 0,
         syscall::DIRECT_CLOSE => return Err(Error::WrongState.into()),
@@ -317,6 +319,24 @@ fn samples(
         addresses += 1;
     }
     Ok(addresses)
+}
+
+/// `session_thread(session, words, n)`.
+fn thread_counts(
+    process: &mut Process,
+    measure: &NmiCell,
+    [id, buffer, count, ..]: [u64; 6],
+) -> Result<u64, Error> {
+    let id = u32::try_from(id).map_err(|_| Error::NoSession)?;
+    let thread = process.threads.running().tid;
+    let mut measure = measure.lock();
+    let session = measure.session(id).ok_or(Error::NoSession)?;
+    let mut words: Vec<_> = session.thread_words(thread)?.map(u64::to_le_bytes).collect();
+    drop(measure);
+    let events = (words.len() - HEADER_WORDS) / EVENT_WORDS;
+    words.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+    process.memory.write(buffer, words.as_flattened()).map_err(BadPointer::from)?;
+    Ok(events as u64)
 }
 
 /// `session_threshold(session, event, count, handler, data)`.

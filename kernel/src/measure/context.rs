@@ -14,7 +14,8 @@ use tally_engine::{Session, ThresholdError, bank::Page, histogram::Histogram};
 use tally_pmu::{ResolveError, Resolved};
 
 use super::{
-    catalogue, readings::PendingReadings, refusal::Refusal, session_id, settings, truth::mark_in,
+    catalogue, readings::PendingReadings, refusal::Refusal, session_id, settings,
+    threads::ThreadCounts, truth::mark_in,
 };
 use crate::{
     machine::serial,
@@ -60,6 +61,8 @@ pub struct Context {
     handlers: Vec<Option<UpcallHandler>>,
     /// The values to report, if they are computed already: nothing was counted since.
     pub(super) last_readings: Option<Vec<Reading>>,
+    /// What was counted of each thread, from the first call on that asks for it.
+    pub(super) threads: Option<Box<ThreadCounts>>,
 }
 
 /// What a context has to know of the program that it measures.
@@ -119,6 +122,7 @@ impl Context {
             bank: None,
             handlers: Vec::new(),
             last_readings: None,
+            threads: None,
         })
     }
 

@@ -20,6 +20,7 @@ mod session_id;
 mod settings;
 mod slot;
 mod stream;
+mod threads;
 mod trace;
 mod trace_ring;
 mod transport;

@@ -2,6 +2,7 @@
 //! there.
 
 mod records;
+mod thread;
 
 use alloc::boxed::Box;
 use core::mem::take;

@@ -53,6 +53,7 @@ pub fn block(cpu: &mut Cpu, frame: &mut Frame, on: Wait) {
 
 /// Ends the running thread with `status`, and the program with its last thread.
 pub fn end_thread(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
+    let measure = cpu.measure;
     let process = cpu.process();
     let tid = process.threads.running().tid;
     if tid == process.pid {
@@ -63,6 +64,7 @@ pub fn end_thread(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
         return exit(cpu, frame, status);
     }
     let word = process.threads.end_running().clear_tid;
+    measure.lock().end_thread(tid);
     // At an address outside the program's memory no thread can wait.
     if word != 0 && process.memory.write(word, &[0; 4]).is_ok() {
         process.threads.wake_futex(word, u32::MAX, 1);

@@ -33,7 +33,11 @@ fn switch_in(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     unsafe { process.memory.space.activate() };
     process.begin_turn();
     process.threads.run_next(frame);
-    cpu.measure.lock().enter(&mut process.slot);
+    let thread = process.threads.running().tid;
+    let mut measure = cpu.measure.lock();
+    measure.enter(&mut process.slot);
+    measure.run_thread(thread);
+    drop(measure);
     cpu.current = Some(process);
     trace(cpu);
 }
@@ -68,6 +72,8 @@ pub fn run_next_thread(cpu: &mut Cpu, frame: &mut Frame) {
     match process.threads.next_affinity() {
         Some(affinity) if affinity & here != 0 => {
             process.threads.run_next(frame);
+            let thread = process.threads.running().tid;
+            cpu.measure.lock().run_thread(thread);
             // A threshold may have fired while the previous thread ran a handler, which delays its
             // upcall. The next thread gets it as an interrupt, after its own signals: a call that
             // is restarted is not the handler's.

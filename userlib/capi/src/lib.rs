@@ -9,6 +9,8 @@
 
 #![no_std]
 
+mod regions;
+
 use core::ffi::{CStr, c_char, c_int};
 
 use tally_rust::{
@@ -53,15 +55,23 @@ impl Detail {
         if result >= 0 || self.bytes == 0 || unsafe { *self.text } != 0 {
             return result;
         }
-        // SAFETY: the function returns a string.
-        let message = unsafe { CStr::from_ptr(tally_strerror(result)) }.to_bytes();
-        let length = message.len().min(self.bytes - 1);
+        // SAFETY: the function returns a string; the caller guarantees the rest.
+        unsafe { self.write(CStr::from_ptr(tally_strerror(result)).to_bytes()) };
+        result
+    }
+
+    /// Writes as much of a message as there is room for.
+    ///
+    /// # Safety
+    /// As [`Self::clear`].
+    unsafe fn write(&self, message: &[u8]) {
+        let Some(room) = self.bytes.checked_sub(1) else { return };
+        let length = message.len().min(room);
         // SAFETY: the buffer has room for the text and a zero byte; the text is not in it.
         unsafe {
             self.text.copy_from_nonoverlapping(message.as_ptr().cast(), length);
             *self.text.add(length) = 0;
         }
-        result
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
 /// The page.
 pub const PAGE: &str = "docs/guide/c.md";
 /// The headers that programs include, in the page's order.
-pub const FILES: [&str; 1] = ["tally.h"];
+pub const FILES: [&str; 2] = ["tally.h", "tally_region.h"];
 /// From here on a header has what programs do not use themselves.
 const INTERNAL: &str = "/* The layout of";
 const INTRODUCTION: &str = "\

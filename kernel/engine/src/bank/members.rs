@@ -96,7 +96,7 @@ impl GroupCounts<'_> {
     }
 
     /// What passed of a basis while the group was counted.
-    fn counted(&self, base: Base) -> u64 {
+    pub(crate) fn counted(&self, base: Base) -> u64 {
         let current = self.current.map_or(0, |current| current[base.event()]);
         self.moments.sums[base as usize].wrapping_add(current)
     }

@@ -4,11 +4,11 @@ use alloc::boxed::Box;
 
 use tally_abi::{Reading, Value, reading::Reason};
 
-use super::state::Session;
+use super::{publish::counts_of, state::Session};
 use crate::{
     Counts, Pinned,
     estimate::{self, Sample},
-    moments::GroupMoments,
+    moments::{Base, GroupMoments},
     plan::CounterAssignment,
 };
 
@@ -117,6 +117,27 @@ impl Session {
         }
         let assignments = self.plan.assignments.as_slice().into();
         Snapshot { assignments, groups, current, totals: self.totals() }
+    }
+
+    /// What was counted of an event up to the last overflow, suspend or
+    /// [`crate::Multiplexer::sync`], not scaled, and the cycles for which it was on a counter. No
+    /// floating point. Both only grow, with planned shares.
+    pub fn counted(&self, event: usize) -> [u64; 2] {
+        let cycles = self.cycles();
+        match self.plan.assignments.get(event) {
+            None => [0, 0],
+            Some(CounterAssignment::Pinned(pinned)) => [self.total[*pinned], cycles],
+            Some(&CounterAssignment::General { group, counter }) => {
+                let counts = counts_of(&self.moments, &self.current, &self.total, group, 0);
+                counts
+                    .map_or([0, 0], |counts| [counts.events(counter), counts.counted(Base::Cycles)])
+            }
+        }
+    }
+
+    /// The cycles of the whole session, up to the same moment.
+    pub fn cycles(&self) -> u64 {
+        self.total[Pinned::Cycles]
     }
 
     pub(super) fn totals(&self) -> Totals {

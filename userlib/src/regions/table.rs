@@ -1,0 +1,125 @@
+//! The table of regions: a row for each name and thread, and the visits that have not ended.
+
+use alloc::{string::String, vec, vec::Vec};
+
+use tally_abi::thread::{COUNTED_CYCLES, CYCLES, EVENT_WORDS, EVENTS, HEADER_WORDS, TIME_NS};
+
+use super::sums::Sums;
+
+/// All regions of a program.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    rows: Vec<Row>,
+    /// The visits that have not ended, in the order in which they began.
+    open: Vec<Visit>,
+}
+
+/// What one thread counted in one region.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) thread: u64,
+    pub(super) calls: u64,
+    pub(super) time_ns: u64,
+    pub(super) cycles: u64,
+    /// By event.
+    pub(super) sums: Vec<Sums>,
+}
+
+/// A visit that has not ended.
+#[derive(Debug)]
+struct Visit {
+    row: usize,
+    /// The thread's words when it began.
+    words: Vec<u64>,
+}
+
+impl Table {
+    /// A visit begins. Returns its words, of which there are `words`, to be written.
+    pub(super) fn enter(&mut self, name: &str, thread: u64, words: usize) -> &mut [u64] {
+        let known = self.rows.iter().position(|row| row.is(name, Some(thread)));
+        let row = known.unwrap_or_else(|| {
+            let sums = vec![Sums::default(); (words - HEADER_WORDS) / EVENT_WORDS];
+            let row = Row { name: name.into(), thread, calls: 0, time_ns: 0, cycles: 0, sums };
+            self.rows.push(row);
+            self.rows.len() - 1
+        });
+        &mut self.open.push_mut(Visit { row, words: vec![0; words] }).words
+    }
+
+    /// The thread's last visit ends, if it is of this name. Returns the region's row and the words
+    /// of the visit's beginning.
+    pub(super) fn leave(&mut self, name: &str, thread: u64) -> Option<(&mut Row, Vec<u64>)> {
+        let is_own = |visit: &Visit| self.rows[visit.row].thread == thread;
+        let last = self.open.iter().rposition(is_own)?;
+        if !self.rows[self.open[last].row].is(name, Some(thread)) {
+            return None;
+        }
+        let Visit { row, words } = self.open.remove(last);
+        Some((&mut self.rows[row], words))
+    }
+
+    /// The rows of which a visit has ended.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.calls > 0)
+    }
+}
+
+impl Row {
+    /// Returns whether it is of this name, and of this thread if one is given.
+    pub(super) fn is(&self, name: &str, thread: Option<u64>) -> bool {
+        self.name == name && thread.is_none_or(|thread| thread == self.thread)
+    }
+
+    /// Adds a visit, from its words at the beginning and at the end.
+    pub(super) fn visit(&mut self, began: &[u64], ended: &[u64]) {
+        let since = |word: usize| ended[word].saturating_sub(began[word]);
+        self.calls += 1;
+        self.time_ns += since(TIME_NS);
+        self.cycles += since(CYCLES);
+        for (event, sums) in self.sums.iter_mut().enumerate() {
+            let first = HEADER_WORDS + event * EVENT_WORDS;
+            sums.visit(since(first + EVENTS), since(first + COUNTED_CYCLES));
+        }
+    }
+
+    /// Adds what another thread counted in the region.
+    pub(super) fn add(&mut self, other: &Row) {
+        self.calls += other.calls;
+        self.time_ns += other.time_ns;
+        self.cycles += other.cycles;
+        for (sums, other) in self.sums.iter_mut().zip(&other.sums) {
+            sums.add(other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words of a thread after `cycles` cycles and `events` of one event.
+    fn words(cycles: u64, events: u64) -> [u64; 5] {
+        [0, 1000 * cycles, cycles, events, cycles]
+    }
+
+    #[test]
+    fn visits_nest_and_threads_are_apart() {
+        let mut table = Table::default();
+        let enter = |table: &mut Table, name, thread, at: [u64; 5]| {
+            table.enter(name, thread, at.len()).copy_from_slice(&at);
+        };
+        enter(&mut table, "outer", 1, words(10, 100));
+        enter(&mut table, "outer", 2, words(0, 0));
+        enter(&mut table, "inner", 1, words(20, 200));
+        assert!(table.leave("outer", 1).is_none(), "the inner one is left first");
+        assert!(table.leave("inner", 2).is_none() && table.leave("inner", 3).is_none());
+        for (name, end) in [("inner", words(25, 260)), ("outer", words(30, 300))] {
+            let (row, began) = table.leave(name, 1).unwrap();
+            row.visit(&began, &end);
+        }
+        let found: Vec<_> = table.rows().map(|row| (&*row.name, row.thread, row.cycles)).collect();
+        assert_eq!(found, [("outer", 1, 20), ("inner", 1, 5)]);
+        assert_eq!(table.rows().map(|row| (row.calls, row.time_ns)).max(), Some((1, 20_000)));
+    }
+}
