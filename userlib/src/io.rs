@@ -57,6 +57,17 @@ macro_rules! eprintln {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileError(pub i64);
 
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match sys::errno::name(self.0) {
+            Some(name) => write!(f, "the file cannot be read: {name}"),
+            None => write!(f, "the file cannot be read: error {}", self.0),
+        }
+    }
+}
+
+impl core::error::Error for FileError {}
+
 /// Reads a whole file.
 ///
 /// # Errors

@@ -92,7 +92,13 @@ fn by_number(checks: &mut Checks, event: &str) {
     let Opened { session, events } = Opened::from_word(answer);
     checks.equal("the events of the answer", events, 1);
     let on = |number: u64, session: u64| error(number, [session, 0, 0, 0, 0, 0]);
-    let calls = [sys::SESSION_START, sys::SESSION_READ, sys::SESSION_MAP, sys::SESSION_CLOSE];
+    let calls = [
+        sys::SESSION_START,
+        sys::SESSION_READ,
+        sys::SESSION_THREAD,
+        sys::SESSION_MAP,
+        sys::SESSION_CLOSE,
+    ];
     for number in calls {
         let refused = on(number, answer);
         checks.equal("a call with the whole answer", refused, Some(Error::NoSession));
@@ -101,6 +107,10 @@ fn by_number(checks: &mut Checks, event: &str) {
     let writable = call(sys::MPROTECT, [bank, 4096, 3, 0, 0, 0]);
     checks.equal("mprotect of a bank to writable", writable, -errno::ENOMEM);
     checks.equal("munmap of a bank", call(sys::MUNMAP, [bank, 4096, 0, 0, 0, 0]), -errno::EINVAL);
+    let thread =
+        |to: u64, words: u64| error(sys::SESSION_THREAD, [session.into(), to, words, 0, 0, 0]);
+    checks.equal("no words of a thread", thread(0, 0), None);
+    checks.equal("words at an invalid address", thread(KERNEL, 3), Some(Error::BadPointer));
     checks.equal("close", on(sys::SESSION_CLOSE, session.into()), None);
     for number in calls {
         let refused = on(number, session.into());
