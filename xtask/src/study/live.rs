@@ -1,14 +1,17 @@
 //! `cargo xtask study live`: readings at random moments while a program runs, and the differences
 //! between them, compared with the truth at the same moments.
 //!
-//! The test guest `live` prints its readings. A region of the truth is open from the session's
-//! start to each of them.
+//! The test guest `live` prints its readings. A region of the truth is open between any two
+//! successive moments at which it reads.
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tally_abi::{ExitStatus, truth::RegionKind};
+use tally_abi::{
+    ExitStatus,
+    truth::{RegionKind, Truth},
+};
 
 use super::seeds::{self, CLAIMED};
 use crate::{
@@ -152,25 +155,46 @@ pub fn readings(boot: &Boot) -> Result<Readings> {
     let lacks = || Failure::new(ExitStatus::CheckFailed, "a reading or its truth is missing");
     let (_, session) = boot.transcript.sessions.first_key_value().ok_or_else(lacks)?;
     let truth = boot.truth.as_ref().ok_or_else(lacks)?;
+    let mut sums = Sums::default();
     let mut all = Readings::new();
     for line in boot.transcript.text().lines() {
-        let [number, event, value, half_width] =
+        let [moment, event, value, half_width] =
             <[&str; 4]>::try_from(line.split(' ').collect::<Vec<_>>()).map_err(|_| lacks())?;
         let event = event.parse::<usize>().ok().and_then(|event| session.readings.get(event));
         let event = event.ok_or_else(lacks)?;
         let name = event.native.as_ref().unwrap_or(&event.name);
-        let tag = number.parse().map_err(|_| lacks())?;
-        let region = truth.region(RegionKind::Marked, tag).ok_or_else(lacks)?;
-        let Some(truth) = region.events.get(name) else { continue };
+        sums.advance(truth, moment.parse().map_err(|_| lacks())?).ok_or_else(lacks)?;
+        let Some(truth) = sums.events.get(name) else { continue };
         let value = value.parse().map_err(|_| lacks())?;
         let half_width_95 = half_width.parse().ok();
         let reading =
-            half_width_95.map(|half_width_95| Reading { value, half_width_95, truth: truth.user });
+            half_width_95.map(|half_width_95| Reading { value, half_width_95, truth: *truth });
         all.entry(event.name.clone()).or_default().push(reading);
     }
     // An exact count has half widths of 0.
     all.retain(|_, readings| readings.iter().flatten().any(|reading| reading.half_width_95 > 0.0));
     Ok(all)
+}
+
+/// The truth from the session's start to a moment.
+#[derive(Default)]
+struct Sums<'a> {
+    moment: u32,
+    events: BTreeMap<&'a String, u64>,
+}
+
+impl<'a> Sums<'a> {
+    /// Adds the regions up to `moment`; `None` if one is missing, or if `moment` has passed.
+    fn advance(&mut self, truth: &'a Truth, moment: u32) -> Option<()> {
+        while self.moment < moment {
+            self.moment += 1;
+            let region = truth.region(RegionKind::Marked, self.moment)?;
+            for (name, count) in &region.events {
+                *self.events.entry(name).or_default() += count.user;
+            }
+        }
+        (self.moment == moment).then_some(())
+    }
 }
 
 /// Compares readings and their differences with the truth.

@@ -3,11 +3,15 @@
 //!
 //! `live SEED READINGS SOURCE SLICE [EVENTS]`: SOURCE is `bank` (readings in the bank), `calls`
 //! (readings by system call) or `both` (by system call, with a bank that is mapped and read).
-//! Without EVENTS it counts the processor's default list. Region `n` of the truth is open from the
-//! session's start to reading `n`, which begins at 1.
+//! Without EVENTS it counts the processor's default list.
 //!
-//! It prints a line for each event of each reading: the reading's number, the event's index, its
-//! value and its half width at 95 % (`-` where it is not known).
+//! A moment is a point in time at which values are read. Region `n` of the truth is open from the
+//! moment before it (the session's start before the first) to moment `n`, which begins at 1; so the
+//! truth of a value is the sum of the regions up to its moment. All values of a system call have the
+//! same moment; each counter of the bank has a moment of its own.
+//!
+//! It prints a line for each value: its moment, the event's index, the value and its half width at
+//! 95 % (`-` where it is not known).
 
 #![no_std]
 #![no_main]
@@ -18,7 +22,7 @@ use alloc::{vec, vec::Vec};
 use core::{arch::x86_64::__cpuid, hint::black_box};
 
 use tally::{
-    Bank, Session, SessionConfig, Slice, Value, println, region, runtime::arguments, session,
+    Bank, Reading, Session, SessionConfig, Slice, Value, println, region, runtime::arguments, session,
 };
 use tally_abi::events::default_list;
 use tally_test_guests::{random::Random, spin};
@@ -30,6 +34,35 @@ const WORDS: usize = 1 << 19;
 
 /// A value and its half width, if it has one.
 type Pair = (u64, Option<f64>);
+
+/// A value, its event and its moment.
+struct Line {
+    moment: u32,
+    event: usize,
+    pair: Pair,
+}
+
+/// The moments of the truth.
+struct Moments {
+    next: u32,
+}
+
+impl Moments {
+    /// The session is about to start.
+    fn begin() -> Moments {
+        region::open(1);
+        Moments { next: 1 }
+    }
+
+    /// Returns the present moment.
+    fn mark(&mut self) -> u32 {
+        let moment = self.next;
+        self.next += 1;
+        region::close(moment);
+        region::open(self.next);
+        moment
+    }
+}
 
 /// One phase of the program's work, of `steps` steps.
 fn phase(kind: u64, steps: u64, memory: &mut [u64], random: &mut Random) {
@@ -58,20 +91,28 @@ fn phase(kind: u64, steps: u64, memory: &mut [u64], random: &mut Random) {
     black_box(index);
 }
 
-fn by_call(session: &Session) -> Vec<Pair> {
-    let readings = session.read().expect("the session is open");
-    let pair = |value: &Value| match *value {
-        Value::Exact { count } => (count, Some(0.0)),
-        Value::Estimated { estimate, half_width_95, .. } => (estimate, Some(half_width_95)),
-        Value::NotMeasured { .. } => (0, None),
-    };
-    readings.iter().map(|reading| pair(&reading.value)).collect()
+fn by_call(session: &Session, moments: &mut Moments, lines: &mut Vec<Line>) {
+    let mut words = vec![[0; 8]; session.events()];
+    let moment = moments.mark();
+    session.read_words(&mut words).expect("the session is open");
+    lines.extend(words.into_iter().enumerate().map(|(event, words)| {
+        let reading = Reading::from_words(words).expect("the kernel writes what the library reads");
+        let pair = match reading.value {
+            Value::Exact { count } => (count, Some(0.0)),
+            Value::Estimated { estimate, half_width_95, .. } => (estimate, Some(half_width_95)),
+            Value::NotMeasured { .. } => (0, None),
+        };
+        Line { moment, event, pair }
+    }));
 }
 
-fn by_bank(bank: &Bank<'_>) -> Vec<Pair> {
-    let counters = (0..bank.counters()).filter_map(|event| bank.counter(event));
-    let details = counters.map(|counter| counter.details());
-    details.map(|details| (details.value, details.half_width_95)).collect()
+fn by_bank(bank: &Bank<'_>, moments: &mut Moments, lines: &mut Vec<Line>) {
+    for event in 0..bank.counters() {
+        let Some(counter) = bank.counter(event) else { continue };
+        let details = counter.details();
+        let pair = (details.value, details.half_width_95);
+        lines.push(Line { moment: moments.mark(), event, pair });
+    }
 }
 
 /// What the program is asked to do.
@@ -113,28 +154,30 @@ fn main() -> i32 {
     let session = Session::open(events, config).expect("the events exist");
     let bank = (source != "calls").then(|| session.map().expect("it was not started"));
     let mut memory = vec![1; WORDS];
-    let mut all = Vec::with_capacity(readings as usize);
-    (1..=readings).for_each(region::open);
+    let mut lines = Vec::with_capacity(readings as usize * 64);
+    let mut moments = Moments::begin();
     session.start().expect("it was not started");
-    for reading in 1..=readings {
+    for _ in 0..readings {
         // Exponential: most phases are short, some long.
         let steps = 2_000 << random.below(9);
         for _ in 0..=random.below(3) {
             let kind = random.below(4);
             phase(kind, steps + random.below(steps), &mut memory, &mut random);
         }
-        let from_bank = bank.as_ref().map(by_bank);
-        let pairs = from_bank.filter(|_| source == "bank").unwrap_or_else(|| by_call(&session));
-        region::close(reading);
-        all.push(pairs);
+        match (&bank, source) {
+            (Some(bank), "bank") => by_bank(bank, &mut moments, &mut lines),
+            (Some(bank), _) => {
+                black_box(bank.counter(0).map(|counter| counter.read()));
+                by_call(&session, &mut moments, &mut lines);
+            }
+            (None, _) => by_call(&session, &mut moments, &mut lines),
+        }
     }
     session.stop().expect("it runs");
-    for (reading, pairs) in all.iter().enumerate() {
-        for (event, (value, half_width)) in pairs.iter().enumerate() {
-            match half_width {
-                Some(half_width) => println!("{} {event} {value} {half_width}", reading + 1),
-                None => println!("{} {event} {value} -", reading + 1),
-            }
+    for Line { moment, event, pair: (value, half_width) } in lines {
+        match half_width {
+            Some(half_width) => println!("{moment} {event} {value} {half_width}"),
+            None => println!("{moment} {event} {value} -"),
         }
     }
     0
