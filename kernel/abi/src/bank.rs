@@ -73,10 +73,6 @@ pub const RATE_BITS: u32 = 44;
 /// [`counter::RATE`] of an event that is its own basis.
 pub const RATE_ONE: u64 = 1 << RATE_BITS;
 
-/// Scheduler ticks of a running program, of 10 ms each, within which every
-/// [`counter::HALF_WIDTH`] is computed anew.
-pub const HALF_WIDTH_TICKS: usize = 8;
-
 /// In place of a threshold's count: none.
 pub const NO_THRESHOLD: u64 = u64::MAX;
 
@@ -132,8 +128,8 @@ pub mod counter {
     /// TSC at the end of the event's last slice: now less this is the rate's age.
     pub const END_TSC: usize = 7;
     /// Half the width of the 95 % interval, in events, that the value had at [`HALF_WIDTH_AT`], as
-    /// an IEEE double; NaN while it is not known. While the session counts, up to
-    /// [`super::HALF_WIDTH_TICKS`] ticks old; new when a system call stops or reads the session.
+    /// an IEEE double; NaN while it is not known. Computed anew before the session has had an
+    /// eighth more slices, or a round, and when a system call stops or reads the session.
     ///
     /// At a basis' count of *x* the half width is at most *h*·(1 + *x*/*x*₀)/2 + *d*·(*x* − *s*),
     /// with *h* this word, *x*₀ [`HALF_WIDTH_AT`], *d* [`DRIFT`] and *s* [`SEEN_AT`]; and more by

@@ -36,9 +36,10 @@ pub(crate) use self::{
 };
 pub use self::{page::Page, thresholds::ThresholdError};
 
-/// The fewest half widths that are published at once: of a short list each is published more often
-/// than it has to be.
-const LEAST_DUE: usize = 4;
+/// Every half width is published anew before a session has this part of its slices more: the width
+/// changes by that order then, and the cost of all publications grows as the logarithm of the
+/// slices.
+const REFRESH: u64 = 8;
 
 /// A session's bank.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub(crate) struct Bank {
     pinned_rdpmc: [u32; 3],
     /// The member whose half width is published next.
     next: usize,
+    /// The number of the session's slices with which the next half widths are due.
+    due_at: u64,
     /// Whether all events are counted all the time: there is one group.
     exact: bool,
     thresholds: Thresholds,
@@ -78,6 +81,7 @@ impl Bank {
             members,
             pinned_rdpmc: Pinned::ALL.map(|event| rdpmc(CounterAssignment::Pinned(event))),
             next: 0,
+            due_at: 0,
             exact: plan.groups.len() == 1,
             published_max: vec![0; events].into(),
         };
@@ -236,13 +240,27 @@ impl Bank {
         }
     }
 
-    /// The members whose half widths are to be published now, so that each has its turn within
-    /// `calls` calls. Exact ones have none.
-    pub(crate) fn due(&mut self, calls: usize) -> impl Iterator<Item = usize> + use<> {
+    /// Whether half widths are to be published, of a session that has had `slices`.
+    #[inline]
+    pub(crate) fn errors_are_due(&self, slices: u64) -> bool {
+        slices >= self.due_at && !self.exact
+    }
+
+    /// The members whose half widths are to be published now, a part of 1 / `calls` of them; the
+    /// next part is due when the session, whose rounds have `round` slices, has had more than
+    /// `slices`. Exact ones have none.
+    pub(crate) fn due(
+        &mut self,
+        calls: usize,
+        slices: u64,
+        round: u64,
+    ) -> impl Iterator<Item = usize> + use<> {
         let events = if self.exact { 0 } else { self.members.len() };
         let first = self.next;
-        let count = events.div_ceil(calls.max(1)).max(LEAST_DUE).min(events);
+        let count = events.div_ceil(calls.max(1));
         self.next = if events == 0 { 0 } else { (first + count) % events };
+        let all_within = round + slices / REFRESH;
+        self.due_at = slices + (all_within / calls.max(1) as u64).max(1);
         (first..first + count).map(move |index| index % events)
     }
 

@@ -9,7 +9,6 @@ use core::mem::take;
 
 use tally_abi::{
     Error, Mode, Opened,
-    bank::HALF_WIDTH_TICKS,
     boot::{Delivery, Failure},
     trace::End,
     vpmu::Op,
@@ -143,10 +142,10 @@ impl Measure {
         }
     }
 
-    /// The scheduler's timer: adapts shares, and publishes errors and counts in the running
-    /// program's bank, so that what a counter counts between two updates fits the 32 bits that the
-    /// program reads, however long a slice is. A session that counts ring 0 is synchronized too, as
-    /// an overflow of its slice timer may have been lost.
+    /// The scheduler's timer: adapts shares, and publishes counts in the running program's bank, so
+    /// that what a counter counts between two updates fits the 32 bits that the program reads,
+    /// however long a slice is. A session that counts ring 0 is synchronized too, as an overflow of
+    /// its slice timer may have been lost.
     pub fn tick(&mut self) {
         self.fold();
         let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
@@ -155,20 +154,22 @@ impl Measure {
         };
         context.session.adapt(GROUPS_A_TICK);
         let session = &mut context.session;
-        let exposed = session.has_bank();
-        if exposed || session.counts_kernel() {
+        if session.has_bank() || session.counts_kernel() {
             multiplexer.sync(session, &TscClock, &mut self.trace);
-        }
-        if exposed {
-            session.publish_errors(HALF_WIDTH_TICKS);
         }
     }
 
-    /// Folds what overflow interrupts have stored into the running program's session.
+    /// Folds what overflow interrupts have stored into the running program's session, and publishes
+    /// the errors in its bank that are due.
     pub fn fold(&mut self) {
-        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
-        {
-            multiplexer.fold(&mut context.session, &TscClock, &mut self.trace);
+        let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
+        else {
+            return;
+        };
+        multiplexer.fold(&mut context.session, &TscClock, &mut self.trace);
+        if context.session.errors_are_due() {
+            self.sync();
+            self.publish_errors();
         }
     }
 

@@ -53,6 +53,9 @@ impl<P: Pmu> Multiplexer<P> {
             self.pmu.stop();
         }
         self.publish(session, ended, !stopped, tsc, sink);
+        if session.errors_are_due() {
+            sink.fold_soon();
+        }
         if !stopped {
             self.prepare(session);
         }

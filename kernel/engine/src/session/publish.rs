@@ -60,12 +60,19 @@ impl Session {
         self.bank.as_mut().is_some_and(|bank| bank.deduct_stopped(set, counted))
     }
 
+    /// Whether half widths in the bank are older than they should be: [`Self::publish_errors`] is
+    /// to be called.
+    #[inline]
+    pub fn errors_are_due(&self) -> bool {
+        self.bank.as_ref().is_some_and(|bank| bank.errors_are_due(self.finished))
+    }
+
     /// Publishes the half widths of the next logical counters, so that all are published within
     /// `calls` calls; while the session runs, right after [`crate::Multiplexer::sync`], as an
     /// estimate's basis may change. Uses floating point: never in the overflow path.
     pub fn publish_errors(&mut self, calls: usize) {
         let Some(mut bank) = self.bank.take() else { return };
-        for member in bank.due(calls) {
+        for member in bank.due(calls, self.finished, self.round) {
             let Some(event) = bank.event(member) else { continue };
             let Some(&CounterAssignment::General { group, counter }) =
                 self.plan.assignments.get(event)
