@@ -16,7 +16,9 @@
 //! **Few events.** Counts that happen to be all the same, such as all zero, do not show that there
 //! is no spread. To the squared error of the counted slices, [`UNSEEN`] squared events are added:
 //! no event then means at most three per share counted, the rule of three. Where fewer slices had
-//! events than peaks are kept, it is that many of the largest of them.
+//! events than peaks are kept, it is that many squares of a *batch*, as events that come rarely
+//! come many at once. Its size is the most that a slice had; but the fewer slices had any, the
+//! nearer it is to the middle, on a logarithmic scale, of one event and one a cycle.
 //!
 //! **Heavy tails.** Where the largest slice is far above the next, larger ones are likely among the
 //! slices not counted, neither in the estimate nor in the spread. The gap shows how far they may
@@ -29,24 +31,34 @@
 //! it, there were slices unlike all that were counted, a start-up say, whose events may be
 //! [`UNMET`] times more.
 //!
-//! **Few slices.** The spread itself is uncertain; Student's t widens the interval accordingly.
+//! **Few slices.** The spread itself is uncertain; Student's t widens the interval accordingly. The
+//! sums of squares keep their largest term: where it is much of a sum, as where a program has few
+//! long phases and only the pairs of slices across their ends differ, the sum is worth few degrees
+//! of freedom, however many pairs there are.
 //! With fewer than [`LEAST_SLICES`] slices there is no estimate: their residuals say next to
 //! nothing.
 //!
 //! **Slices since the last.** The slices since the group's last one are no random sample of the
 //! session yet: all of them may stray in the same direction, by the spread of one slice each
-//! (`unseen`).
+//! (`unseen`). A program that was steady for n slices begins something else in the next with a
+//! probability of 1/n (the rule of succession); then its rates may differ by as much as they are.
 //!
-//! Decisions 11, 18 and 20 have the mathematics, the sources and the measurements.
+//! Decisions 11, 18, 20 and 28 have the mathematics, the sources and the measurements.
 //!
 //! Uses floating point: never in the overflow path.
 
-use libm::{round, sqrt};
+mod sample;
+mod spread;
+
+use libm::{pow, round, sqrt};
 use tally_abi::{Value, reading::Reason};
 
-use crate::moments::{
-    BLOCKS, Base, EventMoments, FAR, GroupMoments, NEAR, ONE, PEAKS, Peak, PerBase, WEIGHT,
+pub use self::sample::Sample;
+use self::{
+    sample::in_ones,
+    spread::{spread, student_t_95},
 };
+use crate::moments::{Base, FAR, NEAR, PEAKS, Peak, WEIGHT};
 
 /// The fewest slices of which there is an estimate.
 pub const LEAST_SLICES: u64 = 4;
@@ -56,12 +68,9 @@ const UNSEEN: f64 = 2.343;
 /// Squared gaps between the largest residuals that are added to the squared error, and the
 /// variances that a squared gap has to exceed for that: chosen by simulation, for 93 to 97 %
 /// coverage of streams from a sine to Pareto's with a tail of 2.5 (`cargo xtask study estimators`).
-const TAIL: f64 = 30.0;
+const TAIL: f64 = 22.0;
 /// See [`TAIL`].
 const NORMAL_GAP: f64 = 3.0;
-/// Squared standard deviations of chance beyond which a difference is significant: one difference
-/// in thirteen is that large by chance.
-const SIGNIFICANT: f64 = 2.0;
 /// Standard deviations of chance beyond which the counted slices' instructions a cycle show that
 /// there were slices unlike all of them.
 const CHANCE: f64 = 2.0;
@@ -69,23 +78,6 @@ const CHANCE: f64 = 2.0;
 const UNMET: f64 = 4.0;
 /// 2⁻³².
 const FRACTION: f64 = 1.0 / 4_294_967_296.0;
-
-/// All that is known of one event.
-#[derive(Clone, Copy, Debug)]
-pub struct Sample {
-    /// The event's slices.
-    pub event: EventMoments,
-    /// Its group's.
-    pub group: GroupMoments,
-    /// Slices in a round.
-    pub round: u64,
-    /// Slices of the session so far, of whatever group.
-    pub slices: u64,
-    /// Slices of the session since the group's last one.
-    pub unseen: u64,
-    /// Of each base, for as long as the session ran: counted all the time, so exact.
-    pub totals: PerBase<u64>,
-}
 
 /// The error of an estimate as the bank publishes it, to be brought up to date by its readers
 /// ([`tally_abi::bank::half_width`]).
@@ -116,7 +108,7 @@ fn best(sample: &Sample) -> Option<ByBase> {
     let by = |base| by_base(sample, base);
     let bases = Base::ALL.into_iter().filter_map(by);
     let best = bases.min_by(|a, b| a.variance.total_cmp(&b.variance))?;
-    let variance = best.variance + imbalance(sample, &best);
+    let variance = best.variance + best.batches + imbalance(sample, &best);
     Some(ByBase { variance, ..best })
 }
 
@@ -218,6 +210,8 @@ struct ByBase {
     base: Base,
     estimate: f64,
     variance: f64,
+    /// What batches of events that few slices or none have met may add to the variance.
+    batches: f64,
     /// Of what was counted, in squared events.
     squared_error: f64,
     /// Of the residual of one slice, in squared events.
@@ -247,14 +241,34 @@ fn by_base(sample: &Sample, base: Base) -> Option<ByBase> {
     let squared_error = slices * spread.variance + unseen(sample, base, rate, of_slices.variance);
     // Slices that were counted at another share count for more, or less.
     let weight = in_ones(sample.group.weight()) / slices;
+    let scaled = scale * scale * uncounted * weight;
     Some(ByBase {
         base,
         estimate: rate * total,
-        variance: scale * scale * uncounted * weight * squared_error,
+        variance: scaled * squared_error,
+        batches: scaled * batches(sample),
         squared_error,
-        slice_variance: of_slices.variance,
+        slice_variance: of_slices.variance.max(change(sample, rate * total)),
         degrees: spread.degrees(),
     })
+}
+
+/// The squared error of batches of events, where few slices or none had any.
+fn batches(sample: &Sample) -> f64 {
+    let sizes = sample.event.peaks.map(|peak| peak.events as f64);
+    let met = sizes.iter().filter(|size| **size > 0.0).count();
+    let slice = sample.totals[Base::Cycles as usize] as f64 / sample.slices.max(1) as f64;
+    let evidence = met as f64 / PEAKS as f64;
+    let batch = pow(sizes[0].max(1.0), evidence) * pow(slice.max(1.0), (1.0 - evidence) / 2.0);
+    if met < PEAKS { UNSEEN * batch * batch } else { 0.0 }
+}
+
+/// The variance of one slice that another phase of the program would bring: by the rule of
+/// succession for the slices of a round, each of which is as likely its first.
+fn change(sample: &Sample, estimate: f64) -> f64 {
+    let slices = sample.slices.max(1) as f64;
+    let mean = estimate / slices;
+    mean * mean * (sample.round as f64 / 3.0 / slices).min(1.0)
 }
 
 /// The squared error of slices unlike all that were counted.
@@ -273,98 +287,4 @@ fn unseen(sample: &Sample, base: Base, rate: f64, spread: f64) -> f64 {
     let [least, .., most] = beyond;
     let gap = (most - least) * (most - least);
     UNSEEN + TAIL * (gap - NORMAL_GAP * spread).max(0.0)
-}
-
-/// A variance of residuals, and the number of independent differences that it is worth.
-#[derive(Clone, Copy)]
-struct Spread {
-    variance: f64,
-    pairs: f64,
-}
-
-/// The variance of residuals: between slices, and the part that does not even out over blocks.
-fn spread(sample: &Sample, base: Base, rate: f64) -> [Spread; 2] {
-    let of = |kind| Spread::of(sample, base, rate, kind);
-    let (near, far, blocks) = (of(NEAR), of(FAR), of(BLOCKS));
-    // Slices that are further apart than those of a round differ more, if they do not differ less.
-    let slices = near.or(far).fall_to(near);
-    // An effect of the same place of every round evens out, and is not in the blocks' sums.
-    [slices, slices.fall_to(blocks)]
-}
-
-impl Spread {
-    fn of(sample: &Sample, base: Base, rate: f64, kind: usize) -> Spread {
-        let (event, group) = (&sample.event.pairs[kind], &sample.group.pairs[kind]);
-        let products = event.products[base as usize] as f64;
-        let squares = group.squares[base as usize] as f64;
-        let residual = event.squares as f64 - 2.0 * rate * products + rate * rate * squares;
-        let (weight, squared) = (in_ones(group.weight), in_ones(group.squared_weight));
-        if weight == 0.0 {
-            return Spread { variance: 0.0, pairs: 0.0 };
-        }
-        // Of the slices of one round, all of which are paired with its first, four are worth as
-        // much as any number.
-        let worth = (4.0 / f64::from(sample.group.share())).min(1.0);
-        let variance = residual.max(0.0) / WEIGHT as f64 / 2.0 / weight;
-        Spread { variance, pairs: worth * weight * weight / squared }
-    }
-
-    /// The mean of two estimates of the same.
-    fn or(self, other: Spread) -> Spread {
-        let pairs = self.pairs + other.pairs;
-        let sum = self.pairs * self.variance + other.pairs * other.variance;
-        Spread { variance: if pairs > 0.0 { sum / pairs } else { 0.0 }, pairs }
-    }
-
-    /// `other`, if it is lower by more than chance.
-    fn fall_to(self, other: Spread) -> Spread {
-        let fall = self.variance - other.variance;
-        // If they were the same.
-        let chance = self.chance() + Spread { variance: self.variance, ..other }.chance();
-        if fall > 0.0 && other.pairs > 0.0 && fall * fall > SIGNIFICANT * chance {
-            other
-        } else {
-            self
-        }
-    }
-
-    /// Its own variance: 3 / m is that of a mean square of m successive differences of a normal
-    /// variable, relative to its own square (von Neumann 1941).
-    fn chance(self) -> f64 {
-        3.0 * self.variance * self.variance / self.pairs
-    }
-
-    /// Degrees of freedom: the variance of a mean square of successive differences is that of as
-    /// many independent ones.
-    fn degrees(self) -> f64 {
-        let pairs = self.pairs.max(1.0);
-        2.0 * pairs * pairs / (3.0 * pairs - 1.0)
-    }
-}
-
-fn in_ones(sum: u64) -> f64 {
-    sum as f64 / ONE as f64
-}
-
-/// The 97.5 % quantile of Student's t.
-fn student_t_95(degrees: f64) -> f64 {
-    /// Of 1/degrees and quantile; between them the quantile is close to linear.
-    const TABLE: [(f64, f64); 12] = [
-        (0.0, 1.960),
-        (1.0 / 60.0, 2.000),
-        (1.0 / 30.0, 2.042),
-        (1.0 / 20.0, 2.086),
-        (1.0 / 12.0, 2.179),
-        (1.0 / 8.0, 2.306),
-        (1.0 / 6.0, 2.447),
-        (1.0 / 5.0, 2.571),
-        (1.0 / 4.0, 2.776),
-        (1.0 / 3.0, 3.182),
-        (1.0 / 2.0, 4.303),
-        (1.0, 12.706),
-    ];
-    let x = (1.0 / degrees.max(1.0)).clamp(0.0, 1.0);
-    let mut spans = TABLE.windows(2).filter_map(|span| <[_; 2]>::try_from(span).ok());
-    let span = spans.find(|[_, (upper, _)]| x <= *upper);
-    span.map_or(12.706, |[(x0, t0), (x1, t1)]| t0 + (t1 - t0) * (x - x0) / (x1 - x0))
 }

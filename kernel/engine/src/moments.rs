@@ -24,13 +24,15 @@
 //! to the largest. A block of 2¹⁴ rounds and more is longer than any session.
 
 mod base;
+mod largest;
 mod peaks;
 
-use self::peaks::insert;
 pub use self::{
     base::{Base, PerBase},
+    largest::Difference,
     peaks::{PEAKS, Peak},
 };
+use self::{largest::Inverses, peaks::insert};
 use crate::{
     Counts, MAX_GENERAL, Pinned, for_each_counter, hardware::for_each_counter_unrolled,
     order::block_rounds,
@@ -70,6 +72,8 @@ pub struct EventPairs {
     pub squares: i128,
     /// Σ w·Δy·Δx, for each base x, in the same units.
     pub products: PerBase<i128>,
+    /// For each base the pair with the largest w·(Δy − r·Δx)², at the rates r of the time.
+    pub largest: PerBase<Difference>,
 }
 
 /// Pairs of one group, with their weights w: 1 for slices that are far apart or of the same round,
@@ -98,10 +102,16 @@ impl GroupPairs {
 }
 
 impl EventPairs {
-    fn add(&mut self, dy: i64, weighed: i64, dx: PerBase<i64>) {
+    /// `events` is Σ y.
+    fn add(&mut self, dy: i64, weight: i64, dx: PerBase<i64>, events: u64, inverses: &Inverses) {
+        let weighed = dy.wrapping_mul(weight);
         self.squares += product(dy, weighed);
         for (sum, dx) in self.products.iter_mut().zip(dx) {
             *sum += product(weighed, dx);
+        }
+        for (largest, (base, dx)) in self.largest.iter_mut().zip(Base::ALL.into_iter().zip(dx)) {
+            let pair = Difference { events: dy, base: dx, weight };
+            largest.keep_larger(pair, inverses.rate(events, base));
         }
     }
 }
@@ -221,11 +231,13 @@ impl GroupMoments {
         if paired {
             choose(&mut self.pairs, near).add(weight, dx, dx.map(weigh));
         }
+        let inverses = Inverses::of(self.sums);
         for_each_counter_unrolled(used, |counter| {
             let (event, y) = (&mut self.events[counter], slice.general[counter]);
             if paired {
                 let dy = difference(y, event.first);
-                choose(&mut event.pairs, near).add(dy, weigh(dy), dx);
+                let pairs = choose(&mut event.pairs, near);
+                pairs.add(dy, weight as i64, dx, event.events, &inverses);
             }
             if y > event.peaks[PEAKS - 1].events {
                 insert(&mut event.peaks, Peak { events: y, bases: x });
@@ -267,6 +279,7 @@ impl GroupMoments {
         let last = self.block.last;
         let dx = [difference(sums[0], last[0]), difference(sums[1], last[1])];
         let is_paired = is_whole && self.block.follows;
+        let inverses = Inverses::of(self.sums);
         let weigh = |difference: i64| difference.wrapping_mul(WEIGHT);
         if is_paired {
             let weight = slices.wrapping_mul(WEIGHT as u64);
@@ -277,7 +290,7 @@ impl GroupMoments {
             let sum = event.events.wrapping_sub(event.before_block);
             if is_paired {
                 let dy = difference(sum, event.last_block);
-                event.pairs[BLOCKS].add(dy, weigh(dy), dx);
+                event.pairs[BLOCKS].add(dy, WEIGHT, dx, event.events, &inverses);
             }
             (event.before_block, event.last_block) = (event.events, sum);
         });
@@ -332,6 +345,9 @@ impl GroupMoments {
             for pairs in &mut event.pairs {
                 pairs.squares = times(pairs.squares, squared);
                 pairs.products = pairs.products.map(|sum| times(sum, squared));
+                for pair in &mut pairs.largest {
+                    pair.weight = times(pair.weight.into(), squared) as i64;
+                }
             }
         }
     }

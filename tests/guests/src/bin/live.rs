@@ -22,7 +22,8 @@ use alloc::{vec, vec::Vec};
 use core::{arch::x86_64::__cpuid, hint::black_box};
 
 use tally::{
-    Bank, Reading, Session, SessionConfig, Slice, Value, println, region, runtime::arguments, session,
+    Bank, Reading, Session, SessionConfig, Slice, Value, println, region, runtime::arguments,
+    session,
 };
 use tally_abi::events::default_list;
 use tally_test_guests::{random::Random, spin};

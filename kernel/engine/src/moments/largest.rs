@@ -1,0 +1,52 @@
+//! The largest term of a sum of squared residuals, in the overflow path.
+
+use super::base::{Base, PerBase};
+
+/// Bits after the point of a rate.
+const RATE_BITS: u32 = 40;
+/// Bits after the point of an inverse.
+const INVERSE_BITS: u32 = 90;
+
+/// How two slices differ, or two blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// In events.
+    pub events: i64,
+    /// In a base.
+    pub base: i64,
+    /// Its weight, in units of 1 / [`super::WEIGHT`].
+    pub weight: i64,
+}
+
+impl Difference {
+    /// The square of the residual at `rate`, with its weight.
+    fn square(&self, rate: i64) -> i128 {
+        let follows = (i128::from(self.base) * i128::from(rate)) >> RATE_BITS;
+        let residual = self.events.wrapping_sub(follows as i64);
+        let weighed = residual.wrapping_mul(self.weight);
+        i128::from(residual) * i128::from(weighed)
+    }
+
+    /// Keeps the larger of the two, at `rate`.
+    pub(super) fn keep_larger(&mut self, other: Difference, rate: i64) {
+        if other.square(rate) > self.square(rate) {
+            *self = other;
+        }
+    }
+}
+
+/// The inverses of a group's bases, from which the rates of all its events follow by one
+/// multiplication each.
+pub(super) struct Inverses(PerBase<u128>);
+
+impl Inverses {
+    pub(super) fn of(sums: PerBase<u64>) -> Inverses {
+        Inverses(sums.map(|sum| (1 << INVERSE_BITS) / u128::from(sum.max(1))))
+    }
+
+    /// Events for each count of the base.
+    pub(super) fn rate(&self, events: u64, base: Base) -> i64 {
+        (u128::from(events).wrapping_mul(self.0[base as usize]) >> (INVERSE_BITS - RATE_BITS))
+            as i64
+    }
+}
