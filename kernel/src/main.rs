@@ -73,6 +73,7 @@ fn boot(info: &'static mut BootInfo) -> ! {
         serial::init_wire();
     }
     arch::lapic::mask_legacy_interrupts();
+    clock::set_date(line.date);
     measure::init(&line);
     entry::start_cpu(0);
     let rsdp = info.rsdp_addr.into_option();
@@ -103,6 +104,7 @@ fn init_memory(info: &'static BootInfo) {
             core::slice::from_raw_parts(start as *const u8, info.ramdisk_len as usize)
         });
     }
+    files::init();
 }
 
 /// The command line: the host's, or else the ramdisk's.

@@ -14,6 +14,7 @@ mod crashes;
 mod debugging;
 mod direct;
 mod estimates;
+mod foreign;
 mod linked;
 mod linux;
 mod outcomes;

@@ -115,6 +115,8 @@ macro_rules! with_glibc {
             rust_standard_library: "rust corpus.txt 5",
             glibc_files: "files",
             glibc_mappings: "mappings",
+            glibc_folders: "folders",
+            glibc_streams: "streams",
         }
     )*};
 }
@@ -135,6 +137,14 @@ as_under_linux! { with_musl on Pmu::Intel, 1 CPUs, first 1 counted:
     musl_affinity: "affinity-musl",
     musl_files: "files-musl",
     musl_mappings: "mappings-musl",
+    musl_folders: "folders-musl",
+    musl_streams: "streams-musl",
+}
+
+// Both make threads, and wait for them by calls that C programs rarely make.
+as_under_linux! { with_libraries_of_compilers on Pmu::Amd, 1 CPUs, first 1 counted:
+    openmp: "openmp",
+    cpp_streams_exceptions_and_folders: "iostreams",
 }
 
 as_under_linux! { with_a_changed_ramdisk on Pmu::Intel, 1 CPUs, first 1 counted:

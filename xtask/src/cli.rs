@@ -25,7 +25,7 @@ enum Task {
     /// Write a UEFI disk image for a USB stick; results go to the log on COM1
     Image(image::ImageArgs),
     /// Boot a machine, run programs on it, and print the counts
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Count a program's events under Tally and under Linux with perf, both beside the truth
     Compare(compare::CompareArgs),
     /// Print a trace file that a run wrote

@@ -7,6 +7,7 @@ use tally_abi::{
     command::{Command, Verb},
     events,
     session::{MAX_SLICE, MIN_SLICE},
+    words::escape,
 };
 
 use crate::{Failure, Result};
@@ -31,6 +32,12 @@ pub struct Job {
     /// with larger errors [default: planned]
     #[arg(long, value_name = "KIND", value_parser = shares)]
     pub shares: Option<Shares>,
+    /// Add NAME=VALUE to the environment of the programs, which is empty otherwise; repeatable
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub env: Vec<String>,
+    /// The file in the ramdisk that is the standard input of the programs.
+    #[arg(skip)]
+    pub stdin: Option<String>,
     /// Seed of every random order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -101,6 +108,13 @@ impl Job {
         line
     }
 
+    /// The options of each program on the kernel's command line: its environment and its input.
+    fn surroundings(&self) -> String {
+        let environment = self.env.iter().map(|word| format!(" env={}", escape(word)));
+        let input = self.stdin.iter().map(|name| format!(" stdin={}", escape(name)));
+        environment.chain(input).collect()
+    }
+
     /// The configuration of the job's sessions.
     pub fn config(&self) -> SessionConfig {
         let default = SessionConfig::default();
@@ -136,7 +150,7 @@ impl Job {
             );
             return Err(Failure::new(ExitStatus::Usage, why));
         }
-        let mut line = self.options(options) + " --";
+        let mut line = self.options(options) + " --" + &self.surroundings();
         if let Some(events) = &self.events {
             line += &format!(" events={events}");
         }
@@ -149,7 +163,7 @@ impl Job {
         if let Some(shares) = self.shares {
             line += &format!(" shares={}", shares.word());
         }
-        words.iter().for_each(|word| line += &format!(" {word}"));
+        words.iter().for_each(|word| line += &format!(" {}", escape(word)));
         Ok(line)
     }
 
@@ -157,7 +171,7 @@ impl Job {
     pub fn command_line(&self, options: &str) -> String {
         let mut line = self.options(options);
         for program in &self.program {
-            line += &format!(" -- {program}");
+            line += &format!(" --{} {program}", self.surroundings());
             if let Some(events) = &self.events {
                 line += &format!(" --events {events}");
             }
@@ -194,19 +208,17 @@ fn kernel_words(command: &[String]) -> Result<Vec<&str>> {
         let asked = if Command::parse(&without) == Ok(parsed) { without } else { asked };
         words = [&["tally"], &*asked].concat();
     }
-    let blank = |word: &&&str| word.is_empty() || word.contains(char::is_whitespace);
-    if let Some(word) = words.iter().find(blank) {
-        let why = format!(
-            "argument '{word}' is empty or has blanks: the kernel's command line cannot hold it"
-        );
-        return Err(refused(why));
-    }
     if words.contains(&"--") {
         let why =
             "argument '--' is not possible: it separates programs on the kernel's command line";
         return Err(refused(why.into()));
     }
     Ok(words)
+}
+
+fn variable(text: &str) -> std::result::Result<String, String> {
+    let has_name = text.split_once('=').is_some_and(|(name, _)| !name.is_empty());
+    has_name.then(|| text.to_owned()).ok_or_else(|| "use NAME=VALUE".to_owned())
 }
 
 /// Budgets that limit the engine, in percent of the program's time.
@@ -245,7 +257,10 @@ fn delivery(word: &str) -> std::result::Result<Delivery, String> {
 mod tests {
     use super::*;
     use expect_test::expect;
-    use tally_abi::boot::{CommandLine, Program, Tracing};
+    use tally_abi::{
+        boot::{CommandLine, Program, Tracing},
+        words::unescape,
+    };
 
     fn job() -> Job {
         Job {
@@ -317,8 +332,20 @@ mod tests {
             assert_eq!(refused.status, ExitStatus::Usage);
             assert!(refused.message.contains(word), "{bad}: {refused}");
         }
-        let blank = Job::default().around("", &["prog".into(), "a b".into()]).unwrap_err();
-        assert!(blank.message.contains("'a b'"), "{blank}");
+    }
+
+    #[test]
+    fn words_with_blanks_and_empty_words_arrive() {
+        let job = Job { env: vec!["A=b c".into()], stdin: Some("in put".into()), ..Job::default() };
+        let command = ["prog", "a b", "", "\\", "tab\t"].map(str::to_owned);
+        let text = job.around("", &command).unwrap();
+        let line = CommandLine::parse(&text).unwrap();
+        let program = line.programs().next().unwrap().unwrap();
+        let words: Vec<_> = program.words.map(unescape).collect();
+        let environment: Vec<_> = program.environment.map(unescape).collect();
+        assert_eq!((words, environment), (command.map(Into::into).into(), vec!["A=b c".into()]));
+        assert_eq!(program.input.map(unescape).as_deref(), Some("in put"));
+        assert!(variable("A=").is_ok() && variable("=b").is_err() && variable("A").is_err());
     }
 
     #[test]

@@ -68,7 +68,8 @@ fn add(files: &mut BTreeMap<String, Vec<u8>>, paths: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-fn name(path: &Path) -> String {
+/// The name that a file of the host has in the ramdisk.
+pub fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 

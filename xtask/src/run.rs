@@ -66,6 +66,12 @@ pub struct RunArgs {
     /// Put a file of this machine into the ramdisk, under its name: a static program, or its input
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
+    /// A file of this machine that is the standard input of the programs
+    #[arg(long, value_name = "PATH")]
+    stdin: Option<PathBuf>,
+    /// Date at which the machine starts, in seconds since 1970 [default: 2026-01-01]
+    #[arg(long, value_name = "SECONDS")]
+    date: Option<u64>,
     /// A program of the ramdisk and its arguments, in place of --program; --events counts its whole
     /// run. `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "program")]
@@ -106,7 +112,8 @@ impl RunArgs {
     /// An option is not valid.
     pub fn request(&self) -> Result<Request> {
         check(self)?;
-        let line = self.job.around(&options(self), &self.command)?;
+        let job = Job { stdin: self.stdin.as_deref().map(ramdisk::name), ..self.job.clone() };
+        let line = job.around(&options(self), &self.command)?;
         Ok(Request {
             pmu: self.pmu,
             accel: self.accel,
@@ -118,6 +125,12 @@ impl RunArgs {
             qemu_args: self.qemu_arg.clone(),
             ..Request::new(line)
         })
+    }
+
+    /// The files that the machine gets: the programs, their files and their input.
+    fn files(&self) -> Vec<PathBuf> {
+        let input = self.stdin.iter().filter(|input| !self.file.contains(input));
+        self.file.iter().chain(input).cloned().collect()
     }
 
     /// The machines of `--repeat`, one without it, each with the next seed.
@@ -150,7 +163,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if let Some(path) = &args.trace {
         project::check_writable(path)?;
     }
-    let artefacts = Artefacts::make_for_run(project, &args.file)?;
+    let artefacts = Artefacts::make_for_run(project, &args.files())?;
     if let Some(socket) = &request.gdb {
         let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
         output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
@@ -172,7 +185,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
 /// Runs the machines of `--repeat` and prints their results together.
 fn repeated(project: &Project, args: &RunArgs) -> Result<u8> {
     let requests = args.requests()?;
-    let artefacts = Artefacts::make_for_run(project, &args.file)?;
+    let artefacts = Artefacts::make_for_run(project, &args.files())?;
     match repeat::repeat(&artefacts, &requests)? {
         Repeated::Merged(merged) => {
             output::print(args.json, &merged, &repeat::render(&merged))?;
@@ -191,6 +204,9 @@ fn options(args: &RunArgs) -> String {
     let mut options = "wire".to_owned();
     if args.log != LogLevel::default() {
         options += &format!(" log={}", args.log.name());
+    }
+    if let Some(seconds) = args.date {
+        options += &format!(" date={seconds}");
     }
     if args.trace.is_some() {
         options += if args.trace_last { " trace=last" } else { " trace" };
@@ -217,7 +233,7 @@ fn level(name: &str) -> std::result::Result<LogLevel, String> {
 fn check(args: &RunArgs) -> Result<()> {
     args.job.check()?;
     args.accel.check()?;
-    ramdisk::check_files(&args.file, &[ramdisk::CORPUS])?;
+    ramdisk::check_files(&args.files(), &[ramdisk::CORPUS])?;
     if args.accel == Accel::Tcg {
         machine::virtual_pmu_of(args.pmu, &args.vpmu)?;
     } else if !args.vpmu.is_empty() {
@@ -246,6 +262,9 @@ fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {
     for ring in boot.transcript.rings.iter().filter(|ring| ring.lost > 0) {
         let (cpu, lost, written) = (ring.cpu, ring.lost, ring.written);
         output::note(format_args!("xtask: CPU {cpu}: {lost} of {written} trace records lost"));
+    }
+    for (program, calls) in &boot.transcript.refused_calls {
+        output::note(format_args!("xtask: {program}: refused system calls: {calls}"));
     }
     // A program that exits with a status has printed its reason itself.
     if !matches!(boot.outcome, Outcome::Done(_)) {

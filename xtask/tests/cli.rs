@@ -56,7 +56,9 @@ fn explain_refuses_what_a_run_refuses() {
         ("-- stat -e instructions", Some(ExitStatus::Usage)),
         ("-- stat --slice 9 hello", Some(ExitStatus::SliceOutOfRange)),
         ("--events nonsense -- stat -e cycles hello", Some(ExitStatus::Usage)),
-        ("--events cycles -- hello a_b", Some(ExitStatus::Usage)),
+        ("--events cycles --env A -- hello", Some(ExitStatus::Usage)),
+        ("--events cycles --stdin /nonexistent -- hello", Some(ExitStatus::ProgramNotFound)),
+        ("--events cycles --memory 100M -- hello", Some(ExitStatus::Usage)),
         ("--events cycles -- hello -- foo", Some(ExitStatus::Usage)),
         ("--events cycles --file /nonexistent -- hello", Some(ExitStatus::ProgramNotFound)),
         ("--events cycles --file Cargo.toml --file src/../Cargo.toml", Some(ExitStatus::Usage)),
@@ -99,7 +101,6 @@ fn compare_refuses_options_before_it_builds_anything() {
         ("--file Cargo.toml --events branches:k", ExitStatus::Usage),
         ("--file Cargo.toml --events cycles --slice 9", ExitStatus::SliceOutOfRange),
         ("--file Cargo.toml --events cycles --vpmu profile=z80", ExitStatus::Usage),
-        ("--file Cargo.toml --events cycles -- a_b", ExitStatus::Usage),
     ] {
         let status = status(&format!("compare {words}"), Stdio::null(), Stdio::null());
         assert_eq!(status, code(refused), "{words}");

@@ -1,8 +1,6 @@
 //! The kernel's command line, and the ports by which it reaches its host.
 
-use core::str::SplitAsciiWhitespace;
-
-use crate::{SessionConfig, Shares, Slice, session::NO_BUDGET_PPM};
+pub use crate::program::{BadOption, Program, Variables};
 
 /// Name of the QEMU firmware-configuration file with the command line.
 pub const FW_CFG_COMMAND_LINE: &str = "opt/tally/cmdline";
@@ -21,13 +19,16 @@ pub const DEBUG_EXIT_PORT: u16 = 0xf4;
 pub const KERNEL_BASE: u64 = 0xffff_8000_0000_0000;
 /// The default of [`CommandLine::paranoid`]: the highest.
 pub const DEFAULT_PARANOID: u8 = 2;
+/// The default of [`CommandLine::date`]: the beginning of 2026.
+pub const DEFAULT_DATE: u64 = 1_767_225_600;
 /// The most processors that the kernel starts.
 pub const MAX_CPUS: usize = 16;
 
 /// The kernel's command line: options, then one program with its arguments after each `--`.
 ///
 /// `seed=7 wire -- deflate --slice 100000 -- spin` runs two programs. Words are separated by white
-/// space; there is no quoting. `events=LIST` before a program makes the kernel count these events
+/// space and escaped ([`crate::words`]). `env=NAME=VALUE` before a program adds to its environment,
+/// `stdin=PATH` names the file that it reads as its standard input. `events=LIST` before a program makes the kernel count these events
 /// for the whole program, which needs no code for Tally. `slice=CYCLES`, `budget=PPM` and
 /// `shares=planned|adaptive` configure that session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,9 @@ pub struct CommandLine<'a> {
     /// ring 3 of themselves and of the programs that they loaded. 1: ring 0 too. 0: every program;
     /// also direct mode and the trace rings.
     pub paranoid: u8,
+    /// The date at which the machine starts, in seconds since 1970 (`date=N`), always the same by
+    /// default so that runs repeat.
+    pub date: u64,
     /// How overflow interrupts are delivered (`overflows=fixed|nmi`).
     pub overflows: Delivery,
     /// The least severe level of messages in the log (`log=error|warn|info|debug|trace`).
@@ -186,48 +190,6 @@ impl Failure {
     }
 }
 
-/// An option that the kernel does not know, or whose value it cannot read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadOption<'a>(pub &'a str);
-
-/// A program to run.
-#[derive(Clone, Debug)]
-pub struct Program<'a> {
-    /// The events to count for the whole program, and the session's configuration.
-    pub measure: Option<(&'a str, SessionConfig)>,
-    /// The program's name, then its arguments.
-    pub words: SplitAsciiWhitespace<'a>,
-}
-
-impl<'a> Program<'a> {
-    fn parse(text: &'a str) -> Result<Self, BadOption<'a>> {
-        let mut words = text.split_ascii_whitespace();
-        let (mut events, mut config) = (None, SessionConfig::default());
-        loop {
-            let mut ahead = words.clone();
-            let option = ahead.next().unwrap_or_default();
-            match option.split_once('=') {
-                Some(("events", list)) => events = Some(list),
-                Some(("slice", length)) => {
-                    let length = length.parse().map_err(|_| BadOption(option))?;
-                    config.slice = Slice::Cycles(length);
-                }
-                Some(("budget", ppm)) => {
-                    let ppm = ppm.parse().ok().filter(|ppm| (1..=NO_BUDGET_PPM).contains(ppm));
-                    config.budget_ppm = ppm.ok_or(BadOption(option))?;
-                }
-                Some(("shares", shares)) => {
-                    config.shares = Shares::parse(shares).ok_or(BadOption(option))?;
-                }
-                // A program's name may contain an equals sign.
-                _ => break,
-            }
-            words = ahead;
-        }
-        Ok(Program { measure: events.map(|list| (list, config)), words })
-    }
-}
-
 impl<'a> CommandLine<'a> {
     /// Parses `text`.
     ///
@@ -245,6 +207,7 @@ impl<'a> CommandLine<'a> {
             trace: None,
             cpus: MAX_CPUS,
             paranoid: DEFAULT_PARANOID,
+            date: DEFAULT_DATE,
             overflows: Delivery::Fixed,
             log: LogLevel::default(),
             trace_events: TraceEvents::default(),
@@ -275,6 +238,7 @@ impl<'a> CommandLine<'a> {
             Some(("paranoid", level)) => {
                 self.paranoid = level.parse().ok().filter(|level| *level <= DEFAULT_PARANOID)?;
             }
+            Some(("date", seconds)) => self.date = seconds.parse().ok()?,
             Some(("overflows", how)) => self.overflows = Delivery::parse(how)?,
             Some(("log", level)) => self.log = LogLevel::parse(level)?,
             Some(("trace-events", list)) => self.trace_events = TraceEvents::parse(list)?,
@@ -296,6 +260,7 @@ impl<'a> CommandLine<'a> {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::{SessionConfig, Shares, Slice};
     use std::{vec, vec::Vec};
 
     fn programs(text: &str) -> Vec<Vec<&str>> {
@@ -314,8 +279,8 @@ mod tests {
             shares: Shares::Adaptive,
             ..SessionConfig::default()
         };
-        assert_eq!(programs[0].measure, Some(("a,cpu/x=1/", config)));
         let words = |program: &Program<'static>| program.words.clone().collect::<Vec<_>>();
+        assert_eq!(programs[0].measure, Some(("a,cpu/x=1/", config)));
         assert_eq!(words(&programs[0]), ["p=1", "k=v"]);
         assert_eq!((programs[1].measure, words(&programs[1])), (None, vec!["q"]));
         for bad in ["slice=x", "budget=0", "shares=all"] {
@@ -323,6 +288,16 @@ mod tests {
             let line = CommandLine::parse(&text).unwrap();
             assert_eq!(line.programs().next().unwrap().unwrap_err(), BadOption(bad));
         }
+    }
+
+    #[test]
+    fn programs_have_an_environment_an_input_and_words_with_blanks() {
+        let text = "-- env=A=b\\sc env=D= stdin=/in\\sput prog a\\sb \\e env=no";
+        let line = CommandLine::parse(text).unwrap();
+        let program = line.programs().next().unwrap().unwrap();
+        assert_eq!(program.environment.collect::<Vec<_>>(), ["A=b\\sc", "D="]);
+        assert_eq!(program.input, Some("/in\\sput"));
+        assert_eq!(program.words.collect::<Vec<_>>(), ["prog", "a\\sb", "\\e", "env=no"]);
     }
 
     #[test]
@@ -360,6 +335,7 @@ mod tests {
             "paranoid=3",
             "paranoid=",
             "overflows=smi",
+            "date=today",
             "seed=x",
             "cpus=0",
             "cpus=17",

@@ -18,6 +18,7 @@ pub mod command;
 pub mod error;
 pub mod events;
 pub mod exit;
+mod program;
 pub mod reading;
 pub mod record;
 pub mod registers;
@@ -33,6 +34,8 @@ pub mod truth;
 pub mod uname;
 pub mod vpmu;
 pub mod wire;
+#[cfg(feature = "alloc")]
+pub mod words;
 
 pub use error::Error;
 pub use exit::ExitStatus;

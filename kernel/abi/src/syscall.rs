@@ -59,6 +59,10 @@ pub const READV: u64 = 19;
 pub const WRITEV: u64 = 20;
 /// `access(path, mode)` → 0 for every existing file.
 pub const ACCESS: u64 = 21;
+/// `pipe(ends)` → 0. A pipe of 64 KiB, inside the program.
+pub const PIPE: u64 = 22;
+/// `select(n, read, write, errors, time)` → ready descriptors. As [`POLL`].
+pub const SELECT: u64 = 23;
 /// `sched_yield()` → 0.
 pub const SCHED_YIELD: u64 = 24;
 /// `mremap(start, old, bytes, flags)` → address. The mapping moves with `MREMAP_MAYMOVE` only, and
@@ -87,6 +91,16 @@ pub const SETITIMER: u64 = 38;
 pub const GETPID: u64 = 39;
 /// `sendfile(…)`: `EINVAL`. Programs read and write instead.
 pub const SENDFILE: u64 = 40;
+/// `socket(…)`: `EAFNOSUPPORT`. There is no network.
+pub const SOCKET: u64 = 41;
+/// `sendto(fd, buffer, bytes, flags, 0, 0)` → bytes. On a socket of a pair.
+pub const SENDTO: u64 = 44;
+/// `recvfrom(fd, buffer, bytes, flags, 0, 0)` → bytes. On a socket of a pair.
+pub const RECVFROM: u64 = 45;
+/// `shutdown(fd, how)` → 0. Of a socket of a pair.
+pub const SHUTDOWN: u64 = 48;
+/// `socketpair(AF_UNIX, SOCK_STREAM, 0, ends)` → 0. Both ends are the program's.
+pub const SOCKETPAIR: u64 = 53;
 /// `clone(flags, stack, parent_tid, child_tid, tls)` → the new thread's number. Only threads: the
 /// flags must share all that the threads of a program share.
 pub const CLONE: u64 = 56;
@@ -99,6 +113,8 @@ pub const KILL: u64 = 62;
 pub const UNAME: u64 = 63;
 /// `fcntl(fd, command, argument)`: copies descriptors, reads and sets their flags.
 pub const FCNTL: u64 = 72;
+/// `flock(fd, operation)` → 0. A lock that programs observe.
+pub const FLOCK: u64 = 73;
 /// `fsync(fd)` → 0. Files are in memory: the call has nothing to do.
 pub const FSYNC: u64 = 74;
 /// `fdatasync(fd)` → 0. Likewise.
@@ -109,10 +125,24 @@ pub const TRUNCATE: u64 = 76;
 pub const FTRUNCATE: u64 = 77;
 /// `getcwd(buffer, bytes)` → bytes: `/`.
 pub const GETCWD: u64 = 79;
+/// `chdir(path)` → 0.
+pub const CHDIR: u64 = 80;
+/// `fchdir(fd)` → 0.
+pub const FCHDIR: u64 = 81;
 /// `rename(from, to)` → 0.
 pub const RENAME: u64 = 82;
+/// `mkdir(path, mode)` → 0.
+pub const MKDIR: u64 = 83;
+/// `rmdir(path)` → 0.
+pub const RMDIR: u64 = 84;
+/// `creat(path, mode)` → descriptor. As [`OPEN`].
+pub const CREAT: u64 = 85;
+/// `link(from, to)` → 0.
+pub const LINK: u64 = 86;
 /// `unlink(path)` → 0. Open descriptors of the file stay valid.
 pub const UNLINK: u64 = 87;
+/// `symlink(target, path)` → 0.
+pub const SYMLINK: u64 = 88;
 /// `readlink(path, buffer, bytes)` → bytes of the target. The only link is `/proc/self/exe`.
 pub const READLINK: u64 = 89;
 /// `chmod(path, mode)` → 0, without an effect: files have no modes and no owners.
@@ -123,10 +153,20 @@ pub const FCHMOD: u64 = 91;
 pub const CHOWN: u64 = 92;
 /// `fchown(fd, user, group)` → 0. Likewise.
 pub const FCHOWN: u64 = 93;
+/// `lchown(path, user, group)` → 0. As [`CHOWN`].
+pub const LCHOWN: u64 = 94;
 /// `umask(mask)` → 0.
 pub const UMASK: u64 = 95;
 /// `gettimeofday(time, zone)` → 0: as [`CLOCK_GETTIME`], in microseconds.
 pub const GETTIMEOFDAY: u64 = 96;
+/// `getrlimit(resource, limit)` → 0. As [`PRLIMIT64`].
+pub const GETRLIMIT: u64 = 97;
+/// `getrusage(who, usage)` → 0: time on CPUs and memory.
+pub const GETRUSAGE: u64 = 98;
+/// `sysinfo(info)` → 0: memory, programs, time since boot.
+pub const SYSINFO: u64 = 99;
+/// `times(times)` → ticks since boot: time on CPUs, in hundredths of a second.
+pub const TIMES: u64 = 100;
 /// `getuid()`, `getgid()`, `geteuid()`, `getegid()` → 0.
 pub const GETUID: u64 = 102;
 /// See [`GETUID`].
@@ -137,6 +177,18 @@ pub const GETEUID: u64 = 107;
 pub const GETEGID: u64 = 108;
 /// `getppid()` → the number of the program that loaded this one, or 0.
 pub const GETPPID: u64 = 110;
+/// `getpgrp()` → the program's number.
+pub const GETPGRP: u64 = 111;
+/// `getgroups(n, groups)` → 0: none.
+pub const GETGROUPS: u64 = 115;
+/// `getresuid(real, effective, saved)` → 0: all 0.
+pub const GETRESUID: u64 = 118;
+/// `getresgid(real, effective, saved)` → 0: all 0.
+pub const GETRESGID: u64 = 120;
+/// `getpgid(program)` → the program's number.
+pub const GETPGID: u64 = 121;
+/// `getsid(program)` → the program's number.
+pub const GETSID: u64 = 124;
 /// `rt_sigpending(set, 8)` → 0.
 pub const RT_SIGPENDING: u64 = 127;
 /// `rt_sigtimedwait(set, info, timeout, 8)` → the signal.
@@ -145,6 +197,10 @@ pub const RT_SIGTIMEDWAIT: u64 = 128;
 pub const RT_SIGSUSPEND: u64 = 130;
 /// `sigaltstack(stack, old)` → 0.
 pub const SIGALTSTACK: u64 = 131;
+/// `statfs(path, room)` → 0: the room for files in memory.
+pub const STATFS: u64 = 137;
+/// `fstatfs(fd, room)` → 0. As [`STATFS`].
+pub const FSTATFS: u64 = 138;
 /// `mlock(start, bytes)` → 0 if all of it is mapped. Memory is never swapped out.
 pub const MLOCK: u64 = 149;
 /// `munlock(start, bytes)` → 0. As [`MLOCK`].
@@ -157,6 +213,8 @@ pub const MUNLOCKALL: u64 = 152;
 pub const PRCTL: u64 = 157;
 /// `arch_prctl(code, address)` → 0. Only `ARCH_SET_FS` and `ARCH_GET_FS`.
 pub const ARCH_PRCTL: u64 = 158;
+/// `sync()` → 0. As [`FSYNC`].
+pub const SYNC: u64 = 162;
 /// `gettid()` → the thread's number. The first thread has the program's number.
 pub const GETTID: u64 = 186;
 /// `tkill(thread, signal)` → 0. Only to a thread of the program.
@@ -172,9 +230,15 @@ pub const FUTEX: u64 = 202;
 pub const SCHED_SETAFFINITY: u64 = 203;
 /// `sched_getaffinity(thread, bytes, set)` → bytes. Likewise.
 pub const SCHED_GETAFFINITY: u64 = 204;
+/// `epoll_create(n)` → descriptor.
+pub const EPOLL_CREATE: u64 = 213;
+/// `getdents64(fd, buffer, bytes)` → bytes: names of a folder.
+pub const GETDENTS64: u64 = 217;
 /// `set_tid_address(address)` → the thread's number. When the thread ends, the kernel clears the
 /// word there and wakes one waiter of that futex.
 pub const SET_TID_ADDRESS: u64 = 218;
+/// `fadvise64(fd, offset, bytes, advice)` → 0.
+pub const FADVISE64: u64 = 221;
 /// `clock_gettime(clock, time)` → 0. All clocks show the time since boot, `CLOCK_REALTIME` too, as
 /// the kernel knows no date. The exception are the clocks of CPU time: the program's, and the
 /// thread's if the program has one thread.
@@ -185,10 +249,19 @@ pub const CLOCK_GETRES: u64 = 229;
 pub const CLOCK_NANOSLEEP: u64 = 230;
 /// `exit_group(status)`; does not return.
 pub const EXIT_GROUP: u64 = 231;
+/// `epoll_wait(fd, events, n, milliseconds)` → events. As [`POLL`].
+pub const EPOLL_WAIT: u64 = 232;
+/// `epoll_ctl(fd, operation, descriptor, event)` → 0. A registration ends when the number is
+/// closed.
+pub const EPOLL_CTL: u64 = 233;
 /// `tgkill(program, thread, signal)` → 0. As [`TKILL`].
 pub const TGKILL: u64 = 234;
 /// `openat(folder, path, flags, mode)` → descriptor. As [`OPEN`]; the folder is ignored.
 pub const OPENAT: u64 = 257;
+/// `mkdirat(folder, path, mode)` → 0. As [`MKDIR`].
+pub const MKDIRAT: u64 = 258;
+/// `fchownat(folder, path, user, group, flags)` → 0. As [`CHOWN`].
+pub const FCHOWNAT: u64 = 260;
 /// `newfstatat(dirfd, path, stat, flags)` → 0. As [`FSTAT`], for a path; for `dirfd` with an empty
 /// path and `AT_EMPTY_PATH`.
 pub const NEWFSTATAT: u64 = 262;
@@ -196,34 +269,82 @@ pub const NEWFSTATAT: u64 = 262;
 pub const UNLINKAT: u64 = 263;
 /// `renameat(folder, from, folder, to)` → 0. As [`RENAME`].
 pub const RENAMEAT: u64 = 264;
+/// `linkat(folder, from, folder, to, flags)` → 0. As [`LINK`].
+pub const LINKAT: u64 = 265;
+/// `symlinkat(target, folder, path)` → 0. As [`SYMLINK`].
+pub const SYMLINKAT: u64 = 266;
 /// `readlinkat(folder, path, buffer, bytes)`. As [`READLINK`].
 pub const READLINKAT: u64 = 267;
+/// `fchmodat(folder, path, mode)` → 0. As [`CHMOD`].
+pub const FCHMODAT: u64 = 268;
 /// `faccessat(folder, path, mode)` → 0. As [`ACCESS`].
 pub const FACCESSAT: u64 = 269;
+/// `pselect6(n, read, write, errors, time, mask)` → ready descriptors. As [`SELECT`].
+pub const PSELECT6: u64 = 270;
 /// `ppoll(descriptors, n, time, mask, 8)`. As [`POLL`], with another signal mask during the wait;
 /// writes the remaining time to `time`.
 pub const PPOLL: u64 = 271;
-/// `set_robust_list(head, bytes)` → 0, without an effect: a thread that ends with a robust mutex
-/// leaves it locked.
+/// `set_robust_list(head, 24)` → 0: where the thread keeps the list of its robust mutexes.
 pub const SET_ROBUST_LIST: u64 = 273;
+/// `sync_file_range(fd, offset, bytes, flags)` → 0. As [`FSYNC`].
+pub const SYNC_FILE_RANGE: u64 = 277;
+/// `get_robust_list(0, head, bytes)` → 0: of the calling thread.
+pub const GET_ROBUST_LIST: u64 = 274;
 /// `utimensat(folder, path, times, flags)` → 0. Files have no dates.
 pub const UTIMENSAT: u64 = 280;
+/// `epoll_pwait(fd, events, n, milliseconds, mask, 8)` → events. As [`EPOLL_WAIT`].
+pub const EPOLL_PWAIT: u64 = 281;
+/// `timerfd_create(clock, flags)` → descriptor.
+pub const TIMERFD_CREATE: u64 = 283;
+/// `eventfd(count)` → descriptor.
+pub const EVENTFD: u64 = 284;
+/// `fallocate(fd, mode, offset, bytes)` → 0. Extends the file; other modes are refused.
+pub const FALLOCATE: u64 = 285;
+/// `timerfd_settime(fd, flags, new, old)` → 0.
+pub const TIMERFD_SETTIME: u64 = 286;
+/// `timerfd_gettime(fd, value)` → 0.
+pub const TIMERFD_GETTIME: u64 = 287;
+/// `eventfd2(count, flags)` → descriptor.
+pub const EVENTFD2: u64 = 290;
+/// `epoll_create1(flags)` → descriptor.
+pub const EPOLL_CREATE1: u64 = 291;
 /// `dup3(fd, to, flags)` → `to`.
 pub const DUP3: u64 = 292;
+/// `pipe2(ends, flags)` → 0. As [`PIPE`].
+pub const PIPE2: u64 = 293;
+/// `preadv(fd, vector, n, offset)` → bytes read.
+pub const PREADV: u64 = 295;
+/// `pwritev(fd, vector, n, offset)` → bytes written.
+pub const PWRITEV: u64 = 296;
 /// `prlimit64(0, resource, 0, old)` → 0: the limits of the stack and of descriptors; other
 /// resources have no limit.
 pub const PRLIMIT64: u64 = 302;
+/// `syncfs(fd)` → 0. As [`FSYNC`].
+pub const SYNCFS: u64 = 306;
 /// `getcpu(cpu, node)` → 0.
 pub const GETCPU: u64 = 309;
+/// `renameat2(folder, from, folder, to, flags)` → 0. As [`RENAME`]; of the flags,
+/// `RENAME_NOREPLACE`.
+pub const RENAMEAT2: u64 = 316;
 /// `getrandom(buffer, bytes, flags)` → bytes. The same seed gives the same program the same bytes.
 pub const GETRANDOM: u64 = 318;
+/// `memfd_create(name, flags)` → descriptor of a file without a name.
+pub const MEMFD_CREATE: u64 = 319;
 /// `mlock2(start, bytes, flags)` → 0. As [`MLOCK`].
 pub const MLOCK2: u64 = 325;
+/// `statx(folder, path, flags, mask, stat)` → 0. As [`FSTAT`].
+pub const STATX: u64 = 332;
 /// `rseq(…)`: `ENOSYS`. C libraries work without it.
 pub const RSEQ: u64 = 334;
 /// `clone3(…)`: `ENOSYS`. C libraries use [`CLONE`] instead.
 pub const CLONE3: u64 = 435;
 
+/// `close_range(first, last, flags)` → 0.
+pub const CLOSE_RANGE: u64 = 436;
+/// `faccessat2(folder, path, mode, flags)` → 0. As [`ACCESS`].
+pub const FACCESSAT2: u64 = 439;
+/// `epoll_pwait2(fd, events, n, time, mask, 8)` → events. As [`EPOLL_WAIT`].
+pub const EPOLL_PWAIT2: u64 = 441;
 /// The first of Tally's own calls.
 pub const TALLY_BASE: u64 = 0x7a11_0000;
 /// `session_open(events, events_bytes, config, detail, detail_bytes, program)` →
@@ -332,17 +453,25 @@ names! {
     u64:
     READ, WRITE, OPEN, CLOSE, STAT, FSTAT, LSTAT, POLL, LSEEK, MMAP, MPROTECT, MUNMAP, BRK,
     RT_SIGACTION, RT_SIGPROCMASK, RT_SIGRETURN, IOCTL, PREAD64, PWRITE64, READV, WRITEV, ACCESS,
-    SCHED_YIELD, MREMAP, MSYNC, MADVISE, DUP, DUP2, PAUSE, NANOSLEEP, GETITIMER, ALARM, SETITIMER, GETPID,
-    SENDFILE, CLONE, EXIT, KILL, UNAME, FCNTL, FSYNC, FDATASYNC, TRUNCATE, FTRUNCATE, GETCWD,
-    RENAME, UNLINK, READLINK, CHMOD, FCHMOD, CHOWN, FCHOWN, UMASK, GETTIMEOFDAY, GETUID, GETGID,
-    GETEUID, GETEGID, GETPPID, RT_SIGPENDING, RT_SIGTIMEDWAIT, RT_SIGSUSPEND, SIGALTSTACK, MLOCK,
-    MUNLOCK, MLOCKALL, MUNLOCKALL, PRCTL,
-    ARCH_PRCTL, GETTID, TKILL, TIME, FUTEX, SCHED_SETAFFINITY, SCHED_GETAFFINITY, SET_TID_ADDRESS,
-    CLOCK_GETTIME, CLOCK_GETRES, CLOCK_NANOSLEEP, EXIT_GROUP, TGKILL, OPENAT, NEWFSTATAT, UNLINKAT,
-    RENAMEAT, READLINKAT, FACCESSAT, PPOLL, SET_ROBUST_LIST, UTIMENSAT, DUP3, PRLIMIT64, GETCPU,
-    GETRANDOM, MLOCK2, RSEQ, CLONE3, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ, SESSION_STATS,
-    SESSION_CLOSE, SESSION_MAP, SESSION_THRESHOLD, UPCALL_RETURN, SESSION_SAMPLE, SESSION_SAMPLES,
-    SESSION_THREAD, DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD, PROGRAM_RUN, PROGRAM_WAIT,
+    PIPE, SELECT, SCHED_YIELD, MREMAP, MSYNC, MADVISE, DUP, DUP2, PAUSE, NANOSLEEP, GETITIMER,
+    ALARM, SETITIMER, GETPID, SENDFILE, SOCKET, SENDTO, RECVFROM, SHUTDOWN, SOCKETPAIR, CLONE,
+    EXIT, KILL, UNAME, FCNTL, FLOCK, FSYNC, FDATASYNC, TRUNCATE, FTRUNCATE, GETCWD, CHDIR,
+    FCHDIR, RENAME, MKDIR, RMDIR, CREAT, LINK, UNLINK, SYMLINK, READLINK, CHMOD, FCHMOD, CHOWN,
+    FCHOWN, LCHOWN, UMASK, GETTIMEOFDAY, GETRLIMIT, GETRUSAGE, SYSINFO, TIMES, GETUID, GETGID,
+    GETEUID, GETEGID, GETPPID, GETPGRP, GETGROUPS, GETRESUID, GETRESGID, GETPGID, GETSID,
+    RT_SIGPENDING, RT_SIGTIMEDWAIT, RT_SIGSUSPEND, SIGALTSTACK, STATFS, FSTATFS, MLOCK, MUNLOCK,
+    MLOCKALL, MUNLOCKALL, PRCTL, ARCH_PRCTL, SYNC, GETTID, TKILL, TIME, FUTEX,
+    SCHED_SETAFFINITY, SCHED_GETAFFINITY, EPOLL_CREATE, GETDENTS64, SET_TID_ADDRESS, FADVISE64,
+    CLOCK_GETTIME, CLOCK_GETRES, CLOCK_NANOSLEEP, EXIT_GROUP, EPOLL_WAIT, EPOLL_CTL, TGKILL,
+    OPENAT, MKDIRAT, FCHOWNAT, NEWFSTATAT, UNLINKAT, RENAMEAT, LINKAT, SYMLINKAT, READLINKAT,
+    FCHMODAT, FACCESSAT, PSELECT6, PPOLL, SET_ROBUST_LIST, SYNC_FILE_RANGE, GET_ROBUST_LIST,
+    UTIMENSAT, EPOLL_PWAIT, TIMERFD_CREATE, EVENTFD, FALLOCATE, TIMERFD_SETTIME,
+    TIMERFD_GETTIME, EVENTFD2, EPOLL_CREATE1, DUP3, PIPE2, PREADV, PWRITEV, PRLIMIT64, SYNCFS,
+    GETCPU, RENAMEAT2, GETRANDOM, MEMFD_CREATE, MLOCK2, STATX, RSEQ, CLONE3, CLOSE_RANGE,
+    FACCESSAT2, EPOLL_PWAIT2, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ,
+    SESSION_STATS, SESSION_CLOSE, SESSION_MAP, SESSION_THRESHOLD, UPCALL_RETURN, SESSION_SAMPLE,
+    SESSION_SAMPLES, SESSION_THREAD, DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD,
+    PROGRAM_RUN, PROGRAM_WAIT,
 }
 
 /// Linux's error numbers that the calls above return, as positive numbers.
@@ -355,6 +484,8 @@ pub mod errno {
     pub const ESRCH: i64 = 3;
     /// A signal handler interrupted the call.
     pub const EINTR: i64 = 4;
+    /// The position is behind the end.
+    pub const ENXIO: i64 = 6;
     /// Bad file descriptor.
     pub const EBADF: i64 = 9;
     /// Temporarily not possible; for `clone`, too many threads.
@@ -365,10 +496,14 @@ pub mod errno {
     pub const EACCES: i64 = 13;
     /// A buffer is not in the program's memory.
     pub const EFAULT: i64 = 14;
+    /// The name is the kernel's.
+    pub const EBUSY: i64 = 16;
     /// The file exists.
     pub const EEXIST: i64 = 17;
     /// The descriptor is of a kind that the call cannot use.
     pub const ENODEV: i64 = 19;
+    /// A part of the path is no folder.
+    pub const ENOTDIR: i64 = 20;
     /// The path names a folder.
     pub const EISDIR: i64 = 21;
     /// Invalid argument.
@@ -381,20 +516,38 @@ pub mod errno {
     pub const ENOSPC: i64 = 28;
     /// The descriptor has no position.
     pub const ESPIPE: i64 = 29;
+    /// The pipe has no reader.
+    pub const EPIPE: i64 = 32;
     /// The buffer is too small.
     pub const ERANGE: i64 = 34;
     /// The path is too long.
     pub const ENAMETOOLONG: i64 = 36;
+    /// Too many locks.
+    pub const ENOLCK: i64 = 37;
     /// No such system call.
     pub const ENOSYS: i64 = 38;
+    /// The folder is not empty.
+    pub const ENOTEMPTY: i64 = 39;
+    /// Too many links in the path.
+    pub const ELOOP: i64 = 40;
+    /// The descriptor is no socket.
+    pub const ENOTSOCK: i64 = 88;
+    /// No such kind of socket.
+    pub const EPROTONOSUPPORT: i64 = 93;
+    /// Not supported for files in memory.
+    pub const EOPNOTSUPP: i64 = 95;
+    /// There is no network.
+    pub const EAFNOSUPPORT: i64 = 97;
     /// Timed out.
     pub const ETIMEDOUT: i64 = 110;
 
     names! {
         /// The name of a positive error number; `None` if no call returns it.
         i64:
-        EPERM, ENOENT, ESRCH, EINTR, EBADF, EAGAIN, ENOMEM, EACCES, EFAULT, EEXIST, ENODEV, EISDIR, EINVAL, EMFILE,
-        ENOTTY, ENOSPC, ESPIPE, ERANGE, ENAMETOOLONG, ENOSYS, ETIMEDOUT,
+        EPERM, ENOENT, ESRCH, EINTR, ENXIO, EBADF, EAGAIN, ENOMEM, EACCES, EFAULT, EBUSY,
+        EEXIST, ENODEV, ENOTDIR, EISDIR, EINVAL, EMFILE, ENOTTY, ENOSPC, ESPIPE, EPIPE,
+        ERANGE, ENAMETOOLONG, ENOLCK, ENOSYS, ENOTEMPTY, ELOOP, ENOTSOCK, EPROTONOSUPPORT,
+        EOPNOTSUPP, EAFNOSUPPORT, ETIMEDOUT,
     }
 }
 

@@ -140,6 +140,14 @@ pub enum Message<'a> {
         /// The reason, as a message for users.
         why: &'a str,
     },
+    /// The system calls of a program that ended which the kernel refused because it does not know
+    /// them or what they ask for.
+    RefusedCalls {
+        /// The program's name.
+        program: &'a str,
+        /// The calls, their errors, and how often: a text for users.
+        calls: &'a str,
+    },
     /// A piece of the stack on which the kernel stopped, from the stack pointer up. The pieces
     /// precede [`Message::Panicked`].
     Stack {

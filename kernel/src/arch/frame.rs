@@ -57,6 +57,16 @@ pub fn is_user(frame: &Frame) -> bool {
     frame.cs & 3 == 3
 }
 
+/// Makes the frame of a system call return to the call's instruction, which makes the call `number`.
+pub fn restart_call(frame: &mut Frame, number: u64) {
+    /// The length of SYSCALL: 0F 05.
+    const SYSCALL_BYTES: u64 = 2;
+    frame.rax = number;
+    frame.rip -= SYSCALL_BYTES;
+    // Return by IRET: SYSRET returns to RCX.
+    frame.vector = 0;
+}
+
 /// A frame whose return starts ring 3 at `rip`, interrupts on.
 pub fn user(rip: u64, rsp: u64) -> Frame {
     Frame {

@@ -3,6 +3,7 @@
 use tally_abi::{Error, syscall::errno};
 
 use crate::{
+    files::tree::PathError,
     memory::space::SpaceError,
     task::thread::{Progress, Wait},
 };
@@ -13,6 +14,9 @@ pub(super) enum Answer {
     Value(u64),
     /// The thread blocks; what wakes it determines the result.
     Wait(Wait),
+    /// The thread blocks until another uses a descriptor, until the time `due`, or until the call's
+    /// `deadline`, and makes the call again. `left`: see [`Wait::Retry`].
+    Retry { deadline: Option<u64>, due: Option<u64>, left: u64 },
     /// The call has done a step of its work and has more to do: it continues from this progress,
     /// in the thread's next turn if this one is over.
     Continue(Progress),
@@ -36,6 +40,26 @@ impl From<SpaceError> for Errno {
             SpaceError::BadAddress | SpaceError::BehindFile => Errno(errno::EFAULT),
             SpaceError::Overlap => Errno(errno::EINVAL),
         }
+    }
+}
+
+/// The error of a call that would block: it is made again. Programs do not see it.
+pub(super) const RETRY: i64 = 512;
+
+impl From<PathError> for Errno {
+    fn from(error: PathError) -> Self {
+        Errno(match error {
+            PathError::Missing | PathError::Changed => errno::ENOENT,
+            PathError::NotFolder => errno::ENOTDIR,
+            PathError::IsFolder => errno::EISDIR,
+            PathError::Exists => errno::EEXIST,
+            PathError::NotEmpty => errno::ENOTEMPTY,
+            PathError::Links => errno::ELOOP,
+            PathError::TooLong => errno::ENAMETOOLONG,
+            PathError::Invalid => errno::EINVAL,
+            PathError::Full => errno::ENOSPC,
+            PathError::Fixed => errno::EBUSY,
+        })
     }
 }
 

@@ -10,7 +10,9 @@
 mod affinity;
 mod answer;
 mod files;
+mod folders;
 mod inspect;
+mod locks;
 mod memory;
 mod paths;
 mod poll;
@@ -21,6 +23,9 @@ mod session;
 mod signals;
 mod stat;
 mod steps;
+mod streams;
+mod system;
+mod texts;
 mod threads;
 mod time;
 mod trace;
@@ -29,7 +34,7 @@ mod transfer;
 use tally_abi::{Error, syscall};
 
 use self::{
-    answer::{Answer, Errno},
+    answer::{Answer, Errno, RETRY},
     inspect::preempt_and_restart,
     session::Unanswered,
     steps::in_steps,
@@ -40,11 +45,11 @@ use crate::{
     cpu::Cpu,
     measure::Refusal,
     sched,
-    task::{Process, signal_frame, thread::Progress},
+    task::{
+        Process, signal_frame,
+        thread::{Progress, Wait},
+    },
 };
-
-/// The most numbers of unknown calls that the log gets of one program.
-const MAX_UNKNOWN_CALLS: usize = 64;
 
 /// Handles one system call. Returns whether the kernel may return by SYSRET: the frame is that of a
 /// system call, this one or another thread's. Code that changes where a frame returns to clears its
@@ -127,7 +132,9 @@ fn tally(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
             error.to_return() as u64
         }
         Some(Err(Unanswered::Running(lapic))) => return preempt_and_restart(cpu, frame, lapic),
-        Some(Ok(Answer::Wait(_) | Answer::Continue(_))) => unreachable!("steps end with an answer"),
+        Some(Ok(Answer::Wait(_) | Answer::Retry { .. } | Answer::Continue(_))) => {
+            unreachable!("steps end with an answer")
+        }
     };
 }
 
@@ -136,12 +143,57 @@ fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     let make_step = |cpu: &mut Cpu, frame: &mut Frame, progress| {
         step(cpu.process(), frame, number, arguments, progress)
     };
-    match in_steps(cpu, frame, make_step) {
-        Some(Ok(Answer::Value(value))) => frame.rax = value,
-        Some(Err(Errno(number))) => frame.rax = -number as u64,
-        Some(Ok(Answer::Wait(on))) => sched::block(cpu, frame, on),
-        Some(Ok(Answer::Continue(_))) | None => {}
+    let answer = match in_steps(cpu, frame, make_step) {
+        Some(Err(Errno(RETRY))) => {
+            let due = streams::due(cpu.process(), arguments[0]);
+            Ok(Answer::Retry { deadline: None, due, left: 0 })
+        }
+        Some(answer) => answer,
+        None => return,
+    };
+    let threads = &mut cpu.process().threads;
+    threads.running().retried = None;
+    match answer {
+        Ok(Answer::Value(value)) => {
+            frame.rax = value;
+            if uses_descriptors(number) {
+                threads.wake_retrying();
+            }
+        }
+        Err(Errno(error)) => {
+            frame.rax = -error as u64;
+            cpu.process().refused.count(number, error);
+        }
+        Ok(Answer::Wait(on)) => sched::block(cpu, frame, on),
+        Ok(Answer::Retry { deadline, due, left }) => {
+            threads.running().retried = Some(deadline);
+            let until = deadline.into_iter().chain(due).min();
+            sched::block(cpu, frame, Wait::Retry { number, until, left });
+        }
+        Ok(Answer::Continue(_)) => {}
     }
+}
+
+/// Returns whether other threads may wait for what the call does to a descriptor.
+fn uses_descriptors(number: u64) -> bool {
+    use syscall::*;
+    matches!(
+        number,
+        READ | READV
+            | WRITE
+            | WRITEV
+            | CLOSE
+            | CLOSE_RANGE
+            | DUP2
+            | DUP3
+            | SENDTO
+            | RECVFROM
+            | SHUTDOWN
+            | TIMERFD_SETTIME
+            | EPOLL_CTL
+            | FCNTL
+            | FLOCK
+    )
 }
 
 /// One step of a call of Linux's.
@@ -175,18 +227,20 @@ fn of_family(
     {
         return answer;
     }
-    for family in [threads::call, signals::call, time::call, poll::call] {
+    match number {
+        syscall::FCNTL => return locks::fcntl(process, arguments),
+        syscall::FLOCK => return locks::flock(process, arguments[0], arguments[1]),
+        _ => {}
+    }
+    for family in [threads::call, signals::call, time::call, poll::call, streams::call] {
         if let Some(answer) = family(process, number, arguments) {
             return answer;
         }
     }
-    for family in [files::call, paths::call, process::call] {
+    for family in [files::call, paths::call, folders::call, system::call, process::call] {
         if let Some(answer) = family(process, number, arguments) {
             return answer.map(Answer::Value);
         }
-    }
-    if process.unknown_calls.len() < MAX_UNKNOWN_CALLS && process.unknown_calls.insert(number) {
-        log::warn!("{}: unknown system call {number}", process.name);
     }
     Err(Errno(syscall::errno::ENOSYS))
 }

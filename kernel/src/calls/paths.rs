@@ -1,201 +1,246 @@
-//! Calls on files by path.
+//! Calls on files by path: opening, metadata, access.
 
-use alloc::{string::String, sync::Arc, vec};
+use alloc::{format, string::String, vec, vec::Vec};
 
-use spin::Mutex;
 use tally_abi::syscall::{
     self,
-    errno::{EEXIST, EFAULT, EINVAL, EISDIR, EMFILE, ENAMETOOLONG, ENOENT, ERANGE},
+    errno::{
+        EACCES, EEXIST, EFAULT, EINVAL, EISDIR, ELOOP, EMFILE, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM,
+    },
 };
 
 use super::{
     answer::Errno,
-    files,
-    stat::{APPEND, READ_WRITE, WRITE_ONLY, write_folder_stat, write_stat},
+    files::{self, descriptor},
+    stat::{self, APPEND, Info, READ_WRITE, WRITE_ONLY},
+    texts,
 };
 use crate::{
     files::{
-        self as store,
-        open::{Descriptor, OpenFile},
+        inode::Inode,
+        location::{self, Base, Location, MAX_PATH_BYTES},
+        open::{Descriptor, OpenFile, OpenFolder},
+        ramdisk,
+        tree::{Device, Node},
     },
+    memory::frames::FRAME_BYTES,
     task::Process,
 };
 
-/// The longest path, in bytes.
-const MAX_PATH_BYTES: u64 = 255;
 /// The bits of `O_RDONLY`, `O_WRONLY` and `O_RDWR`.
 const ACCESS_MODE: u64 = 3;
 const CREATE: u64 = 0o100;
 const EXCLUSIVE: u64 = 0o200;
 const TRUNCATE: u64 = 0o1000;
+/// `O_DIRECTORY`.
+const FOLDER: u64 = 0o200_000;
+/// `O_NOFOLLOW`.
+const NO_FOLLOW: u64 = 0o400_000;
+/// `O_PATH`.
+const PATH_ONLY: u64 = 0o10_000_000;
+/// `O_TMPFILE`, without `O_DIRECTORY`.
+const UNNAMED: u64 = 0o20_000_000;
+/// `AT_FDCWD`.
+pub(super) const HERE: u64 = -100_i64 as u64;
 /// `AT_EMPTY_PATH`.
 const EMPTY_PATH: u64 = 0x1000;
+/// `AT_SYMLINK_NOFOLLOW`.
+const LINK_ITSELF: u64 = 0x100;
+/// `X_OK`.
+const EXECUTE: u64 = 1;
 
 pub(super) fn call(
     process: &mut Process,
     number: u64,
-    [a, b, c, d, ..]: [u64; 6],
+    [a, b, c, d, e, _]: [u64; 6],
 ) -> Option<Result<u64, Errno>> {
     Some(match number {
-        syscall::OPEN => open(process, a, b),
-        syscall::OPENAT => open(process, b, c),
-        syscall::STAT | syscall::LSTAT => stat(process, a, b),
-        syscall::NEWFSTATAT => stat_at(process, [a, b, c, d]),
-        syscall::ACCESS => access(process, a),
-        syscall::FACCESSAT => access(process, b),
-        syscall::UNLINK => remove(process, a),
-        syscall::UNLINKAT => remove(process, b),
-        syscall::RENAME => rename(process, a, b),
-        syscall::RENAMEAT => rename(process, b, d),
-        syscall::READLINK => read_link(process, a, b, c),
-        syscall::READLINKAT => read_link(process, b, c, d),
-        syscall::GETCWD => folder(process, a, b),
+        syscall::OPEN => open(process, HERE, a, b),
+        syscall::CREAT => open(process, HERE, a, CREATE | TRUNCATE | WRITE_ONLY),
+        syscall::OPENAT => open(process, a, b, c),
+        syscall::STAT => stat_of(process, [HERE, a, b, 0]),
+        syscall::LSTAT => stat_of(process, [HERE, a, b, LINK_ITSELF]),
+        syscall::NEWFSTATAT => stat_of(process, [a, b, c, d]),
+        syscall::STATX => statx(process, [a, b, c, e]),
+        syscall::ACCESS => access(process, HERE, a, b),
+        syscall::FACCESSAT | syscall::FACCESSAT2 => access(process, a, b, c),
+        syscall::STATFS => find(process, HERE, a).and_then(|_| stat::write_room(process, b)),
+        syscall::READLINK => read_link(process, [HERE, a, b, c]),
+        syscall::READLINKAT => read_link(process, [a, b, c, d]),
         // Every file has all permissions, and no date.
-        syscall::CHMOD | syscall::CHOWN => access(process, a),
-        syscall::UTIMENSAT if b == 0 => Ok(0),
-        syscall::UTIMENSAT => access(process, b),
-        syscall::UMASK => Ok(0),
+        syscall::CHMOD | syscall::CHOWN | syscall::LCHOWN => find(process, HERE, a).map(|_| 0),
+        syscall::FCHMODAT | syscall::FCHOWNAT => find(process, a, b).map(|_| 0),
+        syscall::UTIMENSAT if b == 0 => descriptor(process, a).map(|_| 0),
+        syscall::UTIMENSAT => find(process, a, b).map(|_| 0),
+        syscall::UMASK => Ok(0o22),
         _ => return None,
     })
 }
 
-/// The descriptor of a path that is not a file.
-fn special(path: &str) -> Option<Descriptor> {
-    match path {
-        "/dev/null" => Some(Descriptor::Null),
-        "/dev/stdout" | "/dev/fd/1" => Some(Descriptor::Output(1)),
-        "/dev/stderr" | "/dev/fd/2" => Some(Descriptor::Output(2)),
-        _ => None,
+/// The folder from which a path is seen: of the descriptor `fd`, or the program's (`AT_FDCWD`).
+fn base(process: &Process, fd: u64, path: &str) -> Result<Base, Errno> {
+    if fd as i32 == HERE as i32 || path.starts_with('/') {
+        return Ok(process.folder.clone());
+    }
+    match descriptor(process, u64::from(fd as u32))? {
+        Descriptor::Folder(open) => Ok(open.lock().base.clone()),
+        _ => Err(Errno(ENOTDIR)),
     }
 }
 
-/// Returns whether a path is one of the folders that programs expect; there are no others.
-fn is_folder(path: &str) -> bool {
-    matches!(path, "." | ".." | "/" | "/tmp" | "/tmp/" | "./")
+/// The place of the path at an address.
+pub(super) fn place(
+    process: &mut Process,
+    fd: u64,
+    path: u64,
+    follows: bool,
+) -> Result<Location, Errno> {
+    let path = read_path(process, path)?;
+    if path.is_empty() {
+        return Err(Errno(ENOENT));
+    }
+    let base = base(process, fd, &path)?;
+    Ok(location::locate(&base, &path, follows)?)
+}
+
+/// What is at the path, where links lead.
+pub(super) fn find(process: &mut Process, fd: u64, path: u64) -> Result<Node, Errno> {
+    Ok(place(process, fd, path, true)?.existing()?)
 }
 
 /// `open` and `openat`.
-fn open(process: &mut Process, path: u64, flags: u64) -> Result<u64, Errno> {
-    let path = read_path(process, path)?;
+fn open(process: &mut Process, at: u64, path: u64, flags: u64) -> Result<u64, Errno> {
     // First: a call that fails must neither create nor truncate a file.
     let fd = process.files.free(0).ok_or(Errno(EMFILE))?;
-    let descriptor = match special(&path) {
-        Some(descriptor) => descriptor,
-        None => open_file(&path, flags)?,
-    };
-    process.files.put(fd, descriptor);
+    let follows = flags & NO_FOLLOW == 0 && flags & (CREATE | EXCLUSIVE) != CREATE | EXCLUSIVE;
+    let place = place(process, at, path, follows)?;
+    let opened = open_at(process, place, flags)?;
+    process.files.put(fd, opened);
     Ok(fd)
 }
 
-fn open_file(path: &str, flags: u64) -> Result<Descriptor, Errno> {
+fn open_at(process: &mut Process, place: Location, flags: u64) -> Result<Descriptor, Errno> {
     let (reads, writes) = match flags & ACCESS_MODE {
+        _ if flags & PATH_ONLY != 0 => (false, false),
         WRITE_ONLY => (false, true),
         READ_WRITE => (true, true),
         0 => (true, false),
         _ => return Err(Errno(EINVAL)),
     };
-    if is_folder(path) {
-        return Err(Errno(EISDIR));
-    }
-    let file = if flags & CREATE != 0 && !path.is_empty() {
-        store::find_or_create(path, flags & EXCLUSIVE != 0)?.ok_or(Errno(EEXIST))?
+    let path = place.path();
+    let node = if flags & CREATE == 0 {
+        place.existing()?
+    } else if flags & EXCLUSIVE != 0 && place.node.is_some() {
+        return Err(Errno(EEXIST));
     } else {
-        store::find(path).ok_or(Errno(ENOENT))?
+        place.file_or_new()?
     };
-    if flags & TRUNCATE != 0 && writes {
-        file.lock().set_len(0)?;
+    match node {
+        Node::Folder(_) if flags & UNNAMED != 0 && writes => {
+            Ok(OpenFile::open(Inode::empty(), reads, true, false))
+        }
+        Node::Folder(_) if writes => Err(Errno(EISDIR)),
+        Node::Folder(folder) => Ok(OpenFolder::open(Base { path, folder })),
+        _ if flags & FOLDER != 0 => Err(Errno(ENOTDIR)),
+        Node::File(file) => {
+            if flags & TRUNCATE != 0 && writes {
+                file.lock().set_len(0)?;
+            }
+            Ok(OpenFile::open(file, reads, writes, flags & APPEND != 0))
+        }
+        node => open_special(process, node, writes),
     }
-    let appends = flags & APPEND != 0;
-    Ok(Descriptor::File(Arc::new(Mutex::new(OpenFile {
-        file,
-        position: 0,
-        reads,
-        writes,
-        appends,
-    }))))
 }
 
-/// `stat`, `lstat`, and `newfstatat` with a path.
-fn stat(process: &mut Process, path: u64, to: u64) -> Result<u64, Errno> {
-    let path = read_path(process, path)?;
-    stat_of(process, &path, to)
+/// Opens a node that is neither a file nor a folder.
+fn open_special(process: &mut Process, node: Node, writes: bool) -> Result<Descriptor, Errno> {
+    match node {
+        Node::Program => {
+            let file = ramdisk::file(&process.name).ok_or(Errno(ENOENT))?;
+            Ok(OpenFile::open(Inode::of_ramdisk(file), true, false, false))
+        }
+        Node::Device(Device::Descriptor(fd)) => descriptor(process, fd),
+        Node::Device(device) => Ok(Descriptor::Device(device)),
+        Node::Text(_) if writes => Err(Errno(EACCES)),
+        Node::Text(text) => {
+            let text = texts::generate(process, text);
+            let file = Inode::empty();
+            file.lock().write(0, text.as_bytes());
+            Ok(OpenFile::open(file, true, false, false))
+        }
+        // A link whose target is missing, or that may not be followed.
+        Node::Link(..) | Node::File(_) | Node::Folder(_) => Err(Errno(ELOOP)),
+    }
 }
 
-fn stat_of(process: &mut Process, path: &str, to: u64) -> Result<u64, Errno> {
-    if is_folder(path) {
-        return write_folder_stat(process, to);
+/// The metadata of a path, or of a descriptor if the path is empty and the flags allow it.
+fn info(process: &mut Process, [fd, path, flags]: [u64; 3]) -> Result<Info, Errno> {
+    // Linux permits address 0 for an empty path.
+    let is_empty = path == 0 || read_path(process, path)?.is_empty();
+    if is_empty && flags & EMPTY_PATH != 0 {
+        if fd as i32 != HERE as i32 {
+            return files::info(process, u64::from(fd as u32));
+        }
+        let here = location::locate(&process.folder, ".", true)?;
+        return Ok(Info::of(process, &here.existing()?));
     }
-    let file = match special(path) {
-        Some(_) => None,
-        None => Some(store::find(path).ok_or(Errno(ENOENT))?),
+    let node = place(process, fd, path, flags & LINK_ITSELF == 0)?.existing()?;
+    if let (Node::Device(Device::Descriptor(fd)), 0) = (&node, flags & LINK_ITSELF) {
+        return files::info(process, *fd);
+    }
+    Ok(Info::of(process, &node))
+}
+
+/// `stat`, `lstat` and `newfstatat`.
+fn stat_of(process: &mut Process, [fd, path, to, flags]: [u64; 4]) -> Result<u64, Errno> {
+    let info = info(process, [fd, path, flags])?;
+    stat::write_stat(process, to, &info)
+}
+
+/// `statx`.
+fn statx(process: &mut Process, [fd, path, flags, to]: [u64; 4]) -> Result<u64, Errno> {
+    let info = info(process, [fd, path, flags])?;
+    stat::write_statx(process, to, &info)
+}
+
+/// `access` and `faccessat`: every file may be read and written, generated texts may be read, and
+/// what is not a file of the ramdisk's may not be executed.
+fn access(process: &mut Process, at: u64, path: u64, mode: u64) -> Result<u64, Errno> {
+    let node = find(process, at, path)?;
+    let may_execute = matches!(node, Node::Folder(_) | Node::File(_) | Node::Program);
+    if mode & EXECUTE != 0 && !may_execute { Err(Errno(EACCES)) } else { Ok(0) }
+}
+
+/// `readlink` and `readlinkat`.
+fn read_link(process: &mut Process, [at, path, to, bytes]: [u64; 4]) -> Result<u64, Errno> {
+    if bytes as i32 <= 0 {
+        return Err(Errno(EINVAL));
+    }
+    let target: Vec<u8> = match place(process, at, path, false)?.existing()? {
+        Node::Link(_, target) => target.as_bytes().into(),
+        Node::Program => format!("/{}", process.name).into_bytes(),
+        _ => return Err(Errno(EINVAL)),
     };
-    write_stat(process, to, file.as_deref())
-}
-
-/// `newfstatat`: of a path, or of the descriptor if the path is empty and the flags allow it.
-fn stat_at(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
-    let [fd, path, to, flags] = arguments;
-    let path = read_path(process, path)?;
-    if path.is_empty() && flags & EMPTY_PATH != 0 {
-        return files::stat(process, fd, to);
-    }
-    stat_of(process, &path, to)
-}
-
-/// `access` and `faccessat`: every file has all permissions.
-fn access(process: &mut Process, path: u64) -> Result<u64, Errno> {
-    let path = read_path(process, path)?;
-    let is_there = is_folder(&path) || special(&path).is_some() || store::find(&path).is_some();
-    if is_there { Ok(0) } else { Err(Errno(ENOENT)) }
-}
-
-/// `unlink` and `unlinkat`.
-fn remove(process: &mut Process, path: u64) -> Result<u64, Errno> {
-    let path = read_path(process, path)?;
-    if store::remove(&path) { Ok(0) } else { Err(Errno(ENOENT)) }
-}
-
-/// `rename` and `renameat`.
-fn rename(process: &mut Process, from: u64, to: u64) -> Result<u64, Errno> {
-    let (from, to) = (read_path(process, from)?, read_path(process, to)?);
-    if is_folder(&to) {
-        return Err(Errno(EISDIR));
-    }
-    if store::rename(&from, &to)? { Ok(0) } else { Err(Errno(ENOENT)) }
-}
-
-/// `readlink` and `readlinkat`: `/proc/self/exe` is the only link.
-fn read_link(process: &mut Process, path: u64, buffer: u64, bytes: u64) -> Result<u64, Errno> {
-    let path = read_path(process, path)?;
-    if path != "/proc/self/exe" {
-        let is_there = is_folder(&path) || store::find(&path).is_some();
-        return Err(Errno(if is_there { EINVAL } else { ENOENT }));
-    }
-    let name = alloc::format!("/{}", process.name);
-    let part = &name.as_bytes()[..name.len().min(bytes as usize)];
-    process.memory.write(buffer, part)?;
+    let part = &target[..target.len().min(bytes as usize)];
+    process.memory.write(to, part)?;
     Ok(part.len() as u64)
 }
 
-/// `getcwd`: always `/`.
-fn folder(process: &mut Process, buffer: u64, bytes: u64) -> Result<u64, Errno> {
-    let path = b"/\0";
-    if bytes < path.len() as u64 {
-        return Err(Errno(ERANGE));
-    }
-    process.memory.write(buffer, path)?;
-    Ok(path.len() as u64)
-}
-
+/// A path of the program's, without its zero byte.
 pub(super) fn read_path(process: &mut Process, address: u64) -> Result<String, Errno> {
     let mut path = vec![];
-    for offset in 0..=MAX_PATH_BYTES {
-        let mut byte = [0];
-        process.memory.read(address.checked_add(offset).ok_or(Errno(EFAULT))?, &mut byte)?;
-        if byte[0] == 0 {
-            return String::from_utf8(path).map_err(|_| Errno(ENOENT));
+    let mut at = address;
+    while path.len() <= MAX_PATH_BYTES {
+        let mut part = [0; 64];
+        let room = (FRAME_BYTES - at % FRAME_BYTES).min(part.len() as u64) as usize;
+        let part = &mut part[..room];
+        process.memory.read(at, part)?;
+        if let Some(end) = part.iter().position(|byte| *byte == 0) {
+            path.extend_from_slice(&part[..end]);
+            return String::from_utf8(path).map_err(|_| Errno(EPERM));
         }
-        path.push(byte[0]);
+        path.extend_from_slice(part);
+        at = at.checked_add(room as u64).ok_or(Errno(EFAULT))?;
     }
     Err(Errno(ENAMETOOLONG))
 }

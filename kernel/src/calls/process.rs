@@ -19,6 +19,9 @@ use crate::{
 
 const ARCH_SET_FS: u64 = 0x1002;
 const ARCH_GET_FS: u64 = 0x1003;
+/// `PR_SET_NAME` and `PR_GET_NAME`.
+const SET_NAME: u64 = 15;
+const GET_NAME: u64 = 16;
 const RLIMIT_STACK: u64 = 3;
 const RLIMIT_NOFILE: u64 = 7;
 const RLIM_INFINITY: u64 = u64::MAX;
@@ -36,8 +39,14 @@ pub(super) fn call(
         syscall::PRLIMIT64 => limit(process, [a, b, c, d]),
         syscall::GETRANDOM => random(process, a, b),
         syscall::UNAME => name(process, a),
-        // Thread names, and signals at a parent's end: the kernel supports neither.
-        syscall::PRCTL => Err(Errno(EINVAL)),
+        syscall::GETPGRP | syscall::GETPGID | syscall::GETSID => Ok(process.pid.into()),
+        syscall::GETGROUPS => Ok(0),
+        syscall::GETRESUID | syscall::GETRESGID => [a, b, c].into_iter().try_fold(0, |_, to| {
+            process.memory.write(to, &[0; 4])?;
+            Ok(0)
+        }),
+        syscall::GETRLIMIT => limit(process, [0, a, 0, b]),
+        syscall::PRCTL => name_thread(process, a, b),
         // Restartable sequences: C libraries work without them.
         syscall::RSEQ => Err(Errno(ENOSYS)),
         _ => return None,
@@ -65,6 +74,25 @@ fn arch_control(process: &mut Process, code: u64, address: u64) -> Result<u64, E
             let base = process.threads.running().fs_base;
             process.memory.write_words(address, [base])?;
         }
+        _ => return Err(Errno(EINVAL)),
+    }
+    Ok(0)
+}
+
+/// `prctl`: the name of the running thread.
+fn name_thread(process: &mut Process, code: u64, at: u64) -> Result<u64, Errno> {
+    let mut name = process.threads.running().name;
+    match code {
+        SET_NAME => {
+            for (byte, at) in name.iter_mut().take(15).zip(at..) {
+                process.memory.read(at, core::slice::from_mut(byte))?;
+                if *byte == 0 {
+                    break;
+                }
+            }
+            process.threads.running().name = name;
+        }
+        GET_NAME => process.memory.write(at, &name)?,
         _ => return Err(Errno(EINVAL)),
     }
     Ok(0)

@@ -7,7 +7,7 @@ use tally_abi::syscall::{
 
 use super::{
     answer::{Answer, Errno},
-    time::deadline_if_any,
+    time::{deadline_if_any, intervals},
 };
 use crate::{
     machine::clock::{self, SECOND_NS},
@@ -153,7 +153,7 @@ fn wait(process: &mut Process, [set, info, timeout, set_bytes]: [u64; 4]) -> Res
     }
     let [set] = process.memory.read_words(set)?;
     let set = blockable(set);
-    let until = deadline_if_any(process, false, timeout)?;
+    let until = deadline_if_any(process, None, timeout)?;
     if let Some(signal) = process.take_signal(set) {
         process.write_signal_info(signal, info);
         return Ok(Answer::Value(signal.signal.into()));
@@ -231,27 +231,15 @@ fn alarm(process: &mut Process, seconds: u64) -> Result<u64, Errno> {
 
 /// `setitimer`.
 fn set_timer(process: &mut Process, new: u64, old: u64) -> Result<u64, Errno> {
-    let wanted: Option<[u64; 4]> = match new {
-        0 => None,
-        from => Some(process.memory.read_words(from)?),
-    };
-    let [interval, first] = match wanted {
-        None => [0; 2],
-        Some([a, b, c, d]) => [nanoseconds(a, b)?, nanoseconds(c, d)?],
+    let (interval, first) = match new {
+        0 => (0, 0),
+        from => intervals(process, from, MICROSECOND_NS)?,
     };
     if old != 0 {
         write_timer(process, old)?;
     }
     process.signals.timer = (first > 0).then(|| (clock::now_ns().saturating_add(first), interval));
     Ok(0)
-}
-
-/// A `struct timeval`.
-fn nanoseconds(seconds: u64, microseconds: u64) -> Result<u64, Errno> {
-    if seconds > i64::MAX as u64 || microseconds >= SECOND_NS / MICROSECOND_NS {
-        return Err(Errno(EINVAL));
-    }
-    Ok(seconds.saturating_mul(SECOND_NS).saturating_add(microseconds * MICROSECOND_NS))
 }
 
 /// `getitimer`.

@@ -2,12 +2,12 @@
 
 use tally_abi::syscall::{
     self,
-    errno::{EAGAIN, EINVAL, ENOSYS},
+    errno::{EAGAIN, EINVAL, ENOSYS, ESRCH},
 };
 
 use super::{
     answer::{Answer, Errno},
-    time::deadline_if_any,
+    time::{REAL, SINCE_BOOT, deadline_if_any},
 };
 use crate::{
     arch::frame::Frame,
@@ -38,16 +38,20 @@ const REQUEUE: u64 = 3;
 const COMPARE_REQUEUE: u64 = 4;
 const WAIT_BITS: u64 = 9;
 const WAKE_BITS: u64 = 10;
-/// `FUTEX_PRIVATE_FLAG` and `FUTEX_CLOCK_REALTIME`: all futexes are private, and there is one
-/// clock.
-const FUTEX_FLAGS: u64 = 0x80 | 0x100;
+/// `FUTEX_CLOCK_REALTIME`.
+const OF_REAL_TIME: u64 = 0x100;
+/// Flags; of `FUTEX_PRIVATE_FLAG`, all futexes are private.
+const FUTEX_FLAGS: u64 = 0x80 | OF_REAL_TIME;
+
+/// Bytes of the head of a list of robust mutexes.
+const ROBUST_LIST_BYTES: u64 = 24;
 
 pub(super) fn call(
     process: &mut Process,
     number: u64,
     arguments: [u64; 6],
 ) -> Option<Result<Answer, Errno>> {
-    let [a, ..] = arguments;
+    let [a, b, c, ..] = arguments;
     Some(Ok(Answer::Value(match number {
         syscall::FUTEX => return Some(futex(process, arguments)),
         syscall::GETTID => process.threads.running().tid.into(),
@@ -56,8 +60,21 @@ pub(super) fn call(
             thread.clear_tid = a;
             thread.tid.into()
         }
-        // A thread that ends while it holds a robust mutex leaves it locked.
-        syscall::SET_ROBUST_LIST => 0,
+        syscall::SET_ROBUST_LIST if b != ROBUST_LIST_BYTES => return Some(Err(Errno(EINVAL))),
+        syscall::SET_ROBUST_LIST => {
+            process.threads.running().robust_list = a;
+            0
+        }
+        syscall::GET_ROBUST_LIST if a != 0 => return Some(Err(Errno(ESRCH))),
+        syscall::GET_ROBUST_LIST => {
+            let head = process.threads.running().robust_list;
+            let written = process.memory.write_words(b, [head]);
+            let written = written.and_then(|()| process.memory.write_words(c, [ROBUST_LIST_BYTES]));
+            match written {
+                Ok(()) => 0,
+                Err(error) => return Some(Err(error.into())),
+            }
+        }
         // C libraries use `clone` instead.
         syscall::CLONE3 => return Some(Err(Errno(ENOSYS))),
         _ => return None,
@@ -100,6 +117,7 @@ pub(super) fn clone(
 /// `futex(word, operation, value, timeout or most, other, third)`.
 fn futex(process: &mut Process, arguments: [u64; 6]) -> Result<Answer, Errno> {
     let [word, operation, value, fourth, other, third] = arguments;
+    let is_real = operation & OF_REAL_TIME != 0;
     let operation = operation & 0xffff_ffff & !FUTEX_FLAGS;
     let (value, third) = (value as u32, third as u32);
     if !word.is_multiple_of(4) {
@@ -109,7 +127,9 @@ fn futex(process: &mut Process, arguments: [u64; 6]) -> Result<Answer, Errno> {
     let woken = match operation {
         WAIT | WAIT_BITS => {
             let bits = if operation == WAIT { u32::MAX } else { third };
-            let until = deadline_if_any(process, operation == WAIT_BITS, fourth)?;
+            let clock = if is_real { REAL } else { SINCE_BOOT };
+            let clock = (operation == WAIT_BITS).then_some(clock);
+            let until = deadline_if_any(process, clock, fourth)?;
             return match (bits, found == value) {
                 (0, _) => Err(Errno(EINVAL)),
                 (_, false) => Err(Errno(EAGAIN)),

@@ -1,4 +1,4 @@
-//! Calls on time. The machine's date is not read: real time begins in 1970.
+//! Calls on time. The machine's date is not read: the command line has that of its start.
 
 use tally_abi::syscall::{self, errno::EINVAL};
 
@@ -9,7 +9,13 @@ use crate::{
 };
 
 /// The clocks of `clock_gettime` for real time and for time since the start, coarse or not.
-const CLOCKS: [u64; 6] = [0, 1, 4, 5, 6, 7];
+pub(super) const CLOCKS: [u64; 9] = [0, 1, 4, 5, 6, 7, 8, 9, 11];
+/// Those of them that show the date: `CLOCK_REALTIME`, its coarse form and its form for alarms,
+/// and `CLOCK_TAI`, which knows no leap seconds here.
+const DATES: [u64; 4] = [REAL, 5, 8, 11];
+/// `CLOCK_REALTIME` and `CLOCK_MONOTONIC`.
+pub(super) const REAL: u64 = 0;
+pub(super) const SINCE_BOOT: u64 = 1;
 /// `CLOCK_PROCESS_CPUTIME_ID` and `CLOCK_THREAD_CPUTIME_ID`.
 const OF_PROGRAM: u64 = 2;
 const OF_THREAD: u64 = 3;
@@ -22,7 +28,7 @@ pub(super) fn call(
     [a, b, c, d, ..]: [u64; 6],
 ) -> Option<Result<Answer, Errno>> {
     let result = match number {
-        syscall::NANOSLEEP => return Some(sleep(process, false, a, b)),
+        syscall::NANOSLEEP => return Some(sleep(process, None, a, b)),
         syscall::CLOCK_GETTIME if counts_time(process, a) => {
             let ran = process.ran_ns();
             write_time(process, b, ran, 1)
@@ -33,14 +39,28 @@ pub(super) fn call(
         {
             Err(Errno(EINVAL))
         }
-        syscall::CLOCK_NANOSLEEP => return Some(sleep(process, b & ABSOLUTE != 0, c, d)),
+        syscall::CLOCK_NANOSLEEP => {
+            let clock = (b & ABSOLUTE != 0).then_some(a);
+            return Some(sleep(process, clock, c, d));
+        }
         syscall::CLOCK_GETRES => write_words(process, b, [0, 1]),
-        syscall::CLOCK_GETTIME => write_time(process, b, clock::now_ns(), 1),
-        syscall::GETTIMEOFDAY => write_time(process, a, clock::now_ns(), 1000),
+        syscall::CLOCK_GETTIME => write_time(process, b, now(a), 1),
+        syscall::GETTIMEOFDAY => write_time(process, a, clock::date_ns(), 1000),
         syscall::TIME => time(process, a),
         _ => return None,
     };
     Some(result.map(Answer::Value))
+}
+
+/// What a clock shows, in nanoseconds.
+fn now(which: u64) -> u64 {
+    if DATES.contains(&which) { clock::date_ns() } else { clock::now_ns() }
+}
+
+/// A clock's time as [`clock`]'s, in nanoseconds.
+pub(super) fn since_boot(which: u64, time: u64) -> u64 {
+    let before = if DATES.contains(&which) { clock::date_at_start_ns() } else { 0 };
+    time.saturating_sub(before)
 }
 
 /// Returns whether a clock is the program's CPU time. A single thread's is not measured.
@@ -62,37 +82,68 @@ fn write_words(process: &mut Process, to: u64, words: [u64; 2]) -> Result<u64, E
 }
 
 fn time(process: &mut Process, to: u64) -> Result<u64, Errno> {
-    let seconds = clock::now_ns() / SECOND_NS;
+    let seconds = clock::date_ns() / SECOND_NS;
     if to != 0 {
         process.memory.write_words(to, [seconds])?;
     }
     Ok(seconds)
 }
 
-/// `nanosleep` and `clock_nanosleep`.
-fn sleep(process: &mut Process, is_absolute: bool, from: u64, left: u64) -> Result<Answer, Errno> {
-    let until = deadline(process, is_absolute, from)?;
-    Ok(Answer::Wait(Wait::Sleep { until, left: if is_absolute { 0 } else { left } }))
+/// `nanosleep` and `clock_nanosleep`: until a time of a clock, or for a time if there is none.
+fn sleep(process: &mut Process, until: Option<u64>, from: u64, left: u64) -> Result<Answer, Errno> {
+    let left = if until.is_some() { 0 } else { left };
+    let until = deadline(process, until, from)?;
+    Ok(Answer::Wait(Wait::Sleep { until, left }))
 }
 
 /// As [`deadline`], but none if the address is 0: the call has no timeout.
 pub(super) fn deadline_if_any(
     process: &mut Process,
-    is_absolute: bool,
+    of_clock: Option<u64>,
     from: u64,
 ) -> Result<Option<u64>, Errno> {
     match from {
         0 => Ok(None),
-        from => deadline(process, is_absolute, from).map(Some),
+        from => deadline(process, of_clock, from).map(Some),
     }
 }
 
-/// The time, in [`clock`]'s nanoseconds, of a `struct timespec` of the program.
-fn deadline(process: &mut Process, is_absolute: bool, from: u64) -> Result<u64, Errno> {
+/// The time, in [`clock`]'s nanoseconds, of a `struct timespec` of the program: of a clock, or from
+/// now on if there is none.
+fn deadline(process: &mut Process, of_clock: Option<u64>, from: u64) -> Result<u64, Errno> {
     let [seconds, rest] = process.memory.read_words(from)?;
-    if rest >= SECOND_NS || seconds > i64::MAX as u64 {
+    let wanted = nanoseconds(seconds, rest, 1)?;
+    Ok(match of_clock {
+        Some(which) => since_boot(which, wanted),
+        None => clock::now_ns().saturating_add(wanted),
+    })
+}
+
+/// When the time of a `struct timeval` is over; none if the address is 0.
+pub(super) fn microseconds(process: &mut Process, from: u64) -> Result<Option<u64>, Errno> {
+    if from == 0 {
+        return Ok(None);
+    }
+    let [seconds, rest] = process.memory.read_words(from)?;
+    let time = nanoseconds(seconds, rest, 1000)?;
+    Ok(Some(clock::now_ns().saturating_add(time)))
+}
+
+/// The interval and the first time of a `struct itimerspec`, in nanoseconds, or of a `struct
+/// itimerval` with units of 1,000 nanoseconds.
+pub(super) fn intervals(
+    process: &mut Process,
+    from: u64,
+    unit_ns: u64,
+) -> Result<(u64, u64), Errno> {
+    let [a, b, c, d] = process.memory.read_words(from)?;
+    Ok((nanoseconds(a, b, unit_ns)?, nanoseconds(c, d, unit_ns)?))
+}
+
+/// A number of seconds and a rest in units of `unit_ns` nanoseconds, in nanoseconds.
+fn nanoseconds(seconds: u64, rest: u64, unit_ns: u64) -> Result<u64, Errno> {
+    if rest >= SECOND_NS / unit_ns || seconds > i64::MAX as u64 {
         return Err(Errno(EINVAL));
     }
-    let wanted = seconds.saturating_mul(SECOND_NS).saturating_add(rest);
-    Ok(if is_absolute { wanted } else { clock::now_ns().saturating_add(wanted) })
+    Ok(seconds.saturating_mul(SECOND_NS).saturating_add(rest * unit_ns))
 }

@@ -2,14 +2,14 @@
 //! they may be long (decision 21).
 //!
 //! The progress of a transfer is the number of bytes done. Between two steps other threads and
-//! programs may use the file.
+//! programs may use the file. A transfer from or to a stream may be short.
 
 use alloc::string::String;
 
 use tally_abi::{
     syscall::{
         self,
-        errno::{EBADF, EFAULT, EINVAL, ENOENT, ENOSPC},
+        errno::{EBADF, EFAULT, EINVAL, EISDIR, ENOSPC, ESPIPE},
     },
     wire::{MAX_OUTPUT_BYTES, Message},
 };
@@ -17,10 +17,15 @@ use tally_abi::{
 use super::{
     answer::{Answer, Errno},
     files::descriptor,
-    paths::read_path,
+    paths::{HERE, find},
+    streams,
 };
 use crate::{
-    files::{self as store, Content, open::Descriptor},
+    files::{
+        Content,
+        open::{Descriptor, OpenFile},
+        tree::{Device, Node},
+    },
     machine::serial,
     memory::frames::FRAME_BYTES,
     task::Process,
@@ -61,12 +66,22 @@ pub(super) fn call(
     let offset = At::Offset(d);
     let whole = Part { buffer: b, bytes: c };
     Some(match number {
-        syscall::PREAD64 | syscall::PWRITE64 if d > i64::MAX as u64 => Err(Errno(EINVAL)),
+        syscall::PREAD64 | syscall::PWRITE64 | syscall::PREADV | syscall::PWRITEV
+            if d > i64::MAX as u64 =>
+        {
+            Err(Errno(EINVAL))
+        }
         syscall::READ => one(process, whole, done, |p, part, _| read(p, a, part, At::Position)),
         syscall::PREAD64 => {
             one(process, whole, done, |p, part, done| read(p, a, part, offset.after(done)))
         }
         syscall::READV => vector(process, b, c, done, |p, part, _| read(p, a, part, At::Position)),
+        syscall::PREADV => {
+            vector(process, b, c, done, |p, part, done| read(p, a, part, offset.after(done)))
+        }
+        syscall::PWRITEV => {
+            vector(process, b, c, done, |p, part, done| write(p, a, part, offset.after(done)))
+        }
         syscall::WRITE => one(process, whole, done, |p, part, _| write(p, a, part, At::Position)),
         syscall::PWRITE64 => {
             one(process, whole, done, |p, part, done| write(p, a, part, offset.after(done)))
@@ -178,8 +193,14 @@ fn in_page(address: u64, bytes: u64) -> u64 {
 /// `read` and `pread64`.
 fn read(process: &mut Process, fd: u64, to: Part, at: At) -> Moved {
     let open = match descriptor(process, fd)? {
-        Descriptor::Null => return Ok(Some(0)),
+        Descriptor::Device(device) => return read_device(process, device, to).map(Some),
         Descriptor::Output(_) => return Err(Errno(EBADF)),
+        Descriptor::Folder(_) => return Err(Errno(EISDIR)),
+        Descriptor::Epoll(_) => return Err(Errno(EINVAL)),
+        Descriptor::Stream(_) if !matches!(at, At::Position) => return Err(Errno(ESPIPE)),
+        Descriptor::Stream(stream) => {
+            return streams::read(process, &stream, to.buffer, to.bytes, false).map(Some);
+        }
         Descriptor::File(open) => open,
     };
     let mut open = open.lock();
@@ -212,10 +233,40 @@ fn read(process: &mut Process, fd: u64, to: Part, at: At) -> Moved {
     Ok(Some(done))
 }
 
+/// Reads from a device.
+fn read_device(process: &mut Process, device: Device, to: Part) -> Result<u64, Errno> {
+    let mut done = 0;
+    while device != Device::Null && done < to.bytes {
+        let mut chunk = [0; 256];
+        if device == Device::Random {
+            chunk
+                .as_chunks_mut::<8>()
+                .0
+                .iter_mut()
+                .for_each(|word| *word = process.random().to_le_bytes());
+        }
+        let part = &chunk[..(to.bytes - done).min(chunk.len() as u64) as usize];
+        match process.memory.write(to.buffer.saturating_add(done), part) {
+            Ok(()) => done += part.len() as u64,
+            Err(error) if done == 0 => return Err(error.into()),
+            Err(_) => break,
+        }
+    }
+    Ok(done)
+}
+
 /// `write` and `pwrite64`.
 fn write(process: &mut Process, fd: u64, from: Part, at: At) -> Moved {
     match descriptor(process, fd)? {
-        Descriptor::Null => Ok(Some(from.bytes)),
+        Descriptor::Device(_) => Ok(Some(from.bytes)),
+        Descriptor::Folder(_) => Err(Errno(EBADF)),
+        Descriptor::Epoll(_) => Err(Errno(EINVAL)),
+        Descriptor::Stream(_) | Descriptor::Output(_) if !matches!(at, At::Position) => {
+            Err(Errno(ESPIPE))
+        }
+        Descriptor::Stream(stream) => {
+            streams::write(process, &stream, from.buffer, from.bytes, false).map(Some)
+        }
         Descriptor::Output(fd) => {
             let emitted = in_pieces(process, from, |process, _, part| {
                 emit(process, fd, part);
@@ -223,35 +274,35 @@ fn write(process: &mut Process, fd: u64, from: Part, at: At) -> Moved {
             });
             emitted.map(Some)
         }
-        Descriptor::File(open) => {
-            let mut open = open.lock();
-            if !open.writes {
-                return Err(Errno(EBADF));
-            }
-            let file = open.file.clone();
-            let mut content = file.lock();
-            let start = match at {
-                At::Offset(offset) => offset,
-                At::Position if open.appends => content.len(),
-                At::Position => open.position,
-            };
-            let end = start.checked_add(from.bytes).filter(|end| *end <= i64::MAX as u64);
-            end.ok_or(Errno(EINVAL))?;
-            if let Answer::Continue(_) = extend(&mut content, start)? {
-                return Ok(None);
-            }
-            let done = in_pieces(process, from, |_, done, part| {
-                match content.write(start + done, part) {
-                    0 => Err(Errno(ENOSPC)),
-                    taken => Ok(taken),
-                }
-            })?;
-            if let At::Position = at {
-                open.position = start + done;
-            }
-            Ok(Some(done))
-        }
+        Descriptor::File(open) => write_file(process, &mut open.lock(), from, at),
     }
+}
+
+/// Writes to a file.
+fn write_file(process: &mut Process, open: &mut OpenFile, from: Part, at: At) -> Moved {
+    if !open.writes {
+        return Err(Errno(EBADF));
+    }
+    let file = open.file.clone();
+    let mut content = file.lock();
+    let start = match at {
+        At::Offset(offset) => offset,
+        At::Position if open.appends => content.len(),
+        At::Position => open.position,
+    };
+    let end = start.checked_add(from.bytes).filter(|end| *end <= i64::MAX as u64);
+    end.ok_or(Errno(EINVAL))?;
+    if let Answer::Continue(_) = extend(&mut content, start)? {
+        return Ok(None);
+    }
+    let done = in_pieces(process, from, |_, done, part| match content.write(start + done, part) {
+        0 => Err(Errno(ENOSPC)),
+        taken => Ok(taken),
+    })?;
+    if let At::Position = at {
+        open.position = start + done;
+    }
+    Ok(Some(done))
 }
 
 /// Passes the program's bytes to `take`, some at a time, with the number of bytes before them,
@@ -305,9 +356,11 @@ fn truncate_descriptor(process: &mut Process, fd: u64, bytes: u64) -> Result<Ans
 
 /// One step of `truncate`.
 fn truncate_path(process: &mut Process, path: u64, bytes: u64) -> Result<Answer, Errno> {
-    let path = read_path(process, path)?;
-    let file = store::find(&path).ok_or(Errno(ENOENT))?;
-    truncate(&mut file.lock(), bytes)
+    match find(process, HERE, path)? {
+        Node::File(file) => truncate(&mut file.lock(), bytes),
+        Node::Folder(_) => Err(Errno(EISDIR)),
+        _ => Err(Errno(EINVAL)),
+    }
 }
 
 /// Brings the length of a file nearer to `bytes`. The progress is in the file.

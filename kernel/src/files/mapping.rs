@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use x86_64::structures::paging::PhysFrame;
 
-use super::FileRef;
+use super::inode::FileRef;
 use crate::memory::{
     area::PageSource,
     frames::{FRAME_BYTES, OutOfMemory},
@@ -38,6 +38,10 @@ impl PageSource for MappedFile {
         let bytes = piece.len().min(to.len());
         to[..bytes].copy_from_slice(&piece[..bytes]);
         Ok(())
+    }
+
+    fn number(&self) -> u64 {
+        self.0.number
     }
 }
 

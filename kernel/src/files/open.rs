@@ -1,27 +1,46 @@
 //! A program's open files, by descriptor.
 
-use alloc::{collections::BTreeMap, sync::Arc};
+use alloc::{collections::BTreeMap, string::String, sync::Arc};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use spin::Mutex;
 
-use super::FileRef;
+use super::{
+    epoll::Epoll,
+    inode::FileRef,
+    location::Base,
+    locks::{Holder, release_all},
+    streams::Stream,
+    tree::Device,
+};
 
-/// The most descriptors of one program.
-pub const MAX_DESCRIPTORS: u64 = 64;
+/// The most descriptors of one program: Linux's default.
+pub const MAX_DESCRIPTORS: u64 = 1024;
+
+/// The number of the last open file. Relaxed order is enough: each number is given once.
+static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// What a descriptor refers to.
 #[derive(Clone)]
 pub enum Descriptor {
-    /// `/dev/null`: reads are empty, writes are discarded.
-    Null,
+    /// A device.
+    Device(Device),
     /// The program's output to the host: 1 or 2.
     Output(u8),
     /// A file. Copies of a descriptor share its position.
     File(Arc<Mutex<OpenFile>>),
+    /// A folder.
+    Folder(Arc<Mutex<OpenFolder>>),
+    /// A stream.
+    Stream(Arc<Stream>),
+    /// Registered descriptors to wait for.
+    Epoll(Arc<Mutex<Epoll>>),
 }
 
 /// An open file.
 pub struct OpenFile {
+    /// Its number, by which its locks are known.
+    pub number: u64,
     /// The file.
     pub file: FileRef,
     /// Offset of the next read or write.
@@ -34,37 +53,103 @@ pub struct OpenFile {
     pub appends: bool,
 }
 
+/// An open folder.
+pub struct OpenFolder {
+    /// The folder.
+    pub base: Base,
+    /// How many of its names were listed, `.` and `..` included.
+    pub listed: u64,
+    /// The last of those.
+    pub last: String,
+}
+
+impl OpenFile {
+    /// A file, opened at its beginning.
+    pub fn open(file: FileRef, reads: bool, writes: bool, appends: bool) -> Descriptor {
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        let open = OpenFile { number, file, position: 0, reads, writes, appends };
+        Descriptor::File(Arc::new(Mutex::new(open)))
+    }
+}
+
+impl OpenFolder {
+    /// A folder, opened at its beginning.
+    pub fn open(base: Base) -> Descriptor {
+        let open = OpenFolder { base, listed: 0, last: String::new() };
+        Descriptor::Folder(Arc::new(Mutex::new(open)))
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        let mut locks = self.file.locks.lock();
+        release_all(&mut locks, Holder::OpenFile(self.number));
+        release_all(&mut locks, Holder::Whole(self.number));
+    }
+}
+
 /// A program's descriptors.
-pub struct Descriptors(BTreeMap<u64, Descriptor>);
+pub struct Descriptors {
+    program: u32,
+    all: BTreeMap<u64, Descriptor>,
+}
 
 impl Descriptors {
     /// Those of a new program: an empty input and two outputs.
-    pub fn new() -> Self {
-        let standard = [Descriptor::Null, Descriptor::Output(1), Descriptor::Output(2)];
-        Descriptors((0..).zip(standard).collect())
+    pub fn new(program: u32) -> Self {
+        let standard =
+            [Descriptor::Device(Device::Null), Descriptor::Output(1), Descriptor::Output(2)];
+        Descriptors { program, all: (0..).zip(standard).collect() }
+    }
+
+    /// Sets the file that is the standard input.
+    pub fn set_input(&mut self, file: FileRef) {
+        self.put(0, OpenFile::open(file, true, false, false));
     }
 
     /// What `fd` refers to.
     pub fn get(&self, fd: u64) -> Option<&Descriptor> {
-        self.0.get(&fd)
+        self.all.get(&fd)
     }
 
     /// The lowest free number that is at least `from`, if there is one.
     pub fn free(&self, from: u64) -> Option<u64> {
-        (from..MAX_DESCRIPTORS).find(|fd| !self.0.contains_key(fd))
+        (from..MAX_DESCRIPTORS).find(|fd| !self.all.contains_key(fd))
     }
 
     /// Sets the descriptor of number `fd`. Returns whether that is a valid number.
     pub fn put(&mut self, fd: u64, descriptor: Descriptor) -> bool {
         let fits = fd < MAX_DESCRIPTORS;
         if fits {
-            self.0.insert(fd, descriptor);
+            self.remove(fd);
+            self.all.insert(fd, descriptor);
         }
         fits
     }
 
-    /// Removes `fd`. Returns whether it was open.
+    /// Removes `fd`, its registrations, and the program's locks on its file. Returns whether it was
+    /// open.
     pub fn remove(&mut self, fd: u64) -> bool {
-        self.0.remove(&fd).is_some()
+        let Some(removed) = self.all.remove(&fd) else { return false };
+        self.unlock(&removed);
+        for descriptor in self.all.values() {
+            if let Descriptor::Epoll(epoll) = descriptor {
+                epoll.lock().remove(&fd);
+            }
+        }
+        true
+    }
+
+    fn unlock(&self, descriptor: &Descriptor) {
+        if let Descriptor::File(open) = descriptor {
+            let file = open.lock().file.clone();
+            release_all(&mut file.locks.lock(), Holder::Program(self.program));
+        }
+    }
+}
+
+impl Drop for Descriptors {
+    fn drop(&mut self) {
+        self.all.values().for_each(|descriptor| self.unlock(descriptor));
     }
 }

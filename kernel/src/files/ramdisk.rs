@@ -28,6 +28,11 @@ pub fn file(name: &str) -> Option<&'static [u8]> {
     FILES.get()?.get(name).copied()
 }
 
+/// The files, by name.
+pub fn files() -> impl Iterator<Item = (&'static str, &'static [u8])> {
+    FILES.get().into_iter().flatten().map(|(name, bytes)| (name.as_str(), *bytes))
+}
+
 /// The file name of a path: the path without leading `/` and `./`.
 pub fn plain(path: &str) -> &str {
     let mut name = path;

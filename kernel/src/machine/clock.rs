@@ -8,6 +8,7 @@ use spin::Once;
 pub const SECOND_NS: u64 = 1_000_000_000;
 
 static START: Once<u64> = Once::new();
+static DATE_NS: Once<u64> = Once::new();
 static SPEED: Once<Speed> = Once::new();
 
 /// The counter's speed: it ticks `ticks` times in `nanoseconds`.
@@ -50,6 +51,21 @@ pub fn now_ns() -> u64 {
     let (Some(start), Some(speed)) = (START.get(), SPEED.get()) else { return 0 };
     let passed = u128::from(tsc().wrapping_sub(*start));
     (passed * u128::from(speed.nanoseconds) / u128::from(speed.ticks)) as u64
+}
+
+/// Sets the date at which the machine started, in seconds since 1970. Once.
+pub fn set_date(seconds: u64) {
+    DATE_NS.call_once(|| seconds.saturating_mul(SECOND_NS));
+}
+
+/// The date, in nanoseconds since 1970.
+pub fn date_ns() -> u64 {
+    date_at_start_ns().saturating_add(now_ns())
+}
+
+/// The date at which the machine started, in nanoseconds since 1970.
+pub fn date_at_start_ns() -> u64 {
+    DATE_NS.get().copied().unwrap_or(0)
 }
 
 /// A time as the words of a `struct timespec`: seconds, and nanoseconds below a second.

@@ -22,6 +22,9 @@ pub trait PageSource: Send + Sync {
     /// # Errors
     /// The page is behind the file's end.
     fn copy(&self, index: u64, to: &mut [u8]) -> Result<(), SpaceError>;
+
+    /// The file's number, for `/proc/self/maps`.
+    fn number(&self) -> u64;
 }
 
 /// What an area's pages are when they are first touched.

@@ -155,4 +155,9 @@ impl Areas {
             self.insert(start, Area { access, ..area });
         }
     }
+
+    /// Every area, by address.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Range<u64>, &Area)> {
+        self.map.iter().map(|(start, area)| (*start..area.end, area))
+    }
 }

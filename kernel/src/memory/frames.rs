@@ -188,6 +188,24 @@ pub fn max_for_program() -> u64 {
     FRAMES.lock().as_ref().map_or(0, |frames| frames.all / 4 * 3 * FRAME_BYTES)
 }
 
+/// How much memory there is, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// What could be allocated at boot.
+    pub all: u64,
+    /// What is left for programs.
+    pub free: u64,
+}
+
+/// How much memory there is.
+pub fn usage() -> Usage {
+    let usage = |frames: &Frames| Usage {
+        all: frames.all * FRAME_BYTES,
+        free: (frames.left * FRAME_BYTES).saturating_sub(RESERVE_BYTES + frames.claimed),
+    };
+    FRAMES.lock().as_ref().map_or(Usage { all: 0, free: 0 }, usage)
+}
+
 /// Bytes in allocated frames.
 pub fn in_use_bytes() -> u64 {
     FRAMES.lock().as_ref().map_or(0, |frames| frames.in_use * FRAME_BYTES)

@@ -115,6 +115,11 @@ impl AddressSpace {
         Ok(())
     }
 
+    /// Bytes of its pages.
+    pub fn resident_bytes(&self) -> u64 {
+        self.pages * FRAME_BYTES
+    }
+
     /// Returns whether a program could ever have pages for `bytes`.
     pub fn may_have(&self, bytes: u64) -> bool {
         bytes <= frames::max_for_program()

@@ -76,6 +76,11 @@ impl UserMemory {
         UserMemory { space, areas: all, heap: heap..heap, lent: BTreeMap::new() }
     }
 
+    /// Every area, by address.
+    pub fn areas(&self) -> impl Iterator<Item = (Range<u64>, &Area)> {
+        self.areas.all()
+    }
+
     /// Allocates the page of an address that the program or the kernel for it touches.
     ///
     /// # Errors

@@ -63,6 +63,7 @@ pub fn end_thread(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
         let status = process.status;
         return exit(cpu, frame, status);
     }
+    process.release_robust_mutexes();
     let word = process.threads.end_running().clear_tid;
     measure.lock().end_thread(tid);
     // At an address outside the program's memory no thread can wait.

@@ -57,6 +57,10 @@ pub(super) fn crash(cpu: &mut Cpu, frame: &mut Frame, fault: Fault) {
 }
 
 fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) {
+    if let Some(calls) = process.refused.describe() {
+        log::warn!("{}: refused system calls: {calls}", process.name);
+        serial::send(&Message::RefusedCalls { program: &process.name, calls: &calls });
+    }
     let context = cpu.measure.lock().end(&mut process.memory);
     cpu.measure.lock().drain();
     if table::lock().has_no_parent(process.pid) {

@@ -1,14 +1,23 @@
 //! Loading the command line's programs.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 
 use tally_abi::{
     ExitStatus,
     boot::{BadOption, CommandLine, Program},
+    words::unescape,
 };
 
 use super::{status::refuse, table};
-use crate::{measure::Context, memory::kernel, task::Process};
+use crate::{
+    files::{
+        location::{self, Base},
+        tree::Node,
+    },
+    measure::Context,
+    memory::kernel,
+    task::Process,
+};
 
 /// Loads the programs of the command line. A program that cannot be loaded is reported.
 pub fn load_all(line: &CommandLine) {
@@ -23,14 +32,29 @@ pub fn load_all(line: &CommandLine) {
 }
 
 fn load(program: Program) {
-    let Program { measure, words } = program;
-    let words: Vec<&str> = words.collect();
+    let Program { measure, environment, input, words } = program;
+    let words: Vec<Cow<str>> = words.map(unescape).collect();
+    let environment: Vec<Cow<str>> = environment.map(unescape).collect();
+    let [words, environment]: [Vec<&str>; 2] =
+        [&words, &environment].map(|all| all.iter().map(|word| &**word).collect());
     let name = words.first().copied().unwrap_or_default();
     let pid = table::lock().allocate_number().expect("a command line has few programs");
-    let mut process = match Process::load(pid, &words, &[], kernel::space()) {
+    let mut process = match Process::load(pid, &words, &environment, kernel::space()) {
         Ok(process) => process,
-        Err((status, why)) => return refuse(name, status, why),
+        Err((status, why)) => return refuse(name, status, &why),
     };
+    if let Some(path) = input.map(unescape) {
+        match location::locate(&Base::root(), &path, true).and_then(|place| place.existing()) {
+            Ok(Node::File(file)) => process.files.set_input(file),
+            _ => {
+                return refuse(
+                    name,
+                    ExitStatus::ProgramNotFound,
+                    "no such file as its standard input",
+                );
+            }
+        }
+    }
     if let Some((list, config)) = measure {
         match Context::around(process.subject(), list, config) {
             Ok(context) => process.slot.context = Some(context),

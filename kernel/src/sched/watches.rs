@@ -19,6 +19,11 @@ impl ProgramTable {
         self.sessions.values().filter(owned).count() < MAX_WATCHED
     }
 
+    /// The number of programs, those that have ended and were not waited for included.
+    pub fn len(&self) -> usize {
+        self.programs.len()
+    }
+
     /// Adds a session that `owner` opened on the program `on`.
     pub fn watch(&mut self, session: u32, owner: u32, on: u32) {
         self.sessions.insert(session, Watch { owner: Some(owner), on: Watched::Program(on) });

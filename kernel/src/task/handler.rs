@@ -8,10 +8,7 @@ use super::{
     signal::{DEFAULT, IGNORE, NO_DEFER, ON_STACK, ONCE, RESTART, SignalInfo, bit, blockable},
     signal_frame,
 };
-use crate::arch::frame::Frame;
-
-/// The length of SYSCALL: 0F 05. A restarted call begins this many bytes before its return.
-const SYSCALL_BYTES: u64 = 2;
+use crate::arch::frame::{Frame, restart_call};
 
 /// Ends the delivery of signals to the running thread: it returns with its own mask, and a call
 /// that a signal interrupted is restarted.
@@ -19,21 +16,13 @@ pub fn finish_delivery(process: &mut Process, frame: &mut Frame) {
     let signals = &mut process.threads.running().signals;
     signals.mask = signals.mask_after.take().unwrap_or(signals.mask);
     if let Some(number) = take(&mut signals.restart) {
-        restart(frame, number);
+        restart_call(frame, number);
     }
-}
-
-/// Restarts the system call that the frame returns from.
-fn restart(frame: &mut Frame, number: u64) {
-    frame.rax = number;
-    repeat_call(frame);
 }
 
 /// Restarts the system call that the frame returns from, with the number that RAX has.
 pub fn repeat_call(frame: &mut Frame) {
-    frame.rip -= SYSCALL_BYTES;
-    // Return by IRET: SYSRET returns to RCX.
-    frame.vector = 0;
+    restart_call(frame, frame.rax);
 }
 
 /// Calls the handler of a fault's signal in the running thread; none if the signal is blocked or
@@ -69,7 +58,7 @@ pub fn call(
     if let Some(number) = take(&mut signals.restart)
         && action.flags & RESTART != 0
     {
-        restart(frame, number);
+        restart_call(frame, number);
     }
     let wants_stack = action.flags & ON_STACK != 0 && signals.stack.1 > 0;
     let top = if wants_stack && !signals.on_stack(frame.rsp) {

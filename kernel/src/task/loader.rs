@@ -1,7 +1,7 @@
 //! Loads a static x86-64 ELF into a new address space, with its arguments on its stack as the
 //! System V ABI for AMD64 has them (section 3.4.1, "Initial Stack and Register State").
 
-use alloc::{string::String, vec::Vec};
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use elf::{
     ElfBytes, abi,
@@ -42,26 +42,42 @@ const AT_RANDOM: u64 = 25;
 const AT_EXECFN: u64 = 31;
 /// Ticks of a second, in which `times` counts.
 pub const CLOCK_TICKS: u64 = 100;
+/// Names of machines that programs are built for.
+const MACHINES: [(u16, &str); 5] = [
+    (abi::EM_386, "32-bit x86"),
+    (abi::EM_ARM, "32-bit Arm"),
+    (abi::EM_X86_64, "32-bit pointers on x86-64"),
+    (abi::EM_AARCH64, "64-bit Arm"),
+    (abi::EM_RISCV, "RISC-V"),
+];
 /// The most bytes of a program's arguments and environment.
 pub const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
 /// Why a program could not be loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
     /// It is not a static x86-64 ELF: what is wrong with it.
-    NotStaticElf(&'static str),
+    NotStaticElf(Cow<'static, str>),
     /// No memory is left for it.
     OutOfMemory,
 }
 
 impl LoadError {
     /// The exit status and the text for the user.
-    pub fn explain(self) -> (ExitStatus, &'static str) {
+    pub fn explain(self) -> (ExitStatus, Cow<'static, str>) {
         match self {
             LoadError::NotStaticElf(what) => (ExitStatus::NotStaticElf, what),
-            LoadError::OutOfMemory => (ExitStatus::OutOfMemory, "not enough memory to load it"),
+            LoadError::OutOfMemory => (
+                ExitStatus::OutOfMemory,
+                "not enough memory to load it: give the machine more with --memory".into(),
+            ),
         }
     }
+}
+
+/// It is not a static x86-64 ELF.
+fn not_static(what: &'static str) -> LoadError {
+    LoadError::NotStaticElf(what.into())
 }
 
 impl From<SpaceError> for LoadError {
@@ -69,11 +85,11 @@ impl From<SpaceError> for LoadError {
         match error {
             SpaceError::OutOfMemory => LoadError::OutOfMemory,
             SpaceError::BadAddress | SpaceError::BehindFile => {
-                LoadError::NotStaticElf("a segment is outside the user half of the address space")
+                not_static("a segment is outside the user half of the address space")
             }
-            SpaceError::Overlap => LoadError::NotStaticElf(
-                "two segments share a page: link it with page-aligned segments",
-            ),
+            SpaceError::Overlap => {
+                not_static("two segments share a page: link it with page-aligned segments")
+            }
         }
     }
 }
@@ -104,14 +120,13 @@ pub struct Words<'a> {
 /// # Errors
 /// The file is not a static x86-64 ELF, or no memory is left.
 pub fn load(space: &mut AddressSpace, file: &[u8], words: Words) -> Result<Start, LoadError> {
-    use LoadError::NotStaticElf;
     let (elf, segments, base) = parse(file)?;
     let mut areas = Vec::new();
     let mut headers = 0;
     for mut segment in segments.iter().filter(|s| s.p_type == abi::PT_LOAD && s.p_memsz > 0) {
         let moved = segment.p_vaddr.checked_add(base);
         segment.p_vaddr =
-            moved.ok_or(NotStaticElf("a segment is outside the user half of the address space"))?;
+            moved.ok_or(not_static("a segment is outside the user half of the address space"))?;
         let (start, area) = load_segment(space, file, &segment)?;
         if areas.iter().any(|(other, of): &(u64, Area)| *other < area.end && start < of.end) {
             return Err(SpaceError::Overlap.into());
@@ -122,8 +137,8 @@ pub fn load(space: &mut AddressSpace, file: &[u8], words: Words) -> Result<Start
         }
     }
     let entry = elf.ehdr.e_entry.checked_add(base).filter(|entry| *entry < USER_END);
-    let entry = entry
-        .ok_or(NotStaticElf("its entry point is outside the user half of the address space"))?;
+    let entry =
+        entry.ok_or(not_static("its entry point is outside the user half of the address space"))?;
     add_stack(&mut areas)?;
     let auxiliary = [
         (AT_PHDR, headers),
@@ -161,23 +176,43 @@ fn features() -> u64 {
 
 /// The file as a static x86-64 ELF, its segments, and the address to add to all of its addresses.
 fn parse(file: &[u8]) -> Result<(Elf<'_>, SegmentTable<'_, LittleEndian>, u64), LoadError> {
-    use LoadError::NotStaticElf;
-    let elf = Elf::minimal_parse(file)
-        .map_err(|_| NotStaticElf("not a little-endian 64-bit ELF file"))?;
-    if elf.ehdr.e_machine != abi::EM_X86_64 || elf.ehdr.class != elf::file::Class::ELF64 {
-        return Err(NotStaticElf("an ELF file for another machine than x86-64"));
+    let damaged = if file.starts_with(&abi::ELFMAGIC) {
+        not_static("a damaged ELF file: it may be truncated")
+    } else {
+        not_static("not an ELF file")
+    };
+    let elf = Elf::minimal_parse(file).map_err(|_| damaged)?;
+    let machine = elf.ehdr.e_machine;
+    if machine != abi::EM_X86_64 || elf.ehdr.class != elf::file::Class::ELF64 {
+        let known = MACHINES.iter().find(|(number, _)| *number == machine);
+        let name = known.map_or("another machine", |(_, name)| name);
+        let what = format!("an ELF file for {name}: build it for x86-64, 64-bit");
+        return Err(LoadError::NotStaticElf(what.into()));
     }
-    let segments = elf.segments().ok_or(NotStaticElf("an ELF file without segments to load"))?;
-    if segments.iter().any(|s| s.p_type == abi::PT_INTERP) {
-        return Err(NotStaticElf("dynamically linked: link it with -static"));
+    let segments = elf.segments().ok_or(not_static("an ELF file without segments to load"))?;
+    if let Some(interpreter) = segments.iter().find(|s| s.p_type == abi::PT_INTERP) {
+        return Err(dynamic(file, &interpreter));
     }
     let base = match elf.ehdr.e_type {
         abi::ET_EXEC => 0,
         // It relocates itself when it starts.
         abi::ET_DYN => PIE_BASE,
-        _ => return Err(NotStaticElf("an object file, not an executable: link it")),
+        _ => return Err(not_static("an object file, not an executable: link it")),
     };
     Ok((elf, segments, base))
+}
+
+/// The refusal of a program that needs an interpreter, which the segment names.
+fn dynamic(file: &[u8], interpreter: &ProgramHeader) -> LoadError {
+    let start = usize::try_from(interpreter.p_offset).unwrap_or(usize::MAX);
+    let name = file.get(start..).unwrap_or_default().split(|byte| *byte == 0).next();
+    let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+    let name = &name[..name.floor_char_boundary(100)];
+    let what = format!(
+        "dynamically linked, with the interpreter {name}: link it statically (cc -static; Rust: \
+         -C target-feature=+crt-static; Go: CGO_ENABLED=0)"
+    );
+    LoadError::NotStaticElf(what.into())
 }
 
 /// Maps the pages of a segment that have bytes of the file, and copies those. Returns its area.
@@ -191,19 +226,16 @@ fn load_segment(
         .and_then(|start| Some((start, start.checked_add(segment.p_filesz as usize)?)))
         .and_then(|(start, end)| file.get(start..end))
         .filter(|bytes| bytes.len() as u64 <= segment.p_memsz)
-        .ok_or(LoadError::NotStaticElf("a segment is outside the file"))?;
+        .ok_or(not_static("a segment is outside the file: it may be truncated"))?;
     let access = match (segment.p_flags & abi::PF_X != 0, segment.p_flags & abi::PF_W != 0) {
         (true, true) => {
-            return Err(LoadError::NotStaticElf(
-                "a segment is both writable and executable: separate the two",
-            ));
+            return Err(not_static("a segment is both writable and executable: separate the two"));
         }
         (true, false) => PageAccess::Execute,
         (false, true) => PageAccess::Write,
         (false, false) => PageAccess::Read,
     };
-    let outside =
-        LoadError::NotStaticElf("a segment is outside the user half of the address space");
+    let outside = not_static("a segment is outside the user half of the address space");
     let start = segment.p_vaddr - segment.p_vaddr % FRAME_BYTES;
     let end = segment.p_vaddr.checked_add(segment.p_memsz).filter(|end| *end <= USER_END);
     let end = end.ok_or(outside)?.next_multiple_of(FRAME_BYTES);

@@ -7,12 +7,14 @@ mod fpu;
 pub mod handler;
 mod loader;
 pub mod process;
+mod refused;
+mod robust;
 mod send;
 pub mod signal;
 pub mod signal_frame;
 pub mod thread;
 
 pub use self::{
-    loader::{MAX_ARGUMENT_BYTES, STACK_BYTES},
+    loader::{CLOCK_TICKS, MAX_ARGUMENT_BYTES, STACK_BYTES},
     process::Process,
 };

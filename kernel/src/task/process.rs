@@ -3,7 +3,7 @@
 //! A process is owned by the CPU that runs it or by the scheduler's table, never by both, so it
 //! needs no lock.
 
-use alloc::{collections::BTreeSet, string::String, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
@@ -13,12 +13,13 @@ use tally_abi::ExitStatus;
 
 use super::{
     loader::{self, Words},
+    refused::RefusedCalls,
     signal::Signals,
     thread::{Thread, Threads},
 };
 use crate::{
     arch::frame,
-    files::{open::Descriptors, ramdisk},
+    files::{location::Base, open::Descriptors, ramdisk},
     machine::clock,
     measure::{self, Slot, Subject},
     memory::{space::AddressSpace, user::UserMemory},
@@ -34,6 +35,10 @@ pub struct Process {
     pub environment: Vec<String>,
     /// Its memory.
     pub memory: UserMemory,
+    /// Its name and arguments.
+    pub arguments: Vec<String>,
+    /// The folder from which it sees paths.
+    pub folder: Base,
     /// Its open files.
     pub files: Descriptors,
     /// The context that counts it; empty while it runs.
@@ -46,8 +51,8 @@ pub struct Process {
     pub is_deadlocked: bool,
     /// Its first thread's status, once that has ended.
     pub status: i32,
-    /// Numbers of unknown system calls that it made and that are in the log.
-    pub unknown_calls: BTreeSet<u64>,
+    /// The system calls that the kernel refused as unknown or unsupported.
+    pub refused: RefusedCalls,
     /// Nanoseconds that it was on CPUs before its current turn.
     ran_ns: u64,
     /// When its current turn began, in nanoseconds.
@@ -65,10 +70,10 @@ impl Process {
         arguments: &[&str],
         environment: &[&str],
         kernel: &AddressSpace,
-    ) -> Result<Process, (ExitStatus, &'static str)> {
+    ) -> Result<Process, (ExitStatus, Cow<'static, str>)> {
         let name = ramdisk::plain(arguments.first().copied().unwrap_or_default());
         let file = ramdisk::file(name)
-            .ok_or((ExitStatus::ProgramNotFound, "no such program in the ramdisk"))?;
+            .ok_or((ExitStatus::ProgramNotFound, "no such program in the ramdisk".into()))?;
         let mut space = AddressSpace::for_program(kernel)
             .map_err(|_| loader::LoadError::OutOfMemory.explain())?;
         // Same seed and program, same numbers: runs are repeatable.
@@ -86,13 +91,15 @@ impl Process {
             name: name.into(),
             environment: environment.iter().map(|word| String::from(*word)).collect(),
             memory: UserMemory::new(space, start.areas),
-            files: Descriptors::new(),
+            arguments: arguments.iter().map(|word| String::from(*word)).collect(),
+            folder: Base::root(),
+            files: Descriptors::new(pid),
             slot: Slot::default(),
             threads: Threads::new(Thread::first(pid, frame::user(start.rip, start.rsp))),
             signals: Signals::new(),
             is_deadlocked: false,
             status: 0,
-            unknown_calls: BTreeSet::new(),
+            refused: RefusedCalls::default(),
             ran_ns: 0,
             since_ns: 0,
             random,

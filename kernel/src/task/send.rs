@@ -9,6 +9,18 @@ use super::{
 };
 use crate::machine::clock;
 
+/// The calls on descriptors that a handler with `SA_RESTART` does not end.
+const RESTARTED: [u64; 8] = [
+    syscall::READ,
+    syscall::READV,
+    syscall::WRITE,
+    syscall::WRITEV,
+    syscall::RECVFROM,
+    syscall::SENDTO,
+    syscall::FCNTL,
+    syscall::FLOCK,
+];
+
 impl Process {
     /// Sends a signal to the thread `to`, or to the first that does not block it. Returns whether
     /// there is such a thread; a signal that every thread blocks stays pending for the program.
@@ -49,8 +61,16 @@ impl Process {
         let restart = match on {
             Wait::Futex { until: None, .. } => Some(syscall::FUTEX),
             Wait::Child(_) => Some(syscall::PROGRAM_WAIT),
+            Wait::Retry { number, .. } if RESTARTED.contains(&number) => Some(number),
             _ => None,
         };
+        let deadline = self.threads.blocked_thread(tid).and_then(|thread| thread.retried.take());
+        if let Wait::Retry { left, .. } = on
+            && left != 0
+        {
+            let rest = deadline.flatten().map_or(0, |at| at.saturating_sub(clock::now_ns()));
+            let _ = self.memory.write_words(left, clock::to_timespec(rest));
+        }
         if let Wait::Sleep { until, left } = on
             && left != 0
         {

@@ -12,6 +12,7 @@ pub const SIGBUS: u32 = 7;
 pub const SIGFPE: u32 = 8;
 const SIGKILL: u32 = 9;
 pub const SIGSEGV: u32 = 11;
+pub const SIGPIPE: u32 = 13;
 pub const SIGALRM: u32 = 14;
 const SIGSTOP: u32 = 19;
 /// Signals that are ignored by default: SIGCHLD, SIGCONT, SIGURG and SIGWINCH.

@@ -9,7 +9,10 @@ use tally_abi::syscall::errno::{EAGAIN, ETIMEDOUT};
 use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
 use super::{fpu::FpuState, signal::ThreadSignals};
-use crate::{arch::frame::Frame, measure::PendingReadings};
+use crate::{
+    arch::frame::{self, Frame},
+    measure::PendingReadings,
+};
 
 /// The most threads of one program: each takes some kilobytes of the kernel's memory.
 pub const MAX_THREADS: usize = 1024;
@@ -40,13 +43,20 @@ pub struct Thread {
     pub fs_base: u64,
     /// The word that is cleared when the thread ends, and whose waiters are woken; 0: none.
     pub clear_tid: u64,
+    /// Where its list of robust mutexes is; 0: none.
+    pub robust_list: u64,
     /// The CPUs that it may run on, a bit for each.
     pub affinity: u64,
+    /// Its name, ended by a zero byte.
+    pub name: [u8; 16],
     /// Its blocked and pending signals.
     pub signals: ThreadSignals,
     /// The progress of a long system call that the thread continues. The thread returns to the
     /// call's instruction, and no handler runs before (decision 21).
     pub progress: Option<Progress>,
+    /// The deadline of the call that it makes again until that has an answer; the call has none if
+    /// there is no time.
+    pub retried: Option<Option<u64>>,
     /// Its registers while it does not run.
     frame: Frame,
     fpu: FpuState,
@@ -59,9 +69,12 @@ impl Thread {
             tid,
             fs_base: 0,
             clear_tid: 0,
+            robust_list: 0,
             affinity: u64::MAX,
+            name: [0; 16],
             signals: ThreadSignals::default(),
             progress: None,
+            retried: None,
             frame,
             fpu: FpuState::initial(),
         }
@@ -73,9 +86,12 @@ impl Thread {
             tid,
             fs_base: self.fs_base,
             clear_tid: 0,
+            robust_list: 0,
             affinity: self.affinity,
+            name: self.name,
             signals: self.signals.inherited(),
             progress: None,
+            retried: None,
             frame,
             fpu: FpuState::now(),
         }
@@ -95,6 +111,10 @@ pub enum Wait {
     /// One of the signals `set`, which is consumed without its handler and described at the address
     /// `info`, unless that is 0; or a timeout.
     Signal { set: u64, info: u64, until: Option<u64> },
+    /// The use of a descriptor by another thread, or a time: the thread makes its call `number`
+    /// again. If a signal comes before, the rest of the call's time is written to the address
+    /// `left`, unless that is 0.
+    Retry { number: u64, until: Option<u64>, left: u64 },
 }
 
 impl Wait {
@@ -113,6 +133,8 @@ impl Wait {
             Wait::Sleep { until, .. } => Some((until, 0)),
             Wait::Child(_) => None,
             Wait::Signal { until, .. } => Some((until?, -EAGAIN)),
+            // The thread makes the call again (`wake_at`).
+            Wait::Retry { until, .. } => Some((until?, 0)),
         }
     }
 }
@@ -214,8 +236,13 @@ impl Threads {
 
     /// Wakes the blocked thread at `index`, whose call returns `answer`.
     fn wake_at(&mut self, index: usize, answer: u64) -> Option<&mut Thread> {
-        let mut thread = self.blocked.remove(index)?.thread;
+        let Blocked { mut thread, on } = self.blocked.remove(index)?;
         thread.frame.rax = answer;
+        if let Wait::Retry { number, .. } = on
+            && answer == 0
+        {
+            frame::restart_call(&mut thread.frame, number);
+        }
         self.runnable.push_back(thread);
         self.runnable.back_mut().map(|thread| &mut **thread)
     }
@@ -246,6 +273,11 @@ impl Threads {
     /// thread.
     pub fn are_stuck(&self) -> bool {
         self.runnable.is_empty() && !self.blocked.iter().any(|blocked| blocked.on.ends_by_itself())
+    }
+
+    /// Wakes the threads that wait for the use of descriptors.
+    pub fn wake_retrying(&mut self) {
+        self.wake_answered(|on| matches!(on, Wait::Retry { .. }).then_some(0));
     }
 
     /// Wakes each thread that waits for a child for which `answer` has a result.
@@ -284,6 +316,12 @@ impl Threads {
             }
         }
         moved
+    }
+
+    /// The thread `tid`, if it is blocked.
+    pub fn blocked_thread(&mut self, tid: u32) -> Option<&mut Thread> {
+        let mut blocked = self.blocked.iter_mut();
+        Some(&mut blocked.find(|blocked| blocked.thread.tid == tid)?.thread)
     }
 
     /// What the thread `tid` is blocked on, if it is.

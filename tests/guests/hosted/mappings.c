@@ -162,7 +162,8 @@ static int stack(void)
 {
     struct rlimit limit;
     MUST(getrlimit(RLIMIT_STACK, &limit) == 0);
-    printf("stack of %lu KiB, used for %d frames\n", (unsigned long)limit.rlim_cur >> 10, deep(400));
+    printf("stack of %lu KiB, used for %d frames\n", (unsigned long)limit.rlim_cur >> 10,
+            deep(400));
     return 0;
 }
 
@@ -178,12 +179,26 @@ static int heap(void)
     return 0;
 }
 
-int main(void)
+/* Touches each page of as many MiB, which a machine may lack. */
+static int touch(size_t mib)
 {
+    volatile char *all = map(NULL, mib << 20, RW, MAP_NORESERVE);
+    MUST(all != MAP_FAILED);
+    for (size_t at = 0; at < mib << 20; at += PAGE)
+        all[at] = 1;
+    printf("mappings: touched %zu MiB\n", mib);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return touch(atoi(argv[1]));
     struct sigaction action = {.sa_handler = on_fault};
     setvbuf(stdout, NULL, _IOLBF, 0);
     MUST(sigaction(SIGSEGV, &action, NULL) == 0 && sigaction(SIGBUS, &action, NULL) == 0);
-    int failed = reservations() || code() || remapping() || advice() || of_files() || stack() || heap();
+    int failed = reservations() || code() || remapping() || advice() || of_files() || stack() ||
+            heap();
     puts(failed ? "mappings: failed" : "mappings: done");
     return failed;
 }

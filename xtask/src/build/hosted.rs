@@ -70,13 +70,62 @@ fn files_of(project: &Project, name: &str) -> Result<Vec<PathBuf>> {
     Ok(files.iter().map(|file| path.join(file).with_extension("c")).collect())
 }
 
+/// Compiles the programs that use the compilers' larger libraries: C++'s, and OpenMP's.
+///
+/// # Errors
+/// A program does not build.
+pub fn library_guests(project: &Project) -> Result<Vec<PathBuf>> {
+    const SOURCES: &str = "tests/guests/libraries";
+    let programs = [
+        ("openmp", "openmp.c", "cc", ["-fopenmp", "-std=gnu11"]),
+        ("iostreams", "iostreams.cpp", "c++", ["-std=c++17", "-pthread"]),
+    ];
+    let compile = |(name, source, compiler, options): (&str, &str, &str, [&str; 2])| {
+        let program = project.target.join(BUILT).join(name);
+        let mut call = Command::new(compiler);
+        call.args(["-Wall", "-Wextra", "-O2", "-s", "-static"]).args(options);
+        call.arg("-o").arg(&program).arg(project.root.join(SOURCES).join(source));
+        compiler::run(&format!("Compiling {name}"), &mut call)?;
+        Ok(program)
+    };
+    programs.into_iter().map(compile).collect()
+}
+
+/// Makes files that no program can be loaded from, of one that can: a dynamic program, one for
+/// another machine, one that lacks its end, and a text.
+///
+/// # Errors
+/// A file cannot be made.
+pub fn unusable_programs(project: &Project) -> Result<Vec<PathBuf>> {
+    /// The offset of `e_machine` in an ELF file, and the number of 64-bit Arm.
+    const MACHINE: usize = 18;
+    const AARCH64: u8 = 183;
+    let folder = project.target.join(BUILT);
+    let whole = project::read(&folder.join("endings"))?;
+    let mut for_arm = whole.clone();
+    for_arm[MACHINE] = AARCH64;
+    let dynamic = folder.join("unusable-dynamic");
+    let mut cc = Command::new("cc");
+    cc.arg("-o").arg(&dynamic).args(files_of(project, "endings")?);
+    compiler::run("Compiling unusable-dynamic", &mut cc)?;
+    let mut made = vec![dynamic];
+    let truncated = &whole[..whole.len() / 3];
+    for (name, bytes) in [("arm", &*for_arm), ("truncated", truncated), ("text", b"#!/bin/sh\n")] {
+        let path = folder.join(format!("unusable-{name}"));
+        project::write(&path, bytes)?;
+        made.push(path);
+    }
+    Ok(made)
+}
+
 /// Links the programs of [`FOLDER`] that test the C library with musl: with `-musl` behind their
 /// names, and `-musl-pie` if position-independent.
 ///
 /// # Errors
 /// A program does not build.
 pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>> {
-    const NAMES: [&str; 6] = ["affinity", "files", "libc", "mappings", "signals", "threads"];
+    const NAMES: [&str; 8] =
+        ["affinity", "files", "folders", "libc", "mappings", "signals", "streams", "threads"];
     let compile = |(name, kind): (&str, MuslKind)| {
         let program = project.target.join(BUILT).join(format!("{name}{}", kind.suffix));
         let mut arguments = words(&["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s"]);

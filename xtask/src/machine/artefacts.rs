@@ -75,6 +75,8 @@ impl Artefacts {
         let built = build::all(project, &tools.library)?;
         let mut on_demand = hosted::hosted_guests(project)?;
         on_demand.extend(hosted::musl_guests(project, &setup::musl(project)?)?);
+        on_demand.extend(hosted::unusable_programs(project)?);
+        on_demand.extend(hosted::library_guests(project)?);
         on_demand.extend([hosted::rust_guest(project)?, linux.busybox.clone()]);
         let disk = image::for_test(project, &built, &tools.library, DISK_COMMAND_LINE)?;
         let check_guest = Some(build::check_guest(project, &tools.library)?);

@@ -142,6 +142,8 @@ pub struct Transcript {
     pub rings: Vec<RingTotals>,
     /// Programs that ended by themselves, with their status.
     pub exits: Vec<(String, i32)>,
+    /// Programs whose system calls the kernel refused, and which ones.
+    pub refused_calls: Vec<(String, String)>,
     /// Refusals and crashes, in order.
     pub failures: Vec<Outcome>,
     /// The kernel's panic.
@@ -242,6 +244,9 @@ impl Transcript {
                     general: pmu.general,
                 });
                 self.booted = Some(Booted { cpus, memory_bytes, seed, pmu });
+            }
+            Message::RefusedCalls { program, calls } => {
+                self.refused_calls.push((program.into(), calls.into()));
             }
             Message::Ready { boot_ns } => self.boot_ns = Some(boot_ns),
             Message::Output { pid, fd, bytes } => {

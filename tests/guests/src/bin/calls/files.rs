@@ -33,7 +33,16 @@ fn paths(checks: &mut Checks) {
         checks.equal("open with an invalid address", open_at(bad, 0), -errno::EFAULT);
     }
     checks.equal("open a file that is not there", open(c"no-such-file", 0), -errno::ENOENT);
-    checks.equal("open a folder", open(c"/", 0), -errno::EISDIR);
+    checks.equal("open a folder to write", open(c"/", 1), -errno::EISDIR);
+    checks.equal("create a folder as a file", open(c"/tmp", 0o102), -errno::EISDIR);
+    checks.equal("create a file in a file", open(c"corpus.txt/a", 0o102), -errno::ENOTDIR);
+    checks.equal("create a file in no folder", open(c"none/a", 0o102), -errno::ENOENT);
+    let remove = |path: &CStr| call(sys::UNLINK, [path.as_ptr() as u64, 0, 0, 0, 0, 0]);
+    checks.equal("remove a device", remove(c"/dev/null"), -errno::EBUSY);
+    checks.equal("remove a generated text", remove(c"/proc/self/maps"), -errno::EBUSY);
+    checks.equal("write a generated text", open(c"/proc/meminfo", 1), -errno::EACCES);
+    let socket = call(sys::SOCKET, [2, 1, 0, 0, 0, 0]);
+    checks.equal("a socket of a network", socket, -errno::EAFNOSUPPORT);
     checks.equal("create a file that is there", open(c"corpus.txt", 0o300), -errno::EEXIST);
 }
 
@@ -69,7 +78,7 @@ fn without_a_free_descriptor(checks: &mut Checks) {
         7,
     );
     let last = core::iter::from_fn(|| Some(open(c"made", 0)).filter(|fd| *fd >= 0)).last();
-    checks.equal("the highest descriptor", last, Some(63));
+    checks.equal("the highest descriptor", last, Some(1023));
     checks.equal(
         "open and truncate without a free descriptor",
         open(c"made", 0o1001),
@@ -81,7 +90,7 @@ fn without_a_free_descriptor(checks: &mut Checks) {
         call(sys::LSEEK, [made as u64, 0, 2, 0, 0, 0]),
         7,
     );
-    (3..64).for_each(|fd| _ = call(sys::CLOSE, [fd, 0, 0, 0, 0, 0]));
+    (3..1024).for_each(|fd| _ = call(sys::CLOSE, [fd, 0, 0, 0, 0, 0]));
     checks.equal("the file that was not created", open(c"made-too", 0), -errno::ENOENT);
     checks.equal("remove a file", call(sys::UNLINK, [c"made".as_ptr() as u64, 0, 0, 0, 0, 0]), 0);
 }

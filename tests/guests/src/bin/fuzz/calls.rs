@@ -12,8 +12,20 @@ use tally_test_guests::{
     threads::{CALLS_ON_THREADS, action},
 };
 
-const PATHS: [&[u8]; 6] =
-    [b"corpus.txt\0", b"/tmp/a\0", b"b\0", b"no such file\0", b"/dev/null\0", b"/\0"];
+const PATHS: [&[u8]; 12] = [
+    b"corpus.txt\0",
+    b"/tmp/a\0",
+    b"b\0",
+    b"no such file\0",
+    b"/dev/null\0",
+    b"/\0",
+    b"tmp/f/../f/g\0",
+    b"tmp/f\0",
+    b"../l/\0",
+    b"l\0",
+    b"/proc/self/maps\0",
+    b".\0",
+];
 const PROGRAMS: [&[u8]; 4] =
     [b"status\x007\0", b"crash\0divide\0", b"no such program\0", b"corpus.txt\0"];
 /// Lists of events, before which a program puts the name of one that exists.
@@ -67,6 +79,13 @@ pub fn arguments_of(random: &mut Random, number: u64, lists: &[String]) -> [u64;
     match number {
         sys::FUTEX => arguments[3] = time(random),
         sys::POLL => arguments[2] = random.below(3).wrapping_sub(1),
+        sys::EPOLL_WAIT | sys::EPOLL_PWAIT => arguments[3] = random.below(3).wrapping_sub(1),
+        sys::SELECT | sys::PSELECT6 => arguments[4] = time(random),
+        // Most descriptors stay open.
+        sys::CLOSE_RANGE => arguments[0] = arguments[0].max(8),
+        // An end of the program's locks is its own.
+        sys::FLOCK => arguments[1] |= 4,
+        sys::FCNTL if [7, 38].contains(&arguments[1]) => arguments[1] -= 1,
         sys::RT_SIGTIMEDWAIT | sys::PPOLL => arguments[2] = time(random),
         sys::SETITIMER => {
             arguments[1] = random.of(&[&TIMERS[0], &TIMERS[1], &TIMERS[2]]).as_ptr() as u64
@@ -83,7 +102,7 @@ fn time(random: &mut Random) -> u64 {
 }
 
 /// Calls of Linux's; those on threads and signals are in [`CALLS_ON_THREADS`].
-const LINUX: [u64; 52] = [
+const LINUX: [u64; 94] = [
     sys::READ,
     sys::WRITE,
     sys::OPEN,
@@ -136,6 +155,48 @@ const LINUX: [u64; 52] = [
     sys::UTIMENSAT,
     sys::TIME,
     sys::KILL,
+    sys::SELECT,
+    sys::PIPE,
+    sys::SENDTO,
+    sys::RECVFROM,
+    sys::SHUTDOWN,
+    sys::SOCKETPAIR,
+    sys::FLOCK,
+    sys::CHDIR,
+    sys::FCHDIR,
+    sys::MKDIR,
+    sys::RMDIR,
+    sys::CREAT,
+    sys::LINK,
+    sys::SYMLINK,
+    sys::GETRUSAGE,
+    sys::SYSINFO,
+    sys::TIMES,
+    sys::STATFS,
+    sys::EPOLL_CREATE1,
+    sys::GETDENTS64,
+    sys::EPOLL_WAIT,
+    sys::EPOLL_CTL,
+    sys::MKDIRAT,
+    sys::LINKAT,
+    sys::SYMLINKAT,
+    sys::PSELECT6,
+    sys::EPOLL_PWAIT,
+    sys::TIMERFD_CREATE,
+    sys::EVENTFD2,
+    sys::FALLOCATE,
+    sys::TIMERFD_SETTIME,
+    sys::TIMERFD_GETTIME,
+    sys::PIPE2,
+    sys::PREADV,
+    sys::PWRITEV,
+    sys::RENAMEAT2,
+    sys::MEMFD_CREATE,
+    sys::STATX,
+    sys::CLOSE_RANGE,
+    sys::FACCESSAT2,
+    sys::PRCTL,
+    sys::LSTAT,
 ];
 
 /// A call of Tally's, one of Linux's, or a number that is no call.
@@ -184,6 +245,7 @@ fn some_config(random: &mut Random) -> u64 {
 }
 
 /// Valid arguments for the call.
+#[expect(clippy::too_many_lines, reason = "a match with one arm per call")]
 fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
     let path = random.of(&PATHS).as_ptr() as u64;
     let (small, fd, memory) = (random.below(9), random.below(12), memory(random));
@@ -195,7 +257,26 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         }
         sys::POLL | sys::PPOLL => [memory, small, 0, memory, 8, 0],
         sys::OPENAT | sys::NEWFSTATAT | sys::UNLINKAT => [0, path, memory, 0, 0, 0],
-        sys::RENAME => [path, random.of(&PATHS).as_ptr() as u64, 0, 0, 0, 0],
+        sys::RENAME | sys::LINK | sys::SYMLINK => {
+            [path, random.of(&PATHS).as_ptr() as u64, 0, 0, 0, 0]
+        }
+        sys::CHDIR | sys::MKDIR | sys::RMDIR | sys::CREAT | sys::STATFS | sys::LSTAT => {
+            [path, memory, 0, 0, 0, 0]
+        }
+        sys::MKDIRAT | sys::STATX | sys::FACCESSAT2 => [fd, path, small, 0, memory, 0],
+        sys::LINKAT | sys::RENAMEAT2 => {
+            [u64::MAX - 99, path, fd, random.of(&PATHS).as_ptr() as u64, small / 8, 0]
+        }
+        sys::SYMLINKAT => [path, fd, random.of(&PATHS).as_ptr() as u64, 0, 0, 0],
+        sys::PIPE | sys::PIPE2 => [memory, 0o4000, 0, 0, 0, 0],
+        sys::SOCKETPAIR => [1, 1 | 0o4000, 0, memory, 0, 0],
+        sys::EVENTFD2 => [small, 0o4000, 0, 0, 0, 0],
+        sys::EPOLL_CTL => [fd, 1 + small % 3, random.below(12), memory, 0, 0],
+        sys::TIMERFD_CREATE => [small / 5, 0o4000, 0, 0, 0, 0],
+        sys::TIMERFD_SETTIME => [fd, small / 7, time(random), 0, 0, 0],
+        sys::SELECT => [random.below(20), memory, memory, 0, 0, 0],
+        sys::SENDTO | sys::RECVFROM => [fd, memory, size(random), 0x4040, 0, 0],
+        sys::FALLOCATE => [fd, small / 6, size(random), size(random), 0, 0],
         sys::PWRITE64 | sys::PREAD64 => [fd, memory, random.below(3000), size(random), 0, 0],
         sys::FTRUNCATE => [fd, size(random), 0, 0, 0, 0],
         sys::FUTEX => [memory & !3, random.below(14), small / 4, 0, memory & !7, 0],

@@ -1,0 +1,76 @@
+//! A program on the kernel's command line: options, its name, its arguments.
+
+use core::str::SplitAsciiWhitespace;
+
+use crate::{SessionConfig, Shares, Slice, session::NO_BUDGET_PPM};
+
+/// An option that the kernel does not know, or whose value it cannot read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadOption<'a>(pub &'a str);
+
+/// A program to run.
+#[derive(Clone, Debug)]
+pub struct Program<'a> {
+    /// The events to count for the whole program, and the session's configuration.
+    pub measure: Option<(&'a str, SessionConfig)>,
+    /// Its environment, `NAME=VALUE`, escaped.
+    pub environment: Variables<'a>,
+    /// The path of the file that is its standard input, escaped; the input is empty without one.
+    pub input: Option<&'a str>,
+    /// The program's name, then its arguments, escaped.
+    pub words: SplitAsciiWhitespace<'a>,
+}
+
+/// The variables of a program's environment, escaped.
+#[derive(Clone, Debug)]
+pub struct Variables<'a>(SplitAsciiWhitespace<'a>);
+
+impl<'a> Iterator for Variables<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        // Options end at the first word that is none.
+        let known = ["env", "stdin", "events", "slice", "budget", "shares"];
+        loop {
+            let (name, value) = self.0.next()?.split_once('=')?;
+            match name {
+                "env" => return Some(value),
+                name if known.contains(&name) => {}
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl<'a> Program<'a> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, BadOption<'a>> {
+        let mut words = text.split_ascii_whitespace();
+        let (mut events, mut config) = (None, SessionConfig::default());
+        let (environment, mut input) = (Variables(words.clone()), None);
+        loop {
+            let mut ahead = words.clone();
+            let option = ahead.next().unwrap_or_default();
+            match option.split_once('=') {
+                Some(("events", list)) => events = Some(list),
+                Some(("slice", length)) => {
+                    let length = length.parse().map_err(|_| BadOption(option))?;
+                    config.slice = Slice::Cycles(length);
+                }
+                Some(("budget", ppm)) => {
+                    let ppm = ppm.parse().ok().filter(|ppm| (1..=NO_BUDGET_PPM).contains(ppm));
+                    config.budget_ppm = ppm.ok_or(BadOption(option))?;
+                }
+                Some(("shares", shares)) => {
+                    config.shares = Shares::parse(shares).ok_or(BadOption(option))?;
+                }
+                Some(("env", _)) => {}
+                Some(("stdin", path)) => input = Some(path),
+                // A program's name may contain an equals sign.
+                _ => break,
+            }
+            words = ahead;
+        }
+        let measure = events.map(|list| (list, config));
+        Ok(Program { measure, environment, input, words })
+    }
+}

@@ -1,0 +1,66 @@
+//! Calls on the machine and on what programs use of it.
+
+use tally_abi::syscall::{self, errno::EINVAL};
+
+use super::answer::Errno;
+use crate::{
+    machine::clock::{self, SECOND_NS},
+    memory::frames,
+    sched::table,
+    task::{CLOCK_TICKS, Process},
+};
+
+/// `RUSAGE_SELF`, `RUSAGE_CHILDREN` and `RUSAGE_THREAD`, as C's `int`.
+const OF_SELF: i32 = 0;
+const OF_CHILDREN: i32 = -1;
+const OF_THREAD: i32 = 1;
+const MICROSECOND_NS: u64 = 1000;
+
+pub(super) fn call(
+    process: &mut Process,
+    number: u64,
+    [a, b, ..]: [u64; 6],
+) -> Option<Result<u64, Errno>> {
+    Some(match number {
+        syscall::SYSINFO => describe(process, a),
+        syscall::GETRUSAGE => usage(process, a as i32, b),
+        syscall::TIMES => times(process, a),
+        _ => return None,
+    })
+}
+
+/// `sysinfo`: a `struct sysinfo`, in units of a byte.
+fn describe(process: &mut Process, to: u64) -> Result<u64, Errno> {
+    let frames::Usage { all, free } = frames::usage();
+    let uptime = clock::now_ns() / SECOND_NS;
+    let programs = table::lock().len() as u64;
+    let words = [uptime, 0, 0, 0, all, free, 0, 0, 0, 0, programs, 0, 0, 1];
+    process.memory.write_words(to, words)?;
+    Ok(0)
+}
+
+/// `getrusage`: time on CPUs, all of it as the program's own, and memory. Children are not waited
+/// for as Linux does.
+fn usage(process: &mut Process, of: i32, to: u64) -> Result<u64, Errno> {
+    let (ran, resident) = match of {
+        OF_SELF | OF_THREAD => (process.ran_ns(), process.memory.space.resident_bytes()),
+        OF_CHILDREN => (0, 0),
+        _ => return Err(Errno(EINVAL)),
+    };
+    let [seconds, rest] = clock::to_timespec(ran);
+    let mut words = [0; 18];
+    words[..2].copy_from_slice(&[seconds, rest / MICROSECOND_NS]);
+    words[4] = resident >> 10;
+    process.memory.write_words(to, words)?;
+    Ok(0)
+}
+
+/// `times`: time on CPUs, and since boot.
+fn times(process: &mut Process, to: u64) -> Result<u64, Errno> {
+    let ticks = |time: u64| time / (SECOND_NS / CLOCK_TICKS);
+    let ran = ticks(process.ran_ns());
+    if to != 0 {
+        process.memory.write_words(to, [ran, 0, 0, 0])?;
+    }
+    Ok(ticks(clock::now_ns()))
+}

@@ -1,0 +1,178 @@
+//! The texts of `/proc` and `/sys`, in Linux's form.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+};
+use core::fmt::Write;
+
+use raw_cpuid::CpuId;
+
+use crate::{
+    cpu::online,
+    files::tree::Text,
+    machine::clock::{self, SECOND_NS},
+    memory::{
+        area::Origin,
+        frames::{self, FRAME_BYTES},
+        space::PageAccess,
+    },
+    sched::table,
+    task::{CLOCK_TICKS, Process},
+};
+
+/// The text, as the program reads it now.
+pub(super) fn generate(process: &mut Process, text: Text) -> String {
+    match text {
+        Text::Maps => maps(process),
+        Text::Stat => stat(process),
+        Text::Statm => {
+            let (all, resident) = sizes(process);
+            format!(
+                "{} {} 0 0 0 {} 0\n",
+                all / FRAME_BYTES,
+                resident / FRAME_BYTES,
+                all / FRAME_BYTES
+            )
+        }
+        Text::Status => status(process),
+        Text::CommandLine => words(&process.arguments),
+        Text::Environment => words(&process.environment),
+        Text::Name => format!("{}\n", short_name(process)),
+        Text::Processors => processors(),
+        Text::Memory => memory(),
+        Text::Uptime => {
+            let now = clock::now_ns();
+            let hundredths = now % SECOND_NS / (SECOND_NS / 100);
+            format!("{}.{hundredths:02} 0.00\n", now / SECOND_NS)
+        }
+        Text::Load => String::from("0.00 0.00 0.00 1/1 1\n"),
+        Text::Machine => machine(),
+        Text::Online => match online::count() {
+            1 => String::from("0\n"),
+            count => format!("0-{}\n", count - 1),
+        },
+    }
+}
+
+/// Words, each ended by a zero byte.
+fn words(words: &[String]) -> String {
+    words.iter().flat_map(|word| [word.as_str(), "\0"]).collect()
+}
+
+/// The program's file name, as long as Linux keeps one.
+fn short_name(process: &Process) -> &str {
+    let name = process.name.rsplit('/').next().unwrap_or_default();
+    &name[..name.floor_char_boundary(15)]
+}
+
+fn maps(process: &Process) -> String {
+    let mut text = String::new();
+    for (range, area) in process.memory.areas() {
+        let access = match area.access {
+            PageAccess::Nothing => "---",
+            PageAccess::Read => "r--",
+            PageAccess::Write => "rw-",
+            PageAccess::Execute => "r-x",
+        };
+        let (kind, page, number, name) = match &area.origin {
+            Origin::Copy(source, page) => ('p', *page, source.number(), String::new()),
+            Origin::Shared(source, page, _) => ('s', *page, source.number(), String::new()),
+            Origin::Heap => ('p', 0, 0, "[heap]".to_string()),
+            Origin::Stack => ('p', 0, 0, "[stack]".to_string()),
+            Origin::Segment => ('p', 0, 1, format!("/{}", process.name)),
+            Origin::Zeros | Origin::Kernel | Origin::Leaving => ('p', 0, 0, String::new()),
+        };
+        let head = format!(
+            "{:08x}-{:08x} {access}{kind} {:08x} 00:01 {number}",
+            range.start,
+            range.end,
+            page * FRAME_BYTES
+        );
+        let line = if name.is_empty() { format!("{head} ") } else { format!("{head:<72} {name}") };
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}
+
+/// Bytes of all areas, and of all pages that are there.
+fn sizes(process: &Process) -> (u64, u64) {
+    let all = process.memory.areas().map(|(range, _)| range.end - range.start).sum();
+    (all, process.memory.space.resident_bytes())
+}
+
+/// `/proc/self/stat`: 52 fields, of which the kernel knows those that it names.
+fn stat(process: &mut Process) -> String {
+    let (all, resident) = sizes(process);
+    let ticks = process.ran_ns() / (SECOND_NS / CLOCK_TICKS);
+    let parent = table::lock().parent(process.pid).unwrap_or(0);
+    let (pid, name, threads) = (process.pid, short_name(process), process.threads.len());
+    let pages = resident / FRAME_BYTES;
+    format!(
+        "{pid} ({name}) R {parent} {pid} {pid} 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 {threads} 0 0 {all} \
+         {pages} 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+    )
+}
+
+fn status(process: &mut Process) -> String {
+    let (all, resident) = sizes(process);
+    let parent = table::lock().parent(process.pid).unwrap_or(0);
+    let cpus = online::mask();
+    format!(
+        "Name:\t{}\nState:\tR (running)\nTgid:\t{pid}\nPid:\t{pid}\nPPid:\t{parent}\n\
+         Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nFDSize:\t64\nVmPeak:\t{all:8} kB\nVmSize:\t{all:8} kB\n\
+         VmLck:\t       0 kB\nVmHWM:\t{rss:8} kB\nVmRSS:\t{rss:8} kB\nThreads:\t{}\n\
+         Cpus_allowed:\t{cpus:x}\n",
+        short_name(process),
+        process.threads.len(),
+        pid = process.pid,
+        all = all >> 10,
+        rss = resident >> 10,
+    )
+}
+
+fn processors() -> String {
+    let id = CpuId::new();
+    let vendor = id.get_vendor_info();
+    let vendor = vendor.as_ref().map_or("unknown", |vendor| vendor.as_str());
+    let brand = id.get_processor_brand_string();
+    let brand = brand.as_ref().map_or("unknown", |brand| brand.as_str().trim());
+    let (family, model, stepping) = id
+        .get_feature_info()
+        .map_or((0, 0, 0), |info| (info.family_id(), info.model_id(), info.stepping_id()));
+    let count = online::count();
+    let one = |index: u32| {
+        format!(
+            "processor\t: {index}\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\n\
+             model name\t: {brand}\nstepping\t: {stepping}\nphysical id\t: 0\nsiblings\t: {count}\n\
+             core id\t\t: {index}\ncpu cores\t: {count}\nfpu\t\t: yes\n\
+             flags\t\t: fpu tsc cx8 cmov mmx fxsr sse sse2 syscall nx lm\n\n"
+        )
+    };
+    (0..count).map(one).collect()
+}
+
+fn memory() -> String {
+    let frames::Usage { all, free } = frames::usage();
+    let zeros = ["Buffers", "Cached", "SwapCached", "Active", "Inactive", "SwapTotal", "SwapFree"];
+    let mut text = String::new();
+    for (name, bytes) in [("MemTotal", all), ("MemFree", free), ("MemAvailable", free)]
+        .into_iter()
+        .chain(zeros.map(|name| (name, 0)))
+    {
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "{:16}{:8} kB", format!("{name}:"), bytes >> 10);
+    }
+    text
+}
+
+/// `/proc/stat`: the CPUs, whose times are not kept.
+fn machine() -> String {
+    let mut text = String::from("cpu  0 0 0 0 0 0 0 0 0 0\n");
+    for index in 0..online::count() {
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "cpu{index} 0 0 0 0 0 0 0 0 0 0");
+    }
+    text
+}

@@ -1,0 +1,67 @@
+//! A file: its content, its names, and the locks on it.
+
+use alloc::{sync::Arc, vec::Vec};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use spin::{Mutex, MutexGuard};
+
+use super::{content::Content, locks::Locks, pages::Pages};
+
+/// The highest inode number. Relaxed order is enough: each number is given once.
+static LAST: AtomicU64 = AtomicU64::new(1);
+
+/// A new inode number.
+pub(super) fn new_number() -> u64 {
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// A reference to a file, independent of its names.
+pub type FileRef = Arc<Inode>;
+
+/// A file. Without a name it exists while it is open or mapped.
+pub struct Inode {
+    /// Its number, by which programs distinguish files.
+    pub number: u64,
+    /// Its names. Relaxed order is enough: nothing but the number depends on it.
+    names: AtomicU64,
+    content: Mutex<Content>,
+    /// The locks that programs have on it.
+    pub locks: Mutex<Locks>,
+}
+
+impl Inode {
+    fn new(content: Content) -> FileRef {
+        let (names, locks) = (AtomicU64::new(1), Mutex::new(Vec::new()));
+        Arc::new(Inode { number: new_number(), names, content: Mutex::new(content), locks })
+    }
+
+    /// A file of the ramdisk.
+    pub fn of_ramdisk(bytes: &'static [u8]) -> FileRef {
+        Inode::new(Content::Ramdisk(bytes))
+    }
+
+    /// A new, empty file.
+    pub fn empty() -> FileRef {
+        Inode::new(Content::Written(Pages::default()))
+    }
+
+    /// Locks its content.
+    pub fn lock(&self) -> MutexGuard<'_, Content> {
+        self.content.lock()
+    }
+
+    /// The number of its names.
+    pub fn names(&self) -> u64 {
+        self.names.load(Ordering::Relaxed)
+    }
+
+    /// It gets one more name.
+    pub fn add_name(&self) {
+        self.names.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It loses a name.
+    pub fn remove_name(&self) {
+        self.names.fetch_sub(1, Ordering::Relaxed);
+    }
+}

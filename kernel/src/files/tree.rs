@@ -1,0 +1,218 @@
+//! The tree of files: folders, files, links, devices, and texts that are generated when a program
+//! opens them.
+//!
+//! It has the ramdisk's files, a few folders and texts that programs expect, and what programs
+//! create. One lock guards all folders.
+
+use alloc::{collections::BTreeMap, string::String, sync::Arc};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use spin::{Mutex, MutexGuard, Once};
+
+use super::inode::{FileRef, new_number};
+
+/// The most names of the tree: they take memory of the kernel's.
+const MAX_NAMES: u64 = 16 << 10;
+
+static ROOT: Once<Arc<Folder>> = Once::new();
+static LOCK: Mutex<()> = Mutex::new(());
+/// Names in all folders. Relaxed order is enough: nothing but the number depends on it.
+static NAMES: AtomicU64 = AtomicU64::new(0);
+
+/// What a name of a folder stands for.
+#[derive(Clone)]
+pub enum Node {
+    /// A file.
+    File(FileRef),
+    /// A folder.
+    Folder(Arc<Folder>),
+    /// A symbolic link: its inode number and its target.
+    Link(u64, Arc<str>),
+    /// The program's file, of the program that opens it.
+    Program,
+    /// A device.
+    Device(Device),
+    /// A text about the program that opens it, or about the machine.
+    Text(Text),
+}
+
+/// A device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// Reads are empty, writes are discarded.
+    Null,
+    /// Reads are zeros, writes are discarded.
+    Zero,
+    /// Reads are random numbers, writes are discarded.
+    Random,
+    /// The opening program's descriptor of this number.
+    Descriptor(u64),
+}
+
+/// A text that is generated when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// `/proc/self/maps`.
+    Maps,
+    /// `/proc/self/stat`.
+    Stat,
+    /// `/proc/self/statm`.
+    Statm,
+    /// `/proc/self/status`.
+    Status,
+    /// `/proc/self/cmdline`.
+    CommandLine,
+    /// `/proc/self/environ`.
+    Environment,
+    /// `/proc/self/comm`.
+    Name,
+    /// `/proc/cpuinfo`.
+    Processors,
+    /// `/proc/meminfo`.
+    Memory,
+    /// `/proc/uptime`.
+    Uptime,
+    /// `/proc/loadavg`.
+    Load,
+    /// `/proc/stat`.
+    Machine,
+    /// `/sys/devices/system/cpu/online` and `…/possible`.
+    Online,
+}
+
+/// A folder.
+pub struct Folder {
+    /// Its inode number.
+    pub number: u64,
+    nodes: Mutex<BTreeMap<String, Node>>,
+}
+
+/// Why there is nothing at a path, or why the tree cannot change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathError {
+    /// There is no such name.
+    Missing,
+    /// A part of the path is no folder.
+    NotFolder,
+    /// The path is a folder.
+    IsFolder,
+    /// The name exists.
+    Exists,
+    /// The folder is not empty.
+    NotEmpty,
+    /// There are too many links in the path.
+    Links,
+    /// A name or the path is too long.
+    TooLong,
+    /// A folder cannot be moved into itself; `.` and `..` cannot be removed.
+    Invalid,
+    /// Another program has changed the name meanwhile: the path has to be walked again.
+    Changed,
+    /// There is no room for more names.
+    Full,
+    /// The name is the kernel's: a device or a generated text.
+    Fixed,
+}
+
+impl Folder {
+    pub(super) fn new() -> Arc<Folder> {
+        Arc::new(Folder { number: new_number(), nodes: Mutex::new(BTreeMap::new()) })
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<Node> {
+        self.nodes.lock().get(name).cloned()
+    }
+
+    /// The first name after `name`, and its node.
+    pub fn next(&self, name: &str) -> Option<(String, Node)> {
+        use core::ops::Bound::{Excluded, Unbounded};
+        let nodes = self.nodes.lock();
+        let (name, node) = nodes.range::<str, _>((Excluded(name), Unbounded)).next()?;
+        Some((name.clone(), node.clone()))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.lock().is_empty()
+    }
+
+    /// Adds a name that the folder does not have.
+    pub(super) fn add(&self, name: &str, node: Node) -> Result<(), PathError> {
+        let fits = |names: u64| (names < MAX_NAMES).then_some(names + 1);
+        NAMES
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+            .map_err(|_| PathError::Full)?;
+        self.nodes.lock().insert(name.into(), node);
+        Ok(())
+    }
+
+    /// Adds a name of the kernel's own.
+    fn count(&self, name: &str, node: Node) {
+        NAMES.fetch_add(1, Ordering::Relaxed);
+        self.nodes.lock().insert(name.into(), node);
+    }
+
+    /// Removes a name that the folder has.
+    pub(super) fn remove(&self, name: &str) -> Option<Node> {
+        let removed = self.nodes.lock().remove(name)?;
+        NAMES.fetch_sub(1, Ordering::Relaxed);
+        Some(removed)
+    }
+}
+
+impl Node {
+    /// Returns whether two names stand for the same file or folder.
+    pub(super) fn is(&self, other: &Node) -> bool {
+        match (self, other) {
+            (Node::File(a), Node::File(b)) => Arc::ptr_eq(a, b),
+            (Node::Folder(a), Node::Folder(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// Its inode number.
+    pub fn number(&self) -> u64 {
+        match self {
+            Node::File(file) => file.number,
+            Node::Folder(folder) => folder.number,
+            Node::Link(number, _) => *number,
+            Node::Program | Node::Device(_) | Node::Text(_) => 1,
+        }
+    }
+}
+
+/// The root of the tree.
+pub(super) fn root() -> &'static Arc<Folder> {
+    ROOT.call_once(Folder::new)
+}
+
+/// Locks all folders.
+pub(super) fn lock() -> MutexGuard<'static, ()> {
+    LOCK.lock()
+}
+
+/// Adds a node at a path of the kernel's own, with the folders above it, unless the path exists.
+pub(super) fn plant(path: &str, node: Node) {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let mut at = root().clone();
+    for folder in folders.split('/').filter(|part| !part.is_empty()) {
+        let next = at.get(folder).unwrap_or_else(|| {
+            let new = Node::Folder(Folder::new());
+            at.count(folder, new.clone());
+            new
+        });
+        match next {
+            Node::Folder(next) => at = next,
+            _ => return log::error!("{path}: {folder} is a file of the ramdisk too"),
+        }
+    }
+    match name {
+        "" => {}
+        _ if at.get(name).is_some() => {}
+        _ => at.count(name, node),
+    }
+}
+
+/// Adds an empty folder at a path of the kernel's own.
+pub(super) fn plant_folder(path: &str) {
+    plant(&alloc::format!("{path}/"), Node::Device(Device::Null));
+}

@@ -1,0 +1,57 @@
+//! The system calls of a program that the kernel refused as unknown or unsupported, for the line at
+//! its end. An invalid argument is one that the kernel does not support, or the program's mistake.
+
+use alloc::{
+    collections::BTreeMap,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use tally_abi::syscall::{
+    self,
+    errno::{EAFNOSUPPORT, EINVAL, ENOSYS, EOPNOTSUPP},
+};
+
+/// The most kinds of refusals that are kept of one program.
+const MAX_KINDS: usize = 64;
+/// The most that the line names.
+const MAX_NAMED: usize = 12;
+/// Calls that C libraries try first on any Linux, and work without.
+const EXPECTED: [u64; 2] = [syscall::RSEQ, syscall::CLONE3];
+
+/// How often each call was refused with each error.
+#[derive(Default)]
+pub struct RefusedCalls(BTreeMap<(u64, i64), u64>);
+
+impl RefusedCalls {
+    /// Counts a call that failed with an error.
+    pub fn count(&mut self, call: u64, error: i64) {
+        let is_refusal = matches!(error, ENOSYS | EINVAL | EOPNOTSUPP | EAFNOSUPPORT);
+        if !is_refusal || EXPECTED.contains(&call) {
+            return;
+        }
+        if let Some(count) = self.0.get_mut(&(call, error)) {
+            *count += 1;
+        } else if self.0.len() < MAX_KINDS {
+            self.0.insert((call, error), 1);
+        }
+    }
+
+    /// The calls, their errors, and how often; none if no call was refused.
+    pub fn describe(&self) -> Option<String> {
+        let name = |call: u64| match syscall::name(call) {
+            Some(name) => name.to_ascii_lowercase(),
+            None => format!("call {call}"),
+        };
+        let one = |((call, error), count): (&(u64, i64), &u64)| {
+            let error = syscall::errno::name(*error).unwrap_or_default();
+            format!("{} ({error}) {count}×", name(*call))
+        };
+        let mut all: Vec<String> = self.0.iter().take(MAX_NAMED).map(one).collect();
+        if self.0.len() > MAX_NAMED {
+            all.push("…".to_string());
+        }
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+}
