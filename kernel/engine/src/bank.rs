@@ -8,6 +8,7 @@
 mod control;
 mod members;
 mod page;
+mod refresh;
 mod thresholds;
 
 use alloc::{boxed::Box, vec};
@@ -20,6 +21,7 @@ use tally_abi::bank::{
 use self::{
     control::{ControlWord, for_each_slot},
     members::{Member, Members},
+    refresh::Refresh,
     thresholds::{Reached, Thresholds},
 };
 use crate::{
@@ -36,11 +38,6 @@ pub(crate) use self::{
 };
 pub use self::{page::Page, thresholds::ThresholdError};
 
-/// Every half width is published anew before a session has this part of its slices more: the width
-/// changes by that order then, and the cost of all publications grows as the logarithm of the
-/// slices.
-const REFRESH: u64 = 8;
-
 /// A session's bank.
 #[derive(Debug)]
 pub(crate) struct Bank {
@@ -49,10 +46,7 @@ pub(crate) struct Bank {
     members: Members,
     /// RDPMC's ECX for the pinned events' counters.
     pinned_rdpmc: [u32; 3],
-    /// The member whose half width is published next.
-    next: usize,
-    /// The number of the session's slices with which the next half widths are due.
-    due_at: u64,
+    refresh: Refresh,
     /// Whether all events are counted all the time: there is one group.
     exact: bool,
     thresholds: Thresholds,
@@ -80,8 +74,7 @@ impl Bank {
             thresholds: Thresholds::new(plan, members.len()),
             members,
             pinned_rdpmc: Pinned::ALL.map(|event| rdpmc(CounterAssignment::Pinned(event))),
-            next: 0,
-            due_at: 0,
+            refresh: Refresh::default(),
             exact: plan.groups.len() == 1,
             published_max: vec![0; events].into(),
         };
@@ -240,28 +233,22 @@ impl Bank {
         }
     }
 
-    /// Whether half widths are to be published, of a session that has had `slices`.
+    /// See [`Refresh::is_due`]; exact values have no half widths.
     #[inline]
     pub(crate) fn errors_are_due(&self, slices: u64) -> bool {
-        slices >= self.due_at && !self.exact
+        !self.exact && self.refresh.is_due(slices)
     }
 
-    /// The members whose half widths are to be published now, a part of 1 / `calls` of them; the
-    /// next part is due when the session, whose rounds have `round` slices, has had more than
-    /// `slices`. Exact ones have none.
+    /// The members whose half widths are to be published now; see [`Refresh::take`].
     pub(crate) fn due(
         &mut self,
         calls: usize,
         slices: u64,
         round: u64,
     ) -> impl Iterator<Item = usize> + use<> {
-        let events = if self.exact { 0 } else { self.members.len() };
-        let first = self.next;
-        let count = events.div_ceil(calls.max(1));
-        self.next = if events == 0 { 0 } else { (first + count) % events };
-        let all_within = round + slices / REFRESH;
-        self.due_at = slices + (all_within / calls.max(1) as u64).max(1);
-        (first..first + count).map(move |index| index % events)
+        let members = if self.exact { 0 } else { self.members.len() };
+        let turns = self.refresh.take(members, calls, slices, round);
+        turns.map(move |index| index % members)
     }
 
     /// The event that is the member of this index.

@@ -6,9 +6,9 @@
 //! Without EVENTS it counts the processor's default list.
 //!
 //! A moment is a point in time at which values are read. Region `n` of the truth is open from the
-//! moment before it (the session's start before the first) to moment `n`, which begins at 1; so the
-//! truth of a value is the sum of the regions up to its moment. All values of a system call have the
-//! same moment; each counter of the bank has a moment of its own.
+//! moment before it (the session's start before the first) to moment `n`, which begins at 1; so
+//! the truth of a value is the sum of the regions up to its moment. All values of a system call
+//! have the same moment; each counter of the bank has a moment of its own.
 //!
 //! It prints a line for each value: its moment, the event's index, the value and its half width at
 //! 95 % (`-` where it is not known).
