@@ -57,7 +57,7 @@ pub fn is_user(frame: &Frame) -> bool {
     frame.cs & 3 == 3
 }
 
-/// Makes the frame of a system call return to the call's instruction, which makes the call `number`.
+/// Makes the frame of a system call return to the call's instruction, with the call's `number`.
 pub fn restart_call(frame: &mut Frame, number: u64) {
     /// The length of SYSCALL: 0F 05.
     const SYSCALL_BYTES: u64 = 2;

@@ -90,8 +90,8 @@ fn milliseconds(time: u64) -> Option<u64> {
     Some(clock::now_ns() + time * MILLISECOND_NS)
 }
 
-/// Answers with the number of descriptors that `find` finds ready, or waits up to a deadline. `find`
-/// is told whether the deadline has passed.
+/// Answers with the number of descriptors that `find` finds ready, or waits up to a deadline.
+/// `find` is told whether the deadline has passed.
 fn until(
     process: &mut Process,
     deadline: impl FnOnce(&mut Process) -> Result<Option<u64>, Errno>,
@@ -108,8 +108,8 @@ fn until(
     }
 }
 
-/// As [`until`], with another signal mask while the call waits; 0: with the same. Writes the rest of
-/// the time to `rest` unless that is 0.
+/// As [`until`], with another signal mask while the call waits; 0: with the same. Writes the rest
+/// of the time to `rest` unless that is 0.
 fn with_mask(
     process: &mut Process,
     rest: u64,

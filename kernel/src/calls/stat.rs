@@ -1,5 +1,5 @@
-//! `struct stat`, `struct statx`, `struct statfs`, and the flags of `open`, for calls by path and by
-//! descriptor.
+//! `struct stat`, `struct statx`, `struct statfs`, and the flags of `open`, for calls by path and
+//! by descriptor.
 
 use super::answer::Errno;
 use crate::{
@@ -127,7 +127,7 @@ pub(super) fn kind_of(node: &Node) -> u8 {
     (mode >> 12) as u8
 }
 
-/// Writes Linux's `struct stat` for x86-64, 144 bytes; the fields that files here do not have are 0.
+/// Writes Linux's `struct stat` for x86-64, 144 bytes; fields that files here do not have are 0.
 pub(super) fn write_stat(process: &mut Process, to: u64, info: &Info) -> Result<u64, Errno> {
     let mut stat = [0; 144];
     let mut put = |at: usize, value: u64| stat[at..at + 8].copy_from_slice(&value.to_le_bytes());

@@ -253,7 +253,8 @@ impl Location {
     /// Removes the name, of an empty folder if `of_folder` is set, or of anything else.
     ///
     /// # Errors
-    /// The name has changed, there is nothing of the kind, the folder is not empty, or the name is the kernel's.
+    /// The name has changed, there is nothing of the kind, the folder is not empty, or the name is
+    /// the kernel's.
     pub fn remove(self, of_folder: bool) -> Result<(), PathError> {
         let node = self.node.as_ref().ok_or(PathError::Missing)?;
         let parent = self.parent.as_ref().ok_or(PathError::Fixed)?;

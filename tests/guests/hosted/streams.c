@@ -259,8 +259,8 @@ static int interrupted(void)
 
 int main(void)
 {
-    int failed = pipes() || sockets() || counters() || timers() || waiting() || threads() || robust_mutexes() ||
-            interrupted();
+    int failed = pipes() || sockets() || counters() || timers() || waiting() || threads() ||
+                 robust_mutexes() || interrupted();
     puts(failed ? "streams: failed" : "streams: done");
     return failed;
 }

@@ -101,7 +101,8 @@ int main(int argc, char **argv)
     printf("%.4s\n", ctime(&now) + 20);
     for (int i = 0; i < 3; i++)
         MUST(syscall(9999) < 0 && errno == ENOSYS);
-    MUST(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) == MAP_FAILED);
+    int huge = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB;
+    MUST(mmap(NULL, 4096, PROT_READ, huge, -1, 0) == MAP_FAILED);
     puts("words: done");
     return 0;
 }
