@@ -1,5 +1,6 @@
 //! Files: a tree of folders in memory with the ramdisk's files and those that programs create,
-//! which stay until the machine ends; and what else programs open: devices, generated texts, streams.
+//! which stay until the machine ends; and what else programs open: devices, generated texts,
+//! streams.
 
 mod content;
 pub mod epoll;
