@@ -250,7 +250,7 @@ mod tests {
     /// One seed's report of one event with the truth 100 and the half width 10.
     fn report(estimate: u64) -> Report {
         let value = Value::Estimated { estimate, stderr: 5.0, half_width_95: 10.0 };
-        let reading = Reading { value, counted_cycles: 1, total_cycles: 2, slices: 9 };
+        let reading = Reading { value, counted: 0, counted_cycles: 1, total_cycles: 2, slices: 9 };
         let events = vec![EventReport::of("E", &reading, Some(100))];
         let first = SessionReport { program: "deflate".into(), events, ..SessionReport::default() };
         Report {
@@ -286,6 +286,7 @@ mod tests {
     fn exact_values_do_not_count_for_the_claim() {
         let exact = Reading {
             value: Value::Exact { count: 100 },
+            counted: 100,
             counted_cycles: 2,
             total_cycles: 2,
             slices: 9,
@@ -308,7 +309,8 @@ mod tests {
     fn quantiles_are_of_estimated_values_of_frequent_events() {
         let event = |estimate, truth| {
             let value = Value::Estimated { estimate, stderr: 5.0, half_width_95: 100.0 };
-            let reading = Reading { value, counted_cycles: 1, total_cycles: 2, slices: 9 };
+            let reading =
+                Reading { value, counted: 0, counted_cycles: 1, total_cycles: 2, slices: 9 };
             EventReport::of("E", &reading, Some(truth))
         };
         // Errors of 0.01 to 1.00, and one of an event that is not frequent.

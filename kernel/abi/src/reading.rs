@@ -60,6 +60,9 @@ impl Reason {
 pub struct Reading {
     /// The value.
     pub value: Value,
+    /// Events in the slices in which the event was counted: there were no fewer. Of a count in ring
+    /// 0 less by what overflow interrupts may have added.
+    pub counted: u64,
     /// Cycles for which the event was counted, at the session's privilege.
     pub counted_cycles: u64,
     /// Cycles for which the session ran, at the session's privilege.
@@ -82,7 +85,22 @@ impl Reading {
         (self.total_cycles > 0).then_some(share)
     }
 
-    /// Encodes: kind, three words that depend on the kind, counted and total cycles, slices, zero.
+    /// The 95 % interval, in events: from the value less the half width, or the events that were
+    /// counted if they are more, to the value and the half width. `None` if there is no value.
+    pub fn interval_95(&self) -> Option<(f64, f64)> {
+        match self.value {
+            Value::Exact { count } => Some((count as f64, count as f64)),
+            Value::Estimated { estimate, half_width_95, .. } => {
+                let (middle, counted) = (estimate as f64, self.counted as f64);
+                let low = (middle - half_width_95).max(counted.min(middle));
+                Some((low, middle + half_width_95))
+            }
+            Value::NotMeasured { .. } => None,
+        }
+    }
+
+    /// Encodes: kind, three words that depend on the kind, counted and total cycles, slices, events
+    /// counted.
     pub fn to_words(&self) -> ReadingWords {
         let (kind, [a, b, c]) = match self.value {
             Value::Exact { count } => (EXACT, [count, 0, 0]),
@@ -91,7 +109,7 @@ impl Reading {
             }
             Value::NotMeasured { reason } => (NOT_MEASURED, [reason as u64, 0, 0]),
         };
-        [kind, a, b, c, self.counted_cycles, self.total_cycles, self.slices, 0]
+        [kind, a, b, c, self.counted_cycles, self.total_cycles, self.slices, self.counted]
     }
 
     /// Decodes what [`Self::to_words`] made.
@@ -99,7 +117,7 @@ impl Reading {
     /// # Errors
     /// A kind or reason that this version does not define.
     pub fn from_words(words: ReadingWords) -> Result<Self, Malformed> {
-        let [kind, a, b, c, counted_cycles, total_cycles, slices, _] = words;
+        let [kind, a, b, c, counted_cycles, total_cycles, slices, counted] = words;
         let value = match kind {
             EXACT => Value::Exact { count: a },
             ESTIMATED => Value::Estimated {
@@ -115,13 +133,26 @@ impl Reading {
             },
             _ => return Err(Malformed),
         };
-        Ok(Reading { value, counted_cycles, total_cycles, slices })
+        Ok(Reading { value, counted, counted_cycles, total_cycles, slices })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_begins_at_the_events_that_were_counted() {
+        let interval = |estimate, half_width_95, counted| {
+            let value = Value::Estimated { estimate, stderr: 1.0, half_width_95 };
+            let reading = Reading { value, counted, counted_cycles: 1, total_cycles: 4, slices: 9 };
+            reading.interval_95()
+        };
+        assert_eq!(interval(100, 20.0, 25), Some((80.0, 120.0)));
+        assert_eq!(interval(22, 66.0, 5), Some((5.0, 88.0)));
+        // Moved below what was counted, to fit another count.
+        assert_eq!(interval(4, 2.0, 5), Some((4.0, 6.0)));
+    }
 
     #[test]
     fn words_round_trip_and_reject() {
@@ -132,7 +163,8 @@ mod tests {
             Value::NotMeasured { reason: Reason::TooFewSlices },
         ];
         for value in values {
-            let reading = Reading { value, counted_cycles: 1, total_cycles: 4, slices: 2 };
+            let reading =
+                Reading { value, counted: 3, counted_cycles: 1, total_cycles: 4, slices: 2 };
             assert_eq!(Reading::from_words(reading.to_words()), Ok(reading));
             assert_eq!(reading.coverage(), Some(0.25));
             assert_eq!(Reading { total_cycles: 0, ..reading }.coverage(), None);

@@ -213,6 +213,7 @@ mod tests {
         check(Message::Booted { cpus: 1, memory_bytes: 0, seed: 0, pmu: None });
         let reading = Reading {
             value: Value::NotMeasured { reason: Reason::NotStarted },
+            counted: 0,
             counted_cycles: 0,
             total_cycles: 0,
             slices: 0,

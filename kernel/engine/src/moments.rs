@@ -127,11 +127,20 @@ pub struct EventMoments {
     pub pairs: ByKind<EventPairs>,
     /// The slices with the most events, the largest first: the tail of their distribution.
     pub peaks: [Peak; PEAKS],
+    /// Events that restating took away.
+    restated: u64,
     first: u64,
     /// Σ y before the current block.
     before_block: u64,
     /// Σ y of the block before it.
     last_block: u64,
+}
+
+impl EventMoments {
+    /// Events in its slices, not restated.
+    pub fn counted(&self) -> u64 {
+        self.events.wrapping_add(self.restated)
+    }
 }
 
 /// The slices of one group: its bases, and the event on each of its counters.
@@ -341,7 +350,9 @@ impl GroupMoments {
         for event in &mut self.events {
             let whole = u128::from(event.events) * u128::from(ratio)
                 + ((u128::from(event.fraction) * u128::from(ratio)) >> 32);
+            let counted = event.counted();
             (event.events, event.fraction) = ((whole >> 32) as u64, whole as u32);
+            event.restated = counted.wrapping_sub(event.events);
             for pairs in &mut event.pairs {
                 pairs.squares = times(pairs.squares, squared);
                 pairs.products = pairs.products.map(|sum| times(sum, squared));

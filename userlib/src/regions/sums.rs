@@ -59,7 +59,8 @@ impl Sums {
             self.estimate(cycles, whole)
                 .unwrap_or(Value::NotMeasured { reason: Reason::TooFewSlices })
         };
-        Reading { value, counted_cycles: self.counted, total_cycles: cycles, slices: self.visits }
+        let (counted, counted_cycles, slices) = (self.events, self.counted, self.visits);
+        Reading { value, counted, counted_cycles, total_cycles: cycles, slices }
     }
 
     fn estimate(&self, cycles: u64, whole: Whole) -> Option<Value> {

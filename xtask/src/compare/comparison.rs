@@ -197,7 +197,7 @@ mod tests {
     use tally_abi::{Reading, Value, reading::Reason};
 
     fn event(name: &str, value: Value, truth: u64, count: Count) -> ComparedEvent {
-        let reading = Reading { value, counted_cycles: 1, total_cycles: 5, slices: 9 };
+        let reading = Reading { value, counted: 0, counted_cycles: 1, total_cycles: 5, slices: 9 };
         let reading = EventReport::of(name, &reading, Some(truth));
         let perf = Side::of_perf(count, Some(truth));
         ComparedEvent { name: name.into(), tally: Side::of_tally(&reading), perf }

@@ -251,7 +251,7 @@ mod tests {
     use tally_abi::{Reading, Value, reading::Reason};
 
     fn event(name: &str, value: Value, truth: u64) -> EventReport {
-        let reading = Reading { value, counted_cycles: 1, total_cycles: 4, slices: 9 };
+        let reading = Reading { value, counted: 0, counted_cycles: 1, total_cycles: 4, slices: 9 };
         EventReport::of(name, &reading, Some(truth))
     }
 

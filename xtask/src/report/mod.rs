@@ -115,6 +115,10 @@ pub struct EventReport {
     pub stderr: Option<f64>,
     /// Half the width of the 95 % interval, in events.
     pub half_width_95: Option<f64>,
+    /// The lower end of the 95 % interval, in events; not below what was counted.
+    pub low_95: Option<f64>,
+    /// The upper end of the 95 % interval, in events.
+    pub high_95: Option<f64>,
     /// The share of the time in which the event was counted, 0 to 1; none if the session never ran.
     pub coverage: Option<f64>,
     /// The virtual PMU's count, in events; of ring 0 without the PMI handlers.
@@ -229,12 +233,15 @@ impl EventReport {
                 (Kind::NotMeasured, None, None, None, Some(reason.message()))
             }
         };
+        let (low_95, high_95) = reading.interval_95().unzip();
         EventReport {
             name: name.to_owned(),
             kind,
             estimate,
             stderr,
             half_width_95,
+            low_95,
+            high_95,
             coverage: reading.coverage(),
             truth,
             reason,
@@ -262,7 +269,8 @@ impl EventReport {
 
     /// Returns whether the truth lies within the 95 % interval.
     pub fn is_within(&self) -> Option<bool> {
-        Some(self.error()?.abs() <= self.half_width_95?)
+        let truth = self.truth? as f64;
+        Some((self.low_95?..=self.high_95?).contains(&truth))
     }
 }
 
@@ -278,7 +286,7 @@ mod tests {
 
     fn estimated(estimate: u64, half_width_95: f64, truth: Option<u64>) -> EventReport {
         let value = Value::Estimated { estimate, stderr: half_width_95 / 1.96, half_width_95 };
-        let reading = Reading { value, counted_cycles: 1, total_cycles: 4, slices: 9 };
+        let reading = Reading { value, counted: 0, counted_cycles: 1, total_cycles: 4, slices: 9 };
         EventReport::of("E", &reading, truth)
     }
 

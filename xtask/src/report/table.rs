@@ -130,7 +130,13 @@ mod tests {
     /// A table with these values and truths, each event named by its place.
     fn table(values: &[(Value, Option<u64>)]) -> String {
         let event = |(name, (value, truth)): (u8, &(Value, Option<u64>))| {
-            let reading = Reading { value: *value, counted_cycles: 1, total_cycles: 8, slices: 3 };
+            let reading = Reading {
+                value: *value,
+                counted: 0,
+                counted_cycles: 1,
+                total_cycles: 8,
+                slices: 3,
+            };
             EventReport::of(&char::from(name).to_string(), &reading, *truth)
         };
         let events: Vec<EventReport> = (b'A'..).zip(values).map(event).collect();
@@ -179,7 +185,8 @@ mod tests {
     /// A session with one event, whose name is too long for its column.
     fn session(number: u32) -> SessionReport {
         let value = Value::Estimated { estimate: 1_000, stderr: 5.0, half_width_95: 10.0 };
-        let reading = Reading { value, counted_cycles: 1, total_cycles: 5, slices: 300 };
+        let reading =
+            Reading { value, counted: 0, counted_cycles: 1, total_cycles: 5, slices: 300 };
         SessionReport {
             program: "p".into(),
             session: Some(number),

@@ -45,6 +45,7 @@ fn a_share_twice_as_large_makes_twice_the_count_of_what_was() {
     let expected = (4.0 * 8.0 / 6.0 + 1.0) * ONE as f64;
     assert!((moments.weight() as f64 - expected).abs() < 2.0);
     assert_eq!((moments.slices, moments.counted_cycles()), (2, 2000));
+    assert_eq!(moments.events[0].counted(), 20);
 }
 
 #[test]

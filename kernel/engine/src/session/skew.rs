@@ -21,7 +21,7 @@ const HALF_WIDTH: f64 = 1.96;
 
 impl Session {
     /// Widens the intervals of events that are counted in ring 0 by their skew. An exact count
-    /// becomes an estimate.
+    /// becomes an estimate, and the counted events are those at least.
     pub(super) fn add_skew(&self, readings: &mut [Reading]) {
         let stats = self.stats();
         let times = stats.slices + stats.spurious_pmis;
@@ -35,6 +35,7 @@ impl Session {
                 _ => SKEW_CYCLES,
             };
             widen(&mut reading.value, (times * each) as f64);
+            reading.counted = reading.counted.saturating_sub(times * each);
         }
     }
 }

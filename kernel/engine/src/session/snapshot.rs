@@ -64,11 +64,12 @@ impl Totals {
         sample: impl FnOnce(u16, u8) -> Sample,
     ) -> Reading {
         let total_cycles = self.counts[Pinned::Cycles];
-        let (value, counted_cycles, slices) = match assigned {
-            _ if self.counts == Counts::default() => (not_started(), 0, 0),
-            None => (not_started(), 0, 0),
+        let (value, counted, counted_cycles, slices) = match assigned {
+            _ if self.counts == Counts::default() => (not_started(), 0, 0, 0),
+            None => (not_started(), 0, 0, 0),
             Some(CounterAssignment::Pinned(pinned)) => {
-                (Value::Exact { count: self.counts[pinned] }, total_cycles, self.slices)
+                let count = self.counts[pinned];
+                (Value::Exact { count }, count, total_cycles, self.slices)
             }
             Some(CounterAssignment::General { group, counter }) => {
                 let sample = sample(group, counter);
@@ -76,10 +77,11 @@ impl Totals {
                     1 => Value::Exact { count: sample.event.events },
                     _ => estimate::estimate(&sample),
                 };
-                (value, sample.group.counted_cycles(), sample.group.slices)
+                let counted = sample.event.counted();
+                (value, counted, sample.group.counted_cycles(), sample.group.slices)
             }
         };
-        Reading { value, counted_cycles, total_cycles, slices }
+        Reading { value, counted, counted_cycles, total_cycles, slices }
     }
 
     /// All that is known of the event on a counter of a group, which has the current slice's
