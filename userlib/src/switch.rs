@@ -48,11 +48,10 @@ impl Bank<'_> {
             match control as u32 {
                 BUSY => {}
                 DETACHED => {
+                    // Not `tally_call`: no other kernel maps a bank.
+                    let arguments = [self.session, 0, 0, 0, 0, 0];
                     // SAFETY: the call has no buffer.
-                    let result = unsafe {
-                        sys::tally_call(sys::SESSION_START, [self.session, 0, 0, 0, 0, 0])
-                    };
-                    match check(result) {
+                    match check(unsafe { sys::call(sys::SESSION_START, arguments) }) {
                         // Another thread or a handler has started them meanwhile.
                         Err(Error::WrongState) => {}
                         result => return result.map(|_| ()),
