@@ -100,8 +100,8 @@ fn a_sampled_program_cannot_write_to_its_bank() {
 }
 
 /// The engine takes a sample of ring 0 every 20,000 instructions at most, so that the program gets
-/// on between two; loading and measuring a program takes the kernel some 500,000.
-const RING_0_SAMPLES: usize = 15;
+/// on between two; loading and measuring a program takes the kernel more than 250,000.
+const RING_0_SAMPLES: usize = 12;
 
 /// Samples of ring 0, in the kernel's code and in all, by how overflow interrupts are delivered.
 /// The kernel runs with interrupts off. Samples of ring 0 are at least 20,000 instructions apart

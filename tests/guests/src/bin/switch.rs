@@ -93,8 +93,9 @@ fn main() -> i32 {
     let mut checks = Checks::default();
     checks.equal("a bank before its first start is stopped", bank.is_stopped(), true);
     let Added { least, median, most } = pairs(&mut checks, bank, &counters, slice);
-    // A start is of one of two lengths: it continues the slice, or makes a system call.
-    checks.equal("the median of what a pair adds is near the least", median <= least + 40, true);
+    // A start is of one of two lengths: it continues the slice, or makes a system call, which takes
+    // the library some 42 instructions more.
+    checks.equal("the median of what a pair adds is near the least", median <= least + 45, true);
     checks.equal("an interrupted pair adds at most 400", most <= least + 400, true);
     let stats = session.stats().expect("the session is open");
     let readings = session.read().expect("the session is open");
