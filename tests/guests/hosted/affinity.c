@@ -10,13 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#define MUST(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("affinity: line %d: %s (%s)\n", __LINE__, #condition, strerror(errno));         \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "must.h"
 
 #define MAX_THREADS 8
 

@@ -9,13 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MUST(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("endings: line %d: %s (%s)\n", __LINE__, #condition, strerror(errno));          \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "must.h"
 
 /* An alternative stack that handlers fill, and the memory below it. */
 static struct {

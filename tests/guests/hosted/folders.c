@@ -14,14 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MUST(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("folders: line %d: %s (%s)\n", __LINE__, #condition, strerror(errno));          \
-            return 1;                                                                              \
-        }                                                                                          \
-    } while (0)
-#define FAILS(call, error) MUST((call) < 0 && errno == (error))
+#include "must.h"
 
 static int make(const char *path)
 {

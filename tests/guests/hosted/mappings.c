@@ -14,13 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MUST(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("mappings: line %d: %s (%s)\n", __LINE__, #condition, strerror(errno));         \
-            return 1;                                                                              \
-        }                                                                                          \
-    } while (0)
+#include "must.h"
 
 enum { PAGE = 4096, RW = PROT_READ | PROT_WRITE, PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS };
 

@@ -16,13 +16,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define MUST(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("signals: line %d: %s (%s)\n", __LINE__, #condition, strerror(errno));          \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "must.h"
 
 /* The sum of handled signals, nested handlers and their most, the last code, the sum in another
  * thread. */

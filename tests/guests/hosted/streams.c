@@ -19,14 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MUST(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("streams: line %d: %s (%s)\n", __LINE__, #condition, strerror(errno));          \
-            return 1;                                                                              \
-        }                                                                                          \
-    } while (0)
-#define FAILS(call, error) MUST((call) < 0 && errno == (error))
+#include "must.h"
 
 static char large[200000];
 

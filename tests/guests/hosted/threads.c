@@ -16,13 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MUST(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("threads: line %d: %s (%s)\n", __LINE__, #condition, strerror(errno));          \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "must.h"
 
 #define MAX_THREADS 64
 

@@ -15,13 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MUST(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("words: line %d: %s (%s)\n", __LINE__, #condition, strerror(errno));            \
-            return 1;                                                                              \
-        }                                                                                          \
-    } while (0)
+#include "must.h"
 
 extern char **environ;
 
