@@ -4,9 +4,7 @@ use alloc::{format, string::String, vec, vec::Vec};
 
 use tally_abi::syscall::{
     self,
-    errno::{
-        EACCES, EEXIST, EFAULT, EINVAL, EISDIR, ELOOP, EMFILE, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM,
-    },
+    errno::{EACCES, EFAULT, EINVAL, EISDIR, ELOOP, EMFILE, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM},
 };
 
 use super::{
@@ -130,8 +128,8 @@ fn open_at(process: &mut Process, place: Location, flags: u64) -> Result<Descrip
     let path = place.path();
     let node = if flags & CREATE == 0 {
         place.existing()?
-    } else if flags & EXCLUSIVE != 0 && place.node.is_some() {
-        return Err(Errno(EEXIST));
+    } else if flags & EXCLUSIVE != 0 {
+        place.new_file()?
     } else {
         place.file_or_new()?
     };

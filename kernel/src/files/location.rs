@@ -205,7 +205,7 @@ impl Location {
         parent.add(&self.name, node)
     }
 
-    /// The file at the place, or a new empty one; `None` if it is no file.
+    /// What is at the place, or a new empty file.
     ///
     /// # Errors
     /// A folder is there, or there is no room.
@@ -223,6 +223,16 @@ impl Location {
         }
         let node = Node::File(Inode::empty());
         parent.add(&self.name, node.clone())?;
+        Ok(node)
+    }
+
+    /// Adds an empty file at the place.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn new_file(self) -> Result<Node, PathError> {
+        let node = Node::File(Inode::empty());
+        self.add(node.clone())?;
         Ok(node)
     }
 
