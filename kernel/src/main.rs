@@ -74,6 +74,7 @@ fn boot(info: &'static mut BootInfo) -> ! {
     }
     arch::lapic::mask_legacy_interrupts();
     clock::set_date(line.date);
+    sched::send_files_at_end(line.send_files);
     measure::init(&line);
     entry::start_cpu(0);
     let rsdp = info.rsdp_addr.into_option();

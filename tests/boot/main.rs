@@ -21,6 +21,7 @@ mod outcomes;
 mod overhead;
 mod programs;
 mod repeat;
+mod returned;
 mod samples;
 mod sessions;
 mod shared;

@@ -66,6 +66,10 @@ pub struct RunArgs {
     /// Put a file of this machine into the ramdisk, under its name: a static program, or its input
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
+    /// Write the files and folders that the programs created or changed into this folder, new or
+    /// empty
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "repeat"])]
+    out: Option<PathBuf>,
     /// A file of this machine that is the standard input of the programs
     #[arg(long, value_name = "PATH")]
     stdin: Option<PathBuf>,
@@ -163,6 +167,9 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if let Some(path) = &args.trace {
         project::check_writable(path)?;
     }
+    if let Some(folder) = &args.out {
+        machine::prepare_files(folder)?;
+    }
     let artefacts = Artefacts::make_for_run(project, &args.files())?;
     if let Some(socket) = &request.gdb {
         let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
@@ -179,7 +186,23 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         }
         project::write(path, &boot.transcript.trace)?;
     }
-    shown
+    let status = shown?;
+    if let Some(folder) = &args.out {
+        write_files(&boot, folder)?;
+    }
+    Ok(status)
+}
+
+/// Writes the files of `--out`. Those of a machine that failed are lost, and its failure is shown.
+fn write_files(boot: &Boot, folder: &Path) -> Result<()> {
+    let written = boot.write_files(folder);
+    if boot.transcript.done.is_some() {
+        return written;
+    }
+    if let Err(failure) = written {
+        output::note(format_args!("xtask: {failure}"));
+    }
+    Ok(())
 }
 
 /// Runs the machines of `--repeat` and prints their results together.
@@ -207,6 +230,9 @@ fn options(args: &RunArgs) -> String {
     }
     if let Some(seconds) = args.date {
         options += &format!(" date={seconds}");
+    }
+    if args.out.is_some() {
+        options += " send-files";
     }
     if args.trace.is_some() {
         options += if args.trace_last { " trace=last" } else { " trace" };

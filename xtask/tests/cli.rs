@@ -78,6 +78,15 @@ fn explain_refuses_what_a_run_refuses() {
 }
 
 #[test]
+fn files_of_a_run_need_an_empty_folder() {
+    for words in ["--out src", "--out Cargo.toml/x", "--out x --explain", "--out x --repeat 2"] {
+        let status = status(&format!("run {words}"), Stdio::null(), Stdio::null());
+        let is_refused = [ExitStatus::Usage, ExitStatus::HostError].map(code).contains(&status);
+        assert!(is_refused, "{words}: {status:?}");
+    }
+}
+
+#[test]
 fn linux_refuses_options_before_it_fetches_anything() {
     for (words, refused) in [
         ("--icount --cpus 2 -- true", ExitStatus::Usage),

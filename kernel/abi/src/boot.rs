@@ -48,6 +48,9 @@ pub struct CommandLine<'a> {
     /// The date at which the machine starts, in seconds since 1970 (`date=N`), always the same by
     /// default so that runs repeat.
     pub date: u64,
+    /// Whether the kernel sends the files that programs created or changed to the host when all
+    /// programs have ended (`send-files`).
+    pub send_files: bool,
     /// How overflow interrupts are delivered (`overflows=fixed|nmi`).
     pub overflows: Delivery,
     /// The least severe level of messages in the log (`log=error|warn|info|debug|trace`).
@@ -208,6 +211,7 @@ impl<'a> CommandLine<'a> {
             cpus: MAX_CPUS,
             paranoid: DEFAULT_PARANOID,
             date: DEFAULT_DATE,
+            send_files: false,
             overflows: Delivery::Fixed,
             log: LogLevel::default(),
             trace_events: TraceEvents::default(),
@@ -229,6 +233,7 @@ impl<'a> CommandLine<'a> {
     fn set(&mut self, option: &str) -> Option<()> {
         match option.split_once('=') {
             None if option == "wire" => self.wire = true,
+            None if option == "send-files" => self.send_files = true,
             None if option == "trace" => self.trace = Some(Tracing::Stream),
             Some(("trace", "last")) => self.trace = Some(Tracing::Last),
             Some(("seed", n)) => self.seed = n.parse().ok()?,
@@ -304,6 +309,8 @@ mod tests {
     fn options_then_programs() {
         let line = CommandLine::parse("seed=7 wire cpus=2 -- a --x 1 -- b").unwrap();
         assert_eq!((line.seed, line.wire, line.trace, line.cpus), (7, true, None, 2));
+        let sends = |text| CommandLine::parse(text).map(|line| line.send_files);
+        assert_eq!((sends("wire"), sends("send-files")), (Ok(false), Ok(true)));
         let traces = |text| CommandLine::parse(text).map(|line| line.trace);
         assert_eq!(traces("trace"), Ok(Some(Tracing::Stream)));
         assert_eq!(traces("trace=last"), Ok(Some(Tracing::Last)));

@@ -163,6 +163,28 @@ pub enum Message<'a> {
         /// The processor at the exception, or in the panic handler.
         registers: Registers,
     },
+    /// What programs created or changed in a folder follows, up to its [`Message::FolderEnds`]. The
+    /// first folder is the root, without a name. The kernel sends folders and files when all
+    /// programs have ended, if the command line asks for it.
+    FolderBegins {
+        /// Its name.
+        name: &'a str,
+        /// Whether a program made it. Another folder may have nothing that programs changed.
+        is_new: bool,
+    },
+    /// A file, or a symbolic link.
+    File {
+        /// Its name.
+        name: &'a str,
+        /// Files of the same number are one file.
+        number: u64,
+        /// Whether it is a symbolic link, whose content is its target.
+        is_link: bool,
+        /// Bytes of its content, which follows that of the files before on the virtio port.
+        bytes: u64,
+    },
+    /// The folder that was begun last and has not ended ends.
+    FolderEnds,
     /// Every program has ended; the machine stops.
     Done {
         /// The first exit status other than 0, in the order in which programs ended; else 0.

@@ -29,6 +29,27 @@ impl Content {
         }
     }
 
+    /// Returns whether it is these bytes.
+    pub(super) fn is(&self, bytes: &[u8]) -> bool {
+        if self.len() != bytes.len() as u64 {
+            return false;
+        }
+        if let Content::Ramdisk(own) = self
+            && core::ptr::eq(*own, bytes)
+        {
+            return true;
+        }
+        let mut at = 0;
+        while at < bytes.len() {
+            let piece = self.piece(at as u64);
+            if piece.is_empty() || !bytes[at..].starts_with(piece) {
+                return false;
+            }
+            at += piece.len();
+        }
+        true
+    }
+
     /// Writes bytes at `at`, as far as there is memory for them. Returns how many. The bytes
     /// between its end and `at` become zeros.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> usize {

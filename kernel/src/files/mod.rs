@@ -14,6 +14,8 @@ pub mod ramdisk;
 pub mod streams;
 pub mod tree;
 
+use spin::Once;
+
 use self::tree::{Device, Node, Text};
 pub use self::{content::Content, mapping::map_file};
 
@@ -59,6 +61,21 @@ const TEXTS: [(&str, &[u8]); 5] = [
     ("proc/filesystems", b"nodev\ttmpfs\n"),
 ];
 
+/// The highest inode number at boot.
+static LAST_AT_BOOT: Once<u64> = Once::new();
+
+/// Returns whether what has this inode number was there at boot.
+pub fn was_at_boot(number: u64) -> bool {
+    LAST_AT_BOOT.get().is_some_and(|last| number <= *last)
+}
+
+/// Returns whether the file at `path`, without a `/` before it, has the content that the file there
+/// had at boot.
+pub fn is_as_at_boot(path: &str, content: &Content) -> bool {
+    let text = || TEXTS.iter().find(|(known, _)| *known == path).map(|(_, bytes)| *bytes);
+    ramdisk::file(path).or_else(text).is_some_and(|bytes| content.is(bytes))
+}
+
 /// Makes the tree, of the ramdisk's files and of what programs expect.
 pub fn init() {
     for (name, bytes) in ramdisk::files() {
@@ -74,4 +91,5 @@ pub fn init() {
     for (path, bytes) in TEXTS {
         tree::plant(path, Node::File(inode::Inode::of_ramdisk(bytes)));
     }
+    LAST_AT_BOOT.call_once(inode::new_number);
 }

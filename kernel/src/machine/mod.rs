@@ -5,6 +5,7 @@ pub mod acpi;
 pub mod clock;
 pub mod exit;
 pub mod fw_cfg;
+pub mod port;
 pub mod reference;
 pub mod serial;
 pub mod virtio;

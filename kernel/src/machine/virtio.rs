@@ -1,4 +1,6 @@
-//! The driver of a virtio console device with a port for the trace.
+//! The driver of a virtio console device with ports for the trace and for files.
+//!
+//! One port is open at a time: opening one resets the device.
 //!
 //! The crate `virtio-drivers` has the queues and their transport. Its console driver is not used:
 //! it waits for each buffer, for ever if the host stops reading.
@@ -41,24 +43,41 @@ bitflags! {
 
 /// Buffers of a queue.
 pub const QUEUE: usize = 32;
-/// The port's number: port 0 is a console's, whose data QEMU throws away when its reader is slow.
-const PORT: u32 = 1;
-/// The queue from the driver to port 1 (virtio 1.2, 5.3.2 "Virtqueues").
-const TO_PORT: u16 = 5;
 /// The queue of control messages to the device.
 const CONTROL: u16 = 3;
-/// Control messages (port, event): the driver is ready, it is ready for the port, the port is open.
-const EVENTS: [(u32, u16); 3] = [(0, 0), (PORT, 3), (PORT, 6)];
 
-/// The guest's end of the port.
-pub struct VirtioTracePort {
-    transport: PciTransport,
-    queue: VirtQueue<KernelHal, QUEUE>,
+/// A port. Port 0 is a console's, whose data QEMU throws away when its reader is slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortNumber {
+    /// The trace's.
+    Trace = 1,
+    /// That of the files which programs created or changed.
+    Files = 2,
 }
 
-impl VirtioTracePort {
-    /// The port, if this machine has it.
-    pub fn find() -> Option<VirtioTracePort> {
+impl PortNumber {
+    /// The queue from the driver to the port (virtio 1.2, 5.3.2 "Virtqueues").
+    fn queue(self) -> u16 {
+        2 * self as u16 + 3
+    }
+
+    /// Control messages (port, event): the driver is ready, it is ready for the port, the port is
+    /// open.
+    fn events(self) -> [(u32, u16); 3] {
+        [(0, 0), (self as u32, 3), (self as u32, 6)]
+    }
+}
+
+/// The guest's end of a port.
+pub struct VirtioPort {
+    transport: PciTransport,
+    queue: VirtQueue<KernelHal, QUEUE>,
+    number: PortNumber,
+}
+
+impl VirtioPort {
+    /// The port, if this machine has it. Ends the use of a port that was open before.
+    pub fn find(number: PortNumber) -> Option<VirtioPort> {
         let mut root = PciRoot::new(PciPorts);
         let is_console = |device: &DeviceFunction| {
             let mut found = root.enumerate_bus(0).filter(|(place, _)| place == device);
@@ -73,21 +92,21 @@ impl VirtioTracePort {
         }
         root.set_command(place, Command::MEMORY_SPACE | Command::BUS_MASTER);
         let transport = PciTransport::new::<KernelHal, _>(&mut root, place);
-        let opened = transport.ok().and_then(VirtioTracePort::open);
+        let opened = transport.ok().and_then(|transport| VirtioPort::open(transport, number));
         if opened.is_none() {
-            log::warn!("virtio console without a usable trace port; trace sent at the end");
+            log::warn!("virtio console without a usable port {}", number as u32);
         }
         opened
     }
 
-    fn open(mut transport: PciTransport) -> Option<VirtioTracePort> {
+    fn open(mut transport: PciTransport, number: PortNumber) -> Option<VirtioPort> {
         let taken = transport.begin_init(Features::all());
         if !taken.contains(Features::all()) {
             return None;
         }
         let mut control =
             VirtQueue::<KernelHal, QUEUE>::new(&mut transport, CONTROL, false, false).ok()?;
-        let mut queue = VirtQueue::new(&mut transport, TO_PORT, false, false).ok()?;
+        let mut queue = VirtQueue::new(&mut transport, number.queue(), false, false).ok()?;
         queue.set_dev_notify(false);
         control.set_dev_notify(false);
         transport.finish_init();
@@ -95,20 +114,20 @@ impl VirtioTracePort {
         let page = kernel_view(frame.start_address()).as_mut_ptr::<[u8; PAGE_SIZE]>();
         // SAFETY: the frame is new and never freed.
         let page: &'static mut [u8; PAGE_SIZE] = unsafe { &mut *page };
-        for (message, (port, event)) in page.chunks_exact_mut(8).zip(EVENTS) {
+        for (message, (port, event)) in page.chunks_exact_mut(8).zip(number.events()) {
             message[..4].copy_from_slice(&port.to_le_bytes());
             message[4..6].copy_from_slice(&event.to_le_bytes());
             message[6..].copy_from_slice(&1_u16.to_le_bytes());
         }
         let page: &'static [u8; PAGE_SIZE] = page;
-        for message in page.chunks_exact(8).take(EVENTS.len()) {
+        for message in page.chunks_exact(8).take(number.events().len()) {
             // SAFETY: the message is never written to again.
             unsafe { control.add(&[message], &mut []) }.ok()?;
         }
         transport.notify(CONTROL);
         // The device may read it later.
         core::mem::forget(control);
-        Some(VirtioTracePort { transport, queue })
+        Some(VirtioPort { transport, queue, number })
     }
 
     /// Sends bytes. Returns the token with which the device returns them. At most [`QUEUE`] buffers
@@ -121,7 +140,7 @@ impl VirtioTracePort {
         // SAFETY: by this function's contract.
         let token = unsafe { self.queue.add(&[bytes], &mut []) }.ok()?;
         if self.queue.should_notify() {
-            self.transport.notify(TO_PORT);
+            self.transport.notify(self.number.queue());
         }
         Some(token)
     }
@@ -142,7 +161,7 @@ impl VirtioTracePort {
 /// The kernel's functions that the library calls.
 struct KernelHal;
 
-// SAFETY: frames are page-aligned, zero, and used by nothing else; `VirtioTracePort::find` has
+// SAFETY: frames are page-aligned, zero, and used by nothing else; `VirtioPort::find` has
 // mapped the device's registers at the address that `kernel_view` returns, which nothing else uses.
 unsafe impl Hal for KernelHal {
     fn dma_alloc(pages: usize, _: BufferDirection) -> (u64, NonNull<u8>) {
@@ -184,8 +203,8 @@ impl PciPorts {
             | u32::from(device) << 11
             | u32::from(function) << 8
             | u32::from(offset & !3);
-        // SAFETY: the address port; nothing happens before the data port is used, and only the
-        // first CPU uses them, at boot.
+        // SAFETY: the address port; nothing happens before the data port is used, and only one CPU
+        // uses them: the first at boot, the last when all programs have ended.
         unsafe { Port::<u32>::new(CONFIG_ADDRESS).write(address) };
     }
 }

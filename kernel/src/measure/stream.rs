@@ -26,7 +26,7 @@ use super::{
     trace_ring::{TraceRing, TscClock},
     transport::{Load, PAGE_WORDS, RecordPage, Transport},
 };
-use crate::machine::serial;
+use crate::machine::{port::fill, serial};
 
 /// The most words of a record of any type.
 const RECORD_WORDS: usize = {
@@ -69,11 +69,7 @@ pub(super) fn init() {
     let _ = describe(&TYPES, &mut text);
     for piece in text.as_bytes().chunks(8 * PAGE_WORDS) {
         let Some(page) = stream.transport.page() else { break };
-        for (word, bytes) in page.iter_mut().zip(piece.chunks(8)) {
-            let mut whole = [0; 8];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            *word = u64::from_le_bytes(whole);
-        }
+        fill(page, piece);
         stream.transport.send(Load { bytes: piece.len(), ..Load::default() });
     }
     *STREAM.lock() = Some(stream);

@@ -1,9 +1,10 @@
 //! How pages of trace records reach the host: what a transport has to do.
 
-/// Words of a page.
-pub(super) const PAGE_WORDS: usize = 512;
+pub(super) use crate::machine::port::PAGE_WORDS;
+use crate::machine::port::Page;
+
 /// A page of trace records.
-pub(super) type RecordPage = [u64; PAGE_WORDS];
+pub(super) type RecordPage = Page;
 /// What a page holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {

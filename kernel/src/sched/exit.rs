@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use tally_abi::{ExitStatus, wire::Message};
 
-use super::{status, switch::schedule, table};
+use super::{sent_files, status, switch::schedule, table};
 use crate::{
     arch::frame::Frame,
     cpu::Cpu,
@@ -86,6 +86,7 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
 /// Ends the machine: no program is left to run, or none could be started.
 pub fn finish() -> ! {
     measure::finish();
+    sent_files::send();
     let status = status::get();
     log::info!("all programs ended, status {status}");
     serial::send(&Message::Done { status });

@@ -10,6 +10,7 @@ mod block;
 mod deliver;
 mod exit;
 mod load;
+mod sent_files;
 mod status;
 mod switch;
 pub mod table;
@@ -21,6 +22,7 @@ pub use self::{
     deliver::{deliver, fault, raise, upcall},
     exit::{exit, finish},
     load::{any_live, load_all},
+    sent_files::send_files_at_end,
     status::refuse,
     switch::{run_next_thread, schedule},
 };

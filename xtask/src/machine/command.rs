@@ -105,7 +105,7 @@ pub(super) fn qemu(
     }
     qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
     qemu.arg("-serial").arg(format!("file:{}", folder.wire().display()));
-    trace_port(&mut qemu, request.trace_port, folder)?;
+    ports(&mut qemu, request, folder)?;
     qemu.arg("-device").arg(format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4"));
     qemu.args(&request.qemu_args);
     Ok(qemu)
@@ -138,11 +138,34 @@ fn gdb_socket(qemu: &mut Command, request: &Request) {
     }
 }
 
-/// Adds the trace port.
-fn trace_port(qemu: &mut Command, port: TracePort, folder: &Folder) -> Result<()> {
+/// Adds the ports of the trace and of files.
+fn ports(qemu: &mut Command, request: &Request, folder: &Folder) -> Result<()> {
+    let trace = trace_file(request.trace_port, folder)?;
+    if trace.is_none() && !request.files {
+        return Ok(());
+    }
+    // Without an event descriptor the vCPU's thread handles each notification before the guest's
+    // next instruction, so that equal seeds give equal runs.
+    qemu.args(["-device", "virtio-serial-pci,disable-legacy=on,ioeventfd=off,max_ports=3"]);
+    let mut port = |name: &str, number: u8, kind: &str, path: &Path| {
+        qemu.arg("-chardev").arg(format!("{kind},id={name},path={}", path_value(path)));
+        let device = format!("virtserialport,chardev={name},nr={number},name=tally.{name}");
+        qemu.arg("-device").arg(device);
+    };
+    if let Some(kind) = trace {
+        port("trace", 1, kind, &folder.trace());
+    }
+    if request.files {
+        port("files", 2, "file", &folder.files());
+    }
+    Ok(())
+}
+
+/// The kind of the trace port's file, if there is a trace port.
+fn trace_file(port: TracePort, folder: &Folder) -> Result<Option<&'static str>> {
     let path = folder.trace();
-    let kind = match port {
-        TracePort::None => return Ok(()),
+    Ok(Some(match port {
+        TracePort::None => return Ok(None),
         TracePort::File => "file",
         TracePort::Unread => {
             let made = rustix::fs::mkfifoat(
@@ -153,13 +176,7 @@ fn trace_port(qemu: &mut Command, port: TracePort, folder: &Folder) -> Result<()
             made.map_err(|error| Failure::io("make", &path, &error.into()))?;
             "pipe"
         }
-    };
-    // Without an event descriptor the vCPU's thread handles each notification before the guest's
-    // next instruction, so that equal seeds give equal runs.
-    qemu.args(["-device", "virtio-serial-pci,disable-legacy=on,ioeventfd=off,max_ports=2"]);
-    qemu.arg("-chardev").arg(format!("{kind},id=trace,path={}", path_value(&path)));
-    qemu.args(["-device", "virtserialport,chardev=trace,nr=1,name=tally.trace"]);
-    Ok(())
+    }))
 }
 
 fn from_disk(qemu: &mut Command, disk: &Path) {

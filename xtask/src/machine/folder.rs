@@ -68,6 +68,11 @@ impl Folder {
         self.path.join("trace.bin")
     }
 
+    /// The contents of the files that the kernel sends.
+    pub fn files(&self) -> PathBuf {
+        self.path.join("files.bin")
+    }
+
     /// The truth.
     pub fn truth(&self) -> PathBuf {
         self.path.join("truth.json")

@@ -8,6 +8,7 @@ mod artefacts;
 mod command;
 mod debugger;
 mod end;
+mod files;
 mod folder;
 mod outcome;
 mod profile;
@@ -17,6 +18,7 @@ mod transcript;
 use std::{
     fs::File,
     io::{self, Write},
+    path::Path,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -26,6 +28,7 @@ use tally_abi::{ExitStatus, truth::Truth};
 pub use artefacts::{ARTEFACTS_VARIABLE, Artefacts, DISK_COMMAND_LINE};
 pub use command::{check_guest, linux, virtual_pmu_of};
 pub use debugger::{gdb, gdb_socket, in_shell};
+pub use files::{SentNode, prepare as prepare_files};
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
 pub(crate) use outcome::out_of_time;
@@ -60,6 +63,16 @@ pub struct Boot {
     pub truth: Option<Truth>,
     /// The log and the machine's other files; removed with this value unless kept.
     pub folder: Folder,
+}
+
+impl Boot {
+    /// Writes the files that programs created or changed into an empty folder.
+    ///
+    /// # Errors
+    /// The kernel did not send all of them, or the host refuses one.
+    pub fn write_files(&self, folder: &Path) -> Result<()> {
+        files::write(&self.transcript.files, &self.folder.files(), folder)
+    }
 }
 
 /// Receives the programs' output while the machine runs.

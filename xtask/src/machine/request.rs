@@ -102,6 +102,8 @@ pub struct Request {
     pub from_disk: bool,
     /// Destination of the trace.
     pub trace_port: TracePort,
+    /// Whether the kernel sends the files that programs created or changed.
+    pub files: bool,
     /// A device that the machine lacks, by QEMU's name.
     pub lacks: Option<&'static str>,
     /// Path of a socket for QEMU's gdb stub, if the machine waits for gdb; then it has no time
@@ -116,7 +118,8 @@ impl Request {
     pub fn new(command_line: impl Into<String>) -> Request {
         let command_line = command_line.into();
         let line = CommandLine::parse(&command_line);
-        let traced = line.is_ok_and(|line| line.trace.is_some());
+        let (traced, files) =
+            line.map_or((false, false), |line| (line.trace.is_some(), line.send_files));
         Request {
             trace_port: if traced { TracePort::File } else { TracePort::None },
             pmu: Pmu::Intel,
@@ -128,6 +131,7 @@ impl Request {
             virtual_pmu: true,
             vpmu: Vec::new(),
             from_disk: false,
+            files,
             lacks: None,
             gdb: None,
             qemu_args: Vec::new(),

@@ -16,7 +16,7 @@ use tally_abi::{
     wire::Message,
 };
 
-use super::outcome::Outcome;
+use super::{files::SentNode, outcome::Outcome};
 use crate::{
     symbols::Stack,
     trace::file::{Bad, Trace},
@@ -140,6 +140,8 @@ pub struct Transcript {
     pub losses: Vec<LostRecord>,
     /// Final states of the trace rings.
     pub rings: Vec<RingTotals>,
+    /// The tree of files that programs created or changed, if the run sends it.
+    pub files: Vec<SentNode>,
     /// Programs that ended by themselves, with their status.
     pub exits: Vec<(String, i32)>,
     /// Programs whose system calls the kernel refused, and which ones.
@@ -303,6 +305,9 @@ impl Transcript {
             Message::Panicked { message, registers } => {
                 let (message, stack) = (message.into(), std::mem::take(&mut self.stack));
                 self.panicked = Some(Panic { message, registers, stack });
+            }
+            Message::FolderBegins { .. } | Message::File { .. } | Message::FolderEnds => {
+                self.files.extend(SentNode::of(&message));
             }
             Message::Done { status } => self.done = Some(status),
         }
