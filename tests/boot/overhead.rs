@@ -4,6 +4,7 @@ use tally_abi::session::MIN_SLICE;
 use xtask::{
     machine::{Pmu, Request},
     report::Report,
+    study::overhead,
 };
 
 use crate::{assert_exact_counts_are_true, assert_success, boot, output_of, run};
@@ -70,5 +71,23 @@ fn the_shortest_slices_are_taken() {
             let length = cycles / session.slices.expect("the session ended");
             assert!((MIN_SLICE - 10..most).contains(&length), "{pmu:?}{mode}: {length}");
         }
+    }
+}
+
+/// Of a short run of the study: it begins with slices that are shorter.
+#[test]
+fn switches_at_200_khz_cost_about_what_the_papers_do() {
+    let paper = (200, 22.0);
+    for pmu in [Pmu::Intel, Pmu::Amd] {
+        let run = |slice| {
+            let boot = boot(&overhead::request(pmu, "1 20000", slice));
+            assert_success(&boot);
+            boot
+        };
+        let row = overhead::compare(&run(None), &run(Some(9_000)), paper).unwrap();
+        let parts = row.cycles_per_switch;
+        assert!(row.switches > 100 && row.overhead < 1.15 * row.paper, "{pmu:?}: {row:?}");
+        let all = [parts.delivery, parts.registers, parts.handler, parts.kernel, parts.program];
+        assert!(all.into_iter().all(|part| part > 0.0), "{pmu:?}: {row:?}");
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod estimators;
 pub mod live;
 mod options;
+pub mod overhead;
 mod seeds;
 
 use std::collections::BTreeMap;
@@ -40,6 +41,8 @@ enum Study {
     /// The same for readings while a program runs, at random moments, and for their differences:
     /// in the bank and by system call
     Live(live::LiveArgs),
+    /// What group switches cost at 1 to 1,000 kHz, beside paper 000's Table 4
+    Overhead(overhead::OverheadArgs),
 }
 
 /// One event's results over all seeds.
@@ -104,6 +107,7 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
         Study::Error(args) => error(project, args),
         Study::Estimators(args) => estimators::main(project, args),
         Study::Live(args) => live::main(project, args),
+        Study::Overhead(args) => overhead::main(project, args),
     }
 }
 

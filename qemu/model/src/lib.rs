@@ -17,6 +17,7 @@ mod block;
 mod branch;
 mod cache;
 mod core;
+pub mod cost;
 mod geometry;
 mod llc;
 mod ooo;

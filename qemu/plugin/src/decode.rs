@@ -4,7 +4,7 @@ use iced_x86::{
     Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
     Mnemonic, OpAccess, OpKind, Register, UsedMemory,
 };
-use tally_model::{BranchKind, Insn, Signal};
+use tally_model::{BranchKind, Insn, Signal, cost};
 
 use crate::{dataflow::Operands, unit};
 
@@ -212,18 +212,16 @@ fn count_branch(decoded: &mut Decoded) {
 }
 
 /// Cycles for which a microcoded instruction has the pipeline to itself, and its micro-operations.
-/// Rounded from uops.info's and Agner Fog's tables for Ice Lake; WRMSR and RDMSR of PMU
-/// registers from Weaver, "Self-monitoring Overhead of the Linux perf_event Performance Counter
-/// Interface" (ISPASS 2015).
+/// Rounded from uops.info's and Agner Fog's tables for Ice Lake.
 fn microcode(mnemonic: Mnemonic) -> Option<(u16, u8)> {
     Some(match mnemonic {
-        Mnemonic::Wrmsr => (200, 60),
-        Mnemonic::Rdmsr => (90, 30),
-        Mnemonic::Rdpmc => (30, 30),
+        Mnemonic::Wrmsr => (cost::WRMSR_CYCLES, 60),
+        Mnemonic::Rdmsr => (cost::RDMSR_CYCLES, 30),
+        Mnemonic::Rdpmc => (cost::RDPMC_CYCLES, 30),
         Mnemonic::Cpuid => (90, 25),
         Mnemonic::Syscall => (40, 20),
         Mnemonic::Sysret | Mnemonic::Sysretq => (45, 20),
-        Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq => (120, 60),
+        Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq => (cost::IRET_CYCLES, 60),
         Mnemonic::Rdtsc | Mnemonic::Rdtscp => (20, 20),
         Mnemonic::Pause => (40, 4),
         Mnemonic::Swapgs => (10, 4),

@@ -13,7 +13,7 @@ use std::sync::{
     atomic::{AtomicPtr, Ordering},
 };
 
-use tally_model::{Block, Core, Llc};
+use tally_model::{Block, Core, Llc, cost};
 use tally_vpmu::VirtualPmu;
 
 use crate::{
@@ -27,11 +27,6 @@ use crate::{
     series::Series,
     totals::instructions,
 };
-
-/// Cycles from the recognition of an interrupt or exception to its handler's first instruction:
-/// about what Linux kernel selftests and the x86 literature measure for delivery without
-/// mitigations.
-const DELIVERY_CYCLES: u32 = 250;
 
 /// The most vCPUs that the plugin supports.
 pub(crate) const MAX_VCPUS: usize = 256;
@@ -278,7 +273,7 @@ impl Vcpu {
             self.registers.write_virtual(frame.wrapping_add(8), &fault_at.to_le_bytes());
         }
         self.note_handler(to_pc);
-        self.core.interrupt(DELIVERY_CYCLES);
+        self.core.interrupt(cost::DELIVERY_CYCLES.into());
     }
 
     fn note_handler(&mut self, to_pc: u64) {

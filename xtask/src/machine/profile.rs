@@ -56,6 +56,11 @@ impl Pmu {
         &Known::ALL[self.0].machine
     }
 
+    /// The processor's signature: CPUID leaf 1, EAX.
+    pub fn signature(self) -> u32 {
+        Known::ALL[self.0].signature
+    }
+
     /// The machine's profile.
     pub(super) fn profile(self) -> &'static Known {
         &Known::ALL[self.0]

@@ -1,4 +1,4 @@
-//! Runs of one machine with many seeds, two at a time.
+//! Many runs, two at a time.
 
 use std::{
     collections::BTreeMap,
@@ -40,22 +40,34 @@ pub(super) fn each<T: Send>(
     seeds: RangeInclusive<u64>,
     run: impl Fn(u64) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let (first, last) = seeds.into_inner();
-    let step = Step::start(format!("Running {} seeds", last - first + 1));
+    in_parallel("seeds", seeds, run)
+}
+
+/// The results of `run` for all `numbers`, in their order; `what` they are is for the user.
+///
+/// # Errors
+/// The first of `run`; no further number is begun.
+pub(super) fn in_parallel<T: Send>(
+    what: &str,
+    numbers: RangeInclusive<u64>,
+    run: impl Fn(u64) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let (first, last) = numbers.into_inner();
+    let step = Step::start(format!("Running {} {what}", last - first + 1));
     let (next, results) = (AtomicU64::new(first), Mutex::new(BTreeMap::new()));
     let work = || -> Result<()> {
         loop {
             // Relaxed: no other data depends on the counter; the map has its own lock.
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed > last {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number > last {
                 return Ok(());
             }
-            let result = run(seed);
+            let result = run(number);
             if result.is_err() {
                 next.store(u64::MAX / 2, Ordering::Relaxed);
             }
             let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-            results.insert(seed, result?);
+            results.insert(number, result?);
             step.at(&format!("{} done", results.len()));
         }
     };
