@@ -1,4 +1,4 @@
-//! `cargo xtask study overhead`: what group switches cost at the frequencies of paper 000's Table 4.
+//! `cargo xtask study overhead`: what switches cost at the frequencies of paper 000's Table 4.
 //!
 //! The program `rounds` runs once without a session, and at each frequency in one whose budget
 //! limits nothing. A marked region of the truth holds the same work of all runs, so what its cycles
@@ -219,15 +219,15 @@ fn render(machines: &[Machine]) -> String {
     let mut text = String::new();
     for Machine { pmu, rows } in machines {
         text += &format!(
-            "{pmu:<6}{:>9}{:>9}{:>9}{:>9}{:>8}{:>7}  cycles of a switch: delivery registers handler \
-             kernel program\n",
+            "{pmu:<6}{:>9}{:>9}{:>9}{:>9}{:>8}{:>7}  cycles of a switch: delivery registers \
+             handler kernel program\n",
             "slice", "switches", "slowdown", "overhead", "paper", "ratio"
         );
         for row in rows {
             let Parts { delivery, registers, handler, kernel, program } = row.cycles_per_switch;
             text += &format!(
-                "{:>4} k{:>9}{:>9}{:>9}{:>9}{:>8}{:>7.2} {:>18.0} = {delivery:>8.0} {registers:>9.0} \
-                 {handler:>7.0} {kernel:>6.0} {program:>7.0}\n",
+                "{:>4} k{:>9}{:>9}{:>9}{:>9}{:>8}{:>7.2} {:>18.0} = {delivery:>8.0} \
+                 {registers:>9.0} {handler:>7.0} {kernel:>6.0} {program:>7.0}\n",
                 row.khz,
                 row.slice_cycles,
                 row.switches,
