@@ -9,6 +9,7 @@
 mod attacks;
 mod bank;
 mod children;
+mod command;
 mod compare;
 mod crashes;
 mod debugging;

@@ -65,7 +65,7 @@ pub fn main() -> u8 {
     match dispatch(&cli.task) {
         Ok(status) => status,
         Err(failure) => {
-            output::note(format_args!("xtask: {failure}"));
+            output::error(format_args!("xtask: {failure}"));
             failure.status.into()
         }
     }

@@ -183,7 +183,7 @@ fn renew_samples(project: &Project) -> Result<()> {
 
 /// What `command`, a `cargo xtask run`, prints.
 fn print(artefacts: &Artefacts, command: &str) -> Result<String> {
-    let boot = machine::boot_with_progress(artefacts, &RunArgs::of(command)?.request()?)?;
+    let boot = machine::boot_with_progress(artefacts, &RunArgs::of(command)?.request()?, true)?;
     if !boot.outcome.is_success() {
         return Err(Failure::new(ExitStatus::CheckFailed, format!("{command}: {}", boot.outcome)));
     }

@@ -55,7 +55,7 @@ pub fn main(project: &Project, args: &FuzzArgs) -> Result<u8> {
         time_limit: Duration::from_secs(args.time_limit),
         ..request(args.pmu, args.cpus, args.calls, args.seed)
     };
-    let mut boot = machine::boot_with_progress(&artefacts, &request)?;
+    let mut boot = machine::boot_with_progress(&artefacts, &request, true)?;
     let status = judge(&boot.outcome, boot.transcript.text().contains(HELD));
     if status == 0 {
         output::text(&format!("{HELD}\n"))?;

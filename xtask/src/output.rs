@@ -1,5 +1,5 @@
 //! Output: results as text or as one JSON object on standard output, everything else on standard
-//! error.
+//! error; and what programs of a machine write.
 //!
 //! A closed standard output is no failure: the reader has read enough. Any other write error on
 //! standard output, such as a full disk, is one. Write errors on standard error are ignored, as
@@ -9,6 +9,7 @@ use std::{
     fmt::Display,
     io::{self, Write},
     path::Path,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use serde::Serialize;
@@ -51,9 +52,63 @@ pub fn unless_closed(error: io::Error) -> Result<()> {
     }
 }
 
-/// Prints a line on standard error.
+/// Whether notes are printed. Relaxed: it is set once, before any.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Prints no notes from now on.
+pub fn silence_notes() {
+    IS_QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether notes are printed.
+pub fn has_notes() -> bool {
+    !IS_QUIET.load(Ordering::Relaxed)
+}
+
+/// Prints a line on standard error, unless notes are silenced.
 pub fn note(line: impl Display) {
+    if has_notes() {
+        error(line);
+    }
+}
+
+/// Prints a line on standard error: why the command failed.
+pub fn error(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Writes what the programs of a machine write to this process' standard output and error.
+#[derive(Debug)]
+pub struct ProgramWriter {
+    /// Whether standard output has something else.
+    is_taken: bool,
+    failed: Option<io::Error>,
+}
+
+impl ProgramWriter {
+    /// Their standard output is this process' one; if that `is_taken`, its standard error.
+    pub fn new(is_taken: bool) -> ProgramWriter {
+        ProgramWriter { is_taken, failed: None }
+    }
+
+    /// Writes what a program wrote to the descriptor `fd`.
+    pub fn write(&mut self, fd: u8, bytes: &[u8]) {
+        if fd != 1 || self.is_taken {
+            // A closed standard error means that no output is wanted.
+            let _ = io::stderr().write_all(bytes);
+        } else if self.failed.is_none() {
+            let mut out = io::stdout();
+            self.failed = out.write_all(bytes).and_then(|()| out.flush()).err();
+        }
+    }
+
+    /// Ends writing.
+    ///
+    /// # Errors
+    /// Standard output could not be written and is not closed.
+    pub fn end(self) -> Result<()> {
+        self.failed.map_or(Ok(()), unless_closed)
+    }
 }
 
 #[cfg(test)]

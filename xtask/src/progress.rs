@@ -24,7 +24,8 @@ impl Step {
     /// Starts a step.
     pub fn start(title: impl Into<String>) -> Step {
         let title = title.into();
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let has_bar = std::io::stderr().is_terminal() && output::has_notes();
+        let bar = has_bar.then(|| {
             let bar = BARS.add(ProgressBar::new_spinner());
             let style = ProgressStyle::with_template("{spinner} {elapsed:>4} {prefix}: {wide_msg}");
             bar.set_style(style.expect("the template is valid"));

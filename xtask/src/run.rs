@@ -44,9 +44,14 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", conflicts_with_all = ["explain", "trace", "gdb"],
           value_parser = clap::value_parser!(u64).range(2..=1000))]
     repeat: Option<u64>,
-    /// Print one JSON object, alone on standard output
+    /// Print one JSON object, alone on standard output; what programs write there goes to standard
+    /// error
     #[arg(long)]
     json: bool,
+    /// Print nothing on standard output and error but what the programs write, or why the run
+    /// failed
+    #[arg(short, long, conflicts_with_all = ["explain", "gdb"])]
+    quiet: bool,
     /// Write a record of every slice, threshold and sample to this file, for `cargo xtask trace`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -157,6 +162,9 @@ impl RunArgs {
 /// # Errors
 /// An option is not valid, or the machine cannot be built or started.
 pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
+    if args.quiet {
+        output::silence_notes();
+    }
     let request = args.request()?;
     if args.explain {
         return explained(args);
@@ -175,7 +183,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
         output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
     }
-    let mut boot = machine::boot_with_progress(&artefacts, &request)?;
+    let mut boot = machine::boot_with_progress(&artefacts, &request, args.json)?;
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
     // The trace is written also if the report cannot be printed.
@@ -200,7 +208,7 @@ fn write_files(boot: &Boot, folder: &Path) -> Result<()> {
         return written;
     }
     if let Err(failure) = written {
-        output::note(format_args!("xtask: {failure}"));
+        output::error(format_args!("xtask: {failure}"));
     }
     Ok(())
 }
@@ -284,7 +292,11 @@ fn explained(args: &RunArgs) -> Result<u8> {
 /// Prints the report and why the run failed; returns the exit status.
 fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {
     let report = Report::of(boot);
-    output::print(json, &report, &table::render(&report))?;
+    if json {
+        output::print(json, &report, "")?;
+    } else if report.first.is_some() {
+        output::note(table::render(&report).trim_end());
+    }
     for ring in boot.transcript.rings.iter().filter(|ring| ring.lost > 0) {
         let (cpu, lost, written) = (ring.cpu, ring.lost, ring.written);
         output::note(format_args!("xtask: CPU {cpu}: {lost} of {written} trace records lost"));
@@ -292,9 +304,13 @@ fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {
     for (program, calls) in &boot.transcript.refused_calls {
         output::note(format_args!("xtask: {program}: refused system calls: {calls}"));
     }
-    // A program that exits with a status has printed its reason itself.
+    for (program, status) in boot.transcript.exits.iter().filter(|(_, status)| *status != 0) {
+        output::note(format_args!("xtask: {program}: ended with status {status}"));
+    }
+    for failure in boot.failures() {
+        output::error(format_args!("xtask: {failure}"));
+    }
     if !matches!(boot.outcome, Outcome::Done(_)) {
-        output::note(format_args!("xtask: {}", boot.outcome));
         output::note(format_args!("xtask: kernel log: {}", folder.display()));
     }
     Ok(boot.outcome.status())

@@ -257,14 +257,7 @@ mod tests {
         let reading = Reading { value, counted: 0, counted_cycles: 1, total_cycles: 2, slices: 9 };
         let events = vec![EventReport::of("E", &reading, Some(100))];
         let first = SessionReport { program: "deflate".into(), events, ..SessionReport::default() };
-        Report {
-            seed: Some(1),
-            pmu: None,
-            first: Some(first),
-            others: vec![],
-            panic: None,
-            status: 0,
-        }
+        Report { seed: Some(1), first: Some(first), ..Report::default() }
     }
 
     /// A study of `all` estimates, of which `within` have the truth in their interval.

@@ -17,7 +17,6 @@ mod transcript;
 
 use std::{
     fs::File,
-    io::{self, Write},
     path::Path,
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -39,7 +38,8 @@ pub use transcript::{EventReading, ProgramOutput, Session, Transcript};
 use end::QemuEnd;
 
 use crate::{
-    Failure, Result, output,
+    Failure, Result,
+    output::{self, ProgramWriter},
     process::Child,
     progress::Step,
     project::{self, Project},
@@ -66,6 +66,18 @@ pub struct Boot {
 }
 
 impl Boot {
+    /// Why the run failed: the programs that crashed or were refused, or the machine's failure.
+    /// Nothing if every program ended by itself.
+    pub fn failures(&self) -> Vec<&Outcome> {
+        match &self.outcome {
+            Outcome::Done(_) => Vec::new(),
+            Outcome::Refused { .. } | Outcome::Faulted { .. } => {
+                self.transcript.failures.iter().collect()
+            }
+            other => self.transcript.failures.iter().chain([other]).collect(),
+        }
+    }
+
     /// Writes the files that programs created or changed into an empty folder.
     ///
     /// # Errors
@@ -195,17 +207,21 @@ pub(crate) fn read_truth(folder: &Folder) -> Result<Option<Truth>> {
     Ok(Some(truth))
 }
 
-/// Boots with a progress line; the programs' output goes to standard error at once.
+/// Boots with a progress line. What programs write is written at once; their standard output is
+/// this process' one, unless that `is_taken`.
 ///
 /// # Errors
-/// As [`boot`].
-pub fn boot_with_progress(artefacts: &Artefacts, request: &Request) -> Result<Boot> {
+/// As [`boot`]; also if standard output cannot be written.
+pub fn boot_with_progress(
+    artefacts: &Artefacts,
+    request: &Request,
+    is_taken: bool,
+) -> Result<Boot> {
     let step = Step::start("Running the machine");
-    let boot = boot(artefacts, request, &mut |output| {
-        // A closed standard error means that no output is wanted.
-        let _ = io::stderr().write_all(&output.bytes);
-    })?;
+    let mut writer = ProgramWriter::new(is_taken);
+    let boot = boot(artefacts, request, &mut |output| writer.write(output.fd, &output.bytes))?;
     step.done();
+    writer.end()?;
     if let Some(warning) = boot.transcript.warning() {
         output::note(format_args!("xtask: {warning}"));
     }

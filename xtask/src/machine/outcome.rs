@@ -69,6 +69,11 @@ impl Outcome {
         }
     }
 
+    /// The first line of its message.
+    pub fn first_line(&self) -> String {
+        self.to_string().lines().next().unwrap_or_default().to_owned()
+    }
+
     /// Returns whether every program ended by itself with status 0.
     pub fn is_success(&self) -> bool {
         *self == Outcome::Done(0)

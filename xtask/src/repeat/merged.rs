@@ -270,8 +270,7 @@ mod tests {
         let ring_0 = vec![vec![false; events.len()]];
         let first = SessionReport { program: "p".into(), events, ..SessionReport::default() };
         let pmu = Some("P".into());
-        let (others, panic) = (vec![], None);
-        let report = Report { seed: Some(seed), pmu, first: Some(first), others, panic, status: 0 };
+        let report = Report { seed: Some(seed), pmu, first: Some(first), ..Report::default() };
         OneRun { report, ring_0 }
     }
 

@@ -21,7 +21,7 @@ use crate::{
 const NOT_COUNTED: &str = "known with the virtual PMU only: the program has all counters";
 
 /// The results of one run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// The seed of every random order.
     pub seed: Option<u64>,
@@ -38,6 +38,25 @@ pub struct Report {
     pub panic: Option<PanicReport>,
     /// The run's exit status.
     pub status: u8,
+    /// The programs that ended by themselves, in the order of their ends.
+    pub exits: Vec<ExitReport>,
+    /// Why the run failed, if the status is not a program's own: a line for each failure.
+    pub failures: Vec<String>,
+}
+
+/// A program that ended by itself.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExitReport {
+    /// Its name.
+    pub program: String,
+    /// Its status; 128 and the signal's number, if a signal ended it.
+    pub status: i32,
+}
+
+impl ExitReport {
+    fn of((program, status): &(String, i32)) -> ExitReport {
+        ExitReport { program: program.clone(), status: *status }
+    }
 }
 
 /// A panic of the kernel.
@@ -106,6 +125,8 @@ impl Report {
             others: std::iter::from_fn(next).collect(),
             panic: PanicReport::of(&boot.outcome),
             status: boot.outcome.status(),
+            exits: boot.transcript.exits.iter().map(ExitReport::of).collect(),
+            failures: boot.failures().into_iter().map(Outcome::first_line).collect(),
         }
     }
 
@@ -273,8 +294,7 @@ mod tests {
             events: vec![EventReport::of("E", &reading, Some(3))],
         };
         let (seed, pmu) = (Some(7), Some("P".into()));
-        let report =
-            Report { seed, pmu, first: Some(session), others: vec![], panic: None, status: 0 };
+        let report = Report { seed, pmu, first: Some(session), ..Report::default() };
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["seed"], 7);
         assert_eq!(json["msr_accesses_per_switch"], 4.5);
@@ -287,7 +307,9 @@ mod tests {
         for name in names {
             let value = none.get(name).unwrap_or_else(|| panic!("{name}: {none}"));
             match &**name {
-                "events" => assert!(value.as_array().is_some_and(Vec::is_empty), "{none}"),
+                "events" | "exits" | "failures" => {
+                    assert!(value.as_array().is_some_and(Vec::is_empty), "{none}")
+                }
                 "seed" | "pmu" | "status" => assert_eq!(value, &json[name]),
                 _ => assert!(value.is_null(), "{name}: {none}"),
             }

@@ -205,7 +205,7 @@ mod tests {
     fn a_report_has_a_title_a_table_and_the_engines_figures() {
         let (seed, pmu) = (Some(7), Some("P".into()));
         let first = Some(session(1));
-        let report = Report { seed, pmu, first, others: vec![], panic: None, status: 0 };
+        let report = Report { seed, pmu, first, ..Report::default() };
         expect![[r#"
             p: P, seed 7
             event                            estimate   ± 95 % counted         truth  error
@@ -229,7 +229,7 @@ mod tests {
     fn two_sessions_of_a_program_have_titles_of_their_own() {
         let (seed, pmu) = (Some(7), Some("P".into()));
         let (first, others) = (Some(session(1)), vec![session(2)]);
-        let text = render(&Report { seed, pmu, first, others, panic: None, status: 0 });
+        let text = render(&Report { seed, pmu, first, others, ..Report::default() });
         let titles: Vec<&str> = text.lines().filter(|line| line.contains("seed")).collect();
         assert_eq!(titles, ["p, session 1: P, seed 7", "p, session 2: P, seed 7"]);
     }

@@ -1,0 +1,64 @@
+//! `cargo xtask run` as a user calls it: what it writes where, and its status.
+
+use std::process::{Command, Output};
+
+use tally_abi::ExitStatus;
+
+use crate::{artefacts, machine_permit};
+
+/// Runs `cargo xtask run` with these words.
+fn run(words: &[&str]) -> Output {
+    let _permit = machine_permit();
+    let tests = std::env::current_exe().unwrap();
+    // The tests are in `deps`, beside the tool.
+    let xtask = tests.ancestors().nth(2).unwrap().join("xtask");
+    Command::new(xtask).arg("run").args(words).output().unwrap()
+}
+
+/// The path of a hosted guest.
+fn guest(name: &str) -> String {
+    let artefacts = artefacts();
+    let path = artefacts.on_demand.iter().find(|path| path.ends_with(name)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_quiet_run_writes_what_the_program_writes_and_has_its_status() {
+    let speaks = guest("speaks");
+    let there = run(&["-q", "--file", &speaks, "--", "speaks", "64", "a b", ""]);
+    let here = Command::new(&speaks).args(["64", "a b", ""]).output().unwrap();
+    assert_eq!(
+        (text(&there.stdout), text(&there.stderr)),
+        (text(&here.stdout), text(&here.stderr))
+    );
+    assert_eq!((there.stderr, there.status.code()), (here.stderr, Some(64)));
+}
+
+#[test]
+fn a_run_says_whose_status_it_has() {
+    let speaks = guest("speaks");
+    let own = run(&["--file", &speaks, "--events", "instructions", "--", "speaks", "77"]);
+    assert_eq!((text(&own.stdout), own.status.code()), ("[77]\nspeaks: done\n".into(), Some(77)));
+    let notes = text(&own.stderr);
+    assert!(notes.contains("\nxtask: speaks: ended with status 77\n"), "{notes}");
+    assert!(notes.contains("exact  100.0%"), "the table: {notes}");
+
+    let object = |output: &Output| -> serde_json::Value {
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
+    };
+    let own = run(&["-q", "--json", "--file", &speaks, "--", "speaks", "77"]);
+    let json = object(&own);
+    assert_eq!((&json["status"], &json["failures"]), (&77.into(), &serde_json::json!([])));
+    assert_eq!(json["exits"], serde_json::json!([{ "program": "speaks", "status": 77 }]));
+    assert!(text(&own.stderr).starts_with("[77]note"), "{own:?}");
+
+    let failed = run(&["-q", "--json", "--file", &guest("mappings"), "--", "mappings", "300"]);
+    let json = object(&failed);
+    assert_eq!(failed.status.code(), Some(u8::from(ExitStatus::ProgramFault).into()));
+    assert!(json["failures"][0].as_str().unwrap().starts_with("mappings crashed: "), "{json}");
+    assert!(text(&failed.stderr).contains("xtask: mappings crashed: "), "{failed:?}");
+}
