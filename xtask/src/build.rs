@@ -8,6 +8,7 @@
 pub mod archives;
 pub mod hosted;
 mod package;
+pub mod programs;
 
 use std::{
     fs,

@@ -1,9 +1,11 @@
-//! `cargo xtask study`: repeats a run over many seeds and compares its estimates with the truth.
+//! `cargo xtask study`: repeats a run over many seeds and compares its estimates with the truth;
+//! compares programs with their runs on the build machine.
 
 pub(crate) mod estimators;
 pub mod live;
 mod options;
 pub mod overhead;
+pub mod programs;
 mod seeds;
 
 use std::collections::BTreeMap;
@@ -43,6 +45,9 @@ enum Study {
     Live(live::LiveArgs),
     /// What group switches cost at 1 to 1,000 kHz, beside paper 000's Table 4
     Overhead(overhead::OverheadArgs),
+    /// Whether programs of other origins have the same output, files and status under Tally as on
+    /// this machine, on a machine of each vendor; tests/programs/list.toml has them
+    Programs(programs::ProgramsArgs),
 }
 
 /// One event's results over all seeds.
@@ -108,6 +113,7 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
         Study::Estimators(args) => estimators::main(project, args),
         Study::Live(args) => live::main(project, args),
         Study::Overhead(args) => overhead::main(project, args),
+        Study::Programs(args) => programs::main(project, args),
     }
 }
 

@@ -23,6 +23,11 @@ const RUST: &str = "rust";
 /// Folder of the built programs, below the target folder.
 const BUILT: &str = "guest/hosted";
 
+/// The folder of the built programs.
+pub(super) fn folder(project: &Project) -> PathBuf {
+    project.target.join(BUILT)
+}
+
 /// Compiles each C program as a static executable, and again, with `-pie` behind its name, as a
 /// static position-independent one. A program is a file or a folder of files.
 ///

@@ -8,7 +8,10 @@ use tally_abi::ExitStatus;
 use super::folder::Folder;
 use crate::{
     Failure, Result,
-    build::{self, hosted},
+    build::{
+        self, hosted,
+        programs::{self, list::List},
+    },
     image,
     project::{self, Project},
     ramdisk, setup,
@@ -26,8 +29,9 @@ pub struct Artefacts {
     pub boot: image::BootFiles,
     /// The kernel's ELF file with debug information, which firmware does not boot.
     pub symbols: PathBuf,
-    /// Programs that are in the ramdisk only if the command line names them: together they are
-    /// several times as large as the rest, and the firmware's boot time grows with the size.
+    /// Programs and their inputs that are in the ramdisk only if the command line names them:
+    /// together they are several times as large as the rest, and the firmware's boot time grows
+    /// with the size.
     pub on_demand: Vec<PathBuf>,
     /// A disk image that runs [`DISK_COMMAND_LINE`]; for tests only.
     pub disk: Option<PathBuf>,
@@ -77,7 +81,8 @@ impl Artefacts {
         on_demand.extend(hosted::musl_guests(project, &setup::musl(project)?)?);
         on_demand.extend(hosted::unusable_programs(project)?);
         on_demand.extend(hosted::library_guests(project)?);
-        on_demand.extend([hosted::rust_guest(project)?, linux.busybox.clone()]);
+        on_demand.push(hosted::rust_guest(project)?);
+        on_demand.extend(programs::make(project, &List::read(project)?, true)?);
         let disk = image::for_test(project, &built, &tools.library, DISK_COMMAND_LINE)?;
         let check_guest = Some(build::check_guest(project, &tools.library)?);
         let programs = built.with_test_guests();
@@ -107,17 +112,22 @@ impl Artefacts {
     /// The ramdisk for a command line; if it needs programs on demand, a new one in `folder`.
     pub(super) fn ramdisk(&self, command_line: &str, folder: &Folder) -> Result<PathBuf> {
         let words: Vec<&str> = command_line.split_ascii_whitespace().collect();
-        let is_named = |program: &&PathBuf| {
-            let name = program.file_name().unwrap_or_default();
-            words.iter().any(|word| name == *word)
-        };
-        let named: Vec<PathBuf> = self.on_demand.iter().filter(is_named).cloned().collect();
+        let named = self.named(&words);
         if named.is_empty() {
             return Ok(self.boot.ramdisk.clone());
         }
         let path = folder.file("ramdisk");
         project::write(&path, &ramdisk::with(&self.boot.ramdisk, &named)?)?;
         Ok(path)
+    }
+
+    /// The files of [`Self::on_demand`] with these names.
+    pub fn named(&self, words: &[&str]) -> Vec<PathBuf> {
+        let is_named = |path: &&PathBuf| {
+            let name = path.file_name().unwrap_or_default();
+            words.iter().any(|word| name == *word)
+        };
+        self.on_demand.iter().filter(is_named).cloned().collect()
     }
 
     /// The files that `cargo xtask test` has built.

@@ -61,10 +61,15 @@ impl Apt {
 
     /// Downloads `package` without its dependencies into `into` and returns the file.
     pub(super) fn download(&self, package: &str, into: &Path) -> Result<PathBuf> {
-        self.get(&["download", package], into)?;
-        archives(into)?.pop().ok_or_else(|| {
+        self.download_each(&[package], into)?.pop().ok_or_else(|| {
             Failure::new(ExitStatus::HostError, format!("apt-get downloaded no file for {package}"))
         })
+    }
+
+    /// Downloads `packages` without their dependencies into `into` and returns the files there.
+    pub(super) fn download_each(&self, packages: &[&str], into: &Path) -> Result<Vec<PathBuf>> {
+        self.get(&[&["download"], packages].concat(), into)?;
+        archives(into)
     }
 
     /// Downloads `packages` with all dependencies and returns the files.

@@ -10,6 +10,7 @@ mod library;
 mod linux;
 mod lttng;
 mod musl;
+mod packages;
 mod qemu;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ pub(crate) use install::check_space;
 pub use linux::{Linux, linux};
 pub use lttng::Lttng;
 pub use musl::{Musl, musl};
+pub(crate) use packages::packages;
 pub use qemu::Qemu;
 
 use crate::{Result, output, project::Project};

@@ -1,0 +1,170 @@
+//! Programs of the list `tests/programs/list.toml`: fetched or built, each as a file of its name in
+//! one folder. The machine and the host run the same files.
+
+pub mod list;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use self::list::{FOLDER, List, Listed, Origin};
+use super::{PROGRAMS, hosted};
+use crate::{
+    Failure, Result, compiler,
+    project::{self, Project},
+    setup,
+};
+
+/// The package with programs of ordinary crates.
+pub const CRATES: &str = "tally-test-crates";
+/// Folder of the built programs, below the target folder.
+const BUILT: &str = "guest/programs";
+/// Folders of `.tally` with the packages of the boot tests' programs, and of the others.
+const PACKAGES: [&str; 2] = ["programs", "programs-study"];
+/// The C library that programs of [`Origin::Source`] are linked with: that of the packages with the
+/// other libraries, which can be newer than the build machine's.
+const C_LIBRARY: [&str; 2] = ["libc6-dev", "linux-libc-dev"];
+/// Debian's Go.
+const GO: [&str; 2] = ["golang-1.24-go", "golang-1.24-src"];
+const GO_ROOT: &str = "usr/lib/go-1.24";
+
+/// Fetches or builds the programs of the list, only those of the boot tests if `quick` is set.
+/// Returns them with the files of their inputs.
+///
+/// # Errors
+/// A package cannot be fetched, or a program does not build.
+pub fn make(project: &Project, list: &List, quick: bool) -> Result<Vec<PathBuf>> {
+    let folder = project.target.join(BUILT);
+    project::make_folder(&folder)?;
+    let mut made = Vec::new();
+    for (part, packages) in PACKAGES.into_iter().enumerate().take(if quick { 1 } else { 2 }) {
+        let wanted: Vec<&Listed> =
+            list.wanted(quick).filter(|program| program.quick == (part == 0)).collect();
+        let root = setup::packages(project, packages, &packages_of(&wanted))?;
+        if part == 1 {
+            make_guests(project, &wanted)?;
+        }
+        for program in wanted {
+            let path = folder.join(&program.name);
+            make_one(project, program, &root, &path)?;
+            made.push(path);
+        }
+    }
+    made.extend(inputs(project)?);
+    Ok(made)
+}
+
+/// The packages that programs come from or are built with, sorted.
+fn packages_of<'a>(programs: &[&'a Listed]) -> Vec<&'a str> {
+    let of = |program: &&'a Listed| match &program.from {
+        Origin::Package { package, .. } => vec![package.as_str()],
+        Origin::Source { packages, .. } => {
+            packages.iter().map(String::as_str).chain(C_LIBRARY).collect()
+        }
+        Origin::Go { .. } => GO.to_vec(),
+        Origin::Crate { .. } | Origin::Install { .. } | Origin::Guest { .. } => Vec::new(),
+    };
+    let mut packages: Vec<&str> = programs.iter().flat_map(of).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    packages
+}
+
+/// Builds the test guests if a program is one of them.
+fn make_guests(project: &Project, programs: &[&Listed]) -> Result<()> {
+    if programs.iter().any(|program| matches!(program.from, Origin::Guest { .. })) {
+        project::make_folder(&hosted::folder(project))?;
+        hosted::musl_guests(project, &setup::musl(project)?)?;
+        hosted::library_guests(project)?;
+        hosted::rust_guest(project)?;
+    }
+    Ok(())
+}
+
+/// Fetches or builds a program as the file `path`; the packages are unpacked in `root`.
+fn make_one(project: &Project, program: &Listed, root: &Path, path: &Path) -> Result<()> {
+    let built = match &program.from {
+        Origin::Package { file, .. } => root.join(file),
+        Origin::Source { source, link, .. } => {
+            return compile(&project.root.join(FOLDER).join("c").join(source), link, root, path);
+        }
+        Origin::Go { go } => {
+            return compile_go(project, &project.root.join(FOLDER).join("go").join(go), root, path);
+        }
+        Origin::Crate { name } => build_crate(project, name)?,
+        Origin::Install { install, version } => {
+            install_crate(project, install, version)?.join("bin").join(&program.name)
+        }
+        Origin::Guest { guest } => hosted::folder(project).join(guest),
+    };
+    fs::copy(&built, path).map(drop).map_err(|error| Failure::io("copy", &built, &error))
+}
+
+fn compile(source: &Path, link: &[String], root: &Path, path: &Path) -> Result<()> {
+    let mut sysroot = std::ffi::OsString::from("--sysroot=");
+    sysroot.push(root);
+    let mut libraries = std::ffi::OsString::from("-B");
+    libraries.push(root.join("usr/lib/x86_64-linux-gnu"));
+    let mut cc = Command::new("cc");
+    cc.args([sysroot, libraries])
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", "-static", "-pthread"])
+        .arg("-o")
+        .arg(path)
+        .arg(source)
+        .args(link);
+    compiler::run(&format!("Compiling {}", path.file_name().unwrap_or_default().display()), &mut cc)
+}
+
+fn compile_go(project: &Project, source: &Path, root: &Path, path: &Path) -> Result<()> {
+    let go_root = root.join(GO_ROOT);
+    let own = project.target.join("guest/go");
+    let mut go = Command::new(go_root.join("bin/go"));
+    go.args(["build", "-trimpath", "-o"])
+        .args([path, source])
+        .env("GOROOT", &go_root)
+        .env("GOPATH", own.join("path"))
+        .env("GOCACHE", own.join("cache"))
+        .envs([("CGO_ENABLED", "0"), ("GO111MODULE", "off"), ("GOTOOLCHAIN", "local")])
+        .env_remove("GOFLAGS");
+    compiler::run(&format!("Compiling {}", source.display()), &mut go)
+}
+
+/// A call of cargo for static programs with Rust's standard library as the compiler ships it.
+fn static_cargo(project: &Project, subcommand: &str) -> Command {
+    let mut cargo = project.cargo(subcommand, &project.target.join("guest/rust"));
+    cargo
+        .args(["--target", PROGRAMS.target, "--config", "profile.release.strip=true"])
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env("RUSTFLAGS", "-C target-feature=+crt-static");
+    cargo
+}
+
+fn build_crate(project: &Project, name: &str) -> Result<PathBuf> {
+    let mut build = static_cargo(project, "build");
+    build.args(["--release", "--package", CRATES, "--bin", name]);
+    compiler::run(&format!("Building {name}"), &mut build)?;
+    Ok(project.target.join("guest/rust").join(PROGRAMS.target).join("release").join(name))
+}
+
+/// Installs a program of crates.io into a folder of its own below the target folder, unless it is
+/// there.
+fn install_crate(project: &Project, name: &str, version: &str) -> Result<PathBuf> {
+    let root = project.target.join("guest/crates").join(format!("{name}-{version}"));
+    if !root.join("bin").is_dir() {
+        let mut install = static_cargo(project, "install");
+        install.args([name, "--locked", "--version", &format!("={version}"), "--root"]).arg(&root);
+        compiler::run(&format!("Building {name} {version}"), &mut install)?;
+    }
+    Ok(root)
+}
+
+/// The files that the words of commands name.
+fn inputs(project: &Project) -> Result<Vec<PathBuf>> {
+    let folder = project.root.join(FOLDER).join("inputs");
+    let entries = fs::read_dir(&folder).map_err(|error| Failure::io("read", &folder, &error))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    Ok(files)
+}
