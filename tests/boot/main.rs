@@ -8,6 +8,7 @@
 
 mod attacks;
 mod bank;
+mod beside;
 mod children;
 mod command;
 mod compare;

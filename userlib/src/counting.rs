@@ -24,10 +24,12 @@ pub struct Session {
 
 impl Session {
     /// Opens a session that counts `events` for this program: the vendor's names, or raw events
-    /// such as `r01c2`, separated by commas or white space.
+    /// such as `r01c2`, separated by commas or white space. Up to 8 sessions count a program at once;
+    /// they take turns on the counters.
     ///
     /// # Errors
-    /// This machine cannot count the list, or the slice is out of range; the detail says why.
+    /// This machine cannot count the list, the slice is out of range, there are 8 sessions, or one
+    /// cannot be beside another; the detail says why.
     pub fn open(events: &str, config: SessionConfig) -> Result<Session, OpenError> {
         Session::open_by_number(0, events, config)
     }
@@ -36,7 +38,7 @@ impl Session {
     /// any time, also after the program's end.
     ///
     /// # Errors
-    /// As [`Self::open`]; or the program has a session already, or has ended.
+    /// As [`Self::open`]; or the program has ended.
     pub fn open_on(
         program: &Program,
         events: &str,

@@ -13,7 +13,8 @@ use crate::{bank::Bank, error::check, rdpmc::rdpmc, sys};
 // Relaxed is enough for every access: the kernel writes these words on the same CPU.
 
 impl Bank<'_> {
-    /// Stops all logical counters: their values contain no later event. Makes no system call.
+    /// Stops all logical counters: their values contain no later event. Makes a system call only if
+    /// the session is on no counter: it is stopped, or another session has its turn.
     ///
     /// Each hardware counter stops where this function reads it with RDPMC, so two counters stop
     /// about ten instructions apart. The instructions of this function up to that point are
@@ -25,6 +26,13 @@ impl Bank<'_> {
             let control = self.own(writable::CONTROL).load(Relaxed);
             match control as u32 {
                 BUSY => {}
+                DETACHED => {
+                    // Another session may have its turn on the counters. An error means that this
+                    // one is stopped. Not `tally_call`: no other kernel maps a bank.
+                    // SAFETY: the call has no buffer.
+                    unsafe { sys::call(sys::SESSION_STOP, [self.session, 0, 0, 0, 0, 0]) };
+                    return;
+                }
                 state if state & STOPPED != 0 => return,
                 _ if self.save_counts(writable::HELD, writable::SKIPPED, control)
                     && self.exchange(writable::CONTROL, control, control | u64::from(STOPPED)) =>
@@ -52,8 +60,8 @@ impl Bank<'_> {
                     let arguments = [self.session, 0, 0, 0, 0, 0];
                     // SAFETY: the call has no buffer.
                     match check(unsafe { sys::call(sys::SESSION_START, arguments) }) {
-                        // Another thread or a handler has started them meanwhile.
-                        Err(Error::WrongState) => {}
+                        // They are started: another session has its turn on the counters.
+                        Err(Error::WrongState) => return Ok(()),
                         result => return result.map(|_| ()),
                     }
                 }

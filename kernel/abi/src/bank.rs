@@ -96,6 +96,8 @@ pub mod header {
     pub const TSC: usize = 1;
     /// Events in the bank.
     pub const COUNTERS: usize = 2;
+    /// The session.
+    pub const SESSION: usize = 3;
     /// What was counted of the pinned events up to the last publication: instructions, cycles,
     /// reference cycles.
     pub const TOTAL: usize = 4;

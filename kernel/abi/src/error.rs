@@ -108,13 +108,15 @@ impl Error {
             Error::BadPointer => "a buffer does not lie in the program's own memory",
             Error::NoSession => "there is no such session",
             Error::WrongState => "the session is already started or stopped",
-            Error::Busy => "this address space has an open session already; close it first",
+            Error::Busy => {
+                "this program has a session that cannot be beside another; close one first"
+            }
             Error::NoMemory => "out of memory; end other programs or give the machine more",
             Error::NoProgram => "there is no such program, or it is not the caller's",
             Error::NotPermitted => "the kernel's command line does not permit it",
             Error::NotAProgram => "the file is not a static program that can run here",
             Error::TooManySessions => {
-                "session limit reached: 8 on other programs per program; close one first"
+                "session limit reached: 8 on a program, 8 of a program on others; close one first"
             }
             Error::TooManyPrograms => {
                 "program limit reached: 32 loaded and not waited for per program; wait for one first"

@@ -139,6 +139,8 @@ pub struct SessionConfig {
     pub budget_ppm: u32,
     /// How the groups share the slices.
     pub shares: Shares,
+    /// Whether no other session may count the program while this one is open.
+    pub exclusive: bool,
 }
 
 impl Default for SessionConfig {
@@ -148,19 +150,27 @@ impl Default for SessionConfig {
             slice: Slice::Cycles(DEFAULT_SLICE_CYCLES),
             budget_ppm: DEFAULT_BUDGET_PPM,
             shares: Shares::Planned,
+            exclusive: false,
         }
     }
 }
 
 /// A [`SessionConfig`] as it crosses the system-call boundary.
-pub type ConfigWords = [u64; 5];
+pub type ConfigWords = [u64; 6];
 
 impl SessionConfig {
-    /// Encodes: mode, unit of the slice, length of the slice, budget, shares.
+    /// Encodes: mode, unit of the slice, length of the slice, budget, shares, exclusive.
     pub fn to_words(self) -> ConfigWords {
         let unit = matches!(self.slice, Slice::Instructions(_));
         let (mode, shares) = (self.mode as u64, self.shares as u64);
-        [mode, u64::from(unit), self.slice.length(), self.budget_ppm.into(), shares]
+        [
+            mode,
+            u64::from(unit),
+            self.slice.length(),
+            self.budget_ppm.into(),
+            shares,
+            self.exclusive.into(),
+        ]
     }
 
     /// Decodes what [`Self::to_words`] made. The range of the slice is the engine's to check.
@@ -168,7 +178,7 @@ impl SessionConfig {
     /// # Errors
     /// A mode, unit or kind of shares that this version does not define, or a budget out of range.
     pub fn from_words(words: ConfigWords) -> Result<Self, Malformed> {
-        let [mode, unit, length, budget, shares] = words;
+        let [mode, unit, length, budget, shares, exclusive] = words;
         let mode = Mode::from_word(mode)?;
         let slice = match unit {
             0 => Slice::Cycles(length),
@@ -184,7 +194,12 @@ impl SessionConfig {
             1 => Shares::Adaptive,
             _ => return Err(Malformed),
         };
-        Ok(SessionConfig { mode, slice, budget_ppm, shares })
+        let exclusive = match exclusive {
+            0 => false,
+            1 => true,
+            _ => return Err(Malformed),
+        };
+        Ok(SessionConfig { mode, slice, budget_ppm, shares, exclusive })
     }
 }
 
@@ -274,16 +289,18 @@ mod tests {
         for mode in [Mode::User, Mode::Kernel, Mode::Full] {
             for slice in [Slice::Cycles(9), Slice::Instructions(7)] {
                 for shares in [Shares::Planned, Shares::Adaptive] {
-                    let config = SessionConfig { mode, slice, budget_ppm: 7, shares };
+                    let exclusive = shares == Shares::Adaptive;
+                    let config = SessionConfig { mode, slice, budget_ppm: 7, shares, exclusive };
                     assert_eq!(SessionConfig::from_words(config.to_words()), Ok(config));
                 }
             }
         }
-        assert_eq!(SessionConfig::from_words([3, 0, 1, 1, 0]), Err(Malformed));
-        assert_eq!(SessionConfig::from_words([0, 2, 1, 1, 0]), Err(Malformed));
-        assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 2]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([3, 0, 1, 1, 0, 0]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([0, 2, 1, 1, 0, 0]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 2, 0]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 0, 2]), Err(Malformed));
         for budget in [0, 1_000_001, u64::MAX] {
-            assert_eq!(SessionConfig::from_words([0, 0, 1, budget, 0]), Err(Malformed));
+            assert_eq!(SessionConfig::from_words([0, 0, 1, budget, 0, 0]), Err(Malformed));
         }
     }
 

@@ -6,10 +6,12 @@
 //! their counters.
 
 mod control;
+mod errors;
 mod members;
 mod page;
 mod refresh;
 mod thresholds;
+mod turns;
 
 use alloc::{boxed::Box, vec};
 
@@ -26,7 +28,6 @@ use self::{
 };
 use crate::{
     CounterMask, Counts, Pinned,
-    estimate::Uncertainty,
     moments::PerBase,
     plan::{CounterAssignment, Plan},
     sync::Ordering,
@@ -55,9 +56,10 @@ pub(crate) struct Bank {
 }
 
 impl Bank {
-    /// A bank for the events of `plan`, in pages of zeros; `writable` is the page that the program
-    /// writes. `None` if the pages are too few.
+    /// A bank of `session`, for the events of `plan`, in pages of zeros; `writable` is the page that
+    /// the program writes. `None` if the pages are too few.
     pub(crate) fn new(
+        session: u32,
         writable: &'static Page,
         pages: Box<[&'static Page]>,
         plan: &Plan,
@@ -83,6 +85,7 @@ impl Bank {
                 bank.put(header::PINNED_RDPMC + index, number.into());
             }
             bank.put(header::COUNTERS, events as u64);
+            bank.put(header::SESSION, session.into());
             for (event, assigned) in plan.assignments.iter().enumerate() {
                 bank.put_basis(event, *assigned, &rdpmc);
             }
@@ -156,8 +159,12 @@ impl Bank {
             self.put_member(index, counter::START_TSC, counts.start_tsc);
             self.put_member(index, counter::END_TSC, tsc);
         }
+        self.put_totals(counts.total, tsc);
+    }
+
+    fn put_totals(&self, total: &Counts, tsc: u64) {
         for event in Pinned::ALL {
-            self.put(header::TOTAL + event as usize, counts.total[event]);
+            self.put(header::TOTAL + event as usize, total[event]);
         }
         self.put(header::TSC, tsc);
     }
@@ -231,52 +238,6 @@ impl Bank {
                 member.scale = counts.scale_once(member.base, &mut scales);
             }
         }
-    }
-
-    /// See [`Refresh::is_due`]; exact values have no half widths.
-    #[inline]
-    pub(crate) fn errors_are_due(&self, slices: u64) -> bool {
-        !self.exact && self.refresh.is_due(slices)
-    }
-
-    /// The members whose half widths are to be published now; see [`Refresh::take`].
-    pub(crate) fn due(
-        &mut self,
-        calls: usize,
-        slices: u64,
-        round: u64,
-    ) -> impl Iterator<Item = usize> + use<> {
-        let members = if self.exact { 0 } else { self.members.len() };
-        let turns = self.refresh.take(members, calls, slices, round);
-        turns.map(move |index| index % members)
-    }
-
-    /// The event that is the member of this index.
-    pub(crate) fn event(&self, member: usize) -> Option<usize> {
-        self.members.get(member).map(|member| member.event.into())
-    }
-
-    /// Publishes the error of a member's estimate, and the basis of its estimates from here on.
-    /// Uses floating point: never in the overflow path.
-    pub(crate) fn publish_error(&mut self, index: usize, error: &Uncertainty, counts: GroupCounts) {
-        let Some(member) = self.members.get(index) else { return };
-        let (event, before) = (usize::from(member.event), member.base);
-        // Up to here readers went by the basis before.
-        let seen = value(counts.total[before.event()], member.rate);
-        let basis = self.pinned_basis(error.base.event());
-        self.write(|bank| {
-            bank.raise_max(event, seen);
-            if let Some(member) = bank.members.get_mut(index).filter(|_| before != error.base) {
-                (member.base, member.rate) = (error.base, 0);
-                bank.put_counter(event, counter::ASSIGNMENT, basis);
-            }
-            bank.put_counts(index, counts, &mut [None; 2]);
-            let at = counts.total[error.base.event()];
-            bank.put_counter(event, counter::HALF_WIDTH, error.half_width_95.to_bits());
-            bank.put_counter(event, counter::HALF_WIDTH_AT, at);
-            bank.put_counter(event, counter::DRIFT, error.drift_95.to_bits());
-            bank.put_counter(event, counter::SHARE, error.share.to_bits());
-        });
     }
 
     /// See [`Thresholds::set`].

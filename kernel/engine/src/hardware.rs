@@ -79,6 +79,15 @@ impl Counts {
         });
     }
 
+    /// What was counted of the pinned events since they had the values `before`.
+    pub fn since(&self, before: &Counts) -> Counts {
+        let mut counted = Counts::default();
+        for event in Pinned::ALL {
+            counted[event] = self[event].wrapping_sub(before[event]);
+        }
+        counted
+    }
+
     /// The value of the counter in a slot of [`tally_abi::bank`].
     pub(crate) fn slot(&self, slot: usize) -> u64 {
         let counter = match slot.checked_sub(PINNED_SLOT) {

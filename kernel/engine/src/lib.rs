@@ -37,6 +37,7 @@ mod rows;
 mod session;
 mod setup;
 mod sync;
+mod turns;
 
 pub use bank::ThresholdError;
 pub use demand::{
@@ -50,4 +51,5 @@ pub use hardware::{
 };
 pub use multiplex::Multiplexer;
 pub use plan::{PlanError, plan};
-pub use session::{Session, Snapshot};
+pub use session::{Neighbours, Session, Snapshot};
+pub use turns::Turns;

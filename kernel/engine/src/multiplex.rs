@@ -84,11 +84,11 @@ impl<P: Pmu> Multiplexer<P> {
     pub fn resume(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
         debug_assert!(!session.is_running() && self.rows.is_empty());
         session.switch_in(clock.tsc());
-        if session.has_bank() && self.last_session != session.id() {
+        if session.is_exposed() && self.last_session != session.id() {
             self.pmu.scrub();
         }
         // A session without a bank may get one later, when others have counted in between.
-        self.last_session = if session.has_bank() { session.id() } else { 0 };
+        self.last_session = if session.is_exposed() { session.id() } else { 0 };
         self.base = self.pmu.read(session.set());
         self.program(session);
         self.charged = self.so_far(session);

@@ -10,6 +10,7 @@
 
 mod adapt;
 mod adaptive;
+mod neighbours;
 mod publish;
 mod readings;
 mod sampling;
@@ -20,4 +21,4 @@ mod state;
 mod thresholds;
 
 pub(crate) use self::state::{DrawnSlice, SliceStart, Timestamp};
-pub use self::{snapshot::Snapshot, state::Session};
+pub use self::{neighbours::Neighbours, snapshot::Snapshot, state::Session};

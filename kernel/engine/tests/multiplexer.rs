@@ -22,6 +22,7 @@ const NO_LIMIT: SessionConfig = SessionConfig {
     slice: Slice::Cycles(SLICE),
     budget_ppm: session::NO_BUDGET_PPM,
     shares: Shares::Planned,
+    exclusive: false,
 };
 const EVENTS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 

@@ -94,10 +94,14 @@ fn call_on_session(
     progress: &mut Progress,
 ) -> Result<Answer, Unanswered> {
     let id = u32::try_from(arguments[0]).map_err(|_| Error::NoSession)?;
-    if let Some(measure) = measure.lock().session(id) {
+    let mut measure = measure.lock();
+    if let Some(measure) = measure.session(id) {
         let session = SessionRef::Running(measure);
-        return Ok(handle(session, &mut process.memory, number, arguments, progress)?);
+        let answer = handle(session, &mut process.memory, number, arguments, progress);
+        measure.settle();
+        return Ok(answer?);
     }
+    drop(measure);
     let mut table = table::lock();
     let found = table.inspect_session(id, process.pid, |context, memory| {
         let session = SessionRef::Parked { context, memory };
@@ -187,13 +191,11 @@ fn open_own(
     list: &str,
     config: SessionConfig,
 ) -> Result<Opened, Refusal> {
-    if measure.lock().is_measuring() {
-        return Err(Error::Busy.into());
-    }
+    measure.lock().slot().check_room()?;
     let owner = Owner::Program(process.pid);
     // Planning is long: the cell is not locked, and overflow interrupts are handled.
     let context = Context::open(process.subject(), owner, list, config)?;
-    Ok(measure.lock().install(context))
+    measure.lock().install(context)
 }
 
 /// Opens a session on another program for `owner`.
@@ -209,10 +211,8 @@ fn open_on(
     let context = Box::new(Context::open(subject, Owner::Program(owner), list, config)?);
     let mut table = table::lock();
     let found = table.inspect(program, |process| {
-        if process.slot.is_measured() {
-            return Err(Refusal::from(Error::Busy));
-        }
-        Ok(process.slot.context.insert(context).opened())
+        let opened = context.opened();
+        process.slot.add(context).map(|()| opened)
     });
     let opened = result_of(found, Error::NoProgram)??;
     table.watch(opened.session, owner, program);
@@ -231,11 +231,7 @@ fn measurable(owner: u32, program: u32) -> Result<Subject, Unanswered> {
     if !table.is_child(program, owner) {
         permit(0, "counting in a program that another loaded")?;
     }
-    match table.subject(program) {
-        None => Err(Error::NoProgram.into()),
-        Some((_, true)) => Err(Refusal::from(Error::Busy).into()),
-        Some((subject, false)) => Ok(subject),
-    }
+    table.subject(program).ok_or(Error::NoProgram.into())
 }
 
 /// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)`.
@@ -248,7 +244,7 @@ fn open_direct(
     let _claim = frames::claim(MAX_SESSION_BYTES).ok_or(Error::NoMemory)?;
     let mode = Mode::from_word(mode).map_err(|_| Error::BadArgument)?;
     let opened = read_list(process, events, events_bytes).and_then(|list| {
-        if measure.lock().is_measuring() {
+        if measure.lock().slot().is_measured() {
             return Err(Error::Busy.into());
         }
         let (counters, rdpmc) = DirectCounters::plan(&list, mode)?;
@@ -331,8 +327,10 @@ fn thread_counts(
     let thread = process.threads.running().tid;
     let mut measure = measure.lock();
     let session = measure.session(id).ok_or(Error::NoSession)?;
-    let mut words: Vec<_> = session.thread_words(thread)?.map(u64::to_le_bytes).collect();
+    let words = session.thread_words(thread).map(|words| words.map(u64::to_le_bytes).collect());
+    measure.settle();
     drop(measure);
+    let mut words: Vec<_> = words?;
     let events = (words.len() - HEADER_WORDS) / EVENT_WORDS;
     words.truncate(usize::try_from(count).unwrap_or(usize::MAX));
     process.memory.write(buffer, words.as_flattened()).map_err(BadPointer::from)?;

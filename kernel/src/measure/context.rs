@@ -1,5 +1,7 @@
 //! A context: what is counted of one program, by itself or by another.
 
+mod report;
+
 use alloc::{
     boxed::Box,
     string::{String, ToString},
@@ -7,23 +9,22 @@ use alloc::{
 };
 use core::mem::take;
 
-use tally_abi::{
-    Error, Opened, Reading, SessionConfig, SessionStats, Value, bank, vpmu::Op, wire::Message,
-};
+use tally_abi::{Error, Opened, Reading, SessionConfig, SessionStats, bank, vpmu::Op};
 use tally_engine::{Session, ThresholdError, bank::Page, histogram::Histogram};
 use tally_pmu::{ResolveError, Resolved};
 
 use super::{
-    catalogue, readings::PendingReadings, refusal::Refusal, session_id, settings,
-    threads::ThreadCounts, truth::mark_in,
+    catalogue,
+    readings::{EVENTS_A_STEP, PendingReadings},
+    refusal::Refusal,
+    session_id, settings,
+    threads::ThreadCounts,
+    truth::{mark, mark_in},
 };
-use crate::{
-    machine::serial,
-    memory::{
-        heap,
-        space::{AddressSpace, PageAccess},
-        user::UserMemory,
-    },
+use crate::memory::{
+    heap,
+    space::{AddressSpace, PageAccess},
+    user::UserMemory,
 };
 
 /// A program's function that a threshold calls.
@@ -144,6 +145,15 @@ impl Context {
         self.owner == Owner::Program(self.pid)
     }
 
+    /// Why no other session may count the program with it, if that is so.
+    pub fn why_alone(&self) -> Option<&'static str> {
+        if self.session.config().exclusive {
+            return Some("a session of this program is exclusive");
+        }
+        let counts_kernel = self.session.counts_kernel();
+        counts_kernel.then_some("a session that counts ring 0 cannot share the counters")
+    }
+
     /// Returns whether its values are reported when the program that it measures ends.
     pub fn reports_at_end(&self) -> bool {
         self.is_own() || self.owner == Owner::CommandLine
@@ -152,6 +162,21 @@ impl Context {
     /// The name of the program that it measures.
     pub fn program(&self) -> &str {
         &self.program
+    }
+
+    /// Begins counting on the CPU that runs the program.
+    pub(super) fn begin(&mut self) {
+        self.started = true;
+        self.last_readings = None;
+        self.session.forget_stop();
+        mark(Op::OpenSession, self.id());
+    }
+
+    /// Ends counting, if it is started, on the CPU that runs the program.
+    pub(super) fn end(&mut self) {
+        if take(&mut self.started) {
+            mark(Op::CloseSession, self.id());
+        }
     }
 
     /// Starts counting of a program that is not running: when it is next switched in.
@@ -224,9 +249,9 @@ impl Context {
         self.last_readings = Some(self.session.complete_final(&snapshot, readings));
     }
 
-    /// The values that the session's end reports.
-    fn take_last_readings(&mut self) -> Vec<Reading> {
-        self.last_readings.take().unwrap_or_else(|| self.session.final_readings())
+    /// Returns whether the values that the program's end reports are yet to be computed, in steps.
+    pub(super) fn is_pending_at_end(&self) -> bool {
+        self.reports_at_end() && self.last_readings.is_none() && self.events() > EVENTS_A_STEP
     }
 
     /// Maps the bank into `memory`, the measured program's. Returns its address.
@@ -333,58 +358,5 @@ impl Context {
             }
         }
         None
-    }
-
-    /// Ends the context: reports its last values, and unmaps the bank from `memory`, the measured
-    /// program's, unless that is gone.
-    pub fn close(mut self, memory: Option<&mut UserMemory>) {
-        self.report();
-        let bank = self.bank;
-        drop(self.session);
-        if let (Some(address), Some(memory)) = (bank, memory) {
-            memory.unmap_for_kernel(address).expect("only the kernel can unmap a bank");
-        }
-    }
-
-    /// Sends the last values to the host, or to the log of a machine without a wire.
-    fn report(&mut self) {
-        if !serial::has_wire() {
-            return self.log();
-        }
-        let (session, stats) = (self.id(), self.stats());
-        serial::send(&Message::Session {
-            session,
-            pid: self.pid,
-            program: &self.program,
-            config: self.session.config(),
-        });
-        let readings = self.take_last_readings();
-        for (event, reading) in self.resolved.iter().zip(readings) {
-            let Resolved { name, native, mode, .. } = event;
-            let (native, mode) = (*native, *mode);
-            serial::send(&Message::Reading { session, event: name, native, mode, reading });
-        }
-        serial::send(&Message::Stats { session, stats });
-    }
-
-    fn log(&mut self) {
-        log::info!("{}: session {}, half width at 95 %, coverage", self.program, self.id());
-        let readings = self.take_last_readings();
-        for (event, reading) in self.resolved.iter().zip(readings) {
-            let (event, share) = (&event.name, 100.0 * reading.coverage().unwrap_or_default());
-            match reading.value {
-                Value::Exact { count } => log::info!("{event:<44} {count:>16} exact"),
-                Value::Estimated { estimate, half_width_95, .. } => {
-                    log::info!("{event:<44} {estimate:>16} +-{half_width_95:.0} {share:.1}%");
-                }
-                Value::NotMeasured { reason } => {
-                    log::info!("{event:<44} not measured: {}", reason.message());
-                }
-            }
-        }
-        let s = self.stats();
-        log::info!("{} slices, {} rounds, {} overflow interrupts", s.slices, s.rounds, s.pmis);
-        let (engine, session) = (s.engine_ticks, s.session_ticks);
-        log::info!("engine overhead: {engine} of {session} TSC ticks");
     }
 }

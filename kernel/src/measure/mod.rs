@@ -1,8 +1,8 @@
 //! The kernel's side of the sampling engine: which program it counts for, and where results go.
 //!
-//! Each CPU has a [`Measure`]: its multiplexer and its end of the trace ring. Each program that
-//! opened a session has a [`Context`], which the CPU owns while the program runs and the program
-//! owns otherwise ([`Slot`]). The overflow path touches these two and the interrupt controller, and
+//! Each CPU has a [`Measure`]: its multiplexer and its end of the trace ring. Each session
+//! on a program is a [`Context`], which the CPU owns while the program runs and the program owns
+//! otherwise ([`Slot`]). The overflow path touches these two and the interrupt controller, and
 //! nothing that another CPU could lock. What of it an overflow could interrupt the kernel at is
 //! behind an [`NmiCell`].
 
@@ -36,7 +36,7 @@ pub use readings::PendingReadings;
 pub use refusal::Refusal;
 pub use session::SessionRef;
 pub use settings::{delivery, permit, pmu_info, pmu_matches, seed, trace_events};
-pub use slot::Slot;
+pub use slot::{Contexts, Slot};
 pub use stream::finish;
 pub use trace_ring::ring_memory;
 

@@ -3,6 +3,7 @@
 
 mod records;
 mod thread;
+mod turns;
 
 use alloc::boxed::Box;
 use core::mem::take;
@@ -19,7 +20,7 @@ use tally_pmu::{DetectedPmu, Driver, InitError, bus::Native};
 use super::{
     context::{Context, UpcallHandler},
     direct::DirectCounters,
-    readings::{EVENTS_A_STEP, PendingReadings},
+    readings::EVENTS_A_STEP,
     refusal::Refusal,
     settings::{delivery, detected, record_init_failure, settings},
     slot::Slot,
@@ -31,6 +32,7 @@ use crate::{
     arch::{control, frame::InterruptFrame, lapic::Lapic},
     memory::user::UserMemory,
 };
+use turns::Turn;
 
 /// Groups whose spread is computed at each turn of the scheduler, where shares adapt: some
 /// thousands of instructions for each of its events, as the kernel has no floating-point unit.
@@ -56,6 +58,7 @@ pub struct Measure {
     multiplexer: Option<Multiplexer<Driver<Native>>>,
     /// What is counted of the program that runs on this CPU.
     slot: Slot,
+    turn: Turn,
     /// Whether ring 3 may execute RDPMC.
     rdpmc_allowed: bool,
     trace: TraceSink,
@@ -73,7 +76,8 @@ impl Measure {
         });
         let trace = TraceSink::new(cpu, *lapic, settings().trace);
         let lapic = *lapic;
-        Measure { multiplexer, slot: Slot::default(), rdpmc_allowed: false, trace, lapic }
+        let (slot, turn) = (Slot::default(), Turn::new(cpu));
+        Measure { multiplexer, slot, turn, rdpmc_allowed: false, trace, lapic }
     }
 
     /// The overflow interrupt.
@@ -94,18 +98,8 @@ impl Measure {
             multiplexer.restore_direct(&own.direct);
         }
         self.update_rdpmc_access();
-        if let Some(context) = &mut self.slot.context {
-            if take(&mut context.start_pending) {
-                if self.start().is_err() {
-                    let program = self.slot.context.as_ref().map_or("", |it| it.program());
-                    log::error!("{program}: session not started: this CPU cannot count");
-                }
-            } else if let Some(multiplexer) = &mut self.multiplexer
-                && context.started
-            {
-                multiplexer.resume(&mut context.session, &TscClock, &mut self.trace);
-            }
-        }
+        self.start_pending();
+        self.resume();
         // A threshold may have fired as the program was switched out.
         self.repost_upcall();
     }
@@ -113,7 +107,7 @@ impl Measure {
     /// Raises the upcall interrupt again if a threshold of the running program has fired whose
     /// upcall was not made.
     pub fn repost_upcall(&self) {
-        if self.slot.context.as_ref().is_some_and(|context| context.session.has_fired()) {
+        if self.slot.contexts().any(|context| context.session.has_fired()) {
             self.trace.upcall();
         }
     }
@@ -121,7 +115,6 @@ impl Measure {
     /// Context-switch out: stops counting and gives what is counted back to the program.
     pub fn leave(&mut self, slot: &mut Slot) {
         self.suspend(End::SwitchedOut);
-        self.notice_stop();
         self.save_direct();
         *slot = take(&mut self.slot);
         self.update_rdpmc_access();
@@ -129,13 +122,14 @@ impl Measure {
 
     /// Allows ring 3 RDPMC if the running program has a bank or is in direct mode.
     fn update_rdpmc_access(&mut self) {
-        let context = self.slot.context.as_deref().filter(|it| it.session.has_bank());
-        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, context)
+        let has_bank = self.slot.contexts().any(|it| it.session.has_bank());
+        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &self.slot.context)
+            && has_bank
             && !context.session.is_running()
         {
             multiplexer.scrub_counters(&context.session);
         }
-        let allowed = context.is_some() || self.slot.direct.is_some();
+        let allowed = has_bank || self.slot.direct.is_some();
         if allowed != self.rdpmc_allowed {
             control::set_rdpmc_access(allowed);
             self.rdpmc_allowed = allowed;
@@ -148,14 +142,12 @@ impl Measure {
     /// its slice timer may have been lost.
     pub fn tick(&mut self) {
         self.fold();
-        let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
-        else {
-            return;
-        };
+        let Some(context) = &mut self.slot.context else { return };
         context.session.adapt(GROUPS_A_TICK);
-        let session = &mut context.session;
+        let session = &context.session;
         if session.has_bank() || session.counts_kernel() {
-            multiplexer.sync(session, &TscClock, &mut self.trace);
+            self.sync();
+            self.change_turn();
         }
     }
 
@@ -171,43 +163,21 @@ impl Measure {
             self.sync();
             self.publish_errors();
         }
+        self.change_turn();
     }
 
-    /// Marks the session stopped if the program stopped its counters by a word in its own page.
-    fn notice_stop(&mut self) {
-        if let Some(context) = &mut self.slot.context
-            && context.started
-            && context.session.is_stopped()
-        {
-            context.started = false;
-            mark(Op::CloseSession, context.id());
-        }
+    /// What is counted of the running program.
+    pub fn slot(&self) -> &Slot {
+        &self.slot
     }
 
-    fn suspend(&mut self, end: End) {
-        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
-            && context.session.is_running()
-        {
-            multiplexer.suspend(&mut context.session, end, &TscClock, &mut self.trace);
-        }
-    }
-
-    /// Returns whether anything is counted of the running program.
-    pub fn is_measuring(&self) -> bool {
-        self.slot.is_measured()
-    }
-
-    /// Takes the session that the running program has opened; it has none yet.
-    pub fn install(&mut self, context: Context) -> Opened {
-        self.slot.context.insert(Box::new(context)).opened()
-    }
-
-    /// The session of this number, brought up to date, if the running program opened it on itself.
-    pub fn session(&mut self, id: u32) -> Option<&mut Self> {
-        self.slot.context.as_ref().filter(|context| context.id() == id && context.is_own())?;
-        self.sync();
-        self.notice_stop();
-        Some(self)
+    /// Takes the session that the running program has opened.
+    ///
+    /// # Errors
+    /// See [`Slot::add`].
+    pub fn install(&mut self, context: Context) -> Result<Opened, Refusal> {
+        let opened = context.opened();
+        self.slot.add(Box::new(context)).map(|()| opened)
     }
 
     /// Brings the values of the running program's session up to date, if it has one.
@@ -215,6 +185,9 @@ impl Measure {
         if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
         {
             multiplexer.sync(&mut context.session, &TscClock, &mut self.trace);
+            if !context.session.is_running() {
+                self.end_turn();
+            }
         }
     }
 
@@ -273,7 +246,7 @@ impl Measure {
 
     /// Takes a threshold of the running program that has fired: handler, event and count.
     pub fn take_upcall(&mut self) -> Option<(UpcallHandler, u64, u64)> {
-        self.slot.context.as_mut()?.take_upcall()
+        self.slot.contexts_mut().find_map(Context::take_upcall)
     }
 
     /// Starts counting.
@@ -282,11 +255,13 @@ impl Measure {
         if context.started {
             return Err(Error::WrongState);
         }
-        let multiplexer = self.multiplexer.as_mut().ok_or(Error::NoPmu)?;
-        context.started = true;
-        context.last_readings = None;
-        mark(Op::OpenSession, context.id());
-        multiplexer.resume(&mut context.session, &TscClock, &mut self.trace);
+        if self.multiplexer.is_none() {
+            return Err(Error::NoPmu);
+        }
+        context.begin();
+        if !self.others_started() {
+            self.resume();
+        }
         Ok(())
     }
 
@@ -299,53 +274,24 @@ impl Measure {
         Ok(())
     }
 
-    /// The running program ends: stops counting, and begins the readings that the end reports, in
-    /// steps. `None` if the end reports none, or can compute them at once.
-    pub fn begin_end(&mut self) -> Option<Box<PendingReadings>> {
-        self.pause();
-        let context = self.slot.context.as_ref().filter(|context| context.reports_at_end())?;
-        // Without memory for it, the end computes them in one step.
-        context.begin_readings().ok().flatten()
-    }
-
-    /// The running program ends, whose readings are these: see [`Self::begin_end`].
-    pub fn set_last_readings(&mut self, pending: PendingReadings) {
-        if let Some(context) = &mut self.slot.context {
-            context.set_last_readings(pending);
-        }
-    }
-
     /// Stops counting, if it is started.
     pub(super) fn pause(&mut self) {
         self.suspend(End::Stopped);
-        if let Some(context) = self.slot.context.as_mut().filter(|context| context.started) {
-            context.started = false;
-            mark(Op::CloseSession, context.id());
+        if let Some(context) = &mut self.slot.context {
+            context.end();
         }
     }
 
-    /// Ends the running program's session, if it has one: stops counting and reports the last
-    /// values. `memory` is the program's.
+    /// Ends a session of the running program's: stops counting and reports the last values.
+    /// `memory` is the program's.
     pub(super) fn close(&mut self, memory: &mut UserMemory) {
         self.pause();
-        if let Some(context) = self.slot.context.take() {
+        if let Some(id) = self.slot.context.as_ref().map(|context| context.id())
+            && let Some(context) = self.slot.remove(id)
+        {
             context.close(Some(memory));
             self.update_rdpmc_access();
         }
-    }
-
-    /// The running program ends: stops counting. Returns the context that another program opened.
-    pub fn end(&mut self, memory: &mut UserMemory) -> Option<Box<Context>> {
-        self.close_direct();
-        if self.slot.context.as_ref().is_none_or(|context| context.is_own()) {
-            self.close(memory);
-        }
-        self.pause();
-        let mut context = self.slot.context.take();
-        if let Some(context) = &mut context {
-            context.lose_bank();
-        }
-        context
     }
 
     /// Puts the running program into direct mode, which allows it RDPMC: it is not measured, and

@@ -1,15 +1,27 @@
 //! What is counted of one program, as it moves between the program and the CPU that runs it.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, format, vec::Vec};
 
-use super::{context::Context, direct::DirectCounters};
+use tally_abi::Error;
+use tally_engine::{Neighbours, Session};
 
-/// What is counted of one program: a session, counters in direct mode, or nothing. The program
-/// owns it while it is off the CPUs; the CPU's [`super::Measure`] owns it while the program runs.
+use super::{context::Context, direct::DirectCounters, refusal::Refusal};
+
+/// The most sessions that count one program at once: each takes memory of the kernel's, and they
+/// share its counters.
+pub const MAX_SESSIONS: usize = 8;
+
+/// Contexts. A context is large, and it moves from and to the first place at every turn.
+pub type Contexts = Vec<Box<Context>>;
+
+/// What is counted of one program: sessions, counters in direct mode, or nothing. The program owns
+/// it while it is off the CPUs; the CPU's [`super::Measure`] owns it while the program runs.
 #[derive(Default)]
 pub struct Slot {
-    /// The program's session.
+    /// The session on the counters, or one of the program's if none is started.
     pub context: Option<Box<Context>>,
+    /// The program's other sessions: those that are started wait for their turn.
+    pub others: Contexts,
     /// The program's counters in direct mode.
     pub direct: Option<Box<DirectCounters>>,
 }
@@ -18,5 +30,87 @@ impl Slot {
     /// Returns whether anything is counted of the program.
     pub fn is_measured(&self) -> bool {
         self.context.is_some() || self.direct.is_some()
+    }
+
+    /// All sessions.
+    pub fn contexts(&self) -> impl Iterator<Item = &Context> + Clone {
+        self.context.iter().chain(&self.others).map(|context| &**context)
+    }
+
+    /// All sessions.
+    pub fn contexts_mut(&mut self) -> impl Iterator<Item = &mut Context> {
+        self.context.iter_mut().chain(&mut self.others).map(|context| &mut **context)
+    }
+
+    /// Returns whether no session can be opened, whichever it is.
+    ///
+    /// # Errors
+    /// The program is in direct mode, or has [`MAX_SESSIONS`].
+    pub fn check_room(&self) -> Result<(), Refusal> {
+        if self.direct.is_some() {
+            return Err(Error::Busy.into());
+        }
+        if self.contexts().count() < MAX_SESSIONS {
+            return Ok(());
+        }
+        let detail = format!("{MAX_SESSIONS} sessions count this program already: close one first");
+        Err(Refusal { error: Error::TooManySessions, detail })
+    }
+
+    /// Adds a session.
+    ///
+    /// # Errors
+    /// There is no room, or the session and those that are there cannot share the counters.
+    pub fn add(&mut self, context: Box<Context>) -> Result<(), Refusal> {
+        self.check_room()?;
+        if self.context.is_some() {
+            let alone = self.contexts().chain([&*context]).find_map(Context::why_alone);
+            if let Some(why) = alone {
+                let detail = format!("{why}: close the program's other sessions first");
+                return Err(Refusal { error: Error::Busy, detail });
+            }
+            self.others.push(context);
+        } else {
+            self.context = Some(context);
+        }
+        Ok(())
+    }
+
+    /// Makes another session of index `index` the one for the counters.
+    pub fn exchange(&mut self, index: usize) {
+        if let (Some(context), Some(other)) = (&mut self.context, self.others.get_mut(index)) {
+            core::mem::swap(context, other);
+        }
+    }
+
+    /// Removes the session of this number.
+    pub fn remove(&mut self, id: u32) -> Option<Box<Context>> {
+        match self.others.iter().position(|context| context.id() == id) {
+            Some(index) => Some(self.others.remove(index)),
+            None => {
+                let context = self.context.take_if(|context| context.id() == id);
+                self.context = self.context.take().or_else(|| self.others.pop());
+                context
+            }
+        }
+    }
+
+    /// What `session` has to know of the others: it is `session` of this slot.
+    fn neighbours_of(&self, session: &Session) -> Neighbours {
+        let others = || self.contexts().filter(|other| other.id() != session.id());
+        Neighbours {
+            take_turns: others().any(|other| other.started),
+            reference: others().any(|other| other.session.counts_reference()),
+            exposed: others().any(|other| other.session.has_bank()),
+        }
+    }
+
+    /// Sets what the session for the counters has to know of the others, before it counts.
+    pub(super) fn note_neighbours(&mut self) {
+        let Some(context) = &self.context else { return };
+        let neighbours = self.neighbours_of(&context.session);
+        if let Some(context) = &mut self.context {
+            context.session.set_neighbours(neighbours);
+        }
     }
 }

@@ -61,14 +61,14 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
         log::warn!("{}: refused system calls: {calls}", process.name);
         serial::send(&Message::RefusedCalls { program: &process.name, calls: &calls });
     }
-    let context = cpu.measure.lock().end(&mut process.memory);
+    let contexts = cpu.measure.lock().end(&mut process.memory);
     cpu.measure.lock().drain();
     if table::lock().has_no_parent(process.pid) {
         status::record(status);
     }
     kernel::activate_space();
     REPORTING.fetch_add(1, Ordering::SeqCst);
-    let remains = table::lock().end(process.pid, status, context);
+    let remains = table::lock().end(process.pid, status, contexts);
     drop(process);
     remains.contexts.into_iter().for_each(|context| context.close(None));
     drop(remains.orphans);

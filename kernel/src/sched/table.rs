@@ -16,7 +16,7 @@ use super::watch::{Watch, Watched};
 use crate::{
     cpu::Cpu,
     machine::clock::{self, SECOND_NS},
-    measure::{Context, Subject},
+    measure::{Context, Contexts, Subject},
     task::Process,
 };
 
@@ -274,11 +274,11 @@ impl ProgramTable {
         }
     }
 
-    /// Ends a running program with `status`. `context` is that of a session that another program
-    /// opened on it.
-    pub fn end(&mut self, pid: u32, status: u8, context: Option<Box<Context>>) -> Remains {
+    /// Ends a running program with `status`. `contexts` are those of sessions that others opened on
+    /// it.
+    pub fn end(&mut self, pid: u32, status: u8, contexts: Contexts) -> Remains {
         let mut remains = Remains::default();
-        if let Some(context) = context {
+        for context in contexts {
             match self.sessions.remove(&context.id()).and_then(|watch| watch.owner) {
                 None => remains.contexts.push(*context),
                 owner => {
@@ -363,13 +363,11 @@ impl ProgramTable {
         Lookup::Parked(answer)
     }
 
-    /// The subject of a session on a program that has not ended, and whether the program is
-    /// measured. The latter is false for a running program, whose context belongs to its CPU.
-    pub fn subject(&self, pid: u32) -> Option<(Subject, bool)> {
+    /// The subject of a session on a program that has not ended.
+    pub fn subject(&self, pid: u32) -> Option<Subject> {
         let entry = self.programs.get(&pid)?;
-        let is_measured = entry.process.as_deref().is_some_and(|it| it.slot.is_measured());
         let has_ended = matches!(entry.state, RunState::Ended(_));
-        (!has_ended).then(|| (entry.subject.clone(), is_measured))
+        (!has_ended).then(|| entry.subject.clone())
     }
 
     /// The program that loaded this one, unless that has ended.

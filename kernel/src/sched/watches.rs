@@ -44,7 +44,7 @@ impl ProgramTable {
             Some(Watched::Program(on)) => *on,
         };
         let found = self.inspect(on, |process| {
-            let context = process.slot.context.as_mut().filter(|it| it.id() == session)?;
+            let context = process.slot.contexts_mut().find(|it| it.id() == session)?;
             Some(inspect(context, Some(&mut process.memory)))
         });
         match found {
@@ -59,7 +59,7 @@ impl ProgramTable {
         match self.sessions.remove(&session)?.on {
             Watched::Ended(context) => Some(context),
             Watched::Program(on) => {
-                self.programs.get_mut(&on)?.process.as_mut()?.slot.context.take()
+                self.programs.get_mut(&on)?.process.as_mut()?.slot.remove(session)
             }
         }
     }

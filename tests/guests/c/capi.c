@@ -2,7 +2,7 @@
  * the size of every structure. `capi EVENTS`, instructions first. */
 #include "tally.h"
 
-_Static_assert(sizeof(struct tally_config) == 40, "five words");
+_Static_assert(sizeof(struct tally_config) == 48, "six words");
 _Static_assert(sizeof(struct tally_reading) == 64, "eight words");
 _Static_assert(sizeof(struct tally_stats) == 104, "thirteen words");
 _Static_assert(offsetof(struct tally_reading, total_cycles) == 40, "the sixth word");
@@ -36,7 +36,7 @@ static void note(size_t event, uint64_t count)
 int main(int argc, char **argv)
 {
     char detail[256];
-    struct tally_config config = { TALLY_USER, TALLY_CYCLES, 100, 20000, TALLY_ADAPTIVE };
+    struct tally_config config = { TALLY_USER, TALLY_CYCLES, 100, 20000, TALLY_ADAPTIVE, 0 };
     struct tally_reading readings[2];
     struct tally_stats stats;
     volatile uint64_t sum = 0;

@@ -104,7 +104,7 @@ static void do_brk(void) { MUST(sbrk(LARGE) != (void *)-1); }
 static void do_session_open(void)
 {
     static char list[16 * EVENTS];
-    uint64_t config[5] = {0, 0, 5000, 1000000, 0};
+    uint64_t config[6] = {0, 0, 5000, 1000000, 0, 0};
     char *end = list;
     for (unsigned i = 0; i < EVENTS; i++)
         end += sprintf(end, "%sr%07x", i ? "," : "",

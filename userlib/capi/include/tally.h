@@ -39,6 +39,7 @@ struct tally_config {
     uint64_t budget_ppm;   /* the share of the program's time that the engine may take, in parts per
                             * million, 1 to 1,000,000; usual: 20,000; no limit: 1,000,000 */
     uint64_t shares;       /* enum tally_shares */
+    uint64_t exclusive;    /* 1: no other session may count the program while this one is open */
 };
 
 enum tally_kind { TALLY_EXACT = 1, TALLY_ESTIMATED = 2, TALLY_NOT_MEASURED = 3 };
@@ -104,8 +105,9 @@ enum tally_error {
 /* Opens a session on a list of event names, separated by commas or white space. If config is null,
  * the session counts in ring 3 with the usual values. Returns the session's number or an error. On
  * error it writes a message to detail: up to detail_bytes bytes, the last of them zero. detail may
- * be null if detail_bytes is 0. A program has at most one session at a time, which counts all of
- * its threads. */
+ * be null if detail_bytes is 0. A session counts all threads of the program. Up to 8 sessions count
+ * a program at once, of ring 3 each: they take turns on the counters, so that only instructions,
+ * cycles and reference cycles stay exact. */
 int64_t tally_open(const char *events, const struct tally_config *config, char *detail,
                    size_t detail_bytes);
 /* Opens a session on a program that the caller loaded. The session counts while that program runs,
@@ -135,8 +137,8 @@ static inline uint64_t tally_counter(const uint64_t *bank, size_t event);
  * numbers that are up to 8 scheduler ticks (80 ms) old; after tally_stop, tally_stats or tally_read
  * they are current. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event);
-/* Stops all logical counters of a bank at once: their values contain no later event. No system
- * call. */
+/* Stops all logical counters of a bank at once: their values contain no later event. Makes a system
+ * call only if the session is on no counter: it is stopped, or another session has its turn. */
 static inline void tally_bank_stop(const uint64_t *bank);
 /* Starts all logical counters of a bank, for the first time or again. Makes a system call only if
  * the session is on no CPU: before the first start, and after a slice or the program's turn ended
@@ -213,6 +215,7 @@ enum {
     TALLY_BANK_BASE = 8,
     TALLY_BANK_PINNED_RDPMC = 19,
     TALLY_BANK_HEADER = 32,
+    TALLY_BANK_SESSION = 3,
     TALLY_BANK_COUNTER = 16,
     TALLY_BANK_PAGE = 512,
     TALLY_BANK_PINNED_SLOT = 8,
@@ -329,6 +332,11 @@ static inline void tally_bank_stop(const uint64_t *bank)
         uint64_t control = *word;
         if ((uint32_t)control == TALLY_CONTROL_BUSY)
             continue;
+        if ((uint32_t)control == TALLY_CONTROL_DETACHED) {
+            /* Another session may have its turn. An error means that this one is stopped. */
+            tally_stop((int64_t)bank[TALLY_BANK_SESSION]);
+            return;
+        }
         if ((uint32_t)control & TALLY_CONTROL_STOPPED)
             return;
         if (tally_save_counts(bank, TALLY_OWN_HELD, TALLY_OWN_SKIPPED, control) &&
@@ -348,10 +356,8 @@ static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank)
             continue;
         if ((uint32_t)control == TALLY_CONTROL_DETACHED) {
             int64_t result = tally_start(session);
-            /* Another thread or a handler has started them meanwhile. */
-            if (result == TALLY_WRONG_STATE)
-                continue;
-            return result;
+            /* They are started: another session has its turn on the counters. */
+            return result == TALLY_WRONG_STATE ? 0 : result;
         }
         if (!((uint32_t)control & TALLY_CONTROL_STOPPED))
             return 0;

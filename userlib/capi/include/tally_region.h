@@ -33,7 +33,7 @@ struct tally_region {
 
 /* Opens the session of regions on a list of events; null: instructions, cycles, branches, misses of
  * branches, L1 data cache and data TLB, and loads. Without this call the first region opens it on
- * that list. A program has one session at a time. Returns 0, or an error with a message in
+ * that list. Regions have one session at a time. Returns 0, or an error with a message in
  * detail, as tally_open. */
 int64_t tally_regions_open(const char *events, char *detail, size_t detail_bytes);
 /* Enters a region. Returns 0, or an error: the session cannot be opened, or memory is short. */

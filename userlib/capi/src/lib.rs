@@ -78,7 +78,7 @@ impl Detail {
 /// Opens a session. See `tally.h`.
 ///
 /// # Safety
-/// `events` is a string, `config` is null or points to five words, `detail` points to
+/// `events` is a string, `config` is null or points to six words, `detail` points to
 /// `detail_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_open(

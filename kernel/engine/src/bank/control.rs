@@ -22,11 +22,14 @@ pub(super) struct ControlWord {
     state: u32,
     /// Whether the kernel found that the program has stopped its counters.
     stopped: bool,
+    /// Of the pinned events: what was subtracted, all in all.
+    deducted: Counts,
 }
 
 impl ControlWord {
     pub(super) fn new(page: &'static Page) -> ControlWord {
-        ControlWord { page, version: 0, state: DETACHED, stopped: false }
+        let deducted = Counts::default();
+        ControlWord { page, version: 0, state: DETACHED, stopped: false, deducted }
     }
 
     /// The word, as the kernel set it.
@@ -73,6 +76,16 @@ impl ControlWord {
         self.stopped
     }
 
+    /// Whether the program stopped its counters is of the past.
+    pub(super) fn forget_stop(&mut self) {
+        self.stopped = false;
+    }
+
+    /// Of the pinned events: what was subtracted as counted while the program had stopped them.
+    pub(super) fn deducted(&self) -> Counts {
+        self.deducted
+    }
+
     /// Subtracts from `counted`, counts of the counters in `set` since the last publication, what
     /// was counted while the program had stopped them. Returns whether they are stopped now.
     #[inline]
@@ -87,6 +100,14 @@ impl ControlWord {
 
     #[cold]
     fn deduct_as(&mut self, found: u64, set: CounterMask, counted: &mut Counts) {
+        let before = *counted;
+        self.deduct_found(found, set, counted);
+        for event in Pinned::ALL {
+            self.deducted[event] += before[event] - counted[event];
+        }
+    }
+
+    fn deduct_found(&mut self, found: u64, set: CounterMask, counted: &mut Counts) {
         let restarted = u64::from(RESTARTED) << 32;
         if found & !restarted == self.word() | u64::from(STOPPED) {
             self.stopped = true;

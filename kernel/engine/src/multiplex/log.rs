@@ -53,7 +53,7 @@ impl<P: Pmu> Multiplexer<P> {
             self.pmu.stop();
         }
         self.publish(session, ended, !stopped, tsc, sink);
-        if session.errors_are_due() {
+        if session.takes_turns() || session.errors_are_due() {
             sink.fold_soon();
         }
         if !stopped {

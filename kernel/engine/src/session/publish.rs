@@ -31,15 +31,15 @@ impl Session {
         pages: Box<[&'static Page]>,
         rdpmc: impl Fn(CounterAssignment) -> u32,
     ) -> bool {
-        self.bank = Bank::new(writable, pages, &self.plan, rdpmc);
-        self.note_bank();
+        self.bank = Bank::new(self.id, writable, pages, &self.plan, rdpmc);
+        self.note_folding();
         self.bank.is_some()
     }
 
     /// Unmaps the bank: the program does not read its logical counters any more.
     pub fn unmap_bank(&mut self) {
         self.bank = None;
-        self.note_bank();
+        self.note_folding();
     }
 
     /// Returns whether the program reads its logical counters, and may use RDPMC.

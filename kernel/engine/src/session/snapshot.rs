@@ -30,8 +30,8 @@ pub struct Snapshot {
 pub(super) struct Totals {
     /// Of the pinned events.
     pub(super) counts: Counts,
-    /// Groups that take turns.
-    pub(super) groups: usize,
+    /// Whether all events were counted all the time.
+    pub(super) is_exact: bool,
     /// Slices in a round.
     pub(super) round: u64,
     /// Slices that have ended.
@@ -73,9 +73,10 @@ impl Totals {
             }
             Some(CounterAssignment::General { group, counter }) => {
                 let sample = sample(group, counter);
-                let value = match self.groups {
-                    1 => Value::Exact { count: sample.event.events },
-                    _ => estimate::estimate(&sample),
+                let value = if self.is_exact {
+                    Value::Exact { count: sample.event.events }
+                } else {
+                    estimate::estimate(&sample)
                 };
                 let counted = sample.event.counted();
                 (value, counted, sample.group.counted_cycles(), sample.group.slices)
@@ -145,7 +146,7 @@ impl Session {
     pub(super) fn totals(&self) -> Totals {
         Totals {
             counts: self.total,
-            groups: self.plan.groups.len(),
+            is_exact: self.plan.groups.len() == 1 && !self.was_passed,
             round: self.round,
             finished: self.finished,
             slices: self.stats.slices,

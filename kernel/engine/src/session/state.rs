@@ -4,7 +4,7 @@ use alloc::{boxed::Box, vec, vec::Vec};
 
 use tally_abi::{SessionConfig, SessionStats, session::MIN_SLICE};
 
-use super::{adaptive::Adaptive, sampling::Sampling};
+use super::{adaptive::Adaptive, neighbours::Neighbours, sampling::Sampling};
 use crate::{
     CounterMask, Counts, Demand, Group, Layout, Pinned, Plan, PlanError, Setup,
     bank::Bank,
@@ -71,6 +71,10 @@ pub struct Session {
     pub(super) sampling: Option<Box<Sampling>>,
     /// TSC up to which [`SessionStats::session_ticks`] is summed.
     pub(super) ticks_until: u64,
+    /// The other sessions of its program.
+    pub(super) neighbours: Neighbours,
+    /// Whether time passed in which another session of its program was on the counters.
+    pub(super) was_passed: bool,
 }
 
 /// A slice as it was drawn.
@@ -103,7 +107,8 @@ pub(super) struct Live {
     pub(super) switched: CounterMask,
     pub(super) running: bool,
     /// Whether rows are folded in the overflow interrupt, one by one: a bank shows each at once,
-    /// and a session that counts ring 0 must not count the folding.
+    /// a session that counts ring 0 must not count the folding, and sessions that take turns change
+    /// at the end of a slice.
     folds_at_once: bool,
 }
 
@@ -185,6 +190,8 @@ impl Session {
             bank: None,
             sampling: None,
             ticks_until: 0,
+            neighbours: Neighbours::default(),
+            was_passed: false,
             plan,
         };
         let first = session.order.draw();
@@ -228,6 +235,11 @@ impl Session {
     /// Returns whether anything is counted in ring 0, and so in the engine too.
     pub fn counts_kernel(&self) -> bool {
         self.setup.kernel
+    }
+
+    /// Slices that have ended and are folded.
+    pub fn ended_slices(&self) -> u64 {
+        self.finished
     }
 
     /// The engine's statistics of it, up to the last suspend or [`crate::Multiplexer::sync`].
@@ -312,8 +324,10 @@ impl Session {
         self.live.folds_at_once
     }
 
-    pub(super) fn note_bank(&mut self) {
-        self.live.folds_at_once = self.setup.kernel || self.bank.is_some();
+    /// Notes when rows are folded.
+    pub(super) fn note_folding(&mut self) {
+        let others = self.bank.is_some() || self.neighbours.take_turns;
+        self.live.folds_at_once = self.setup.kernel || others;
     }
 }
 

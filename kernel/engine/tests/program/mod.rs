@@ -22,6 +22,7 @@ pub const CONFIG: SessionConfig = SessionConfig {
     slice: Slice::Cycles(SLICE),
     budget_ppm: session::NO_BUDGET_PPM,
     shares: Shares::Planned,
+    exclusive: false,
 };
 /// Eight events and the cycles.
 pub const EVENTS: usize = 9;

@@ -2,33 +2,42 @@
 
 use alloc::boxed::Box;
 
-use tally_abi::Error;
+use tally_abi::{Error, trace::End};
 
 use super::Measure;
-use crate::measure::threads::ThreadCounts;
+use crate::measure::{context::Context, threads::ThreadCounts};
 
 impl Measure {
     /// The CPU runs the thread `next` of the program from here on.
     pub fn run_thread(&mut self, next: u32) {
-        if self.slot.context.as_ref().is_some_and(|context| context.threads.is_some()) {
+        if !self.slot.contexts().any(|context| context.threads.is_some()) {
+            return;
+        }
+        if self.slot.others.is_empty() {
             self.sync();
-            self.credit_thread(next);
+            self.credit_threads(next);
+        } else {
+            self.suspend(End::SwitchedOut);
+            self.credit_threads(next);
+            self.settle();
         }
     }
 
-    fn credit_thread(&mut self, next: u32) {
-        if let Some(context) = &mut self.slot.context
-            && let Some(threads) = &mut context.threads
-        {
-            threads.switch(&context.session, next);
+    /// The sessions are up to date.
+    fn credit_threads(&mut self, next: u32) {
+        for Context { session, threads, .. } in self.slot.contexts_mut() {
+            if let Some(threads) = threads {
+                threads.switch(session, next);
+            }
         }
     }
 
     /// A thread of the program has ended.
     pub fn end_thread(&mut self, thread: u32) {
-        let context = self.slot.context.as_mut();
-        if let Some(threads) = context.and_then(|context| context.threads.as_mut()) {
-            threads.forget(thread);
+        for context in self.slot.contexts_mut() {
+            if let Some(threads) = &mut context.threads {
+                threads.forget(thread);
+            }
         }
     }
 
@@ -38,9 +47,10 @@ impl Measure {
     /// # Errors
     /// There is no session, or no memory is left.
     pub fn thread_words(&mut self, thread: u32) -> Result<impl Iterator<Item = u64> + '_, Error> {
-        self.credit_thread(thread);
         let context = self.slot.context.as_mut().ok_or(Error::NoSession)?;
-        let new = || Box::new(ThreadCounts::new(&context.session, thread));
-        context.threads.get_or_insert_with(new).running()
+        let Context { session, threads, .. } = &mut **context;
+        let threads = threads.get_or_insert_with(|| Box::new(ThreadCounts::new(session, thread)));
+        threads.switch(session, thread);
+        threads.running()
     }
 }

@@ -16,7 +16,7 @@ void write_to_unmapped(void)
 
 long open_session(const char *events, long program)
 {
-    uint64_t config[5] = {0, 0, 20000, 1000000, 0};
+    uint64_t config[6] = {0, 0, 20000, 1000000, 0, 0};
     return tally_opened_session(
         syscall(SESSION_OPEN, events, strlen(events), config, NULL, 0, program));
 }

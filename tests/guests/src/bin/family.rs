@@ -124,16 +124,17 @@ fn refusals(checks: &mut Checks, events: &str) {
     let config = SessionConfig::default();
     let child =
         Program::load(&["switches", events, "10000", "user", "5"]).expect("it is in the ramdisk");
-    let session = Session::open_on(&child, events, config).expect("it has no session");
+    let exclusive = SessionConfig { exclusive: true, ..config };
+    let session = Session::open_on(&child, events, exclusive).expect("it has no session");
     let second = Session::open_on(&child, events, config).map_err(|refused| refused.error);
-    checks.equal("a second session on a child", second.err(), Some(Error::Busy));
+    checks.equal("a session beside an exclusive one", second.err(), Some(Error::Busy));
     checks.equal("map the bank of a child", session.map().err(), Some(Error::WrongState));
     checks.equal("stop a session that was not started", session.stop(), Err(Error::WrongState));
     let unknown = Session::open_on(&child, "NO_SUCH_EVENT", config);
     checks.equal(
         "an unknown event on a child with a session",
         unknown.err().map(|e| e.error),
-        Some(Error::Busy),
+        Some(Error::UnknownEvent),
     );
     child.run().expect("it was not started");
     // The child tries to open a session.

@@ -51,12 +51,13 @@ fn run() -> Result<(), Failure> {
         slice: options.slice.map_or(SessionConfig::default().slice, Slice::Cycles),
         budget_ppm: options.budget_ppm.unwrap_or(session::DEFAULT_BUDGET_PPM),
         shares: options.shares.unwrap_or_default(),
+        exclusive: true,
         ..SessionConfig::default()
     };
     let events = options.events.unwrap_or_else(default_events);
     let session = match Session::open(events, config) {
         Ok(session) => Some(session),
-        // Another program measures this one, as `tally stat` does.
+        // The program is measured from outside, as by `tally stat`: its counters are not shared.
         Err(refused) if refused.error == tally::Error::Busy => None,
         Err(refused) => return Err((status(refused.error.exit_status()), refused.detail)),
     };

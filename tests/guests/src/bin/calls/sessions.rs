@@ -1,5 +1,7 @@
 //! Calls on sessions.
 
+use core::array;
+
 use tally::{
     Direct, Error, Mode, Session, SessionConfig, Slice,
     session::{ConfigWords, Opened},
@@ -47,8 +49,9 @@ fn configurations(checks: &mut Checks, event: &str) {
 
 fn states(checks: &mut Checks, event: &str) {
     let session = open(event);
-    let second = Session::open(event, SessionConfig::default()).err().map(|why| why.error);
-    checks.equal("a second session", second, Some(Error::Busy));
+    let exclusive = SessionConfig { exclusive: true, ..SessionConfig::default() };
+    let second = Session::open(event, exclusive).err().map(|why| why.error);
+    checks.equal("an exclusive session beside another", second, Some(Error::Busy));
     checks.equal("stop before start", session.stop(), Err(Error::WrongState));
     checks.equal("start", session.start(), Ok(()));
     checks.equal("start twice", session.start(), Err(Error::WrongState));
@@ -56,6 +59,16 @@ fn states(checks: &mut Checks, event: &str) {
     checks.equal("map the bank of a started session", late, Err(Error::WrongState));
     checks.equal("stop", session.stop(), Ok(()));
     checks.equal("stop twice", session.stop(), Err(Error::WrongState));
+    drop(session);
+    let session = Session::open(event, exclusive).expect("there is no other");
+    let second = Session::open(event, SessionConfig::default()).err().map(|why| why.error);
+    checks.equal("a session beside an exclusive one", second, Some(Error::Busy));
+    drop(session);
+    let sessions: [Session; 8] = array::from_fn(|_| open(event));
+    let ninth = Session::open(event, SessionConfig::default()).err().map(|why| why.error);
+    checks.equal("a ninth session", ninth, Some(Error::TooManySessions));
+    drop(sessions);
+    checks.equal("a session after eight", Session::open(event, exclusive).err(), None);
 }
 
 /// The arguments of [`sys::SESSION_OPEN`] without a text for errors.
@@ -72,12 +85,13 @@ fn arguments_of_open(checks: &mut Checks, event: &str) {
     ] {
         checks.equal(what, error(sys::SESSION_OPEN, arguments), Some(Error::BadPointer));
     }
-    let [mode, unit, length, budget, shares] = good;
+    let [mode, unit, length, budget, shares, exclusive] = good;
     for (what, config) in [
-        ("an invalid mode", [7, unit, length, budget, shares]),
-        ("an invalid unit", [mode, 2, length, budget, shares]),
-        ("an invalid budget", [mode, unit, length, 0, shares]),
-        ("invalid shares", [mode, unit, length, budget, 2]),
+        ("an invalid mode", [7, unit, length, budget, shares, exclusive]),
+        ("an invalid unit", [mode, 2, length, budget, shares, exclusive]),
+        ("an invalid budget", [mode, unit, length, 0, shares, exclusive]),
+        ("invalid shares", [mode, unit, length, budget, 2, exclusive]),
+        ("neither exclusive nor not", [mode, unit, length, budget, shares, 2]),
     ] {
         let answer = error(sys::SESSION_OPEN, opening(event, &config));
         checks.equal(what, answer, Some(Error::BadArgument));

@@ -236,6 +236,7 @@ fn some_config(random: &mut Random) -> u64 {
     let config = SessionConfig {
         slice: Slice::Cycles(random.of(&[5_000, 20_000, 200_000])),
         budget_ppm: session::NO_BUDGET_PPM,
+        exclusive: random.below(8) == 0,
         ..SessionConfig::default()
     };
     let words = (&raw mut MEMORY).cast::<session::ConfigWords>();

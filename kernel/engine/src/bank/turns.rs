@@ -1,0 +1,41 @@
+//! What a bank shows while other sessions of the program have their turns on the counters.
+
+use super::{Bank, GroupCounts};
+use crate::{Counts, plan::Plan};
+
+impl Bank {
+    /// What was counted of the pinned events while the program had stopped its counters.
+    pub(crate) fn deducted(&self) -> Counts {
+        self.control.deducted()
+    }
+
+    /// See [`Session::forget_stop`](crate::Session::forget_stop).
+    pub(crate) fn forget_stop(&mut self) {
+        self.control.forget_stop();
+    }
+
+    /// Publishes the counts of the pinned events of a session that is on no counter.
+    pub(crate) fn publish_totals(&mut self, total: &Counts, tsc: u64) {
+        self.write(|bank| bank.put_totals(total, tsc));
+    }
+
+    /// Events are no longer on counters all the time: if they were up to now, with these counts of
+    /// their one group, values are estimates from here on.
+    #[cold]
+    pub(crate) fn begin_estimates(&mut self, plan: &Plan, counts: GroupCounts) {
+        if !core::mem::take(&mut self.exact) {
+            return;
+        }
+        self.write(|bank| {
+            for index in bank.members.of_group(0) {
+                let Some(member) = bank.members.get_mut(index) else { continue };
+                let (event, seen) = (usize::from(member.event), counts.events(member.counter));
+                bank.raise_max(event, seen);
+                if let Some(assigned) = plan.assignments.get(event) {
+                    bank.put_basis(event, *assigned, &|_| 0);
+                }
+                bank.put_counts(index, counts, &mut [None; 2]);
+            }
+        });
+    }
+}

@@ -1,0 +1,89 @@
+//! A session beside others of the same program, which take turns on the counters (decision 30).
+//!
+//! While another session has its turn, this one counts no events, but what passes of the pinned
+//! events is known: the other session counts them at the same privilege. So such time is to this
+//! session what a slice of another group is: time in which its events were not on the counters.
+
+use super::{publish::counts_of, state::Session};
+use crate::Counts;
+
+/// What a session has to know of the other sessions of its program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Neighbours {
+    /// Whether there are any that are started: the session that is on the counters changes at the
+    /// end of a slice.
+    pub take_turns: bool,
+    /// Whether one of them counts reference cycles, which are counted in every slice.
+    pub reference: bool,
+    /// Whether the program may use RDPMC because of one of them.
+    pub exposed: bool,
+}
+
+impl Session {
+    /// Sets what is to be known of the other sessions of the program. The session is on no counter.
+    pub fn set_neighbours(&mut self, neighbours: Neighbours) {
+        self.neighbours = neighbours;
+        self.live.switched.reference = self.counts_reference() || neighbours.reference;
+        self.note_folding();
+    }
+
+    /// Returns whether it counts reference cycles for itself.
+    pub fn counts_reference(&self) -> bool {
+        self.plan.counts_reference()
+    }
+
+    /// Returns whether sessions take turns on the counters.
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.neighbours.take_turns
+    }
+
+    /// Slices of a round.
+    pub(crate) fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// Returns whether its program may use RDPMC while it is on the counters.
+    pub(crate) fn is_exposed(&self) -> bool {
+        self.bank.is_some() || self.neighbours.exposed
+    }
+
+    /// What has passed of the pinned events since the session was opened, while it was on the
+    /// counters or another had its turn. Unlike the session's own counts, what passed while the
+    /// program had stopped its counters by the control word is in it.
+    pub fn passed(&self) -> Counts {
+        let mut passed = self.total;
+        if let Some(bank) = &self.bank {
+            passed.add(&bank.deducted(), 0);
+        }
+        passed
+    }
+
+    /// Another session of the program was on the counters for `ticks` of the TSC, up to `tsc`, and
+    /// counted `passed` of the pinned events. This one is started, and on no counter.
+    pub fn pass(&mut self, passed: &Counts, ticks: u64, tsc: u64) {
+        self.total.add(passed, 0);
+        self.stats.session_ticks += ticks;
+        if !self.was_passed {
+            self.was_passed = true;
+            let counts = counts_of(&self.moments, &self.current, &self.total, 0, 0);
+            if let (Some(bank), Some(counts)) = (&mut self.bank, counts) {
+                bank.begin_estimates(&self.plan, counts);
+            }
+        }
+        if let Some(bank) = &mut self.bank {
+            bank.publish_totals(&self.total, tsc);
+        }
+    }
+
+    /// Charges the session for the engine's work when sessions change: `ticks` of the TSC.
+    pub fn charge_turn(&mut self, ticks: u64) {
+        self.stats.engine_ticks += ticks;
+    }
+
+    /// The session is started: whether the program had stopped its counters is of the past.
+    pub fn forget_stop(&mut self) {
+        if let Some(bank) = &mut self.bank {
+            bank.forget_stop();
+        }
+    }
+}

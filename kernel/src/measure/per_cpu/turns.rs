@@ -1,0 +1,212 @@
+//! Turns: which of the running program's sessions is on the counters (decision 30).
+//!
+//! Whenever the program runs in ring 3 and any of its sessions is started, one of these is on the
+//! counters: the one in [`Slot::context`](super::Slot). It changes at the end of a slice, in the
+//! interrupt that folds the slice. The others get what passed of the pinned events in its turn.
+//!
+//! A call on a session that is not on the counters takes the session there off, without putting
+//! another on: until [`Measure::settle`], the session of the call is in the first place.
+
+use alloc::boxed::Box;
+
+use tally_abi::trace::End;
+use tally_engine::{Clock, Counts, Turns};
+
+use super::Measure;
+use crate::{
+    measure::{
+        context::Context, readings::PendingReadings, settings::seed, slot::Contexts,
+        trace_ring::TscClock,
+    },
+    memory::user::UserMemory,
+};
+
+/// The turn of the session on the counters.
+pub(super) struct Turn {
+    turns: Turns,
+    /// The session whose turn it is.
+    session: u32,
+    /// Since when, and what had passed for the session, if it is on the counters.
+    began: Option<(u64, Counts)>,
+    /// The slices that the session had had.
+    slices: u64,
+}
+
+impl Turn {
+    pub(super) fn new(cpu: u16) -> Turn {
+        let turns = Turns::new(seed(), cpu.into());
+        Turn { turns, session: 0, began: None, slices: 0 }
+    }
+}
+
+impl Measure {
+    /// Puts the session in the first place on the counters, or, if it is not started, another.
+    pub(super) fn resume(&mut self) {
+        if self.slot.context.as_ref().is_some_and(|context| !context.started)
+            && let Some(index) = self.slot.others.iter().position(|other| other.started)
+        {
+            self.slot.exchange(index);
+        }
+        self.slot.note_neighbours();
+        let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
+        else {
+            return;
+        };
+        let session = &mut context.session;
+        if context.started && !session.is_running() {
+            self.turn.session = session.id();
+            self.turn.slices = session.ended_slices();
+            self.turn.began = Some((TscClock.tsc(), session.passed()));
+            multiplexer.resume(session, &TscClock, &mut self.trace);
+        }
+    }
+
+    /// Takes the session on the counters off, and gives the others what passed in its turn.
+    pub(super) fn suspend(&mut self, end: End) {
+        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
+            && context.session.is_running()
+        {
+            multiplexer.suspend(&mut context.session, end, &TscClock, &mut self.trace);
+        }
+        self.end_turn();
+    }
+
+    /// The session in the first place is on no counter: gives the others what passed in its turn,
+    /// and notices whether its program stopped it by a word in its own page.
+    pub(super) fn end_turn(&mut self) {
+        if let Some(context) = &mut self.slot.context
+            && context.session.is_stopped()
+        {
+            context.end();
+        }
+        let (Some((since, before)), Some(context)) = (self.turn.began.take(), &self.slot.context)
+        else {
+            return;
+        };
+        let (tsc, passed) = (TscClock.tsc(), context.session.passed().since(&before));
+        for other in self.slot.others.iter_mut().filter(|other| other.started) {
+            other.session.pass(&passed, tsc.saturating_sub(since), tsc);
+        }
+    }
+
+    /// Returns whether any session but that in the first place is started.
+    pub(super) fn others_started(&self) -> bool {
+        self.slot.others.iter().any(|other| other.started)
+    }
+
+    /// At the end of a slice: draws the session of the next turn, and puts it on the counters.
+    pub(super) fn change_turn(&mut self) {
+        let Some(context) = self.slot.context.as_ref().filter(|_| self.others_started()) else {
+            return;
+        };
+        let has_ended = context.session.ended_slices() != self.turn.slices;
+        if context.session.is_running() && !has_ended {
+            return;
+        }
+        self.turn.slices = context.session.ended_slices();
+        let (began, is_running) = (TscClock.tsc(), context.session.is_running());
+        let here = context.id();
+        let next = self.draw_turn();
+        if next != Some(here) || !is_running {
+            self.suspend(End::SwitchedOut);
+            if let Some(index) = self.slot.others.iter().position(|it| Some(it.id()) == next) {
+                self.slot.exchange(index);
+            }
+            self.resume();
+        }
+        if let Some(context) = &mut self.slot.context {
+            context.session.charge_turn(TscClock.tsc().saturating_sub(began));
+        }
+    }
+
+    /// The number of the session of the next turn.
+    fn draw_turn(&mut self) -> Option<u32> {
+        let started = self.slot.contexts().filter(|context| context.started);
+        let index = self.turn.turns.draw(started.clone().map(|context| &context.session))?;
+        started.clone().nth(index).map(Context::id)
+    }
+
+    /// The session of this number, brought up to date and to the first place, if the running
+    /// program opened it on itself. [`Self::settle`] has to follow.
+    pub fn session(&mut self, id: u32) -> Option<&mut Self> {
+        let is_it = |context: &Context| context.id() == id && context.is_own();
+        if self.slot.context.as_deref().is_some_and(is_it) {
+            self.sync();
+        } else {
+            let index = self.slot.others.iter().position(|it| is_it(it))?;
+            self.suspend(End::SwitchedOut);
+            self.slot.exchange(index);
+        }
+        Some(self)
+    }
+
+    /// After [`Self::session`]: has the session whose turn it is on the counters again, or, if that
+    /// is not started any more, another.
+    pub fn settle(&mut self) {
+        let is_running = |context: &Context| context.session.is_running();
+        if self.slot.context.as_deref().is_some_and(is_running) {
+            return;
+        }
+        let turn = self.turn.session;
+        let is_next = |other: &Context| other.id() == turn && other.started;
+        if let Some(index) = self.slot.others.iter().position(|it| is_next(it)) {
+            self.slot.exchange(index);
+        }
+        self.resume();
+    }
+
+    /// Context-switch in: starts the sessions that were to start with it.
+    pub(super) fn start_pending(&mut self) {
+        let can_count = self.multiplexer.is_some();
+        for context in self.slot.contexts_mut() {
+            if !core::mem::take(&mut context.start_pending) {
+                continue;
+            }
+            if can_count {
+                context.begin();
+            } else {
+                let program = context.program();
+                log::error!("{program}: session not started: this CPU cannot count");
+            }
+        }
+    }
+
+    /// Stops counting of all sessions.
+    fn pause_all(&mut self) {
+        self.suspend(End::Stopped);
+        self.slot.contexts_mut().for_each(Context::end);
+    }
+
+    /// The running program ends: stops counting, and begins the readings that the end reports, in
+    /// steps, of the next session with many events. `None` if there is none left.
+    pub fn begin_end(&mut self) -> Option<Box<PendingReadings>> {
+        self.pause_all();
+        let pending = self.slot.contexts_mut().find(|context| context.is_pending_at_end())?;
+        // Without memory for it, the end computes them in one step.
+        pending.begin_readings().ok().flatten()
+    }
+
+    /// The running program ends, whose readings are these: see [`Self::begin_end`].
+    pub fn set_last_readings(&mut self, readings: PendingReadings) {
+        let pending = self.slot.contexts_mut().find(|context| context.is_pending_at_end());
+        if let Some(context) = pending {
+            context.set_last_readings(readings);
+        }
+    }
+
+    /// The running program ends: stops counting, and reports the sessions that it opened itself.
+    /// Returns the others.
+    pub fn end(&mut self, memory: &mut UserMemory) -> Contexts {
+        self.close_direct();
+        self.pause_all();
+        let slot = core::mem::take(&mut self.slot);
+        let mut contexts: Contexts = slot.context.into_iter().chain(slot.others).collect();
+        contexts.sort_by_key(|context| context.id());
+        let (own, mut others): (Contexts, Contexts) =
+            contexts.into_iter().partition(|context| context.is_own());
+        own.into_iter().for_each(|context| context.close(Some(memory)));
+        self.update_rdpmc_access();
+        others.iter_mut().for_each(|context| context.lose_bank());
+        others
+    }
+}

@@ -1,0 +1,126 @@
+//! Several sessions count one program at once: its own, and one of the command line.
+
+use xtask::{
+    machine::{Pmu, Request},
+    report::{Kind, Report, SessionReport},
+};
+
+use crate::{SharedBoot, assert_output, assert_success};
+
+/// For each processor: instructions and more events than it has counters, and a list of one group.
+const INTEL: [&str; 2] = [
+    "INST_RETIRED.ANY,BR_INST_RETIRED.COND_NTAKEN,BR_INST_RETIRED.COND_TAKEN,\
+     BR_MISP_RETIRED.ALL_BRANCHES,MEM_LOAD_RETIRED.L1_MISS,MEM_LOAD_RETIRED.L1_HIT,\
+     L1D.REPLACEMENT,LONGEST_LAT_CACHE.REFERENCE,MEM_INST_RETIRED.ALL_LOADS,\
+     MEM_INST_RETIRED.ALL_STORES",
+    "INST_RETIRED.ANY,CPU_CLK_UNHALTED.REF_TSC,BR_INST_RETIRED.ALL_BRANCHES,\
+     MEM_INST_RETIRED.ALL_LOADS",
+];
+const AMD: [&str; 2] = [
+    "RETIRED_INSTRUCTIONS,RETIRED_BRANCH_INSTRUCTIONS,RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED,\
+     RETIRED_TAKEN_BRANCH_INSTRUCTIONS,RETIRED_OPS,ANY_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2,\
+     MAB_ALLOCATION_BY_TYPE.LS,LS_DISPATCH.LD_DISPATCH,LS_DISPATCH.STORE_DISPATCH",
+    "RETIRED_INSTRUCTIONS,RETIRED_BRANCH_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH",
+];
+
+fn request(pmu: Pmu, [list, one]: [&str; 2], seed: u32) -> Request {
+    let line = format!("wire seed={seed} -- events={list} slice=20000 beside {list} {one}");
+    Request { pmu, ..Request::new(line) }
+}
+
+/// The sessions of a boot, in the order in which they were opened.
+fn sessions(boot: &SharedBoot) -> Vec<SessionReport> {
+    let mut sessions: Vec<_> = Report::of(boot.get()).sessions().cloned().collect();
+    sessions.sort_by_key(|session| session.session);
+    sessions
+}
+
+/// Of these sessions, how many intervals contain the truth, of how many.
+fn intervals<'a>(sessions: impl IntoIterator<Item = &'a SessionReport>) -> [usize; 2] {
+    let events = sessions.into_iter().flat_map(|session| &session.events);
+    let (mut inside, mut all) = (0, 0);
+    for event in events.filter(|event| event.kind == Kind::Estimated) {
+        all += 1;
+        inside += usize::from(event.is_within().expect("the virtual PMU counts it"));
+    }
+    [inside, all]
+}
+
+/// Defines boots of the program with three seeds, and a test for each behaviour.
+macro_rules! beside {
+    ($module:ident on $pmu:expr, $lists:expr) => {
+        mod $module {
+            use super::*;
+
+            static BOOTS: [SharedBoot; 3] = [
+                SharedBoot::new(|| request($pmu, $lists, 1)),
+                SharedBoot::new(|| request($pmu, $lists, 2)),
+                SharedBoot::new(|| request($pmu, $lists, 3)),
+            ];
+
+            #[test]
+            fn sessions_start_stop_and_are_read_beside_each_other() {
+                for boot in &BOOTS {
+                    let boot = boot.get();
+                    assert_success(boot);
+                    assert_output(boot, "beside: done");
+                    assert!(!boot.transcript.text().contains("FAILED"));
+                    assert_eq!(Report::of(boot).sessions().count(), 5);
+                }
+            }
+
+            /// Instructions and reference cycles stay exact, whichever session has its turn. The
+            /// last session is stopped by its control word, which the truth does not see.
+            #[test]
+            fn pinned_events_are_exact_for_the_time_of_each_session() {
+                for boot in &BOOTS {
+                    for session in &sessions(boot)[..4] {
+                        let event = &session.events[0];
+                        assert_eq!(event.kind, Kind::Exact, "{session:?}");
+                        assert_eq!(event.estimate, event.truth, "{session:?}");
+                    }
+                }
+            }
+
+            #[test]
+            fn each_session_counts_its_own_part_of_the_program() {
+                for boot in &BOOTS {
+                    let sessions = sessions(boot);
+                    let instructions = |index: usize| sessions[index].events[0].estimate.unwrap();
+                    let [command_line, whole, middle, parts] = [0, 1, 2, 3].map(instructions);
+                    assert!(command_line > whole && whole > middle + middle / 2, "{sessions:#?}");
+                    assert!(whole > parts + parts / 2 && middle != parts, "{sessions:#?}");
+                }
+            }
+
+            #[test]
+            fn intervals_contain_the_truth() {
+                let sessions: Vec<_> = BOOTS
+                    .iter()
+                    .flat_map(|boot| {
+                        let mut sessions = sessions(boot);
+                        sessions.pop();
+                        sessions
+                    })
+                    .collect();
+                let [inside, all] = intervals(&sessions);
+                println!("{inside} of {all}");
+                assert!(all > 90 && inside * 100 >= all * 90, "{inside} of {all}: {sessions:#?}");
+            }
+
+            /// Events that would fit on the counters together are estimates beside others.
+            #[test]
+            fn a_session_of_one_group_is_multiplexed_with_the_others() {
+                for boot in &BOOTS {
+                    let own = sessions(boot).pop().unwrap();
+                    let event = own.events.last().unwrap();
+                    assert_eq!(event.kind, Kind::Estimated, "{event:?}");
+                    assert!(event.coverage.unwrap() < 0.5, "{event:?}");
+                }
+            }
+        }
+    };
+}
+
+beside! { on_intel on Pmu::Intel, INTEL }
+beside! { on_amd on Pmu::Amd, AMD }
