@@ -13,6 +13,8 @@ const FAULT: u8 = 76;
 /// The status of a program that SIGKILL or SIGALRM ended.
 const SIGKILL: u8 = 128 + 9;
 const SIGALRM: u8 = 128 + 14;
+/// That of a program that wrote to a pipe without a reader.
+const SIGPIPE: u8 = 128 + 13;
 
 /// A machine that runs attacks one after another, beside a program that is counted all the time.
 fn request(pmu: Pmu, cpus: usize, attacks: &[(&str, u8)]) -> Request {
@@ -170,6 +172,19 @@ attacks! { by_memory_files_and_sessions on Pmu::Amd, 2 CPUs:
     upcall_at_unmapped_address => FAULT,
     upcall_return_without_upcall => 0,
     unknown_call_numbers => 0,
+}
+
+attacks! { by_streams_and_locks on Pmu::Intel, 2 CPUs:
+    fill_pipes_until_refused => 0,
+    fill_sockets_until_refused => 0,
+    write_to_closed_pipe => SIGPIPE,
+    pipe_with_itself => FAULT,
+    transfers_at_kernel_addresses => 0,
+    timers_of_a_nanosecond => 0,
+    counters_at_their_limit => 0,
+    epoll_until_refused => 0,
+    locks_until_refused => 0,
+    counts_of_5000_threads => 0,
 }
 
 #[test]

@@ -530,6 +530,8 @@ pub mod errno {
     pub const ENOTEMPTY: i64 = 39;
     /// Too many links in the path.
     pub const ELOOP: i64 = 40;
+    /// A number is too large for a file.
+    pub const EOVERFLOW: i64 = 75;
     /// The descriptor is no socket.
     pub const ENOTSOCK: i64 = 88;
     /// No such kind of socket.
@@ -546,8 +548,8 @@ pub mod errno {
         i64:
         EPERM, ENOENT, ESRCH, EINTR, ENXIO, EBADF, EAGAIN, ENOMEM, EACCES, EFAULT, EBUSY,
         EEXIST, ENODEV, ENOTDIR, EISDIR, EINVAL, EMFILE, ENOTTY, ENOSPC, ESPIPE, EPIPE,
-        ERANGE, ENAMETOOLONG, ENOLCK, ENOSYS, ENOTEMPTY, ELOOP, ENOTSOCK, EPROTONOSUPPORT,
-        EOPNOTSUPP, EAFNOSUPPORT, ETIMEDOUT,
+        ERANGE, ENAMETOOLONG, ENOLCK, ENOSYS, ENOTEMPTY, ELOOP, EOVERFLOW, ENOTSOCK,
+        EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT, ETIMEDOUT,
     }
 }
 

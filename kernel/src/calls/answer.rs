@@ -17,6 +17,9 @@ pub(super) enum Answer {
     /// The thread blocks until another uses a descriptor, until the time `due`, or until the call's
     /// `deadline`, and makes the call again. `left`: see [`Wait::Retry`].
     Retry { deadline: Option<u64>, due: Option<u64>, left: u64 },
+    /// The call has done a part of its work, up to this byte, and waits as for [`Self::Retry`]. A
+    /// signal handler ends it with that part as its result.
+    Partial(u64),
     /// The call has done a step of its work and has more to do: it continues from this progress,
     /// in the thread's next turn if this one is over.
     Continue(Progress),

@@ -5,7 +5,7 @@
 
 use core::ops::Range;
 
-use tally_abi::syscall::errno::{EAGAIN, EBADF, EINVAL, ENOLCK};
+use tally_abi::syscall::errno::{EAGAIN, EBADF, EINVAL, ENOLCK, EOVERFLOW};
 
 use super::{
     answer::{Answer, Errno},
@@ -96,13 +96,14 @@ fn range(open: &OpenFile, whence: u16, start: i64, bytes: i64) -> Result<Range<u
         _ => return Err(Errno(EINVAL)),
     };
     let start = (base as i64).checked_add(start).ok_or(Errno(EINVAL))?;
-    let (start, end) = match bytes {
-        0 => (start, i64::MAX),
-        1.. => (start, start.saturating_add(bytes)),
-        _ => (start.saturating_add(bytes), start),
-    };
-    let end = if bytes == 0 { u64::MAX } else { end as u64 };
-    Ok(u64::try_from(start).map_err(|_| Errno(EINVAL))?..end)
+    let first = if bytes < 0 { start.saturating_add(bytes) } else { start };
+    let first = u64::try_from(first).map_err(|_| Errno(EINVAL))?;
+    match bytes {
+        0 => Ok(first..u64::MAX),
+        // The last byte has an offset of 63 bits.
+        1.. if first + (bytes as u64 - 1) > i64::MAX as u64 => Err(Errno(EOVERFLOW)),
+        _ => Ok(first..first + bytes.unsigned_abs()),
+    }
 }
 
 /// Writes the lock that is in the way of another to its `struct flock`, or that there is none.

@@ -1,6 +1,8 @@
 //! Calls on a program's memory. They may be long, so they work in steps (decision 21); their
 //! progress is the first page of the next step.
 
+use core::ops::Range;
+
 use tally_abi::syscall::{
     self,
     errno::{EACCES, EEXIST, EFAULT, EINVAL, ENODEV, ENOMEM},
@@ -41,6 +43,8 @@ const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
 const MAP_HINTS: u64 = 0x800 | 0x1000 | 0x2000 | MAP_NORESERVE | 0x8000 | 0x1_0000 | 0x2_0000;
 /// `MREMAP_MAYMOVE`.
 const MAY_MOVE: u64 = 1;
+/// `MREMAP_FIXED`.
+const FIXED_PLACE: u64 = 2;
 /// `MADV_DONTNEED` and its form for locked memory.
 const DONT_NEED: [u64; 2] = [4, 24];
 // Advice that changes nothing that a program sees: `MADV_NORMAL` to `MADV_WILLNEED`, `MADV_FREE`,
@@ -66,6 +70,9 @@ pub(super) fn call(
         syscall::MMAP => map(process, arguments, from),
         syscall::MPROTECT => protect(process, [a, b, c], from),
         syscall::MUNMAP => unmap(process, a, b, from),
+        syscall::MREMAP if d & FIXED_PLACE != 0 => {
+            remap_to(process, arguments, from.map(|at| (at, progress.to)))
+        }
         syscall::MREMAP => remap(process, [a, b, c, d], from.map(|at| (at, progress.to))),
         syscall::MADVISE => advise(process, [a, b, c], from),
         syscall::BRK => Ok(set_heap_end(process, a, from)),
@@ -221,6 +228,62 @@ fn remap(
         },
     };
     Ok(match memory.move_pages(&old, to, at)? {
+        Some(at) => Answer::Continue(Progress { at, to, ..Progress::default() }),
+        None => Answer::Value(to),
+    })
+}
+
+/// The pages of a mapping, of which there has to be one.
+fn pages(address: u64, bytes: u64) -> Result<Range<u64>, Errno> {
+    let bytes = bytes.checked_next_multiple_of(FRAME_BYTES);
+    let end = bytes.and_then(|bytes| address.checked_add(bytes)).ok_or(Errno(EINVAL))?;
+    if address.is_multiple_of(FRAME_BYTES) && address < end {
+        Ok(address..end)
+    } else {
+        Err(Errno(EINVAL))
+    }
+}
+
+/// `mremap` to a fixed address: unmaps what the mapping loses and what is at its new place, then
+/// moves it. `rest` is the next page, and the new place once that is free.
+fn remap_to(
+    process: &mut Process,
+    [address, old_bytes, bytes, flags, to, _]: [u64; 6],
+    rest: Option<(u64, u64)>,
+) -> Result<Answer, Errno> {
+    if flags != MAY_MOVE | FIXED_PLACE || to == 0 {
+        return Err(Errno(EINVAL));
+    }
+    let (old, new) = (pages(address, old_bytes)?, pages(to, bytes)?);
+    if old.start < new.end && new.start < old.end {
+        return Err(Errno(EINVAL));
+    }
+    let bytes = new.end - new.start;
+    let kept = old.start..old.end.min(old.start.saturating_add(bytes));
+    let memory = &mut process.memory;
+    let at = match rest {
+        Some((at, to)) if to != 0 => at,
+        rest => {
+            let mut from = rest.map(|(at, _)| at);
+            if from.is_none() {
+                memory.movable(&old)?;
+            }
+            if from.is_none_or(|at| (kept.end..old.end).contains(&at)) {
+                if let Some(next) = memory.unmap(kept.end, old.end - kept.end, from)? {
+                    return Ok(Answer::continue_at(next));
+                }
+                from = None;
+            }
+            let unmapped = memory.unmap(new.start, bytes, from).map_err(|_| Errno(EINVAL))?;
+            if let Some(next) = unmapped {
+                return Ok(Answer::continue_at(next));
+            }
+            let place = Place::Fixed(to);
+            memory.map(place, bytes, memory.movable(&kept)?).map_err(|_| Errno(ENOMEM))?;
+            kept.start
+        }
+    };
+    Ok(match memory.move_pages(&kept, to, at)? {
         Some(at) => Answer::Continue(Progress { at, to, ..Progress::default() }),
         None => Answer::Value(to),
     })

@@ -12,6 +12,7 @@ mod answer;
 mod files;
 mod folders;
 mod inspect;
+mod length;
 mod locks;
 mod memory;
 mod paths;
@@ -132,7 +133,9 @@ fn tally(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
             error.to_return() as u64
         }
         Some(Err(Unanswered::Running(lapic))) => return preempt_and_restart(cpu, frame, lapic),
-        Some(Ok(Answer::Wait(_) | Answer::Retry { .. } | Answer::Continue(_))) => {
+        Some(Ok(
+            Answer::Wait(_) | Answer::Retry { .. } | Answer::Partial(_) | Answer::Continue(_),
+        )) => {
             unreachable!("steps end with an answer")
         }
     };
@@ -143,35 +146,58 @@ fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     let make_step = |cpu: &mut Cpu, frame: &mut Frame, progress| {
         step(cpu.process(), frame, number, arguments, progress)
     };
+    let done_before = cpu.process().threads.running().progress.as_ref().map_or(0, |it| it.at);
     let answer = match in_steps(cpu, frame, make_step) {
         Some(Err(Errno(RETRY))) => {
             let due = streams::due(cpu.process(), arguments[0]);
             Ok(Answer::Retry { deadline: None, due, left: 0 })
         }
         Some(answer) => answer,
-        None => return,
+        None => {
+            // It may wait in its next turn, for threads that wait for what it did in this one.
+            if uses_descriptors(number) {
+                cpu.process().threads.wake_retrying();
+            }
+            return;
+        }
     };
-    let threads = &mut cpu.process().threads;
-    threads.running().retried = None;
+    let process = cpu.process();
+    process.threads.running().retried = None;
     match answer {
+        Ok(Answer::Partial(done)) => wait_for_rest(cpu, frame, number, (done_before, done)),
         Ok(Answer::Value(value)) => {
             frame.rax = value;
             if uses_descriptors(number) {
-                threads.wake_retrying();
+                process.threads.wake_retrying();
             }
         }
         Err(Errno(error)) => {
             frame.rax = -error as u64;
-            cpu.process().refused.count(number, error);
+            process.refused.count(number, error);
         }
         Ok(Answer::Wait(on)) => sched::block(cpu, frame, on),
         Ok(Answer::Retry { deadline, due, left }) => {
-            threads.running().retried = Some(deadline);
+            process.threads.running().retried = Some(deadline);
             let until = deadline.into_iter().chain(due).min();
             sched::block(cpu, frame, Wait::Retry { number, until, left });
         }
         Ok(Answer::Continue(_)) => {}
     }
+}
+
+/// A transfer has moved `done` bytes, of which `done_before` before this turn, and waits for more
+/// room, unless a signal is due: then that part is its result.
+fn wait_for_rest(cpu: &mut Cpu, frame: &mut Frame, number: u64, (done_before, done): (u64, u64)) {
+    let process = cpu.process();
+    if done > done_before {
+        process.threads.wake_retrying();
+    }
+    if process.has_signal() {
+        frame.rax = done;
+        return;
+    }
+    process.threads.running().progress = Some(Progress { at: done, ..Progress::default() });
+    sched::block(cpu, frame, Wait::Retry { number, until: None, left: 0 });
 }
 
 /// Returns whether other threads may wait for what the call does to a descriptor.

@@ -39,6 +39,8 @@ const RETURNED_EVENTS: u64 = 6;
 const MILLISECOND_NS: u64 = 1_000_000;
 /// Bytes of a `struct epoll_event`.
 const EVENT_BYTES: u64 = 12;
+/// The most events of one call (Linux's `EP_MAX_EVENTS`).
+const MAX_EVENTS: usize = i32::MAX as usize / EVENT_BYTES as usize;
 // Operations of `epoll_ctl`.
 const ADD: u64 = 1;
 const REMOVE: u64 = 2;
@@ -319,7 +321,7 @@ fn write_registered(
     count: u64,
 ) -> Result<Found, Errno> {
     let all = registrations(process, epoll)?;
-    let count = usize::try_from(count as i32).ok().filter(|count| *count > 0);
+    let count = usize::try_from(count as i32).ok().filter(|count| (1..=MAX_EVENTS).contains(count));
     let count = count.ok_or(Errno(EINVAL))?;
     let (mut found, mut reports) = (Found::default(), Vec::new());
     for (fd, interest) in all.lock().iter_mut() {

@@ -2,7 +2,8 @@
 //! they may be long (decision 21).
 //!
 //! The progress of a transfer is the number of bytes done. Between two steps other threads and
-//! programs may use the file. A transfer from or to a stream may be short.
+//! programs may use the file. A transfer from a stream may be short. One to a stream that may wait
+//! is not, unless a signal handler ends it.
 
 use alloc::string::String;
 
@@ -15,16 +16,16 @@ use tally_abi::{
 };
 
 use super::{
-    answer::{Answer, Errno},
+    answer::{Answer, Errno, RETRY},
     files::descriptor,
-    paths::{HERE, find},
+    length::{self, STEP_BYTES},
     streams,
 };
 use crate::{
     files::{
-        Content,
         open::{Descriptor, OpenFile},
-        tree::{Device, Node},
+        streams::Kind,
+        tree::Device,
     },
     machine::serial,
     memory::frames::FRAME_BYTES,
@@ -35,8 +36,6 @@ use crate::{
 const MAX_VECTOR: u64 = 1024;
 /// The most bytes of one call (Linux's `MAX_RW_COUNT`).
 const MAX_BYTES: u64 = 0x7fff_f000;
-/// Bytes of one step: some tens of microseconds.
-const STEP_BYTES: u64 = 64 << 10;
 
 /// The offset at which a call reads or writes.
 #[derive(Clone, Copy)]
@@ -89,8 +88,8 @@ pub(super) fn call(
         syscall::WRITEV => {
             vector(process, b, c, done, |p, part, _| write(p, a, part, At::Position))
         }
-        syscall::FTRUNCATE => truncate_descriptor(process, a, b),
-        syscall::TRUNCATE => truncate_path(process, a, b),
+        syscall::FTRUNCATE => length::truncate_descriptor(process, a, b),
+        syscall::TRUNCATE => length::truncate_path(process, a, b),
         _ => return None,
     })
 }
@@ -111,17 +110,28 @@ impl Part {
     }
 }
 
-/// The bytes that a transfer moved; none if it has to be made again, as the file was only brought
-/// nearer to the place.
-type Moved = Result<Option<u64>, Errno>;
+/// What a transfer did.
+enum Moved {
+    /// It moved these bytes; if they are not all, the call ends.
+    Bytes(u64),
+    /// It moved these bytes, and the call goes on with the rest.
+    Part(u64),
+    /// The file was only brought nearer to the place.
+    Again,
+    /// Nothing, until another thread has read from the stream.
+    Waits,
+}
 
 /// The answer of a call after the transfer of `part`, when `done` bytes went before; none if all of
 /// the part was moved.
-fn ended(moved: Moved, part: Part, done: u64) -> Option<Result<Answer, Errno>> {
+fn ended(moved: Result<Moved, Errno>, part: Part, done: u64) -> Option<Result<Answer, Errno>> {
     match moved {
-        Ok(None) => Some(Ok(Answer::continue_at(done))),
-        Ok(Some(moved)) if moved < part.bytes => Some(Ok(Answer::Value(done + moved))),
-        Ok(Some(_)) => None,
+        Ok(Moved::Again) => Some(Ok(Answer::continue_at(done))),
+        Ok(Moved::Waits) if done == 0 => Some(Err(Errno(RETRY))),
+        Ok(Moved::Waits) => Some(Ok(Answer::Partial(done))),
+        Ok(Moved::Part(moved)) if moved < part.bytes => Some(Ok(Answer::continue_at(done + moved))),
+        Ok(Moved::Bytes(moved)) if moved < part.bytes => Some(Ok(Answer::Value(done + moved))),
+        Ok(Moved::Bytes(_) | Moved::Part(_)) => None,
         Err(error) if done == 0 => Some(Err(error)),
         // The next call gets the error.
         Err(_) => Some(Ok(Answer::Value(done))),
@@ -133,7 +143,7 @@ fn one(
     process: &mut Process,
     whole: Part,
     done: u64,
-    transfer: impl FnOnce(&mut Process, Part, u64) -> Moved,
+    transfer: impl FnOnce(&mut Process, Part, u64) -> Result<Moved, Errno>,
 ) -> Result<Answer, Errno> {
     let whole = Part { bytes: whole.bytes.min(MAX_BYTES), ..whole };
     let part = whole.after(done, STEP_BYTES);
@@ -151,7 +161,7 @@ fn vector(
     parts: u64,
     count: u64,
     mut done: u64,
-    mut transfer: impl FnMut(&mut Process, Part, u64) -> Moved,
+    mut transfer: impl FnMut(&mut Process, Part, u64) -> Result<Moved, Errno>,
 ) -> Result<Answer, Errno> {
     if count > MAX_VECTOR {
         return Err(Errno(EINVAL));
@@ -191,15 +201,16 @@ fn in_page(address: u64, bytes: u64) -> u64 {
 }
 
 /// `read` and `pread64`.
-fn read(process: &mut Process, fd: u64, to: Part, at: At) -> Moved {
+fn read(process: &mut Process, fd: u64, to: Part, at: At) -> Result<Moved, Errno> {
     let open = match descriptor(process, fd)? {
-        Descriptor::Device(device) => return read_device(process, device, to).map(Some),
+        Descriptor::Device(device) => return read_device(process, device, to).map(Moved::Bytes),
         Descriptor::Output(_) => return Err(Errno(EBADF)),
         Descriptor::Folder(_) => return Err(Errno(EISDIR)),
         Descriptor::Epoll(_) => return Err(Errno(EINVAL)),
         Descriptor::Stream(_) if !matches!(at, At::Position) => return Err(Errno(ESPIPE)),
         Descriptor::Stream(stream) => {
-            return streams::read(process, &stream, to.buffer, to.bytes, false).map(Some);
+            let read = streams::read(process, &stream, to.buffer, to.bytes, false);
+            return read.map(Moved::Bytes);
         }
         Descriptor::File(open) => open,
     };
@@ -230,7 +241,7 @@ fn read(process: &mut Process, fd: u64, to: Part, at: At) -> Moved {
     if let At::Position = at {
         open.position += done;
     }
-    Ok(Some(done))
+    Ok(Moved::Bytes(done))
 }
 
 /// Reads from a device.
@@ -256,30 +267,39 @@ fn read_device(process: &mut Process, device: Device, to: Part) -> Result<u64, E
 }
 
 /// `write` and `pwrite64`.
-fn write(process: &mut Process, fd: u64, from: Part, at: At) -> Moved {
+fn write(process: &mut Process, fd: u64, from: Part, at: At) -> Result<Moved, Errno> {
     match descriptor(process, fd)? {
-        Descriptor::Device(_) => Ok(Some(from.bytes)),
+        Descriptor::Device(_) => Ok(Moved::Bytes(from.bytes)),
         Descriptor::Folder(_) => Err(Errno(EBADF)),
         Descriptor::Epoll(_) => Err(Errno(EINVAL)),
         Descriptor::Stream(_) | Descriptor::Output(_) if !matches!(at, At::Position) => {
             Err(Errno(ESPIPE))
         }
         Descriptor::Stream(stream) => {
-            streams::write(process, &stream, from.buffer, from.bytes, false).map(Some)
+            match streams::write(process, &stream, from.buffer, from.bytes, false) {
+                Err(Errno(RETRY)) => Ok(Moved::Waits),
+                written if matches!(stream.kind, Kind::Channel(_)) => written.map(Moved::Part),
+                written => written.map(Moved::Bytes),
+            }
         }
         Descriptor::Output(fd) => {
             let emitted = in_pieces(process, from, |process, _, part| {
                 emit(process, fd, part);
                 Ok(part.len())
             });
-            emitted.map(Some)
+            emitted.map(Moved::Bytes)
         }
         Descriptor::File(open) => write_file(process, &mut open.lock(), from, at),
     }
 }
 
 /// Writes to a file.
-fn write_file(process: &mut Process, open: &mut OpenFile, from: Part, at: At) -> Moved {
+fn write_file(
+    process: &mut Process,
+    open: &mut OpenFile,
+    from: Part,
+    at: At,
+) -> Result<Moved, Errno> {
     if !open.writes {
         return Err(Errno(EBADF));
     }
@@ -292,8 +312,8 @@ fn write_file(process: &mut Process, open: &mut OpenFile, from: Part, at: At) ->
     };
     let end = start.checked_add(from.bytes).filter(|end| *end <= i64::MAX as u64);
     end.ok_or(Errno(EINVAL))?;
-    if let Answer::Continue(_) = extend(&mut content, start)? {
-        return Ok(None);
+    if let Answer::Continue(_) = length::extend(&mut content, start)? {
+        return Ok(Moved::Again);
     }
     let done = in_pieces(process, from, |_, done, part| match content.write(start + done, part) {
         0 => Err(Errno(ENOSPC)),
@@ -302,7 +322,7 @@ fn write_file(process: &mut Process, open: &mut OpenFile, from: Part, at: At) ->
     if let At::Position = at {
         open.position = start + done;
     }
-    Ok(Some(done))
+    Ok(Moved::Bytes(done))
 }
 
 /// Passes the program's bytes to `take`, some at a time, with the number of bytes before them,
@@ -342,47 +362,4 @@ fn emit(process: &Process, fd: u8, bytes: &[u8]) {
             log::info!("{}: {line}", process.name);
         }
     }
-}
-
-/// One step of `ftruncate`.
-fn truncate_descriptor(process: &mut Process, fd: u64, bytes: u64) -> Result<Answer, Errno> {
-    let Descriptor::File(open) = descriptor(process, fd)? else { return Err(Errno(EINVAL)) };
-    let open = open.lock();
-    if !open.writes {
-        return Err(Errno(EINVAL));
-    }
-    truncate(&mut open.file.lock(), bytes)
-}
-
-/// One step of `truncate`.
-fn truncate_path(process: &mut Process, path: u64, bytes: u64) -> Result<Answer, Errno> {
-    match find(process, HERE, path)? {
-        Node::File(file) => truncate(&mut file.lock(), bytes),
-        Node::Folder(_) => Err(Errno(EISDIR)),
-        _ => Err(Errno(EINVAL)),
-    }
-}
-
-/// Brings the length of a file nearer to `bytes`. The progress is in the file.
-fn truncate(content: &mut Content, bytes: u64) -> Result<Answer, Errno> {
-    if bytes > i64::MAX as u64 {
-        return Err(Errno(EINVAL));
-    }
-    if bytes <= content.len() {
-        content.set_len(bytes)?;
-        return Ok(Answer::Value(0));
-    }
-    extend(content, bytes)
-}
-
-/// Brings the length of a file that is shorter than `bytes` nearer to that.
-fn extend(content: &mut Content, bytes: u64) -> Result<Answer, Errno> {
-    let next = bytes.min(content.len().saturating_add(STEP_BYTES));
-    if next < bytes && !content.has_room(bytes) {
-        return Err(Errno(ENOSPC));
-    }
-    if content.len() < next {
-        content.set_len(next)?;
-    }
-    Ok(if next == bytes { Answer::Value(0) } else { Answer::continue_at(0) })
 }

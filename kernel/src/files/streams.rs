@@ -167,7 +167,7 @@ impl Stream {
             }
             Kind::Event(counter) => counter.changes.load(Ordering::Relaxed),
             Kind::Timer(timer) => {
-                timer.changes.load(Ordering::Relaxed) + u64::from(timer.expirations(now_ns))
+                timer.changes.load(Ordering::Relaxed).wrapping_add(timer.expirations(now_ns))
             }
         }
     }
@@ -363,15 +363,15 @@ impl Timer {
     }
 
     /// Times that it has expired since it was read.
-    fn expirations(&self, now_ns: u64) -> u32 {
+    fn expirations(&self, now_ns: u64) -> u64 {
         let due = self.due.lock().filter(|(due, _)| *due <= now_ns);
         let missed =
             |(due, interval): (u64, u64)| (now_ns - due).checked_div(interval).unwrap_or(0);
-        due.map_or(0, |due| (missed(due) + 1) as u32)
+        due.map_or(0, |due| missed(due) + 1)
     }
 
     fn take(&self, now_ns: u64) -> Result<u64, StreamError> {
-        let count = u64::from(self.expirations(now_ns));
+        let count = self.expirations(now_ns);
         if count == 0 {
             return Err(StreamError::WouldBlock);
         }

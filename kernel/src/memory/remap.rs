@@ -1,11 +1,11 @@
-//! Changing the size of a mapping, which may move (`mremap`).
+//! Changing the size of a mapping and its place (`mremap`).
 
 use core::ops::Range;
 
 use super::{
     area::{Area, Origin},
     frames::{self, FRAME_BYTES},
-    space::SpaceError,
+    space::{PageAccess, SpaceError},
     user::{STEP_PAGES, UserMemory},
 };
 
@@ -57,6 +57,23 @@ impl UserMemory {
         };
         self.areas.insert(new.start, Area { end: new.end, access: area.access, origin });
         Ok(Resized::MovesTo(new.start))
+    }
+
+    /// The access and origin of the mapping that pages of `old` can be moved to.
+    ///
+    /// # Errors
+    /// `old` is not all in one area of the program's, or does not move.
+    pub fn movable(&self, old: &Range<u64>) -> Result<(PageAccess, Origin), SpaceError> {
+        let (start, area) = self.areas.at(old.start).ok_or(SpaceError::BadAddress)?;
+        let area = area.after(old.start - start);
+        match area.origin {
+            _ if area.end < old.end => Err(SpaceError::BadAddress),
+            Origin::Kernel | Origin::Leaving | Origin::Stack | Origin::Segment => {
+                Err(SpaceError::BadAddress)
+            }
+            Origin::Heap => Ok((area.access, Origin::Zeros)),
+            origin => Ok((area.access, origin)),
+        }
     }
 
     /// Makes a step of moving the pages of `old` to the mapping at `to`, from the page `from` on;

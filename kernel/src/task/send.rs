@@ -78,10 +78,19 @@ impl Process {
             let rest = until.saturating_sub(clock::now_ns());
             let _ = self.memory.write_words(left, clock::to_timespec(rest));
         }
-        let answer = -syscall::errno::EINTR;
+        // A transfer that did a part of its work ends with that part.
+        let done = self.threads.blocked_thread(tid).and_then(|thread| thread.progress.take());
+        let answer = done.map_or(-syscall::errno::EINTR, |progress| progress.at as i64);
         if let Some(thread) = self.threads.wake(tid, answer as u64) {
-            thread.signals.restart = restart;
+            thread.signals.restart = restart.filter(|_| answer < 0);
         }
+    }
+
+    /// Returns whether a signal is pending that the running thread does not block or ignore.
+    pub fn has_signal(&mut self) -> bool {
+        let signals = &self.threads.running().signals;
+        let set = (signals.pending.set() | self.signals.pending.set()) & !signals.mask;
+        self.signals.any_acts(set)
     }
 
     /// Takes a pending signal of `set`, the running thread's or the program's.

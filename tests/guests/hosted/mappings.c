@@ -102,6 +102,32 @@ static int remapping(void)
     return 0;
 }
 
+/* To a fixed address, over what is there: larger, then smaller. */
+static int remapping_to_a_place(void)
+{
+    const int fixed = MREMAP_MAYMOVE | MREMAP_FIXED;
+    char *pages = map(NULL, 600 * PAGE, RW, 0), *place = map(NULL, 800 * PAGE, RW, 0);
+    MUST(pages != MAP_FAILED && place != MAP_FAILED);
+    for (int i = 0; i < 600; i++)
+        pages[i * PAGE] = (char)i, place[i * PAGE] = 'p';
+    place[750 * PAGE] = 'p';
+    MUST(mremap(pages, 600 * PAGE, 700 * PAGE, fixed, place) == place);
+    for (int i = 0; i < 600; i++)
+        MUST(place[i * PAGE] == (char)i);
+    MUST(place[699 * PAGE] == 0 && place[750 * PAGE] == 'p');
+    MUST(signal_of_write(pages) == SIGSEGV && signal_of_write(pages + 599 * PAGE) == SIGSEGV);
+
+    MUST(mremap(place, 700 * PAGE, 3 * PAGE, fixed, pages) == pages);
+    MUST(pages[2 * PAGE] == 2 && signal_of_write(pages + 3 * PAGE) == SIGSEGV);
+    MUST(signal_of_write(place) == SIGSEGV && signal_of_write(place + 699 * PAGE) == SIGSEGV);
+    MUST(place[750 * PAGE] == 'p');
+    MUST(mremap(pages, 3 * PAGE, PAGE, fixed, pages + PAGE) == MAP_FAILED && errno == EINVAL);
+    MUST(mremap(pages, PAGE, PAGE, fixed, place + 1) == MAP_FAILED && errno == EINVAL);
+    MUST(mremap(pages, PAGE, PAGE, MREMAP_FIXED, place) == MAP_FAILED && errno == EINVAL);
+    MUST(mremap(place, PAGE, PAGE, fixed, pages) == MAP_FAILED && errno == EFAULT);
+    return 0;
+}
+
 static int advice(void)
 {
     char *pages = map(NULL, 4 * PAGE, RW, 0);
@@ -191,8 +217,8 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = on_fault};
     setvbuf(stdout, NULL, _IOLBF, 0);
     MUST(sigaction(SIGSEGV, &action, NULL) == 0 && sigaction(SIGBUS, &action, NULL) == 0);
-    int failed = reservations() || code() || remapping() || advice() || of_files() || stack() ||
-            heap();
+    int failed = reservations() || code() || remapping() || remapping_to_a_place() || advice() ||
+                 of_files() || stack() || heap();
     puts(failed ? "mappings: failed" : "mappings: done");
     return failed;
 }

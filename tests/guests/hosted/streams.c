@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -103,10 +105,11 @@ static int timers(void)
 {
     struct timespec began;
     uint64_t count;
-    struct itimerspec value = {{0, 20000000}, {0, 30000000}}, left;
+    struct itimerspec value = {{0, 20000000}, {0, 30000000}}, late = {{0, 0}, {1000, 0}}, left;
     int fd = timerfd_create(CLOCK_MONOTONIC, 0);
+    MUST(fd >= 0 && timerfd_settime(fd, 0, &late, NULL) == 0 && events_of(fd) == 0);
     clock_gettime(CLOCK_MONOTONIC, &began);
-    MUST(fd >= 0 && timerfd_settime(fd, 0, &value, NULL) == 0 && events_of(fd) == 0);
+    MUST(timerfd_settime(fd, 0, &value, &left) == 0 && left.it_value.tv_sec >= 900);
     MUST(timerfd_gettime(fd, &left) == 0 && left.it_value.tv_nsec > 0 &&
          left.it_interval.tv_nsec == 20000000);
     MUST(read(fd, &count, 8) == 8 && count >= 1 && milliseconds_since(&began) >= 30);
@@ -231,6 +234,53 @@ static int robust_mutexes(void)
 
 static void interrupt(int number) { (void)number; }
 
+/* What `read_all` waits for before it reads, and how much it has read. */
+static volatile int may_read;
+static volatile size_t has_read;
+
+static void *read_all(void *argument)
+{
+    static char buffer[7000];
+    int fd = *(int *)argument;
+    ssize_t count;
+    while (!may_read)
+        sched_yield();
+    while (has_read < 3 * sizeof large && (count = read(fd, buffer, sizeof buffer)) > 0)
+        has_read += count;
+    return NULL;
+}
+
+static void *interrupt_later(void *argument)
+{
+    struct timespec delay = {0, 50000000};
+    nanosleep(&delay, NULL);
+    pthread_kill(*(pthread_t *)argument, SIGUSR2);
+    return NULL;
+}
+
+/* A write that may wait writes everything, unless a handler interrupts it: then it says how much. */
+static int whole_writes(void)
+{
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
+    struct iovec parts[3] = {{large, sizeof large}, {large, sizeof large}, {large, sizeof large}};
+    pthread_t reader, waker, self = pthread_self();
+    int ends[2];
+    MUST(pipe(ends) == 0 && sigaction(SIGUSR2, &action, NULL) == 0);
+    MUST(pthread_create(&waker, NULL, interrupt_later, &self) == 0);
+    ssize_t part = write(ends[1], large, sizeof large);
+    MUST(part == 65536 && pthread_join(waker, NULL) == 0);
+
+    may_read = 1;
+    MUST(pthread_create(&reader, NULL, read_all, &ends[0]) == 0);
+    MUST(write(ends[1], large, sizeof large - part) == (ssize_t)sizeof large - part);
+    MUST(writev(ends[1], parts, 2) == 2 * (ssize_t)sizeof large);
+    MUST(pthread_join(reader, NULL) == 0 && has_read == 3 * sizeof large);
+    /* One that may not wait is short. */
+    MUST(fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0 && write(ends[1], large, sizeof large) == 65536);
+    close(ends[0]), close(ends[1]);
+    return 0;
+}
+
 static int interrupted(void)
 {
     struct sigaction action = {.sa_handler = interrupt};
@@ -253,7 +303,7 @@ static int interrupted(void)
 int main(void)
 {
     int failed = pipes() || sockets() || counters() || timers() || waiting() || threads() ||
-                 robust_mutexes() || interrupted();
+                 robust_mutexes() || interrupted() || whole_writes();
     puts(failed ? "streams: failed" : "streams: done");
     return failed;
 }

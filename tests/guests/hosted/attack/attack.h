@@ -32,11 +32,14 @@ enum {
     SESSION_THRESHOLD,
     UPCALL_RETURN,
     SESSION_SAMPLE,
+    SESSION_SAMPLES,
+    SESSION_THREAD,
     PROGRAM_LOAD = 0x7a110020,
     PROGRAM_RUN,
     PROGRAM_WAIT,
 };
 enum {
+    BAD_POINTER = 2008,
     NO_SESSION = 2009,
     WRONG_STATE = 2010,
     BUSY = 2011,
@@ -73,6 +76,6 @@ struct attack {
 
 /* The families' tables, each ended by a name of NULL. */
 extern const struct attack signal_attacks[], thread_attacks[], memory_attacks[], file_attacks[],
-    session_attacks[];
+    session_attacks[], stream_attacks[];
 
 #endif

@@ -25,6 +25,7 @@ int main(int argc, char **argv)
 {
     static const struct attack *const families[] = {
         signal_attacks, thread_attacks, memory_attacks, file_attacks, session_attacks,
+        stream_attacks,
     };
     instance = argc > 2 ? atoi(argv[2]) : 0;
     for (size_t i = 0; argc > 1 && i < sizeof families / sizeof *families; i++)

@@ -1,6 +1,7 @@
 /* Sessions and programs: as many as the kernel grants, ends inside a session, and writes to the
  * bank. */
 #include "attack.h"
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -178,6 +179,32 @@ static void upcall_return_without_upcall(void)
     MUST(error_of(syscall(UPCALL_RETURN)) == WRONG_STATE);
 }
 
+static long counted;
+
+static void *count_this_thread(void *argument)
+{
+    uint64_t words[64];
+    MUST(syscall(SESSION_THREAD, counted, words, 64) == 2);
+    MUST(error_of(syscall(SESSION_THREAD, counted, KERNEL, 64)) == BAD_POINTER);
+    MUST(error_of(syscall(SESSION_THREAD, counted, UNMAPPED, INT64_MAX)) == BAD_POINTER);
+    MUST(error_of(syscall(SESSION_THREAD, counted + 7, words, 64)) == NO_SESSION);
+    return argument;
+}
+
+/* More threads are counted, one after another, than the kernel may keep counts of. */
+static void counts_of_5000_threads(void)
+{
+    counted = open_list();
+    MUST(error_of(syscall(SESSION_THREAD, counted, NULL, 1)) > 0);
+    MUST(syscall(SESSION_START, counted) == 0);
+    for (int i = 0; i < 5000; i++) {
+        pthread_t thread;
+        MUST(pthread_create(&thread, NULL, count_this_thread, NULL) == 0);
+        MUST(pthread_join(thread, NULL) == 0);
+    }
+    MUST(syscall(SESSION_CLOSE, counted) == 0);
+}
+
 static void unknown_call_numbers(void)
 {
     for (long i = 500; i < 20000; i++)
@@ -201,6 +228,7 @@ const struct attack session_attacks[] = {
     ATTACK(upcall_on_kernel_stack),
     ATTACK(upcall_at_unmapped_address),
     ATTACK(upcall_return_without_upcall),
+    ATTACK(counts_of_5000_threads),
     ATTACK(unknown_call_numbers),
     {0},
 };

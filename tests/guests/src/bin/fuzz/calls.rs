@@ -36,6 +36,8 @@ pub const LISTS: [&str; 5] = [
     "no-such-event",
     "r00c4@3,branches@70",
 ];
+/// Numbers of Linux's calls are below this.
+const LINUX: u64 = 512;
 /// Bytes of the buffer for calls.
 const BUFFER: usize = 16 * 1024;
 
@@ -87,6 +89,7 @@ pub fn arguments_of(random: &mut Random, number: u64, lists: &[String]) -> [u64;
         sys::FLOCK => arguments[1] |= 4,
         sys::FCNTL if [7, 38].contains(&arguments[1]) => arguments[1] -= 1,
         sys::RT_SIGTIMEDWAIT | sys::PPOLL => arguments[2] = time(random),
+        sys::EPOLL_PWAIT2 => arguments[3] = time(random),
         sys::SETITIMER => {
             arguments[1] = random.of(&[&TIMERS[0], &TIMERS[1], &TIMERS[2]]).as_ptr() as u64
         }
@@ -101,110 +104,26 @@ fn time(random: &mut Random) -> u64 {
     random.of(&[0, TIMES[0].as_ptr() as u64, TIMES[1].as_ptr() as u64])
 }
 
-/// Calls of Linux's; those on threads and signals are in [`CALLS_ON_THREADS`].
-const LINUX: [u64; 94] = [
-    sys::READ,
-    sys::WRITE,
-    sys::OPEN,
-    sys::CLOSE,
-    sys::STAT,
-    sys::FSTAT,
-    sys::POLL,
-    sys::PPOLL,
-    sys::LSEEK,
-    sys::MMAP,
-    sys::MPROTECT,
-    sys::MUNMAP,
-    sys::BRK,
-    sys::RT_SIGACTION,
-    sys::RT_SIGPROCMASK,
-    sys::IOCTL,
-    sys::PREAD64,
-    sys::PWRITE64,
-    sys::READV,
-    sys::WRITEV,
-    sys::ACCESS,
-    sys::SCHED_YIELD,
-    sys::MREMAP,
-    sys::MADVISE,
-    sys::MSYNC,
-    sys::MLOCK,
-    sys::MUNLOCK,
-    sys::MLOCKALL,
-    sys::MLOCK2,
-    sys::DUP,
-    sys::DUP2,
-    sys::GETPID,
-    sys::UNAME,
-    sys::FCNTL,
-    sys::FTRUNCATE,
-    sys::TRUNCATE,
-    sys::GETCWD,
-    sys::RENAME,
-    sys::UNLINK,
-    sys::READLINK,
-    sys::GETPPID,
-    sys::ARCH_PRCTL,
-    sys::CLOCK_GETTIME,
-    sys::OPENAT,
-    sys::NEWFSTATAT,
-    sys::UNLINKAT,
-    sys::PRLIMIT64,
-    sys::GETRANDOM,
-    sys::DUP3,
-    sys::UTIMENSAT,
-    sys::TIME,
-    sys::KILL,
-    sys::SELECT,
-    sys::PIPE,
-    sys::SENDTO,
-    sys::RECVFROM,
-    sys::SHUTDOWN,
-    sys::SOCKETPAIR,
-    sys::FLOCK,
-    sys::CHDIR,
-    sys::FCHDIR,
-    sys::MKDIR,
-    sys::RMDIR,
-    sys::CREAT,
-    sys::LINK,
-    sys::SYMLINK,
-    sys::GETRUSAGE,
-    sys::SYSINFO,
-    sys::TIMES,
-    sys::STATFS,
-    sys::EPOLL_CREATE1,
-    sys::GETDENTS64,
-    sys::EPOLL_WAIT,
-    sys::EPOLL_CTL,
-    sys::MKDIRAT,
-    sys::LINKAT,
-    sys::SYMLINKAT,
-    sys::PSELECT6,
-    sys::EPOLL_PWAIT,
-    sys::TIMERFD_CREATE,
-    sys::EVENTFD2,
-    sys::FALLOCATE,
-    sys::TIMERFD_SETTIME,
-    sys::TIMERFD_GETTIME,
-    sys::PIPE2,
-    sys::PREADV,
-    sys::PWRITEV,
-    sys::RENAMEAT2,
-    sys::MEMFD_CREATE,
-    sys::STATX,
-    sys::CLOSE_RANGE,
-    sys::FACCESSAT2,
-    sys::PRCTL,
-    sys::LSTAT,
-];
+/// A call of Linux's that the kernel knows. Not those that would end the program or its thread, or
+/// wait for years.
+fn linux(random: &mut Random) -> u64 {
+    loop {
+        match random.below(LINUX) {
+            sys::EXIT | sys::EXIT_GROUP | sys::CLONE | sys::PAUSE | sys::RT_SIGSUSPEND => {}
+            // `wild` forges frames at its end; earlier one could lead into an endless loop.
+            sys::NANOSLEEP | sys::CLOCK_NANOSLEEP | sys::RT_SIGRETURN => {}
+            number if sys::name(number).is_some() => return number,
+            _ => {}
+        }
+    }
+}
 
 /// A call of Tally's, one of Linux's, or a number that is no call.
 pub fn choose(random: &mut Random) -> u64 {
     match random.below(40) {
         // No sleeps, which may last for years. Few of these, as the log has a line for each unknown
         // number.
-        0 if random.below(10) == 0 => match random.below(512) {
+        0 if random.below(10) == 0 => match random.below(LINUX) {
             sys::NANOSLEEP | sys::CLOCK_NANOSLEEP => sys::GETPID,
             // `wild` forges frames at its end; earlier one could lead into an endless loop.
             sys::RT_SIGRETURN => sys::GETPID,
@@ -212,13 +131,13 @@ pub fn choose(random: &mut Random) -> u64 {
         },
         1 => random.next(),
         2 => sys::TALLY_BASE + random.below(64),
-        3..12 => random.of(&LINUX),
+        3..12 => linux(random),
         12..18 => random.of(&CALLS_ON_THREADS),
         // Loading a program takes as long as hundreds of other calls.
         18 if random.below(4) == 0 => sys::PROGRAM_LOAD,
         18..24 => sys::PROGRAM_RUN + random.below(2),
         24..27 => sys::DIRECT_OPEN + random.below(2),
-        _ => sys::SESSION_OPEN + random.below(11),
+        _ => sys::SESSION_OPEN + random.below(12),
     }
 }
 
@@ -258,6 +177,8 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         }
         sys::POLL | sys::PPOLL => [memory, small, 0, memory, 8, 0],
         sys::OPENAT | sys::NEWFSTATAT | sys::UNLINKAT => [0, path, memory, 0, 0, 0],
+        sys::READLINKAT | sys::FACCESSAT => [fd, path, memory, 64, 0, 0],
+        sys::RENAMEAT => [u64::MAX - 99, path, fd, random.of(&PATHS).as_ptr() as u64, 0, 0],
         sys::RENAME | sys::LINK | sys::SYMLINK => {
             [path, random.of(&PATHS).as_ptr() as u64, 0, 0, 0, 0]
         }
@@ -271,7 +192,7 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         sys::SYMLINKAT => [path, fd, random.of(&PATHS).as_ptr() as u64, 0, 0, 0],
         sys::PIPE | sys::PIPE2 => [memory, 0o4000, 0, 0, 0, 0],
         sys::SOCKETPAIR => [1, 1 | 0o4000, 0, memory, 0, 0],
-        sys::EVENTFD2 => [small, 0o4000, 0, 0, 0, 0],
+        sys::EVENTFD2 | sys::EVENTFD => [small, 0o4000, 0, 0, 0, 0],
         sys::EPOLL_CTL => [fd, 1 + small % 3, random.below(12), memory, 0, 0],
         sys::TIMERFD_CREATE => [small / 5, 0o4000, 0, 0, 0, 0],
         sys::TIMERFD_SETTIME => [fd, small / 7, time(random), 0, 0, 0],
@@ -292,7 +213,10 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         sys::MUNMAP | sys::MPROTECT | sys::MADVISE | sys::MSYNC | sys::MLOCK | sys::MLOCK2 => {
             [page(random), size(random), small, 0, 0, 0]
         }
-        sys::MREMAP => [page(random), 4096 << (small / 3), 4096 << (small / 2), small % 3, 0, 0],
+        sys::MREMAP => {
+            let (old, new) = (4096 << (small / 3), 4096 << (small / 2));
+            [page(random), old, new, random.below(4), page(random), 0]
+        }
         sys::SESSION_OPEN => {
             [events, bytes, some_config(random), memory, 100, random.of(&[0, 0, 0, small])]
         }

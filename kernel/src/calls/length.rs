@@ -1,0 +1,63 @@
+//! Changing a file's length, in steps, as it may be long (decision 21).
+
+use tally_abi::syscall::errno::{EINVAL, EISDIR, ENOSPC};
+
+use super::{
+    answer::{Answer, Errno},
+    files::descriptor,
+    paths::{HERE, find},
+};
+use crate::{
+    files::{Content, open::Descriptor, tree::Node},
+    task::Process,
+};
+
+/// Bytes of one step: some tens of microseconds.
+pub(super) const STEP_BYTES: u64 = 64 << 10;
+
+/// One step of `ftruncate`.
+pub(super) fn truncate_descriptor(
+    process: &mut Process,
+    fd: u64,
+    bytes: u64,
+) -> Result<Answer, Errno> {
+    let Descriptor::File(open) = descriptor(process, fd)? else { return Err(Errno(EINVAL)) };
+    let open = open.lock();
+    if !open.writes {
+        return Err(Errno(EINVAL));
+    }
+    truncate(&mut open.file.lock(), bytes)
+}
+
+/// One step of `truncate`.
+pub(super) fn truncate_path(process: &mut Process, path: u64, bytes: u64) -> Result<Answer, Errno> {
+    match find(process, HERE, path)? {
+        Node::File(file) => truncate(&mut file.lock(), bytes),
+        Node::Folder(_) => Err(Errno(EISDIR)),
+        _ => Err(Errno(EINVAL)),
+    }
+}
+
+/// Brings the length of a file nearer to `bytes`. The progress is in the file.
+fn truncate(content: &mut Content, bytes: u64) -> Result<Answer, Errno> {
+    if bytes > i64::MAX as u64 {
+        return Err(Errno(EINVAL));
+    }
+    if bytes <= content.len() {
+        content.set_len(bytes)?;
+        return Ok(Answer::Value(0));
+    }
+    extend(content, bytes)
+}
+
+/// Brings the length of a file that is shorter than `bytes` nearer to that.
+pub(super) fn extend(content: &mut Content, bytes: u64) -> Result<Answer, Errno> {
+    let next = bytes.min(content.len().saturating_add(STEP_BYTES));
+    if next < bytes && !content.has_room(bytes) {
+        return Err(Errno(ENOSPC));
+    }
+    if content.len() < next {
+        content.set_len(next)?;
+    }
+    Ok(if next == bytes { Answer::Value(0) } else { Answer::continue_at(0) })
+}
