@@ -52,13 +52,17 @@ const MORE: [(&str, Text); 4] = [
     ("sys/devices/system/cpu/online", Text::Online),
     ("sys/devices/system/cpu/possible", Text::Online),
 ];
+/// The file systems: the tree.
+const MOUNTS: &[u8] = b"tmpfs / tmpfs rw 0 0\n";
 /// Files with a text of the kernel's.
-const TEXTS: [(&str, &[u8]); 5] = [
+const TEXTS: [(&str, &[u8]); 7] = [
     ("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n"),
     ("etc/group", b"root:x:0:\n"),
     ("etc/hostname", b"tally\n"),
     ("proc/sys/vm/overcommit_memory", b"0\n"),
     ("proc/filesystems", b"nodev\ttmpfs\n"),
+    ("proc/mounts", MOUNTS),
+    ("proc/self/mounts", MOUNTS),
 ];
 
 /// The highest inode number at boot.

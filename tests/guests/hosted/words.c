@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <mntent.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -72,6 +73,9 @@ static int about_the_machine(void)
     MUST(line && sscanf(line, "MemTotal: %lu kB", &kib) == 1);
     MUST(kib == info.totalram * info.mem_unit >> 10);
     MUST(line_of("/proc/cpuinfo", "processor") && line_of("/proc/cpuinfo", "model name"));
+    FILE *mounts = setmntent("/proc/mounts", "r");
+    struct mntent *mount = mounts ? getmntent(mounts) : NULL;
+    MUST(mount && strcmp(mount->mnt_dir, "/") == 0 && endmntent(mounts) == 1);
     MUST(get_nprocs() >= 1 && sysconf(_SC_NPROCESSORS_CONF) >= get_nprocs());
     MUST(sysconf(_SC_CLK_TCK) == 100 && sysconf(_SC_PHYS_PAGES) > 1000);
     MUST(getrusage(RUSAGE_SELF, &usage) == 0 && usage.ru_maxrss > 0 && times(&ticks) > 0);

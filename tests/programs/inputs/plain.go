@@ -1,3 +1,4 @@
+//line /plain.go:1
 package plain
 
 type node struct {
