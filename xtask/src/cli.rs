@@ -30,7 +30,7 @@ enum Task {
     Compare(compare::CompareArgs),
     /// Print a trace file that a run wrote
     Trace(trace::TraceArgs),
-    /// Compare estimates with the truth, over many runs or on synthetic streams; programs with Linux
+    /// Compare estimates with the truth, over runs or synthetic streams; programs with Linux
     Study(study::StudyArgs),
     /// Check every rule of the virtual PMU, one line per check
     VpmuCheck(vpmu_check::CheckArgs),

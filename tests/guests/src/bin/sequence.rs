@@ -1,5 +1,5 @@
-//! Runs programs one after another: `sequence PROGRAM ARGUMENTS ; PROGRAM ARGUMENTS ; …`. Prints the
-//! number and status of each, and ends with the first status that is not 0.
+//! Runs programs one after another: `sequence PROGRAM ARGUMENTS ; PROGRAM ARGUMENTS ; …`. Prints
+//! the number and status of each, and ends with the first status that is not 0.
 
 #![no_std]
 #![no_main]
