@@ -354,6 +354,19 @@ fn intervals_of_regions_contain_the_truth() {
     }
 }
 
+/// Parts are reset, skipped and accumulated; three threads have parts of one session, whose
+/// instructions the program checks.
+#[test]
+fn intervals_of_parts_contain_the_truth() {
+    let program = compile_guest("parts");
+    for (pmu, events) in RATES {
+        let counts = [1, 2, 3].map(|seed| intervals_with_truth(&program, pmu, events, seed));
+        let [inside, all] = [0, 1].map(|index| counts.iter().map(|of| of[index]).sum::<usize>());
+        println!("{pmu:?}: {inside} of {all}");
+        assert!(all >= 90 && inside * 100 >= all * 90, "{pmu:?}: {inside} of {all}");
+    }
+}
+
 #[test]
 fn every_function_says_that_another_kernel_is_not_tally() {
     let source = Project::here().root.join("tests/guests/elsewhere.c");

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <tally_part.h>
 #include <tally_region.h>
 
 static int failed;
@@ -54,6 +55,12 @@ int main(void)
     REFUSED(tally_region_read("x", 0, &region, readings, 1));
     REFUSED(tally_regions_print(2));
     REFUSED(tally_regions_close());
+    REFUSED(tally_part(session));
+    REFUSED(tally_part_reset(1));
+    REFUSED(tally_part_accumulate(1));
+    REFUSED(tally_part_skip(1));
+    REFUSED(tally_part_read(1, readings, 1));
+    REFUSED(tally_part_close(1));
     REFUSED(tally_opened_session(session));
     REFUSED(tally_opened_events(session));
     const uint64_t *bank = (const uint64_t *)tally_map(session);

@@ -31,6 +31,9 @@ mod error;
 #[cfg(feature = "heap")]
 pub mod heap;
 pub mod io;
+#[doc(hidden)]
+pub mod lock;
+mod part;
 mod program;
 mod rdpmc;
 pub mod region;
@@ -38,6 +41,7 @@ pub mod regions;
 #[cfg(feature = "runtime")]
 pub mod runtime;
 mod sampling;
+mod sums;
 mod switch;
 pub mod sys;
 mod threshold;
@@ -47,6 +51,7 @@ pub use bank::{Bank, Details, LogicalCounter};
 pub use counting::Session;
 pub use direct::Direct;
 pub use error::OpenError;
+pub use part::Part;
 pub use program::Program;
 pub use tally_abi::events::words as event_words;
 pub use tally_abi::{

@@ -14,10 +14,8 @@
 //! thread alone: what others did meanwhile is not in it. An outer region has the counts of the
 //! inner ones too, and those of the library's own work at their ends (some hundred instructions).
 //!
-//! The first region opens a session on [`EVENTS`], unless [`open`] did on others; a program has one
-//! session at a time. On another kernel than Tally regions have no effect.
+//! The first region opens a session on [`EVENTS`], unless [`open`] did on others. On another kernel than Tally regions have no effect.
 
-mod sums;
 mod table;
 
 use alloc::{string::String, vec, vec::Vec};
@@ -30,28 +28,23 @@ use tally_abi::{
     thread::{self, TID},
 };
 
-use self::{
+use self::table::{Row, Table};
+use crate::{
+    Value,
+    counting::Session,
+    error::OpenError,
+    io::Output,
+    lock::Lock,
     sums::{SLICE_CYCLES, Whole},
-    table::{Row, Table},
+    sys,
 };
-use crate::{Value, counting::Session, error::OpenError, error::check, io::Output, sys};
 
 /// The events of a session that the first region opens.
 pub const EVENTS: &str = "instructions,cycles,branches,branch-misses,L1-dcache-loads,\
                           L1-dcache-load-misses,dTLB-load-misses";
 
-/// A thread that waits for the table lets others run.
-struct Yield;
-
-impl spin::RelaxStrategy for Yield {
-    fn relax() {
-        // SAFETY: the call has no buffer.
-        unsafe { sys::call(sys::SCHED_YIELD, [0; 6]) };
-    }
-}
-
 /// The regions of this program.
-static REGIONS: spin::mutex::SpinMutex<Option<Regions>, Yield> = spin::mutex::SpinMutex::new(None);
+static REGIONS: Lock<Option<Regions>> = Lock::new(None);
 
 struct Regions {
     session: Session,
@@ -230,15 +223,6 @@ impl Regions {
             cycles: row.cycles,
             events: self.events.iter().cloned().zip(values).collect(),
         }
-    }
-}
-
-impl Session {
-    /// Writes what was counted of the calling thread to `words`, which has [`thread::words`].
-    fn read_thread(&self, words: &mut [u64]) -> Result<(), Error> {
-        let arguments = [self.id(), words.as_mut_ptr() as u64, words.len() as u64, 0, 0, 0];
-        // SAFETY: the buffer is valid for writing its length.
-        check(unsafe { sys::tally_call(sys::SESSION_THREAD, arguments) }).map(drop)
     }
 }
 

@@ -166,7 +166,7 @@ int64_t tally_samples(int64_t session, uint64_t (*addresses)[2], size_t n);
 /* Writes the first n words of what was counted of the calling thread since its first call, not
  * scaled: its number, nanoseconds since boot, its cycles, and for each event its count and the
  * cycles for which it was counted. Returns the number of events or an error.
- * Named regions (tally_region.h) make estimates of it. */
+ * Named regions (tally_region.h) and parts (tally_part.h) make estimates of it. */
 int64_t tally_thread(int64_t session, uint64_t *words, size_t n);
 /* Assigns a counter to each event of the list for the program alone, and counts from 0 at a
  * privilege (enum tally_mode): direct mode. Nothing is multiplexed, and no overflow interrupt

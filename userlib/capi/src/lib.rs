@@ -9,6 +9,9 @@
 
 #![no_std]
 
+extern crate alloc;
+
+mod parts;
 mod regions;
 
 use core::ffi::{CStr, c_char, c_int};

@@ -4,7 +4,7 @@ use alloc::{string::String, vec, vec::Vec};
 
 use tally_abi::thread::{COUNTED_CYCLES, CYCLES, EVENT_WORDS, EVENTS, HEADER_WORDS, TIME_NS};
 
-use super::sums::Sums;
+use crate::sums::Sums;
 
 /// All regions of a program.
 #[derive(Debug, Default)]

@@ -1,4 +1,5 @@
-//! What the visits of a region counted of one event, and the estimate of its whole count.
+//! What the visits of a region, or the stretches of a part, counted of one event, and the estimate
+//! of its whole count.
 //!
 //! An event that shares counters is on a counter in some parts of some visits, which the engine
 //! draws at random. Its count is that of these parts times the region's cycles over the cycles of
@@ -11,11 +12,11 @@ use tally_abi::{Reading, Value, reading::Reason};
 /// Visits, and slices of a longer visit, that an estimate needs.
 const LEAST: u64 = 4;
 /// Cycles of a slice of the session of regions.
-pub(super) const SLICE_CYCLES: u64 = 200_000;
+pub(crate) const SLICE_CYCLES: u64 = 200_000;
 
 /// Sums over the visits of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Sums {
+pub(crate) struct Sums {
     events: u64,
     /// Cycles for which the event was on a counter.
     counted: u64,
@@ -27,14 +28,14 @@ pub(super) struct Sums {
 
 /// The whole session: cycles, and what is known of the event.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Whole {
-    pub(super) cycles: u64,
-    pub(super) value: Value,
+pub(crate) struct Whole {
+    pub(crate) cycles: u64,
+    pub(crate) value: Value,
 }
 
 impl Sums {
     /// Adds a visit.
-    pub(super) fn visit(&mut self, events: u64, counted: u64) {
+    pub(crate) fn visit(&mut self, events: u64, counted: u64) {
         let (y, x) = (events as f64, counted as f64);
         let added = [y * y, y * x, x * x];
         let visits = u64::from(counted > 0);
@@ -42,7 +43,7 @@ impl Sums {
     }
 
     /// Adds the visits of another thread.
-    pub(super) fn add(&mut self, other: &Sums) {
+    pub(crate) fn add(&mut self, other: &Sums) {
         self.events += other.events;
         self.counted += other.counted;
         self.visits += other.visits;
@@ -52,7 +53,7 @@ impl Sums {
     }
 
     /// The count in a region of `cycles` cycles.
-    pub(super) fn reading(&self, cycles: u64, whole: Whole) -> Reading {
+    pub(crate) fn reading(&self, cycles: u64, whole: Whole) -> Reading {
         let value = if self.counted >= cycles {
             Value::Exact { count: self.events }
         } else {
