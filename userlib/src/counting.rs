@@ -24,8 +24,8 @@ pub struct Session {
 
 impl Session {
     /// Opens a session that counts `events` for this program: the vendor's names, or raw events
-    /// such as `r01c2`, separated by commas or white space. Up to 8 sessions count a program at once;
-    /// they take turns on the counters.
+    /// such as `r01c2`, separated by commas or white space. Up to 8 sessions count a program at
+    /// once; they take turns on the counters.
     ///
     /// # Errors
     /// This machine cannot count the list, the slice is out of range, there are 8 sessions, or one

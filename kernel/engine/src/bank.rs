@@ -56,8 +56,8 @@ pub(crate) struct Bank {
 }
 
 impl Bank {
-    /// A bank of `session`, for the events of `plan`, in pages of zeros; `writable` is the page that
-    /// the program writes. `None` if the pages are too few.
+    /// A bank of `session`, for the events of `plan`, in pages of zeros; `writable` is the page
+    /// that the program writes. `None` if the pages are too few.
     pub(crate) fn new(
         session: u32,
         writable: &'static Page,

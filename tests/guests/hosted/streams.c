@@ -258,7 +258,8 @@ static void *interrupt_later(void *argument)
     return NULL;
 }
 
-/* A write that may wait writes everything, unless a handler interrupts it: then it says how much. */
+/* A write that may wait writes everything, unless a handler interrupts it: then it says how
+ * much. */
 static int whole_writes(void)
 {
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};

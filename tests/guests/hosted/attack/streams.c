@@ -1,4 +1,5 @@
-/* Streams, what waits for them, and locks: until the kernel refuses more, and with extreme values. */
+/* Streams, what waits for them, and locks: until the kernel refuses more, and with extreme
+ * values. */
 #include "attack.h"
 #include <fcntl.h>
 #include <poll.h>
