@@ -246,7 +246,7 @@ pub(crate) fn slice(text: &str) -> std::result::Result<u64, String> {
 }
 
 fn shares(word: &str) -> std::result::Result<Shares, String> {
-    Shares::parse(word).ok_or_else(|| "use planned or adaptive".to_owned())
+    Shares::parse(word).ok_or_else(|| "use planned, adaptive or paired".to_owned())
 }
 
 fn delivery(word: &str) -> std::result::Result<Delivery, String> {

@@ -109,6 +109,10 @@ pub enum Shares {
     /// A round has twice that many slices. The engine gives the additional ones to the groups whose
     /// events have the largest relative errors.
     Adaptive,
+    /// As planned, but in pairs of rounds: in one of each pair, drawn at random, slices are as long
+    /// as asked for, and in the other four times as long. So the effect of the interrupts can be
+    /// told from the program's own events (decision 34).
+    Paired,
 }
 
 impl Shares {
@@ -117,12 +121,14 @@ impl Shares {
         match self {
             Shares::Planned => "planned",
             Shares::Adaptive => "adaptive",
+            Shares::Paired => "paired",
         }
     }
 
     /// Parses the name in options.
     pub fn parse(word: &str) -> Option<Shares> {
-        [Shares::Planned, Shares::Adaptive].into_iter().find(|shares| shares.word() == word)
+        let all = [Shares::Planned, Shares::Adaptive, Shares::Paired];
+        all.into_iter().find(|shares| shares.word() == word)
     }
 }
 
@@ -192,6 +198,7 @@ impl SessionConfig {
         let shares = match shares {
             0 => Shares::Planned,
             1 => Shares::Adaptive,
+            2 => Shares::Paired,
             _ => return Err(Malformed),
         };
         let exclusive = match exclusive {
@@ -288,7 +295,7 @@ mod tests {
     fn config_round_trips_and_rejects() {
         for mode in [Mode::User, Mode::Kernel, Mode::Full] {
             for slice in [Slice::Cycles(9), Slice::Instructions(7)] {
-                for shares in [Shares::Planned, Shares::Adaptive] {
+                for shares in [Shares::Planned, Shares::Adaptive, Shares::Paired] {
                     let exclusive = shares == Shares::Adaptive;
                     let config = SessionConfig { mode, slice, budget_ppm: 7, shares, exclusive };
                     assert_eq!(SessionConfig::from_words(config.to_words()), Ok(config));
@@ -297,7 +304,7 @@ mod tests {
         }
         assert_eq!(SessionConfig::from_words([3, 0, 1, 1, 0, 0]), Err(Malformed));
         assert_eq!(SessionConfig::from_words([0, 2, 1, 1, 0, 0]), Err(Malformed));
-        assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 2, 0]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 3, 0]), Err(Malformed));
         assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 0, 2]), Err(Malformed));
         for budget in [0, 1_000_001, u64::MAX] {
             assert_eq!(SessionConfig::from_words([0, 0, 1, budget, 0, 0]), Err(Malformed));

@@ -10,6 +10,7 @@
 
 mod adapt;
 mod adaptive;
+mod lengths;
 mod neighbours;
 mod publish;
 mod readings;

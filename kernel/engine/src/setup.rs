@@ -1,7 +1,7 @@
 //! How a session sets the PMU up: from what a program asks for, checked.
 
 use tally_abi::{
-    SessionConfig, Slice,
+    SessionConfig, Shares, Slice,
     session::{MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
 };
 
@@ -17,6 +17,15 @@ pub(crate) const MOST_PER_CYCLE: u64 = 16;
 /// chain of loads from memory takes some 300 cycles each.
 const MOST_PER_INSTRUCTION: u64 = 1 << 10;
 
+/// How often the short slices of a pair of rounds are halved ([`Shares::Paired`]).
+pub(crate) const PAIR_HALVINGS: u8 = 2;
+
+/// The longest slices of a session.
+pub(crate) fn longest(config: SessionConfig) -> u64 {
+    let is_paired = config.shares == Shares::Paired;
+    config.slice.length().saturating_mul(if is_paired { 1 << PAIR_HALVINGS } else { 1 })
+}
+
 impl Setup {
     /// The setup of a session of `demands`.
     ///
@@ -28,7 +37,9 @@ impl Setup {
         demands: &[Demand],
     ) -> Result<Setup, PlanError> {
         let (length, max) = (config.slice.length(), max_slice(config.slice, layout));
-        if !(MIN_SLICE..=max).contains(&length) {
+        let longest = longest(config);
+        if length < MIN_SLICE || longest > max {
+            let max = max / (longest / length.max(1)).max(1);
             return Err(PlanError::SliceOutOfRange { length, max });
         }
         let ppm = config.budget_ppm;

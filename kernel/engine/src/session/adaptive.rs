@@ -40,7 +40,7 @@ pub(super) struct Adaptive {
 impl Adaptive {
     /// `None` if shares do not adapt, or there is one group.
     pub(super) fn new(shares: Shares, plan: &Plan) -> Option<Adaptive> {
-        if shares == Shares::Planned || plan.groups.len() < 2 {
+        if shares != Shares::Adaptive || plan.groups.len() < 2 {
             return None;
         }
         Some(Adaptive {

@@ -131,6 +131,7 @@ impl Session {
             self.current = CurrentSlice::default();
         }
         self.current.drawn = followed;
+        self.lengths.renew(followed.draw.round);
         self.current.piece_start_tsc = self.ticks_until;
         if self.bank.is_none() {
             self.restate_share();
@@ -145,7 +146,7 @@ impl Session {
         }
         self.budgeted = self.finished;
         let SessionStats { engine_ticks, session_ticks, .. } = self.stats;
-        if self.is_starting() {
+        if self.lengths.is_starting() {
             self.budget.skip(engine_ticks, session_ticks);
         } else {
             self.budget.update(engine_ticks, session_ticks);

@@ -2,9 +2,9 @@
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
-use tally_abi::{SessionConfig, SessionStats, session::MIN_SLICE};
+use tally_abi::{SessionConfig, SessionStats};
 
-use super::{adaptive::Adaptive, neighbours::Neighbours, sampling::Sampling};
+use super::{adaptive::Adaptive, lengths::Lengths, neighbours::Neighbours, sampling::Sampling};
 use crate::{
     CounterMask, Counts, Demand, Group, Layout, Pinned, Plan, PlanError, Setup,
     bank::Bank,
@@ -13,12 +13,8 @@ use crate::{
     moments::{GroupMoments, Turn},
     order::{Draw, Order},
     plan::plan,
+    setup::longest,
 };
-
-/// The most halvings of a session's first slices (decision 25). A program's start has events that
-/// never come again, such as the first use of each page. In rounds of short slices each group
-/// counts some.
-const MAX_HALVINGS: u16 = 5;
 
 /// A slice: its group, by number, and when it was switched in.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +43,7 @@ pub struct Session {
     /// The current slice, which may be switched out, or the first one.
     pub(super) current: CurrentSlice,
     pub(super) live: Live,
+    pub(super) lengths: Lengths,
     pub(super) setup: Setup,
     pub(super) moments: Box<[GroupMoments]>,
     /// If shares adapt.
@@ -96,10 +93,8 @@ pub(super) struct Live {
     pub(super) slice: DrawnSlice,
     /// The slice after it: drawn in advance.
     pub(super) next: DrawnSlice,
-    /// The length of the session's slices.
+    /// The length of the session's longest slices.
     length: u64,
-    /// How often the slices of the first round are halved.
-    first_halvings: u16,
     /// The general counters that the two groups use, as masks: looked up once.
     pub(super) used: u8,
     pub(super) next_used: u8,
@@ -118,7 +113,6 @@ impl Live {
             slice: DrawnSlice { multiplier: 1, ..DrawnSlice::default() },
             next: DrawnSlice { multiplier: 1, ..DrawnSlice::default() },
             length,
-            first_halvings: first_halvings(length),
             used: 0,
             next_used: 0,
             switched: CounterMask { reference, ..CounterMask::default() },
@@ -126,12 +120,6 @@ impl Live {
             folds_at_once: setup.kernel,
         }
     }
-}
-
-/// How often the first slices of `length` are halved.
-fn first_halvings(length: u64) -> u16 {
-    let shortest = (length / MIN_SLICE).checked_ilog2().unwrap_or(0);
-    MAX_HALVINGS.min(shortest as u16)
 }
 
 /// The first slice that is not folded.
@@ -177,14 +165,15 @@ impl Session {
             order: Order::new(shares.into(), seed, id),
             adaptive,
             current: CurrentSlice::default(),
-            live: Live::new(&setup, config.slice.length(), plan.counts_reference()),
+            live: Live::new(&setup, longest(config), plan.counts_reference()),
+            lengths: Lengths::new(config, seed ^ u64::from(id)),
             setup,
             last_readings: vec![0; plan.assignments.len()].into(),
             in_ring_0: demands.iter().map(|demand| demand.is_in_ring_0(config.mode)).collect(),
             bounds: Vec::new(),
             total: Counts::default(),
             finished: 0,
-            budget: Budget::new(config.budget_ppm, config.slice.length(), setup.max_slice),
+            budget: Budget::new(config.budget_ppm, longest(config), setup.max_slice),
             budgeted: 0,
             stats: SessionStats { groups: plan.groups.len() as u64, ..SessionStats::default() },
             bank: None,
@@ -297,19 +286,7 @@ impl Session {
     /// The length of a slice, in its unit.
     #[inline]
     pub(crate) fn length_of(&self, slice: DrawnSlice) -> u64 {
-        (self.live.length * u64::from(slice.multiplier)) >> self.halvings(slice.draw)
-    }
-
-    /// How often the slices of a round are halved: from round to round once less.
-    #[inline]
-    fn halvings(&self, Draw { round, block, .. }: Draw) -> u16 {
-        // Both numbers wrap: after 2¹⁶ blocks some rounds are short again.
-        if block == 0 { self.live.first_halvings.saturating_sub(round) } else { 0 }
-    }
-
-    /// Returns whether the current slice is in one of the first rounds, with short slices.
-    pub(super) fn is_starting(&self) -> bool {
-        self.halvings(self.current.drawn.draw) > 0
+        (self.live.length * u64::from(slice.multiplier)) >> self.lengths.halvings(slice.draw.round)
     }
 
     /// The slice that is on the counters.

@@ -90,7 +90,7 @@ fn arguments_of_open(checks: &mut Checks, event: &str) {
         ("an invalid mode", [7, unit, length, budget, shares, exclusive]),
         ("an invalid unit", [mode, 2, length, budget, shares, exclusive]),
         ("an invalid budget", [mode, unit, length, 0, shares, exclusive]),
-        ("invalid shares", [mode, unit, length, budget, 2, exclusive]),
+        ("invalid shares", [mode, unit, length, budget, 3, exclusive]),
         ("neither exclusive nor not", [mode, unit, length, budget, shares, 2]),
     ] {
         let answer = error(sys::SESSION_OPEN, opening(event, &config));
