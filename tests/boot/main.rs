@@ -31,6 +31,7 @@ mod threads;
 mod thresholds;
 mod traces;
 mod turns;
+mod unobserved;
 mod virtual_pmu;
 
 use xtask::{

@@ -9,13 +9,13 @@ use std::fmt::Write as _;
 
 use raw_cpuid::CpuIdResult;
 use serde::Serialize;
-use tally_abi::{Error, Shares, events};
+use tally_abi::{Error, ExitStatus, Shares, events};
 use tally_engine::{
     Plan, Setup, for_each_counter,
     plan::{CounterAssignment, plan},
 };
 use tally_pmu::{DetectedPmu, ResolveError, Resolved};
-use tally_vpmu::Vendor;
+use tally_vpmu::{Vendor, VirtualPmu};
 
 pub use self::asked::Asked;
 use crate::{Failure, Result, output};
@@ -27,7 +27,7 @@ const PLACE: usize = 24;
 ///
 /// # Errors
 /// The kernel has no driver for it.
-pub fn detect(pmu: &tally_vpmu::VirtualPmu) -> Result<DetectedPmu> {
+pub fn detect(pmu: &VirtualPmu) -> Result<DetectedPmu> {
     let vendor = match pmu.profile().vendor {
         Vendor::Intel => b"GenuineIntel",
         Vendor::Amd => b"AuthenticAMD",
@@ -171,6 +171,18 @@ pub fn planned(
     Ok((resolved, plan))
 }
 
+/// The plan of what is asked for, on a machine with this PMU.
+///
+/// # Errors
+/// An event is refused: the failure is the one that a run would end with.
+pub fn plan_of(pmu: &VirtualPmu, asked: &Asked) -> Result<Plan> {
+    planned(&detect(pmu)?, asked).map(|(_, plan)| plan).map_err(|refused| {
+        let status = refused.first().map_or(ExitStatus::Usage, |why| why.error.exit_status());
+        let why: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        Failure::new(status, why.join("\n"))
+    })
+}
+
 fn explain(
     found: &DetectedPmu,
     asked: &Asked,
@@ -241,8 +253,10 @@ fn text(explained: &Explanation) -> String {
     line("events", &count(*events, "event"));
     line("groups", &format!("{groups} ({proof})"));
     line("round", &count(*round as usize, "slice"));
-    if explained.shares != Shares::Planned.word() {
+    if explained.shares == Shares::Adaptive.word() {
         line("shares", "adaptive: twice the slices, more for less certain events");
+    } else if explained.shares == Shares::Paired.word() {
+        line("shares", "paired: one of two rounds has slices of four times the length");
     }
     for PinnedEvent { event, counts } in &explained.pinned {
         line(&format!("pinned, {counts}"), event);

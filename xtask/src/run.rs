@@ -7,9 +7,10 @@ use std::{
 
 use clap::{Args, FromArgMatches};
 use tally_abi::{
-    ExitStatus,
+    ExitStatus, Shares,
     boot::{LogLevel, TraceEvents},
 };
+use tally_engine::Plan;
 
 use crate::{
     Failure, Result,
@@ -40,6 +41,10 @@ pub struct RunArgs {
     /// Print the plan, each event's group and counter, without a boot
     #[arg(long, conflicts_with = "trace")]
     explain: bool,
+    /// Vary the slices' lengths, and print how often each event would have happened without
+    /// interrupts
+    #[arg(long, conflicts_with_all = ["shares", "explain", "repeat", "trace_last"])]
+    unobserved: bool,
     /// Run the machine N times, with seeds from --seed on, and print one table of all runs
     #[arg(long, value_name = "N", conflicts_with_all = ["explain", "trace", "gdb"],
           value_parser = clap::value_parser!(u64).range(2..=1000))]
@@ -121,7 +126,8 @@ impl RunArgs {
     /// An option is not valid.
     pub fn request(&self) -> Result<Request> {
         check(self)?;
-        let job = Job { stdin: self.stdin.as_deref().map(ramdisk::name), ..self.job.clone() };
+        let stdin = self.stdin.as_deref().map(ramdisk::name);
+        let job = Job { stdin, ..self.sampled_job() };
         let line = job.around(&options(self), &self.command)?;
         Ok(Request {
             pmu: self.pmu,
@@ -134,6 +140,25 @@ impl RunArgs {
             qemu_args: self.qemu_arg.clone(),
             ..Request::new(line)
         })
+    }
+
+    /// The job, with the shares that `--unobserved` needs.
+    fn sampled_job(&self) -> Job {
+        let shares = if self.unobserved { Some(Shares::Paired) } else { self.job.shares };
+        Job { shares, ..self.job.clone() }
+    }
+
+    /// The plan of the job's events, if unobserved values are asked for.
+    ///
+    /// # Errors
+    /// The list of events is unknown before the run, or refused.
+    pub fn plan(&self) -> Result<Option<Plan>> {
+        if !self.unobserved {
+            return Ok(None);
+        }
+        let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu)?;
+        let asked = Asked::of(&self.sampled_job(), &self.command, pmu.profile().signature)?;
+        explain::plan_of(&pmu, &asked).map(Some)
     }
 
     /// The files that the machine gets: the programs, their files and their input.
@@ -175,6 +200,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if let Some(path) = &args.trace {
         project::check_writable(path)?;
     }
+    let plan = args.plan()?;
     if let Some(folder) = &args.out {
         machine::prepare_files(folder)?;
     }
@@ -187,7 +213,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
     // The trace is written also if the report cannot be printed.
-    let shown = show(&boot, args.json, &folder);
+    let shown = show(&boot, plan.as_ref(), args.json, &folder);
     if let Some(path) = &args.trace {
         if let Some(bad) = boot.transcript.bad_trace {
             output::note(format_args!("xtask: {}: {bad}", path.display()));
@@ -225,7 +251,7 @@ fn repeated(project: &Project, args: &RunArgs) -> Result<u8> {
         Repeated::Failed(mut boot) => {
             let folder = boot.folder.keep().to_owned();
             machine::keep_newest(project);
-            show(&boot, args.json, &folder)
+            show(&boot, None, args.json, &folder)
         }
     }
 }
@@ -242,7 +268,7 @@ fn options(args: &RunArgs) -> String {
     if args.out.is_some() {
         options += " send-files";
     }
-    if args.trace.is_some() {
+    if args.trace.is_some() || args.unobserved {
         options += if args.trace_last { " trace=last" } else { " trace" };
     }
     if let Some(events) = &args.trace_events {
@@ -267,6 +293,10 @@ fn level(name: &str) -> std::result::Result<LogLevel, String> {
 fn check(args: &RunArgs) -> Result<()> {
     args.job.check()?;
     args.accel.check()?;
+    if args.unobserved && args.accel == Accel::Kvm {
+        let why = "--unobserved needs a virtual PMU: omit --accel kvm";
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
     ramdisk::check_files(&args.files(), &[ramdisk::CORPUS])?;
     if args.accel == Accel::Tcg {
         machine::virtual_pmu_of(args.pmu, &args.vpmu)?;
@@ -290,8 +320,11 @@ fn explained(args: &RunArgs) -> Result<u8> {
 }
 
 /// Prints the report and why the run failed; returns the exit status.
-fn show(boot: &Boot, json: bool, folder: &Path) -> Result<u8> {
-    let report = Report::of(boot);
+fn show(boot: &Boot, plan: Option<&Plan>, json: bool, folder: &Path) -> Result<u8> {
+    let mut report = Report::of(boot);
+    if let Some(plan) = plan {
+        report.add_unobserved(boot, plan);
+    }
     if json {
         output::print(json, &report, "")?;
     } else if report.first.is_some() {

@@ -7,6 +7,7 @@ mod options;
 pub mod overhead;
 pub mod programs;
 mod seeds;
+mod unobserved;
 
 use std::collections::BTreeMap;
 
@@ -48,6 +49,8 @@ enum Study {
     /// Whether programs of other origins have the same output, files and status under Tally as on
     /// this machine, on a machine of each vendor; tests/programs/list.toml has them
     Programs(programs::ProgramsArgs),
+    /// How often the intervals of unobserved values contain the truth of runs without interrupts
+    Unobserved(unobserved::UnobservedArgs),
 }
 
 /// One event's results over all seeds.
@@ -114,6 +117,7 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
         Study::Live(args) => live::main(project, args),
         Study::Overhead(args) => overhead::main(project, args),
         Study::Programs(args) => programs::main(project, args),
+        Study::Unobserved(args) => unobserved::main(project, args),
     }
 }
 

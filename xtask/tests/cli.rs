@@ -78,6 +78,33 @@ fn explain_refuses_what_a_run_refuses() {
 }
 
 #[test]
+fn studies_refuse_lists_of_events_before_they_boot() {
+    for (words, refused) in [
+        ("live --events nonsense", ExitStatus::UnknownEvent),
+        ("live --events cycles,nonsense --pmu amd", ExitStatus::UnknownEvent),
+        ("live --events instructions:k", ExitStatus::CallRefused),
+        ("unobserved --events nonsense", ExitStatus::UnknownEvent),
+        ("unobserved --events cycles --slice 1", ExitStatus::SliceOutOfRange),
+    ] {
+        let status = status(&format!("study {words}"), Stdio::null(), Stdio::null());
+        assert_eq!(status, code(refused), "{words}");
+    }
+}
+
+#[test]
+fn unobserved_values_need_a_list_that_is_known_and_a_virtual_pmu() {
+    for (words, refused) in [
+        ("--unobserved --events nonsense", ExitStatus::UnknownEvent),
+        ("--unobserved --shares planned", ExitStatus::Usage),
+        ("--unobserved -- stat -e cycles hello", ExitStatus::Usage),
+        ("--unobserved --repeat 2", ExitStatus::Usage),
+    ] {
+        let status = status(&format!("run {words}"), Stdio::null(), Stdio::null());
+        assert_eq!(status, code(refused), "{words}");
+    }
+}
+
+#[test]
 fn files_of_a_run_need_an_empty_folder() {
     for words in ["--out src", "--out Cargo.toml/x", "--out x --explain", "--out x --repeat 2"] {
         let status = status(&format!("run {words}"), Stdio::null(), Stdio::null());

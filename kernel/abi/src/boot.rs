@@ -30,7 +30,7 @@ pub const MAX_CPUS: usize = 16;
 /// space and escaped ([`crate::words`]). `env=NAME=VALUE` before a program adds to its environment,
 /// `stdin=PATH` names the file that it reads as its standard input. `events=LIST` before a program
 /// makes the kernel count these events for the whole program, which needs no code for Tally.
-/// `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive` configure that session.
+/// `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive|paired` configure that session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandLine<'a> {
     /// Seed of every random order that the engine draws (`seed=N`, default 1).

@@ -42,7 +42,7 @@ pub struct Command<'a> {
     lists: Vec<&'a str>,
     /// `-c PERIOD`: events between two samples of `record`, at least 1.
     pub period: u64,
-    /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--shares planned|adaptive`,
+    /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--shares planned|adaptive|paired`,
     /// `--kernel` (ring 0 too).
     pub config: SessionConfig,
     /// The program and its arguments: the rest of the words.

@@ -53,11 +53,8 @@ mod spread;
 use libm::{pow, round, sqrt};
 use tally_abi::{Value, reading::Reason};
 
-pub use self::sample::Sample;
-use self::{
-    sample::in_ones,
-    spread::{spread, student_t_95},
-};
+pub use self::{sample::Sample, spread::student_t_95};
+use self::{sample::in_ones, spread::spread};
 use crate::moments::{Base, FAR, NEAR, PEAKS, Peak, WEIGHT};
 
 /// The fewest slices of which there is an estimate.

@@ -58,7 +58,7 @@ impl Bench {
 
     /// The program runs through a slice, in which so many events happen, and is interrupted.
     fn run(&mut self, events: u64) {
-        assert!(self.pmu.run(SLICE + events, 2 * SLICE, &[events, 1, 2, 3, 4, 5, 6, 7]));
+        assert!(self.pmu.run(4 * SLICE + events, 2 * SLICE, &[events, 1, 2, 3, 4, 5, 6, 7]));
         self.multiplexer.overflow(Some(&mut self.session), &NoClock, &mut self.sink);
     }
 
@@ -90,13 +90,13 @@ fn folding_is_asked_for_in_time_and_done_where_there_is_no_room() {
 }
 
 proptest! {
-    /// Whenever rows are folded: readings and records are the same, and so are shares that adapt.
+    /// Whenever rows are folded: readings and records are the same, and so are shares that adapt
+    /// and lengths that are drawn.
     #[test]
     fn it_does_not_matter_when_rows_are_folded(
         slices in prop::collection::vec((0_u64..5_000, any::<bool>()), 1..400),
-        adaptive: bool,
+        shares in prop::sample::select(vec![Shares::Planned, Shares::Adaptive, Shares::Paired]),
     ) {
-        let shares = if adaptive { Shares::Adaptive } else { Shares::Planned };
         let (mut now, mut later) = (Bench::new(shares), Bench::new(shares));
         for (number, (events, folds)) in slices.into_iter().enumerate() {
             now.run(events);

@@ -30,7 +30,7 @@ enum tally_slice_unit { TALLY_CYCLES = 0, TALLY_INSTRUCTIONS = 1 };
 /* How groups share the slices of a round. Planned: each group gets the slices that the list asks
  * for. Adaptive: a round has twice that many slices, and the engine gives the additional ones to
  * the groups whose events have the largest relative errors. */
-enum tally_shares { TALLY_PLANNED = 0, TALLY_ADAPTIVE = 1 };
+enum tally_shares { TALLY_PLANNED = 0, TALLY_ADAPTIVE = 1, TALLY_PAIRED = 2 };
 
 struct tally_config {
     uint64_t mode;         /* enum tally_mode */

@@ -13,7 +13,7 @@ pub struct ProgramOptions<'a> {
     pub slice: Option<u64>,
     /// `--budget PERCENT` of the program's time for the engine, in parts per million.
     pub budget_ppm: Option<u32>,
-    /// `--shares planned|adaptive`.
+    /// `--shares planned|adaptive|paired`.
     pub shares: Option<Shares>,
     /// `--file PATH`.
     pub file: Option<&'a str>,

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use tally_abi::{Reading, Value};
 
+use super::unobserved::Unobserved;
+
 /// The kind of an event's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -38,6 +40,9 @@ pub struct EventReport {
     pub truth: Option<u64>,
     /// Why there is no estimate.
     pub reason: Option<&'static str>,
+    /// The number without interrupts, if it was asked for and is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unobserved: Option<Unobserved>,
 }
 
 impl EventReport {
@@ -64,6 +69,7 @@ impl EventReport {
             coverage: reading.coverage(),
             truth,
             reason,
+            unobserved: None,
         }
     }
 
@@ -84,6 +90,12 @@ impl EventReport {
             (width, 0) => (width == 0.0).then_some(0.0),
             (width, estimate) => Some(width / estimate as f64),
         }
+    }
+
+    /// What interrupts added, relative to the number without them; none without that number.
+    pub fn added(&self) -> Option<f64> {
+        let unobserved = self.unobserved.filter(|value| value.estimate > 0.0)?;
+        Some(self.estimate? as f64 / unobserved.estimate - 1.0)
     }
 
     /// Returns whether the truth lies within the 95 % interval.

@@ -2,16 +2,21 @@
 
 mod event;
 pub mod table;
+mod unobserved;
 
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 use tally_abi::{
-    Mode,
+    Mode, Shares,
     truth::{Count, Region, RegionKind, Truth},
 };
+use tally_engine::Plan;
 
-pub use self::event::{EventReport, Kind, relative_error};
+pub use self::{
+    event::{EventReport, Kind, relative_error},
+    unobserved::{Unobserved, unobserved},
+};
 use crate::{
     machine::{Boot, EventReading, Outcome, Session},
     symbols::StackFrame,
@@ -127,6 +132,27 @@ impl Report {
             status: boot.outcome.status(),
             exits: boot.transcript.exits.iter().map(ExitReport::of).collect(),
             failures: boot.failures().into_iter().map(Outcome::first_line).collect(),
+        }
+    }
+
+    /// Adds the unobserved values of the sessions of `boot` whose events were counted in ring 3 by
+    /// this plan, in pairs of rounds, and whose trace is complete.
+    pub fn add_unobserved(&mut self, boot: &Boot, plan: &Plan) {
+        let is_complete = boot.transcript.rings.iter().all(|ring| ring.lost == 0);
+        let sessions = self.first.iter_mut().chain(&mut self.others);
+        for (report, (tag, session)) in sessions.zip(&boot.transcript.sessions) {
+            let is_paired = session.config.shares == Shares::Paired;
+            let in_ring_3 = session.readings.iter().all(|event| event.mode == Mode::User);
+            let is_planned = session.readings.len() == plan.assignments.len();
+            let Some(stats) = session.stats.filter(|_| is_paired && in_ring_3 && is_planned) else {
+                continue;
+            };
+            let slices = boot.transcript.slices.iter().filter(|slice| slice.session == *tag);
+            let slices: Vec<_> = slices.copied().collect();
+            let values = unobserved(&slices, plan, stats.instructions);
+            for (event, value) in report.events.iter_mut().zip(values) {
+                event.unobserved = value.filter(|_| is_complete);
+            }
         }
     }
 

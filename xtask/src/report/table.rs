@@ -26,6 +26,7 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
         };
         writeln!(text, "{program}{number}: {pmu}, seed {}", report.seed.unwrap_or_default())?;
         write_events(text, &session.events)?;
+        write_unobserved(text, &session.events)?;
         write_engine(text, session)?;
     }
     Ok(())
@@ -74,6 +75,30 @@ fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {
         let error = event.relative_error().map_or_else(|| "-".into(), |error| percent(error, true));
         let mark = if event.is_within() == Some(false) { "!" } else { "" };
         write!(text, " {:>13} {error:>6}{mark}", Grouped(truth))?;
+    }
+    writeln!(text)
+}
+
+/// The numbers without interrupts, if there are any.
+fn write_unobserved(text: &mut String, events: &[EventReport]) -> fmt::Result {
+    if events.iter().all(|event| event.unobserved.is_none()) {
+        return Ok(());
+    }
+    writeln!(text, "{:<42} {:>13} {:>8} {:>13}", "event", "unobserved", "± 95 %", "interrupts")?;
+    for event in events {
+        let name = &event.name;
+        let Some(value) = event.unobserved else {
+            writeln!(text, "{name:<42} {:>13}", "unknown")?;
+            continue;
+        };
+        let estimate = Grouped(value.estimate.round() as u64).to_string();
+        let bar = match (value.half_width_95, value.estimate) {
+            (0.0, _) => "exact".to_owned(),
+            (width, 0.0) => format!("±{width:.1}"),
+            (width, estimate) => percent(width / estimate, false),
+        };
+        let added = event.added().map_or_else(|| "-".into(), |added| percent(added, true));
+        writeln!(text, "{name:<42} {estimate:>13} {bar:>8} {added:>13}")?;
     }
     writeln!(text)
 }

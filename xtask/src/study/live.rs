@@ -9,14 +9,17 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tally_abi::{
-    ExitStatus,
+    ExitStatus, SessionConfig,
+    boot::DEFAULT_PARANOID,
     truth::{RegionKind, Truth},
 };
 
 use super::seeds::{self, CLAIMED};
 use crate::{
-    Failure, Result, job,
-    machine::{Artefacts, Boot, Pmu, Request},
+    Failure, Result,
+    explain::{self, Asked},
+    job,
+    machine::{self, Artefacts, Boot, Pmu, Request},
     output,
     project::Project,
 };
@@ -132,6 +135,11 @@ pub fn request(seed: u64, pmu: Pmu, source: &str, slice: u64, events: Option<&st
 }
 
 pub(super) fn main(project: &Project, args: &LiveArgs) -> Result<u8> {
+    if let Some(list) = &args.events {
+        let (config, paranoid) = (SessionConfig::default(), Some(DEFAULT_PARANOID));
+        let asked = Asked { events: list.clone(), config, paranoid };
+        explain::plan_of(&machine::virtual_pmu_of(args.pmu, &[])?, &asked)?;
+    }
     let artefacts = Artefacts::make(project)?;
     let source = args.source.to_possible_value().map(|value| value.get_name().to_owned());
     let source = source.unwrap_or_default();

@@ -89,7 +89,7 @@ impl Spread {
 }
 
 /// The 97.5 % quantile of Student's t.
-pub(super) fn student_t_95(degrees: f64) -> f64 {
+pub fn student_t_95(degrees: f64) -> f64 {
     /// Of 1/degrees and quantile; between them the quantile is close to linear.
     const TABLE: [(f64, f64); 12] = [
         (0.0, 1.960),

@@ -3,7 +3,7 @@
 //!
 //! It processes the text block by block, as a store of compressed blocks does.
 //!
-//! `deflate [--events LIST] [--slice CYCLES] [--budget PERCENT] [--shares planned|adaptive] [--file
+//! `deflate [--events LIST] [--slice CYCLES] [--budget PERCENT] [--shares KIND] [--file
 //! PATH] [--level 0..10]`
 
 #![no_std]

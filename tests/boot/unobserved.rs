@@ -1,0 +1,49 @@
+//! Unobserved values: what programs do without interrupts.
+
+use tally_abi::truth::{Region, RegionKind};
+use xtask::{
+    machine::{Boot, Pmu},
+    report::Report,
+    run::RunArgs,
+};
+
+use crate::{assert_success, boot};
+
+/// A run of `rounds` with these options.
+fn run(options: &str) -> (RunArgs, Boot) {
+    let command = format!("cargo xtask run --budget 100 {options} -- rounds 2 60000");
+    let args = RunArgs::of(&command).unwrap();
+    let boot = boot(&args.request().unwrap());
+    assert_success(&boot);
+    (args, boot)
+}
+
+fn session(boot: &Boot) -> &Region {
+    let regions = &boot.truth.as_ref().expect("there is the virtual PMU").regions;
+    regions.iter().find(|region| region.kind == RegionKind::Session).expect("it has a session")
+}
+
+/// Of one list, as many values as may be outside at 5 % error probability each.
+#[test]
+fn their_intervals_contain_the_truth_of_a_run_without_interrupts() {
+    for (machine, pmu) in [("intel", Pmu::Intel), ("amd", Pmu::Amd)] {
+        let list: Vec<&str> =
+            tally_abi::events::words(tally_abi::events::default_list(pmu.signature())).collect();
+        let options = format!("--pmu {machine} --slice 20000 --events {}", list.join(","));
+        let (args, with) = run(&format!("{options} --unobserved"));
+        let (_, alone) = run(&format!("--pmu {machine} --slice 1073741824 --events instructions"));
+        let alone = session(&alone);
+        assert_eq!(alone.pmi.count, 0);
+        assert!(session(&with).pmi.count > 200);
+        let mut report = Report::of(&with);
+        report.add_unobserved(&with, &args.plan().unwrap().expect("it is asked for"));
+        let events = report.first.expect("it has a session").events;
+        let values = events.iter().filter_map(|event| Some((event, event.unobserved?)));
+        let truth = |name: &str| alone.events[name].user;
+        let judged: Vec<bool> =
+            values.map(|(event, value)| value.contains(truth(&event.name))).collect();
+        let outside = judged.iter().filter(|is_within| !**is_within).count();
+        assert!(judged.len() >= 20 && outside <= 3, "{machine}: {outside} of {events:?}");
+        assert_eq!(events[0].unobserved.map(|value| value.half_width_95), Some(0.0));
+    }
+}
