@@ -118,7 +118,7 @@ impl Event {
 }
 
 impl Conversion {
-    fn convert(self, sum: u64, geometry: &Geometry) -> u64 {
+    pub(crate) fn convert(self, sum: u64, geometry: &Geometry) -> u64 {
         let width = u64::from(geometry.width);
         // In 128 bits: the product exceeds 64 bits within minutes of modelled time.
         let reference = || u128::from(sum) * u128::from(geometry.ref_per_1000_cycles);

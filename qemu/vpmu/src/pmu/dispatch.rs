@@ -5,6 +5,7 @@ use tally_model::Counts;
 use crate::{
     pmu::{
         access::{AccessResult, CpuidKind},
+        cycles,
         state::VirtualPmu,
     },
     profile::Vendor,
@@ -14,6 +15,9 @@ impl VirtualPmu {
     /// RDMSR.
     pub fn rdmsr(&mut self, msr: u32, counts: &[Counts; 2]) -> AccessResult {
         self.sync(counts);
+        if let Some(value) = self.cycles.read(msr, counts, self.geometry()) {
+            return AccessResult::Done(value);
+        }
         match self.profile.vendor {
             Vendor::Intel => self.intel_rdmsr(msr, counts),
             Vendor::Amd => self.amd_rdmsr(msr, counts),
@@ -23,6 +27,9 @@ impl VirtualPmu {
     /// WRMSR.
     pub fn wrmsr(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> AccessResult {
         self.sync(counts);
+        if self.cycles.write(msr, value, counts, &self.profile.geometry) {
+            return AccessResult::Done(0);
+        }
         let access = match self.profile.vendor {
             Vendor::Intel => self.intel_wrmsr(msr, value, counts),
             Vendor::Amd => self.amd_wrmsr(msr, value, counts),
@@ -42,6 +49,10 @@ impl VirtualPmu {
 
     /// CPUID: `[EAX, EBX, ECX, EDX]` of the processor, with the PMU's changes.
     pub fn cpuid(&self, leaf: u32, subleaf: u32, registers: [u32; 4]) -> [u32; 4] {
+        if leaf == cycles::CPUID_LEAF {
+            let [eax, ebx, ecx, edx] = registers;
+            return [eax, ebx, ecx | cycles::CPUID_ECX, edx];
+        }
         match self.profile.vendor {
             Vendor::Intel => self.intel_cpuid(leaf, subleaf, registers),
             Vendor::Amd => self.amd_cpuid(leaf, subleaf, registers),
@@ -53,6 +64,7 @@ impl VirtualPmu {
         match (self.profile.vendor, leaf) {
             (Vendor::Intel, 0xa) => CpuidKind::Whole,
             (Vendor::Amd, 0x8000_0022) if self.profile.version >= 2 => CpuidKind::Whole,
+            (_, cycles::CPUID_LEAF) => CpuidKind::Patched,
             (Vendor::Intel, 0 | 1) | (Vendor::Amd, 1 | 0x8000_0000 | 0x8000_0001) => {
                 CpuidKind::Patched
             }

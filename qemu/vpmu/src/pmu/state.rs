@@ -2,7 +2,12 @@
 
 use tally_model::{Counts, Geometry};
 
-use crate::{counter::Counter, metrics::Metrics, pmu::access::Unmodelled, profile::Profile};
+use crate::{
+    counter::Counter,
+    metrics::Metrics,
+    pmu::{access::Unmodelled, cycles::CycleRegisters},
+    profile::Profile,
+};
 
 /// The PMU of one virtual CPU.
 #[derive(Clone, Debug)]
@@ -18,6 +23,7 @@ pub struct VirtualPmu {
     /// Extra registers: two off-core response filters, and two that only store their value.
     pub(crate) extra: [u64; 4],
     pub(crate) metrics: Option<Metrics>,
+    pub(crate) cycles: CycleRegisters,
     pub(crate) interrupt_pending: bool,
     pub(crate) unmodelled: Vec<Unmodelled>,
 }
@@ -38,6 +44,7 @@ impl VirtualPmu {
             debugctl: 0,
             extra: [0; 4],
             metrics: profile.has_metrics().then(|| Metrics::new(profile.second_level)),
+            cycles: CycleRegisters::default(),
             interrupt_pending: false,
             unmodelled: Vec::new(),
             profile,

@@ -8,33 +8,33 @@ use super::{
 };
 use crate::profile::Profile;
 
-struct Machine {
-    pmu: VirtualPmu,
-    core: Core,
+pub(super) struct Machine {
+    pub(super) pmu: VirtualPmu,
+    pub(super) core: Core,
 }
 
 impl Machine {
-    fn new(profile: &str, counters: u8) -> Machine {
+    pub(super) fn new(profile: &str, counters: u8) -> Machine {
         let profile = Profile::find(profile).expect("a profile of that name");
         Machine { pmu: VirtualPmu::new(profile, counters), core: Core::new(&profile.geometry) }
     }
 
-    fn run(&mut self, ring: Privilege, instructions: usize) {
+    pub(super) fn run(&mut self, ring: Privilege, instructions: usize) {
         let insns = vec![Insn { uops: 1, ..Insn::default() }; instructions];
         let width = self.core.geometry().width;
         self.core.retire(&Block::new(ring, width, (0, 0), Branch::default(), &insns), 0);
     }
 
-    fn write(&mut self, msr: u32, value: u64) -> AccessResult {
+    pub(super) fn write(&mut self, msr: u32, value: u64) -> AccessResult {
         self.pmu.wrmsr(msr, value, self.core.counts())
     }
 
-    fn read(&mut self, msr: u32) -> AccessResult {
+    pub(super) fn read(&mut self, msr: u32) -> AccessResult {
         self.pmu.rdmsr(msr, self.core.counts())
     }
 }
 
-const USER_INSTRUCTIONS: u64 = 0xc0 | select::USR | select::EN;
+pub(super) const USER_INSTRUCTIONS: u64 = 0xc0 | select::USR | select::EN;
 
 #[test]
 fn a_counter_counts_its_ring_only() {
