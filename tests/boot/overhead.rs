@@ -14,13 +14,18 @@ const TOLERANCE: f64 = 1.05;
 
 #[test]
 fn the_engines_share_is_within_the_budget() {
-    for percent in [1, 2, 5] {
-        let boot = run("", &format!("deflate --level 1 --slice 5000 --budget {percent}"));
-        assert_success(&boot);
-        let session = Report::of(&boot).first.expect("the job has a session");
-        let (share, budget) = (session.engine_share.unwrap(), f64::from(percent) / 100.0);
-        assert!(session.lengthened > Some(0), "{session:?}");
-        assert!(share > budget / 2.0 && share <= TOLERANCE * budget, "{percent} %: {session:?}");
+    for (pmu, percent) in [(Pmu::Intel, 1), (Pmu::Intel, 2), (Pmu::Intel, 5), (Pmu::Amd, 2)] {
+        for slice in ["auto", "5000"] {
+            let line = format!("wire -- deflate --level 1 --slice {slice} --budget {percent}");
+            let boot = boot(&Request { pmu, ..Request::new(line) });
+            assert_success(&boot);
+            let session = Report::of(&boot).first.expect("the job has a session");
+            // The truth of the handlers is without the folding of slices, the budget with it.
+            let share = session.handler_cycle_share.unwrap();
+            let budget = f64::from(percent) / 100.0;
+            assert!(share > budget / 2.0 && share <= TOLERANCE * budget, "{percent}: {session:?}");
+            assert_eq!(session.lengthened > Some(0), slice != "auto", "{session:?}");
+        }
     }
 }
 

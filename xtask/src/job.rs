@@ -1,5 +1,7 @@
 //! The programs of a run, how they are counted, and the kernel's command line for them.
 
+mod values;
+
 use clap::{Args, FromArgMatches};
 use tally_abi::{
     ExitStatus, SessionConfig, Shares, Slice,
@@ -10,6 +12,8 @@ use tally_abi::{
     words::escape,
 };
 
+use self::values::{delivery, percent, ppm, shares};
+pub(crate) use self::values::{slice, slice_option};
 use crate::{Failure, Result};
 
 /// The programs of a run and how they are counted.
@@ -21,9 +25,10 @@ pub struct Job {
     /// Events to count, separated by commas; without it, the program's own list
     #[arg(long, value_name = "LIST")]
     pub events: Option<String>,
-    /// Length of a time slice, in cycles [default: 200000]
-    #[arg(long, value_name = "CYCLES", value_parser = slice)]
-    pub slice: Option<u64>,
+    /// Length of a time slice in cycles, or auto: the shortest that keeps the budget [default:
+    /// auto]
+    #[arg(long, value_name = "CYCLES", value_parser = slice_option)]
+    pub slice: Option<Slice>,
     /// Share of the program's time that the engine may take, in percent, before it lengthens
     /// slices; 100 for no limit [default: 2]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
@@ -84,10 +89,14 @@ impl Job {
             }
         }
         match self.slice {
-            Some(slice) if !(MIN_SLICE..=MAX_SLICE).contains(&slice) => Err(Failure::new(
-                ExitStatus::SliceOutOfRange,
-                format!("slice of {slice} cycles is out of range: use {MIN_SLICE} to {MAX_SLICE}"),
-            )),
+            Some(Slice::Cycles(slice)) if !(MIN_SLICE..=MAX_SLICE).contains(&slice) => {
+                Err(Failure::new(
+                    ExitStatus::SliceOutOfRange,
+                    format!(
+                        "slice of {slice} cycles is out of range: use {MIN_SLICE} to {MAX_SLICE}"
+                    ),
+                ))
+            }
             _ => Ok(()),
         }
     }
@@ -119,7 +128,7 @@ impl Job {
     pub fn config(&self) -> SessionConfig {
         let default = SessionConfig::default();
         SessionConfig {
-            slice: self.slice.map_or(default.slice, Slice::Cycles),
+            slice: self.slice.unwrap_or_default(),
             budget_ppm: self.budget.map_or(default.budget_ppm, ppm),
             shares: self.shares.unwrap_or_default(),
             ..default
@@ -221,38 +230,6 @@ fn variable(text: &str) -> std::result::Result<String, String> {
     has_name.then(|| text.to_owned()).ok_or_else(|| "use NAME=VALUE".to_owned())
 }
 
-/// Budgets that limit the engine, in percent of the program's time.
-const BUDGETS_PERCENT: std::ops::RangeInclusive<f64> = 0.0001..=50.0;
-/// The budget that limits nothing.
-const NO_BUDGET_PERCENT: f64 = 100.0;
-
-/// Parts per million.
-fn ppm(percent: f64) -> u32 {
-    (percent * 10_000.0) as u32
-}
-
-fn percent(text: &str) -> std::result::Result<f64, String> {
-    let percent: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
-    let is_known = BUDGETS_PERCENT.contains(&percent) || percent == NO_BUDGET_PERCENT;
-    let why = "use 0.0001 to 50, or 100 for no limit";
-    is_known.then_some(percent).ok_or_else(|| why.to_owned())
-}
-
-/// Parses the length of a slice, which is not 0. [`Job::check`] checks the range.
-pub(crate) fn slice(text: &str) -> std::result::Result<u64, String> {
-    let cycles: u64 = text.parse().map_err(|_| "it is not a number of cycles".to_owned())?;
-    let why = || format!("use {MIN_SLICE} to {MAX_SLICE}");
-    (cycles > 0).then_some(cycles).ok_or_else(why)
-}
-
-fn shares(word: &str) -> std::result::Result<Shares, String> {
-    Shares::parse(word).ok_or_else(|| "use planned, adaptive or paired".to_owned())
-}
-
-fn delivery(word: &str) -> std::result::Result<Delivery, String> {
-    Delivery::parse(word).ok_or_else(|| "use fixed or nmi".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,7 +243,7 @@ mod tests {
         Job {
             program: vec!["deflate".into(), "spin".into()],
             events: Some("A,B".into()),
-            slice: Some(MIN_SLICE),
+            slice: Some(Slice::Cycles(MIN_SLICE)),
             budget: Some(0.5),
             shares: Some(Shares::Adaptive),
             seed: 7,
@@ -375,7 +352,10 @@ mod tests {
         assert_eq!(job().check(), Ok(()));
         let status = |job: Job| job.check().unwrap_err().status;
         for cycles in [1, MIN_SLICE - 1, MAX_SLICE + 1] {
-            assert_eq!(status(Job { slice: Some(cycles), ..job() }), ExitStatus::SliceOutOfRange);
+            assert_eq!(
+                status(Job { slice: Some(Slice::Cycles(cycles)), ..job() }),
+                ExitStatus::SliceOutOfRange
+            );
         }
         assert_eq!((slice("1"), slice("0").is_err(), slice("x").is_err()), (Ok(1), true, true));
         for list in ["A B", "", ",", " "] {

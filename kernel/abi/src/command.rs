@@ -111,11 +111,12 @@ impl<'a> Command<'a> {
                 }
             }
             "--slice" => {
-                let cycles = number(word, value()?)? as u64;
-                if cycles == 0 {
-                    return Err(format!("{word} is at least 1"));
-                }
-                self.config.slice = Slice::Cycles(cycles);
+                let slice = value()?;
+                self.config.slice = match Slice::parse(slice) {
+                    Some(Slice::Cycles(0)) => return Err(format!("{word} is at least 1")),
+                    Some(slice) => slice,
+                    None => Slice::Cycles(number(word, slice)? as u64),
+                };
             }
             "--budget" => {
                 let ppm = (number(word, value()?)? * 10_000.0) as u32;

@@ -53,8 +53,7 @@ impl<'a> Program<'a> {
             match option.split_once('=') {
                 Some(("events", list)) => events = Some(list),
                 Some(("slice", length)) => {
-                    let length = length.parse().map_err(|_| BadOption(option))?;
-                    config.slice = Slice::Cycles(length);
+                    config.slice = Slice::parse(length).ok_or(BadOption(option))?;
                 }
                 Some(("budget", ppm)) => {
                     let ppm = ppm.parse().ok().filter(|ppm| (1..=NO_BUDGET_PPM).contains(ppm));

@@ -1,5 +1,7 @@
 //! A session's configuration and statistics.
 
+use core::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Malformed;
@@ -11,8 +13,11 @@ pub const MAX_EVENTS: usize = 1024;
 pub const MAX_EVENT_LIST_BYTES: usize = 64 * 1024;
 /// The longest error message that a call writes to `detail`, in bytes.
 pub const MAX_DETAIL_BYTES: usize = 512;
-/// The default slice (paper 000, section 2): 100 µs at 2 GHz.
-pub const DEFAULT_SLICE_CYCLES: u64 = 200_000;
+/// The unit of slices that the engine chooses, in cycles: its multiples are the lengths.
+pub const AUTO_UNIT: u64 = 5_000;
+/// The first length of slices that the engine chooses, in units of [`AUTO_UNIT`]: 200,000 cycles
+/// (paper 000, section 2: 100 µs at 2 GHz).
+pub const AUTO_FIRST: u32 = 40;
 /// The shortest slice, in cycles or instructions: "a few thousand cycles" (paper 000, section 3).
 /// It is longer than the overflow interrupt's entry and exit, so that a program whose session
 /// counts ring 0 gets on in each slice. The budget decides whether slices are as short as asked
@@ -78,19 +83,39 @@ impl Mode {
 }
 
 /// The length of a time slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Slice {
     /// In core cycles at the session's privilege.
     Cycles(u64),
     /// In instructions retired at the session's privilege (paper 000, section 3).
     Instructions(u64),
+    /// The shortest that keeps the budget, in core cycles at the session's privilege: a multiple of
+    /// [`AUTO_UNIT`] that the engine finds while it counts.
+    #[default]
+    Auto,
 }
 
 impl Slice {
-    /// The number of cycles or instructions.
+    /// The number of cycles or instructions; of [`Slice::Auto`], the unit.
     pub fn length(self) -> u64 {
         match self {
             Slice::Cycles(n) | Slice::Instructions(n) => n,
+            Slice::Auto => AUTO_UNIT,
+        }
+    }
+
+    /// Parses an option's value: a number of cycles, or `auto`.
+    pub fn parse(word: &str) -> Option<Slice> {
+        if word == "auto" { Some(Slice::Auto) } else { word.parse().ok().map(Slice::Cycles) }
+    }
+}
+
+/// As an option's value.
+impl fmt::Display for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Slice::Cycles(n) | Slice::Instructions(n) => write!(f, "{n}"),
+            Slice::Auto => f.write_str("auto"),
         }
     }
 }
@@ -153,7 +178,7 @@ impl Default for SessionConfig {
     fn default() -> Self {
         SessionConfig {
             mode: Mode::User,
-            slice: Slice::Cycles(DEFAULT_SLICE_CYCLES),
+            slice: Slice::Auto,
             budget_ppm: DEFAULT_BUDGET_PPM,
             shares: Shares::Planned,
             exclusive: false,
@@ -167,16 +192,13 @@ pub type ConfigWords = [u64; 6];
 impl SessionConfig {
     /// Encodes: mode, unit of the slice, length of the slice, budget, shares, exclusive.
     pub fn to_words(self) -> ConfigWords {
-        let unit = matches!(self.slice, Slice::Instructions(_));
+        let (unit, length) = match self.slice {
+            Slice::Cycles(length) => (0, length),
+            Slice::Instructions(length) => (1, length),
+            Slice::Auto => (2, 0),
+        };
         let (mode, shares) = (self.mode as u64, self.shares as u64);
-        [
-            mode,
-            u64::from(unit),
-            self.slice.length(),
-            self.budget_ppm.into(),
-            shares,
-            self.exclusive.into(),
-        ]
+        [mode, unit, length, self.budget_ppm.into(), shares, self.exclusive.into()]
     }
 
     /// Decodes what [`Self::to_words`] made. The range of the slice is the engine's to check.
@@ -189,6 +211,7 @@ impl SessionConfig {
         let slice = match unit {
             0 => Slice::Cycles(length),
             1 => Slice::Instructions(length),
+            2 if length == 0 => Slice::Auto,
             _ => return Err(Malformed),
         };
         let budget_ppm = u32::try_from(budget).map_err(|_| Malformed)?;
@@ -240,10 +263,14 @@ pub struct SessionStats {
     pub records: u64,
     /// Slices that the engine lengthened to keep the budget.
     pub lengthened: u64,
+    /// Core cycles of a group switch, with the interrupt's delivery and return and the folding of
+    /// the slice; 0 while they are not known: the processor does not count them (IA32_APERF), or
+    /// too few slices have ended.
+    pub switch_cycles: u64,
 }
 
 /// A [`SessionStats`] as it crosses the system-call boundary.
-pub type StatsWords = [u64; 13];
+pub type StatsWords = [u64; 14];
 
 impl SessionStats {
     /// Encodes in the order of the fields.
@@ -262,13 +289,15 @@ impl SessionStats {
             self.session_ticks,
             self.records,
             self.lengthened,
+            self.switch_cycles,
         ]
     }
 
     /// Decodes what [`Self::to_words`] made.
     pub fn from_words(words: StatsWords) -> Self {
         let [groups, slices, rounds, pmis, spurious_pmis, msr_accesses, rdpmcs, ..] = words;
-        let [.., cycles, instructions, engine_ticks, session_ticks, records, lengthened] = words;
+        let [.., cycles, instructions, engine_ticks, session_ticks, _, _, _] = words;
+        let [.., records, lengthened, switch_cycles] = words;
         SessionStats {
             groups,
             slices,
@@ -283,6 +312,7 @@ impl SessionStats {
             session_ticks,
             records,
             lengthened,
+            switch_cycles,
         }
     }
 }
@@ -294,7 +324,7 @@ mod tests {
     #[test]
     fn config_round_trips_and_rejects() {
         for mode in [Mode::User, Mode::Kernel, Mode::Full] {
-            for slice in [Slice::Cycles(9), Slice::Instructions(7)] {
+            for slice in [Slice::Cycles(9), Slice::Instructions(7), Slice::Auto] {
                 for shares in [Shares::Planned, Shares::Adaptive, Shares::Paired] {
                     let exclusive = shares == Shares::Adaptive;
                     let config = SessionConfig { mode, slice, budget_ppm: 7, shares, exclusive };

@@ -146,6 +146,10 @@ impl Clock for Hardware {
     fn tsc(&self) -> u64 {
         self.tsc.get()
     }
+
+    fn core_cycles(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Keeps the records of slices.

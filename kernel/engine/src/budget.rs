@@ -4,6 +4,12 @@
 //! more than its share lately, it lengthens slices by a whole factor, the slice multiplier, and
 //! shortens them again, never below the length asked for, when the budget allows. A slice's record
 //! has its multiplier.
+//!
+//! Where the processor counts core cycles in every ring, a switch costs what passed between two
+//! ends of slices and was not counted for the program. That includes the interrupt's delivery and
+//! return, which the handler itself cannot time. It also includes whatever else the kernel did
+//! meanwhile, for the program or for the timer. So the cost is the least of the last stretches of
+//! slices. Elsewhere the handler's time by the TSC is the cost.
 
 /// Millionths of the whole.
 const WHOLE_PPM: u64 = 1_000_000;
@@ -18,23 +24,67 @@ pub(crate) struct Budget {
     /// TSC ticks of engine and session at the last update.
     engine_ticks: u64,
     session_ticks: u64,
+    /// Core cycles of a switch; 0 while they are not known.
+    switch_cycles: u64,
+}
+
+/// Some slices, one after another: core cycles.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch {
+    /// Slices that ended, at least 1.
+    pub(crate) slices: u64,
+    /// Core cycles that passed, in any ring.
+    pub(crate) passed: u64,
+    /// Core cycles that were counted for the program.
+    pub(crate) counted: u64,
 }
 
 impl Budget {
     /// Slices from one update to the next.
     pub(crate) const SLICES: u64 = 16;
 
-    /// The budget for slices of `length`, and at most `max`.
-    pub(crate) fn new(limit_ppm: u32, length: u64, max: u64) -> Budget {
+    /// The budget for slices of `length`, and at most `max`; the first have `first` times the
+    /// length.
+    pub(crate) fn new(limit_ppm: u32, length: u64, first: u32, max: u64) -> Budget {
         let max_multiplier = max.checked_div(length).and_then(|max| max.try_into().ok());
         let max_multiplier = max_multiplier.unwrap_or(1).max(1);
-        Budget { limit_ppm, max_multiplier, slice_multiplier: 1, engine_ticks: 0, session_ticks: 0 }
+        Budget {
+            limit_ppm,
+            max_multiplier,
+            slice_multiplier: first.min(max_multiplier),
+            engine_ticks: 0,
+            session_ticks: 0,
+            switch_cycles: 0,
+        }
     }
 
     /// The length of slices that begin now, in units of the length asked for.
     #[inline]
     pub(crate) fn slice_multiplier(&self) -> u32 {
         self.slice_multiplier
+    }
+
+    /// Core cycles of a switch with the interrupt's delivery and return, and of the folding of its
+    /// slice; 0 while they are not known.
+    pub(crate) fn switch_cycles(&self) -> u64 {
+        self.switch_cycles
+    }
+
+    /// Estimates the cost of a switch anew.
+    pub(crate) fn observe(&mut self, stretch: Stretch) {
+        let cost = stretch.passed.saturating_sub(stretch.counted) / stretch.slices.max(1);
+        // The estimate rises by an eighth at most: it stays near the least of the last stretches.
+        let most = match self.switch_cycles {
+            0 => u64::MAX,
+            known => known + known.div_ceil(8),
+        };
+        self.switch_cycles = cost.clamp(1, most);
+    }
+
+    /// Chooses the slice multiplier by the cost of a switch. `stretch` had slices of the present
+    /// length.
+    pub(crate) fn update_by_cycles(&mut self, stretch: Stretch) {
+        self.choose(self.switch_cycles.saturating_mul(stretch.slices), stretch.counted);
     }
 
     /// Leaves the time up to now out of the next update.
@@ -50,7 +100,12 @@ impl Budget {
         (self.engine_ticks, self.session_ticks) = (engine_ticks, session_ticks);
         // The engine's time is part of the session's. The program's own time grows with the slices,
         // the engine's does not.
-        let program = session.saturating_sub(engine).max(1);
+        self.choose(engine, session.saturating_sub(engine));
+    }
+
+    /// Chooses the slice multiplier by what the engine and the program took, in one unit.
+    fn choose(&mut self, engine: u64, program: u64) {
+        let program = program.max(1);
         let limit = u64::from(self.limit_ppm);
         let wanted = engine.saturating_mul(WHOLE_PPM - limit) / limit;
         let slice_multiplier =
@@ -74,7 +129,7 @@ mod tests {
     /// Lets slices of `slice` ticks pass, a switch costing `cost`, until lengths stay; then gives
     /// the slice_multiplier and the share that the engine takes, in ppm.
     fn settle(limit_ppm: u32, slice: u64, cost: u64) -> (u32, u64) {
-        let mut budget = Budget::new(limit_ppm, slice, MAX_SLICE);
+        let mut budget = Budget::new(limit_ppm, slice, 1, MAX_SLICE);
         let (mut engine, mut session, mut share) = (0, 0, 0);
         for _ in 0..20 {
             let more = Budget::SLICES * (slice * u64::from(budget.slice_multiplier()) + cost);
@@ -104,6 +159,44 @@ mod tests {
         }
     }
 
+    /// Lets stretches of slices of `slice` cycles pass, a switch costing `cost`, and other work of
+    /// the kernel `others[i]` in stretch `i`; gives the last multiplier and the cost found.
+    fn settle_by_cycles(slice: u64, cost: u64, others: &[u64]) -> (u32, u64) {
+        let mut budget = Budget::new(20_000, slice, 1, MAX_SLICE);
+        for other in others {
+            let slices = Budget::SLICES;
+            let counted = slices * slice * u64::from(budget.slice_multiplier());
+            let stretch = Stretch { slices, counted, passed: counted + slices * cost + other };
+            budget.observe(stretch);
+            budget.update_by_cycles(stretch);
+        }
+        (budget.slice_multiplier(), budget.switch_cycles())
+    }
+
+    #[test]
+    fn core_cycles_tell_what_a_switch_costs() {
+        assert_eq!(settle_by_cycles(5_000, 2_000, &[0; 4]), (20, 2_000));
+        assert_eq!(settle_by_cycles(200_000, 2_000, &[0; 4]), (1, 2_000));
+    }
+
+    #[test]
+    fn what_else_the_kernel_does_is_no_cost_of_switches() {
+        let busy = 16 * 50_000;
+        let (multiplier, cost) = settle_by_cycles(5_000, 2_000, &[busy, 0, busy, busy, 0, busy]);
+        assert!((2_000..=2_250).contains(&cost), "{cost}");
+        assert!((20..=25).contains(&multiplier), "{multiplier}");
+    }
+
+    #[test]
+    fn a_switch_that_becomes_dearer_is_noticed() {
+        let mut budget = Budget::new(20_000, 5_000, 1, MAX_SLICE);
+        let stretch =
+            |cost: u64| Stretch { slices: 16, counted: 80_000, passed: 80_000 + 16 * cost };
+        budget.observe(stretch(1_000));
+        (0..12).for_each(|_| budget.observe(stretch(3_000)));
+        assert_eq!(budget.switch_cycles(), 3_000);
+    }
+
     #[test]
     fn no_budget_limits_nothing() {
         assert_eq!(settle(1_000_000, 10, 1_000).0, 1);
@@ -111,7 +204,7 @@ mod tests {
 
     #[test]
     fn slices_become_short_again_when_switches_become_cheap() {
-        let mut budget = Budget::new(20_000, 1_000, MAX_SLICE);
+        let mut budget = Budget::new(20_000, 1_000, 1, MAX_SLICE);
         budget.update(1_000, 2_000);
         assert_eq!(budget.slice_multiplier(), 49);
         budget.update(1_100, 1_000_000);

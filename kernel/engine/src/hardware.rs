@@ -298,8 +298,12 @@ pub trait Sink {
     }
 }
 
-/// The time-stamp counter.
+/// The processor's counts of time.
 pub trait Clock {
-    /// Its value, in ticks.
+    /// The time-stamp counter, in ticks.
     fn tsc(&self) -> u64;
+
+    /// Core cycles for which this CPU was not halted, in every ring, also while the PMU's counters
+    /// are frozen; modulo 2^64. None if the processor does not count them.
+    fn core_cycles(&self) -> Option<u64>;
 }

@@ -246,11 +246,11 @@ impl<P: Pmu> Multiplexer<P> {
         };
         if self.pmu.switch(&mut self.rows.next().raw) {
             if session.folds_at_once() {
-                if self.log_at_once(session, start_tsc, sink) {
+                if self.log_at_once(session, start_tsc, clock, sink) {
                     self.pmu.ack_and_resume();
                 }
             } else {
-                self.log(session, start_tsc, sink);
+                self.log(session, start_tsc, clock, sink);
                 self.pmu.ack_and_resume();
                 self.engine_ticks += clock.tsc().wrapping_sub(start_tsc);
                 return;

@@ -24,11 +24,20 @@ pub(crate) struct Row {
 pub(crate) struct Rows {
     rows: Box<[Row; ROWS]>,
     filled: usize,
+    mark: Option<Mark>,
+}
+
+/// The processor's core cycles when a row was stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    /// The number of rows up to it.
+    pub(crate) rows: usize,
+    pub(crate) core_cycles: u64,
 }
 
 impl Default for Rows {
     fn default() -> Rows {
-        Rows { rows: Box::new([Row::default(); ROWS]), filled: 0 }
+        Rows { rows: Box::new([Row::default(); ROWS]), filled: 0, mark: None }
     }
 }
 
@@ -61,9 +70,14 @@ impl Rows {
         self.filled.is_multiple_of(ROWS / 2)
     }
 
-    /// Empties the rows and returns them, the oldest first.
-    pub(crate) fn take(&mut self) -> &[Row] {
+    /// Notes the processor's core cycles at the row that was just stored.
+    pub(crate) fn mark(&mut self, core_cycles: u64) {
+        self.mark = Some(Mark { rows: self.filled, core_cycles });
+    }
+
+    /// Empties the rows and returns them, the oldest first, and the last mark.
+    pub(crate) fn take(&mut self) -> (&[Row], Option<Mark>) {
         let filled = core::mem::take(&mut self.filled);
-        self.rows.get(..filled).unwrap_or_default()
+        (self.rows.get(..filled).unwrap_or_default(), self.mark.take())
     }
 }

@@ -2,7 +2,7 @@
 
 use tally_abi::{
     SessionConfig, Shares, Slice,
-    session::{MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
+    session::{AUTO_FIRST, MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
 };
 
 use crate::{
@@ -47,7 +47,7 @@ impl Setup {
             return Err(PlanError::BudgetOutOfRange { ppm });
         }
         let timer = match config.slice {
-            Slice::Cycles(_) => Pinned::Cycles,
+            Slice::Cycles(_) | Slice::Auto => Pinned::Cycles,
             Slice::Instructions(_) => Pinned::Instructions,
         };
         let kernel = config.mode.kernel() || demands.iter().any(|demand| demand.kernel);
@@ -60,8 +60,16 @@ impl Setup {
 fn max_slice(slice: Slice, layout: &Layout) -> u64 {
     let fits = layout.widths.pinned.min(layout.widths.general);
     let most = match slice {
-        Slice::Cycles(_) => MOST_PER_CYCLE,
+        Slice::Cycles(_) | Slice::Auto => MOST_PER_CYCLE,
         Slice::Instructions(_) => MOST_PER_INSTRUCTION,
     };
     (fits / most).min(MAX_SLICE)
+}
+
+/// The length of a session's first slices, in units of [`longest`].
+pub(crate) fn first_multiplier(slice: Slice) -> u32 {
+    match slice {
+        Slice::Cycles(_) | Slice::Instructions(_) => 1,
+        Slice::Auto => AUTO_FIRST,
+    }
 }

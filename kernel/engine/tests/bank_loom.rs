@@ -62,6 +62,10 @@ impl Clock for Nothing {
     fn tsc(&self) -> u64 {
         0
     }
+
+    fn core_cycles(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl Sink for Nothing {

@@ -19,17 +19,33 @@ const GROUPS: u64 = 4;
 
 /// A clock that tests set: shared by the program and the engine.
 #[derive(Clone, Default)]
-struct Now(Rc<Cell<u64>>);
+struct Now {
+    ticks: Rc<Cell<u64>>,
+    /// If the processor has such a count.
+    core_cycles: Option<Rc<Cell<u64>>>,
+}
 
 impl Now {
     fn pass(&self, ticks: u64) {
-        self.0.set(self.0.get() + ticks);
+        self.ticks.set(self.ticks.get() + ticks);
+        self.pass_cycles(ticks);
+    }
+
+    /// Lets time pass that the TSC does not show.
+    fn pass_cycles(&self, cycles: u64) {
+        if let Some(core_cycles) = &self.core_cycles {
+            core_cycles.set(core_cycles.get() + cycles);
+        }
     }
 }
 
 impl Clock for Now {
     fn tsc(&self) -> u64 {
-        self.0.get()
+        self.ticks.get()
+    }
+
+    fn core_cycles(&self) -> Option<u64> {
+        self.core_cycles.as_ref().map(|cycles| cycles.get())
     }
 }
 
@@ -65,11 +81,15 @@ impl Bench {
     }
 
     fn with_slices(length: u64, ticks: u64) -> Bench {
+        Bench::with_clock(Now::default(), length, ticks)
+    }
+
+    fn with_clock(now: Now, length: u64, ticks: u64) -> Bench {
         let layout = Layout { general: 0b11, reference: false, extra: 0, widths: Widths::of(48) };
         let demands = (0..8).map(|event| Demand::general(Selector(event), 0xff)).collect();
         let slice = Slice::Cycles(length);
         let config = SessionConfig { slice, budget_ppm: 20_000, ..SessionConfig::default() };
-        let (pmu, now) = (Simulated::default(), Now::default());
+        let pmu = Simulated::default();
         let mut bench = Bench {
             multiplexer: Multiplexer::new(pmu.clone(), 0, 0),
             pmu,
@@ -83,12 +103,20 @@ impl Bench {
 
     /// The program runs through `slices` slices; then their rows are folded.
     fn run(&mut self, slices: u64) {
-        for _ in 0..slices {
-            let length = self.pmu.armed().last().copied().unwrap_or(SLICE);
-            self.now.pass(length);
-            assert!(self.pmu.run(length, length, &[1; 8]));
-            self.multiplexer.overflow(Some(&mut self.session), &self.now, &mut self.sink);
-        }
+        (0..slices).for_each(|_| self.run_unfolded(0));
+        self.fold();
+    }
+
+    /// The program runs through a slice. Its interrupt takes `cycles` that the handler cannot time.
+    fn run_unfolded(&mut self, cycles: u64) {
+        let length = self.pmu.armed().last().copied().unwrap_or(SLICE);
+        self.now.pass(length);
+        self.now.pass_cycles(cycles);
+        assert!(self.pmu.run(length, length, &[1; 8]));
+        self.multiplexer.overflow(Some(&mut self.session), &self.now, &mut self.sink);
+    }
+
+    fn fold(&mut self) {
         self.multiplexer.fold(&mut self.session, &self.now, &mut self.sink);
     }
 
@@ -140,4 +168,21 @@ fn it_does_not_matter_how_many_rows_are_folded_at_once() {
     }
     assert_eq!(bench.stats().engine_ticks, 100 * bench.stats().slices);
     assert_eq!(bench.stats().lengthened, 0);
+}
+
+/// What the handler cannot time, such as the interrupt's delivery, counts where the processor
+/// counts core cycles.
+#[test]
+fn it_knows_what_a_switch_costs_in_core_cycles() {
+    let now = Now { core_cycles: Some(Rc::default()), ..Now::default() };
+    let mut bench = Bench::with_clock(now, SLICE, 0);
+    for stretch in 0..16 {
+        (0..32).for_each(|_| bench.run_unfolded(1_000));
+        bench.fold();
+        // System calls.
+        bench.now.pass_cycles(if stretch % 3 == 0 { 100_000 } else { 0 });
+    }
+    assert_eq!(bench.stats().switch_cycles, 1_000);
+    let last = bench.sink.records.last().map_or(0, |record| record.slice_multiplier);
+    assert!((5..=6).contains(&last), "2 % of {last} times {SLICE} cycles");
 }

@@ -25,7 +25,7 @@ use super::{
     settings::{delivery, detected, record_init_failure, settings},
     slot::Slot,
     trace::{AtInterrupt, TraceSink},
-    trace_ring::TscClock,
+    trace_ring::ProcessorClock,
     truth::mark,
 };
 use crate::{
@@ -86,7 +86,7 @@ impl Measure {
         if let Some(multiplexer) = &mut self.multiplexer {
             let session = self.slot.context.as_mut().map(|context| &mut context.session);
             let mut sink = AtInterrupt { trace: &mut self.trace, interrupted };
-            multiplexer.overflow(session, &TscClock, &mut sink);
+            multiplexer.overflow(session, &ProcessorClock, &mut sink);
         }
         self.lapic.end_pmi(delivery);
     }
@@ -158,7 +158,7 @@ impl Measure {
         else {
             return;
         };
-        multiplexer.fold(&mut context.session, &TscClock, &mut self.trace);
+        multiplexer.fold(&mut context.session, &ProcessorClock, &mut self.trace);
         if context.session.errors_are_due() {
             self.sync();
             self.publish_errors();
@@ -184,7 +184,7 @@ impl Measure {
     fn sync(&mut self) {
         if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
         {
-            multiplexer.sync(&mut context.session, &TscClock, &mut self.trace);
+            multiplexer.sync(&mut context.session, &ProcessorClock, &mut self.trace);
             if !context.session.is_running() {
                 self.end_turn();
             }

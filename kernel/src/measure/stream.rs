@@ -23,7 +23,7 @@ use tally_ring::{Item, Reader};
 use super::{
     memory::MemoryTransport,
     port::PortTransport,
-    trace_ring::{TraceRing, TscClock},
+    trace_ring::{ProcessorClock, TraceRing},
     transport::{Load, PAGE_WORDS, RecordPage, Transport},
 };
 use crate::machine::{port::fill, serial};
@@ -172,7 +172,7 @@ impl RingSource {
         let mut chunk = ChunkWriter::new(page);
         let lost = self.reader.rest();
         if lost > 0 {
-            chunk.put_lost(lost, cpu, TscClock.tsc());
+            chunk.put_lost(lost, cpu, ProcessorClock.tsc());
         }
         Load { bytes: chunk.close(cpu), cpu, records: 0 }
     }
@@ -181,7 +181,7 @@ impl RingSource {
     fn totals(&self, cpu: u16, in_flight: u64) -> RingRecord {
         let written = self.ring.status().written;
         let read = self.sent - in_flight;
-        RingRecord { written, read, lost: written - read, cpu, tsc: TscClock.tsc() }
+        RingRecord { written, read, lost: written - read, cpu, tsc: ProcessorClock.tsc() }
     }
 }
 

@@ -11,7 +11,7 @@ use tally_engine::{Clock, Sink};
 
 use super::{
     stream,
-    trace_ring::{self, TraceRing, TscClock, write},
+    trace_ring::{self, ProcessorClock, TraceRing, write},
 };
 use crate::arch::{frame::InterruptFrame, lapic::Lapic, vectors};
 
@@ -102,7 +102,7 @@ impl TraceSink {
     /// Writes a record of what the kernel did for a program, with the time of now.
     fn write_now<const HEAD: usize>(&self, kind: u8, head: &[u64; HEAD]) {
         if let Some(ring) = self.ring {
-            write(ring, kind, || TscClock.tsc(), head, &[]);
+            write(ring, kind, || ProcessorClock.tsc(), head, &[]);
         }
     }
 

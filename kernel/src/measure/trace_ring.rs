@@ -10,7 +10,7 @@ use tally_engine::Clock;
 use tally_ring::{Ring, WhenFull};
 
 use super::settings::settings;
-use crate::{machine::clock, memory::shared::Shared};
+use crate::{arch::cycles, machine::clock, memory::shared::Shared};
 
 /// A CPU's trace ring.
 pub(super) type TraceRing = Ring<RING_WORDS, RING_PAGES>;
@@ -28,13 +28,17 @@ pub fn ring_memory(cpu: u64) -> Result<&'static Shared, Error> {
     memory.ok_or(if settings().trace.is_some() { Error::BadArgument } else { Error::WrongState })
 }
 
-/// The time-stamp counter.
-pub(super) struct TscClock;
+/// The processor's counts of time.
+pub(super) struct ProcessorClock;
 
-impl Clock for TscClock {
+impl Clock for ProcessorClock {
     #[inline(always)]
     fn tsc(&self) -> u64 {
         clock::tsc()
+    }
+
+    fn core_cycles(&self) -> Option<u64> {
+        cycles::core_cycles()
     }
 }
 
@@ -63,7 +67,7 @@ pub(super) fn make(cpu: u16, tracing: Tracing) -> Option<&'static TraceRing> {
         Tracing::Stream => WhenFull::Discard,
         Tracing::Last => WhenFull::Overwrite,
     };
-    ring.init(mode, TscClock.tsc());
+    ring.init(mode, ProcessorClock.tsc());
     RINGS.get(usize::from(cpu))?.call_once(|| memory);
     Some(ring)
 }

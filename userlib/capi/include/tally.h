@@ -24,8 +24,9 @@ extern "C" {
 /* The privilege at which events are counted: ring 3, ring 0, or both. */
 enum tally_mode { TALLY_USER = 0, TALLY_KERNEL = 1, TALLY_FULL = 2 };
 
-/* The unit of a slice's length. */
-enum tally_slice_unit { TALLY_CYCLES = 0, TALLY_INSTRUCTIONS = 1 };
+/* The unit of a slice's length. With TALLY_AUTO the engine uses the shortest slices, in cycles,
+ * that keep the budget; the length is 0. */
+enum tally_slice_unit { TALLY_CYCLES = 0, TALLY_INSTRUCTIONS = 1, TALLY_AUTO = 2 };
 
 /* How groups share the slices of a round. Planned: each group gets the slices that the list asks
  * for. Adaptive: a round has twice that many slices, and the engine gives the additional ones to
@@ -35,7 +36,7 @@ enum tally_shares { TALLY_PLANNED = 0, TALLY_ADAPTIVE = 1, TALLY_PAIRED = 2 };
 struct tally_config {
     uint64_t mode;         /* enum tally_mode */
     uint64_t slice_unit;   /* enum tally_slice_unit */
-    uint64_t slice_length; /* 1,800 to 2^30; usual: 200,000 cycles */
+    uint64_t slice_length; /* 1,800 to 2^30; 0 with TALLY_AUTO */
     uint64_t budget_ppm;   /* the share of the program's time that the engine may take, in parts per
                             * million, 1 to 1,000,000; usual: 20,000; no limit: 1,000,000 */
     uint64_t shares;       /* enum tally_shares */
@@ -77,6 +78,7 @@ struct tally_stats {
     uint64_t session_ticks; /* TSC ticks for which the session ran */
     uint64_t records;       /* trace records of slices, lost ones included */
     uint64_t lengthened;    /* slices that were lengthened to keep the budget */
+    uint64_t switch_cycles; /* core cycles of a group switch; 0 if they are not known */
 };
 
 /* Errors, returned as negative numbers. */

@@ -18,7 +18,7 @@ use core::ffi::{CStr, c_char, c_int};
 
 use tally_rust::{
     Error, Handler, SessionConfig, heap,
-    session::{ConfigWords, Opened},
+    session::{ConfigWords, Opened, StatsWords},
     sys,
     sys::errno::EINTR,
 };
@@ -155,9 +155,9 @@ pub unsafe extern "C" fn tally_read(session: i64, readings: *mut [u64; 8], n: us
 /// Reads the engine's statistics. See `tally.h`.
 ///
 /// # Safety
-/// `stats` has room for thirteen words.
+/// `stats` has room for its words.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tally_stats(session: i64, stats: *mut [u64; 13]) -> i64 {
+pub unsafe extern "C" fn tally_stats(session: i64, stats: *mut StatsWords) -> i64 {
     // SAFETY: the caller guarantees it.
     unsafe { sys::tally_call(sys::SESSION_STATS, [session as u64, stats as u64, 0, 0, 0, 0]) }
 }

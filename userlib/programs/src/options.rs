@@ -2,15 +2,15 @@
 
 use alloc::{format, string::String};
 
-use tally::{Shares, session::NO_BUDGET_PPM};
+use tally::{Shares, Slice, session::NO_BUDGET_PPM};
 
 /// The parsed options.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ProgramOptions<'a> {
     /// `--events LIST`.
     pub events: Option<&'a str>,
-    /// `--slice CYCLES`.
-    pub slice: Option<u64>,
+    /// `--slice CYCLES`, or `auto`.
+    pub slice: Option<Slice>,
     /// `--budget PERCENT` of the program's time for the engine, in parts per million.
     pub budget_ppm: Option<u32>,
     /// `--shares planned|adaptive|paired`.
@@ -34,7 +34,7 @@ impl<'a> ProgramOptions<'a> {
             match word {
                 "--events" => options.events = Some(value),
                 "--file" => options.file = Some(value),
-                "--slice" => options.slice = Some(value.parse().map_err(|_| unreadable())?),
+                "--slice" => options.slice = Some(Slice::parse(value).ok_or_else(unreadable)?),
                 "--budget" => {
                     let percent: f64 = value.parse().map_err(|_| unreadable())?;
                     let ppm = (percent * 10_000.0) as u32;

@@ -13,7 +13,7 @@ mod truth;
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
-use tally_abi::{ExitStatus, Mode, truth::RegionKind};
+use tally_abi::{ExitStatus, Mode, Slice, truth::RegionKind};
 use tally_pmu::Resolved;
 use tally_vpmu::Vendor;
 
@@ -50,9 +50,10 @@ pub struct CompareArgs {
     /// Seed of Tally's random orders, and of the delay of the program's start under Linux
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Length of Tally's time slices, in cycles [default: 200000]
-    #[arg(long, value_name = "CYCLES", value_parser = job::slice)]
-    slice: Option<u64>,
+    /// Length of Tally's time slices in cycles, or auto: the shortest that keep the budget
+    /// [default: auto]
+    #[arg(long, value_name = "CYCLES", value_parser = job::slice_option)]
+    slice: Option<Slice>,
     /// Further options of the virtual PMU of both machines (see qemu/README.md)
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
     vpmu: Vec<String>,

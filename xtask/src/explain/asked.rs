@@ -55,7 +55,7 @@ impl Asked {
 
 #[cfg(test)]
 mod tests {
-    use tally_abi::{Mode, Shares};
+    use tally_abi::{Mode, Shares, Slice};
 
     use super::*;
 
@@ -74,7 +74,8 @@ mod tests {
         for words in ["", "deflate"] {
             assert_eq!(of(&default, words).unwrap().events, events::default_list(0x606a6));
         }
-        let around = Job { events: Some("a".into()), slice: Some(9000), ..Job::default() };
+        let around =
+            Job { events: Some("a".into()), slice: Some(Slice::Cycles(9000)), ..Job::default() };
         let asked = of(&around, "prog -e d").unwrap();
         assert_eq!((asked.events.as_str(), asked.config.slice.length()), ("a", 9000));
         assert_eq!((asked.paranoid, of(&around, "").unwrap().paranoid), (None, Some(2)));

@@ -93,6 +93,8 @@ pub struct SessionReport {
     pub session: Option<u32>,
     /// Time slices, from start to end.
     pub slices: Option<u64>,
+    /// Core cycles of a slice on average, those cut short by context switches included.
+    pub cycles_per_slice: Option<f64>,
     /// Slices that the engine lengthened to keep the budget.
     pub lengthened: Option<u64>,
     /// Sampling rounds completed.
@@ -103,6 +105,10 @@ pub struct SessionReport {
     pub msr_accesses_per_switch: Option<f64>,
     /// Instructions of the PMI handler per PMI in this session.
     pub instructions_per_switch: Option<f64>,
+    /// Core cycles of a switch, from the interrupt's delivery to its return, and of the folding of
+    /// its slice, as the engine found them; none if the processor does not count them or too few
+    /// slices ended.
+    pub cycles_per_switch: Option<u64>,
     /// Why `instructions_per_switch` is unknown, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions_per_switch_reason: Option<&'static str>,
@@ -191,11 +197,13 @@ impl SessionReport {
             program: session.program.clone(),
             session: Some(tag),
             slices: stats.map(|stats| stats.slices),
+            cycles_per_slice: stats.and_then(|s| ratio(s.cycles, s.slices)),
             lengthened: stats.map(|stats| stats.lengthened),
             rounds: stats.map(|stats| stats.rounds),
             pmis: stats.map(|stats| stats.pmis),
             msr_accesses_per_switch: stats.and_then(|s| ratio(s.msr_accesses, s.pmis)),
             instructions_per_switch,
+            cycles_per_switch: stats.map(|s| s.switch_cycles).filter(|cycles| *cycles > 0),
             instructions_per_switch_reason: match (instructions_per_switch, cost) {
                 (Some(_), _) => None,
                 (None, Some(_)) => Some("no PMI occurred"),
@@ -309,12 +317,14 @@ mod tests {
             program: "p".into(),
             session: Some(1),
             slices: Some(1),
+            cycles_per_slice: Some(1.5),
             lengthened: Some(1),
             rounds: Some(2),
             pmis: Some(3),
             msr_accesses_per_switch: Some(4.5),
             instructions_per_switch: None,
             instructions_per_switch_reason: Some(NOT_COUNTED),
+            cycles_per_switch: Some(9),
             engine_share: Some(0.25),
             handler_cycle_share: Some(0.5),
             events: vec![EventReport::of("E", &reading, Some(3))],

@@ -115,11 +115,13 @@ fn write_engine(text: &mut String, session: &SessionReport) -> fmt::Result {
     };
     for (what, value) in [
         ("slices", count(session.slices)),
+        ("cycles per slice", count(session.cycles_per_slice.map(|cycles| cycles as u64))),
         ("lengthened for the budget", count(session.lengthened)),
         ("rounds", count(session.rounds)),
         ("PMIs", count(session.pmis)),
         ("MSR accesses per switch", number(session.msr_accesses_per_switch)),
         ("instructions per switch", number(session.instructions_per_switch)),
+        ("cycles per switch", count(session.cycles_per_switch)),
         ("engine's share of the time", share(session.engine_share)),
         ("handler's share of cycles", share(session.handler_cycle_share)),
     ] {
@@ -216,10 +218,12 @@ mod tests {
             program: "p".into(),
             session: Some(number),
             slices: Some(1_366),
+            cycles_per_slice: Some(105_000.5),
             lengthened: Some(0),
             rounds: Some(273),
             pmis: Some(1_365),
             msr_accesses_per_switch: Some(5.81),
+            cycles_per_switch: Some(2_100),
             engine_share: Some(0.01161),
             events: vec![EventReport::of("BR_INST_RETIRED.ALL_BRANCHES", &reading, Some(1_004))],
             ..SessionReport::default()
@@ -239,11 +243,13 @@ mod tests {
             1/1 within ± 95 %; ! marks the others
 
             slices                              1,366
+            cycles per slice                  105,000
             lengthened for the budget               0
             rounds                                273
             PMIs                                1,365
             MSR accesses per switch               5.8
             instructions per switch      not measured
+            cycles per switch                   2,100
             engine's share of the time          1.16%
             handler's share of cycles    not measured
         "#]]

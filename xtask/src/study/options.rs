@@ -3,7 +3,7 @@
 use std::{ops::RangeInclusive, path::PathBuf};
 
 use clap::Args;
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, Slice};
 
 use crate::{
     Failure, Result, job,
@@ -32,9 +32,10 @@ pub(super) struct ErrorArgs {
     /// Events to count, separated by commas; without it, the program's own list
     #[arg(long, value_name = "LIST")]
     events: Option<String>,
-    /// Length of a time slice, in cycles [default: 200000]
-    #[arg(long, value_name = "CYCLES", value_parser = job::slice)]
-    slice: Option<u64>,
+    /// Length of a time slice in cycles, or auto: the shortest that keeps the budget [default:
+    /// auto]
+    #[arg(long, value_name = "CYCLES", value_parser = job::slice_option)]
+    slice: Option<Slice>,
     /// Print one JSON object, alone on standard output
     #[arg(long)]
     pub(super) json: bool,

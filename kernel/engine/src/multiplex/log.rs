@@ -11,19 +11,29 @@ use crate::{Clock, Pinned, Pmu, Session, Sink};
 impl<P: Pmu> Multiplexer<P> {
     /// Logs the slice that has ended: completes its row, and draws the slice after the next.
     #[inline(always)]
-    pub(super) fn log(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+    pub(super) fn log(
+        &mut self,
+        session: &mut Session,
+        tsc: u64,
+        clock: &impl Clock,
+        sink: &mut impl Sink,
+    ) {
         self.rows.complete(session.live_slice(), tsc);
         session.advance();
         if self.rows.push() {
-            self.make_room(session, sink);
+            self.make_room(session, clock, sink);
         }
         self.prepare(session);
     }
 
-    /// Has rows folded soon, or, if there is no room left, folds them.
+    /// Has rows folded soon, or, if there is no room left, folds them. Once in many slices: reads
+    /// the processor's core cycles, for the budget.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, session: &mut Session, sink: &mut impl Sink) {
+    fn make_room(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
+        if let Some(core_cycles) = clock.core_cycles() {
+            self.rows.mark(core_cycles);
+        }
         if self.rows.is_full() {
             self.fold_rows(session, sink);
         } else {
@@ -40,6 +50,7 @@ impl<P: Pmu> Multiplexer<P> {
         &mut self,
         session: &mut Session,
         tsc: u64,
+        clock: &impl Clock,
         sink: &mut impl Sink,
     ) -> bool {
         let ended = session.slice_start();
@@ -47,6 +58,11 @@ impl<P: Pmu> Multiplexer<P> {
         session.advance();
         self.rows.push();
         let stopped = self.fold_rows(session, sink);
+        if session.is_mark_due()
+            && let Some(core_cycles) = clock.core_cycles()
+        {
+            session.mark_cycles(core_cycles);
+        }
         session.update_budget();
         if stopped {
             session.mark_idle();
@@ -82,7 +98,7 @@ impl<P: Pmu> Multiplexer<P> {
         self.charge_ticks(session);
         let widths = self.pmu.widths();
         let (timer, mut stopped) = (session.setup().timer, false);
-        let rows = self.rows.take();
+        let (rows, mark) = self.rows.take();
         for (index, row) in rows.iter().enumerate() {
             let followed = rows.get(index + 1).map_or(session.live_slice(), |next| next.slice);
             let sets = session.sets(row.slice, followed);
@@ -97,6 +113,9 @@ impl<P: Pmu> Multiplexer<P> {
             session
                 .record(self.cpu, End::Overflow, sink, |session| session.piece(row.tsc, counted));
             session.fold_slice(&self.counted, sets, row.tsc, followed);
+            if let Some(mark) = mark.filter(|mark| mark.rows == index + 1) {
+                session.mark_cycles(mark.core_cycles);
+            }
         }
         stopped
     }

@@ -10,7 +10,7 @@ use rand_xoshiro::{
 };
 use tally_abi::{SessionConfig, Shares, session::MIN_SLICE};
 
-use crate::setup::PAIR_HALVINGS;
+use crate::setup::{PAIR_HALVINGS, first_multiplier};
 
 /// The most halvings of a session's first slices. A program's start has events that never come
 /// again, such as the first use of each page. In rounds of short slices each group counts some.
@@ -36,7 +36,8 @@ pub(super) struct Lengths {
 impl Lengths {
     /// Of a session with this configuration. The same `seed` gives the same.
     pub(super) fn new(config: SessionConfig, seed: u64) -> Lengths {
-        let shortest = (config.slice.length() / MIN_SLICE).checked_ilog2().unwrap_or(0);
+        let length = config.slice.length() * u64::from(first_multiplier(config.slice));
+        let shortest = (length / MIN_SLICE).checked_ilog2().unwrap_or(0);
         let halvings = MAX_HALVINGS.min(shortest as u16);
         let is_paired = config.shares == Shares::Paired;
         let random = is_paired.then(|| Xoshiro256PlusPlus::seed_from_u64(!seed));

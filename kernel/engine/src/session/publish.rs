@@ -151,7 +151,7 @@ impl Session {
         // Beyond that a threshold is far. One that is reached all the same fires at the slice's
         // end.
         let most = match self.config.slice {
-            Slice::Cycles(_) => left.saturating_mul(MOST_PER_CYCLE).min(MAX_PRELOAD),
+            Slice::Cycles(_) | Slice::Auto => left.saturating_mul(MOST_PER_CYCLE).min(MAX_PRELOAD),
             Slice::Instructions(_) => MAX_PRELOAD,
         };
         let least = match (self.setup.kernel, &self.sampling) {

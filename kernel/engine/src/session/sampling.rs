@@ -23,7 +23,7 @@ pub(super) struct Sampling {
 impl Sampling {
     /// The samples of an event with this period; none so far.
     pub(super) fn new(budget_ppm: u32, period: u64) -> Box<Sampling> {
-        let budget = Budget::new(budget_ppm, period, MAX_SLICE);
+        let budget = Budget::new(budget_ppm, period, 1, MAX_SLICE);
         Box::new(Sampling { histogram: Histogram::default(), period, budget, taken: 0 })
     }
 
@@ -31,7 +31,7 @@ impl Sampling {
     pub(super) fn also(&mut self, budget_ppm: u32, period: u64) {
         if period < self.period {
             self.period = period;
-            self.budget = Budget::new(budget_ppm, period, MAX_SLICE);
+            self.budget = Budget::new(budget_ppm, period, 1, MAX_SLICE);
         }
     }
 

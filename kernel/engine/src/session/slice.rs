@@ -1,12 +1,17 @@
 //! A session's slices: their beginnings, ends and pieces.
 
 use tally_abi::{
-    SessionStats,
+    SessionStats, Slice,
     trace::{End, SliceRecord},
 };
 
-use super::state::{CurrentSlice, DrawnSlice, Session, SliceStart};
-use crate::{CounterMask, Counts, Pinned, Sink, budget::Budget, for_each_counter, order::Draw};
+use super::state::{CurrentSlice, CycleMark, DrawnSlice, Session, SliceStart};
+use crate::{
+    CounterMask, Counts, Pinned, Sink,
+    budget::{Budget, Stretch},
+    for_each_counter,
+    order::Draw,
+};
 
 impl Session {
     /// The current slice.
@@ -33,6 +38,7 @@ impl Session {
         self.current.piece_start_tsc = tsc;
         self.live.running = true;
         self.ticks_until = tsc;
+        self.mark = None;
     }
 
     /// The remainder of the current slice, in its unit; 0 if its length was reached.
@@ -126,7 +132,8 @@ impl Session {
             moments.add(slice, used, turn, self.round);
         }
         self.finished += 1;
-        self.stats.lengthened += u64::from(drawn.multiplier > 1);
+        let is_lengthened = drawn.multiplier > 1 && self.config.slice != Slice::Auto;
+        self.stats.lengthened += u64::from(is_lengthened);
         if credited {
             self.current = CurrentSlice::default();
         }
@@ -145,11 +152,41 @@ impl Session {
             return;
         }
         self.budgeted = self.finished;
+        if self.budget.switch_cycles() != 0 {
+            return;
+        }
         let SessionStats { engine_ticks, session_ticks, .. } = self.stats;
         if self.lengths.is_starting() {
             self.budget.skip(engine_ticks, session_ticks);
         } else {
             self.budget.update(engine_ticks, session_ticks);
+        }
+    }
+
+    /// Returns whether core cycles should be read at the end of the last slice.
+    pub(crate) fn is_mark_due(&self) -> bool {
+        self.mark.is_none_or(|mark| self.finished - mark.finished >= Budget::SLICES)
+    }
+
+    /// At the end of the last slice, the processor had counted this many core cycles: chooses the
+    /// length of slices by what a switch costs.
+    pub(crate) fn mark_cycles(&mut self, passed: u64) {
+        let now = CycleMark {
+            finished: self.finished,
+            passed,
+            counted: self.total[Pinned::Cycles],
+            starting: self.is_starting(),
+        };
+        let Some(then) = self.mark.replace(now) else { return };
+        let stretch = Stretch {
+            slices: now.finished - then.finished,
+            passed: now.passed.wrapping_sub(then.passed),
+            counted: now.counted - then.counted,
+        };
+        self.budget.observe(stretch);
+        self.stats.switch_cycles = self.budget.switch_cycles();
+        if !then.starting && !now.starting {
+            self.budget.update_by_cycles(stretch);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::{
     moments::{GroupMoments, Turn},
     order::{Draw, Order},
     plan::plan,
-    setup::longest,
+    setup::{first_multiplier, longest},
 };
 
 /// A slice: its group, by number, and when it was switched in.
@@ -61,6 +61,9 @@ pub struct Session {
     pub(super) budget: Budget,
     /// [`Self::finished`] when the budget was last looked at.
     pub(super) budgeted: u64,
+    /// The end of a slice at which core cycles were last read, since the session was last switched
+    /// in.
+    pub(super) mark: Option<CycleMark>,
     pub(super) stats: SessionStats,
     /// What the program reads without a system call, if it mapped it.
     pub(super) bank: Option<Bank>,
@@ -108,10 +111,11 @@ pub(super) struct Live {
 }
 
 impl Live {
-    fn new(setup: &Setup, length: u64, reference: bool) -> Live {
+    fn new(setup: &Setup, config: SessionConfig, reference: bool) -> Live {
+        let (length, multiplier) = (longest(config), first_multiplier(config.slice));
         Live {
-            slice: DrawnSlice { multiplier: 1, ..DrawnSlice::default() },
-            next: DrawnSlice { multiplier: 1, ..DrawnSlice::default() },
+            slice: DrawnSlice { multiplier, ..DrawnSlice::default() },
+            next: DrawnSlice { multiplier, ..DrawnSlice::default() },
             length,
             used: 0,
             next_used: 0,
@@ -120,6 +124,23 @@ impl Live {
             folds_at_once: setup.kernel,
         }
     }
+}
+
+fn budget(config: SessionConfig, setup: &Setup) -> Budget {
+    let first = first_multiplier(config.slice);
+    Budget::new(config.budget_ppm, longest(config), first, setup.max_slice)
+}
+
+/// The end of a slice at which core cycles were read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CycleMark {
+    /// [`Session::finished`] then.
+    pub(super) finished: u64,
+    /// The processor's core cycles, and the session's.
+    pub(super) passed: u64,
+    pub(super) counted: u64,
+    /// Whether the slices before it were those of the first rounds.
+    pub(super) starting: bool,
 }
 
 /// The first slice that is not folded.
@@ -165,7 +186,7 @@ impl Session {
             order: Order::new(shares.into(), seed, id),
             adaptive,
             current: CurrentSlice::default(),
-            live: Live::new(&setup, longest(config), plan.counts_reference()),
+            live: Live::new(&setup, config, plan.counts_reference()),
             lengths: Lengths::new(config, seed ^ u64::from(id)),
             setup,
             last_readings: vec![0; plan.assignments.len()].into(),
@@ -173,8 +194,9 @@ impl Session {
             bounds: Vec::new(),
             total: Counts::default(),
             finished: 0,
-            budget: Budget::new(config.budget_ppm, longest(config), setup.max_slice),
+            budget: budget(config, &setup),
             budgeted: 0,
+            mark: None,
             stats: SessionStats { groups: plan.groups.len() as u64, ..SessionStats::default() },
             bank: None,
             sampling: None,

@@ -261,6 +261,10 @@ impl Clock for NoClock {
     fn tsc(&self) -> u64 {
         0
     }
+
+    fn core_cycles(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A clock that goes on by one each time it is looked at.
@@ -271,6 +275,10 @@ impl Clock for Ticking {
     fn tsc(&self) -> u64 {
         self.0.set(self.0.get() + 1);
         self.0.get()
+    }
+
+    fn core_cycles(&self) -> Option<u64> {
+        None
     }
 }
 

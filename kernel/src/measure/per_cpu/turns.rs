@@ -16,7 +16,7 @@ use super::Measure;
 use crate::{
     measure::{
         context::Context, readings::PendingReadings, settings::seed, slot::Contexts,
-        trace_ring::TscClock,
+        trace_ring::ProcessorClock,
     },
     memory::user::UserMemory,
 };
@@ -56,8 +56,8 @@ impl Measure {
         if context.started && !session.is_running() {
             self.turn.session = session.id();
             self.turn.slices = session.ended_slices();
-            self.turn.began = Some((TscClock.tsc(), session.passed()));
-            multiplexer.resume(session, &TscClock, &mut self.trace);
+            self.turn.began = Some((ProcessorClock.tsc(), session.passed()));
+            multiplexer.resume(session, &ProcessorClock, &mut self.trace);
         }
     }
 
@@ -66,7 +66,7 @@ impl Measure {
         if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
             && context.session.is_running()
         {
-            multiplexer.suspend(&mut context.session, end, &TscClock, &mut self.trace);
+            multiplexer.suspend(&mut context.session, end, &ProcessorClock, &mut self.trace);
         }
         self.end_turn();
     }
@@ -83,7 +83,7 @@ impl Measure {
         else {
             return;
         };
-        let (tsc, passed) = (TscClock.tsc(), context.session.passed().since(&before));
+        let (tsc, passed) = (ProcessorClock.tsc(), context.session.passed().since(&before));
         for other in self.slot.others.iter_mut().filter(|other| other.started) {
             other.session.pass(&passed, tsc.saturating_sub(since), tsc);
         }
@@ -104,7 +104,7 @@ impl Measure {
             return;
         }
         self.turn.slices = context.session.ended_slices();
-        let (began, is_running) = (TscClock.tsc(), context.session.is_running());
+        let (began, is_running) = (ProcessorClock.tsc(), context.session.is_running());
         let here = context.id();
         let next = self.draw_turn();
         if next != Some(here) || !is_running {
@@ -115,7 +115,7 @@ impl Measure {
             self.resume();
         }
         if let Some(context) = &mut self.slot.context {
-            context.session.charge_turn(TscClock.tsc().saturating_sub(began));
+            context.session.charge_turn(ProcessorClock.tsc().saturating_sub(began));
         }
     }
 

@@ -1,7 +1,8 @@
 //! The PMU of one virtual CPU.
 //!
 //! [`VirtualPmu`] is defined in `state`; the other files are its operations, each importing only
-//! from those before it: `access`, `cycles`, `selection`, `counting`, `intel` and `amd`, `dispatch`.
+//! from those before it: `access`, `cycles`, `selection`, `counting`, `intel` and `amd`,
+//! `dispatch`.
 
 mod access;
 mod amd;

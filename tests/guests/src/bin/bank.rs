@@ -14,6 +14,7 @@ use core::{arch::asm, hint::black_box};
 
 use tally::{
     LogicalCounter, Reading, Session, SessionConfig, Slice, Value, println, runtime::arguments,
+    session::NO_BUDGET_PPM,
 };
 use tally_test_guests::Checks;
 
@@ -127,7 +128,8 @@ fn main() -> i32 {
     let exact = words.next().expect("usage: bank INSTRUCTIONS EVENTS");
     let events = words.next().expect("usage: bank INSTRUCTIONS EVENTS");
     let list = format!("{exact},{events}");
-    let config = SessionConfig { slice: Slice::Cycles(20_000), ..SessionConfig::default() };
+    let slice = Slice::Cycles(20_000);
+    let config = SessionConfig { slice, budget_ppm: NO_BUDGET_PPM, ..SessionConfig::default() };
     let session = Session::open(&list, config).expect("the events exist");
     let mut checks = Checks::default();
     let bank = session.map().expect("it was not started");

@@ -14,8 +14,8 @@ extern crate alloc;
 use alloc::{format, string::String};
 
 use tally::{
-    ExitStatus, Session, SessionConfig, Slice, eprintln, io::read_file, println,
-    runtime::arguments, session,
+    ExitStatus, Session, SessionConfig, eprintln, io::read_file, println, runtime::arguments,
+    session,
 };
 use tally_programs::{default_events, options::ProgramOptions, store::Store};
 
@@ -48,7 +48,7 @@ fn run() -> Result<(), Failure> {
         (status(ExitStatus::HostError), format!("cannot read {path}: error {}", e.0))
     })?;
     let config = SessionConfig {
-        slice: options.slice.map_or(SessionConfig::default().slice, Slice::Cycles),
+        slice: options.slice.unwrap_or_default(),
         budget_ppm: options.budget_ppm.unwrap_or(session::DEFAULT_BUDGET_PPM),
         shares: options.shares.unwrap_or_default(),
         exclusive: true,

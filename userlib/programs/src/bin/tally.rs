@@ -10,8 +10,8 @@ extern crate alloc;
 use alloc::{format, string::String, vec::Vec};
 
 use tally::{
-    ExitStatus, OpenError, Program, Reading, Session, SessionConfig, Value, eprintln, event_words,
-    println, runtime::arguments,
+    ExitStatus, OpenError, Program, Reading, Session, SessionConfig, Slice, Value, eprintln,
+    event_words, println, runtime::arguments,
 };
 use tally_abi::{
     command::{Command, Verb},
@@ -130,16 +130,21 @@ fn conditions(config: SessionConfig, session: &Session) -> Result<String, OpenEr
     let stats = session.stats()?;
     let ipc = stats.instructions as f64 / stats.cycles.max(1) as f64;
     let share = 100.0 * stats.engine_ticks as f64 / stats.session_ticks.max(1) as f64;
+    let length = match config.slice {
+        Slice::Auto => {
+            format!(" of {} cycles on average", Grouped(stats.cycles / stats.slices.max(1)))
+        }
+        slice => format!(" of {} cycles as requested", Grouped(slice.length())),
+    };
     let lengthened = match stats.lengthened {
         0 => String::new(),
         slices => format!(", {} of them lengthened for the budget", Grouped(slices)),
     };
     Ok(format!(
-        "\n {ipc:.2} instructions per cycle; {} event group{}, {} slices of {} cycles as requested{lengthened};\n \
+        "\n {ipc:.2} instructions per cycle; {} event group{}, {} slices{length}{lengthened};\n \
          the engine took {share:.2} % of the time; +- is the half width of the 95 % interval",
         stats.groups,
         if stats.groups == 1 { "" } else { "s" },
         Grouped(stats.slices),
-        Grouped(config.slice.length())
     ))
 }

@@ -88,7 +88,8 @@ fn arguments_of_open(checks: &mut Checks, event: &str) {
     let [mode, unit, length, budget, shares, exclusive] = good;
     for (what, config) in [
         ("an invalid mode", [7, unit, length, budget, shares, exclusive]),
-        ("an invalid unit", [mode, 2, length, budget, shares, exclusive]),
+        ("an invalid unit", [mode, 3, length, budget, shares, exclusive]),
+        ("a length beside auto", [mode, unit, 1, budget, shares, exclusive]),
         ("an invalid budget", [mode, unit, length, 0, shares, exclusive]),
         ("invalid shares", [mode, unit, length, budget, 3, exclusive]),
         ("neither exclusive nor not", [mode, unit, length, budget, shares, 2]),

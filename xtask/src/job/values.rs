@@ -1,0 +1,47 @@
+//! The values of options that several commands have.
+
+use tally_abi::{
+    Shares, Slice,
+    boot::Delivery,
+    session::{MAX_SLICE, MIN_SLICE},
+};
+
+/// Budgets that limit the engine, in percent of the program's time.
+const BUDGETS_PERCENT: std::ops::RangeInclusive<f64> = 0.0001..=50.0;
+/// The budget that limits nothing.
+const NO_BUDGET_PERCENT: f64 = 100.0;
+
+/// Parts per million.
+pub(super) fn ppm(percent: f64) -> u32 {
+    (percent * 10_000.0) as u32
+}
+
+pub(super) fn percent(text: &str) -> std::result::Result<f64, String> {
+    let percent: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
+    let is_known = BUDGETS_PERCENT.contains(&percent) || percent == NO_BUDGET_PERCENT;
+    let why = "use 0.0001 to 50, or 100 for no limit";
+    is_known.then_some(percent).ok_or_else(|| why.to_owned())
+}
+
+/// Parses `--slice`: a length as [`slice`], or `auto`.
+pub(crate) fn slice_option(text: &str) -> std::result::Result<Slice, String> {
+    match Slice::parse(text) {
+        Some(Slice::Auto) => Ok(Slice::Auto),
+        _ => slice(text).map(Slice::Cycles),
+    }
+}
+
+/// Parses the length of a slice, which is not 0. `Job::check` checks the range.
+pub(crate) fn slice(text: &str) -> std::result::Result<u64, String> {
+    let cycles: u64 = text.parse().map_err(|_| "it is not a number of cycles".to_owned())?;
+    let why = || format!("use {MIN_SLICE} to {MAX_SLICE}");
+    (cycles > 0).then_some(cycles).ok_or_else(why)
+}
+
+pub(super) fn shares(word: &str) -> std::result::Result<Shares, String> {
+    Shares::parse(word).ok_or_else(|| "use planned, adaptive or paired".to_owned())
+}
+
+pub(super) fn delivery(word: &str) -> std::result::Result<Delivery, String> {
+    Delivery::parse(word).ok_or_else(|| "use fixed or nmi".to_owned())
+}
