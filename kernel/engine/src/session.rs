@@ -22,4 +22,7 @@ mod state;
 mod thresholds;
 
 pub(crate) use self::state::{DrawnSlice, SliceStart, Timestamp};
-pub use self::{neighbours::Neighbours, snapshot::Snapshot, state::Session};
+pub use self::{
+    snapshot::Snapshot,
+    state::{Neighbours, Session},
+};

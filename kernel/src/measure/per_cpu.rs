@@ -3,6 +3,7 @@
 
 mod records;
 mod thread;
+mod turn;
 mod turns;
 
 use alloc::boxed::Box;
@@ -32,7 +33,7 @@ use crate::{
     arch::{control, frame::InterruptFrame, lapic::Lapic},
     memory::user::UserMemory,
 };
-use turns::Turn;
+use turn::Turn;
 
 /// Groups whose spread is computed at each turn of the scheduler, where shares adapt: some
 /// thousands of instructions for each of its events, as the kernel has no floating-point unit.

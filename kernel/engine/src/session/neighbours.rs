@@ -4,20 +4,11 @@
 //! events is known: the other session counts them at the same privilege. So such time is to this
 //! session what a slice of another group is: time in which its events were not on the counters.
 
-use super::{publish::counts_of, state::Session};
+use super::{
+    publish::counts_of,
+    state::{Neighbours, Session},
+};
 use crate::Counts;
-
-/// What a session has to know of the other sessions of its program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Neighbours {
-    /// Whether there are any that are started: the session that is on the counters changes at the
-    /// end of a slice.
-    pub take_turns: bool,
-    /// Whether one of them counts reference cycles, which are counted in every slice.
-    pub reference: bool,
-    /// Whether the program may use RDPMC because of one of them.
-    pub exposed: bool,
-}
 
 impl Session {
     /// Sets what is to be known of the other sessions of the program. The session is on no counter.

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, vec, vec::Vec};
 
 use tally_abi::{SessionConfig, SessionStats};
 
-use super::{adaptive::Adaptive, lengths::Lengths, neighbours::Neighbours, sampling::Sampling};
+use super::{adaptive::Adaptive, lengths::Lengths, sampling::Sampling};
 use crate::{
     CounterMask, Counts, Demand, Group, Layout, Pinned, Plan, PlanError, Setup,
     bank::Bank,
@@ -75,6 +75,18 @@ pub struct Session {
     pub(super) neighbours: Neighbours,
     /// Whether time passed in which another session of its program was on the counters.
     pub(super) was_passed: bool,
+}
+
+/// What a session has to know of the other sessions of its program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Neighbours {
+    /// Whether there are any that are started: the session that is on the counters changes at the
+    /// end of a slice.
+    pub take_turns: bool,
+    /// Whether one of them counts reference cycles, which are counted in every slice.
+    pub reference: bool,
+    /// Whether the program may use RDPMC because of one of them.
+    pub exposed: bool,
 }
 
 /// A slice as it was drawn.

@@ -10,34 +10,15 @@
 use alloc::boxed::Box;
 
 use tally_abi::trace::End;
-use tally_engine::{Clock, Counts, Turns};
+use tally_engine::Clock;
 
 use super::Measure;
 use crate::{
     measure::{
-        context::Context, readings::PendingReadings, settings::seed, slot::Contexts,
-        trace_ring::ProcessorClock,
+        context::Context, readings::PendingReadings, slot::Contexts, trace_ring::ProcessorClock,
     },
     memory::user::UserMemory,
 };
-
-/// The turn of the session on the counters.
-pub(super) struct Turn {
-    turns: Turns,
-    /// The session whose turn it is.
-    session: u32,
-    /// Since when, and what had passed for the session, if it is on the counters.
-    began: Option<(u64, Counts)>,
-    /// The slices that the session had had.
-    slices: u64,
-}
-
-impl Turn {
-    pub(super) fn new(cpu: u16) -> Turn {
-        let turns = Turns::new(seed(), cpu.into());
-        Turn { turns, session: 0, began: None, slices: 0 }
-    }
-}
 
 impl Measure {
     /// Puts the session in the first place on the counters, or, if it is not started, another.
