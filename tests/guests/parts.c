@@ -1,5 +1,5 @@
-/* Parts: reset, accumulated, in several threads, each with rates and a truth of its own. One session
- * has a part for each kind of work, the tag of whose truth is the kind's number from 1.
+/* Parts: reset, accumulated, in several threads, each with rates and a truth of its own. One
+ * session has a part for each kind of work, the tag of whose truth is the kind's number from 1.
  * `parts EVENTS` prints a line for each part and event: kind of work, event, kind, count, half
  * width. Instructions come first where threads are checked. */
 #define _GNU_SOURCE

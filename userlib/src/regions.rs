@@ -14,7 +14,8 @@
 //! thread alone: what others did meanwhile is not in it. An outer region has the counts of the
 //! inner ones too, and those of the library's own work at their ends (some hundred instructions).
 //!
-//! The first region opens a session on [`EVENTS`], unless [`open`] did on others. On another kernel than Tally regions have no effect.
+//! The first region opens a session on [`EVENTS`], unless [`open`] did on others. On another kernel
+//! than Tally regions have no effect.
 
 mod table;
 
