@@ -168,7 +168,7 @@ mod tests {
         let text = limits.map(Error::message).join("\n");
         expect_test::expect![[r#"
             threshold limit reached: 8 on pinned events per session; remove one first
-            session limit reached: 8 on other programs per program; close one first
+            session limit reached: 8 on a program, 8 of a program on others; close one first
             program limit reached: 32 loaded and not waited for per program; wait for one first"#]]
         .assert_eq(&text);
     }

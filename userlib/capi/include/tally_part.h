@@ -1,5 +1,5 @@
-/* Counts of one thread from a moment on: to reset, to read and to add up. Any number of parts can be
- * of one session; the session itself goes on. The thread that makes a part is the one that is
+/* Counts of one thread from a moment on: to reset, to read and to add up. Any number of parts can
+ * be of one session; the session itself goes on. The thread that makes a part is the one that is
  * counted, and the only one that may use it: calls of others return TALLY_WRONG_STATE. */
 #ifndef TALLY_PART_H
 #define TALLY_PART_H

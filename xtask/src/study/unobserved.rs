@@ -1,15 +1,16 @@
 //! `cargo xtask study unobserved`: unobserved values beside the truth of a run without interrupts.
 //!
 //! Each program runs twice with a seed: with an event list of instructions alone and the longest
-//! slices, of which only the first ones can end, and with `shares=paired`. The truth of the first is that
-//! of the program by itself; how far the truth of the second is above it is what interrupts added.
+//! slices, of which only the first ones can end, and with `shares=paired`. The truth of the first
+//! is that of the program by itself; how far the truth of the second is above it is what interrupts
+//! added.
 
 use std::{ops::RangeInclusive, path::PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 use tally_abi::{
-    ExitStatus, Shares, events,
+    ExitStatus, Shares, Slice, events,
     session::MAX_SLICE,
     truth::{Region, RegionKind},
 };
@@ -83,7 +84,7 @@ impl UnobservedArgs {
         Job {
             seed,
             events: Some(list.join(",")),
-            slice: Some(self.slice),
+            slice: Some(Slice::Cycles(self.slice)),
             budget: Some(100.0),
             shares: Some(Shares::Paired),
             ..Job::default()
@@ -184,7 +185,7 @@ fn compare(
     let job = args.job(seed);
     let alone = Job {
         events: Some("instructions".into()),
-        slice: Some(MAX_SLICE),
+        slice: Some(Slice::Cycles(MAX_SLICE)),
         shares: None,
         ..job.clone()
     };

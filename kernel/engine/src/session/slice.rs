@@ -175,7 +175,7 @@ impl Session {
             finished: self.finished,
             passed,
             counted: self.total[Pinned::Cycles],
-            starting: self.is_starting(),
+            starting: self.lengths.is_starting(),
         };
         let Some(then) = self.mark.replace(now) else { return };
         let stretch = Stretch {

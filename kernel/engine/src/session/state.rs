@@ -217,12 +217,17 @@ impl Session {
             was_passed: false,
             plan,
         };
-        let first = session.order.draw();
-        session.live.next.draw = first;
-        session.live.next_used = session.group_at(first.group).used;
-        session.advance();
-        session.current.drawn = session.live.slice;
+        session.draw_first();
         Ok(session)
+    }
+
+    /// Draws the first two slices.
+    fn draw_first(&mut self) {
+        let first = self.order.draw();
+        self.live.next.draw = first;
+        self.live.next_used = self.group_at(first.group).used;
+        self.advance();
+        self.current.drawn = self.live.slice;
     }
 
     /// The session's number.
