@@ -35,13 +35,13 @@ const PROGRAMS: [&str; 12] = [
     "rounds 1 200000",
     "busybox sha256sum corpus.txt",
     "busybox md5sum corpus.txt",
-    "busybox cksum corpus.txt",
+    "busybox sha1sum corpus.txt",
     "busybox wc corpus.txt",
-    "busybox grep -c session corpus.txt",
-    "busybox sum corpus.txt",
+    "busybox grep -c unsafe corpus.txt",
+    "busybox sha512sum corpus.txt",
     "busybox strings -n 60 corpus.txt",
     "busybox cut -c 1-3 corpus.txt",
-    "busybox head -c 10 corpus.txt corpus.txt corpus.txt",
+    "busybox sha3sum corpus.txt",
     "busybox cmp corpus.txt corpus.txt",
 ];
 
