@@ -61,8 +61,9 @@ record! {
         /// Why the slice ended.
         end: End,
         /// The slice multiplier: the length of the slice in units of the session's slice length.
-        /// More than 1 where the engine lengthened slices to keep the budget. The slices of a
-        /// session's first rounds are shorter (decision 25).
+        /// More than 1 where the engine lengthened slices to keep the budget, or chooses the
+        /// length: the unit is 5,000 cycles then. The slices of a session's first rounds are
+        /// shorter (decision 25).
         slice_multiplier: u32,
         /// The CPU.
         cpu: u16,
