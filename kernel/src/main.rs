@@ -34,6 +34,8 @@ use files::ramdisk;
 use machine::{clock, fw_cfg, reference::Reference, serial};
 use memory::{frames, kernel, stacks, takeover};
 
+/// Why a machine is not halted.
+const NO_HALTS: &str = "halts need a PMU with two general counters: boot without `halt`";
 /// A turn of the scheduler, in microseconds.
 const TURN_US: u64 = 10_000;
 
@@ -76,6 +78,7 @@ fn boot(info: &'static mut BootInfo) -> ! {
     clock::set_date(line.date);
     sched::send_files_at_end(line.send_files);
     measure::init(&line);
+    refuse_halts_without_pmu(&line);
     entry::start_cpu(0);
     let rsdp = info.rsdp_addr.into_option();
     let timer_ticks = calibrate_timer(rsdp);
@@ -124,6 +127,13 @@ fn refuse_command_line(option: &str) -> ! {
     let why = alloc::format!("unknown or malformed option on the command line: `{option}`");
     sched::refuse("kernel", ExitStatus::Usage, &why);
     sched::finish()
+}
+
+fn refuse_halts_without_pmu(line: &CommandLine) {
+    if line.halts.is_some() && measure::pmu_info().is_none() {
+        sched::refuse("kernel", ExitStatus::NoPmu, NO_HALTS);
+        sched::finish()
+    }
 }
 
 /// Calibrates and starts the scheduler's timer. Returns the ticks of one turn.

@@ -1,6 +1,9 @@
 //! `cargo xtask run` as a user calls it: what it writes where, and its status.
 
-use std::process::{Command, Output};
+use std::{
+    fs,
+    process::{Command, Output},
+};
 
 use tally_abi::ExitStatus;
 
@@ -61,4 +64,28 @@ fn a_run_says_whose_status_it_has() {
     assert_eq!(failed.status.code(), Some(u8::from(ExitStatus::ProgramFault).into()));
     assert!(json["failures"][0].as_str().unwrap().starts_with("mappings crashed: "), "{json}");
     assert!(text(&failed.stderr).contains("xtask: mappings crashed: "), "{failed:?}");
+}
+
+#[test]
+fn files_keep_their_paths_and_programs_have_their_arguments() {
+    let folder = std::env::temp_dir().join(format!("tally-given-{}", std::process::id()));
+    let long = format!("given/{}/x", "long".repeat(30));
+    fs::create_dir_all(folder.join("given/sub")).unwrap();
+    fs::create_dir_all(folder.join(&long).parent().unwrap()).unwrap();
+    fs::write(folder.join(&long), "").unwrap();
+    fs::create_dir(folder.join("given/empty")).unwrap();
+    fs::write(folder.join("given/sub/in.txt"), "a line\n").unwrap();
+    let (speaks, busybox) = (guest("speaks") + ":bin/speaks", guest("busybox"));
+    let given = format!("{}:data", folder.join("given").display());
+    let files = ["--file", &speaks, "--file", &busybox, "--file", &given];
+    let programs = ["speaks", "0", "a b", "", "--", "speaks", "0", "\\--"];
+    let more = ["--", "busybox", "find", "data", "--", "busybox", "cat", "data/sub/in.txt"];
+    let there = run(&[&["-q"], &files[..], &["--"], &programs, &more].concat());
+    fs::remove_dir_all(folder).unwrap();
+    let output = text(&there.stdout);
+    let long = long.replace("given", "data") + "\n";
+    for part in ["[0][a b][]", "[0][--]", "data/empty\n", &long, "a line\n"] {
+        assert!(output.contains(part), "{part}: {output}\n{}", text(&there.stderr));
+    }
+    assert_eq!(there.status.code(), Some(0));
 }

@@ -93,12 +93,12 @@ fn name(program: &Path) -> &str {
 }
 
 /// What a program prints on this machine.
-fn printed_here(program: &Path) -> String {
+pub(crate) fn printed_here(program: &Path) -> String {
     output(&mut Command::new(program))
 }
 
 /// Boots a machine that runs these programs at the same time, each with these arguments.
-fn boot_with(pmu: Pmu, programs: &[PathBuf], arguments: &str) -> Boot {
+pub(crate) fn boot_with(pmu: Pmu, programs: &[PathBuf], arguments: &str) -> Boot {
     let command = |program: &PathBuf| format!(" -- {} {arguments}", name(program));
     let commands: String = programs.iter().map(command).collect();
     let artefacts = Artefacts { on_demand: programs.to_vec(), ..artefacts() };
@@ -225,7 +225,7 @@ fn declared() -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn the_archive_has_the_functions_of_the_header_and_no_other_symbol() {
-    let Archives { tally, start } = Archives::of(&Project::here());
+    let Archives { tally, start, .. } = Archives::of(&Project::here());
     let mut found = archives::global_symbols(&tally).unwrap();
     found.sort();
     assert_eq!(found, declared().0);
@@ -252,12 +252,17 @@ const MULTIPLEXED: &str = "instructions,branches,branch-misses,L1-dcache-loads,\
 
 /// Compiles a C program of `tests/guests` with the library's folder.
 fn compile_guest(source: &str) -> PathBuf {
+    compile_with(source, "tally")
+}
+
+/// The same with one of the folder's libraries.
+pub(crate) fn compile_with(source: &str, library: &str) -> PathBuf {
     let compile = |folder: &Path| {
         let mut cc = Command::new("cc");
         cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-static"])
             .arg("-pthread")
             .arg(Project::here().root.join("tests/guests").join(source).with_extension("c"))
-            .args(["-Isdk/include", "-Lsdk/lib", "-ltally", "-o", source]);
+            .args(["-Isdk/include", "-Lsdk/lib", &format!("-l{library}"), "-o", source]);
         output(cc.current_dir(folder));
         vec![folder.join(source)]
     };

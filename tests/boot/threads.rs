@@ -117,6 +117,7 @@ macro_rules! with_glibc {
             glibc_mappings: "mappings",
             glibc_folders: "folders",
             glibc_streams: "streams",
+            glibc_queued_signals_timers_and_clocks: "queued",
         }
     )*};
 }

@@ -63,6 +63,7 @@ calls! {
     munmap_of_48_mib: "munmap",
     mmap_of_48_mib: "mmap",
     brk_by_48_mib: "brk",
+    ranking_names_near_an_unknown_one: "unknown-event",
     opening_a_session_of_1024_events: "session-open",
     reading_1024_events: "session-read",
     closing_a_session_of_1024_events: "session-close",

@@ -86,7 +86,8 @@ impl Session {
     }
 
     /// The session's number.
-    pub(crate) fn id(&self) -> u64 {
+    #[doc(hidden)]
+    pub fn id(&self) -> u64 {
         self.id
     }
 

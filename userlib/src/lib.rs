@@ -26,6 +26,7 @@ extern crate alloc;
 
 mod bank;
 mod counting;
+pub mod derived;
 mod direct;
 mod error;
 #[cfg(feature = "heap")]

@@ -1,4 +1,4 @@
-//! `cargo xtask build`: builds kernel, programs, plugin and image maker, each with its own
+//! `cargo xtask build`: builds kernel, loader, programs and plugin, each with its own
 //! settings.
 //!
 //! Two sequences of cargo calls run in parallel: one builds for the guest, one for the host. Each
@@ -8,6 +8,7 @@
 pub mod archives;
 pub mod hosted;
 mod package;
+pub mod papi;
 pub mod programs;
 
 use std::{
@@ -18,15 +19,16 @@ use std::{
 };
 
 pub use self::package::{
-    C_LIBRARY, C_START, CHECK_GUEST, GuestPackage, KERNEL, PROGRAMS, TEST_GUESTS,
+    C_LIBRARY, C_START, CHECK_GUEST, GuestPackage, KERNEL, LOADER, PAPI_LIBRARY, PROGRAM_NAMES,
+    PROGRAMS, TEST_GUESTS,
 };
 use self::{archives::Archives, package::with_library};
-use crate::{Failure, Result, compiler, output, project::Project, setup};
+use crate::{Failure, Result, compiler, guest_files::GuestFile, output, project::Project, setup};
 
 /// Disk space of a cold build of everything, with tests.
 const NEEDED_MB: u64 = 2500;
 
-/// Folder of `tally.h`.
+/// Folder of `tally.h` and `papi.h`.
 pub const HEADERS: &str = "userlib/capi/include";
 /// Folder of the tests' C programs, which link with Tally's archives only.
 const C_GUESTS: &str = "tests/guests/c";
@@ -42,25 +44,26 @@ pub struct Built {
     pub kernel: PathBuf,
     /// The same with its debug information.
     pub symbols: PathBuf,
+    /// The loader that starts the kernel on QEMU.
+    pub loader: PathBuf,
     /// Programs of [`PROGRAMS`], sorted.
     pub programs: Vec<PathBuf>,
     /// Programs of [`TEST_GUESTS`], sorted.
     pub test_guests: Vec<PathBuf>,
     /// The plugin.
     pub plugin: PathBuf,
-    /// The image maker.
-    pub image_maker: PathBuf,
 }
 
 impl Built {
     /// Tally's programs and the test guests.
-    pub fn with_test_guests(&self) -> Vec<PathBuf> {
-        self.programs.iter().chain(&self.test_guests).cloned().collect()
+    pub fn with_test_guests(&self) -> Vec<GuestFile> {
+        let all = self.programs.iter().chain(&self.test_guests);
+        all.map(|path| GuestFile::by_name(path)).collect()
     }
 
     /// Tally's programs and the user's files, for the ramdisk of a user's run.
-    pub fn with_files(&self, files: &[PathBuf]) -> Vec<PathBuf> {
-        self.programs.iter().chain(files).cloned().collect()
+    pub fn with_files(&self, files: &[GuestFile]) -> Vec<GuestFile> {
+        GuestFile::by_names(&self.programs).into_iter().chain(files.iter().cloned()).collect()
     }
 }
 
@@ -74,17 +77,16 @@ pub fn all(project: &Project, library: &Path) -> Result<Built> {
     }
     let (guest, host) = thread::scope(|scope| {
         let guest = scope.spawn(|| build_guest(project, library));
-        let host = build_host(project, library);
-        (guest.join(), host)
+        let plugin = plugin(project);
+        (guest.join(), plugin)
     });
-    let ([kernel, symbols], programs, test_guests) =
+    let ([kernel, symbols, loader], programs, test_guests) =
         guest.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    let (plugin, image_maker) = host?;
-    Ok(Built { kernel, symbols, programs, test_guests, plugin, image_maker })
+    Ok(Built { kernel, symbols, loader, programs, test_guests, plugin: host? })
 }
 
-/// The kernel without and with debug information, the programs, those of the tests.
-type Guest = ([PathBuf; 2], Vec<PathBuf>, Vec<PathBuf>);
+/// The kernel without and with debug information, its loader; the programs; those of the tests.
+type Guest = ([PathBuf; 3], Vec<PathBuf>, Vec<PathBuf>);
 
 fn build_guest(project: &Project, library: &Path) -> Result<Guest> {
     compiler::run("Building the kernel", &mut KERNEL.cargo(project, library, "build"))?;
@@ -94,7 +96,9 @@ fn build_guest(project: &Project, library: &Path) -> Result<Guest> {
     test_guests.extend(build_c_guests(project, &archives)?);
     let kernel = KERNEL.stripped(project, &[KERNEL.name.into()])?.remove(0);
     let symbols = KERNEL.release_folder(project).join(KERNEL.name);
-    Ok(([kernel, symbols], programs, test_guests))
+    compiler::run("Building the loader", &mut LOADER.cargo(project, library, "build"))?;
+    let loader = LOADER.stripped(project, &[LOADER.name.into()])?.remove(0);
+    Ok(([kernel, symbols, loader], programs, test_guests))
 }
 
 fn build_programs(
@@ -169,13 +173,16 @@ pub fn check_guest(project: &Project, library: &Path) -> Result<PathBuf> {
     Ok(CHECK_GUEST.stripped(project, &[CHECK_GUEST.name.into()])?.remove(0))
 }
 
-fn build_host(project: &Project, library: &Path) -> Result<(PathBuf, PathBuf)> {
-    let plugin = plugin(project)?;
+/// Builds the maker of disk images, with the UEFI boot loader that it puts into them.
+///
+/// # Errors
+/// It does not build.
+pub fn image_maker(project: &Project, library: &Path) -> Result<PathBuf> {
     let images = project.images();
     let mut maker = project.cargo("build", &images);
     with_library(&mut maker, library).args(["--release", "--package", "tally-image"]);
     compiler::run("Building the boot loader", &mut maker)?;
-    Ok((plugin, images.join("release/tally-image")))
+    Ok(images.join("release/tally-image"))
 }
 
 /// The names of a package's programs, as cargo finds them in `src/bin`.
@@ -208,7 +215,8 @@ fn sources(folder: &Path, extension: &str) -> Result<Vec<String>> {
 pub fn main(project: &Project) -> Result<u8> {
     let built = all(project, &setup::library(project)?)?;
     let guests = built.programs.iter().chain(&built.test_guests);
-    let all = [&built.kernel].into_iter().chain(guests).chain([&built.plugin, &built.image_maker]);
+    let kernel = [&built.kernel, &built.loader];
+    let all = kernel.into_iter().chain(guests).chain([&built.plugin]);
     for file in all {
         let size = fs::metadata(file)
             .map_err(|error| Failure::io("read the size of", file, &error))?
@@ -230,10 +238,11 @@ mod tests {
             programs: vec!["deflate".into()],
             test_guests: vec!["bank".into()],
             plugin: "plugin".into(),
-            image_maker: "maker".into(),
+            loader: "loader".into(),
         };
         let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
-        assert_eq!(built.with_files(&paths(&["x/bank"])), paths(&["deflate", "x/bank"]));
-        assert_eq!(built.with_test_guests(), paths(&["deflate", "bank"]));
+        let files = |names: &[&str]| GuestFile::by_names(&paths(names));
+        assert_eq!(built.with_files(&files(&["x/bank"])), files(&["deflate", "x/bank"]));
+        assert_eq!(built.with_test_guests(), files(&["deflate", "bank"]));
     }
 }

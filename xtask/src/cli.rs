@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Result, bench, build, compare, docs, fuzz, image, lint, linux, output, project::Project, run,
-    sdk, setup, study, test, trace, vpmu_check, vpmu_events,
+    Result, bench, build, compare, docs, events, fuzz, image, lint, linux, output,
+    project::Project, run, sdk, setup, study, test, trace, vpmu_check,
 };
 
 /// Tally's tasks: set up, build, run, test.
@@ -20,7 +20,7 @@ struct Cli {
 enum Task {
     /// Fetch what is missing into .tally/: sources of core, QEMU 11.1, OVMF
     Setup,
-    /// Build kernel, programs, virtual PMU and image maker
+    /// Build kernel, loader, programs and virtual PMU
     Build,
     /// Write a UEFI disk image for a USB stick; results go to the log on COM1
     Image(image::ImageArgs),
@@ -34,8 +34,8 @@ enum Task {
     Study(study::StudyArgs),
     /// Check every rule of the virtual PMU, one line per check
     VpmuCheck(vpmu_check::CheckArgs),
-    /// Print the events of a virtual PMU profile, with the definition of each
-    VpmuEvents(vpmu_events::EventsArgs),
+    /// List or search the events of a machine's processor, with the definition of each
+    Events(events::EventsArgs),
     /// Run a command under an unmodified Linux with perf on the virtual PMU
     Linux(linux::LinuxArgs),
     /// Make random system calls from many programs at the same time
@@ -88,7 +88,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Study(args) => study::main(&project, args),
         Task::Linux(args) => linux::main(&project, args),
         Task::VpmuCheck(args) => vpmu_check::main(&project, args),
-        Task::VpmuEvents(args) => vpmu_events::main(args),
+        Task::Events(args) => events::main(args),
         Task::Fuzz(args) => fuzz::main(&project, args),
         Task::Bench(args) => bench::main(&project, args),
         Task::Sdk(args) => sdk::main(&project, args),

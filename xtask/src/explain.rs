@@ -171,12 +171,13 @@ pub fn planned(
     Ok((resolved, plan))
 }
 
-/// The plan of what is asked for, on a machine with this PMU.
+/// The events and the plan of what is asked for, on a machine with this PMU, as the kernel finds
+/// them when a session is opened.
 ///
 /// # Errors
-/// An event is refused: the failure is the one that a run would end with.
-pub fn plan_of(pmu: &VirtualPmu, asked: &Asked) -> Result<Plan> {
-    planned(&detect(pmu)?, asked).map(|(_, plan)| plan).map_err(|refused| {
+/// Events are refused: a line for each, with the status of a run.
+pub fn plan_of(pmu: &VirtualPmu, asked: &Asked) -> Result<(Vec<Resolved>, Plan)> {
+    planned(&detect(pmu)?, asked).map_err(|refused| {
         let status = refused.first().map_or(ExitStatus::Usage, |why| why.error.exit_status());
         let why: Vec<String> = refused.iter().map(ToString::to_string).collect();
         Failure::new(status, why.join("\n"))

@@ -1,4 +1,4 @@
-//! Builds what firmware boots: the files that runs and tests pass to QEMU, and the disk image of
+//! Makes what boots: the files that runs and tests pass to QEMU, and the disk image of
 //! `cargo xtask image`.
 
 use std::{
@@ -16,6 +16,7 @@ use tally_abi::ExitStatus;
 use crate::{
     Failure, Result,
     build::{self, Built},
+    guest_files::GuestFile,
     job::Job,
     output,
     process::Child,
@@ -43,7 +44,8 @@ pub fn main(project: &Project, args: &ImageArgs) -> Result<u8> {
     let built = build::all(project, &library)?;
     // A physical machine may have more CPUs than the job asks for.
     let line = args.job.command_line(&format!("cpus={}", args.job.cpus));
-    let image = make(project, &built, &built.programs, &library, Some(&line), Kind::Disk)?;
+    let programs = GuestFile::by_names(&built.programs);
+    let image = disk(project, &built, &programs, &library, &line)?;
     fs::copy(&image, &args.out).map_err(|error| Failure::io("write", &args.out, &error))?;
     output::text(&format!("{}: boots by UEFI and runs `{line}`\n", args.out.display()))?;
     Ok(0)
@@ -59,13 +61,13 @@ pub fn for_test(
     library: &Path,
     command_line: &str,
 ) -> Result<PathBuf> {
-    make(project, built, &built.with_test_guests(), library, Some(command_line), Kind::Disk)
+    disk(project, built, &built.with_test_guests(), library, command_line)
 }
 
 /// The files that runs and tests boot.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BootFiles {
-    /// The boot loader, an EFI program.
+    /// QEMU's loader of the kernel.
     pub loader: PathBuf,
     /// The kernel.
     pub kernel: PathBuf,
@@ -73,76 +75,77 @@ pub struct BootFiles {
     pub ramdisk: PathBuf,
 }
 
-/// Builds the files that runs and tests boot, with `programs` in the ramdisk.
+/// Collects the files that runs and tests boot, with `programs` in the ramdisk. They are copies: a
+/// build beside a long run does not change them.
 ///
 /// # Errors
-/// A file cannot be read or written, or the image maker fails.
+/// A file cannot be read or written.
 pub fn for_machine(
     project: &Project,
     built: &Built,
-    programs: &[PathBuf],
+    programs: &[GuestFile],
     library: &Path,
 ) -> Result<BootFiles> {
-    let folder = make(project, built, programs, library, None, Kind::Folder)?;
-    // The boot loader defines these names.
-    Ok(BootFiles {
-        loader: folder.join("bootloader"),
-        kernel: folder.join("kernel-x86_64"),
-        ramdisk: folder.join("ramdisk"),
+    let loader = project::read(&built.loader)?;
+    let kernel = project::read(&built.kernel)?;
+    let ramdisk = ramdisk::make(programs, library, None)?;
+    let files = [("loader", &loader), ("kernel", &kernel), ("ramdisk", &ramdisk)];
+    let folder = made(project, "boot-folder-", files.map(|(_, bytes)| &**bytes), |part| {
+        project::make_folder(part)?;
+        files.iter().try_for_each(|(name, bytes)| project::write(&part.join(name), bytes))
+    })?;
+    let [loader, kernel, ramdisk] = files.map(|(name, _)| folder.join(name));
+    Ok(BootFiles { loader, kernel, ramdisk })
+}
+
+/// Builds a disk image.
+fn disk(
+    project: &Project,
+    built: &Built,
+    programs: &[GuestFile],
+    library: &Path,
+    command_line: &str,
+) -> Result<PathBuf> {
+    let maker = build::image_maker(project, library)?;
+    let ramdisk = ramdisk::make(programs, library, Some(command_line))?;
+    let inputs = [&*project::read(&built.kernel)?, &ramdisk, &project::read(&maker)?];
+    made(project, "boot-disk-", inputs, |part| {
+        let ramdisk_file = project.images().join(format!("ramdisk-{}.tar", std::process::id()));
+        project::write(&ramdisk_file, &ramdisk)?;
+        let mut command = Command::new(&maker);
+        command.args([&built.kernel, &ramdisk_file, part]);
+        let ended = Child::spawn(&mut command)
+            .and_then(|mut child| child.wait())
+            .map_err(|error| Failure::io("run", &maker, &error))?;
+        remove(&ramdisk_file);
+        if !ended.success() {
+            let why = format!("the image maker could not write {}", part.display());
+            return Err(Failure::new(ExitStatus::BuildFailed, why));
+        }
+        Ok(())
     })
 }
 
-#[derive(Clone, Copy)]
-enum Kind {
-    Disk,
-    Folder,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Disk => "disk",
-            Kind::Folder => "folder",
-        }
-    }
-}
-
-/// Builds an image or folder. Its name is a hash of the inputs, so an existing one is up to date.
-fn make(
+/// What `make` has written for `inputs`, whose hash is its name, so that an existing one is up to
+/// date. `make` writes under another name first.
+fn made(
     project: &Project,
-    built: &Built,
-    programs: &[PathBuf],
-    library: &Path,
-    command_line: Option<&str>,
-    kind: Kind,
+    prefix: &str,
+    inputs: [&[u8]; 3],
+    make: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<PathBuf> {
-    let ramdisk = ramdisk::make(programs, library, command_line)?;
-    let stamp =
-        stamp([&project::read(&built.kernel)?, &ramdisk, &project::read(&built.image_maker)?]);
     let folder = project.images();
-    let prefix = format!("boot-{}-", kind.name());
-    let made = folder.join(format!("{prefix}{stamp}"));
+    let made = folder.join(format!("{prefix}{}", stamp(inputs)));
     if is_there(&made) {
         return Ok(made);
     }
-    let ramdisk_file = folder.join(format!("ramdisk-{}.tar", std::process::id()));
-    project::write(&ramdisk_file, &ramdisk)?;
+    project::make_folder(&folder)?;
     let part = folder.join(format!("part-{}", std::process::id()));
-    let mut maker = Command::new(&built.image_maker);
-    maker.arg(kind.name()).args([&built.kernel, &ramdisk_file, &part]);
-    let ended = Child::spawn(&mut maker)
-        .and_then(|mut child| child.wait())
-        .map_err(|error| Failure::io("run", &built.image_maker, &error))?;
-    // An error is harmless: the file is a copy of what the image contains.
-    let _ = fs::remove_file(&ramdisk_file);
-    if !ended.success() {
-        let why = format!("the image maker could not write {}", part.display());
-        return Err(Failure::new(ExitStatus::BuildFailed, why));
-    }
-    remove_old(&folder, &prefix);
+    make(&part)?;
+    remove_old(&folder, prefix);
     match fs::rename(&part, &made) {
         Ok(()) => Ok(made),
-        // Another process has built the same image meanwhile.
+        // Another process has made the same meanwhile.
         Err(_) if made.exists() => {
             remove(&part);
             Ok(made)

@@ -6,15 +6,17 @@ use clap::{Args, FromArgMatches};
 use tally_abi::{
     ExitStatus, SessionConfig, Shares, Slice,
     boot::{DEFAULT_PARANOID, Delivery, MAX_CPUS},
-    command::{Command, Verb},
     events,
     session::{MAX_SLICE, MIN_SLICE},
     words::escape,
 };
 
 use self::values::{delivery, percent, ppm, shares};
-pub(crate) use self::values::{slice, slice_option};
-use crate::{Failure, Result};
+pub(crate) use self::values::{level, slice, slice_option, trace_events};
+use crate::{
+    Failure, Result,
+    program_words::{kernel_words, programs, tally},
+};
 
 /// The programs of a run and how they are counted.
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -135,14 +137,38 @@ impl Job {
         }
     }
 
-    /// The kernel's command line for `command`, a program with its arguments: the kernel opens a
-    /// session around it. If `command` is empty, the command line for the job's programs.
+    /// The kernel's command line for `command`, programs with their arguments ([`programs`]): the
+    /// kernel opens a session around each. If `command` is empty, the command line for the job's
+    /// programs.
     ///
     /// # Errors
     /// The words cannot stand on the kernel's command line, `stat` or `record` refuses its
     /// arguments, or an option would have no effect.
     pub fn around(&self, options: &str, command: &[String]) -> Result<String> {
-        let Some(program) = command.first() else { return Ok(self.command_line(options)) };
+        self.around_all(options, &programs(command))
+    }
+
+    /// The same for the programs of a command.
+    ///
+    /// # Errors
+    /// As [`Self::around`].
+    pub fn around_all(&self, options: &str, programs: &[Vec<String>]) -> Result<String> {
+        if programs.is_empty() {
+            return Ok(self.command_line(options));
+        }
+        let mut line = self.options(options);
+        for program in programs {
+            line += &self.around_one(program)?;
+        }
+        Ok(line)
+    }
+
+    /// The part of the kernel's command line for one program with its arguments.
+    fn around_one(&self, command: &[String]) -> Result<String> {
+        let Some(program) = command.first() else {
+            let why = "a program is missing beside `--`, which separates programs";
+            return Err(Failure::new(ExitStatus::Usage, why));
+        };
         let words = kernel_words(command)?;
         let is_configured = self.slice.is_some() || self.budget.is_some() || self.shares.is_some();
         if tally(command).is_some() && (is_configured || self.events.is_some()) {
@@ -159,7 +185,7 @@ impl Job {
             );
             return Err(Failure::new(ExitStatus::Usage, why));
         }
-        let mut line = self.options(options) + " --" + &self.surroundings();
+        let mut line = " --".to_owned() + &self.surroundings();
         if let Some(events) = &self.events {
             line += &format!(" events={events}");
         }
@@ -196,33 +222,6 @@ impl Job {
         }
         line
     }
-}
-
-/// The arguments of the program `tally`, if `command` calls it: `stat` is short for `tally stat`.
-pub fn tally(command: &[String]) -> Option<Vec<&str>> {
-    let words: Vec<&str> = command.iter().map(String::as_str).collect();
-    let words = words.strip_prefix(&["tally"]).unwrap_or(&words);
-    words.first().and_then(|word| Verb::parse(word)).map(|_| words.to_vec())
-}
-
-/// The words of `command` for the kernel's command line.
-fn kernel_words(command: &[String]) -> Result<Vec<&str>> {
-    let refused = |why: String| Failure::new(ExitStatus::Usage, why);
-    let mut words: Vec<&str> = command.iter().map(String::as_str).collect();
-    if let Some(asked) = tally(command) {
-        let parsed = Command::parse(&asked).map_err(|why| refused(format!("tally: {why}")))?;
-        let (own, program) = asked.split_at(asked.len() - parsed.program.len());
-        let without = [own.strip_suffix(&["--"]).unwrap_or(own), program].concat();
-        // The `--` before the program is dropped if the rest parses alike.
-        let asked = if Command::parse(&without) == Ok(parsed) { without } else { asked };
-        words = [&["tally"], &*asked].concat();
-    }
-    if words.contains(&"--") {
-        let why =
-            "argument '--' is not possible: it separates programs on the kernel's command line";
-        return Err(refused(why.into()));
-    }
-    Ok(words)
 }
 
 fn variable(text: &str) -> std::result::Result<String, String> {
@@ -295,13 +294,10 @@ mod tests {
         assert_eq!(read("tally stat -e a -- prog -x"), stat);
         assert_eq!(read("stat -e a prog -x"), stat);
         for (bad, word) in [
-            ("prog -- other", "'--'"),
-            ("prog --", "'--'"),
-            ("-- prog", "'--'"),
-            ("stat -e a -- prog -- x", "'--'"),
-            ("stat -e a prog --", "'--'"),
-            ("stat -e -- prog", "'--'"),
-            ("stat -- -prog", "'--'"),
+            ("prog --", "missing"),
+            ("-- prog", "missing"),
+            ("prog -- -- other", "missing"),
+            ("stat -e a prog --", "missing"),
             ("stat -a prog", "unknown option -a"),
             ("stat -e a", "name the program"),
         ] {
@@ -314,13 +310,14 @@ mod tests {
     #[test]
     fn words_with_blanks_and_empty_words_arrive() {
         let job = Job { env: vec!["A=b c".into()], stdin: Some("in put".into()), ..Job::default() };
-        let command = ["prog", "a b", "", "\\", "tab\t"].map(str::to_owned);
+        let command = ["prog", "a b", "", "\\", "tab\t", "\\--"].map(str::to_owned);
         let text = job.around("", &command).unwrap();
         let line = CommandLine::parse(&text).unwrap();
         let program = line.programs().next().unwrap().unwrap();
         let words: Vec<_> = program.words.map(unescape).collect();
         let environment: Vec<_> = program.environment.map(unescape).collect();
-        assert_eq!((words, environment), (command.map(Into::into).into(), vec!["A=b c".into()]));
+        assert_eq!(words, ["prog", "a b", "", "\\", "tab\t", "--"]);
+        assert_eq!(environment, ["A=b c"]);
         assert_eq!(program.input.map(unescape).as_deref(), Some("in put"));
         assert!(variable("A=").is_ok() && variable("=b").is_err() && variable("A").is_err());
     }

@@ -7,7 +7,7 @@ use tally_abi::ExitStatus;
 
 use crate::{
     Failure, Result,
-    build::{C_LIBRARY, C_START, CHECK_GUEST, KERNEL, PROGRAMS, TEST_GUESTS},
+    build::{C_LIBRARY, C_START, CHECK_GUEST, KERNEL, LOADER, PAPI_LIBRARY, PROGRAMS, TEST_GUESTS},
     output,
     process::Child,
     project::Project,
@@ -29,7 +29,10 @@ pub fn main(project: &Project) -> Result<u8> {
         .env("RUSTDOCFLAGS", "-D warnings");
     found = found.and(check("documentation of the Rust library", &mut doc));
     let library = setup::library(project)?;
-    for package in [&KERNEL, &PROGRAMS, &C_LIBRARY, &C_START, &TEST_GUESTS, &CHECK_GUEST] {
+    let archives = [&C_LIBRARY, &C_START, &PAPI_LIBRARY];
+    for package in
+        [&KERNEL, &LOADER, &PROGRAMS, &TEST_GUESTS, &CHECK_GUEST].into_iter().chain(archives)
+    {
         if project.has_package(package.folder) {
             let mut guest = package.cargo(project, &library, "clippy");
             let title = format!("lints of {}", package.folder);

@@ -3,7 +3,7 @@
 //! Equal inputs give equal bytes: entries are sorted and have no time and no owner.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -11,7 +11,11 @@ use std::{
 
 use tally_abi::{ExitStatus, boot::RAMDISK_COMMAND_LINE};
 
-use crate::{Failure, Result, project};
+use crate::{
+    Failure, Result,
+    guest_files::{self, GuestFile},
+    project,
+};
 
 /// File name of the text in the ramdisk.
 pub const CORPUS: &str = "corpus.txt";
@@ -22,7 +26,7 @@ pub const CORPUS_BYTES: usize = 3 << 20;
 ///
 /// # Errors
 /// A file cannot be read, two files have the same name, or the sources are too short for the text.
-pub fn make(programs: &[PathBuf], library: &Path, command_line: Option<&str>) -> Result<Vec<u8>> {
+pub fn make(programs: &[GuestFile], library: &Path, command_line: Option<&str>) -> Result<Vec<u8>> {
     let mut files = BTreeMap::from([(CORPUS.to_owned(), corpus(&library.join("core/src"))?)]);
     add(&mut files, programs)?;
     if let Some(line) = command_line {
@@ -37,7 +41,7 @@ pub fn make(programs: &[PathBuf], library: &Path, command_line: Option<&str>) ->
 /// A file cannot be read, or two files have the same name.
 pub fn with(ramdisk: &Path, programs: &[PathBuf]) -> Result<Vec<u8>> {
     let mut files = unpack(ramdisk)?;
-    add(&mut files, programs)?;
+    add(&mut files, &GuestFile::by_names(programs))?;
     pack(&files)
 }
 
@@ -56,27 +60,15 @@ fn unpack(ramdisk: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     Ok(files)
 }
 
-/// Adds files, each under its name without folders.
-fn add(files: &mut BTreeMap<String, Vec<u8>>, paths: &[PathBuf]) -> Result<()> {
-    for path in paths {
-        let name = name(path);
-        if files.contains_key(&name) {
-            return Err(taken(path, &name));
+/// Adds files, each at its path.
+fn add(files: &mut BTreeMap<String, Vec<u8>>, more: &[GuestFile]) -> Result<()> {
+    for file in more {
+        if files.contains_key(&file.guest) {
+            return Err(guest_files::taken(file));
         }
-        files.insert(name, project::read(path)?);
+        files.insert(file.guest.clone(), file.read()?);
     }
     Ok(())
-}
-
-/// The name that a file of the host has in the ramdisk.
-pub fn name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn taken(path: &Path, name: &str) -> Failure {
-    let path = path.display();
-    let why = format!("{path}: the machine has another file named '{name}'; rename one of them");
-    Failure::new(ExitStatus::Usage, why)
 }
 
 /// Checks that a user's files exist and that their names, without folders, differ from each other
@@ -89,13 +81,7 @@ pub fn check_files(paths: &[PathBuf], own: &[&str]) -> Result<()> {
         let why = format!("{}: no such file", missing.display());
         return Err(Failure::new(ExitStatus::ProgramNotFound, why));
     }
-    check_names(paths, own)
-}
-
-fn check_names(paths: &[PathBuf], own: &[&str]) -> Result<()> {
-    let mut names: BTreeSet<String> = own.iter().map(|name| (*name).to_owned()).collect();
-    let double = paths.iter().find(|path| !names.insert(name(path)));
-    double.map_or(Ok(()), |path| Err(taken(path, &name(path))))
+    guest_files::check(&GuestFile::by_names(paths), own).map(drop)
 }
 
 fn pack(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
@@ -107,7 +93,9 @@ fn pack(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
         let mut header = tar::Header::new_ustar();
         header.set_size(bytes.len() as u64);
         header.set_mode(0o755);
-        archive.append_data(&mut header, name, bytes.as_slice()).map_err(refused)?;
+        header.set_path(name).map_err(refused)?;
+        header.set_cksum();
+        archive.append(&header, bytes.as_slice()).map_err(refused)?;
     }
     archive.into_inner().map_err(refused)
 }
@@ -163,19 +151,26 @@ mod tests {
     #[test]
     fn two_files_of_one_name_are_refused() {
         let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-        assert_eq!(check_names(&paths(&["a/x", "a/y"]), &[CORPUS]), Ok(()));
+        let check =
+            |names: &[&str]| guest_files::check(&GuestFile::by_names(&paths(names)), &[CORPUS]);
+        assert_eq!(check(&["a/x", "a/y"]), Ok(0));
         for wrong in [&["a/x", "b/x"][..], &["a/corpus.txt"]] {
-            let refused = check_names(&paths(wrong), &[CORPUS]).unwrap_err();
+            let refused = check(wrong).unwrap_err();
             assert_eq!(refused.status, ExitStatus::Usage);
             assert!(refused.message.starts_with(wrong.last().unwrap()), "{refused}");
         }
         let mut files = BTreeMap::from([("x".to_owned(), Vec::new())]);
-        assert_eq!(add(&mut files, &paths(&["a/x"])).unwrap_err().status, ExitStatus::Usage);
+        let more = GuestFile::by_names(&paths(&["a/x"]));
+        assert_eq!(add(&mut files, &more).unwrap_err().status, ExitStatus::Usage);
     }
 
     #[test]
     fn equal_files_give_equal_bytes() {
-        let files = BTreeMap::from([("b".into(), vec![1; 700]), ("a".into(), b"x".to_vec())]);
+        let files = BTreeMap::from([
+            ("b".into(), vec![1; 700]),
+            ("a".into(), b"x".to_vec()),
+            ("c/".into(), Vec::new()),
+        ]);
         let bytes = pack(&files).unwrap();
         assert_eq!(bytes, pack(&files).unwrap());
         let mut archive = tar::Archive::new(bytes.as_slice());
@@ -188,6 +183,8 @@ mod tests {
                 (name, header.size().unwrap(), header.mtime().unwrap())
             })
             .collect();
-        assert_eq!(entries, [("a".into(), 1, 0), ("b".into(), 700, 0)]);
+        assert_eq!(entries, [("a".into(), 1, 0), ("b".into(), 700, 0), ("c/".into(), 0, 0)]);
+        let long = BTreeMap::from([("x".repeat(300), Vec::new())]);
+        assert_eq!(pack(&long).unwrap_err().status, ExitStatus::HostError);
     }
 }

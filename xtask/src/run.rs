@@ -1,27 +1,30 @@
 //! `cargo xtask run`: fetches, builds, boots, and prints the results.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+mod inputs;
+mod over_time;
+mod show;
+
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, FromArgMatches};
-use tally_abi::{
-    ExitStatus, Shares,
-    boot::{LogLevel, TraceEvents},
-};
+use tally_abi::{ExitStatus, Shares, boot::LogLevel};
 use tally_engine::Plan;
 
+use self::{
+    over_time::Format,
+    show::{show, write_files, write_trace},
+};
 use crate::{
     Failure, Result,
     explain::{self, Asked},
-    job::Job,
-    machine::{self, Accel, Artefacts, Boot, Outcome, Pmu, Request, memory_mib},
-    output,
+    guest_files::GuestFile,
+    halts::HaltArgs,
+    job::{Job, level, trace_events},
+    machine::{self, Accel, Artefacts, Pmu, Request, memory_mib},
+    output, program_words,
     project::{self, Project},
-    ramdisk,
     repeat::{self, Repeated},
-    report::{Report, table},
+    report::{Additions, Report, Stack, stack_of},
 };
 
 /// Options of `cargo xtask run`.
@@ -41,10 +44,22 @@ pub struct RunArgs {
     /// Print the plan, each event's group and counter, without a boot
     #[arg(long, conflicts_with = "trace")]
     explain: bool,
+    /// Print where the cycles go, from the events by which the processor tells stalls apart
+    #[arg(long, conflicts_with_all = ["events", "explain", "repeat"])]
+    breakdown: bool,
+    /// Write where the cycles go over time into this file: a table (.csv) or a picture (.svg)
+    #[arg(long, value_name = "FILE", requires = "breakdown", conflicts_with = "trace_last")]
+    over_time: Option<PathBuf>,
+    /// Into how many intervals --over-time divides the run
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    intervals: u16,
     /// Vary the slices' lengths, and print how often each event would have happened without
     /// interrupts
     #[arg(long, conflicts_with_all = ["shares", "explain", "repeat", "trace_last"])]
     unobserved: bool,
+    /// Estimate again from the records of all slices after the run, and print these estimates too
+    #[arg(long, conflicts_with_all = ["explain", "repeat", "trace_last"])]
+    refine: bool,
     /// Run the machine N times, with seeds from --seed on, and print one table of all runs
     #[arg(long, value_name = "N", conflicts_with_all = ["explain", "trace", "gdb"],
           value_parser = clap::value_parser!(u64).range(2..=1000))]
@@ -53,6 +68,8 @@ pub struct RunArgs {
     /// error
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    halts: HaltArgs,
     /// Print nothing on standard output and error but what the programs write, or why the run
     /// failed
     #[arg(short, long, conflicts_with_all = ["explain", "gdb"])]
@@ -73,9 +90,10 @@ pub struct RunArgs {
     /// Memory of the machine: MiB, or with the suffix M or G [default: 256M, more for large files]
     #[arg(long, value_name = "SIZE", value_parser = memory_mib)]
     memory: Option<u64>,
-    /// Put a file of this machine into the ramdisk, under its name: a static program, or its input
-    #[arg(long, value_name = "PATH")]
-    file: Vec<PathBuf>,
+    /// Put a file or folder of this machine into the ramdisk, at the same relative path, or at
+    /// another: a static program, or its input
+    #[arg(long, value_name = "PATH|HOST:GUEST")]
+    file: Vec<String>,
     /// Write the files and folders that the programs created or changed into this folder, new or
     /// empty
     #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "repeat"])]
@@ -87,9 +105,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "SECONDS")]
     date: Option<u64>,
     /// A program of the ramdisk and its arguments, in place of --program; --events counts its whole
-    /// run. `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does
+    /// run. `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does. `--` separates programs
+    /// that run at the same time
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "program")]
     command: Vec<String>,
+    /// The programs of the command, with their paths on the machine.
+    #[arg(skip)]
+    located: Option<Vec<Vec<String>>>,
     /// Stop the machine after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = machine::DEFAULT_TIME_LIMIT.as_secs(),
           value_parser = clap::value_parser!(u64).range(1..))]
@@ -123,12 +145,11 @@ impl RunArgs {
     /// The machine for these options.
     ///
     /// # Errors
-    /// An option is not valid.
+    /// As [`check`].
     pub fn request(&self) -> Result<Request> {
         check(self)?;
-        let stdin = self.stdin.as_deref().map(ramdisk::name);
-        let job = Job { stdin, ..self.sampled_job() };
-        let line = job.around(&options(self), &self.command)?;
+        let job = Job { stdin: self.files()?.1, ..self.sampled_job() };
+        let line = job.around_all(&options(self), &self.programs())?;
         Ok(Request {
             pmu: self.pmu,
             accel: self.accel,
@@ -142,29 +163,91 @@ impl RunArgs {
         })
     }
 
-    /// The job, with the shares that `--unobserved` needs.
+    /// The job, with the shares that `--unobserved` needs and the events of `--breakdown`.
     fn sampled_job(&self) -> Job {
         let shares = if self.unobserved { Some(Shares::Paired) } else { self.job.shares };
-        Job { shares, ..self.job.clone() }
+        let stack = self.stack().map(|stack| stack.events().join(","));
+        Job { shares, events: stack.or_else(|| self.job.events.clone()), ..self.job.clone() }
     }
 
-    /// The plan of the job's events, if unobserved values are asked for.
+    /// The stack of `--breakdown`, if it is asked for and the processor has one.
+    pub fn stack(&self) -> Option<&'static Stack> {
+        stack_of(self.pmu.signature()).filter(|_| self.breakdown)
+    }
+
+    /// Returns whether the records of all slices are needed.
+    fn needs_slices(&self) -> bool {
+        self.unobserved || self.refine || self.over_time.is_some()
+    }
+
+    /// What the report has beside the estimates.
+    fn additions(&self) -> Additions {
+        Additions {
+            unobserved: self.unobserved,
+            refined: self.refine,
+            stack: self.stack(),
+            intervals: self.over_time.as_ref().map(|_| self.intervals.into()),
+        }
+    }
+
+    /// The plan of the job's events, if what is asked for needs the records of slices.
     ///
     /// # Errors
     /// The list of events is unknown before the run, or refused.
     pub fn plan(&self) -> Result<Option<Plan>> {
-        if !self.unobserved {
+        if !self.needs_slices() {
             return Ok(None);
         }
         let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu)?;
-        let asked = Asked::of(&self.sampled_job(), &self.command, pmu.profile().signature)?;
-        explain::plan_of(&pmu, &asked).map(Some)
+        let asked = Asked::of(&self.sampled_job(), &self.first(), pmu.profile().signature)?;
+        explain::plan_of(&pmu, &asked).map(|(_, plan)| Some(plan))
     }
 
-    /// The files that the machine gets: the programs, their files and their input.
-    fn files(&self) -> Vec<PathBuf> {
-        let input = self.stdin.iter().filter(|input| !self.file.contains(input));
-        self.file.iter().chain(input).cloned().collect()
+    /// The files that the machine gets, and the path of the programs' input on it.
+    ///
+    /// # Errors
+    /// As [`inputs::files`].
+    fn files(&self) -> Result<(Vec<GuestFile>, Option<String>)> {
+        inputs::files(&self.file, self.stdin.as_deref())
+    }
+
+    /// The same with the paths of the programs on the machine.
+    ///
+    /// # Errors
+    /// A program is missing or is not a static x86-64 ELF file.
+    fn located(&self) -> Result<RunArgs> {
+        let (mut job, mut programs) = (self.job.clone(), self.programs());
+        inputs::locate(&self.files()?.0, &mut programs, &mut job)?;
+        Ok(RunArgs { job, located: Some(programs), ..self.clone() })
+    }
+
+    /// The programs behind `--`, each with its arguments.
+    fn programs(&self) -> Vec<Vec<String>> {
+        self.located.clone().unwrap_or_else(|| program_words::programs(&self.command))
+    }
+
+    /// The first program behind `--` with its arguments; empty without one.
+    fn first(&self) -> Vec<String> {
+        self.programs().into_iter().next().unwrap_or_default()
+    }
+
+    /// Checks the events as the kernel will, if the command line names them and the PMU is virtual.
+    ///
+    /// # Errors
+    /// Events or options of their session are refused.
+    fn check_events(&self) -> Result<()> {
+        if self.accel == Accel::Kvm {
+            return Ok(());
+        }
+        let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu)?;
+        let of_job = self.programs().is_empty().then(Vec::new);
+        for words in self.programs().into_iter().chain(of_job) {
+            if self.job.events.is_some() || program_words::tally(&words).is_some() {
+                let asked = Asked::of(&self.job, &words, pmu.profile().signature)?;
+                explain::plan_of(&pmu, &asked)?;
+            }
+        }
+        Ok(())
     }
 
     /// The machines of `--repeat`, one without it, each with the next seed.
@@ -190,21 +273,24 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if args.quiet {
         output::silence_notes();
     }
-    let request = args.request()?;
+    args.request()?;
     if args.explain {
         return explained(args);
     }
+    let args = &args.located()?;
+    args.check_events()?;
+    let request = args.request()?;
     if args.repeat.is_some() {
         return repeated(project, args);
     }
-    if let Some(path) = &args.trace {
+    for path in args.trace.iter().chain(&args.over_time) {
         project::check_writable(path)?;
     }
     let plan = args.plan()?;
     if let Some(folder) = &args.out {
         machine::prepare_files(folder)?;
     }
-    let artefacts = Artefacts::make_for_run(project, &args.files())?;
+    let artefacts = Artefacts::make_for_run(project, &args.files()?.0)?;
     if let Some(socket) = &request.gdb {
         let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
         output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
@@ -212,37 +298,24 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     let mut boot = machine::boot_with_progress(&artefacts, &request, args.json)?;
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
+    let report = Report::with(&boot, plan.as_ref(), &args.additions());
     // The trace is written also if the report cannot be printed.
-    let shown = show(&boot, plan.as_ref(), args.json, &folder);
+    let shown = show(&boot, &report, args.json, &folder);
     if let Some(path) = &args.trace {
-        if let Some(bad) = boot.transcript.bad_trace {
-            output::note(format_args!("xtask: {}: {bad}", path.display()));
-        }
-        project::write(path, &boot.transcript.trace)?;
+        write_trace(&boot, path)?;
     }
     let status = shown?;
+    args.over_time.as_deref().map(|path| over_time::write(&report, path)).transpose()?;
     if let Some(folder) = &args.out {
         write_files(&boot, folder)?;
     }
     Ok(status)
 }
 
-/// Writes the files of `--out`. Those of a machine that failed are lost, and its failure is shown.
-fn write_files(boot: &Boot, folder: &Path) -> Result<()> {
-    let written = boot.write_files(folder);
-    if boot.transcript.done.is_some() {
-        return written;
-    }
-    if let Err(failure) = written {
-        output::error(format_args!("xtask: {failure}"));
-    }
-    Ok(())
-}
-
 /// Runs the machines of `--repeat` and prints their results together.
 fn repeated(project: &Project, args: &RunArgs) -> Result<u8> {
     let requests = args.requests()?;
-    let artefacts = Artefacts::make_for_run(project, &args.files())?;
+    let artefacts = Artefacts::make_for_run(project, &args.files()?.0)?;
     match repeat::repeat(&artefacts, &requests)? {
         Repeated::Merged(merged) => {
             output::print(args.json, &merged, &repeat::render(&merged))?;
@@ -251,7 +324,7 @@ fn repeated(project: &Project, args: &RunArgs) -> Result<u8> {
         Repeated::Failed(mut boot) => {
             let folder = boot.folder.keep().to_owned();
             machine::keep_newest(project);
-            show(&boot, None, args.json, &folder)
+            show(&boot, &Report::of(&boot), args.json, &folder)
         }
     }
 }
@@ -268,22 +341,13 @@ fn options(args: &RunArgs) -> String {
     if args.out.is_some() {
         options += " send-files";
     }
-    if args.trace.is_some() || args.unobserved {
+    if args.trace.is_some() || args.needs_slices() {
         options += if args.trace_last { " trace=last" } else { " trace" };
     }
     if let Some(events) = &args.trace_events {
         options += &format!(" trace-events={events}");
     }
-    options
-}
-
-fn trace_events(list: &str) -> std::result::Result<String, String> {
-    let why = || "a list of syscalls, switches and signals, with commas between them".to_owned();
-    TraceEvents::parse(list).map(|_| list.to_owned()).ok_or_else(why)
-}
-
-fn level(name: &str) -> std::result::Result<LogLevel, String> {
-    LogLevel::parse(name).ok_or_else(|| "error, warn, info, debug or trace".to_owned())
+    options + &args.halts.options()
 }
 
 /// Checks the options before anything is built.
@@ -292,14 +356,21 @@ fn level(name: &str) -> std::result::Result<LogLevel, String> {
 /// One is not valid.
 fn check(args: &RunArgs) -> Result<()> {
     args.job.check()?;
+    args.halts.check(args.job.overflows)?;
     args.accel.check()?;
-    if args.unobserved && args.accel == Accel::Kvm {
-        let why = "--unobserved needs a virtual PMU: omit --accel kvm";
+    if args.breakdown && args.stack().is_none() {
+        let why = "--breakdown: no events of this processor tell the causes of stalls apart; use \
+                   --pmu intel, sapphire-rapids or amd, or --events";
+        return Err(Failure::new(ExitStatus::UnknownEvent, why));
+    }
+    args.over_time.as_deref().map(Format::of).transpose()?;
+    if args.needs_slices() && args.accel == Accel::Kvm {
+        let why = "--unobserved, --refine and --over-time need a virtual PMU: omit --accel kvm";
         return Err(Failure::new(ExitStatus::Usage, why));
     }
-    ramdisk::check_files(&args.files(), &[ramdisk::CORPUS])?;
+    inputs::check(&args.files()?.0, args.memory)?;
     if args.accel == Accel::Tcg {
-        machine::virtual_pmu_of(args.pmu, &args.vpmu)?;
+        machine::check_vpmu(args.pmu, &args.vpmu, args.job.cpus)?;
     } else if !args.vpmu.is_empty() {
         let why = "--vpmu has no effect with --accel kvm: omit one of them";
         return Err(Failure::new(ExitStatus::Usage, why));
@@ -315,36 +386,6 @@ fn explained(args: &RunArgs) -> Result<u8> {
         return Err(Failure::new(ExitStatus::Usage, why));
     }
     let pmu = machine::virtual_pmu_of(args.pmu, &args.vpmu)?;
-    let asked = Asked::of(&args.job, &args.command, pmu.profile().signature)?;
+    let asked = Asked::of(&args.job, &args.first(), pmu.profile().signature)?;
     explain::main(&explain::detect(&pmu)?, &asked, args.json)
-}
-
-/// Prints the report and why the run failed; returns the exit status.
-fn show(boot: &Boot, plan: Option<&Plan>, json: bool, folder: &Path) -> Result<u8> {
-    let mut report = Report::of(boot);
-    if let Some(plan) = plan {
-        report.add_unobserved(boot, plan);
-    }
-    if json {
-        output::print(json, &report, "")?;
-    } else if report.first.is_some() {
-        output::note(table::render(&report).trim_end());
-    }
-    for ring in boot.transcript.rings.iter().filter(|ring| ring.lost > 0) {
-        let (cpu, lost, written) = (ring.cpu, ring.lost, ring.written);
-        output::note(format_args!("xtask: CPU {cpu}: {lost} of {written} trace records lost"));
-    }
-    for (program, calls) in &boot.transcript.refused_calls {
-        output::note(format_args!("xtask: {program}: refused system calls: {calls}"));
-    }
-    for (program, status) in boot.transcript.exits.iter().filter(|(_, status)| *status != 0) {
-        output::note(format_args!("xtask: {program}: ended with status {status}"));
-    }
-    for failure in boot.failures() {
-        output::error(format_args!("xtask: {failure}"));
-    }
-    if !matches!(boot.outcome, Outcome::Done(_)) {
-        output::note(format_args!("xtask: kernel log: {}", folder.display()));
-    }
-    Ok(boot.outcome.status())
 }

@@ -125,6 +125,7 @@ pub fn write(project: &Project, built: &archives::Archives, folder: &Path) -> Re
     let root = &project.root;
     copy(&root.join(HEADERS), &folder.join("include"))?;
     copy(&built.tally, &folder.join("lib/libtally.a"))?;
+    copy(&built.papi, &folder.join("lib/libpapi.a"))?;
     copy(&built.start, &folder.join("lib/libtally_start.a"))?;
     for (template, place) in PLACES {
         copy(&root.join(TEMPLATES).join(template), &folder.join(place))?;

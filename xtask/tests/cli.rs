@@ -32,8 +32,7 @@ fn an_unwritable_standard_error_is_ignored() {
 
 #[test]
 fn a_full_disk_is_an_error_and_a_closed_pipe_is_not() {
-    for words in
-        ["vpmu-events icelake-server", "trace --describe", "run --explain", "run --explain --json"]
+    for words in ["events --pmu intel", "trace --describe", "run --explain", "run --explain --json"]
     {
         assert_eq!(
             status(words, full().into(), Stdio::null()),
@@ -59,7 +58,8 @@ fn explain_refuses_what_a_run_refuses() {
         ("--events cycles --env A -- hello", Some(ExitStatus::Usage)),
         ("--events cycles --stdin /nonexistent -- hello", Some(ExitStatus::ProgramNotFound)),
         ("--events cycles --memory 100M -- hello", Some(ExitStatus::Usage)),
-        ("--events cycles -- hello -- foo", Some(ExitStatus::Usage)),
+        ("--events cycles -- hello -- foo x", None),
+        ("--events cycles -- hello --", Some(ExitStatus::Usage)),
         ("--events cycles --file /nonexistent -- hello", Some(ExitStatus::ProgramNotFound)),
         ("--events cycles --file Cargo.toml --file src/../Cargo.toml", Some(ExitStatus::Usage)),
         ("--program deflate -- stat -e cycles hello", Some(ExitStatus::Usage)),
@@ -85,6 +85,8 @@ fn studies_refuse_lists_of_events_before_they_boot() {
         ("live --events instructions:k", ExitStatus::CallRefused),
         ("unobserved --events nonsense", ExitStatus::UnknownEvent),
         ("unobserved --events cycles --slice 1", ExitStatus::SliceOutOfRange),
+        ("error --refine --events nonsense", ExitStatus::UnknownEvent),
+        ("error --programs --program hello", ExitStatus::Usage),
     ] {
         let status = status(&format!("study {words}"), Stdio::null(), Stdio::null());
         assert_eq!(status, code(refused), "{words}");
@@ -92,15 +94,69 @@ fn studies_refuse_lists_of_events_before_they_boot() {
 }
 
 #[test]
-fn unobserved_values_need_a_list_that_is_known_and_a_virtual_pmu() {
+fn estimates_from_the_trace_and_breakdowns_need_lists_that_are_known() {
     for (words, refused) in [
         ("--unobserved --events nonsense", ExitStatus::UnknownEvent),
         ("--unobserved --shares planned", ExitStatus::Usage),
         ("--unobserved -- stat -e cycles hello", ExitStatus::Usage),
         ("--unobserved --repeat 2", ExitStatus::Usage),
+        ("--refine --events nonsense", ExitStatus::UnknownEvent),
+        ("--refine --trace-last", ExitStatus::Usage),
+        ("--breakdown --events cycles", ExitStatus::Usage),
+        ("--breakdown --pmu zen3", ExitStatus::UnknownEvent),
+        ("--over-time a.csv", ExitStatus::Usage),
+        ("--breakdown --over-time a.png", ExitStatus::Usage),
+        ("--breakdown --over-time a.csv --trace-last", ExitStatus::Usage),
     ] {
         let status = status(&format!("run {words}"), Stdio::null(), Stdio::null());
         assert_eq!(status, code(refused), "{words}");
+    }
+}
+
+#[test]
+fn a_run_is_checked_before_anything_is_built() {
+    let dynamic = format!("--file {}:bin/prog -- prog", env!("CARGO_BIN_EXE_xtask"));
+    for (words, refused) in [
+        ("--events nonsense -- deflate", ExitStatus::UnknownEvent),
+        ("-- stat -e nonsense deflate", ExitStatus::UnknownEvent),
+        ("--program nobody", ExitStatus::ProgramNotFound),
+        ("-- stat nobody", ExitStatus::ProgramNotFound),
+        ("-- deflate -- nobody", ExitStatus::ProgramNotFound),
+        ("--file Cargo.toml -- Cargo.toml", ExitStatus::NotStaticElf),
+        (&dynamic, ExitStatus::NotStaticElf),
+        ("--file Cargo.toml --file Cargo.toml:x/../y -- deflate", ExitStatus::Usage),
+        ("--file Cargo.toml:deflate -- deflate", ExitStatus::Usage),
+        ("--file src:/ --file Cargo.toml:run.rs -- deflate", ExitStatus::Usage),
+        ("--vpmu profile=z80 -- deflate", ExitStatus::Usage),
+    ] {
+        let status = status(&format!("run {words}"), Stdio::null(), Stdio::null());
+        assert_eq!(status, code(refused), "{words}");
+    }
+}
+
+#[test]
+fn options_of_the_virtual_pmu_are_checked_before_anything_is_built() {
+    for (words, names) in [
+        ("--vpmu profile=z80", "profile 'z80': use one of icelake-server, sapphire-rapids, "),
+        ("--vpmu profile=zen4", "profile=zen4 needs another machine: use --pmu amd"),
+        ("--vpmu speed=1", "option 'speed': use one of profile, counters, "),
+        ("--vpmu counters=9", "counters=9 is not supported: icelake-server has 1 to 8"),
+        ("--vpmu version=6", "version=6 is not supported: Intel's profiles have 1 to 5"),
+        ("--vpmu width=31", "width=31 is not supported: Intel's profiles have 32 to 48"),
+        ("--vpmu pipeline=fast", "pipeline 'fast': use interval or ooo"),
+        ("--vpmu mode=single", "mode=single needs the other pipeline: add pipeline=ooo"),
+        ("--vpmu perfect=l4", "perfect=l4 is no structure: use l1i, l1d, "),
+        ("--vpmu series=x,every=9", "every=9 is no interval: use a number of at least 1000"),
+        ("--vpmu unlike=1,counters=8", "unlike=1 is no CPU of this machine: use 0 to 0"),
+        ("--vpmu truth=x", "truth=... would take the truth from the results: omit it"),
+        ("--pmu z80", "[possible values: intel, sapphire-rapids, zen3, amd]"),
+    ] {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        run.arg("run").args(words.split(' ')).args(["--", "deflate"]);
+        let refused = run.output().expect("it was built");
+        let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), code(ExitStatus::Usage), "{words}: {message}");
+        assert!(message.contains(names), "{words}: {message}");
     }
 }
 
@@ -120,6 +176,7 @@ fn linux_refuses_options_before_it_fetches_anything() {
         ("--file /nonexistent -- true", ExitStatus::ProgramNotFound),
         ("--file Cargo.toml --file src/../Cargo.toml -- true", ExitStatus::Usage),
         ("--icount", ExitStatus::Usage),
+        ("--vpmu speed=1 -- true", ExitStatus::Usage),
     ] {
         let status = status(&format!("linux {words}"), Stdio::null(), Stdio::null());
         assert_eq!(status, code(refused), "{words}");
@@ -140,6 +197,25 @@ fn compare_refuses_options_before_it_builds_anything() {
     ] {
         let status = status(&format!("compare {words}"), Stdio::null(), Stdio::null());
         assert_eq!(status, code(refused), "{words}");
+    }
+}
+
+#[test]
+fn halts_are_refused_before_anything_is_built() {
+    for words in [
+        "--halt 5000",
+        "--halt 5000,999",
+        "--halt 5000,2000000000",
+        "--halt 10000000001,5000",
+        "--halt 5000,5000,8388609",
+        "--halt 5000,5000 --overflows nmi",
+        "--halt 5000,5000 --explain",
+        "--halt 5000,5000 --repeat 2",
+        "--halt 5000,5000 --halt-timer off",
+        "--halt-timer held",
+    ] {
+        let status = status(&format!("run {words}"), Stdio::null(), Stdio::null());
+        assert_eq!(status, code(ExitStatus::Usage), "{words}");
     }
 }
 

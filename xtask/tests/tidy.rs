@@ -15,14 +15,16 @@ const MOST_COLUMNS: usize = 100;
 
 /// Every package with the project's packages that it may depend on: dependencies point one way.
 /// Tests, and tools that no package depends on, may depend on all.
-const ARROWS: [(&str, &[&str]); 18] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("tally-abi", &[]),
+    ("tally-elf", &[]),
     ("tally-ring", &["tally-abi"]),
     ("tally-engine", &["tally-abi"]),
     ("tally-pmu", &["tally-abi", "tally-engine"]),
-    ("tally-kernel", &["tally-abi", "tally-engine", "tally-pmu", "tally-ring"]),
+    ("tally-kernel", &["tally-abi", "tally-elf", "tally-engine", "tally-pmu", "tally-ring"]),
     ("tally", &["tally-abi", "tally-ring"]),
     ("tally-capi", &["tally"]),
+    ("tally-papi", &["tally", "tally-abi", "tally-engine", "tally-pmu"]),
     ("tally-start", &["tally"]),
     ("tally-programs", &["tally", "tally-abi"]),
     ("tally-test-guests", &["tally", "tally-abi"]),
@@ -30,8 +32,13 @@ const ARROWS: [(&str, &[&str]); 18] = [
     ("tally-vpmu", &["tally-model"]),
     ("tally-vpmu-plugin", &["tally-abi", "tally-model", "tally-vpmu"]),
     ("tally-empty-plugin", &[]),
-    ("tally-vpmu-check", &["tally-abi"]),
-    ("xtask", &["tally-abi", "tally-engine", "tally-model", "tally-pmu", "tally-vpmu"]),
+    ("tally-pvh", &[]),
+    ("tally-vpmu-check", &["tally-abi", "tally-pvh"]),
+    ("tally-loader", &["tally-abi", "tally-pvh"]),
+    (
+        "xtask",
+        &["tally-abi", "tally-elf", "tally-engine", "tally-model", "tally-pmu", "tally-vpmu"],
+    ),
     ("tally-image", &[]),
     ("tally-tests", &["tally-abi", "xtask"]),
 ];

@@ -1,5 +1,6 @@
 //! The kernel's command line, and the ports by which it reaches its host.
 
+use crate::halt::{HaltTimer, Halts};
 pub use crate::program::{BadOption, Program, Variables};
 
 /// Name of the QEMU firmware-configuration file with the command line.
@@ -31,6 +32,7 @@ pub const MAX_CPUS: usize = 16;
 /// `stdin=PATH` names the file that it reads as its standard input. `events=LIST` before a program
 /// makes the kernel count these events for the whole program, which needs no code for Tally.
 /// `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive|paired` configure that session.
+/// `region=TAG` has the virtual PMU count the truth of the whole program as the region of this tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandLine<'a> {
     /// Seed of every random order that the engine draws (`seed=N`, default 1).
@@ -53,6 +55,12 @@ pub struct CommandLine<'a> {
     pub send_files: bool,
     /// How overflow interrupts are delivered (`overflows=fixed|nmi`).
     pub overflows: Delivery,
+    /// The halts of programs (`halt=LENGTH,PERIOD,FOOTPRINT`), which take a general counter. Not
+    /// with overflow interrupts as NMIs.
+    pub halts: Option<Halts>,
+    /// What the scheduler's timer does during halts (`halt-timer=running|held`). Valid only with
+    /// `halt`.
+    pub halt_timer: Option<HaltTimer>,
     /// The least severe level of messages in the log (`log=error|warn|info|debug|trace`).
     pub log: LogLevel,
     /// Kinds of records in a trace beside slices, thresholds and samples: a list
@@ -213,6 +221,8 @@ impl<'a> CommandLine<'a> {
             date: DEFAULT_DATE,
             send_files: false,
             overflows: Delivery::Fixed,
+            halts: None,
+            halt_timer: None,
             log: LogLevel::default(),
             trace_events: TraceEvents::default(),
             fail: None,
@@ -221,12 +231,20 @@ impl<'a> CommandLine<'a> {
         for option in options.split_ascii_whitespace() {
             line.set(option).ok_or(BadOption(option))?;
         }
+        line.without_effect().map_or(Ok(line), |option| Err(BadOption(option)))
+    }
+
+    /// The name of an option that has no effect with the others.
+    fn without_effect(&self) -> Option<&'static str> {
         // Without a trace, no kind of records can be selected.
-        if line.trace_events != TraceEvents::default() && line.trace.is_none() {
-            Err(BadOption("trace-events"))
-        } else {
-            Ok(line)
+        if self.trace_events != TraceEvents::default() && self.trace.is_none() {
+            return Some("trace-events");
         }
+        // An NMI can interrupt the kernel, and halts wait for a program.
+        if self.halts.is_some() && self.overflows == Delivery::Nmi {
+            return Some("halt");
+        }
+        (self.halt_timer.is_some() && self.halts.is_none()).then_some("halt-timer")
     }
 
     /// Sets an option. `None` if it is unknown or has no readable value.
@@ -245,6 +263,8 @@ impl<'a> CommandLine<'a> {
             }
             Some(("date", seconds)) => self.date = seconds.parse().ok()?,
             Some(("overflows", how)) => self.overflows = Delivery::parse(how)?,
+            Some(("halt", halts)) => self.halts = Some(Halts::parse(halts).ok()?),
+            Some(("halt-timer", timer)) => self.halt_timer = Some(HaltTimer::parse(timer)?),
             Some(("log", level)) => self.log = LogLevel::parse(level)?,
             Some(("trace-events", list)) => self.trace_events = TraceEvents::parse(list)?,
             Some(("fail", failure)) => self.fail = Some(Failure::parse(failure)?),
@@ -288,7 +308,10 @@ mod tests {
         assert_eq!(programs[0].measure, Some(("a,cpu/x=1/", config)));
         assert_eq!(words(&programs[0]), ["p=1", "k=v"]);
         assert_eq!((programs[1].measure, words(&programs[1])), (None, vec!["q"]));
-        for bad in ["slice=x", "budget=0", "shares=all"] {
+        let line = CommandLine::parse("-- region=7 q").unwrap();
+        let program = line.programs().next().unwrap().unwrap();
+        assert_eq!((program.region, words(&program)), (Some(7), vec!["q"]));
+        for bad in ["slice=x", "budget=0", "shares=all", "region=x"] {
             let text = std::format!("-- {bad} p");
             let line = CommandLine::parse(&text).unwrap();
             assert_eq!(line.programs().next().unwrap().unwrap_err(), BadOption(bad));
@@ -338,10 +361,20 @@ mod tests {
         assert_eq!(CommandLine::parse("paranoid=0").map(|line| line.paranoid), Ok(0));
         let nmi = CommandLine::parse("overflows=nmi").map(|line| line.overflows);
         assert_eq!(nmi, Ok(Delivery::Nmi));
+        let line = CommandLine::parse("halt=7,1000 halt-timer=held").unwrap();
+        assert_eq!(line.halts.map(|halts| halts.length_cycles), Some(7));
+        assert_eq!(line.halt_timer, Some(HaltTimer::Held));
+        for (bad, option) in
+            [("halt=7,1000 overflows=nmi", "halt"), ("halt-timer=held", "halt-timer")]
+        {
+            assert_eq!(CommandLine::parse(bad), Err(BadOption(option)));
+        }
         for bad in [
             "paranoid=3",
             "paranoid=",
             "overflows=smi",
+            "halt=7",
+            "halt-timer=off",
             "date=today",
             "seed=x",
             "cpus=0",

@@ -18,6 +18,8 @@ pub mod command;
 pub mod error;
 pub mod events;
 pub mod exit;
+pub mod halt;
+pub mod loader;
 mod program;
 pub mod reading;
 pub mod record;

@@ -13,6 +13,8 @@ pub struct BadOption<'a>(pub &'a str);
 pub struct Program<'a> {
     /// The events to count for the whole program, and the session's configuration.
     pub measure: Option<(&'a str, SessionConfig)>,
+    /// The tag of the truth's region that contains the whole program.
+    pub region: Option<u32>,
     /// Its environment, `NAME=VALUE`, escaped.
     pub environment: Variables<'a>,
     /// The path of the file that is its standard input, escaped; the input is empty without one.
@@ -30,7 +32,7 @@ impl<'a> Iterator for Variables<'a> {
 
     fn next(&mut self) -> Option<&'a str> {
         // Options end at the first word that is none.
-        let known = ["env", "stdin", "events", "slice", "budget", "shares"];
+        let known = ["env", "stdin", "events", "slice", "budget", "shares", "region"];
         loop {
             let (name, value) = self.0.next()?.split_once('=')?;
             match name {
@@ -46,7 +48,7 @@ impl<'a> Program<'a> {
     pub(crate) fn parse(text: &'a str) -> Result<Self, BadOption<'a>> {
         let mut words = text.split_ascii_whitespace();
         let (mut events, mut config) = (None, SessionConfig::default());
-        let (environment, mut input) = (Variables(words.clone()), None);
+        let (environment, mut input, mut region) = (Variables(words.clone()), None, None);
         loop {
             let mut ahead = words.clone();
             let option = ahead.next().unwrap_or_default();
@@ -62,6 +64,9 @@ impl<'a> Program<'a> {
                 Some(("shares", shares)) => {
                     config.shares = Shares::parse(shares).ok_or(BadOption(option))?;
                 }
+                Some(("region", tag)) => {
+                    region = Some(tag.parse().map_err(|_| BadOption(option))?);
+                }
                 Some(("env", _)) => {}
                 Some(("stdin", path)) => input = Some(path),
                 // A program's name may contain an equals sign.
@@ -70,6 +75,6 @@ impl<'a> Program<'a> {
             words = ahead;
         }
         let measure = events.map(|list| (list, config));
-        Ok(Program { measure, environment, input, words })
+        Ok(Program { measure, region, environment, input, words })
     }
 }

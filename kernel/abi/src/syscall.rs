@@ -80,16 +80,17 @@ pub const DUP2: u64 = 33;
 pub const PAUSE: u64 = 34;
 /// `nanosleep(time, left)` → 0. The scheduler wakes threads at its ticks, every 10 ms.
 pub const NANOSLEEP: u64 = 35;
-/// `getitimer(0, value)` → 0. As [`SETITIMER`].
+/// `getitimer(which, value)` → 0. As [`SETITIMER`].
 pub const GETITIMER: u64 = 36;
 /// `alarm(seconds)` → seconds that the previous alarm had left. As [`SETITIMER`].
 pub const ALARM: u64 = 37;
-/// `setitimer(0, value, old)` → 0: a signal after a real time. Timers of CPU time are not
-/// supported.
+/// `setitimer(which, value, old)` → 0: a signal after a real time, or after a CPU time of the
+/// program, that of the kernel included.
 pub const SETITIMER: u64 = 38;
 /// `getpid()` → the program's number.
 pub const GETPID: u64 = 39;
-/// `sendfile(…)`: `EINVAL`. Programs read and write instead.
+/// `sendfile(out, in, offset, bytes)` → bytes copied from a file to a file, a pipe, a socket or the
+/// output. A copy within one file may be short.
 pub const SENDFILE: u64 = 40;
 /// `socket(…)`: `EAFNOSUPPORT`. There is no network.
 pub const SOCKET: u64 = 41;
@@ -193,6 +194,8 @@ pub const GETSID: u64 = 124;
 pub const RT_SIGPENDING: u64 = 127;
 /// `rt_sigtimedwait(set, info, timeout, 8)` → the signal.
 pub const RT_SIGTIMEDWAIT: u64 = 128;
+/// `rt_sigqueueinfo(program, signal, info)` → 0: a signal with a value, to the program itself.
+pub const RT_SIGQUEUEINFO: u64 = 129;
 /// `rt_sigsuspend(mask, 8)`: waits for a signal's handler.
 pub const RT_SIGSUSPEND: u64 = 130;
 /// `sigaltstack(stack, old)` → 0.
@@ -239,9 +242,19 @@ pub const GETDENTS64: u64 = 217;
 pub const SET_TID_ADDRESS: u64 = 218;
 /// `fadvise64(fd, offset, bytes, advice)` → 0.
 pub const FADVISE64: u64 = 221;
+/// `timer_create(clock, event, timer)` → 0. Writes the timer's number.
+pub const TIMER_CREATE: u64 = 222;
+/// `timer_settime(timer, flags, new, old)` → 0.
+pub const TIMER_SETTIME: u64 = 223;
+/// `timer_gettime(timer, value)` → 0.
+pub const TIMER_GETTIME: u64 = 224;
+/// `timer_getoverrun(timer)` → expirations while the signal delivered last was pending.
+pub const TIMER_GETOVERRUN: u64 = 225;
+/// `timer_delete(timer)` → 0.
+pub const TIMER_DELETE: u64 = 226;
 /// `clock_gettime(clock, time)` → 0. All clocks show the time since boot, `CLOCK_REALTIME` too, as
-/// the kernel knows no date. The exception are the clocks of CPU time: the program's, and the
-/// thread's if the program has one thread.
+/// the kernel knows no date. The exception are the clocks of CPU time: the program's and its
+/// threads'.
 pub const CLOCK_GETTIME: u64 = 228;
 /// `clock_getres(clock, time)` → 0: one nanosecond.
 pub const CLOCK_GETRES: u64 = 229;
@@ -294,6 +307,8 @@ pub const GET_ROBUST_LIST: u64 = 274;
 pub const UTIMENSAT: u64 = 280;
 /// `epoll_pwait(fd, events, n, milliseconds, mask, 8)` → events. As [`EPOLL_WAIT`].
 pub const EPOLL_PWAIT: u64 = 281;
+/// `signalfd(fd, set, 8)` → descriptor. As [`SIGNALFD4`].
+pub const SIGNALFD: u64 = 282;
 /// `timerfd_create(clock, flags)` → descriptor.
 pub const TIMERFD_CREATE: u64 = 283;
 /// `eventfd(count)` → descriptor.
@@ -304,6 +319,9 @@ pub const FALLOCATE: u64 = 285;
 pub const TIMERFD_SETTIME: u64 = 286;
 /// `timerfd_gettime(fd, value)` → 0.
 pub const TIMERFD_GETTIME: u64 = 287;
+/// `signalfd4(fd, set, 8, flags)` → descriptor: a new one if `fd` is −1. Reading it takes pending
+/// signals of the set.
+pub const SIGNALFD4: u64 = 289;
 /// `eventfd2(count, flags)` → descriptor.
 pub const EVENTFD2: u64 = 290;
 /// `epoll_create1(flags)` → descriptor.
@@ -316,6 +334,8 @@ pub const PIPE2: u64 = 293;
 pub const PREADV: u64 = 295;
 /// `pwritev(fd, vector, n, offset)` → bytes written.
 pub const PWRITEV: u64 = 296;
+/// `rt_tgsigqueueinfo(program, thread, signal, info)` → 0. As [`RT_SIGQUEUEINFO`], to a thread.
+pub const RT_TGSIGQUEUEINFO: u64 = 297;
 /// `prlimit64(0, resource, 0, old)` → 0: the limits of the stack and of descriptors; other
 /// resources have no limit.
 pub const PRLIMIT64: u64 = 302;
@@ -332,6 +352,9 @@ pub const GETRANDOM: u64 = 318;
 pub const MEMFD_CREATE: u64 = 319;
 /// `mlock2(start, bytes, flags)` → 0. As [`MLOCK`].
 pub const MLOCK2: u64 = 325;
+/// `copy_file_range(in, in_offset, out, out_offset, bytes, 0)` → bytes copied between files. A copy
+/// within one file may be short.
+pub const COPY_FILE_RANGE: u64 = 326;
 /// `statx(folder, path, flags, mask, stat)` → 0. As [`FSTAT`].
 pub const STATX: u64 = 332;
 /// `rseq(…)`: `ENOSYS`. C libraries work without it.
@@ -459,15 +482,16 @@ names! {
     FCHDIR, RENAME, MKDIR, RMDIR, CREAT, LINK, UNLINK, SYMLINK, READLINK, CHMOD, FCHMOD, CHOWN,
     FCHOWN, LCHOWN, UMASK, GETTIMEOFDAY, GETRLIMIT, GETRUSAGE, SYSINFO, TIMES, GETUID, GETGID,
     GETEUID, GETEGID, GETPPID, GETPGRP, GETGROUPS, GETRESUID, GETRESGID, GETPGID, GETSID,
-    RT_SIGPENDING, RT_SIGTIMEDWAIT, RT_SIGSUSPEND, SIGALTSTACK, STATFS, FSTATFS, MLOCK, MUNLOCK,
+    RT_SIGPENDING, RT_SIGTIMEDWAIT, RT_SIGQUEUEINFO, RT_SIGSUSPEND, SIGALTSTACK, STATFS, FSTATFS, MLOCK, MUNLOCK,
     MLOCKALL, MUNLOCKALL, PRCTL, ARCH_PRCTL, SYNC, GETTID, TKILL, TIME, FUTEX,
     SCHED_SETAFFINITY, SCHED_GETAFFINITY, EPOLL_CREATE, GETDENTS64, SET_TID_ADDRESS, FADVISE64,
+    TIMER_CREATE, TIMER_SETTIME, TIMER_GETTIME, TIMER_GETOVERRUN, TIMER_DELETE,
     CLOCK_GETTIME, CLOCK_GETRES, CLOCK_NANOSLEEP, EXIT_GROUP, EPOLL_WAIT, EPOLL_CTL, TGKILL,
     OPENAT, MKDIRAT, FCHOWNAT, NEWFSTATAT, UNLINKAT, RENAMEAT, LINKAT, SYMLINKAT, READLINKAT,
     FCHMODAT, FACCESSAT, PSELECT6, PPOLL, SET_ROBUST_LIST, SYNC_FILE_RANGE, GET_ROBUST_LIST,
-    UTIMENSAT, EPOLL_PWAIT, TIMERFD_CREATE, EVENTFD, FALLOCATE, TIMERFD_SETTIME,
-    TIMERFD_GETTIME, EVENTFD2, EPOLL_CREATE1, DUP3, PIPE2, PREADV, PWRITEV, PRLIMIT64, SYNCFS,
-    GETCPU, RENAMEAT2, GETRANDOM, MEMFD_CREATE, MLOCK2, STATX, RSEQ, CLONE3, CLOSE_RANGE,
+    UTIMENSAT, EPOLL_PWAIT, SIGNALFD, SIGNALFD4, TIMERFD_CREATE, EVENTFD, FALLOCATE, TIMERFD_SETTIME,
+    TIMERFD_GETTIME, EVENTFD2, EPOLL_CREATE1, DUP3, PIPE2, PREADV, PWRITEV, RT_TGSIGQUEUEINFO, PRLIMIT64, SYNCFS,
+    GETCPU, RENAMEAT2, GETRANDOM, MEMFD_CREATE, MLOCK2, COPY_FILE_RANGE, STATX, RSEQ, CLONE3, CLOSE_RANGE,
     FACCESSAT2, EPOLL_PWAIT2, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ,
     SESSION_STATS, SESSION_CLOSE, SESSION_MAP, SESSION_THRESHOLD, UPCALL_RETURN, SESSION_SAMPLE,
     SESSION_SAMPLES, SESSION_THREAD, DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD,

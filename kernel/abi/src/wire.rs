@@ -6,7 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Malformed, Mode, Reading, SessionConfig, SessionStats, registers::Registers};
+use crate::{
+    Malformed, Mode, Reading, SessionConfig, SessionStats,
+    halt::{HaltTimer, Halts},
+    registers::Registers,
+};
 
 /// The most bytes of a frame, including the zero byte at its end.
 pub const MAX_FRAME_BYTES: usize = 2048;
@@ -185,6 +189,18 @@ pub enum Message<'a> {
     },
     /// The folder that was begun last and has not ended ends.
     FolderEnds,
+    /// How the machine was halted, if the command line asks for it: on all CPUs together.
+    Halted {
+        /// How they were asked for.
+        halts: Halts,
+        /// What the scheduler's timer did meanwhile.
+        timer: HaltTimer,
+        /// Halts.
+        count: u64,
+        /// Core cycles of all of them, from the handler's beginning to its end; ticks of the TSC
+        /// if the processor does not count core cycles.
+        cycles: u64,
+    },
     /// Every program has ended; the machine stops.
     Done {
         /// The first exit status other than 0, in the order in which programs ended; else 0.

@@ -8,12 +8,17 @@ const ESCAPES: [(char, char); 7] =
     [('s', ' '), ('t', '\t'), ('n', '\n'), ('r', '\r'), ('v', '\x0b'), ('f', '\x0c'), ('\\', '\\')];
 /// An empty word.
 const EMPTY: &str = "\\e";
+/// The word that separates programs on the command line, and its escape.
+const SEPARATOR: (&str, &str) = ("--", "\\-");
 
 /// A word as the command line has it.
 pub fn escape(word: &str) -> Cow<'_, str> {
     let escape_of = |c: char| ESCAPES.iter().find(|(_, meant)| *meant == c).map(|(name, _)| *name);
     if word.is_empty() {
         return EMPTY.into();
+    }
+    if word == SEPARATOR.0 {
+        return SEPARATOR.1.into();
     }
     if !word.contains(|c| escape_of(c).is_some()) {
         return word.into();
@@ -32,6 +37,9 @@ pub fn escape(word: &str) -> Cow<'_, str> {
 pub fn unescape(text: &str) -> Cow<'_, str> {
     if text == EMPTY {
         return "".into();
+    }
+    if text == SEPARATOR.1 {
+        return SEPARATOR.0.into();
     }
     if !text.contains('\\') {
         return text.into();
@@ -59,11 +67,21 @@ mod tests {
 
     #[test]
     fn every_word_survives_the_command_line() {
-        for word in
-            ["", "plain", "a b", "\\", "\\s", "tab\tline\nend\r\x0b\x0c", "C:\\new \\", "é ü"]
-        {
+        for word in [
+            "",
+            "--",
+            "\\-",
+            "plain",
+            "a b",
+            "\\",
+            "\\s",
+            "tab\tline\nend\r\x0b\x0c",
+            "C:\\new \\",
+            "é ü",
+        ] {
             let escaped = escape(word).to_string();
             assert!(!escaped.is_empty() && !escaped.contains(|c: char| c.is_ascii_whitespace()));
+            assert!(escaped != "--");
             assert_eq!(unescape(&escaped), word, "{escaped}");
         }
     }

@@ -56,6 +56,8 @@ pub(crate) const WIDTH_BITS: u8 = 48;
 pub struct Amd<B: Bus> {
     bus: CountingBus<B>,
     features: Features,
+    /// All counters, those of others included, as a mask.
+    counters: u8,
     /// The next group switch, and the selectors in the event selects. Without global registers the
     /// registers' enable bits follow [`Self::enabled`]; here they are set in any case.
     prepared: Prepared<FULL>,
@@ -83,6 +85,7 @@ impl<B: Bus> Amd<B> {
         let mut driver = Amd {
             bus,
             features,
+            counters: features.counters | features.reserved,
             prepared: Prepared::new(rdpmc_pinned),
             enabled: false,
             timer: CYCLES,
@@ -95,12 +98,15 @@ impl<B: Bus> Amd<B> {
             driver.bus.put(0, PerfCntrGlobalCtl::empty());
         }
         driver.refuse_if_not_writable()?;
-        driver.acknowledge(features.counters);
+        driver.acknowledge(driver.counters);
+        if features.reserved != 0 && features.global {
+            driver.control(driver.reserved());
+        }
         Ok(driver)
     }
 
     fn refuse_if_not_writable(&mut self) -> Result<(), InitError> {
-        for index in counters(self.features.counters) {
+        for index in counters(self.counters) {
             let (select, count) = (PerfCtl::event(CYCLES_NOT_IN_HALT, 0), PerfCtr(0x1234));
             self.bus.put(index, select);
             if self.bus.get::<PerfCtl>(index) != select {
@@ -169,7 +175,12 @@ impl<B: Bus> Amd<B> {
 
     /// The global control's value with all counters enabled.
     fn all(&self) -> PerfCntrGlobalCtl {
-        PerfCntrGlobalCtl::from_bits_retain(self.features.counters.into())
+        PerfCntrGlobalCtl::from_bits_retain(self.counters.into())
+    }
+
+    /// The global control's value with the counters of others alone.
+    fn reserved(&self) -> PerfCntrGlobalCtl {
+        PerfCntrGlobalCtl::from_bits_retain(self.features.reserved.into())
     }
 
     /// Writes the global control.
@@ -178,12 +189,12 @@ impl<B: Bus> Amd<B> {
         self.bus.put(0, counters);
     }
 
-    /// Enables all counters, or none: one access with global registers, else one for each counter
-    /// that has an event.
+    /// Enables all counters, or those of others alone: one access with global registers, else one
+    /// for each counter that has an event.
     fn gate(&mut self) {
         if self.features.global {
-            let all = if self.enabled { self.all() } else { PerfCntrGlobalCtl::empty() };
-            self.control(all);
+            let counters = if self.enabled { self.all() } else { self.reserved() };
+            self.control(counters);
         } else {
             self.gate_each();
         }
@@ -265,7 +276,7 @@ impl<B: Bus> Pmu for Amd<B> {
     fn is_counting(&mut self) -> bool {
         if self.features.global {
             let enabled: PerfCntrGlobalCtl = self.bus.get(0);
-            return !enabled.is_empty();
+            return !enabled.difference(self.reserved()).is_empty();
         }
         let Amd { features, bus, .. } = self;
         counters(features.counters).any(|index| bus.get::<PerfCtl>(index).contains(PerfCtl::EN))

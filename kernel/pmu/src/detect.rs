@@ -6,7 +6,9 @@ use raw_cpuid::CpuIdReader;
 use tally_abi::{Error, wire::PmuInfo};
 use tally_engine::{Layout, Widths, plan::CounterAssignment};
 
-use crate::{Amd, Bus, Catalogue, Driver, InitError, Intel, amd, intel};
+use crate::{
+    Amd, Bus, Catalogue, Driver, HaltTimer, InitError, Intel, amd, halt_timer::Registers, intel,
+};
 
 /// A PMU that this crate can drive.
 #[derive(Clone, Copy, Debug)]
@@ -168,8 +170,15 @@ fn detect_intel<R: CpuIdReader>(
     let freeze = version >= 4 && (!hypervisor || is_tcg(cpuid));
     // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES is there.
     let capabilities = cpuid.cpuid1(1).ecx >> 15 & 1 == 1;
-    let features =
-        intel::Features { general, reference: fixed(2), freeze, capabilities, extra, widths };
+    let features = intel::Features {
+        general,
+        reserved: 0,
+        reference: fixed(2),
+        freeze,
+        capabilities,
+        extra,
+        widths,
+    };
     Ok(Kind::Intel { features, version, width_bits })
 }
 
@@ -207,7 +216,7 @@ fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu
     }
     // LbrAndPmcFreeze.
     let freeze = global && v2.eax >> 2 & 1 == 1;
-    Ok(Kind::Amd(amd::Features { counters, global, freeze }))
+    Ok(Kind::Amd(amd::Features { counters, reserved: 0, global, freeze }))
 }
 
 fn cpuid_nothing() -> raw_cpuid::CpuIdResult {
@@ -246,6 +255,39 @@ impl DetectedPmu {
                 widths: Widths::of(amd::WIDTH_BITS.into()),
             },
         }
+    }
+
+    /// The same PMU with its highest general counter left to a [`HaltTimer`].
+    ///
+    /// # Errors
+    /// No counter would be left for groups.
+    pub fn with_halt_timer(mut self) -> Result<DetectedPmu, NoPmu> {
+        let general = self.layout().general;
+        let taken = 1_u8 << (7 - general.leading_zeros());
+        if general == taken {
+            return Err(NoPmu::TooFewCounters);
+        }
+        match &mut self.kind {
+            Kind::Intel { features, .. } => {
+                (features.general, features.reserved) = (features.general & !taken, taken);
+            }
+            Kind::Amd(features) => {
+                (features.counters, features.reserved) = (features.counters & !taken, taken);
+            }
+        }
+        Ok(self)
+    }
+
+    /// The halt timer of the CPU that `bus` leads to, after [`Self::init_cpu`]; none unless this is
+    /// a PMU of [`Self::with_halt_timer`].
+    pub fn halt_timer<B: Bus>(&self, bus: B) -> Option<HaltTimer<B>> {
+        let (reserved, registers) = match self.kind {
+            Kind::Intel { features, .. } => {
+                (features.reserved, Registers::Intel { width: features.widths.general })
+            }
+            Kind::Amd(features) => (features.reserved, Registers::Amd { global: features.global }),
+        };
+        (reserved != 0).then(|| HaltTimer::new(bus, registers, reserved.trailing_zeros() as u8))
     }
 
     /// RDPMC's ECX for an event's counter.

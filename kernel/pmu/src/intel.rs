@@ -73,6 +73,8 @@ const _: () = assert!(CYCLES == 1 && Pinned::Reference as u8 == 2);
 pub struct Intel<B: Bus> {
     bus: CountingBus<B>,
     features: Features,
+    /// All general counters, those of others included, as a mask.
+    general: u8,
     /// The next group switch, and the selectors in the event selects.
     prepared: Prepared<FULL>,
     /// The values that extra registers need then.
@@ -104,6 +106,7 @@ impl<B: Bus> Intel<B> {
         let mut driver = Intel {
             bus,
             features,
+            general: features.general | features.reserved,
             prepared: Prepared::new(rdpmc_pinned),
             prepared_extra: Extras::default(),
             extra: [0; MAX_EXTRA],
@@ -118,12 +121,15 @@ impl<B: Bus> Intel<B> {
             let capabilities: PerfCapabilities = driver.bus.get(0);
             driver.full_width = capabilities.contains(PerfCapabilities::FW_WRITE);
         }
-        for index in counters(features.general) {
+        for index in counters(driver.general) {
             driver.bus.put(index, PerfEvtSel::empty());
         }
         for_each_counter(features.extra, |number| driver.put_extra(number, 0));
         driver.bus.put(0, driver.all_overflows());
         driver.refuse_if_not_writable()?;
+        if features.reserved != 0 {
+            driver.enable_reserved();
+        }
         Ok(driver)
     }
 
@@ -134,7 +140,7 @@ impl<B: Bus> Intel<B> {
             return Err(InitError::NotWritable { register: FixedCtr::NAME, index: CYCLES });
         }
         let probe = PerfEvtSel::event(0x3c, 0);
-        for index in counters(self.features.general) {
+        for index in counters(self.general) {
             self.bus.put(index, probe);
             if self.bus.get::<PerfEvtSel>(index) != probe {
                 return Err(InitError::NotWritable { register: PerfEvtSel::NAME, index });
@@ -163,7 +169,7 @@ impl<B: Bus> Intel<B> {
         let fixed = PerfGlobalCtrl::FIXED0 | PerfGlobalCtrl::FIXED1;
         let third =
             if self.features.reference { PerfGlobalCtrl::FIXED2 } else { PerfGlobalCtrl::empty() };
-        PerfGlobalCtrl::from_bits_retain(u64::from(self.features.general)) | fixed | third
+        PerfGlobalCtrl::from_bits_retain(u64::from(self.general)) | fixed | third
     }
 
     /// The pinned events that have a counter.
@@ -224,6 +230,11 @@ impl<B: Bus> Intel<B> {
 
     fn disable(&mut self) {
         self.bus.put(0, PerfGlobalCtrl::empty());
+    }
+
+    /// Disables all counters but those of others.
+    fn enable_reserved(&mut self) {
+        self.bus.put(0, self.features.reserved());
     }
 }
 
@@ -294,14 +305,14 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 
     fn stop(&mut self) {
-        self.disable();
+        self.enable_reserved();
         self.disarm();
         self.acknowledge();
     }
 
     fn is_counting(&mut self) -> bool {
         let enabled: PerfGlobalCtrl = self.bus.get(0);
-        !enabled.is_empty()
+        !enabled.difference(self.features.reserved()).is_empty()
     }
 
     fn scrub(&mut self) {

@@ -19,17 +19,20 @@ pub mod bus;
 pub mod catalogue;
 mod detect;
 mod driver;
+mod halt_timer;
 mod init;
 mod intel;
 mod prepared;
 pub mod registers;
 #[cfg(test)]
 mod testing;
+pub mod virtual_pmu;
 
 pub use amd::Amd;
 pub use bus::Bus;
-pub use catalogue::{Catalogue, ResolveError, Resolved};
+pub use catalogue::{Catalogue, Derived, ResolveError, Resolved};
 pub use detect::{DetectedPmu, NoPmu, detect};
 pub use driver::Driver;
+pub use halt_timer::HaltTimer;
 pub use init::InitError;
 pub use intel::Intel;

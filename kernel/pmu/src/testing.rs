@@ -68,6 +68,14 @@ impl Model {
         R::from_raw(self.msrs[&R::address(index)])
     }
 
+    /// The value of a general counter.
+    pub(crate) fn count_of(&self, index: u8) -> u64 {
+        match self.vendor {
+            Vendor::Intel { .. } => self.peek::<intel::Pmc>(index).raw(),
+            Vendor::Amd { .. } => self.peek::<amd::PerfCtr>(index).raw(),
+        }
+    }
+
     /// Whether an overflow has frozen all counters.
     fn is_frozen(&self) -> bool {
         let status = self.status().and_then(|address| self.msrs.get(&address));

@@ -146,6 +146,24 @@ impl Lapic {
         self.write(register::TIMER_INITIAL, ticks);
     }
 
+    /// The timer's period, in ticks of the APIC's clock.
+    pub fn timer_period(&self) -> u32 {
+        self.read(register::TIMER_INITIAL)
+    }
+
+    /// Stops the timer. Returns the ticks that were left of its period.
+    pub fn hold_timer(&self) -> u32 {
+        let left = self.read(register::TIMER_CURRENT);
+        self.write(register::TIMER_INITIAL, 0);
+        left
+    }
+
+    /// Starts the timer again, with an interrupt after `left` ticks: what [`Self::hold_timer`]
+    /// returned. It is its period too, until [`Self::start_timer`].
+    pub fn release_timer(&self, left: u32) {
+        self.write(register::TIMER_INITIAL, left.max(1));
+    }
+
     /// Ticks of the APIC's clock during `wait`; none if the wait fails.
     pub fn measure_timer(&self, wait: impl FnOnce() -> Option<()>) -> Option<u32> {
         self.write(register::TIMER_DIVIDE, DIVIDE_BY_1);

@@ -80,7 +80,6 @@ pub(super) fn call(
         syscall::DUP2 | syscall::DUP3 => duplicate_to(process, a, b),
         syscall::IOCTL => io_control(process, a, b, c),
         // Programs read and write instead.
-        syscall::SENDFILE => descriptor(process, a).and(Err(Errno(EINVAL))),
         // Every file has all permissions.
         syscall::FCHMOD | syscall::FCHOWN => descriptor(process, a).map(|_| 0),
         syscall::FALLOCATE => allocate(process, a, b, [c, d]),
@@ -292,7 +291,7 @@ fn flags(open: &Descriptor) -> u64 {
 fn flags_of_stream(stream: &Stream) -> u64 {
     let (reads, writes) = match &stream.kind {
         Kind::Channel(channel) => channel.directions(),
-        Kind::Event(_) | Kind::Timer(_) => (true, true),
+        Kind::Event(_) | Kind::Timer(_) | Kind::Signals(_) => (true, true),
     };
     access_flags(reads, writes) | if stream.is_nonblocking() { NONBLOCK } else { 0 }
 }

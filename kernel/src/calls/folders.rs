@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use tally_abi::syscall::{
     self,
-    errno::{EINVAL, ENOENT, ENOTDIR, EPERM, ERANGE},
+    errno::{EBUSY, EINVAL, ENOENT, ENOTDIR, ENOTEMPTY, EPERM, ERANGE},
 };
 
 use super::{
@@ -75,11 +75,21 @@ fn make_folder(process: &mut Process, at: u64, path: u64) -> Result<u64, Errno> 
     Ok(0)
 }
 
+/// The last part of a path.
+fn last_part(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+}
+
 /// `unlink`, `rmdir` and `unlinkat`.
 fn remove(process: &mut Process, at: u64, path: u64, of_folder: bool) -> Result<u64, Errno> {
     let text = read_path(process, path)?;
-    if of_folder && text.rsplit('/').next() == Some(".") {
-        return Err(Errno(EINVAL));
+    match last_part(&text) {
+        "." if of_folder => return Err(Errno(EINVAL)),
+        ".." if of_folder => {
+            place(process, at, path, false)?.existing()?;
+            return Err(Errno(ENOTEMPTY));
+        }
+        _ => {}
     }
     loop {
         match place(process, at, path, false)?.remove(of_folder) {
@@ -100,9 +110,15 @@ fn rename(
         return Err(Errno(EINVAL));
     }
     has_room()?;
+    // A folder that such a path names has another name, or has none if it was removed.
+    let is_name = |path: &str| !matches!(last_part(path), "." | "..");
+    let are_names = is_name(&read_path(process, from)?) && is_name(&read_path(process, to)?);
     loop {
         let old = place(process, from_at, from, false)?;
         let new = place(process, to_at, to, false)?;
+        if !are_names {
+            return Err(Errno(EBUSY));
+        }
         match old.rename(new, flags == 0) {
             Err(PathError::Changed) => {}
             renamed => return Ok(renamed.map(|()| 0)?),

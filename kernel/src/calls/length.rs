@@ -8,7 +8,7 @@ use super::{
     paths::{HERE, find},
 };
 use crate::{
-    files::{Content, open::Descriptor, tree::Node},
+    files::{Content, inode::FileRef, open::Descriptor, tree::Node},
     task::Process,
 };
 
@@ -26,28 +26,32 @@ pub(super) fn truncate_descriptor(
     if !open.writes {
         return Err(Errno(EINVAL));
     }
-    truncate(&mut open.file.lock(), bytes)
+    truncate(process, &open.file, bytes)
 }
 
 /// One step of `truncate`.
 pub(super) fn truncate_path(process: &mut Process, path: u64, bytes: u64) -> Result<Answer, Errno> {
     match find(process, HERE, path)? {
-        Node::File(file) => truncate(&mut file.lock(), bytes),
+        Node::File(file) => truncate(process, &file, bytes),
         Node::Folder(_) => Err(Errno(EISDIR)),
         _ => Err(Errno(EINVAL)),
     }
 }
 
-/// Brings the length of a file nearer to `bytes`. The progress is in the file.
-fn truncate(content: &mut Content, bytes: u64) -> Result<Answer, Errno> {
+/// Brings the length of a file nearer to `bytes`. The progress is in the file, and in the pages of
+/// it that the program has mapped behind its new end: these are freed, as under Linux.
+fn truncate(process: &mut Process, file: &FileRef, bytes: u64) -> Result<Answer, Errno> {
     if bytes > i64::MAX as u64 {
         return Err(Errno(EINVAL));
     }
-    if bytes <= content.len() {
-        content.set_len(bytes)?;
-        return Ok(Answer::Value(0));
+    let mut content = file.lock();
+    if bytes > content.len() {
+        return extend(&mut content, bytes);
     }
-    extend(content, bytes)
+    content.set_len(bytes)?;
+    drop(content);
+    let is_done = process.memory.drop_behind(file.number, bytes);
+    Ok(if is_done { Answer::Value(0) } else { Answer::continue_at(0) })
 }
 
 /// Brings the length of a file that is shorter than `bytes` nearer to that.

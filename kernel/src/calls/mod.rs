@@ -9,6 +9,7 @@
 
 mod affinity;
 mod answer;
+mod copy;
 mod files;
 mod folders;
 mod inspect;
@@ -21,6 +22,7 @@ mod process;
 mod programs;
 mod readings;
 mod session;
+mod signal_files;
 mod signals;
 mod stat;
 mod steps;
@@ -29,6 +31,7 @@ mod system;
 mod texts;
 mod threads;
 mod time;
+mod timers;
 mod trace;
 mod transfer;
 
@@ -208,6 +211,7 @@ fn uses_descriptors(number: u64) -> bool {
         READ | READV
             | WRITE
             | WRITEV
+            | SENDFILE
             | CLOSE
             | CLOSE_RANGE
             | DUP2
@@ -216,6 +220,8 @@ fn uses_descriptors(number: u64) -> bool {
             | RECVFROM
             | SHUTDOWN
             | TIMERFD_SETTIME
+            | SIGNALFD
+            | SIGNALFD4
             | EPOLL_CTL
             | FCNTL
             | FLOCK
@@ -247,7 +253,8 @@ fn of_family(
     arguments: [u64; 6],
     progress: Progress,
 ) -> Result<Answer, Errno> {
-    let transferred = transfer::call(process, number, arguments, progress.at);
+    let transferred = transfer::call(process, number, arguments, progress.at)
+        .or_else(|| copy::call(process, number, arguments, progress.at));
     if let Some(answer) =
         transferred.or_else(|| memory::call(process, number, arguments, &progress))
     {
@@ -258,12 +265,16 @@ fn of_family(
         syscall::FLOCK => return locks::flock(process, arguments[0], arguments[1]),
         _ => {}
     }
-    for family in [threads::call, signals::call, time::call, poll::call, streams::call] {
+    for family in
+        [threads::call, signals::call, timers::call, time::call, poll::call, streams::call]
+    {
         if let Some(answer) = family(process, number, arguments) {
             return answer;
         }
     }
-    for family in [files::call, paths::call, folders::call, system::call, process::call] {
+    for family in
+        [files::call, signal_files::call, paths::call, folders::call, system::call, process::call]
+    {
         if let Some(answer) = family(process, number, arguments) {
             return answer.map(Answer::Value);
         }

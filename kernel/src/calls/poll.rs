@@ -161,7 +161,7 @@ fn readiness(process: &Process, open: &Descriptor) -> (u32, Option<u64>) {
     let (events, due) = match open {
         Descriptor::File(_) | Descriptor::Device(_) | Descriptor::Folder(_) => (IN | OUT, None),
         Descriptor::Output(_) => (OUT, None),
-        Descriptor::Stream(stream) => (stream.ready(now), stream.due()),
+        Descriptor::Stream(stream) => (stream.ready(now, process.pending_signals()), stream.due()),
         Descriptor::Epoll(epoll) => {
             let mut found = Found::default();
             for (fd, interest) in epoll.lock().iter() {
@@ -302,12 +302,13 @@ fn register(process: &mut Process, [epoll, what, fd, event]: [u64; 4]) -> Result
 /// becomes ready by itself.
 fn registered(process: &Process, fd: u64, interest: &Interest) -> (u32, u64, Option<u64>) {
     let Some(open) = process.files.get(fd) else { return (0, 0, None) };
+    let (now, signals) = (clock::now_ns(), process.pending_signals());
     let (changes, due) = match open {
-        Descriptor::Stream(stream) => (stream.changes(clock::now_ns()), stream.due()),
+        Descriptor::Stream(stream) => (stream.changes(now, signals), stream.due()),
         _ => (0, None),
     };
     let ready = match open {
-        Descriptor::Stream(stream) => stream.ready(clock::now_ns()),
+        Descriptor::Stream(stream) => stream.ready(now, signals),
         _ => OUT,
     };
     (interest.due(ready, changes), changes, due)

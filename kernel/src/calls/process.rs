@@ -14,7 +14,7 @@ use crate::{
     files::open::MAX_DESCRIPTORS,
     memory::space::USER_END,
     sched::table,
-    task::{Process, STACK_BYTES},
+    task::{Process, STACK_BYTES, signal::MAX_PENDING},
 };
 
 const ARCH_SET_FS: u64 = 0x1002;
@@ -22,8 +22,12 @@ const ARCH_GET_FS: u64 = 0x1003;
 /// `PR_SET_NAME` and `PR_GET_NAME`.
 const SET_NAME: u64 = 15;
 const GET_NAME: u64 = 16;
+/// `PR_CAPBSET_READ`, and the highest number of a capability.
+const HAS_CAPABILITY: u64 = 23;
+const LAST_CAPABILITY: u64 = 40;
 const RLIMIT_STACK: u64 = 3;
 const RLIMIT_NOFILE: u64 = 7;
+const RLIMIT_SIGPENDING: u64 = 11;
 const RLIM_INFINITY: u64 = u64::MAX;
 
 pub(super) fn call(
@@ -46,7 +50,7 @@ pub(super) fn call(
             Ok(0)
         }),
         syscall::GETRLIMIT => limit(process, [0, a, 0, b]),
-        syscall::PRCTL => name_thread(process, a, b),
+        syscall::PRCTL => control(process, a, b),
         // Restartable sequences: C libraries work without them.
         syscall::RSEQ => Err(Errno(ENOSYS)),
         _ => return None,
@@ -79,8 +83,8 @@ fn arch_control(process: &mut Process, code: u64, address: u64) -> Result<u64, E
     Ok(0)
 }
 
-/// `prctl`: the name of the running thread.
-fn name_thread(process: &mut Process, code: u64, at: u64) -> Result<u64, Errno> {
+/// `prctl`: the name of the running thread, and which capabilities there are: all, as for user 0.
+fn control(process: &mut Process, code: u64, at: u64) -> Result<u64, Errno> {
     let mut name = process.threads.running().name;
     match code {
         SET_NAME => {
@@ -93,6 +97,7 @@ fn name_thread(process: &mut Process, code: u64, at: u64) -> Result<u64, Errno> 
             process.threads.running().name = name;
         }
         GET_NAME => process.memory.write(at, &name)?,
+        HAS_CAPABILITY if at <= LAST_CAPABILITY => return Ok(1),
         _ => return Err(Errno(EINVAL)),
     }
     Ok(0)
@@ -107,6 +112,7 @@ fn limit(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
     let limit = match resource {
         RLIMIT_STACK => STACK_BYTES,
         RLIMIT_NOFILE => MAX_DESCRIPTORS,
+        RLIMIT_SIGPENDING => MAX_PENDING as u64,
         _ => RLIM_INFINITY,
     };
     if old != 0 {

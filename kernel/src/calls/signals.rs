@@ -10,9 +10,11 @@ use super::{
     time::{deadline_if_any, intervals},
 };
 use crate::{
+    files::expiry::Expiry,
     machine::clock::{self, SECOND_NS},
     task::{
         Process,
+        send::SendError,
         signal::{Action, BY_PROGRAM, BY_THREAD, Pending, SIGNALS, Signals, bit, blockable},
         thread::Wait,
     },
@@ -29,8 +31,9 @@ const ON_STACK: u64 = 1;
 const DISABLE: u64 = 2;
 /// `MINSIGSTKSZ`.
 const MIN_STACK_BYTES: u64 = 2048;
-/// `ITIMER_REAL`.
+/// `ITIMER_REAL` and `ITIMER_PROF`; between them is `ITIMER_VIRTUAL`.
 const REAL: u64 = 0;
+const PROF: u64 = 2;
 const MICROSECOND_NS: u64 = 1000;
 
 pub(super) fn call(
@@ -51,8 +54,12 @@ pub(super) fn call(
         syscall::TKILL => send_to_thread(process, a, b),
         syscall::TGKILL if a != u64::from(process.pid) => Err(Errno(ESRCH)),
         syscall::TGKILL => send_to_thread(process, b, c),
+        syscall::RT_SIGQUEUEINFO => queue(process, a, None, [b, c]),
+        syscall::RT_TGSIGQUEUEINFO => queue(process, a, Some(b), [c, d]),
         syscall::ALARM => alarm(process, a),
-        syscall::SETITIMER | syscall::GETITIMER if a != REAL => Err(Errno(EINVAL)),
+        syscall::SETITIMER | syscall::GETITIMER if a > PROF => Err(Errno(EINVAL)),
+        syscall::SETITIMER if a != REAL => set_cpu_timer(process, a, [b, c]),
+        syscall::GETITIMER if a != REAL => write_cpu_timer(process, a, b),
         syscall::SETITIMER => set_timer(process, b, c),
         syscall::GETITIMER => write_timer(process, b),
         _ => return None,
@@ -61,7 +68,7 @@ pub(super) fn call(
 }
 
 /// The number of a signal, 1 to 64.
-fn number(signal: u64) -> Result<u32, Errno> {
+pub(super) fn number(signal: u64) -> Result<u32, Errno> {
     let signal = u32::try_from(signal).map_err(|_| Errno(EINVAL))?;
     (1..=SIGNALS).contains(&signal).then_some(signal).ok_or(Errno(EINVAL))
 }
@@ -81,8 +88,8 @@ fn act(process: &mut Process, signal: u64, new: u64, old: u64) -> Result<u64, Er
     if let Some([handler, flags, restorer, mask]) = wanted {
         *process.signals.action(signal) = Action { handler, flags, restorer, mask };
         if !process.signals.any_acts(bit(signal)) {
-            process.signals.pending.take(bit(signal));
-            process.threads.all().for_each(|thread| _ = thread.signals.pending.take(bit(signal)));
+            process.signals.pending.discard(signal);
+            process.threads.all().for_each(|thread| thread.signals.pending.discard(signal));
         }
     }
     Ok(0)
@@ -110,17 +117,12 @@ fn mask(process: &mut Process, how: u64, new: u64, old: u64) -> Result<u64, Errn
     Ok(0)
 }
 
-/// The signals pending for the running thread.
-fn pending_set(process: &mut Process) -> u64 {
-    process.signals.pending.set() | process.threads.running().signals.pending.set()
-}
-
 /// `rt_sigpending`.
 fn pending(process: &mut Process, to: u64, set_bytes: u64) -> Result<u64, Errno> {
     if set_bytes > SET_BYTES {
         return Err(Errno(EINVAL));
     }
-    let set = pending_set(process).to_le_bytes();
+    let set = process.pending_signals().to_le_bytes();
     process.memory.write(to, &set[..set_bytes as usize])?;
     Ok(0)
 }
@@ -142,7 +144,7 @@ pub(super) fn swap_mask(process: &mut Process, from: u64, set_bytes: u64) -> Res
     let [mask] = process.memory.read_words(from)?;
     let signals = &mut process.threads.running().signals;
     signals.mask_after = Some(core::mem::replace(&mut signals.mask, blockable(mask)));
-    let due = pending_set(process) & !blockable(mask);
+    let due = process.pending_signals() & !blockable(mask);
     if process.signals.any_acts(due) { Err(Errno(EINTR)) } else { Ok(()) }
 }
 
@@ -196,23 +198,53 @@ fn kill(process: &mut Process, to: u64, signal: u64) -> Result<u64, Errno> {
         return Err(Errno(ESRCH));
     }
     if signal != 0 {
-        let signal = Pending { signal: number(signal)?, code: BY_PROGRAM };
-        process.send_signal(None, signal);
+        let signal = Pending::sent(number(signal)?, BY_PROGRAM, process.pid);
+        process.send_signal(None, signal)?;
     }
     Ok(0)
+}
+
+impl From<SendError> for Errno {
+    fn from(error: SendError) -> Self {
+        Errno(match error {
+            SendError::NoThread => ESRCH,
+            SendError::Full => EAGAIN,
+        })
+    }
 }
 
 /// `tkill` and `tgkill`.
 fn send_to_thread(process: &mut Process, to: u64, signal: u64) -> Result<u64, Errno> {
     let to = u32::try_from(to).map_err(|_| Errno(ESRCH))?;
-    let is_there = match signal {
-        0 => process.threads.all().any(|thread| thread.tid == to),
-        _ => {
-            let signal = Pending { signal: number(signal)?, code: BY_THREAD };
-            process.send_signal(Some(to), signal)
-        }
-    };
-    if is_there { Ok(0) } else { Err(Errno(ESRCH)) }
+    if signal == 0 {
+        let is_there = process.threads.all().any(|thread| thread.tid == to);
+        return is_there.then_some(0).ok_or(Errno(ESRCH));
+    }
+    let signal = Pending::sent(number(signal)?, BY_THREAD, process.pid);
+    process.send_signal(Some(to), signal)?;
+    Ok(0)
+}
+
+/// `rt_sigqueueinfo` and `rt_tgsigqueueinfo`: sends a signal with the description at `info`, of
+/// which the kernel keeps the code, the sender and the value.
+fn queue(
+    process: &mut Process,
+    program: u64,
+    thread: Option<u64>,
+    [signal, info]: [u64; 2],
+) -> Result<u64, Errno> {
+    let [_, code, sender, value] = process.memory.read_words(info)?;
+    if program != u64::from(process.pid) {
+        return Err(Errno(ESRCH));
+    }
+    let thread = thread.map(u32::try_from).transpose().map_err(|_| Errno(ESRCH))?;
+    if signal == 0 {
+        let is_there = thread.is_none_or(|tid| process.threads.ran_ns(Some(tid)).is_some());
+        return is_there.then_some(0).ok_or(Errno(ESRCH));
+    }
+    let (signal, code, words) = (number(signal)?, code as i32, [sender, value]);
+    process.send_signal(thread, Pending { signal, code, words, timer: None })?;
+    Ok(0)
 }
 
 /// The rest of the timer's time, and its interval, in nanoseconds.
@@ -242,9 +274,40 @@ fn set_timer(process: &mut Process, new: u64, old: u64) -> Result<u64, Errno> {
     Ok(0)
 }
 
+/// `setitimer` of `ITIMER_VIRTUAL` or `ITIMER_PROF`.
+fn set_cpu_timer(process: &mut Process, which: u64, [new, old]: [u64; 2]) -> Result<u64, Errno> {
+    let (interval, first) = match new {
+        0 => (0, 0),
+        from => intervals(process, from, MICROSECOND_NS)?,
+    };
+    if old != 0 {
+        write_cpu_timer(process, which, old)?;
+    }
+    let at_ns = process.ran_ns().saturating_add(first);
+    let due = Expiry { at_ns, interval_ns: interval };
+    process.timers.intervals[which as usize - 1] = (first > 0).then_some(due);
+    Ok(0)
+}
+
+/// `getitimer` of `ITIMER_VIRTUAL` or `ITIMER_PROF`.
+fn write_cpu_timer(process: &mut Process, which: u64, to: u64) -> Result<u64, Errno> {
+    let timer = process.timers.intervals[which as usize - 1];
+    let (left, interval) = timer.map_or((0, 0), |due| due.rest(process.ran_ns()));
+    write_interval(process, to, (left, interval))
+}
+
 /// `getitimer`.
 fn write_timer(process: &mut Process, to: u64) -> Result<u64, Errno> {
-    let (left, interval) = timer(process);
+    let rest = timer(process);
+    write_interval(process, to, rest)
+}
+
+/// Writes a `struct itimerval`.
+fn write_interval(
+    process: &mut Process,
+    to: u64,
+    (left, interval): (u64, u64),
+) -> Result<u64, Errno> {
     let [[a, b], [c, d]] = [interval, left].map(clock::to_timespec);
     process.memory.write_words(to, [a, b / MICROSECOND_NS, c, d / MICROSECOND_NS])?;
     Ok(0)

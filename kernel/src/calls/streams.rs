@@ -18,18 +18,19 @@ use super::{
 };
 use crate::{
     files::{
+        expiry::Expiry,
         open::Descriptor,
         streams::{Channel, EventCounter, Kind, Stream, StreamError, Timer},
     },
     machine::clock,
     task::{
         Process,
-        signal::{FROM_KERNEL, Pending, SIGPIPE},
+        signal::{Pending, SIGPIPE},
     },
 };
 
 /// `O_CLOEXEC`, which has no effect.
-const CLOSING: u64 = 0o2_000_000;
+pub(super) const CLOSING: u64 = 0o2_000_000;
 /// `EFD_SEMAPHORE`.
 const SEMAPHORE: u64 = 1;
 /// `TFD_TIMER_ABSTIME`.
@@ -182,23 +183,32 @@ pub(super) fn write(
         let mut chunk = [0; CHUNK_BYTES];
         let part = &mut chunk[..(bytes - done).min(CHUNK_BYTES as u64) as usize];
         process.memory.read(from.saturating_add(done), part)?;
-        match stream.write(part) {
-            Ok(written) => done += written as u64,
+        match put(process, stream, part, is_quiet || done > 0) {
+            Ok(written) => done += written,
             Err(_) if done > 0 => break,
-            Err(error) => {
-                if error == StreamError::NoReader && !is_quiet {
-                    let tid = process.threads.running().tid;
-                    let signal = Pending { signal: SIGPIPE, code: FROM_KERNEL };
-                    process.send_signal(Some(tid), signal);
-                }
-                return Err(may_wait(stream, error));
-            }
+            Err(error) => return Err(error),
         }
         if !matches!(stream.kind, Kind::Channel(_)) {
             break;
         }
     }
     Ok(done)
+}
+
+/// Writes bytes of the kernel's to a stream, as [`write`].
+pub(super) fn put(
+    process: &mut Process,
+    stream: &Arc<Stream>,
+    bytes: &[u8],
+    is_quiet: bool,
+) -> Result<u64, Errno> {
+    stream.write(bytes).map(|written| written as u64).map_err(|error| {
+        if error == StreamError::NoReader && !is_quiet {
+            let tid = process.threads.running().tid;
+            let _ = process.send_signal(Some(tid), Pending::of_kernel(SIGPIPE));
+        }
+        may_wait(stream, error)
+    })
 }
 
 /// When the stream of a descriptor becomes ready by itself.
@@ -209,7 +219,7 @@ pub(super) fn due(process: &Process, fd: u64) -> Option<u64> {
     }
 }
 
-fn may_wait(stream: &Stream, error: StreamError) -> Errno {
+pub(super) fn may_wait(stream: &Stream, error: StreamError) -> Errno {
     match error {
         StreamError::WouldBlock if !stream.is_nonblocking() => Errno(RETRY),
         error => error.into(),
@@ -267,11 +277,11 @@ fn set_timer(process: &mut Process, [fd, flags, new, old]: [u64; 4]) -> Result<u
     }
     let (interval, first) = time::intervals(process, new, 1)?;
     let now = clock::now_ns();
-    let due = match flags & ABSOLUTE {
+    let at_ns = match flags & ABSOLUTE {
         0 => now.saturating_add(first),
         _ => time::since_boot(timer.clock, first),
     };
-    let before = timer.set((first > 0).then_some((due, interval)), now);
+    let before = timer.set((first > 0).then_some(Expiry { at_ns, interval_ns: interval }), now);
     if old != 0 {
         write_rest(process, old, before)?;
     }

@@ -43,7 +43,12 @@ fn describe(process: &mut Process, to: u64) -> Result<u64, Errno> {
 /// for as Linux does.
 fn usage(process: &mut Process, of: i32, to: u64) -> Result<u64, Errno> {
     let (ran, resident) = match of {
-        OF_SELF | OF_THREAD => (process.ran_ns(), process.memory.space.resident_bytes()),
+        OF_SELF => (process.ran_ns(), process.memory.space.resident_bytes()),
+        OF_THREAD => {
+            let own = process.threads.running().tid;
+            let ran = process.threads.ran_ns(Some(own)).unwrap_or_default();
+            (ran, process.memory.space.resident_bytes())
+        }
         OF_CHILDREN => (0, 0),
         _ => return Err(Errno(EINVAL)),
     };

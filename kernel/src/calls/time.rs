@@ -5,7 +5,7 @@ use tally_abi::syscall::{self, errno::EINVAL};
 use super::answer::{Answer, Errno};
 use crate::{
     machine::clock::{self, SECOND_NS},
-    task::{Process, thread::Wait},
+    task::{Process, thread::Wait, timers::Measured},
 };
 
 /// The clocks of `clock_gettime` for real time and for time since the start, coarse or not.
@@ -17,10 +17,12 @@ const DATES: [u64; 4] = [REAL, 5, 8, 11];
 pub(super) const REAL: u64 = 0;
 pub(super) const SINCE_BOOT: u64 = 1;
 /// `CLOCK_PROCESS_CPUTIME_ID` and `CLOCK_THREAD_CPUTIME_ID`.
-const OF_PROGRAM: u64 = 2;
-const OF_THREAD: u64 = 3;
+const OF_PROGRAM: i32 = 2;
+const OF_THREAD: i32 = 3;
+/// The bit by which a negative clock is a thread's (`CPUCLOCK_PERTHREAD_MASK`).
+const IS_THREAD: i32 = 4;
 /// `TIMER_ABSTIME`.
-const ABSOLUTE: u64 = 1;
+pub(super) const ABSOLUTE: u64 = 1;
 
 pub(super) fn call(
     process: &mut Process,
@@ -29,16 +31,14 @@ pub(super) fn call(
 ) -> Option<Result<Answer, Errno>> {
     let result = match number {
         syscall::NANOSLEEP => return Some(sleep(process, None, a, b)),
-        syscall::CLOCK_GETTIME if counts_time(process, a) => {
-            let ran = process.ran_ns();
-            write_time(process, b, ran, 1)
+        syscall::CLOCK_GETTIME | syscall::CLOCK_GETRES if !CLOCKS.contains(&a) => {
+            match ran_ns(process, a) {
+                Some(ran) if number == syscall::CLOCK_GETTIME => write_time(process, b, ran, 1),
+                Some(_) => write_words(process, b, [0, 1]),
+                None => Err(Errno(EINVAL)),
+            }
         }
-        syscall::CLOCK_GETRES if counts_time(process, a) => write_words(process, b, [0, 1]),
-        syscall::CLOCK_NANOSLEEP | syscall::CLOCK_GETTIME | syscall::CLOCK_GETRES
-            if !CLOCKS.contains(&a) =>
-        {
-            Err(Errno(EINVAL))
-        }
+        syscall::CLOCK_NANOSLEEP if !CLOCKS.contains(&a) => Err(Errno(EINVAL)),
         syscall::CLOCK_NANOSLEEP => {
             let clock = (b & ABSOLUTE != 0).then_some(a);
             return Some(sleep(process, clock, c, d));
@@ -63,9 +63,26 @@ pub(super) fn since_boot(which: u64, time: u64) -> u64 {
     time.saturating_sub(before)
 }
 
-/// Returns whether a clock is the program's CPU time. A single thread's is not measured.
-fn counts_time(process: &Process, clock: u64) -> bool {
-    clock == OF_PROGRAM || clock == OF_THREAD && process.threads.len() == 1
+/// What a clock of CPU time shows, in nanoseconds; none if it is no such clock.
+fn ran_ns(process: &mut Process, clock: u64) -> Option<u64> {
+    cpu_time(process, clock)?.now_ns(&process.threads)
+}
+
+/// What a clock of CPU time measures; none if it is no such clock. The negative ones have the
+/// number of a program or a thread in them, inverted.
+pub(super) fn cpu_time(process: &mut Process, clock: u64) -> Option<Measured> {
+    let (own, clock) = (process.threads.running().tid, clock as i32);
+    let number = !(clock >> 3) as u32;
+    Some(match clock {
+        OF_PROGRAM => Measured::Program,
+        OF_THREAD => Measured::Thread(own),
+        0.. => return None,
+        _ if clock & 3 == 3 => return None,
+        _ if clock & IS_THREAD != 0 && number == 0 => Measured::Thread(own),
+        _ if clock & IS_THREAD != 0 => Measured::Thread(number),
+        _ if number == 0 || number == process.pid => Measured::Program,
+        _ => return None,
+    })
 }
 
 /// Writes a time in nanoseconds as seconds and a rest in units of `unit_ns` nanoseconds.

@@ -5,7 +5,7 @@
 //! programs may use the file. A transfer from a stream may be short. One to a stream that may wait
 //! is not, unless a signal handler ends it.
 
-use alloc::string::String;
+use alloc::{string::String, sync::Arc};
 
 use tally_abi::{
     syscall::{
@@ -19,12 +19,12 @@ use super::{
     answer::{Answer, Errno, RETRY},
     files::descriptor,
     length::{self, STEP_BYTES},
-    streams,
+    signal_files, streams,
 };
 use crate::{
     files::{
         open::{Descriptor, OpenFile},
-        streams::Kind,
+        streams::{Kind, Stream},
         tree::Device,
     },
     machine::serial,
@@ -35,7 +35,7 @@ use crate::{
 /// The most parts of one `readv` or `writev` (Linux's `UIO_MAXIOV`).
 const MAX_VECTOR: u64 = 1024;
 /// The most bytes of one call (Linux's `MAX_RW_COUNT`).
-const MAX_BYTES: u64 = 0x7fff_f000;
+pub(super) const MAX_BYTES: u64 = 0x7fff_f000;
 
 /// The offset at which a call reads or writes.
 #[derive(Clone, Copy)]
@@ -64,34 +64,52 @@ pub(super) fn call(
 ) -> Option<Result<Answer, Errno>> {
     let offset = At::Offset(d);
     let whole = Part { buffer: b, bytes: c };
+    let step = step_bytes(process, number, a);
     Some(match number {
         syscall::PREAD64 | syscall::PWRITE64 | syscall::PREADV | syscall::PWRITEV
             if d > i64::MAX as u64 =>
         {
             Err(Errno(EINVAL))
         }
-        syscall::READ => one(process, whole, done, |p, part, _| read(p, a, part, At::Position)),
-        syscall::PREAD64 => {
-            one(process, whole, done, |p, part, done| read(p, a, part, offset.after(done)))
+        syscall::READ => {
+            one(process, whole, done, step, |p, part, _| read(p, a, part, At::Position))
         }
-        syscall::READV => vector(process, b, c, done, |p, part, _| read(p, a, part, At::Position)),
+        syscall::PREAD64 => {
+            one(process, whole, done, step, |p, part, done| read(p, a, part, offset.after(done)))
+        }
+        syscall::READV => {
+            vector(process, b, c, done, step, |p, part, _| read(p, a, part, At::Position))
+        }
         syscall::PREADV => {
-            vector(process, b, c, done, |p, part, done| read(p, a, part, offset.after(done)))
+            vector(process, b, c, done, step, |p, part, done| read(p, a, part, offset.after(done)))
         }
         syscall::PWRITEV => {
-            vector(process, b, c, done, |p, part, done| write(p, a, part, offset.after(done)))
+            vector(process, b, c, done, step, |p, part, done| write(p, a, part, offset.after(done)))
         }
-        syscall::WRITE => one(process, whole, done, |p, part, _| write(p, a, part, At::Position)),
+        syscall::WRITE => {
+            one(process, whole, done, step, |p, part, _| write(p, a, part, At::Position))
+        }
         syscall::PWRITE64 => {
-            one(process, whole, done, |p, part, done| write(p, a, part, offset.after(done)))
+            one(process, whole, done, step, |p, part, done| write(p, a, part, offset.after(done)))
         }
         syscall::WRITEV => {
-            vector(process, b, c, done, |p, part, _| write(p, a, part, At::Position))
+            vector(process, b, c, done, step, |p, part, _| write(p, a, part, At::Position))
         }
         syscall::FTRUNCATE => length::truncate_descriptor(process, a, b),
         syscall::TRUNCATE => length::truncate_path(process, a, b),
         _ => return None,
     })
+}
+
+/// The most bytes of a step. A write to a device takes none of them from the program, so one step
+/// is enough.
+fn step_bytes(process: &mut Process, number: u64, fd: u64) -> u64 {
+    let writes =
+        matches!(number, syscall::WRITE | syscall::PWRITE64 | syscall::WRITEV | syscall::PWRITEV);
+    match writes.then(|| descriptor(process, fd)) {
+        Some(Ok(Descriptor::Device(_))) => MAX_BYTES,
+        _ => STEP_BYTES,
+    }
 }
 
 /// A part of the program's memory.
@@ -138,15 +156,16 @@ fn ended(moved: Result<Moved, Errno>, part: Part, done: u64) -> Option<Result<An
     }
 }
 
-/// One step of a call with one part.
+/// One step, of at most `step_bytes`, of a call with one part.
 fn one(
     process: &mut Process,
     whole: Part,
     done: u64,
+    step_bytes: u64,
     transfer: impl FnOnce(&mut Process, Part, u64) -> Result<Moved, Errno>,
 ) -> Result<Answer, Errno> {
     let whole = Part { bytes: whole.bytes.min(MAX_BYTES), ..whole };
-    let part = whole.after(done, STEP_BYTES);
+    let part = whole.after(done, step_bytes);
     let moved = transfer(process, part, done);
     if let Some(answer) = ended(moved, part, done) {
         return answer;
@@ -155,18 +174,19 @@ fn one(
     Ok(if done == whole.bytes { Answer::Value(done) } else { Answer::continue_at(done) })
 }
 
-/// One step of `readv` or `writev`, of one part or several.
+/// One step, of at most `step_bytes`, of `readv` or `writev`, of one part or several.
 fn vector(
     process: &mut Process,
     parts: u64,
     count: u64,
     mut done: u64,
+    step_bytes: u64,
     mut transfer: impl FnMut(&mut Process, Part, u64) -> Result<Moved, Errno>,
 ) -> Result<Answer, Errno> {
     if count > MAX_VECTOR {
         return Err(Errno(EINVAL));
     }
-    let step_end = done + STEP_BYTES;
+    let step_end = done + step_bytes;
     // Bytes of the parts before.
     let mut before = 0_u64;
     for index in 0..count {
@@ -208,10 +228,7 @@ fn read(process: &mut Process, fd: u64, to: Part, at: At) -> Result<Moved, Errno
         Descriptor::Folder(_) => return Err(Errno(EISDIR)),
         Descriptor::Epoll(_) => return Err(Errno(EINVAL)),
         Descriptor::Stream(_) if !matches!(at, At::Position) => return Err(Errno(ESPIPE)),
-        Descriptor::Stream(stream) => {
-            let read = streams::read(process, &stream, to.buffer, to.bytes, false);
-            return read.map(Moved::Bytes);
-        }
+        Descriptor::Stream(stream) => return read_stream(process, &stream, to).map(Moved::Bytes),
         Descriptor::File(open) => open,
     };
     let mut open = open.lock();
@@ -242,6 +259,14 @@ fn read(process: &mut Process, fd: u64, to: Part, at: At) -> Result<Moved, Errno
         open.position += done;
     }
     Ok(Moved::Bytes(done))
+}
+
+/// Reads from a stream, as much as there is.
+fn read_stream(process: &mut Process, stream: &Arc<Stream>, to: Part) -> Result<u64, Errno> {
+    match stream.signals() {
+        Some(set) => signal_files::read(process, stream, set, [to.buffer, to.bytes]),
+        None => streams::read(process, stream, to.buffer, to.bytes, false),
+    }
 }
 
 /// Reads from a device.
@@ -354,7 +379,7 @@ fn in_pieces(
 }
 
 /// Sends output to the host, or to the log of a machine without a wire.
-fn emit(process: &Process, fd: u8, bytes: &[u8]) {
+pub(super) fn emit(process: &Process, fd: u8, bytes: &[u8]) {
     if serial::has_wire() {
         serial::send(&Message::Output { pid: process.pid, fd, bytes });
     } else {

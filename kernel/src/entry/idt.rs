@@ -70,13 +70,14 @@ fn set_exceptions(idt: &mut InterruptDescriptorTable) {
 }
 
 fn set_overflow_interrupt(idt: &mut InterruptDescriptorTable) {
-    let (pmi, nmi) = stubs::overflow_entries();
+    let pmi = stubs::overflow_entry(measure::halts().is_some());
     // SAFETY: (1) the stubs save what their handlers may change and return by IRET; (2) their stack
     // was set in every CPU's task state, and its first word leads to the CPU's own `NmiCell`
     // (`super::start`). Overflows are delivered as fixed interrupts or as NMIs, never as both.
     unsafe {
         idt[PMI].set_handler_addr(pmi).set_stack_index(PMI_STACK);
         if measure::delivery() == Delivery::Nmi {
+            let nmi = stubs::nmi_overflow_entry();
             idt.non_maskable_interrupt.set_handler_addr(nmi).set_stack_index(PMI_STACK);
         }
     }

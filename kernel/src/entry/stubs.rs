@@ -53,9 +53,14 @@ unsafe extern "C" {
     safe static tally_vectors: u8;
 }
 
-/// The overflow interrupt's stubs: of the fixed interrupt, and of the NMI.
-pub fn overflow_entries() -> (VirtAddr, VirtAddr) {
-    (VirtAddr::from_ptr(pmi_entry as *const ()), VirtAddr::from_ptr(nmi_entry as *const ()))
+/// The overflow interrupt's stub as an interrupt vector, of a machine with halts or without.
+pub fn overflow_entry(has_halts: bool) -> VirtAddr {
+    VirtAddr::from_ptr(if has_halts { halt_entry as *const () } else { pmi_entry as *const () })
+}
+
+/// The overflow interrupt's stub as an NMI.
+pub fn nmi_overflow_entry() -> VirtAddr {
+    VirtAddr::from_ptr(nmi_entry as *const ())
 }
 
 /// The first vector's stub; that of vector `n` is 16 `n` bytes on.
@@ -124,6 +129,7 @@ macro_rules! overflow_entry {
 }
 
 overflow_entry!(pmi_entry, handle_pmi);
+overflow_entry!(halt_entry, handle_pmi_or_halt);
 overflow_entry!(nmi_entry, handle_nmi);
 
 /// Restores the frame at RSP and returns by IRET, which serves every kind of frame.
@@ -185,6 +191,10 @@ extern "C" fn handle_trap(frame: &mut Frame) {
 
 extern "C" fn handle_pmi(interrupted: &InterruptFrame, measure: &NmiCell) {
     measure.overflow(interrupted);
+}
+
+extern "C" fn handle_pmi_or_halt(interrupted: &InterruptFrame, measure: &NmiCell) {
+    measure.overflow_or_halt(interrupted);
 }
 
 extern "C" fn handle_nmi(interrupted: &InterruptFrame, measure: Option<&NmiCell>) {

@@ -4,6 +4,7 @@
 
 mod content;
 pub mod epoll;
+pub mod expiry;
 pub mod inode;
 pub mod location;
 pub mod locks;

@@ -112,6 +112,14 @@ impl Descriptors {
         self.all.get(&fd)
     }
 
+    /// Returns whether the signal `bit` can be read from one of them.
+    pub fn takes_signal(&self, bit: u64) -> bool {
+        self.all.values().any(|descriptor| match descriptor {
+            Descriptor::Stream(stream) => stream.signals().is_some_and(|set| set & bit != 0),
+            _ => false,
+        })
+    }
+
     /// The lowest free number that is at least `from`, if there is one.
     pub fn free(&self, from: u64) -> Option<u64> {
         (from..MAX_DESCRIPTORS).find(|fd| !self.all.contains_key(fd))

@@ -1,5 +1,5 @@
 //! Streams: objects without a place in the tree that a program reads, writes and waits for. Pipes
-//! and socket pairs are channels; there are event counters and timers.
+//! and socket pairs are channels; there are event counters, timers and signals.
 //!
 //! No operation waits: the caller retries one that would block. A program shares its streams with
 //! no other.
@@ -11,6 +11,8 @@ use core::{
 };
 
 use spin::Mutex;
+
+use super::expiry::Expiry;
 
 /// The most bytes in a channel: Linux's default.
 pub const CHANNEL_BYTES: usize = 64 << 10;
@@ -61,6 +63,8 @@ pub enum Kind {
     Event(EventCounter),
     /// `timerfd`.
     Timer(Timer),
+    /// `signalfd`: the signals that can be read. The caller reads them, as they are the program's.
+    Signals(AtomicU64),
 }
 
 /// One direction of a channel.
@@ -89,11 +93,11 @@ pub struct EventCounter {
     changes: AtomicU64,
 }
 
-/// A timer, in nanoseconds.
+/// A timer.
 #[derive(Default)]
 pub struct Timer {
-    /// When it expires next, and its interval or 0.
-    due: Mutex<Option<(u64, u64)>>,
+    /// When it expires next.
+    due: Mutex<Option<Expiry>>,
     /// The clock that it was made for.
     pub clock: u64,
     changes: AtomicU64,
@@ -124,6 +128,7 @@ impl Stream {
             Kind::Channel(channel) => channel.read(to),
             Kind::Event(counter) => put_word(to, || counter.take()),
             Kind::Timer(timer) => put_word(to, || timer.take(now_ns)),
+            Kind::Signals(_) => Err(StreamError::Invalid),
         }
     }
 
@@ -138,12 +143,20 @@ impl Stream {
                 let word = from.first_chunk().ok_or(StreamError::Invalid)?;
                 counter.add(u64::from_le_bytes(*word)).map(|()| size_of::<u64>())
             }
-            Kind::Timer(_) => Err(StreamError::Invalid),
+            Kind::Timer(_) | Kind::Signals(_) => Err(StreamError::Invalid),
         }
     }
 
-    /// The events for which it is ready.
-    pub fn ready(&self, now_ns: u64) -> u32 {
+    /// The signals that can be read from it, if it is for signals.
+    pub fn signals(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::Signals(set) => Some(set.load(Ordering::Relaxed)),
+            _ => None,
+        }
+    }
+
+    /// The events for which it is ready while `signals` are pending for the thread that asks.
+    pub fn ready(&self, now_ns: u64, signals: u64) -> u32 {
         match &self.kind {
             Kind::Channel(channel) => channel.ready(),
             Kind::Event(counter) => {
@@ -152,14 +165,25 @@ impl Stream {
                 writable | if count > 0 { IN } else { 0 }
             }
             Kind::Timer(timer) => {
-                let is_due = timer.due.lock().is_some_and(|(due, _)| due <= now_ns);
-                if is_due { IN } else { 0 }
+                if timer.expirations(now_ns) > 0 {
+                    IN
+                } else {
+                    0
+                }
+            }
+            Kind::Signals(set) => {
+                if set.load(Ordering::Relaxed) & signals != 0 {
+                    IN
+                } else {
+                    0
+                }
             }
         }
     }
 
-    /// How often it changed so far. A timer that expires changes when it is due.
-    pub fn changes(&self, now_ns: u64) -> u64 {
+    /// How often it changed so far. A timer that expires changes when it is due. Of a stream of
+    /// signals, a number that changes with the signals that are pending.
+    pub fn changes(&self, now_ns: u64, signals: u64) -> u64 {
         match &self.kind {
             Kind::Channel(channel) => {
                 let flows = channel.from.iter().chain(&channel.to);
@@ -169,13 +193,14 @@ impl Stream {
             Kind::Timer(timer) => {
                 timer.changes.load(Ordering::Relaxed).wrapping_add(timer.expirations(now_ns))
             }
+            Kind::Signals(set) => set.load(Ordering::Relaxed) & signals,
         }
     }
 
     /// When it becomes ready by itself, in nanoseconds.
     pub fn due(&self) -> Option<u64> {
         match &self.kind {
-            Kind::Timer(timer) => Some((*timer.due.lock())?.0),
+            Kind::Timer(timer) => Some((*timer.due.lock())?.at_ns),
             _ => None,
         }
     }
@@ -343,9 +368,8 @@ impl Timer {
         Timer { clock, ..Timer::default() }
     }
 
-    /// Sets when it expires first, and its interval or 0. Returns the rest of the time before, and
-    /// the interval.
-    pub fn set(&self, due: Option<(u64, u64)>, now_ns: u64) -> (u64, u64) {
+    /// Sets when it expires. Returns the rest of the time before, and the interval.
+    pub fn set(&self, due: Option<Expiry>, now_ns: u64) -> (u64, u64) {
         let before = self.rest(now_ns);
         *self.due.lock() = due;
         self.changes.fetch_add(1, Ordering::Relaxed);
@@ -354,20 +378,12 @@ impl Timer {
 
     /// The rest of the time until it expires, and its interval; 0 if it is not set.
     pub fn rest(&self, now_ns: u64) -> (u64, u64) {
-        let due = *self.due.lock();
-        due.map_or((0, 0), |(due, interval)| match (due > now_ns, interval) {
-            (true, _) => (due - now_ns, interval),
-            (false, 0) => (0, 0),
-            (false, _) => (interval - (now_ns - due) % interval, interval),
-        })
+        self.due.lock().map_or((0, 0), |due| due.rest(now_ns))
     }
 
     /// Times that it has expired since it was read.
     fn expirations(&self, now_ns: u64) -> u64 {
-        let due = self.due.lock().filter(|(due, _)| *due <= now_ns);
-        let missed =
-            |(due, interval): (u64, u64)| (now_ns - due).checked_div(interval).unwrap_or(0);
-        due.map_or(0, |due| missed(due) + 1)
+        self.due.lock().map_or(0, |due| due.count(now_ns))
     }
 
     fn take(&self, now_ns: u64) -> Result<u64, StreamError> {
@@ -376,9 +392,7 @@ impl Timer {
             return Err(StreamError::WouldBlock);
         }
         let mut due = self.due.lock();
-        *due = due
-            .filter(|(_, interval)| *interval > 0)
-            .map(|(due, interval)| (due.saturating_add(count.saturating_mul(interval)), interval));
+        *due = due.and_then(|due| due.after(count));
         self.changes.fetch_add(count, Ordering::Relaxed);
         Ok(count)
     }

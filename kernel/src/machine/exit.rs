@@ -1,14 +1,13 @@
 //! Stopping the machine.
 
 use tally_abi::{boot::DEBUG_EXIT_PORT, vpmu::Op};
+use tally_pmu::virtual_pmu;
 use x86_64::instructions::{hlt, interrupts, port::Port};
-
-use super::vpmu;
 
 /// Stops the machine: QEMU exits with status `2 status + 1` through its debug-exit device; any
 /// other machine halts until it is switched off.
 pub fn stop(status: u8) -> ! {
-    vpmu::ask(Op::End, 0);
+    virtual_pmu::ask(Op::End, 0);
     // SAFETY: without the device, no other device uses this port.
     unsafe { Port::<u8>::new(DEBUG_EXIT_PORT).write(status) };
     interrupts::disable();

@@ -1,5 +1,5 @@
-//! Devices and firmware: serial ports, ACPI tables, clocks, virtio, fw_cfg, the virtual PMU's leaf,
-//! and the machine's end.
+//! Devices and firmware: serial ports, ACPI tables, clocks, virtio, fw_cfg, and the machine's
+//! end.
 
 pub mod acpi;
 pub mod clock;
@@ -9,4 +9,3 @@ pub mod port;
 pub mod reference;
 pub mod serial;
 pub mod virtio;
-pub mod vpmu;

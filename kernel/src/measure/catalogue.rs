@@ -4,10 +4,9 @@ use alloc::vec::Vec;
 
 use tally_abi::{Error, Mode};
 use tally_engine::Demand;
-use tally_pmu::{DetectedPmu, ResolveError, Resolved};
+use tally_pmu::{DetectedPmu, ResolveError, Resolved, virtual_pmu};
 
 use super::{refusal::Refusal, settings};
-use crate::machine::vpmu;
 
 /// Resolves the events of a list, and what they need of the planner.
 ///
@@ -27,19 +26,15 @@ pub(super) fn resolve(
 /// Checks that the virtual PMU, if this machine has it, models the events. Its counters stand still
 /// for others, as if nothing had happened.
 fn require_modelled(resolved: &[Resolved]) -> Result<(), ResolveError> {
-    let is_modelled = |Demand { pinned, selector, extra, .. }: &Demand| {
-        pinned.is_some() || vpmu::models(selector.0, extra.map_or(0, |extra| extra.value))
-    };
-    let mut unmodelled = resolved.iter().filter(|event| !is_modelled(&event.demand));
+    let mut unmodelled = resolved.iter().filter(|event| !virtual_pmu::models(&event.demand));
     match unmodelled.next().filter(|_| settings::settings().virtual_pmu) {
         None => Ok(()),
         Some(event) => Err(ResolveError {
             event: event.name.clone(),
             error: Error::EventNotSupported,
-            detail:
-                "the virtual PMU does not model it with its options; `cargo xtask vpmu-events` \
+            detail: "the virtual PMU does not model it with its options; `cargo xtask events` \
                      lists what it models, and what needs pipeline=ooo"
-                    .into(),
+                .into(),
         }),
     }
 }

@@ -9,6 +9,7 @@
 mod catalogue;
 mod context;
 mod direct;
+mod halt;
 mod memory;
 mod nmi_cell;
 mod per_cpu;
@@ -35,10 +36,10 @@ pub use per_cpu::Measure;
 pub use readings::PendingReadings;
 pub use refusal::Refusal;
 pub use session::SessionRef;
-pub use settings::{delivery, permit, pmu_info, pmu_matches, seed, trace_events};
+pub use settings::{delivery, halts, permit, pmu_info, pmu_matches, seed, trace_events};
 pub use slot::{Contexts, Slot};
-pub use stream::finish;
 pub use trace_ring::ring_memory;
+pub use truth::{close_region, open_region};
 
 /// Detects the PMU, takes the command line's options for measuring, and begins a trace if one is
 /// asked for. Once, before CPUs start.
@@ -47,4 +48,10 @@ pub fn init(line: &CommandLine) {
     if line.trace.is_some() {
         stream::init();
     }
+}
+
+/// Ends the trace, and reports the halts. Nothing is counted any more.
+pub fn finish() {
+    stream::finish();
+    halt::report();
 }

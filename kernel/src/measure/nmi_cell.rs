@@ -63,6 +63,14 @@ impl NmiCell {
         unsafe { &mut *self.measure.get() }.overflow(interrupted, Delivery::Fixed);
     }
 
+    /// As [`Self::overflow`], of a machine with halts.
+    #[inline(always)]
+    pub fn overflow_or_halt(&self, interrupted: &InterruptFrame) {
+        debug_assert!(!self.locked.load(Ordering::Relaxed));
+        // SAFETY: as in `overflow`.
+        unsafe { &mut *self.measure.get() }.overflow_or_halt(interrupted);
+    }
+
     /// The overflow interrupt as an NMI, on the cell's CPU.
     #[inline(always)]
     pub fn overflow_nmi(&self, interrupted: &InterruptFrame) {

@@ -21,6 +21,7 @@ use tally_pmu::{DetectedPmu, Driver, InitError, bus::Native};
 use super::{
     context::{Context, UpcallHandler},
     direct::DirectCounters,
+    halt::Halter,
     readings::EVENTS_A_STEP,
     refusal::Refusal,
     settings::{delivery, detected, record_init_failure, settings},
@@ -63,6 +64,8 @@ pub struct Measure {
     /// Whether ring 3 may execute RDPMC.
     rdpmc_allowed: bool,
     trace: TraceSink,
+    /// None if CPUs are not halted.
+    halter: Option<Halter>,
     lapic: Lapic,
 }
 
@@ -77,23 +80,47 @@ impl Measure {
         });
         let trace = TraceSink::new(cpu, *lapic, settings().trace);
         let lapic = *lapic;
+        let halter = multiplexer.as_ref().and_then(|_| Halter::new(cpu, lapic));
         let (slot, turn) = (Slot::default(), Turn::new(cpu));
-        Measure { multiplexer, slot, turn, rdpmc_allowed: false, trace, lapic }
+        Measure { multiplexer, slot, turn, rdpmc_allowed: false, trace, halter, lapic }
     }
 
     /// The overflow interrupt.
     #[inline(always)]
     pub(super) fn overflow(&mut self, interrupted: &InterruptFrame, delivery: Delivery) {
+        self.handle_overflow(interrupted);
+        self.lapic.end_pmi(delivery);
+    }
+
+    /// The engine's part of the overflow interrupt.
+    #[inline(always)]
+    fn handle_overflow(&mut self, interrupted: &InterruptFrame) {
         if let Some(multiplexer) = &mut self.multiplexer {
             let session = self.slot.context.as_mut().map(|context| &mut context.session);
             let mut sink = AtInterrupt { trace: &mut self.trace, interrupted };
             multiplexer.overflow(session, &ProcessorClock, &mut sink);
         }
-        self.lapic.end_pmi(delivery);
+    }
+
+    /// The overflow interrupt of a machine with halts.
+    #[inline(always)]
+    pub(super) fn overflow_or_halt(&mut self, interrupted: &InterruptFrame) {
+        let is_due = self.halter.as_mut().is_some_and(Halter::is_due);
+        let context = self.slot.context.as_ref();
+        if !is_due || context.is_some_and(|context| context.session.is_running()) {
+            self.handle_overflow(interrupted);
+        }
+        if let Some(halter) = self.halter.as_mut().filter(|_| is_due) {
+            halter.halt();
+        }
+        self.lapic.end_pmi(Delivery::Fixed);
     }
 
     /// Context-switch in: takes over what is counted of the program and counts on.
     pub fn enter(&mut self, slot: &mut Slot) {
+        if let Some(halter) = &mut self.halter {
+            halter.start();
+        }
         self.slot = take(slot);
         if let (Some(multiplexer), Some(own)) = (&mut self.multiplexer, &self.slot.direct) {
             multiplexer.restore_direct(&own.direct);
@@ -142,6 +169,9 @@ impl Measure {
     /// however long a slice is. A session that counts ring 0 is synchronized too, as an overflow of
     /// its slice timer may have been lost.
     pub fn tick(&mut self) {
+        if let Some(halter) = &mut self.halter {
+            halter.end_turn();
+        }
         self.fold();
         let Some(context) = &mut self.slot.context else { return };
         context.session.adapt(GROUPS_A_TICK);

@@ -9,12 +9,12 @@ use spin::Once;
 use tally_abi::{
     Error,
     boot::{CommandLine, Delivery, Failure, TraceEvents, Tracing},
+    halt::{HaltTimer, Halts},
     wire::PmuInfo,
 };
-use tally_pmu::{DetectedPmu, InitError, NoPmu};
+use tally_pmu::{DetectedPmu, InitError, NoPmu, virtual_pmu};
 
 use super::refusal::Refusal;
-use crate::machine::vpmu;
 
 static PMU: Once<Result<DetectedPmu, NoPmu>> = Once::new();
 /// The first CPU whose PMU driver failed to initialize, and why.
@@ -28,6 +28,8 @@ pub(super) struct Settings {
     pub(super) virtual_pmu: bool,
     paranoid: u8,
     delivery: Delivery,
+    pub(super) halts: Option<Halts>,
+    pub(super) halt_timer: HaltTimer,
     pub(super) fail: Option<Failure>,
 }
 
@@ -56,7 +58,7 @@ impl From<CannotCount> for Refusal {
 
 /// Detects the PMU and takes the command line's options for measuring. Once, before CPUs start.
 pub(super) fn init(line: &CommandLine) {
-    let found = PMU.call_once(|| tally_pmu::detect(CpuIdReaderNative));
+    let found = PMU.call_once(|| detect(line.halts));
     match found {
         Ok(found) => {
             log::info!("{}", found.info().name);
@@ -70,19 +72,27 @@ pub(super) fn init(line: &CommandLine) {
         seed: line.seed,
         trace: line.trace,
         trace_events: line.trace_events,
-        virtual_pmu: vpmu::is_there(),
+        virtual_pmu: virtual_pmu::is_there(),
         paranoid: line.paranoid,
         delivery: line.overflows,
+        halts: line.halts,
+        halt_timer: line.halt_timer.unwrap_or_default(),
         fail: line.fail,
     };
     SETTINGS.call_once(|| settings);
+}
+
+/// This CPU's PMU, without the counter that halts need.
+fn detect(halts: Option<Halts>) -> Result<DetectedPmu, NoPmu> {
+    let found = tally_pmu::detect(CpuIdReaderNative)?;
+    if halts.is_some() { found.with_halt_timer() } else { Ok(found) }
 }
 
 /// Returns whether this CPU's counters and events are those that [`init`] found on the first.
 /// Programs move, and on a hybrid processor's other cores the same event select counts another
 /// event.
 pub fn pmu_matches() -> bool {
-    match (detected(), tally_pmu::detect(CpuIdReaderNative)) {
+    match (detected(), detect(settings().halts)) {
         (Ok(first), Ok(this)) => first.is_like(&this),
         (first, this) => first.is_err() && this.is_err(),
     }
@@ -116,6 +126,11 @@ pub(super) fn pmu() -> Result<&'static DetectedPmu, CannotCount> {
 /// The seed of everything random.
 pub fn seed() -> u64 {
     settings().seed
+}
+
+/// When and how CPUs are halted; not at all before the options are known.
+pub fn halts() -> Option<Halts> {
+    SETTINGS.get()?.halts
 }
 
 /// What the trace has beside slices, thresholds and samples.

@@ -1,18 +1,29 @@
 //! The marks of the virtual PMU's truth: where its regions begin and end.
 
 use tally_abi::vpmu::Op;
+use tally_pmu::virtual_pmu;
 use x86_64::registers::control::Cr3;
 
 use super::settings::settings;
-use crate::{machine::vpmu, memory::space::AddressSpace};
+use crate::memory::space::AddressSpace;
 
 /// Opens or closes the truth's region `tag` in the virtual PMU. In ring 0, right beside starting
 /// and stopping the counters, so that the truth of user mode in the region and the counters of user
 /// mode agree to the instruction.
 pub(super) fn mark(op: Op, tag: u32) {
     if settings().virtual_pmu {
-        vpmu::ask(op, tag);
+        virtual_pmu::ask(op, tag);
     }
+}
+
+/// Opens the truth's region `tag` for a program that has not run yet.
+pub fn open_region(space: &AddressSpace, tag: u32) {
+    mark_in(space, Op::Open, tag);
+}
+
+/// Closes the truth's region `tag` of the program that runs on this CPU.
+pub fn close_region(tag: u32) {
+    mark(Op::Close, tag);
 }
 
 /// As [`mark`], for an address space that is not in use.

@@ -233,6 +233,25 @@ impl UserMemory {
         Ok(self.free_pages(from.unwrap_or(range.start)..range.end))
     }
 
+    /// Makes a step of freeing the pages of a mapped file that are behind its end at `len` bytes.
+    /// Returns whether it was the last step.
+    pub fn drop_behind(&mut self, file: u64, len: u64) -> bool {
+        let kept = len.div_ceil(FRAME_BYTES);
+        let behind = |(range, area): (Range<u64>, &Area)| match &area.origin {
+            Origin::Copy(source, first) | Origin::Shared(source, first, _)
+                if source.number() == file =>
+            {
+                let bytes = kept.saturating_sub(*first).saturating_mul(FRAME_BYTES);
+                let start = range.start.saturating_add(bytes).min(range.end);
+                self.space.next_page(start, range.end).map(|page| page..range.end)
+            }
+            _ => None,
+        };
+        let Some(range) = self.areas.all().find_map(behind) else { return true };
+        self.free_pages(range);
+        false
+    }
+
     /// Frees the first pages of a range. Returns the next page.
     fn free_pages(&mut self, range: Range<u64>) -> Step {
         let next = self.space.page_after(range.start, range.end, STEP_PAGES);

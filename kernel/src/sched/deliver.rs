@@ -10,12 +10,7 @@ use crate::{
     cpu::Cpu,
     measure,
     memory::space::SpaceError,
-    task::{
-        fault::Fault,
-        handler,
-        signal::{self, DEFAULT},
-        signal_frame,
-    },
+    task::{fault::Fault, handler, signal::DEFAULT, signal_frame},
 };
 
 /// A program that a signal ended has this plus the signal's number as its status, as in shells.
@@ -50,7 +45,7 @@ pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
             exit(cpu, frame, SIGNALLED + pending.signal as i32);
             continue;
         }
-        let info = signal::sender_info(process.pid, pending);
+        let info = pending.info();
         match handler::call(process, frame, pending.signal, info, &Fault::default()) {
             Ok(()) => trace(cpu, pending.signal, Some(frame.rip), address),
             Err(fault) => crash(cpu, frame, fault),

@@ -63,6 +63,9 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
     }
     let contexts = cpu.measure.lock().end(&mut process.memory);
     cpu.measure.lock().drain();
+    if let Some(tag) = process.region {
+        measure::close_region(tag);
+    }
     if table::lock().has_no_parent(process.pid) {
         status::record(status);
     }

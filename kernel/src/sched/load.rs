@@ -14,7 +14,7 @@ use crate::{
         location::{self, Base},
         tree::Node,
     },
-    measure::Context,
+    measure::{self, Context},
     memory::kernel,
     task::Process,
 };
@@ -32,7 +32,7 @@ pub fn load_all(line: &CommandLine) {
 }
 
 fn load(program: Program) {
-    let Program { measure, environment, input, words } = program;
+    let Program { measure, region, environment, input, words } = program;
     let words: Vec<Cow<str>> = words.map(unescape).collect();
     let environment: Vec<Cow<str>> = environment.map(unescape).collect();
     let [words, environment]: [Vec<&str>; 2] =
@@ -60,6 +60,10 @@ fn load(program: Program) {
             Ok(context) => process.slot.context = Some(context),
             Err(refused) => return refuse(name, refused.error.exit_status(), &refused.detail),
         }
+    }
+    if let Some(tag) = region {
+        measure::open_region(&process.memory.space, tag);
+        process.region = region;
     }
     table::lock().add(Box::new(process), None);
 }

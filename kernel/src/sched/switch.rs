@@ -31,7 +31,6 @@ pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
 fn switch_in(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     // SAFETY: a process is dropped in `exit::end` alone, after the kernel's own space is activated.
     unsafe { process.memory.space.activate() };
-    process.begin_turn();
     process.threads.run_next(frame);
     let thread = process.threads.running().tid;
     let mut measure = cpu.measure.lock();
@@ -59,7 +58,6 @@ fn trace(cpu: &mut Cpu) {
 /// Takes the program off its CPU; none of its threads runs any more.
 pub(super) fn deschedule(cpu: &mut Cpu) -> Box<Process> {
     let mut process = cpu.current.take().expect("a program runs on this CPU");
-    process.end_turn();
     cpu.measure.lock().leave(&mut process.slot);
     cpu.measure.lock().drain();
     process

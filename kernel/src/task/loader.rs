@@ -1,14 +1,10 @@
 //! Loads a static x86-64 ELF into a new address space, with its arguments on its stack as the
 //! System V ABI for AMD64 has them (section 3.4.1, "Initial Stack and Register State").
 
-use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 
-use elf::{
-    ElfBytes, abi,
-    endian::LittleEndian,
-    segment::{ProgramHeader, SegmentTable},
-};
 use tally_abi::ExitStatus;
+use tally_elf::{OUTSIDE, Program, Segment};
 
 use crate::memory::{
     area::{Area, Origin},
@@ -16,15 +12,11 @@ use crate::memory::{
     space::{AddressSpace, PageAccess, SpaceError, USER_END},
 };
 
-type Elf<'a> = ElfBytes<'a, LittleEndian>;
-
 /// The most bytes of the first thread's stack, whose pages are allocated as it grows: Linux's
 /// default.
 pub const STACK_BYTES: u64 = 8 << 20;
 /// Top of a program's stack; the page above it is never mapped.
 const STACK_TOP: u64 = USER_END - FRAME_BYTES;
-/// Base address of position-independent programs: the same in every run.
-const PIE_BASE: u64 = 0x5555_5555_4000;
 // Keys of the auxiliary vector (System V ABI for AMD64, section 3.4.3, and Linux's `auxvec.h`).
 const AT_PHDR: u64 = 3;
 const AT_PHENT: u64 = 4;
@@ -42,14 +34,6 @@ const AT_RANDOM: u64 = 25;
 const AT_EXECFN: u64 = 31;
 /// Ticks of a second, in which `times` counts.
 pub const CLOCK_TICKS: u64 = 100;
-/// Names of machines that programs are built for.
-const MACHINES: [(u16, &str); 5] = [
-    (abi::EM_386, "32-bit x86"),
-    (abi::EM_ARM, "32-bit Arm"),
-    (abi::EM_X86_64, "32-bit pointers on x86-64"),
-    (abi::EM_AARCH64, "64-bit Arm"),
-    (abi::EM_RISCV, "RISC-V"),
-];
 /// The most bytes of a program's arguments and environment.
 pub const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
@@ -84,9 +68,7 @@ impl From<SpaceError> for LoadError {
     fn from(error: SpaceError) -> Self {
         match error {
             SpaceError::OutOfMemory => LoadError::OutOfMemory,
-            SpaceError::BadAddress | SpaceError::BehindFile => {
-                not_static("a segment is outside the user half of the address space")
-            }
+            SpaceError::BadAddress | SpaceError::BehindFile => not_static(OUTSIDE),
             SpaceError::Overlap => {
                 not_static("two segments share a page: link it with page-aligned segments")
             }
@@ -120,30 +102,24 @@ pub struct Words<'a> {
 /// # Errors
 /// The file is not a static x86-64 ELF, or no memory is left.
 pub fn load(space: &mut AddressSpace, file: &[u8], words: Words) -> Result<Start, LoadError> {
-    let (elf, segments, base) = parse(file)?;
+    let program = Program::parse(file).map_err(LoadError::NotStaticElf)?;
     let mut areas = Vec::new();
-    let mut headers = 0;
-    for mut segment in segments.iter().filter(|s| s.p_type == abi::PT_LOAD && s.p_memsz > 0) {
-        let moved = segment.p_vaddr.checked_add(base);
-        segment.p_vaddr =
-            moved.ok_or(not_static("a segment is outside the user half of the address space"))?;
-        let (start, area) = load_segment(space, file, &segment)?;
+    for segment in &program.segments {
+        let (start, area) = load_segment(space, segment)?;
         if areas.iter().any(|(other, of): &(u64, Area)| *other < area.end && start < of.end) {
             return Err(SpaceError::Overlap.into());
         }
         areas.push((start, area));
-        if segment.p_offset == 0 {
-            headers = segment.p_vaddr + elf.ehdr.e_phoff;
-        }
     }
-    let entry = elf.ehdr.e_entry.checked_add(base).filter(|entry| *entry < USER_END);
-    let entry =
-        entry.ok_or(not_static("its entry point is outside the user half of the address space"))?;
+    let entry = program.entry;
+    if entry >= USER_END {
+        return Err(not_static("its entry point is outside the user half of the address space"));
+    }
     add_stack(&mut areas)?;
     let auxiliary = [
-        (AT_PHDR, headers),
-        (AT_PHENT, elf.ehdr.e_phentsize.into()),
-        (AT_PHNUM, elf.ehdr.e_phnum.into()),
+        (AT_PHDR, program.headers),
+        (AT_PHENT, program.header_bytes.into()),
+        (AT_PHNUM, program.header_count.into()),
         (AT_PAGESZ, FRAME_BYTES),
         (AT_ENTRY, entry),
         (AT_UID, 0),
@@ -174,75 +150,22 @@ fn features() -> u64 {
     core::arch::x86_64::__cpuid(1).edx.into()
 }
 
-/// The file as a static x86-64 ELF, its segments, and the address to add to all of its addresses.
-fn parse(file: &[u8]) -> Result<(Elf<'_>, SegmentTable<'_, LittleEndian>, u64), LoadError> {
-    let damaged = if file.starts_with(&abi::ELFMAGIC) {
-        not_static("a damaged ELF file: it may be truncated")
-    } else {
-        not_static("not an ELF file")
-    };
-    let elf = Elf::minimal_parse(file).map_err(|_| damaged)?;
-    let machine = elf.ehdr.e_machine;
-    if machine != abi::EM_X86_64 || elf.ehdr.class != elf::file::Class::ELF64 {
-        let known = MACHINES.iter().find(|(number, _)| *number == machine);
-        let name = known.map_or("another machine", |(_, name)| name);
-        let what = format!("an ELF file for {name}: build it for x86-64, 64-bit");
-        return Err(LoadError::NotStaticElf(what.into()));
-    }
-    let segments = elf.segments().ok_or(not_static("an ELF file without segments to load"))?;
-    if let Some(interpreter) = segments.iter().find(|s| s.p_type == abi::PT_INTERP) {
-        return Err(dynamic(file, &interpreter));
-    }
-    let base = match elf.ehdr.e_type {
-        abi::ET_EXEC => 0,
-        // It relocates itself when it starts.
-        abi::ET_DYN => PIE_BASE,
-        _ => return Err(not_static("an object file, not an executable: link it")),
-    };
-    Ok((elf, segments, base))
-}
-
-/// The refusal of a program that needs an interpreter, which the segment names.
-fn dynamic(file: &[u8], interpreter: &ProgramHeader) -> LoadError {
-    let start = usize::try_from(interpreter.p_offset).unwrap_or(usize::MAX);
-    let name = file.get(start..).unwrap_or_default().split(|byte| *byte == 0).next();
-    let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
-    let name = &name[..name.floor_char_boundary(100)];
-    let what = format!(
-        "dynamically linked, with the interpreter {name}: link it statically (cc -static; Rust: \
-         -C target-feature=+crt-static; Go: CGO_ENABLED=0)"
-    );
-    LoadError::NotStaticElf(what.into())
-}
-
 /// Maps the pages of a segment that have bytes of the file, and copies those. Returns its area.
-fn load_segment(
-    space: &mut AddressSpace,
-    file: &[u8],
-    segment: &ProgramHeader,
-) -> Result<(u64, Area), LoadError> {
-    let bytes = usize::try_from(segment.p_offset)
-        .ok()
-        .and_then(|start| Some((start, start.checked_add(segment.p_filesz as usize)?)))
-        .and_then(|(start, end)| file.get(start..end))
-        .filter(|bytes| bytes.len() as u64 <= segment.p_memsz)
-        .ok_or(not_static("a segment is outside the file: it may be truncated"))?;
-    let access = match (segment.p_flags & abi::PF_X != 0, segment.p_flags & abi::PF_W != 0) {
-        (true, true) => {
-            return Err(not_static("a segment is both writable and executable: separate the two"));
-        }
-        (true, false) => PageAccess::Execute,
+fn load_segment(space: &mut AddressSpace, segment: &Segment<'_>) -> Result<(u64, Area), LoadError> {
+    let access = match (segment.is_executable, segment.is_writable) {
+        (true, _) => PageAccess::Execute,
         (false, true) => PageAccess::Write,
         (false, false) => PageAccess::Read,
     };
-    let outside = not_static("a segment is outside the user half of the address space");
-    let start = segment.p_vaddr - segment.p_vaddr % FRAME_BYTES;
-    let end = segment.p_vaddr.checked_add(segment.p_memsz).filter(|end| *end <= USER_END);
-    let end = end.ok_or(outside)?.next_multiple_of(FRAME_BYTES);
-    let in_file = (segment.p_vaddr + bytes.len() as u64).next_multiple_of(FRAME_BYTES);
-    if !bytes.is_empty() {
+    if segment.end > USER_END {
+        return Err(not_static(OUTSIDE));
+    }
+    let start = segment.start - segment.start % FRAME_BYTES;
+    let end = segment.end.next_multiple_of(FRAME_BYTES);
+    let in_file = (segment.start + segment.bytes.len() as u64).next_multiple_of(FRAME_BYTES);
+    if !segment.bytes.is_empty() {
         space.map_zeroed(start, in_file - start, access)?;
-        space.fill(segment.p_vaddr, bytes)?;
+        space.fill(segment.start, segment.bytes)?;
     }
     Ok((start, Area { end, access, origin: Origin::Segment }))
 }

@@ -9,10 +9,11 @@ mod loader;
 pub mod process;
 mod refused;
 mod robust;
-mod send;
+pub mod send;
 pub mod signal;
 pub mod signal_frame;
 pub mod thread;
+pub mod timers;
 
 pub use self::{
     loader::{CLOCK_TICKS, MAX_ARGUMENT_BYTES, STACK_BYTES},

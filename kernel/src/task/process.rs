@@ -16,11 +16,11 @@ use super::{
     refused::RefusedCalls,
     signal::Signals,
     thread::{Thread, Threads},
+    timers::Timers,
 };
 use crate::{
     arch::frame,
     files::{location::Base, open::Descriptors, ramdisk},
-    machine::clock,
     measure::{self, Slot, Subject},
     memory::{space::AddressSpace, user::UserMemory},
 };
@@ -43,20 +43,20 @@ pub struct Process {
     pub files: Descriptors,
     /// The context that counts it; empty while it runs.
     pub slot: Slot,
+    /// The tag of the truth's region that contains all of it, if there is one.
+    pub region: Option<u32>,
     /// Its threads.
     pub threads: Threads,
     /// Its signals: actions, pending signals, timer.
     pub signals: Signals,
+    /// Its timers of `timer_create`.
+    pub timers: Timers,
     /// Whether all of its threads wait for each other: it ends when it is next switched in.
     pub is_deadlocked: bool,
     /// Its first thread's status, once that has ended.
     pub status: i32,
     /// The system calls that the kernel refused as unknown or unsupported.
     pub refused: RefusedCalls,
-    /// Nanoseconds that it was on CPUs before its current turn.
-    ran_ns: u64,
-    /// When its current turn began, in nanoseconds.
-    since_ns: u64,
     random: Xoshiro256PlusPlus,
 }
 
@@ -95,13 +95,13 @@ impl Process {
             folder: Base::root(),
             files: Descriptors::new(pid),
             slot: Slot::default(),
+            region: None,
             threads: Threads::new(Thread::first(pid, frame::user(start.rip, start.rsp))),
             signals: Signals::new(),
+            timers: Timers::default(),
             is_deadlocked: false,
             status: 0,
             refused: RefusedCalls::default(),
-            ran_ns: 0,
-            since_ns: 0,
             random,
         })
     }
@@ -111,19 +111,9 @@ impl Process {
         Subject { pid: self.pid, name: self.name.clone(), space: self.memory.space.id() }
     }
 
-    /// Begins a turn on a CPU.
-    pub fn begin_turn(&mut self) {
-        self.since_ns = clock::now_ns();
-    }
-
-    /// Ends its turn.
-    pub fn end_turn(&mut self) {
-        self.ran_ns = self.ran_ns();
-    }
-
-    /// Nanoseconds that it was on CPUs so far. It is on one now.
+    /// Nanoseconds that it was on CPUs so far.
     pub fn ran_ns(&self) -> u64 {
-        self.ran_ns + clock::now_ns().saturating_sub(self.since_ns)
+        self.threads.ran_ns(None).unwrap_or_default()
     }
 
     /// The next random number.

@@ -1,10 +1,12 @@
 //! Sending signals to a process, timing out its threads' waits, and finding deadlocks.
 
+use alloc::vec::Vec;
+
 use tally_abi::syscall;
 
 use super::{
     process::Process,
-    signal::{self, FROM_KERNEL, Pending, SIGALRM, bit},
+    signal::{MAX_PENDING, Pending, SIGALRM, bit},
     thread::{Thread, Wait},
 };
 use crate::machine::clock;
@@ -21,19 +23,40 @@ const RESTARTED: [u64; 8] = [
     syscall::FLOCK,
 ];
 
+/// Why a signal was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// There is no such thread.
+    NoThread,
+    /// Too many signals are pending.
+    Full,
+}
+
 impl Process {
-    /// Sends a signal to the thread `to`, or to the first that does not block it. Returns whether
-    /// there is such a thread; a signal that every thread blocks stays pending for the program.
-    pub fn send_signal(&mut self, to: Option<u32>, new: Pending) -> bool {
+    /// Returns whether as many signals are pending as may be.
+    fn has_many_signals(&mut self) -> bool {
+        let own = self.signals.pending.len();
+        own + self.threads.all().map(|thread| thread.signals.pending.len()).sum::<usize>()
+            >= MAX_PENDING
+    }
+
+    /// Sends a signal to the thread `to`, or to the first that does not block it. A signal that
+    /// every thread blocks stays pending for the program.
+    ///
+    /// # Errors
+    /// There is no such thread, or too many signals are pending.
+    pub fn send_signal(&mut self, to: Option<u32>, new: Pending) -> Result<(), SendError> {
         if to.is_some_and(|tid| self.threads.all().all(|thread| thread.tid != tid)) {
-            return false;
+            return Err(SendError::NoThread);
         }
         let bit = bit(new.signal);
         if let Some((tid, info)) = self.threads.signal_waiter(bit, to) {
             self.write_signal_info(new, info);
             self.threads.wake(tid, new.signal.into());
-            return true;
+            self.note_overruns(new);
+            return Ok(());
         }
+        let is_full = self.has_many_signals();
         let takes = |thread: &mut Thread| match to {
             Some(tid) => thread.tid == tid,
             None => thread.signals.mask & bit == 0,
@@ -41,18 +64,25 @@ impl Process {
         let ignores = self.signals.ignores(new.signal);
         let Some(thread) = self.threads.all().find_map(|thread| takes(thread).then_some(thread))
         else {
-            self.signals.pending.add(new);
-            return true;
+            let is_sent = self.signals.pending.add(new, is_full);
+            // They may read it from a descriptor.
+            self.threads.wake_retrying();
+            return is_sent.then_some(()).ok_or(SendError::Full);
         };
         let blocks = thread.signals.mask & bit != 0;
-        if blocks || !ignores {
-            thread.signals.pending.add(new);
+        if !blocks && ignores {
+            return Ok(());
+        }
+        if !thread.signals.pending.add(new, is_full) {
+            return Err(SendError::Full);
         }
         let tid = thread.tid;
-        if !blocks && !ignores {
+        if blocks {
+            self.threads.wake_retrying();
+        } else {
             self.interrupt(tid);
         }
-        true
+        Ok(())
     }
 
     /// Interrupts the wait of a thread, if it is blocked, because of a signal.
@@ -93,17 +123,33 @@ impl Process {
         self.signals.any_acts(set)
     }
 
+    /// The signals pending for the running thread, a bit for each.
+    pub fn pending_signals(&self) -> u64 {
+        let own = self.threads.running_if_any().map_or(0, |thread| thread.signals.pending.set());
+        own | self.signals.pending.set()
+    }
+
     /// Takes a pending signal of `set`, the running thread's or the program's.
     pub fn take_signal(&mut self, set: u64) -> Option<Pending> {
         let own = self.threads.running().signals.pending.take(set);
-        own.or_else(|| self.signals.pending.take(set))
+        let taken = own.or_else(|| self.signals.pending.take(set))?;
+        self.note_overruns(taken);
+        Some(taken)
+    }
+
+    /// Notes the overruns of a signal that is delivered, if it is a timer's.
+    fn note_overruns(&mut self, delivered: Pending) {
+        let timer = delivered.timer.and_then(|number| self.timers.get(number.into()));
+        if let Some(timer) = timer {
+            timer.overruns = (delivered.words[0] >> 32) as u32;
+        }
     }
 
     /// Writes the description of a signal to the program's memory, if `info` is not 0.
     pub fn write_signal_info(&mut self, signal: Pending, info: u64) {
         if info != 0 {
             // An address that is not the program's to write is no error: the signal is consumed.
-            let _ = self.memory.write_words(info, signal::sender_info(self.pid, signal));
+            let _ = self.memory.write_words(info, signal.info());
         }
     }
 
@@ -115,23 +161,70 @@ impl Process {
             let missed = (now - due).checked_div(interval).unwrap_or(0);
             let next = due.saturating_add((missed + 1).saturating_mul(interval));
             self.signals.timer = (interval > 0).then_some((next, interval));
-            self.send_signal(None, Pending { signal: SIGALRM, code: FROM_KERNEL });
+            let _ = self.send_signal(None, Pending::of_kernel(SIGALRM));
         }
+        // Each timer once: one of a nanosecond has expired again by the time that it is looked at.
+        let mut from = 0;
+        while let Some((number, signal, count, to)) = self.timers.expire(from, &self.threads) {
+            from = number + 1;
+            self.send_of_timer(signal, count, to);
+        }
+        for signal in self.timers.expire_intervals(&self.threads).into_iter().flatten() {
+            let _ = self.send_signal(None, signal);
+        }
+    }
+
+    /// Sends the signal of a timer that has expired `count` times, or adds these to the overruns of
+    /// the one that is pending.
+    fn send_of_timer(&mut self, signal: Pending, count: u32, to: Option<u32>) {
+        let Some(number) = signal.timer else { return };
+        let threads = self.threads.all().map(|thread| &mut thread.signals.pending);
+        let mut sets = threads.chain([&mut self.signals.pending]);
+        if let Some(before) = sets.find_map(|set| set.of_timer(number)) {
+            let overruns = (before.words[0] >> 32) as u32;
+            let overruns = overruns.saturating_add(count).min(i32::MAX as u32);
+            before.words[0] = u64::from(overruns) << 32 | u64::from(number);
+            return;
+        }
+        drop(sets);
+        let words = [u64::from(count - 1) << 32 | signal.words[0], signal.words[1]];
+        // The thread to which it goes may have ended.
+        let _ = self.send_signal(to, Pending { words, ..signal });
     }
 
     /// Returns whether none of its threads but the running one will be woken without another
     /// thread.
     pub fn is_stuck(&self) -> bool {
-        self.signals.timer.is_none() && self.threads.are_stuck()
+        self.timer_deadline().is_none() && self.threads.are_stuck()
     }
 
-    /// Returns whether its timer's signal will wake a thread.
+    /// Returns whether the signal of one of its timers will wake a thread.
     fn timer_wakes(&mut self) -> bool {
-        let alarm = bit(SIGALRM);
-        self.signals.timer.is_some()
-            && (self.threads.signal_waiter(alarm, None).is_some()
-                || !self.signals.ignores(SIGALRM)
-                    && self.threads.all().any(|thread| thread.signals.mask & alarm == 0))
+        let alarm = self.signals.timer.map(|_| (SIGALRM, None));
+        let signals = self.timers.signals().chain(alarm);
+        let all: Vec<(u32, Option<u32>)> = signals.collect();
+        all.into_iter().any(|(signal, to)| self.signal_wakes(signal, to))
+    }
+
+    /// Returns whether a signal to the thread `to`, or to any, will wake a thread: one that takes
+    /// it, or, where it becomes pending, one that reads it from a descriptor.
+    fn signal_wakes(&mut self, signal: u32, to: Option<u32>) -> bool {
+        let bit = bit(signal);
+        let mut sets = self.threads.all().map(|thread| thread.signals.pending.set());
+        let is_pending = self.signals.pending.set() & bit != 0 || sets.any(|set| set & bit != 0);
+        drop(sets);
+        let gets = |thread: &&mut Thread| to.is_none_or(|to| to == thread.tid);
+        let takes = |thread: &mut Thread| thread.signals.mask & bit == 0;
+        let is_taken = self.threads.all().filter(gets).any(takes);
+        self.threads.signal_waiter(bit, to).is_some()
+            || is_taken && !self.signals.ignores(signal)
+            || !is_taken && !is_pending && self.files.takes_signal(bit) && self.threads.retries()
+    }
+
+    /// When its interval timer or one of its other timers is due, in nanoseconds.
+    fn timer_deadline(&self) -> Option<u64> {
+        let alarm = self.signals.timer.map(|(due, _)| due);
+        alarm.into_iter().chain(self.timers.deadline()).min()
     }
 
     /// If nothing can wake a blocked thread any more, marks the process deadlocked and wakes its
@@ -150,7 +243,6 @@ impl Process {
 
     /// When a wait times out or the timer is due, in nanoseconds, while all threads are blocked.
     pub fn deadline(&self) -> Option<u64> {
-        let timer = self.signals.timer.map(|(due, _)| due);
-        self.threads.deadline().into_iter().chain(timer).min()
+        self.threads.deadline().into_iter().chain(self.timer_deadline()).min()
     }
 }

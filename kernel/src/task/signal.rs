@@ -2,8 +2,10 @@
 //!
 //! Signals come from the program itself, from its timer and from its faults; no other program can
 //! send one. A signal is delivered on the return to a thread that does not block it
-//! (`sched::deliver`): the kernel calls the program's handler, or ends the program. A signal is
-//! pending once, however often it was sent.
+//! (`sched::deliver`): the kernel calls the program's handler, or ends the program. A signal below
+//! [`FIRST_QUEUED`] is pending once, however often it was sent; others are queued in their order.
+
+use alloc::vec::Vec;
 
 // Numbers of signals (Linux's `asm-generic/signal.h`, as x86 has them).
 pub const SIGILL: u32 = 4;
@@ -15,17 +17,25 @@ pub const SIGSEGV: u32 = 11;
 pub const SIGPIPE: u32 = 13;
 pub const SIGALRM: u32 = 14;
 const SIGSTOP: u32 = 19;
+pub const SIGVTALRM: u32 = 26;
+pub const SIGPROF: u32 = 27;
 /// Signals that are ignored by default: SIGCHLD, SIGCONT, SIGURG and SIGWINCH.
 const IGNORED: u64 = bit(17) | bit(18) | bit(23) | bit(28);
 /// Signals that cannot be handled, blocked or ignored.
 const UNBLOCKED: u64 = bit(SIGKILL) | bit(SIGSTOP);
 /// The highest number of a signal.
 pub const SIGNALS: u32 = 64;
+/// The lowest number of a real-time signal (the kernel's `SIGRTMIN`).
+const FIRST_QUEUED: u32 = 32;
+/// The most signals pending for a program and its threads whose descriptions are kept.
+pub const MAX_PENDING: usize = 1024;
 
 /// `SI_KERNEL`: the kernel sent it.
 pub const FROM_KERNEL: i32 = 0x80;
 /// `SI_USER`, of `kill`.
 pub const BY_PROGRAM: i32 = 0;
+/// `SI_TIMER`, of a timer of `timer_create`.
+pub const BY_TIMER: i32 = -2;
 /// `SI_TKILL`, of `tkill` and `tgkill`.
 pub const BY_THREAD: i32 = -6;
 
@@ -70,21 +80,49 @@ pub struct Action {
 pub struct Pending {
     /// Its number, 1 to 64.
     pub signal: u32,
-    /// Who sent it: `si_code`.
+    /// How it was sent: `si_code`.
     pub code: i32,
+    /// The words of its description behind the code: of a sender, its program and its user; of a
+    /// timer, its number and its overruns. Then the value that was sent with it.
+    pub words: [u64; 2],
+    /// The timer that sent it.
+    pub timer: Option<u32>,
 }
 
-/// Pending signals, each once. Its size is fixed, so that sending a signal allocates nothing.
+impl Pending {
+    /// A signal that the kernel sends.
+    pub fn of_kernel(signal: u32) -> Pending {
+        Pending { signal, code: FROM_KERNEL, words: [0; 2], timer: None }
+    }
+
+    /// A signal that the program `pid` sent itself.
+    pub fn sent(signal: u32, code: i32, pid: u32) -> Pending {
+        // User 0.
+        Pending { signal, code, words: [pid.into(), 0], timer: None }
+    }
+
+    /// Returns whether every one that is sent is delivered.
+    fn is_queued(&self) -> bool {
+        self.signal >= FIRST_QUEUED
+    }
+
+    /// The description that handlers get.
+    pub fn info(&self) -> SignalInfo {
+        let mut info = [0; INFO_WORDS];
+        info[0] = self.signal.into();
+        info[1] = u64::from(self.code as u32);
+        info[2..4].copy_from_slice(&self.words);
+        info
+    }
+}
+
+/// Pending signals.
+#[derive(Default)]
 pub struct PendingSet {
     set: u64,
-    /// `si_code` of each signal in the set.
-    codes: [i32; SIGNALS as usize],
-}
-
-impl Default for PendingSet {
-    fn default() -> Self {
-        PendingSet { set: 0, codes: [0; SIGNALS as usize] }
-    }
+    /// Their descriptions in the order in which they were sent, one at most of a signal below
+    /// [`FIRST_QUEUED`]. A signal in the set without one was sent when there was no room.
+    queue: Vec<Pending>,
 }
 
 impl PendingSet {
@@ -93,20 +131,49 @@ impl PendingSet {
         self.set
     }
 
-    /// Adds a signal, unless it is pending already.
-    pub fn add(&mut self, new: Pending) {
-        if self.set & bit(new.signal) == 0 {
-            self.set |= bit(new.signal);
-            self.codes[new.signal as usize - 1] = new.code;
+    /// How many descriptions there are.
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Adds a signal, unless it is pending already and not queued. Returns whether it is pending.
+    /// If `is_full` or no memory is left, it is without its description; one that is queued and was
+    /// not sent by `kill` is refused.
+    pub fn add(&mut self, new: Pending, is_full: bool) -> bool {
+        if !new.is_queued() && self.set & bit(new.signal) != 0 {
+            return true;
         }
+        let has_room = (!is_full || new.timer.is_some()) && self.queue.try_reserve(1).is_ok();
+        if has_room {
+            self.queue.push(new);
+        } else if new.is_queued() && new.code != BY_PROGRAM {
+            return false;
+        }
+        self.set |= bit(new.signal);
+        true
     }
 
     /// Takes the lowest pending signal of `set`, as Linux does.
     pub fn take(&mut self, set: u64) -> Option<Pending> {
-        let index = (self.set & set).trailing_zeros();
-        let code = *self.codes.get(index as usize)?;
-        self.set &= !bit(index + 1);
-        Some(Pending { signal: index + 1, code })
+        let set = self.set & set;
+        let signal = (set != 0).then(|| set.trailing_zeros() + 1)?;
+        let is_it = |pending: &Pending| pending.signal == signal;
+        let first = self.queue.iter().position(is_it).map(|index| self.queue.remove(index));
+        if !self.queue.iter().any(is_it) {
+            self.set &= !bit(signal);
+        }
+        Some(first.unwrap_or(Pending::sent(signal, BY_PROGRAM, 0)))
+    }
+
+    /// Discards a signal, however often it is pending.
+    pub fn discard(&mut self, signal: u32) {
+        self.set &= !bit(signal);
+        self.queue.retain(|pending| pending.signal != signal);
+    }
+
+    /// The pending signal of a timer.
+    pub fn of_timer(&mut self, timer: u32) -> Option<&mut Pending> {
+        self.queue.iter_mut().find(|pending| pending.timer == Some(timer))
     }
 }
 
@@ -185,13 +252,3 @@ impl Signals {
 pub type SignalInfo = [u64; INFO_WORDS];
 /// Words of an [`SignalInfo`].
 pub const INFO_WORDS: usize = 16;
-
-/// The description of a signal that the program `pid` sent itself.
-pub fn sender_info(pid: u32, signal: Pending) -> SignalInfo {
-    let mut info = [0; INFO_WORDS];
-    info[0] = signal.signal.into();
-    info[1] = u64::from(signal.code as u32);
-    // User 0.
-    info[2] = pid.into();
-    info
-}

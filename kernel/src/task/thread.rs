@@ -11,6 +11,7 @@ use x86_64::{VirtAddr, registers::model_specific::FsBase};
 use super::{fpu::FpuState, signal::ThreadSignals};
 use crate::{
     arch::frame::{self, Frame},
+    machine::clock,
     measure::PendingReadings,
 };
 
@@ -57,6 +58,8 @@ pub struct Thread {
     /// The deadline of the call that it makes again until that has an answer; the call has none if
     /// there is no time.
     pub retried: Option<Option<u64>>,
+    /// Nanoseconds that it ran before it runs now.
+    ran_ns: u64,
     /// Its registers while it does not run.
     frame: Frame,
     fpu: FpuState,
@@ -75,6 +78,7 @@ impl Thread {
             signals: ThreadSignals::default(),
             progress: None,
             retried: None,
+            ran_ns: 0,
             frame,
             fpu: FpuState::initial(),
         }
@@ -92,6 +96,7 @@ impl Thread {
             signals: self.signals.inherited(),
             progress: None,
             retried: None,
+            ran_ns: 0,
             frame,
             fpu: FpuState::now(),
         }
@@ -146,6 +151,10 @@ struct Blocked {
 
 /// The threads of a program.
 pub struct Threads {
+    /// When the running thread began to run, in nanoseconds.
+    since_ns: u64,
+    /// Nanoseconds that threads ran, without the running one's time since then.
+    ran_ns: u64,
     /// The one that runs: there is one while the program is on a CPU.
     running: Option<Box<Thread>>,
     runnable: VecDeque<Box<Thread>>,
@@ -156,6 +165,8 @@ impl Threads {
     /// Those of a new program.
     pub fn new(first: Thread) -> Self {
         Threads {
+            since_ns: 0,
+            ran_ns: 0,
             running: None,
             runnable: VecDeque::from([Box::new(first)]),
             blocked: VecDeque::new(),
@@ -168,6 +179,11 @@ impl Threads {
     /// The program is on no CPU.
     pub fn running(&mut self) -> &mut Thread {
         self.running.as_mut().expect("a program on a CPU has a running thread")
+    }
+
+    /// The running thread, if the program is on a CPU.
+    pub fn running_if_any(&self) -> Option<&Thread> {
+        self.running.as_deref()
     }
 
     /// How many threads there are.
@@ -211,7 +227,27 @@ impl Threads {
 
     /// Removes the running thread.
     pub fn end_running(&mut self) -> Box<Thread> {
-        self.running.take().expect("a program on a CPU has a running thread")
+        let mut thread = self.running.take().expect("a program on a CPU has a running thread");
+        let ran_ns = clock::now_ns().saturating_sub(self.since_ns);
+        thread.ran_ns += ran_ns;
+        self.ran_ns += ran_ns;
+        thread
+    }
+
+    /// Nanoseconds that threads were on CPUs so far: all, or the one of this number. None if there
+    /// is no such thread.
+    pub fn ran_ns(&self, tid: Option<u32>) -> Option<u64> {
+        let now = clock::now_ns().saturating_sub(self.since_ns);
+        let running = self.running.as_deref();
+        let Some(tid) = tid else {
+            return Some(self.ran_ns + running.map_or(0, |_| now));
+        };
+        if let Some(thread) = running.filter(|thread| thread.tid == tid) {
+            return Some(thread.ran_ns + now);
+        }
+        let blocked = self.blocked.iter().map(|blocked| &blocked.thread);
+        let mut others = self.runnable.iter().chain(blocked);
+        others.find(|thread| thread.tid == tid).map(|thread| thread.ran_ns)
     }
 
     /// Ends all threads but the running one.
@@ -231,6 +267,7 @@ impl Threads {
         *frame = thread.frame;
         thread.fpu.restore();
         FsBase::write(VirtAddr::new(thread.fs_base));
+        self.since_ns = clock::now_ns();
         self.running = Some(thread);
     }
 
@@ -273,6 +310,11 @@ impl Threads {
     /// thread.
     pub fn are_stuck(&self) -> bool {
         self.runnable.is_empty() && !self.blocked.iter().any(|blocked| blocked.on.ends_by_itself())
+    }
+
+    /// Returns whether a thread waits for the use of descriptors.
+    pub fn retries(&self) -> bool {
+        self.blocked.iter().any(|blocked| matches!(blocked.on, Wait::Retry { .. }))
     }
 
     /// Wakes the threads that wait for the use of descriptors.

@@ -5,7 +5,6 @@
 #![no_main]
 
 mod apic;
-mod boot;
 mod edges;
 mod exactness;
 mod features;

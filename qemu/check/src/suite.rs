@@ -2,6 +2,8 @@
 
 use core::fmt::Write;
 
+use tally_pvh::StartInfo;
+
 use crate::{
     edges, exactness, features, injections, kernel,
     machine::{self, Serial},
@@ -9,8 +11,10 @@ use crate::{
     rules,
 };
 
-/// Runs all checks. The boot code calls it in 64-bit mode with interrupts off.
-pub extern "C" fn main() -> ! {
+/// Runs all checks.
+// SAFETY: no other function of this program has the name.
+#[unsafe(no_mangle)]
+extern "C" fn pvh_main(_info: &'static StartInfo) -> ! {
     kernel::set_up();
     let mut report = CheckReport::default();
     injections::run_first(&mut report);

@@ -27,6 +27,10 @@ pub struct TlbShape {
     pub ways: u32,
 }
 
+/// Cycles of a misprediction's published penalty, which is from dispatch to dispatch, in which the
+/// branch itself issues and executes.
+pub(crate) const RESOLVE_CYCLES: u32 = 2;
+
 /// Load-to-use latencies and penalties, in core cycles.
 #[derive(Clone, Copy, Debug)]
 pub struct Latency {

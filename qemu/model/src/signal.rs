@@ -196,6 +196,18 @@ signals! {
     StallInteger,
     /// Cycles in which something retired.
     RetireCycles,
+    /// Slots of the cycles for which fetch gave dispatch nothing, on the right path.
+    SlotsFetchLatency,
+    /// Slots in which fetch gave dispatch nothing, of cycles in which it gave something.
+    SlotsFetchBandwidth,
+    /// Slots of micro-operations behind a mispredicted branch, until it was resolved.
+    SlotsWrongPath,
+    /// Slots between the resolution of a mispredicted branch and the dispatch of the right path.
+    SlotsRefill,
+    /// Slots in which dispatch waited for an entry of a structure, behind memory.
+    SlotsMemory,
+    /// Likewise, behind anything else; a serializing instruction is in it.
+    SlotsCore,
     /// Cycles for which a full reorder buffer kept an instruction from dispatch.
     FullReorder,
     /// Cycles for which a full scheduler kept an instruction from dispatch.
@@ -233,6 +245,28 @@ impl Signal {
         Signal::StallStore,
         Signal::StallFp,
         Signal::StallInteger,
+    ];
+
+    /// The causes of cycles without retirement that lie in memory.
+    pub const MEMORY_STALLS: [Signal; 6] = [
+        Signal::StallL1Hit,
+        Signal::StallL2Hit,
+        Signal::StallL3Hit,
+        Signal::StallMemory,
+        Signal::StallDtlb,
+        Signal::StallStore,
+    ];
+
+    /// The slots of dispatch that no retired micro-operation used, by cause: disjoint. With `Uops`
+    /// they add up to `Slots` whenever the pipeline is empty: at a serializing instruction and at a
+    /// change of the ring.
+    pub const LOST_SLOTS: &[Signal] = &[
+        Signal::SlotsFetchLatency,
+        Signal::SlotsFetchBandwidth,
+        Signal::SlotsWrongPath,
+        Signal::SlotsRefill,
+        Signal::SlotsMemory,
+        Signal::SlotsCore,
     ];
 }
 

@@ -172,6 +172,26 @@ proptest! {
         }
     }
 
+    /// Each slot is that of a retired micro-operation, or has one cause, in each ring.
+    #[test]
+    fn slots_have_one_user_or_cause(seed in any::<u64>()) {
+        let mut stream = stream(seed, 4000);
+        for (name, geometry) in machines() {
+            let mut core = Core::new(&geometry);
+            for part in stream.chunk_by_mut(|one, next| one.ring == next.ring) {
+                // The pipeline is empty at the end of a serializing instruction.
+                part[part.len() - 1].insn.serialize_cycles = 40;
+                let is_before = core.counts().clone();
+                feed(&mut core, part, |_| false);
+                for (ring, before) in core.counts().iter().zip(&is_before) {
+                    let grown = |signal: &Signal| ring[*signal] - before[*signal];
+                    let parts = Signal::LOST_SLOTS.iter().chain([&Signal::Uops]).map(grown);
+                    prop_assert_eq!(parts.sum::<u64>(), grown(&Signal::Slots), "{}", name);
+                }
+            }
+        }
+    }
+
     /// The clock is the slots of both rings, and no signal outruns it.
     #[test]
     fn nothing_outruns_the_clock(seed in any::<u64>()) {

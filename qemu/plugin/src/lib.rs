@@ -43,7 +43,7 @@ use std::{
     ptr,
 };
 
-use options::PluginOptions;
+use tally_vpmu::PluginOptions;
 
 /// The version of the plugin interface, which QEMU checks.
 #[unsafe(no_mangle)]

@@ -19,10 +19,9 @@ use std::{
 use serde_json::{Value, json};
 use tally_abi::truth::{Count, RegionKind};
 use tally_model::{Counts, GROWTH_PER_SLOT, Privilege};
-use tally_vpmu::Profile;
+use tally_vpmu::{Interval, Profile, SeriesOptions};
 
 use crate::{
-    options::{Interval, SeriesOptions},
     tag::Tag,
     totals::{add_differences, events, instructions, totals},
 };

@@ -14,13 +14,12 @@ use std::sync::{
 };
 
 use tally_model::{Block, Core, Llc, cost};
-use tally_vpmu::VirtualPmu;
+use tally_vpmu::{PluginOptions, VirtualPmu};
 
 use crate::{
     apic::Apic,
     injection::{self, Injections},
     log::{self, Once},
-    options::PluginOptions,
     pending::{self, BlockExit, Fixup},
     region::{self, VcpuTruth},
     registers::{GuestRegisters, Reg},

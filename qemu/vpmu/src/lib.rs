@@ -15,12 +15,14 @@ mod counter;
 mod event;
 mod metrics;
 mod offcore;
+mod options;
 mod pmu;
 mod profile;
 mod profiles;
 
 pub use self::{
     event::{Conversion, Event},
+    options::{Interval, PluginOptions, SeriesOptions},
     pmu::{AccessResult, CpuidKind, Unmodelled, VirtualPmu},
     profile::{Profile, QemuMachine, Vendor},
 };

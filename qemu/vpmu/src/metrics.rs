@@ -9,24 +9,24 @@ use tally_model::{Counts, Geometry, Signal::*};
 
 use crate::{
     counter::{Counter, CounterInput, FIXED},
-    event::{Conversion, Event},
-    profiles::MEMORY,
+    event::Event,
+    profiles::{BAD_SPECULATION_SLOTS, FETCH_SLOTS},
 };
 
 /// A use of slots. It has no name and no sentence, as the register has no events.
 const fn slots_of(signals: &'static [tally_model::Signal]) -> Event {
-    Event::new("", 0, 0, signals, "").conversion(Conversion::CyclesAsSlots)
+    Event::new("", 0, 0, signals, "")
 }
 
-static RETIRING: Event = Event::new("", 0, 0, &[Uops], "");
-static BAD_SPECULATION: Event = slots_of(&[StallMispredict]);
-static FRONT_END: Event = slots_of(&[StallL1i, StallItlb, StallFrontEnd]);
+static RETIRING: Event = slots_of(&[Uops]);
+static BAD_SPECULATION: Event = slots_of(BAD_SPECULATION_SLOTS);
+static FRONT_END: Event = slots_of(FETCH_SLOTS);
 /// Part of retiring: micro-operations from the microcode sequencer.
-static HEAVY: Event = Event::new("", 0, 0, &[UopsMicrocode], "");
-/// Part of front-end bound: waiting for lines of code and their translations.
-static FETCH_LATENCY: Event = slots_of(&[StallL1i, StallItlb]);
+static HEAVY: Event = slots_of(&[UopsMicrocode]);
+/// Part of front-end bound: cycles in which fetch gave nothing.
+static FETCH_LATENCY: Event = slots_of(&[SlotsFetchLatency]);
 /// Part of back-end bound: waiting for data.
-static MEMORY_BOUND: Event = slots_of(MEMORY);
+static MEMORY_BOUND: Event = slots_of(&[SlotsMemory]);
 
 /// In the register's order, without back-end bound, which is the rest.
 static FIRST_LEVEL: [&Event; 3] = [&RETIRING, &BAD_SPECULATION, &FRONT_END];

@@ -189,9 +189,30 @@ static int others(void)
     return 0;
 }
 
+/* A folder that a program is in has no name there. */
+static int unnamed(void)
+{
+    MUST(mkdir("first", 0755) == 0 && chdir("first") == 0 && make("file") == 0);
+    FAILS(rename(".", "../other"), EBUSY);
+    FAILS(rename("file", ".."), EBUSY);
+    FAILS(rmdir("."), EINVAL);
+    FAILS(rmdir("./"), EINVAL);
+    FAILS(rmdir(".."), ENOTEMPTY);
+    MUST(rename("../first", "../second") == 0);
+    FAILS(rename(".", "../other"), EBUSY);
+    FAILS(rename("./", "../other"), EBUSY);
+    FAILS(rename("file", "./"), EBUSY);
+    FAILS(rmdir("./"), EINVAL);
+    MUST(unlink("file") == 0 && rmdir("../second") == 0);
+    FAILS(rename(".", "../other"), EBUSY);
+    FAILS(rename("../other", "."), EBUSY);
+    FAILS(rmdir("./"), EINVAL);
+    return chdir("..");
+}
+
 int main(void)
 {
-    int failed = trees() || links() || locks() || others();
+    int failed = trees() || unnamed() || links() || locks() || others();
     puts(failed ? "folders: failed" : "folders: done");
     return failed;
 }

@@ -158,6 +158,9 @@ static int of_files(void)
     MUST(pread(fd, text, 3, 0) == 3 && memcmp(text, "xsx", 3) == 0 && last[9999 - 2 * PAGE] == 'e');
     MUST(own[5000] == 'x' && own[10000] == 0 && pwrite(fd, "w", 1, 4) == 1 && shared[4] == 'w');
     MUST(ftruncate(fd, 5000) == 0 && shared[4] == 'w');
+    /* Pages behind the end are gone, though they were touched; the private ones too. */
+    MUST(signal_of_write(shared + 2 * PAGE) == SIGBUS);
+    MUST(signal_of_write(own + 10000) == SIGBUS && own[4999] == 'x' && shared[5000] == 0);
     MUST(munmap(shared, 3 * PAGE) == 0 && munmap(last, PAGE) == 0 && own[0] == 'o');
     shared = mmap(NULL, 2 * PAGE, RW, MAP_SHARED, fd, PAGE);
     MUST(shared != MAP_FAILED && signal_of_write(shared + PAGE) == SIGBUS);

@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -301,9 +302,62 @@ static int interrupted(void)
     return 0;
 }
 
+/* Copies inside the kernel: from a file to a pipe and to a file, and what is refused. */
+static int copies(void)
+{
+    static char text[300000], back[sizeof text];
+    int ends[2], from = open("copy.from", O_RDWR | O_CREAT | O_TRUNC, 0644);
+    int to = open("copy.to", O_RDWR | O_CREAT | O_TRUNC, 0644);
+    int appends = open("copy.to", O_WRONLY | O_APPEND), folder = open(".", O_RDONLY);
+    off_t at = 100;
+    loff_t in = 7, out = 250000;
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = i % 251;
+    MUST(from >= 0 && to >= 0 && appends >= 0 && folder >= 0 && pipe(ends) == 0);
+    MUST(write(from, text, sizeof text) == sizeof text);
+    MUST(sendfile(ends[1], from, NULL, 10) == 0);
+    MUST(sendfile(ends[1], from, &at, 1000) == 1000 && at == 1100);
+    MUST(read(ends[0], back, 5000) == 1000 && memcmp(back, text + 100, 1000) == 0);
+    MUST(lseek(from, 0, SEEK_SET) == 0 && sendfile(to, from, NULL, 1 << 20) == sizeof text);
+    MUST(lseek(from, 0, SEEK_CUR) == sizeof text && lseek(to, 0, SEEK_CUR) == sizeof text);
+    MUST(pread(to, back, sizeof back, 0) == sizeof text && memcmp(back, text, sizeof text) == 0);
+    MUST(copy_file_range(from, &in, to, &out, 100000, 0) == 100000);
+    MUST(in == 100007 && out == 350000 && lseek(to, 0, SEEK_END) == 350000);
+    MUST(pread(to, back, 100000, 250000) == 100000 && memcmp(back, text + 7, 100000) == 0);
+    in = sizeof text - 5;
+    MUST(copy_file_range(from, &in, to, NULL, 100, 0) == 5 && in == sizeof text);
+    MUST(copy_file_range(from, &in, to, NULL, 100, 0) == 0);
+    in = 0, out = 299000; /* Within one file: no more than is there, and no overlap. */
+    MUST(copy_file_range(from, &in, from, &out, 2000, 0) == 2000 && out == 301000);
+    out = 1000;
+    in = 0;
+    FAILS(copy_file_range(from, &in, from, &out, 2000, 0), EINVAL);
+    FAILS(copy_file_range(from, NULL, to, NULL, 1, 1), EINVAL);
+    FAILS(copy_file_range(from, NULL, folder, NULL, 1, 0), EISDIR);
+    FAILS(copy_file_range(from, NULL, appends, NULL, 1, 0), EBADF);
+    FAILS(copy_file_range(appends, NULL, to, NULL, 1, 0), EBADF);
+    FAILS(copy_file_range(ends[0], NULL, to, NULL, 1, 0), EINVAL);
+    FAILS(copy_file_range(from, NULL, 1000, NULL, 1, 0), EBADF);
+    FAILS(sendfile(appends, from, NULL, 1), EINVAL);
+    FAILS(sendfile(to, appends, NULL, 1), EBADF);
+    FAILS(sendfile(to, ends[0], NULL, 1), EINVAL);
+    at = -1;
+    FAILS(sendfile(to, from, &at, 1), EINVAL);
+    FAILS(sendfile(to, from, (off_t *)8, 1), EFAULT);
+    MUST(fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0 && lseek(from, 0, SEEK_SET) == 0);
+    MUST(sendfile(ends[1], from, NULL, sizeof text) == 65536);
+    MUST(lseek(from, 0, SEEK_CUR) == 65536);
+    FAILS(sendfile(ends[1], from, NULL, 1), EAGAIN);
+    MUST(close(ends[0]) == 0 && signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+    FAILS(sendfile(ends[1], from, NULL, 1), EPIPE);
+    MUST(signal(SIGPIPE, SIG_DFL) == SIG_IGN && close(ends[1]) == 0);
+    MUST(close(from) == 0 && close(to) == 0 && close(appends) == 0 && close(folder) == 0);
+    return unlink("copy.from") || unlink("copy.to");
+}
+
 int main(void)
 {
-    int failed = pipes() || sockets() || counters() || timers() || waiting() || threads() ||
+    int failed = pipes() || copies() || sockets() || counters() || timers() || waiting() || threads() ||
                  robust_mutexes() || interrupted() || whole_writes();
     puts(failed ? "streams: failed" : "streams: done");
     return failed;

@@ -101,6 +101,15 @@ static void do_mprotect(void) { MUST(mprotect(large, LARGE, PROT_READ | PROT_WRI
 
 static void do_brk(void) { MUST(sbrk(LARGE) != (void *)-1); }
 
+/* The error names the nearest of the catalogue's events. */
+static void do_unknown_event(void)
+{
+    char list[255]; /* the longest spelling */
+    uint64_t config[6] = {0, 0, 5000, 1000000, 0, 0};
+    memset(list, 'x', sizeof list);
+    MUST(syscall(SESSION_OPEN, list, sizeof list, config, NULL, 0, 0) < 0);
+}
+
 static void do_session_open(void)
 {
     static char list[16 * EVENTS];
@@ -137,8 +146,9 @@ static const struct {
 } calls[] = {
     {"write", do_write}, {"read", do_read}, {"writev", do_writev}, {"truncate", do_truncate},
     {"extend", do_extend}, {"mmap", do_mmap}, {"munmap", do_munmap}, {"madvise", do_madvise},
-    {"mprotect", do_mprotect}, {"brk", do_brk}, {"session-open", do_session_open},
-    {"session-read", do_session_read}, {"session-close", do_session_close},
+    {"mprotect", do_mprotect}, {"brk", do_brk}, {"unknown-event", do_unknown_event},
+    {"session-open", do_session_open}, {"session-read", do_session_read},
+    {"session-close", do_session_close},
 };
 
 static void enter(unsigned char phase)

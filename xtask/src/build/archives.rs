@@ -1,8 +1,9 @@
-//! The archives that C programs are linked with: `libtally.a` and `libtally_start.a`.
+//! The archives that C programs are linked with: `libtally.a`, `libpapi.a` and `libtally_start.a`.
 //!
 //! rustc's archive has Rust's library as global symbols, its panic handler and `memcpy` among them,
 //! which clash with those of a C library or of another Rust archive. So all of it becomes one
-//! object, in which only the functions of `tally.h` are global, and which needs no other.
+//! object, in which only the functions of the archive's headers are global, and which needs no
+//! other.
 
 use std::{
     fs,
@@ -13,20 +14,23 @@ use std::{
 use object::{Object, ObjectSymbol, read::archive::ArchiveFile};
 use tally_abi::ExitStatus;
 
-use super::package::{C_LIBRARY, C_START};
+use super::package::{C_LIBRARY, C_START, GuestPackage, PAPI_LIBRARY};
 use crate::{
     Failure, Result, compiler,
     project::{self, Project},
 };
 
-/// The names of all functions of `tally.h` begin so.
-const PREFIX: &str = "tally_";
+/// An archive as rustc makes it, and what the names of all functions of its headers begin with.
+const SEALED: [(&str, &GuestPackage, &str); 2] =
+    [("libtally.a", &C_LIBRARY, "tally_"), ("libpapi.a", &PAPI_LIBRARY, "PAPI_")];
 
 /// The built archives.
 #[derive(Clone, Debug)]
 pub struct Archives {
     /// The library, for every static program.
     pub tally: PathBuf,
+    /// PAPI's calls, for every static program.
+    pub papi: PathBuf,
     /// The entry point, for programs without a C library.
     pub start: PathBuf,
 }
@@ -35,47 +39,55 @@ impl Archives {
     /// Where [`build`] puts them.
     pub fn of(project: &Project) -> Archives {
         let folder = C_LIBRARY.release_folder(project);
-        Archives { tally: folder.join("sealed/libtally.a"), start: folder.join("libtally_start.a") }
+        Archives {
+            tally: folder.join("sealed/libtally.a"),
+            papi: folder.join("sealed/libpapi.a"),
+            start: folder.join("libtally_start.a"),
+        }
     }
 }
 
-/// Builds both.
+/// Builds all.
 ///
 /// # Errors
 /// A crate does not build, or the linker fails.
 pub fn build(project: &Project, library: &Path) -> Result<Archives> {
-    compiler::run("Building libtally.a", &mut C_LIBRARY.cargo(project, library, "build"))?;
-    compiler::run("Building libtally_start.a", &mut C_START.cargo(project, library, "build"))?;
     let archives = Archives::of(project);
-    let whole = C_LIBRARY.release_folder(project).join("libtally.a");
-    seal(project, &whole, &archives.tally)?;
+    for ((name, package, prefix), sealed) in
+        SEALED.into_iter().zip([&archives.tally, &archives.papi])
+    {
+        compiler::run(&format!("Building {name}"), &mut package.cargo(project, library, "build"))?;
+        seal(project, &package.release_folder(project).join(name), prefix, sealed)?;
+    }
+    compiler::run("Building libtally_start.a", &mut C_START.cargo(project, library, "build"))?;
     Ok(archives)
 }
 
-/// Writes the archive `whole` to `sealed` as one object with the global symbols of `tally.h` alone,
-/// unless that is newer.
-fn seal(project: &Project, whole: &Path, sealed: &Path) -> Result<()> {
+/// Writes the archive `whole` to `sealed` as one object, of whose global symbols only those remain
+/// that begin with `prefix`, unless that is newer.
+fn seal(project: &Project, whole: &Path, prefix: &str, sealed: &Path) -> Result<()> {
     let modified = |file: &Path| fs::metadata(file).and_then(|metadata| metadata.modified());
     let built = modified(whole).map_err(|error| Failure::io("read", whole, &error))?;
     if modified(sealed).is_ok_and(|made| made > built) {
         return Ok(());
     }
+    let name = whole.file_name().unwrap_or_default().to_string_lossy();
     let folder = sealed.with_file_name(format!("part-{}", std::process::id()));
     project::make_folder(&folder)?;
     let [object, local, archive] =
-        ["whole.o", "tally.o", "libtally.a"].map(|name| folder.join(name));
+        ["whole.o", "sealed.o", "sealed.a"].map(|name| folder.join(name));
     let mut ld = Command::new("ld");
     // Groups of sections would keep their global names.
     ld.args(["-r", "--gc-sections", "--force-group-allocation", "-o"]).arg(&object);
-    for name in global_symbols(whole)?.iter().filter(|name| name.starts_with(PREFIX)) {
+    for name in global_symbols(whole)?.iter().filter(|name| name.starts_with(prefix)) {
         ld.args(["--undefined", name]);
     }
-    compiler::run("Linking libtally.a", ld.arg("--whole-archive").arg(whole))?;
+    compiler::run(&format!("Linking {name}"), ld.arg("--whole-archive").arg(whole))?;
     let mut objcopy = compiler::objcopy(&project.root)?;
-    objcopy.args(["--wildcard", "--keep-global-symbol", &format!("{PREFIX}*"), "--strip-debug"]);
-    compiler::run("Hiding symbols of libtally.a", objcopy.args([&object, &local]))?;
+    objcopy.args(["--wildcard", "--keep-global-symbol", &format!("{prefix}*"), "--strip-debug"]);
+    compiler::run(&format!("Hiding symbols of {name}"), objcopy.args([&object, &local]))?;
     let mut ar = Command::new("ar");
-    compiler::run("Writing libtally.a", ar.arg("rcsD").args([&archive, &local]))?;
+    compiler::run(&format!("Writing {name}"), ar.arg("rcsD").args([&archive, &local]))?;
     fs::rename(&archive, sealed).map_err(|error| Failure::io("write", sealed, &error))?;
     fs::remove_dir_all(&folder).map_err(|error| Failure::io("remove", &folder, &error))
 }

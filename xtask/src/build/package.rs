@@ -48,6 +48,8 @@ pub const KERNEL: GuestPackage = GuestPackage {
     library: "core,alloc,compiler_builtins",
     flags: KERNEL_FLAGS,
 };
+/// Names of the programs that come with Tally.
+pub const PROGRAM_NAMES: [&str; 3] = ["deflate", "rounds", "tally"];
 /// The programs that come with Tally.
 pub const PROGRAMS: GuestPackage = GuestPackage {
     name: "tally-programs",
@@ -62,6 +64,9 @@ pub const TEST_GUESTS: GuestPackage =
 /// The user library for C programs.
 pub const C_LIBRARY: GuestPackage =
     GuestPackage { name: "tally-capi", folder: "userlib/capi", flags: ARCHIVE_FLAGS, ..PROGRAMS };
+/// PAPI's calls for C programs.
+pub const PAPI_LIBRARY: GuestPackage =
+    GuestPackage { name: "tally-papi", folder: "userlib/papi", ..C_LIBRARY };
 /// The entry point of C programs without a C library.
 pub const C_START: GuestPackage =
     GuestPackage { name: "tally-start", folder: "userlib/start", ..C_LIBRARY };
@@ -73,6 +78,9 @@ pub const CHECK_GUEST: GuestPackage = GuestPackage {
     flags: "",
     ..KERNEL
 };
+/// The loader of the kernel on QEMU.
+pub const LOADER: GuestPackage =
+    GuestPackage { name: "tally-loader", folder: "qemu/loader", ..CHECK_GUEST };
 
 impl GuestPackage {
     /// `cargo subcommand` for this package, with Rust's library built from the sources in
@@ -117,4 +125,19 @@ impl GuestPackage {
 /// Makes a stable cargo build Rust's library from the sources in `library`.
 pub(super) fn with_library<'a>(cargo: &'a mut Command, library: &Path) -> &'a mut Command {
     cargo.env("RUSTC_BOOTSTRAP", "1").env("__CARGO_TESTS_ONLY_SRC_ROOT", library)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_those_of_the_programs() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../userlib/programs/src/bin");
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut names: Vec<_> =
+            entries.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+        names.sort();
+        assert_eq!(names, PROGRAM_NAMES);
+    }
 }

@@ -21,6 +21,7 @@ pub use self::comparison::{ComparedEvent, Comparison, Instructions, Medians, Sid
 use crate::{
     Failure, Result,
     explain::{self, Asked},
+    guest_files::GuestFile,
     job::{self, Job},
     linux,
     machine::{self, Artefacts, Boot, Folder, LinuxGuest, Outcome, Pmu, Request},
@@ -107,9 +108,10 @@ pub fn main(project: &Project, args: &CompareArgs) -> Result<u8> {
         time_limit: Duration::from_secs(args.time_limit),
     };
     ramdisk::check_files(&args.file, &[ramdisk::CORPUS])?;
+    machine::check_vpmu(args.pmu, &args.vpmu, 1)?;
     request.resolve()?;
     request.job.around("", &request.command())?;
-    let artefacts = Artefacts::make_for_run(project, &args.file)?;
+    let artefacts = Artefacts::make_for_run(project, &GuestFile::by_names(&args.file))?;
     let linux = setup::linux(project)?;
     let step = Step::start("Running under Tally and under Linux");
     let compared = compare(&artefacts, &linux, &request)?;
@@ -139,11 +141,7 @@ impl CompareRequest {
             config: self.job.config(),
             paranoid: None,
         };
-        let (resolved, _) = explain::planned(&explain::detect(&pmu)?, &asked).map_err(|why| {
-            let status = why.first().map_or(ExitStatus::CallRefused, |w| w.error.exit_status());
-            let lines: Vec<String> = why.iter().map(ToString::to_string).collect();
-            Failure::new(status, lines.join("\n"))
-        })?;
+        let (resolved, _) = explain::plan_of(&pmu, &asked)?;
         match resolved.iter().find(|event| event.mode != Mode::User) {
             None => Ok((pmu.profile().vendor, resolved)),
             Some(event) => {

@@ -2,10 +2,7 @@
 
 use tally_abi::{ExitStatus, SessionConfig, command::Command, events};
 
-use crate::{
-    Failure, Result,
-    job::{Job, tally},
-};
+use crate::{Failure, Result, job::Job, program_words::tally};
 
 /// The program whose list of events the host knows.
 const DEFAULT: &str = "deflate";

@@ -2,7 +2,7 @@
 
 use tally_abi::{
     Shares, Slice,
-    boot::Delivery,
+    boot::{Delivery, LogLevel, TraceEvents},
     session::{MAX_SLICE, MIN_SLICE},
 };
 
@@ -44,4 +44,15 @@ pub(super) fn shares(word: &str) -> std::result::Result<Shares, String> {
 
 pub(super) fn delivery(word: &str) -> std::result::Result<Delivery, String> {
     Delivery::parse(word).ok_or_else(|| "use fixed or nmi".to_owned())
+}
+
+/// Checks the kinds of records of `--trace-events`.
+pub(crate) fn trace_events(list: &str) -> std::result::Result<String, String> {
+    let why = || "a list of syscalls, switches and signals, with commas between them".to_owned();
+    TraceEvents::parse(list).map(|_| list.to_owned()).ok_or_else(why)
+}
+
+/// Parses the least severe level of the kernel's log.
+pub(crate) fn level(name: &str) -> std::result::Result<LogLevel, String> {
+    LogLevel::parse(name).ok_or_else(|| "error, warn, info, debug or trace".to_owned())
 }

@@ -104,6 +104,7 @@ fn check(args: &LinuxArgs) -> Result<()> {
         );
         return Err(Failure::new(ExitStatus::Usage, why));
     }
+    machine::check_vpmu(args.pmu, &args.vpmu, args.cpus)?;
     ramdisk::check_files(&args.file, &[])?;
     initramfs::check_size(&args.file)
 }

@@ -12,6 +12,7 @@ use crate::{
         self, hosted,
         programs::{self, list::List},
     },
+    guest_files::GuestFile,
     image,
     project::{self, Project},
     ramdisk, setup,
@@ -25,13 +26,12 @@ pub const DISK_COMMAND_LINE: &str = "seed=1 -- deflate --file status";
 /// The built files that boots need.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Artefacts {
-    /// The files that firmware boots.
+    /// The files that QEMU boots.
     pub boot: image::BootFiles,
-    /// The kernel's ELF file with debug information, which firmware does not boot.
+    /// The kernel's ELF file with debug information, which does not boot.
     pub symbols: PathBuf,
     /// Programs and their inputs that are in the ramdisk only if the command line names them:
-    /// together they are several times as large as the rest, and the firmware's boot time grows
-    /// with the size.
+    /// together they are several times as large as the rest.
     pub on_demand: Vec<PathBuf>,
     /// A disk image that runs [`DISK_COMMAND_LINE`]; for tests only.
     pub disk: Option<PathBuf>,
@@ -62,7 +62,7 @@ impl Artefacts {
     /// # Errors
     /// A tool cannot be fetched, a crate does not build, or a file cannot be read or has the name
     /// of one of Tally's programs.
-    pub fn make_for_run(project: &Project, files: &[PathBuf]) -> Result<Artefacts> {
+    pub fn make_for_run(project: &Project, files: &[GuestFile]) -> Result<Artefacts> {
         let tools = setup::tools(project)?;
         let built = build::all(project, &tools.library)?;
         let programs = built.with_files(files);
@@ -94,7 +94,7 @@ impl Artefacts {
         project: &Project,
         tools: setup::Tools,
         built: build::Built,
-        programs: &[PathBuf],
+        programs: &[GuestFile],
     ) -> Result<Artefacts> {
         let boot = image::for_machine(project, &built, programs, &tools.library)?;
         Ok(Artefacts {

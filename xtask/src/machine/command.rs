@@ -5,9 +5,10 @@ use std::{path::Path, process::Command};
 use tally_abi::{
     ExitStatus,
     boot::{DEBUG_EXIT_PORT, FW_CFG_COMMAND_LINE},
+    loader::{FILES_END, LoadedFile, LoadedFiles},
 };
 
-use tally_vpmu::{Profile, QemuMachine};
+use tally_vpmu::QemuMachine;
 
 use super::{
     artefacts::Artefacts,
@@ -16,41 +17,6 @@ use super::{
     request::{Accel, LinuxGuest, Request, TracePort, default_memory_mib},
 };
 use crate::{Failure, Result, image::BootFiles, setup::Qemu};
-
-/// The virtual PMU of a machine with these `options` (qemu/README.md). Options that do not change
-/// which events can be counted together are ignored.
-///
-/// # Errors
-/// The virtual PMU does not support an option.
-pub fn virtual_pmu_of(pmu: Pmu, options: &[String]) -> Result<tally_vpmu::VirtualPmu> {
-    let (profile, counters) = (pmu.profile(), pmu.machine().counters);
-    // The last of several equal options is used.
-    let option = |name: &str| {
-        let mut given = options.iter().rev().filter_map(|option| option.split_once('='));
-        given.find(|(given, _)| *given == name).map(|(_, value)| value)
-    };
-    let refused = |what: &str| {
-        let why = format!("the virtual PMU does not support {what}; see qemu/README.md");
-        Failure::new(ExitStatus::Usage, why)
-    };
-    let name = option("profile").unwrap_or(profile.name);
-    let mut profile = Profile::find(name).ok_or_else(|| refused(&format!("profile={name}")))?;
-    let numbered = |name: &str, with: fn(Profile, u8) -> Option<Profile>, profile: Profile| {
-        let Some(text) = option(name) else { return Ok(profile) };
-        let changed = text.parse().ok().and_then(|number| with(profile, number));
-        changed.ok_or_else(|| refused(&format!("{name}={text}")))
-    };
-    profile = numbered("version", Profile::with_version, profile)?;
-    profile = numbered("fixed", Profile::with_fixed, profile)?;
-    let counters = match option("counters") {
-        None => counters,
-        Some(text) => {
-            let count = text.parse().ok().filter(|count| (1..=profile.counters.1).contains(count));
-            count.ok_or_else(|| refused(&format!("counters={text}")))?
-        }
-    };
-    Ok(tally_vpmu::VirtualPmu::new(profile, counters))
-}
 
 /// In QEMU's option lists a comma within a value is written twice.
 fn value(text: &str) -> String {
@@ -79,7 +45,7 @@ pub(super) fn qemu(
     folder: &Folder,
 ) -> Result<Command> {
     let machine = request.pmu.machine();
-    let mib = memory_mib(ramdisk, request)?;
+    let mib = memory_for(length(ramdisk)?, request.memory_mib)?;
     let mut qemu = plain(&artefacts.qemu, &format!("{mib}M"), request.lacks);
     match request.accel {
         Accel::Tcg => {
@@ -95,13 +61,9 @@ pub(super) fn qemu(
     }
     gdb_socket(&mut qemu, request);
     qemu.arg("-smp").arg(request.cpus.to_string());
-    qemu.arg("-drive").arg(format!(
-        "if=pflash,format=raw,readonly=on,file={}",
-        path_value(&artefacts.qemu.firmware)
-    ));
     match &artefacts.disk {
-        Some(disk) if request.from_disk => from_disk(&mut qemu, disk),
-        _ => from_files(&mut qemu, &artefacts.boot, ramdisk, &request.command_line),
+        Some(disk) if request.from_disk => from_disk(&mut qemu, &artefacts.qemu.firmware, disk),
+        _ => from_files(&mut qemu, &artefacts.boot, ramdisk, &request.command_line)?,
     }
     qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
     qemu.arg("-serial").arg(format!("file:{}", folder.wire().display()));
@@ -111,19 +73,18 @@ pub(super) fn qemu(
     Ok(qemu)
 }
 
-/// The machine's memory, in MiB.
+/// The memory of a machine whose ramdisk has `bytes` bytes, in MiB: as `given`, or the default.
 ///
 /// # Errors
 /// It cannot hold the ramdisk.
-fn memory_mib(ramdisk: &Path, request: &Request) -> Result<u64> {
-    let bytes = std::fs::metadata(ramdisk).map_err(|error| Failure::io("read", ramdisk, &error))?;
-    let mib = request.memory_mib.unwrap_or(default_memory_mib(bytes.len()));
-    if mib < default_memory_mib(bytes.len()) {
+pub fn memory_for(bytes: u64, given: Option<u64>) -> Result<u64> {
+    let needed = default_memory_mib(bytes);
+    let mib = given.unwrap_or(needed);
+    if mib < needed {
         let why = format!(
             "the machine's files have {} MiB, which {mib} MiB of memory cannot hold while it boots: \
-             use --memory {}M or more",
-            bytes.len() >> 20,
-            default_memory_mib(bytes.len())
+             use --memory {needed}M or more",
+            bytes >> 20,
         );
         return Err(Failure::new(ExitStatus::Usage, why));
     }
@@ -179,21 +140,40 @@ fn trace_file(port: TracePort, folder: &Folder) -> Result<Option<&'static str>> 
     }))
 }
 
-fn from_disk(qemu: &mut Command, disk: &Path) {
+fn from_disk(qemu: &mut Command, firmware: &Path, disk: &Path) {
+    let firmware = path_value(firmware);
+    qemu.arg("-drive").arg(format!("if=pflash,format=raw,readonly=on,file={firmware}"));
     qemu.arg("-drive")
         .arg(format!("if=none,id=disk,format=raw,snapshot=on,file={}", path_value(disk)));
     qemu.args(["-device", "virtio-blk-pci,drive=disk,bootindex=0"]);
 }
 
-fn from_files(qemu: &mut Command, boot: &BootFiles, ramdisk: &Path, command_line: &str) {
-    // The firmware reads these files without waiting for the host
-    // (docs/decisions/0004-boot-without-a-disk.md).
-    qemu.arg("-kernel").arg(&boot.loader);
-    for (name, file) in [("kernel-x86_64", &*boot.kernel), ("ramdisk", ramdisk)] {
-        qemu.arg("-fw_cfg").arg(format!("name=etc/boot/{name},file={}", path_value(file)));
+/// QEMU puts the files into the machine's memory before it starts, so that nothing waits for the
+/// host (docs/decisions/0032-boot-by-pvh.md).
+fn from_files(
+    qemu: &mut Command,
+    boot: &BootFiles,
+    ramdisk: &Path,
+    command_line: &str,
+) -> Result<()> {
+    let files = LoadedFiles::place(length(&boot.kernel)?, length(ramdisk)?).ok_or_else(|| {
+        let most = FILES_END >> 20;
+        Failure::new(ExitStatus::Usage, format!("the machine's files have more than {most} MiB"))
+    })?;
+    qemu.arg("-kernel").arg(&boot.loader).arg("-append").arg(files.to_string());
+    let places = [(&*boot.kernel, files.kernel), (ramdisk, files.ramdisk)];
+    for (path, LoadedFile { start, .. }) in places {
+        let file = path_value(path);
+        qemu.arg("-device").arg(format!("loader,force-raw=on,addr={start:#x},file={file}"));
     }
     let line = value(command_line);
     qemu.arg("-fw_cfg").arg(format!("name={FW_CFG_COMMAND_LINE},string={line}"));
+    Ok(())
+}
+
+/// Bytes of a file.
+fn length(path: &Path) -> Result<u64> {
+    Ok(std::fs::metadata(path).map_err(|error| Failure::io("read", path, &error))?.len())
 }
 
 /// QEMU's call for Linux, whose console goes to the log.

@@ -14,6 +14,7 @@ mod outcome;
 mod profile;
 mod request;
 mod transcript;
+mod vpmu;
 
 use std::{
     fs::File,
@@ -25,7 +26,7 @@ use std::{
 use tally_abi::{ExitStatus, truth::Truth};
 
 pub use artefacts::{ARTEFACTS_VARIABLE, Artefacts, DISK_COMMAND_LINE};
-pub use command::{check_guest, linux, virtual_pmu_of};
+pub use command::{check_guest, linux, memory_for};
 pub use debugger::{gdb, gdb_socket, in_shell};
 pub use files::{SentNode, prepare as prepare_files};
 pub use folder::{Folder, keep_newest};
@@ -33,7 +34,8 @@ pub use outcome::Outcome;
 pub(crate) use outcome::out_of_time;
 pub use profile::{Pmu, ProfileName};
 pub use request::{Accel, DEFAULT_TIME_LIMIT, LinuxGuest, Request, TracePort, memory_mib};
-pub use transcript::{EventReading, ProgramOutput, Session, Transcript};
+pub use transcript::{EventReading, Halted, ProgramOutput, Session, Transcript};
+pub use vpmu::{check_vpmu, virtual_pmu_of};
 
 use end::QemuEnd;
 

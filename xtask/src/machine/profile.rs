@@ -62,7 +62,7 @@ impl Pmu {
     }
 
     /// The machine's profile.
-    pub(super) fn profile(self) -> &'static Known {
+    pub(crate) fn profile(self) -> &'static Known {
         &Known::ALL[self.0]
     }
 }

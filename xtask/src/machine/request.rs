@@ -56,8 +56,8 @@ const SMALL_RAMDISK_MIB: u64 = 48;
 /// The most memory of a machine, in MiB.
 const MAX_MEMORY_MIB: u64 = 16 << 10;
 
-/// The memory of a machine with a ramdisk of this size, in MiB: the firmware has the ramdisk twice
-/// while it boots.
+/// The memory of a machine with a ramdisk of this size, in MiB: the UEFI boot loader has the
+/// ramdisk twice while it boots from a disk, and programs need memory too.
 pub fn default_memory_mib(ramdisk_bytes: u64) -> u64 {
     match ramdisk_bytes >> 20 {
         0..SMALL_RAMDISK_MIB => MEMORY_MIB,

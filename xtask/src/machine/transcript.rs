@@ -8,6 +8,7 @@ use std::{
 
 use tally_abi::{
     Mode, Reading, SessionConfig, SessionStats,
+    halt::{HaltTimer, Halts},
     registers::Registers,
     trace::{
         LostRecord, Record, SampleRecord, SignalRecord, SliceRecord, SwitchRecord, SyscallRecord,
@@ -98,6 +99,19 @@ pub struct RingTotals {
     pub lost: u64,
 }
 
+/// How the machine was halted, on all CPUs together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Halted {
+    /// How halts were asked for.
+    pub halts: Halts,
+    /// What the scheduler's timer did meanwhile.
+    pub timer: HaltTimer,
+    /// Halts.
+    pub count: u64,
+    /// Core cycles of all of them.
+    pub cycles: u64,
+}
+
 /// A kernel that stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panic {
@@ -148,6 +162,8 @@ pub struct Transcript {
     pub refused_calls: Vec<(String, String)>,
     /// Refusals and crashes, in order.
     pub failures: Vec<Outcome>,
+    /// The machine's halts, if the run has any.
+    pub halted: Option<Halted>,
     /// The kernel's panic.
     pub panicked: Option<Panic>,
     /// The final status, if the run ended.
@@ -308,6 +324,9 @@ impl Transcript {
             }
             Message::FolderBegins { .. } | Message::File { .. } | Message::FolderEnds => {
                 self.files.extend(SentNode::of(&message));
+            }
+            Message::Halted { halts, timer, count, cycles } => {
+                self.halted = Some(Halted { halts, timer, count, cycles });
             }
             Message::Done { status } => self.done = Some(status),
         }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tally_abi::{Reading, Value};
 
-use super::unobserved::Unobserved;
+use super::estimate::Estimate;
 
 /// The kind of an event's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -42,7 +42,11 @@ pub struct EventReport {
     pub reason: Option<&'static str>,
     /// The number without interrupts, if it was asked for and is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unobserved: Option<Unobserved>,
+    pub unobserved: Option<Estimate>,
+    /// The estimate made again from the records of all slices, if it was asked for and there are
+    /// enough of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refined: Option<Estimate>,
 }
 
 impl EventReport {
@@ -70,6 +74,31 @@ impl EventReport {
             truth,
             reason,
             unobserved: None,
+            refined: None,
+        }
+    }
+
+    /// The same event with its refined estimate in place of the engine's; none without that.
+    pub fn as_refined(&self) -> Option<EventReport> {
+        let refined = self.refined?;
+        Some(EventReport {
+            estimate: Some(refined.estimate.round() as u64),
+            stderr: None,
+            half_width_95: Some(refined.half_width_95),
+            low_95: Some(refined.low_95),
+            high_95: Some(refined.high_95),
+            ..self.clone()
+        })
+    }
+
+    /// The refined estimate and its half width in events, or the engine's; 0 if there is none.
+    pub(super) fn best(&self) -> [f64; 2] {
+        match self.refined {
+            Some(refined) => [refined.estimate, refined.half_width_95],
+            None => {
+                let estimate = self.estimate.unwrap_or_default() as f64;
+                [estimate, self.half_width_95.unwrap_or_default()]
+            }
         }
     }
 

@@ -1,6 +1,12 @@
 //! The results of a run: the engine's estimates and the virtual PMU's truth.
 
+mod added;
+mod breakdown;
+mod estimate;
 mod event;
+mod intervals;
+mod refined;
+mod slices;
 pub mod table;
 mod unobserved;
 
@@ -8,16 +14,18 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 use tally_abi::{
-    Mode, Shares,
+    Mode,
     truth::{Count, Region, RegionKind, Truth},
 };
-use tally_engine::Plan;
 
 pub use self::{
+    added::Additions,
+    breakdown::{Breakdown, CyclePart, SlotPart, Stack, stack_of},
     event::{EventReport, Kind, relative_error},
-    unobserved::{Unobserved, unobserved},
+    intervals::Interval,
 };
 use crate::{
+    halts::HaltReport,
     machine::{Boot, EventReading, Outcome, Session},
     symbols::StackFrame,
 };
@@ -38,6 +46,9 @@ pub struct Report {
     /// The other sessions, if the run had several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<SessionReport>,
+    /// How the machine was halted, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub halts: Option<HaltReport>,
     /// The kernel's panic, if it stopped by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic: Option<PanicReport>,
@@ -118,6 +129,12 @@ pub struct SessionReport {
     /// Cycles of the PMI handlers, from delivery to return, for each cycle of the session's region,
     /// 0 to 1. Source: the virtual PMU's model.
     pub handler_cycle_share: Option<f64>,
+    /// Where the cycles went, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breakdown: Option<Breakdown>,
+    /// Where the cycles went in each interval, if it was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub intervals: Vec<Interval>,
     /// Logical counters.
     pub events: Vec<EventReport>,
 }
@@ -134,31 +151,11 @@ impl Report {
             pmu: booted.and_then(|booted| Some(booted.pmu.as_ref()?.name.clone())),
             first: next(),
             others: std::iter::from_fn(next).collect(),
+            halts: boot.transcript.halted.as_ref().map(HaltReport::of),
             panic: PanicReport::of(&boot.outcome),
             status: boot.outcome.status(),
             exits: boot.transcript.exits.iter().map(ExitReport::of).collect(),
             failures: boot.failures().into_iter().map(Outcome::first_line).collect(),
-        }
-    }
-
-    /// Adds the unobserved values of the sessions of `boot` whose events were counted in ring 3 by
-    /// this plan, in pairs of rounds, and whose trace is complete.
-    pub fn add_unobserved(&mut self, boot: &Boot, plan: &Plan) {
-        let is_complete = boot.transcript.rings.iter().all(|ring| ring.lost == 0);
-        let sessions = self.first.iter_mut().chain(&mut self.others);
-        for (report, (tag, session)) in sessions.zip(&boot.transcript.sessions) {
-            let is_paired = session.config.shares == Shares::Paired;
-            let in_ring_3 = session.readings.iter().all(|event| event.mode == Mode::User);
-            let is_planned = session.readings.len() == plan.assignments.len();
-            let Some(stats) = session.stats.filter(|_| is_paired && in_ring_3 && is_planned) else {
-                continue;
-            };
-            let slices = boot.transcript.slices.iter().filter(|slice| slice.session == *tag);
-            let slices: Vec<_> = slices.copied().collect();
-            let values = unobserved(&slices, plan, stats.instructions);
-            for (event, value) in report.events.iter_mut().zip(values) {
-                event.unobserved = value.filter(|_| is_complete);
-            }
         }
     }
 
@@ -190,7 +187,9 @@ impl SessionReport {
         let instructions_per_switch = cost.and_then(|c| ratio(c.instructions, c.count));
         let event = |event: &EventReading| {
             let EventReading { name, native, mode, reading } = event;
-            let truth = true_count(region, native.as_ref().unwrap_or(name), *mode);
+            // Two names of one event: the truth has one of them.
+            let named = |name| true_count(region, name, *mode);
+            let truth = named(name).or_else(|| named(native.as_ref()?));
             EventReport::of(name, reading, truth)
         };
         SessionReport {
@@ -211,6 +210,8 @@ impl SessionReport {
             },
             engine_share: stats.and_then(|s| ratio(s.engine_ticks, s.session_ticks)),
             handler_cycle_share: cost.and_then(|c| ratio(c.cycles, c.region_cycles)),
+            breakdown: None,
+            intervals: Vec::new(),
             events: session.readings.iter().map(event).collect(),
         }
     }
@@ -328,6 +329,7 @@ mod tests {
             engine_share: Some(0.25),
             handler_cycle_share: Some(0.5),
             events: vec![EventReport::of("E", &reading, Some(3))],
+            ..SessionReport::default()
         };
         let (seed, pmu) = (Some(7), Some("P".into()));
         let report = Report { seed, pmu, first: Some(session), ..Report::default() };

@@ -4,7 +4,10 @@ use std::fmt::{self, Write};
 
 use tally_abi::text::Grouped;
 
-use super::{EventReport, Kind, Report, SessionReport};
+use super::{
+    Breakdown, EventReport, Kind, Report, SessionReport, breakdown::CyclePart, estimate::Estimate,
+    relative_error,
+};
 
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
@@ -25,11 +28,56 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
             _ => String::new(),
         };
         writeln!(text, "{program}{number}: {pmu}, seed {}", report.seed.unwrap_or_default())?;
+        if let Some(breakdown) = &session.breakdown {
+            write_breakdown(text, breakdown)?;
+        }
         write_events(text, &session.events)?;
         write_unobserved(text, &session.events)?;
+        write_refined(text, &session.events)?;
         write_engine(text, session)?;
     }
     Ok(())
+}
+
+/// Where the cycles went.
+fn write_breakdown(text: &mut String, breakdown: &Breakdown) -> fmt::Result {
+    let Breakdown { cycles, instructions, parts, divider_busy, not_told_apart, .. } = breakdown;
+    let cpi = *cycles as f64 / (*instructions).max(1) as f64;
+    let (cycles, instructions) = (Grouped(*cycles), Grouped(*instructions));
+    writeln!(text, "{instructions} instructions in {cycles} cycles: {cpi:.3} cycles each")?;
+    let (share, bar) = ("share", "± 95 %");
+    writeln!(text, "{:<32} {:>8} {share:>8} {bar:>8} {:>8}", "cycles in", "CPI", "truth")?;
+    let of_all = |part: f64| percent(part / breakdown.cycles.max(1) as f64, false);
+    for part in parts {
+        let CyclePart { name, cpi, share, half_width_95, truth, .. } = part;
+        let mark = if truth.is_some_and(|truth| !part.contains(truth)) { "!" } else { "" };
+        let truth = truth.map_or_else(|| "-".into(), of_all);
+        let (share, bar) = (percent(*share, false), of_all(*half_width_95));
+        writeln!(text, "{name:<32} {cpi:>8.3} {share:>8} {bar:>8} {truth:>8}{mark}")?;
+    }
+    if *divider_busy >= 0.01 {
+        writeln!(text, "the divider was busy in {} of the cycles", percent(*divider_busy, false))?;
+    }
+    if let Some(loss) = breakdown.largest_loss() {
+        writeln!(text, "most are lost to: {}", loss.name)?;
+    }
+    writeln!(text, "not told apart here: {not_told_apart}\n")?;
+    write_slots(text, breakdown)
+}
+
+/// Where the slots of dispatch went.
+fn write_slots(text: &mut String, breakdown: &Breakdown) -> fmt::Result {
+    let (name, share, bar) = ("slots of dispatch", "share", "± 95 %");
+    writeln!(text, "{name:<41} {share:>8} {bar:>8} {:>8}", "truth")?;
+    for part in &breakdown.slots {
+        let mark = if part.truth.is_some_and(|truth| !part.contains(truth)) { "!" } else { "" };
+        let [share, bar] = [part.share, part.half_width_95].map(|share| percent(share, false));
+        let truth = part.truth.map_or_else(|| "-".into(), |truth| percent(truth, false));
+        let of = if part.of_cycles { " (of cycles)" } else { "" };
+        let name = format!("{:1$}{2}{of}", "", usize::from(2 * part.level - 2), part.name);
+        writeln!(text, "{name:<41} {share:>8} {bar:>8} {truth:>8}{mark}")?;
+    }
+    writeln!(text, "missing here: {}\n", breakdown.slots_missing)
 }
 
 fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
@@ -91,16 +139,40 @@ fn write_unobserved(text: &mut String, events: &[EventReport]) -> fmt::Result {
             writeln!(text, "{name:<42} {:>13}", "unknown")?;
             continue;
         };
-        let estimate = Grouped(value.estimate.round() as u64).to_string();
-        let bar = match (value.half_width_95, value.estimate) {
-            (0.0, _) => "exact".to_owned(),
-            (width, 0.0) => format!("±{width:.1}"),
-            (width, estimate) => percent(width / estimate, false),
-        };
+        let (estimate, bar) = estimate_and_bar(value);
         let added = event.added().map_or_else(|| "-".into(), |added| percent(added, true));
         writeln!(text, "{name:<42} {estimate:>13} {bar:>8} {added:>13}")?;
     }
     writeln!(text)
+}
+
+/// The estimates made again from all slices, if there are any.
+fn write_refined(text: &mut String, events: &[EventReport]) -> fmt::Result {
+    if events.iter().all(|event| event.refined.is_none()) {
+        return Ok(());
+    }
+    writeln!(text, "{:<42} {:>13} {:>8} {:>13}", "event", "refined", "± 95 %", "error")?;
+    for event in events.iter().filter(|event| event.kind == Kind::Estimated) {
+        let name = &event.name;
+        let Some(value) = event.refined else {
+            writeln!(text, "{name:<42} {:>13}", "as above")?;
+            continue;
+        };
+        let (estimate, bar) = estimate_and_bar(value);
+        let error = event.truth.and_then(|truth| relative_error(value.estimate, truth as f64));
+        let error = error.map_or_else(|| "-".into(), |error| percent(error, true));
+        writeln!(text, "{name:<42} {estimate:>13} {bar:>8} {error:>13}")?;
+    }
+    writeln!(text)
+}
+
+fn estimate_and_bar(value: Estimate) -> (String, String) {
+    let bar = match (value.half_width_95, value.estimate) {
+        (0.0, _) => "exact".to_owned(),
+        (width, 0.0) => format!("±{width:.1}"),
+        (width, estimate) => percent(width / estimate, false),
+    };
+    (Grouped(value.estimate.round() as u64).to_string(), bar)
 }
 
 fn write_engine(text: &mut String, session: &SessionReport) -> fmt::Result {

@@ -11,61 +11,16 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-use tally_abi::trace::{End, SliceRecord};
+use tally_abi::trace::SliceRecord;
 use tally_engine::{Pinned, Plan, estimate::student_t_95, plan::CounterAssignment};
+
+use super::{
+    estimate::{Estimate, UNSEEN, degrees},
+    slices::{self, Slice},
+};
 
 /// The fewest pairs of rounds of which there is a value.
 const LEAST_PAIRS: usize = 8;
-/// Squared events that might have been met or missed by chance in all pairs: the rule of three, as
-/// in the engine's estimates.
-const UNSEEN: f64 = 2.343;
-/// Terms of one size of which a sum of squares consists at least, for each degree of freedom
-/// (decision 28).
-const TERMS: f64 = 4.0;
-
-/// An event's number without interrupts.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Unobserved {
-    /// The estimate, in events.
-    pub estimate: f64,
-    /// Half the width of its 95 % interval, in events.
-    pub half_width_95: f64,
-    /// The lower end of the interval, in events; not below 0.
-    pub low_95: f64,
-    /// The upper end of the interval, in events.
-    pub high_95: f64,
-}
-
-impl Unobserved {
-    fn of(estimate: f64, half_width_95: f64) -> Unobserved {
-        let low_95 = (estimate - half_width_95).max(0.0);
-        Unobserved { estimate, half_width_95, low_95, high_95: estimate + half_width_95 }
-    }
-
-    /// Returns whether a count lies within the 95 % interval.
-    pub fn contains(&self, truth: u64) -> bool {
-        (self.low_95..=self.high_95).contains(&(truth as f64))
-    }
-}
-
-/// What was counted in one slice, or in all of a group's in one round.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Counted {
-    cycles: u64,
-    instructions: u64,
-    /// By place in the group.
-    events: Vec<u64>,
-}
-
-impl Counted {
-    fn add(&mut self, cycles: u64, instructions: u64, events: &[u64]) {
-        self.cycles += cycles;
-        self.instructions += instructions;
-        self.events.resize(self.events.len().max(events.len()), 0);
-        self.events.iter_mut().zip(events).for_each(|(sum, events)| *sum += events);
-    }
-}
 
 /// Events and instructions of a pair's long and short slices.
 #[derive(Clone, Copy, Debug)]
@@ -81,29 +36,26 @@ pub fn unobserved(
     records: &[SliceRecord],
     plan: &Plan,
     instructions: u64,
-) -> Vec<Option<Unobserved>> {
-    let slices = whole_slices(records);
+) -> Vec<Option<Estimate>> {
+    let slices = slices::whole(records);
     let round = plan.round() as usize;
-    let mut groups: BTreeMap<u16, Vec<Counted>> = BTreeMap::new();
-    for (group, slice) in &slices {
-        groups.entry(*group).or_default().push(slice.clone());
+    let mut groups: BTreeMap<u16, Vec<Slice>> = BTreeMap::new();
+    for slice in &slices {
+        groups.entry(slice.group).or_default().push(slice.clone());
     }
-    let of_rounds: Vec<Counted> = slices.iter().map(|(_, slice)| slice.clone()).collect();
     let value = |assigned: &CounterAssignment| match *assigned {
         CounterAssignment::Pinned(Pinned::Instructions) => {
-            Some(Unobserved::of(instructions as f64, 0.0))
+            Some(Estimate::of(instructions as f64, 0.0))
         }
         CounterAssignment::Pinned(Pinned::Cycles) => {
-            let pairs = pairs(&of_rounds, round, |slice| Some(slice.cycles));
+            let pairs = pairs(&slices, round, |slice| Some(slice.cycles));
             extrapolate(&pairs, instructions as f64, 1.0)
         }
         CounterAssignment::Pinned(Pinned::Reference) => None,
-        CounterAssignment::General { group, counter } => {
-            let of_group = plan.groups.get(usize::from(group))?;
-            let share = usize::from(of_group.share);
-            let before = of_group.used & ((1 << counter) - 1);
-            let place = before.count_ones() as usize;
-            let events = |slice: &Counted| slice.events.get(place).copied();
+        CounterAssignment::General { .. } => {
+            let (group, place) = slices::place(plan, *assigned)?;
+            let share = usize::from(plan.groups[usize::from(group)].share);
+            let events = |slice: &Slice| slice.events.get(place).copied();
             let pairs = pairs(groups.get(&group)?, share, events);
             extrapolate(&pairs, instructions as f64, round as f64 / share as f64)
         }
@@ -111,28 +63,14 @@ pub fn unobserved(
     plan.assignments.iter().map(value).collect()
 }
 
-/// The slices that reached their lengths, with their groups: a context switch cuts a slice into
-/// pieces.
-fn whole_slices(records: &[SliceRecord]) -> Vec<(u16, Counted)> {
-    let (mut slices, mut current) = (Vec::new(), Counted::default());
-    for record in records {
-        let events = record.counts.get(..usize::from(record.events)).unwrap_or_default();
-        current.add(record.cycles, record.instructions, events);
-        if record.end == End::Overflow {
-            slices.push((record.group, std::mem::take(&mut current)));
-        }
-    }
-    slices
-}
-
 /// The pairs of rounds, each with `share` of the slices.
-fn pairs(slices: &[Counted], share: usize, events: impl Fn(&Counted) -> Option<u64>) -> Vec<Pair> {
-    let sum = |slices: &[Counted]| {
-        let all = |of: &dyn Fn(&Counted) -> u64| slices.iter().map(of).sum::<u64>() as f64;
+fn pairs(slices: &[Slice], share: usize, events: impl Fn(&Slice) -> Option<u64>) -> Vec<Pair> {
+    let sum = |slices: &[Slice]| {
+        let all = |of: &dyn Fn(&Slice) -> u64| slices.iter().map(of).sum::<u64>() as f64;
         let (cycles, instructions) = (all(&|s| s.cycles), all(&|s| s.instructions));
         (cycles, [all(&|s| events(s).unwrap_or_default()), instructions])
     };
-    let pair = |slices: &[Counted]| {
+    let pair = |slices: &[Slice]| {
         let (first, second) = slices.split_at(share);
         let ((first_cycles, first), (second_cycles, second)) = (sum(first), sum(second));
         let first_is_long = first_cycles > second_cycles;
@@ -143,7 +81,7 @@ fn pairs(slices: &[Counted], share: usize, events: impl Fn(&Counted) -> Option<u
 }
 
 /// The ratio estimate from the differences of the pairs, of a group that has one slice in `turns`.
-fn extrapolate(pairs: &[Pair], instructions: f64, turns: f64) -> Option<Unobserved> {
+fn extrapolate(pairs: &[Pair], instructions: f64, turns: f64) -> Option<Estimate> {
     let sum = |of: fn(&Pair) -> f64| pairs.iter().map(of).sum::<f64>();
     let difference = sum(|pair| pair.long[1] - pair.short[1]);
     if pairs.len() < LEAST_PAIRS || difference <= 0.0 {
@@ -163,75 +101,16 @@ fn extrapolate(pairs: &[Pair], instructions: f64, turns: f64) -> Option<Unobserv
     let mean = squares.iter().sum::<f64>() / squares.len() as f64;
     let variance = mean * pairs.len() as f64 + UNSEEN * weight * weight;
     let half_width = student_t_95(degrees(&squares)) * variance.sqrt();
-    Some(Unobserved::of((rate * instructions).max(0.0), half_width))
-}
-
-/// The degrees of freedom of a mean of squares: few, if few of them are most of it (decision 28).
-fn degrees(squares: &[f64]) -> f64 {
-    let (all, number) = (squares.iter().sum::<f64>(), squares.len() as f64);
-    let largest = squares.iter().copied().fold(0.0, f64::max);
-    if largest == 0.0 {
-        return number;
-    }
-    let excess = largest / all - 1.0 / number;
-    if excess > 0.0 { number.min(TERMS / excess) } else { number }
+    Some(Estimate::of((rate * instructions).max(0.0), half_width))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tally_abi::Mode;
-    use tally_engine::{Demand, Layout, Selector, Widths, plan};
+    use crate::report::slices::made_up::{GROUPS, Random, four_groups, record};
+    use tally_abi::trace::End;
 
-    const GROUPS: u16 = 4;
     const CYCLES: u64 = 20_000;
-
-    /// SplitMix64 (Steele, Lea, Flood 2014): 0 to 1.
-    struct Random(u64);
-
-    impl Random {
-        fn uniform(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((mixed ^ mixed >> 31) >> 11) as f64 / (1_u64 << 53) as f64
-        }
-
-        fn below(&mut self, limit: usize) -> usize {
-            (self.uniform() * limit as f64) as usize
-        }
-    }
-
-    /// Four groups of one event each.
-    fn four_groups() -> Plan {
-        let demands: Vec<_> = (0..u64::from(GROUPS))
-            .map(|event| Demand::general(Selector(event), 1))
-            .chain([Demand::pinned(Pinned::Instructions), Demand::pinned(Pinned::Cycles)])
-            .collect();
-        let layout = Layout { general: 1, reference: false, extra: 0, widths: Widths::of(48) };
-        plan(&demands, &layout).unwrap()
-    }
-
-    fn record(group: u16, end: End, [cycles, instructions, events]: [u64; 3]) -> SliceRecord {
-        let mut counts = [0; tally_engine::MAX_GENERAL];
-        counts[0] = events;
-        SliceRecord {
-            session: 1,
-            group,
-            mode: Mode::User,
-            end,
-            slice_multiplier: 1,
-            cpu: 0,
-            sequence: 0,
-            address_space: 0,
-            start_tsc: 0,
-            end_tsc: 0,
-            cycles,
-            instructions,
-            events: 1,
-            counts,
-        }
-    }
 
     /// A program of phases under pairs of rounds, where each interrupt adds `added` events: its
     /// records, its instructions, and its events without interrupts.
@@ -307,7 +186,7 @@ mod tests {
         let values = unobserved(&by_round, &plan, 400_000);
         let value = values[0].unwrap();
         assert_eq!((value.estimate, value.contains(2_000)), (2_000.0, true));
-        assert_eq!(values[4], Some(Unobserved::of(400_000.0, 0.0)));
+        assert_eq!(values[4], Some(Estimate::of(400_000.0, 0.0)));
         assert_eq!(values[5].map(|cycles| cycles.estimate), Some(200_000.0));
         assert_eq!(unobserved(&by_round[..60], &plan, 60_000)[0], None);
     }

@@ -37,6 +37,15 @@ impl Apt {
 
     /// Does the same for other suites.
     pub(super) fn prepare_for(folder: &Path, suites: &str) -> Result<Apt> {
+        Apt::prepare_kind(folder, "deb", suites)
+    }
+
+    /// Does the same for source packages of a suite.
+    pub(super) fn prepare_sources(folder: &Path, suite: &str) -> Result<Apt> {
+        Apt::prepare_kind(folder, "deb-src", suite)
+    }
+
+    fn prepare_kind(folder: &Path, kind: &str, suites: &str) -> Result<Apt> {
         if !Path::new(KEYRING).is_file() {
             return Err(Failure::new(
                 ExitStatus::HostError,
@@ -48,7 +57,7 @@ impl Apt {
         }
         write(&folder.join("state/status"), b"")?;
         let sources = format!(
-            "Types: deb\nURIs: {}\nSuites: {suites}\nComponents: main\nArchitectures: amd64\n\
+            "Types: {kind}\nURIs: {}\nSuites: {suites}\nComponents: main\nArchitectures: amd64\n\
              Signed-By: {KEYRING}\n",
             mirror()
         );
@@ -78,6 +87,11 @@ impl Apt {
         arguments.extend(packages);
         self.get(&arguments, &self.folder)?;
         archives(&self.folder.join("cache/archives"))
+    }
+
+    /// Downloads the files of the source package `package` into `into`.
+    pub(super) fn download_source(&self, package: &str, into: &Path) -> Result<()> {
+        self.get(&["source", "--download-only", package], into)
     }
 
     /// The first package that `package` depends on.

@@ -11,6 +11,7 @@ mod linux;
 mod lttng;
 mod musl;
 mod packages;
+mod papi;
 mod qemu;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ pub use linux::{Linux, linux};
 pub use lttng::Lttng;
 pub use musl::{Musl, musl};
 pub(crate) use packages::packages;
+pub use papi::papi_tests;
 pub use qemu::Qemu;
 
 use crate::{Result, output, project::Project};

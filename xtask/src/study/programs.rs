@@ -11,6 +11,8 @@ use serde::Serialize;
 use tally_abi::ExitStatus;
 
 pub use comparison::{Comparison, Difference, compare};
+pub(super) use comparison::{command_line, failure_of, there};
+pub(super) use here::Ended;
 
 use super::seeds;
 use crate::{
@@ -25,7 +27,7 @@ use crate::{
 };
 
 /// The profiles of the machines, one of each vendor.
-const PMUS: [(Pmu, &str); 2] = [(Pmu::Intel, "intel"), (Pmu::Amd, "amd")];
+pub(super) const PMUS: [(Pmu, &str); 2] = [(Pmu::Intel, "intel"), (Pmu::Amd, "amd")];
 
 /// Options of `cargo xtask study programs`.
 #[derive(Args, Clone, Debug)]

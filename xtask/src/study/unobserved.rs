@@ -20,6 +20,7 @@ use super::seeds::{self, CLAIMED};
 use crate::{
     Failure, Result,
     explain::{self, Asked},
+    guest_files::GuestFile,
     job::{self, Job},
     machine::{self, Artefacts, Boot, Pmu, Request},
     output,
@@ -107,7 +108,7 @@ impl UnobservedArgs {
     fn plan(&self) -> Result<Plan> {
         let pmu = machine::virtual_pmu_of(self.pmu, &[])?;
         let asked = Asked::of(&self.job(1), &["program".to_owned()], self.pmu.signature())?;
-        explain::plan_of(&pmu, &asked)
+        explain::plan_of(&pmu, &asked).map(|(_, plan)| plan)
     }
 }
 
@@ -155,7 +156,7 @@ pub(super) fn main(project: &Project, args: &UnobservedArgs) -> Result<u8> {
     if args.program.is_empty() {
         files.push(setup::linux(project)?.busybox);
     }
-    let artefacts = Artefacts::make_for_run(project, &files)?;
+    let artefacts = Artefacts::make_for_run(project, &GuestFile::by_names(&files))?;
     let programs = args.programs();
     let (first, last) = args.seeds.clone().into_inner();
     let number = last - first + 1;

@@ -184,7 +184,6 @@ impl Session {
             counted: now.counted - then.counted,
         };
         self.budget.observe(stretch);
-        self.stats.switch_cycles = self.budget.switch_cycles();
         if !then.starting && !now.starting {
             self.budget.update_by_cycles(stretch);
         }

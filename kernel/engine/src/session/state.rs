@@ -276,6 +276,7 @@ impl Session {
             rounds: self.finished / self.round.max(1),
             cycles: self.total[Pinned::Cycles],
             instructions: self.total[Pinned::Instructions],
+            switch_cycles: self.budget.switch_cycles(),
             ..self.stats
         }
     }

@@ -19,7 +19,7 @@ pub(super) fn refuse<B: Bus>(
     features: &Features,
 ) -> Result<(), InitError> {
     let global = if features.global { bus.get::<PerfCntrGlobalCtl>(0).bits() } else { u64::MAX };
-    for index in counters(features.counters) {
+    for index in counters(features.counters | features.reserved) {
         let select: PerfCtl = bus.get(index);
         if select.contains(PerfCtl::EN) && global >> index & 1 == 1 {
             let (register, value) = (PerfCtl::NAME, select.bits());

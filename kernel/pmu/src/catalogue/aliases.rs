@@ -4,7 +4,8 @@
 //! `amd_hw_cache_event_ids_f17h`), and PAPI's presets (src/papi_events.csv: `skx`,
 //! `amd64_fam19h_zen3`; newer Intel processors after the same definitions).
 //!
-//! An alias says how its event is spelled, or after `!` why it cannot be one event.
+//! An alias says how its event is spelled; or after `+` or `-` the two events whose sum or
+//! difference it is; or after `!` why it is none.
 
 use super::Processor;
 
@@ -13,8 +14,19 @@ use super::Processor;
 pub(super) enum Alias {
     /// Another spelling.
     Event(&'static str),
-    /// Nothing that one counter counts, for this reason.
+    /// Two events together.
+    Derived(Derived),
+    /// Nothing that counters count, for this reason.
     Refused(&'static str),
+}
+
+/// A name of two events together: no counter counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Derived {
+    /// The two events.
+    pub terms: [&'static str; 2],
+    /// Whether it is the first less the second; otherwise it is their sum.
+    pub subtracts: bool,
 }
 
 type Table = &'static [(&'static str, &'static str)];
@@ -60,44 +72,32 @@ const INTEL_SERVERS: Table = &[
     ("PAPI_L1_ICM", "L2_RQSTS.ALL_CODE_RD"),
     ("PAPI_L1_LDM", "L2_RQSTS.ALL_DEMAND_DATA_RD"),
     ("PAPI_L1_STM", "L2_RQSTS.ALL_RFO"),
-    ("PAPI_L1_TCM", "!it is a sum: count L1D.REPLACEMENT and L2_RQSTS.ALL_CODE_RD"),
+    ("PAPI_L1_TCM", "+L1D.REPLACEMENT L2_RQSTS.ALL_CODE_RD"),
     ("PAPI_L2_DCA", "re724"),
     ("PAPI_L2_DCR", "L2_RQSTS.ALL_DEMAND_DATA_RD"),
-    (
-        "PAPI_L2_DCM",
-        "!it is a difference: count LONGEST_LAT_CACHE.REFERENCE and L2_RQSTS.CODE_RD_MISS",
-    ),
+    ("PAPI_L2_DCM", "-LONGEST_LAT_CACHE.REFERENCE L2_RQSTS.CODE_RD_MISS"),
     ("PAPI_L2_ICA", "L2_RQSTS.ALL_CODE_RD"),
     ("PAPI_L2_ICH", "L2_RQSTS.CODE_RD_HIT"),
     ("PAPI_L2_ICM", "L2_RQSTS.CODE_RD_MISS"),
     ("PAPI_L2_ICR", "L2_RQSTS.ALL_CODE_RD"),
     ("PAPI_L2_LDM", "L2_RQSTS.DEMAND_DATA_RD_MISS"),
     ("PAPI_L2_STM", "L2_RQSTS.RFO_MISS"),
-    ("PAPI_L2_TCA", "!it is a sum: count re724 and L2_RQSTS.ALL_CODE_RD"),
-    ("PAPI_L2_TCR", "!it is a sum: count L2_RQSTS.ALL_DEMAND_DATA_RD and L2_RQSTS.ALL_CODE_RD"),
-    (
-        "PAPI_L3_DCA",
-        "!it is a difference: count LONGEST_LAT_CACHE.REFERENCE and L2_RQSTS.CODE_RD_MISS",
-    ),
+    ("PAPI_L2_TCA", "+re724 L2_RQSTS.ALL_CODE_RD"),
+    ("PAPI_L2_TCR", "+L2_RQSTS.ALL_DEMAND_DATA_RD L2_RQSTS.ALL_CODE_RD"),
+    ("PAPI_L3_DCA", "-LONGEST_LAT_CACHE.REFERENCE L2_RQSTS.CODE_RD_MISS"),
     ("PAPI_L3_DCR", "OFFCORE_REQUESTS.DEMAND_DATA_RD"),
     ("PAPI_L3_DCW", "L2_RQSTS.RFO_MISS"),
     ("PAPI_L3_ICA", "L2_RQSTS.CODE_RD_MISS"),
     ("PAPI_L3_ICR", "L2_RQSTS.CODE_RD_MISS"),
     ("PAPI_L3_LDM", "MEM_LOAD_RETIRED.L3_MISS"),
     ("PAPI_L3_TCW", "L2_RQSTS.RFO_MISS"),
-    (
-        "PAPI_TLB_DM",
-        "!it is a sum: count DTLB_LOAD_MISSES.WALK_COMPLETED and DTLB_STORE_MISSES.WALK_COMPLETED",
-    ),
+    ("PAPI_TLB_DM", "+DTLB_LOAD_MISSES.WALK_COMPLETED DTLB_STORE_MISSES.WALK_COMPLETED"),
     ("PAPI_MEM_WCY", "RESOURCE_STALLS.SB"),
     ("PAPI_STL_CCY", "UOPS_RETIRED.STALL_CYCLES"),
     ("PAPI_BR_CN", "BR_INST_RETIRED.COND"),
     ("PAPI_BR_NTK", "BR_INST_RETIRED.COND_NTAKEN"),
-    (
-        "PAPI_BR_UCN",
-        "!it is a difference: count BR_INST_RETIRED.ALL_BRANCHES and BR_INST_RETIRED.COND",
-    ),
-    ("PAPI_BR_PRC", "!it is a difference: count PAPI_BR_CN and PAPI_BR_MSP"),
+    ("PAPI_BR_UCN", "-BR_INST_RETIRED.ALL_BRANCHES BR_INST_RETIRED.COND"),
+    ("PAPI_BR_PRC", "-PAPI_BR_CN PAPI_BR_MSP"),
     ("PAPI_FP_OPS", FLOPS),
     ("PAPI_SP_OPS", FLOPS),
     ("PAPI_DP_OPS", FLOPS),
@@ -113,10 +113,7 @@ const SKYLAKE: Table = &[
     ("PAPI_TLB_IM", "ITLB_MISSES.MISS_CAUSES_A_WALK"),
     ("PAPI_RES_STL", "RESOURCE_STALLS.ANY"),
     ("PAPI_BR_MSP", "BR_MISP_RETIRED.CONDITIONAL"),
-    (
-        "PAPI_BR_TKN",
-        "!it is a difference: count BR_INST_RETIRED.COND and BR_INST_RETIRED.NOT_TAKEN",
-    ),
+    ("PAPI_BR_TKN", "-BR_INST_RETIRED.COND BR_INST_RETIRED.NOT_TAKEN"),
 ];
 
 /// Of Skylake and Ice Lake servers.
@@ -204,7 +201,7 @@ const ZEN: Table = &[
     ("branch-loads", "rc2"),
     ("branch-load-misses", "rc3"),
     ("PAPI_TLB_DM", "rff45"),
-    ("PAPI_TLB_IM", "!it is a sum: count L1_ITLB_MISS_L2_ITLB_HIT and r0f85"),
+    ("PAPI_TLB_IM", "+L1_ITLB_MISS_L2_ITLB_HIT r0f85"),
     ("PAPI_L1_DCA", "r729"),
     ("PAPI_L1_DCM", "re860"),
     ("PAPI_L2_DCM", "r864"),
@@ -241,7 +238,16 @@ fn tables(processor: Processor) -> &'static [Table] {
 pub(super) fn alias(processor: Processor, name: &str) -> Option<Alias> {
     let mut all = tables(processor).iter().copied().flatten();
     let (_, event) = all.find(|(alias, _)| alias.eq_ignore_ascii_case(name))?;
-    Some(event.strip_prefix('!').map_or(Alias::Event(event), Alias::Refused))
+    Some(match event.split_at(1) {
+        ("!", why) => Alias::Refused(why),
+        (sign @ ("+" | "-"), terms) => derived(sign, terms),
+        _ => Alias::Event(event),
+    })
+}
+
+fn derived(sign: &str, terms: &'static str) -> Alias {
+    let (first, second) = terms.split_once(' ').unwrap_or((terms, ""));
+    Alias::Derived(Derived { terms: [first, second], subtracts: sign == "-" })
 }
 
 /// All aliases.

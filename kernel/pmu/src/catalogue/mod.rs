@@ -24,6 +24,7 @@ mod tables {
 
 use crate::registers::intel::OffcoreRsp;
 
+pub use aliases::Derived;
 pub use resolve::{ResolveError, Resolved};
 pub use table::{Counter, Entry, ExtraRegister, Flag};
 

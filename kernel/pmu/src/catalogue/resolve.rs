@@ -8,7 +8,7 @@ use tally_engine::{Demand, MAX_SHARE, PlanError};
 
 use super::{
     Catalogue, Counter, Entry, Flag, Vendor,
-    aliases::{Alias, alias, aliases},
+    aliases::{Alias, Derived, alias, aliases},
     demand::Why,
     nearest::nearest,
     spelling::{self, Spelling},
@@ -95,6 +95,27 @@ impl Catalogue {
             })
         };
         words(list).map(resolve).collect()
+    }
+
+    /// Names that are not the vendor's: perf's generic events, and PAPI's presets. Some are refused
+    /// when they are resolved.
+    pub fn generic_names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        aliases(self.processor)
+    }
+
+    /// Returns whether `name`, in whatever case, is an entry's or an alias of a single event.
+    /// Unlike [`Self::resolve`] it looks for no names that are near.
+    pub fn has(&self, name: &str) -> bool {
+        let is_event = |alias| matches!(alias, Alias::Event(_));
+        self.find(name).is_some() || alias(self.processor, name).is_some_and(is_event)
+    }
+
+    /// The two events whose sum or difference `name`, in whatever case, stands for.
+    pub fn derived(&self, name: &str) -> Option<Derived> {
+        match alias(self.processor, name) {
+            Some(Alias::Derived(derived)) => Some(derived),
+            _ => None,
+        }
     }
 
     fn resolve_one(&self, word: &str, session: Mode) -> Result<Resolved, Refused> {
@@ -184,6 +205,10 @@ impl Catalogue {
                 let target = Spelling::parse(event).map_err(|why| (Error::BadArgument, why))?;
                 let entry = self.entry(&target)?;
                 Ok(Entry { name: "", ..entry })
+            }
+            Some(Alias::Derived(Derived { terms: [a, b], subtracts })) => {
+                let what = if subtracts { "difference" } else { "sum" };
+                Err((Error::EventNotSupported, format!("it is a {what}: count {a} and {b}")))
             }
             Some(Alias::Refused(why)) => Err((Error::EventNotSupported, why.into())),
             None => {

@@ -3,6 +3,7 @@
 
 mod direct;
 mod preload;
+mod reserved;
 mod unused;
 
 use std::vec::Vec;
@@ -26,11 +27,17 @@ const ALL: [Vendor; 4] =
     [INTEL, OLD_INTEL, Vendor::Amd { global: true }, Vendor::Amd { global: false }];
 
 fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
+    try_driver_beside(model, 0)
+}
+
+/// A driver that leaves the counters of the mask `reserved` to others.
+fn try_driver_beside(model: Model, reserved: u8) -> Result<Driver<Model>, InitError> {
     let widths = Widths { pinned: WIDTH, general: WIDTH };
     match model.vendor {
         Vendor::Intel { freeze } => {
             let features = intel::Features {
-                general: 0xf,
+                general: 0xf & !reserved,
+                reserved,
                 reference: true,
                 freeze,
                 capabilities: freeze,
@@ -40,7 +47,8 @@ fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
             Intel::new(model, features).map(Driver::Intel)
         }
         Vendor::Amd { global } => {
-            Amd::new(model, amd::Features { counters: 0x3f, global, freeze: global })
+            let counters = 0x3f & !reserved;
+            Amd::new(model, amd::Features { counters, reserved, global, freeze: global })
                 .map(Driver::Amd)
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn refuse<B: Bus>(
     features: &Features,
 ) -> Result<(), InitError> {
     let global: PerfGlobalCtrl = bus.get(0);
-    for index in counters(features.general) {
+    for index in counters(features.general | features.reserved) {
         let select: PerfEvtSel = bus.get(index);
         if select.contains(PerfEvtSel::EN) && global.bits() >> index & 1 == 1 {
             let register = PerfEvtSel::NAME;

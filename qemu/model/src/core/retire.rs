@@ -95,6 +95,7 @@ impl Core {
     /// Runs instructions through the out-of-order engine.
     fn run(&mut self, block: &Block, range: Range<usize>, fused: bool) {
         let Some(engine) = &mut self.engine else { return };
+        engine.enter(block.ring, &mut self.counts);
         self.clock += engine.run(block, range, fused, &mut self.counts[block.ring as usize]);
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     block::Privilege,
     branch::Predictor,
     cache::{Cache, NARROW, WIDE},
-    geometry::{CacheShape, Geometry, Pipeline},
+    geometry::{CacheShape, Geometry, Pipeline, RESOLVE_CYCLES},
     llc::Llc,
     ooo::Engine,
     signal::{Counts, Lanes, Signal},
@@ -186,6 +186,9 @@ impl Core {
                 counts[Signal::Slots] -= split_pairs;
             }
         }
+        if self.engine.is_none() {
+            self.counts.iter_mut().for_each(|counts| charge_slots(counts, &self.geometry));
+        }
         self.lanes_left = Lanes::BLOCKS;
     }
 
@@ -206,4 +209,22 @@ impl Core {
         self.add(ring, Signal::Slots, slots);
         self.clock += slots;
     }
+}
+
+/// Charges the slots of the interval pipeline. It delays whole cycles, each for one cause.
+fn charge_slots(counts: &mut Counts, geometry: &Geometry) {
+    let width = u64::from(geometry.width);
+    let of = |counts: &Counts, causes: &[Signal]| -> u64 {
+        causes.iter().map(|cause| counts[*cause] * width).sum()
+    };
+    let fetch = of(counts, &[Signal::StallL1i, Signal::StallItlb, Signal::StallFrontEnd]);
+    let branches = of(counts, &[Signal::StallMispredict]);
+    let wrong = (counts[Signal::Mispredicts] * u64::from(RESOLVE_CYCLES) * width).min(branches);
+    let memory = of(counts, &Signal::MEMORY_STALLS);
+    let used = counts[Signal::Uops] + fetch + branches + memory;
+    counts[Signal::SlotsFetchLatency] = fetch;
+    counts[Signal::SlotsWrongPath] = wrong;
+    counts[Signal::SlotsRefill] = branches - wrong;
+    counts[Signal::SlotsMemory] = memory;
+    counts[Signal::SlotsCore] = counts[Signal::Slots] - used;
 }

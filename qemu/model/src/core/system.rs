@@ -9,7 +9,10 @@ impl Core {
         self.fuses_with = 0;
         match &mut self.engine {
             None => self.stall(ring, Signal::StallSerialize, cycles),
-            Some(engine) => self.clock += engine.idle(cycles, &mut self.counts[ring as usize]),
+            Some(engine) => {
+                engine.enter(ring, &mut self.counts);
+                self.clock += engine.idle(cycles, &mut self.counts[ring as usize]);
+            }
         }
     }
 

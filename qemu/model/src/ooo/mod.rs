@@ -12,6 +12,10 @@
 //! This is the "first event that lets retirement resume" of Azimi, Stumm and Wisniewski (ICS 2005,
 //! section 4).
 //!
+//! Every slot of dispatch that no retired micro-operation uses has one cause too (`slots`).
+//! Dispatch is ahead of retirement, which the clock follows: the slots in between get their causes
+//! when the next instruction is dispatched, or when the pipeline is empty.
+//!
 //! [`Engine`] is defined in `state`; `data` and `run` are its operations.
 
 mod data;
@@ -19,6 +23,7 @@ mod memory;
 mod ports;
 mod queue;
 mod run;
+mod slots;
 mod state;
 mod steps;
 

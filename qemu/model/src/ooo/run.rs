@@ -7,8 +7,8 @@ use super::{
     steps::Steps,
 };
 use crate::{
-    block::{Block, Insn},
-    geometry::PipelineMode,
+    block::{Block, Insn, Privilege},
+    geometry::{PipelineMode, RESOLVE_CYCLES},
     operation::Unit,
     signal::{Counts, Signal},
 };
@@ -134,6 +134,9 @@ impl Engine {
             self.ready[register] = result;
         }
         self.retire(uops, complete, steps);
+        if insn.serialize_cycles != 0 {
+            self.slots.until(self.retired_at, Signal::SlotsCore, counts);
+        }
         self.commit(result, touches);
         let (loads, _) = kinds(touches);
         (0..loads).for_each(|_| self.loads.take(self.retired_at));
@@ -146,8 +149,10 @@ impl Engine {
         let fetched = self.fetched_at;
         let mut at = self.dispatch.cycle().max(fetched);
         let mut cause = if at == fetched { self.fetch_cause } else { Signal::StallFrontEnd };
+        let reorder = self.reorder.room(uops.into());
+        let mut behind_memory = reorder & 1 == 1;
         let rooms = [
-            (self.reorder.room(uops.into()), Signal::FullReorder),
+            (reorder >> 1, Signal::FullReorder),
             (if loads > 0 { self.loads.room(loads) } else { 0 }, Signal::FullLoads),
             (if stores > 0 { self.stores.room(stores) } else { 0 }, Signal::FullStores),
             (self.scheduler.room(at), Signal::FullScheduler),
@@ -156,19 +161,55 @@ impl Engine {
             if room > at {
                 steps.count(full, room - at);
                 at = room;
+                behind_memory = match full {
+                    Signal::FullReorder => behind_memory,
+                    Signal::FullScheduler => self.waited_for_memory,
+                    _ => true,
+                };
                 cause = match full {
                     Signal::FullStores => Signal::StallStore,
                     _ => Signal::StallResources,
                 };
             }
         }
+        let room_at = rooms[0].0.max(rooms[1].0).max(rooms[2].0);
+        if self.slots.are_behind(at) {
+            self.charge_slots(fetched, room_at, at, behind_memory, steps.counts());
+        }
         let at = self.dispatch.take(at, uops);
+        self.slots.take(uops);
         if self.mode != PipelineMode::Real {
             self.dispatch.close();
         }
         (0..uops).for_each(|_| self.queue.take(at));
         steps.until(at + TRANSIT_CYCLES, cause);
         at
+    }
+
+    /// Charges the slots that no instruction took, up to the next one's cycle `at`. It was fetched
+    /// at `fetched`, and structures had room from `room_at` on. A full structure comes before
+    /// fetch, as for Intel's events: they count slots without micro-operations from fetch only
+    /// while the back end could take some.
+    #[inline(never)]
+    fn charge_slots(
+        &mut self,
+        fetched: u64,
+        room_at: u64,
+        at: u64,
+        behind_memory: bool,
+        counts: &mut Counts,
+    ) {
+        let full = if behind_memory { Signal::SlotsMemory } else { Signal::SlotsCore };
+        // A taken branch or the mode ended a cycle early.
+        self.slots.fetch_until(self.dispatch.cycle(), counts);
+        // Micro-operations of the wrong path fill the reorder buffer, until the branch is resolved.
+        let most = self.geometry.reorder_uops.into();
+        self.slots.some_until(self.resolved_at, most, Signal::SlotsWrongPath, counts);
+        self.slots.until(self.resolved_at, full, counts);
+        self.slots.until(self.refilled_at, Signal::SlotsRefill, counts);
+        self.slots.until(room_at.min(fetched), full, counts);
+        self.slots.fetch_until(fetched, counts);
+        self.slots.until(at, full, counts);
     }
 
     /// Executes the instruction's own operation; returns the cycle of its result.
@@ -206,23 +247,40 @@ impl Engine {
             self.retirement.close();
         }
         if retired > self.retired_at {
+            if let Some(cause) = steps.last_cause(self.retired_at, retired) {
+                self.waited_for_memory = Signal::MEMORY_STALLS.contains(&cause);
+            }
             self.retired_at = retired;
             steps.retire(retired);
         }
-        (0..uops).for_each(|_| self.reorder.take(retired));
+        let entry = retired << 1 | u64::from(self.waited_for_memory);
+        (0..uops).for_each(|_| self.reorder.take(entry));
     }
 
     /// The last instruction was a branch: delays fetch.
     pub(crate) fn branch(&mut self, taken: bool, wrong: bool) {
         if wrong {
-            // The published penalty is from dispatch to dispatch; two cycles of it are
-            // the branch's own issue and execution.
-            let refill = u64::from(self.geometry.latency.mispredict_cycles).saturating_sub(2);
-            self.fetched_at = self.fetched_at.max(self.complete_at + refill);
+            let penalty = self.geometry.latency.mispredict_cycles;
+            let refill = u64::from(penalty.saturating_sub(RESOLVE_CYCLES));
+            self.resolved_at = self.complete_at;
+            self.refilled_at = self.complete_at + refill;
+            self.fetched_at = self.fetched_at.max(self.refilled_at);
             self.fetch_cause = Signal::StallMispredict;
         } else if taken {
             // One taken branch a cycle.
             self.dispatch.close();
+        }
+    }
+
+    /// Enters `ring`, if it is in another one: charges the last slots of that to it, for which
+    /// dispatch waited until the pipeline was empty.
+    #[inline]
+    pub(crate) fn enter(&mut self, ring: Privilege, counts: &mut [Counts; 2]) {
+        if ring != self.ring {
+            let waited =
+                if self.waited_for_memory { Signal::SlotsMemory } else { Signal::SlotsCore };
+            self.slots.until(self.retired_at, waited, &mut counts[self.ring as usize]);
+            self.ring = ring;
         }
     }
 
@@ -232,6 +290,7 @@ impl Engine {
         counts[Signal::StallSerialize] += cycles;
         counts[Signal::Slots] += cycles * width;
         self.retired_at += cycles;
+        self.slots.until(self.retired_at, Signal::SlotsCore, counts);
         self.fetched_at = self.fetched_at.max(self.retired_at);
         self.fetch_cause = Signal::StallSerialize;
         cycles * width

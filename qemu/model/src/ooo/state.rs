@@ -4,9 +4,11 @@ use super::{
     memory::{Lines, Stores},
     ports::Ports,
     queue::{Fifo, Pool, Stage},
+    slots::Slots,
 };
 use crate::{
     access::{Access, ServedBy},
+    block::Privilege,
     geometry::{Geometry, PipelineMode},
     operation::{REGISTERS, RegisterSet},
     signal::Signal,
@@ -49,8 +51,18 @@ pub(crate) struct Engine {
     pub(super) retirement: Stage,
     /// The cycle of the last retirement.
     pub(super) retired_at: u64,
+    /// Whether the last wait of retirement was for memory.
+    pub(super) waited_for_memory: bool,
+    pub(super) slots: Slots,
+    /// The ring of the last instruction.
+    pub(super) ring: Privilege,
+    /// The cycles at which the last mispredicted branch was resolved, and at which the right path
+    /// behind it reached dispatch at the earliest.
+    pub(super) resolved_at: u64,
+    pub(super) refilled_at: u64,
 
     pub(super) queue: Fifo,
+    /// An entry becomes free at half its number; the lowest bit is `waited_for_memory`.
     pub(super) reorder: Fifo,
     pub(super) loads: Fifo,
     pub(super) stores: Fifo,
@@ -82,6 +94,11 @@ impl Engine {
             dispatch: Stage::new(geometry.width),
             retirement: Stage::new(backend.retire_width),
             retired_at: 0,
+            waited_for_memory: false,
+            slots: Slots::new(geometry.width),
+            ring: Privilege::User,
+            resolved_at: 0,
+            refilled_at: 0,
             queue: Fifo::new(backend.queue_uops.into()),
             reorder: Fifo::new(geometry.reorder_uops as usize),
             loads: Fifo::new(backend.loads.into()),

@@ -27,6 +27,16 @@ impl Steps<'_> {
         }
     }
 
+    /// The counts.
+    pub(super) fn counts(&mut self) -> &mut Counts {
+        self.counts
+    }
+
+    /// The cause of the last step, if there was a cycle without retirement before `cycle`.
+    pub(super) fn last_cause(&self, retired: u64, cycle: u64) -> Option<Signal> {
+        (cycle > retired + 1).then_some(self.cause)
+    }
+
     /// Counts an occurrence.
     #[inline]
     pub(super) fn count(&mut self, signal: Signal, amount: u64) {

@@ -3,7 +3,7 @@
 use tally_model::{Geometry, Signal::*};
 
 use super::{
-    intel::{COMMON, FRONT_END, LOW},
+    intel::{COMMON, LOW},
     shared::{MEMORY, e},
 };
 use crate::{
@@ -47,11 +47,13 @@ const EVENTS: &[Event] = &[
         "Data reads that went beyond the L2; there are no prefetchers.").on(LOW),
     e("OFFCORE_REQUESTS.L3_MISS_DEMAND_DATA_RD", 0xb0, 0x10, &[LlcReadMiss],
         "Data reads that memory served.").on(LOW),
-    e("IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE", 0x9c, 0x01, FRONT_END,
-        "Cycles without retirement because the front end gave nothing, wrong paths aside.")
-            .cmask(5),
-    e("UOPS_ISSUED.ANY", 0x0e, 0x01, &[Uops],
-        "Micro-operations issued; the model issues none that it does not retire."),
+    e("IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE", 0x9c, 0x01, &[SlotsFetchLatency],
+        "Cycles in which the front end gave nothing while no structure was full, wrong paths aside.")
+            .cmask(5).conversion(Conversion::SlotsAsCycles),
+    e("INT_MISC.UOP_DROPPING", 0x0d, 0x10, &[],
+        "Slots of micro-operations dropped on the way to dispatch: the model drops none."),
+    e("UOPS_ISSUED.ANY", 0x0e, 0x01, &[Uops, SlotsWrongPath],
+        "Micro-operations issued, those of wrong paths included."),
     e("CPU_CLK_UNHALTED.REF_XCLK", 0x3c, 0x01, &[Slots],
         "Ticks of the 25 MHz crystal while not halted.").conversion(Conversion::SlotsAsCrystal),
     e("L2_LINES_IN.ALL", 0xf1, 0x1f,

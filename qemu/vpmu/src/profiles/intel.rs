@@ -6,15 +6,13 @@
 
 use tally_model::Signal::*;
 
-use super::shared::{BACK_END, LOADS, MISPREDICTS_TAKEN, e};
+use super::shared::{BACK_END_SLOTS, FETCH_SLOTS, LOADS, MISPREDICTS_TAKEN, e};
 use crate::event::{Conversion, Event};
 
 /// The general counters 0 to 3 only.
 pub(super) const LOW: u8 = 0x0f;
 /// Every cause of a cycle without retirement.
 pub(super) const STALLS: &[tally_model::Signal] = tally_model::Signal::STALLS;
-/// Every cause of a cycle without retirement that lies in the front end, wrong paths aside.
-pub(super) const FRONT_END: &[tally_model::Signal] = &[StallL1i, StallItlb, StallFrontEnd];
 /// Every code read that accesses the L2.
 pub(super) const L2_CODE: &[tally_model::Signal] = &[L2CodeHit, LlcCodeHit, LlcCodeMiss];
 
@@ -135,10 +133,13 @@ pub(super) const COMMON: &[Event] = &[
         "Loads that took a page walk.").on(LOW),
     e("MEM_INST_RETIRED.STLB_MISS_STORES", 0xd0, 0x12, &[StoresWalked],
         "Stores that took a page walk.").on(LOW),
-    e("IDQ_UOPS_NOT_DELIVERED.CORE", 0x9c, 0x01, FRONT_END,
-        "Slots of the cycles without retirement because the front end gave nothing, wrong paths \
-         aside.").conversion(Conversion::CyclesAsSlots),
-    e("TOPDOWN.BACKEND_BOUND_SLOTS", 0xa4, 0x02, BACK_END,
-        "Slots of the cycles without retirement behind memory or units.")
-            .conversion(Conversion::CyclesAsSlots),
+    e("IDQ_UOPS_NOT_DELIVERED.CORE", 0x9c, 0x01, FETCH_SLOTS,
+        "Slots of dispatch that the front end left empty while no structure was full, wrong paths \
+         aside."),
+    e("TOPDOWN.BACKEND_BOUND_SLOTS", 0xa4, 0x02, BACK_END_SLOTS,
+        "Slots of dispatch left empty because a structure was full, or for a serializing \
+         instruction."),
+    e("MACHINE_CLEARS.COUNT", 0xc3, 0x01, &[],
+        "Clears of the pipeline other than for mispredictions, of which the model has none.")
+            .cmask(1).edge(),
 ];

@@ -14,7 +14,7 @@ mod zen4;
 
 use crate::profile::Profile;
 
-pub(crate) use shared::MEMORY;
+pub(crate) use shared::{BAD_SPECULATION_SLOTS, FETCH_SLOTS};
 
 impl Profile {
     /// Every profile. The options of `cargo xtask` and the checks take theirs from this list.

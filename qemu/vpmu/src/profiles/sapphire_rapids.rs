@@ -4,8 +4,8 @@ use tally_model::{Geometry, Signal::*};
 
 use super::{
     icelake_server,
-    intel::{COMMON, FRONT_END, LOW},
-    shared::{LOAD_STALLS, MEMORY, e},
+    intel::{COMMON, LOW},
+    shared::{BAD_SPECULATION_SLOTS, LOAD_STALLS, e},
 };
 use crate::{
     event::{Conversion, Event},
@@ -48,9 +48,11 @@ const EVENTS: &[Event] = &[
         &[L2ReadHit, LlcReadHit, LlcReadMiss, L2RfoHit, LlcRfoHit, LlcRfoMiss, L2CodeHit,
           LlcCodeHit, LlcCodeMiss],
         "Demand requests that asked the L2.").on(LOW),
-    e("IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE", 0x9c, 0x01, FRONT_END,
-        "Cycles without retirement because the front end gave nothing, wrong paths aside.")
-            .cmask(6),
+    e("IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE", 0x9c, 0x01, &[SlotsFetchLatency],
+        "Cycles in which the front end gave nothing while no structure was full, wrong paths aside.")
+            .cmask(6).conversion(Conversion::SlotsAsCycles),
+    e("INT_MISC.UOP_DROPPING", 0xad, 0x10, &[],
+        "Slots of micro-operations dropped on the way to dispatch: the model drops none."),
     e("MEMORY_ACTIVITY.STALLS_L1D_MISS", 0x47, 0x03, &[StallL2Hit, StallL3Hit, StallMemory],
         "Cycles in which nothing executed behind a load that missed L1.").cmask(3).on(LOW),
     e("MEMORY_ACTIVITY.STALLS_L2_MISS", 0x47, 0x05, &[StallL3Hit, StallMemory],
@@ -59,12 +61,11 @@ const EVENTS: &[Event] = &[
         "Cycles in which nothing executed behind a load that memory served.").cmask(9).on(LOW),
     e("EXE_ACTIVITY.BOUND_ON_LOADS", 0xa6, 0x21, LOAD_STALLS,
         "Cycles in which nothing executed behind a load.").cmask(5),
-    e("TOPDOWN.BAD_SPEC_SLOTS", 0xa4, 0x04, &[StallMispredict],
-        "Slots of the cycles spent on getting back to the right path.")
-            .conversion(Conversion::CyclesAsSlots).on(1),
-    e("TOPDOWN.BR_MISPREDICT_SLOTS", 0xa4, 0x08, &[StallMispredict],
-        "Slots of the cycles spent on getting back from a mispredicted branch; there are no other \
-         clears.").conversion(Conversion::CyclesAsSlots).on(1),
+    e("TOPDOWN.BAD_SPEC_SLOTS", 0xa4, 0x04, BAD_SPECULATION_SLOTS,
+        "Slots of dispatch lost to wrong paths, from a mispredicted branch to the right path.")
+            .on(1),
+    e("TOPDOWN.BR_MISPREDICT_SLOTS", 0xa4, 0x08, BAD_SPECULATION_SLOTS,
+        "Slots of dispatch lost to mispredicted branches; there are no other clears.").on(1),
     e("CPU_CLK_UNHALTED.REF_TSC_P", 0x3c, 0x01, &[Slots],
         "Time-stamp counter ticks while not halted.").conversion(Conversion::SlotsAsReference),
     e("BR_INST_RETIRED.UMASK_04", 0xc4, 0x04, &[Branches],
@@ -73,8 +74,8 @@ const EVENTS: &[Event] = &[
     e("BR_MISP_RETIRED.UMASK_04", 0xc5, 0x04, &[Mispredicts],
         "Branches retired that were mispredicted, by the encoding that Linux selects for \
          branch-load-misses.").unlisted(),
-    e("UOPS_ISSUED.ANY", 0xae, 0x01, &[Uops],
-        "Micro-operations issued; the model issues none that it does not retire."),
+    e("UOPS_ISSUED.ANY", 0xae, 0x01, &[Uops, SlotsWrongPath],
+        "Micro-operations issued, those of wrong paths included."),
     e("L2_LINES_IN.ALL", 0x25, 0x1f,
         &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss],
         "Lines brought into the L2.").on(LOW),
@@ -114,9 +115,8 @@ const EVENTS: &[Event] = &[
         "Cycles from a misprediction to the right path."),
     e("LD_BLOCKS.STORE_FORWARD", 0x03, 0x82, &[ForwardsBlocked],
         "Loads that waited for a store that could not be forwarded.").on(LOW).out_of_order(),
-    e("TOPDOWN.MEMORY_BOUND_SLOTS", 0xa4, 0x10, MEMORY,
-        "Slots of the cycles without retirement behind memory.")
-            .conversion(Conversion::CyclesAsSlots),
+    e("TOPDOWN.MEMORY_BOUND_SLOTS", 0xa4, 0x10, &[SlotsMemory],
+        "Slots of dispatch left empty because a structure was full behind memory."),
     e("UOPS_RETIRED.CYCLES", 0xc2, 0x02, &[RetireCycles],
         "Cycles in which something retired.").cmask(1).out_of_order(),
 ];

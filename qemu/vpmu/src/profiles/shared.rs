@@ -22,18 +22,21 @@ pub(super) const MISPREDICTS_TAKEN: &[Signal] =
     &[MispredictCondTaken, MispredictReturn, MispredictIndirect];
 
 const IN_LOADS: [Signal; 5] = [StallL1Hit, StallL2Hit, StallL3Hit, StallMemory, StallDtlb];
-const IN_MEMORY: [Signal; 6] = join(IN_LOADS, [StallStore]);
+const IN_MEMORY: [Signal; 6] = Signal::MEMORY_STALLS;
 const IN_UNITS: [Signal; 4] = [StallDivider, StallChain, StallFp, StallInteger];
 
 /// Every cause of a cycle without retirement that lies in loads.
 pub(super) const LOAD_STALLS: &[Signal] = &IN_LOADS;
 /// Every cause of a cycle without retirement that lies in memory.
-pub(crate) const MEMORY: &[Signal] = &IN_MEMORY;
+pub(super) const MEMORY: &[Signal] = &IN_MEMORY;
 /// Every cause of a cycle in which the oldest operation has not done its work.
 pub(super) const NOT_COMPLETE: &[Signal] = &join::<6, 4, 10>(IN_MEMORY, IN_UNITS);
-/// Every cause of a cycle without retirement that lies behind the front end.
-pub(super) const BACK_END: &[Signal] =
-    &join::<10, 2, 12>(join(IN_MEMORY, IN_UNITS), [StallResources, StallSerialize]);
+/// Slots that dispatch lost behind full structures and serializing instructions.
+pub(crate) const BACK_END_SLOTS: &[Signal] = &[SlotsMemory, SlotsCore];
+/// Slots that dispatch lost because fetch gave too little, wrong paths aside.
+pub(crate) const FETCH_SLOTS: &[Signal] = &[SlotsFetchLatency, SlotsFetchBandwidth];
+/// Slots lost to wrong paths: their micro-operations, and the way back.
+pub(crate) const BAD_SPECULATION_SLOTS: &[Signal] = &[SlotsWrongPath, SlotsRefill];
 
 /// The signals of both, the first ones first.
 const fn join<const N: usize, const M: usize, const BOTH: usize>(

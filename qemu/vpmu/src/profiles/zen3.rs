@@ -5,7 +5,7 @@ use tally_model::{Geometry, Signal::*};
 use super::{
     amd::{COMMON, LINUX, QUEUE_EMPTY},
     shared::e,
-    zen4,
+    zen4::{self, DISPATCHED},
 };
 use crate::{
     event::Event,
@@ -33,9 +33,8 @@ pub(super) const PROFILE: Profile = Profile {
 /// Events of Zen 3 only.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
 const EVENTS: &[Event] = &[
-    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.X86DECODER_DISPATCHED", 0xaa, 0x01, &[Uops],
-        "Macro-operations dispatched: the model has no op cache, and dispatches none that it does \
-         not retire."),
+    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.X86DECODER_DISPATCHED", 0xaa, 0x01, DISPATCHED,
+        "Macro-operations dispatched, those of wrong paths included: the model has no op cache."),
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.INT_CACHE", 0x43, 0x02, &[LoadL3Hit],
         "Loads' lines that the L3 gave to the data cache."),
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.MEM_IO_LCL", 0x43, 0x08, &[LoadL3Miss],

@@ -1,10 +1,13 @@
 //! Zen 4.
 
-use tally_model::{Geometry, Signal::*};
+use tally_model::{
+    Geometry,
+    Signal::{self, *},
+};
 
 use super::{
     amd::{COMMON, LINUX, QUEUE_EMPTY},
-    shared::{NOT_COMPLETE, e},
+    shared::{BACK_END_SLOTS, NOT_COMPLETE, e},
 };
 use crate::{
     event::{Conversion, Event},
@@ -34,12 +37,20 @@ pub(super) const PROFILE: Profile = Profile {
     tables: &[COMMON, LINUX, &[QUEUE_EMPTY.unlisted()], EVENTS],
 };
 
+/// What is dispatched: what retires, and wrong paths.
+pub(super) const DISPATCHED: &[Signal] = &[Uops, SlotsWrongPath];
+/// Slots that the front end left empty; on the way back from a wrong path too.
+const FRONT_END_SLOTS: &[Signal] = &[SlotsFetchLatency, SlotsFetchBandwidth, SlotsRefill];
+
 /// Events of Zen 4 only.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
 const EVENTS: &[Event] = &[
-    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.DECODER", 0xaa, 0x01, &[Uops],
-        "Macro-operations dispatched: the model has no op cache, and dispatches none that it does \
-         not retire."),
+    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.DECODER", 0xaa, 0x01, DISPATCHED,
+        "Macro-operations dispatched, those of wrong paths included: the model has no op cache."),
+    e("OPS_SOURCE_DISPATCHED_FROM_DECODER:DECODER:OPCACHE:LOOP_BUFFER", 0xaa, 0x07, DISPATCHED,
+        "Macro-operations dispatched from any source, those of wrong paths included.").unlisted(),
+    e("RESYNCS", 0x96, 0x00, &[],
+        "Restarts of the pipeline other than for mispredictions, of which the model has none."),
     e("P0_FREQ_CYCLES_NOT_IN_HALT.P0_FREQ_CYCLES", 0x120, 0x01, &[Slots],
         "Cycles at the reference frequency while not halted.")
             .conversion(Conversion::SlotsAsReference),
@@ -65,11 +76,14 @@ const EVENTS: &[Event] = &[
         "Cycles without retirement because the oldest operation was not complete."),
     e("CYCLES_NO_RETIRE.OTHER", 0xd6, 0x08, &[StallSerialize, StallResources],
         "Cycles without retirement for another reason."),
-    e("DISPATCH_STALLS_1.FE_NO_OPS", 0x1a0, 0x01,
-        &[StallL1i, StallItlb, StallMispredict, StallFrontEnd],
-        "Slots of the cycles without retirement because nothing came from the front end.")
-            .conversion(Conversion::CyclesAsSlots),
-    e("DISPATCH_STALLS_1.BE_STALLS", 0x1a0, 0x1e, NOT_COMPLETE,
-        "Slots of the cycles without retirement behind memory or units.")
-            .conversion(Conversion::CyclesAsSlots),
+    e("DISPATCH_STALLS_1.FE_NO_OPS", 0x1a0, 0x01, FRONT_END_SLOTS,
+        "Slots of dispatch that the front end left empty while no structure was full."),
+    e("DISPATCH_STALLS_1.FE_NO_OPS:c=6", 0x1a0, 0x01, &[SlotsFetchLatency, SlotsRefill],
+        "Cycles in which the front end gave nothing while no structure was full.")
+            .cmask(6).conversion(Conversion::SlotsAsCycles).unlisted(),
+    e("DISPATCH_STALLS_1.BE_STALLS", 0x1a0, 0x1e, BACK_END_SLOTS,
+        "Slots of dispatch left empty because a structure was full, or for a serializing \
+         instruction."),
+    e("DISPATCH_STALLS_1.SMT_CONTENTION", 0x1a0, 0x60, &[],
+        "Slots of dispatch given to the core's other thread, which the model does not have."),
 ];

@@ -2,7 +2,9 @@
  * frame contains, sigreturn(2) restores no more than ring 3 may have. */
 #include "attack.h"
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/time.h>
+#include <time.h>
 #include <ucontext.h>
 
 static volatile int handled;
@@ -229,6 +231,77 @@ static void sigalrm_default_action(void)
         pause();
 }
 
+/* Blocked signals with values, until no more are taken; the kernel's own signals still are. */
+static void queue_signals_until_refused(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGRTMIN);
+    sigaddset(&set, SIGUSR1);
+    MUST(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+    int sent = 0;
+    while (sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_int = sent}) == 0)
+        MUST(++sent <= 100000);
+    MUST(errno == EAGAIN && sent > 0);
+    MUST(raise(SIGUSR1) == 0 && kill(getpid(), SIGUSR1) == 0);
+    siginfo_t info;
+    for (int taken = 0; taken < sent; taken++) {
+        sigdelset(&set, SIGUSR1);
+        MUST(sigwaitinfo(&set, &info) == SIGRTMIN && info.si_value.sival_int == taken);
+    }
+    MUST(sigqueue(getpid(), SIGRTMIN, (union sigval){0}) == 0);
+}
+
+/* Timers until no more are made, each as often as can be. */
+static void set_timers_until_refused(void)
+{
+    struct itimerspec often = {{0, 1}, {0, 1}};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN};
+    timer_t timer;
+    int made = 0;
+    set_handler(SIGRTMIN, count, 0);
+    while (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0) {
+        MUST(timer_settime(timer, 0, &often, NULL) == 0);
+        MUST(++made <= 10000);
+    }
+    MUST(errno == EAGAIN && made > 0);
+    while (handled < 200)
+        ;
+}
+
+/* Descriptors of signals until no more are opened, with one signal for all of them. */
+static void open_signal_files_until_refused(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    MUST(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+    int first = signalfd(-1, &set, SFD_NONBLOCK), last = first, fd;
+    while ((fd = signalfd(-1, &set, SFD_NONBLOCK)) >= 0)
+        last = fd;
+    MUST(errno == EMFILE && first >= 0 && raise(SIGUSR1) == 0);
+    struct signalfd_siginfo info[2];
+    MUST(read(last, info, sizeof info) == sizeof info[0]);
+    MUST(read(first, info, sizeof info) < 0 && errno == EAGAIN);
+}
+
+/* No thread is woken by a signal that is ignored, though a descriptor is for it. */
+static void deadlock_beside_ignored_timer(void)
+{
+    struct itimerspec often = {{0, 1000000}, {0, 1000000}};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGURG};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGURG);
+    timer_t timer;
+    int ends[2];
+    char byte;
+    MUST(signalfd(-1, &set, 0) >= 0 && pipe(ends) == 0);
+    MUST(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    MUST(timer_settime(timer, 0, &often, NULL) == 0);
+    MUST(read(ends[0], &byte, 1) != 1);
+}
+
 static void sigkill_to_itself(void) { kill(getpid(), SIGKILL); }
 
 const struct attack signal_attacks[] = {
@@ -253,6 +326,10 @@ const struct attack signal_attacks[] = {
     ATTACK(handler_without_restorer),
     ATTACK(fault_with_signals_blocked),
     ATTACK(timer_and_raise_storm),
+    ATTACK(queue_signals_until_refused),
+    ATTACK(set_timers_until_refused),
+    ATTACK(open_signal_files_until_refused),
+    ATTACK(deadlock_beside_ignored_timer),
     ATTACK(sigalrm_default_action),
     ATTACK(sigkill_to_itself),
     {0},

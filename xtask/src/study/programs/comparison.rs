@@ -8,6 +8,7 @@ use super::here::{self, Ended, Node, Tree};
 use crate::{
     Failure, Result,
     build::programs::list::Listed,
+    guest_files::GuestFile,
     machine::{self, Artefacts, Boot, Outcome, Pmu, Request},
     project, ramdisk,
 };
@@ -94,7 +95,8 @@ pub fn compare(
     Ok(Comparison { differences, refused_calls })
 }
 
-fn command_line(environment: &[String], commands: &[&Vec<String>]) -> String {
+/// The kernel's command line that runs commands one after another, and sends their files.
+pub(in crate::study) fn command_line(environment: &[String], commands: &[&Vec<String>]) -> String {
     let mut line = "wire send-files --".to_owned();
     environment.iter().for_each(|variable| line += &format!(" env={}", escape(variable)));
     for (index, words) in commands.iter().enumerate() {
@@ -115,7 +117,7 @@ fn run_here(
     project::make_folder(folder)?;
     let words: Vec<&str> = commands.iter().flat_map(|words| words.iter()).map(|w| &**w).collect();
     for path in artefacts.named(&words) {
-        let own = folder.join(ramdisk::name(&path));
+        let own = folder.join(GuestFile::by_name(&path).guest);
         fs::copy(&path, own).map_err(|error| Failure::io("copy", &path, &error))?;
     }
     let corpus = ramdisk::file(&artefacts.boot.ramdisk, ramdisk::CORPUS)?;
@@ -126,7 +128,7 @@ fn run_here(
 }
 
 /// How the machine failed, unless every program ended by itself or by a signal.
-fn failure_of(outcome: &Outcome) -> Option<String> {
+pub(in crate::study) fn failure_of(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Done(_) | Outcome::Faulted { .. } => None,
         // A command of the sequence; its status differs.
@@ -137,7 +139,7 @@ fn failure_of(outcome: &Outcome) -> Option<String> {
 
 /// What the commands did under Tally, as the guest's lines have it:
 /// `sequence: program NUMBER, status STATUS: WORDS`.
-fn there(boot: &Boot) -> Vec<Ended> {
+pub(in crate::study) fn there(boot: &Boot) -> Vec<Ended> {
     let of = |pid: u32, fd: u8| -> Vec<u8> {
         let outputs = boot.transcript.output.iter();
         let own = outputs.filter(|output| output.pid == pid && output.fd == fd);

@@ -21,7 +21,7 @@ pub(super) enum Node {
 
 /// What a command did.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ended {
+pub(in crate::study) struct Ended {
     /// What it wrote to descriptors 1 and 2.
     pub output: [Vec<u8>; 2],
     /// As shells report it.

@@ -36,6 +36,8 @@ pub const LISTS: [&str; 5] = [
     "no-such-event",
     "r00c4@3,branches@70",
 ];
+/// The list with an unknown event.
+const UNKNOWN_EVENT: usize = 3;
 /// Numbers of Linux's calls are below this.
 const LINUX: u64 = 512;
 /// Bytes of the buffer for calls.
@@ -48,7 +50,9 @@ pub const SIGALRM: u64 = 14;
 const SIGCHLD: u64 = 17;
 const SIGURG: u64 = 23;
 /// Signals after which a program exits, as a fault may repeat for ever.
-const SIGNALS: u64 = 200;
+const SIGNALS: u64 = 2000;
+/// A program waits without a timeout in one of so many calls that may.
+const RARELY: u64 = 16;
 /// Timeouts: none, and a millisecond.
 static TIMES: [[u64; 2]; 2] = [[0, 0], [0, 1_000_000]];
 /// Intervals and delays of timers, in microseconds.
@@ -80,8 +84,8 @@ pub fn arguments_of(random: &mut Random, number: u64, lists: &[String]) -> [u64;
     // A wait may last for ever, which the kernel reports, but not for years.
     match number {
         sys::FUTEX => arguments[3] = time(random),
-        sys::POLL => arguments[2] = random.below(3).wrapping_sub(1),
-        sys::EPOLL_WAIT | sys::EPOLL_PWAIT => arguments[3] = random.below(3).wrapping_sub(1),
+        sys::POLL => arguments[2] = milliseconds(random),
+        sys::EPOLL_WAIT | sys::EPOLL_PWAIT => arguments[3] = milliseconds(random),
         sys::SELECT | sys::PSELECT6 => arguments[4] = time(random),
         // Most descriptors stay open.
         sys::CLOSE_RANGE => arguments[0] = arguments[0].max(8),
@@ -91,17 +95,54 @@ pub fn arguments_of(random: &mut Random, number: u64, lists: &[String]) -> [u64;
         sys::RT_SIGTIMEDWAIT | sys::PPOLL => arguments[2] = time(random),
         sys::EPOLL_PWAIT2 => arguments[3] = time(random),
         sys::SETITIMER => {
-            arguments[1] = random.of(&[&TIMERS[0], &TIMERS[1], &TIMERS[2]]).as_ptr() as u64
+            // Of real time, of CPU time, or none.
+            arguments[0] = random.below(4);
+            arguments[1] = some_time(random);
         }
+        sys::TIMER_SETTIME => arguments[2] = some_time(random),
         sys::ALARM => arguments[0] = random.below(2),
         _ => {}
     }
     arguments
 }
 
-/// A timeout, or none.
+/// The interval and the delay of a timer.
+fn some_time(random: &mut Random) -> u64 {
+    random.of(&[&TIMERS[0], &TIMERS[1], &TIMERS[2]]).as_ptr() as u64
+}
+
+/// The address of a `struct sigevent`, which asks for a signal or for none; or 0.
+fn some_event(random: &mut Random) -> u64 {
+    if random.below(4) == 0 {
+        return 0;
+    }
+    let how = random.of(&[0, 0, 1, 4]);
+    let words = (&raw mut MEMORY).cast::<[u64; 3]>();
+    let event = [random.next(), how << 32 | signal(random), of_thread(random)];
+    // SAFETY: as in `some_action`.
+    unsafe { words.write_volatile(event) };
+    words as u64
+}
+
+/// A timeout, rarely none.
 fn time(random: &mut Random) -> u64 {
-    random.of(&[0, TIMES[0].as_ptr() as u64, TIMES[1].as_ptr() as u64])
+    match random.below(RARELY) {
+        0 => 0,
+        _ => random.of(&[TIMES[0].as_ptr() as u64, TIMES[1].as_ptr() as u64]),
+    }
+}
+
+/// A timeout, rarely none.
+fn milliseconds(random: &mut Random) -> u64 {
+    match random.below(RARELY) {
+        0 => u64::MAX,
+        _ => random.below(2),
+    }
+}
+
+/// `O_NONBLOCK`, rarely not.
+fn nonblocking(random: &mut Random) -> u64 {
+    if random.below(RARELY) == 0 { 0 } else { 0o4000 }
 }
 
 /// A call of Linux's that the kernel knows. Not those that would end the program or its thread, or
@@ -169,7 +210,7 @@ fn some_config(random: &mut Random) -> u64 {
 fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
     let path = random.of(&PATHS).as_ptr() as u64;
     let (small, fd, memory) = (random.below(9), random.below(12), memory(random));
-    let list = &lists[random.below(lists.len() as u64) as usize];
+    let list = &lists[list_of(random)];
     let (events, bytes) = (list.as_ptr() as u64, list.len() as u64 - 1);
     match number {
         sys::OPEN | sys::STAT | sys::UNLINK | sys::TRUNCATE => {
@@ -190,15 +231,31 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
             [u64::MAX - 99, path, fd, random.of(&PATHS).as_ptr() as u64, small / 8, 0]
         }
         sys::SYMLINKAT => [path, fd, random.of(&PATHS).as_ptr() as u64, 0, 0, 0],
-        sys::PIPE | sys::PIPE2 => [memory, 0o4000, 0, 0, 0, 0],
-        sys::SOCKETPAIR => [1, 1 | 0o4000, 0, memory, 0, 0],
-        sys::EVENTFD2 | sys::EVENTFD => [small, 0o4000, 0, 0, 0, 0],
+        sys::PIPE | sys::PIPE2 => [memory, nonblocking(random), 0, 0, 0, 0],
+        sys::SOCKETPAIR => [1, 1 | nonblocking(random), 0, memory, 0, 0],
+        sys::EVENTFD2 | sys::EVENTFD => [small, nonblocking(random), 0, 0, 0, 0],
         sys::EPOLL_CTL => [fd, 1 + small % 3, random.below(12), memory, 0, 0],
-        sys::TIMERFD_CREATE => [small / 5, 0o4000, 0, 0, 0, 0],
+        sys::TIMERFD_CREATE => [small / 5, nonblocking(random), 0, 0, 0, 0],
         sys::TIMERFD_SETTIME => [fd, small / 7, time(random), 0, 0, 0],
+        sys::TIMER_CREATE => [small / 2, some_event(random), memory, 0, 0, 0],
+        sys::TIMER_SETTIME => [small, small / 8, 0, random.of(&[0, memory]), 0, 0],
+        sys::TIMER_GETTIME | sys::TIMER_GETOVERRUN | sys::TIMER_DELETE => {
+            [small, memory, 0, 0, 0, 0]
+        }
+        sys::SIGNALFD | sys::SIGNALFD4 => {
+            [random.of(&[u64::MAX, fd]), memory & !7, 8, 0o4000, 0, 0]
+        }
+        sys::RT_SIGQUEUEINFO => [of_thread(random), signal(random), memory, 0, 0, 0],
+        sys::RT_TGSIGQUEUEINFO => {
+            [of_thread(random), of_thread(random), signal(random), memory, 0, 0]
+        }
         sys::SELECT => [random.below(20), memory, memory, 0, 0, 0],
         sys::SENDTO | sys::RECVFROM => [fd, memory, size(random), 0x4040, 0, 0],
         sys::FALLOCATE => [fd, small / 6, size(random), size(random), 0, 0],
+        sys::SENDFILE => [fd, random.below(12), random.of(&[0, memory]), size(random), 0, 0],
+        sys::COPY_FILE_RANGE => {
+            [fd, random.of(&[0, memory]), random.below(12), 0, size(random), small / 8]
+        }
         sys::PWRITE64 | sys::PREAD64 => [fd, memory, random.below(3000), size(random), 0, 0],
         sys::FTRUNCATE => [fd, size(random), 0, 0, 0, 0],
         sys::FUTEX => [memory & !3, random.below(14), small / 4, 0, memory & !7, 0],
@@ -234,6 +291,15 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
     }
 }
 
+/// The index of a list of events. The kernel compares an unknown name with all that it knows, which
+/// takes as long as hundreds of other calls.
+fn list_of(random: &mut Random) -> usize {
+    match random.below(LISTS.len() as u64) as usize {
+        UNKNOWN_EVENT if random.below(10) != 0 => 0,
+        index => index,
+    }
+}
+
 /// A place among some pages that programs map at fixed addresses.
 fn page(random: &mut Random) -> u64 {
     0x5000_0000 + 4096 * random.below(64)
@@ -257,7 +323,7 @@ fn size(random: &mut Random) -> u64 {
 
 /// A signal, rarely one that ends the program.
 fn signal(random: &mut Random) -> u64 {
-    match random.below(30) {
+    match random.below(300) {
         0 => 1 + random.below(64),
         _ => random.of(&[SIGUSR1, SIGALRM, SIGCHLD, SIGURG]),
     }

@@ -12,12 +12,10 @@
 extern crate alloc;
 
 mod calls;
+mod keeper;
 
 use alloc::{format, string::String, vec::Vec};
-use core::{
-    array,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-};
+use core::array;
 
 use tally::{
     ExitStatus, Program, Session, SessionConfig, Value, eprintln, io::read_file, println,
@@ -32,6 +30,7 @@ use tally_test_guests::{
 };
 
 use calls::{LISTS, SIGALRM, SIGUSR1, anything, arguments_of, choose, handle, memory};
+use keeper::THREADS;
 
 tally::main!(main);
 
@@ -48,12 +47,13 @@ const LINES: u64 = 20;
 /// The address of programs' text.
 const CODE: u64 = 1 << 21;
 
-/// The most threads of one program beside the first, and the words of their stacks.
-const THREADS: usize = 3;
+/// The words of a thread's stack.
 const STACK_WORDS: usize = 4096;
+/// One in so many programs has no keeper, and can wait for ever, which the kernel has to see.
+const UNKEPT: u64 = 8;
 
+/// The stacks of the threads beside the first, and of the keeper.
 static mut STACKS: [[u128; STACK_WORDS]; THREADS] = [[0; STACK_WORDS]; THREADS];
-static MADE: AtomicU64 = AtomicU64::new(0);
 static mut LISTS_OF_EVENTS: &[String] = &[];
 
 fn main() -> i32 {
@@ -182,12 +182,8 @@ fn wild(calls: u64, seed: u64, event: &str, file: &str) -> ! {
         // SAFETY: the words are valid for reading.
         unsafe { sys::call(sys::RT_SIGACTION, [signal, action.as_ptr() as u64, 0, 8, 0, 0]) };
     }
-    let (stacks, threads) = (&raw mut STACKS, random.below(THREADS as u64 + 1) as usize);
-    // SAFETY: only this place refers to the stacks, and each thread has its own.
-    for stack in unsafe { &mut *stacks }.iter_mut().take(threads) {
-        spawn(stack, race, random.next(), None);
-    }
-    make_calls(&mut random, calls);
+    start_threads(&mut random);
+    make_calls(&mut random, 0, calls);
     if random.below(4) == 0 {
         let (place, wild) = (memory(&mut random), anything(&mut random));
         let rip = random.of(&[0, exit as extern "C" fn() -> ! as usize as u64, wild]);
@@ -203,13 +199,28 @@ extern "C" fn exit() -> ! {
     sys::exit(0)
 }
 
-/// Another thread.
+/// Starts the threads beside the first, and the keeper.
+fn start_threads(random: &mut Random) {
+    let (stacks, threads) = (&raw mut STACKS, random.below(THREADS as u64) as usize);
+    // SAFETY: only this place refers to the stacks, and each thread has its own.
+    let [keepers, others @ ..] = unsafe { &mut *stacks };
+    for (index, stack) in others.iter_mut().take(threads).enumerate() {
+        spawn(stack, race, random.next() << 2 | (index as u64 + 1), None);
+    }
+    if random.below(UNKEPT) != 0 {
+        spawn(keepers, keeper::keep, 0, None);
+    }
+}
+
+/// Another thread; its index is in the seed's lowest bits.
 extern "C" fn race(seed: u64) -> ! {
-    make_calls(&mut Random(seed), CALLS / 8);
+    make_calls(&mut Random(seed), seed as usize % THREADS, CALLS / 8);
     end()
 }
 
-fn make_calls(random: &mut Random, calls: u64) {
+/// Makes the calls of the thread with this index.
+fn make_calls(random: &mut Random, index: usize, calls: u64) {
+    keeper::begin(index);
     // SAFETY: it was set before the second thread started.
     let lists = unsafe { LISTS_OF_EVENTS };
     for _ in 0..calls {
@@ -229,11 +240,15 @@ fn make_calls(random: &mut Random, calls: u64) {
         // SAFETY: none: a call may overwrite this program's memory, which ends this program at
         // worst.
         unsafe { sys::call(number, arguments) };
-        let made = MADE.fetch_add(1, Relaxed) + 1;
+        if number == sys::RT_SIGPROCMASK && random.below(UNKEPT) != 0 {
+            keeper::unblock();
+        }
+        let made = keeper::made(index);
         if made.is_multiple_of(NOTED) {
             let word = &raw const made as u64;
             // SAFETY: the word is valid for reading.
             unsafe { sys::call(sys::PWRITE64, [NOTES, word, 8, 0, 0, 0]) };
         }
     }
+    keeper::finish(index);
 }

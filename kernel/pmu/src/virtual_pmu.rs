@@ -1,6 +1,7 @@
-//! The virtual PMU's CPUID leaf: requests of the kernel to it.
+//! The virtual PMU's CPUID leaf: requests of the kernel and of libraries to it.
 
 use tally_abi::vpmu::{LEAF, Op, SIGNATURE, VERSION};
+use tally_engine::Demand;
 
 /// Returns whether this machine's PMU is the virtual one, which counts the truth.
 pub fn is_there() -> bool {
@@ -12,10 +13,10 @@ pub fn ask(op: Op, argument: u32) {
     cpuid(op, argument.into(), 0);
 }
 
-/// Returns whether the virtual PMU, which is there, models the event of an event select, with
-/// `filter` in its off-core response register.
-pub fn models(select: u64, filter: u64) -> bool {
-    cpuid(Op::Models, select, filter).0 == 1
+/// Returns whether the virtual PMU, which is there, models an event. It counts nothing of others.
+pub fn models(Demand { pinned, selector, extra, .. }: &Demand) -> bool {
+    let filter = extra.map_or(0, |extra| extra.value);
+    pinned.is_some() || cpuid(Op::Models, selector.0, filter).0 == 1
 }
 
 fn cpuid(op: Op, argument: u64, second: u64) -> (u32, [u32; 3]) {

@@ -1,7 +1,7 @@
 //! From QEMU's PVH entry (32-bit protected mode, paging off) to Rust in 64-bit mode.
 //!
 //! The first 4 GiB, which contain the APIC's pages, are identity-mapped by 2 MiB pages that ring 3
-//! can access: the guest is one program that runs in both rings.
+//! can access: the check guest is one program that runs in both rings.
 
 use core::arch::global_asm;
 
@@ -62,7 +62,9 @@ start64:
     mov es, ax
     mov ss, ax
     lea rsp, [rip + boot_stack_end]
-    call {main}
+    mov edi, ebx                // hvm_start_info
+    xor ebp, ebp
+    call pvh_main
 3:  hlt
     jmp 3b
 
@@ -87,5 +89,4 @@ tables_last: .skip 8192
 boot_stack: .skip 65536
 boot_stack_end:
     "#,
-    main = sym crate::suite::main,
 );

@@ -1,0 +1,104 @@
+//! What the host tells QEMU's loader: where QEMU has put the kernel and the ramdisk.
+
+use core::fmt;
+
+/// Physical address at which the host has QEMU put the kernel's file, the ramdisk's behind it. The
+/// loader itself is at 1 MiB.
+pub const FIRST_FILE: u64 = 2 << 20;
+/// Alignment of the files: the kernel's pages are used where they are.
+pub const FILE_ALIGNMENT: u64 = 4096;
+/// Where the files must end: less than the memory below 4 GiB that QEMU's machines have at least,
+/// if they have as much as that.
+pub const FILES_END: u64 = 0xb000_0000;
+
+/// A file in the machine's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadedFile {
+    /// Physical address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// The loader's command line: `kernel=START,BYTES ramdisk=START,BYTES`, in decimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadedFiles {
+    /// The kernel's ELF file.
+    pub kernel: LoadedFile,
+    /// The ramdisk.
+    pub ramdisk: LoadedFile,
+}
+
+impl LoadedFiles {
+    /// Where the host puts files of these lengths, in bytes; `None` if they do not fit below
+    /// [`FILES_END`].
+    #[must_use]
+    pub fn place(kernel: u64, ramdisk: u64) -> Option<LoadedFiles> {
+        let kernel = LoadedFile { start: FIRST_FILE, len: kernel };
+        let files =
+            LoadedFiles { kernel, ramdisk: LoadedFile { start: kernel.end_page()?, len: ramdisk } };
+        (files.ramdisk.end_page()? <= FILES_END).then_some(files)
+    }
+
+    /// The first page behind both files.
+    #[must_use]
+    pub fn end(&self) -> Option<u64> {
+        Some(self.kernel.end_page()?.max(self.ramdisk.end_page()?))
+    }
+
+    /// Reads the command line; `None` if it is not one.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<LoadedFiles> {
+        let mut words = line.split_ascii_whitespace();
+        let mut file = |key: &str| {
+            let value = words.next()?.strip_prefix(key)?.strip_prefix('=')?;
+            let (start, len) = value.split_once(',')?;
+            Some(LoadedFile { start: start.parse().ok()?, len: len.parse().ok()? })
+        };
+        let files = LoadedFiles { kernel: file("kernel")?, ramdisk: file("ramdisk")? };
+        words.next().is_none().then_some(files)
+    }
+}
+
+impl LoadedFile {
+    fn end_page(&self) -> Option<u64> {
+        self.start.checked_add(self.len)?.checked_next_multiple_of(FILE_ALIGNMENT)
+    }
+}
+
+impl fmt::Display for LoadedFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LoadedFiles { kernel, ramdisk } = self;
+        write!(
+            f,
+            "kernel={},{} ramdisk={},{}",
+            kernel.start, kernel.len, ramdisk.start, ramdisk.len
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn the_loader_reads_what_the_host_writes() {
+        let files = LoadedFiles::place(5000, 1).unwrap();
+        assert_eq!(files.to_string(), "kernel=2097152,5000 ramdisk=2105344,1");
+        assert_eq!(LoadedFiles::parse(&files.to_string()), Some(files));
+        assert_eq!(files.end(), Some(2_109_440));
+        for bad in ["", "kernel=1,2", "ramdisk=1,2 kernel=1,2", "kernel=1,2 ramdisk=1,2 x=1,2"] {
+            assert_eq!(LoadedFiles::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn files_do_not_overlap_and_fit_or_are_refused() {
+        let most = FILES_END - FIRST_FILE;
+        assert!(LoadedFiles::place(most - FILE_ALIGNMENT, FILE_ALIGNMENT).is_some());
+        assert_eq!(LoadedFiles::place(most, 1), None);
+        assert_eq!(LoadedFiles::place(1, u64::MAX - 1), None);
+    }
+}

@@ -1,0 +1,382 @@
+//! The options of a virtual PMU: the arguments behind the plugin's file name on QEMU's command
+//! line.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use tally_model::{Perfect, Pipeline, PipelineMode};
+
+use crate::profile::Profile;
+
+/// The options of a machine's virtual PMU, checked.
+#[derive(Clone, Debug)]
+pub struct PluginOptions {
+    /// The processor, as the options change it.
+    pub profile: Profile,
+    /// General counters of a CPU.
+    pub counters: u8,
+    /// A CPU that has one counter fewer.
+    unlike: Option<u32>,
+    /// Whether the kernel is told that events that are not modelled are.
+    pub takes_unmodelled: bool,
+    /// File for the exact counts of regions and sessions.
+    pub truth: Option<PathBuf>,
+    /// The truth over time.
+    pub series: Option<SeriesOptions>,
+    /// Overflow interrupts to inject: CPU, and its count of retired instructions.
+    pub interrupts: Vec<(u32, u64)>,
+    /// Whether to count from power-on instead of from the first counter or region.
+    pub from_boot: bool,
+    /// File for what overflow interrupts' handlers execute and access.
+    pub handlers: Option<PathBuf>,
+    /// File for the plugin's messages.
+    pub log: Option<PathBuf>,
+}
+
+/// The options of the truth over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeriesOptions {
+    /// The file.
+    pub path: PathBuf,
+    /// The length of its intervals.
+    pub interval: Interval,
+}
+
+/// The length of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// Instructions retired.
+    Instructions(u64),
+    /// Core cycles.
+    Cycles(u64),
+}
+
+impl Interval {
+    /// The shortest interval; a shorter one would be shorter than a block.
+    const MIN: u64 = 1_000;
+    const DEFAULT: Interval = Interval::Instructions(1_000_000);
+
+    fn parse(text: &str) -> Option<Interval> {
+        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let number = number.parse().ok().filter(|number| *number >= Interval::MIN)?;
+        match unit {
+            "i" => Some(Interval::Instructions(number)),
+            "c" => Some(Interval::Cycles(number)),
+            _ => None,
+        }
+    }
+}
+
+/// The names of the options.
+const NAMES: [&str; 17] = [
+    "profile",
+    "counters",
+    "unlike",
+    "unmodelled",
+    "fixed",
+    "width",
+    "version",
+    "truth",
+    "series",
+    "every",
+    "pmi",
+    "from",
+    "handlers",
+    "log",
+    "pipeline",
+    "mode",
+    "perfect",
+];
+
+/// The arguments by name, not parsed yet.
+struct Given<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Given<'a> {
+    fn parse(arguments: &'a [String]) -> Result<Given<'a>, String> {
+        let mut given = BTreeMap::new();
+        for argument in arguments {
+            let (name, value) = argument
+                .split_once('=')
+                .ok_or_else(|| format!("option '{argument}' has no value: use {argument}=..."))?;
+            if !NAMES.contains(&name) {
+                return Err(format!("unknown option '{name}': use one of {}", NAMES.join(", ")));
+            }
+            given.insert(name, value);
+        }
+        Ok(Given(given))
+    }
+
+    fn get(&self, name: &str) -> Option<&'a str> {
+        self.0.get(name).copied()
+    }
+
+    /// QEMU makes `NAME=on` of a name without a value.
+    fn path(&self, name: &str) -> Result<Option<PathBuf>, String> {
+        match self.get(name) {
+            Some("on" | "") => Err(format!("option '{name}' has no value: use {name}=FILE")),
+            path => Ok(path.map(PathBuf::from)),
+        }
+    }
+
+    fn profile(&self) -> Result<Profile, String> {
+        let mut profile = self.get("profile").map_or(Ok(Profile::ALL[0]), profile)?;
+        if let Some(text) = self.get("version") {
+            let number = text.parse().ok();
+            profile = number.and_then(|number| profile.with_version(number)).ok_or_else(|| {
+                format!(
+                    "version={text} is not supported: Intel's profiles have 1 to 5, AMD's no choice"
+                )
+            })?;
+        }
+        if let Some(text) = self.get("fixed") {
+            let number = text.parse().ok();
+            profile = number.and_then(|number| profile.with_fixed(number)).ok_or_else(|| {
+                format!(
+                    "fixed={text} is not supported: Intel's profiles have 0 to 4 from version 2 \
+                     on, AMD's none"
+                )
+            })?;
+        }
+        if let Some(text) = self.get("width") {
+            let number = text.parse().ok();
+            profile = number.and_then(|number| profile.with_width(number)).ok_or_else(|| {
+                format!(
+                    "width={text} is not supported: Intel's profiles have 32 to 48, AMD's only 48"
+                )
+            })?;
+        }
+        profile.geometry.pipeline = pipeline(self.get("pipeline"), self.get("mode"))?;
+        profile.geometry.perfect = perfect(self.get("perfect"))?;
+        Ok(profile)
+    }
+
+    fn series(&self) -> Result<Option<SeriesOptions>, String> {
+        let interval = self.get("every").map_or(Ok(Interval::DEFAULT), |text| {
+            Interval::parse(text).ok_or_else(|| {
+                let min = Interval::MIN;
+                format!(
+                    "every={text} is no interval: use a number of at least {min} with i for \
+                     instructions or c for cycles"
+                )
+            })
+        })?;
+        match self.path("series")? {
+            None if self.get("every").is_some() => {
+                Err("every=... needs a series: add series=FILE".to_owned())
+            }
+            path => Ok(path.map(|path| SeriesOptions { path, interval })),
+        }
+    }
+
+    /// `COUNT` on the first CPU or `CPU:COUNT`, joined by `+`.
+    fn interrupts(&self) -> Result<Vec<(u32, u64)>, String> {
+        let one = |text: &str| -> Option<(u32, u64)> {
+            let (cpu, count) = text.split_once(':').unwrap_or(("0", text));
+            Some((cpu.parse().ok()?, count.parse().ok()?))
+        };
+        let all = self.get("pmi").into_iter().flat_map(|list| list.split('+'));
+        all.map(|text| {
+            one(text).ok_or_else(|| {
+                format!(
+                    "pmi={text} is no list of interrupts: use COUNT or CPU:COUNT in instructions, \
+                     joined by +"
+                )
+            })
+        })
+        .collect()
+    }
+
+    fn unlike(&self) -> Result<Option<u32>, String> {
+        let Some(text) = self.get("unlike") else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| format!("unlike={text} is no CPU: use a number"))
+    }
+
+    fn takes_unmodelled(&self) -> Result<bool, String> {
+        match self.get("unmodelled") {
+            None | Some("refuse") => Ok(false),
+            Some("zero") => Ok(true),
+            Some(text) => Err(format!("unmodelled={text} is unknown: use refuse or zero")),
+        }
+    }
+
+    fn is_from_boot(&self) -> Result<bool, String> {
+        match self.get("from") {
+            None | Some("first") => Ok(false),
+            Some("boot") => Ok(true),
+            Some(text) => Err(format!("from={text} is unknown: use first or boot")),
+        }
+    }
+}
+
+impl PluginOptions {
+    /// Parses `NAME=VALUE` arguments; of two with one name the last is used.
+    ///
+    /// # Errors
+    /// An option is unknown or has a wrong value: one line with a remedy.
+    pub fn parse(arguments: &[String]) -> Result<PluginOptions, String> {
+        let given = Given::parse(arguments)?;
+        let profile = given.profile()?;
+        let counters = general_counters(&profile, given.get("counters"))?;
+        let unlike = given.unlike()?;
+        if unlike.is_some() && counters == 1 {
+            return Err("unlike=... leaves that CPU no counter: use counters=2 or more".to_owned());
+        }
+        Ok(PluginOptions {
+            counters,
+            unlike,
+            takes_unmodelled: given.takes_unmodelled()?,
+            truth: given.path("truth")?,
+            series: given.series()?,
+            interrupts: given.interrupts()?,
+            from_boot: given.is_from_boot()?,
+            handlers: given.path("handlers")?,
+            log: given.path("log")?,
+            profile,
+        })
+    }
+}
+
+impl PluginOptions {
+    /// Checks the options against a machine with this number of CPUs.
+    ///
+    /// # Errors
+    /// An option names a CPU that the machine does not have.
+    pub fn check_cpus(self, max_vcpus: u32) -> Result<PluginOptions, String> {
+        let interrupted = self.interrupts.iter().map(|(cpu, _)| ("pmi", *cpu));
+        let mut named = interrupted.chain(self.unlike.map(|cpu| ("unlike", cpu)));
+        match named.find(|(_, cpu)| *cpu >= max_vcpus) {
+            Some((name, cpu)) => {
+                Err(format!("{name}={cpu} is no CPU of this machine: use 0 to {}", max_vcpus - 1))
+            }
+            None => Ok(self),
+        }
+    }
+
+    /// The general counters of a CPU.
+    pub fn counters_of(&self, cpu: u32) -> u8 {
+        self.counters - u8::from(self.unlike == Some(cpu))
+    }
+}
+
+fn general_counters(profile: &Profile, asked_for: Option<&str>) -> Result<u8, String> {
+    let (default, most) = profile.counters;
+    let Some(text) = asked_for else { return Ok(default) };
+    text.parse().ok().filter(|count| (1..=most).contains(count)).ok_or_else(|| {
+        format!("counters={text} is not supported: {} has 1 to {most}", profile.name)
+    })
+}
+
+fn pipeline(name: Option<&str>, mode: Option<&str>) -> Result<Pipeline, String> {
+    let out_of_order = match mode {
+        None | Some("real") => PipelineMode::Real,
+        Some("single") => PipelineMode::SingleDispatch,
+        Some("inorder") => PipelineMode::InOrder,
+        Some(mode) => {
+            return Err(format!("unknown mode '{mode}': use real, single or inorder"));
+        }
+    };
+    match (name.unwrap_or("interval"), mode) {
+        ("interval", None) => Ok(Pipeline::Interval),
+        ("interval", Some(mode)) => {
+            Err(format!("mode={mode} needs the other pipeline: add pipeline=ooo"))
+        }
+        ("ooo", _) => Ok(Pipeline::OutOfOrder(out_of_order)),
+        (name, _) => Err(format!("unknown pipeline '{name}': use interval or ooo")),
+    }
+}
+
+/// Structures joined by `+`, as QEMU's own option parser splits at commas.
+fn perfect(names: Option<&str>) -> Result<Perfect, String> {
+    let mut perfect = Perfect::default();
+    for name in names.into_iter().flat_map(|names| names.split('+')) {
+        if !perfect.set(name) {
+            let names = Perfect::NAMES.join(", ");
+            return Err(format!("perfect={name} is no structure: use {names}, joined by +"));
+        }
+    }
+    Ok(perfect)
+}
+
+fn profile(name: &str) -> Result<Profile, String> {
+    Profile::find(name).ok_or_else(|| {
+        let names: Vec<_> = Profile::ALL.iter().map(|profile| profile.name).collect();
+        format!("unknown profile '{name}': use one of {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<PluginOptions, String> {
+        PluginOptions::parse(&arguments.iter().map(|text| text.to_string()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn defaults_follow_the_profile_in_any_order() {
+        assert_eq!(parse(&[]).map(|options| options.counters), Ok(4));
+        assert_eq!(parse(&["truth=x", "profile=zen4"]).map(|options| options.counters), Ok(6));
+        assert_eq!(parse(&["counters=8"]).map(|options| options.counters), Ok(8));
+    }
+
+    #[test]
+    fn the_model_is_configured_in_any_order() {
+        let geometry =
+            |arguments: &[&str]| parse(arguments).map(|options| options.profile.geometry);
+        for (arguments, pipeline) in [
+            (&[][..], Pipeline::Interval),
+            (&["pipeline=ooo"], Pipeline::OutOfOrder(PipelineMode::Real)),
+            (&["mode=inorder", "pipeline=ooo"], Pipeline::OutOfOrder(PipelineMode::InOrder)),
+            (
+                &["pipeline=ooo", "mode=single", "profile=zen4"],
+                Pipeline::OutOfOrder(PipelineMode::SingleDispatch),
+            ),
+        ] {
+            assert_eq!(geometry(arguments).map(|geometry| geometry.pipeline), Ok(pipeline));
+        }
+        let perfect = geometry(&["perfect=l1d+branch"]).map(|geometry| geometry.perfect);
+        assert_eq!(perfect, Ok(Perfect { l1d: true, branch: true, ..Perfect::default() }));
+    }
+
+    #[test]
+    fn series_and_interrupts_are_parsed() {
+        let series = |every: &str| {
+            let options = parse(&["series=x", every])?;
+            Ok::<_, String>(options.series.map(|series| series.interval))
+        };
+        assert_eq!(series("every=1000i"), Ok(Some(Interval::Instructions(1_000))));
+        assert_eq!(series("every=50000c"), Ok(Some(Interval::Cycles(50_000))));
+        for bad in ["every=", "every=999i", "every=1000", "every=1000é", "every=xi"] {
+            assert!(series(bad).is_err(), "{bad}");
+        }
+        let interrupts = parse(&["pmi=10+1:20"]).map(|options| options.interrupts);
+        assert_eq!(interrupts, Ok(vec![(0, 10), (1, 20)]));
+        let cpus = |count| parse(&["pmi=10+1:20"]).and_then(|options| options.check_cpus(count));
+        assert!(cpus(2).is_ok() && cpus(1).is_err());
+    }
+
+    #[test]
+    fn errors_name_the_wrong_option() {
+        for (argument, part) in [
+            ("profile=p4", "unknown profile 'p4'"),
+            ("counters=9", "counters=9"),
+            ("counters=0", "counters=0"),
+            ("version=6", "version=6"),
+            ("speed=1", "unknown option 'speed'"),
+            ("truth", "has no value"),
+            ("truth=on", "use truth=FILE"),
+            ("handlers=on", "use handlers=FILE"),
+            ("mode=odd", "unknown mode 'odd'"),
+            ("pipeline=fast", "unknown pipeline 'fast'"),
+            ("mode=single", "add pipeline=ooo"),
+            ("perfect=l1d+l4", "perfect=l4"),
+            ("fixed=5", "fixed=5"),
+            ("width=31", "width=31"),
+            ("every=1000i", "add series"),
+            ("pmi=100+x", "pmi=x"),
+            ("from=now", "from=now"),
+        ] {
+            let error = parse(&[argument]).expect_err(argument);
+            assert!(error.contains(part) && !error.contains('\n'), "{error}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Where cycles go, of programs that lose them to a cause that is known by construction.
+
+use xtask::{
+    report::{Breakdown, Report, SessionReport, SlotPart},
+    run::RunArgs,
+};
+
+use crate::{assert_success, boot};
+
+/// Each with what the machines call its cause.
+const PROGRAMS: [(&str, [&str; 3]); 3] = [
+    ("chase 3000000", ["last-level cache", "last-level cache", "loads that missed the L1"]),
+    (
+        "branch 3000000",
+        ["mispredicted branches", "mispredicted branches", "front end, mispredicted branches"],
+    ),
+    (
+        "divide 1000000",
+        ["execution units", "execution units, stores", "execution units, L1, stores"],
+    ),
+];
+
+#[test]
+fn the_cause_of_each_bottleneck_is_named_first() {
+    for (index, machine) in ["intel", "sapphire-rapids", "amd"].into_iter().enumerate() {
+        // Of parts of the cycles, and of the slots: how many, and how many beside their bars.
+        let mut judged = [[0, 0]; 2];
+        for (program, causes) in PROGRAMS {
+            let command =
+                format!("cargo xtask run --pmu {machine} --breakdown -- bottleneck {program}");
+            let args = RunArgs::of(&command).unwrap();
+            let boot = boot(&args.request().unwrap());
+            assert_success(&boot);
+            let mut report = Report::of(&boot);
+            report.add_breakdown(args.stack().expect("it is asked for")).unwrap();
+            let session = report.first.unwrap();
+            let breakdown = session.breakdown.as_ref().unwrap();
+            assert_slots_add_up(&session, breakdown, machine);
+            let what = format!("{machine}, {program}: {breakdown:?}");
+            assert_eq!(
+                breakdown.largest_loss().map(|part| part.name),
+                Some(causes[index]),
+                "{what}"
+            );
+            let sum: f64 = breakdown.parts.iter().map(|part| part.cycles).sum();
+            assert!((sum - breakdown.cycles as f64).abs() < 1.0, "{what}");
+            assert_eq!(breakdown.divider_busy > 0.3, program.starts_with("divide"), "{what}");
+            for part in &breakdown.parts {
+                let truth = part.truth.expect("there is the virtual PMU");
+                judged[0][0] += 1;
+                judged[0][1] += u32::from(!part.contains(truth));
+            }
+            for part in &breakdown.slots {
+                let truth = part.truth.expect("there is the virtual PMU");
+                // Of rarer events, few slices have most.
+                if truth.max(part.share) >= 0.001 {
+                    judged[1][0] += 1;
+                    judged[1][1] += u32::from(!part.contains(truth));
+                }
+            }
+        }
+        let [[cycles, outside], [slots, slots_outside]] = judged;
+        assert!(cycles >= 15 && outside * 10 <= cycles, "{machine}: {outside} of {cycles}");
+        // Shares of slots have events in common: one beside its bar takes several with it.
+        assert!(slots_outside * 6 <= slots, "{machine}: {slots_outside} of {slots} of slots");
+    }
+}
+
+/// What the metrics of a level below `parent` add up to, without those of cycles, which overlap.
+fn children(slots: &[SlotPart], parent: usize, value: fn(&SlotPart) -> f64) -> Option<f64> {
+    let level = slots[parent].level + 1;
+    let below = slots[parent + 1..].iter().take_while(|part| part.level >= level);
+    let shares = below.filter(|part| part.level == level && !part.of_cycles).map(value);
+    shares.reduce(|sum, share| sum + share)
+}
+
+/// Shares and the truth's shares of level 1 add up to 1, and those below a part to the part. The
+/// virtual PMU's counts of level 1 add up to the slots, each one.
+fn assert_slots_add_up(session: &SessionReport, breakdown: &Breakdown, machine: &str) {
+    let slots = &breakdown.slots;
+    let values: [fn(&SlotPart) -> f64; 2] = [|part| part.share, |part| part.truth.unwrap()];
+    for value in values {
+        let first = slots.iter().filter(|part| part.level == 1);
+        let sum: f64 = first.map(value).sum();
+        assert!((sum - 1.0).abs() < 1e-6, "{machine}: {sum}: {slots:?}");
+        for parent in 0..slots.len() {
+            let sum = children(slots, parent, value).unwrap_or(value(&slots[parent]));
+            assert!((sum - value(&slots[parent])).abs() < 1e-6, "{machine}: {sum}: {slots:?}");
+        }
+    }
+    let truth = |name: &str| session.events.iter().find(|event| event.name == name)?.truth;
+    if machine == "sapphire-rapids" {
+        let parts = [
+            "UOPS_RETIRED.SLOTS",
+            "IDQ_UOPS_NOT_DELIVERED.CORE",
+            "TOPDOWN.BAD_SPEC_SLOTS",
+            "TOPDOWN.BACKEND_BOUND_SLOTS",
+        ];
+        let sum: u64 = parts.iter().map(|name| truth(name).unwrap()).sum();
+        let cycles = truth("CPU_CLK_UNHALTED.THREAD").unwrap();
+        // The last slots can be a part of a cycle.
+        assert_eq!(sum / 6, cycles, "{sum} slots");
+    }
+}

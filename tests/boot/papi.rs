@@ -1,0 +1,127 @@
+//! PAPI's calls (`papi.h`, `libpapi.a`): beside the truth, and PAPI's own tests.
+
+use std::{collections::BTreeSet, fs};
+
+use tally_abi::truth::RegionKind;
+use xtask::{
+    build::{
+        HEADERS,
+        archives::{self, Archives},
+        papi::{self, List},
+    },
+    machine::{Artefacts, DEFAULT_TIME_LIMIT, Pmu},
+    project::Project,
+    study::papi::{Verdict, run},
+};
+
+use crate::{
+    artefacts, assert_success,
+    linked::{boot_with, compile_with, printed_here},
+    machine_permit, output_of,
+};
+
+/// For each processor: more events than it has counters, presets and native ones.
+const EVENTS: [(Pmu, &str); 2] = [
+    (
+        Pmu::Intel,
+        "PAPI_TOT_INS,PAPI_TOT_CYC,PAPI_L1_DCM,PAPI_L2_TCM,PAPI_BR_MSP,PAPI_BR_TKN,PAPI_BR_NTK,\
+         PAPI_LD_INS,PAPI_SR_INS,MEM_LOAD_RETIRED.L2_HIT,L2_RQSTS.DEMAND_DATA_RD_MISS",
+    ),
+    (
+        Pmu::Amd,
+        "PAPI_TOT_INS,PAPI_TOT_CYC,PAPI_L1_DCM,PAPI_BR_MSP,PAPI_BR_TKN,PAPI_BR_INS,\
+         LS_DISPATCH.LD_DISPATCH,LS_DISPATCH.STORE_DISPATCH,REQUESTS_TO_L2_GROUP1.RD_BLK_L,\
+         ANY_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2",
+    ),
+];
+
+/// The most events of the library's own between `PAPI_start` and the truth's mark, and between the
+/// other mark and the reading.
+const OWN_EVENTS: f64 = 2000.0;
+
+#[test]
+fn papi_counts_the_truth_and_has_papi_s_states() {
+    let program = compile_with("papi", "papi");
+    let (mut exact, mut estimated, mut inside) = (0, 0, 0);
+    for (pmu, events) in EVENTS {
+        let boot = boot_with(pmu, std::slice::from_ref(&program), events);
+        assert_success(&boot);
+        let printed = output_of(&boot, 0, 1);
+        assert!(printed.ends_with("papi: done\n") && !printed.contains("FAILED"), "{printed}");
+        let truth = boot.truth.as_ref().unwrap().region(RegionKind::Marked, 1).unwrap();
+        let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with("papi")).collect();
+        assert_eq!(lines.len(), events.split(',').count(), "{printed}");
+        for line in lines {
+            let words: Vec<&str> = line.split(' ').collect();
+            let [event, native, kind, count, half_width] = words[..] else { panic!("{line}") };
+            assert_ne!(kind, "not_measured", "{line}");
+            let (count, half): (f64, f64) = (count.parse().unwrap(), half_width.parse().unwrap());
+            // The virtual PMU writes no truth of a preset with several unit masks.
+            let Some(truth) = truth.events.get(native) else { continue };
+            let error = count - truth.user as f64;
+            println!("{pmu:?}: {line}, error {error}");
+            let is_inside = (-half..=half + OWN_EVENTS).contains(&error);
+            if event == "PAPI_TOT_INS" {
+                assert!(kind == "exact" && is_inside, "{line}: {error}");
+                exact += 1;
+            }
+            // The events of one run err together, so some may be outside, but none far.
+            if kind == "estimated" {
+                assert!(error.abs() <= 2.0 * half + OWN_EVENTS, "{line}: {error}");
+                estimated += 1;
+                inside += usize::from(is_inside);
+            }
+        }
+    }
+    assert_eq!(exact, EVENTS.len());
+    assert!(estimated >= 12 && inside * 3 >= estimated * 2, "{inside} of {estimated}");
+    let here = printed_here(&program);
+    assert_eq!(here, "papi: Not supported\n");
+}
+
+/// Panics unless PAPI's own tests that are quick have the verdicts that the list says.
+fn check_list(pmu: Pmu) {
+    let project = Project::here();
+    let list = List::read(&project).unwrap();
+    let quick: Vec<_> = list.wanted(true).collect();
+    let programs = papi::make(&project, &quick).unwrap_or_else(|failure| panic!("{failure}"));
+    let artefacts = Artefacts { on_demand: programs, ..artefacts() };
+    let _permit = machine_permit();
+    let ran = run(&artefacts, &quick, pmu, DEFAULT_TIME_LIMIT, false).unwrap();
+    let failed: Vec<_> = ran.iter().filter(|ran| ran.verdict != Verdict::Passed).collect();
+    assert!(quick.len() >= 8 && failed.is_empty(), "{failed:#?}");
+}
+
+#[test]
+fn papi_s_own_tests_pass_on_intel() {
+    check_list(Pmu::Intel);
+}
+
+#[test]
+fn papi_s_own_tests_pass_on_amd() {
+    check_list(Pmu::Amd);
+}
+
+#[test]
+fn the_list_has_every_test_of_papi_s() {
+    let project = Project::here();
+    let list = List::read(&project).unwrap();
+    let listed: BTreeSet<&str> = list.tests.iter().map(|test| test.source()).collect();
+    let files = papi::files(&project).unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!(listed, files.iter().map(String::as_str).collect(), "tests/papi/list.toml");
+}
+
+#[test]
+fn libpapi_has_the_functions_of_papi_h_and_no_other_symbol() {
+    let project = Project::here();
+    let header = fs::read_to_string(project.root.join(HEADERS).join("papi.h")).unwrap();
+    let name = |line: &str| {
+        let before = line.split_once('(').filter(|_| line.starts_with(char::is_alphabetic))?.0;
+        before.rsplit([' ', '*']).next().map(str::to_owned)
+    };
+    let declared: BTreeSet<String> = header.lines().filter_map(name).collect();
+    let Archives { papi, .. } = Archives::of(&project);
+    let found: BTreeSet<String> = archives::global_symbols(&papi).unwrap().into_iter().collect();
+    assert_eq!(found, declared);
+    assert_eq!(archives::undefined_symbols(&papi).unwrap(), [""; 0]);
+}

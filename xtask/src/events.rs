@@ -1,0 +1,276 @@
+//! `cargo xtask events`: the events that a machine's processor counts, listed and searched as
+//! `perf list` does.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde::Serialize;
+use tally_abi::{ExitStatus, session::Mode};
+use tally_engine::Demand;
+use tally_pmu::catalogue::{Catalogue, Counter, Entry, Resolved};
+use tally_vpmu::{Event, Profile, VirtualPmu};
+
+use crate::{
+    Failure, Result, explain,
+    machine::{self, Pmu},
+    output,
+};
+
+/// Columns of the text.
+const COLUMNS: usize = 80;
+/// Columns before a definition.
+const INDENT: usize = 6;
+/// The definition of an event that has no name of the vendor's.
+const SEVERAL: &str = "Several of the vendor's events together, by their unit masks.";
+/// What stands in place of the definition of an event that the virtual PMU does not count.
+const NOT_MODELLED: &str = "Not modelled: the virtual PMU refuses it; the processor counts it.";
+
+/// Options of `cargo xtask events`.
+#[derive(Args, Clone, Debug)]
+pub struct EventsArgs {
+    /// Only events that have all of these texts in their name or definition, in whatever case
+    pattern: Vec<String>,
+    /// PMU of the machine
+    #[arg(long, value_enum, default_value_t)]
+    pmu: Pmu,
+    /// Print one JSON array, with the events' encodings and counters
+    #[arg(long)]
+    json: bool,
+}
+
+/// An event, as it is printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct Listed {
+    name: String,
+    /// The vendor's name of the same event, of a name that is not the vendor's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stands_for: Option<&'static str>,
+    /// Fields of the event select, as perf takes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
+    /// `general`, or `fixed` and its number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters: Option<String>,
+    /// What the virtual PMU counts as this event; none if it does not model it.
+    definition: Option<&'static str>,
+    /// Whether the virtual PMU counts it only with `--vpmu pipeline=ooo`.
+    needs_ooo: bool,
+    /// Why no counter counts what the name means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+/// Prints the events.
+///
+/// # Errors
+/// No event matches: the names that are near. Standard output cannot be written.
+pub fn main(args: &EventsArgs) -> Result<u8> {
+    let (catalogue, all) = listed(args.pmu)?;
+    let count = all.len();
+    let found: Vec<Listed> = all.into_iter().filter(|event| args.wants(event)).collect();
+    if found.is_empty() {
+        return Err(no_match(&catalogue, &args.pattern.join(" ")));
+    }
+    let mut text = String::new();
+    found.iter().for_each(|event| text += &lines(event));
+    let (shown, name) = (found.len(), catalogue.name());
+    let _ = writeln!(text, "\n{shown} of {count} events of {name}; docs/guide/events.md: spelling");
+    output::print(args.json, &found, &text)?;
+    Ok(0)
+}
+
+impl EventsArgs {
+    fn wants(&self, event: &Listed) -> bool {
+        let Listed { name, stands_for, definition, .. } = event;
+        let text = format!("{name} {} {}", stands_for.unwrap_or(""), definition.unwrap_or(""));
+        let text = text.to_lowercase();
+        self.pattern.iter().all(|word| text.contains(&word.to_lowercase()))
+    }
+}
+
+/// With what the kernel says of the pattern if it is asked for as an event, which has the names
+/// that are near.
+fn no_match(catalogue: &Catalogue, pattern: &str) -> Failure {
+    let near = catalogue.resolve(pattern, Mode::User).err().map_or(String::new(), |w| w.detail);
+    let why = format!("no event has '{pattern}' in its name or definition; as a name: {near}");
+    Failure::new(ExitStatus::UnknownEvent, why)
+}
+
+/// The names that other tools use, then the vendor's, then those of encodings that the vendor's
+/// table does not have.
+fn listed(pmu: Pmu) -> Result<(Catalogue, Vec<Listed>)> {
+    // Some events exist only with the out-of-order pipeline.
+    let virtual_pmu = machine::virtual_pmu_of(pmu, &["pipeline=ooo".to_owned()])?;
+    let catalogue = explain::detect(&virtual_pmu)?.catalogue();
+    let profile = virtual_pmu.profile();
+    let vendors: Vec<Listed> = catalogue.entries().map(|entry| of_entry(&entry, profile)).collect();
+    let generic = |name: &str| match catalogue.resolve(name, Mode::User) {
+        Ok(resolved) => of_generic(name, &resolved, &vendors, &virtual_pmu),
+        Err(why) => {
+            Listed { name: name.to_owned(), refused: Some(why.detail), ..Listed::default() }
+        }
+    };
+    let mut all: Vec<Listed> = catalogue.generic_names().map(generic).collect();
+    let unlisted = profile.events().filter(|event| event.is_unlisted);
+    let unlisted: Vec<Listed> = unlisted.map(|event| of_unlisted(&catalogue, event)).collect();
+    all.extend(vendors);
+    all.extend(unlisted);
+    Ok((catalogue, all))
+}
+
+/// A name that is not the vendor's, with what its event has.
+fn of_generic(name: &str, events: &[Resolved], vendors: &[Listed], pmu: &VirtualPmu) -> Listed {
+    let name = name.to_owned();
+    let native = events.first().and_then(|event| event.native);
+    if let Some(same) = native.and_then(|event| vendors.iter().find(|other| other.name == event)) {
+        return Listed { name, stands_for: native, ..same.clone() };
+    }
+    let is_modelled = |Demand { selector, extra, .. }: &Demand| {
+        pmu.models(selector.0, extra.map_or(0, |extra| extra.value))
+    };
+    let is_modelled = events.iter().all(|event| is_modelled(&event.demand));
+    Listed { name, definition: is_modelled.then_some(SEVERAL), ..Listed::default() }
+}
+
+fn of_unlisted(catalogue: &Catalogue, event: &Event) -> Listed {
+    let (table, code, umask) = (catalogue.name(), event.code, event.umask);
+    let why = format!("{table} has no such name, use cpu/event={code:#04x},umask={umask:#04x}/");
+    Listed {
+        name: event.name.to_owned(),
+        refused: Some(why),
+        definition: Some(event.about),
+        needs_ooo: event.needs_out_of_order,
+        ..Listed::default()
+    }
+}
+
+fn of_entry(entry: &Entry<'_>, profile: &Profile) -> Listed {
+    let all = profile.fixed_events().iter().chain(profile.offcore_events()).chain(profile.events());
+    let model = all.copied().find(|event| event.name.eq_ignore_ascii_case(entry.name));
+    Listed {
+        name: entry.name.to_owned(),
+        encoding: Some(encoding(entry)),
+        counters: Some(match entry.counter {
+            Counter::General(_) => "general".to_owned(),
+            Counter::Fixed(index) => format!("fixed {index}"),
+        }),
+        definition: model.map(|event| event.about),
+        needs_ooo: model.is_some_and(|event| event.needs_out_of_order),
+        ..Listed::default()
+    }
+}
+
+fn encoding(entry: &Entry<'_>) -> String {
+    let mut text = format!("event={:#04x},umask={:#04x}", entry.code, entry.umask);
+    if entry.cmask != 0 {
+        let _ = write!(text, ",cmask={}", entry.cmask);
+    }
+    for (is_set, word) in [(entry.inv, ",inv"), (entry.edge, ",edge")] {
+        text += if is_set { word } else { "" };
+    }
+    if let Some(extra) = entry.extra {
+        let _ = write!(text, ",msr {:#x}={:#x}", extra.msr, extra.value);
+    }
+    text
+}
+
+/// A line with the name, and what it is, indented.
+fn lines(event: &Listed) -> String {
+    let mut text = format!("{}\n", event.name);
+    let mut what = match (event.stands_for, &event.refused) {
+        (Some(event), _) => format!("{event}. "),
+        (None, Some(why)) => format!("Refused: {why}. "),
+        (None, None) => String::new(),
+    };
+    what += match event.definition {
+        None if event.refused.is_some() => "",
+        None => NOT_MODELLED,
+        Some(definition) => definition,
+    };
+    if event.needs_ooo {
+        what += " With --vpmu pipeline=ooo.";
+    }
+    let mut line = String::new();
+    for word in what.split_whitespace() {
+        if INDENT + line.len() + 1 + word.len() > COLUMNS && !line.is_empty() {
+            let _ = writeln!(text, "{:INDENT$}{line}", "");
+            line.clear();
+        }
+        line += if line.is_empty() { "" } else { " " };
+        line += word;
+    }
+    let _ = writeln!(text, "{:INDENT$}{line}", "");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::machine::ProfileName;
+
+    fn args(pattern: &str, pmu: Pmu) -> EventsArgs {
+        let pattern = pattern.split_whitespace().map(str::to_owned).collect();
+        EventsArgs { pattern, pmu, json: false }
+    }
+
+    fn all(pmu: Pmu) -> Vec<Listed> {
+        listed(pmu).unwrap().1
+    }
+
+    #[test]
+    fn every_event_that_the_virtual_pmu_counts_is_listed_with_its_definition() {
+        for pmu in [Pmu::Intel, Pmu::SapphireRapids, Pmu::Zen3, Pmu::Amd] {
+            let all = all(pmu);
+            for event in pmu.profile().events().filter(|event| !event.is_unlisted) {
+                let found = all.iter().find(|other| other.name == event.name);
+                let definition = found.and_then(|found| found.definition);
+                assert_eq!(definition, Some(event.about), "{}: {}", pmu.profile().name, event.name);
+            }
+            assert!(all.iter().all(|event| lines(event).lines().all(|line| line.len() <= COLUMNS)));
+        }
+        assert_eq!(ProfileName::ALL.len(), 4, "there is a machine for each");
+    }
+
+    #[test]
+    fn all_words_of_the_pattern_are_looked_for_in_names_and_definitions() {
+        let text = |pattern, pmu| {
+            let args = super::tests::args(pattern, pmu);
+            let found = all(pmu).into_iter().filter(|event| args.wants(event));
+            found.map(|event| lines(&event)).collect::<String>()
+        };
+        let both = text("rfo Missed", Pmu::Intel);
+        assert!(both.contains("L2_RQSTS.RFO_MISS\n") && !both.contains("ALL_RFO"), "{both}");
+        expect![[r#"
+            branch-misses
+                  BR_MISP_RETIRED.ALL_BRANCHES. Branches retired that were mispredicted.
+        "#]]
+        .assert_eq(&text("branch-misses", Pmu::Intel));
+        expect![[r#"
+            PAPI_L1_DCA
+                  Several of the vendor's events together, by their unit masks.
+            PAPI_L1_DCM
+                  Several of the vendor's events together, by their unit masks.
+        "#]]
+        .assert_eq(&text("papi_l1", Pmu::Amd));
+        expect![[r#"
+            PAPI_MEM_WCY
+                  RESOURCE_STALLS.SB. Cycles for which a full store queue kept an
+                  instruction from issuing. With --vpmu pipeline=ooo.
+            RESOURCE_STALLS.SCOREBOARD
+                  Cycles in which a serialising operation kept others from issuing.
+            RESOURCE_STALLS.SB
+                  Cycles for which a full store queue kept an instruction from issuing. With
+                  --vpmu pipeline=ooo.
+        "#]]
+        .assert_eq(&text("RESOURCE_STALLS", Pmu::Intel));
+    }
+
+    #[test]
+    fn nothing_found_names_what_is_near() {
+        let failure = main(&args("br_inst_retired.al_branches", Pmu::Intel)).unwrap_err();
+        assert_eq!(failure.status, ExitStatus::UnknownEvent);
+        assert!(failure.message.contains("BR_INST_RETIRED.ALL_BRANCHES"), "{failure:?}");
+    }
+}

@@ -1,0 +1,280 @@
+//! Files of the host that a machine gets (`--file`), and the program among them.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Component, Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use tally_abi::ExitStatus;
+use tally_elf::Program;
+
+use crate::{Failure, Result, project};
+
+/// The most bytes of all files: QEMU's firmware-configuration device has 32 bits for a length.
+const MAX_BYTES: u64 = 3 << 30;
+
+/// A file or an empty folder of the host, and its path on the machine.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct GuestFile {
+    /// The path on the machine, without a `/` before it; an empty folder's ends with `/`.
+    pub guest: String,
+    /// The path on the host.
+    pub host: PathBuf,
+}
+
+impl GuestFile {
+    /// A file with its name, without folders.
+    pub fn by_name(host: &Path) -> GuestFile {
+        let guest = host.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        GuestFile { guest, host: host.to_owned() }
+    }
+
+    /// Files with their names, without folders.
+    pub fn by_names(hosts: &[PathBuf]) -> Vec<GuestFile> {
+        hosts.iter().map(|host| GuestFile::by_name(host)).collect()
+    }
+
+    /// The bytes of the file; none of a folder.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(&self) -> Result<Vec<u8>> {
+        if self.guest.ends_with('/') { Ok(Vec::new()) } else { project::read(&self.host) }
+    }
+}
+
+/// The files of the words of `--file`: `PATH` or `HOST:GUEST`, a file or a folder with all that is
+/// in it. A relative path without `..` is also that on the machine; of another, the last name is.
+///
+/// # Errors
+/// A file is missing, is neither file nor folder, or has no path on the machine.
+pub fn expand(words: &[String]) -> Result<Vec<GuestFile>> {
+    let mut files = Vec::new();
+    for word in words {
+        let whole = Path::new(word);
+        let (host, guest) = match word.rsplit_once(':') {
+            Some((host, guest)) if !whole.exists() => (Path::new(host), Path::new(guest)),
+            _ => (whole, whole),
+        };
+        let is_named = !std::ptr::eq(host, guest);
+        let Some(guest) = guest_path(guest, is_named) else {
+            let why = format!("--file {word}: '{}' is no path on the machine", guest.display());
+            return Err(Failure::new(ExitStatus::Usage, why));
+        };
+        add(&mut files, host, guest)?;
+    }
+    Ok(files)
+}
+
+/// The path on the machine, without `/` and `.`; none if it leaves the root or is not UTF-8. Of a
+/// path that is not `is_named` so by the user and is outside the working folder, the last name.
+fn guest_path(path: &Path, is_named: bool) -> Option<String> {
+    let is_inside =
+        path.is_relative() && !path.components().any(|part| part == Component::ParentDir);
+    if !is_named && !is_inside {
+        return Some(path.file_name()?.to_str()?.to_owned());
+    }
+    let mut names = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => names.push(name.to_str()?),
+            Component::ParentDir => return None,
+            _ => {}
+        }
+    }
+    Some(names.join("/"))
+}
+
+/// Adds a file, or what is in a folder, in the order of names.
+fn add(files: &mut Vec<GuestFile>, host: &Path, guest: String) -> Result<()> {
+    let refused = |why: &str| {
+        let why = format!("{}: {why}", host.display());
+        Err(Failure::new(ExitStatus::Usage, why))
+    };
+    let Ok(metadata) = fs::metadata(host) else {
+        let why = format!("{}: no such file", host.display());
+        return Err(Failure::new(ExitStatus::ProgramNotFound, why));
+    };
+    if metadata.is_file() {
+        files.push(GuestFile { guest, host: host.to_owned() });
+        return Ok(());
+    }
+    if !metadata.is_dir() {
+        return refused("neither a file nor a folder");
+    }
+    let failed = |error: io::Error| Failure::io("read", host, &error);
+    let entries = fs::read_dir(host).map_err(failed)?;
+    let mut names = entries
+        .map(|entry| Ok(entry?.file_name()))
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(failed)?;
+    names.sort();
+    if names.is_empty() && !guest.is_empty() {
+        files.push(GuestFile { guest: format!("{guest}/"), host: host.to_owned() });
+    }
+    for name in names {
+        let path = host.join(&name);
+        let Some(name) = name.to_str() else { return refused("a name in it is no UTF-8") };
+        if path.is_symlink() && path.is_dir() {
+            return refused(&format!("'{name}' is a link to a folder, which may contain itself"));
+        }
+        let inner = if guest.is_empty() { name.to_owned() } else { format!("{guest}/{name}") };
+        add(files, &path, inner)?;
+    }
+    Ok(())
+}
+
+/// Checks that files have different paths, other than the machine's `own`, and returns their bytes.
+///
+/// # Errors
+/// Two paths are equal, or a machine cannot get as many bytes.
+pub fn check(files: &[GuestFile], own: &[&str]) -> Result<u64> {
+    let mut paths: BTreeSet<&str> = own.iter().copied().collect();
+    let mut bytes = 0;
+    for file in files {
+        bytes += fs::metadata(&file.host).map_or(0, |metadata| metadata.len());
+        if !paths.insert(&file.guest) {
+            return Err(taken(file));
+        }
+    }
+    let above = |path: &str| path.match_indices('/').any(|(at, _)| paths.contains(&path[..at]));
+    if let Some(file) = files.iter().find(|file| above(&file.guest)) {
+        return Err(taken(file));
+    }
+    if bytes > MAX_BYTES {
+        let why =
+            format!("--file: {bytes} bytes are more than a machine gets: {MAX_BYTES} at most");
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
+    Ok(bytes)
+}
+
+/// The path of a file is another's, or goes through one.
+pub fn taken(file: &GuestFile) -> Failure {
+    let GuestFile { guest, host } = file;
+    let why = format!(
+        "{}: the machine has another file named '{guest}', or one for its folder: name it otherwise \
+         with --file {0}:PATH",
+        host.display()
+    );
+    Failure::new(ExitStatus::Usage, why)
+}
+
+/// The path on the machine of the program that the user calls `name`: the file with this path, or
+/// the only one with this name in any folder. `None` if it is one of the machine's `own`.
+///
+/// # Errors
+/// There is no such program, or it is not a static x86-64 ELF file.
+pub fn program(files: &[GuestFile], own: &[&str], name: &str) -> Result<Option<String>> {
+    let path = name.trim_start_matches("./").trim_start_matches('/');
+    let of_name = |file: &&GuestFile| file.guest.rsplit('/').next() == Some(name);
+    let mut named = files.iter().filter(of_name);
+    let found = files.iter().find(|file| file.guest == path).or_else(|| named.next());
+    let Some(file) = found else {
+        if own.contains(&path) {
+            return Ok(None);
+        }
+        let folder = format!("{path}/");
+        let why = if files.iter().any(|file| file.guest.starts_with(&folder)) {
+            format!("{name}: a folder, not a program: name the program in it")
+        } else {
+            format!("{name}: the machine has no such program: give it the file with --file")
+        };
+        return Err(Failure::new(ExitStatus::ProgramNotFound, why));
+    };
+    if file.guest != path && named.next().is_some() {
+        let why = format!("{name}: the machine has several programs of this name: give its path");
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
+    check_static(&file.host)?;
+    Ok(Some(file.guest.clone()))
+}
+
+/// Checks that a program is a static x86-64 ELF file, as the kernel does.
+///
+/// # Errors
+/// It is not, or cannot be read.
+fn check_static(path: &Path) -> Result<()> {
+    Program::parse(&project::read(path)?).map(drop).map_err(|what| {
+        Failure::new(ExitStatus::NotStaticElf, format!("{}: {what}", path.display()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_on_the_machine_are_those_below_the_working_folder_or_names() {
+        for (path, is_named, guest) in [
+            ("data/in", false, Some("data/in")),
+            ("./a//b/.", false, Some("a/b")),
+            ("/home/u/prog", false, Some("prog")),
+            ("../x/prog", false, Some("prog")),
+            (".", false, Some("")),
+            ("..", false, None),
+            ("/etc/x", true, Some("etc/x")),
+            ("a/../b", true, None),
+        ] {
+            assert_eq!(guest_path(Path::new(path), is_named).as_deref(), guest, "{path}");
+        }
+    }
+
+    #[test]
+    fn folders_are_walked_and_renamed() {
+        let root = std::env::temp_dir().join(format!("xtask-guest-{}", std::process::id()));
+        fs::create_dir_all(root.join("in/a")).unwrap();
+        project::write(&root.join("in/b:c"), b"1").unwrap();
+        project::write(&root.join("in/a/x"), b"22").unwrap();
+        fs::create_dir(root.join("in/empty")).unwrap();
+        let words = |guest: &str| vec![format!("{}{guest}", root.join("in").display())];
+        let guests = |words: &[String]| {
+            expand(words).unwrap().into_iter().map(|file| file.guest).collect::<Vec<_>>()
+        };
+        assert_eq!(guests(&words("")), ["in/a/x", "in/b:c", "in/empty/"]);
+        assert_eq!(guests(&words(":/d/e")), ["d/e/a/x", "d/e/b:c", "d/e/empty/"]);
+        assert_eq!(guests(&words("/b:c")), ["b:c"]);
+        assert_eq!(guests(&words(":/")), ["a/x", "b:c", "empty/"]);
+        let status = |words: &[String]| expand(words).unwrap_err().status;
+        assert_eq!(status(&["/no such:x".into()]), ExitStatus::ProgramNotFound);
+        assert_eq!(status(&words(":../x")), ExitStatus::Usage);
+        assert_eq!(status(&["/dev/null".into()]), ExitStatus::Usage);
+        std::os::unix::fs::symlink(&root, root.join("in/loop")).unwrap();
+        assert_eq!(status(&words("")), ExitStatus::Usage);
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn equal_paths_are_refused() {
+        let files = |guests: &[&str]| -> Vec<GuestFile> {
+            let file = |guest: &&str| GuestFile { guest: (*guest).into(), host: "h".into() };
+            guests.iter().map(file).collect()
+        };
+        assert_eq!(check(&files(&["a", "b/a", "b/c/"]), &["corpus.txt"]), Ok(0));
+        for wrong in [&["a", "a"][..], &["corpus.txt"], &["a", "a/b"], &["b/c/d", "b/c"]] {
+            let refused = check(&files(wrong), &["corpus.txt"]).unwrap_err();
+            assert_eq!(refused.status, ExitStatus::Usage, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_found_by_its_path_or_name_and_is_static() {
+        let this = std::env::current_exe().unwrap();
+        let file = |guest: &str, host: &Path| GuestFile { guest: guest.into(), host: host.into() };
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let files = [file("bin/prog", &this), file("a/two", &this), file("b/two", &this)];
+        let status = |name: &str| program(&files, &["deflate"], name).unwrap_err().status;
+        let dynamic = program(&files, &[], "prog").unwrap_err();
+        assert!(dynamic.message.contains("interpreter /lib64/ld-linux"), "{dynamic}");
+        assert_eq!(dynamic.status, ExitStatus::NotStaticElf);
+        assert_eq!(program(&files, &["deflate"], "deflate"), Ok(None));
+        assert_eq!(
+            (status("other"), status("two")),
+            (ExitStatus::ProgramNotFound, ExitStatus::Usage)
+        );
+        let text = program(&[file("text", &manifest)], &[], "/text").unwrap_err();
+        assert_eq!(text.status, ExitStatus::NotStaticElf);
+    }
+}

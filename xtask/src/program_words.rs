@@ -1,0 +1,79 @@
+//! The words behind `--`: programs and their arguments, of which `stat` and `record` run another.
+
+use tally_abi::{
+    ExitStatus,
+    command::{Command, Verb},
+};
+
+use crate::{Failure, Result};
+
+/// The programs of a command, each with its arguments: `--` separates them, unless it ends the
+/// options of `stat` or `record`. An argument `\--` stands for `--`.
+pub fn programs(command: &[String]) -> Vec<Vec<String>> {
+    let (mut all, mut last) = (Vec::new(), Vec::new());
+    for word in command {
+        let ends_options = tally(&last).is_some_and(|words| Command::parse(&words).is_err());
+        let literal = word.strip_prefix('\\').filter(|rest| rest.trim_start_matches('\\') == "--");
+        match literal {
+            None if word == "--" && !ends_options => all.push(std::mem::take(&mut last)),
+            literal => last.push(literal.unwrap_or(word).to_owned()),
+        }
+    }
+    if !command.is_empty() {
+        all.push(last);
+    }
+    all
+}
+
+/// The index of the program that a command runs: behind the options of `stat` or `record`.
+pub fn program_index(command: &[String]) -> usize {
+    let parsed = tally(command).and_then(|words| Some(Command::parse(&words).ok()?.program.len()));
+    parsed.map_or(0, |words| command.len() - words)
+}
+
+/// The arguments of the program `tally`, if `command` calls it: `stat` is short for `tally stat`.
+pub fn tally(command: &[String]) -> Option<Vec<&str>> {
+    let words: Vec<&str> = command.iter().map(String::as_str).collect();
+    let words = words.strip_prefix(&["tally"]).unwrap_or(&words);
+    words.first().and_then(|word| Verb::parse(word)).map(|_| words.to_vec())
+}
+
+/// The words of `command`, one program, for the kernel's command line.
+///
+/// # Errors
+/// `stat` or `record` refuses its arguments.
+pub fn kernel_words(command: &[String]) -> Result<Vec<&str>> {
+    let refused = |why: String| Failure::new(ExitStatus::Usage, why);
+    let mut words: Vec<&str> = command.iter().map(String::as_str).collect();
+    if let Some(asked) = tally(command) {
+        let parsed = Command::parse(&asked).map_err(|why| refused(format!("tally: {why}")))?;
+        let (own, program) = asked.split_at(asked.len() - parsed.program.len());
+        let without = [own.strip_suffix(&["--"]).unwrap_or(own), program].concat();
+        // The `--` before the program is dropped if the rest parses alike.
+        let asked = if Command::parse(&without) == Ok(parsed) { without } else { asked };
+        words = [&["tally"], &*asked].concat();
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dashes_separate_programs_with_their_arguments() {
+        let words = ["one", "x y", "", "--", "./two", "\\--", "--z", "--", "three"];
+        let of = programs(&words.map(str::to_owned));
+        assert_eq!(of, [&["one", "x y", ""][..], &["./two", "--", "--z"], &["three"]]);
+        assert!(programs(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_program_that_is_run_follows_the_options_of_stat() {
+        let of = |text: &str| -> Vec<usize> {
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            programs(&words).iter().map(|program| program_index(program)).collect()
+        };
+        assert_eq!(of("stat -e a -- prog x -- prog y -- tally record prog"), [4, 0, 2]);
+    }
+}

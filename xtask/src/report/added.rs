@@ -1,0 +1,115 @@
+//! What is added to a report on request: a breakdown, and what the records of slices tell.
+
+use tally_abi::{Mode, Shares, trace::SliceRecord};
+use tally_engine::Plan;
+
+use super::{
+    Report, SessionReport,
+    breakdown::{Stack, break_down},
+    intervals::intervals,
+    refined::refined,
+    unobserved::unobserved,
+};
+use crate::{
+    machine::{Boot, Session},
+    output,
+};
+
+/// What a report has beside the estimates, on request.
+#[derive(Clone, Copy)]
+pub struct Additions {
+    /// The values without interrupts.
+    pub unobserved: bool,
+    /// The estimates made again.
+    pub refined: bool,
+    /// The stack by which the cycles are broken down.
+    pub stack: Option<&'static Stack>,
+    /// The number of intervals for each of which they are.
+    pub intervals: Option<usize>,
+}
+
+impl Report {
+    /// The report of `boot` with these additions. All but the breakdown need the plan.
+    pub fn with(boot: &Boot, plan: Option<&Plan>, additions: &Additions) -> Report {
+        let mut report = Report::of(boot);
+        if let Some(plan) = plan.filter(|_| additions.unobserved) {
+            report.add_unobserved(boot, plan);
+        }
+        if let Some(plan) = plan.filter(|_| additions.refined) {
+            report.add_refined(boot, plan);
+        }
+        let Some(stack) = additions.stack else { return report };
+        if let Some((plan, number)) = plan.zip(additions.intervals) {
+            report.add_intervals(boot, plan, stack, number);
+        }
+        if let Err(missing) = report.add_breakdown(stack) {
+            let what = missing.join(", ");
+            output::note(format_args!("xtask: no breakdown: too few slices for {what}"));
+        }
+        report
+    }
+
+    /// Adds where the cycles of the sessions went that counted the stack's events.
+    ///
+    /// # Errors
+    /// The names of the events that were not measured; of the first session.
+    pub fn add_breakdown(&mut self, stack: &Stack) -> std::result::Result<(), Vec<&'static str>> {
+        for session in self.first.iter_mut().chain(&mut self.others) {
+            session.breakdown = Some(break_down(&session.events, stack)?);
+        }
+        Ok(())
+    }
+
+    /// Adds where the cycles went in `number` intervals of the sessions of `boot` that counted the
+    /// stack's events by this plan, and whose trace is complete.
+    pub fn add_intervals(&mut self, boot: &Boot, plan: &Plan, stack: &Stack, number: usize) {
+        for (report, _, slices) in self.traced(boot, plan) {
+            let names: Vec<&str> = report.events.iter().map(|event| &*event.name).collect();
+            report.intervals = intervals(&slices, plan, &names, stack, number);
+        }
+    }
+
+    /// Adds the unobserved values of the sessions of `boot` whose events were counted in ring 3 by
+    /// this plan, in pairs of rounds, and whose trace is complete.
+    pub fn add_unobserved(&mut self, boot: &Boot, plan: &Plan) {
+        for (report, session, slices) in self.traced(boot, plan) {
+            let is_paired = session.config.shares == Shares::Paired;
+            let in_ring_3 = session.readings.iter().all(|event| event.mode == Mode::User);
+            if let Some(stats) = session.stats.filter(|_| is_paired && in_ring_3) {
+                let values = unobserved(&slices, plan, stats.instructions);
+                let events = report.events.iter_mut().zip(values);
+                events.for_each(|(event, value)| event.unobserved = value);
+            }
+        }
+    }
+
+    /// Adds estimates made again from the records of all slices, of the sessions of `boot` whose
+    /// events were counted by this plan, and whose trace is complete.
+    pub fn add_refined(&mut self, boot: &Boot, plan: &Plan) {
+        for (report, _, slices) in self.traced(boot, plan) {
+            let events = report.events.iter_mut().zip(refined(&slices, plan));
+            events.for_each(|(event, value)| event.refined = value);
+        }
+    }
+
+    /// The sessions of `boot` whose events were counted by this plan, with the records of their
+    /// slices; none unless all records are there.
+    fn traced<'a>(
+        &'a mut self,
+        boot: &'a Boot,
+        plan: &'a Plan,
+    ) -> impl Iterator<Item = (&'a mut SessionReport, &'a Session, Vec<SliceRecord>)> {
+        let is_complete = boot.transcript.rings.iter().all(|ring| ring.lost == 0);
+        let reports = self.first.iter_mut().chain(&mut self.others);
+        let sessions = reports.zip(&boot.transcript.sessions);
+        let is_planned = move |session: &Session| {
+            is_complete && session.readings.len() == plan.assignments.len()
+        };
+        sessions.filter(move |(_, (_, session))| is_planned(session)).map(
+            |(report, (tag, session))| {
+                let slices = boot.transcript.slices.iter().filter(|slice| slice.session == *tag);
+                (report, session, slices.copied().collect())
+            },
+        )
+    }
+}

@@ -1,0 +1,234 @@
+//! Where a program's cycles go: a CPI stack (paper 000, section 5) from the events by which the
+//! processor tells stalls apart. Its parts are all cycles, without a rest. Beside it, where the
+//! slots of dispatch go, by the vendor's formulas.
+
+mod closing;
+mod formulas;
+mod slots;
+mod stacks;
+
+use serde::Serialize;
+
+use self::{closing::close, slots::slot_parts, stacks::Part};
+pub use self::{
+    slots::SlotPart,
+    stacks::{Stack, of as stack_of},
+};
+use super::EventReport;
+
+/// Where the cycles of a session went, in the modes that it counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Breakdown {
+    /// Core cycles.
+    pub cycles: u64,
+    /// Instructions retired.
+    pub instructions: u64,
+    /// The parts, the largest first, work among them. Their cycles sum to `cycles`.
+    pub parts: Vec<CyclePart>,
+    /// The share of the cycles in which the divider was busy, 0 to 1. They are in other parts too.
+    pub divider_busy: f64,
+    /// What this processor does not tell apart.
+    pub not_told_apart: &'static str,
+    /// The shares of the slots of dispatch, as a tree.
+    pub slots: Vec<SlotPart>,
+    /// What is missing of the vendor's tree.
+    pub slots_missing: &'static str,
+}
+
+/// A part of the cycles.
+#[derive(Clone, Debug, Serialize)]
+pub struct CyclePart {
+    /// What the cycles went to.
+    pub name: &'static str,
+    /// In cycles.
+    pub cycles: f64,
+    /// Of all cycles, 0 to 1.
+    pub share: f64,
+    /// Cycles an instruction.
+    pub cpi: f64,
+    /// Half the width of the 95 % interval, in cycles. It takes the errors of its events as
+    /// independent; those of events of one group, of which one contains the other, are smaller.
+    pub half_width_95: f64,
+    /// The lower end of the interval, in cycles; not below 0.
+    pub low_95: f64,
+    /// The upper end of the interval, in cycles; not above all cycles.
+    pub high_95: f64,
+    /// The virtual PMU's, in cycles.
+    pub truth: Option<f64>,
+}
+
+/// A part before the parts are closed.
+struct Sum {
+    name: &'static str,
+    /// In cycles; below 0 by the errors of the events.
+    cycles: f64,
+    /// The squared half width.
+    square: f64,
+    truth: Option<f64>,
+}
+
+impl Sum {
+    fn of(events: &[EventReport], part: &Part) -> Sum {
+        let mut sum = Sum { name: part.name, cycles: 0.0, square: 0.0, truth: Some(0.0) };
+        let terms = part.plus.iter().map(|name| (1.0, name));
+        for (sign, name) in terms.chain(part.minus.iter().map(|name| (-1.0, name))) {
+            let Some(event) = events.iter().find(|event| event.name == *name) else { continue };
+            let [estimate, half_width] = event.best();
+            sum.cycles += sign * estimate;
+            sum.square += half_width * half_width;
+            let truth = sum.truth.zip(event.truth);
+            sum.truth = truth.map(|(sum, truth)| sum + sign * truth as f64);
+        }
+        sum
+    }
+
+    fn part(self, cycles: u64, instructions: u64) -> CyclePart {
+        let half_width_95 = self.square.sqrt();
+        CyclePart {
+            name: self.name,
+            cycles: self.cycles,
+            share: self.cycles / cycles.max(1) as f64,
+            cpi: self.cycles / instructions.max(1) as f64,
+            half_width_95,
+            low_95: (self.cycles - half_width_95).max(0.0),
+            high_95: (self.cycles + half_width_95).min(cycles as f64),
+            truth: self.truth,
+        }
+    }
+}
+
+/// The breakdown of a session's events, of which the stack's are some.
+///
+/// # Errors
+/// The names of the events that were not measured.
+pub fn break_down(
+    events: &[EventReport],
+    stack: &Stack,
+) -> std::result::Result<Breakdown, Vec<&'static str>> {
+    let estimate = |name: &str| events.iter().find(|event| event.name == name)?.estimate;
+    let missing = stack.events().into_iter().filter(|name| estimate(name).is_none());
+    let missing: Vec<&'static str> = missing.collect();
+    if !missing.is_empty() {
+        return Err(missing);
+    }
+    let [cycles, instructions, divider] = [stack.cycles, stack.instructions, stack.divider]
+        .map(|name| estimate(name).unwrap_or_default());
+    let mut parts = cycle_parts(events, stack);
+    parts.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
+    Ok(Breakdown {
+        cycles,
+        instructions,
+        parts,
+        divider_busy: divider as f64 / cycles.max(1) as f64,
+        not_told_apart: stack.together,
+        slots: slot_parts(events, stack.slots),
+        slots_missing: stack.slots.missing,
+    })
+}
+
+/// The parts of the cycles, in the order of the pipeline; the stack's events are measured.
+pub(super) fn cycle_parts(events: &[EventReport], stack: &Stack) -> Vec<CyclePart> {
+    let count = |name: &str| events.iter().find(|event| event.name == name)?.estimate;
+    let [cycles, instructions] =
+        [stack.cycles, stack.instructions].map(|name| count(name).unwrap_or_default());
+    let mut sums: Vec<Sum> = stack.parts.iter().map(|part| Sum::of(events, part)).collect();
+    close_all(&mut sums);
+    sums.into_iter().map(|sum| sum.part(cycles, instructions)).collect()
+}
+
+/// Closes the parts. The truth's differences can be below 0 too: cycles of dispatch are subtracted
+/// from cycles of retirement.
+fn close_all(parts: &mut [Sum]) {
+    let squares: Vec<f64> = parts.iter().map(|part| part.square).collect();
+    let mut cycles: Vec<f64> = parts.iter().map(|part| part.cycles).collect();
+    let whole = cycles.iter().sum();
+    close(&mut cycles, &squares, whole);
+    let truths: Option<Vec<f64>> = parts.iter().map(|part| part.truth).collect();
+    let truths = truths.map(|mut truths| {
+        let whole = truths.iter().sum();
+        close(&mut truths, &squares, whole);
+        truths
+    });
+    for (index, part) in parts.iter_mut().enumerate() {
+        part.cycles = cycles[index];
+        part.truth = truths.as_ref().map(|truths| truths[index]);
+    }
+}
+
+impl CyclePart {
+    /// Returns whether this many cycles are in the 95 % interval, to half a cycle.
+    pub fn contains(&self, truth: f64) -> bool {
+        (self.low_95 - 0.5..=self.high_95 + 0.5).contains(&truth)
+    }
+}
+
+impl Breakdown {
+    /// The part with the most cycles, work aside.
+    pub fn largest_loss(&self) -> Option<&CyclePart> {
+        self.parts.iter().find(|part| part.name != "work")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tally_abi::{Reading, Value};
+
+    use super::*;
+
+    /// These cycles of the stack's events, each with a half width of 20.
+    fn events(stack: &Stack, counts: &[(&str, u64)]) -> Vec<EventReport> {
+        let event = |name: &str| {
+            let count = counts.iter().find(|(other, _)| *other == name).map_or(0, |count| count.1);
+            let value = if name == stack.cycles || name == stack.instructions {
+                Value::Exact { count }
+            } else {
+                Value::Estimated { estimate: count, stderr: 10.0, half_width_95: 20.0 }
+            };
+            let reading =
+                Reading { value, counted: 0, counted_cycles: 1, total_cycles: 2, slices: 9 };
+            EventReport::of(name, &reading, Some(count))
+        };
+        stack.events().into_iter().map(event).collect()
+    }
+
+    #[test]
+    fn parts_are_differences_and_their_sum_is_all_cycles() {
+        let counts = [
+            ("CYCLES_NOT_IN_HALT", 1_000),
+            ("RETIRED_INSTRUCTIONS", 500),
+            ("CYCLES_NO_RETIRE.EMPTY", 100),
+            ("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 600),
+            ("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 450),
+        ];
+        let breakdown = break_down(&events(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
+        let parts: Vec<(&str, f64)> =
+            breakdown.parts.iter().map(|part| (part.name, part.cycles)).collect();
+        assert_eq!(parts[..2], [("loads that missed the L1", 450.0), ("work", 300.0)]);
+        assert_eq!(parts.iter().map(|(_, cycles)| cycles).sum::<f64>(), 1_000.0);
+        let loads = &breakdown.parts[0];
+        assert_eq!((loads.share, loads.cpi, loads.half_width_95), (0.45, 0.9, 20.0));
+        assert!(breakdown.parts.iter().all(|part| part.contains(part.truth.unwrap())));
+        assert_eq!(breakdown.largest_loss().unwrap().name, "loads that missed the L1");
+    }
+
+    #[test]
+    fn a_part_is_never_below_0_and_the_others_make_up_for_it() {
+        let counts = [
+            ("CYCLES_NOT_IN_HALT", 1_000),
+            ("RETIRED_INSTRUCTIONS", 500),
+            ("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 600),
+            ("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 630),
+        ];
+        let breakdown = break_down(&events(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
+        assert!(breakdown.parts.iter().all(|part| part.cycles >= 0.0), "{breakdown:?}");
+        let sum: f64 = breakdown.parts.iter().map(|part| part.cycles).sum();
+        assert!((sum - 1_000.0).abs() < 1e-9, "{breakdown:?}");
+    }
+
+    #[test]
+    fn an_event_that_was_not_measured_is_named() {
+        let mut events = events(&stacks::ICE_LAKE, &[]);
+        events.retain(|event| event.name != "ICACHE_TAG.STALLS");
+        assert_eq!(break_down(&events, &stacks::ICE_LAKE).unwrap_err(), ["ICACHE_TAG.STALLS"]);
+    }
+}

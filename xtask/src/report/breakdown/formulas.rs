@@ -1,0 +1,319 @@
+//! The vendors' top-down formulas: which slots of dispatch are lost to what, from counts.
+//!
+//! Source: Linux, `tools/perf/pmu-events/arch/x86/`: `icelakex/icx-metrics.json`,
+//! `sapphirerapids/spr-metrics.json` and `amdzen4/pipeline.json`, which are Intel's and AMD's own;
+//! `perf stat -M` computes them under the names here. Intel's begin with the counts of
+//! PERF_METRICS. Tally counts the same slots by events of general counters, in their place. All
+//! slots are the width times the cycles, which are counted all the time; TOPDOWN.SLOTS would not
+//! be.
+
+/// The count of an event.
+pub type CountOf<'a> = &'a dyn Fn(&str) -> f64;
+
+/// What a metric is a share of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whole {
+    /// All slots. The metrics of one parent are all of the parent.
+    Slots,
+    /// All cycles. Such metrics overlap, and leave a part of their parent unnamed.
+    Cycles,
+}
+
+/// One of the vendor's metrics.
+pub struct Metric {
+    /// For people.
+    pub name: &'static str,
+    /// Its name in perf.
+    pub metric: &'static str,
+    /// The level, from 1.
+    pub level: u8,
+    pub whole: Whole,
+    /// Its share, 0 to 1.
+    pub formula: fn(CountOf<'_>) -> f64,
+}
+
+/// The metrics of a processor, each behind its parent.
+pub struct TopDown {
+    /// The events that the formulas need.
+    pub events: &'static [&'static str],
+    pub metrics: &'static [Metric],
+    /// What is missing of the vendor's levels, and why.
+    pub missing: &'static str,
+}
+
+const fn slots(
+    level: u8,
+    name: &'static str,
+    metric: &'static str,
+    formula: fn(CountOf<'_>) -> f64,
+) -> Metric {
+    Metric { name, metric, level, whole: Whole::Slots, formula }
+}
+
+const fn cycles(
+    name: &'static str,
+    metric: &'static str,
+    formula: fn(CountOf<'_>) -> f64,
+) -> Metric {
+    Metric { name, metric, level: 3, whole: Whole::Cycles, formula }
+}
+
+/// A share; 0 of nothing, as perf's `d_ratio`.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole == 0.0 { 0.0 } else { part / whole }
+}
+
+const CYCLES: &str = "CPU_CLK_UNHALTED.THREAD";
+const RETIRED: &str = "UOPS_RETIRED.SLOTS";
+const UNDELIVERED: &str = "IDQ_UOPS_NOT_DELIVERED.CORE";
+const NONE_DELIVERED: &str = "IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE";
+const DROPPED: &str = "INT_MISC.UOP_DROPPING";
+const STALLED: &str = "TOPDOWN.BACKEND_BOUND_SLOTS";
+const CLEARS: &str = "INT_MISC.CLEARS_COUNT";
+const MISPREDICTED: &str = "BR_MISP_RETIRED.ALL_BRANCHES";
+const MACHINE_CLEARS: &str = "MACHINE_CLEARS.COUNT";
+const WRONG: &str = "TOPDOWN.BAD_SPEC_SLOTS";
+const WRONG_BRANCH: &str = "TOPDOWN.BR_MISPREDICT_SLOTS";
+const IN_MEMORY: &str = "TOPDOWN.MEMORY_BOUND_SLOTS";
+const CODE: &str = "ICACHE_DATA.STALLS";
+const TRANSLATION: &str = "ICACHE_TAG.STALLS";
+const DIVIDER: &str = "ARITH.DIVIDER_ACTIVE";
+
+fn icx_slots(n: CountOf<'_>) -> f64 {
+    5.0 * n(CYCLES)
+}
+fn icx_front_end(n: CountOf<'_>) -> f64 {
+    ratio(n(UNDELIVERED) - n(DROPPED), icx_slots(n))
+}
+fn icx_retiring(n: CountOf<'_>) -> f64 {
+    ratio(n(RETIRED), icx_slots(n))
+}
+fn icx_back_end(n: CountOf<'_>) -> f64 {
+    ratio(n(STALLED) + 5.0 * n(CLEARS), icx_slots(n))
+}
+fn icx_bad_speculation(n: CountOf<'_>) -> f64 {
+    (1.0 - (icx_front_end(n) + icx_back_end(n) + icx_retiring(n))).max(0.0)
+}
+fn icx_latency(n: CountOf<'_>) -> f64 {
+    ratio(5.0 * n(NONE_DELIVERED) - n(DROPPED), icx_slots(n))
+}
+fn icx_mispredicts(n: CountOf<'_>) -> f64 {
+    let wrong = n(MISPREDICTED);
+    ratio(wrong, wrong + n(MACHINE_CLEARS)) * icx_bad_speculation(n)
+}
+
+fn code(n: CountOf<'_>) -> f64 {
+    ratio(n(CODE), n(CYCLES))
+}
+fn translation(n: CountOf<'_>) -> f64 {
+    ratio(n(TRANSLATION), n(CYCLES))
+}
+fn divider(n: CountOf<'_>) -> f64 {
+    ratio(n(DIVIDER), n(CYCLES))
+}
+
+/// Ice Lake servers.
+pub static ICE_LAKE: TopDown = TopDown {
+    events: &[
+        CYCLES,
+        RETIRED,
+        UNDELIVERED,
+        NONE_DELIVERED,
+        DROPPED,
+        STALLED,
+        CLEARS,
+        MISPREDICTED,
+        MACHINE_CLEARS,
+        CODE,
+        TRANSLATION,
+        DIVIDER,
+    ],
+    metrics: &[
+        slots(1, "retiring", "tma_retiring", icx_retiring),
+        slots(1, "front end", "tma_frontend_bound", icx_front_end),
+        slots(2, "latency", "tma_fetch_latency", icx_latency),
+        cycles("instruction cache misses", "tma_icache_misses", code),
+        cycles("instruction TLB misses", "tma_itlb_misses", translation),
+        slots(2, "bandwidth", "tma_fetch_bandwidth", |n| {
+            (icx_front_end(n) - icx_latency(n)).max(0.0)
+        }),
+        slots(1, "bad speculation", "tma_bad_speculation", icx_bad_speculation),
+        slots(2, "mispredicted branches", "tma_branch_mispredicts", icx_mispredicts),
+        slots(2, "machine clears", "tma_machine_clears", |n| {
+            (icx_bad_speculation(n) - icx_mispredicts(n)).max(0.0)
+        }),
+        slots(1, "back end", "tma_backend_bound", icx_back_end),
+        cycles("divider", "tma_divider", divider),
+    ],
+    missing: "memory and core, heavy and light operations (Intel's formulas need \
+              EXE_ACTIVITY.n_PORTS_UTIL and UOPS_DECODED.DEC0, which the virtual PMU does not count)",
+};
+
+/// The four counts of PERF_METRICS' first level, and what they add up to.
+fn spr_all(n: CountOf<'_>) -> f64 {
+    n(UNDELIVERED) + n(WRONG) + n(RETIRED) + n(STALLED)
+}
+fn spr_dropped(n: CountOf<'_>) -> f64 {
+    ratio(n(DROPPED), 6.0 * n(CYCLES))
+}
+fn spr_front_end(n: CountOf<'_>) -> f64 {
+    ratio(n(UNDELIVERED), spr_all(n)) - spr_dropped(n)
+}
+fn spr_retiring(n: CountOf<'_>) -> f64 {
+    ratio(n(RETIRED), spr_all(n))
+}
+fn spr_back_end(n: CountOf<'_>) -> f64 {
+    ratio(n(STALLED), spr_all(n))
+}
+fn spr_bad_speculation(n: CountOf<'_>) -> f64 {
+    (1.0 - (spr_front_end(n) + spr_back_end(n) + spr_retiring(n))).max(0.0)
+}
+fn spr_latency(n: CountOf<'_>) -> f64 {
+    ratio(6.0 * n(NONE_DELIVERED), spr_all(n)) - spr_dropped(n)
+}
+fn spr_mispredicts(n: CountOf<'_>) -> f64 {
+    ratio(n(WRONG_BRANCH), spr_all(n))
+}
+fn spr_memory(n: CountOf<'_>) -> f64 {
+    ratio(n(IN_MEMORY), spr_all(n))
+}
+
+const ON_LOADS: &str = "EXE_ACTIVITY.BOUND_ON_LOADS";
+const BEYOND_L1: &str = "MEMORY_ACTIVITY.STALLS_L1D_MISS";
+const BEYOND_L2: &str = "MEMORY_ACTIVITY.STALLS_L2_MISS";
+const BEYOND_L3: &str = "MEMORY_ACTIVITY.STALLS_L3_MISS";
+
+/// Sapphire Rapids.
+pub static SAPPHIRE_RAPIDS: TopDown = TopDown {
+    events: &[
+        CYCLES,
+        RETIRED,
+        UNDELIVERED,
+        NONE_DELIVERED,
+        DROPPED,
+        STALLED,
+        WRONG,
+        WRONG_BRANCH,
+        IN_MEMORY,
+        CODE,
+        TRANSLATION,
+        DIVIDER,
+        ON_LOADS,
+        BEYOND_L1,
+        BEYOND_L2,
+        BEYOND_L3,
+    ],
+    metrics: &[
+        slots(1, "retiring", "tma_retiring", spr_retiring),
+        slots(1, "front end", "tma_frontend_bound", spr_front_end),
+        slots(2, "latency", "tma_fetch_latency", spr_latency),
+        cycles("instruction cache misses", "tma_icache_misses", code),
+        cycles("instruction TLB misses", "tma_itlb_misses", translation),
+        slots(2, "bandwidth", "tma_fetch_bandwidth", |n| {
+            (spr_front_end(n) - spr_latency(n)).max(0.0)
+        }),
+        slots(1, "bad speculation", "tma_bad_speculation", spr_bad_speculation),
+        slots(2, "mispredicted branches", "tma_branch_mispredicts", spr_mispredicts),
+        slots(2, "machine clears", "tma_machine_clears", |n| {
+            (spr_bad_speculation(n) - spr_mispredicts(n)).max(0.0)
+        }),
+        slots(1, "back end", "tma_backend_bound", spr_back_end),
+        slots(2, "memory", "tma_memory_bound", spr_memory),
+        cycles("first-level cache", "tma_l1_bound", |n| {
+            ratio(n(ON_LOADS) - n(BEYOND_L1), n(CYCLES)).max(0.0)
+        }),
+        cycles("second-level cache", "tma_l2_bound", |n| {
+            ratio(n(BEYOND_L1) - n(BEYOND_L2), n(CYCLES))
+        }),
+        cycles("last-level cache", "tma_l3_bound", |n| {
+            ratio(n(BEYOND_L2) - n(BEYOND_L3), n(CYCLES))
+        }),
+        cycles("DRAM", "tma_dram_bound", |n| ratio(n(BEYOND_L3), n(CYCLES))),
+        slots(2, "core", "tma_core_bound", |n| (spr_back_end(n) - spr_memory(n)).max(0.0)),
+        cycles("divider", "tma_divider", divider),
+    ],
+    missing: "heavy and light operations (PERF_METRICS alone counts them)",
+};
+
+const CORE_CYCLES: &str = "CYCLES_NOT_IN_HALT";
+const NO_OPS: &str = "DISPATCH_STALLS_1.FE_NO_OPS";
+const NO_OPS_AT_ALL: &str = "DISPATCH_STALLS_1.FE_NO_OPS:c=6";
+const STALLS: &str = "DISPATCH_STALLS_1.BE_STALLS";
+const CONTENTION: &str = "DISPATCH_STALLS_1.SMT_CONTENTION";
+const DISPATCHED: &str = "OPS_SOURCE_DISPATCHED_FROM_DECODER:DECODER:OPCACHE:LOOP_BUFFER";
+const OPS: &str = "RETIRED_OPS";
+const MICROCODE: &str = "RETIRED_UCODE_OPS";
+const MISPREDICTS: &str = "RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED";
+const RESYNCS: &str = "RESYNCS";
+const NOT_COMPLETE: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU";
+const LOAD_NOT_COMPLETE: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD";
+
+/// A share of AMD's dispatch slots, six in each cycle.
+fn of_slots(n: CountOf<'_>, slots: f64) -> f64 {
+    ratio(slots, 6.0 * n(CORE_CYCLES))
+}
+fn zen_front_end(n: CountOf<'_>) -> f64 {
+    of_slots(n, n(NO_OPS))
+}
+fn zen_latency(n: CountOf<'_>) -> f64 {
+    of_slots(n, 6.0 * n(NO_OPS_AT_ALL))
+}
+fn zen_bad_speculation(n: CountOf<'_>) -> f64 {
+    of_slots(n, n(DISPATCHED) - n(OPS))
+}
+fn zen_back_end(n: CountOf<'_>) -> f64 {
+    of_slots(n, n(STALLS))
+}
+fn zen_retiring(n: CountOf<'_>) -> f64 {
+    of_slots(n, n(OPS))
+}
+
+/// Zen 4.
+pub static ZEN_4: TopDown = TopDown {
+    events: &[
+        CORE_CYCLES,
+        NO_OPS,
+        NO_OPS_AT_ALL,
+        STALLS,
+        CONTENTION,
+        DISPATCHED,
+        OPS,
+        MICROCODE,
+        MISPREDICTS,
+        RESYNCS,
+        NOT_COMPLETE,
+        LOAD_NOT_COMPLETE,
+    ],
+    metrics: &[
+        slots(1, "retiring", "retiring", zen_retiring),
+        slots(2, "single operations", "retiring_fastpath", |n| {
+            zen_retiring(n) * (1.0 - ratio(n(MICROCODE), n(OPS)))
+        }),
+        slots(2, "microcode", "retiring_microcode", |n| {
+            zen_retiring(n) * ratio(n(MICROCODE), n(OPS))
+        }),
+        slots(1, "front end", "frontend_bound", zen_front_end),
+        slots(2, "latency", "frontend_bound_latency", zen_latency),
+        slots(2, "bandwidth", "frontend_bound_bandwidth", |n| {
+            of_slots(n, n(NO_OPS) - 6.0 * n(NO_OPS_AT_ALL))
+        }),
+        slots(1, "bad speculation", "bad_speculation", zen_bad_speculation),
+        slots(2, "mispredicted branches", "bad_speculation_mispredicts", |n| {
+            let wrong = n(MISPREDICTS);
+            ratio(zen_bad_speculation(n) * wrong, wrong + n(RESYNCS))
+        }),
+        slots(2, "restarts", "bad_speculation_pipeline_restarts", |n| {
+            let restarts = n(RESYNCS);
+            ratio(zen_bad_speculation(n) * restarts, n(MISPREDICTS) + restarts)
+        }),
+        slots(1, "back end", "backend_bound", zen_back_end),
+        slots(2, "memory", "backend_bound_memory", |n| {
+            zen_back_end(n) * ratio(n(LOAD_NOT_COMPLETE), n(NOT_COMPLETE))
+        }),
+        slots(2, "core", "backend_bound_cpu", |n| {
+            zen_back_end(n) * (1.0 - ratio(n(LOAD_NOT_COMPLETE), n(NOT_COMPLETE)))
+        }),
+        slots(1, "the core's other thread", "smt_contention", |n| of_slots(n, n(CONTENTION))),
+    ],
+    missing: "levels 3 and 4 (AMD publishes none)",
+};

@@ -1,0 +1,176 @@
+//! Which cycles each processor tells apart, by its own events.
+
+use super::formulas::{self, TopDown};
+
+/// A processor's parts of a program's cycles. Together they are all cycles, whatever the events'
+/// counts: the sum of all terms is the cycles, once.
+pub struct Stack {
+    /// The event of core cycles.
+    pub cycles: &'static str,
+    /// The event of instructions retired.
+    pub instructions: &'static str,
+    /// The parts, in the order of the pipeline.
+    pub parts: &'static [Part],
+    /// Cycles in which the divider was busy. They are in other parts too.
+    pub divider: &'static str,
+    /// What this processor does not tell apart, for the user.
+    pub together: &'static str,
+    /// The vendor's top-down method.
+    pub(super) slots: &'static TopDown,
+}
+
+/// A part of the cycles: the counts of some events less those of others.
+pub struct Part {
+    /// What the cycles go to.
+    pub name: &'static str,
+    /// Events.
+    pub plus: &'static [&'static str],
+    /// Events that `plus` contains.
+    pub minus: &'static [&'static str],
+}
+
+const fn part(
+    name: &'static str,
+    plus: &'static [&'static str],
+    minus: &'static [&'static str],
+) -> Part {
+    Part { name, plus, minus }
+}
+
+const STALLS: &str = "UOPS_RETIRED.STALL_CYCLES";
+const FRONT_END: &str = "IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE";
+const IN_MEMORY: &str = "CYCLE_ACTIVITY.STALLS_MEM_ANY";
+const BEYOND_L1: &str = "CYCLE_ACTIVITY.STALLS_L1D_MISS";
+const BEYOND_L2: &str = "CYCLE_ACTIVITY.STALLS_L2_MISS";
+const BEYOND_L3: &str = "CYCLE_ACTIVITY.STALLS_L3_MISS";
+const CODE: &str = "ICACHE_DATA.STALLS";
+const TRANSLATION: &str = "ICACHE_TAG.STALLS";
+const RESTEER: &str = "INT_MISC.CLEAR_RESTEER_CYCLES";
+const SERIALIZING: &str = "RESOURCE_STALLS.SCOREBOARD";
+
+/// Ice Lake servers. Source of the events: Intel's event files (`perfmon`, ICX).
+pub static ICE_LAKE: Stack = Stack {
+    cycles: "CPU_CLK_UNHALTED.THREAD",
+    instructions: "INST_RETIRED.ANY",
+    parts: &[
+        part("work", &["CPU_CLK_UNHALTED.THREAD"], &[STALLS]),
+        part("instruction cache misses", &[CODE], &[]),
+        part("instruction TLB misses", &[TRANSLATION], &[]),
+        part("rest of the front end", &[FRONT_END], &[CODE, TRANSLATION]),
+        part("mispredicted branches", &[RESTEER], &[]),
+        part("memory", &[BEYOND_L3], &[]),
+        part("last-level cache", &[BEYOND_L2], &[BEYOND_L3]),
+        part("second-level cache", &[BEYOND_L1], &[BEYOND_L2]),
+        part("first-level cache, TLB, stores", &[IN_MEMORY], &[BEYOND_L1]),
+        part("serializing instructions", &[SERIALIZING], &[]),
+        part("execution units", &[STALLS], &[FRONT_END, RESTEER, IN_MEMORY, SERIALIZING]),
+    ],
+    divider: "ARITH.DIVIDER_ACTIVE",
+    together: "first-level cache, data TLB, stores",
+    slots: &formulas::ICE_LAKE,
+};
+
+const IN_LOADS: &str = "EXE_ACTIVITY.BOUND_ON_LOADS";
+const LOADS_BEYOND_L1: &str = "MEMORY_ACTIVITY.STALLS_L1D_MISS";
+const LOADS_BEYOND_L2: &str = "MEMORY_ACTIVITY.STALLS_L2_MISS";
+const LOADS_BEYOND_L3: &str = "MEMORY_ACTIVITY.STALLS_L3_MISS";
+
+/// Sapphire Rapids. Source of the events: Intel's event files (`perfmon`, SPR).
+pub static SAPPHIRE_RAPIDS: Stack = Stack {
+    cycles: "CPU_CLK_UNHALTED.THREAD",
+    instructions: "INST_RETIRED.ANY",
+    parts: &[
+        part("work", &["CPU_CLK_UNHALTED.THREAD"], &[STALLS]),
+        part("instruction cache misses", &[CODE], &[]),
+        part("instruction TLB misses", &[TRANSLATION], &[]),
+        part("rest of the front end", &[FRONT_END], &[CODE, TRANSLATION]),
+        part("mispredicted branches", &[RESTEER], &[]),
+        part("memory", &[LOADS_BEYOND_L3], &[]),
+        part("last-level cache", &[LOADS_BEYOND_L2], &[LOADS_BEYOND_L3]),
+        part("second-level cache", &[LOADS_BEYOND_L1], &[LOADS_BEYOND_L2]),
+        part("first-level cache, TLB", &[IN_LOADS], &[LOADS_BEYOND_L1]),
+        part("serializing instructions", &[SERIALIZING], &[]),
+        part("execution units, stores", &[STALLS], &[FRONT_END, RESTEER, IN_LOADS, SERIALIZING]),
+    ],
+    divider: "ARITH.DIVIDER_ACTIVE",
+    together: "first-level cache and data TLB; execution units and stores",
+    slots: &formulas::SAPPHIRE_RAPIDS,
+};
+
+const EMPTY: &str = "CYCLES_NO_RETIRE.EMPTY";
+const NOT_COMPLETE: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU";
+const MISSING: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD";
+const OTHER: &str = "CYCLES_NO_RETIRE.OTHER";
+
+/// Zen 4. Source of the events: AMD's Processor Programming Reference, family 19h model 10h, event
+/// D6h.
+pub static ZEN_4: Stack = Stack {
+    cycles: "CYCLES_NOT_IN_HALT",
+    instructions: "RETIRED_INSTRUCTIONS",
+    parts: &[
+        part("work", &["CYCLES_NOT_IN_HALT"], &[EMPTY, NOT_COMPLETE, OTHER]),
+        part("front end, mispredicted branches", &[EMPTY], &[]),
+        part("loads that missed the L1", &[MISSING], &[]),
+        part("execution units, L1, stores", &[NOT_COMPLETE], &[MISSING]),
+        part("serializing, full structures", &[OTHER], &[]),
+    ],
+    divider: "DIV_CYCLES_BUSY_COUNT",
+    together: "front end and mispredictions; levels of caches beyond L1",
+    slots: &formulas::ZEN_4,
+};
+
+/// The stack of the processor with this signature (CPUID leaf 1, EAX), if it has events for one.
+pub fn of(signature: u32) -> Option<&'static Stack> {
+    let model = signature >> 12 & 0xf0 | signature >> 4 & 0xf;
+    match (signature & 0x0ff0_0f00, model) {
+        (0x600, 0x6a | 0x6c) => Some(&ICE_LAKE),
+        (0x600, 0x8f) => Some(&SAPPHIRE_RAPIDS),
+        (0xa0_0f00, 0x10..=0x1f | 0x60..=0xaf) => Some(&ZEN_4),
+        _ => None,
+    }
+}
+
+impl Stack {
+    /// The events to count.
+    pub fn events(&self) -> Vec<&'static str> {
+        let mut events = self.of_cycles();
+        for event in [self.divider].iter().chain(self.slots.events) {
+            if !events.contains(event) {
+                events.push(event);
+            }
+        }
+        events
+    }
+
+    /// The events that the parts of the cycles need.
+    pub fn of_cycles(&self) -> Vec<&'static str> {
+        let of_parts = self.parts.iter().flat_map(|part| part.plus.iter().chain(part.minus));
+        let mut events = vec![self.cycles, self.instructions];
+        for event in of_parts {
+            if !events.contains(event) {
+                events.push(event);
+            }
+        }
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn the_parts_of_each_stack_are_all_cycles_once() {
+        for stack in [&ICE_LAKE, &SAPPHIRE_RAPIDS, &ZEN_4] {
+            let mut sum: BTreeMap<&str, i32> = BTreeMap::new();
+            for part in stack.parts {
+                part.plus.iter().for_each(|event| *sum.entry(event).or_default() += 1);
+                part.minus.iter().for_each(|event| *sum.entry(event).or_default() -= 1);
+            }
+            sum.retain(|_, times| *times != 0);
+            assert_eq!(sum, BTreeMap::from([(stack.cycles, 1)]));
+        }
+    }
+}

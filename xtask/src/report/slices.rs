@@ -1,0 +1,121 @@
+//! The slices of a session, from their records.
+
+use tally_abi::trace::{End, SliceRecord};
+use tally_engine::{Plan, plan::CounterAssignment};
+
+/// What was counted in one slice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Slice {
+    pub(super) group: u16,
+    pub(super) cycles: u64,
+    pub(super) instructions: u64,
+    /// By place in the group.
+    pub(super) events: Vec<u64>,
+}
+
+impl Slice {
+    fn add(&mut self, record: &SliceRecord) {
+        self.group = record.group;
+        self.cycles += record.cycles;
+        self.instructions += record.instructions;
+        let events = record.counts.get(..usize::from(record.events)).unwrap_or_default();
+        self.events.resize(self.events.len().max(events.len()), 0);
+        self.events.iter_mut().zip(events).for_each(|(sum, events)| *sum += events);
+    }
+}
+
+/// The slices that reached their lengths, of records in the order of time: a context switch cuts a
+/// slice into pieces, each of which has a record.
+pub(super) fn whole(records: &[SliceRecord]) -> Vec<Slice> {
+    let (whole, _) = whole_and_rest(records);
+    whole
+}
+
+/// All slices, of records in the order of time; the last may not have reached its length.
+pub(super) fn all(records: &[SliceRecord]) -> Vec<Slice> {
+    let (mut slices, rest) = whole_and_rest(records);
+    slices.extend(rest);
+    slices
+}
+
+fn whole_and_rest(records: &[SliceRecord]) -> (Vec<Slice>, Option<Slice>) {
+    let (mut whole, mut current) = (Vec::new(), None);
+    for record in records {
+        let slice: &mut Slice = current.get_or_insert_default();
+        slice.add(record);
+        if record.end == End::Overflow {
+            whole.extend(current.take());
+        }
+    }
+    (whole, current)
+}
+
+/// The group of an event that is counted part of the time, and its place among the group's counts.
+pub(super) fn place(plan: &Plan, assigned: CounterAssignment) -> Option<(u16, usize)> {
+    let CounterAssignment::General { group, counter } = assigned else { return None };
+    let of_group = plan.groups.get(usize::from(group))?;
+    let before = of_group.used & ((1 << counter) - 1);
+    Some((group, before.count_ones() as usize))
+}
+
+/// Records of made-up programs.
+#[cfg(test)]
+pub(super) mod made_up {
+    use tally_abi::{
+        Mode,
+        trace::{End, SliceRecord},
+    };
+    use tally_engine::{Demand, Layout, Pinned, Plan, Selector, Widths, plan};
+
+    pub(in crate::report) const GROUPS: u16 = 4;
+    /// SplitMix64 (Steele, Lea, Flood 2014): 0 to 1.
+    pub(in crate::report) struct Random(pub(in crate::report) u64);
+
+    impl Random {
+        pub(in crate::report) fn uniform(&mut self) -> f64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((mixed ^ mixed >> 31) >> 11) as f64 / (1_u64 << 53) as f64
+        }
+
+        pub(in crate::report) fn below(&mut self, limit: usize) -> usize {
+            (self.uniform() * limit as f64) as usize
+        }
+    }
+
+    /// Four groups of one event each.
+    pub(in crate::report) fn four_groups() -> Plan {
+        let demands: Vec<_> = (0..u64::from(GROUPS))
+            .map(|event| Demand::general(Selector(event), 1))
+            .chain([Demand::pinned(Pinned::Instructions), Demand::pinned(Pinned::Cycles)])
+            .collect();
+        let layout = Layout { general: 1, reference: false, extra: 0, widths: Widths::of(48) };
+        plan(&demands, &layout).unwrap()
+    }
+
+    pub(in crate::report) fn record(
+        group: u16,
+        end: End,
+        [cycles, instructions, events]: [u64; 3],
+    ) -> SliceRecord {
+        let mut counts = [0; tally_engine::MAX_GENERAL];
+        counts[0] = events;
+        SliceRecord {
+            session: 1,
+            group,
+            mode: Mode::User,
+            end,
+            slice_multiplier: 1,
+            cpu: 0,
+            sequence: 0,
+            address_space: 0,
+            start_tsc: 0,
+            end_tsc: 0,
+            cycles,
+            instructions,
+            events: 1,
+            counts,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What a run prints and writes at its end.
+
+use std::path::Path;
+
+use crate::{
+    Result,
+    machine::{Boot, Outcome},
+    output, project,
+    report::{Report, table},
+};
+
+/// Prints the report and why the run failed; returns the exit status.
+pub(super) fn show(boot: &Boot, report: &Report, json: bool, folder: &Path) -> Result<u8> {
+    if json {
+        output::print(json, report, "")?;
+    } else if report.first.is_some() {
+        output::note(table::render(report).trim_end());
+    }
+    if let Some(halts) = &report.halts {
+        output::note(halts);
+    }
+    for ring in boot.transcript.rings.iter().filter(|ring| ring.lost > 0) {
+        let (cpu, lost, written) = (ring.cpu, ring.lost, ring.written);
+        output::note(format_args!("xtask: CPU {cpu}: {lost} of {written} trace records lost"));
+    }
+    for (program, calls) in &boot.transcript.refused_calls {
+        output::note(format_args!("xtask: {program}: refused system calls: {calls}"));
+    }
+    for (program, status) in boot.transcript.exits.iter().filter(|(_, status)| *status != 0) {
+        output::note(format_args!("xtask: {program}: ended with status {status}"));
+    }
+    for failure in boot.failures() {
+        output::error(format_args!("xtask: {failure}"));
+    }
+    if !matches!(boot.outcome, Outcome::Done(_)) {
+        output::note(format_args!("xtask: kernel log: {}", folder.display()));
+    }
+    Ok(boot.outcome.status())
+}
+
+/// Writes the file of `--trace`.
+pub(super) fn write_trace(boot: &Boot, path: &Path) -> Result<()> {
+    if let Some(bad) = boot.transcript.bad_trace {
+        output::note(format_args!("xtask: {}: {bad}", path.display()));
+    }
+    project::write(path, &boot.transcript.trace)
+}
+
+/// Writes the files of `--out`. Those of a machine that failed are lost, and its failure is shown.
+pub(super) fn write_files(boot: &Boot, folder: &Path) -> Result<()> {
+    let written = boot.write_files(folder);
+    if boot.transcript.done.is_some() {
+        return written;
+    }
+    if let Err(failure) = written {
+        output::error(format_args!("xtask: {failure}"));
+    }
+    Ok(())
+}
