@@ -7,7 +7,7 @@ use std::{
 
 use tally_abi::ExitStatus;
 
-use crate::{artefacts, machine_permit};
+use crate::{artefacts, machine_permit, on_host};
 
 /// Runs `cargo xtask run` with these words.
 fn run(words: &[&str]) -> Output {
@@ -15,7 +15,7 @@ fn run(words: &[&str]) -> Output {
     let tests = std::env::current_exe().unwrap();
     // The tests are in `deps`, beside the tool.
     let xtask = tests.ancestors().nth(2).unwrap().join("xtask");
-    Command::new(xtask).arg("run").args(words).output().unwrap()
+    on_host(Command::new(xtask).arg("run").args(words))
 }
 
 /// The path of a hosted guest.
@@ -33,7 +33,7 @@ fn text(bytes: &[u8]) -> String {
 fn a_quiet_run_writes_what_the_program_writes_and_has_its_status() {
     let speaks = guest("speaks");
     let there = run(&["-q", "--file", &speaks, "--", "speaks", "64", "a b", ""]);
-    let here = Command::new(&speaks).args(["64", "a b", ""]).output().unwrap();
+    let here = on_host(Command::new(&speaks).args(["64", "a b", ""]));
     assert_eq!(
         (text(&there.stdout), text(&there.stderr)),
         (text(&here.stdout), text(&here.stderr))

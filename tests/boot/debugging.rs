@@ -29,7 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Boots a machine that waits for gdb, and calls `debug` with the stub's socket meanwhile.
 fn debugged<T: Send>(debug: impl FnOnce(&Path) -> T + Send) -> (Boot, T) {
     let socket = machine::gdb_socket();
-    let request = Request { gdb: Some(socket.clone()), ..Request::new("wire -- status 42") };
+    // A debugger that fails leaves the machine stopped.
+    let gdb = Some(socket.clone());
+    let request = Request { gdb, time_limit: 2 * PATIENCE, ..Request::new("wire -- status 42") };
     // The debugger's patience begins when the machine may start.
     let _permit = machine_permit();
     thread::scope(|scope| {
@@ -115,7 +117,7 @@ fn gdb(socket: &Path, steps: &[&str]) -> Option<Output> {
     let mut gdb = machine::gdb(&artefacts().symbols, socket);
     gdb.args(["-batch", "-nx"]);
     steps.iter().for_each(|step| _ = gdb.args(["-ex", step]));
-    match process::output(&mut gdb) {
+    match process::output_within(&mut gdb, PATIENCE) {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         output => Some(output.unwrap()),
     }

@@ -18,20 +18,19 @@ use xtask::{
     },
     docs::reference,
     machine::{self, Artefacts, Boot, Pmu, Request},
-    process,
     project::Project,
     report::Report,
     sdk, setup,
 };
 
-use crate::{artefacts, assert_success, machine_permit, output_of};
+use crate::{artefacts, assert_success, machine_permit, on_host, output_of};
 
 /// The sentence on another kernel.
 const NOT_TALLY: &str = "this kernel is not Tally";
 
 /// Runs a command and returns what it wrote to standard output.
 fn output(command: &mut Command) -> String {
-    let ran = process::output(command).unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let ran = on_host(command);
     let errors = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{command:?}: {}\n{errors}", ran.status);
     String::from_utf8(ran.stdout).unwrap()
@@ -191,7 +190,7 @@ fn the_readme_s_programs_count_their_misses() {
         let misses = numbers.filter_map(|number| number.parse::<u64>().ok()).next().unwrap();
         let truth = session.events[0].truth.unwrap();
         assert!(misses > 0 && misses <= truth, "{printed}: {truth}");
-        let here = process::output(&mut Command::new(program)).unwrap();
+        let here = on_host(&mut Command::new(program));
         let here = String::from_utf8([here.stdout, here.stderr].concat()).unwrap();
         assert!(here.contains(NOT_TALLY), "{here}");
     }

@@ -38,12 +38,27 @@ mod turns;
 mod unobserved;
 mod virtual_pmu;
 
+use std::{
+    process::{Command, Output},
+    time::Duration,
+};
+
 use xtask::{
     machine::{self, Artefacts, Boot, Request},
+    process,
     report::{Kind, Report},
 };
 
 use self::shared::{SharedBoot, machine_permit};
+
+/// How long a program may take on the host, which may be slow; some build what they run.
+const HOST_LIMIT: Duration = Duration::from_secs(600);
+
+/// Runs a program on the host.
+fn on_host(command: &mut Command) -> Output {
+    process::output_within(command, HOST_LIMIT)
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
 
 /// What `cargo xtask test` built.
 fn artefacts() -> Artefacts {

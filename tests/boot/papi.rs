@@ -1,6 +1,6 @@
 //! PAPI's calls (`papi.h`, `libpapi.a`): beside the truth, and PAPI's own tests.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, path::PathBuf, sync::OnceLock};
 
 use tally_abi::truth::RegionKind;
 use xtask::{
@@ -84,7 +84,10 @@ fn check_list(pmu: Pmu) {
     let project = Project::here();
     let list = List::read(&project).unwrap();
     let quick: Vec<_> = list.wanted(true).collect();
-    let programs = papi::make(&project, &quick).unwrap_or_else(|failure| panic!("{failure}"));
+    // Both machines read the files, which are written once.
+    static PROGRAMS: OnceLock<Result<Vec<PathBuf>, String>> = OnceLock::new();
+    let make = || papi::make(&project, &quick).map_err(|failure| failure.to_string());
+    let programs = PROGRAMS.get_or_init(make).clone().unwrap_or_else(|why| panic!("{why}"));
     let artefacts = Artefacts { on_demand: programs, ..artefacts() };
     let _permit = machine_permit();
     let ran = run(&artefacts, &quick, pmu, DEFAULT_TIME_LIMIT, false).unwrap();

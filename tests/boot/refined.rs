@@ -1,26 +1,37 @@
 //! Estimates made again from the records of all slices.
 
-use xtask::{report::Report, run::RunArgs};
+use xtask::{
+    report::{EventReport, Report},
+    run::RunArgs,
+};
 
 use crate::{assert_success, boot};
 
-/// Of a job with which nothing in them was chosen.
+/// Events of a run with and without its refined estimates.
+fn events(machine: &str, seed: u32) -> Vec<EventReport> {
+    let command = format!("cargo xtask run --pmu {machine} --refine --seed {seed}");
+    let args = RunArgs::of(&command).unwrap();
+    let boot = boot(&args.request().unwrap());
+    assert_success(&boot);
+    let mut report = Report::of(&boot);
+    report.add_refined(&boot, &args.plan().unwrap().expect("it is asked for"));
+    report.first.expect("it has a session").events
+}
+
+/// Of a job and seeds with which nothing in them was chosen. Values of one run share its slices and
+/// err together, so several runs are judged at once, against more than decision 37 found: one value
+/// in nine outside, on AMD.
 #[test]
 fn refined_estimates_are_closer_to_the_truth_and_hold_it() {
     for machine in ["intel", "amd"] {
-        let command = format!("cargo xtask run --pmu {machine} --refine --seed 2026");
-        let args = RunArgs::of(&command).unwrap();
-        let boot = boot(&args.request().unwrap());
-        assert_success(&boot);
-        let mut report = Report::of(&boot);
-        report.add_refined(&boot, &args.plan().unwrap().expect("it is asked for"));
-        let events = report.first.expect("it has a session").events;
+        let events: Vec<_> =
+            [2026, 2027, 2028].into_iter().flat_map(|seed| events(machine, seed)).collect();
         let both: Vec<_> =
             events.iter().filter_map(|event| Some((event, event.as_refined()?))).collect();
         let outside = both.iter().filter(|(_, refined)| refined.is_within() == Some(false)).count();
-        assert!(both.len() >= 15 && outside <= 3, "{machine}: {outside} of {events:?}");
+        assert!(both.len() >= 45 && outside * 5 <= both.len(), "{machine}: {outside} of {both:?}");
         let narrower =
             both.iter().filter(|(event, refined)| refined.half_width_95 < event.half_width_95);
-        assert!(narrower.count() * 4 > both.len() * 3, "{machine}: {events:?}");
+        assert!(narrower.count() * 4 > both.len() * 3, "{machine}: {both:?}");
     }
 }

@@ -14,7 +14,7 @@ use xtask::{
     ramdisk::{self, CORPUS},
 };
 
-use crate::{artefacts, assert_success, boot};
+use crate::{artefacts, assert_success, boot, on_host};
 
 /// A new folder of this process.
 fn fresh(name: &str) -> PathBuf {
@@ -58,7 +58,7 @@ fn expected() -> BTreeMap<PathBuf, (&'static str, Vec<u8>, u64)> {
     let corpus = ramdisk::file(&artefacts.boot.ramdisk, CORPUS).unwrap();
     fs::write(folder.join(CORPUS), corpus).unwrap();
     for words in CALLS {
-        let ended = Command::new(program).args(words).current_dir(&folder).output().unwrap();
+        let ended = on_host(Command::new(program).args(words).current_dir(&folder));
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
     }
     let found = tree(&folder);

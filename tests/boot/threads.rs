@@ -10,7 +10,7 @@ use xtask::{
     report::Report,
 };
 
-use crate::{SharedBoot, artefacts, assert_success, output_of};
+use crate::{SharedBoot, artefacts, assert_success, on_host, output_of};
 
 /// What a program wrote to descriptors 1 and 2, and its status as shells report it.
 type Run = ([String; 2], i32);
@@ -24,11 +24,8 @@ fn run_under_linux(words: &str) -> Run {
     std::fs::create_dir_all(&folder).unwrap();
     let text = ramdisk::file(&artefacts().boot.ramdisk, ramdisk::CORPUS).unwrap();
     std::fs::write(folder.join(ramdisk::CORPUS), text).unwrap();
-    let ran = Command::new(hosted.join(name))
-        .args(arguments.split_whitespace())
-        .current_dir(&folder)
-        .output()
-        .unwrap();
+    let mut program = Command::new(hosted.join(name));
+    let ran = on_host(program.args(arguments.split_whitespace()).current_dir(&folder));
     std::fs::remove_dir_all(&folder).unwrap();
     let status = ran.status.code().or(ran.status.signal().map(|signal| 128 + signal));
     let output = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8(bytes).unwrap());

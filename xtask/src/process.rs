@@ -9,7 +9,10 @@ use std::{
     io::{self, Read},
     os::unix::process::CommandExt,
     process::{Command, ExitStatus, Output, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        mpsc::{self, RecvTimeoutError},
+    },
     thread,
     time::Duration,
 };
@@ -57,16 +60,40 @@ pub fn kill_children_on_signals() {
 /// # Errors
 /// The command cannot be started, or its output not be read.
 pub fn output(command: &mut Command) -> io::Result<Output> {
+    output_within(command, Duration::MAX)
+}
+
+/// Does the same as [`output`] with a command that may take no longer than `limit`; after that
+/// time its process group is killed.
+///
+/// # Errors
+/// As [`output`]; [`io::ErrorKind::TimedOut`] after `limit`.
+pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
     let mut child = Child::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let (out, errors) = (child.take_stdout(), child.take_stderr());
-    // Both pipes are read at once: the child blocks while one of them is full.
+    let (out, errors, group) = (child.take_stdout(), child.take_stderr(), child.group);
     thread::scope(|scope| {
+        let (ended, waited) = mpsc::channel::<()>();
+        let watch = scope.spawn(move || {
+            let is_late = waited.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+            if is_late {
+                kill_group(group);
+            }
+            is_late
+        });
+        // Both pipes are read at once: the child blocks while one of them is full.
         let errors = scope.spawn(|| errors.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut stderr)));
-        out.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut stdout))?;
-        errors.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })?;
-    Ok(Output { status: child.wait()?, stdout, stderr })
+        let out = out.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut stdout));
+        let errors = errors.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let status = child.wait();
+        drop(ended);
+        if watch.join().unwrap_or_default() {
+            let words = format!("it did not end within {limit:?}");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+        }
+        out.and(errors).and(status)
+    })
+    .map(|status| Output { status, stdout, stderr })
 }
 
 /// A running child and its process group.
@@ -166,6 +193,18 @@ mod tests {
         assert_eq!(last(&output.stdout).unwrap(), "to stdout 9999");
         assert_eq!(last(&output.stderr).unwrap(), "to stderr 9999");
         assert_eq!(output.status.code(), Some(3));
+    }
+
+    /// Also one whose own child holds the pipes.
+    #[test]
+    fn a_command_that_does_not_end_in_time_is_killed() {
+        let start = std::time::Instant::now();
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 60 & sleep 60"]);
+        let late = output_within(&mut command, Duration::from_millis(50)).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        assert!(late.to_string().contains("50ms") && start.elapsed() < Duration::from_secs(30));
+        assert!(output_within(&mut Command::new("true"), Duration::from_secs(60)).is_ok());
     }
 
     #[test]

@@ -155,7 +155,8 @@ impl RunArgs {
             accel: self.accel,
             cpus: self.job.cpus.into(),
             memory_mib: self.memory,
-            time_limit: Duration::from_secs(self.time_limit),
+            // Whoever debugs may stop the machine for as long as it takes.
+            time_limit: if self.gdb { Duration::MAX } else { Duration::from_secs(self.time_limit) },
             vpmu: self.vpmu.clone(),
             gdb: self.gdb.then(machine::gdb_socket),
             qemu_args: self.qemu_arg.clone(),

@@ -184,8 +184,7 @@ fn follow(
         {
             return Ok(QemuEnd::ByItself);
         }
-        // With gdb there is no time limit: the user may stop the machine.
-        let running = if request.gdb.is_none() { start.elapsed() } else { Duration::ZERO };
+        let running = start.elapsed();
         if running > request.time_limit {
             return Ok(QemuEnd::OutOfTime);
         }

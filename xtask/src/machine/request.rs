@@ -106,8 +106,7 @@ pub struct Request {
     pub files: bool,
     /// A device that the machine lacks, by QEMU's name.
     pub lacks: Option<&'static str>,
-    /// Path of a socket for QEMU's gdb stub, if the machine waits for gdb; then it has no time
-    /// limit.
+    /// Path of a socket for QEMU's gdb stub, if the machine waits for gdb.
     pub gdb: Option<PathBuf>,
     /// Further arguments of QEMU, after all others.
     pub qemu_args: Vec<String>,
