@@ -252,8 +252,9 @@ impl Location {
         self.add(Node::Link(new_number(), target.into()))
     }
 
-    /// Fails if the name has another node by now. The tree is locked.
+    /// Fails if the name has another node by now, or its folder was removed. The tree is locked.
     fn is_unchanged(&self, parent: &Folder) -> Result<(), PathError> {
+        parent.check_there()?;
         let number = |node: &Node| node.number();
         let now = parent.get(&self.name);
         let is_same = now.as_ref().map(number) == self.node.as_ref().map(number);
@@ -268,6 +269,8 @@ impl Location {
     pub fn remove(self, of_folder: bool) -> Result<(), PathError> {
         let node = self.node.as_ref().ok_or(PathError::Missing)?;
         let parent = self.parent.as_ref().ok_or(PathError::Fixed)?;
+        let _tree = lock();
+        self.is_unchanged(parent)?;
         match node {
             Node::Folder(_) if !of_folder => return Err(PathError::IsFolder),
             Node::Folder(folder) if !folder.is_empty() => return Err(PathError::NotEmpty),
@@ -276,11 +279,7 @@ impl Location {
             Node::File(_) | Node::Link(..) => {}
             Node::Program | Node::Device(_) | Node::Text(_) => return Err(PathError::Fixed),
         }
-        let _tree = lock();
-        self.is_unchanged(parent)?;
-        if let Some(Node::File(file)) = parent.remove(&self.name) {
-            file.remove_name();
-        }
+        parent.unlink(&self.name);
         Ok(())
     }
 
@@ -301,9 +300,7 @@ impl Location {
             return Ok(());
         }
         to.admits(&node, may_replace)?;
-        if let Some(Node::File(file)) = to.node.as_ref().and_then(|_| into.remove(&to.name)) {
-            file.remove_name();
-        }
+        into.unlink(&to.name);
         from.remove(&self.name);
         into.add(&to.name, node)
     }

@@ -5,7 +5,7 @@
 //! create. One lock guards all folders.
 
 use alloc::{collections::BTreeMap, string::String, sync::Arc};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use spin::{Mutex, MutexGuard, Once};
 
@@ -84,6 +84,9 @@ pub enum Text {
 pub struct Folder {
     /// Its inode number.
     pub number: u64,
+    /// Whether it has lost its name: nothing can be added to it, though a program may still have it
+    /// open or stand in it. It changes while the tree is locked.
+    is_removed: AtomicBool,
     nodes: Mutex<BTreeMap<String, Node>>,
 }
 
@@ -116,7 +119,11 @@ pub enum PathError {
 
 impl Folder {
     pub(super) fn new() -> Arc<Folder> {
-        Arc::new(Folder { number: new_number(), nodes: Mutex::new(BTreeMap::new()) })
+        Arc::new(Folder {
+            number: new_number(),
+            is_removed: AtomicBool::new(false),
+            nodes: Mutex::new(BTreeMap::new()),
+        })
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Node> {
@@ -135,8 +142,15 @@ impl Folder {
         self.nodes.lock().is_empty()
     }
 
+    /// Fails if the folder was removed.
+    pub(super) fn check_there(&self) -> Result<(), PathError> {
+        // Relaxed: whoever asks has locked the tree.
+        if self.is_removed.load(Ordering::Relaxed) { Err(PathError::Missing) } else { Ok(()) }
+    }
+
     /// Adds a name that the folder does not have.
     pub(super) fn add(&self, name: &str, node: Node) -> Result<(), PathError> {
+        self.check_there()?;
         let fits = |names: u64| (names < MAX_NAMES).then_some(names + 1);
         NAMES
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
@@ -156,6 +170,15 @@ impl Folder {
         let removed = self.nodes.lock().remove(name)?;
         NAMES.fetch_sub(1, Ordering::Relaxed);
         Some(removed)
+    }
+
+    /// Removes a name for good: what it stands for has one name less.
+    pub(super) fn unlink(&self, name: &str) {
+        match self.remove(name) {
+            Some(Node::File(file)) => file.remove_name(),
+            Some(Node::Folder(folder)) => folder.is_removed.store(true, Ordering::Relaxed),
+            _ => {}
+        }
     }
 }
 

@@ -199,6 +199,7 @@ static int unnamed(void)
     FAILS(rmdir("./"), EINVAL);
     FAILS(rmdir(".."), ENOTEMPTY);
     MUST(rename("../first", "../second") == 0);
+    MUST(make("moved") == 0 && unlink("moved") == 0);
     FAILS(rename(".", "../other"), EBUSY);
     FAILS(rename("./", "../other"), EBUSY);
     FAILS(rename("file", "./"), EBUSY);
@@ -207,6 +208,18 @@ static int unnamed(void)
     FAILS(rename(".", "../other"), EBUSY);
     FAILS(rename("../other", "."), EBUSY);
     FAILS(rmdir("./"), EINVAL);
+    /* What was removed takes no names, by whichever way it lost its own. */
+    FAILS(open("file", O_CREAT | O_WRONLY, 0600), ENOENT);
+    FAILS(mkdir("folder", 0755), ENOENT);
+    FAILS(symlink("file", "link"), ENOENT);
+    MUST(make("../other") == 0);
+    FAILS(rename("../other", "other"), ENOENT);
+    MUST(unlink("../other") == 0 && chdir("..") == 0);
+    MUST(mkdir("old", 0755) == 0 && mkdir("new", 0755) == 0 && chdir("old") == 0);
+    MUST(rename("../new", "../old") == 0);
+    FAILS(mkdir("folder", 0755), ENOENT);
+    MUST(chdir("../old") == 0 && mkdir("folder", 0755) == 0 && rmdir("folder") == 0);
+    MUST(rmdir("../old") == 0);
     return chdir("..");
 }
 
