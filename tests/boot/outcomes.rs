@@ -5,13 +5,13 @@ use std::{path::Path, time::Duration};
 use expect_test::expect;
 use tally_abi::{ExitStatus, session::MAX_EVENTS, truth::RegionKind};
 use xtask::{
-    machine::{self, Boot, Outcome, Request},
+    machine::{self, Boot, Outcome, Pmu, Request},
     report::{Kind, Report, SessionReport},
 };
 
 use crate::{
-    SharedBoot, artefacts, assert_output, assert_small, assert_success, boot, machine_permit,
-    masked, output_of,
+    SharedBoot, artefacts, assert_exact_counts_are_true, assert_output, assert_small,
+    assert_success, boot, machine_permit, masked, output_of,
 };
 
 /// Panics unless the kernel refused something with `status`, for a reason that contains `words`.
@@ -187,6 +187,37 @@ fn count_on_two_cpus(options: &str) -> Boot {
 #[test]
 fn sessions_are_refused_where_a_started_cpu_cannot_count() {
     assert_refused(&count_on_two_cpus("fail=pmu"), ExitStatus::NoPmu, "CPU 1 cannot count");
+}
+
+/// As in a guest of KVM whose host has no counter left: its registers show nothing of it.
+#[test]
+fn a_counter_that_stands_still_is_refused_in_words() {
+    let line = "wire check-counters -- events=instructions status 0";
+    let held = |pmu, counter| {
+        let vpmu = vec![format!("held={counter}")];
+        boot(&Request { pmu, vpmu, ..Request::new(line) })
+    };
+    for (pmu, counter, name) in [
+        (Pmu::Intel, 3, "general counter 3"),
+        (Pmu::Amd, 5, "general counter 5"),
+        (Pmu::Amd, 0, "the counter of cycles"),
+    ] {
+        let boot = held(pmu, counter);
+        let why = format!("CPU 0 cannot count: {name} counted 0 of at least");
+        assert_refused(&boot, ExitStatus::NoPmu, &why);
+        assert_refused(&boot, ExitStatus::NoPmu, "nmi_watchdog=0");
+    }
+}
+
+/// On every profile, and a loop after it counts what it did without the check.
+#[test]
+fn counters_that_count_pass_the_check() {
+    for pmu in [Pmu::Intel, Pmu::SapphireRapids, Pmu::Amd, Pmu::Zen3] {
+        let line = "wire check-counters -- events=instructions,branches status 0";
+        let boot = boot(&Request { pmu, cpus: 2, ..Request::new(line) });
+        assert_success(&boot);
+        assert_exact_counts_are_true(&Report::of(&boot));
+    }
 }
 
 #[test]

@@ -42,8 +42,8 @@ pub fn main(project: &Project, args: &ImageArgs) -> Result<u8> {
     args.job.check()?;
     let library = setup::library(project)?;
     let built = build::all(project, &library)?;
-    // A physical machine may have more CPUs than the job asks for.
-    let line = args.job.command_line(&format!("cpus={}", args.job.cpus));
+    // A physical machine may have more CPUs than the job asks for, and others may use its counters.
+    let line = args.job.command_line(&format!("check-counters cpus={}", args.job.cpus));
     let programs = GuestFile::by_names(&built.programs);
     let image = disk(project, &built, &programs, &library, &line)?;
     fs::copy(&image, &args.out).map_err(|error| Failure::io("write", &args.out, &error))?;

@@ -87,6 +87,9 @@ pub struct RunArgs {
     /// The lowest level of messages in the kernel's log: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
     log: LogLevel,
+    /// Check at boot, on each CPU, that every counter counts; always with --accel kvm
+    #[arg(long)]
+    check_counters: bool,
     /// Memory of the machine: MiB, or with the suffix M or G [default: 256M, more for large files]
     #[arg(long, value_name = "SIZE", value_parser = memory_mib)]
     memory: Option<u64>,
@@ -341,6 +344,10 @@ fn options(args: &RunArgs) -> String {
     }
     if args.out.is_some() {
         options += " send-files";
+    }
+    // Under TCG the virtual PMU has the counters to itself.
+    if args.check_counters || args.accel == machine::Accel::Kvm {
+        options += " check-counters";
     }
     if args.trace.is_some() || args.needs_slices() {
         options += if args.trace_last { " trace=last" } else { " trace" };

@@ -53,6 +53,8 @@ pub struct CommandLine<'a> {
     /// Whether the kernel sends the files that programs created or changed to the host when all
     /// programs have ended (`send-files`).
     pub send_files: bool,
+    /// Whether each CPU checks, as it starts, that all its counters count (`check-counters`).
+    pub check_counters: bool,
     /// How overflow interrupts are delivered (`overflows=fixed|nmi`).
     pub overflows: Delivery,
     /// The halts of programs (`halt=LENGTH,PERIOD,FOOTPRINT`), which take a general counter. Not
@@ -220,6 +222,7 @@ impl<'a> CommandLine<'a> {
             paranoid: DEFAULT_PARANOID,
             date: DEFAULT_DATE,
             send_files: false,
+            check_counters: false,
             overflows: Delivery::Fixed,
             halts: None,
             halt_timer: None,
@@ -252,6 +255,7 @@ impl<'a> CommandLine<'a> {
         match option.split_once('=') {
             None if option == "wire" => self.wire = true,
             None if option == "send-files" => self.send_files = true,
+            None if option == "check-counters" => self.check_counters = true,
             None if option == "trace" => self.trace = Some(Tracing::Stream),
             Some(("trace", "last")) => self.trace = Some(Tracing::Last),
             Some(("seed", n)) => self.seed = n.parse().ok()?,
@@ -332,6 +336,8 @@ mod tests {
     fn options_then_programs() {
         let line = CommandLine::parse("seed=7 wire cpus=2 -- a --x 1 -- b").unwrap();
         assert_eq!((line.seed, line.wire, line.trace, line.cpus), (7, true, None, 2));
+        let checks = |text| CommandLine::parse(text).map(|line| line.check_counters);
+        assert_eq!((checks(""), checks("check-counters")), (Ok(false), Ok(true)));
         let sends = |text| CommandLine::parse(text).map(|line| line.send_files);
         assert_eq!((sends("wire"), sends("send-files")), (Ok(false), Ok(true)));
         let traces = |text| CommandLine::parse(text).map(|line| line.trace);

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use tally_engine::MAX_GENERAL;
+use tally_engine::{MAX_GENERAL, Pinned};
 
 /// Why a CPU's PMU cannot be used although CPUID shows one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,35 @@ pub enum InitError {
         /// Its index in its row.
         index: u8,
     },
+    /// A counter takes writes and does not count: a hypervisor's host uses it.
+    StandsStill {
+        /// The counter.
+        counter: CounterName,
+        /// What it counted of the loop of the check, in its event.
+        counted: u64,
+        /// What there was, at least.
+        least: u64,
+    },
+}
+
+/// A counter, as users are told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterName {
+    /// The general counter of this hardware index.
+    General(u8),
+    /// The counter of an event that is always counted.
+    Pinned(Pinned),
+}
+
+impl fmt::Display for CounterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CounterName::General(index) => return write!(f, "general counter {index}"),
+            CounterName::Pinned(Pinned::Instructions) => "the counter of instructions",
+            CounterName::Pinned(Pinned::Cycles) => "the counter of cycles",
+            CounterName::Pinned(Pinned::Reference) => "the counter of reference cycles",
+        })
+    }
 }
 
 impl fmt::Display for InitError {
@@ -37,6 +66,12 @@ impl fmt::Display for InitError {
                 f,
                 "{register}{index} ignores writes: the hypervisor shows a PMU but keeps it; pass the PMU \
                  through, or run under the virtual PMU"
+            ),
+            InitError::StandsStill { counter, counted, least } => write!(
+                f,
+                "{counter} counted {counted} of at least {least} events of a loop: under a hypervisor, \
+                 the host uses it; turn off the host's NMI watchdog (sysctl kernel.nmi_watchdog=0) and \
+                 count nothing there"
             ),
         }
     }

@@ -6,7 +6,8 @@
 //! [`tally_engine::Pmu`].
 //!
 //! [`detect()`] detects the processor's PMU once; [`DetectedPmu::init_cpu`] makes each CPU's
-//! driver. The interrupt controller's entry for the overflow interrupt belongs to the kernel.
+//! driver, and [`check_counters`] tells whether its counters count. The interrupt controller's
+//! entry for the overflow interrupt belongs to the kernel.
 
 #![no_std]
 
@@ -24,6 +25,7 @@ mod init;
 mod intel;
 mod prepared;
 pub mod registers;
+mod self_check;
 #[cfg(test)]
 mod testing;
 pub mod virtual_pmu;
@@ -34,5 +36,6 @@ pub use catalogue::{Catalogue, Derived, ResolveError, Resolved};
 pub use detect::{DetectedPmu, NoPmu, detect};
 pub use driver::Driver;
 pub use halt_timer::HaltTimer;
-pub use init::InitError;
+pub use init::{CounterName, InitError};
 pub use intel::Intel;
+pub use self_check::{CHECK_INSTRUCTIONS, check_counters, work};

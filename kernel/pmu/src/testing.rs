@@ -26,6 +26,8 @@ pub(crate) struct Model {
     pub(crate) written: Vec<(u32, u64)>,
     /// Writes to this register have no effect.
     pub(crate) stuck: Option<u32>,
+    /// This counter's register keeps what is written and counts nothing.
+    pub(crate) still: Option<u32>,
     /// Overflow interrupts raised.
     pub(crate) interrupts: u64,
     counters: u8,
@@ -61,7 +63,15 @@ impl Model {
         if let Some(capabilities) = msrs.get_mut(&intel::PerfCapabilities::FIRST) {
             *capabilities = intel::PerfCapabilities::FW_WRITE.bits();
         }
-        Model { vendor, msrs, written: Vec::new(), stuck: None, interrupts: 0, counters }
+        Model {
+            vendor,
+            msrs,
+            written: Vec::new(),
+            stuck: None,
+            still: None,
+            interrupts: 0,
+            counters,
+        }
     }
 
     pub(crate) fn peek<R: Register>(&self, index: u8) -> R {
@@ -137,6 +147,9 @@ impl Model {
     }
 
     fn count(&mut self, address: u32, more: u64, status_bit: u64, interrupts: bool) {
+        if self.still == Some(address) {
+            return;
+        }
         let counter = self.msrs.get_mut(&address).unwrap();
         let sum = *counter + more;
         *counter = sum & WIDTH_MASK;

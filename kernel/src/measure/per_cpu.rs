@@ -15,8 +15,8 @@ use tally_abi::{
     trace::End,
     vpmu::Op,
 };
-use tally_engine::{Counts, Group, Multiplexer, Pmu};
-use tally_pmu::{DetectedPmu, Driver, InitError, bus::Native};
+use tally_engine::{CounterMask, Counts, Group, Layout, Multiplexer, Pmu};
+use tally_pmu::{DetectedPmu, Driver, InitError, bus::Native, check_counters};
 
 use super::{
     context::{Context, UpcallHandler},
@@ -40,7 +40,7 @@ use turn::Turn;
 /// thousands of instructions for each of its events, as the kernel has no floating-point unit.
 const GROUPS_A_TICK: usize = 1;
 
-/// Makes the driver of this CPU, once.
+/// Makes the driver of this CPU, once, and checks that its counters count if that is asked for.
 fn driver(cpu: u16, found: &DetectedPmu) -> Result<Driver<Native>, InitError> {
     let init = || {
         // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs are
@@ -50,6 +50,10 @@ fn driver(cpu: u16, found: &DetectedPmu) -> Result<Driver<Native>, InitError> {
     };
     if settings().fail == Some(Failure::Pmu) && cpu > 0 {
         init()?.restore(&Group::NONE, Mode::User, &Counts::default());
+    }
+    if settings().check_counters {
+        let Layout { general, reference, .. } = found.layout();
+        check_counters(init()?, CounterMask { general, reference }, |_| tally_pmu::work())?;
     }
     init()
 }

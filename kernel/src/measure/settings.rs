@@ -31,6 +31,7 @@ pub(super) struct Settings {
     pub(super) halts: Option<Halts>,
     pub(super) halt_timer: HaltTimer,
     pub(super) fail: Option<Failure>,
+    pub(super) check_counters: bool,
 }
 
 /// Why nothing is counted on this machine.
@@ -78,6 +79,7 @@ pub(super) fn init(line: &CommandLine) {
         halts: line.halts,
         halt_timer: line.halt_timer.unwrap_or_default(),
         fail: line.fail,
+        check_counters: line.check_counters,
     };
     SETTINGS.call_once(|| settings);
 }

@@ -89,7 +89,8 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
     let series = series.map(|series| Series::new(index as u32, series.interval, profile));
     let vcpu = Box::new(Vcpu {
         registers,
-        pmu: VirtualPmu::new(options.profile, options.counters_of(index as u32)),
+        pmu: VirtualPmu::new(options.profile, options.counters_of(index as u32))
+            .with_held(options.held),
         core: Core::sharing(&profile.geometry, llc(options)),
         apic: Apic::default(),
         truth: VcpuTruth::new(series),

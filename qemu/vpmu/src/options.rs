@@ -16,6 +16,8 @@ pub struct PluginOptions {
     pub counters: u8,
     /// A CPU that has one counter fewer.
     unlike: Option<u32>,
+    /// A general counter of every CPU that counts nothing.
+    pub held: Option<u8>,
     /// Whether the kernel is told that events that are not modelled are.
     pub takes_unmodelled: bool,
     /// File for the exact counts of regions and sessions.
@@ -67,10 +69,11 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "profile",
     "counters",
     "unlike",
+    "held",
     "unmodelled",
     "fixed",
     "width",
@@ -190,6 +193,13 @@ impl<'a> Given<'a> {
         text.parse().map(Some).map_err(|_| format!("unlike={text} is no CPU: use a number"))
     }
 
+    fn held(&self, counters: u8) -> Result<Option<u8>, String> {
+        let Some(text) = self.get("held") else { return Ok(None) };
+        let held = text.parse().ok().filter(|index| *index < counters);
+        let wrong = || format!("held={text} is no general counter: use 0 to {}", counters - 1);
+        held.map(Some).ok_or_else(wrong)
+    }
+
     fn takes_unmodelled(&self) -> Result<bool, String> {
         match self.get("unmodelled") {
             None | Some("refuse") => Ok(false),
@@ -223,6 +233,7 @@ impl PluginOptions {
         Ok(PluginOptions {
             counters,
             unlike,
+            held: given.held(counters)?,
             takes_unmodelled: given.takes_unmodelled()?,
             truth: given.path("truth")?,
             series: given.series()?,

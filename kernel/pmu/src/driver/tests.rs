@@ -4,6 +4,7 @@
 mod direct;
 mod preload;
 mod reserved;
+mod self_check;
 mod unused;
 
 use std::vec::Vec;

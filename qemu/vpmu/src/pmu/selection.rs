@@ -18,6 +18,9 @@ use crate::{
 impl VirtualPmu {
     /// What the event select of general counter `index` makes it count.
     pub(super) fn source(&mut self, index: usize) -> CounterInput {
+        if self.held.map(usize::from) == Some(index) {
+            return CounterInput::default();
+        }
         let value = self.selects[index];
         let reported = self.unmodelled.len();
         let events = match self.profile.vendor {

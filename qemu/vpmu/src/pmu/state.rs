@@ -25,6 +25,8 @@ pub struct VirtualPmu {
     pub(crate) metrics: Option<Metrics>,
     pub(crate) cycles: CycleRegisters,
     pub(crate) interrupt_pending: bool,
+    /// A general counter that counts nothing.
+    pub(crate) held: Option<u8>,
     pub(crate) unmodelled: Vec<Unmodelled>,
 }
 
@@ -46,9 +48,18 @@ impl VirtualPmu {
             metrics: profile.has_metrics().then(|| Metrics::new(profile.second_level)),
             cycles: CycleRegisters::default(),
             interrupt_pending: false,
+            held: None,
             unmodelled: Vec::new(),
             profile,
         }
+    }
+
+    /// The same PMU with a general counter that counts nothing, though its registers keep what is
+    /// written to them: as in a guest of KVM, where the host has no counter left for it.
+    #[must_use]
+    pub fn with_held(mut self, counter: Option<u8>) -> VirtualPmu {
+        self.held = counter;
+        self
     }
 
     /// The profile that it implements.

@@ -259,6 +259,19 @@ fn counters_can_be_fewer_and_narrower() {
 }
 
 #[test]
+fn a_held_counter_keeps_what_is_written_and_counts_nothing() {
+    let mut machine = Machine::new("icelake-server", 4);
+    machine.pmu = machine.pmu.with_held(Some(1));
+    for (msr, value) in [(0x186, USER_INSTRUCTIONS), (0x187, USER_INSTRUCTIONS), (0xc2, 7)] {
+        machine.write(msr, value);
+    }
+    machine.run(Privilege::User, 8);
+    assert_eq!(machine.read(0xc1), AccessResult::Done(8));
+    assert_eq!(machine.read(0x187), AccessResult::Done(USER_INSTRUCTIONS));
+    assert_eq!(machine.read(0xc2), AccessResult::Done(7));
+}
+
+#[test]
 fn off_core_filters_select_responses() {
     let mut machine = Machine::new("icelake-server", 4);
     machine.write(0x1a6, 0x1_0001);

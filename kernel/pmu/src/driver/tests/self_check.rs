@@ -1,0 +1,68 @@
+//! The check that all counters count, on processors whose counters do, and with one that stands
+//! still.
+
+use super::*;
+use crate::{
+    CHECK_INSTRUCTIONS, CounterName, check_counters,
+    registers::{Register, amd as amd_registers, intel as intel_registers},
+};
+
+fn all(vendor: Vendor) -> CounterMask {
+    let general = if is_intel(vendor) { 0xf } else { 0x3f & !amd::PINNED };
+    CounterMask { general, reference: is_intel(vendor) }
+}
+
+fn check(model: Model) -> Result<(), InitError> {
+    let set = all(model.vendor);
+    check_counters(try_driver(model).unwrap(), set, |driver| {
+        happen(driver, true, CHECK_INSTRUCTIONS / 2);
+    })
+}
+
+#[test]
+fn counters_that_count_pass_whatever_firmware_left_in_them() {
+    for vendor in ALL {
+        let mut model = new_model(vendor);
+        for index in 0..4 {
+            let counter = match vendor {
+                Vendor::Intel { .. } => intel_registers::Pmc::address(index),
+                Vendor::Amd { .. } => amd_registers::PerfCtr::address(index),
+            };
+            // A few of them wrap within the check.
+            model.msrs.insert(counter, WIDTH - 100 * u64::from(index));
+        }
+        assert_eq!(check(model), Ok(()), "{vendor:?}");
+    }
+}
+
+#[test]
+fn a_counter_that_stands_still_is_named() {
+    use CounterName::{General, Pinned as Always};
+    for vendor in ALL {
+        let counters: Vec<(u32, CounterName)> = if is_intel(vendor) {
+            let general = (0..4).map(|i| (intel_registers::Pmc::address(i), General(i)));
+            let pinned =
+                Pinned::ALL.map(|e| (intel_registers::FixedCtr::address(e as u8), Always(e)));
+            general.chain(pinned).collect()
+        } else {
+            let name = |index| match [Pinned::Cycles, Pinned::Instructions]
+                .into_iter()
+                .find(|event| amd::rdpmc_pinned(*event) == u32::from(index))
+            {
+                Some(event) => Always(event),
+                None => General(index),
+            };
+            (0..6).map(|i| (amd_registers::PerfCtr::address(i), name(i))).collect()
+        };
+        for (register, counter) in counters {
+            let mut model = new_model(vendor);
+            model.still = Some(register);
+            let found = check(model);
+            assert!(
+                matches!(found, Err(InitError::StandsStill { counter: named, counted: 0, .. })
+                    if named == counter),
+                "{vendor:?} {counter}: {found:?}"
+            );
+        }
+    }
+}
