@@ -59,6 +59,9 @@ pub struct Listed {
     /// Whether it counts ring 0, which the kernel permits with `paranoid=1`.
     #[serde(default)]
     pub counts_ring_0: bool,
+    /// Whether its work lasts for seconds of the clock, however much is done in them.
+    #[serde(default)]
+    pub lasts_seconds: bool,
     /// Why it ends with `SKIPPED` on one machine or on both.
     pub skips: Option<String>,
     /// Why it does not pass, or is not known to.

@@ -24,6 +24,10 @@ const QUIET: &str = "TESTS_QUIET";
 /// The environment of the tests.
 const ENVIRONMENT: [&str; 2] = ["LC_ALL=C", "OMP_NUM_THREADS=3"];
 
+/// QEMU's clock for tests whose work lasts for seconds: 16 ns an instruction, in place of one, so
+/// that a second has 62.5 million of them.
+const SLOW_PROCESSOR: [&str; 2] = ["-icount", "shift=4,sleep=off"];
+
 /// Options of `cargo xtask study papi`.
 #[derive(Args, Clone, Debug)]
 pub struct PapiArgs {
@@ -106,7 +110,9 @@ pub fn run(
     if tests.iter().any(|test| test.counts_ring_0) {
         line.insert_str(0, "paranoid=1 ");
     }
-    let request = Request { pmu, time_limit, ..Request::new(line) };
+    let is_slow = tests.iter().any(|test| test.lasts_seconds);
+    let qemu_args = SLOW_PROCESSOR.into_iter().filter(|_| is_slow).map(str::to_owned).collect();
+    let request = Request { pmu, time_limit, qemu_args, ..Request::new(line) };
     let boot = machine::boot(artefacts, &request, &mut |_| {})?;
     let failure = failure_of(&boot.outcome).unwrap_or_default();
     let ended = there(&boot);
