@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tally_abi::{
     ExitStatus,
     boot::Delivery,
@@ -49,7 +49,7 @@ impl HaltArgs {
 }
 
 /// How the machine was halted.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HaltReport {
     /// How halts were asked for.
     #[serde(flatten)]

@@ -24,6 +24,8 @@ pub mod lint;
 pub mod linux;
 pub mod machine;
 mod output;
+pub mod page;
+mod picture;
 pub mod process;
 mod program_words;
 pub mod progress;

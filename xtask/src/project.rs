@@ -43,6 +43,15 @@ impl Project {
         self.target.join("image")
     }
 
+    /// The commit of the sources, with `+` behind it if they were changed since; none without git
+    /// or a repository.
+    pub fn commit(&self) -> Option<String> {
+        let words = ["describe", "--always", "--abbrev=7", "--exclude=*", "--dirty=+"];
+        let output = Command::new("git").args(words).current_dir(&self.root).output().ok()?;
+        let commit = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+        (output.status.success() && !commit.is_empty()).then_some(commit)
+    }
+
     /// Returns whether the package in `folder` exists.
     pub fn has_package(&self, folder: &str) -> bool {
         self.root.join(folder).join("Cargo.toml").is_file()

@@ -1,6 +1,7 @@
 //! `cargo xtask run`: fetches, builds, boots, and prints the results.
 
 mod inputs;
+mod made;
 mod over_time;
 mod show;
 
@@ -11,6 +12,7 @@ use tally_abi::{ExitStatus, Shares, boot::LogLevel};
 use tally_engine::Plan;
 
 use self::{
+    made::made,
     over_time::Format,
     show::{show, write_files, write_trace},
 };
@@ -21,7 +23,7 @@ use crate::{
     halts::HaltArgs,
     job::{Job, level, trace_events},
     machine::{self, Accel, Artefacts, Pmu, Request, memory_mib},
-    output, program_words,
+    output, page, program_words,
     project::{self, Project},
     repeat::{self, Repeated},
     report::{Additions, Report, Stack, stack_of},
@@ -53,6 +55,9 @@ pub struct RunArgs {
     /// Into how many intervals --over-time divides the run
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     intervals: u16,
+    /// Write the results into this file too: a page for a browser, with the JSON object inside
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["explain", "repeat"])]
+    report: Option<PathBuf>,
     /// Vary the slices' lengths, and print how often each event would have happened without
     /// interrupts
     #[arg(long, conflicts_with_all = ["shares", "explain", "repeat", "trace_last"])]
@@ -287,7 +292,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if args.repeat.is_some() {
         return repeated(project, args);
     }
-    for path in args.trace.iter().chain(&args.over_time) {
+    for path in args.trace.iter().chain(&args.over_time).chain(&args.report) {
         project::check_writable(path)?;
     }
     let plan = args.plan()?;
@@ -302,11 +307,15 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     let mut boot = machine::boot_with_progress(&artefacts, &request, args.json)?;
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
-    let report = Report::with(&boot, plan.as_ref(), &args.additions());
+    let mut report = Report::with(&boot, plan.as_ref(), &args.additions());
+    report.made = Some(made(project, args.pmu, args.accel, args.job.cpus));
     // The trace is written also if the report cannot be printed.
     let shown = show(&boot, &report, args.json, &folder);
     if let Some(path) = &args.trace {
         write_trace(&boot, path)?;
+    }
+    if let Some(path) = &args.report {
+        project::write(path, page::render(&report)?.as_bytes())?;
     }
     let status = shown?;
     args.over_time.as_deref().map(|path| over_time::write(&report, path)).transpose()?;

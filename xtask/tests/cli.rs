@@ -107,6 +107,9 @@ fn estimates_from_the_trace_and_breakdowns_need_lists_that_are_known() {
         ("--over-time a.csv", ExitStatus::Usage),
         ("--breakdown --over-time a.png", ExitStatus::Usage),
         ("--breakdown --over-time a.csv --trace-last", ExitStatus::Usage),
+        ("--report a.html --repeat 2", ExitStatus::Usage),
+        ("--report /nonexistent/a.html", ExitStatus::HostError),
+        ("--report src", ExitStatus::HostError),
     ] {
         let status = status(&format!("run {words}"), Stdio::null(), Stdio::null());
         assert_eq!(status, code(refused), "{words}");

@@ -1,6 +1,9 @@
 //! What was measured under Tally and under Linux, event by event, and the table of it.
 
-use std::fmt::{self, Write};
+use std::{
+    borrow::Cow,
+    fmt::{self, Write},
+};
 
 use serde::Serialize;
 use tally_abi::text::Grouped;
@@ -57,7 +60,7 @@ pub struct Side {
     /// (estimate − truth) / truth.
     pub relative_error: Option<f64>,
     /// Why there is no estimate.
-    pub reason: Option<&'static str>,
+    pub reason: Option<Cow<'static, str>>,
 }
 
 /// True instructions in ring 3.
@@ -92,7 +95,7 @@ impl Side {
             half_width_95: event.half_width_95,
             coverage: event.coverage,
             relative_error: event.relative_error(),
-            reason: event.reason,
+            reason: event.reason.clone(),
         }
     }
 
@@ -105,8 +108,12 @@ impl Side {
             Count::Counted { estimate, coverage } => {
                 (Kind::Estimated, Some(estimate), Some(coverage), None)
             }
-            Count::NotCounted => (Kind::NotMeasured, None, None, Some("perf gave it no turn")),
-            Count::NotSupported => (Kind::NotMeasured, None, None, Some("Linux cannot count it")),
+            Count::NotCounted => {
+                (Kind::NotMeasured, None, None, Some("perf gave it no turn".into()))
+            }
+            Count::NotSupported => {
+                (Kind::NotMeasured, None, None, Some("Linux cannot count it".into()))
+            }
         };
         let relative_error = match (estimate, truth) {
             (Some(estimate), Some(truth)) => relative_error(estimate as f64, truth as f64),
@@ -183,7 +190,7 @@ fn write_side(text: &mut String, name: &str, system: &str, side: &Side) -> fmt::
     let number = |count: Option<u64>| count.map_or("-".into(), |count| Grouped(count).to_string());
     let share = |share: Option<f64>, signed| share.map_or("-".into(), |s| percent(s, signed));
     write!(text, "{name:<NAME$} {system:<5} {:>13} ", number(side.truth))?;
-    if let Some(reason) = side.reason {
+    if let Some(reason) = &side.reason {
         return writeln!(text, "not measured\n  {reason}");
     }
     let (estimate, counted) = (number(side.estimate), share(side.coverage, false));

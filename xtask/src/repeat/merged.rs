@@ -1,6 +1,9 @@
 //! The results of several runs in one table.
 
-use std::fmt::{self, Write};
+use std::{
+    borrow::Cow,
+    fmt::{self, Write},
+};
 
 use serde::Serialize;
 use tally_abi::{ExitStatus, text::Grouped};
@@ -69,7 +72,7 @@ pub struct MergedEvent {
     /// Runs that did not measure it; then there is no estimate.
     pub unmeasured_runs: u64,
     /// Why the first of these did not.
-    pub reason: Option<&'static str>,
+    pub reason: Option<Cow<'static, str>>,
 }
 
 impl OneRun {
@@ -150,7 +153,7 @@ impl MergedEvent {
             truth: truths.as_ref().map(|truths| mean(truths.iter().copied())),
             true_run_to_run: truths.map(|truths| variance(truths.iter().copied()).sqrt()),
             unmeasured_runs: missing as u64,
-            reason: runs.iter().find_map(|(event, _)| event.reason),
+            reason: runs.iter().find_map(|(event, _)| event.reason.clone()),
         }
     }
 
@@ -208,7 +211,7 @@ fn write_all(text: &mut String, merged: &Merged) -> fmt::Result {
 
 fn write_event(text: &mut String, event: &MergedEvent) -> fmt::Result {
     let name = &event.name;
-    if let Some(reason) = event.reason {
+    if let Some(reason) = &event.reason {
         let (runs, s) = (event.unmeasured_runs, if event.unmeasured_runs == 1 { "" } else { "s" });
         return writeln!(text, "{name}\n  not measured in {runs} run{s}:\n  {reason}");
     }

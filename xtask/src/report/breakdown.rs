@@ -7,7 +7,9 @@ mod formulas;
 mod slots;
 mod stacks;
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 use self::{closing::close, slots::slot_parts, stacks::Part};
 pub use self::{
@@ -17,7 +19,7 @@ pub use self::{
 use super::EventReport;
 
 /// Where the cycles of a session went, in the modes that it counted.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Breakdown {
     /// Core cycles.
     pub cycles: u64,
@@ -28,18 +30,18 @@ pub struct Breakdown {
     /// The share of the cycles in which the divider was busy, 0 to 1. They are in other parts too.
     pub divider_busy: f64,
     /// What this processor does not tell apart.
-    pub not_told_apart: &'static str,
+    pub not_told_apart: Cow<'static, str>,
     /// The shares of the slots of dispatch, as a tree.
     pub slots: Vec<SlotPart>,
     /// What is missing of the vendor's tree.
-    pub slots_missing: &'static str,
+    pub slots_missing: Cow<'static, str>,
 }
 
 /// A part of the cycles.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CyclePart {
     /// What the cycles went to.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// In cycles.
     pub cycles: f64,
     /// Of all cycles, 0 to 1.
@@ -85,7 +87,7 @@ impl Sum {
     fn part(self, cycles: u64, instructions: u64) -> CyclePart {
         let half_width_95 = self.square.sqrt();
         CyclePart {
-            name: self.name,
+            name: self.name.into(),
             cycles: self.cycles,
             share: self.cycles / cycles.max(1) as f64,
             cpi: self.cycles / instructions.max(1) as f64,
@@ -120,9 +122,9 @@ pub fn break_down(
         instructions,
         parts,
         divider_busy: divider as f64 / cycles.max(1) as f64,
-        not_told_apart: stack.together,
+        not_told_apart: stack.together.into(),
         slots: slot_parts(events, stack.slots),
-        slots_missing: stack.slots.missing,
+        slots_missing: stack.slots.missing.into(),
     })
 }
 
@@ -202,7 +204,7 @@ mod tests {
         ];
         let breakdown = break_down(&events(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
         let parts: Vec<(&str, f64)> =
-            breakdown.parts.iter().map(|part| (part.name, part.cycles)).collect();
+            breakdown.parts.iter().map(|part| (&*part.name, part.cycles)).collect();
         assert_eq!(parts[..2], [("loads that missed the L1", 450.0), ("work", 300.0)]);
         assert_eq!(parts.iter().map(|(_, cycles)| cycles).sum::<f64>(), 1_000.0);
         let loads = &breakdown.parts[0];

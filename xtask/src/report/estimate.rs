@@ -1,6 +1,6 @@
 //! Estimates that are made after the run, with their intervals.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Squared events that might have been met or missed by chance in all slices: the rule of three, as
 /// in the engine's estimates.
@@ -10,7 +10,7 @@ pub(super) const UNSEEN: f64 = 2.343;
 const TERMS: f64 = 4.0;
 
 /// An event's number, estimated from the records of slices.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The estimate, in events.
     pub estimate: f64,

@@ -1,12 +1,14 @@
 //! The result of one event.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use tally_abi::{Reading, Value};
 
 use super::estimate::Estimate;
 
 /// The kind of an event's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Counted all the time (pinned).
@@ -18,7 +20,7 @@ pub enum Kind {
 }
 
 /// The result of one event.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventReport {
     /// The event's name.
     pub name: String,
@@ -39,7 +41,7 @@ pub struct EventReport {
     /// The virtual PMU's count, in events; of ring 0 without the PMI handlers.
     pub truth: Option<u64>,
     /// Why there is no estimate.
-    pub reason: Option<&'static str>,
+    pub reason: Option<Cow<'static, str>>,
     /// The number without interrupts, if it was asked for and is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unobserved: Option<Estimate>,
@@ -58,7 +60,7 @@ impl EventReport {
                 (Kind::Estimated, Some(estimate), Some(stderr), Some(half_width_95), None)
             }
             Value::NotMeasured { reason } => {
-                (Kind::NotMeasured, None, None, None, Some(reason.message()))
+                (Kind::NotMeasured, None, None, None, Some(reason.message().into()))
             }
         };
         let (low_95, high_95) = reading.interval_95().unzip();

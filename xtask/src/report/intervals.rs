@@ -4,7 +4,7 @@
 //! In an interval an event is estimated as in the whole run: from the rate per cycle in the slices
 //! in which it was counted (ratio estimator, Särndal, Swensson and Wretman 1992, section 5.6).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tally_abi::{Reading, Value, reading::Reason, trace::SliceRecord};
 use tally_engine::{Plan, estimate::student_t_95, plan::CounterAssignment};
 
@@ -15,7 +15,7 @@ use super::{
 };
 
 /// The stack of an interval.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Interval {
     /// Core cycles of the session from its start to the interval.
     pub start_cycles: u64,

@@ -2,17 +2,19 @@
 
 mod added;
 mod breakdown;
+pub mod cells;
 mod estimate;
 mod event;
 mod intervals;
+mod made;
 mod refined;
 mod slices;
 pub mod table;
 mod unobserved;
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tally_abi::{
     Mode,
     truth::{Count, Region, RegionKind, Truth},
@@ -23,6 +25,7 @@ pub use self::{
     breakdown::{Breakdown, CyclePart, SlotPart, Stack, stack_of},
     event::{EventReport, Kind, relative_error},
     intervals::Interval,
+    made::Made,
 };
 use crate::{
     halts::HaltReport,
@@ -34,23 +37,23 @@ use crate::{
 const NOT_COUNTED: &str = "known with the virtual PMU only: the program has all counters";
 
 /// The results of one run.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// The seed of every random order.
     pub seed: Option<u64>,
     /// The PMU that the kernel detected: driver and version.
     pub pmu: Option<String>,
     /// The first session. Without one, its names are in the JSON object with the value null.
-    #[serde(flatten, serialize_with = "session_or_nulls")]
+    #[serde(flatten, serialize_with = "session_or_nulls", deserialize_with = "session_if_any")]
     pub first: Option<SessionReport>,
     /// The other sessions, if the run had several.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<SessionReport>,
     /// How the machine was halted, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halts: Option<HaltReport>,
-    /// The kernel's panic, if it stopped by one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The kernel's panic, if it stopped by one. It is not read again: `failures` has its message.
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub panic: Option<PanicReport>,
     /// The run's exit status.
     pub status: u8,
@@ -58,10 +61,13 @@ pub struct Report {
     pub exits: Vec<ExitReport>,
     /// Why the run failed, if the status is not a program's own: a line for each failure.
     pub failures: Vec<String>,
+    /// How the run was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
 }
 
 /// A program that ended by itself.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExitReport {
     /// Its name.
     pub program: String,
@@ -96,7 +102,7 @@ impl PanicReport {
 }
 
 /// The results of one session.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SessionReport {
     /// The program that opened it.
     pub program: String,
@@ -122,7 +128,7 @@ pub struct SessionReport {
     pub cycles_per_switch: Option<u64>,
     /// Why `instructions_per_switch` is unknown, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub instructions_per_switch_reason: Option<&'static str>,
+    pub instructions_per_switch_reason: Option<Cow<'static, str>>,
     /// The engine's share of the time, 0 to 1: TSC ticks in the overflow path for each tick for
     /// which the session ran. The budget limits it.
     pub engine_share: Option<f64>,
@@ -133,7 +139,7 @@ pub struct SessionReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breakdown: Option<Breakdown>,
     /// Where the cycles went in each interval, if it was asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<Interval>,
     /// Logical counters.
     pub events: Vec<EventReport>,
@@ -156,6 +162,7 @@ impl Report {
             status: boot.outcome.status(),
             exits: boot.transcript.exits.iter().map(ExitReport::of).collect(),
             failures: boot.failures().into_iter().map(Outcome::first_line).collect(),
+            made: None,
         }
     }
 
@@ -176,6 +183,16 @@ fn session_or_nulls<S: Serializer>(
     let mut nothing = nothing.map_err(serde::ser::Error::custom)?;
     nothing["program"] = serde_json::Value::Null;
     nothing.serialize(to)
+}
+
+fn session_if_any<'de, D: Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Option<SessionReport>, D::Error> {
+    let fields = serde_json::Value::deserialize(from)?;
+    if fields["program"].is_null() {
+        return Ok(None);
+    }
+    serde_json::from_value(fields).map(Some).map_err(serde::de::Error::custom)
 }
 
 impl SessionReport {
@@ -205,8 +222,8 @@ impl SessionReport {
             cycles_per_switch: stats.map(|s| s.switch_cycles).filter(|cycles| *cycles > 0),
             instructions_per_switch_reason: match (instructions_per_switch, cost) {
                 (Some(_), _) => None,
-                (None, Some(_)) => Some("no PMI occurred"),
-                (None, None) => Some(NOT_COUNTED),
+                (None, Some(_)) => Some("no PMI occurred".into()),
+                (None, None) => Some(NOT_COUNTED.into()),
             },
             engine_share: stats.and_then(|s| ratio(s.engine_ticks, s.session_ticks)),
             handler_cycle_share: cost.and_then(|c| ratio(c.cycles, c.region_cycles)),
@@ -324,7 +341,7 @@ mod tests {
             pmis: Some(3),
             msr_accesses_per_switch: Some(4.5),
             instructions_per_switch: None,
-            instructions_per_switch_reason: Some(NOT_COUNTED),
+            instructions_per_switch_reason: Some(NOT_COUNTED.into()),
             cycles_per_switch: Some(9),
             engine_share: Some(0.25),
             handler_cycle_share: Some(0.5),

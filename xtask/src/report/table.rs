@@ -4,8 +4,11 @@ use std::fmt::{self, Write};
 
 use tally_abi::text::Grouped;
 
+pub use super::cells::percent;
 use super::{
-    Breakdown, EventReport, Kind, Report, SessionReport, breakdown::CyclePart, estimate::Estimate,
+    Breakdown, EventReport, Kind, Report, SessionReport,
+    breakdown::CyclePart,
+    cells::{Cells, TruthCells, engine_rows, estimate_and_bar},
     relative_error,
 };
 
@@ -96,7 +99,7 @@ fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
 
 fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {
     let name = &event.name;
-    if let Some(reason) = event.reason {
+    if let Some(reason) = &event.reason {
         return writeln!(text, "{name}\n  not measured: {reason}");
     }
     if name.chars().count() > NAME {
@@ -105,24 +108,10 @@ fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {
     } else {
         write!(text, "{name:<NAME$} ")?;
     }
-    let estimate =
-        event.estimate.map_or_else(String::new, |estimate| Grouped(estimate).to_string());
-    let bar = match event.kind {
-        Kind::Exact => "exact".into(),
-        _ => match (event.relative_half_width(), event.half_width_95) {
-            (Some(relative), _) => percent(relative, false),
-            // Of an estimate of 0 there is no share: in events.
-            (None, Some(events)) if events < 100.0 => format!("±{events:.1}"),
-            (None, Some(events)) => format!("±{}", Grouped(events.round() as u64)),
-            (None, None) => "unknown".into(),
-        },
-    };
-    let share = event.coverage.map_or_else(|| "unknown".into(), |share| percent(share, false));
-    write!(text, "{estimate:>13} {bar:>8} {share:>7}")?;
-    if let Some(truth) = event.truth {
-        let error = event.relative_error().map_or_else(|| "-".into(), |error| percent(error, true));
-        let mark = if event.is_within() == Some(false) { "!" } else { "" };
-        write!(text, " {:>13} {error:>6}{mark}", Grouped(truth))?;
+    let Cells { estimate, bar, counted, truth } = Cells::of(event);
+    write!(text, "{estimate:>13} {bar:>8} {counted:>7}")?;
+    if let Some(TruthCells { truth, error, mark }) = truth {
+        write!(text, " {truth:>13} {error:>6}{mark}")?;
     }
     writeln!(text)
 }
@@ -166,58 +155,11 @@ fn write_refined(text: &mut String, events: &[EventReport]) -> fmt::Result {
     writeln!(text)
 }
 
-fn estimate_and_bar(value: Estimate) -> (String, String) {
-    let bar = match (value.half_width_95, value.estimate) {
-        (0.0, _) => "exact".to_owned(),
-        (width, 0.0) => format!("±{width:.1}"),
-        (width, estimate) => percent(width / estimate, false),
-    };
-    (Grouped(value.estimate.round() as u64).to_string(), bar)
-}
-
 fn write_engine(text: &mut String, session: &SessionReport) -> fmt::Result {
-    let count = |value: Option<u64>| {
-        value.map_or_else(|| "not measured".into(), |value| Grouped(value).to_string())
-    };
-    let number = |value: Option<f64>| {
-        value.map_or_else(|| "not measured".into(), |value| format!("{value:.1}"))
-    };
-    let share = |value: Option<f64>| {
-        value.map_or_else(|| "not measured".into(), |value| percent(value, false))
-    };
-    for (what, value) in [
-        ("slices", count(session.slices)),
-        ("cycles per slice", count(session.cycles_per_slice.map(|cycles| cycles as u64))),
-        ("lengthened for the budget", count(session.lengthened)),
-        ("rounds", count(session.rounds)),
-        ("PMIs", count(session.pmis)),
-        ("MSR accesses per switch", number(session.msr_accesses_per_switch)),
-        ("instructions per switch", number(session.instructions_per_switch)),
-        ("cycles per switch", count(session.cycles_per_switch)),
-        ("engine's share of the time", share(session.engine_share)),
-        ("handler's share of cycles", share(session.handler_cycle_share)),
-    ] {
+    for (what, value) in engine_rows(session) {
         writeln!(text, "{what:<NAME$} {value:>13}")?;
     }
     Ok(())
-}
-
-/// A share as a percentage of at most six characters, with its sign.
-pub fn percent(share: f64, signed: bool) -> String {
-    let percent = share * 100.0;
-    let most = if signed { 99.95 } else { 999.95 };
-    match percent.abs() {
-        size if size >= 9999.5 && signed => format!("{percent:+.0e}%"),
-        size if size >= 99999.5 => format!("{percent:.0e}%"),
-        size => {
-            let decimals = usize::from(size < most) + usize::from(size < 9.995);
-            if signed {
-                format!("{percent:+.decimals$}%")
-            } else {
-                format!("{percent:.decimals$}%")
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -335,21 +277,5 @@ mod tests {
         let text = render(&Report { seed, pmu, first, others, ..Report::default() });
         let titles: Vec<&str> = text.lines().filter(|line| line.contains("seed")).collect();
         assert_eq!(titles, ["p, session 1: P, seed 7", "p, session 2: P, seed 7"]);
-    }
-
-    #[test]
-    fn percentages_have_six_characters() {
-        for (share, signed, unsigned) in [
-            (0.099_94, "+9.99%", "9.99%"),
-            (0.999_4, "+99.9%", "99.9%"),
-            (0.999_6, "+100%", "100.0%"),
-            (9.9996, "+1000%", "1000%"),
-            (99.994, "+9999%", "9999%"),
-            (100.0, "+1e4%", "10000%"),
-            (1e9, "+1e11%", "1e11%"),
-        ] {
-            assert_eq!((&*percent(share, true), &*percent(share, false)), (signed, unsigned));
-            assert!(percent(-share, true).len() <= 6, "{share}");
-        }
     }
 }

@@ -1,6 +1,8 @@
 //! Where a program's slots of dispatch go, by the vendor's top-down method, with a bar on each.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 use super::{
     closing::close,
@@ -9,12 +11,12 @@ use super::{
 use crate::report::EventReport;
 
 /// A part of the slots, or of the cycles.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SlotPart {
     /// What they went to.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The metric's name in perf.
-    pub metric: &'static str,
+    pub metric: Cow<'static, str>,
     /// The level, from 1. A part is one of the last part before it of the level above.
     pub level: u8,
     /// Whether it is a share of the cycles, which overlaps with others, and not of the slots.
@@ -80,8 +82,8 @@ fn part(events: &[EventReport], method: &TopDown, metric: &Metric) -> SlotPart {
     let truth =
         is_known.then(|| (metric.formula)(&|name| true_count(name).unwrap_or_default() as f64));
     SlotPart {
-        name: metric.name,
-        metric: metric.metric,
+        name: metric.name.into(),
+        metric: metric.metric.into(),
         level: metric.level,
         of_cycles: metric.whole == Whole::Cycles,
         share: formula,

@@ -1,0 +1,10 @@
+//! A run as one HTML page, which opens without a network and without JavaScript: what `--json`
+//! prints, for the eye, with the JSON object itself inside.
+
+mod chart;
+mod run;
+mod template;
+#[cfg(test)]
+mod tests;
+
+pub use self::run::render;

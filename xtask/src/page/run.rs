@@ -1,0 +1,228 @@
+//! The page of a run (`cargo xtask run --report FILE`).
+
+use std::process::Command;
+
+use serde::Serialize;
+
+use super::{chart::Chart, template::page};
+use crate::{
+    Result, machine, picture,
+    report::{
+        Breakdown, CyclePart, EventReport, Kind, Report, SessionReport, SlotPart,
+        cells::{Cells, TruthCells, engine_rows},
+    },
+};
+
+/// The ends of axes of the events' intervals, as shares of the estimate.
+const AXES: [f64; 7] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
+
+/// The page of a report.
+///
+/// # Errors
+/// A picture cannot be drawn.
+pub fn render(report: &Report) -> Result<String> {
+    let several = report.sessions().count() > 1;
+    let sessions = report.sessions().enumerate();
+    let view = View {
+        run: report,
+        command: report
+            .made
+            .as_ref()
+            .map(|made| machine::in_shell(Command::new("cargo").arg("xtask").args(&made.command))),
+        sessions: sessions
+            .map(|(index, session)| SessionView::of(session, index, several))
+            .collect::<Result<_>>()?,
+    };
+    page("run.html", &view, report)
+}
+
+#[derive(Serialize)]
+struct View<'a> {
+    run: &'a Report,
+    /// The command line, for a shell.
+    command: Option<String>,
+    sessions: Vec<SessionView<'a>>,
+}
+
+#[derive(Serialize)]
+struct SessionView<'a> {
+    /// Distinguishes the session on the page.
+    index: usize,
+    /// What headings have behind them: its program and number, if there are several sessions.
+    of: String,
+    session: &'a SessionReport,
+    /// Parts of the cycles.
+    parts: Vec<Share<'a>>,
+    /// Parts of the slots.
+    slots: Vec<Share<'a>>,
+    /// The part with the most cycles, work aside.
+    loss: Option<&'a str>,
+    over_time: Option<Chart>,
+    rows: Vec<Row<'a>>,
+    /// How many truths are within the intervals, and of how many.
+    within: [usize; 2],
+    /// The axis of the rows' intervals reaches from minus this share of the estimate to plus it.
+    axis: f64,
+    engine: Vec<(&'static str, String)>,
+}
+
+impl<'a> SessionView<'a> {
+    fn of(session: &'a SessionReport, index: usize, several: bool) -> Result<SessionView<'a>> {
+        let number = session.session.unwrap_or_default();
+        let axis = axis(&session.events);
+        let breakdown = session.breakdown.as_ref();
+        let judged = || session.events.iter().filter_map(EventReport::is_within);
+        Ok(SessionView {
+            index,
+            of: several
+                .then(|| format!(" of {}, session {number}", session.program))
+                .unwrap_or_default(),
+            session,
+            parts: breakdown
+                .map(|it| it.parts.iter().map(|of| part(of, it.cycles)).collect())
+                .unwrap_or_default(),
+            slots: breakdown.map(|it| it.slots.iter().map(slot).collect()).unwrap_or_default(),
+            loss: breakdown.and_then(Breakdown::largest_loss).map(|part| &*part.name),
+            over_time: over_time(session, index)?,
+            rows: session.events.iter().map(|event| Row::of(event, axis)).collect(),
+            within: [judged().filter(|within| *within).count(), judged().count()],
+            axis,
+            engine: engine_rows(session).into(),
+        })
+    }
+}
+
+/// A part of the cycles or slots. Shares are 0 to 1.
+#[derive(Serialize)]
+struct Share<'a> {
+    name: &'a str,
+    /// The metric's name in perf.
+    metric: Option<&'a str>,
+    /// The level in a tree, from 1.
+    level: u8,
+    of_cycles: bool,
+    cpi: Option<f64>,
+    share: f64,
+    half_width: f64,
+    low: f64,
+    high: f64,
+    truth: Option<f64>,
+    is_within: Option<bool>,
+}
+
+/// A part of all of these cycles.
+fn part(part: &CyclePart, cycles: u64) -> Share<'_> {
+    let of_all = |part: f64| part / cycles.max(1) as f64;
+    Share {
+        name: &part.name,
+        metric: None,
+        level: 1,
+        of_cycles: false,
+        cpi: Some(part.cpi),
+        share: part.share,
+        half_width: of_all(part.half_width_95),
+        low: of_all(part.low_95),
+        high: of_all(part.high_95),
+        truth: part.truth.map(of_all),
+        is_within: part.truth.map(|truth| part.contains(truth)),
+    }
+}
+
+fn slot(part: &SlotPart) -> Share<'_> {
+    Share {
+        name: &part.name,
+        metric: Some(&part.metric),
+        level: part.level,
+        of_cycles: part.of_cycles,
+        cpi: None,
+        share: part.share,
+        half_width: part.half_width_95,
+        low: part.low_95,
+        high: part.high_95,
+        truth: part.truth,
+        is_within: part.truth.map(|truth| part.contains(truth)),
+    }
+}
+
+/// An event's row.
+#[derive(Serialize)]
+struct Row<'a> {
+    event: &'a EventReport,
+    estimate: String,
+    bar: String,
+    counted: String,
+    /// Of the estimate; of one of 0 there is none.
+    relative_half_width: Option<f64>,
+    truth: Option<String>,
+    error: Option<String>,
+    relative_error: Option<f64>,
+    is_within: Option<bool>,
+    /// Where the interval and the truth are beside the estimate, if it is above 0.
+    plot: Option<Plot>,
+}
+
+/// Places on an axis, 0 to 100, with the estimate at 50.
+#[derive(Serialize)]
+struct Plot {
+    low: f64,
+    high: f64,
+    truth: Option<f64>,
+    /// Whether the interval, or the truth, reaches beyond the axis.
+    is_cut: bool,
+}
+
+impl<'a> Row<'a> {
+    fn of(event: &'a EventReport, axis: f64) -> Row<'a> {
+        let Cells { estimate, bar, counted, truth } = Cells::of(event);
+        let (truth, error) = truth.map(|TruthCells { truth, error, .. }| (truth, error)).unzip();
+        Row {
+            event,
+            estimate,
+            bar,
+            counted,
+            relative_half_width: event.relative_half_width(),
+            truth,
+            error,
+            relative_error: event.relative_error(),
+            is_within: event.is_within(),
+            plot: Plot::of(event, axis),
+        }
+    }
+}
+
+impl Plot {
+    fn of(event: &EventReport, axis: f64) -> Option<Plot> {
+        let estimate = event.estimate.filter(|estimate| *estimate > 0)? as f64;
+        let place = |count: f64| 50.0 + 50.0 * (count / estimate - 1.0) / axis;
+        let [low, high] = [place(event.low_95?), place(event.high_95?)];
+        let truth = event.truth.map(|truth| place(truth as f64));
+        let is_cut = [low, high].into_iter().chain(truth).any(|at| !(0.0..=100.0).contains(&at));
+        let cut = |at: f64| at.clamp(0.0, 100.0);
+        Some(Plot { low: cut(low), high: cut(high), truth: truth.map(cut), is_cut })
+    }
+}
+
+/// The least of [`AXES`] on which every second estimate has its whole interval.
+fn axis(events: &[EventReport]) -> f64 {
+    let estimated = events.iter().filter(|event| event.kind == Kind::Estimated);
+    let mut widths: Vec<f64> = estimated.filter_map(EventReport::relative_half_width).collect();
+    widths.sort_by(f64::total_cmp);
+    let most = widths.get(widths.len() / 2).copied().unwrap_or_default();
+    AXES.into_iter().find(|axis| *axis >= most).unwrap_or(AXES[AXES.len() - 1])
+}
+
+/// The stack of each interval, if the session has some.
+fn over_time(session: &SessionReport, index: usize) -> Result<Option<Chart>> {
+    let names = picture::part_names(&session.intervals);
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let svg = picture::stack(&session.program, &session.intervals)?;
+    let description = format!(
+        "A stack for each of {} intervals of the run, in cycles an instruction. Its parts from below: {}.",
+        session.intervals.len(),
+        names.join(", ")
+    );
+    let title = format!("Where the cycles of {} go over time", session.program);
+    Ok(Chart::of(&svg, format!("over-time-{index}"), title, description))
+}

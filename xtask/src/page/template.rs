@@ -1,0 +1,57 @@
+//! The templates of pages, and what makes a page of one.
+//!
+//! Every text goes through the template engine, which escapes it. Pictures are the only markup from
+//! elsewhere; their library escapes text too.
+
+use minijinja::{Environment, UndefinedBehavior, Value, syntax::SyntaxConfig, value::Serde};
+use serde::Serialize;
+use tally_abi::{ExitStatus, text::Grouped};
+
+use crate::{Failure, Result, report::cells::percent};
+
+/// The templates. Names that end in `.html` are escaped.
+const TEMPLATES: [(&str, &str); 6] = [
+    ("layout.html", include_str!("layout.html")),
+    ("page.css", include_str!("page.css")),
+    ("page.js", include_str!("page.js")),
+    ("parts.html", include_str!("parts.html")),
+    ("run.html", include_str!("run.html")),
+    ("session.html", include_str!("session.html")),
+];
+/// The id of the element that has the JSON object.
+const DATA: &str = "data";
+
+/// A page of this template. `object` is what `--json` prints; the page has it inside.
+pub(super) fn page(
+    template: &str,
+    view: &impl Serialize,
+    object: &impl Serialize,
+) -> Result<String> {
+    let failed = |why: &dyn std::fmt::Display| {
+        Failure::new(ExitStatus::HostError, format!("the page cannot be made: {why}"))
+    };
+    let json = serde_json::to_string(object).map_err(|error| failed(&error))?;
+    // In JSON this character is only in strings. Nothing in it can end the element.
+    let json = json.replace('<', "\\u003c");
+    let made = environment().and_then(|environment| {
+        environment.get_template(template)?.render(minijinja::context! {
+            view => Value::from(Serde(view)),
+            json => Value::from_safe_string(json),
+            data => DATA,
+        })
+    });
+    made.map_err(|error| failed(&format_args!("{error:#}")))
+}
+
+fn environment() -> std::result::Result<Environment<'static>, minijinja::Error> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.add_filter("grouped", |count: f64| Grouped(count.round() as u64).to_string());
+    environment.add_filter("percent", |share: f64| percent(share, false));
+    environment.add_filter("fixed", |number: f64, decimals: usize| format!("{number:.decimals$}"));
+    for (name, text) in TEMPLATES {
+        environment.add_template(name, text)?;
+    }
+    Ok(environment)
+}

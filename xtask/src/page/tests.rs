@@ -1,0 +1,136 @@
+//! The page of a run, read by a parser of HTML as browsers have it.
+
+use scraper::{ElementRef, Html, Selector};
+use serde_json::Value;
+
+use crate::report::Report;
+
+/// A report as `cargo xtask run --breakdown --over-time FILE --json` printed it.
+const SAMPLE: &str = include_str!("sample.json");
+
+/// Text that would do harm where it is not escaped.
+const HOSTILE: &str = r#"</script><script>alert(1)</script><!-- "'&amp; {{ view }} -->"#;
+
+fn sample() -> Report {
+    serde_json::from_str(SAMPLE).expect("it is a report")
+}
+
+/// The page of a report as a browser reads it; nothing in it is against the grammar.
+fn read(report: &Report) -> Html {
+    let page = Html::parse_document(&super::render(report).unwrap());
+    assert!(page.errors.is_empty(), "{:?}", page.errors);
+    page
+}
+
+fn all<'a>(page: &'a Html, selector: &str) -> Vec<ElementRef<'a>> {
+    page.select(&Selector::parse(selector).unwrap()).collect()
+}
+
+fn text(element: ElementRef<'_>) -> String {
+    element.text().collect::<String>().trim().to_owned()
+}
+
+fn object(page: &Html) -> Value {
+    let [data] = all(page, "script[type='application/json']")[..] else { panic!("no object") };
+    serde_json::from_str(&text(data)).unwrap()
+}
+
+#[test]
+fn a_report_is_what_was_printed() {
+    let printed: Value = serde_json::from_str(SAMPLE).unwrap();
+    assert_eq!(serde_json::to_value(sample()).unwrap(), printed);
+}
+
+#[test]
+fn a_page_has_the_object_and_each_of_its_values() {
+    let report = sample();
+    let page = read(&report);
+    let object = object(&page);
+    assert_eq!(object, serde_json::to_value(&report).unwrap());
+    let rows = all(&page, "tr[data-event]");
+    let events = object["events"].as_array().unwrap();
+    assert_eq!((rows.len(), rows.is_empty()), (events.len(), false));
+    let data = Selector::parse("data").unwrap();
+    for (row, event) in rows.into_iter().zip(events) {
+        assert_eq!(row.attr("data-event"), event["name"].as_str());
+        let values: Vec<f64> = row.select(&data).map(|it| number(it.attr("value"))).collect();
+        for field in ["estimate", "coverage", "truth"] {
+            let value = event[field].as_f64().unwrap();
+            assert!(values.contains(&value), "{field} of {event}: {values:?}");
+        }
+        let [estimate, half_width] = [&event["estimate"], &event["half_width_95"]];
+        let [estimate, half_width] = [estimate, half_width].map(|it| it.as_f64().unwrap());
+        // Of an estimate of 0 it is in events, as text.
+        let of_page = if estimate > 0.0 { values[1] * estimate } else { half_width };
+        assert!((of_page - half_width).abs() <= 1e-9 * half_width, "{event}: {values:?}");
+    }
+    for part in report.first.unwrap().breakdown.unwrap().parts {
+        let of_part = |row: &ElementRef<'_>| text(*row).starts_with(&*part.name);
+        let row = all(&page, "tr").into_iter().find(of_part).unwrap();
+        let values: Vec<f64> = row.select(&data).map(|it| number(it.attr("value"))).collect();
+        assert!(values.contains(&part.share) && values.contains(&part.cpi), "{part:?}: {values:?}");
+    }
+}
+
+fn number(text: Option<&str>) -> f64 {
+    text.unwrap().parse().unwrap()
+}
+
+#[test]
+fn hostile_names_are_text() {
+    let mut report = sample();
+    report.pmu = Some(HOSTILE.into());
+    report.failures = vec![HOSTILE.into()];
+    report.made.as_mut().unwrap().command = vec!["run".into(), HOSTILE.into()];
+    let session = report.first.as_mut().unwrap();
+    session.program = HOSTILE.into();
+    session.events[0].name = HOSTILE.into();
+    session.breakdown.as_mut().unwrap().parts[0].name = HOSTILE.into();
+    for interval in &mut session.intervals {
+        interval.parts[0].name = HOSTILE.into();
+    }
+    let page = read(&report);
+    assert_eq!(object(&page), serde_json::to_value(&report).unwrap());
+    assert_eq!(all(&page, "script").len(), 2, "the object and the page's own");
+    assert_eq!(all(&page, "tr[data-event]")[0].attr("data-event"), Some(HOSTILE));
+    assert_eq!(text(all(&page, "h1")[0]), HOSTILE);
+    assert!(all(&page, "svg.chart text").into_iter().any(|it| text(it) == HOSTILE));
+}
+
+#[test]
+fn a_page_can_be_read_aloud_and_needs_no_network() {
+    let page = read(&sample());
+    assert!(all(&page, "thead th").iter().all(|head| head.attr("scope") == Some("col")));
+    assert!(all(&page, "tbody th").iter().all(|head| head.attr("scope") == Some("row")));
+    for svg in all(&page, "svg") {
+        let has = |name: &str| svg.select(&Selector::parse(name).unwrap()).next().is_some();
+        let is_described = has("title") && has("desc") && svg.attr("role") == Some("img");
+        assert!(svg.attr("aria-hidden") == Some("true") || is_described);
+    }
+    assert_eq!(all(&page, "svg.chart").len(), 1);
+    for (selector, attribute) in [("[src]", "src"), ("[href]", "href")] {
+        for element in all(&page, selector) {
+            let target = element.attr(attribute).unwrap();
+            assert!(target.starts_with('#') || target == "data:,", "{target}");
+        }
+    }
+    for link in all(&page, "nav a, a.skip") {
+        let target = link.attr("href").unwrap();
+        assert_eq!(all(&page, target).len(), 1, "{target}");
+    }
+    for label in all(&page, "[aria-labelledby]") {
+        for id in label.attr("aria-labelledby").unwrap().split(' ') {
+            assert_eq!(all(&page, &format!("#{id}")).len(), 1, "{id}");
+        }
+    }
+}
+
+#[test]
+fn a_run_without_a_session_has_a_page() {
+    let failures = vec!["the kernel panicked".to_owned()];
+    let report = Report { status: 74, failures, ..Report::default() };
+    let page = read(&report);
+    assert_eq!(text(all(&page, ".failures li")[0]), "the kernel panicked");
+    assert!(all(&page, "tr[data-event]").is_empty());
+    assert!(serde_json::from_value::<Report>(object(&page)).unwrap().first.is_none());
+}

@@ -1,0 +1,122 @@
+//! Pictures of a run, as SVG documents. Colours that a page changes in the dark are pure black and
+//! white here.
+
+use plotters::{coord::Shift, prelude::*};
+use tally_abi::ExitStatus;
+
+use crate::{Failure, Result, report::Interval};
+
+/// Size of a stack over time in pixels.
+const STACK: (u32, u32) = (900, 480);
+/// Colours that the colour-blind tell apart: those of Okabe and Ito, *Color Universal Design*
+/// (2008), but their black, then some of Tol, *Colour Schemes* (2021).
+const COLORS: [RGBColor; 12] = [
+    RGBColor(0x00, 0x9e, 0x73),
+    RGBColor(0xe6, 0x9f, 0x00),
+    RGBColor(0x56, 0xb4, 0xe9),
+    RGBColor(0xd5, 0x5e, 0x00),
+    RGBColor(0xcc, 0x79, 0xa7),
+    RGBColor(0x00, 0x72, 0xb2),
+    RGBColor(0xf0, 0xe4, 0x42),
+    RGBColor(0x99, 0x99, 0x99),
+    RGBColor(0x88, 0x22, 0x55),
+    RGBColor(0x44, 0xaa, 0x99),
+    RGBColor(0xdd, 0xcc, 0x77),
+    RGBColor(0x66, 0x55, 0xbb),
+];
+
+type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// The colour of the part at this index of a stack.
+pub fn color(index: usize) -> RGBColor {
+    COLORS[index % COLORS.len()]
+}
+
+/// An SVG document of this size.
+///
+/// # Errors
+/// The plotting library fails.
+fn drawn(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<String> {
+    let mut svg = String::new();
+    let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+    let result = draw(&area);
+    drop(area);
+    let failed = |error: Box<dyn std::error::Error>| {
+        Failure::new(ExitStatus::HostError, format!("the picture cannot be drawn: {error}"))
+    };
+    result.map_err(failed)?;
+    Ok(svg)
+}
+
+/// The names of the parts, in the order of the pipeline.
+pub fn part_names(intervals: &[Interval]) -> Vec<&str> {
+    let known = intervals.iter().find(|interval| !interval.parts.is_empty());
+    known.map(|known| known.parts.iter().map(|part| &*part.name).collect()).unwrap_or_default()
+}
+
+/// Where the cycles of a program went in each interval.
+///
+/// # Errors
+/// The plotting library fails.
+pub fn stack(program: &str, intervals: &[Interval]) -> Result<String> {
+    drawn(STACK, |area| draw_stack(area, program, intervals))
+}
+
+/// Stacks of cycles an instruction; each part has its bar, at the right of the one below it.
+#[expect(clippy::too_many_lines, reason = "one picture, drawn part by part")]
+fn draw_stack(area: &Area<'_>, program: &str, intervals: &[Interval]) -> Drawn {
+    let cpi = |interval: &Interval, cycles: f64| cycles / interval.instructions.max(1) as f64;
+    let known = || intervals.iter().filter(|interval| !interval.parts.is_empty());
+    let highest = known().map(|known| cpi(known, known.cycles as f64)).fold(0.0, f64::max);
+    let end = intervals.last().map_or(1, |last| last.start_cycles + last.cycles) as f64 / 1e6;
+    area.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(area)
+        .caption(format!("Where the cycles of {program} go, with 95 % bars"), ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(44)
+        .y_label_area_size(56)
+        .build_cartesian_2d(0.0..end * 1.5, 0.0..(highest * 1.1).max(0.1))?;
+    chart
+        .configure_mesh()
+        .light_line_style(WHITE.mix(0.0))
+        .x_desc("million cycles of the session")
+        .y_desc("cycles an instruction")
+        .draw()?;
+    let names = part_names(intervals);
+    for (index, name) in names.iter().enumerate() {
+        let color = color(index);
+        let below = |interval: &Interval| -> f64 {
+            interval.parts[..index].iter().map(|part| part.cycles).sum()
+        };
+        let side = |interval: &Interval| {
+            let start = interval.start_cycles as f64 / 1e6;
+            (start, start + interval.cycles as f64 / 1e6)
+        };
+        chart
+            .draw_series(known().map(|interval| {
+                let ((left, right), low) = (side(interval), below(interval));
+                let high = low + interval.parts[index].cycles;
+                let corners = [(left, cpi(interval, low)), (right, cpi(interval, high))];
+                Rectangle::new(corners, color.filled())
+            }))?
+            .label(*name)
+            .legend(move |(x, y)| Rectangle::new([(x, y - 4), (x + 12, y + 4)], color.filled()));
+        chart.draw_series(known().map(|interval| {
+            let (left, right) = side(interval);
+            let at = left + (right - left) * (index as f64 + 0.5) / names.len() as f64;
+            let part = &interval.parts[index];
+            let ends = [part.low_95, part.high_95];
+            let ends = ends.map(|end| (at, cpi(interval, below(interval) + end)));
+            PathElement::new(ends, BLACK.mix(0.6))
+        }))?;
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE)
+        .border_style(BLACK.mix(0.3))
+        .draw()?;
+    area.present()?;
+    Ok(())
+}

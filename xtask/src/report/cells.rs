@@ -1,0 +1,130 @@
+//! The values of a report as text, for every table of them: on a terminal and on a page.
+
+use tally_abi::text::Grouped;
+
+use super::{EventReport, Kind, SessionReport, estimate::Estimate};
+
+/// An event's values as text.
+#[derive(Debug)]
+pub struct Cells {
+    /// The estimate; empty if there is none.
+    pub estimate: String,
+    /// Half the width of the 95 % interval: relative, in events, or *exact*.
+    pub bar: String,
+    /// The share of the time in which it was counted.
+    pub counted: String,
+    /// The truth, if it is known.
+    pub truth: Option<TruthCells>,
+}
+
+/// An event's truth as text.
+#[derive(Debug)]
+pub struct TruthCells {
+    /// The true count.
+    pub truth: String,
+    /// The estimate's relative error.
+    pub error: String,
+    /// `!` if the interval does not contain the truth, else nothing.
+    pub mark: &'static str,
+}
+
+impl Cells {
+    /// The cells of an event.
+    pub fn of(event: &EventReport) -> Cells {
+        let bar = match event.kind {
+            Kind::Exact => "exact".into(),
+            _ => match (event.relative_half_width(), event.half_width_95) {
+                (Some(relative), _) => percent(relative, false),
+                // Of an estimate of 0 there is no share: in events.
+                (None, Some(events)) if events < 100.0 => format!("±{events:.1}"),
+                (None, Some(events)) => format!("±{}", Grouped(events.round() as u64)),
+                (None, None) => "unknown".into(),
+            },
+        };
+        let error = || event.relative_error().map_or_else(|| "-".into(), |it| percent(it, true));
+        Cells {
+            estimate: event.estimate.map_or_else(String::new, |it| Grouped(it).to_string()),
+            bar,
+            counted: event.coverage.map_or_else(|| "unknown".into(), |it| percent(it, false)),
+            truth: event.truth.map(|truth| TruthCells {
+                truth: Grouped(truth).to_string(),
+                error: error(),
+                mark: if event.is_within() == Some(false) { "!" } else { "" },
+            }),
+        }
+    }
+}
+
+/// An estimate that was made after the run, and half the width of its interval.
+pub(super) fn estimate_and_bar(value: Estimate) -> (String, String) {
+    let bar = match (value.half_width_95, value.estimate) {
+        (0.0, _) => "exact".to_owned(),
+        (width, 0.0) => format!("±{width:.1}"),
+        (width, estimate) => percent(width / estimate, false),
+    };
+    (Grouped(value.estimate.round() as u64).to_string(), bar)
+}
+
+/// What the engine did and cost in a session: names and values.
+pub fn engine_rows(session: &SessionReport) -> [(&'static str, String); 10] {
+    let count = |value: Option<u64>| {
+        value.map_or_else(|| "not measured".into(), |value| Grouped(value).to_string())
+    };
+    let number = |value: Option<f64>| {
+        value.map_or_else(|| "not measured".into(), |value| format!("{value:.1}"))
+    };
+    let share = |value: Option<f64>| {
+        value.map_or_else(|| "not measured".into(), |value| percent(value, false))
+    };
+    [
+        ("slices", count(session.slices)),
+        ("cycles per slice", count(session.cycles_per_slice.map(|cycles| cycles as u64))),
+        ("lengthened for the budget", count(session.lengthened)),
+        ("rounds", count(session.rounds)),
+        ("PMIs", count(session.pmis)),
+        ("MSR accesses per switch", number(session.msr_accesses_per_switch)),
+        ("instructions per switch", number(session.instructions_per_switch)),
+        ("cycles per switch", count(session.cycles_per_switch)),
+        ("engine's share of the time", share(session.engine_share)),
+        ("handler's share of cycles", share(session.handler_cycle_share)),
+    ]
+}
+
+/// A share as a percentage of at most six characters, with its sign.
+pub fn percent(share: f64, signed: bool) -> String {
+    let percent = share * 100.0;
+    let most = if signed { 99.95 } else { 999.95 };
+    match percent.abs() {
+        size if size >= 9999.5 && signed => format!("{percent:+.0e}%"),
+        size if size >= 99999.5 => format!("{percent:.0e}%"),
+        size => {
+            let decimals = usize::from(size < most) + usize::from(size < 9.995);
+            if signed {
+                format!("{percent:+.decimals$}%")
+            } else {
+                format!("{percent:.decimals$}%")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_have_six_characters() {
+        for (share, signed, unsigned) in [
+            (0.099_94, "+9.99%", "9.99%"),
+            (0.999_4, "+99.9%", "99.9%"),
+            (0.999_6, "+100%", "100.0%"),
+            (9.9996, "+1000%", "1000%"),
+            (99.994, "+9999%", "9999%"),
+            (100.0, "+1e4%", "10000%"),
+            (1e9, "+1e11%", "1e11%"),
+        ] {
+            assert_eq!((&*percent(share, true), &*percent(share, false)), (signed, unsigned));
+            assert!(percent(-share, true).len() <= 6, "{share}");
+        }
+    }
+}
