@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Result, bench, build, compare, docs, events, fuzz, image, lint, linux, output,
+    Result, bench, build, compare, diff, docs, events, fuzz, image, lint, linux, output,
     project::Project, run, sdk, setup, study, test, trace, vpmu_check,
 };
 
@@ -28,6 +28,8 @@ enum Task {
     Run(Box<run::RunArgs>),
     /// Count a program's events under Tally and under Linux with perf, both beside the truth
     Compare(compare::CompareArgs),
+    /// Compare two runs with each other: what differs by more than the intervals allow
+    Diff(diff::DiffArgs),
     /// Print a trace file that a run wrote
     Trace(trace::TraceArgs),
     /// Compare estimates with the truth, over runs or synthetic streams; programs with Linux
@@ -84,6 +86,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Image(args) => image::main(&project, args),
         Task::Run(args) => run::main(&project, args),
         Task::Compare(args) => compare::main(&project, args),
+        Task::Diff(args) => diff::main(args),
         Task::Trace(args) => trace::main(args),
         Task::Study(args) => study::main(&project, args),
         Task::Linux(args) => linux::main(&project, args),

@@ -11,6 +11,7 @@ pub mod build;
 pub mod cli;
 pub mod compare;
 mod compiler;
+pub mod diff;
 pub mod docs;
 mod events;
 pub mod explain;

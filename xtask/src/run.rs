@@ -7,7 +7,7 @@ mod show;
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, FromArgMatches};
+use clap::{Args, FromArgMatches, builder::ArgPredicate};
 use tally_abi::{ExitStatus, Shares, boot::LogLevel};
 use tally_engine::Plan;
 
@@ -52,9 +52,11 @@ pub struct RunArgs {
     /// Write where the cycles go over time into this file: a table (.csv) or a picture (.svg)
     #[arg(long, value_name = "FILE", requires = "breakdown", conflicts_with = "trace_last")]
     over_time: Option<PathBuf>,
-    /// Into how many intervals --over-time divides the run
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    intervals: u16,
+    /// Give the counts of N intervals of the run too [default with --over-time: 20]
+    #[arg(long, value_name = "N", conflicts_with_all = ["explain", "repeat", "trace_last"],
+          default_value_if("over_time", ArgPredicate::IsPresent, "20"),
+          value_parser = clap::value_parser!(u16).range(1..=1000))]
+    intervals: Option<u16>,
     /// Write the results into this file too: a page for a browser, with the JSON object inside
     #[arg(long, value_name = "FILE", conflicts_with_all = ["explain", "repeat"])]
     report: Option<PathBuf>,
@@ -186,7 +188,7 @@ impl RunArgs {
 
     /// Returns whether the records of all slices are needed.
     fn needs_slices(&self) -> bool {
-        self.unobserved || self.refine || self.over_time.is_some()
+        self.unobserved || self.refine || self.intervals.is_some()
     }
 
     /// What the report has beside the estimates.
@@ -195,21 +197,22 @@ impl RunArgs {
             unobserved: self.unobserved,
             refined: self.refine,
             stack: self.stack(),
-            intervals: self.over_time.as_ref().map(|_| self.intervals.into()),
+            intervals: self.intervals.map(usize::from),
         }
     }
 
-    /// The plan of the job's events, if what is asked for needs the records of slices.
+    /// The plan of the job's events; none for another list, unless what is asked for needs it.
     ///
     /// # Errors
     /// The list of events is unknown before the run, or refused.
     pub fn plan(&self) -> Result<Option<Plan>> {
-        if !self.needs_slices() {
-            return Ok(None);
-        }
         let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu)?;
-        let asked = Asked::of(&self.sampled_job(), &self.first(), pmu.profile().signature)?;
-        explain::plan_of(&pmu, &asked).map(|(_, plan)| Some(plan))
+        let plan = Asked::of(&self.sampled_job(), &self.first(), pmu.profile().signature)
+            .and_then(|asked| explain::plan_of(&pmu, &asked));
+        match plan {
+            Err(failure) if self.needs_slices() => Err(failure),
+            plan => Ok(plan.ok().map(|(_, plan)| plan).filter(|_| self.accel == Accel::Tcg)),
+        }
     }
 
     /// The files that the machine gets, and the path of the programs' input on it.
@@ -311,12 +314,8 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     report.made = Some(made(project, args.pmu, args.accel, args.job.cpus));
     // The trace is written also if the report cannot be printed.
     let shown = show(&boot, &report, args.json, &folder);
-    if let Some(path) = &args.trace {
-        write_trace(&boot, path)?;
-    }
-    if let Some(path) = &args.report {
-        project::write(path, page::render(&report)?.as_bytes())?;
-    }
+    args.trace.as_deref().map(|path| write_trace(&boot, path)).transpose()?;
+    args.report.as_deref().map(|path| page::write(&report, path)).transpose()?;
     let status = shown?;
     args.over_time.as_deref().map(|path| over_time::write(&report, path)).transpose()?;
     if let Some(folder) = &args.out {
@@ -382,7 +381,7 @@ fn check(args: &RunArgs) -> Result<()> {
     }
     args.over_time.as_deref().map(Format::of).transpose()?;
     if args.needs_slices() && args.accel == Accel::Kvm {
-        let why = "--unobserved, --refine and --over-time need a virtual PMU: omit --accel kvm";
+        let why = "--unobserved, --refine and --intervals need a virtual PMU: omit --accel kvm";
         return Err(Failure::new(ExitStatus::Usage, why));
     }
     inputs::check(&args.files()?.0, args.memory)?;

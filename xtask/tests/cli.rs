@@ -117,6 +117,24 @@ fn estimates_from_the_trace_and_breakdowns_need_lists_that_are_known() {
 }
 
 #[test]
+fn diff_refuses_what_is_not_a_run() {
+    let sample = "src/page/sample.json";
+    for (words, expected) in [
+        (format!("diff {sample} {sample}"), Some(0)),
+        (format!("diff {sample} {sample} --json"), Some(0)),
+        (format!("diff {sample} /nonexistent"), code(ExitStatus::HostError)),
+        (format!("diff Cargo.toml {sample}"), code(ExitStatus::BadTrace)),
+        (format!("diff {sample} src/page/layout.html"), code(ExitStatus::BadTrace)),
+        (
+            format!("diff {sample} {sample} --report /nonexistent/a.html"),
+            code(ExitStatus::HostError),
+        ),
+    ] {
+        assert_eq!(status(&words, Stdio::null(), Stdio::null()), expected, "{words}");
+    }
+}
+
+#[test]
 fn a_run_is_checked_before_anything_is_built() {
     let dynamic = format!("--file {}:bin/prog -- prog", env!("CARGO_BIN_EXE_xtask"));
     for (words, refused) in [

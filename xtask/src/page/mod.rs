@@ -2,9 +2,15 @@
 //! prints, for the eye, with the JSON object itself inside.
 
 mod chart;
+mod diff;
+mod rates;
 mod run;
 mod template;
 #[cfg(test)]
 mod tests;
 
-pub use self::run::render;
+pub use self::{
+    diff::render_diff,
+    run::{render, write},
+    template::object,
+};

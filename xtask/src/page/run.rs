@@ -1,12 +1,12 @@
 //! The page of a run (`cargo xtask run --report FILE`).
 
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use serde::Serialize;
 
-use super::{chart::Chart, template::page};
+use super::{chart::Chart, rates, template::page};
 use crate::{
-    Result, machine, picture,
+    Result, machine, picture, project,
     report::{
         Breakdown, CyclePart, EventReport, Kind, Report, SessionReport, SlotPart,
         cells::{Cells, TruthCells, engine_rows},
@@ -36,6 +36,14 @@ pub fn render(report: &Report) -> Result<String> {
     page("run.html", &view, report)
 }
 
+/// Writes the page of a report into a file.
+///
+/// # Errors
+/// As [`render`], or the file cannot be written.
+pub fn write(report: &Report, path: &Path) -> Result<()> {
+    project::write(path, render(report)?.as_bytes())
+}
+
 #[derive(Serialize)]
 struct View<'a> {
     run: &'a Report,
@@ -58,6 +66,10 @@ struct SessionView<'a> {
     /// The part with the most cycles, work aside.
     loss: Option<&'a str>,
     over_time: Option<Chart>,
+    /// What each event did over time.
+    rates: Vec<Chart>,
+    /// The groups' shares of the cycles, 0 to 1, in their order; none if they are unknown.
+    group_shares: Vec<Option<f64>>,
     rows: Vec<Row<'a>>,
     /// How many truths are within the intervals, and of how many.
     within: [usize; 2],
@@ -74,9 +86,11 @@ impl<'a> SessionView<'a> {
         let judged = || session.events.iter().filter_map(EventReport::is_within);
         Ok(SessionView {
             index,
-            of: several
-                .then(|| format!(" of {}, session {number}", session.program))
-                .unwrap_or_default(),
+            of: if several {
+                format!(" of {}, session {number}", session.program)
+            } else {
+                String::new()
+            },
             session,
             parts: breakdown
                 .map(|it| it.parts.iter().map(|of| part(of, it.cycles)).collect())
@@ -84,6 +98,8 @@ impl<'a> SessionView<'a> {
             slots: breakdown.map(|it| it.slots.iter().map(slot).collect()).unwrap_or_default(),
             loss: breakdown.and_then(Breakdown::largest_loss).map(|part| &*part.name),
             over_time: over_time(session, index)?,
+            rates: rates::charts(&session.intervals, index)?,
+            group_shares: group_shares(session),
             rows: session.events.iter().map(|event| Row::of(event, axis)).collect(),
             within: [judged().filter(|within| *within).count(), judged().count()],
             axis,
@@ -225,4 +241,11 @@ fn over_time(session: &SessionReport, index: usize) -> Result<Option<Chart>> {
     );
     let title = format!("Where the cycles of {} go over time", session.program);
     Ok(Chart::of(&svg, format!("over-time-{index}"), title, description))
+}
+
+/// Each group's share of the cycles of all groups.
+fn group_shares(session: &SessionReport) -> Vec<Option<f64>> {
+    let cycles = session.groups.iter().map(|group| group.cycles);
+    let all: Option<u64> = cycles.clone().sum();
+    cycles.map(|own| Some(own? as f64 / all.filter(|all| *all > 0)? as f64)).collect()
 }

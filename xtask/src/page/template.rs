@@ -10,7 +10,8 @@ use tally_abi::{ExitStatus, text::Grouped};
 use crate::{Failure, Result, report::cells::percent};
 
 /// The templates. Names that end in `.html` are escaped.
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
+    ("diff.html", include_str!("diff.html")),
     ("layout.html", include_str!("layout.html")),
     ("page.css", include_str!("page.css")),
     ("page.js", include_str!("page.js")),
@@ -41,6 +42,13 @@ pub(super) fn page(
         })
     });
     made.map_err(|error| failed(&format_args!("{error:#}")))
+}
+
+/// The JSON object that a page has inside.
+pub fn object(page: &str) -> Option<&str> {
+    let (_, rest) =
+        page.split_once(&format!("<script type=\"application/json\" id=\"{DATA}\">"))?;
+    Some(rest.split_once("</script>")?.0)
 }
 
 fn environment() -> std::result::Result<Environment<'static>, minijinja::Error> {

@@ -5,7 +5,7 @@ use std::{
     fmt::{self, Write},
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tally_abi::{ExitStatus, text::Grouped};
 
 use super::estimate::{Combined, RunEstimate, combine, mean, variance};
@@ -27,7 +27,7 @@ pub struct OneRun {
 }
 
 /// All runs together.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Merged {
     /// Number of runs.
     pub runs: u64,
@@ -42,7 +42,7 @@ pub struct Merged {
 }
 
 /// One session of every run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct MergedSession {
     /// The program that opened it.
     pub program: String,
@@ -51,7 +51,7 @@ pub struct MergedSession {
 }
 
 /// One event over all runs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct MergedEvent {
     /// Its name.
     pub name: String,

@@ -6,6 +6,7 @@ use tally_engine::Plan;
 use super::{
     Report, SessionReport,
     breakdown::{Stack, break_down},
+    groups::groups,
     intervals::intervals,
     refined::refined,
     unobserved::unobserved,
@@ -24,7 +25,7 @@ pub struct Additions {
     pub refined: bool,
     /// The stack by which the cycles are broken down.
     pub stack: Option<&'static Stack>,
-    /// The number of intervals for each of which they are.
+    /// The number of intervals for each of which the counts are given, and the breakdown.
     pub intervals: Option<usize>,
 }
 
@@ -38,10 +39,13 @@ impl Report {
         if let Some(plan) = plan.filter(|_| additions.refined) {
             report.add_refined(boot, plan);
         }
-        let Some(stack) = additions.stack else { return report };
         if let Some((plan, number)) = plan.zip(additions.intervals) {
-            report.add_intervals(boot, plan, stack, number);
+            report.add_intervals(boot, plan, additions.stack, number);
         }
+        if let Some(plan) = plan {
+            report.add_groups(boot, plan);
+        }
+        let Some(stack) = additions.stack else { return report };
         if let Err(missing) = report.add_breakdown(stack) {
             let what = missing.join(", ");
             output::note(format_args!("xtask: no breakdown: too few slices for {what}"));
@@ -60,12 +64,32 @@ impl Report {
         Ok(())
     }
 
-    /// Adds where the cycles went in `number` intervals of the sessions of `boot` that counted the
-    /// stack's events by this plan, and whose trace is complete.
-    pub fn add_intervals(&mut self, boot: &Boot, plan: &Plan, stack: &Stack, number: usize) {
+    /// Adds the counts of `number` intervals, and where their cycles went by the stack, of the
+    /// sessions of `boot` whose events were counted by this plan, and whose trace is complete.
+    pub fn add_intervals(
+        &mut self,
+        boot: &Boot,
+        plan: &Plan,
+        stack: Option<&Stack>,
+        number: usize,
+    ) {
         for (report, _, slices) in self.traced(boot, plan) {
-            let names: Vec<&str> = report.events.iter().map(|event| &*event.name).collect();
-            report.intervals = intervals(&slices, plan, &names, stack, number);
+            report.intervals = intervals(&slices, plan, &names(report), stack, number);
+        }
+    }
+
+    /// Adds the groups of the sessions of `boot` whose events were counted by this plan, with their
+    /// slices where the trace is complete.
+    fn add_groups(&mut self, boot: &Boot, plan: &Plan) {
+        for session in self.first.iter_mut().chain(&mut self.others) {
+            if session.events.len() == plan.assignments.len() {
+                session.groups = groups(plan, &names(session), None);
+            }
+        }
+        for (report, _, slices) in self.traced(boot, plan) {
+            if !slices.is_empty() {
+                report.groups = groups(plan, &names(report), Some(&slices));
+            }
         }
     }
 
@@ -112,4 +136,9 @@ impl Report {
             },
         )
     }
+}
+
+/// The names of a session's events.
+fn names(session: &SessionReport) -> Vec<&str> {
+    session.events.iter().map(|event| &*event.name).collect()
 }

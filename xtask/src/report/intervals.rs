@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use tally_abi::{Reading, Value, reading::Reason, trace::SliceRecord};
-use tally_engine::{Plan, estimate::student_t_95, plan::CounterAssignment};
+use tally_engine::{Pinned, Plan, estimate::student_t_95, plan::CounterAssignment};
 
 use super::{
     breakdown::{CyclePart, Stack, cycle_parts},
@@ -24,8 +24,21 @@ pub struct Interval {
     /// Instructions of the interval.
     pub instructions: u64,
     /// The parts in the order of the pipeline; none if an event was counted in fewer than two of
-    /// its slices.
+    /// its slices, or no breakdown was asked for.
     pub parts: Vec<CyclePart>,
+    /// The session's events.
+    pub events: Vec<IntervalEvent>,
+}
+
+/// An event in an interval.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct IntervalEvent {
+    /// Its name.
+    pub name: String,
+    /// Number of events; none if it was counted in fewer than two slices of the interval.
+    pub estimate: Option<u64>,
+    /// Half the width of the 95 % interval, in events.
+    pub half_width_95: Option<f64>,
 }
 
 /// Divides the slices of a session, whose records are in the order of time, into `number` intervals
@@ -34,7 +47,7 @@ pub fn intervals(
     records: &[SliceRecord],
     plan: &Plan,
     names: &[&str],
-    stack: &Stack,
+    stack: Option<&Stack>,
     number: usize,
 ) -> Vec<Interval> {
     let slices = slices::all(records);
@@ -60,27 +73,32 @@ fn interval(
     start_cycles: u64,
     plan: &Plan,
     names: &[&str],
-    stack: &Stack,
+    stack: Option<&Stack>,
 ) -> Interval {
     let sum = |of: fn(&Slice) -> u64| slices.iter().map(of).sum();
     let (cycles, instructions) = (sum(|slice| slice.cycles), sum(|slice| slice.instructions));
     let event = |(name, assigned): (&&str, &CounterAssignment)| {
-        let value = match slices::place(plan, *assigned) {
-            Some((group, place)) => estimate(slices, group, place),
-            None if *name == stack.cycles => Value::Exact { count: cycles },
-            None if *name == stack.instructions => Value::Exact { count: instructions },
-            None => Value::NotMeasured { reason: Reason::TooFewSlices },
+        let value = match (slices::place(plan, *assigned), assigned) {
+            (Some((group, place)), _) => estimate(slices, group, place),
+            (None, CounterAssignment::Pinned(Pinned::Cycles)) => Value::Exact { count: cycles },
+            (None, CounterAssignment::Pinned(Pinned::Instructions)) => {
+                Value::Exact { count: instructions }
+            }
+            (None, _) => Value::NotMeasured { reason: Reason::TooFewSlices },
         };
         let reading = Reading { value, counted: 0, counted_cycles: 1, total_cycles: 1, slices: 0 };
         EventReport::of(name, &reading, None)
     };
     let events: Vec<EventReport> = names.iter().zip(&plan.assignments).map(event).collect();
-    let is_measured = stack
-        .of_cycles()
-        .iter()
-        .all(|name| events.iter().any(|event| event.name == *name && event.estimate.is_some()));
-    let parts = if is_measured { cycle_parts(&events, stack) } else { Vec::new() };
-    Interval { start_cycles, cycles, instructions, parts }
+    let is_measured =
+        |name: &&str| events.iter().any(|event| event.name == *name && event.estimate.is_some());
+    let stack = stack.filter(|stack| stack.of_cycles().iter().all(is_measured));
+    let parts = stack.map(|stack| cycle_parts(&events, stack)).unwrap_or_default();
+    let events = events.into_iter().map(|event| {
+        let EventReport { name, estimate, half_width_95, .. } = event;
+        IntervalEvent { name, estimate, half_width_95 }
+    });
+    Interval { start_cycles, cycles, instructions, parts, events: events.collect() }
 }
 
 /// The estimate of the event at this place of the group, in all of the slices.
@@ -116,6 +134,8 @@ mod tests {
     use crate::report::slices::made_up::{GROUPS, four_groups, record};
 
     const SLICES: u64 = 400;
+    /// The events of the plan.
+    const NAMES: [&str; 6] = ["A", "B", "C", "D", "INSTRUCTIONS", "CYCLES"];
 
     /// Events happen at about the same rate in all groups, and twice as often in the second half.
     fn records() -> Vec<SliceRecord> {
@@ -148,13 +168,18 @@ mod tests {
     #[test]
     fn intervals_divide_the_cycles_of_a_session() {
         let stack = crate::report::stack_of(0x606a6).unwrap();
-        let intervals = intervals(&records(), &four_groups(), &[], stack, 7);
+        let intervals = intervals(&records(), &four_groups(), &NAMES, Some(stack), 7);
         let cycles: Vec<u64> = intervals.iter().map(|interval| interval.cycles).collect();
         assert_eq!((cycles.len(), cycles.iter().sum::<u64>()), (7, SLICES * 1_000));
         assert!(cycles.iter().all(|cycles| cycles.abs_diff(57_142) <= 1_000), "{cycles:?}");
         let mut at = 0;
         for interval in &intervals {
             assert_eq!((interval.start_cycles, interval.parts.len()), (at, 0));
+            let names: Vec<&str> = interval.events.iter().map(|event| &*event.name).collect();
+            assert_eq!(names, NAMES);
+            let exact = [interval.instructions, interval.cycles].map(Some);
+            assert_eq!([4, 5].map(|at: usize| interval.events[at].estimate), exact);
+            assert!(interval.events[..4].iter().all(|event| event.half_width_95 > Some(0.0)));
             at += interval.cycles;
         }
     }

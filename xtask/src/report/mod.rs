@@ -5,6 +5,7 @@ mod breakdown;
 pub mod cells;
 mod estimate;
 mod event;
+mod groups;
 mod intervals;
 mod made;
 mod refined;
@@ -24,7 +25,8 @@ pub use self::{
     added::Additions,
     breakdown::{Breakdown, CyclePart, SlotPart, Stack, stack_of},
     event::{EventReport, Kind, relative_error},
-    intervals::Interval,
+    groups::GroupReport,
+    intervals::{Interval, IntervalEvent},
     made::Made,
 };
 use crate::{
@@ -138,7 +140,10 @@ pub struct SessionReport {
     /// Where the cycles went, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breakdown: Option<Breakdown>,
-    /// Where the cycles went in each interval, if it was asked for.
+    /// The groups of events that were counted together, if the list was known before the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupReport>,
+    /// The counts of each interval, and where the cycles went, if they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<Interval>,
     /// Logical counters.
@@ -228,6 +233,7 @@ impl SessionReport {
             engine_share: stats.and_then(|s| ratio(s.engine_ticks, s.session_ticks)),
             handler_cycle_share: cost.and_then(|c| ratio(c.cycles, c.region_cycles)),
             breakdown: None,
+            groups: Vec::new(),
             intervals: Vec::new(),
             events: session.readings.iter().map(event).collect(),
         }

@@ -62,7 +62,7 @@ fn render(session: &SessionReport, format: Format) -> Result<String> {
 fn table(intervals: &[Interval]) -> String {
     let mut text = "start_cycles,cycles,instructions,part,part_cycles,half_width_95\n".to_owned();
     for interval in intervals {
-        let Interval { start_cycles, cycles, instructions, parts } = interval;
+        let Interval { start_cycles, cycles, instructions, parts, .. } = interval;
         let begin = format!("{start_cycles},{cycles},{instructions}");
         if parts.is_empty() {
             text += &format!("{begin},,,\n");
@@ -94,7 +94,7 @@ mod tests {
             truth: None,
         };
         let parts = ["work", "memory"].into_iter().zip(shares).map(part).collect();
-        Interval { start_cycles, cycles: 1_000, instructions: 500, parts }
+        Interval { start_cycles, cycles: 1_000, instructions: 500, parts, events: Vec::new() }
     }
 
     #[test]

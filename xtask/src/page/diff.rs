@@ -1,0 +1,136 @@
+//! The page of two runs beside each other (`cargo xtask diff --report FILE`).
+
+use serde::Serialize;
+
+use super::template::page;
+use crate::{
+    Result,
+    diff::{Compared, ComparedSession, Diff, Measured, Run, Verdict, bar, range, ratio_text},
+};
+
+/// The ends of axes of ratios, as differences from 1.
+const AXES: [f64; 6] = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
+
+/// The page of a comparison.
+///
+/// # Errors
+/// The page cannot be made.
+pub fn render_diff(diff: &Diff) -> Result<String> {
+    let axis = axis(diff);
+    let several = diff.sessions.len() > 1;
+    let session = |(index, session): (usize, &ComparedSession)| SessionView {
+        index,
+        of: if several { format!(" of {}", session.programs.join(" and ")) } else { String::new() },
+        cycles: session.cycles.iter().map(|of| Row::of(of, axis)).collect(),
+        events: session.events.iter().map(|of| Row::of(of, axis)).collect(),
+    };
+    let view = View {
+        runs: [&diff.a, &diff.b].map(|run| RunView { title: run.title(), run }),
+        sessions: diff.sessions.iter().enumerate().map(session).collect(),
+        differ: diff.differ(),
+        compared: diff.compared(),
+        estimated: diff.estimated(),
+        by_chance: (diff.estimated() as f64 / 20.0).ceil(),
+        axis,
+    };
+    page("diff.html", &view, diff)
+}
+
+#[derive(Serialize)]
+struct View<'a> {
+    runs: [RunView<'a>; 2],
+    sessions: Vec<SessionView>,
+    /// How many values differ, of how many, of which these are estimated.
+    differ: usize,
+    compared: usize,
+    estimated: usize,
+    /// How many of the estimated ones would differ by chance.
+    by_chance: f64,
+    /// The axis of ratios reaches from 1 minus this to 1 plus it.
+    axis: f64,
+}
+
+#[derive(Serialize)]
+struct RunView<'a> {
+    title: String,
+    run: &'a Run,
+}
+
+#[derive(Serialize)]
+struct SessionView {
+    /// Distinguishes the session on the page.
+    index: usize,
+    /// What headings have behind them, if there are several sessions.
+    of: String,
+    cycles: Vec<Row>,
+    events: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    /// The values of both runs.
+    values: [Option<Cell>; 2],
+    /// The ratio and its interval.
+    ratio: Option<f64>,
+    ratio_text: Option<String>,
+    range: String,
+    plot: Option<Plot>,
+    is_exact: bool,
+    differs: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Cell {
+    estimate: f64,
+    text: String,
+    bar: String,
+}
+
+/// Places on an axis, 0 to 100, with a ratio of 1 at 50.
+#[derive(Serialize)]
+struct Plot {
+    low: f64,
+    high: f64,
+    ratio: f64,
+    is_cut: bool,
+}
+
+impl Row {
+    fn of(of: &Compared, axis: f64) -> Row {
+        let cell = |value: &Measured| Cell {
+            estimate: value.estimate,
+            text: value.text(),
+            bar: bar(value),
+        };
+        Row {
+            name: of.name.clone(),
+            values: [&of.a, &of.b].map(|value| value.as_ref().map(cell)),
+            ratio: of.ratio,
+            ratio_text: of.ratio.map(ratio_text),
+            range: range(of),
+            plot: Plot::of(of, axis),
+            is_exact: of.is_exact(),
+            differs: (of.verdict != Verdict::Unknown).then_some(of.verdict == Verdict::Differs),
+        }
+    }
+}
+
+impl Plot {
+    fn of(of: &Compared, axis: f64) -> Option<Plot> {
+        let place = |ratio: f64| 50.0 + 50.0 * (ratio - 1.0) / axis;
+        let [low, high, ratio] = [of.ratio_low_95?, of.ratio_high_95?, of.ratio?].map(place);
+        let is_cut = low < 0.0 || high > 100.0;
+        let [low, high, ratio] = [low, high, ratio].map(|at| at.clamp(0.0, 100.0));
+        Some(Plot { low, high, ratio, is_cut })
+    }
+}
+
+/// The least of [`AXES`] on which every second ratio has the upper end of its interval.
+fn axis(diff: &Diff) -> f64 {
+    let values = diff.sessions.iter().flat_map(|of| of.cycles.iter().chain(&of.events));
+    let mut far: Vec<f64> = values.filter_map(|of| Some((of.ratio_high_95? - 1.0).abs())).collect();
+    far.sort_by(f64::total_cmp);
+    let most = far.get(far.len() / 2).copied().unwrap_or_default();
+    AXES.into_iter().find(|axis| *axis >= most).unwrap_or(AXES[AXES.len() - 1])
+}
