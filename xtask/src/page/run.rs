@@ -8,8 +8,8 @@ use super::{chart::Chart, rates, template::page};
 use crate::{
     Result, machine, picture, project,
     report::{
-        Breakdown, CyclePart, EventReport, Kind, Report, SessionReport, SlotPart,
-        cells::{Cells, TruthCells, engine_rows},
+        Breakdown, CyclePart, Estimate, EventReport, Kind, Report, SessionReport, SlotPart,
+        cells::{Cells, TruthCells, engine_rows, estimate_and_bar},
     },
 };
 
@@ -25,6 +25,7 @@ pub fn render(report: &Report) -> Result<String> {
     let sessions = report.sessions().enumerate();
     let view = View {
         run: report,
+        is_complete: report.first.is_some() && report.sessions().all(is_complete),
         command: report
             .made
             .as_ref()
@@ -47,6 +48,8 @@ pub fn write(report: &Report, path: &Path) -> Result<()> {
 #[derive(Serialize)]
 struct View<'a> {
     run: &'a Report,
+    /// Whether the list of what was not measured is empty.
+    is_complete: bool,
     /// The command line, for a shell.
     command: Option<String>,
     sessions: Vec<SessionView<'a>>,
@@ -71,6 +74,9 @@ struct SessionView<'a> {
     /// The groups' shares of the cycles, 0 to 1, in their order; none if they are unknown.
     group_shares: Vec<Option<f64>>,
     rows: Vec<Row<'a>>,
+    /// Whether rows have estimates made again, and numbers without interrupts.
+    has_refined: bool,
+    has_unobserved: bool,
     /// How many truths are within the intervals, and of how many.
     within: [usize; 2],
     /// The axis of the rows' intervals reaches from minus this share of the estimate to plus it.
@@ -101,6 +107,8 @@ impl<'a> SessionView<'a> {
             rates: rates::charts(&session.intervals, index)?,
             group_shares: group_shares(session),
             rows: session.events.iter().map(|event| Row::of(event, axis)).collect(),
+            has_refined: session.events.iter().any(|event| event.refined.is_some()),
+            has_unobserved: session.events.iter().any(|event| event.unobserved.is_some()),
             within: [judged().filter(|within| *within).count(), judged().count()],
             axis,
             engine: engine_rows(session).into(),
@@ -173,8 +181,27 @@ struct Row<'a> {
     error: Option<String>,
     relative_error: Option<f64>,
     is_within: Option<bool>,
+    /// The estimate made again from the records of all slices.
+    refined: Option<Later>,
+    /// The number without interrupts.
+    unobserved: Option<Later>,
     /// Where the interval and the truth are beside the estimate, if it is above 0.
     plot: Option<Plot>,
+}
+
+/// An estimate that was made after the run.
+#[derive(Serialize)]
+struct Later {
+    estimate: f64,
+    text: String,
+    bar: String,
+}
+
+impl Later {
+    fn of(value: Estimate) -> Later {
+        let (text, bar) = estimate_and_bar(value);
+        Later { estimate: value.estimate, text, bar }
+    }
 }
 
 /// Places on an axis, 0 to 100, with the estimate at 50.
@@ -201,6 +228,8 @@ impl<'a> Row<'a> {
             error,
             relative_error: event.relative_error(),
             is_within: event.is_within(),
+            refined: event.refined.map(Later::of),
+            unobserved: event.unobserved.map(Later::of),
             plot: Plot::of(event, axis),
         }
     }
@@ -248,4 +277,12 @@ fn group_shares(session: &SessionReport) -> Vec<Option<f64>> {
     let cycles = session.groups.iter().map(|group| group.cycles);
     let all: Option<u64> = cycles.clone().sum();
     cycles.map(|own| Some(own? as f64 / all.filter(|all| *all > 0)? as f64)).collect()
+}
+
+/// Returns whether nothing is to be said of what was not measured.
+fn is_complete(session: &SessionReport) -> bool {
+    session.breakdown.is_none()
+        && session.cycles_per_switch.is_some()
+        && session.instructions_per_switch_reason.is_none()
+        && session.events.iter().all(|event| event.kind != Kind::NotMeasured)
 }

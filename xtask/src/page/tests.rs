@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     diff::{Diff, Run},
-    report::Report,
+    report::{Estimate, Report},
 };
 
 /// A report as `cargo xtask run --breakdown --intervals 8 --json` printed it.
@@ -79,6 +79,28 @@ fn a_page_has_the_object_and_each_of_its_values() {
 
 fn number(text: Option<&str>) -> f64 {
     text.unwrap().parse().unwrap()
+}
+
+#[test]
+fn estimates_made_after_the_run_have_columns_of_their_own() {
+    let mut report = sample();
+    let heads = |page: &Html| all(page, "thead th").into_iter().map(text).collect::<Vec<_>>();
+    assert!(!heads(&read(&report)).contains(&"refined".to_owned()));
+    let event = &mut report.first.as_mut().unwrap().events[2];
+    let later = |estimate| {
+        let half_width_95 = estimate / 8.0;
+        let (low_95, high_95) = (estimate - half_width_95, estimate + half_width_95);
+        Some(Estimate { estimate, half_width_95, low_95, high_95 })
+    };
+    (event.refined, event.unobserved) = (later(1_234_567.5), later(7_654_321.25));
+    let page = read(&report);
+    assert!(
+        ["refined", "without interrupts"].iter().all(|of| heads(&page).contains(&(*of).into()))
+    );
+    let row = text(all(&page, "tr[data-event]")[2]);
+    for value in ["1,234,568", "7,654,321", "12.5%"] {
+        assert!(row.contains(value), "{value}: {row}");
+    }
 }
 
 #[test]

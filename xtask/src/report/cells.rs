@@ -56,7 +56,7 @@ impl Cells {
 }
 
 /// An estimate that was made after the run, and half the width of its interval.
-pub(super) fn estimate_and_bar(value: Estimate) -> (String, String) {
+pub fn estimate_and_bar(value: Estimate) -> (String, String) {
     let bar = match (value.half_width_95, value.estimate) {
         (0.0, _) => "exact".to_owned(),
         (width, 0.0) => format!("±{width:.1}"),

@@ -24,6 +24,7 @@ use tally_abi::{
 pub use self::{
     added::Additions,
     breakdown::{Breakdown, CyclePart, SlotPart, Stack, stack_of},
+    estimate::Estimate,
     event::{EventReport, Kind, relative_error},
     groups::GroupReport,
     intervals::{Interval, IntervalEvent},
