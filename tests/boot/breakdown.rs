@@ -38,7 +38,7 @@ fn the_cause_of_each_bottleneck_is_named_first() {
             assert_slots_add_up(&session, breakdown, machine);
             let what = format!("{machine}, {program}: {breakdown:?}");
             assert_eq!(
-                breakdown.largest_loss().map(|part| part.name),
+                breakdown.largest_loss().map(|part| &*part.name),
                 Some(causes[index]),
                 "{what}"
             );
