@@ -1,4 +1,5 @@
 //! `cargo xtask run`: fetches, builds, boots, and prints the results.
+// Long because it has every option of the command, with its help.
 
 mod inputs;
 mod made;
