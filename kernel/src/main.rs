@@ -154,5 +154,6 @@ fn calibrate_timer(rsdp: Option<u64>) -> u32 {
 fn announce(cpus: u32, ramdisk_bytes: u64, seed: u64) {
     let memory_bytes = frames::in_use_bytes() - ramdisk_bytes;
     log::info!("{cpus} CPUs (maximum {MAX_CPUS}), {} KiB of memory in use", memory_bytes / 1024);
-    serial::send(&Message::Booted { cpus, memory_bytes, seed, pmu: measure::pmu_info() });
+    let (tsc_hz, pmu) = (clock::tsc_hz(), measure::pmu_info());
+    serial::send(&Message::Booted { cpus, memory_bytes, seed, tsc_hz, pmu });
 }

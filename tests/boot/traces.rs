@@ -5,9 +5,13 @@ use std::{collections::BTreeSet, time::Duration};
 
 use tally_abi::{
     Mode, syscall,
-    trace::{Delivered, End, SignalRecord},
+    trace::{Delivered, End, SignalRecord, SlicePlace},
 };
-use xtask::machine::{Boot, Outcome, Pmu, Request, TracePort};
+use xtask::{
+    machine::{Boot, Outcome, Pmu, Request, TracePort},
+    report::Report,
+    trace::{file::Trace, run::Run},
+};
 
 use crate::{SharedBoot, assert_small, assert_success, boot};
 
@@ -69,6 +73,33 @@ fn both_transports_carry_as_many_slices() {
     let [by_port, in_memory] =
         [&BY_PORT, &IN_MEMORY].map(|boot| boot.get().transcript.slices.len());
     assert!(by_port >= 3000 && by_port.abs_diff(in_memory) < 100, "{by_port}, {in_memory}");
+}
+
+/// Every session's events have, at their places in the records of slices, what was counted of
+/// them.
+#[test]
+fn a_trace_describes_its_run() {
+    let boot = BY_PORT.get();
+    let run = Run::of(boot, &Report::of(boot), "switches").json();
+    let described = Trace::with_run(&boot.transcript.trace, &run);
+    let run = Run::read(&Trace::open(&described).unwrap()).unwrap();
+    let processor = run.processor.as_ref().expect("the machine has a PMU");
+    assert_eq!((&*processor.vendor, processor.family, processor.model), ("GenuineIntel", 6, 0x6a));
+    // Virtual time counts instructions of a nanosecond.
+    assert!(run.tsc_hz.is_some_and(|hz| hz.abs_diff(1_000_000_000) < 1_000_000), "{run:?}");
+    assert!(run.programs.iter().any(|of| of.program == 1 && of.name == "switches"), "{run:?}");
+    let [session] = &run.sessions[..] else { panic!("{run:?}") };
+    let slices = &boot.transcript.slices;
+    assert!(slices.iter().all(|slice| slice.address_space == session.address_space));
+    let readings = &boot.transcript.sessions[&session.session].readings;
+    assert_eq!((session.events.len(), readings.len()), (6, 6));
+    for (event, reading) in session.events.iter().zip(readings) {
+        let SlicePlace::List { group, index } = event.place else { panic!("{event:?}") };
+        let of_group = slices.iter().filter(|slice| slice.group == group);
+        let counted: u64 = of_group.map(|slice| slice.counts[usize::from(index)]).sum();
+        assert!(counted > 0 && event.name == reading.name, "{event:?}");
+        assert_eq!(counted, reading.reading.counted, "{event:?}");
+    }
 }
 
 #[test]

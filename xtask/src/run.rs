@@ -315,7 +315,9 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     report.made = Some(made(project, args.pmu, args.accel, args.job.cpus));
     // The trace is written also if the report cannot be printed.
     let shown = show(&boot, &report, args.json, &folder);
-    args.trace.as_deref().map(|path| write_trace(&boot, path)).transpose()?;
+    if let Some(path) = &args.trace {
+        write_trace(&boot, &report, &request.command_line, path)?;
+    }
     args.report.as_deref().map(|path| page::write(&report, path)).transpose()?;
     let status = shown?;
     args.over_time.as_deref().map(|path| over_time::write(&report, path)).transpose()?;

@@ -52,6 +52,7 @@ impl Opened {
 
 /// The privilege at which events are counted (paper 000, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Ring 3 only.
     User,

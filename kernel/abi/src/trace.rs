@@ -251,6 +251,25 @@ record! {
     }
 }
 
+/// Where the records of slices have the counts of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlicePlace {
+    /// In every record, as `cycles`.
+    Cycles,
+    /// In every record, as `instructions`.
+    Instructions,
+    /// In no record: it has a counter of its own, and its total alone is known.
+    None,
+    /// In the list `counts` of the group's records.
+    List {
+        /// The group.
+        group: u16,
+        /// The place in the list, from 0.
+        index: u8,
+    },
+}
+
 /// All record types.
 pub const TYPES: [&RecordType; 8] = [
     &SliceRecord::TYPE,

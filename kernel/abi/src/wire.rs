@@ -10,6 +10,7 @@ use crate::{
     Malformed, Mode, Reading, SessionConfig, SessionStats,
     halt::{HaltTimer, Halts},
     registers::Registers,
+    trace::SlicePlace,
 };
 
 /// The most bytes of a frame, including the zero byte at its end.
@@ -20,6 +21,12 @@ pub const MAX_OUTPUT_BYTES: usize = 1024;
 /// The PMU that the kernel found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PmuInfo<'a> {
+    /// The processor's vendor, as in CPUID, such as `GenuineIntel`.
+    pub vendor: &'a str,
+    /// The display family in CPUID.
+    pub family: u16,
+    /// The display model in CPUID.
+    pub model: u8,
     /// The driver and its version, such as `Intel architectural performance monitoring, version 5`.
     pub name: &'a str,
     /// The processor's catalogue of events, such as `icelake-server`.
@@ -43,6 +50,9 @@ pub enum Message<'a> {
         memory_bytes: u64,
         /// The seed in use.
         seed: u64,
+        /// Frequency of the time-stamp counter, in Hz, as the kernel calibrated it; 0 if it did
+        /// not.
+        tsc_hz: u64,
         /// The PMU, if the machine has one.
         #[serde(borrow)]
         pmu: Option<PmuInfo<'a>>,
@@ -65,10 +75,12 @@ pub enum Message<'a> {
     Session {
         /// The session.
         session: u32,
-        /// The program that opened it.
+        /// The program that it measured.
         pid: u32,
         /// The program's name.
         program: &'a str,
+        /// The program's address space: CR3's page-table base, a physical address.
+        address_space: u64,
         /// How it counted.
         config: SessionConfig,
     },
@@ -83,6 +95,8 @@ pub enum Message<'a> {
         native: Option<&'a str>,
         /// The privileges at which it was counted.
         mode: Mode,
+        /// Where the trace's records of slices have its counts.
+        place: SlicePlace,
         /// Its value.
         reading: Reading,
     },
@@ -248,7 +262,7 @@ mod tests {
         let frame = Frame { r15: u64::MAX, ss: 3, ..Frame::default() };
         let registers = Registers { frame, apic_id: 7, ..Registers::default() };
         check(Message::Panicked { message: "here", registers });
-        check(Message::Booted { cpus: 1, memory_bytes: 0, seed: 0, pmu: None });
+        check(Message::Booted { cpus: 1, memory_bytes: 0, seed: 0, tsc_hz: 0, pmu: None });
         let reading = Reading {
             value: Value::NotMeasured { reason: Reason::NotStarted },
             counted: 0,
@@ -261,6 +275,7 @@ mod tests {
             event: "cycles:k",
             native: Some("CPU_CLK_UNHALTED.THREAD_P"),
             mode: Mode::Kernel,
+            place: SlicePlace::List { group: 1, index: 2 },
             reading,
         });
     }

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use tally_abi::trace::SlicePlace;
+
 use crate::demand::{MAX_EXTRA, MAX_GENERAL, Pinned, Selector};
 
 /// Values of extra registers.
@@ -79,6 +81,22 @@ impl Plan {
     /// Returns whether reference cycles are among the events.
     pub fn counts_reference(&self) -> bool {
         self.assignments.contains(&CounterAssignment::Pinned(Pinned::Reference))
+    }
+
+    /// Where the trace's records of slices have the counts of the event with this assignment.
+    pub fn place_in_slices(&self, assigned: CounterAssignment) -> SlicePlace {
+        match assigned {
+            CounterAssignment::Pinned(Pinned::Cycles) => SlicePlace::Cycles,
+            CounterAssignment::Pinned(Pinned::Instructions) => SlicePlace::Instructions,
+            CounterAssignment::Pinned(Pinned::Reference) => SlicePlace::None,
+            CounterAssignment::General { group, counter } => {
+                let Some(of_group) = self.groups.get(usize::from(group)) else {
+                    return SlicePlace::None;
+                };
+                let before = of_group.used & ((1 << counter) - 1);
+                SlicePlace::List { group, index: before.count_ones() as u8 }
+            }
+        }
     }
 
     /// Slices in a round: each group has its share.

@@ -15,6 +15,9 @@ use crate::{
 pub struct DetectedPmu {
     kind: Kind,
     catalogue: Catalogue,
+    /// Display family and model in CPUID.
+    family: u16,
+    model: u8,
     /// A remark for the log.
     pub note: Option<&'static str>,
     /// The kind of core of a hybrid processor, by CPUID, or 0.
@@ -104,7 +107,7 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
     // Intel SDM volume 2, CPUID leaf 1AH: EAX's high byte.
     let has_core = vendor == *b"GenuineIntel" && leaf.eax >= 0x1a;
     let core = if has_core { (cpuid.cpuid1(0x1a).eax >> 24) as u8 } else { 0 };
-    Ok(DetectedPmu { kind, catalogue, note, core })
+    Ok(DetectedPmu { kind, catalogue, family, model, note, core })
 }
 
 /// Leaves general counter 3 to microcode where that may use it for transactions, and says so: CPUID
@@ -233,6 +236,12 @@ impl DetectedPmu {
             Kind::Amd(_) => ("AMD core performance counter extension", amd::WIDTH_BITS),
         };
         PmuInfo {
+            vendor: match self.kind {
+                Kind::Intel { .. } => "GenuineIntel",
+                Kind::Amd(_) => "AuthenticAMD",
+            },
+            family: self.family,
+            model: self.model,
             name,
             catalogue: self.catalogue.name(),
             general: layout.general.count_ones() as u8,

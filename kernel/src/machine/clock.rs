@@ -38,6 +38,12 @@ pub fn calibrate(nanoseconds: u64, wait: impl FnOnce() -> Option<()>) -> Option<
     Some(())
 }
 
+/// The counter's frequency in Hz; 0 until it is known.
+pub fn tsc_hz() -> u64 {
+    let Some(Speed { ticks, nanoseconds }) = SPEED.get() else { return 0 };
+    (u128::from(*ticks) * u128::from(SECOND_NS) / u128::from(*nanoseconds)) as u64
+}
+
 /// Waits. The counter's speed is known.
 pub fn wait_us(microseconds: u64) {
     let end = now_ns() + microseconds * 1000;

@@ -11,8 +11,8 @@ use tally_abi::{
     halt::{HaltTimer, Halts},
     registers::Registers,
     trace::{
-        LostRecord, Record, SampleRecord, SignalRecord, SliceRecord, SwitchRecord, SyscallRecord,
-        ThresholdRecord,
+        LostRecord, Record, SampleRecord, SignalRecord, SlicePlace, SliceRecord, SwitchRecord,
+        SyscallRecord, ThresholdRecord,
     },
     wire::Message,
 };
@@ -45,6 +45,8 @@ pub struct EventReading {
     pub native: Option<String>,
     /// The privilege levels at which it was counted.
     pub mode: Mode,
+    /// Where the trace's records of slices have its counts.
+    pub place: SlicePlace,
     /// Its last value.
     pub reading: Reading,
 }
@@ -52,8 +54,12 @@ pub struct EventReading {
 /// A session that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
-    /// The program that opened it.
+    /// The number of the program that it measured.
+    pub pid: u32,
+    /// That program's name.
     pub program: String,
+    /// That program's address space: CR3's page-table base, a physical address.
+    pub address_space: u64,
     /// Its configuration.
     pub config: SessionConfig,
     /// Its logical counters, in the order of the messages.
@@ -65,6 +71,12 @@ pub struct Session {
 /// The PMU that the kernel detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedPmu {
+    /// The processor's vendor, as in CPUID.
+    pub vendor: String,
+    /// The display family in CPUID.
+    pub family: u16,
+    /// The display model in CPUID.
+    pub model: u8,
     /// Its driver and version.
     pub name: String,
     /// Its catalogue.
@@ -82,6 +94,8 @@ pub struct Booted {
     pub memory_bytes: u64,
     /// The seed.
     pub seed: u64,
+    /// Frequency of the time-stamp counter, in Hz; 0 if the kernel does not know it.
+    pub tsc_hz: u64,
     /// The PMU, if there is one.
     pub pmu: Option<ReportedPmu>,
 }
@@ -132,6 +146,9 @@ pub struct Transcript {
     pub boot_ns: Option<u64>,
     /// Output of all programs.
     pub output: Vec<ProgramOutput>,
+    /// The names of programs by number, as far as the kernel has sent them: those that were
+    /// measured or have ended.
+    pub programs: BTreeMap<u32, String>,
     /// Sessions by number.
     pub sessions: BTreeMap<u32, Session>,
     /// The trace file's bytes, if the run has a trace.
@@ -255,13 +272,16 @@ impl Transcript {
     #[expect(clippy::too_many_lines, reason = "a match with one arm per message")]
     fn handle(&mut self, message: Message<'_>) {
         match message {
-            Message::Booted { cpus, memory_bytes, seed, pmu } => {
+            Message::Booted { cpus, memory_bytes, seed, tsc_hz, pmu } => {
                 let pmu = pmu.map(|pmu| ReportedPmu {
+                    vendor: pmu.vendor.into(),
+                    family: pmu.family,
+                    model: pmu.model,
                     name: pmu.name.into(),
                     catalogue: pmu.catalogue.into(),
                     general: pmu.general,
                 });
-                self.booted = Some(Booted { cpus, memory_bytes, seed, pmu });
+                self.booted = Some(Booted { cpus, memory_bytes, seed, tsc_hz, pmu });
             }
             Message::RefusedCalls { program, calls } => {
                 self.refused_calls.push((program.into(), calls.into()));
@@ -271,16 +291,17 @@ impl Transcript {
                 let seen_at = self.now;
                 self.output.push(ProgramOutput { pid, fd, bytes: bytes.into(), seen_at });
             }
-            Message::Session { session, program, config, .. } => {
-                let program = program.into();
-                let fresh = Session { program, config, readings: Vec::new(), stats: None };
+            Message::Session { session, pid, program, address_space, config } => {
+                self.programs.insert(pid, program.into());
+                let (program, readings) = (program.into(), Vec::new());
+                let fresh = Session { pid, program, address_space, config, readings, stats: None };
                 self.sessions.insert(session, fresh);
             }
-            Message::Reading { session, event, native, mode, reading } => {
+            Message::Reading { session, event, native, mode, place, reading } => {
                 let (name, native) = (event.into(), native.map(String::from));
                 match self.sessions.get_mut(&session) {
                     Some(known) => {
-                        known.readings.push(EventReading { name, native, mode, reading })
+                        known.readings.push(EventReading { name, native, mode, place, reading })
                     }
                     None => self.unreadable += 1,
                 }
@@ -301,8 +322,12 @@ impl Transcript {
             Message::Ring { cpu, written, read, lost } => {
                 self.rings.push(RingTotals { cpu, written, read, lost });
             }
-            Message::Exited { program, status, .. } => self.exits.push((program.into(), status)),
-            Message::Faulted { program, fault, address, instruction, .. } => {
+            Message::Exited { pid, program, status } => {
+                self.programs.insert(pid, program.into());
+                self.exits.push((program.into(), status));
+            }
+            Message::Faulted { pid, program, fault, address, instruction } => {
+                self.programs.insert(pid, program.into());
                 self.failures.push(Outcome::Faulted {
                     program: program.into(),
                     fault: fault.into(),
@@ -345,7 +370,13 @@ mod tests {
     #[test]
     fn split_and_corrupt_frames_are_handled() {
         let mut bytes = b"firmware\0".to_vec();
-        bytes.extend(frame(Message::Booted { cpus: 1, memory_bytes: 0, seed: 9, pmu: None }));
+        bytes.extend(frame(Message::Booted {
+            cpus: 1,
+            memory_bytes: 0,
+            seed: 9,
+            tsc_hz: 1,
+            pmu: None,
+        }));
         bytes.extend(frame(Message::Output { pid: 1, fd: 1, bytes: b"hello " }));
         bytes.extend([7, 7, 7, 0]);
         bytes.extend(frame(Message::Output { pid: 1, fd: 2, bytes: b"there" }));

@@ -209,7 +209,7 @@ impl SessionReport {
         let stats = session.stats.as_ref();
         let instructions_per_switch = cost.and_then(|c| ratio(c.instructions, c.count));
         let event = |event: &EventReading| {
-            let EventReading { name, native, mode, reading } = event;
+            let EventReading { name, native, mode, reading, .. } = event;
             // Two names of one event: the truth has one of them.
             let named = |name| true_count(region, name, *mode);
             let truth = named(name).or_else(|| named(native.as_ref()?));
@@ -292,8 +292,14 @@ mod tests {
         let of = |tag, engine_ticks| {
             let stats =
                 SessionStats { engine_ticks, session_ticks: 200, ..SessionStats::default() };
-            let (program, config) = ("p".to_owned(), SessionConfig::default());
-            let session = Session { program, config, readings: Vec::new(), stats: Some(stats) };
+            let session = Session {
+                pid: 1,
+                program: "p".into(),
+                address_space: 0,
+                config: SessionConfig::default(),
+                readings: Vec::new(),
+                stats: Some(stats),
+            };
             let report = SessionReport::of(tag, &session, Some(&truth));
             (report.instructions_per_switch, report.engine_share, report.handler_cycle_share)
         };

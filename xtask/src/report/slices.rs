@@ -1,6 +1,6 @@
 //! The slices of a session, from their records.
 
-use tally_abi::trace::{End, SliceRecord};
+use tally_abi::trace::{End, SlicePlace, SliceRecord};
 use tally_engine::{Plan, plan::CounterAssignment};
 
 /// What was counted in one slice.
@@ -52,10 +52,10 @@ fn whole_and_rest(records: &[SliceRecord]) -> (Vec<Slice>, Option<Slice>) {
 
 /// The group of an event that is counted part of the time, and its place among the group's counts.
 pub(super) fn place(plan: &Plan, assigned: CounterAssignment) -> Option<(u16, usize)> {
-    let CounterAssignment::General { group, counter } = assigned else { return None };
-    let of_group = plan.groups.get(usize::from(group))?;
-    let before = of_group.used & ((1 << counter) - 1);
-    Some((group, before.count_ones() as usize))
+    match plan.place_in_slices(assigned) {
+        SlicePlace::List { group, index } => Some((group, index.into())),
+        SlicePlace::Cycles | SlicePlace::Instructions | SlicePlace::None => None,
+    }
 }
 
 /// Records of made-up programs.

@@ -7,6 +7,7 @@ use crate::{
     machine::{Boot, Outcome},
     output, project,
     report::{Report, table},
+    trace::{file::Trace, run::Run},
 };
 
 /// Prints the report and why the run failed; returns the exit status.
@@ -38,12 +39,18 @@ pub(super) fn show(boot: &Boot, report: &Report, json: bool, folder: &Path) -> R
     Ok(boot.outcome.status())
 }
 
-/// Writes the file of `--trace`.
-pub(super) fn write_trace(boot: &Boot, path: &Path) -> Result<()> {
+/// Writes the file of `--trace`, with a description of the run whose kernel had this command line.
+pub(super) fn write_trace(
+    boot: &Boot,
+    report: &Report,
+    command_line: &str,
+    path: &Path,
+) -> Result<()> {
     if let Some(bad) = boot.transcript.bad_trace {
         output::note(format_args!("xtask: {}: {bad}", path.display()));
     }
-    project::write(path, &boot.transcript.trace)
+    let run = Run::of(boot, report, command_line).json();
+    project::write(path, &Trace::with_run(&boot.transcript.trace, &run))
 }
 
 /// Writes the files of `--out`. Those of a machine that failed are lost, and its failure is shown.

@@ -3,11 +3,15 @@
 
 use std::fmt;
 
+use serde_json::Value;
 use tally_abi::{
     record::{MAGIC, place},
     ring::Header,
     trace::Chunk,
 };
+
+/// The beginning of a head's line that describes the run: its word, its version.
+pub const RUN: &str = "run 1: ";
 
 /// The form of a field; see [`tally_abi::record::Form`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,6 +134,8 @@ impl fmt::Display for Bad {
 pub struct Trace<'a> {
     /// The types of records.
     pub types: Vec<Type>,
+    /// What the head says about the run ([`super::run`]), if it does.
+    pub run: Option<Value>,
     bytes: &'a [u8],
     at: usize,
     chunk: Chunk,
@@ -150,11 +156,29 @@ impl<'a> Trace<'a> {
         }
         let end = bytes.windows(2).position(|two| two == b"\n\n").ok_or(Bad::Truncated)?;
         let head = std::str::from_utf8(&bytes[..end]).map_err(|_| Bad::Foreign)?;
-        let mut types: Vec<Type> = Vec::new();
+        let (mut types, mut run) = (Vec::new(), None);
         for (i, line) in head.lines().enumerate().skip(1) {
-            describe(&mut types, line).ok_or(Bad::Head(i + 1))?;
+            let understood = match line.strip_prefix(RUN) {
+                Some(json) => serde_json::from_str(json).ok().map(|json| run = Some(json)),
+                None => describe(&mut types, line),
+            };
+            understood.ok_or(Bad::Head(i + 1))?;
         }
-        Ok(Trace { types, bytes, at: end + 2, chunk: Chunk::END, left: 0, over: false })
+        Ok(Trace { types, run, bytes, at: end + 2, chunk: Chunk::END, left: 0, over: false })
+    }
+
+    /// The bytes of a trace with a line that describes the run, in place of one that is there. A
+    /// head that is not complete stays as it is.
+    pub fn with_run(bytes: &[u8], run: &Value) -> Vec<u8> {
+        let Some(end) = bytes.windows(2).position(|two| two == b"\n\n") else {
+            return bytes.to_vec();
+        };
+        let lines = bytes[..end].split(|byte| *byte == b'\n');
+        let lines = lines.filter(|line| !line.starts_with(RUN.as_bytes()));
+        let mut described: Vec<u8> = lines.flat_map(|line| [line, b"\n"].concat()).collect();
+        described.extend(format!("{RUN}{run}\n").into_bytes());
+        described.extend(&bytes[end + 1..]);
+        described
     }
 
     /// The type of a record, if the head describes it.
@@ -315,6 +339,22 @@ pub(super) mod tests {
         );
         assert_eq!((value("address_space"), value("nothing")), (Some(0xabc000), None));
         assert_eq!(trace.type_of(lost).unwrap().value(lost, "records"), Some(9));
+    }
+
+    #[test]
+    fn a_run_is_described_once_and_records_stay() {
+        let bytes = sample();
+        let trace = Trace::open(&bytes).unwrap();
+        assert_eq!(trace.run, None, "a file of an older version");
+        let [first, second] = [1, 2].map(|seed| serde_json::json!({ "seed": seed }));
+        let described = Trace::with_run(&Trace::with_run(&bytes, &first), &second);
+        let again = Trace::open(&described).unwrap();
+        assert_eq!((again.run.as_ref(), &again.types), (Some(&second), &trace.types));
+        assert!(again.eq(trace));
+        let newer = String::from_utf8_lossy(&described).replace("run 1: ", "run 2: ");
+        assert!(matches!(Trace::open(newer.as_bytes()), Err(Bad::Head(_))));
+        let short = &bytes[..MAGIC.len()];
+        assert_eq!(Trace::with_run(short, &first), short);
     }
 
     #[test]

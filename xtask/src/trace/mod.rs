@@ -3,6 +3,7 @@
 pub mod file;
 mod page;
 mod print;
+pub mod run;
 
 use std::{
     io::{self, BufWriter, Write},
@@ -12,7 +13,10 @@ use std::{
 use clap::Args;
 use tally_abi::ExitStatus;
 
-use self::file::{Bad, Raw, Trace, Type};
+use self::{
+    file::{Bad, Raw, Trace, Type},
+    run::{RUN_KIND, Run},
+};
 use crate::{Failure, Result, output, project};
 
 /// Options of `cargo xtask trace`.
@@ -21,7 +25,7 @@ pub struct TraceArgs {
     /// Trace file that `cargo xtask run --trace FILE` wrote
     #[arg(required_unless_present = "describe")]
     file: Option<PathBuf>,
-    /// Print one JSON object per record, with numeric fields
+    /// Print one JSON object per record, with numeric fields, and first one that describes the run
     #[arg(long)]
     json: bool,
     /// Print only records of these kinds
@@ -53,10 +57,13 @@ pub fn main(args: &TraceArgs) -> Result<u8> {
     let failed =
         |bad: Bad| Failure::new(ExitStatus::BadTrace, format!("{}: {bad}", path.display()));
     let trace = Trace::open(&bytes).map_err(failed)?;
-    if let Some(unknown) = args.kind.iter().find(|k| trace.types.iter().all(|t| t.name != **k)) {
-        let names: Vec<&str> = trace.types.iter().map(|t| t.name.as_str()).collect();
-        let why = format!("unknown record kind '{unknown}'; this trace has {}", names.join(", "));
-        return Err(Failure::new(ExitStatus::Usage, why));
+    args.check(&trace)?;
+    if let Some(run) = trace.run.as_ref().filter(|_| args.wants_run()) {
+        let text =
+            if args.json { print::run_json(run) } else { print::run_lines(&Run::read(&trace)?) };
+        if let Err(error) = out.write_all(text.as_bytes()) {
+            return output::unless_closed(error).map(|()| 0);
+        }
     }
     let start_tsc = start_tsc(&trace);
     for record in trace.clone() {
@@ -87,6 +94,25 @@ fn start_tsc(trace: &Trace<'_>) -> u64 {
 }
 
 impl TraceArgs {
+    /// Checks that the trace has the kinds that are asked for.
+    fn check(&self, trace: &Trace<'_>) -> Result<()> {
+        let known = || [RUN_KIND].into_iter().chain(trace.types.iter().map(|t| t.name.as_str()));
+        match self.kind.iter().find(|kind| known().all(|name| name != **kind)) {
+            None => Ok(()),
+            Some(unknown) => {
+                let names = known().collect::<Vec<_>>().join(", ");
+                let why = format!("unknown record kind '{unknown}'; this trace has {names}");
+                Err(Failure::new(ExitStatus::Usage, why))
+            }
+        }
+    }
+
+    /// Returns whether the description of the run is wanted. It is of no CPU and no session.
+    fn wants_run(&self) -> bool {
+        let is_kind = self.kind.is_empty() || self.kind.iter().any(|kind| kind == RUN_KIND);
+        is_kind && self.cpu.is_empty() && self.session.is_empty()
+    }
+
     fn wants(&self, record: &Raw, t: Option<&Type>) -> bool {
         let name = t.map(|t| &t.name);
         let session = t.and_then(|t| t.value(record, "session"));

@@ -3,9 +3,12 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
-use tally_abi::{Error, signal, syscall};
+use tally_abi::{Error, signal, syscall, trace::SlicePlace};
 
-use super::file::{Field, Form, Raw, Type};
+use super::{
+    file::{Field, Form, Raw, Type},
+    run::{Processor, Program, RUN_KIND, Run, TracedSession},
+};
 
 const COLUMNS: usize = 80;
 /// Column of the first field.
@@ -78,6 +81,50 @@ pub(super) fn lines(record: &Raw, t: Option<&Type>, start_tsc: u64) -> String {
         column += gap.len() + word.len();
     }
     text + "\n"
+}
+
+/// The description of the run as a line of JSON.
+pub(super) fn run_json(run: &Value) -> String {
+    let mut run = run.clone();
+    if let Some(object) = run.as_object_mut() {
+        object.insert("kind".into(), RUN_KIND.into());
+    }
+    format!("{run}\n")
+}
+
+/// The description of the run as text: the machine, the programs, and a line for each event with
+/// its place in records of slices.
+pub(super) fn run_lines(run: &Run) -> String {
+    let mut text = String::new();
+    let mut line = |words: std::fmt::Arguments<'_>| {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "# {words}");
+    };
+    line(format_args!("command line: {}", run.command_line));
+    if let Some(of) = &run.processor {
+        let Processor { vendor, family, model, pmu, catalogue } = of;
+        line(format_args!("{vendor} family {family} model {model} ({catalogue}), {pmu}"));
+    }
+    if let Some((cpus, hz)) = run.cpus.zip(run.tsc_hz) {
+        line(format_args!("CPUs: {cpus}; TSC: {hz} Hz"));
+    }
+    for Program { program, name } in &run.programs {
+        line(format_args!("program {program}: {name}"));
+    }
+    for session in &run.sessions {
+        let TracedSession { session, program, name, address_space, events } = session;
+        line(format_args!("session {session}: program {program} ({name}), {address_space:#x}"));
+        for (index, event) in events.iter().enumerate() {
+            let place = match event.place {
+                SlicePlace::Cycles => "cycles".into(),
+                SlicePlace::Instructions => "instructions".into(),
+                SlicePlace::None => "in no slice".into(),
+                SlicePlace::List { group, index } => format!("group {group}, count {index}"),
+            };
+            line(format_args!("  event {index}: {}: {place}", event.name));
+        }
+    }
+    text
 }
 
 /// The record as a JSON object.

@@ -68,6 +68,9 @@ fn real_processors_are_known() {
     assert_eq!(
         found.info(),
         PmuInfo {
+            vendor: "GenuineIntel",
+            family: 6,
+            model: 0x6a,
             name: "Intel architectural performance monitoring, version 5",
             catalogue: "icelake-server",
             general: 8,
@@ -85,12 +88,25 @@ fn real_processors_are_known() {
     let found = detect(ZEN4).unwrap();
     assert_eq!(
         found.info(),
-        PmuInfo { name: "AMD PerfMonV2", catalogue: "zen4", general: 4, pinned: 2, width_bits: 48 }
+        PmuInfo {
+            vendor: "AuthenticAMD",
+            family: 0x19,
+            model: 0x11,
+            name: "AMD PerfMonV2",
+            catalogue: "zen4",
+            general: 4,
+            pinned: 2,
+            width_bits: 48,
+        }
     );
     assert_eq!(
         found.layout(),
         Layout { general: 0x3c, reference: false, extra: 0, widths: Widths::of(48) }
     );
+}
+
+#[test]
+fn catalogues_are_chosen_by_family_model_and_stepping() {
     let zen3 = Cpu { signature: 0xa0_0f11, leaves: &ZEN4.leaves[..1], ..ZEN4 };
     let info = detect(zen3).unwrap().info();
     assert_eq!((info.catalogue, info.general), ("zen3", 4));

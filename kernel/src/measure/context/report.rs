@@ -35,13 +35,16 @@ impl Context {
             session,
             pid: self.pid,
             program: &self.program,
+            address_space: self.session.address_space(),
             config: self.session.config(),
         });
         let readings = self.take_last_readings();
-        for (event, reading) in self.resolved.iter().zip(readings) {
+        let plan = self.session.plan();
+        let events = self.resolved.iter().zip(&plan.assignments);
+        for ((event, assigned), reading) in events.zip(readings) {
             let Resolved { name, native, mode, .. } = event;
-            let (native, mode) = (*native, *mode);
-            serial::send(&Message::Reading { session, event: name, native, mode, reading });
+            let (native, mode, place) = (*native, *mode, plan.place_in_slices(*assigned));
+            serial::send(&Message::Reading { session, event: name, native, mode, place, reading });
         }
         serial::send(&Message::Stats { session, stats });
     }

@@ -1,0 +1,192 @@
+//! What a trace file says about its run: names that its records lack.
+//!
+//! The kernel writes numbers into records. `cargo xtask run` adds a line `run 1: {…}` to the file's
+//! head, one JSON object of what the kernel's messages and the virtual PMU's truth say. A change
+//! that older readers would misunderstand raises the number in that line. Fields may be added
+//! without that: readers ignore those that they do not know.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tally_abi::{ExitStatus, Mode, trace::SlicePlace};
+
+use super::file::Trace;
+use crate::{
+    Failure, Result,
+    machine::{Boot, EventReading, Session},
+    report::{EventReport, Kind, Report, SessionReport},
+};
+
+/// The word that selects the description of the run among the kinds of records.
+pub(super) const RUN_KIND: &str = "run";
+
+/// The run that a trace is of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Run {
+    /// The kernel's command line: options, programs, their arguments.
+    pub command_line: String,
+    /// The seed of every random order.
+    pub seed: Option<u64>,
+    /// CPUs.
+    pub cpus: Option<u32>,
+    /// Frequency of the time-stamp counter in Hz, as the kernel calibrated it.
+    pub tsc_hz: Option<u64>,
+    /// The processor, if it has a PMU.
+    pub processor: Option<Processor>,
+    /// The programs that were measured or have ended.
+    pub programs: Vec<Program>,
+    /// The sessions that have ended.
+    pub sessions: Vec<TracedSession>,
+}
+
+/// The processor and its PMU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Processor {
+    /// The vendor, as in CPUID.
+    pub vendor: String,
+    /// The display family in CPUID.
+    pub family: u16,
+    /// The display model in CPUID.
+    pub model: u8,
+    /// The PMU's driver and version.
+    pub pmu: String,
+    /// The catalogue of events.
+    pub catalogue: String,
+}
+
+/// A program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its number.
+    pub program: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TracedSession {
+    /// Its number.
+    pub session: u32,
+    /// The number of the program that it measured.
+    pub program: u32,
+    /// That program's name.
+    pub name: String,
+    /// That program's address space.
+    pub address_space: u64,
+    /// Its events, in the order of the session's list.
+    pub events: Vec<TracedEvent>,
+}
+
+/// An event of a session, with the total that the run reported.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TracedEvent {
+    /// Its name.
+    pub name: String,
+    /// The catalogue's name, if it has one.
+    pub native: Option<String>,
+    /// The privilege at which it was counted.
+    pub mode: Mode,
+    /// Where records of slices have its counts.
+    pub place: SlicePlace,
+    /// The kind of its total.
+    pub kind: Kind,
+    /// Number of events in the whole session.
+    pub estimate: Option<u64>,
+    /// The estimate's standard error, in events.
+    pub stderr: Option<f64>,
+    /// Half the width of the 95 % interval, in events.
+    pub half_width_95: Option<f64>,
+    /// The lower end of the 95 % interval, in events.
+    pub low_95: Option<f64>,
+    /// The upper end of the 95 % interval, in events.
+    pub high_95: Option<f64>,
+    /// The share of the session's time in which the event was counted, 0 to 1.
+    pub coverage: Option<f64>,
+    /// The virtual PMU's count, in events.
+    pub truth: Option<u64>,
+    /// Why there is no estimate.
+    pub reason: Option<String>,
+}
+
+impl Run {
+    /// The run of `boot`, whose report is `report` and whose kernel had this command line.
+    pub fn of(boot: &Boot, report: &Report, command_line: &str) -> Run {
+        let transcript = &boot.transcript;
+        let booted = transcript.booted.as_ref();
+        let processor = booted.and_then(|booted| booted.pmu.clone()).map(|pmu| Processor {
+            vendor: pmu.vendor,
+            family: pmu.family,
+            model: pmu.model,
+            pmu: pmu.name,
+            catalogue: pmu.catalogue,
+        });
+        let program =
+            |(program, name): (&u32, &String)| Program { program: *program, name: name.clone() };
+        let sessions = transcript.sessions.iter().zip(report.sessions());
+        Run {
+            command_line: command_line.to_owned(),
+            seed: booted.map(|booted| booted.seed),
+            cpus: booted.map(|booted| booted.cpus),
+            tsc_hz: booted.map(|booted| booted.tsc_hz).filter(|hz| *hz > 0),
+            processor,
+            programs: transcript.programs.iter().map(program).collect(),
+            sessions: sessions
+                .map(|((tag, of), report)| TracedSession::of(*tag, of, report))
+                .collect(),
+        }
+    }
+
+    /// The run that a trace's head describes.
+    ///
+    /// # Errors
+    /// It describes none, or this version does not understand it.
+    pub fn read(trace: &Trace<'_>) -> Result<Run> {
+        let refused = |why: String| Failure::new(ExitStatus::BadTrace, why);
+        let Some(json) = &trace.run else {
+            let why = "the trace has no names of events: it is of an older version, or of a kernel \
+                       that did not start; record it again with `cargo xtask run --trace`";
+            return Err(refused(why.into()));
+        };
+        Run::deserialize(json)
+            .map_err(|error| refused(format!("the trace's description of the run: {error}")))
+    }
+
+    /// The object in the trace's head.
+    pub fn json(&self) -> Value {
+        serde_json::to_value(self).expect("texts and finite numbers have a form in JSON")
+    }
+}
+
+impl TracedSession {
+    fn of(tag: u32, session: &Session, report: &SessionReport) -> TracedSession {
+        let events = session.readings.iter().zip(&report.events);
+        TracedSession {
+            session: tag,
+            program: session.pid,
+            name: session.program.clone(),
+            address_space: session.address_space,
+            events: events.map(|(reading, report)| TracedEvent::of(reading, report)).collect(),
+        }
+    }
+}
+
+impl TracedEvent {
+    fn of(reading: &EventReading, report: &EventReport) -> TracedEvent {
+        TracedEvent {
+            name: reading.name.clone(),
+            native: reading.native.clone(),
+            mode: reading.mode,
+            place: reading.place,
+            kind: report.kind,
+            estimate: report.estimate,
+            stderr: report.stderr,
+            half_width_95: report.half_width_95,
+            low_95: report.low_95,
+            high_95: report.high_95,
+            coverage: report.coverage,
+            truth: report.truth,
+            reason: report.reason.as_deref().map(str::to_owned),
+        }
+    }
+}
