@@ -17,6 +17,7 @@ mod crashes;
 mod debugging;
 mod direct;
 mod estimates;
+mod export;
 mod foreign;
 mod halts;
 mod linked;

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Result, bench, build, compare, diff, docs, events, fuzz, image, lint, linux, output,
+    Result, bench, build, compare, diff, docs, events, export, fuzz, image, lint, linux, output,
     project::Project, run, sdk, setup, study, test, trace, vpmu_check,
 };
 
@@ -32,6 +32,8 @@ enum Task {
     Diff(diff::DiffArgs),
     /// Print a trace file that a run wrote
     Trace(trace::TraceArgs),
+    /// Write a trace file in the format of another viewer: Perfetto, Firefox Profiler, Parquet, …
+    Export(export::ExportArgs),
     /// Compare estimates with the truth, over runs or synthetic streams; programs with Linux
     Study(study::StudyArgs),
     /// Check every rule of the virtual PMU, one line per check
@@ -88,6 +90,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Compare(args) => compare::main(&project, args),
         Task::Diff(args) => diff::main(args),
         Task::Trace(args) => trace::main(args),
+        Task::Export(args) => export::main(args),
         Task::Study(args) => study::main(&project, args),
         Task::Linux(args) => linux::main(&project, args),
         Task::VpmuCheck(args) => vpmu_check::main(&project, args),

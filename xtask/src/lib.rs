@@ -15,6 +15,7 @@ pub mod diff;
 pub mod docs;
 mod events;
 pub mod explain;
+pub mod export;
 pub mod failure;
 pub mod fuzz;
 pub mod guest_files;

@@ -25,10 +25,19 @@ pub fn print(json: bool, object: &impl Serialize, text: &str) -> Result<()> {
     if !json {
         return self::text(text);
     }
-    let json = serde_json::to_string(object).map_err(|error| {
+    bytes(&json_line(object)?)
+}
+
+/// A line of JSON.
+///
+/// # Errors
+/// The object has no form in JSON.
+pub fn json_line(object: &impl Serialize) -> Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(object).map_err(|error| {
         Failure::new(ExitStatus::HostError, format!("cannot print the results: {error}"))
     })?;
-    self::text(&(json + "\n"))
+    line.push(b'\n');
+    Ok(line)
 }
 
 /// Prints `text`, which ends with a newline.
@@ -36,9 +45,17 @@ pub fn print(json: bool, object: &impl Serialize, text: &str) -> Result<()> {
 /// # Errors
 /// As [`print`].
 pub fn text(text: &str) -> Result<()> {
+    bytes(text.as_bytes())
+}
+
+/// Writes `bytes` to standard output.
+///
+/// # Errors
+/// As [`print`].
+pub fn bytes(bytes: &[u8]) -> Result<()> {
     let mut out = io::stdout();
     // Standard output buffers an unfinished line, and would drop it at exit without an error.
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).or_else(unless_closed)
+    out.write_all(bytes).and_then(|()| out.flush()).or_else(unless_closed)
 }
 
 /// Converts a write error of standard output.

@@ -1,4 +1,5 @@
-//! Resolves the kernel's addresses to functions and lines, by the debug information of its file.
+//! Resolves addresses of the kernel or a program to functions and lines, by the debug information
+//! of its file; without that, to functions by its symbols.
 
 mod unwind;
 
@@ -7,7 +8,8 @@ use std::{borrow::Cow, fmt, path::Path};
 use addr2line::Loader;
 use object::{Object, ObjectSection};
 use serde::{Serialize, Serializer};
-use tally_abi::{ExitStatus, registers::Registers};
+use tally_abi::{ExitStatus, boot::KERNEL_BASE, registers::Registers};
+use tally_elf::Program;
 
 pub use self::unwind::Stack;
 use self::unwind::UnwindInfo;
@@ -62,7 +64,7 @@ fn hexadecimal<S: Serializer>(address: &u64, to: S) -> std::result::Result<S::Ok
     to.collect_str(&format_args!("{address:#x}"))
 }
 
-/// The debug information of the kernel's file.
+/// The debug information of the file of the kernel or of a program.
 pub struct Symbols {
     loader: Loader,
     code: UnwindInfo,
@@ -74,10 +76,7 @@ impl Symbols {
     /// # Errors
     /// It cannot be read, or has no debug information.
     pub fn read(kernel: &Path) -> Result<Symbols> {
-        let failed = |why: &dyn fmt::Display| {
-            let why = format!("cannot read the symbols in {}: {why}", kernel.display());
-            Failure::new(ExitStatus::HostError, why)
-        };
+        let failed = |why: &dyn fmt::Display| unreadable(kernel, ExitStatus::HostError, why);
         let loader = Loader::new(kernel).map_err(|error| failed(&error))?;
         let bytes = project::read(kernel)?;
         let file = object::File::parse(&*bytes).map_err(|error| failed(&error))?;
@@ -88,10 +87,27 @@ impl Symbols {
         let frames = frames.map_err(|error| failed(&error))?.into_owned();
         let text = section(".text")?;
         let range = text.address()..text.address() + text.size();
-        Ok(Symbols { loader, code: UnwindInfo { frames, range } })
+        Ok(Symbols { loader, code: UnwindInfo { frames, range, base: KERNEL_BASE } })
     }
 
-    /// The functions of the instruction at an address of the running kernel: the inlined ones,
+    /// Reads the file of a program, which may lack symbols.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no static x86-64 ELF program.
+    pub fn of_program(path: &Path) -> Result<Symbols> {
+        let bytes = project::read(path)?;
+        let program = Program::parse(&bytes)
+            .map_err(|why| unreadable(path, ExitStatus::NotStaticElf, &why))?;
+        let loader =
+            Loader::new(path).map_err(|error| unreadable(path, ExitStatus::HostError, &error))?;
+        let code = || program.segments.iter().filter(|segment| segment.is_executable);
+        let start = code().map(|segment| segment.start).min().unwrap_or(program.base);
+        let end = code().map(|segment| segment.end).max().unwrap_or(program.base);
+        let range = start - program.base..end - program.base;
+        Ok(Symbols { loader, code: UnwindInfo { frames: Vec::new(), range, base: program.base } })
+    }
+
+    /// The functions of the instruction at an address of the running code: the inlined ones,
     /// innermost first, and the one they were inlined into. Empty if the address is not in code.
     pub fn places(&self, address: u64) -> Vec<Place> {
         let Some(probe) = self.code.in_file(address) else { return Vec::new() };
@@ -125,6 +141,10 @@ impl Symbols {
         };
         addresses.into_iter().enumerate().map(frame).collect()
     }
+}
+
+fn unreadable(path: &Path, status: ExitStatus, why: &dyn fmt::Display) -> Failure {
+    Failure::new(status, format!("cannot read the symbols in {}: {why}", path.display()))
 }
 
 /// A file's path relative to the project's folder, if it is in there.

@@ -254,3 +254,23 @@ fn repeat_refuses_options_before_it_builds_anything() {
         assert_eq!(status, code(ExitStatus::Usage), "{words}");
     }
 }
+
+#[test]
+fn export_refuses_options_without_effect_and_files_that_are_no_traces() {
+    for (words, refused) in [
+        ("/nonexistent --to chrome", ExitStatus::HostError),
+        ("Cargo.toml --to chrome", ExitStatus::BadTrace),
+        ("Cargo.toml --to pictures", ExitStatus::Usage),
+        ("Cargo.toml --to chrome --event cycles", ExitStatus::Usage),
+        ("Cargo.toml --to chrome --table samples", ExitStatus::Usage),
+        ("Cargo.toml --to openmetrics --symbols Cargo.toml", ExitStatus::Usage),
+        ("Cargo.toml --to parquet --symbols Cargo.toml", ExitStatus::Usage),
+        ("Cargo.toml --to folded --symbols Cargo.toml", ExitStatus::NotStaticElf),
+        ("Cargo.toml --to folded --symbols /nonexistent", ExitStatus::HostError),
+        ("Cargo.toml --to chrome --out Cargo.toml", ExitStatus::Usage),
+        ("Cargo.toml --to chrome --out /nonexistent/x", ExitStatus::HostError),
+    ] {
+        let status = status(&format!("export {words}"), Stdio::null(), Stdio::null());
+        assert_eq!(status, code(refused), "{words}");
+    }
+}

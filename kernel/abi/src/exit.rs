@@ -47,7 +47,7 @@ pub enum ExitStatus {
     CheckFailed = 82,
     /// The machine has too little memory for the program.
     OutOfMemory = 83,
-    /// A file is not a trace, or an incomplete one.
+    /// A file is not a trace, an incomplete one, or one that lacks what an export needs.
     BadTrace = 84,
 }
 

@@ -167,7 +167,7 @@ impl Field for bool {
 
 impl Field for Mode {
     const BITS: u32 = 8;
-    const FORM: Form = Form::Choice(&["user", "kernel", "full"]);
+    const FORM: Form = Form::Choice(&Mode::WORDS);
 
     #[inline(always)]
     fn bits(self) -> u64 {

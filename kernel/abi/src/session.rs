@@ -63,6 +63,13 @@ pub enum Mode {
 }
 
 impl Mode {
+    pub(crate) const WORDS: [&str; 3] = ["user", "kernel", "full"];
+
+    /// Its name in descriptions of records.
+    pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+
     /// Returns whether events in ring 3 are counted.
     pub fn user(self) -> bool {
         self != Mode::Kernel

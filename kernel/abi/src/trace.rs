@@ -33,9 +33,18 @@ pub enum End {
     Stopped,
 }
 
+impl End {
+    const WORDS: [&str; 3] = ["overflow", "switched-out", "stopped"];
+
+    /// Its name in descriptions of records.
+    pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+}
+
 impl Field for End {
     const BITS: u32 = 8;
-    const FORM: Form = Form::Choice(&["overflow", "switched-out", "stopped"]);
+    const FORM: Form = Form::Choice(&End::WORDS);
 
     #[inline(always)]
     fn bits(self) -> u64 {
@@ -216,9 +225,18 @@ pub enum Delivered {
     Ended,
 }
 
+impl Delivered {
+    const WORDS: [&str; 2] = ["handled", "ended"];
+
+    /// Its name in descriptions of records.
+    pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+}
+
 impl Field for Delivered {
     const BITS: u32 = 8;
-    const FORM: Form = Form::Choice(&["handled", "ended"]);
+    const FORM: Form = Form::Choice(&Delivered::WORDS);
 
     #[inline(always)]
     fn bits(self) -> u64 {

@@ -30,6 +30,9 @@ pub const OUTSIDE: &str = "a segment is outside the user half of the address spa
 /// A static x86-64 program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program<'a> {
+    /// What loading adds to the addresses in the file: 0, or the base of position-independent
+    /// programs, the same in every run.
+    pub base: u64,
     /// The segments to load, in the order of the file.
     pub segments: Vec<Segment<'a>>,
     /// Address of the first instruction.
@@ -96,7 +99,7 @@ impl Program<'_> {
         }
         let entry = header.e_entry.checked_add(base).ok_or(OUTSIDE)?;
         let (header_bytes, header_count) = (header.e_phentsize, header.e_phnum);
-        Ok(Program { segments, entry, headers, header_bytes, header_count })
+        Ok(Program { base, segments, entry, headers, header_bytes, header_count })
     }
 }
 

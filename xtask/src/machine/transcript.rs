@@ -11,7 +11,7 @@ use tally_abi::{
     halt::{HaltTimer, Halts},
     registers::Registers,
     trace::{
-        LostRecord, Record, SampleRecord, SignalRecord, SlicePlace, SliceRecord, SwitchRecord,
+        LostRecord, SampleRecord, SignalRecord, SlicePlace, SliceRecord, SwitchRecord,
         SyscallRecord, ThresholdRecord,
     },
     wire::Message,
@@ -20,7 +20,10 @@ use tally_abi::{
 use super::{files::SentNode, outcome::Outcome};
 use crate::{
     symbols::Stack,
-    trace::file::{Bad, Trace},
+    trace::{
+        file::{Bad, Trace},
+        records::Records,
+    },
 };
 
 /// Bytes that a program wrote in one call.
@@ -250,21 +253,21 @@ impl Transcript {
         let bytes = std::mem::take(&mut self.trace);
         match Trace::open(&bytes) {
             Err(bad) => self.bad_trace = Some(bad),
-            Ok(trace) => trace.for_each(|record| match record {
-                Ok(raw) => match Record::decode(raw.kind, raw.tsc, &raw.words) {
-                    Ok(Record::Slice(record)) => self.slices.push(record),
-                    Ok(Record::Threshold(record)) => self.thresholds.push(record),
-                    Ok(Record::Sample(record)) => self.samples.push(record),
-                    Ok(Record::Syscall(record)) => self.syscalls.push(record),
-                    Ok(Record::Switch(record)) => self.switches.push(record),
-                    Ok(Record::Signal(record)) => self.signals.push(record),
-                    Ok(Record::Lost(record)) => self.losses.push(record),
-                    // A message has the same content.
-                    Ok(Record::Ring(_)) => {}
-                    Err(_) => self.unreadable += 1,
-                },
-                Err(bad) => self.bad_trace = Some(bad),
-            }),
+            Ok(trace) => {
+                let (records, bad) = Records::read(trace);
+                self.bad_trace = bad;
+                self.unreadable += records.unreadable;
+                Records {
+                    slices: self.slices,
+                    thresholds: self.thresholds,
+                    samples: self.samples,
+                    syscalls: self.syscalls,
+                    switches: self.switches,
+                    signals: self.signals,
+                    losses: self.losses,
+                    ..
+                } = records;
+            }
         }
         self.trace = bytes;
     }

@@ -19,6 +19,17 @@ pub enum Kind {
     NotMeasured,
 }
 
+impl Kind {
+    /// Its name in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Exact => "exact",
+            Kind::Estimated => "estimated",
+            Kind::NotMeasured => "not_measured",
+        }
+    }
+}
+
 /// The result of one event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventReport {

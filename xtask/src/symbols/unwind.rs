@@ -12,10 +12,7 @@ use addr2line::gimli::{
     BaseAddresses, CfaRule, DebugFrame, LittleEndian, Register, RegisterRule, UnwindContext,
     UnwindSection, X86_64,
 };
-use tally_abi::{
-    boot::KERNEL_BASE,
-    registers::{Frame, Registers},
-};
+use tally_abi::registers::{Frame, Registers};
 
 /// The most levels of a backtrace; a recursion that overflows the stack has thousands.
 const MAX_FRAMES: usize = 64;
@@ -26,12 +23,14 @@ pub(super) struct UnwindInfo {
     pub(super) frames: Vec<u8>,
     /// The addresses of code in the file.
     pub(super) range: Range<u64>,
+    /// What loading added to them.
+    pub(super) base: u64,
 }
 
 impl UnwindInfo {
-    /// The address in the file of code at this address of the running kernel.
+    /// The address in the file of code at this address of the running kernel or program.
     pub(super) fn in_file(&self, address: u64) -> Option<u64> {
-        address.checked_sub(KERNEL_BASE).filter(|address| self.range.contains(address))
+        address.checked_sub(self.base).filter(|address| self.range.contains(address))
     }
 }
 

@@ -2,7 +2,8 @@
 
 pub mod file;
 mod page;
-mod print;
+pub(crate) mod print;
+pub mod records;
 pub mod run;
 
 use std::{

@@ -20,7 +20,7 @@ fn values(record: &Raw, t: &Type) -> Vec<(String, String)> {
         (Form::Number(_), bits) => bits.to_string(),
         (Form::Address, bits) => format!("{bits:#x}"),
         (Form::Flag, bits) => (bits != 0).to_string(),
-        (form, bits) => named(form, bits).unwrap_or_else(|| plain(form, bits)),
+        (form, bits) => text(form, bits),
     };
     let mut all: Vec<_> = t.fields.iter().map(|f| (f.name.clone(), text(f))).collect();
     if let Some(list) = &t.list {
@@ -43,6 +43,20 @@ fn named(form: &Form, bits: u64) -> Option<String> {
         }
         Form::Number(_) | Form::Address | Form::Flag => None,
     }
+}
+
+/// The name of a system call, or its number.
+pub(crate) fn call(number: u64) -> String {
+    text(&Form::Syscall, number)
+}
+
+/// The result of a system call, or the name of its error.
+pub(crate) fn result(bits: u64) -> String {
+    text(&Form::Result, bits)
+}
+
+fn text(form: &Form, bits: u64) -> String {
+    named(form, bits).unwrap_or_else(|| plain(form, bits))
 }
 
 /// A value without a name: results are signed, and addresses where they are large.
@@ -182,7 +196,6 @@ mod tests {
 
     #[test]
     fn calls_results_and_signals_have_names() {
-        let text = |form: &Form, bits: u64| named(form, bits).unwrap_or_else(|| plain(form, bits));
         assert_eq!(text(&Form::Syscall, syscall::WRITE), "write");
         assert_eq!(text(&Form::Syscall, syscall::SESSION_OPEN), "session_open");
         assert_eq!(text(&Form::Syscall, 0x1000), "0x1000");

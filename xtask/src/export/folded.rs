@@ -1,0 +1,95 @@
+//! Folded stacks, one line for each stack, and the flame graph of them.
+//!
+//! A sample has no callers, only the functions that were inlined into one another at its address.
+//! So a stack is the program and these. Its number is that of events: each sample stands for those
+//! since the last one, also where the engine lengthened the period.
+
+use std::collections::BTreeMap;
+
+use inferno::flamegraph::{self, Options};
+use tally_abi::ExitStatus;
+
+use super::{recording::Recording, symbolizer::Symbolizer};
+use crate::{Failure, Result};
+
+/// The stacks of samples of one event.
+pub(super) struct Stacks {
+    /// The event.
+    event: String,
+    /// Events by stack: the frames, joined by semicolons.
+    stacks: BTreeMap<String, u64>,
+}
+
+impl Stacks {
+    /// The stacks of the samples of this event, or of the only event that was sampled.
+    ///
+    /// # Errors
+    /// There are no samples, or several events have some and none is chosen.
+    pub(super) fn of(
+        of: &Recording,
+        symbolizer: &Symbolizer,
+        chosen: Option<&str>,
+    ) -> Result<Stacks> {
+        let mut by_event: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        for (sample, events) in of.weighted_samples() {
+            let (_, program) = of.program_of(sample.session);
+            let functions = symbolizer.functions(of, sample);
+            let frames = [program.to_owned()].into_iter().chain(functions);
+            let stack = frames.map(|frame| plain(&frame)).collect::<Vec<_>>().join(";");
+            let event = of.event_name(sample.session, sample.event);
+            *by_event.entry(event).or_default().entry(stack).or_default() += events;
+        }
+        let names = by_event.keys().cloned().collect::<Vec<_>>().join(", ");
+        let usage = |why: String| Failure::new(ExitStatus::Usage, why);
+        let (event, stacks) = match (chosen, by_event.len()) {
+            (_, 0) => {
+                let why = "the trace has no samples: take some with `cargo xtask run --trace FILE \
+                           -- record -e EVENT PROGRAM`";
+                return Err(Failure::new(ExitStatus::BadTrace, why));
+            }
+            (None, 1) => by_event.pop_first(),
+            (None, _) => {
+                return Err(usage(format!(
+                    "samples of several events: add --event, one of {names}"
+                )));
+            }
+            (Some(event), _) => by_event.remove_entry(event),
+        }
+        .ok_or_else(|| usage(format!("--event: no samples of that event, but of {names}")))?;
+        Ok(Stacks { event, stacks })
+    }
+
+    fn lines(&self) -> impl Iterator<Item = String> {
+        self.stacks.iter().map(|(stack, events)| format!("{stack} {events}"))
+    }
+
+    /// A line for each stack.
+    pub(super) fn folded(&self) -> Vec<u8> {
+        self.lines().map(|line| line + "\n").collect::<String>().into_bytes()
+    }
+
+    /// The flame graph, as SVG.
+    ///
+    /// # Errors
+    /// It cannot be drawn.
+    pub(super) fn flame_graph(&self, command_line: &str) -> Result<Vec<u8>> {
+        let mut options = Options::default();
+        options.title = "Samples".to_owned();
+        options.subtitle = Some(command_line.to_owned());
+        options.count_name = self.event.clone();
+        let lines: Vec<String> = self.lines().collect();
+        let mut svg = Vec::new();
+        flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg).map_err(
+            |error| {
+                let why = format!("the flame graph cannot be drawn: {error}");
+                Failure::new(ExitStatus::HostError, why)
+            },
+        )?;
+        Ok(svg)
+    }
+}
+
+/// A frame without the character that separates frames, and without line breaks.
+fn plain(frame: &str) -> String {
+    frame.replace(';', ":").replace(['\n', '\r'], " ")
+}

@@ -1,0 +1,163 @@
+//! A trace as exports need it: the run, all records, names, and times in nanoseconds.
+
+use std::path::Path;
+
+use tally_abi::{
+    ExitStatus,
+    trace::{SampleRecord, SlicePlace, SliceRecord},
+};
+
+use crate::{
+    Failure, Result, output, project,
+    trace::{
+        file::Trace,
+        records::Records,
+        run::{Run, TracedEvent, TracedSession},
+    },
+};
+
+/// Nanoseconds of a second.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A complete trace.
+#[derive(Clone, Debug)]
+pub(super) struct Recording {
+    /// What the head says about the run.
+    pub(super) run: Run,
+    /// The records; those of one CPU are in the order of time.
+    pub(super) records: Records,
+    /// The earliest time stamp, from which times count.
+    pub(super) start_tsc: u64,
+    /// Frequency of the TSC, in Hz.
+    pub(super) tsc_hz: u64,
+}
+
+/// An event that was counted in a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// Its place in the session's list; none if the trace does not describe the session.
+    pub(super) index: Option<usize>,
+    /// Its name.
+    pub(super) name: String,
+    /// How often it happened in the slice.
+    pub(super) count: u64,
+}
+
+impl Recording {
+    /// Reads a trace file.
+    ///
+    /// # Errors
+    /// It cannot be read, is no trace, is incomplete, or does not describe its run.
+    pub(super) fn read(path: &Path) -> Result<Recording> {
+        let bytes = project::read(path)?;
+        Recording::of(&bytes).map_err(|Failure { status, message }| {
+            Failure::new(status, format!("{}: {message}", path.display()))
+        })
+    }
+
+    fn of(bytes: &[u8]) -> Result<Recording> {
+        let refused = |why: String| Failure::new(ExitStatus::BadTrace, why);
+        let trace = Trace::open(bytes).map_err(|bad| refused(bad.to_string()))?;
+        let run = Run::read(&trace)?;
+        let Some(tsc_hz) = run.tsc_hz else {
+            return Err(refused("the trace does not say the TSC's frequency".into()));
+        };
+        let (records, bad) = Records::read(trace.clone());
+        if let Some(bad) = bad {
+            return Err(refused(bad.to_string()));
+        }
+        if records.unreadable > 0 {
+            let unreadable = records.unreadable;
+            return Err(refused(format!("{unreadable} records are of another version of Tally")));
+        }
+        let lost: u64 = records.losses.iter().map(|loss| loss.records).sum();
+        if lost > 0 {
+            output::note(format_args!("xtask: the trace lacks {lost} records, which were lost"));
+        }
+        let start_tsc = records.start_tsc().unwrap_or_default();
+        Ok(Recording { run, records, start_tsc, tsc_hz })
+    }
+
+    /// The latest time stamp of a slice or a sample.
+    pub(super) fn end_tsc(&self) -> u64 {
+        let slices = self.records.slices.iter().map(|slice| slice.end_tsc);
+        slices.chain(self.records.samples.iter().map(|sample| sample.tsc)).max().unwrap_or_default()
+    }
+
+    /// Nanoseconds from the trace's earliest time stamp.
+    pub(super) fn ns(&self, tsc: u64) -> u64 {
+        let ticks = u128::from(tsc.saturating_sub(self.start_tsc));
+        (ticks * u128::from(SECOND_NS) / u128::from(self.tsc_hz)) as u64
+    }
+
+    /// Events a second of a slice's time by the TSC; none if the slice took no time.
+    pub(super) fn per_second(&self, slice: &SliceRecord, count: u64) -> Option<f64> {
+        let ticks = slice.end_tsc.saturating_sub(slice.start_tsc);
+        (ticks > 0).then(|| count as f64 * self.tsc_hz as f64 / ticks as f64)
+    }
+
+    /// A session's description, if the trace has it.
+    pub(super) fn session(&self, session: u32) -> Option<&TracedSession> {
+        self.run.sessions.iter().find(|of| of.session == session)
+    }
+
+    /// The number and name of the program that a session measured; 0 if that is unknown.
+    pub(super) fn program_of(&self, session: u32) -> (u32, &str) {
+        self.session(session).map_or((0, "unknown"), |of| (of.program, &of.name))
+    }
+
+    /// A program's name, or its number where the name is unknown.
+    pub(super) fn program_name(&self, program: u32) -> String {
+        let known = self.run.programs.iter().find(|of| of.program == program);
+        known.map_or_else(|| format!("program {program}"), |of| of.name.clone())
+    }
+
+    /// The name of a session's event, or its number where the name is unknown.
+    pub(super) fn event_name(&self, session: u32, event: u16) -> String {
+        let known = self.session(session).and_then(|of| of.events.get(usize::from(event)));
+        known.map_or_else(|| format!("event {event}"), |of| of.name.clone())
+    }
+
+    /// The events that a slice counted, in the order of the session's list.
+    pub(super) fn counted(&self, slice: &SliceRecord) -> Vec<Counted> {
+        let listed = slice.counts.get(..usize::from(slice.events)).unwrap_or_default();
+        let Some(session) = self.session(slice.session) else {
+            let named = |name: String, count| Counted { index: None, name, count };
+            let group = slice.group;
+            let by_place = (0..).zip(listed);
+            let listed =
+                by_place.map(|(n, count)| named(format!("group {group} count {n}"), *count));
+            let cycles = named("cycles".into(), slice.cycles);
+            return [cycles, named("instructions".into(), slice.instructions)]
+                .into_iter()
+                .chain(listed)
+                .collect();
+        };
+        let counted = |(index, event): (usize, &TracedEvent)| {
+            let count = match event.place {
+                SlicePlace::Cycles => slice.cycles,
+                SlicePlace::Instructions => slice.instructions,
+                SlicePlace::List { group, index } if group == slice.group => {
+                    *listed.get(usize::from(index))?
+                }
+                SlicePlace::List { .. } | SlicePlace::None => return None,
+            };
+            Some(Counted { index: Some(index), name: event.name.clone(), count })
+        };
+        session.events.iter().enumerate().filter_map(counted).collect()
+    }
+
+    /// The samples with the number of events for which each stands: those since the last sample of
+    /// the same event of the same session.
+    pub(super) fn weighted_samples(&self) -> Vec<(&SampleRecord, u64)> {
+        let mut last = std::collections::BTreeMap::new();
+        let mut samples: Vec<&SampleRecord> = self.records.samples.iter().collect();
+        // A session moves between CPUs, whose records are in no common order.
+        samples.sort_by_key(|sample| sample.tsc);
+        let weighted = samples.into_iter().map(|sample| {
+            let before = last.insert((sample.session, sample.event), sample.count);
+            (sample, sample.count.saturating_sub(before.unwrap_or_default()))
+        });
+        weighted.collect()
+    }
+}

@@ -1,0 +1,69 @@
+//! The records of a trace, by their types.
+
+use tally_abi::trace::{
+    LostRecord, Record, SampleRecord, SignalRecord, SliceRecord, SwitchRecord, SyscallRecord,
+    ThresholdRecord,
+};
+
+use super::file::{Bad, Trace};
+
+/// The records of a trace; those of one CPU are in the order of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Records {
+    /// Slices.
+    pub slices: Vec<SliceRecord>,
+    /// Thresholds that fired.
+    pub thresholds: Vec<ThresholdRecord>,
+    /// Samples.
+    pub samples: Vec<SampleRecord>,
+    /// System calls.
+    pub syscalls: Vec<SyscallRecord>,
+    /// Context switches.
+    pub switches: Vec<SwitchRecord>,
+    /// Signals.
+    pub signals: Vec<SignalRecord>,
+    /// Records of losses.
+    pub losses: Vec<LostRecord>,
+    /// Records that this version does not understand.
+    pub unreadable: u64,
+}
+
+impl Records {
+    /// The earliest time stamp of any record, if there is one.
+    pub fn start_tsc(&self) -> Option<u64> {
+        let starts = [
+            self.slices.iter().map(|of| of.start_tsc).min(),
+            self.thresholds.iter().map(|of| of.tsc).min(),
+            self.samples.iter().map(|of| of.tsc).min(),
+            self.syscalls.iter().map(|of| of.start_tsc).min(),
+            self.switches.iter().map(|of| of.tsc).min(),
+            self.signals.iter().map(|of| of.tsc).min(),
+            self.losses.iter().map(|of| of.tsc).min(),
+        ];
+        starts.into_iter().flatten().min()
+    }
+
+    /// Reads what is left of a trace: the records up to its end or its first error, and that error.
+    pub fn read(trace: Trace<'_>) -> (Records, Option<Bad>) {
+        let mut all = Records::default();
+        for raw in trace {
+            let raw = match raw {
+                Ok(raw) => raw,
+                Err(bad) => return (all, Some(bad)),
+            };
+            match Record::decode(raw.kind, raw.tsc, &raw.words) {
+                Ok(Record::Slice(record)) => all.slices.push(record),
+                Ok(Record::Threshold(record)) => all.thresholds.push(record),
+                Ok(Record::Sample(record)) => all.samples.push(record),
+                Ok(Record::Syscall(record)) => all.syscalls.push(record),
+                Ok(Record::Switch(record)) => all.switches.push(record),
+                Ok(Record::Signal(record)) => all.signals.push(record),
+                Ok(Record::Lost(record)) => all.losses.push(record),
+                // The kernel's messages have the same content.
+                Ok(Record::Ring(_)) => {}
+                Err(_) => all.unreadable += 1,
+            }
+        }
+        (all, None)
+    }
+}
