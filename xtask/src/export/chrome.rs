@@ -106,7 +106,10 @@ impl Writer<'_> {
     fn add(&mut self, ph: &'static str, cat: &'static str, name: String, at: Thread, tsc: u64) {
         let (pid, tid) = at;
         let (ts, s) = (self.us(tsc), (ph == "i").then_some("t"));
-        self.threads.insert(at);
+        // A counter belongs to its process.
+        if ph != "C" {
+            self.threads.insert(at);
+        }
         self.events.push(Event { name, ph, cat, pid, tid, ts, dur: None, s, args: Map::new() });
     }
 
@@ -114,7 +117,8 @@ impl Writer<'_> {
     fn until(&mut self, end_tsc: u64) {
         let end = self.us(end_tsc);
         if let Some(event) = self.events.last_mut() {
-            (event.ph, event.s, event.dur) = ("X", None, Some(end - event.ts));
+            let nanoseconds = ((end - event.ts) * 1000.0).round();
+            (event.ph, event.s, event.dur) = ("X", None, Some(nanoseconds / 1000.0));
         }
     }
 
