@@ -7,7 +7,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
     sync::OnceLock,
 };
 
@@ -51,12 +51,18 @@ fn trace() -> (&'static Boot, Run, &'static Path) {
     (boot, run, path)
 }
 
-/// Runs `cargo xtask export` with these words behind the trace.
-fn export(trace: &Path, words: &[&str]) -> Output {
+/// A call of `cargo xtask export`.
+fn xtask() -> Command {
     let tests = std::env::current_exe().unwrap();
     // The tests are in `deps`, beside the tool.
-    let xtask = tests.ancestors().nth(2).unwrap().join("xtask");
-    Command::new(xtask).arg("export").arg(trace).args(words).output().unwrap()
+    let mut xtask = Command::new(tests.ancestors().nth(2).unwrap().join("xtask"));
+    xtask.arg("export");
+    xtask
+}
+
+/// Runs it with these words behind the trace.
+fn export(trace: &Path, words: &[&str]) -> Output {
+    xtask().arg(trace).args(words).output().unwrap()
 }
 
 /// The trace in a format.
@@ -343,7 +349,10 @@ fn bad_input_is_refused_in_one_line() {
     };
     let head = bytes.windows(2).position(|two| two == b"\n\n").unwrap();
     let old = &boot.transcript.trace;
+    // The head, and the last chunk.
+    let empty = [&bytes[..head + 2], &bytes[bytes.len() - 16..]].concat();
     let cases = [
+        (file("empty", &empty), "folded", ExitStatus::BadTrace, "no samples"),
         (
             file("truncated", &bytes[..bytes.len() - 8]),
             "chrome",
@@ -361,6 +370,20 @@ fn bad_input_is_refused_in_one_line() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(u8::from(status).into()), "{errors}");
         assert!(errors.lines().count() == 1 && errors.contains(why), "{errors}");
-        assert!(!out.exists(), "{format}");
+        let entries = fs::read_dir(out.parent().unwrap()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert!(names.into_iter().all(|name| !name.starts_with("never")), "{format}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure_and_a_full_disk_is() {
+    let full = fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let (reader, closed) = std::io::pipe().expect("there are pipes");
+    drop(reader);
+    for (stdout, status) in [(Stdio::from(closed), 0), (full.into(), ExitStatus::NoSpace.into())] {
+        let mut export = xtask();
+        export.arg(trace().2).args(["--to", "chrome"]).stdout(stdout).stderr(Stdio::null());
+        assert_eq!(export.status().unwrap().code(), Some(u8::into(status)));
     }
 }
