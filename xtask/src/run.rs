@@ -23,7 +23,7 @@ use crate::{
     guest_files::GuestFile,
     halts::HaltArgs,
     job::{Job, level, trace_events},
-    machine::{self, Accel, Artefacts, Pmu, Request, memory_mib},
+    machine::{self, Accel, Artefacts, Boot, Pmu, Request, memory_mib},
     output, page, program_words,
     project::{self, Project},
     repeat::{self, Repeated},
@@ -313,18 +313,21 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     machine::keep_newest(project);
     let mut report = Report::with(&boot, plan.as_ref(), &args.additions());
     report.made = Some(made(project, args.pmu, args.accel, args.job.cpus));
-    // The trace is written also if the report cannot be printed.
+    // The files are written also if the report cannot be printed.
     let shown = show(&boot, &report, args.json, &folder);
+    write_asked(args, &boot, &report, &request.command_line)?;
+    shown
+}
+
+/// Writes the files that the options ask for, of a run whose kernel had this command line.
+fn write_asked(args: &RunArgs, boot: &Boot, report: &Report, command_line: &str) -> Result<()> {
     if let Some(path) = &args.trace {
-        write_trace(&boot, &report, &request.command_line, path)?;
+        write_trace(boot, report, command_line, path)?;
     }
-    args.report.as_deref().map(|path| page::write(&report, path)).transpose()?;
-    let status = shown?;
-    args.over_time.as_deref().map(|path| over_time::write(&report, path)).transpose()?;
-    if let Some(folder) = &args.out {
-        write_files(&boot, folder)?;
-    }
-    Ok(status)
+    args.report.as_deref().map(|path| page::write(report, path)).transpose()?;
+    args.over_time.as_deref().map(|path| over_time::write(report, path)).transpose()?;
+    args.out.as_deref().map(|folder| write_files(boot, folder)).transpose()?;
+    Ok(())
 }
 
 /// Runs the machines of `--repeat` and prints their results together.
