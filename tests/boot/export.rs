@@ -92,7 +92,7 @@ fn counted(run: &Run, slices: &[SliceRecord]) -> Vec<(SliceRecord, String, u64)>
                 }
                 _ => continue,
             };
-            all.push((*slice, event.name.clone(), count));
+            all.push((*slice, event.report.name.clone(), count));
         }
     }
     all

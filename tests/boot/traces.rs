@@ -97,7 +97,7 @@ fn a_trace_describes_its_run() {
         let SlicePlace::List { group, index } = event.place else { panic!("{event:?}") };
         let of_group = slices.iter().filter(|slice| slice.group == group);
         let counted: u64 = of_group.map(|slice| slice.counts[usize::from(index)]).sum();
-        assert!(counted > 0 && event.name == reading.name, "{event:?}");
+        assert!(counted > 0 && event.report.name == reading.name, "{event:?}");
         assert_eq!(counted, reading.reading.counted, "{event:?}");
     }
 }

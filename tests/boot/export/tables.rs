@@ -35,14 +35,14 @@ fn openmetrics_has_every_total_and_its_error() {
     let mut known = 0;
     for session in &run.sessions {
         for event in &session.events {
-            let of = |name: &str| number(name, session.session, &event.name);
-            assert_eq!(of("tally_event_count"), event.estimate.map(|count| count as f64));
-            assert_eq!(of("tally_event_true_count"), event.truth.map(|count| count as f64));
-            assert_eq!(of("tally_event_count_standard_error"), event.stderr);
-            assert_eq!(of("tally_event_count_low_95"), event.low_95);
-            assert_eq!(of("tally_event_count_high_95"), event.high_95);
-            assert_eq!(of("tally_event_coverage_ratio"), event.coverage);
-            known += usize::from(event.estimate.is_some());
+            let of = |name: &str| number(name, session.session, &event.report.name);
+            assert_eq!(of("tally_event_count"), event.report.estimate.map(|count| count as f64));
+            assert_eq!(of("tally_event_true_count"), event.report.truth.map(|count| count as f64));
+            assert_eq!(of("tally_event_count_standard_error"), event.report.stderr);
+            assert_eq!(of("tally_event_count_low_95"), event.report.low_95);
+            assert_eq!(of("tally_event_count_high_95"), event.report.high_95);
+            assert_eq!(of("tally_event_coverage_ratio"), event.report.coverage);
+            known += usize::from(event.report.estimate.is_some());
         }
     }
     assert!(known >= 8, "{text}");

@@ -4,6 +4,7 @@
 mod cells;
 mod compared;
 mod measured;
+mod page;
 
 use std::{
     fmt::{self, Write},
@@ -12,12 +13,12 @@ use std::{
 
 use clap::Args;
 
+use self::cells::{range, ratio_text};
 pub use self::{
-    cells::{bar, range, ratio_text},
     compared::{Compared, ComparedSession, Diff, Verdict},
     measured::{Measured, Run},
 };
-use crate::{Result, output, page, project};
+use crate::{Result, output, project};
 
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
@@ -46,7 +47,7 @@ pub fn main(args: &DiffArgs) -> Result<u8> {
     args.report.as_deref().map(project::check_writable).transpose()?;
     let diff = Diff::of(Run::read(&args.a)?, Run::read(&args.b)?)?;
     if let Some(path) = &args.report {
-        project::write(path, page::render_diff(&diff)?.as_bytes())?;
+        project::write(path, page::render(&diff)?.as_bytes())?;
     }
     output::print(args.json, &diff, &render(&diff))?;
     Ok(0)

@@ -26,37 +26,37 @@ const METRICS: [Metric; 6] = [
         name: "tally_event_count",
         unit: None,
         help: "How often the event happened, as counted or estimated.",
-        value: |event| text(event.estimate),
+        value: |event| text(event.report.estimate),
     },
     Metric {
         name: "tally_event_count_standard_error",
         unit: None,
         help: "Standard error of the count, in events; 0 if the count is exact.",
-        value: |event| text(event.stderr),
+        value: |event| text(event.report.stderr),
     },
     Metric {
         name: "tally_event_count_low_95",
         unit: None,
         help: "Lower end of the 95 % interval, in events.",
-        value: |event| text(event.low_95),
+        value: |event| text(event.report.low_95),
     },
     Metric {
         name: "tally_event_count_high_95",
         unit: None,
         help: "Upper end of the 95 % interval, in events.",
-        value: |event| text(event.high_95),
+        value: |event| text(event.report.high_95),
     },
     Metric {
         name: "tally_event_coverage_ratio",
         unit: Some("ratio"),
         help: "Share of the session's time in which the event was counted.",
-        value: |event| text(event.coverage),
+        value: |event| text(event.report.coverage),
     },
     Metric {
         name: "tally_event_true_count",
         unit: None,
         help: "The virtual PMU's count of the event.",
-        value: |event| text(event.truth),
+        value: |event| text(event.report.truth),
     },
 ];
 
@@ -75,8 +75,8 @@ pub(super) fn write(run: &Run) -> String {
     let name = "tally_event_not_measured";
     family(&mut all, name, "info", None, "Events without a count, and why.");
     for (mut labels, event) in events(run) {
-        if let Some(reason) = &event.reason {
-            labels.push(("reason", reason.clone()));
+        if let Some(reason) = &event.report.reason {
+            labels.push(("reason", reason.to_string()));
             sample(&mut all, &format!("{name}_info"), &labels, "1");
         }
     }
@@ -107,9 +107,9 @@ fn events(run: &Run) -> impl Iterator<Item = (Labels, &TracedEvent)> {
                 ("session", session.session.to_string()),
                 ("program", session.name.clone()),
                 ("index", index.to_string()),
-                ("event", event.name.clone()),
+                ("event", event.report.name.clone()),
                 ("mode", event.mode.word().to_owned()),
-                ("kind", event.kind.word().to_owned()),
+                ("kind", event.report.kind.word().to_owned()),
             ];
             (labels, event)
         })

@@ -115,7 +115,7 @@ impl Recording {
     /// The name of a session's event, or its number where the name is unknown.
     pub(super) fn event_name(&self, session: u32, event: u16) -> String {
         let known = self.session(session).and_then(|of| of.events.get(usize::from(event)));
-        known.map_or_else(|| format!("event {event}"), |of| of.name.clone())
+        known.map_or_else(|| format!("event {event}"), |of| of.report.name.clone())
     }
 
     /// The events that a slice counted, in the order of the session's list.
@@ -142,7 +142,7 @@ impl Recording {
                 }
                 SlicePlace::List { .. } | SlicePlace::None => return None,
             };
-            Some(Counted { index: Some(index), name: event.name.clone(), count })
+            Some(Counted { index: Some(index), name: event.report.name.clone(), count })
         };
         session.events.iter().enumerate().filter_map(counted).collect()
     }

@@ -2,15 +2,13 @@
 //! prints, for the eye, with the JSON object itself inside.
 
 mod chart;
-mod diff;
 mod rates;
 mod run;
 mod template;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use self::{
-    diff::render_diff,
     run::{render, write},
-    template::object,
+    template::{object, page},
 };

@@ -23,11 +23,10 @@ const TEMPLATES: [(&str, &str); 7] = [
 const DATA: &str = "data";
 
 /// A page of this template. `object` is what `--json` prints; the page has it inside.
-pub(super) fn page(
-    template: &str,
-    view: &impl Serialize,
-    object: &impl Serialize,
-) -> Result<String> {
+///
+/// # Errors
+/// The template does not take the view.
+pub fn page(template: &str, view: &impl Serialize, object: &impl Serialize) -> Result<String> {
     let failed = |why: &dyn std::fmt::Display| {
         Failure::new(ExitStatus::HostError, format!("the page cannot be made: {why}"))
     };

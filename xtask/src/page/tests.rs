@@ -1,22 +1,17 @@
 //! The page of a run, read by a parser of HTML as browsers have it.
 
-use std::{env, fs, path::Path};
-
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
 
-use crate::{
-    diff::{Diff, Run},
-    report::{Estimate, Report},
-};
+use crate::report::{Estimate, Report};
 
 /// A report as `cargo xtask run --breakdown --intervals 8 --json` printed it.
 const SAMPLE: &str = include_str!("sample.json");
 
 /// Text that would do harm where it is not escaped.
-const HOSTILE: &str = r#"</script><script>alert(1)</script><!-- "'&amp; {{ view }} -->"#;
+pub(crate) const HOSTILE: &str = r#"</script><script>alert(1)</script><!-- "'&amp; {{ view }} -->"#;
 
-fn sample() -> Report {
+pub(crate) fn sample() -> Report {
     serde_json::from_str(SAMPLE).expect("it is a report")
 }
 
@@ -27,7 +22,7 @@ fn read(report: &Report) -> Html {
     page
 }
 
-fn all<'a>(page: &'a Html, selector: &str) -> Vec<ElementRef<'a>> {
+pub(crate) fn all<'a>(page: &'a Html, selector: &str) -> Vec<ElementRef<'a>> {
     page.select(&Selector::parse(selector).unwrap()).collect()
 }
 
@@ -35,7 +30,7 @@ fn text(element: ElementRef<'_>) -> String {
     element.text().collect::<String>().trim().to_owned()
 }
 
-fn object(page: &Html) -> Value {
+pub(crate) fn object(page: &Html) -> Value {
     let [data] = all(page, "script[type='application/json']")[..] else { panic!("no object") };
     serde_json::from_str(&text(data)).unwrap()
 }
@@ -77,7 +72,7 @@ fn a_page_has_the_object_and_each_of_its_values() {
     }
 }
 
-fn number(text: Option<&str>) -> f64 {
+pub(crate) fn number(text: Option<&str>) -> f64 {
     text.unwrap().parse().unwrap()
 }
 
@@ -164,41 +159,4 @@ fn a_run_without_a_session_has_a_page() {
     assert_eq!(text(all(&page, ".failures li")[0]), "the kernel panicked");
     assert!(all(&page, "tr[data-event]").is_empty());
     assert!(serde_json::from_value::<Report>(object(&page)).unwrap().first.is_none());
-}
-
-#[test]
-fn the_page_of_two_runs_has_both_and_what_differs() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page/sample.json");
-    let folder = env::temp_dir().join(format!("tally-diff-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let mut other = sample();
-    let events = &mut other.first.as_mut().unwrap().events;
-    events[0].estimate = events[0].estimate.map(|estimate| estimate + 1);
-    let known = events[1].name.clone();
-    events[1].name = HOSTILE.into();
-    // A page is read as well as an object.
-    let page = folder.join("b.html");
-    super::write(&other, &page).unwrap();
-    let diff = Diff::of(Run::read(&path).unwrap(), Run::read(&page).unwrap()).unwrap();
-    fs::remove_dir_all(&folder).unwrap();
-    let page = Html::parse_document(&super::render_diff(&diff).unwrap());
-    assert!(page.errors.is_empty(), "{:?}", page.errors);
-    let object = object(&page);
-    assert_eq!(object, serde_json::to_value(&diff).unwrap());
-    let events = object["sessions"][0]["events"].as_array().unwrap();
-    let verdict =
-        |name: &str| &events.iter().find(|event| event["name"] == name).unwrap()["verdict"];
-    let first = sample().first.unwrap().events[0].name.clone();
-    assert_eq!([&*first, HOSTILE, &known].map(verdict), ["differs", "unknown", "unknown"]);
-    assert_eq!(diff.differ(), 1, "all others are as they were");
-    let rows = all(&page, "tr[data-name]");
-    let cycles = object["sessions"][0]["cycles"].as_array().unwrap();
-    assert_eq!(rows.len(), cycles.len() + events.len());
-    let data = Selector::parse("data").unwrap();
-    for (row, of) in rows.into_iter().zip(cycles.iter().chain(events)) {
-        assert_eq!(row.attr("data-name"), of["name"].as_str());
-        let values: Vec<f64> = row.select(&data).map(|it| number(it.attr("value"))).collect();
-        let wanted = [&of["a"]["estimate"], &of["b"]["estimate"], &of["ratio"]];
-        assert_eq!(values, wanted.into_iter().filter_map(Value::as_f64).collect::<Vec<_>>());
-    }
 }

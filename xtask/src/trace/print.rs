@@ -135,7 +135,7 @@ pub(super) fn run_lines(run: &Run) -> String {
                 SlicePlace::None => "in no slice".into(),
                 SlicePlace::List { group, index } => format!("group {group}, count {index}"),
             };
-            line(format_args!("  event {index}: {}: {place}", event.name));
+            line(format_args!("  event {index}: {}: {place}", event.report.name));
         }
     }
     text

@@ -13,7 +13,7 @@ use super::file::Trace;
 use crate::{
     Failure, Result,
     machine::{Boot, EventReading, Session},
-    report::{EventReport, Kind, Report, SessionReport},
+    report::{EventReport, Report, SessionReport},
 };
 
 /// The word that selects the description of the run among the kinds of records.
@@ -81,32 +81,15 @@ pub struct TracedSession {
 /// An event of a session, with the total that the run reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TracedEvent {
-    /// Its name.
-    pub name: String,
     /// The catalogue's name, if it has one.
     pub native: Option<String>,
     /// The privilege at which it was counted.
     pub mode: Mode,
     /// Where records of slices have its counts.
     pub place: SlicePlace,
-    /// The kind of its total.
-    pub kind: Kind,
-    /// Number of events in the whole session.
-    pub estimate: Option<u64>,
-    /// The estimate's standard error, in events.
-    pub stderr: Option<f64>,
-    /// Half the width of the 95 % interval, in events.
-    pub half_width_95: Option<f64>,
-    /// The lower end of the 95 % interval, in events.
-    pub low_95: Option<f64>,
-    /// The upper end of the 95 % interval, in events.
-    pub high_95: Option<f64>,
-    /// The share of the session's time in which the event was counted, 0 to 1.
-    pub coverage: Option<f64>,
-    /// The virtual PMU's count, in events.
-    pub truth: Option<u64>,
-    /// Why there is no estimate.
-    pub reason: Option<String>,
+    /// Its name and its total, as in the run's report.
+    #[serde(flatten)]
+    pub report: EventReport,
 }
 
 impl Run {
@@ -174,19 +157,10 @@ impl TracedSession {
 impl TracedEvent {
     fn of(reading: &EventReading, report: &EventReport) -> TracedEvent {
         TracedEvent {
-            name: reading.name.clone(),
             native: reading.native.clone(),
             mode: reading.mode,
             place: reading.place,
-            kind: report.kind,
-            estimate: report.estimate,
-            stderr: report.stderr,
-            half_width_95: report.half_width_95,
-            low_95: report.low_95,
-            high_95: report.high_95,
-            coverage: report.coverage,
-            truth: report.truth,
-            reason: report.reason.as_deref().map(str::to_owned),
+            report: report.clone(),
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use super::template::page;
-use crate::{
-    Result,
-    diff::{Compared, ComparedSession, Diff, Measured, Run, Verdict, bar, range, ratio_text},
+use super::{
+    cells::{bar, range, ratio_text},
+    compared::{Compared, ComparedSession, Diff, Verdict},
+    measured::{Measured, Run},
 };
+use crate::{Result, page::page};
 
 /// The ends of axes of ratios, as differences from 1.
 const AXES: [f64; 6] = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
@@ -15,7 +16,7 @@ const AXES: [f64; 6] = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 ///
 /// # Errors
 /// The page cannot be made.
-pub fn render_diff(diff: &Diff) -> Result<String> {
+pub(super) fn render(diff: &Diff) -> Result<String> {
     let axis = axis(diff);
     let several = diff.sessions.len() > 1;
     let session = |(index, session): (usize, &ComparedSession)| SessionView {
@@ -133,4 +134,52 @@ fn axis(diff: &Diff) -> f64 {
     far.sort_by(f64::total_cmp);
     let most = far.get(far.len() / 2).copied().unwrap_or_default();
     AXES.into_iter().find(|axis| *axis >= most).unwrap_or(AXES[AXES.len() - 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs, path::Path};
+
+    use scraper::{Html, Selector};
+    use serde_json::Value;
+
+    use super::*;
+    use crate::page::tests::{HOSTILE, all, number, object, sample};
+
+    #[test]
+    fn the_page_of_two_runs_has_both_and_what_differs() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page/sample.json");
+        let folder = env::temp_dir().join(format!("tally-diff-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut other = sample();
+        let events = &mut other.first.as_mut().unwrap().events;
+        events[0].estimate = events[0].estimate.map(|estimate| estimate + 1);
+        let known = events[1].name.clone();
+        events[1].name = HOSTILE.into();
+        // A page is read as well as an object.
+        let page = folder.join("b.html");
+        crate::page::write(&other, &page).unwrap();
+        let diff = Diff::of(Run::read(&path).unwrap(), Run::read(&page).unwrap()).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        let page = Html::parse_document(&super::render(&diff).unwrap());
+        assert!(page.errors.is_empty(), "{:?}", page.errors);
+        let object = object(&page);
+        assert_eq!(object, serde_json::to_value(&diff).unwrap());
+        let events = object["sessions"][0]["events"].as_array().unwrap();
+        let verdict =
+            |name: &str| &events.iter().find(|event| event["name"] == name).unwrap()["verdict"];
+        let first = sample().first.unwrap().events[0].name.clone();
+        assert_eq!([&*first, HOSTILE, &known].map(verdict), ["differs", "unknown", "unknown"]);
+        assert_eq!(diff.differ(), 1, "all others are as they were");
+        let rows = all(&page, "tr[data-name]");
+        let cycles = object["sessions"][0]["cycles"].as_array().unwrap();
+        assert_eq!(rows.len(), cycles.len() + events.len());
+        let data = Selector::parse("data").unwrap();
+        for (row, of) in rows.into_iter().zip(cycles.iter().chain(events)) {
+            assert_eq!(row.attr("data-name"), of["name"].as_str());
+            let values: Vec<f64> = row.select(&data).map(|it| number(it.attr("value"))).collect();
+            let wanted = [&of["a"]["estimate"], &of["b"]["estimate"], &of["ratio"]];
+            assert_eq!(values, wanted.into_iter().filter_map(Value::as_f64).collect::<Vec<_>>());
+        }
+    }
 }
