@@ -32,6 +32,7 @@ pub mod histogram;
 pub mod moments;
 mod multiplex;
 mod order;
+pub mod phase;
 pub mod plan;
 mod rows;
 mod session;

@@ -1,0 +1,306 @@
+//! Classes of vectors: by the hash of paper 004, section VI, or by the nearest centroid.
+//!
+//! A class is *sure* if every vector within the error bars has the same one.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::cost::{COSTS, Vector};
+
+/// The most classes that are told apart.
+pub const MAX_PHASES: usize = 32;
+/// The class of vectors for which there was no room.
+pub const OTHERS: u8 = MAX_PHASES as u8;
+
+/// The class of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// The phase: below [`MAX_PHASES`] in the order of their first appearance, or [`OTHERS`].
+    pub phase: u8,
+    /// Whether the error bars cross no boundary between classes.
+    pub sure: bool,
+}
+
+/// What gives vectors classes, from those that it has seen.
+pub trait Classes: fmt::Debug + Send {
+    /// The class of the next vector, which may be a new one.
+    fn classify(&mut self, vector: &Vector) -> Class;
+    /// The phase that a vector would have, if it is one that is known.
+    fn lookup(&self, vector: &Vector) -> Option<u8>;
+    /// Classes so far.
+    fn number(&self) -> usize;
+}
+
+/// A kind of classes, by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Classifier {
+    /// The paper's: costs divided by the unit, hashed.
+    Hash,
+    /// The nearest of some means, within the unit.
+    #[default]
+    Centroid,
+}
+
+impl Classifier {
+    /// All.
+    pub const ALL: [Classifier; 2] = [Classifier::Hash, Classifier::Centroid];
+
+    /// The name in options.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Classifier::Hash => "hash",
+            Classifier::Centroid => "centroid",
+        }
+    }
+
+    /// Parses the name in options.
+    pub fn parse(word: &str) -> Option<Classifier> {
+        Classifier::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+
+    /// Classes without any vector. `unit` is in cycles per 1,000 instructions, at least 1.
+    pub fn classes(self, unit: u32) -> Box<dyn Classes> {
+        let unit = u64::from(unit.max(1));
+        match self {
+            Classifier::Hash => Box::new(Hashed { unit, keys: [0; MAX_PHASES], number: 0 }),
+            Classifier::Centroid => {
+                let empty = Centroid { sums: [0; COSTS], weight: 0 };
+                Box::new(Centroids {
+                    radius: unit,
+                    means: [empty; MAX_PHASES],
+                    number: 0,
+                    candidate: None,
+                })
+            }
+        }
+    }
+}
+
+/// Classes by the hash of the costs in units (section VI.C).
+#[derive(Debug)]
+struct Hashed {
+    unit: u64,
+    keys: [u64; MAX_PHASES],
+    number: usize,
+}
+
+impl Hashed {
+    /// The identity of a vector (FNV-1a over the costs in units).
+    fn key(&self, vector: &Vector) -> u64 {
+        vector.costs.iter().fold(0xcbf2_9ce4_8422_2325, |key, cost| {
+            (key ^ (cost.cycles / self.unit)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    fn position(&self, key: u64) -> Option<usize> {
+        self.keys.iter().take(self.number).position(|known| *known == key)
+    }
+}
+
+impl Classes for Hashed {
+    fn classify(&mut self, vector: &Vector) -> Class {
+        let sure = vector.costs.iter().all(|cost| {
+            let (low, high) = (cost.cycles.saturating_sub(cost.half_width), cost.cycles);
+            low / self.unit == high.saturating_add(cost.half_width) / self.unit
+        });
+        let key = self.key(vector);
+        let known = self.position(key);
+        if known.is_none()
+            && let Some(place) = self.keys.get_mut(self.number)
+        {
+            *place = key;
+            self.number += 1;
+            return Class { phase: (self.number - 1) as u8, sure };
+        }
+        Class { phase: known.map_or(OTHERS, |phase| phase as u8), sure }
+    }
+
+    fn lookup(&self, vector: &Vector) -> Option<u8> {
+        self.position(self.key(vector)).map(|phase| phase as u8)
+    }
+
+    fn number(&self) -> usize {
+        self.number
+    }
+}
+
+/// The mean of a class.
+#[derive(Clone, Copy, Debug)]
+struct Centroid {
+    /// Sums of the costs of `weight` vectors.
+    sums: [u64; COSTS],
+    /// A power of two, at most [`MOST_WEIGHT`].
+    weight: u32,
+}
+
+/// Beyond that a mean follows its class by a fixed share of each vector.
+const MOST_WEIGHT: u32 = 16;
+
+impl Centroid {
+    fn of(vector: &Vector) -> Centroid {
+        Centroid { sums: vector.costs.map(|cost| cost.cycles), weight: 1 }
+    }
+
+    fn mean(&self, index: usize) -> u64 {
+        self.sums[index] >> self.weight.trailing_zeros()
+    }
+
+    /// The sum of the differences of all costs; at least `limit` if it is not below.
+    fn distance(&self, vector: &Vector, limit: u64) -> u64 {
+        let mut distance = 0_u64;
+        for (index, cost) in vector.costs.iter().enumerate() {
+            distance = distance.saturating_add(self.mean(index).abs_diff(cost.cycles));
+            if distance >= limit {
+                break;
+            }
+        }
+        distance
+    }
+
+    /// Moves the mean by the vector's share of it.
+    fn add(&mut self, vector: &Vector) {
+        let doubles = self.weight < MOST_WEIGHT;
+        for (sum, cost) in self.sums.iter_mut().zip(&vector.costs) {
+            let mean = *sum >> self.weight.trailing_zeros();
+            // Half old, half new where the weight doubles.
+            let rest = if doubles { *sum } else { *sum - mean };
+            let share =
+                if doubles { cost.cycles.saturating_mul(self.weight.into()) } else { cost.cycles };
+            *sum = rest.saturating_add(share);
+        }
+        if doubles {
+            self.weight *= 2;
+        }
+    }
+}
+
+/// Classes by the nearest of the means, in sums of differences of costs.
+///
+/// A vector further from all means than the radius begins a class when a second such vector, near
+/// it, follows. The interval in which a program changes is a mixture of two phases, and comes once.
+#[derive(Debug)]
+struct Centroids {
+    radius: u64,
+    means: [Centroid; MAX_PHASES],
+    number: usize,
+    /// The last vector that was far from all means.
+    candidate: Option<Centroid>,
+}
+
+impl Centroids {
+    fn known(&self) -> &[Centroid] {
+        self.means.get(..self.number).unwrap_or_default()
+    }
+
+    /// The nearest mean, its distance, and that of the second.
+    fn nearest(&self, vector: &Vector) -> (usize, u64, u64) {
+        let mut nearest = (0, u64::MAX, u64::MAX);
+        for (index, mean) in self.known().iter().enumerate() {
+            let distance = mean.distance(vector, nearest.2);
+            if distance < nearest.1 {
+                nearest = (index, distance, nearest.1);
+            } else {
+                nearest.2 = nearest.2.min(distance);
+            }
+        }
+        nearest
+    }
+
+    /// Makes a class of the vector, if there is room.
+    fn found(&mut self, centroid: Centroid) -> Option<u8> {
+        let place = self.means.get_mut(self.number)?;
+        *place = centroid;
+        self.number += 1;
+        Some((self.number - 1) as u8)
+    }
+}
+
+impl Classes for Centroids {
+    fn classify(&mut self, vector: &Vector) -> Class {
+        let (nearest, distance, second) = self.nearest(vector);
+        // The distance errs by the sum of the costs' errors, which are independent.
+        let squares = vector.squared_bars();
+        let exceeds = |gap: u64| gap.saturating_mul(gap) > squares;
+        if distance <= self.radius {
+            // Both distances err, against each other at worst.
+            let sure = exceeds(self.radius - distance) && exceeds((second - distance) / 2);
+            if let Some(mean) = self.means.get_mut(nearest).filter(|_| sure) {
+                mean.add(vector);
+            }
+            return Class { phase: nearest as u8, sure };
+        }
+        let is_far = exceeds(distance - self.radius);
+        let again =
+            self.candidate.is_some_and(|mean| mean.distance(vector, u64::MAX) <= self.radius);
+        if self.number == 0 || (is_far && again) {
+            self.candidate = None;
+            let phase = self.found(Centroid::of(vector));
+            return Class { phase: phase.unwrap_or(OTHERS), sure: phase.is_some() };
+        }
+        self.candidate = is_far.then(|| Centroid::of(vector));
+        Class { phase: nearest as u8, sure: false }
+    }
+
+    fn lookup(&self, vector: &Vector) -> Option<u8> {
+        let (nearest, distance, _) = self.nearest(vector);
+        (distance <= self.radius).then_some(nearest as u8)
+    }
+
+    fn number(&self) -> usize {
+        self.number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phase::Cost;
+
+    fn vector(first: u64, second: u64, half_width: u64) -> Vector {
+        let mut vector = Vector::default();
+        vector.costs[0] = Cost { cycles: first, half_width };
+        vector.costs[9] = Cost { cycles: second, half_width };
+        vector
+    }
+
+    #[test]
+    fn a_hash_tells_costs_apart_by_the_unit() {
+        let mut classes = Classifier::Hash.classes(128);
+        let class = |phase, sure| Class { phase, sure };
+        assert_eq!(classes.classify(&vector(10, 300, 0)), class(0, true));
+        assert_eq!(classes.classify(&vector(100, 310, 5)), class(0, true));
+        assert_eq!(classes.classify(&vector(10, 600, 0)), class(1, true));
+        // 384 is a boundary.
+        assert_eq!(classes.classify(&vector(10, 380, 5)), class(0, false));
+        assert_eq!(classes.lookup(&vector(0, 639, 0)), Some(1));
+        assert_eq!((classes.lookup(&vector(0, 640, 0)), classes.number()), (None, 2));
+        let more =
+            (3..=MAX_PHASES as u64 + 1).map(|n| classes.classify(&vector(0, 640 * n, 0)).phase);
+        assert_eq!(more.last(), Some(OTHERS));
+    }
+
+    #[test]
+    fn a_centroid_begins_at_the_second_far_vector() {
+        let mut classes = Classifier::Centroid.classes(100);
+        let class = |phase, sure| Class { phase, sure };
+        assert_eq!(classes.classify(&vector(0, 300, 1)), class(0, true));
+        assert_eq!(classes.classify(&vector(0, 340, 1)), class(0, true));
+        // Half of the way: a mixture that comes once.
+        assert_eq!(classes.classify(&vector(0, 600, 1)), class(0, false));
+        assert_eq!(classes.classify(&vector(0, 900, 1)), class(0, false));
+        assert_eq!(classes.classify(&vector(0, 910, 1)), class(1, true));
+        assert_eq!(classes.number(), 2);
+        // The bars cross the radius, and the middle between both means.
+        assert_eq!(classes.classify(&vector(0, 990, 40)), class(1, false));
+        assert_eq!(classes.lookup(&vector(0, 600, 0)), None);
+        assert_eq!(classes.lookup(&vector(20, 350, 0)), Some(0));
+    }
+
+    #[test]
+    fn names_are_parsed() {
+        for kind in Classifier::ALL {
+            assert_eq!(Classifier::parse(kind.word()), Some(kind));
+        }
+        assert_eq!(Classifier::parse("k-means"), None);
+    }
+}

@@ -1,0 +1,284 @@
+//! What each kind of event costs: the model of paper 004, section V (Figure 3).
+//!
+//! With f = IPC + 1, events that stop fetch cost their number times a penalty, and events behind
+//! which other instructions execute cost that divided by f. What a full queue costs is the cycles
+//! for which it was full, less what the events of execution cost, which fill it.
+
+/// The kinds of cost.
+pub const COSTS: usize = 11;
+/// The most events of a model: some costs are sums of several.
+pub const MAX_TERMS: usize = 16;
+/// A penalty of one cycle: penalties are in sixteenths.
+pub const CYCLE: u32 = 16;
+
+/// A kind of cost, in the order of Figure 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bottleneck {
+    /// Misses of the instruction TLB.
+    ItlbMiss,
+    /// Misses of the first-level instruction cache.
+    Il1Miss,
+    /// Code that the second-level cache did not have.
+    Il2Miss,
+    /// Mispredicted direct branches.
+    DirectMisprediction,
+    /// Full queues.
+    QueueFull,
+    /// Instructions that waited for a port.
+    ResourceContention,
+    /// Divisions and other long operations.
+    ExpensiveInstructions,
+    /// Misses of the data TLB.
+    DtlbMiss,
+    /// Misses of the first-level data cache.
+    Dl1Miss,
+    /// Data that the second-level cache did not have.
+    Dl2Miss,
+    /// Mispredicted indirect branches and returns.
+    IndirectMisprediction,
+}
+
+use Bottleneck::*;
+
+/// How a cost follows from the number N of its events (Figure 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Formula {
+    /// N · P: fetch stops.
+    Stops,
+    /// N · P / f: other instructions execute meanwhile.
+    Overlaps,
+    /// N · P less all costs of execution, at least 0.
+    Remains,
+}
+
+impl Bottleneck {
+    /// All, in their order.
+    pub const ALL: [Bottleneck; COSTS] = [
+        ItlbMiss,
+        Il1Miss,
+        Il2Miss,
+        DirectMisprediction,
+        QueueFull,
+        ResourceContention,
+        ExpensiveInstructions,
+        DtlbMiss,
+        Dl1Miss,
+        Dl2Miss,
+        IndirectMisprediction,
+    ];
+
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ItlbMiss => "ITLB misses",
+            Il1Miss => "L1I misses",
+            Il2Miss => "L2 code misses",
+            DirectMisprediction => "direct mispredictions",
+            QueueFull => "full queues",
+            ResourceContention => "port contention",
+            ExpensiveInstructions => "expensive instructions",
+            DtlbMiss => "DTLB misses",
+            Dl1Miss => "L1D misses",
+            Dl2Miss => "L2 data misses",
+            IndirectMisprediction => "indirect mispredictions",
+        }
+    }
+
+    /// How its cost follows from its events.
+    pub const fn formula(self) -> Formula {
+        match self {
+            ItlbMiss | Il1Miss | Il2Miss | DirectMisprediction | IndirectMisprediction => {
+                Formula::Stops
+            }
+            ResourceContention | ExpensiveInstructions | DtlbMiss | Dl1Miss | Dl2Miss => {
+                Formula::Overlaps
+            }
+            QueueFull => Formula::Remains,
+        }
+    }
+}
+
+/// A count of an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Events.
+    pub count: u64,
+    /// Half the width of its 95 % interval, in events.
+    pub half_width: u64,
+}
+
+/// What was counted in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Core cycles, exactly.
+    pub cycles: u64,
+    /// Instructions, exactly.
+    pub instructions: u64,
+    /// The events, in the order of the model's terms.
+    pub events: [Estimate; MAX_TERMS],
+}
+
+/// A model of one processor: what its events cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Model {
+    /// Instructions that it can dispatch in a cycle, at least 1.
+    pub width: u32,
+    /// Events: what they cost, and the penalty of one in units of 1 / [`CYCLE`] of a cycle.
+    pub terms: [Option<(Bottleneck, u32)>; MAX_TERMS],
+}
+
+/// A cost in cycles per 1,000 instructions, or in cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Cycles.
+    pub cycles: u64,
+    /// Half the width of the 95 % interval.
+    pub half_width: u64,
+}
+
+/// The costs of an interval, in the order of [`Bottleneck::ALL`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vector {
+    /// In cycles per 1,000 instructions.
+    pub costs: [Cost; COSTS],
+    /// Core cycles per 1,000 instructions, exactly.
+    pub cpi: u64,
+}
+
+impl Vector {
+    /// The largest cost, if there is any.
+    pub fn dominant(&self) -> Option<Bottleneck> {
+        let costs = self.costs.iter().zip(Bottleneck::ALL);
+        let largest = costs.max_by_key(|(cost, _)| cost.cycles);
+        largest.filter(|(cost, _)| cost.cycles > 0).map(|(_, kind)| kind)
+    }
+
+    /// Sum of the squares of the half widths.
+    pub fn squared_bars(&self) -> u64 {
+        let squares = self.costs.iter().map(|cost| cost.half_width.saturating_mul(cost.half_width));
+        squares.fold(0, u64::saturating_add)
+    }
+}
+
+impl Model {
+    /// The costs of an interval, in cycles (paper 004, Figure 3).
+    pub fn cycles(&self, counted: &Counted) -> [Cost; COSTS] {
+        let (cycles, instructions) = (counted.cycles, counted.instructions);
+        let mut costs = [Cost::default(); COSTS];
+        let mut squares = [0_u64; COSTS];
+        for (term, event) in self.terms.iter().zip(&counted.events) {
+            let Some((kind, penalty)) = *term else { continue };
+            let index = kind as usize;
+            let scaled = |count: u64| {
+                let cost = count.saturating_mul(penalty.into()) / u64::from(CYCLE);
+                match kind.formula() {
+                    // 1 / f = cycles / (instructions + cycles).
+                    Formula::Overlaps => ratio(cost, cycles, instructions.saturating_add(cycles)),
+                    Formula::Stops | Formula::Remains => cost,
+                }
+            };
+            let bar = scaled(event.half_width);
+            costs[index].cycles = costs[index].cycles.saturating_add(scaled(event.count));
+            squares[index] = squares[index].saturating_add(bar.saturating_mul(bar));
+        }
+        // What fills the queues is not counted twice.
+        let (mut execution, mut square) = (0_u64, squares[QueueFull as usize]);
+        for kind in Bottleneck::ALL.into_iter().filter(|kind| kind.formula() == Formula::Overlaps) {
+            execution = execution.saturating_add(costs[kind as usize].cycles);
+            square = square.saturating_add(squares[kind as usize]);
+        }
+        let queue = &mut costs[QueueFull as usize];
+        if queue.cycles > 0 {
+            queue.cycles = queue.cycles.saturating_sub(execution);
+            squares[QueueFull as usize] = square;
+        }
+        for (cost, square) in costs.iter_mut().zip(squares) {
+            cost.half_width = square.isqrt();
+        }
+        costs
+    }
+
+    /// The costs of an interval in cycles per 1,000 instructions (section VI).
+    pub fn vector(&self, counted: &Counted) -> Vector {
+        let per_1000 = |cycles| ratio(cycles, 1000, counted.instructions);
+        let costs = self.cycles(counted).map(|cost| Cost {
+            cycles: per_1000(cost.cycles),
+            half_width: per_1000(cost.half_width),
+        });
+        Vector { costs, cpi: per_1000(counted.cycles) }
+    }
+
+    /// The model's time of an interval, T_model, in cycles: that of an ideal pipeline, and all
+    /// costs (section V, formula 1).
+    pub fn time(&self, counted: &Counted) -> u64 {
+        let ideal = counted.instructions / u64::from(self.width.max(1));
+        self.cycles(counted).iter().fold(ideal, |sum, cost| sum.saturating_add(cost.cycles))
+    }
+
+    /// Returns whether an event counts towards this cost.
+    pub fn has(&self, kind: Bottleneck) -> bool {
+        self.terms.iter().flatten().any(|(term, _)| *term == kind)
+    }
+}
+
+/// `value` · `numerator` / `denominator`; 0 if the denominator is.
+pub(super) fn ratio(value: u64, numerator: u64, denominator: u64) -> u64 {
+    match value.checked_mul(numerator) {
+        Some(product) => product.checked_div(denominator).unwrap_or_default(),
+        None => {
+            let product = u128::from(value) * u128::from(numerator);
+            let quotient = product.checked_div(denominator.into()).unwrap_or_default();
+            u64::try_from(quotient).unwrap_or(u64::MAX)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A model with one event for each of these costs, of this penalty in cycles.
+    fn model<const N: usize>(terms: [(Bottleneck, u32); N]) -> Model {
+        let mut model = Model { width: 4, ..Model::default() };
+        for (slot, (kind, penalty)) in model.terms.iter_mut().zip(terms) {
+            *slot = Some((kind, penalty * CYCLE));
+        }
+        model
+    }
+
+    fn counted<const N: usize>(events: [(u64, u64); N]) -> Counted {
+        let mut counted =
+            Counted { cycles: 1_000_000, instructions: 1_000_000, ..Counted::default() };
+        for (slot, (count, half_width)) in counted.events.iter_mut().zip(events) {
+            *slot = Estimate { count, half_width };
+        }
+        counted
+    }
+
+    #[test]
+    fn costs_are_those_of_the_papers_figure_3() {
+        // IPC 1: f is 2.
+        let model = model([(ItlbMiss, 30), (Dl2Miss, 120), (QueueFull, 1), (Dl2Miss, 60)]);
+        let counted = counted([(1_000, 10), (2_000, 30), (500_000, 0), (1_000, 40)]);
+        let costs = model.cycles(&counted);
+        assert_eq!(costs[ItlbMiss as usize], Cost { cycles: 30_000, half_width: 300 });
+        // 2,000 · 120 / 2 + 1,000 · 60 / 2; bars of 1,800 and 1,200 by their squares.
+        assert_eq!(costs[Dl2Miss as usize], Cost { cycles: 150_000, half_width: 2_163 });
+        assert_eq!(costs[QueueFull as usize], Cost { cycles: 350_000, half_width: 2_163 });
+        assert_eq!(model.time(&counted), 250_000 + 30_000 + 150_000 + 350_000);
+        let vector = model.vector(&counted);
+        assert_eq!(vector.costs[Dl2Miss as usize].cycles, 150);
+        assert_eq!((vector.cpi, vector.dominant()), (1000, Some(QueueFull)));
+        assert!(model.has(QueueFull) && !model.has(Dl1Miss));
+    }
+
+    #[test]
+    fn an_interval_without_anything_costs_nothing() {
+        let model = model([(Il1Miss, 14), (QueueFull, 1)]);
+        assert_eq!(model.vector(&Counted::default()), Vector::default());
+        assert_eq!(model.vector(&Counted::default()).dominant(), None);
+        // The costs of execution alone leave nothing of a queue that was never full.
+        let most = counted([(u64::MAX, u64::MAX), (0, 0)]);
+        assert_eq!(model.cycles(&most)[QueueFull as usize], Cost::default());
+    }
+}

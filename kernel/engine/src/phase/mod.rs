@@ -1,0 +1,23 @@
+//! Phases of a program by its bottlenecks, on line (paper 004, sections V to VII).
+//!
+//! At the end of an interval, counts of events become a vector of eleven costs with error bars
+//! ([`cost`]); the vector gets a class, the *phase* ([`classify`]); predictors say which phase
+//! comes next ([`predict`]); and a detector finds the interval at which the program changed
+//! ([`change`]). A [`Tracker`] does all of it for one session, from its slices as they are folded.
+//!
+//! Integers only; nothing allocates after [`Tracker::new`], and each step is bounded by constants:
+//! [`MAX_TERMS`] events, [`classify::MAX_PHASES`] classes, and tables of fixed size.
+
+pub mod change;
+pub mod classify;
+pub mod cost;
+pub mod predict;
+mod sums;
+mod tracker;
+
+pub use self::{
+    classify::{Class, Classes, Classifier},
+    cost::{Bottleneck, COSTS, Cost, Counted, Estimate, Formula, MAX_TERMS, Model, Vector},
+    predict::{Choice, Predictor},
+    tracker::{Config, Ended, Place, Tracker},
+};

@@ -1,0 +1,291 @@
+//! Predictors of the next phase (paper 004, section VII), and one that follows the best of them.
+
+/// Intervals that the history has (section VII).
+const HISTORY: usize = 3;
+/// Entries of a table (section VII).
+const ENTRIES: usize = 256;
+
+/// What predicts the phase of the next interval.
+pub trait Predictor {
+    /// The phase of an interval.
+    fn observe(&mut self, phase: u8);
+    /// The phase of the next interval; before the first, 0.
+    fn predict(&self) -> u8;
+}
+
+/// A predictor by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The phase stays.
+    Last,
+    /// The most frequent of the last three.
+    History,
+    /// What followed the last three when they came before.
+    Markov,
+    /// What followed a run of this phase and length.
+    RunLength,
+    /// The one of these that has been right most often of late.
+    #[default]
+    Best,
+}
+
+/// Predictors beside [`Choice::Best`].
+const OTHERS: usize = 4;
+
+impl Choice {
+    /// All, in the order of [`Predictors::all`].
+    pub const ALL: [Choice; OTHERS + 1] =
+        [Choice::Last, Choice::History, Choice::Markov, Choice::RunLength, Choice::Best];
+
+    /// The name in options.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Choice::Last => "last",
+            Choice::History => "history",
+            Choice::Markov => "markov",
+            Choice::RunLength => "run-length",
+            Choice::Best => "best",
+        }
+    }
+
+    /// Parses the name in options.
+    pub fn parse(word: &str) -> Option<Choice> {
+        Choice::ALL.into_iter().find(|choice| choice.word() == word)
+    }
+}
+
+/// The last three phases, the latest last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    phases: [u8; HISTORY],
+}
+
+impl Recent {
+    fn last(&self) -> u8 {
+        self.phases[HISTORY - 1]
+    }
+
+    fn hash(&self) -> u32 {
+        let key = self.phases.iter().fold(0_u32, |key, phase| key << 8 | u32::from(*phase));
+        hash(key)
+    }
+}
+
+impl Predictor for Recent {
+    fn observe(&mut self, phase: u8) {
+        self.phases.rotate_left(1);
+        self.phases[HISTORY - 1] = phase;
+    }
+
+    /// The mode; the latest, if all differ.
+    fn predict(&self) -> u8 {
+        let [first, second, third] = self.phases;
+        if first == second { first } else { third }
+    }
+}
+
+/// Spreads a key: low bits index a table, high bits are the tag.
+fn hash(key: u32) -> u32 {
+    key.wrapping_add(1).wrapping_mul(0x9e37_79b1).rotate_left(15)
+}
+
+/// A phase that followed, by a hashed history.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    /// High bits of the hash.
+    tag: u16,
+    phase: u8,
+    /// How far the entry is trusted; 0: the entry is free.
+    confidence: u8,
+}
+
+#[derive(Debug)]
+struct Table {
+    entries: [Entry; ENTRIES],
+}
+
+impl Table {
+    fn entry(&self, hash: u32) -> Option<&Entry> {
+        let entry = self.entries.get(hash as usize % ENTRIES)?;
+        (entry.tag == (hash >> 16) as u16 && entry.confidence > 0).then_some(entry)
+    }
+
+    /// Stores what followed; a wrong entry is replaced once its confidence is used up.
+    fn store(&mut self, hash: u32, phase: u8, most: u8) {
+        let Some(entry) = self.entries.get_mut(hash as usize % ENTRIES) else { return };
+        let tag = (hash >> 16) as u16;
+        if (entry.tag, entry.phase) == (tag, phase) && entry.confidence > 0 {
+            entry.confidence = (entry.confidence + 1).min(most);
+        } else if entry.confidence > 1 {
+            entry.confidence -= 1;
+        } else {
+            *entry = Entry { tag, phase, confidence: 1 };
+        }
+    }
+}
+
+/// The Markov predictor of section VII: a miss predicts the current phase.
+#[derive(Debug)]
+struct Markov {
+    recent: Recent,
+    table: Table,
+}
+
+impl Predictor for Markov {
+    fn observe(&mut self, phase: u8) {
+        self.table.store(self.recent.hash(), phase, 1);
+        self.recent.observe(phase);
+    }
+
+    fn predict(&self) -> u8 {
+        self.table.entry(self.recent.hash()).map_or(self.recent.last(), |entry| entry.phase)
+    }
+}
+
+/// What followed a run of a phase, by its length (Sherwood, Sair and Calder, "Phase Tracking and
+/// Prediction", ISCA 2003, section 5.2). It predicts a change if that happened twice.
+#[derive(Debug)]
+struct RunLength {
+    phase: u8,
+    length: u16,
+    table: Table,
+}
+
+const TRUSTED: u8 = 2;
+
+impl RunLength {
+    fn hash(&self) -> u32 {
+        hash(u32::from(self.phase) << 16 | u32::from(self.length))
+    }
+}
+
+impl Predictor for RunLength {
+    fn observe(&mut self, phase: u8) {
+        let hash = self.hash();
+        // Runs that go on are in the table only where a change was stored before.
+        if phase != self.phase || self.table.entry(hash).is_some() {
+            self.table.store(hash, phase, TRUSTED + 1);
+        }
+        self.length = if phase == self.phase { self.length.saturating_add(1) } else { 1 };
+        self.phase = phase;
+    }
+
+    fn predict(&self) -> u8 {
+        let entry = self.table.entry(self.hash()).filter(|entry| entry.confidence >= TRUSTED);
+        entry.map_or(self.phase, |entry| entry.phase)
+    }
+}
+
+/// All predictors, and how often each was right of late.
+#[derive(Debug)]
+pub struct Predictors {
+    recent: Recent,
+    markov: Markov,
+    run_length: RunLength,
+    /// Points of the predictors but the last one; each right prediction gives [`POINT`], and all
+    /// decay.
+    scores: [u32; OTHERS],
+    observed: u32,
+}
+
+const POINT: u32 = 1 << 10;
+/// A score is a mean over about 2 to this power intervals.
+const DECAY: u32 = 5;
+/// Another predictor is followed if its score exceeds that of the last value by this much: about
+/// one right prediction in eight.
+const MARGIN: u32 = (POINT << DECAY) / 8;
+
+impl Default for Predictors {
+    fn default() -> Predictors {
+        let table = || Table { entries: [Entry::default(); ENTRIES] };
+        Predictors {
+            recent: Recent::default(),
+            markov: Markov { recent: Recent::default(), table: table() },
+            run_length: RunLength { phase: 0, length: 0, table: table() },
+            scores: [0; OTHERS],
+            observed: 0,
+        }
+    }
+}
+
+impl Predictors {
+    /// The phase of an interval.
+    pub fn observe(&mut self, phase: u8) {
+        let predicted = self.others();
+        if self.observed > 0 {
+            for (score, predicted) in self.scores.iter_mut().zip(predicted) {
+                *score += if predicted == phase { POINT } else { 0 };
+                *score -= *score >> DECAY;
+            }
+        }
+        self.observed = self.observed.saturating_add(1);
+        self.recent.observe(phase);
+        self.markov.observe(phase);
+        self.run_length.observe(phase);
+    }
+
+    fn others(&self) -> [u8; OTHERS] {
+        let markov = self.markov.predict();
+        [self.recent.last(), self.recent.predict(), markov, self.run_length.predict()]
+    }
+
+    /// What each predicts, in the order of [`Choice::ALL`].
+    pub fn all(&self) -> [u8; OTHERS + 1] {
+        let [last, history, markov, run_length] = self.others();
+        let predicted = [last, history, markov, run_length];
+        let scored = self.scores.into_iter().zip(predicted);
+        let (score, best) = scored.max_by_key(|(score, _)| *score).unwrap_or((0, last));
+        let best = if score > self.scores[0] + MARGIN { best } else { last };
+        [last, history, markov, run_length, best]
+    }
+
+    /// What this one predicts.
+    pub fn predict(&self, choice: Choice) -> u8 {
+        self.all()[choice as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often each was right in the second half of a stream.
+    fn right(phases: &[u8]) -> [usize; OTHERS + 1] {
+        let mut predictors = Predictors::default();
+        let mut right = [0; OTHERS + 1];
+        for (index, phase) in phases.iter().enumerate() {
+            if index >= phases.len() / 2 {
+                for (right, predicted) in right.iter_mut().zip(predictors.all()) {
+                    *right += usize::from(predicted == *phase);
+                }
+            }
+            predictors.observe(*phase);
+        }
+        right
+    }
+
+    #[test]
+    fn each_predicts_what_it_is_for() {
+        // A phase that stays; a single other one is filtered by the history.
+        let mut stays = [3; 40];
+        stays[30] = 4;
+        assert_eq!(right(&stays)[..2], [18, 19]);
+        // In turns: the last value is never right.
+        let turns: alloc::vec::Vec<u8> = (0..400_u32).map(|n| (n % 2) as u8).collect();
+        let of_turns = right(&turns);
+        assert_eq!((of_turns[0], of_turns[2], of_turns[4]), (0, 200, 200));
+        // Runs of eight are longer than the history.
+        let runs: alloc::vec::Vec<u8> = (0..800_u32).map(|n| (n / 8 % 3) as u8).collect();
+        let of_runs = right(&runs);
+        assert_eq!((of_runs[0], of_runs[3]), (350, 400));
+        assert!(of_runs[2] < of_runs[0], "the end of a run replaces what follows within it");
+    }
+
+    #[test]
+    fn names_are_parsed_and_in_order() {
+        for (index, choice) in Choice::ALL.into_iter().enumerate() {
+            assert_eq!((Choice::parse(choice.word()), choice as usize), (Some(choice), index));
+        }
+        assert_eq!(Choice::parse("oracle"), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! What one session tracks: the slices of the current interval, and what intervals were.
+
+use alloc::boxed::Box;
+
+pub use super::sums::Place;
+use super::{
+    change::Detector,
+    classify::{Class, Classes, Classifier},
+    cost::{Bottleneck, Counted, MAX_TERMS, Model, Vector},
+    predict::{Choice, Predictors},
+    sums::{Places, Sums},
+};
+use crate::Counts;
+
+/// How phases are tracked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Instructions of an interval, at least: it ends with a slice, and not before each group has
+    /// been counted three times.
+    pub interval_instructions: u64,
+    /// The classes' unit, in cycles per 1,000 instructions.
+    pub unit: u32,
+    /// The kind of classes.
+    pub classifier: Classifier,
+    /// The predictor whose prediction programs get.
+    pub predictor: Choice,
+}
+
+/// An interval that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// Its number, from 0.
+    pub number: u64,
+    /// What was counted.
+    pub counted: Counted,
+    /// Its costs.
+    pub vector: Vector,
+    /// Its phase.
+    pub class: Class,
+    /// Whether the program has changed, in it or in the few before it.
+    pub changed: bool,
+    /// The phase of the next interval, by each predictor in the order of [`Choice::ALL`].
+    pub predicted: [u8; Choice::ALL.len()],
+    /// The largest cost.
+    pub dominant: Option<Bottleneck>,
+    /// The model's time, in cycles.
+    pub model_cycles: u64,
+}
+
+/// Tracks the phases of a session.
+#[derive(Debug)]
+pub struct Tracker {
+    config: Config,
+    model: Model,
+    places: Places,
+    current: Sums,
+    /// An interval that has ended and is not evaluated.
+    closed: Option<Sums>,
+    classes: Box<dyn Classes>,
+    predictors: Predictors,
+    detector: Detector,
+    number: u64,
+    changes: u64,
+}
+
+impl Tracker {
+    /// Tracks phases by a model whose events are counted at `places`, in the order of its terms.
+    pub fn new(config: Config, model: Model, places: &[Option<Place>; MAX_TERMS]) -> Tracker {
+        Tracker {
+            config,
+            model,
+            places: Places::new(places),
+            current: Sums::default(),
+            closed: None,
+            classes: config.classifier.classes(config.unit),
+            predictors: Predictors::default(),
+            detector: Detector::default(),
+            number: 0,
+            changes: 0,
+        }
+    }
+
+    /// How phases are tracked.
+    pub fn config(&self) -> Config {
+        self.config
+    }
+
+    /// Changes found so far.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Adds a slice of a group. In the overflow path of sessions with a bank: an interval ends only
+    /// if the one before it is evaluated, and grows until then.
+    pub fn add(&mut self, group: u16, counts: &Counts) {
+        self.current.add(&self.places, group, counts);
+        if self.current.instructions >= self.config.interval_instructions
+            && self.closed.is_none()
+            && self.current.is_complete(&self.places)
+        {
+            self.closed = Some(core::mem::take(&mut self.current));
+        }
+    }
+
+    /// Returns whether an interval is to be evaluated.
+    pub fn is_due(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// Evaluates the interval that has ended, if one has.
+    pub fn evaluate(&mut self) -> Option<Ended> {
+        let counted = self.closed.take()?.counted(&self.places);
+        Some(self.observe(&counted))
+    }
+
+    /// Takes an interval's counts: its class, what is predicted, whether it is another phase.
+    pub fn observe(&mut self, counted: &Counted) -> Ended {
+        let vector = self.model.vector(counted);
+        let class = self.classes.classify(&vector);
+        let changed = self.detector.observe(&vector);
+        self.predictors.observe(class.phase);
+        let number = self.number;
+        self.number += 1;
+        self.changes += u64::from(changed);
+        Ended {
+            number,
+            counted: *counted,
+            vector,
+            class,
+            changed,
+            predicted: self.predictors.all(),
+            dominant: vector.dominant(),
+            model_cycles: self.model.time(counted),
+        }
+    }
+
+    /// The phase that an interval of these counts would have, if it is one that is known.
+    pub fn lookup(&self, counted: &Counted) -> Option<u8> {
+        self.classes.lookup(&self.model.vector(counted))
+    }
+}
