@@ -1,6 +1,7 @@
 //! One trace in every format of `cargo xtask export`, read back by readers that are not Tally's and
 //! compared with the trace's records value by value.
 
+mod perf;
 mod tables;
 
 use std::{

@@ -33,6 +33,7 @@ mod program_words;
 pub mod progress;
 pub mod project;
 pub mod ramdisk;
+mod recording;
 pub mod repeat;
 pub mod report;
 pub mod run;

@@ -10,6 +10,8 @@ mod comparison;
 mod perf;
 mod truth;
 
+pub(crate) use self::perf::select;
+
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;

@@ -36,7 +36,7 @@ pub(super) enum Count {
 }
 
 /// The select of an event, and the value of its extra register.
-fn select(event: &Resolved, vendor: Vendor) -> (u64, Option<u64>) {
+pub(crate) fn select(event: &Resolved, vendor: Vendor) -> (u64, Option<u64>) {
     let select = match (event.demand.pinned, vendor) {
         (None, _) => event.demand.selector.0 & EVENT_BITS,
         // What a fixed counter counts has a select for Linux too: SDM volume 3, table 20-1

@@ -15,9 +15,9 @@ use tally_abi::{
     trace::{LostRecord, SampleRecord, SliceRecord, SwitchRecord, SyscallRecord},
 };
 
-use super::{recording::Recording, symbolizer::Symbolizer};
 use crate::{
     Result, output,
+    recording::{Recording, Symbolizer},
     trace::{print, run::Run},
 };
 

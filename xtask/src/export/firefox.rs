@@ -13,8 +13,11 @@ use fxprof_processed_profile::{
     StaticSchemaMarkerGraph, StringHandle, ThreadHandle, Timestamp,
 };
 
-use super::{recording::Recording, symbolizer::Symbolizer};
-use crate::{Result, output, trace::print};
+use crate::{
+    Result, output,
+    recording::{Recording, Symbolizer},
+    trace::print,
+};
 
 /// An event in a slice that counted it.
 struct RateMarker {

@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use inferno::flamegraph::{self, Options};
 use tally_abi::ExitStatus;
 
-use super::{recording::Recording, symbolizer::Symbolizer};
-use crate::{Failure, Result};
+use crate::{
+    Failure, Result,
+    recording::{Recording, Symbolizer},
+};
 
 /// The stacks of samples of one event.
 pub(super) struct Stacks {
@@ -30,6 +32,7 @@ impl Stacks {
         symbolizer: &Symbolizer,
         chosen: Option<&str>,
     ) -> Result<Stacks> {
+        of.has_samples()?;
         let mut by_event: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
         for (sample, events) in of.weighted_samples() {
             let (_, program) = of.program_of(sample.session);
@@ -42,11 +45,6 @@ impl Stacks {
         let names = by_event.keys().cloned().collect::<Vec<_>>().join(", ");
         let usage = |why: String| Failure::new(ExitStatus::Usage, why);
         let (event, stacks) = match (chosen, by_event.len()) {
-            (_, 0) => {
-                let why = "the trace has no samples: take some with `cargo xtask run --trace FILE \
-                           -- record -e EVENT PROGRAM`";
-                return Err(Failure::new(ExitStatus::BadTrace, why));
-            }
             (None, 1) => by_event.pop_first(),
             (None, _) => {
                 return Err(usage(format!(

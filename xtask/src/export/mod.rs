@@ -3,13 +3,13 @@
 //! A format is a function from a [`Recording`], a complete trace with the names of its run, to the
 //! bytes of a file. The file is written completely or not at all.
 
+mod bytes;
 mod chrome;
 mod firefox;
 mod folded;
 mod openmetrics;
 mod parquet;
-mod recording;
-mod symbolizer;
+mod perf;
 
 use std::{
     io::{self, IsTerminal},
@@ -19,8 +19,11 @@ use std::{
 use clap::{Args, ValueEnum};
 use tally_abi::ExitStatus;
 
-use self::{folded::Stacks, recording::Recording, symbolizer::Symbolizer};
-use crate::{Failure, Result, output, project};
+use self::folded::Stacks;
+use crate::{
+    Failure, Result, output, project,
+    recording::{Recording, Symbolizer},
+};
 
 /// Options of `cargo xtask export`.
 #[derive(Args, Clone, Debug)]
@@ -59,6 +62,15 @@ enum Format {
     Openmetrics,
     /// A table: for pandas, DuckDB, Spark
     Parquet,
+    /// The samples as perf.data: for perf report, perf script, perf annotate
+    Perf,
+}
+
+impl Format {
+    /// Returns whether a file of this format is no text.
+    fn is_binary(self) -> bool {
+        matches!(self, Format::Parquet | Format::Perf)
+    }
 }
 
 /// A table of the Parquet format.
@@ -88,8 +100,8 @@ impl ExportArgs {
             return usage("--symbols has no effect, as this format has no samples: omit it");
         }
         let Some(out) = &self.out else {
-            let is_binary = self.to == Format::Parquet && io::stdout().is_terminal();
-            let why = "a Parquet file is no text: add --out FILE, or redirect standard output";
+            let is_binary = self.to.is_binary() && io::stdout().is_terminal();
+            let why = "this format is no text: add --out FILE, or redirect standard output";
             return if is_binary { usage(why) } else { Ok(()) };
         };
         let real = |path: &PathBuf| path.canonicalize().ok();
@@ -126,5 +138,6 @@ fn export(args: &ExportArgs, of: &Recording, symbolizer: &Symbolizer) -> Result<
         (Format::Openmetrics, _) => Ok(openmetrics::write(&of.run).into_bytes()),
         (Format::Parquet, Some(Table::Samples)) => parquet::samples(of, symbolizer),
         (Format::Parquet, Some(Table::Slices) | None) => parquet::slices(of),
+        (Format::Perf, _) => perf::write(of, symbolizer),
     }
 }

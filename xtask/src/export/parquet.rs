@@ -22,11 +22,10 @@ use tally_abi::{
     trace::{SampleRecord, SliceRecord},
 };
 
-use super::{
-    recording::{Counted, Recording},
-    symbolizer::Symbolizer,
+use crate::{
+    Failure, Result,
+    recording::{Counted, Recording, Symbolizer},
 };
-use crate::{Failure, Result};
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 1 << 20;

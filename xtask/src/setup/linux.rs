@@ -2,6 +2,7 @@
 //! PMU.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -39,6 +40,18 @@ pub struct Linux {
     pub perf: PathBuf,
     /// The shared libraries that perf needs, the dynamic linker first.
     pub libraries: Vec<PathBuf>,
+}
+
+impl Linux {
+    /// A call of perf on this machine, with its own dynamic linker and libraries.
+    pub fn perf_on_host(&self) -> Command {
+        let mut command = Command::new(&self.libraries[0]);
+        let folders: BTreeSet<&Path> =
+            self.libraries[1..].iter().filter_map(|library| library.parent()).collect();
+        let folders: Vec<_> = folders.into_iter().map(Path::to_string_lossy).collect();
+        command.arg("--library-path").arg(folders.join(":")).arg(&self.perf);
+        command
+    }
 }
 
 /// Finds or fetches them.

@@ -1,4 +1,7 @@
-//! A trace as exports need it: the run, all records, names, and times in nanoseconds.
+//! A trace as exports and the commands on samples need it: the run, all records, names, and times
+//! in nanoseconds.
+
+mod symbolizer;
 
 use std::path::Path;
 
@@ -7,6 +10,7 @@ use tally_abi::{
     trace::{SampleRecord, SlicePlace, SliceRecord},
 };
 
+pub(crate) use self::symbolizer::{CodeSegment, Symbolizer};
 use crate::{
     Failure, Result, output, project,
     trace::{
@@ -21,26 +25,26 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// A complete trace.
 #[derive(Clone, Debug)]
-pub(super) struct Recording {
+pub(crate) struct Recording {
     /// What the head says about the run.
-    pub(super) run: Run,
+    pub(crate) run: Run,
     /// The records; those of one CPU are in the order of time.
-    pub(super) records: Records,
+    pub(crate) records: Records,
     /// The earliest time stamp, from which times count.
-    pub(super) start_tsc: u64,
+    pub(crate) start_tsc: u64,
     /// Frequency of the TSC, in Hz.
-    pub(super) tsc_hz: u64,
+    pub(crate) tsc_hz: u64,
 }
 
 /// An event that was counted in a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     /// Its place in the session's list; none if the trace does not describe the session.
-    pub(super) index: Option<usize>,
+    pub(crate) index: Option<usize>,
     /// Its name.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// How often it happened in the slice.
-    pub(super) count: u64,
+    pub(crate) count: u64,
 }
 
 impl Recording {
@@ -48,7 +52,7 @@ impl Recording {
     ///
     /// # Errors
     /// It cannot be read, is no trace, is incomplete, or does not describe its run.
-    pub(super) fn read(path: &Path) -> Result<Recording> {
+    pub(crate) fn read(path: &Path) -> Result<Recording> {
         let bytes = project::read(path)?;
         Recording::of(&bytes).map_err(|Failure { status, message }| {
             Failure::new(status, format!("{}: {message}", path.display()))
@@ -79,47 +83,47 @@ impl Recording {
     }
 
     /// The latest time stamp of a slice or a sample.
-    pub(super) fn end_tsc(&self) -> u64 {
+    pub(crate) fn end_tsc(&self) -> u64 {
         let slices = self.records.slices.iter().map(|slice| slice.end_tsc);
         slices.chain(self.records.samples.iter().map(|sample| sample.tsc)).max().unwrap_or_default()
     }
 
     /// Nanoseconds from the trace's earliest time stamp.
-    pub(super) fn ns(&self, tsc: u64) -> u64 {
+    pub(crate) fn ns(&self, tsc: u64) -> u64 {
         let ticks = u128::from(tsc.saturating_sub(self.start_tsc));
         (ticks * u128::from(SECOND_NS) / u128::from(self.tsc_hz)) as u64
     }
 
     /// Events a second of a slice's time by the TSC; none if the slice took no time.
-    pub(super) fn per_second(&self, slice: &SliceRecord, count: u64) -> Option<f64> {
+    pub(crate) fn per_second(&self, slice: &SliceRecord, count: u64) -> Option<f64> {
         let ticks = slice.end_tsc.saturating_sub(slice.start_tsc);
         (ticks > 0).then(|| count as f64 * self.tsc_hz as f64 / ticks as f64)
     }
 
     /// A session's description, if the trace has it.
-    pub(super) fn session(&self, session: u32) -> Option<&TracedSession> {
+    pub(crate) fn session(&self, session: u32) -> Option<&TracedSession> {
         self.run.sessions.iter().find(|of| of.session == session)
     }
 
     /// The number and name of the program that a session measured; 0 if that is unknown.
-    pub(super) fn program_of(&self, session: u32) -> (u32, &str) {
+    pub(crate) fn program_of(&self, session: u32) -> (u32, &str) {
         self.session(session).map_or((0, "unknown"), |of| (of.program, &of.name))
     }
 
     /// A program's name, or its number where the name is unknown.
-    pub(super) fn program_name(&self, program: u32) -> String {
+    pub(crate) fn program_name(&self, program: u32) -> String {
         let known = self.run.programs.iter().find(|of| of.program == program);
         known.map_or_else(|| format!("program {program}"), |of| of.name.clone())
     }
 
     /// The name of a session's event, or its number where the name is unknown.
-    pub(super) fn event_name(&self, session: u32, event: u16) -> String {
+    pub(crate) fn event_name(&self, session: u32, event: u16) -> String {
         let known = self.session(session).and_then(|of| of.events.get(usize::from(event)));
         known.map_or_else(|| format!("event {event}"), |of| of.report.name.clone())
     }
 
     /// The events that a slice counted, in the order of the session's list.
-    pub(super) fn counted(&self, slice: &SliceRecord) -> Vec<Counted> {
+    pub(crate) fn counted(&self, slice: &SliceRecord) -> Vec<Counted> {
         let listed = slice.counts.get(..usize::from(slice.events)).unwrap_or_default();
         let Some(session) = self.session(slice.session) else {
             let named = |name: String, count| Counted { index: None, name, count };
@@ -147,9 +151,22 @@ impl Recording {
         session.events.iter().enumerate().filter_map(counted).collect()
     }
 
+    /// Checks that there are samples.
+    ///
+    /// # Errors
+    /// There are none: how to take some.
+    pub(crate) fn has_samples(&self) -> Result<()> {
+        if !self.records.samples.is_empty() {
+            return Ok(());
+        }
+        let why = "the trace has no samples: take some with `cargo xtask run --trace FILE -- \
+                   record -e EVENT PROGRAM`";
+        Err(Failure::new(ExitStatus::BadTrace, why))
+    }
+
     /// The samples with the number of events for which each stands: those since the last sample of
     /// the same event of the same session.
-    pub(super) fn weighted_samples(&self) -> Vec<(&SampleRecord, u64)> {
+    pub(crate) fn weighted_samples(&self) -> Vec<(&SampleRecord, u64)> {
         let mut last = std::collections::BTreeMap::new();
         let mut samples: Vec<&SampleRecord> = self.records.samples.iter().collect();
         // A session moves between CPUs, whose records are in no common order.

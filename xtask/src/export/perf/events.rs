@@ -1,0 +1,83 @@
+//! The events that were sampled, and their attributes.
+
+use std::collections::BTreeMap;
+
+use tally_abi::session::Mode;
+use tally_pmu::Catalogue;
+use tally_vpmu::Vendor;
+
+use crate::{compare, export::bytes::Bytes, recording::Recording, trace::run::Processor};
+
+/// Bytes of an attribute: `PERF_ATTR_SIZE_VER5`.
+pub(super) const ATTR_BYTES: u32 = 112;
+/// `PERF_TYPE_RAW`: the configuration is an event select.
+const TYPE_RAW: u32 = 4;
+/// What a sample has: `PERF_SAMPLE_IDENTIFIER`, `IP`, `TID`, `TIME`, `CPU`, `PERIOD`.
+const SAMPLE_TYPE: u64 = 1 << 16 | 1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 8;
+/// The attribute's flags `exclude_user`, `exclude_kernel` and `exclude_hv`.
+const EXCLUDE_USER: u64 = 1 << 4;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+/// The attribute's flags `mmap`, `comm`, `sample_id_all` and `mmap2`.
+const FLAGS: u64 = 1 << 8 | 1 << 9 | 1 << 18 | 1 << 23;
+
+/// An event that was sampled.
+pub(super) struct Sampled {
+    /// The number that its samples have.
+    pub(super) id: u64,
+    pub(super) name: String,
+    /// The event select; 0 if the catalogue does not know the event.
+    config: u64,
+    mode: Mode,
+}
+
+/// The sampled events, by session and index in its list.
+pub(super) type Events = BTreeMap<(u32, u16), Sampled>;
+
+pub(super) fn events(of: &Recording) -> Events {
+    let mut events = Events::new();
+    for sample in &of.records.samples {
+        let id = events.len() as u64 + 1;
+        events.entry((sample.session, sample.event)).or_insert_with(|| {
+            let session = of.session(sample.session);
+            let event = session.and_then(|of| of.events.get(usize::from(sample.event)));
+            let native = event.and_then(|event| event.native.as_deref());
+            let processor = of.run.processor.as_ref();
+            let config = native.zip(processor).and_then(|(event, of)| config(event, of));
+            Sampled {
+                id,
+                name: of.event_name(sample.session, sample.event),
+                config: config.unwrap_or_default(),
+                mode: event.map_or(Mode::Full, |event| event.mode),
+            }
+        });
+    }
+    events
+}
+
+/// The select of an event of the processor's catalogue.
+fn config(native: &str, of: &Processor) -> Option<u64> {
+    let (catalogue, vendor) = match of.vendor.as_str() {
+        // Steppings differ on processors that have no catalogue of their own here.
+        "GenuineIntel" => (Catalogue::intel(of.family, of.model, u8::MAX), Vendor::Intel),
+        "AuthenticAMD" => (Catalogue::amd(of.family, of.model), Vendor::Amd),
+        _ => return None,
+    };
+    let resolved = catalogue.resolve(native, Mode::User).ok()?;
+    Some(compare::select(resolved.first()?, vendor).0)
+}
+
+/// Appends a `perf_event_attr`. Its period is 0, as each sample has its own.
+pub(super) fn attribute(event: &Sampled, to: Bytes) -> Bytes {
+    let end = to.len() as usize + ATTR_BYTES as usize;
+    let exclude = match event.mode {
+        Mode::User => EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
+        Mode::Kernel => EXCLUDE_USER | EXCLUDE_HYPERVISOR,
+        Mode::Full => EXCLUDE_HYPERVISOR,
+    };
+    let mut attr = to.u32(TYPE_RAW).u32(ATTR_BYTES).u64(event.config);
+    // The period, what samples have, what reads have, flags; zeros are the rest.
+    attr = attr.u64(0).u64(SAMPLE_TYPE).u64(0).u64(FLAGS | exclude);
+    attr.0.resize(end, 0);
+    attr
+}

@@ -1,0 +1,123 @@
+//! The records: what programs there are, where their code is, and the samples.
+
+use std::collections::BTreeSet;
+
+use tally_abi::boot::KERNEL_BASE;
+
+use super::events::Events;
+use crate::{
+    export::bytes::Bytes,
+    recording::{CodeSegment, Recording, Symbolizer},
+};
+
+/// Kinds of records: `PERF_RECORD_LOST`, `COMM`, `SAMPLE`, `MMAP2`.
+const LOST: u32 = 2;
+const COMM: u32 = 3;
+const SAMPLE: u32 = 9;
+const MMAP2: u32 = 10;
+/// The bits `misc` of records: where the address is, that the program is new in its process, and
+/// that a build id is there.
+const IN_KERNEL: u16 = 1;
+pub(super) const IN_USER: u16 = 2;
+const EXEC: u16 = 1 << 13;
+const WITH_BUILD_ID: u16 = 1 << 14;
+/// Bytes of a build id's field.
+pub(super) const BUILD_ID_BYTES: usize = 20;
+/// `PROT_READ | PROT_EXEC`, `MAP_PRIVATE`.
+const PROTECTION: u32 = 5;
+const PRIVATE: u32 = 2;
+/// Any process.
+pub(super) const ANY: u32 = u32::MAX;
+/// Bytes of a process' name with the zero behind it.
+const NAME_BYTES: usize = 16;
+/// Bytes of a record's header.
+const HEADER_BYTES: usize = 8;
+/// The user half of the address space, without its first page.
+const USER_HALF: CodeSegment =
+    CodeSegment { start: 0x1000, bytes: 0x7fff_ffff_e000, file_offset: 0x1000 };
+/// The addresses that the kernel's code can have.
+const KERNEL: CodeSegment =
+    CodeSegment { start: KERNEL_BASE, bytes: 1 << 40, file_offset: KERNEL_BASE };
+
+/// What stands behind every record but samples: when it was, and of whom.
+#[derive(Clone, Copy)]
+struct Tag {
+    program: u32,
+    ns: u64,
+    cpu: u16,
+}
+
+/// All records in the order of time.
+pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) -> Bytes {
+    let mut timed = Vec::new();
+    for (sample, period) in of.weighted_samples() {
+        let (program, _) = of.program_of(sample.session);
+        let misc = if sample.user || sample.address == 0 { IN_USER } else { IN_KERNEL };
+        let id = events.get(&(sample.session, sample.event)).map_or(0, |event| event.id);
+        let ns = of.ns(sample.tsc);
+        let body = Bytes::default().u64(id).u64(sample.address).u32(program).u32(program);
+        let body = body.u64(ns).u32(sample.cpu.into()).u32(0).u64(period);
+        timed.push((ns, record(SAMPLE, misc, &body)));
+    }
+    for lost in &of.records.losses {
+        let tag = Tag { program: 0, ns: of.ns(lost.tsc), cpu: lost.cpu };
+        let body = Bytes::default().u64(0).u64(lost.records);
+        timed.push((tag.ns, tagged(LOST, 0, body, tag)));
+    }
+    timed.sort_by_key(|(ns, _)| *ns);
+    let first = programs(of, symbolizer);
+    timed.into_iter().fold(first, |all, (_, record)| all.raw(&record.0))
+}
+
+/// The programs that were sampled, with their code; and the kernel's, if it was sampled.
+fn programs(of: &Recording, symbolizer: &Symbolizer) -> Bytes {
+    let sampled = of.records.samples.iter().map(|sample| of.program_of(sample.session));
+    let mut all = Bytes::default();
+    for (program, name) in sampled.collect::<BTreeSet<_>>() {
+        let tag = Tag { program, ns: 0, cpu: 0 };
+        let short = name.rsplit('/').next().unwrap_or(name);
+        let short = &short[..short.floor_char_boundary(NAME_BYTES - 1)];
+        let comm = Bytes::default().u32(program).u32(program).text(short).align(HEADER_BYTES);
+        all = all.raw(&tagged(COMM, EXEC, comm, tag).0);
+        let Some(file) = symbolizer.file(of, name) else {
+            // A name that is no path: perf must not look for the file on this machine.
+            all = all.raw(&mapping(tag, IN_USER, USER_HALF, &format!("[{short}]"), &[]).0);
+            continue;
+        };
+        let path = file.path.display().to_string();
+        for segment in &file.code {
+            all = all.raw(&mapping(tag, IN_USER, *segment, &path, &file.build_id).0);
+        }
+    }
+    if of.records.samples.iter().any(|sample| !sample.user && sample.address != 0) {
+        let tag = Tag { program: ANY, ns: 0, cpu: 0 };
+        all = all.raw(&mapping(tag, IN_KERNEL, KERNEL, "[tally-kernel]", &[]).0);
+    }
+    all
+}
+
+/// A file's code in a process.
+fn mapping(tag: Tag, misc: u16, at: CodeSegment, path: &str, build_id: &[u8]) -> Bytes {
+    let body = Bytes::default().u32(tag.program).u32(tag.program);
+    let body = body.u64(at.start).u64(at.bytes).u64(at.file_offset);
+    let has_build_id = (1..=BUILD_ID_BYTES).contains(&build_id.len());
+    let build_id = if has_build_id { build_id } else { &[] };
+    // Without a build id these bytes are the device and the inode, which are not known.
+    let mut id = Bytes::default().u32(build_id.len() as u32).raw(build_id);
+    id.0.resize(size_of::<u32>() + BUILD_ID_BYTES, 0);
+    let misc = misc | if has_build_id { WITH_BUILD_ID } else { 0 };
+    let body = body.raw(&id.0).u32(PROTECTION).u32(PRIVATE).text(path).align(HEADER_BYTES);
+    tagged(MMAP2, misc, body, tag)
+}
+
+/// A record with its tag: process, thread, time, CPU, and the id of no event.
+fn tagged(kind: u32, misc: u16, body: Bytes, tag: Tag) -> Bytes {
+    let body = body.u32(tag.program).u32(tag.program).u64(tag.ns);
+    record(kind, misc, &body.u32(tag.cpu.into()).u32(0).u64(0))
+}
+
+/// A record with its header.
+pub(super) fn record(kind: u32, misc: u16, body: &Bytes) -> Bytes {
+    let bytes = HEADER_BYTES + body.0.len();
+    Bytes::default().u32(kind).u16(misc).u16(bytes as u16).raw(&body.0)
+}

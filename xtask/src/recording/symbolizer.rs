@@ -1,0 +1,132 @@
+//! The functions in which samples were taken, by the files of `--symbols`.
+
+use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSegment, SegmentFlags};
+use tally_abi::{ExitStatus, trace::SampleRecord};
+use tally_elf::Program;
+
+use super::Recording;
+use crate::{Failure, Result, project, symbols::Symbols};
+
+/// A sample whose address is not known.
+const NO_ADDRESS: &str = "[no address]";
+/// A sample in ring 0.
+const KERNEL: &str = "[kernel]";
+
+/// Bytes of a page.
+const PAGE_BYTES: u64 = 4096;
+
+/// A part of a program's code, in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CodeSegment {
+    /// Its first address in the running program.
+    pub(crate) start: u64,
+    /// Its length.
+    pub(crate) bytes: u64,
+    /// Where it begins in the file.
+    pub(crate) file_offset: u64,
+}
+
+/// The file of a program.
+pub(crate) struct ProgramFile {
+    /// Its name, without its folder.
+    name: String,
+    /// Its path, without links.
+    pub(crate) path: PathBuf,
+    /// Its functions and lines.
+    pub(crate) symbols: Symbols,
+    /// Its code.
+    pub(crate) code: Vec<CodeSegment>,
+    /// The linker's build id; empty without one.
+    pub(crate) build_id: Vec<u8>,
+}
+
+impl ProgramFile {
+    fn read(path: &Path) -> Result<ProgramFile> {
+        let symbols = Symbols::of_program(path)?;
+        let bytes = project::read(path)?;
+        let refused = |why: String| {
+            let why = format!("cannot read the segments of {}: {why}", path.display());
+            Failure::new(ExitStatus::NotStaticElf, why)
+        };
+        let base = Program::parse(&bytes).map_err(|why| refused(why.into_owned()))?.base;
+        let file = object::File::parse(&*bytes).map_err(|error| refused(error.to_string()))?;
+        let is_code = |flags| match flags {
+            SegmentFlags::Elf { p_flags } => p_flags & object::elf::PF_X != 0,
+            _ => false,
+        };
+        let code = file.segments().filter(|segment| is_code(segment.flags())).map(|segment| {
+            let start = base + segment.address();
+            let before = start % PAGE_BYTES;
+            CodeSegment {
+                start: start - before,
+                bytes: (before + segment.size()).next_multiple_of(PAGE_BYTES),
+                file_offset: segment.file_range().0.saturating_sub(before),
+            }
+        });
+        let build_id = file.build_id().ok().flatten().unwrap_or_default().to_vec();
+        let path = path.canonicalize().map_err(|error| Failure::io("read", path, &error))?;
+        Ok(ProgramFile { name: name(&path), symbols, code: code.collect(), build_id, path })
+    }
+}
+
+/// The files of programs.
+#[derive(Default)]
+pub(crate) struct Symbolizer {
+    files: Vec<ProgramFile>,
+}
+
+impl Symbolizer {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One cannot be read or is no program.
+    pub(crate) fn read(paths: &[PathBuf]) -> Result<Symbolizer> {
+        let files = paths.iter().map(|path| ProgramFile::read(path)).collect::<Result<_>>()?;
+        Ok(Symbolizer { files })
+    }
+
+    /// The file of a program: the one of its name, or the only one if the trace has samples of one
+    /// program.
+    pub(crate) fn file(&self, of: &Recording, program: &str) -> Option<&ProgramFile> {
+        let own = name(Path::new(program));
+        if let Some(file) = self.files.iter().find(|file| file.name == own) {
+            return Some(file);
+        }
+        let mut programs = of.records.samples.iter().map(|sample| of.program_of(sample.session).0);
+        let first = programs.next()?;
+        match &self.files[..] {
+            [only] if programs.all(|program| program == first) => Some(only),
+            _ => None,
+        }
+    }
+
+    /// The functions of a sample, from the outermost that was inlined into to the innermost.
+    pub(crate) fn functions(&self, of: &Recording, sample: &SampleRecord) -> Vec<String> {
+        if sample.address == 0 {
+            return vec![NO_ADDRESS.to_owned()];
+        }
+        if !sample.user {
+            return vec![KERNEL.to_owned()];
+        }
+        let (_, program) = of.program_of(sample.session);
+        let places = self.file(of, program).map(|file| file.symbols.places(sample.address));
+        let mut names: Vec<String> =
+            places.unwrap_or_default().into_iter().map(|place| place.function).collect();
+        names.reverse();
+        if names.is_empty() {
+            names.push(format!("{:#x}", sample.address));
+        }
+        names
+    }
+
+    /// The innermost function of a sample.
+    pub(crate) fn function(&self, of: &Recording, sample: &SampleRecord) -> String {
+        self.functions(of, sample).pop().unwrap_or_default()
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
