@@ -25,6 +25,7 @@ mod linux;
 mod outcomes;
 mod overhead;
 mod papi;
+mod phases;
 mod programs;
 mod refined;
 mod repeat;

@@ -35,6 +35,7 @@ pub mod io;
 #[doc(hidden)]
 pub mod lock;
 mod part;
+mod phases;
 mod program;
 mod rdpmc;
 pub mod region;
@@ -56,7 +57,7 @@ pub use part::Part;
 pub use program::Program;
 pub use tally_abi::events::words as event_words;
 pub use tally_abi::{
-    Error, ExitStatus, Mode, Reading, SessionConfig, SessionStats, Shares, Slice, Value, events,
-    reading::Reason, session,
+    Error, ExitStatus, Mode, PhaseConfig, PhaseState, Reading, SessionConfig, SessionStats, Shares,
+    Slice, Value, events, phase, reading::Reason, session,
 };
 pub use threshold::{Handler, handler_words};

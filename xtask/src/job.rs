@@ -4,7 +4,7 @@ mod values;
 
 use clap::{Args, FromArgMatches};
 use tally_abi::{
-    ExitStatus, SessionConfig, Shares, Slice,
+    ExitStatus, PhaseConfig, SessionConfig, Shares, Slice,
     boot::{DEFAULT_PARANOID, Delivery, MAX_CPUS},
     events,
     session::{MAX_SLICE, MIN_SLICE},
@@ -27,6 +27,9 @@ pub struct Job {
     /// Events to count, separated by commas; without it, the program's own list
     #[arg(long, value_name = "LIST")]
     pub events: Option<String>,
+    /// How the phases of the session around a command are tracked.
+    #[arg(skip)]
+    pub phases: Option<PhaseConfig>,
     /// Length of a time slice in cycles, or auto: the shortest that keeps the budget [default:
     /// auto]
     #[arg(long, value_name = "CYCLES", value_parser = slice_option)]
@@ -197,6 +200,9 @@ impl Job {
         }
         if let Some(shares) = self.shares {
             line += &format!(" shares={}", shares.word());
+        }
+        if let Some(phases) = self.phases {
+            line += &format!(" phases={phases}");
         }
         words.iter().for_each(|word| line += &format!(" {}", escape(word)));
         Ok(line)

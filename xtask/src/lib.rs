@@ -27,6 +27,7 @@ pub mod linux;
 pub mod machine;
 mod output;
 pub mod page;
+pub mod phases;
 mod picture;
 pub mod process;
 mod program_words;

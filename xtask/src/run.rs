@@ -9,8 +9,9 @@ mod show;
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, FromArgMatches, builder::ArgPredicate};
-use tally_abi::{ExitStatus, Shares, boot::LogLevel};
+use tally_abi::{ExitStatus, PhaseConfig, Shares, boot::LogLevel};
 use tally_engine::Plan;
+use tally_pmu::CostTable;
 
 use self::{
     made::made,
@@ -24,7 +25,9 @@ use crate::{
     halts::HaltArgs,
     job::{Job, level, trace_events},
     machine::{self, Accel, Artefacts, Boot, Pmu, Request, memory_mib},
-    output, page, program_words,
+    output, page,
+    phases::{self, PhaseArgs},
+    program_words,
     project::{self, Project},
     repeat::{self, Repeated},
     report::{Additions, Report, Stack, stack_of},
@@ -76,6 +79,8 @@ pub struct RunArgs {
     /// error
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    phases: PhaseArgs,
     #[command(flatten)]
     halts: HaltArgs,
     /// Print nothing on standard output and error but what the programs write, or why the run
@@ -179,7 +184,9 @@ impl RunArgs {
     fn sampled_job(&self) -> Job {
         let shares = if self.unobserved { Some(Shares::Paired) } else { self.job.shares };
         let stack = self.stack().map(|stack| stack.events().join(","));
-        Job { shares, events: stack.or_else(|| self.job.events.clone()), ..self.job.clone() }
+        let events = stack.or_else(|| self.job.events.clone()).or_else(|| self.phase_events());
+        let phases = self.phases.config().ok().flatten();
+        Job { shares, events, phases, ..self.job.clone() }
     }
 
     /// The stack of `--breakdown`, if it is asked for and the processor has one.
@@ -187,19 +194,33 @@ impl RunArgs {
         stack_of(self.pmu.signature()).filter(|_| self.breakdown)
     }
 
+    /// The events of the cost model, if phases are tracked.
+    fn phase_events(&self) -> Option<String> {
+        self.phases.phases?;
+        let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu).ok()?;
+        phases::events(&pmu).ok().map(|events| events.join(","))
+    }
+
     /// Returns whether the records of all slices are needed.
     fn needs_slices(&self) -> bool {
-        self.unobserved || self.refine || self.intervals.is_some()
+        self.unobserved || self.refine || self.intervals.is_some() || self.phases.phases.is_some()
     }
 
     /// What the report has beside the estimates.
-    fn additions(&self) -> Additions {
+    pub fn additions(&self) -> Additions {
         Additions {
             unobserved: self.unobserved,
             refined: self.refine,
             stack: self.stack(),
             intervals: self.intervals.map(usize::from),
+            phases: self.phase_model(),
         }
+    }
+
+    /// How phases are tracked, and by which cost model.
+    fn phase_model(&self) -> Option<(PhaseConfig, &'static CostTable)> {
+        let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu).ok()?;
+        self.phases.config().ok().flatten().zip(phases::costs(&pmu).ok())
     }
 
     /// The plan of the job's events; none for another list, unless what is asked for needs it.
@@ -380,6 +401,13 @@ fn check(args: &RunArgs) -> Result<()> {
     args.job.check()?;
     args.halts.check(args.job.overflows)?;
     args.accel.check()?;
+    if args.phases.config()?.is_some() {
+        phases::costs(&machine::virtual_pmu_of(args.pmu, &args.vpmu)?)?;
+        if args.programs().is_empty() {
+            let why = "--phases tracks a program behind `--`, as in `run --phases -- PROGRAM`";
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
+    }
     if args.breakdown && args.stack().is_none() {
         let why = "--breakdown: no events of this processor tell the causes of stalls apart; use \
                    --pmu intel, sapphire-rapids or amd, or --events";
@@ -387,7 +415,8 @@ fn check(args: &RunArgs) -> Result<()> {
     }
     args.over_time.as_deref().map(Format::of).transpose()?;
     if args.needs_slices() && args.accel == Accel::Kvm {
-        let why = "--unobserved, --refine and --intervals need a virtual PMU: omit --accel kvm";
+        let why =
+            "--unobserved, --refine, --intervals and --phases need a virtual PMU: omit --accel kvm";
         return Err(Failure::new(ExitStatus::Usage, why));
     }
     inputs::check(&args.files()?.0, args.memory)?;

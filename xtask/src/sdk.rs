@@ -24,7 +24,7 @@ const TEMPLATES: &str = "userlib/sdk";
 /// Words of the templates that stand for the clone's folder and for Tally's version.
 const PLACEHOLDERS: [&str; 2] = ["@TALLY@", "@VERSION@"];
 /// Each template's place in the folder.
-const PLACES: [(&str, &str); 9] = [
+const PLACES: [(&str, &str); 10] = [
     ("README.md", "README.md"),
     ("tally.pc", "lib/pkgconfig/tally.pc"),
     ("tally-config.cmake", "lib/cmake/tally/tally-config.cmake"),
@@ -32,6 +32,7 @@ const PLACES: [(&str, &str); 9] = [
     ("examples/Makefile", "examples/Makefile"),
     ("examples/example.c", "examples/example.c"),
     ("examples/example.cpp", "examples/example.cpp"),
+    ("examples/phases.c", "examples/phases.c"),
     ("examples/rust", "examples/rust"),
     ("../../Cargo.lock", "examples/rust/Cargo.lock"),
 ];

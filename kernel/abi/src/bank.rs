@@ -105,6 +105,9 @@ pub mod header {
     pub const BASE: usize = 8;
     /// RDPMC's numbers of the counters of instructions, cycles and reference cycles.
     pub const PINNED_RDPMC: usize = 19;
+    /// The phase of the last interval that has ended, in words as
+    /// [`crate::PhaseState::to_words`] has them; zeros while there is none.
+    pub const PHASE: usize = 22;
 }
 
 /// Words of a logical counter, by their index.
@@ -193,7 +196,8 @@ mod tests {
         assert_eq!(bytes(30), 8192);
         assert_eq!(bytes(31), 12288);
         const { assert!(header::BASE + SLOTS <= header::PINNED_RDPMC) };
-        const { assert!(header::PINNED_RDPMC + 3 <= HEADER_WORDS && counter::SHARE < COUNTER_WORDS) };
+        const { assert!(header::PINNED_RDPMC + 3 <= header::PHASE) };
+        const { assert!(header::PHASE + 8 <= HEADER_WORDS && counter::SHARE < COUNTER_WORDS) };
         const { assert!(writable::SKIPPED + SLOTS <= writable::HELD) };
         const { assert!(writable::HELD + SLOTS <= PAGE_WORDS && words(MAX_EVENTS) < 1 << 16) };
     }

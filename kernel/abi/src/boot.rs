@@ -31,7 +31,8 @@ pub const MAX_CPUS: usize = 16;
 /// space and escaped ([`crate::words`]). `env=NAME=VALUE` before a program adds to its environment,
 /// `stdin=PATH` names the file that it reads as its standard input. `events=LIST` before a program
 /// makes the kernel count these events for the whole program, which needs no code for Tally.
-/// `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive|paired` configure that session.
+/// `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive|paired` configure that session, and
+/// `phases=INSTRUCTIONS,UNIT,CLASSES,PREDICTOR` ([`crate::PhaseConfig`]) has its phases tracked.
 /// `region=TAG` has the virtual PMU count the truth of the whole program as the region of this tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandLine<'a> {
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn programs_can_be_measured_from_outside() {
-        let line = "-- events=a,cpu/x=1/ slice=9 budget=7 shares=adaptive p=1 k=v -- q";
+        let line = "-- events=a,cpu/x=1/ slice=9 budget=7 shares=adaptive phases=9 p=1 k=v -- q";
         let line = CommandLine::parse(line).unwrap();
         let programs: Vec<_> = line.programs().map(Result::unwrap).collect();
         let config = SessionConfig {
@@ -315,7 +316,7 @@ mod tests {
         let line = CommandLine::parse("-- region=7 q").unwrap();
         let program = line.programs().next().unwrap().unwrap();
         assert_eq!((program.region, words(&program)), (Some(7), vec!["q"]));
-        for bad in ["slice=x", "budget=0", "shares=all", "region=x"] {
+        for bad in ["slice=x", "phases=0", "budget=0", "shares=all", "region=x"] {
             let text = std::format!("-- {bad} p");
             let line = CommandLine::parse(&text).unwrap();
             assert_eq!(line.programs().next().unwrap().unwrap_err(), BadOption(bad));

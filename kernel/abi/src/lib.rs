@@ -20,6 +20,7 @@ pub mod events;
 pub mod exit;
 pub mod halt;
 pub mod loader;
+pub mod phase;
 mod program;
 pub mod reading;
 pub mod record;
@@ -41,6 +42,7 @@ pub mod words;
 
 pub use error::Error;
 pub use exit::ExitStatus;
+pub use phase::{PhaseConfig, PhaseState};
 pub use reading::{Reading, Value};
 pub use session::{Mode, Opened, SessionConfig, SessionStats, Shares, Slice};
 

@@ -2,7 +2,7 @@
 
 use core::str::SplitAsciiWhitespace;
 
-use crate::{SessionConfig, Shares, Slice, session::NO_BUDGET_PPM};
+use crate::{PhaseConfig, SessionConfig, Shares, Slice, session::NO_BUDGET_PPM};
 
 /// An option that the kernel does not know, or whose value it cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct BadOption<'a>(pub &'a str);
 pub struct Program<'a> {
     /// The events to count for the whole program, and the session's configuration.
     pub measure: Option<(&'a str, SessionConfig)>,
+    /// How the phases of that session are tracked, if they are.
+    pub phases: Option<PhaseConfig>,
     /// The tag of the truth's region that contains the whole program.
     pub region: Option<u32>,
     /// Its environment, `NAME=VALUE`, escaped.
@@ -32,7 +34,7 @@ impl<'a> Iterator for Variables<'a> {
 
     fn next(&mut self) -> Option<&'a str> {
         // Options end at the first word that is none.
-        let known = ["env", "stdin", "events", "slice", "budget", "shares", "region"];
+        let known = ["env", "stdin", "events", "slice", "budget", "shares", "phases", "region"];
         loop {
             let (name, value) = self.0.next()?.split_once('=')?;
             match name {
@@ -49,6 +51,7 @@ impl<'a> Program<'a> {
         let mut words = text.split_ascii_whitespace();
         let (mut events, mut config) = (None, SessionConfig::default());
         let (environment, mut input, mut region) = (Variables(words.clone()), None, None);
+        let mut phases = None;
         loop {
             let mut ahead = words.clone();
             let option = ahead.next().unwrap_or_default();
@@ -64,6 +67,9 @@ impl<'a> Program<'a> {
                 Some(("shares", shares)) => {
                     config.shares = Shares::parse(shares).ok_or(BadOption(option))?;
                 }
+                Some(("phases", how)) => {
+                    phases = Some(PhaseConfig::parse(how).ok_or(BadOption(option))?);
+                }
                 Some(("region", tag)) => {
                     region = Some(tag.parse().map_err(|_| BadOption(option))?);
                 }
@@ -75,6 +81,6 @@ impl<'a> Program<'a> {
             words = ahead;
         }
         let measure = events.map(|list| (list, config));
-        Ok(Program { measure, region, environment, input, words })
+        Ok(Program { measure, phases, region, environment, input, words })
     }
 }

@@ -429,6 +429,17 @@ pub const SESSION_SAMPLES: u64 = TALLY_BASE + 10;
 /// restate what was counted.
 pub const SESSION_THREAD: u64 = TALLY_BASE + 11;
 
+/// `session_phases(session, config, handler, data)` → 0. Tracks the phases of the program from here
+/// on, in the caller's own session that is not started; `config` points to
+/// [`crate::phase::PhaseConfigWords`]. The session counts what it can of the cost model's events:
+/// costs without any are 0 (`EventNotSupported` if all are). If `handler` is not 0, the kernel
+/// calls it when the program has changed, as for [`SESSION_THRESHOLD`], with the phase in RDI and
+/// the number of changes in RSI. `SliceOutOfRange` if an interval is shorter than a round.
+pub const SESSION_PHASES: u64 = TALLY_BASE + 12;
+/// `session_phase(session, words)` → 0. Writes [`crate::phase::PhaseWords`]; `WrongState` if phases
+/// are not tracked.
+pub const SESSION_PHASE: u64 = TALLY_BASE + 13;
+
 /// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)` → number of events.
 ///
 /// Starts direct mode: assigns a counter to each event of the list for the program alone, and
@@ -494,7 +505,7 @@ names! {
     GETCPU, RENAMEAT2, GETRANDOM, MEMFD_CREATE, MLOCK2, COPY_FILE_RANGE, STATX, RSEQ, CLONE3, CLOSE_RANGE,
     FACCESSAT2, EPOLL_PWAIT2, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ,
     SESSION_STATS, SESSION_CLOSE, SESSION_MAP, SESSION_THRESHOLD, UPCALL_RETURN, SESSION_SAMPLE,
-    SESSION_SAMPLES, SESSION_THREAD, DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD,
+    SESSION_SAMPLES, SESSION_THREAD, SESSION_PHASES, SESSION_PHASE, DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD,
     PROGRAM_RUN, PROGRAM_WAIT,
 }
 

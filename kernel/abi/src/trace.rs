@@ -4,12 +4,16 @@
 //! two words and a number of whole records of one CPU, in order of time, copied from its ring
 //! ([`crate::ring`]). The last chunk is [`Chunk::END`]. All words are 64-bit and little-endian.
 
+mod phase;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Malformed, Mode,
     record::{Field, FieldType, Form, RecordType, place, record},
 };
+
+pub use phase::PhaseRecord;
 
 /// Words of a CPU's trace ring ([`crate::ring`]). The scheduler drains the ring at each tick
 /// (10 ms). Between two ticks end about 50 slices of the default length, with records of at most
@@ -289,7 +293,7 @@ pub enum SlicePlace {
 }
 
 /// All record types.
-pub const TYPES: [&RecordType; 8] = [
+pub const TYPES: [&RecordType; 9] = [
     &SliceRecord::TYPE,
     &ThresholdRecord::TYPE,
     &SampleRecord::TYPE,
@@ -298,6 +302,7 @@ pub const TYPES: [&RecordType; 8] = [
     &SyscallRecord::TYPE,
     &SwitchRecord::TYPE,
     &SignalRecord::TYPE,
+    &PhaseRecord::TYPE,
 ];
 
 /// A record of a trace.
@@ -319,6 +324,8 @@ pub enum Record {
     Switch(SwitchRecord),
     /// A signal.
     Signal(SignalRecord),
+    /// An interval of a session.
+    Phase(PhaseRecord),
 }
 
 impl Record {
@@ -336,6 +343,7 @@ impl Record {
             SyscallRecord::KIND => SyscallRecord::decode(tsc, words).map(Record::Syscall),
             SwitchRecord::KIND => SwitchRecord::decode(tsc, words).map(Record::Switch),
             SignalRecord::KIND => SignalRecord::decode(tsc, words).map(Record::Signal),
+            PhaseRecord::KIND => PhaseRecord::decode(tsc, words).map(Record::Phase),
             _ => Err(Malformed),
         }
     }

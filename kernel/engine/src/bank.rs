@@ -15,9 +15,12 @@ mod turns;
 
 use alloc::{boxed::Box, vec};
 
-use tally_abi::bank::{
-    COUNTER_WORDS, HEADER_WORDS, PAGE_WORDS, PINNED_SLOT, RATE_ONE, assignment, counter, header,
-    value, words,
+use tally_abi::{
+    PhaseState,
+    bank::{
+        COUNTER_WORDS, HEADER_WORDS, PAGE_WORDS, PINNED_SLOT, RATE_ONE, assignment, counter,
+        header, value, words,
+    },
 };
 
 use self::{
@@ -119,6 +122,14 @@ impl Bank {
         let index = event as usize;
         let ecx = self.pinned_rdpmc.get(index).copied().unwrap_or_default();
         assignment(PINNED_SLOT + index, header::TOTAL + index, ecx)
+    }
+
+    /// Publishes the phase of an interval.
+    pub(crate) fn publish_phase(&mut self, phase: &PhaseState) {
+        let words = phase.to_words();
+        self.write(|bank| {
+            words.iter().zip(header::PHASE..).for_each(|(word, index)| bank.put(index, *word));
+        });
     }
 
     /// Changes words so that no reader takes half of the change.

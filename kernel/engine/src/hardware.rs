@@ -14,7 +14,7 @@ use tally_abi::{
     Mode,
     bank::PINNED_SLOT,
     session::MAX_SLICE,
-    trace::{SampleRecord, SliceRecord, ThresholdRecord},
+    trace::{PhaseRecord, SampleRecord, SliceRecord, ThresholdRecord},
 };
 
 use crate::{
@@ -290,6 +290,12 @@ pub trait Sink {
     /// outside of the interrupt.
     fn interrupted(&self) -> Option<(u64, bool)> {
         None
+    }
+
+    /// An interval of a session whose phases are tracked was evaluated; `changed`: the program is
+    /// in another phase. Not in the overflow interrupt.
+    fn phase(&mut self, record: impl FnOnce() -> PhaseRecord, changed: bool) {
+        let _ = (record, changed);
     }
 
     /// A sample was taken.

@@ -111,6 +111,7 @@ impl<P: Pmu> Multiplexer<P> {
         let tsc = clock.tsc();
         let end = if self.credit(session, tsc) { End::Stopped } else { end };
         self.end(session, end, tsc, sink);
+        session.end_interval(Timestamp { cpu: self.cpu, tsc }, sink);
     }
 
     /// Switches out the current slice, which is credited.

@@ -12,6 +12,7 @@ mod adapt;
 mod adaptive;
 mod lengths;
 mod neighbours;
+mod phases;
 mod publish;
 mod readings;
 mod sampling;

@@ -32,7 +32,7 @@ pub mod virtual_pmu;
 
 pub use amd::Amd;
 pub use bus::Bus;
-pub use catalogue::{Catalogue, Derived, ResolveError, Resolved};
+pub use catalogue::{Catalogue, CostTable, Derived, ResolveError, Resolved};
 pub use detect::{DetectedPmu, NoPmu, detect};
 pub use driver::Driver;
 pub use halt_timer::HaltTimer;

@@ -7,8 +7,9 @@ use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 use core::mem::take;
 
 use tally_abi::{
-    Error, Mode, Opened, SessionConfig,
+    Error, Mode, Opened, PhaseConfig, SessionConfig,
     bank::NO_THRESHOLD,
+    phase::PhaseConfigWords,
     session::{ConfigWords, MAX_DETAIL_BYTES, MAX_EVENT_LIST_BYTES},
     syscall,
     thread::{EVENT_WORDS, HEADER_WORDS},
@@ -69,7 +70,9 @@ pub(super) fn call(
         syscall::SESSION_OPEN => open(process, measure, arguments)?,
         syscall::SESSION_START..=syscall::SESSION_THRESHOLD
         | syscall::SESSION_SAMPLE
-        | syscall::SESSION_SAMPLES => {
+        | syscall::SESSION_SAMPLES
+        | syscall::SESSION_PHASES
+        | syscall::SESSION_PHASE => {
             if progress.readings.as_mut().is_some_and(|readings| readings.step()) {
                 return Ok(Answer::Continue(take(progress)));
             }
@@ -133,6 +136,12 @@ fn handle(
         syscall::SESSION_SAMPLES => samples(caller, session.context()?, buffer, count)?,
         syscall::SESSION_START => session.start().map(|()| 0)?,
         syscall::SESSION_THRESHOLD => set_threshold(session, arguments).map(|()| 0)?,
+        syscall::SESSION_PHASES => track_phases(session, caller, arguments).map(|()| 0)?,
+        syscall::SESSION_PHASE => {
+            let words = session.context()?.phase()?.to_words();
+            caller.write_words(buffer, words).map_err(BadPointer::from)?;
+            0
+        }
         syscall::SESSION_SAMPLE => {
             let event = usize::try_from(buffer).map_err(|_| Error::BadArgument)?;
             session.set_period(caller, event, count).map(|()| 0)?
@@ -335,6 +344,21 @@ fn thread_counts(
     words.truncate(usize::try_from(count).unwrap_or(usize::MAX));
     process.memory.write(buffer, words.as_flattened()).map_err(BadPointer::from)?;
     Ok(events as u64)
+}
+
+/// `session_phases(session, config, handler, data)`.
+fn track_phases(
+    session: SessionRef,
+    caller: &mut UserMemory,
+    [_, config, handler, data, ..]: [u64; 6],
+) -> Result<(), Error> {
+    if handler >= USER_END {
+        return Err(Error::BadPointer);
+    }
+    let words: PhaseConfigWords = caller.read_words(config).map_err(BadPointer::from)?;
+    let config = PhaseConfig::from_words(words).map_err(|_| Error::BadArgument)?;
+    let handler = (handler != 0).then_some(UpcallHandler { entry: handler, data });
+    session.track_phases(config, handler)
 }
 
 /// `session_threshold(session, event, count, handler, data)`.

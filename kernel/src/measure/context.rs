@@ -1,5 +1,6 @@
 //! A context: what is counted of one program, by itself or by another.
 
+mod phases;
 mod report;
 
 use alloc::{
@@ -9,7 +10,7 @@ use alloc::{
 };
 use core::mem::take;
 
-use tally_abi::{Error, Opened, Reading, SessionConfig, SessionStats, bank, vpmu::Op};
+use tally_abi::{Error, Opened, PhaseConfig, Reading, SessionConfig, SessionStats, bank, vpmu::Op};
 use tally_engine::{Session, ThresholdError, bank::Page, histogram::Histogram};
 use tally_pmu::{ResolveError, Resolved};
 
@@ -60,6 +61,8 @@ pub struct Context {
     pub(super) bank: Option<u64>,
     /// By event: the handler of its threshold.
     handlers: Vec<Option<UpcallHandler>>,
+    /// Called when the program is in another phase.
+    change_handler: Option<UpcallHandler>,
     /// The values to report, if they are computed already: nothing was counted since.
     pub(super) last_readings: Option<Vec<Reading>>,
     /// What was counted of each thread, from the first call on that asks for it.
@@ -122,6 +125,7 @@ impl Context {
             start_pending: false,
             bank: None,
             handlers: Vec::new(),
+            change_handler: None,
             last_readings: None,
             threads: None,
         })
@@ -130,13 +134,18 @@ impl Context {
     /// A session of the command line on the whole of a program that has not run yet.
     ///
     /// # Errors
-    /// The list is wrong, or this PMU cannot count it.
+    /// The list is wrong, or this PMU cannot count it, or its phases cannot be tracked as `phases`
+    /// asks for.
     pub fn around(
         subject: Subject,
         list: &str,
         config: SessionConfig,
+        phases: Option<PhaseConfig>,
     ) -> Result<Box<Self>, Refusal> {
-        let context = Context::open(subject, Owner::CommandLine, list, config)?;
+        let mut context = Context::open(subject, Owner::CommandLine, list, config)?;
+        if let Some(phases) = phases {
+            context.track_phases(phases, None)?;
+        }
         Ok(Box::new(Context { start_pending: true, ..context }))
     }
 
@@ -350,13 +359,14 @@ impl Context {
         Ok(())
     }
 
-    /// Takes a threshold that has fired and has a handler: handler, event, count.
+    /// Takes a threshold that has fired and has a handler: handler, event, count; or a change of
+    /// phase.
     pub(super) fn take_upcall(&mut self) -> Option<(UpcallHandler, u64, u64)> {
         while let Some((event, count)) = self.session.take_fired() {
             if let Some(handler) = self.handlers.get(event).copied().flatten() {
                 return Some((handler, event as u64, count));
             }
         }
-        None
+        self.take_change()
     }
 }

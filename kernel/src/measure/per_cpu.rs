@@ -136,10 +136,14 @@ impl Measure {
         self.repost_upcall();
     }
 
-    /// Raises the upcall interrupt again if a threshold of the running program has fired whose
-    /// upcall was not made.
+    /// Raises the upcall interrupt again if a threshold of the running program has fired, or its
+    /// phase has changed, and the upcall was not made.
     pub fn repost_upcall(&self) {
-        if self.slot.contexts().any(|context| context.session.has_fired()) {
+        if self
+            .slot
+            .contexts()
+            .any(|context| context.session.has_fired() || context.session.has_changed())
+        {
             self.trace.upcall();
         }
     }

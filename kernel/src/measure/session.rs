@@ -1,6 +1,6 @@
 //! A session as a system call works on it, wherever the measured program is.
 
-use tally_abi::Error;
+use tally_abi::{Error, PhaseConfig};
 
 use super::{
     context::{Context, UpcallHandler},
@@ -91,6 +91,27 @@ impl SessionRef<'_> {
             SessionRef::Parked { context, memory: Some(memory) } => {
                 context.set_period(memory, event, period)
             }
+        }
+    }
+
+    /// Tracks the phases of the program.
+    ///
+    /// # Errors
+    /// As [`Context::track_phases`]; or the session is on another program.
+    pub fn track_phases(
+        self,
+        config: PhaseConfig,
+        handler: Option<UpcallHandler>,
+    ) -> Result<(), Error> {
+        match self {
+            SessionRef::Running(measure) => {
+                let tracked = measure.context()?.track_phases(config, handler);
+                tracked.map_err(|refusal| {
+                    log::warn!("{}", refusal.detail);
+                    refusal.error
+                })
+            }
+            SessionRef::Parked { .. } => Err(Error::WrongState),
         }
     }
 

@@ -4,7 +4,8 @@
 use tally_abi::{
     boot::Tracing,
     trace::{
-        SampleRecord, SignalRecord, SliceRecord, SwitchRecord, SyscallRecord, ThresholdRecord,
+        PhaseRecord, SampleRecord, SignalRecord, SliceRecord, SwitchRecord, SyscallRecord,
+        ThresholdRecord,
     },
 };
 use tally_engine::{Clock, Sink};
@@ -40,6 +41,16 @@ impl Sink for TraceSink {
             write(ring, ThresholdRecord::KIND, || record.tsc, &record.head(), record.tail());
         }
         self.upcall();
+    }
+
+    fn phase(&mut self, record: impl FnOnce() -> PhaseRecord, changed: bool) {
+        if let Some(ring) = self.ring {
+            let record = record();
+            write(ring, PhaseRecord::KIND, || record.tsc, &record.head(), record.tail());
+        }
+        if changed {
+            self.upcall();
+        }
     }
 
     fn sample(&mut self, record: SampleRecord) {

@@ -32,7 +32,7 @@ pub fn load_all(line: &CommandLine) {
 }
 
 fn load(program: Program) {
-    let Program { measure, region, environment, input, words } = program;
+    let Program { measure, phases, region, environment, input, words } = program;
     let words: Vec<Cow<str>> = words.map(unescape).collect();
     let environment: Vec<Cow<str>> = environment.map(unescape).collect();
     let [words, environment]: [Vec<&str>; 2] =
@@ -56,7 +56,7 @@ fn load(program: Program) {
         }
     }
     if let Some((list, config)) = measure {
-        match Context::around(process.subject(), list, config) {
+        match Context::around(process.subject(), list, config, phases) {
             Ok(context) => process.slot.context = Some(context),
             Err(refused) => return refuse(name, refused.error.exit_status(), &refused.detail),
         }

@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod parts;
+mod phases;
 mod regions;
 
 use core::ffi::{CStr, c_char, c_int};

@@ -11,7 +11,7 @@ use tally_abi::{
     halt::{HaltTimer, Halts},
     registers::Registers,
     trace::{
-        LostRecord, SampleRecord, SignalRecord, SlicePlace, SliceRecord, SwitchRecord,
+        LostRecord, PhaseRecord, SampleRecord, SignalRecord, SlicePlace, SliceRecord, SwitchRecord,
         SyscallRecord, ThresholdRecord,
     },
     wire::Message,
@@ -149,8 +149,7 @@ pub struct Transcript {
     pub boot_ns: Option<u64>,
     /// Output of all programs.
     pub output: Vec<ProgramOutput>,
-    /// The names of programs by number, as far as the kernel has sent them: those that were
-    /// measured or have ended.
+    /// The names by number of the programs that were measured or have ended.
     pub programs: BTreeMap<u32, String>,
     /// Sessions by number.
     pub sessions: BTreeMap<u32, Session>,
@@ -170,6 +169,8 @@ pub struct Transcript {
     pub switches: Vec<SwitchRecord>,
     /// The trace's signals.
     pub signals: Vec<SignalRecord>,
+    /// The trace's intervals whose phases were tracked.
+    pub phases: Vec<PhaseRecord>,
     /// The trace's records of losses.
     pub losses: Vec<LostRecord>,
     /// Final states of the trace rings.
@@ -264,6 +265,7 @@ impl Transcript {
                     syscalls: self.syscalls,
                     switches: self.switches,
                     signals: self.signals,
+                    phases: self.phases,
                     losses: self.losses,
                     ..
                 } = records;

@@ -1,13 +1,15 @@
 //! What is added to a report on request: a breakdown, and what the records of slices tell.
 
-use tally_abi::{Mode, Shares, trace::SliceRecord};
+use tally_abi::{Mode, PhaseConfig, Shares, trace::SliceRecord};
 use tally_engine::Plan;
+use tally_pmu::CostTable;
 
 use super::{
     Report, SessionReport,
     breakdown::{Stack, break_down},
     groups::groups,
     intervals::intervals,
+    phases::PhaseReport,
     refined::refined,
     unobserved::unobserved,
 };
@@ -27,6 +29,8 @@ pub struct Additions {
     pub stack: Option<&'static Stack>,
     /// The number of intervals for each of which the counts are given, and the breakdown.
     pub intervals: Option<usize>,
+    /// How phases are tracked, and the cost model.
+    pub phases: Option<(PhaseConfig, &'static CostTable)>,
 }
 
 impl Report {
@@ -44,6 +48,9 @@ impl Report {
         }
         if let Some(plan) = plan {
             report.add_groups(boot, plan);
+        }
+        if let Some((config, costs)) = additions.phases {
+            report.add_phases(boot, config, costs);
         }
         let Some(stack) = additions.stack else { return report };
         if let Err(missing) = report.add_breakdown(stack) {
@@ -75,6 +82,24 @@ impl Report {
     ) {
         for (report, _, slices) in self.traced(boot, plan) {
             report.intervals = intervals(&slices, plan, &names(report), stack, number);
+        }
+    }
+
+    /// Adds the phases of the sessions of `boot` that were tracked, if the trace is complete.
+    pub fn add_phases(&mut self, boot: &Boot, config: PhaseConfig, costs: &CostTable) {
+        if boot.transcript.rings.iter().any(|ring| ring.lost > 0) {
+            output::note("xtask: no phases: records of the trace were lost");
+            return;
+        }
+        let reports = self.first.iter_mut().chain(&mut self.others);
+        for (report, (tag, session)) in reports.zip(&boot.transcript.sessions) {
+            let records = boot.transcript.phases.iter().filter(|record| record.session == *tag);
+            let records: Vec<_> = records.copied().collect();
+            let counted =
+                |event: &str| session.readings.iter().any(|of| of.native.as_deref() == Some(event));
+            let missing = CostTable::missing(&costs.model_of(counted).0);
+            report.phases =
+                (!records.is_empty()).then(|| PhaseReport::of(&records, config, missing));
         }
     }
 

@@ -8,6 +8,7 @@ mod event;
 mod groups;
 mod intervals;
 mod made;
+mod phases;
 mod refined;
 mod slices;
 pub mod table;
@@ -29,6 +30,7 @@ pub use self::{
     groups::GroupReport,
     intervals::{Interval, IntervalEvent},
     made::Made,
+    phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, Series},
 };
 use crate::{
     halts::HaltReport,
@@ -147,6 +149,9 @@ pub struct SessionReport {
     /// The counts of each interval, and where the cycles went, if they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<Interval>,
+    /// The phases, if they were tracked and the trace is complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases: Option<PhaseReport>,
     /// Logical counters.
     pub events: Vec<EventReport>,
 }
@@ -236,6 +241,7 @@ impl SessionReport {
             breakdown: None,
             groups: Vec::new(),
             intervals: Vec::new(),
+            phases: None,
             events: session.readings.iter().map(event).collect(),
         }
     }

@@ -9,7 +9,7 @@ use super::{
     Breakdown, EventReport, Kind, Report, SessionReport,
     breakdown::CyclePart,
     cells::{Cells, TruthCells, engine_rows, estimate_and_bar},
-    relative_error,
+    phases, relative_error,
 };
 
 /// Columns of an event's name; a longer name has its own line.
@@ -33,6 +33,9 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
         writeln!(text, "{program}{number}: {pmu}, seed {}", report.seed.unwrap_or_default())?;
         if let Some(breakdown) = &session.breakdown {
             write_breakdown(text, breakdown)?;
+        }
+        if let Some(phases) = &session.phases {
+            phases::render(text, phases)?;
         }
         write_events(text, &session.events)?;
         write_unobserved(text, &session.events)?;

@@ -1,8 +1,8 @@
 //! The records of a trace, by their types.
 
 use tally_abi::trace::{
-    LostRecord, Record, SampleRecord, SignalRecord, SliceRecord, SwitchRecord, SyscallRecord,
-    ThresholdRecord,
+    LostRecord, PhaseRecord, Record, SampleRecord, SignalRecord, SliceRecord, SwitchRecord,
+    SyscallRecord, ThresholdRecord,
 };
 
 use super::file::{Bad, Trace};
@@ -22,6 +22,8 @@ pub struct Records {
     pub switches: Vec<SwitchRecord>,
     /// Signals.
     pub signals: Vec<SignalRecord>,
+    /// Intervals whose phases were tracked.
+    pub phases: Vec<PhaseRecord>,
     /// Records of losses.
     pub losses: Vec<LostRecord>,
     /// Records that this version does not understand.
@@ -38,6 +40,7 @@ impl Records {
             self.syscalls.iter().map(|of| of.start_tsc).min(),
             self.switches.iter().map(|of| of.tsc).min(),
             self.signals.iter().map(|of| of.tsc).min(),
+            self.phases.iter().map(|of| of.tsc).min(),
             self.losses.iter().map(|of| of.tsc).min(),
         ];
         starts.into_iter().flatten().min()
@@ -58,6 +61,7 @@ impl Records {
                 Ok(Record::Syscall(record)) => all.syscalls.push(record),
                 Ok(Record::Switch(record)) => all.switches.push(record),
                 Ok(Record::Signal(record)) => all.signals.push(record),
+                Ok(Record::Phase(record)) => all.phases.push(record),
                 Ok(Record::Lost(record)) => all.losses.push(record),
                 // The kernel's messages have the same content.
                 Ok(Record::Ring(_)) => {}

@@ -6,7 +6,7 @@
 use tally_abi::trace::End;
 
 use super::Multiplexer;
-use crate::{Clock, Pinned, Pmu, Session, Sink};
+use crate::{Clock, Pinned, Pmu, Session, Sink, session::Timestamp};
 
 impl<P: Pmu> Multiplexer<P> {
     /// Logs the slice that has ended: completes its row, and draws the slice after the next.
@@ -35,7 +35,7 @@ impl<P: Pmu> Multiplexer<P> {
             self.rows.mark(core_cycles);
         }
         if self.rows.is_full() {
-            self.fold_rows(session, sink);
+            self.fold_rows::<true>(session, sink);
         } else {
             sink.fold_soon();
         }
@@ -57,7 +57,7 @@ impl<P: Pmu> Multiplexer<P> {
         self.rows.complete(session.live_slice(), tsc);
         session.advance();
         self.rows.push();
-        let stopped = self.fold_rows(session, sink);
+        let stopped = self.fold_rows::<true>(session, sink);
         if session.is_mark_due()
             && let Some(core_cycles) = clock.core_cycles()
         {
@@ -69,7 +69,7 @@ impl<P: Pmu> Multiplexer<P> {
             self.pmu.stop();
         }
         self.publish(session, ended, !stopped, tsc, sink);
-        if session.takes_turns() || session.errors_are_due() {
+        if session.takes_turns() || session.errors_are_due() || session.interval_is_due() {
             sink.fold_soon();
         }
         if !stopped {
@@ -82,19 +82,27 @@ impl<P: Pmu> Multiplexer<P> {
     /// runs on this CPU: its readings, statistics and shares are up to date then, but for the
     /// current slice. At most [`ROWS`] rows, each in constant time.
     pub fn fold(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
-        if self.rows.is_empty() {
+        if self.rows.is_empty() && !session.interval_is_due() {
             self.charge_ticks(session);
         } else {
             let start = clock.tsc();
-            self.fold_rows(session, sink);
+            let at = Timestamp { cpu: self.cpu, tsc: start };
+            // Those that ended in an overflow interrupt.
+            session.end_interval(at, sink);
+            self.fold_rows::<false>(session, sink);
             session.stats_mut().engine_ticks += clock.tsc().wrapping_sub(start);
             session.update_budget();
         }
     }
 
     /// Folds all rows, and records their slices. Returns whether the program has stopped its
-    /// counters through its bank.
-    fn fold_rows(&mut self, session: &mut Session, sink: &mut impl Sink) -> bool {
+    /// counters through its bank. Outside of the interrupt, intervals that end with a slice are
+    /// evaluated.
+    fn fold_rows<const IN_INTERRUPT: bool>(
+        &mut self,
+        session: &mut Session,
+        sink: &mut impl Sink,
+    ) -> bool {
         self.charge_ticks(session);
         let widths = self.pmu.widths();
         let (timer, mut stopped) = (session.setup().timer, false);
@@ -113,6 +121,9 @@ impl<P: Pmu> Multiplexer<P> {
             session
                 .record(self.cpu, End::Overflow, sink, |session| session.piece(row.tsc, counted));
             session.fold_slice(&self.counted, sets, row.tsc, followed);
+            if !IN_INTERRUPT && session.interval_is_due() {
+                session.end_interval(Timestamp { cpu: self.cpu, tsc: row.tsc }, sink);
+            }
             if let Some(mark) = mark.filter(|mark| mark.rows == index + 1) {
                 session.mark_cycles(mark.core_cycles);
             }

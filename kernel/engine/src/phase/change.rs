@@ -6,7 +6,9 @@
 //! where a sum exceeds [`THRESHOLD`] deviations. One interval counts at most [`MOST`], so that a
 //! single outlier is no change.
 
-use super::cost::{COSTS, Vector};
+use tally_abi::phase::COSTS;
+
+use super::cost::Vector;
 
 /// Values: the costs and the cycles per instruction.
 const VALUES: usize = COSTS + 1;

@@ -5,12 +5,9 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use super::cost::{COSTS, Vector};
+use tally_abi::phase::{COSTS, Classifier, MAX_PHASES, OTHERS};
 
-/// The most classes that are told apart.
-pub const MAX_PHASES: usize = 32;
-/// The class of vectors for which there was no room.
-pub const OTHERS: u8 = MAX_PHASES as u8;
+use super::cost::Vector;
 
 /// The class of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,47 +28,20 @@ pub trait Classes: fmt::Debug + Send {
     fn number(&self) -> usize;
 }
 
-/// A kind of classes, by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Classifier {
-    /// The paper's: costs divided by the unit, hashed.
-    Hash,
-    /// The nearest of some means, within the unit.
-    #[default]
-    Centroid,
-}
-
-impl Classifier {
-    /// All.
-    pub const ALL: [Classifier; 2] = [Classifier::Hash, Classifier::Centroid];
-
-    /// The name in options.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Classifier::Hash => "hash",
-            Classifier::Centroid => "centroid",
-        }
-    }
-
-    /// Parses the name in options.
-    pub fn parse(word: &str) -> Option<Classifier> {
-        Classifier::ALL.into_iter().find(|kind| kind.word() == word)
-    }
-
-    /// Classes without any vector. `unit` is in cycles per 1,000 instructions, at least 1.
-    pub fn classes(self, unit: u32) -> Box<dyn Classes> {
-        let unit = u64::from(unit.max(1));
-        match self {
-            Classifier::Hash => Box::new(Hashed { unit, keys: [0; MAX_PHASES], number: 0 }),
-            Classifier::Centroid => {
-                let empty = Centroid { sums: [0; COSTS], weight: 0 };
-                Box::new(Centroids {
-                    radius: unit,
-                    means: [empty; MAX_PHASES],
-                    number: 0,
-                    candidate: None,
-                })
-            }
+/// Classes of this kind, without any vector. `unit` is in cycles per 1,000 instructions, at least
+/// 1.
+pub fn classes(kind: Classifier, unit: u32) -> Box<dyn Classes> {
+    let unit = u64::from(unit.max(1));
+    match kind {
+        Classifier::Hash => Box::new(Hashed { unit, keys: [0; MAX_PHASES], number: 0 }),
+        Classifier::Centroid => {
+            let empty = Centroid { sums: [0; COSTS], weight: 1 };
+            Box::new(Centroids {
+                radius: unit,
+                means: [empty; MAX_PHASES],
+                number: 0,
+                candidate: None,
+            })
         }
     }
 }
@@ -265,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_hash_tells_costs_apart_by_the_unit() {
-        let mut classes = Classifier::Hash.classes(128);
+        let mut classes = super::classes(Classifier::Hash, 128);
         let class = |phase, sure| Class { phase, sure };
         assert_eq!(classes.classify(&vector(10, 300, 0)), class(0, true));
         assert_eq!(classes.classify(&vector(100, 310, 5)), class(0, true));
@@ -281,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_centroid_begins_at_the_second_far_vector() {
-        let mut classes = Classifier::Centroid.classes(100);
+        let mut classes = super::classes(Classifier::Centroid, 100);
         let class = |phase, sure| Class { phase, sure };
         assert_eq!(classes.classify(&vector(0, 300, 1)), class(0, true));
         assert_eq!(classes.classify(&vector(0, 340, 1)), class(0, true));
@@ -294,13 +264,5 @@ mod tests {
         assert_eq!(classes.classify(&vector(0, 990, 40)), class(1, false));
         assert_eq!(classes.lookup(&vector(0, 600, 0)), None);
         assert_eq!(classes.lookup(&vector(20, 350, 0)), Some(0));
-    }
-
-    #[test]
-    fn names_are_parsed() {
-        for kind in Classifier::ALL {
-            assert_eq!(Classifier::parse(kind.word()), Some(kind));
-        }
-        assert_eq!(Classifier::parse("k-means"), None);
     }
 }

@@ -4,41 +4,16 @@
 //! which other instructions execute cost that divided by f. What a full queue costs is the cycles
 //! for which it was full, less what the events of execution cost, which fill it.
 
-/// The kinds of cost.
-pub const COSTS: usize = 11;
+use Bottleneck::{
+    DirectMisprediction, Dl1Miss, Dl2Miss, DtlbMiss, ExpensiveInstructions, Il1Miss, Il2Miss,
+    IndirectMisprediction, ItlbMiss, QueueFull, ResourceContention,
+};
+use tally_abi::phase::{Bottleneck, COSTS};
+
 /// The most events of a model: some costs are sums of several.
-pub const MAX_TERMS: usize = 16;
+pub const MAX_TERMS: usize = 20;
 /// A penalty of one cycle: penalties are in sixteenths.
 pub const CYCLE: u32 = 16;
-
-/// A kind of cost, in the order of Figure 3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Bottleneck {
-    /// Misses of the instruction TLB.
-    ItlbMiss,
-    /// Misses of the first-level instruction cache.
-    Il1Miss,
-    /// Code that the second-level cache did not have.
-    Il2Miss,
-    /// Mispredicted direct branches.
-    DirectMisprediction,
-    /// Full queues.
-    QueueFull,
-    /// Instructions that waited for a port.
-    ResourceContention,
-    /// Divisions and other long operations.
-    ExpensiveInstructions,
-    /// Misses of the data TLB.
-    DtlbMiss,
-    /// Misses of the first-level data cache.
-    Dl1Miss,
-    /// Data that the second-level cache did not have.
-    Dl2Miss,
-    /// Mispredicted indirect branches and returns.
-    IndirectMisprediction,
-}
-
-use Bottleneck::*;
 
 /// How a cost follows from the number N of its events (Figure 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,50 +26,19 @@ pub enum Formula {
     Remains,
 }
 
-impl Bottleneck {
-    /// All, in their order.
-    pub const ALL: [Bottleneck; COSTS] = [
-        ItlbMiss,
-        Il1Miss,
-        Il2Miss,
-        DirectMisprediction,
-        QueueFull,
-        ResourceContention,
-        ExpensiveInstructions,
-        DtlbMiss,
-        Dl1Miss,
-        Dl2Miss,
-        IndirectMisprediction,
-    ];
-
-    /// Its name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ItlbMiss => "ITLB misses",
-            Il1Miss => "L1I misses",
-            Il2Miss => "L2 code misses",
-            DirectMisprediction => "direct mispredictions",
-            QueueFull => "full queues",
-            ResourceContention => "port contention",
-            ExpensiveInstructions => "expensive instructions",
-            DtlbMiss => "DTLB misses",
-            Dl1Miss => "L1D misses",
-            Dl2Miss => "L2 data misses",
-            IndirectMisprediction => "indirect mispredictions",
+/// How the cost of this kind follows from its events; nothing of [`Bottleneck::None`].
+pub const fn formula(kind: Bottleneck) -> Formula {
+    match kind {
+        ItlbMiss
+        | Il1Miss
+        | Il2Miss
+        | DirectMisprediction
+        | IndirectMisprediction
+        | Bottleneck::None => Formula::Stops,
+        ResourceContention | ExpensiveInstructions | DtlbMiss | Dl1Miss | Dl2Miss => {
+            Formula::Overlaps
         }
-    }
-
-    /// How its cost follows from its events.
-    pub const fn formula(self) -> Formula {
-        match self {
-            ItlbMiss | Il1Miss | Il2Miss | DirectMisprediction | IndirectMisprediction => {
-                Formula::Stops
-            }
-            ResourceContention | ExpensiveInstructions | DtlbMiss | Dl1Miss | Dl2Miss => {
-                Formula::Overlaps
-            }
-            QueueFull => Formula::Remains,
-        }
+        QueueFull => Formula::Remains,
     }
 }
 
@@ -146,11 +90,11 @@ pub struct Vector {
 }
 
 impl Vector {
-    /// The largest cost, if there is any.
-    pub fn dominant(&self) -> Option<Bottleneck> {
+    /// The largest cost.
+    pub fn dominant(&self) -> Bottleneck {
         let costs = self.costs.iter().zip(Bottleneck::ALL);
         let largest = costs.max_by_key(|(cost, _)| cost.cycles);
-        largest.filter(|(cost, _)| cost.cycles > 0).map(|(_, kind)| kind)
+        largest.filter(|(cost, _)| cost.cycles > 0).map_or(Bottleneck::None, |(_, kind)| kind)
     }
 
     /// Sum of the squares of the half widths.
@@ -171,7 +115,7 @@ impl Model {
             let index = kind as usize;
             let scaled = |count: u64| {
                 let cost = count.saturating_mul(penalty.into()) / u64::from(CYCLE);
-                match kind.formula() {
+                match formula(kind) {
                     // 1 / f = cycles / (instructions + cycles).
                     Formula::Overlaps => ratio(cost, cycles, instructions.saturating_add(cycles)),
                     Formula::Stops | Formula::Remains => cost,
@@ -183,7 +127,7 @@ impl Model {
         }
         // What fills the queues is not counted twice.
         let (mut execution, mut square) = (0_u64, squares[QueueFull as usize]);
-        for kind in Bottleneck::ALL.into_iter().filter(|kind| kind.formula() == Formula::Overlaps) {
+        for kind in Bottleneck::ALL.into_iter().filter(|kind| formula(*kind) == Formula::Overlaps) {
             execution = execution.saturating_add(costs[kind as usize].cycles);
             square = square.saturating_add(squares[kind as usize]);
         }
@@ -268,7 +212,7 @@ mod tests {
         assert_eq!(model.time(&counted), 250_000 + 30_000 + 150_000 + 350_000);
         let vector = model.vector(&counted);
         assert_eq!(vector.costs[Dl2Miss as usize].cycles, 150);
-        assert_eq!((vector.cpi, vector.dominant()), (1000, Some(QueueFull)));
+        assert_eq!((vector.cpi, vector.dominant()), (1000, QueueFull));
         assert!(model.has(QueueFull) && !model.has(Dl1Miss));
     }
 
@@ -276,7 +220,7 @@ mod tests {
     fn an_interval_without_anything_costs_nothing() {
         let model = model([(Il1Miss, 14), (QueueFull, 1)]);
         assert_eq!(model.vector(&Counted::default()), Vector::default());
-        assert_eq!(model.vector(&Counted::default()).dominant(), None);
+        assert_eq!(model.vector(&Counted::default()).dominant(), Bottleneck::None);
         // The costs of execution alone leave nothing of a queue that was never full.
         let most = counted([(u64::MAX, u64::MAX), (0, 0)]);
         assert_eq!(model.cycles(&most)[QueueFull as usize], Cost::default());

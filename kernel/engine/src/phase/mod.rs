@@ -6,7 +6,7 @@
 //! ([`change`]). A [`Tracker`] does all of it for one session, from its slices as they are folded.
 //!
 //! Integers only; nothing allocates after [`Tracker::new`], and each step is bounded by constants:
-//! [`MAX_TERMS`] events, [`classify::MAX_PHASES`] classes, and tables of fixed size.
+//! [`MAX_TERMS`] events, [`tally_abi::phase::MAX_PHASES`] classes, and tables of fixed size.
 
 pub mod change;
 pub mod classify;
@@ -16,8 +16,8 @@ mod sums;
 mod tracker;
 
 pub use self::{
-    classify::{Class, Classes, Classifier},
-    cost::{Bottleneck, COSTS, Cost, Counted, Estimate, Formula, MAX_TERMS, Model, Vector},
-    predict::{Choice, Predictor},
-    tracker::{Config, Ended, Place, Tracker},
+    classify::{Class, Classes},
+    cost::{Cost, Counted, Estimate, Formula, MAX_TERMS, Model, Vector},
+    predict::{Predictors, Predicts},
+    tracker::{Ended, Place, Tracker},
 };

@@ -1,58 +1,22 @@
 //! Predictors of the next phase (paper 004, section VII), and one that follows the best of them.
 
+use tally_abi::phase::{PREDICTORS, Predictor};
+
 /// Intervals that the history has (section VII).
 const HISTORY: usize = 3;
 /// Entries of a table (section VII).
 const ENTRIES: usize = 256;
 
 /// What predicts the phase of the next interval.
-pub trait Predictor {
+pub trait Predicts {
     /// The phase of an interval.
     fn observe(&mut self, phase: u8);
     /// The phase of the next interval; before the first, 0.
     fn predict(&self) -> u8;
 }
 
-/// A predictor by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
-    /// The phase stays.
-    Last,
-    /// The most frequent of the last three.
-    History,
-    /// What followed the last three when they came before.
-    Markov,
-    /// What followed a run of this phase and length.
-    RunLength,
-    /// The one of these that has been right most often of late.
-    #[default]
-    Best,
-}
-
-/// Predictors beside [`Choice::Best`].
-const OTHERS: usize = 4;
-
-impl Choice {
-    /// All, in the order of [`Predictors::all`].
-    pub const ALL: [Choice; OTHERS + 1] =
-        [Choice::Last, Choice::History, Choice::Markov, Choice::RunLength, Choice::Best];
-
-    /// The name in options.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Choice::Last => "last",
-            Choice::History => "history",
-            Choice::Markov => "markov",
-            Choice::RunLength => "run-length",
-            Choice::Best => "best",
-        }
-    }
-
-    /// Parses the name in options.
-    pub fn parse(word: &str) -> Option<Choice> {
-        Choice::ALL.into_iter().find(|choice| choice.word() == word)
-    }
-}
+/// Predictors beside [`Predictor::Best`].
+const OTHERS: usize = PREDICTORS - 1;
 
 /// The last three phases, the latest last.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,7 +35,7 @@ impl Recent {
     }
 }
 
-impl Predictor for Recent {
+impl Predicts for Recent {
     fn observe(&mut self, phase: u8) {
         self.phases.rotate_left(1);
         self.phases[HISTORY - 1] = phase;
@@ -131,7 +95,7 @@ struct Markov {
     table: Table,
 }
 
-impl Predictor for Markov {
+impl Predicts for Markov {
     fn observe(&mut self, phase: u8) {
         self.table.store(self.recent.hash(), phase, 1);
         self.recent.observe(phase);
@@ -159,7 +123,7 @@ impl RunLength {
     }
 }
 
-impl Predictor for RunLength {
+impl Predicts for RunLength {
     fn observe(&mut self, phase: u8) {
         let hash = self.hash();
         // Runs that go on are in the table only where a change was stored before.
@@ -229,8 +193,8 @@ impl Predictors {
         [self.recent.last(), self.recent.predict(), markov, self.run_length.predict()]
     }
 
-    /// What each predicts, in the order of [`Choice::ALL`].
-    pub fn all(&self) -> [u8; OTHERS + 1] {
+    /// What each predicts, in the order of [`Predictor::ALL`].
+    pub fn all(&self) -> [u8; PREDICTORS] {
         let [last, history, markov, run_length] = self.others();
         let predicted = [last, history, markov, run_length];
         let scored = self.scores.into_iter().zip(predicted);
@@ -240,7 +204,7 @@ impl Predictors {
     }
 
     /// What this one predicts.
-    pub fn predict(&self, choice: Choice) -> u8 {
+    pub fn predict(&self, choice: Predictor) -> u8 {
         self.all()[choice as usize]
     }
 }
@@ -250,9 +214,9 @@ mod tests {
     use super::*;
 
     /// How often each was right in the second half of a stream.
-    fn right(phases: &[u8]) -> [usize; OTHERS + 1] {
+    fn right(phases: &[u8]) -> [usize; PREDICTORS] {
         let mut predictors = Predictors::default();
-        let mut right = [0; OTHERS + 1];
+        let mut right = [0; PREDICTORS];
         for (index, phase) in phases.iter().enumerate() {
             if index >= phases.len() / 2 {
                 for (right, predicted) in right.iter_mut().zip(predictors.all()) {
@@ -279,13 +243,5 @@ mod tests {
         let of_runs = right(&runs);
         assert_eq!((of_runs[0], of_runs[3]), (350, 400));
         assert!(of_runs[2] < of_runs[0], "the end of a run replaces what follows within it");
-    }
-
-    #[test]
-    fn names_are_parsed_and_in_order() {
-        for (index, choice) in Choice::ALL.into_iter().enumerate() {
-            assert_eq!((Choice::parse(choice.word()), choice as usize), (Some(choice), index));
-        }
-        assert_eq!(Choice::parse("oracle"), None);
     }
 }

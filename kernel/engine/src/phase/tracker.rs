@@ -2,29 +2,20 @@
 
 use alloc::boxed::Box;
 
+use tally_abi::{
+    PhaseConfig,
+    phase::{Bottleneck, PREDICTORS},
+};
+
 pub use super::sums::Place;
 use super::{
     change::Detector,
-    classify::{Class, Classes, Classifier},
-    cost::{Bottleneck, Counted, MAX_TERMS, Model, Vector},
-    predict::{Choice, Predictors},
+    classify::{Class, Classes, classes},
+    cost::{Counted, MAX_TERMS, Model, Vector},
+    predict::Predictors,
     sums::{Places, Sums},
 };
 use crate::Counts;
-
-/// How phases are tracked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Instructions of an interval, at least: it ends with a slice, and not before each group has
-    /// been counted three times.
-    pub interval_instructions: u64,
-    /// The classes' unit, in cycles per 1,000 instructions.
-    pub unit: u32,
-    /// The kind of classes.
-    pub classifier: Classifier,
-    /// The predictor whose prediction programs get.
-    pub predictor: Choice,
-}
 
 /// An interval that has ended.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +30,11 @@ pub struct Ended {
     pub class: Class,
     /// Whether the program has changed, in it or in the few before it.
     pub changed: bool,
-    /// The phase of the next interval, by each predictor in the order of [`Choice::ALL`].
-    pub predicted: [u8; Choice::ALL.len()],
+    /// The phase of the next interval, by each predictor in the order of
+    /// [`tally_abi::phase::Predictor::ALL`].
+    pub predicted: [u8; PREDICTORS],
     /// The largest cost.
-    pub dominant: Option<Bottleneck>,
+    pub bottleneck: Bottleneck,
     /// The model's time, in cycles.
     pub model_cycles: u64,
 }
@@ -50,7 +42,7 @@ pub struct Ended {
 /// Tracks the phases of a session.
 #[derive(Debug)]
 pub struct Tracker {
-    config: Config,
+    config: PhaseConfig,
     model: Model,
     places: Places,
     current: Sums,
@@ -65,14 +57,14 @@ pub struct Tracker {
 
 impl Tracker {
     /// Tracks phases by a model whose events are counted at `places`, in the order of its terms.
-    pub fn new(config: Config, model: Model, places: &[Option<Place>; MAX_TERMS]) -> Tracker {
+    pub fn new(config: PhaseConfig, model: Model, places: &[Option<Place>; MAX_TERMS]) -> Tracker {
         Tracker {
             config,
             model,
             places: Places::new(places),
             current: Sums::default(),
             closed: None,
-            classes: config.classifier.classes(config.unit),
+            classes: classes(config.classifier, config.unit),
             predictors: Predictors::default(),
             detector: Detector::default(),
             number: 0,
@@ -81,7 +73,7 @@ impl Tracker {
     }
 
     /// How phases are tracked.
-    pub fn config(&self) -> Config {
+    pub fn config(&self) -> PhaseConfig {
         self.config
     }
 
@@ -129,7 +121,7 @@ impl Tracker {
             class,
             changed,
             predicted: self.predictors.all(),
-            dominant: vector.dominant(),
+            bottleneck: vector.dominant(),
             model_cycles: self.model.time(counted),
         }
     }

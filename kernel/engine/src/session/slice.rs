@@ -131,6 +131,9 @@ impl Session {
         if let Some(moments) = self.moments.get_mut(usize::from(drawn.draw.group)) {
             moments.add(slice, used, turn, self.round);
         }
+        if let Some(phases) = &mut self.phases {
+            phases.tracker.add(drawn.draw.group, slice);
+        }
         self.finished += 1;
         let is_lengthened = drawn.multiplier > 1 && self.config.slice != Slice::Auto;
         self.stats.lengthened += u64::from(is_lengthened);

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, vec, vec::Vec};
 
 use tally_abi::{SessionConfig, SessionStats};
 
-use super::{adaptive::Adaptive, lengths::Lengths, sampling::Sampling};
+use super::{adaptive::Adaptive, lengths::Lengths, phases::Phases, sampling::Sampling};
 use crate::{
     CounterMask, Counts, Demand, Group, Layout, Pinned, Plan, PlanError, Setup,
     bank::Bank,
@@ -69,6 +69,8 @@ pub struct Session {
     pub(super) bank: Option<Bank>,
     /// If samples are taken.
     pub(super) sampling: Option<Box<Sampling>>,
+    /// If phases are tracked.
+    pub(super) phases: Option<Box<Phases>>,
     /// TSC up to which [`SessionStats::session_ticks`] is summed.
     pub(super) ticks_until: u64,
     /// The other sessions of its program.
@@ -212,6 +214,7 @@ impl Session {
             stats: SessionStats { groups: plan.groups.len() as u64, ..SessionStats::default() },
             bank: None,
             sampling: None,
+            phases: None,
             ticks_until: 0,
             neighbours: Neighbours::default(),
             was_passed: false,

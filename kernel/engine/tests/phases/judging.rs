@@ -1,6 +1,6 @@
 //! Judging streams: other programs, of other shapes, noise and seeds than those tuned on.
 
-use tally_engine::phase::{Choice, Classifier};
+use tally_abi::phase::{Classifier, Predictor};
 
 use crate::stream::{Found, Interval, Noise, Phase, Random, TERMS, intervals};
 
@@ -94,11 +94,12 @@ fn sure_classes_are_those_of_the_truth() {
 fn the_best_predictor_is_not_worse_than_the_last_value() {
     for of in [nest, long, turns] {
         let found = judged(of, Classifier::Centroid);
-        let right =
-            |choice: Choice| Found::share(found.predicted_right[choice as usize], found.predicted);
-        assert!(right(Choice::Best) >= right(Choice::Last) - 1.0, "{found:?}");
+        let right = |choice: Predictor| {
+            Found::share(found.predicted_right[choice as usize], found.predicted)
+        };
+        assert!(right(Predictor::Best) >= right(Predictor::Last) - 1.0, "{found:?}");
     }
     let found = judged(turns, Classifier::Centroid);
-    let right = |choice: Choice| found.predicted_right[choice as usize];
-    assert!(right(Choice::Best) > right(Choice::Last) + found.predicted / 10, "{found:?}");
+    let right = |choice: Predictor| found.predicted_right[choice as usize];
+    assert!(right(Predictor::Best) > right(Predictor::Last) + found.predicted / 10, "{found:?}");
 }

@@ -6,9 +6,11 @@ use rand_xoshiro::{
     Xoshiro256PlusPlus,
     rand_core::{Rng as _, SeedableRng as _},
 };
-use tally_engine::phase::{
-    Bottleneck, Choice, Classifier, Config, Counted, Estimate, Model, Place, Tracker, cost::CYCLE,
+use tally_abi::{
+    PhaseConfig,
+    phase::{Bottleneck, Classifier, Predictor},
 };
+use tally_engine::phase::{Counted, Estimate, MAX_TERMS, Model, Place, Tracker, cost::CYCLE};
 
 pub const INSTRUCTIONS: u64 = 10_000_000;
 
@@ -113,17 +115,17 @@ fn one(new: &Phase, old: &Phase, share: f64, noise: Noise, random: &mut Random) 
 }
 
 pub fn tracker(classifier: Classifier) -> Tracker {
-    let config = Config {
+    let config = PhaseConfig {
         interval_instructions: INSTRUCTIONS,
         unit: 128,
         classifier,
-        predictor: Choice::Best,
+        predictor: Predictor::Best,
     };
     let mut model = Model { width: 5, ..Model::default() };
     for (slot, (kind, penalty)) in model.terms.iter_mut().zip(TERMS) {
         *slot = Some((kind, penalty * CYCLE));
     }
-    Tracker::new(config, model, &[None::<Place>; 16])
+    Tracker::new(config, model, &[None::<Place>; MAX_TERMS])
 }
 
 /// An alarm belongs to a change that is fewer intervals ago.

@@ -1,7 +1,7 @@
 //! Tuning streams: the detector's and the classes' constants were chosen on these. Nothing is
 //! judged by them but that the code runs; what they give is printed.
 
-use tally_engine::phase::Classifier;
+use tally_abi::phase::Classifier;
 
 use crate::stream::{Found, Noise, Phase, Random, TERMS, intervals};
 

@@ -7,6 +7,7 @@
 
 mod aliases;
 mod bounds;
+mod costs;
 mod demand;
 mod nearest;
 mod resolve;
@@ -25,6 +26,7 @@ mod tables {
 use crate::registers::intel::OffcoreRsp;
 
 pub use aliases::Derived;
+pub use costs::CostTable;
 pub use resolve::{ResolveError, Resolved};
 pub use table::{Counter, Entry, ExtraRegister, Flag};
 

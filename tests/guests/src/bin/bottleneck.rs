@@ -1,7 +1,8 @@
 //! Loses most of its cycles to one cause, which is known by construction.
 //!
 //! `bottleneck chase|branch|divide STEPS`: loads of which each needs the one before, from 4 MiB;
-//! branches that random numbers decide; divisions of which each needs the one before.
+//! branches that random numbers decide; divisions of which each needs the one before. Several such
+//! pairs of words are done one after the other, and with a number before them that many times.
 
 #![no_std]
 #![no_main]
@@ -15,6 +16,9 @@ use tally::{ExitStatus, eprintln, runtime::arguments};
 use tally_test_guests::random::Random;
 
 tally::main!(main);
+
+/// A kind of work, by its number of steps.
+type Work = fn(u64) -> u64;
 
 /// Numbers of the chain of loads, of 4 bytes: more than the second-level caches hold, and few
 /// enough for the translations of their pages to be in the second-level TLBs.
@@ -43,17 +47,31 @@ fn divide(steps: u64) -> u64 {
 }
 
 fn main() -> i32 {
-    let mut words = arguments().skip(1);
-    let work = match words.next() {
-        Some("chase") => chase,
-        Some("branch") => branch,
-        Some("divide") => divide,
-        _ => {
-            eprintln!("usage: bottleneck chase|branch|divide STEPS");
-            return u8::from(ExitStatus::Usage).into();
+    let mut words = arguments().skip(1).peekable();
+    let times =
+        words.next_if(|word| word.parse::<u64>().is_ok()).and_then(|word| word.parse().ok());
+    let mut works: Vec<(Work, u64)> = Vec::new();
+    while let Some(word) = words.next() {
+        let work: Work = match word {
+            "chase" => chase,
+            "branch" => branch,
+            "divide" => divide,
+            _ => return usage(),
+        };
+        works.push((work, words.next().and_then(|steps| steps.parse().ok()).unwrap_or(1_000_000)));
+    }
+    if works.is_empty() {
+        return usage();
+    }
+    for _ in 0..times.unwrap_or(1_u64) {
+        for (work, steps) in &works {
+            black_box(work(*steps));
         }
-    };
-    let steps = words.next().and_then(|steps| steps.parse().ok()).unwrap_or(1_000_000);
-    black_box(work(steps));
+    }
     0
+}
+
+fn usage() -> i32 {
+    eprintln!("usage: bottleneck [TIMES] chase|branch|divide STEPS …");
+    u8::from(ExitStatus::Usage).into()
 }
