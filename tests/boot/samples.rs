@@ -135,6 +135,28 @@ fn nmis_interrupt_the_kernel_on_amd() {
     assert!(inside > RING_0_SAMPLES, "{inside} of {all}");
 }
 
+/// Where ring 0 is counted, a counter can overflow before the interrupt controller is unmasked after
+/// an overflow interrupt. Counters that freeze at an overflow would stand still from then on.
+fn check_that_samples_of_ring_0_lose_no_counts(pmu: Pmu) {
+    let job = "tally record --budget 100 --slice 200000 --kernel -e instructions:uk -c 20000";
+    let line = format!("wire trace paranoid=1 overflows=nmi -- {job} deflate --level 1");
+    let boot = boot(&Request { pmu, ..Request::new(line) });
+    assert_success(&boot);
+    let event = &Report::of(&boot).first.expect("tally opens a session").events[0];
+    assert_eq!(event.is_within(), Some(true), "{event:?}");
+    assert!(event.relative_half_width().is_some_and(|width| width < 0.02), "{event:?}");
+}
+
+#[test]
+fn samples_of_ring_0_lose_no_counts_on_intel() {
+    check_that_samples_of_ring_0_lose_no_counts(Pmu::Intel);
+}
+
+#[test]
+fn samples_of_ring_0_lose_no_counts_on_amd() {
+    check_that_samples_of_ring_0_lose_no_counts(Pmu::Amd);
+}
+
 /// Every instruction is sampled, as far as the budget allows.
 fn sample_every_instruction(pmu: Pmu, budget_percent: u32) -> Request {
     let job = format!("tally record --budget {budget_percent} -e instructions -c 1 rounds 1 60000");

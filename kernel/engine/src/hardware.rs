@@ -248,6 +248,13 @@ pub trait Pmu {
     /// Acknowledges the overflow and resumes counting.
     fn ack_and_resume(&mut self);
 
+    /// Returns whether an overflow was recorded since the last acknowledgement that may have raised
+    /// no interrupt: Intel's interrupt controllers mask overflow interrupts from the delivery of
+    /// one until software unmasks them, and ring 0 may count before that. AMD's do not.
+    fn has_lost_overflow(&mut self) -> bool {
+        false
+    }
+
     /// Sets every counter to 0, while nothing counts, so that the next program cannot read other
     /// programs' counts.
     fn scrub(&mut self);

@@ -35,6 +35,8 @@ pub struct Multiplexer<P: Pmu> {
     last_session: u32,
     /// Whether the running program is in direct mode.
     direct: bool,
+    /// Whether what was programmed last counts ring 0.
+    counts_kernel: bool,
     /// Overflow interrupts with counters enabled that no session owns.
     stray_overflows: u64,
     /// Slices that overflow interrupts ended and that are not folded into the session, which is
@@ -66,6 +68,7 @@ impl<P: Pmu> Multiplexer<P> {
             charged: Charged::default(),
             last_session: 0,
             direct: false,
+            counts_kernel: false,
             stray_overflows: 0,
             rows: Rows::default(),
             engine_ticks: 0,
@@ -134,6 +137,7 @@ impl<P: Pmu> Multiplexer<P> {
         let left = session.left().max(1);
         let (group, setup) = (session.group(), session.setup());
         self.pmu.program(group, &setup, left);
+        self.counts_kernel = setup.kernel;
         self.note_timer_start(setup.timer, left);
     }
 
@@ -263,6 +267,14 @@ impl<P: Pmu> Multiplexer<P> {
             }
         }
         session.stats_mut().engine_ticks += clock.tsc().wrapping_sub(start_tsc);
+    }
+
+    /// Returns whether a counter has overflowed while the overflow interrupt was masked, which no
+    /// other interrupt reports. To be asked once overflow interrupts are unmasked; then
+    /// [`Self::overflow`] has to follow.
+    #[inline(always)]
+    pub fn has_lost_overflow(&mut self) -> bool {
+        self.counts_kernel && self.pmu.has_lost_overflow()
     }
 
     /// Overflow interrupts that found counters enabled that no session owns. There are none if the

@@ -71,6 +71,10 @@ impl<B: Bus> Pmu for Driver<B> {
         either!(self, driver => driver.ack_and_resume());
     }
 
+    fn has_lost_overflow(&mut self) -> bool {
+        either!(self, driver => driver.has_lost_overflow())
+    }
+
     fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
         either!(self, driver => driver.preload(slot, remaining))
     }

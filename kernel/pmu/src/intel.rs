@@ -56,7 +56,7 @@ use crate::{
         Register,
         intel::{
             DebugCtl, FixedCtr, FixedCtrCtrl, FullPmc, PerfCapabilities, PerfEvtSel,
-            PerfGlobalCtrl, PerfGlobalOvfCtrl, Pmc, RDPMC_FIXED,
+            PerfGlobalCtrl, PerfGlobalOvfCtrl, PerfGlobalStatus, Pmc, RDPMC_FIXED,
         },
     },
 };
@@ -376,6 +376,12 @@ impl<B: Bus> Pmu for Intel<B> {
             // One access, the last: from here on the session's events are counted again.
             self.enable();
         }
+    }
+
+    fn has_lost_overflow(&mut self) -> bool {
+        let recorded: PerfGlobalStatus = self.bus.get(0);
+        let ours = self.timer.acknowledge.difference(PerfGlobalOvfCtrl::CTR_FRZ);
+        recorded.bits() & ours.bits() != 0
     }
 
     fn preload(&mut self, slot: usize, remaining: u64) -> u64 {

@@ -94,6 +94,10 @@ impl Measure {
     pub(super) fn overflow(&mut self, interrupted: &InterruptFrame, delivery: Delivery) {
         self.handle_overflow(interrupted);
         self.lapic.end_pmi(delivery);
+        if self.multiplexer.as_mut().is_some_and(Multiplexer::has_lost_overflow) {
+            // Once: it is unmasked now, so the next one raises an interrupt.
+            self.handle_overflow(interrupted);
+        }
     }
 
     /// The engine's part of the overflow interrupt.
