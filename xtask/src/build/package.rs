@@ -20,6 +20,8 @@ const ARCHIVE_FLAGS: &str = "-C panic=abort -C relocation-model=pic";
 /// Puts the kernel's code into pages of 2 MiB of its own, for `memory::takeover`, which maps it by
 /// large pages.
 const KERNEL_FLAGS: &str = "-C link-arg=-zmax-page-size=0x200000";
+/// Makes what is built independent of the folder that the project is in.
+const RUSTC: &str = "xtask/src/build/rustc.sh";
 /// Keeps the debug information, which gdb and the symbolizer read; what boots is a copy without it.
 const WITH_SYMBOLS: &str = "profile.release.strip=\"none\"";
 /// The guest's packages whose variables and types gdb is to know as well; of the others it knows
@@ -95,7 +97,8 @@ impl GuestPackage {
                 ["--config".to_owned(), format!("profile.release.package.{package}.debug=\"full\"")]
             }))
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
-            .env("RUSTFLAGS", self.flags);
+            .env("RUSTFLAGS", self.flags)
+            .env("RUSTC_WRAPPER", project.root.join(RUSTC));
         cargo
     }
 
