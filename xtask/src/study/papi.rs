@@ -34,7 +34,7 @@ pub struct PapiArgs {
     /// Run only the tests of these names
     names: Vec<String>,
     /// Stop each machine after this many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 300,
+    #[arg(long, value_name = "SECONDS", default_value_t = 2400,
           value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: u64,
     /// Let the tests print all that they have to say, and print it
