@@ -158,10 +158,29 @@ fn stat_prints_a_line_for_each_event_and_the_conditions() {
         # L1-dcache-loads +- # % (# %)
         # LLC-loads +- # % (# %)
         # L1D.REPLACEMENT +- # % (# %)
+        # % branch-misses of branches +- # %
 
         # instructions per cycle; # event groups, # slices of # cycles as requested, # of them lengthened for the budget;
         the engine took # % of the time; +- is the half width of the # % interval
     "#]].assert_eq(&masked(&output_of(STAT.get(), 0, 1)));
+}
+
+#[test]
+fn stat_prints_fields_as_perf_does_and_the_detailed_events() {
+    let boot =
+        boot(&Request::new("wire -- tally stat -d -x, -e instructions,cycles rounds 1 60000"));
+    let text = output_of(&boot, 0, 1);
+    let lines: Vec<Vec<&str>> =
+        text.lines().filter(|of| of.contains(',')).map(|of| of.split(',').collect()).collect();
+    let names: Vec<&str> = lines.iter().map(|fields| fields[2]).collect();
+    assert_eq!(names, ["instructions", "cycles", "L1-dcache-loads", "L1-dcache-load-misses"]);
+    let report = Report::of(&boot).first.expect("tally opens a session");
+    for (fields, event) in lines.iter().zip(&report.events) {
+        assert_eq!(fields[0].parse().ok(), event.estimate, "{text}");
+        assert_eq!((fields.len(), fields[1], fields[3]), (6, "", ""), "{text}");
+        let shown: f64 = fields[5].parse().unwrap();
+        assert!((shown - event.half_width_95.unwrap_or(0.0)).abs() <= 0.5, "{text}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     Mode, SessionConfig, Shares, Slice,
-    events::{DEFAULT_RECORD, DEFAULT_STAT, words},
+    events::{DEFAULT_RECORD, DEFAULT_STAT, DETAILED_STAT, words},
     session::NO_BUDGET_PPM,
 };
 
@@ -40,6 +40,10 @@ pub struct Command<'a> {
     pub verb: Verb,
     /// The lists of all `-e LIST` and `--event=LIST`.
     lists: Vec<&'a str>,
+    /// `-d`: count also the data cache's events, with `stat`.
+    is_detailed: bool,
+    /// `-x SEPARATOR` of `stat`: print fields with this text between them, and nothing else.
+    pub separator: Option<&'a str>,
     /// `-c PERIOD`: events between two samples of `record`, at least 1.
     pub period: u64,
     /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--shares planned|adaptive|paired`,
@@ -59,21 +63,20 @@ impl<'a> Command<'a> {
         let mut command = Command {
             verb: words.next().and_then(Verb::parse).ok_or_else(usage)?,
             lists: Vec::new(),
+            is_detailed: false,
+            separator: None,
             period: DEFAULT_PERIOD,
             config: SessionConfig::default(),
             program: Vec::new(),
         };
         while let Some(word) = words.next() {
-            // A long option may have its value in the same word.
-            let (option, said) = match word.split_once('=') {
-                Some((option, value)) if option.starts_with("--") => (option, Some(value)),
-                _ => (word, None),
-            };
+            let (option, said) = split(word);
             let mut value =
                 || said.or_else(|| words.next()).ok_or_else(|| format!("{word} needs a value"));
             match word {
                 "--" => command.program.extend(words.next()),
                 "--kernel" => command.config.mode = Mode::Full,
+                "-d" | "--detailed" if command.verb == Verb::Stat => command.is_detailed = true,
                 _ if word.starts_with('-') => command.option(option, &mut value)?,
                 _ => command.program.push(word),
             }
@@ -104,6 +107,9 @@ impl<'a> Command<'a> {
     ) -> Result<(), String> {
         match word {
             "-e" | "--event" => self.lists.push(value()?),
+            "-x" | "--field-separator" if self.verb == Verb::Stat => {
+                self.separator = Some(value()?);
+            }
             "-c" | "--count" if self.verb == Verb::Record => {
                 self.period = number(word, value()?)? as u64;
                 if self.period == 0 {
@@ -137,11 +143,25 @@ impl<'a> Command<'a> {
 
     /// The events to count, as one list; for `record` at most one event.
     pub fn events(&self) -> String {
-        match (self.lists.is_empty(), self.verb) {
+        let listed = match (self.lists.is_empty(), self.verb) {
             (false, _) => self.lists.join(","),
             (true, Verb::Stat) => DEFAULT_STAT.into(),
             (true, Verb::Record) => DEFAULT_RECORD.into(),
+        };
+        if self.is_detailed { format!("{listed},{DETAILED_STAT}") } else { listed }
+    }
+}
+
+/// An option and the value that may be in the same word: `--event=LIST`, `-x,`.
+fn split(word: &str) -> (&str, Option<&str>) {
+    if word.starts_with("--") {
+        return word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value)));
+    }
+    match word.split_at_checked(2) {
+        Some((option, value)) if word.starts_with('-') && !value.is_empty() => {
+            (option, Some(value))
         }
+        _ => (word, None),
     }
 }
 
@@ -173,6 +193,9 @@ mod tests {
         assert_eq!((record.verb, record.period), (Verb::Record, 5));
         assert_eq!((record.config.budget_ppm, record.config.shares), (5_000, Shares::Adaptive));
         assert_eq!(parse("stat prog").unwrap().events(), DEFAULT_STAT);
+        let detailed = parse("stat -ea -d -x, prog").unwrap();
+        assert_eq!(detailed.events(), format!("a,{DETAILED_STAT}"));
+        assert_eq!((detailed.separator, parse("stat prog").unwrap().separator), (Some(","), None));
         assert_eq!(parse("record prog").unwrap().events(), DEFAULT_RECORD);
     }
 
@@ -180,7 +203,9 @@ mod tests {
     fn what_is_not_understood_is_named() {
         for (text, why) in [
             ("stat -a prog", "unknown option -a"),
-            ("stat -x, prog", "unknown option -x,"),
+            ("record -x, prog", "unknown option -x"),
+            ("record -d prog", "unknown option -d"),
+            ("stat -dd prog", "unknown option -d"),
             ("stat -c 5 prog", "unknown option -c"),
             ("stat -e", "-e needs a value"),
             ("stat --kernel=1 prog", "unknown option --kernel"),

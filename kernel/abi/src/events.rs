@@ -52,6 +52,10 @@ const ZEN3: &str = "\
 pub const DEFAULT_STAT: &str =
     "cycles,instructions,branches,branch-misses,cache-references,cache-misses";
 
+/// The events that `tally stat -d` counts besides: those of `perf stat -d` that the core counts on
+/// every processor of the catalogue.
+pub const DETAILED_STAT: &str = "L1-dcache-loads,L1-dcache-load-misses";
+
 /// The event that `tally record` samples by default, as `perf record` does.
 pub const DEFAULT_RECORD: &str = "cycles";
 
