@@ -14,7 +14,7 @@ fn run(words: &[&str]) -> Output {
     let _permit = machine_permit();
     let tests = std::env::current_exe().unwrap();
     // The tests are in `deps`, beside the tool.
-    let xtask = tests.ancestors().nth(2).unwrap().join("xtask");
+    let xtask = tests.ancestors().nth(2).unwrap().join("tally");
     on_host(Command::new(xtask).arg("run").args(words))
 }
 

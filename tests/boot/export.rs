@@ -1,7 +1,10 @@
 //! One trace in every format of `cargo xtask export`, read back by readers that are not Tally's and
 //! compared with the trace's records value by value.
 
+mod ctf;
 mod perf;
+mod pprof;
+mod samples;
 mod tables;
 
 use std::{
@@ -52,13 +55,18 @@ fn trace() -> (&'static Boot, Run, &'static Path) {
     (boot, run, path)
 }
 
-/// A call of `cargo xtask export`.
-fn xtask() -> Command {
+/// A call of `cargo xtask TASK`.
+fn xtask_task(task: &str) -> Command {
     let tests = std::env::current_exe().unwrap();
     // The tests are in `deps`, beside the tool.
-    let mut xtask = Command::new(tests.ancestors().nth(2).unwrap().join("xtask"));
-    xtask.arg("export");
+    let mut xtask = Command::new(tests.ancestors().nth(2).unwrap().join("tally"));
+    xtask.arg(task);
     xtask
+}
+
+/// A call of `cargo xtask export`.
+fn xtask() -> Command {
+    xtask_task("export")
 }
 
 /// Runs it with these words behind the trace.

@@ -1,11 +1,16 @@
 //! The command line: the tasks, and their exit status.
+//!
+//! It is that of `cargo xtask`, and of `tally`, the same program installed by `cargo install --path
+//! xtask`.
 
-use clap::{Parser, Subcommand};
+use std::env;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
     Result, bench, build, compare, diff, docs, events, export, fuzz, image, lint, linux, output,
-    project::Project, run, sdk, setup, study, test, trace, vpmu_check,
+    project::Project, run, samples, sdk, setup, shell, study, test, trace, vpmu_check,
 };
 
 /// Tally's tasks: set up, build, run, test.
@@ -32,7 +37,13 @@ enum Task {
     Diff(diff::DiffArgs),
     /// Print a trace file that a run wrote
     Trace(trace::TraceArgs),
-    /// Write a trace file in the format of another viewer: Perfetto, Firefox Profiler, Parquet, …
+    /// Print the functions with the most events in a trace's samples, as perf report
+    Report(samples::report::ReportArgs),
+    /// Print a line for each sample of a trace, as perf script
+    Script(samples::script::ScriptArgs),
+    /// Print a function's instructions with the share of events at each, as perf annotate
+    Annotate(samples::annotate::AnnotateArgs),
+    /// Write a trace file in the format of another viewer: Perfetto, perf, pprof, Parquet, …
     Export(export::ExportArgs),
     /// Compare estimates with the truth, over runs or synthetic streams; programs with Linux
     Study(study::StudyArgs),
@@ -54,11 +65,40 @@ enum Task {
     Lint,
     /// Draw the diagrams of docs/diagrams, write docs/guide/c.md; renew or list measured figures
     Docs(docs::DocsArgs),
+    /// Print the script by which a shell completes the commands of `tally`
+    Completions(shell::CompletionsArgs),
+    /// Write the manual pages of `tally`
+    Man(shell::ManArgs),
+}
+
+impl Task {
+    /// Returns whether the task uses the sources, or what is fetched and built beside them.
+    fn needs_checkout(&self) -> bool {
+        !matches!(
+            self,
+            Task::Diff(_)
+                | Task::Trace(_)
+                | Task::Report(_)
+                | Task::Script(_)
+                | Task::Annotate(_)
+                | Task::Export(_)
+                | Task::Events(_)
+                | Task::Completions(_)
+                | Task::Man(_)
+        )
+    }
+}
+
+/// What the user typed to start this program: cargo sets a variable for what it runs.
+fn typed() -> &'static str {
+    if env::var_os("CARGO_MANIFEST_DIR").is_some() { "cargo xtask" } else { shell::TOOL }
 }
 
 /// Parses the command line and runs the task; returns the exit status.
 pub fn main() -> u8 {
-    let cli = match Cli::try_parse() {
+    let command = Cli::command().name(typed()).bin_name(typed());
+    let parsed = command.try_get_matches().and_then(|words| Cli::from_arg_matches(&words));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             // If standard error cannot be written, the status remains.
@@ -82,6 +122,9 @@ pub fn accepts<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
 
 fn dispatch(task: &Task) -> Result<u8> {
     let project = Project::here();
+    if task.needs_checkout() {
+        project.check()?;
+    }
     match task {
         Task::Setup => setup::main(&project),
         Task::Build => build::main(&project),
@@ -90,6 +133,9 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Compare(args) => compare::main(&project, args),
         Task::Diff(args) => diff::main(args),
         Task::Trace(args) => trace::main(args),
+        Task::Report(args) => samples::report::main(args),
+        Task::Script(args) => samples::script::main(args),
+        Task::Annotate(args) => samples::annotate::main(args),
         Task::Export(args) => export::main(args),
         Task::Study(args) => study::main(&project, args),
         Task::Linux(args) => linux::main(&project, args),
@@ -101,13 +147,14 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Test(args) => test::main(&project, args),
         Task::Lint => lint::main(&project),
         Task::Docs(args) => docs::main(&project, args),
+        Task::Completions(args) => shell::completions(args, Cli::command()),
+        Task::Man(args) => shell::man(args, Cli::command()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_consistent() {

@@ -33,6 +33,22 @@ impl Project {
         Project { root, target }
     }
 
+    /// Checks that the folder is still there: an installed program can outlive it.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn check(&self) -> Result<()> {
+        if self.has_package("xtask") {
+            return Ok(());
+        }
+        let why = format!(
+            "the clone of Tally that this program was built from, {}, is gone: run `cargo install \
+             --path xtask` in another clone",
+            self.root.display()
+        );
+        Err(Failure::new(ExitStatus::BuildFailed, why))
+    }
+
     /// The folder of fetched tools and of runs' files, which git ignores.
     pub fn private(&self) -> PathBuf {
         self.root.join(".tally")
@@ -192,6 +208,14 @@ fn part_of(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clone_that_is_gone_is_named() {
+        let gone = |root: PathBuf| Project { target: root.join("target"), root }.check();
+        assert_eq!(gone(Project::here().root), Ok(()));
+        let failure = gone("/nowhere/tally".into()).unwrap_err();
+        assert!(failure.message.contains("/nowhere/tally, is gone: run `cargo install"));
+    }
 
     #[test]
     fn a_file_is_written_completely_or_not_changed() {

@@ -1,23 +1,21 @@
 //! `cargo xtask sdk`: writes a folder with all that a program needs to use the library.
 //!
-//! The folder appears complete or not at all: it is written beside its place under another name and
-//! then renamed.
+//! The folder appears complete or not at all.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use clap::Args;
-use tally_abi::ExitStatus;
-
 use crate::{
     Failure, Result,
     build::{HEADERS, archives},
+    new_folder::NewFolder,
     output,
     project::{self, Project},
     setup,
 };
+use clap::Args;
 
 /// The folder of what is copied as it is or with [`PLACEHOLDERS`] replaced.
 const TEMPLATES: &str = "userlib/sdk";
@@ -59,63 +57,11 @@ pub struct SdkArgs {
 /// # Errors
 /// The folder is not empty or cannot be written, or the library does not build.
 pub fn main(project: &Project, args: &SdkArgs) -> Result<u8> {
-    let folder = Place::check(&args.folder)?;
+    let folder = NewFolder::check(&args.folder, NEEDED_MB)?;
     let built = archives::build(project, &setup::library(project)?)?;
     folder.fill(|part| write(project, &built, part))?;
     output::text(&format!("{}\n", args.folder.display()))?;
     Ok(0)
-}
-
-/// A folder that does not exist yet, and the name under which it is written.
-struct Place<'a> {
-    folder: &'a Path,
-    part: PathBuf,
-}
-
-impl Place<'_> {
-    /// Checks before long work that the folder can be written.
-    fn check(folder: &Path) -> Result<Place<'_>> {
-        let refused = |why: &str| {
-            let why = format!("{}: {why}", folder.display());
-            Failure::new(ExitStatus::Usage, why)
-        };
-        match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
-            Ok(true) => {}
-            Ok(false) => {
-                return Err(refused("the folder is not empty: name a new one, or remove it"));
-            }
-            Err(_) if folder.symlink_metadata().is_err() => {}
-            Err(_) => {
-                return Err(refused(
-                    "a file or an unreadable folder has this name: name a new one",
-                ));
-            }
-        }
-        // A path such as `..` names no new folder.
-        let name = folder.file_name().ok_or_else(|| refused("name a new folder"))?;
-        let name = format!(".{}.part-{}", name.to_string_lossy(), std::process::id());
-        let parent = folder.parent().filter(|parent| *parent != Path::new(""));
-        let parent = parent.unwrap_or(Path::new("."));
-        let place = Place { folder, part: parent.join(name) };
-        fs::create_dir(&place.part)
-            .and_then(|()| fs::remove_dir(&place.part))
-            .map_err(|error| Failure::io("write to the folder", parent, &error))?;
-        setup::check_space(parent, NEEDED_MB, "the folder")?;
-        Ok(place)
-    }
-
-    /// Writes the folder by `write`, which gets the path to write to.
-    fn fill(self, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-        let written = write(&self.part).and_then(|()| {
-            fs::rename(&self.part, self.folder)
-                .map_err(|error| Failure::io("write", self.folder, &error))
-        });
-        if written.is_err() {
-            // Nothing half-written stays; if it cannot be removed, the first error counts.
-            let _ = fs::remove_dir_all(&self.part);
-        }
-        written
-    }
 }
 
 /// Writes everything to `folder`, replacing files of the same names.
@@ -204,44 +150,6 @@ fn rust_workspace(manifest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn scratch(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("xtask-sdk-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        folder
-    }
-
-    #[test]
-    fn a_folder_in_use_and_a_missing_parent_are_refused_at_once() {
-        let folder = scratch("refused");
-        let status = |path: &Path| Place::check(path).map(drop).map_err(|error| error.status);
-        assert_eq!(status(&folder), Ok(()), "an empty folder");
-        assert_eq!(status(&folder.join("new")), Ok(()));
-        fs::write(folder.join("file"), "").unwrap();
-        assert_eq!(status(&folder), Err(ExitStatus::Usage));
-        assert_eq!(status(&folder.join("file")), Err(ExitStatus::Usage));
-        assert_eq!(status(&folder.join("..")), Err(ExitStatus::Usage));
-        assert_eq!(status(&folder.join("a/b")), Err(ExitStatus::HostError));
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left behind");
-        fs::remove_dir_all(&folder).unwrap();
-    }
-
-    #[test]
-    fn a_folder_appears_complete_or_not_at_all() {
-        let folder = scratch("complete");
-        let new = folder.join("new");
-        let failed = Failure::new(ExitStatus::HostError, "x");
-        let write = |part: &Path, end: Result<()>| {
-            copy(&Project::here().root.join("README.md"), &part.join("README.md")).and(end)
-        };
-        let place = || Place::check(&new).unwrap();
-        assert_eq!(place().fill(|part| write(part, Err(failed.clone()))), Err(failed.clone()));
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
-        place().fill(|part| write(part, Ok(()))).unwrap();
-        assert!(new.join("README.md").is_file());
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
-        fs::remove_dir_all(&folder).unwrap();
-    }
 
     #[test]
     fn the_crates_workspace_has_their_paths_alone() {

@@ -1,7 +1,7 @@
 //! Runs `cargo xtask` without a boot: what it refuses, and output that cannot be written.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     process::{Command, Stdio},
 };
 
@@ -14,7 +14,7 @@ fn full() -> File {
 
 /// The exit status of `cargo xtask` with these words; `_` stands for a blank within a word.
 fn status(words: &str, stdout: Stdio, stderr: Stdio) -> Option<i32> {
-    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    let mut xtask = Command::new(env!("CARGO_BIN_EXE_tally"));
     let words = words.split(' ').map(|word| word.replace('_', " "));
     xtask.args(words).stdout(stdout).stderr(stderr).status().expect("it was built").code()
 }
@@ -136,7 +136,7 @@ fn diff_refuses_what_is_not_a_run() {
 
 #[test]
 fn a_run_is_checked_before_anything_is_built() {
-    let dynamic = format!("--file {}:bin/prog -- prog", env!("CARGO_BIN_EXE_xtask"));
+    let dynamic = format!("--file {}:bin/prog -- prog", env!("CARGO_BIN_EXE_tally"));
     for (words, refused) in [
         ("--events nonsense -- deflate", ExitStatus::UnknownEvent),
         ("-- stat -e nonsense deflate", ExitStatus::UnknownEvent),
@@ -172,7 +172,7 @@ fn options_of_the_virtual_pmu_are_checked_before_anything_is_built() {
         ("--vpmu truth=x", "truth=... would take the truth from the results: omit it"),
         ("--pmu z80", "[possible values: intel, sapphire-rapids, zen3, amd]"),
     ] {
-        let mut run = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        let mut run = Command::new(env!("CARGO_BIN_EXE_tally"));
         run.arg("run").args(words.split(' ')).args(["--", "deflate"]);
         let refused = run.output().expect("it was built");
         let message = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -273,4 +273,41 @@ fn export_refuses_options_without_effect_and_files_that_are_no_traces() {
         let status = status(&format!("export {words}"), Stdio::null(), Stdio::null());
         assert_eq!(status, code(refused), "{words}");
     }
+}
+
+/// The tool as `cargo install` installs it: not run by cargo, and from another folder.
+fn installed(words: &[&str]) -> std::process::Output {
+    let mut tally = Command::new(env!("CARGO_BIN_EXE_tally"));
+    tally.args(words).current_dir("/").env_remove("CARGO_MANIFEST_DIR");
+    tally.output().unwrap()
+}
+
+#[test]
+fn the_installed_tool_has_its_own_name_and_works_from_any_folder() {
+    let help = installed(&["run", "--help"]);
+    assert!(String::from_utf8_lossy(&help.stdout).contains("Usage: tally run"), "{help:?}");
+    let events = installed(&["events", "branch-misses"]);
+    assert!(events.status.success(), "{events:?}");
+    let plan = installed(&["run", "--explain", "--events", "branch-misses"]);
+    assert!(plan.status.success(), "{plan:?}");
+}
+
+#[test]
+fn shells_and_man_know_every_command() {
+    let script = installed(&["completions", "bash"]).stdout;
+    let text = String::from_utf8_lossy(&script);
+    assert!(["tally", "annotate", "--percent-limit"].iter().all(|word| text.contains(word)));
+    let folder = std::env::temp_dir().join(format!("tally-man-{}", std::process::id()));
+    let file = folder.join("script");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(&file, script).unwrap();
+    let checked = Command::new("bash").arg("-n").arg(&file).status();
+    // A host without bash has no use for its script.
+    assert!(checked.map_or(true, |status| status.success()), "the script is no bash");
+    assert!(installed(&["man", folder.to_str().unwrap()]).status.success());
+    for page in ["tally.1", "tally-run.1", "tally-study-halting.1"] {
+        let page = fs::read_to_string(folder.join(page)).unwrap_or_else(|e| panic!("{page}: {e}"));
+        assert!(page.contains(".TH tally") && page.contains(".SH OPTIONS"), "{page}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
 }

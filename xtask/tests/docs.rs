@@ -149,7 +149,7 @@ fn the_index_of_decisions_has_every_decision() {
 
 /// What `cargo xtask` prints with these words.
 fn help(words: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_xtask")).args(words).arg("--help").output();
+    let output = Command::new(env!("CARGO_BIN_EXE_tally")).args(words).arg("--help").output();
     String::from_utf8(output.expect("it was built").stdout).expect("help is text")
 }
 

@@ -32,28 +32,18 @@ impl Stacks {
         symbolizer: &Symbolizer,
         chosen: Option<&str>,
     ) -> Result<Stacks> {
-        of.has_samples()?;
-        let mut by_event: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        let event = of.sampled_event(chosen)?;
+        let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
         for (sample, events) in of.weighted_samples() {
+            if of.event_name(sample.session, sample.event) != event {
+                continue;
+            }
             let (_, program) = of.program_of(sample.session);
             let functions = symbolizer.functions(of, sample);
             let frames = [program.to_owned()].into_iter().chain(functions);
             let stack = frames.map(|frame| plain(&frame)).collect::<Vec<_>>().join(";");
-            let event = of.event_name(sample.session, sample.event);
-            *by_event.entry(event).or_default().entry(stack).or_default() += events;
+            *stacks.entry(stack).or_default() += events;
         }
-        let names = by_event.keys().cloned().collect::<Vec<_>>().join(", ");
-        let usage = |why: String| Failure::new(ExitStatus::Usage, why);
-        let (event, stacks) = match (chosen, by_event.len()) {
-            (None, 1) => by_event.pop_first(),
-            (None, _) => {
-                return Err(usage(format!(
-                    "samples of several events: add --event, one of {names}"
-                )));
-            }
-            (Some(event), _) => by_event.remove_entry(event),
-        }
-        .ok_or_else(|| usage(format!("--event: no samples of that event, but of {names}")))?;
         Ok(Stacks { event, stacks })
     }
 

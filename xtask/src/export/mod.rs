@@ -5,15 +5,17 @@
 
 mod bytes;
 mod chrome;
+mod ctf;
 mod firefox;
 mod folded;
 mod openmetrics;
 mod parquet;
 mod perf;
+mod pprof;
 
 use std::{
     io::{self, IsTerminal},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::{Args, ValueEnum};
@@ -21,9 +23,14 @@ use tally_abi::ExitStatus;
 
 use self::folded::Stacks;
 use crate::{
-    Failure, Result, output, project,
+    Failure, Result,
+    new_folder::NewFolder,
+    output, project,
     recording::{Recording, Symbolizer},
 };
+
+/// Why a folder cannot be written.
+const NO_FOLDER: &str = "this format is a folder: add --out DIR";
 
 /// Options of `cargo xtask export`.
 #[derive(Args, Clone, Debug)]
@@ -33,7 +40,7 @@ pub struct ExportArgs {
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Format,
-    /// The file to write [default: standard output]
+    /// The file to write, or with ctf the new folder [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The file of a program that was sampled, for the names of its functions; repeatable
@@ -64,12 +71,16 @@ enum Format {
     Parquet,
     /// The samples as perf.data: for perf report, perf script, perf annotate
     Perf,
+    /// The samples as pprof's profile: for go tool pprof, Speedscope, Pyroscope
+    Pprof,
+    /// All records in the Common Trace Format 1.8, a folder: for babeltrace2, Trace Compass
+    Ctf,
 }
 
 impl Format {
     /// Returns whether a file of this format is no text.
     fn is_binary(self) -> bool {
-        matches!(self, Format::Parquet | Format::Perf)
+        matches!(self, Format::Parquet | Format::Perf | Format::Pprof)
     }
 }
 
@@ -96,8 +107,15 @@ impl ExportArgs {
             return usage("--table has an effect with --to parquet only: omit it");
         }
         let is_of_slices = self.to == Format::Parquet && self.table != Some(Table::Samples);
-        if !self.symbols.is_empty() && (is_of_slices || self.to == Format::Openmetrics) {
-            return usage("--symbols has no effect, as this format has no samples: omit it");
+        let has_names = !is_of_slices && !matches!(self.to, Format::Openmetrics | Format::Ctf);
+        if !self.symbols.is_empty() && !has_names {
+            return usage("--symbols has no effect, as this format has no functions: omit it");
+        }
+        if self.to == Format::Ctf {
+            let Some(out) = &self.out else {
+                return usage(NO_FOLDER);
+            };
+            return NewFolder::check(out, 0).map(drop);
         }
         let Some(out) = &self.out else {
             let is_binary = self.to.is_binary() && io::stdout().is_terminal();
@@ -120,17 +138,36 @@ impl ExportArgs {
 pub fn main(args: &ExportArgs) -> Result<u8> {
     args.check()?;
     let symbolizer = Symbolizer::read(&args.symbols)?;
-    let bytes = export(args, &Recording::read(&args.trace)?, &symbolizer)?;
-    match &args.out {
-        Some(out) => project::write(out, &bytes)?,
-        None => output::bytes(&bytes)?,
+    let recording = Recording::read(&args.trace)?;
+    match (export(args, &recording, &symbolizer)?, &args.out) {
+        (Exported::File(bytes), Some(out)) => project::write(out, &bytes)?,
+        (Exported::File(bytes), None) => output::bytes(&bytes)?,
+        (Exported::Folder(files), Some(out)) => write_folder(out, &files)?,
+        (Exported::Folder(_), None) => return Err(Failure::new(ExitStatus::Usage, NO_FOLDER)),
     }
     Ok(0)
 }
 
-fn export(args: &ExportArgs, of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> {
+/// What a format is.
+enum Exported {
+    /// The bytes of a file.
+    File(Vec<u8>),
+    /// The files of a folder, by name.
+    Folder(Vec<(String, Vec<u8>)>),
+}
+
+/// Writes the files of a folder completely or not at all.
+fn write_folder(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<()> {
+    let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
+    NewFolder::check(folder, bytes as u64 >> 20)?.fill(|part| {
+        project::make_folder(part)?;
+        files.iter().try_for_each(|(name, bytes)| project::write(&part.join(name), bytes))
+    })
+}
+
+fn export(args: &ExportArgs, of: &Recording, symbolizer: &Symbolizer) -> Result<Exported> {
     let stacks = || Stacks::of(of, symbolizer, args.event.as_deref());
-    match (args.to, args.table) {
+    let bytes = match (args.to, args.table) {
         (Format::Chrome, _) => chrome::write(of, symbolizer),
         (Format::Firefox, _) => firefox::write(of, symbolizer),
         (Format::Folded, _) => Ok(stacks()?.folded()),
@@ -139,5 +176,8 @@ fn export(args: &ExportArgs, of: &Recording, symbolizer: &Symbolizer) -> Result<
         (Format::Parquet, Some(Table::Samples)) => parquet::samples(of, symbolizer),
         (Format::Parquet, Some(Table::Slices) | None) => parquet::slices(of),
         (Format::Perf, _) => perf::write(of, symbolizer),
-    }
+        (Format::Pprof, _) => pprof::write(of, symbolizer),
+        (Format::Ctf, _) => return ctf::files(of, &args.trace).map(Exported::Folder),
+    };
+    bytes.map(Exported::File)
 }

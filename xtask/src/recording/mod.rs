@@ -3,14 +3,17 @@
 
 mod symbolizer;
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use tally_abi::{
     ExitStatus,
     trace::{SampleRecord, SlicePlace, SliceRecord},
 };
 
-pub(crate) use self::symbolizer::{CodeSegment, Symbolizer};
+pub(crate) use self::symbolizer::{CodeSegment, ProgramFile, Symbolizer};
 use crate::{
     Failure, Result, output, project,
     trace::{
@@ -164,10 +167,35 @@ impl Recording {
         Err(Failure::new(ExitStatus::BadTrace, why))
     }
 
+    /// The events that were sampled.
+    pub(crate) fn sampled_events(&self) -> BTreeSet<String> {
+        let samples = self.records.samples.iter();
+        samples.map(|sample| self.event_name(sample.session, sample.event)).collect()
+    }
+
+    /// The event that is chosen, or the only one that was sampled.
+    ///
+    /// # Errors
+    /// There are no samples, or none of the event, or several events have some and none is chosen.
+    pub(crate) fn sampled_event(&self, chosen: Option<&str>) -> Result<String> {
+        self.has_samples()?;
+        let mut sampled = self.sampled_events();
+        let names = sampled.iter().cloned().collect::<Vec<_>>().join(", ");
+        let usage = |why: String| Err(Failure::new(ExitStatus::Usage, why));
+        match (chosen, sampled.len()) {
+            (Some(event), _) => match sampled.take(event) {
+                Some(event) => Ok(event),
+                None => usage(format!("--event: no samples of {event}, but of {names}")),
+            },
+            (None, 1) => Ok(names),
+            (None, _) => usage(format!("samples of several events: add --event, one of {names}")),
+        }
+    }
+
     /// The samples with the number of events for which each stands: those since the last sample of
     /// the same event of the same session.
     pub(crate) fn weighted_samples(&self) -> Vec<(&SampleRecord, u64)> {
-        let mut last = std::collections::BTreeMap::new();
+        let mut last = BTreeMap::new();
         let mut samples: Vec<&SampleRecord> = self.records.samples.iter().collect();
         // A session moves between CPUs, whose records are in no common order.
         samples.sort_by_key(|sample| sample.tsc);

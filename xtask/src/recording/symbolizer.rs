@@ -7,7 +7,10 @@ use tally_abi::{ExitStatus, trace::SampleRecord};
 use tally_elf::Program;
 
 use super::Recording;
-use crate::{Failure, Result, project, symbols::Symbols};
+use crate::{
+    Failure, Result, project,
+    symbols::{Place, Symbols},
+};
 
 /// A sample whose address is not known.
 const NO_ADDRESS: &str = "[no address]";
@@ -119,6 +122,13 @@ impl Symbolizer {
             names.push(format!("{:#x}", sample.address));
         }
         names
+    }
+
+    /// The place of a sample in its innermost function, if it is known.
+    pub(crate) fn place(&self, of: &Recording, sample: &SampleRecord) -> Option<Place> {
+        let (_, program) = of.program_of(sample.session);
+        let file = self.file(of, program).filter(|_| sample.user)?;
+        file.symbols.places(sample.address).into_iter().next()
     }
 
     /// The innermost function of a sample.

@@ -5,6 +5,7 @@
 //! set-ups.
 
 mod apt;
+mod babeltrace;
 mod install;
 mod library;
 mod linux;
@@ -16,6 +17,7 @@ mod qemu;
 
 use serde::{Deserialize, Serialize};
 
+pub use babeltrace::babeltrace2;
 pub(crate) use install::check_space;
 pub use linux::{Linux, linux};
 pub use lttng::Lttng;

@@ -20,6 +20,17 @@ use crate::{
 const CONTENTS: &str = "packages";
 /// Disk space for each package with its contents; few are larger.
 const PACKAGE_MB: u64 = 15;
+/// The same for a package with all that it depends on.
+const PROGRAM_MB: u64 = 150;
+
+/// Which packages are fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// Those that are named.
+    Named,
+    /// Also those that they depend on, the dynamic linker among them.
+    WithDependencies,
+}
 
 /// Finds the folder `name` of `.tally` with `packages`, without their dependencies, or fetches it.
 /// A folder with other packages is replaced.
@@ -27,25 +38,51 @@ const PACKAGE_MB: u64 = 15;
 /// # Errors
 /// A package cannot be fetched.
 pub(crate) fn packages(project: &Project, name: &str, packages: &[&str]) -> Result<PathBuf> {
+    find_or_fetch(project, name, packages, Extent::Named)
+}
+
+/// Does the same with all that the packages' programs need to run.
+///
+/// # Errors
+/// A package cannot be fetched.
+pub(super) fn programs(project: &Project, name: &str, packages: &[&str]) -> Result<PathBuf> {
+    find_or_fetch(project, name, packages, Extent::WithDependencies)
+}
+
+fn find_or_fetch(
+    project: &Project,
+    name: &str,
+    packages: &[&str],
+    extent: Extent,
+) -> Result<PathBuf> {
     let place = project.private().join(name);
     let contents = packages.join("\n");
     if fs::read_to_string(place.join(CONTENTS)).is_ok_and(|there| there == contents) {
         return Ok(place);
     }
-    check_space(&project.private(), packages.len() as u64 * PACKAGE_MB, "Debian packages")?;
+    let needed = match extent {
+        Extent::Named => packages.len() as u64 * PACKAGE_MB,
+        Extent::WithDependencies => packages.len() as u64 * PROGRAM_MB,
+    };
+    check_space(&project.private(), needed, "Debian packages")?;
     clear(&place)?;
     let step = Step::start(format!("Downloading {} Debian packages", packages.len()));
     install(project, &place, |fresh| {
-        fetch(packages, fresh, &step)?;
+        fetch(packages, extent, fresh, &step)?;
         project::write(&fresh.join(CONTENTS), contents.as_bytes())
     })?;
     step.done();
     Ok(place)
 }
 
-fn fetch(packages: &[&str], fresh: &Path, step: &Step) -> Result<()> {
+fn fetch(packages: &[&str], extent: Extent, fresh: &Path, step: &Step) -> Result<()> {
     let archives = fresh.join("apt");
-    for file in Apt::prepare(&archives)?.download_each(packages, &archives)? {
+    let apt = Apt::prepare(&archives)?;
+    let files = match extent {
+        Extent::Named => apt.download_each(packages, &archives)?,
+        Extent::WithDependencies => apt.download_all(packages)?,
+    };
+    for file in files {
         step.at(&format!("unpacking {}", file.file_name().unwrap_or_default().display()));
         apt::succeed(Command::new("dpkg-deb").arg("-x").arg(&file).arg(fresh))?;
     }

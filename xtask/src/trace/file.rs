@@ -73,7 +73,8 @@ pub struct Field {
 /// A type of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Type {
-    kind: u8,
+    /// The number of its kind.
+    pub kind: u8,
     /// Its name.
     pub name: String,
     /// The name of its time stamp.

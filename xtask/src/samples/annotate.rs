@@ -1,0 +1,247 @@
+//! `cargo xtask annotate`: the instructions of a function with the share of its events at each, and
+//! the source lines that they come from, as perf annotate prints them.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write as _},
+    fs,
+};
+
+use clap::Args;
+use serde::Serialize;
+use tally_abi::{ExitStatus, text::Grouped};
+
+use super::{
+    COLUMNS, SampleArgs,
+    code::{Code, Function},
+    last_columns, samples_of,
+    share::{Share, Weight},
+};
+use crate::{
+    Failure, Result, output,
+    recording::{ProgramFile, Recording, Symbolizer},
+};
+
+/// Instructions without samples that are printed before and behind one with samples.
+const CONTEXT: usize = 2;
+
+/// Options of `cargo xtask annotate`.
+#[derive(Args, Clone, Debug)]
+pub struct AnnotateArgs {
+    #[command(flatten)]
+    of: SampleArgs,
+    /// The function, or a part of its name [default: the one with the most events]
+    function: Option<String>,
+    /// Print all instructions, not only those near samples
+    #[arg(long)]
+    all: bool,
+}
+
+/// A function's instructions.
+#[derive(Clone, Debug, Serialize)]
+struct Annotated {
+    event: String,
+    function: String,
+    /// Samples in the function and the events that they stand for.
+    samples: u64,
+    events: u64,
+    /// The function's share of all events.
+    share: f64,
+    instructions: Vec<Line>,
+}
+
+/// An instruction.
+#[derive(Clone, Debug, Serialize)]
+struct Line {
+    address: u64,
+    instruction: String,
+    samples: u64,
+    events: u64,
+    /// Its share of the function's events.
+    #[serde(flatten)]
+    share: Share,
+    /// The line of the source that it comes from, if it is known.
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+/// Prints the instructions.
+///
+/// # Errors
+/// A file cannot be read, no function of this name has samples, several have, or standard output
+/// cannot be written.
+pub fn main(args: &AnnotateArgs) -> Result<u8> {
+    let (recording, symbolizer) = args.of.read()?;
+    let event = recording.sampled_event(args.of.event.as_deref())?;
+    let functions = sampled(&recording, &symbolizer, &event)?;
+    let chosen = choose(&functions, args.function.as_deref())?;
+    let total = functions.iter().map(|of| of.weight.events).sum::<u64>();
+    let annotated = chosen.annotated(event, total);
+    output::print(args.of.json, &annotated, &annotated.text(args.all))?;
+    Ok(0)
+}
+
+/// A function that was sampled.
+struct Sampled<'a> {
+    file: &'a ProgramFile,
+    function: Function,
+    instructions: Vec<super::code::Instruction>,
+    weight: Weight,
+    by_address: BTreeMap<u64, Weight>,
+}
+
+/// The functions with samples of an event, those with the most events first.
+fn sampled<'a>(
+    of: &Recording,
+    symbolizer: &'a Symbolizer,
+    event: &str,
+) -> Result<Vec<Sampled<'a>>> {
+    let mut codes: BTreeMap<String, (&ProgramFile, Code)> = BTreeMap::new();
+    let mut found: BTreeMap<(String, u64), Sampled<'a>> = BTreeMap::new();
+    for (sample, events) in of.weighted_samples() {
+        let (_, program) = of.program_of(sample.session);
+        if !sample.user || of.event_name(sample.session, sample.event) != event {
+            continue;
+        }
+        let Some(file) = symbolizer.file(of, program) else { continue };
+        if !codes.contains_key(program) {
+            codes.insert(program.to_owned(), (file, Code::read(&file.path)?));
+        }
+        let (file, code) = &codes[program];
+        let Some(function) = code.at(sample.address) else { continue };
+        let of = found.entry((program.to_owned(), function.start)).or_insert_with(|| Sampled {
+            file,
+            function: function.clone(),
+            instructions: code.instructions(function),
+            weight: Weight::default(),
+            by_address: BTreeMap::new(),
+        });
+        of.weight.add(events);
+        of.by_address.entry(sample.address).or_default().add(events);
+    }
+    let mut found: Vec<Sampled<'a>> = found.into_values().collect();
+    found.sort_by_key(|of| std::cmp::Reverse(of.weight.events));
+    if found.is_empty() {
+        let why = "no sample is in a function that is known: add --symbols FILE with the file of \
+                   the program, not stripped";
+        return Err(Failure::new(ExitStatus::BadTrace, why));
+    }
+    Ok(found)
+}
+
+/// The function of this name, or the only one whose name has this part, or the first.
+fn choose<'a, 'f>(functions: &'f [Sampled<'a>], name: Option<&str>) -> Result<&'f Sampled<'a>> {
+    let Some(name) = name else { return Ok(&functions[0]) };
+    let exact = functions.iter().filter(|of| of.function.name == name);
+    let part = functions.iter().filter(|of| of.function.name.contains(name));
+    let matching: Vec<&Sampled<'a>> =
+        if exact.clone().next().is_some() { exact.collect() } else { part.collect() };
+    let names = |of: &mut dyn Iterator<Item = &Sampled<'_>>| {
+        of.map(|of| of.function.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let why = match matching[..] {
+        [one] => return Ok(one),
+        [] => {
+            let known = names(&mut functions.iter());
+            format!("no sample is in a function '{name}'; functions with samples: {known}")
+        }
+        _ => {
+            let several = names(&mut matching.iter().copied());
+            format!("several functions are named '{name}', add more of the name: {several}")
+        }
+    };
+    Err(Failure::new(ExitStatus::Usage, why))
+}
+
+impl Sampled<'_> {
+    fn annotated(&self, event: String, total_events: u64) -> Annotated {
+        let line = |instruction: &super::code::Instruction| {
+            let weight = self.by_address.get(&instruction.address).copied().unwrap_or_default();
+            let place = self.file.symbols.places(instruction.address).into_iter().next();
+            Line {
+                address: instruction.address,
+                instruction: instruction.text.clone(),
+                samples: weight.samples,
+                events: weight.events,
+                share: weight.share_of(&self.weight),
+                file: place.as_ref().and_then(|place| place.file.clone()),
+                line: place.and_then(|place| place.line),
+            }
+        };
+        Annotated {
+            event,
+            function: self.function.name.clone(),
+            samples: self.weight.samples,
+            events: self.weight.events,
+            share: self.weight.events as f64 / total_events.max(1) as f64,
+            instructions: self.instructions.iter().map(line).collect(),
+        }
+    }
+}
+
+impl Annotated {
+    /// The instructions near samples, or all, with a line for each change of the source line.
+    fn text(&self, all: bool) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.head(&mut text);
+        let has = |line: &Line| line.samples > 0;
+        let (mut source, mut hidden) = (None, 0);
+        for (index, line) in self.instructions.iter().enumerate() {
+            let end = (index + CONTEXT + 1).min(self.instructions.len());
+            if !all && !self.instructions[index.saturating_sub(CONTEXT)..end].iter().any(has) {
+                hidden += 1;
+                continue;
+            }
+            if hidden > 0 {
+                let _ = writeln!(text, "{:>25}… {hidden} instructions without samples", "");
+                (hidden, source) = (0, None);
+            }
+            let here = line.file.as_deref().zip(line.line);
+            if here != source {
+                source = here;
+                let _ = here.map_or(Ok(()), |(file, line)| writeln!(text, "{}", of(file, line)));
+            }
+            let _ = writeln!(text, "{line}");
+        }
+        if hidden > 0 {
+            let _ = writeln!(text, "{:>25}… {hidden} instructions without samples", "");
+        }
+        text
+    }
+
+    fn head(&self, text: &mut String) -> fmt::Result {
+        let events = Grouped(self.events);
+        writeln!(text, "# {}", last_columns(&self.function, COLUMNS - 2))?;
+        writeln!(
+            text,
+            "# {:.2}% of {}: {} for {events} events",
+            100.0 * self.share,
+            self.event,
+            samples_of(self.samples)
+        )?;
+        writeln!(text, "# A sample is some instructions behind the one that caused it.")?;
+        writeln!(text, "Percent   95 % interval   Address  Instruction")
+    }
+}
+
+/// A line of the source: its text if the file is there, and where it is.
+fn of(file: &str, line: u32) -> String {
+    let read = fs::read_to_string(file).ok();
+    let text = read.as_deref().and_then(|text| text.lines().nth(line.checked_sub(1)? as usize));
+    let place = last_columns(&format!("{file}:{line}"), COLUMNS - 10);
+    let Some(text) = text else { return format!("{:10}{place}", "") };
+    let text: String = text.trim().chars().take(COLUMNS - 12).collect();
+    format!("{:10}{place}\n{:12}{text}", "", "")
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (share, interval) = match self.samples {
+            0 => Default::default(),
+            _ => (self.share.percent(), self.share.interval()),
+        };
+        let line = format!("{share:>8} {interval:>14}  {:>8x}  {}", self.address, self.instruction);
+        f.write_str(&line.chars().take(COLUMNS).collect::<String>())
+    }
+}

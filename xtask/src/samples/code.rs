@@ -1,0 +1,107 @@
+//! The instructions of a function of a program's file.
+
+use std::path::Path;
+
+use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use tally_abi::ExitStatus;
+
+use crate::{Failure, Result, project};
+
+/// Bits of the code.
+const BITS: u32 = 64;
+
+/// A function, with addresses of the running program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Function {
+    /// Its name, demangled.
+    pub(super) name: String,
+    /// Its first address.
+    pub(super) start: u64,
+    /// The address behind it.
+    pub(super) end: u64,
+}
+
+/// An instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Instruction {
+    /// Its address in the running program.
+    pub(super) address: u64,
+    /// What it is, in AT&T's syntax, as perf annotate and objdump print it.
+    pub(super) text: String,
+}
+
+/// The code of a program's file.
+pub(super) struct Code {
+    bytes: Vec<u8>,
+    /// What loading adds to the file's addresses.
+    base: u64,
+    functions: Vec<Function>,
+}
+
+impl Code {
+    /// Reads the functions that the symbols name, in the order of addresses.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has no symbols.
+    pub(super) fn read(path: &Path) -> Result<Code> {
+        let bytes = project::read(path)?;
+        let failed = |status, why: &dyn std::fmt::Display| {
+            let why = format!("cannot read the functions of {}: {why}", path.display());
+            Failure::new(status, why)
+        };
+        let base = tally_elf::Program::parse(&bytes)
+            .map_err(|why| failed(ExitStatus::NotStaticElf, &why))?
+            .base;
+        let file = object::File::parse(&*bytes)
+            .map_err(|error| failed(ExitStatus::NotStaticElf, &error))?;
+        let mut named: Vec<(u64, u64, String)> = Vec::new();
+        for symbol in file.symbols().filter(|of| of.kind() == SymbolKind::Text) {
+            let Ok(name) = symbol.name() else { continue };
+            let name = addr2line::demangle_auto(name.into(), None).into_owned();
+            named.push((base + symbol.address(), symbol.size(), name));
+        }
+        if named.is_empty() {
+            let why = "it has no symbols: link it without -s, and do not strip it";
+            return Err(failed(ExitStatus::BadTrace, &why));
+        }
+        // Of several symbols at one address the longest is the function.
+        named.sort_by_key(|(start, size, _)| (*start, std::cmp::Reverse(*size)));
+        named.dedup_by_key(|(start, ..)| *start);
+        let starts: Vec<u64> = named.iter().map(|(start, ..)| *start).collect();
+        let function = |(index, (start, size, name)): (usize, (u64, u64, String))| {
+            // Assembly has no size: it ends at the next symbol.
+            let next = starts.get(index + 1).copied();
+            let end = if size > 0 { start + size } else { next.unwrap_or(start) };
+            Function { name, start, end }
+        };
+        let functions = named.into_iter().enumerate().map(function).collect();
+        Ok(Code { bytes, base, functions })
+    }
+
+    /// The function at an address.
+    pub(super) fn at(&self, address: u64) -> Option<&Function> {
+        let behind = self.functions.partition_point(|of| of.start <= address);
+        self.functions[..behind].last().filter(|of| address < of.end)
+    }
+
+    /// The instructions of a function; empty if the file does not have its bytes.
+    pub(super) fn instructions(&self, of: &Function) -> Vec<Instruction> {
+        let Ok(file) = object::File::parse(&*self.bytes) else { return Vec::new() };
+        let (start, length) = (of.start - self.base, of.end - of.start);
+        let found = file.sections().find_map(|section| section.data_range(start, length).ok()?);
+        let decoder =
+            Decoder::with_ip(BITS, found.unwrap_or_default(), of.start, DecoderOptions::NONE);
+        let mut formatter = GasFormatter::new();
+        let options = formatter.options_mut();
+        options.set_first_operand_char_index(8);
+        options.set_uppercase_hex(false);
+        options.set_branch_leading_zeros(false);
+        let instruction = |instruction: iced_x86::Instruction| {
+            let mut text = String::new();
+            formatter.format(&instruction, &mut text);
+            Instruction { address: instruction.ip(), text }
+        };
+        decoder.into_iter().map(instruction).collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! `cargo xtask script`: a line for each sample, in the order of time, as perf script prints them.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{COLUMNS, SampleArgs, last_columns};
+use crate::{
+    Result, output,
+    recording::{Recording, Symbolizer},
+    symbols::Place,
+};
+
+/// Columns of the program's name.
+const PROGRAM_COLUMNS: usize = 10;
+/// Nanoseconds of a second.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Options of `cargo xtask script`.
+#[derive(Args, Clone, Debug)]
+pub struct ScriptArgs {
+    #[command(flatten)]
+    of: SampleArgs,
+}
+
+/// A sample, as it is printed.
+#[derive(Clone, Debug, Serialize)]
+struct Line {
+    program: u32,
+    name: String,
+    session: u32,
+    cpu: u16,
+    /// Since the trace's earliest time stamp.
+    ns: u64,
+    /// The events for which it stands.
+    period: u64,
+    event: String,
+    /// The address; `null` if it is not known.
+    address: Option<u64>,
+    user: bool,
+    /// The functions there, the outermost first.
+    functions: Vec<String>,
+    /// The line of the innermost function, if it is known.
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+/// Prints the samples.
+///
+/// # Errors
+/// A file cannot be read, there are no samples, or standard output cannot be written.
+pub fn main(args: &ScriptArgs) -> Result<u8> {
+    let (recording, symbolizer) = args.of.read()?;
+    let lines = lines(&recording, &symbolizer).into_iter();
+    let mut bytes = Vec::new();
+    for line in lines.filter(|line| args.of.event.as_ref().is_none_or(|of| line.event == *of)) {
+        bytes.extend(if args.of.json {
+            output::json_line(&line)?
+        } else {
+            line.text().into_bytes()
+        });
+    }
+    output::bytes(&bytes)?;
+    Ok(0)
+}
+
+fn lines(of: &Recording, symbolizer: &Symbolizer) -> Vec<Line> {
+    let line = |(sample, period): (&tally_abi::trace::SampleRecord, u64)| {
+        let (program, name) = of.program_of(sample.session);
+        let place: Option<Place> = symbolizer.place(of, sample);
+        Line {
+            program,
+            name: name.to_owned(),
+            session: sample.session,
+            cpu: sample.cpu,
+            ns: of.ns(sample.tsc),
+            period,
+            event: of.event_name(sample.session, sample.event),
+            address: (sample.address != 0).then_some(sample.address),
+            user: sample.user,
+            functions: symbolizer.functions(of, sample),
+            file: place.as_ref().and_then(|place| place.file.clone()),
+            line: place.and_then(|place| place.line),
+        }
+    };
+    of.weighted_samples().into_iter().map(line).collect()
+}
+
+impl Line {
+    /// `rounds 2 [000] 0.003883168: 1000 branch-misses: 208acc compress_inner`.
+    fn text(&self) -> String {
+        let program = self.name.rsplit('/').next().unwrap_or(&self.name);
+        let seconds = format!("{}.{:09}", self.ns / SECOND_NS, self.ns % SECOND_NS);
+        let address = self.address.map_or_else(|| "?".into(), |address| format!("{address:x}"));
+        let head = format!(
+            "{:>PROGRAM_COLUMNS$} {} [{:03}] {seconds}: {:>6} {}: {address} ",
+            last_columns(program, PROGRAM_COLUMNS),
+            self.program,
+            self.cpu,
+            self.period,
+            self.event,
+        );
+        let left = COLUMNS.saturating_sub(head.chars().count()).max(PROGRAM_COLUMNS);
+        let function = self.functions.last().map_or("", String::as_str);
+        format!("{head}{}\n", last_columns(function, left))
+    }
+}
