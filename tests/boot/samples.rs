@@ -135,8 +135,8 @@ fn nmis_interrupt_the_kernel_on_amd() {
     assert!(inside > RING_0_SAMPLES, "{inside} of {all}");
 }
 
-/// Where ring 0 is counted, a counter can overflow before the interrupt controller is unmasked after
-/// an overflow interrupt. Counters that freeze at an overflow would stand still from then on.
+/// Where ring 0 is counted, a counter can overflow before the interrupt controller is unmasked
+/// after an overflow interrupt. Counters that freeze at an overflow would stand still from then on.
 fn check_that_samples_of_ring_0_lose_no_counts(pmu: Pmu) {
     let job = "tally record --budget 100 --slice 200000 --kernel -e instructions:uk -c 20000";
     let line = format!("wire trace paranoid=1 overflows=nmi -- {job} deflate --level 1");

@@ -167,13 +167,18 @@ fn the_guide_names_every_command_and_every_option_of_run() {
     let commands: Vec<&str> = indented(commands.expect("help lists commands"), 2).collect();
     let options = help(&["run"]);
     let options = options.split_whitespace().filter(|word| word.starts_with("--"));
-    let name = |word: &str| word.trim_end_matches([',', ')', ';', '.', ':']).to_owned();
+    // `--name[=VALUE]` without its value.
+    let name = |word: &str| {
+        let name = word.split_once('[').map_or(word, |(name, _)| name);
+        name.trim_end_matches([',', ')', ';', '.', ':']).to_owned()
+    };
     let mut names: Vec<String> = options.map(name).filter(|name| name.len() > 2).collect();
     assert!(commands.len() > 10 && names.len() > 10, "{commands:?} {names:?}");
     names.extend(commands.into_iter().map(String::from));
     names.retain(|name| name != "help" && name != "--help");
     // The start of a table's row, or of a name in it.
-    names.retain(|name| !["`", " "].iter().any(|end| guide.contains(&format!("`{name}{end}"))));
+    names
+        .retain(|name| !["`", " ", "["].iter().any(|end| guide.contains(&format!("`{name}{end}"))));
     assert!(names.is_empty(), "docs/guide/commands.md does not name {names:?}");
 }
 

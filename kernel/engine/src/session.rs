@@ -21,6 +21,7 @@ mod slice;
 mod snapshot;
 mod state;
 mod thresholds;
+mod tracked;
 
 pub(crate) use self::state::{DrawnSlice, SliceStart, Timestamp};
 pub use self::{

@@ -56,7 +56,7 @@ use crate::{
         Register,
         intel::{
             DebugCtl, FixedCtr, FixedCtrCtrl, FullPmc, PerfCapabilities, PerfEvtSel,
-            PerfGlobalCtrl, PerfGlobalOvfCtrl, PerfGlobalStatus, Pmc, RDPMC_FIXED,
+            PerfGlobalCtrl, Pmc, RDPMC_FIXED,
         },
     },
 };
@@ -148,10 +148,6 @@ impl<B: Bus> Intel<B> {
             self.bus.put(index, PerfEvtSel::empty());
         }
         Ok(())
-    }
-
-    fn all_overflows(&self) -> PerfGlobalOvfCtrl {
-        PerfGlobalOvfCtrl::from_bits_retain(self.enabled().bits())
     }
 
     /// Sets whether overflows freeze the counters.
@@ -379,9 +375,7 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 
     fn has_lost_overflow(&mut self) -> bool {
-        let recorded: PerfGlobalStatus = self.bus.get(0);
-        let ours = self.timer.acknowledge.difference(PerfGlobalOvfCtrl::CTR_FRZ);
-        recorded.bits() & ours.bits() != 0
+        self.has_recorded_overflow()
     }
 
     fn preload(&mut self, slot: usize, remaining: u64) -> u64 {

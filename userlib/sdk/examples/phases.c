@@ -1,6 +1,6 @@
-/* A program that adapts to its phase: it sums up a table column by column, which misses the caches at
- * each step, until its phase says so; then it goes row by row. On another kernel than Tally it says
- * so and never changes. */
+/* A program that adapts to its phase: it sums up a table column by column, which misses the caches
+ * at each step, until its phase says so; then it goes row by row. On another kernel than Tally it
+ * says so and never changes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,26 +5,20 @@ use alloc::boxed::Box;
 
 use tally_abi::{PhaseState, phase::PREDICTORS, trace::PhaseRecord};
 
-use super::state::{Session, Timestamp};
+use super::{
+    state::{Session, Timestamp},
+    tracked::Tracked,
+};
 use crate::{
     Sink,
     phase::{Ended, Tracker},
 };
 
-/// The phases of a session.
-#[derive(Debug)]
-pub(super) struct Phases {
-    pub(super) tracker: Tracker,
-    state: PhaseState,
-    /// A change that was found and not taken.
-    pending: bool,
-}
-
 impl Session {
     /// Tracks phases from here on, or not any more.
     pub fn track_phases(&mut self, tracker: Option<Tracker>) {
         let state = PhaseState::default();
-        self.phases = tracker.map(|tracker| Box::new(Phases { tracker, state, pending: false }));
+        self.phases = tracker.map(|tracker| Box::new(Tracked { tracker, state, pending: false }));
     }
 
     /// The phase of the last interval that has ended, if phases are tracked.

@@ -16,7 +16,7 @@ const SKEW_INSTRUCTIONS: u64 = 90;
 /// The most cycles of them, and so the most of an event that happens at most once a cycle. Measured
 /// (decision 23): 659, with the interrupt's delivery.
 const SKEW_CYCLES: u64 = 800;
-/// As [`SKEW_INSTRUCTIONS`], of an interrupt that ends no slice, such as one that takes a sample: it
+/// As [`SKEW_INSTRUCTIONS`], of an interrupt that ends no slice, as one that takes a sample: it
 /// stops counting later. Measured (decision 44): 139.
 const MID_SLICE_INSTRUCTIONS: u64 = 150;
 /// As [`SKEW_CYCLES`], of such an interrupt. Measured (decision 44): 780.

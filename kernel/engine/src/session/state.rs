@@ -4,7 +4,7 @@ use alloc::{boxed::Box, vec, vec::Vec};
 
 use tally_abi::{SessionConfig, SessionStats};
 
-use super::{adaptive::Adaptive, lengths::Lengths, phases::Phases, sampling::Sampling};
+use super::{adaptive::Adaptive, lengths::Lengths, sampling::Sampling, tracked::Tracked};
 use crate::{
     CounterMask, Counts, Demand, Group, Layout, Pinned, Plan, PlanError, Setup,
     bank::Bank,
@@ -70,7 +70,7 @@ pub struct Session {
     /// If samples are taken.
     pub(super) sampling: Option<Box<Sampling>>,
     /// If phases are tracked.
-    pub(super) phases: Option<Box<Phases>>,
+    pub(super) phases: Option<Box<Tracked>>,
     /// TSC up to which [`SessionStats::session_ticks`] is summed.
     pub(super) ticks_until: u64,
     /// The other sessions of its program.

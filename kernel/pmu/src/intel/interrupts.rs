@@ -8,7 +8,9 @@ use tally_engine::{MAX_GENERAL, Selector, for_each_counter};
 use super::Intel;
 use crate::{
     Bus,
-    registers::intel::{FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalOvfCtrl, Pmc},
+    registers::intel::{
+        FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalOvfCtrl, PerfGlobalStatus, Pmc,
+    },
 };
 
 impl<B: Bus> Intel<B> {
@@ -33,6 +35,18 @@ impl<B: Bus> Intel<B> {
         let value = remaining.wrapping_neg() & self.features.widths.pinned;
         self.bus.put(event as u8, FixedCtr(value));
         value
+    }
+
+    /// What acknowledges the overflow of any counter.
+    pub(super) fn all_overflows(&self) -> PerfGlobalOvfCtrl {
+        PerfGlobalOvfCtrl::from_bits_retain(self.enabled().bits())
+    }
+
+    /// See [`tally_engine::Pmu::has_lost_overflow`].
+    pub(super) fn has_recorded_overflow(&mut self) -> bool {
+        let recorded: PerfGlobalStatus = self.bus.get(0);
+        let ours = self.timer.acknowledge.difference(PerfGlobalOvfCtrl::CTR_FRZ);
+        recorded.bits() & ours.bits() != 0
     }
 
     /// See [`tally_engine::Pmu::disarm`].
