@@ -6,7 +6,11 @@ use core::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use tally::{SessionConfig, Slice, session, sys};
+use tally::{
+    SessionConfig, Slice,
+    phase::{Classifier, PhaseConfig, PhaseConfigWords, Predictor},
+    session, sys,
+};
 use tally_test_guests::{
     random::Random,
     threads::{CALLS_ON_THREADS, action},
@@ -178,7 +182,7 @@ pub fn choose(random: &mut Random) -> u64 {
         18 if random.below(4) == 0 => sys::PROGRAM_LOAD,
         18..24 => sys::PROGRAM_RUN + random.below(2),
         24..27 => sys::DIRECT_OPEN + random.below(2),
-        _ => sys::SESSION_OPEN + random.below(12),
+        _ => sys::SESSION_OPEN + random.below(14),
     }
 }
 
@@ -200,6 +204,20 @@ fn some_config(random: &mut Random) -> u64 {
         ..SessionConfig::default()
     };
     let words = (&raw mut MEMORY).cast::<session::ConfigWords>();
+    // SAFETY: as in `some_action`.
+    unsafe { words.write_volatile(config.to_words()) };
+    words as u64
+}
+
+/// The address of how phases are tracked. Some intervals are shorter than a round of slices.
+fn some_phases(random: &mut Random) -> u64 {
+    let config = PhaseConfig {
+        interval_instructions: random.of(&[1_000, 200_000, 1_000_000]),
+        unit: random.of(&[1, 128]),
+        classifier: random.of(&Classifier::ALL),
+        predictor: random.of(&Predictor::ALL),
+    };
+    let words = (&raw mut MEMORY).cast::<PhaseConfigWords>();
     // SAFETY: as in `some_action`.
     unsafe { words.write_volatile(config.to_words()) };
     words as u64
@@ -281,6 +299,11 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         sys::PROGRAM_LOAD => {
             let words = random.of(&PROGRAMS);
             [words.as_ptr() as u64, words.len() as u64, memory, 64, 0, 0]
+        }
+        sys::SESSION_PHASES => {
+            let end = 1 << random.below(16);
+            let session = random.below(end);
+            [session, some_phases(random), random.of(&[0, memory]), memory, 0, 0]
         }
         // Numbers of sessions and programs grow with each one that was created.
         sys::SESSION_START..=sys::PROGRAM_WAIT => {
