@@ -66,8 +66,8 @@ struct SessionView<'a> {
     parts: Vec<Share<'a>>,
     /// Parts of the slots.
     slots: Vec<Share<'a>>,
-    /// The part with the most cycles, work aside.
-    loss: Option<&'a str>,
+    /// What most cycles are lost to.
+    losses: Option<String>,
     over_time: Option<Chart>,
     /// What each event did over time.
     rates: Vec<Chart>,
@@ -102,7 +102,7 @@ impl<'a> SessionView<'a> {
                 .map(|it| it.parts.iter().map(|of| part(of, it.cycles)).collect())
                 .unwrap_or_default(),
             slots: breakdown.map(|it| it.slots.iter().map(slot).collect()).unwrap_or_default(),
-            loss: breakdown.and_then(Breakdown::largest_loss).map(|part| &*part.name),
+            losses: breakdown.and_then(Breakdown::losses),
             over_time: over_time(session, index)?,
             rates: rates::charts(&session.intervals, index)?,
             group_shares: group_shares(session),

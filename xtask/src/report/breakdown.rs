@@ -18,6 +18,9 @@ pub use self::{
 };
 use super::EventReport;
 
+/// The most parts that are named as what most cycles may be lost to.
+const MOST_LOSSES: usize = 2;
+
 /// Where the cycles of a session went, in the modes that it counted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Breakdown {
@@ -169,6 +172,24 @@ impl Breakdown {
     pub fn largest_loss(&self) -> Option<&CyclePart> {
         self.parts.iter().find(|part| part.name != "work")
     }
+
+    /// What most cycles are lost to, in words: the largest loss, and those that may be larger by
+    /// the errors of both. Work is no loss.
+    pub fn losses(&self) -> Option<String> {
+        let largest = self.largest_loss()?;
+        let may_be = |part: &&CyclePart| {
+            let squares = largest.half_width_95.powi(2) + part.half_width_95.powi(2);
+            part.name != "work" && (largest.cycles - part.cycles).powi(2) <= squares
+        };
+        let others = self.parts.iter().filter(|part| part.name != largest.name).filter(may_be);
+        let names: Vec<&str> =
+            [largest].into_iter().chain(others).map(|part| &*part.name).collect();
+        Some(if names.len() <= MOST_LOSSES {
+            names.join(" or ")
+        } else {
+            format!("not known: the intervals of {} parts overlap, run it for longer", names.len())
+        })
+    }
 }
 
 #[cfg(test)]
@@ -211,6 +232,26 @@ mod tests {
         assert_eq!((loads.share, loads.cpi, loads.half_width_95), (0.45, 0.9, 20.0));
         assert!(breakdown.parts.iter().all(|part| part.contains(part.truth.unwrap())));
         assert_eq!(breakdown.largest_loss().unwrap().name, "loads that missed the L1");
+        assert_eq!(breakdown.losses().unwrap(), "loads that missed the L1");
+    }
+
+    #[test]
+    fn losses_whose_intervals_overlap_are_not_told_apart() {
+        let losses = |half_width: f64| {
+            let part = |name: &'static str, cycles: f64| Sum {
+                name,
+                cycles,
+                square: half_width * half_width,
+                truth: None,
+            };
+            let sums = [part("work", 500.0), part("a", 300.0), part("b", 280.0), part("c", 100.0)];
+            let parts = sums.map(|sum| sum.part(1_180, 1_000)).into();
+            let counts = [("CYCLES_NOT_IN_HALT", 1_180), ("RETIRED_INSTRUCTIONS", 1_000)];
+            let whole = break_down(&events(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
+            Breakdown { parts, ..whole }.losses().unwrap()
+        };
+        assert_eq!([losses(10.0), losses(20.0)], ["a", "a or b"]);
+        assert!(losses(200.0).starts_with("not known: the intervals of 3 parts"));
     }
 
     #[test]

@@ -64,8 +64,8 @@ fn write_breakdown(text: &mut String, breakdown: &Breakdown) -> fmt::Result {
     if *divider_busy >= 0.01 {
         writeln!(text, "the divider was busy in {} of the cycles", percent(*divider_busy, false))?;
     }
-    if let Some(loss) = breakdown.largest_loss() {
-        writeln!(text, "most are lost to: {}", loss.name)?;
+    if let Some(losses) = breakdown.losses() {
+        writeln!(text, "most are lost to: {losses}")?;
     }
     writeln!(text, "not told apart here: {not_told_apart}\n")?;
     write_slots(text, breakdown)
