@@ -147,9 +147,11 @@ fn unreadable(path: &Path, status: ExitStatus, why: &dyn fmt::Display) -> Failur
     Failure::new(status, format!("cannot read the symbols in {}: {why}", path.display()))
 }
 
-/// A file's path relative to the project's folder, if it is in there.
+/// A file's path relative to the project's folder, if it is in there. Guests have paths that begin
+/// with a dot (`xtask/src/build/rustc.sh`).
 fn relative(file: &str) -> String {
     let root = Project::here().root;
     let path = Path::new(file);
-    path.strip_prefix(root).unwrap_or(path).display().to_string()
+    let inside = path.strip_prefix(root).or_else(|_| path.strip_prefix("."));
+    inside.unwrap_or(path).display().to_string()
 }

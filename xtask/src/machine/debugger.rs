@@ -12,6 +12,8 @@ use std::{
 
 use tally_abi::boot::KERNEL_BASE;
 
+use crate::project::Project;
+
 /// An unused path for the stub's socket, short enough for one.
 pub fn gdb_socket() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -25,6 +27,8 @@ pub fn gdb_socket() -> PathBuf {
 /// yet.
 pub fn gdb(symbols: &Path, socket: &Path) -> Command {
     let mut gdb = Command::new("gdb");
+    // The symbols' paths are relative to the project.
+    gdb.arg("--directory").arg(Project::here().root);
     for step in [
         format!("symbol-file -o {KERNEL_BASE:#x} {}", symbols.display()),
         format!("target remote {}", socket.display()),
