@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tally_part.h>
+#include <tally_phase.h>
 #include <tally_region.h>
 
 static int failed;
@@ -55,6 +56,10 @@ int main(void)
     REFUSED(tally_region_read("x", 0, &region, readings, 1));
     REFUSED(tally_regions_print(2));
     REFUSED(tally_regions_close());
+    struct tally_phase_config phases = TALLY_PHASE_DEFAULT;
+    struct tally_phase phase;
+    REFUSED(tally_track_phases(session, &phases, handler));
+    REFUSED(tally_phase(session, &phase));
     REFUSED(tally_part(session));
     REFUSED(tally_part_reset(1));
     REFUSED(tally_part_accumulate(1));
