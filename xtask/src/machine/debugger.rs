@@ -62,10 +62,13 @@ mod tests {
     #[test]
     fn the_command_can_be_pasted_into_a_shell() {
         let line = in_shell(&gdb(Path::new("/a b/kernel"), Path::new("/tmp/s")));
+        let sources = in_shell(Command::new("--directory").arg(Project::here().root));
         assert_eq!(
             line,
-            "gdb -ex 'symbol-file -o 0xffff800000000000 /a b/kernel' -ex 'target remote /tmp/s' \
-             -ex 'thbreak *_start' -ex continue"
+            format!(
+                "gdb {sources} -ex 'symbol-file -o 0xffff800000000000 /a b/kernel' \
+                 -ex 'target remote /tmp/s' -ex 'thbreak *_start' -ex continue"
+            )
         );
         assert_eq!(in_shell(Command::new("echo").arg("it's")), "echo 'it'\\''s'");
         assert_ne!(gdb_socket(), gdb_socket());
