@@ -1,27 +1,11 @@
-//! Measures another program, with perf's syntax: `tally stat [-e EVENTS]… [OPTIONS] [--] PROGRAM
-//! ARGUMENTS` prints counts, and `tally record [-e EVENT] [-c PERIOD] … PROGRAM …` prints the
-//! addresses of samples.
-
-#![no_std]
-#![no_main]
-
-extern crate alloc;
+//! `tally stat`: counts events of a program, and prints the counts as perf does.
 
 use alloc::{format, string::String, vec::Vec};
 
 use tally::{
-    ExitStatus, OpenError, Program, Reading, Session, SessionConfig, Slice, Value, eprintln,
-    event_words, println, runtime::arguments,
+    OpenError, Program, Reading, Session, SessionConfig, Slice, Value, event_words, println,
 };
-use tally_abi::{
-    command::{Command, Verb},
-    text::Grouped,
-};
-
-tally::main!(main);
-
-/// Number of addresses that `record` prints, those with the most samples first.
-const SHOWN: usize = 20;
+use tally_abi::{command::Command, text::Grouped};
 
 /// Events that perf gives as shares of others.
 const SHARES: [(&str, &str); 4] = [
@@ -31,27 +15,8 @@ const SHARES: [(&str, &str); 4] = [
     ("LLC-load-misses", "LLC-loads"),
 ];
 
-fn main() -> i32 {
-    let words: Vec<&str> = arguments().skip(1).collect();
-    let done = Command::parse(&words).map(|command| match command.verb {
-        Verb::Stat => stat(&command),
-        Verb::Record => record(&command),
-    });
-    match done {
-        Ok(Ok(status)) => status.into(),
-        Ok(Err(refused)) => {
-            eprintln!("tally: {refused}");
-            u8::from(refused.error.exit_status()).into()
-        }
-        Err(why) => {
-            eprintln!("tally: {why}");
-            u8::from(ExitStatus::Usage).into()
-        }
-    }
-}
-
 /// Runs the program, prints its counts and returns its status.
-fn stat(command: &Command) -> Result<u8, OpenError> {
+pub fn run(command: &Command) -> Result<u8, OpenError> {
     let program = Program::load(&command.program)?;
     let events = command.events();
     let session = Session::open_on(&program, &events, command.config)?;
@@ -69,52 +34,6 @@ fn stat(command: &Command) -> Result<u8, OpenError> {
     rates(&named).iter().for_each(|rate| println!("{rate}"));
     println!("{}", conditions(command.config, &session)?);
     Ok(status)
-}
-
-/// Runs the program, prints the addresses of its samples and returns its status.
-fn record(command: &Command) -> Result<u8, OpenError> {
-    let program = Program::load(&command.program)?;
-    let events = command.events();
-    let session = Session::open_on(&program, &events, command.config)?;
-    session.sample(0, command.period)?;
-    session.start()?;
-    program.run()?;
-    let status = program.wait()?;
-    let mut samples = session.samples()?;
-    samples.sort_unstable_by_key(|(address, samples)| (core::cmp::Reverse(*samples), *address));
-    let all: u64 = samples.iter().map(|(_, samples)| samples).sum();
-    let name = event_words(&events).next().unwrap_or_default();
-    println!(
-        "\n {} samples of '{name}' in '{}'; requested: one per {} events{}\n",
-        Grouped(all),
-        command.program.join(" "),
-        Grouped(command.period),
-        taken(&session.read()?, all)
-    );
-    for (address, samples) in samples.iter().take(SHOWN) {
-        let share = 100.0 * *samples as f64 / all as f64;
-        match address {
-            0 => println!("{share:>9.2} % {:>10}  elsewhere", Grouped(*samples)),
-            _ => println!("{share:>9.2} % {:>10}  {address:#x}", Grouped(*samples)),
-        }
-    }
-    if let Some(rest) = samples.get(SHOWN..).filter(|rest| !rest.is_empty()) {
-        let sum: u64 = rest.iter().map(|(_, samples)| samples).sum();
-        println!("{:>22}  at {} other addresses", Grouped(sum), rest.len());
-    }
-    Ok(status)
-}
-
-/// The mean number of events per sample, as text: more than requested if the budget lengthened
-/// periods.
-fn taken(readings: &[Reading], samples: u64) -> String {
-    let events = match readings.first().map(|reading| reading.value) {
-        Some(Value::Exact { count }) => count,
-        Some(Value::Estimated { estimate, .. }) => estimate,
-        _ => return String::new(),
-    };
-    let each = events.checked_div(samples);
-    each.map_or(String::new(), |each| format!(", taken: one per {}", Grouped(each)))
 }
 
 /// One event's line: its count, name, half width and coverage; the last two only of an estimate.
