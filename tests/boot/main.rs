@@ -22,6 +22,7 @@ mod foreign;
 mod halts;
 mod linked;
 mod linux;
+mod live;
 mod outcomes;
 mod overhead;
 mod papi;

@@ -24,6 +24,7 @@ pub mod image;
 pub mod job;
 pub mod lint;
 pub mod linux;
+mod live;
 pub mod machine;
 mod new_folder;
 mod output;

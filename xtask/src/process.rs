@@ -10,7 +10,7 @@ use std::{
     os::unix::process::CommandExt,
     process::{Command, ExitStatus, Output, Stdio},
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard, OnceLock, PoisonError,
         mpsc::{self, RecvTimeoutError},
     },
     thread,
@@ -25,7 +25,17 @@ use crate::output;
 static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// Exit status after SIGINT, as shells report it: 128 + 2.
-const INTERRUPTED: i32 = 130;
+pub const INTERRUPTED: u8 = 130;
+
+/// What is called before this process exits by a signal.
+static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();
+
+/// Calls `hook` before this process exits by a signal, when its children are dead. Only the first
+/// hook of a process is called.
+pub fn before_exit_by_signal(hook: fn()) {
+    // Another hook is there already.
+    let _ = BEFORE_EXIT.set(hook);
+}
 
 fn groups() -> MutexGuard<'static, BTreeSet<i32>> {
     GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -48,7 +58,10 @@ pub fn kill_children_on_signals() {
             // Another thread may have reaped it already.
             let _ = rustix::process::waitpid(Some(leader), WaitOptions::empty());
         }
-        std::process::exit(INTERRUPTED);
+        if let Some(hook) = BEFORE_EXIT.get() {
+            hook();
+        }
+        std::process::exit(INTERRUPTED.into());
     });
     if let Err(error) = installed {
         output::note(format_args!("xtask: cannot handle signals: {error}"));

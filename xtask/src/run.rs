@@ -24,6 +24,7 @@ use crate::{
     guest_files::GuestFile,
     halts::HaltArgs,
     job::{Job, level, trace_events},
+    live::{self, Known, Planned},
     machine::{self, Accel, Artefacts, Boot, Pmu, Request, memory_mib},
     output, page,
     phases::{self, PhaseArgs},
@@ -100,6 +101,10 @@ pub struct RunArgs {
     /// The lowest level of messages in the kernel's log: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
     log: LogLevel,
+    /// Show the run on the terminal while it runs: rates of events with error bars, where cycles
+    /// go, phases. What programs write comes when the view has ended; q stops the machine
+    #[arg(long, conflicts_with_all = ["json", "quiet", "explain", "repeat", "gdb", "trace_last"])]
+    live: bool,
     /// Check at boot, on each CPU, that every counter counts; always with --accel kvm
     #[arg(long)]
     check_counters: bool,
@@ -228,13 +233,44 @@ impl RunArgs {
     /// # Errors
     /// The list of events is unknown before the run, or refused.
     pub fn plan(&self) -> Result<Option<Plan>> {
+        Ok(self.planned()?.map(|planned| planned.plan))
+    }
+
+    /// The same with the names of the events.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    fn planned(&self) -> Result<Option<Planned>> {
         let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu)?;
-        let plan = Asked::of(&self.sampled_job(), &self.first(), pmu.profile().signature)
+        let planned = Asked::of(&self.sampled_job(), &self.first(), pmu.profile().signature)
             .and_then(|asked| explain::plan_of(&pmu, &asked));
-        match plan {
-            Err(failure) if self.needs_slices() => Err(failure),
-            plan => Ok(plan.ok().map(|(_, plan)| plan).filter(|_| self.accel == Accel::Tcg)),
-        }
+        let (resolved, plan) = match planned {
+            Err(failure) if self.needs_slices() => return Err(failure),
+            Ok(planned) if self.accel == Accel::Tcg => planned,
+            _ => return Ok(None),
+        };
+        let names = resolved.into_iter().map(|event| event.name).collect();
+        Ok(Some(Planned { names, plan }))
+    }
+
+    /// What a view of the run knows before it.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    fn known(&self) -> Result<Known> {
+        let signature = self.pmu.signature();
+        let config = Asked::of(&self.sampled_job(), &self.first(), signature)
+            .map_or_else(|_| self.job.config(), |asked| asked.config);
+        let words = self.programs().into_iter().map(|words| words.join(" "));
+        let programs: Vec<String> =
+            if self.command.is_empty() { self.job.program.clone() } else { words.collect() };
+        Ok(Known {
+            programs: programs.join(", "),
+            budget_ppm: config.budget_ppm,
+            planned: self.planned()?,
+            stack: self.stack(),
+            has_phases: self.phases.phases.is_some(),
+        })
     }
 
     /// The files that the machine gets, and the path of the programs' input on it.
@@ -317,6 +353,9 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if args.repeat.is_some() {
         return repeated(project, args);
     }
+    if args.live {
+        live::check()?;
+    }
     for path in args.trace.iter().chain(&args.over_time).chain(&args.report) {
         project::check_writable(path)?;
     }
@@ -329,7 +368,11 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
         output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
     }
-    let mut boot = machine::boot_with_progress(&artefacts, &request, args.json)?;
+    let mut boot = if args.live {
+        live::boot(&artefacts, &request, args.known()?)?
+    } else {
+        machine::boot_with_progress(&artefacts, &request, args.json)?
+    };
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
     let mut report = Report::with(&boot, plan.as_ref(), &args.additions());
@@ -384,7 +427,7 @@ fn options(args: &RunArgs) -> String {
     if args.check_counters || args.accel == machine::Accel::Kvm {
         options += " check-counters";
     }
-    if args.trace.is_some() || args.needs_slices() {
+    if args.trace.is_some() || args.needs_slices() || args.live {
         options += if args.trace_last { " trace=last" } else { " trace" };
     }
     if let Some(events) = &args.trace_events {

@@ -17,6 +17,8 @@ const SHOWN_LINES: usize = 15;
 pub(super) enum QemuEnd {
     ByItself,
     OutOfTime,
+    /// The observer stopped it.
+    Stopped,
 }
 
 /// Why the virtual PMU refused its options, if it did: QEMU ended before the machine printed a
@@ -40,6 +42,7 @@ pub(super) fn outcome(
     }
     match (transcript.done, end) {
         (Some(status), _) => transcript.failures.first().cloned().unwrap_or(Outcome::Done(status)),
+        (None, QemuEnd::Stopped) => Outcome::Stopped,
         (None, QemuEnd::OutOfTime) => {
             Outcome::TimedOut { limit, log_tail: folder.log_tail(SHOWN_LINES) }
         }

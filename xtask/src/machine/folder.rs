@@ -146,7 +146,8 @@ fn keep_newest_in(runs: &Path) {
     }
 }
 
-fn tail(text: &str, count: usize) -> String {
+/// The last `count` lines of `text`, without empty ones and without terminal control sequences.
+pub(crate) fn tail(text: &str, count: usize) -> String {
     let mut plain = String::new();
     let mut escape = false;
     for c in text.chars() {

@@ -29,6 +29,7 @@ pub use artefacts::{ARTEFACTS_VARIABLE, Artefacts, DISK_COMMAND_LINE};
 pub use command::{check_guest, linux, memory_for};
 pub use debugger::{gdb, gdb_socket, in_shell};
 pub use files::{SentNode, prepare as prepare_files};
+pub(crate) use folder::tail;
 pub use folder::{Folder, keep_newest};
 pub use outcome::Outcome;
 pub(crate) use outcome::out_of_time;
@@ -92,15 +93,53 @@ impl Boot {
 /// Receives the programs' output while the machine runs.
 pub type Listener<'a> = &'a mut dyn FnMut(&ProgramOutput);
 
+/// Watches a machine while it runs.
+pub trait Observer {
+    /// Receives what a program wrote, at once.
+    fn output(&mut self, output: &ProgramOutput);
+
+    /// Receives the messages so far and the machine's files, at intervals of some 10 ms. Returns
+    /// whether the machine goes on; otherwise it is stopped.
+    ///
+    /// # Errors
+    /// Its own; the machine is stopped.
+    fn poll(&mut self, transcript: &Transcript, folder: &Folder) -> Result<bool>;
+}
+
+/// Observes nothing but output.
+struct OutputOnly<'a>(Listener<'a>);
+
+impl Observer for OutputOnly<'_> {
+    fn output(&mut self, output: &ProgramOutput) {
+        (self.0)(output);
+    }
+
+    fn poll(&mut self, _: &Transcript, _: &Folder) -> Result<bool> {
+        Ok(true)
+    }
+}
+
 /// Boots a machine and waits for its end; `listen` receives each output at once.
 ///
 /// # Errors
 /// QEMU cannot be started, KVM is not usable, the virtual PMU refuses an option, or the host
 /// refuses a file. A guest that fails is no error but a [`Boot::outcome`].
 pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> Result<Boot> {
+    observe(artefacts, request, &mut OutputOnly(listen))
+}
+
+/// Does the same as [`boot`] with an observer, which may stop the machine.
+///
+/// # Errors
+/// As [`boot`], and the observer's.
+pub fn observe(
+    artefacts: &Artefacts,
+    request: &Request,
+    observer: &mut dyn Observer,
+) -> Result<Boot> {
     request.accel.check()?;
     let mut folder = Folder::make(&Project::here())?;
-    match boot_in(&folder, artefacts, request, listen) {
+    match boot_in(&folder, artefacts, request, observer) {
         Ok((outcome, transcript, truth)) => Ok(Boot { outcome, transcript, truth, folder }),
         Err(refused) if refused.status == ExitStatus::Usage => Err(refused),
         Err(Failure { status, message }) => {
@@ -115,14 +154,14 @@ fn boot_in(
     folder: &Folder,
     artefacts: &Artefacts,
     request: &Request,
-    listen: Listener<'_>,
+    observer: &mut dyn Observer,
 ) -> Result<(Outcome, Transcript, Option<Truth>)> {
     let ramdisk = artefacts.ramdisk(&request.command_line, folder)?;
     let mut command = command::qemu(artefacts, &ramdisk, request, folder)?;
     File::create(folder.wire()).map_err(|e| Failure::io("write", &folder.wire(), &e))?;
     let mut qemu = start(&mut command, folder)?;
     let mut transcript = Transcript::default();
-    let end = follow(&mut qemu, request, folder, &mut transcript, listen)?;
+    let end = follow(&mut qemu, request, folder, &mut transcript, observer)?;
     drop(qemu);
     check_options(folder)?;
     if request.trace_port == TracePort::File {
@@ -162,7 +201,7 @@ fn follow(
     request: &Request,
     folder: &Folder,
     transcript: &mut Transcript,
-    listen: Listener<'_>,
+    observer: &mut dyn Observer,
 ) -> Result<QemuEnd> {
     let wire = folder.wire();
     let mut wire = File::open(&wire).map_err(|error| Failure::io("read", &wire, &error))?;
@@ -174,7 +213,7 @@ fn follow(
         })?;
         transcript.now = qemu.processor_time().unwrap_or(transcript.now);
         transcript
-            .follow(&mut wire, listen)
+            .follow(&mut wire, &mut |output| observer.output(output))
             .map_err(|error| Failure::io("read", &folder.wire(), &error))?;
         if ended.is_some() {
             return Ok(QemuEnd::ByItself);
@@ -183,6 +222,9 @@ fn follow(
             && last_message.get_or_insert_with(Instant::now).elapsed() > EXIT_LIMIT
         {
             return Ok(QemuEnd::ByItself);
+        }
+        if !observer.poll(transcript, folder)? {
+            return Ok(QemuEnd::Stopped);
         }
         let running = start.elapsed();
         if running > request.time_limit {
@@ -223,8 +265,13 @@ pub fn boot_with_progress(
     let boot = boot(artefacts, request, &mut |output| writer.write(output.fd, &output.bytes))?;
     step.done();
     writer.end()?;
+    warn(&boot);
+    Ok(boot)
+}
+
+/// Says that messages could not be decoded, if some could not.
+pub(crate) fn warn(boot: &Boot) {
     if let Some(warning) = boot.transcript.warning() {
         output::note(format_args!("xtask: {warning}"));
     }
-    Ok(boot)
 }

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use tally_abi::{ExitStatus, registers::Registers};
 
-use crate::symbols::StackFrame;
+use crate::{process::INTERRUPTED, symbols::StackFrame};
 
 /// Registers in a line of text.
 const REGISTERS_A_LINE: usize = 4;
@@ -50,6 +50,8 @@ pub enum Outcome {
         /// The last lines of the log.
         log_tail: String,
     },
+    /// The user stopped the machine.
+    Stopped,
     /// The machine ended without the kernel's last message.
     MachineFailed {
         /// QEMU's errors, or the last lines of the log.
@@ -65,6 +67,7 @@ impl Outcome {
             Outcome::Faulted { .. } => ExitStatus::ProgramFault.into(),
             Outcome::Panicked { .. } => ExitStatus::KernelPanic.into(),
             Outcome::TimedOut { .. } => ExitStatus::TimedOut.into(),
+            Outcome::Stopped => INTERRUPTED,
             Outcome::MachineFailed { .. } => ExitStatus::MachineFailed.into(),
         }
     }
@@ -115,6 +118,7 @@ impl fmt::Display for Outcome {
             Outcome::TimedOut { limit, log_tail } => {
                 write!(f, "{}; last lines of the log:\n{log_tail}", out_of_time(*limit))
             }
+            Outcome::Stopped => f.write_str("the machine was stopped before its programs ended"),
             Outcome::MachineFailed { said } => {
                 write!(f, "the machine ended without the kernel's last message:\n{said}")
             }
@@ -148,6 +152,7 @@ mod tests {
             refused("", "unknown option colour=red"),
             fault,
             Outcome::TimedOut { limit: Duration::from_secs(15), log_tail: "the last line".into() },
+            Outcome::Stopped,
             Outcome::MachineFailed { said: "qemu: no such device".into() },
         ];
         let text = outcomes.map(|outcome| format!("{}: {outcome}\n", outcome.status())).concat();
@@ -158,6 +163,7 @@ mod tests {
             76: crash crashed: page fault, address 0x10, by the instruction at 0x200004
             75: the machine did not end within 15 s and was stopped; `--time-limit` sets another limit; last lines of the log:
             the last line
+            130: the machine was stopped before its programs ended
             80: the machine ended without the kernel's last message:
             qemu: no such device
         "#]].assert_eq(&text);

@@ -22,15 +22,17 @@ use tally_abi::{
     truth::{Count, Region, RegionKind, Truth},
 };
 
+#[cfg(test)]
+pub(crate) use self::slices::made_up;
 pub use self::{
     added::Additions,
     breakdown::{Breakdown, CyclePart, SlotPart, Stack, stack_of},
     estimate::Estimate,
     event::{EventReport, Kind, relative_error},
     groups::GroupReport,
-    intervals::{Interval, IntervalEvent},
+    intervals::{Interval, IntervalEvent, intervals},
     made::Made,
-    phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, Series},
+    phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, Series, glyph},
 };
 use crate::{
     halts::HaltReport,

@@ -14,7 +14,7 @@ use tally_abi::{
 };
 
 pub use self::{
-    render::render,
+    render::{glyph, render},
     truth::{Judged, Series},
 };
 

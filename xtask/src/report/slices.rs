@@ -60,32 +60,32 @@ pub(super) fn place(plan: &Plan, assigned: CounterAssignment) -> Option<(u16, us
 
 /// Records of made-up programs.
 #[cfg(test)]
-pub(super) mod made_up {
+pub(crate) mod made_up {
     use tally_abi::{
         Mode,
         trace::{End, SliceRecord},
     };
     use tally_engine::{Demand, Layout, Pinned, Plan, Selector, Widths, plan};
 
-    pub(in crate::report) const GROUPS: u16 = 4;
+    pub(crate) const GROUPS: u16 = 4;
     /// SplitMix64 (Steele, Lea, Flood 2014): 0 to 1.
-    pub(in crate::report) struct Random(pub(in crate::report) u64);
+    pub(crate) struct Random(pub(crate) u64);
 
     impl Random {
-        pub(in crate::report) fn uniform(&mut self) -> f64 {
+        pub(crate) fn uniform(&mut self) -> f64 {
             self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
             ((mixed ^ mixed >> 31) >> 11) as f64 / (1_u64 << 53) as f64
         }
 
-        pub(in crate::report) fn below(&mut self, limit: usize) -> usize {
+        pub(crate) fn below(&mut self, limit: usize) -> usize {
             (self.uniform() * limit as f64) as usize
         }
     }
 
     /// Four groups of one event each.
-    pub(in crate::report) fn four_groups() -> Plan {
+    pub(crate) fn four_groups() -> Plan {
         let demands: Vec<_> = (0..u64::from(GROUPS))
             .map(|event| Demand::general(Selector(event), 1))
             .chain([Demand::pinned(Pinned::Instructions), Demand::pinned(Pinned::Cycles)])
@@ -94,7 +94,7 @@ pub(super) mod made_up {
         plan(&demands, &layout).unwrap()
     }
 
-    pub(in crate::report) fn record(
+    pub(crate) fn record(
         group: u16,
         end: End,
         [cycles, instructions, events]: [u64; 3],

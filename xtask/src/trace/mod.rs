@@ -5,6 +5,7 @@ mod page;
 pub(crate) mod print;
 pub mod records;
 pub mod run;
+pub mod stream;
 
 use std::{
     io::{self, BufWriter, Write},

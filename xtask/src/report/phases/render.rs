@@ -52,8 +52,8 @@ pub fn render(text: &mut impl Write, report: &PhaseReport) -> fmt::Result {
     writeln!(text, "{}\n", strip(report))
 }
 
-/// The letter of a phase in the strip.
-fn glyph(phase: u8) -> char {
+/// The letter of a phase in a strip of phases.
+pub fn glyph(phase: u8) -> char {
     char::from_digit(phase.into(), 36).unwrap_or('?')
 }
 
