@@ -48,7 +48,7 @@ pub struct Built {
     pub loader: PathBuf,
     /// Programs of [`PROGRAMS`], sorted.
     pub programs: Vec<PathBuf>,
-    /// Programs of [`TEST_GUESTS`], sorted.
+    /// Programs of [`TEST_GUESTS`], sorted; none for a user's run.
     pub test_guests: Vec<PathBuf>,
     /// The plugin.
     pub plugin: PathBuf,
@@ -67,38 +67,58 @@ impl Built {
     }
 }
 
-/// Builds everything that a run needs.
+/// Builds what a run needs, and no test guests.
 ///
 /// # Errors
 /// A crate does not build; the message has the compiler's output.
+pub fn for_run(project: &Project, library: &Path) -> Result<Built> {
+    built(project, library, || Ok(Vec::new()))
+}
+
+/// Does the same, with the test guests.
+///
+/// # Errors
+/// As [`for_run`].
 pub fn all(project: &Project, library: &Path) -> Result<Built> {
+    built(project, library, || test_guests(project, library))
+}
+
+fn built(
+    project: &Project,
+    library: &Path,
+    test_guests: impl FnOnce() -> Result<Vec<PathBuf>> + Send,
+) -> Result<Built> {
     if !project.target.join("guest").exists() {
         setup::check_space(&project.target, NEEDED_MB, "a first build")?;
     }
     let (guest, host) = thread::scope(|scope| {
-        let guest = scope.spawn(|| build_guest(project, library));
+        let guest = scope.spawn(|| Ok((build_guest(project, library)?, test_guests()?)));
         let plugin = plugin(project);
         (guest.join(), plugin)
     });
-    let ([kernel, symbols, loader], programs, test_guests) =
+    let (([kernel, symbols, loader], programs), test_guests) =
         guest.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     Ok(Built { kernel, symbols, loader, programs, test_guests, plugin: host? })
 }
 
-/// The kernel without and with debug information, its loader; the programs; those of the tests.
-type Guest = ([PathBuf; 3], Vec<PathBuf>, Vec<PathBuf>);
+/// The kernel without and with debug information, its loader; the programs.
+type Guest = ([PathBuf; 3], Vec<PathBuf>);
 
 fn build_guest(project: &Project, library: &Path) -> Result<Guest> {
     compiler::run("Building the kernel", &mut KERNEL.cargo(project, library, "build"))?;
     let programs = build_programs(project, library, &PROGRAMS)?;
-    let mut test_guests = build_programs(project, library, &TEST_GUESTS)?;
-    let archives = archives::build(project, library)?;
-    test_guests.extend(build_c_guests(project, &archives)?);
     let kernel = KERNEL.stripped(project, &[KERNEL.name.into()])?.remove(0);
     let symbols = KERNEL.release_folder(project).join(KERNEL.name);
     compiler::run("Building the loader", &mut LOADER.cargo(project, library, "build"))?;
     let loader = LOADER.stripped(project, &[LOADER.name.into()])?.remove(0);
-    Ok(([kernel, symbols, loader], programs, test_guests))
+    Ok(([kernel, symbols, loader], programs))
+}
+
+fn test_guests(project: &Project, library: &Path) -> Result<Vec<PathBuf>> {
+    let mut guests = build_programs(project, library, &TEST_GUESTS)?;
+    let archives = archives::build(project, library)?;
+    guests.extend(build_c_guests(project, &archives)?);
+    Ok(guests)
 }
 
 fn build_programs(

@@ -41,7 +41,7 @@ pub struct ImageArgs {
 pub fn main(project: &Project, args: &ImageArgs) -> Result<u8> {
     args.job.check()?;
     let library = setup::library(project)?;
-    let built = build::all(project, &library)?;
+    let built = build::for_run(project, &library)?;
     // A physical machine may have more CPUs than the job asks for, and others may use its counters.
     let line = args.job.command_line(&format!("check-counters cpus={}", args.job.cpus));
     let programs = GuestFile::by_names(&built.programs);

@@ -64,7 +64,7 @@ impl Artefacts {
     /// of one of Tally's programs.
     pub fn make_for_run(project: &Project, files: &[GuestFile]) -> Result<Artefacts> {
         let tools = setup::tools(project)?;
-        let built = build::all(project, &tools.library)?;
+        let built = build::for_run(project, &tools.library)?;
         let programs = built.with_files(files);
         Artefacts::of(project, tools, built, &programs)
     }
