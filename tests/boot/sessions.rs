@@ -122,6 +122,47 @@ fn an_nmi_at_any_instruction_leaves_counts_exact_on_amd() {
     check_nmis_at_every_instruction(Pmu::Amd, AMD);
 }
 
+/// Events between braces are counted in the same slices, on counters that they share with others.
+fn check_braces(pmu: Pmu, [a, b, c]: [&str; 3], others: &str) {
+    let list = format!("{a},{others},{{cycles,{b},{c}}}");
+    let job = format!("wire -- tally stat --slice 5000 -e {list} rounds 1 60000");
+    let boot = boot(&Request { pmu, ..Request::new(job) });
+    assert_success(&boot);
+    let readings = &boot.transcript.sessions.values().next().unwrap().readings;
+    let of =
+        |index: usize| (readings[index].reading.slices, readings[index].reading.counted_cycles);
+    let last = readings.len() - 1;
+    assert_eq!(of(last), of(last - 1), "{readings:?}");
+    let coverage = readings[last].reading.coverage().unwrap();
+    assert!((0.1..0.9).contains(&coverage), "{coverage}");
+    let log = std::fs::read_to_string(boot.folder.log()).unwrap();
+    let is_one_group =
+        |line: &str| line.contains(": group ") && line.contains(b) && line.contains(c);
+    assert!(log.lines().any(is_one_group), "{log}");
+}
+
+#[test]
+fn events_between_braces_are_counted_in_the_same_slices_on_intel() {
+    let others = "BR_INST_RETIRED.NEAR_CALL,BR_INST_RETIRED.NEAR_TAKEN,BR_INST_RETIRED.INDIRECT,\
+                  BR_MISP_RETIRED.COND,MEM_INST_RETIRED.ALL_STORES,L1D.REPLACEMENT,\
+                  MEM_LOAD_RETIRED.L1_MISS";
+    let events =
+        ["BR_INST_RETIRED.COND", "BR_MISP_RETIRED.ALL_BRANCHES", "MEM_INST_RETIRED.ALL_LOADS"];
+    check_braces(Pmu::Intel, events, others);
+}
+
+#[test]
+fn events_between_braces_are_counted_in_the_same_slices_on_amd() {
+    let others = "RETIRED_OPS,RETIRED_NEAR_RETURNS,LS_DISPATCH.STORE_DISPATCH,\
+                  RETIRED_INDIRECT_BRANCH_INSTRUCTIONS,RETIRED_TAKEN_BRANCH_INSTRUCTIONS";
+    let events = [
+        "RETIRED_BRANCH_INSTRUCTIONS",
+        "RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED",
+        "LS_DISPATCH.LD_DISPATCH",
+    ];
+    check_braces(Pmu::Amd, events, others);
+}
+
 /// Runs the default job, whose plan the kernel logs, and compares that with what `run --explain`
 /// computes.
 fn check_explained(pmu: Pmu) {

@@ -75,6 +75,15 @@ struct Explanation {
     shares: &'static str,
     /// Events that are on a counter in every slice.
     pinned: Vec<PinnedEvent>,
+    /// Events that the list has between braces.
+    together: Vec<Together>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Together {
+    events: Vec<String>,
+    /// The group of those that are not in every slice.
+    group: Option<usize>,
 }
 
 #[derive(Debug, Serialize)]
@@ -190,8 +199,10 @@ fn explain(
 ) -> std::result::Result<Explanation, Vec<ResolveError>> {
     let (resolved, plan) = planned(found, asked)?;
     let info = found.info();
+    let mut together = Vec::new();
     let (mut pinned, mut groups) = (Vec::new(), plan.groups.iter().map(group).collect::<Vec<_>>());
     for (event, place) in resolved.iter().zip(&plan.assignments) {
+        add_together(&mut together, event, *place);
         match *place {
             CounterAssignment::Pinned(counts) => pinned.push(PinnedEvent {
                 event: event.name.clone(),
@@ -219,7 +230,20 @@ fn explain(
         shares: asked.config.shares.word(),
         groups,
         pinned,
+        together,
     })
+}
+
+/// Adds an event to the braces that it is in, if it is in any.
+fn add_together(all: &mut Vec<Together>, event: &Resolved, place: CounterAssignment) {
+    let Some(number) = event.demand.together.map(usize::from) else { return };
+    if all.len() <= number {
+        all.resize_with(number + 1, Together::default);
+    }
+    all[number].events.push(event.name.clone());
+    if let CounterAssignment::General { group, .. } = place {
+        all[number].group = Some(group.into());
+    }
 }
 
 fn group(group: &tally_engine::Group) -> Group {
@@ -262,6 +286,12 @@ fn text(explained: &Explanation) -> String {
     for PinnedEvent { event, counts } in &explained.pinned {
         line(&format!("pinned, {counts}"), event);
     }
+    group_lines(explained, &mut line);
+    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// The lines of the groups, and of the list's braces.
+fn group_lines(explained: &Explanation, line: &mut dyn FnMut(&str, &str)) {
     for (number, group) in explained.groups.iter().enumerate() {
         let mut place = format!("group {number}");
         if group.share > 1 {
@@ -275,112 +305,11 @@ fn text(explained: &Explanation) -> String {
             line(&format!("  extra register {register}"), value);
         }
     }
-    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    for Together { events, group } in &explained.together {
+        let place = group.map_or("in every slice".into(), |group| format!("in group {group}"));
+        line(&format!("together, {place}"), &events.join(" "));
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::expect;
-    use tally_abi::{ExitStatus, SessionConfig, Slice};
-
-    use super::*;
-    use crate::machine::{self, Pmu};
-    use clap::ValueEnum;
-
-    fn found(pmu: Pmu, options: &[&str]) -> DetectedPmu {
-        let options: Vec<String> = options.iter().map(|option| (*option).into()).collect();
-        detect(&machine::virtual_pmu_of(pmu, &options).unwrap()).unwrap()
-    }
-
-    fn asked(events: &str) -> Asked {
-        Asked { events: events.into(), config: SessionConfig::default(), paranoid: Some(2) }
-    }
-
-    #[test]
-    fn the_default_plan_of_every_machine_has_80_columns() {
-        for pmu in Pmu::value_variants() {
-            let machine = machine::virtual_pmu_of(*pmu, &[]).unwrap();
-            let events = events::default_list(machine.profile().signature);
-            assert_ne!(events, events::DEFAULT_STAT);
-            let explained = explain(&detect(&machine).unwrap(), &asked(events)).unwrap();
-            let text = text(&explained);
-            assert!(explained.optimal, "{text}");
-            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-            for word in events::words(events) {
-                assert!(text.contains(word), "{word}: {text}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_plan_is_printed_by_group_and_counter() {
-        let events = "INST_RETIRED.ANY,L1D.REPLACEMENT@3,BR_INST_RETIRED.COND,r02c4,\
-                      OCR.DEMAND_DATA_RD.L3_HIT";
-        let text = text(&explain(&found(Pmu::Intel, &["counters=2"]), &asked(events)).unwrap());
-        expect![[r#"
-            Intel architectural performance monitoring, version 5
-            catalogue                icelake-server
-            general counters         2
-            events                   5 events
-            groups                   2 (optimal: no plan has fewer)
-            round                    4 slices
-            pinned, instructions     INST_RETIRED.ANY
-            group 0, 3 slices
-              counter 0              OCR.DEMAND_DATA_RD.L3_HIT
-              counter 1              L1D.REPLACEMENT
-              extra register 0       0x3f803c0001
-            group 1
-              counter 0              BR_INST_RETIRED.COND
-              counter 1              r02c4
-        "#]]
-        .assert_eq(&text);
-    }
-
-    /// What is refused on `pmu`, a line for each, with its exit status.
-    fn refusals(pmu: &DetectedPmu, asked: &[Asked]) -> String {
-        let of = |asked| planned(pmu, asked).expect_err("it is refused");
-        let line = |why: ResolveError| format!("{}: {why}\n", u8::from(why.error.exit_status()));
-        asked.iter().flat_map(of).map(line).collect()
-    }
-
-    #[test]
-    fn refusals_are_those_of_a_run() {
-        let mut short = asked("cycles");
-        short.config.slice = Slice::Cycles(9);
-        let text = refusals(
-            &found(Pmu::Intel, &[]),
-            &[
-                asked("cycles,BR_INST_RETIRED.ALL_BRANCHE,cpu/event=0x100/"),
-                asked(&vec!["cycles"; tally_abi::session::MAX_EVENTS + 1].join(",")),
-                asked(" "),
-                asked("L1D.REPLACEMENT:k"),
-                short,
-            ],
-        );
-        expect![[r#"
-            65: BR_INST_RETIRED.ALL_BRANCHE: the catalogue icelake-server has no such event; nearest: BR_INST_RETIRED.ALL_BRANCHES, BR_MISP_RETIRED.ALL_BRANCHES, BR_INST_RETIRED.FAR_BRANCH
-            78: cpu/event=0x100/: 'event=0x100': more than 0xff
-            66: 1025 events were asked for; a plan holds 1024
-            78: the list of events is empty; name at least one
-            78: counting in ring 0 is not permitted: run with --paranoid 1
-            67: a slice of 9 is out of range: use 1800 to 1073741824
-        "#]].assert_eq(&text);
-    }
-
-    #[test]
-    fn around_a_program_ring_0_is_permitted() {
-        let around = Asked { paranoid: None, ..asked("L1D.REPLACEMENT:k") };
-        assert!(planned(&found(Pmu::Intel, &[]), &around).is_ok());
-    }
-
-    #[test]
-    fn a_pmu_that_is_too_old_is_refused() {
-        let too_old = machine::virtual_pmu_of(Pmu::Intel, &["version=1".into()]).unwrap();
-        let refused = detect(&too_old).unwrap_err();
-        assert_eq!(refused.status, ExitStatus::NoPmu);
-        expect![
-            "the PMU is of architectural version 1; Tally needs version 2, with fixed counters"
-        ]
-        .assert_eq(&refused.message);
-    }
-}
+mod tests;

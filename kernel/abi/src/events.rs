@@ -1,6 +1,8 @@
 //! Lists of events: the default lists, and how a list is split into words. The catalogue resolves
 //! the words.
 
+use core::fmt;
+
 /// The default job's events on the processor with this signature (CPUID leaf 1, EAX): events that
 /// explain its cycles. On a processor without a table in the catalogue, events that every processor
 /// can count.
@@ -59,19 +61,116 @@ pub const DETAILED_STAT: &str = "L1-dcache-loads,L1-dcache-load-misses";
 /// The event that `tally record` samples by default, as `perf record` does.
 pub const DEFAULT_RECORD: &str = "cycles";
 
-/// The words of a list, which is split at commas and white space, except inside `cpu/…/`.
+/// The words of a list, which is split at commas, white space and braces, except inside `cpu/…/`.
 pub fn words(list: &str) -> impl Iterator<Item = &str> {
+    pieces(list).filter_map(|piece| match piece.kind {
+        Kind::Word(word) => Some(word),
+        Kind::Open | Kind::Close => None,
+    })
+}
+
+/// An event of a list, and the number of the braces that it is in, from 0: those events are counted
+/// in the same slices.
+pub type Listed<'a> = (&'a str, Option<u16>);
+
+/// Why braces of a list mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadBraces<'a> {
+    /// Braces inside braces.
+    Nested,
+    /// An opening brace without a closing one.
+    Unclosed,
+    /// A closing brace without an opening one.
+    Unopened,
+    /// No event between the braces.
+    Empty,
+    /// No comma between a brace and this: what is behind a closing brace, or an opening brace.
+    Touching(&'a str),
+}
+
+impl fmt::Display for BadBraces<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadBraces::Nested => f.write_str("'{': braces inside braces: close the first before"),
+            BadBraces::Unclosed => f.write_str("'{': the list ends before the braces: add '}'"),
+            BadBraces::Unopened => f.write_str("'}': no braces are open: add '{' or remove it"),
+            BadBraces::Empty => f.write_str("'{}': no event is between the braces: name some"),
+            BadBraces::Touching(what) => write!(
+                f,
+                "'{what}': a comma goes between braces and what follows; modifiers go behind each \
+                 event, as in {{cycles:u,instructions:u}}"
+            ),
+        }
+    }
+}
+
+/// The events of a list, as [`words`] splits it, each with its braces: `{a,b},c`.
+///
+/// The first error ends what can be said of the list.
+pub fn listed(list: &str) -> impl Iterator<Item = Result<Listed<'_>, BadBraces<'_>>> {
+    let mut pieces = pieces(list);
+    let (mut open, mut next, mut is_empty) = (None, 0, false);
+    let mut last = None;
+    core::iter::from_fn(move || {
+        loop {
+            let Some(Piece { kind, touches }) = pieces.next() else {
+                return open.take().map(|_: u16| Err(BadBraces::Unclosed));
+            };
+            let behind_brace = touches && last == Some(Kind::Close);
+            let behind_word = touches && matches!(last, Some(Kind::Word(_)));
+            last = Some(kind);
+            match kind {
+                Kind::Word(word) if behind_brace => return Some(Err(BadBraces::Touching(word))),
+                Kind::Word(word) => {
+                    is_empty = false;
+                    return Some(Ok((word, open)));
+                }
+                Kind::Open if open.is_some() => return Some(Err(BadBraces::Nested)),
+                Kind::Open if behind_word || behind_brace => {
+                    return Some(Err(BadBraces::Touching("{")));
+                }
+                Kind::Open => {
+                    (open, is_empty) = (Some(next), true);
+                    next += 1;
+                }
+                Kind::Close if open.is_none() => return Some(Err(BadBraces::Unopened)),
+                Kind::Close if is_empty => return Some(Err(BadBraces::Empty)),
+                Kind::Close => open = None,
+            }
+        }
+    })
+}
+
+/// A part of a list, and whether nothing separates it from the part before.
+struct Piece<'a> {
+    kind: Kind<'a>,
+    touches: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind<'a> {
+    Word(&'a str),
+    Open,
+    Close,
+}
+
+fn pieces(list: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = list;
     core::iter::from_fn(move || {
-        rest = rest.trim_start_matches(separates);
-        if rest.is_empty() {
-            return None;
-        }
-        let terms = terms_end(rest).unwrap_or(0);
-        let end = rest[terms..].find(separates).map_or(rest.len(), |end| terms + end);
-        let (word, left) = rest.split_at(end);
-        rest = left;
-        Some(word)
+        let left = rest.trim_start_matches(separates);
+        let touches = left.len() == rest.len();
+        let terms = terms_end(left).unwrap_or(0);
+        let ends = |c: char| separates(c) || c == '{' || c == '}';
+        let (kind, length) = match left.as_bytes().first()? {
+            b'{' => (Kind::Open, 1),
+            b'}' => (Kind::Close, 1),
+            _ => {
+                let end = left[terms..].find(ends).map_or(left.len(), |end| terms + end);
+                (Kind::Word(&left[..end]), end)
+            }
+        };
+        rest = &left[length..];
+        Some(Piece { kind, touches })
     })
 }
 
@@ -118,5 +217,38 @@ mod tests {
         let list = "a,b/u  cpu/event=1,umask=2/u,,c:k";
         let words: Vec<&str> = words(list).collect();
         assert_eq!(words, ["a", "b/u", "cpu/event=1,umask=2/u", "c:k"]);
+    }
+
+    fn all(list: &str) -> Result<Vec<Listed<'_>>, BadBraces<'_>> {
+        listed(list).collect()
+    }
+
+    #[test]
+    fn braces_number_the_events_between_them() {
+        let list = "{a,cpu/event=1,umask=2/},b, { c d },{e}";
+        let events = all(list).unwrap();
+        let (first, second) = (Some(0), Some(1));
+        let of = [("a", first), ("cpu/event=1,umask=2/", first), ("b", None)];
+        assert_eq!(events[..3], of);
+        assert_eq!(events[3..], [("c", second), ("d", second), ("e", Some(2))]);
+        assert!(words(list).eq(events.iter().map(|(word, _)| *word)));
+        assert_eq!(all("a,b").unwrap(), [("a", None), ("b", None)]);
+    }
+
+    #[test]
+    fn braces_that_mean_nothing_are_named() {
+        for (list, bad) in [
+            ("{a,{b}}", BadBraces::Nested),
+            ("a,{b", BadBraces::Unclosed),
+            ("{", BadBraces::Unclosed),
+            ("a,b}", BadBraces::Unopened),
+            ("{a}}", BadBraces::Unopened),
+            ("a,{ , }", BadBraces::Empty),
+            ("{a,b}:u", BadBraces::Touching(":u")),
+            ("{a}{b}", BadBraces::Touching("{")),
+            ("a{b}", BadBraces::Touching("{")),
+        ] {
+            assert_eq!(all(list), Err(bad), "{list}");
+        }
     }
 }

@@ -65,6 +65,8 @@ pub struct Demand {
     pub kernel: bool,
     /// The fewest slices of a round for its group: 1 to [`MAX_SHARE`].
     pub share: u16,
+    /// The events with the same number here are counted in the same slices.
+    pub together: Option<u16>,
 }
 
 impl Demand {
@@ -78,6 +80,7 @@ impl Demand {
             alone: false,
             kernel: false,
             share: 1,
+            together: None,
         }
     }
 

@@ -51,6 +51,6 @@ pub use hardware::{
     for_each_counter_likely,
 };
 pub use multiplex::Multiplexer;
-pub use plan::{PlanError, plan};
+pub use plan::{Lack, PlanError, plan};
 pub use session::{Neighbours, Session, Snapshot};
 pub use turns::Turns;

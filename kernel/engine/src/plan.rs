@@ -12,6 +12,9 @@
 //! colouring may need more groups than the bound; then a search with a limit on its work looks for
 //! fewer ([`search`], [`sharing`]). [`Plan::least`] says how far off the plan can be at most.
 //!
+//! Events that are to be counted in the same slices are placed as a whole, and the others around
+//! them ([`together`]).
+//!
 //! Runs once per session, when it is opened, and may allocate.
 
 mod colour;
@@ -20,6 +23,7 @@ mod error;
 mod explain;
 mod search;
 mod sharing;
+mod together;
 mod wanted;
 
 use alloc::{collections::BTreeMap, vec, vec::Vec};
@@ -27,13 +31,14 @@ use core::cmp::Reverse;
 
 use tally_abi::session::MAX_EVENTS;
 
-pub use self::error::PlanError;
+pub use self::error::{Lack, PlanError};
 pub use crate::group::{CounterAssignment, Plan};
 
 use self::{
     deal::{least, within},
     search::SharedItem,
     sharing::{Placed, Sharing},
+    together::Braces,
     wanted::{Spot, Wanted},
 };
 use crate::{
@@ -55,8 +60,12 @@ pub fn plan(demands: &[Demand], layout: &Layout) -> Result<Plan, PlanError> {
         events if events > MAX_EVENTS => return Err(PlanError::TooManyEvents { events }),
         _ => {}
     }
-    let Distinct { wanted, shares, of_demand } = distinct(demands, layout)?;
-    let (spots, groups, least) = arrange(&wanted, &shares);
+    let Distinct { wanted, shares, of_demand, braces } = distinct(demands, layout)?;
+    let (spots, groups, least) = if braces.is_empty() {
+        arrange(&wanted, &shares)
+    } else {
+        together::arrange(&wanted, &shares, &braces, layout)?
+    };
     let mut plan = Plan {
         groups: vec![Group::NONE; groups.max(1)],
         assignments: Vec::new(),
@@ -100,24 +109,36 @@ struct Distinct {
     shares: Vec<u16>,
     /// For each demand the index of its own (0 for those that need none).
     of_demand: Vec<usize>,
+    /// The indices of what is to be counted in the same slices, where that is more than one thing.
+    braces: Vec<Braces>,
 }
 
 fn distinct(demands: &[Demand], layout: &Layout) -> Result<Distinct, PlanError> {
-    let mut all = Distinct::default();
+    let checked = demands.iter().enumerate().map(|(event, demand)| check(event, demand, layout));
+    let asked: Vec<Option<Wanted>> = checked.collect::<Result<_, _>>()?;
+    let mut all = Distinct { of_demand: vec![0; demands.len()], ..Distinct::default() };
     let mut indices = BTreeMap::new();
-    for (event, demand) in demands.iter().enumerate() {
-        let Some(this) = check(event, demand, layout)? else {
-            all.of_demand.push(0);
-            continue;
-        };
-        let index = *indices.entry(this).or_insert(all.wanted.len());
-        if index == all.wanted.len() {
-            all.wanted.push(this);
-            all.shares.push(demand.share);
+    let mut braces: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+    // Events between braces first: what is asked for without braces, too, is counted with them.
+    for with_braces in [true, false] {
+        let of_pass = |(_, demand): &(usize, &Demand)| demand.together.is_some() == with_braces;
+        for (event, demand) in demands.iter().enumerate().filter(of_pass) {
+            let Some(this) = asked[event] else { continue };
+            let index = *indices.entry((this, demand.together)).or_insert(all.wanted.len());
+            if index == all.wanted.len() {
+                all.wanted.push(this);
+                all.shares.push(demand.share);
+                if let Some(together) = demand.together {
+                    braces.entry(together).or_default().push(index);
+                    indices.entry((this, None)).or_insert(index);
+                }
+            }
+            all.shares[index] = all.shares[index].max(demand.share);
+            all.of_demand[event] = index;
         }
-        all.shares[index] = all.shares[index].max(demand.share);
-        all.of_demand.push(index);
     }
+    let braces = braces.into_iter().filter(|(_, indices)| indices.len() > 1);
+    all.braces = braces.map(|(together, indices)| Braces { together, indices }).collect();
     Ok(all)
 }
 

@@ -54,14 +54,21 @@ fn name(index: usize) -> String {
     format!("event{index}")
 }
 
-/// Perf's list for these events, each in ring 3 and with a name of ours.
+/// Perf's list for these events, each in ring 3 and with a name of ours, and the same braces.
 fn list(events: &[Resolved], vendor: Vendor) -> String {
     let word = |(index, event): (usize, &Resolved)| {
         let (select, extra) = select(event, vendor);
         let extra = extra.map_or(String::new(), |value| format!("config1={value:#x},"));
         format!("cpu/config={select:#x},{extra}name={}/u", name(index))
     };
-    events.iter().enumerate().map(word).collect::<Vec<_>>().join(",")
+    let all: Vec<(usize, &Resolved)> = events.iter().enumerate().collect();
+    let together = |(_, event): &(usize, &Resolved)| event.demand.together;
+    let lists =
+        all.chunk_by(|a, b| together(a).is_some() && together(a) == together(b)).map(|of| {
+            let words = of.iter().map(|event| word(*event)).collect::<Vec<_>>().join(",");
+            if together(&of[0]).is_some() { format!("{{{words}}}") } else { words }
+        });
+    lists.collect::<Vec<_>>().join(",")
 }
 
 /// The shell command that runs `program` with its arguments, with these events counted. The start
@@ -133,6 +140,13 @@ mod tests {
         let asked = Asked { events: events.into(), config, paranoid: None };
         let (resolved, _) = explain::planned(&explain::detect(&pmu).unwrap(), &asked).unwrap();
         list(&resolved, pmu.profile().vendor).replace(",cpu", "\ncpu") + "\n"
+    }
+
+    #[test]
+    fn perf_gets_the_braces_of_the_list() {
+        let list = list_of(Pmu::Intel, "r02c4,{cycles,r04c4},{r08c4},r10c4").replace('\n', "");
+        let braces = list.split(['{', '}']).map(|part| part.matches("cpu/").count());
+        assert_eq!(braces.collect::<Vec<_>>(), [1, 2, 0, 1, 1], "{list}");
     }
 
     #[test]

@@ -9,6 +9,19 @@ use tally_abi::{
 
 use crate::demand::MAX_SHARE;
 
+/// What is not enough for events that are to be counted in the same slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// There are fewer general counters.
+    Counters,
+    /// Of the counters on which the events can be counted, too few are free at once.
+    Choices,
+    /// There are fewer extra registers than values that have to be in them.
+    Registers,
+    /// One of the events must be alone on the general counters.
+    Alone,
+}
+
 /// Why there is no plan, or no session of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanError {
@@ -43,6 +56,17 @@ pub enum PlanError {
         /// The groups that it would take.
         groups: usize,
     },
+    /// Events that are to be counted in the same slices cannot be.
+    NoGroup {
+        /// What they have in [`crate::Demand::together`].
+        together: u16,
+        /// How many general counters they need.
+        counters: u16,
+        /// How many general counters groups may use.
+        general: u8,
+        /// What is not enough.
+        lack: Lack,
+    },
     /// A share that is 0, or more than [`MAX_SHARE`].
     BadShare {
         /// The event, by its index.
@@ -67,7 +91,9 @@ impl PlanError {
     pub fn error(self) -> Error {
         match self {
             PlanError::NoEvents => Error::NoEvents,
-            PlanError::TooManyEvents { .. } | PlanError::NotTogether { .. } => Error::TooManyEvents,
+            PlanError::TooManyEvents { .. }
+            | PlanError::NotTogether { .. }
+            | PlanError::NoGroup { .. } => Error::TooManyEvents,
             PlanError::NoCounter { .. }
             | PlanError::NoRegister { .. }
             | PlanError::NoReference { .. } => Error::EventNotSupported,
@@ -82,6 +108,7 @@ impl PlanError {
             PlanError::NoEvents
             | PlanError::TooManyEvents { .. }
             | PlanError::NotTogether { .. }
+            | PlanError::NoGroup { .. }
             | PlanError::SliceOutOfRange { .. }
             | PlanError::BudgetOutOfRange { .. } => None,
             PlanError::NoCounter { event, .. }
@@ -113,6 +140,7 @@ impl fmt::Display for PlanError {
                 "the events need {groups} groups of counters and direct mode has one: ask for fewer \
                  events, or open a session, which multiplexes them"
             ),
+            PlanError::NoGroup { counters, general, lack, .. } => no_group(f, counters, general, lack),
             PlanError::NoReference { .. } => f.write_str("the PMU does not count reference cycles"),
             PlanError::BadShare { .. } => {
                 write!(f, "its share is out of range: use 1 to {MAX_SHARE} slices of a round")
@@ -125,4 +153,18 @@ impl fmt::Display for PlanError {
             }
         }
     }
+}
+
+/// What events that are to be counted in the same slices need, and what there is.
+fn no_group(f: &mut fmt::Formatter<'_>, counters: u16, general: u8, lack: Lack) -> fmt::Result {
+    write!(f, "these events need {counters} general counters at once, and ")?;
+    match lack {
+        Lack::Counters => write!(f, "this machine leaves {general} to events")?,
+        Lack::Choices => {
+            f.write_str("too few of the counters that can count them are free at once")?
+        }
+        Lack::Registers => f.write_str("more extra registers than this machine has")?,
+        Lack::Alone => f.write_str("one of them must be alone on the general counters")?,
+    }
+    f.write_str(": put fewer events between the braces")
 }

@@ -11,6 +11,7 @@ mod costs;
 mod demand;
 mod nearest;
 mod resolve;
+mod resolved;
 mod spelling;
 mod table;
 #[cfg(test)]
@@ -27,7 +28,7 @@ use crate::registers::intel::OffcoreRsp;
 
 pub use aliases::Derived;
 pub use costs::CostTable;
-pub use resolve::{ResolveError, Resolved};
+pub use resolved::{ResolveError, Resolved};
 pub use table::{Counter, Entry, ExtraRegister, Flag};
 
 use table::Table;

@@ -1,16 +1,20 @@
 //! Resolves a list of events, as a program spells it, to the planner's input.
 
 use alloc::{format, string::String, vec::Vec};
-use core::fmt;
 
-use tally_abi::{Error, Mode, events::words, session::MAX_EVENTS};
-use tally_engine::{Demand, MAX_SHARE, PlanError};
+use tally_abi::{
+    Error, Mode,
+    events::{BadBraces, Listed, listed, words},
+    session::MAX_EVENTS,
+};
+use tally_engine::{Demand, MAX_SHARE};
 
 use super::{
     Catalogue, Counter, Entry, Flag, Vendor,
     aliases::{Alias, Derived, alias, aliases},
     demand::Why,
     nearest::nearest,
+    resolved::{ResolveError, Resolved},
     spelling::{self, Spelling},
     table::ExtraRegister,
 };
@@ -19,82 +23,40 @@ use crate::registers::intel::PerfEvtSel;
 /// The longest spelling of one event: it has to fit into messages.
 const MAX_SPELLING_BYTES: usize = 255;
 
-/// One event of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolved {
-    /// What it was called with `name=`, else its name as the catalogue has it if that is all that
-    /// was written, else what was written.
-    pub name: String,
-    /// The catalogue's name of what is counted; none if the catalogue has no such event.
-    pub native: Option<&'static str>,
-    /// At which privileges it is counted.
-    pub mode: Mode,
-    /// What to ask the planner for.
-    pub demand: Demand,
-}
-
-/// Why a list cannot be counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResolveError {
-    /// The event at fault, as it was written; empty if it is the list as a whole.
-    pub event: String,
-    /// What a program gets to see.
-    pub error: Error,
-    /// One sentence for people, without the event's name.
-    pub detail: String,
-}
-
-impl ResolveError {
-    /// Why the planner refused `resolved`.
-    pub fn of_plan(refused: PlanError, resolved: &[Resolved]) -> ResolveError {
-        let event = refused.event().and_then(|event| resolved.get(event));
-        ResolveError {
-            event: event.map(|event| event.name.clone()).unwrap_or_default(),
-            error: refused.error(),
-            detail: format!("{refused}"),
-        }
-    }
-}
-
-impl fmt::Display for ResolveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.event.is_empty() {
-            f.write_str(&self.detail)
-        } else {
-            write!(f, "{}: {}", self.event, self.detail)
-        }
-    }
-}
-
 /// Why an event cannot be counted: the error, and for people.
 type Refused = (Error, String);
 
 impl Catalogue {
     /// Looks up every event of `list`, separated by commas or white space outside of `cpu/…/`, to
-    /// be counted in `mode` where they do not say otherwise. `docs/abi.md` says how they are
-    /// spelled.
+    /// be counted in `mode` where they do not say otherwise; those between braces in the same
+    /// slices. `docs/abi.md` says how they are spelled.
     ///
     /// # Errors
     /// The first event at fault.
     pub fn resolve(&self, list: &str, mode: Mode) -> Result<Vec<Resolved>, ResolveError> {
-        let whole =
-            |error: Error, detail| Err(ResolveError { event: String::new(), error, detail });
+        let whole = |error: Error, detail| ResolveError { event: String::new(), error, detail };
         match words(list).count() {
-            0 => return whole(Error::NoEvents, Error::NoEvents.message().into()),
+            0 => return Err(whole(Error::NoEvents, Error::NoEvents.message().into())),
             n if n > MAX_EVENTS => {
                 let detail = format!("{n} events were asked for; a plan holds {MAX_EVENTS}");
-                return whole(Error::TooManyEvents, detail);
+                return Err(whole(Error::TooManyEvents, detail));
             }
             _ => {}
         }
-        let resolve = |word: &str| {
-            self.resolve_one(word, mode).map_err(|(error, detail)| ResolveError {
-                event: word.into(),
-                error,
-                detail,
-            })
+        let resolve = |listed: Result<Listed<'_>, BadBraces<'_>>| match listed {
+            Err(bad) => Err(whole(Error::BadArgument, format!("{bad}"))),
+            Ok((word, together)) => {
+                let one = self.resolve_one(word, mode);
+                let mut resolved = one.map_err(|(error, detail)| ResolveError {
+                    event: word.into(),
+                    error,
+                    detail,
+                })?;
+                resolved.demand.together = together;
+                Ok(resolved)
+            }
         };
-        words(list).map(resolve).collect()
+        listed(list).map(resolve).collect()
     }
 
     /// Names that are not the vendor's: perf's generic events, and PAPI's presets. Some are refused

@@ -102,9 +102,6 @@ impl<'a> Spelling<'a> {
     pub(super) fn parse(word: &'a str) -> Result<Self, Wrong> {
         let mut spelling = Spelling::default();
         let terms = terms_end(word).unwrap_or(0);
-        if word.starts_with('{') || word[terms..].contains('}') {
-            return wrong(word, GROUPS);
-        }
         let (word, share) = match word[terms..].rfind('@') {
             Some(at) => (&word[..terms + at], Some(&word[terms + at + 1..])),
             None => (word, None),
@@ -298,7 +295,8 @@ const MODIFIERS: &str = "ukhpPGHISDWbR";
 const TERMS: &str =
     "terms are event, umask, cmask, inv, edge, offcore_rsp, frontend, config, config1 and name";
 const SAID: &str = "the event is given twice: give a name, a numeric select, or event= and umask=";
-const GROUPS: &str = "the planner makes the groups; list the events";
+const GROUPS: &str = "modifiers are u and k; events between braces are counted in the same slices, and \
+                      no group of them is preferred";
 const THREADS: &str = "it would count the other thread of the core too; leave it out";
 const TRANSACTIONS: &str = "transactions are not told apart";
 const LATENCY: &str = "load latencies are counted by PEBS alone, which the engine does not drive";

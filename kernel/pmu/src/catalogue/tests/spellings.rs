@@ -76,9 +76,12 @@ fn what_is_wrong_in_a_spelling_is_said() {
     bad("cycles:p", "'p': precise events need PEBS");
     bad("cycles:G", "'G': hypervisors");
     bad("cycles/x", "'x': modifiers are u");
-    for group in ["{cycles", "cycles}", "{cycles}:u", "{cpu/event=0xd1", "cpu/event=0xd1/}"] {
-        bad(group, "': the planner makes the groups");
+    for braces in ["{cycles", "cycles}", "{cycles}:u", "cpu/event=0xd1/}", "{cycles,{cycles}}"] {
+        let (event, error, detail) = refused(icelake(), braces);
+        assert_eq!((event.as_str(), error), ("", Error::BadArgument), "{braces}");
+        assert!(detail.contains("brace"), "{detail}");
     }
+    bad("cycles:S", "'S': modifiers are u and k; events between braces");
     bad("cpu/event=0xd1,umsk=3/", "'umsk=3': terms are event,");
     bad("cpu/event=0xd1,umask=300/", "'umask=300': more than 0xff");
     bad("cpu/event=0x1d1/", "'event=0x1d1': more than 0xff");
