@@ -10,7 +10,7 @@ use tally_abi::ExitStatus;
 use crate::{artefacts, machine_permit, on_host};
 
 /// Runs `cargo xtask run` with these words.
-fn run(words: &[&str]) -> Output {
+pub fn run(words: &[&str]) -> Output {
     let _permit = machine_permit();
     let tests = std::env::current_exe().unwrap();
     // The tests are in `deps`, beside the tool.
@@ -19,13 +19,13 @@ fn run(words: &[&str]) -> Output {
 }
 
 /// The path of a hosted guest.
-fn guest(name: &str) -> String {
+pub fn guest(name: &str) -> String {
     let artefacts = artefacts();
     let path = artefacts.on_demand.iter().find(|path| path.ends_with(name)).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 

@@ -44,7 +44,7 @@ struct Printed {
 }
 
 /// Boots Linux with these files, runs the script and returns its status and its output.
-fn run(pmu: Pmu, files: &[PathBuf], script: &str) -> (u8, String) {
+pub fn run(pmu: Pmu, files: &[PathBuf], script: &str) -> (u8, String) {
     let artefacts = artefacts();
     let _permit = machine_permit();
     let guest = LinuxGuest {

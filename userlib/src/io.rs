@@ -17,16 +17,59 @@ pub enum Output {
 
 impl Write for Output {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let mut rest = text.as_bytes();
-        while !rest.is_empty() {
-            let arguments = [*self as u64, rest.as_ptr() as u64, rest.len() as u64, 0, 0, 0];
-            // SAFETY: the buffer is valid for reading its length.
-            let written = unsafe { sys::call(sys::WRITE, arguments) };
-            let written = usize::try_from(written).map_err(|_| fmt::Error)?;
-            rest = rest.get(written..).ok_or(fmt::Error)?;
-        }
-        Ok(())
+        write_all(*self as u64, text)
     }
+}
+
+/// A file that is written. Dropping it closes it.
+#[derive(Debug)]
+pub struct File {
+    fd: u64,
+}
+
+impl File {
+    /// Creates a file, or opens one that is there: to empty it, or to write behind its end.
+    ///
+    /// # Errors
+    /// The path's folder does not exist, or the path is none that can be written.
+    pub fn create(path: &str, appends: bool) -> Result<File, FileError> {
+        const WRITE_ONLY_CREATE: u64 = 0o101;
+        const TRUNCATE: u64 = 0o1000;
+        const APPEND: u64 = 0o2000;
+        const MODE: u64 = 0o644;
+        let flags = WRITE_ONLY_CREATE | if appends { APPEND } else { TRUNCATE };
+        let mut name = Vec::from(path);
+        name.push(0);
+        // SAFETY: the path is a string that ends in a zero byte.
+        let fd = unsafe { sys::call(sys::OPEN, [name.as_ptr() as u64, flags, MODE, 0, 0, 0]) };
+        u64::try_from(fd).map(|fd| File { fd }).map_err(|_| FileError(-fd))
+    }
+}
+
+impl Write for File {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        write_all(self.fd, text)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: the call touches no memory of the program.
+        unsafe { sys::call(sys::CLOSE, [self.fd, 0, 0, 0, 0, 0]) };
+    }
+}
+
+/// Writes all of a text to a descriptor.
+fn write_all(fd: u64, text: &str) -> fmt::Result {
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        let arguments = [fd, rest.as_ptr() as u64, rest.len() as u64, 0, 0, 0];
+        // SAFETY: the buffer is valid for reading its length.
+        let written = unsafe { sys::call(sys::WRITE, arguments) };
+        let written = usize::try_from(written).map_err(|_| fmt::Error)?;
+        rest = rest.get(written..).ok_or(fmt::Error)?;
+    }
+    Ok(())
 }
 
 /// Writes a line in one call, so that lines of several programs do not mix. Write errors are
@@ -53,15 +96,15 @@ macro_rules! eprintln {
     };
 }
 
-/// A file could not be read; with Linux's error number.
+/// A file could not be opened or read; with Linux's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileError(pub i64);
 
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match sys::errno::name(self.0) {
-            Some(name) => write!(f, "the file cannot be read: {name}"),
-            None => write!(f, "the file cannot be read: error {}", self.0),
+            Some(name) => write!(f, "the file cannot be opened or read: {name}"),
+            None => write!(f, "the file cannot be opened or read: error {}", self.0),
         }
     }
 }

@@ -54,10 +54,10 @@ pub use counting::Session;
 pub use direct::Direct;
 pub use error::OpenError;
 pub use part::Part;
-pub use program::Program;
+pub use program::{Program, children_usage};
 pub use tally_abi::events::words as event_words;
 pub use tally_abi::{
     Error, ExitStatus, Mode, PhaseConfig, PhaseState, Reading, SessionConfig, SessionStats, Shares,
-    Slice, Value, events, phase, reading::Reason, session,
+    Slice, Value, events, phase, reading::Reason, session, usage::Usage,
 };
 pub use threshold::{Handler, handler_words};

@@ -2,7 +2,12 @@
 
 use alloc::vec::Vec;
 
-use tally_abi::{Error, session::MAX_DETAIL_BYTES, syscall::errno::EINTR};
+use tally_abi::{
+    Error,
+    session::MAX_DETAIL_BYTES,
+    syscall::errno::{EINTR, ETIMEDOUT},
+    usage::{Usage, UsageWords},
+};
 
 use crate::{
     error::{OpenError, check},
@@ -14,6 +19,23 @@ use crate::{
 #[derive(Debug)]
 pub struct Program {
     number: u64,
+}
+
+/// What all programs used that this one loaded and waited for.
+///
+/// # Errors
+/// The kernel is not Tally.
+pub fn children_usage() -> Result<Usage, Error> {
+    usage_of(0)
+}
+
+/// What a program used, or with 0 all that were waited for.
+fn usage_of(number: u64) -> Result<Usage, Error> {
+    let mut words = UsageWords::default();
+    let arguments = [number, words.as_mut_ptr() as u64, 0, 0, 0, 0];
+    // SAFETY: the buffer is of the call's size.
+    check(unsafe { sys::tally_call(sys::PROGRAM_USAGE, arguments) })?;
+    Ok(Usage::from_words(words))
 }
 
 impl Program {
@@ -58,6 +80,36 @@ impl Program {
                 status => break check(status).map(|status| status as u8),
             }
         }
+    }
+
+    /// Waits as [`Self::wait`] does, but for no more than a time. Returns the status, or none if
+    /// the program has not ended by then. The kernel looks every 10 ms.
+    ///
+    /// # Errors
+    /// The program was not started, or was waited for before.
+    pub fn wait_for(&self, nanoseconds: u64) -> Result<Option<u8>, Error> {
+        let (call, arguments) = (sys::PROGRAM_WAIT_FOR, [self.number, nanoseconds, 0, 0, 0, 0]);
+        // SAFETY: the call has no buffer.
+        match unsafe { sys::tally_call(call, arguments) } {
+            over if over == -ETIMEDOUT || over == -EINTR => Ok(None),
+            status => check(status).map(|status| Some(status as u8)),
+        }
+    }
+
+    /// What the program used of the machine so far.
+    ///
+    /// # Errors
+    /// The program was waited for.
+    pub fn usage(&self) -> Result<Usage, Error> {
+        usage_of(self.number)
+    }
+
+    /// Ends the program by `SIGKILL`: its status is 137.
+    ///
+    /// # Errors
+    /// The program was waited for.
+    pub fn kill(&self) -> Result<(), Error> {
+        self.call(sys::PROGRAM_KILL).map(|_| ())
     }
 
     /// The program's number, an argument of [`sys::SESSION_OPEN`] and [`sys::SCHED_SETAFFINITY`].

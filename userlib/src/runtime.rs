@@ -58,6 +58,15 @@ pub fn arguments() -> impl Iterator<Item = &'static str> {
     })
 }
 
+/// Nanoseconds since boot, or of another kernel's clock that nobody sets (`CLOCK_MONOTONIC`).
+pub fn now_ns() -> u64 {
+    const MONOTONIC: u64 = 1;
+    let mut time = [0_u64; 2];
+    // SAFETY: the buffer is a `struct timespec`.
+    unsafe { sys::call(sys::CLOCK_GETTIME, [MONOTONIC, time.as_mut_ptr() as u64, 0, 0, 0, 0]) };
+    time[0] * 1_000_000_000 + time[1]
+}
+
 #[global_allocator]
 static HEAP: heap::Heap = heap::new();
 

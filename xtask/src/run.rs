@@ -9,7 +9,7 @@ mod show;
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, FromArgMatches, builder::ArgPredicate};
-use tally_abi::{ExitStatus, PhaseConfig, Shares, boot::LogLevel};
+use tally_abi::{ExitStatus, PhaseConfig, Shares, boot::LogLevel, command::help};
 use tally_engine::Plan;
 use tally_pmu::CostTable;
 
@@ -314,7 +314,10 @@ impl RunArgs {
         for words in self.programs().into_iter().chain(of_job) {
             if self.job.events.is_some() || program_words::tally(&words).is_some() {
                 let asked = Asked::of(&self.job, &words, pmu.profile().signature)?;
-                explain::plan_of(&pmu, &asked)?;
+                // `stat` may print nothing but what the kernel counts.
+                if !asked.events.is_empty() {
+                    explain::plan_of(&pmu, &asked)?;
+                }
             }
         }
         Ok(())
@@ -343,9 +346,8 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if args.quiet {
         output::silence_notes();
     }
-    args.request()?;
-    if args.explain {
-        return explained(args);
+    if let Some(status) = without_boot(args)? {
+        return Ok(status);
     }
     let args = &args.located()?;
     args.check_events()?;
@@ -470,6 +472,17 @@ fn check(args: &RunArgs) -> Result<()> {
         return Err(Failure::new(ExitStatus::Usage, why));
     }
     Ok(())
+}
+
+/// Prints what needs no machine, if that is asked for: the options of `stat` or `record`, or the
+/// plan.
+fn without_boot(args: &RunArgs) -> Result<Option<u8>> {
+    let first = args.first();
+    if let Some(help) = program_words::tally(&first).and_then(|words| help(&words)) {
+        return output::text(&help).map(|()| Some(0));
+    }
+    args.request()?;
+    if args.explain { explained(args).map(Some) } else { Ok(None) }
 }
 
 /// Prints the plan.

@@ -2,7 +2,22 @@
 //! parses it. The host parses it too: it refuses before a boot what the program would refuse, and
 //! explains what the program would count.
 
-use alloc::{format, string::String, vec::Vec};
+mod options;
+mod software;
+mod stat;
+mod verb;
+
+pub use self::{
+    software::{SOFTWARE, Software, Source},
+    stat::StatOptions,
+    verb::Verb,
+};
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 
 use crate::{
     Mode, SessionConfig, Shares, Slice,
@@ -13,25 +28,8 @@ use crate::{
 /// The default period, in events.
 const DEFAULT_PERIOD: u64 = 100_000;
 
-/// How the program is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
-    /// Count events for the whole program.
-    Stat,
-    /// Sample the program: an address at every period of an event.
-    Record,
-}
-
-impl Verb {
-    /// Parses the verb's name.
-    pub fn parse(word: &str) -> Option<Verb> {
-        match word {
-            "stat" => Some(Verb::Stat),
-            "record" => Some(Verb::Record),
-            _ => None,
-        }
-    }
-}
+/// What `tally stat` prints by default before [`DEFAULT_STAT`], as `perf stat` does.
+pub const DEFAULT_SOFTWARE: &str = "context-switches,page-faults,task-clock";
 
 /// `stat [-e LIST]… [OPTIONS] [--] PROGRAM ARGUMENTS`, or `record [-e LIST] [-c PERIOD] …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +40,12 @@ pub struct Command<'a> {
     lists: Vec<&'a str>,
     /// `-d`: count also the data cache's events, with `stat`.
     is_detailed: bool,
-    /// `-x SEPARATOR` of `stat`: print fields with this text between them, and nothing else.
-    pub separator: Option<&'a str>,
+    /// What the session counts, as a list; empty if it counts nothing.
+    counted: String,
+    /// Every event of `stat` in order, and where its value comes from.
+    pub columns: Vec<(String, Source)>,
+    /// The options that only `stat` has.
+    pub stat: StatOptions<'a>,
     /// `-c PERIOD`: events between two samples of `record`, at least 1.
     pub period: u64,
     /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--shares planned|adaptive|paired`,
@@ -57,27 +59,36 @@ impl<'a> Command<'a> {
     /// Parses the words after `tally`.
     ///
     /// # Errors
-    /// A message that names the wrong word.
+    /// A message that names the wrong word; with `--help` what that prints ([`help`]).
     pub fn parse(words: &[&'a str]) -> Result<Self, String> {
         let mut words = words.iter().copied();
         let mut command = Command {
             verb: words.next().and_then(Verb::parse).ok_or_else(usage)?,
             lists: Vec::new(),
             is_detailed: false,
-            separator: None,
+            counted: String::new(),
+            columns: Vec::new(),
+            stat: StatOptions::default(),
             period: DEFAULT_PERIOD,
             config: SessionConfig::default(),
             program: Vec::new(),
         };
         while let Some(word) = words.next() {
             let (option, said) = split(word);
-            let mut value =
-                || said.or_else(|| words.next()).ok_or_else(|| format!("{word} needs a value"));
             match word {
                 "--" => command.program.extend(words.next()),
-                "--kernel" => command.config.mode = Mode::Full,
-                "-d" | "--detailed" if command.verb == Verb::Stat => command.is_detailed = true,
-                _ if word.starts_with('-') => command.option(option, &mut value)?,
+                _ if word.starts_with('-') => {
+                    let (long, value) = match options::known(command.verb, option) {
+                        None => return Err(options::unknown(command.verb, option)),
+                        Some((long, false)) if said.is_none() => (long, ""),
+                        Some((_, false)) => return Err(format!("{word}: {option} takes no value")),
+                        Some((long, true)) => {
+                            let value = said.or_else(|| words.next());
+                            (long, value.ok_or_else(|| format!("{word} needs a value"))?)
+                        }
+                    };
+                    command.set(long, option, value)?;
+                }
                 _ => command.program.push(word),
             }
             if !command.program.is_empty() {
@@ -89,67 +100,81 @@ impl<'a> Command<'a> {
     }
 
     /// Refuses several events for `record`: its samples do not name their event.
-    fn checked(self) -> Result<Self, String> {
-        let events = self.events();
-        match (self.verb, words(&events).count()) {
-            (Verb::Record, 2..) => {
-                Err(format!("record samples one event, and -e names several: {events}"))
-            }
-            _ => Ok(self),
+    fn checked(mut self) -> Result<Self, String> {
+        let list = self.list();
+        if self.verb == Verb::Record {
+            self.counted = list;
+            return match words(&self.counted).count() {
+                2.. => {
+                    Err(format!("record samples one event, and -e names several: {}", self.counted))
+                }
+                _ => Ok(self),
+            };
         }
+        self.stat.check()?;
+        let (counted, columns) = software::split(&list)?;
+        self.columns = columns.into_iter().map(|(name, of)| (name.to_string(), of)).collect();
+        self.counted = counted;
+        Ok(self)
     }
 
-    /// Sets an option that has a value.
-    fn option(
-        &mut self,
-        word: &str,
-        value: &mut dyn FnMut() -> Result<&'a str, String>,
-    ) -> Result<(), String> {
-        match word {
-            "-e" | "--event" => self.lists.push(value()?),
-            "-x" | "--field-separator" if self.verb == Verb::Stat => {
-                self.separator = Some(value()?);
-            }
-            "-c" | "--count" if self.verb == Verb::Record => {
-                self.period = number(word, value()?)? as u64;
+    /// Sets an option by its long form; `word` is the form that was written.
+    fn set(&mut self, long: &str, word: &str, value: &'a str) -> Result<(), String> {
+        match long {
+            "--event" => self.lists.push(value),
+            "--detailed" => self.is_detailed = true,
+            "--kernel" => self.config.mode = Mode::Full,
+            "--count" => {
+                self.period = number(word, value)? as u64;
                 if self.period == 0 {
                     return Err(format!("{word} is at least 1"));
                 }
             }
             "--slice" => {
-                let slice = value()?;
-                self.config.slice = match Slice::parse(slice) {
+                self.config.slice = match Slice::parse(value) {
                     Some(Slice::Cycles(0)) => return Err(format!("{word} is at least 1")),
                     Some(slice) => slice,
-                    None => Slice::Cycles(number(word, slice)? as u64),
+                    None => Slice::Cycles(number(word, value)? as u64),
                 };
             }
             "--budget" => {
-                let ppm = (number(word, value()?)? * 10_000.0) as u32;
+                let ppm = (number(word, value)? * 10_000.0) as u32;
                 if !(1..=NO_BUDGET_PPM).contains(&ppm) {
                     return Err(format!("{word} is more than 0 and at most 100"));
                 }
                 self.config.budget_ppm = ppm;
             }
             "--shares" => {
-                let kind = value()?;
                 self.config.shares =
-                    Shares::parse(kind).ok_or_else(|| format!("{word} cannot be {kind}"))?;
+                    Shares::parse(value).ok_or_else(|| format!("{word} cannot be {value}"))?;
             }
-            _ => return Err(format!("unknown option {word}")),
+            "--help" => return Err(options::help(self.verb)),
+            _ => return self.stat.set(long, word, value),
         }
         Ok(())
     }
 
-    /// The events to count, as one list; for `record` at most one event.
-    pub fn events(&self) -> String {
+    /// The events that the session counts, as one list; for `record` at most one event. Empty if
+    /// `stat` prints nothing but what the kernel counts.
+    pub fn events(&self) -> &str {
+        &self.counted
+    }
+
+    /// The events that were asked for, as one list.
+    fn list(&self) -> String {
         let listed = match (self.lists.is_empty(), self.verb) {
             (false, _) => self.lists.join(","),
-            (true, Verb::Stat) => DEFAULT_STAT.into(),
+            (true, Verb::Stat) => format!("{DEFAULT_SOFTWARE},{DEFAULT_STAT}"),
             (true, Verb::Record) => DEFAULT_RECORD.into(),
         };
         if self.is_detailed { format!("{listed},{DETAILED_STAT}") } else { listed }
     }
+}
+
+/// What to print if these words ask for help.
+pub fn help(words: &[&str]) -> Option<String> {
+    let text = options::help(Verb::parse(words.first()?)?);
+    (Command::parse(words).err()? == text).then_some(text)
 }
 
 /// An option and the value that may be in the same word: `--event=LIST`, `-x,`.
@@ -186,7 +211,7 @@ mod tests {
     fn options_end_where_the_program_begins() {
         let stat =
             parse("stat -e a,b --slice 9000 --kernel --event=c=d -- prog -e d -- e").unwrap();
-        assert_eq!((stat.verb, stat.events().as_str()), (Verb::Stat, "a,b,c=d"));
+        assert_eq!((stat.verb, stat.events()), (Verb::Stat, "a,b,c=d"));
         assert_eq!((stat.config.mode, stat.config.slice), (Mode::Full, Slice::Cycles(9000)));
         assert_eq!(stat.program, ["prog", "-e", "d", "--", "e"]);
         let record = parse("record -c 5 --budget 0.5 --shares adaptive prog").unwrap();
@@ -195,20 +220,24 @@ mod tests {
         assert_eq!(parse("stat prog").unwrap().events(), DEFAULT_STAT);
         let detailed = parse("stat -ea -d -x, prog").unwrap();
         assert_eq!(detailed.events(), format!("a,{DETAILED_STAT}"));
-        assert_eq!((detailed.separator, parse("stat prog").unwrap().separator), (Some(","), None));
+        assert_eq!(
+            (detailed.stat.separator, parse("stat prog").unwrap().stat.separator),
+            (Some(","), None)
+        );
         assert_eq!(parse("record prog").unwrap().events(), DEFAULT_RECORD);
     }
 
     #[test]
     fn what_is_not_understood_is_named() {
         for (text, why) in [
-            ("stat -a prog", "unknown option -a"),
-            ("record -x, prog", "unknown option -x"),
-            ("record -d prog", "unknown option -d"),
-            ("stat -dd prog", "unknown option -d"),
-            ("stat -c 5 prog", "unknown option -c"),
+            ("stat --evnt=a prog", "unknown option --evnt; nearest: --event"),
+            ("stat -Z prog", "unknown option -Z; --help prints all"),
+            ("record -x, prog", "unknown option -x; --help prints all"),
+            ("record -d prog", "unknown option -d; --help prints all"),
+            ("stat -dd prog", "-dd: -d takes no value"),
+            ("stat -c 5 prog", "unknown option -c; --help prints all"),
             ("stat -e", "-e needs a value"),
-            ("stat --kernel=1 prog", "unknown option --kernel"),
+            ("stat --kernel=1 prog", "--kernel=1: --kernel takes no value"),
             ("stat --shares=foo prog", "--shares cannot be foo"),
             ("stat -e cycles", "name the program to run"),
             ("stat --", "name the program to run"),
@@ -219,9 +248,60 @@ mod tests {
             ("stat --slice 0 prog", "--slice is at least 1"),
             ("stat --shares foo prog", "--shares cannot be foo"),
             ("stat --budget 101 prog", "--budget is more than 0 and at most 100"),
+            ("stat -r 0 prog", "-r is at least 1"),
+            ("stat -I 5 prog", "-I is at least 10"),
+            ("stat --timeout=x prog", "--timeout cannot be x"),
+            ("stat -e {a prog", "'{': the list ends before the braces: add '}'"),
             ("top prog", &usage()),
         ] {
             assert_eq!(parse(text).unwrap_err(), why, "{text}");
         }
+    }
+
+    #[test]
+    fn stat_has_the_options_of_perf_stat() {
+        let stat =
+            parse("stat -r 3 -o out --append -j -v --timeout 50 -e cs,{a,b} prog -x").unwrap();
+        let StatOptions { repeat, output, appends, is_json, is_verbose, timeout_ms, .. } =
+            stat.stat;
+        assert_eq!((repeat, output, timeout_ms), (3, Some("out"), Some(50)));
+        assert!(appends && is_json && is_verbose);
+        assert_eq!(stat.events(), "{a,b}");
+        let sources: Vec<Source> = stat.columns.iter().map(|(_, source)| *source).collect();
+        let cs = Source::Software(Software::ContextSwitches);
+        assert_eq!(sources, [cs, Source::Session(0), Source::Session(1)]);
+        assert_eq!(parse("stat -I100 prog").unwrap().stat.interval_ms, Some(100));
+        assert_eq!(parse("stat -e task-clock prog").unwrap().events(), "");
+    }
+
+    #[test]
+    fn options_that_perf_has_and_tally_has_not_say_what_to_use() {
+        for (option, remedy) in [
+            ("-a", "run --events"),
+            ("--cpu=0", "run --events"),
+            ("-C0", "run --events"),
+            ("-M", "run --breakdown"),
+            ("--topdown", "run --breakdown"),
+            ("--per-thread", "Session::part"),
+            ("-p1", "name it"),
+        ] {
+            let text = format!("stat {option} prog");
+            let why = parse(&text).unwrap_err();
+            assert!(why.contains(remedy), "{option}: {why}");
+        }
+        for both in ["-x, -j", "--append", "-r 2 -I 100"] {
+            let text = format!("stat {both} prog");
+            assert!(parse(&text).unwrap_err().contains(": give one") || both == "--append");
+            assert!(parse(&text).is_err(), "{both}");
+        }
+    }
+
+    #[test]
+    fn help_names_every_option_of_the_verb() {
+        let text = |line: &str| help(&line.split(' ').collect::<Vec<_>>());
+        let stat = text("stat -e cycles --help").unwrap();
+        assert!(stat.contains("  -I, --interval-print MS") && !stat.contains("--count"), "{stat}");
+        assert!(text("record -h").unwrap().contains("  -c, --count PERIOD"));
+        assert_eq!((text("stat prog --help"), text("stat"), text("stat -q")), (None, None, None));
     }
 }

@@ -20,6 +20,8 @@ pub mod events;
 pub mod exit;
 pub mod halt;
 pub mod loader;
+#[cfg(feature = "alloc")]
+pub mod nearest;
 pub mod phase;
 mod program;
 pub mod reading;
@@ -35,6 +37,7 @@ pub mod trace;
 #[cfg(feature = "alloc")]
 pub mod truth;
 pub mod uname;
+pub mod usage;
 pub mod vpmu;
 pub mod wire;
 #[cfg(feature = "alloc")]

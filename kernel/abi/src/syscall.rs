@@ -162,7 +162,8 @@ pub const UMASK: u64 = 95;
 pub const GETTIMEOFDAY: u64 = 96;
 /// `getrlimit(resource, limit)` → 0. As [`PRLIMIT64`].
 pub const GETRLIMIT: u64 = 97;
-/// `getrusage(who, usage)` → 0: time on CPUs and memory.
+/// `getrusage(who, usage)` → 0: time on CPUs, memory, page faults and context switches. The
+/// children's is that of the programs that were waited for.
 pub const GETRUSAGE: u64 = 98;
 /// `sysinfo(info)` → 0: memory, programs, time since boot.
 pub const SYSINFO: u64 = 99;
@@ -468,6 +469,15 @@ pub const PROGRAM_RUN: u64 = TALLY_BASE + 0x21;
 /// caller loaded and started; afterwards the program's number is no longer valid. `-EINTR` if a
 /// signal handler without `SA_RESTART` ran.
 pub const PROGRAM_WAIT: u64 = TALLY_BASE + 0x22;
+/// `program_wait_for(program, nanoseconds)` → as [`PROGRAM_WAIT`], or `-ETIMEDOUT` once this time
+/// is over. The scheduler looks at its ticks, every 10 ms.
+pub const PROGRAM_WAIT_FOR: u64 = TALLY_BASE + 0x23;
+/// `program_usage(program, usage)` → 0. Writes [`crate::usage::UsageWords`]: what a program used
+/// that the caller loaded and has not waited for; with 0, all that it has waited for.
+pub const PROGRAM_USAGE: u64 = TALLY_BASE + 0x24;
+/// `program_kill(program)` → 0. Sends `SIGKILL` to a program that the caller loaded and that has
+/// not ended: it ends with status 137.
+pub const PROGRAM_KILL: u64 = TALLY_BASE + 0x25;
 
 /// Defines a function from a number to the name of its constant.
 macro_rules! names {
@@ -506,7 +516,7 @@ names! {
     FACCESSAT2, EPOLL_PWAIT2, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ,
     SESSION_STATS, SESSION_CLOSE, SESSION_MAP, SESSION_THRESHOLD, UPCALL_RETURN, SESSION_SAMPLE,
     SESSION_SAMPLES, SESSION_THREAD, SESSION_PHASES, SESSION_PHASE, DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD,
-    PROGRAM_RUN, PROGRAM_WAIT,
+    PROGRAM_RUN, PROGRAM_WAIT, PROGRAM_WAIT_FOR, PROGRAM_USAGE, PROGRAM_KILL,
 }
 
 /// Linux's error numbers that the calls above return, as positive numbers.

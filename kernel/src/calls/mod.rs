@@ -72,7 +72,7 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
         syscall::SCHED_SETAFFINITY | syscall::SCHED_GETAFFINITY | syscall::GETCPU => {
             affinity::call(cpu, frame, number, arguments);
         }
-        syscall::PROGRAM_LOAD..=syscall::PROGRAM_WAIT => {
+        syscall::PROGRAM_LOAD..=syscall::PROGRAM_KILL => {
             programs::call(cpu, frame, number, arguments);
         }
         syscall::TALLY_BASE.. => tally(cpu, frame, number, arguments),

@@ -4,15 +4,20 @@ use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
 use tally_abi::{Error, ExitStatus, syscall};
 
-use super::session::{Caller, explain};
+use super::{
+    inspect::preempt_and_restart,
+    session::{Caller, explain},
+};
 use crate::{
     arch::frame::Frame,
     cpu::Cpu,
+    machine::clock,
     measure::Refusal,
     memory::{frames, kernel},
     sched::{
         self,
-        table::{self, ChildState},
+        children::ChildState,
+        table::{self, Lookup},
     },
     task::{MAX_ARGUMENT_BYTES, Process, thread::Wait},
 };
@@ -24,14 +29,29 @@ const MAX_LOAD_BYTES: u64 = 6 << 20;
 pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     let process = cpu.process();
     let caller = process.pid;
-    let [program, ..] = arguments;
+    let [program, argument, ..] = arguments;
     let child = u32::try_from(program).map_err(|_| Error::NoProgram);
     let answer = match number {
         syscall::PROGRAM_LOAD => load(process, arguments),
         syscall::PROGRAM_RUN => child.and_then(|pid| run(pid, caller)),
+        syscall::PROGRAM_USAGE | syscall::PROGRAM_KILL => {
+            let found = child.and_then(|pid| match number {
+                syscall::PROGRAM_USAGE => usage(process, pid, argument),
+                _ => kill(pid, caller),
+            });
+            match found {
+                Ok(Some(lapic)) => return preempt_and_restart(cpu, frame, lapic),
+                Ok(None) => Ok(0),
+                Err(error) => Err(error),
+            }
+        }
         _ => match child.map(|pid| (pid, table::lock().child_state(pid, caller))) {
             Ok((_, ChildState::Ended(status))) => Ok(status.into()),
-            Ok((pid, ChildState::Alive)) => return sched::block(cpu, frame, Wait::Child(pid)),
+            Ok((pid, ChildState::Alive)) => {
+                let is_timed = number == syscall::PROGRAM_WAIT_FOR;
+                let until = is_timed.then(|| clock::now_ns().saturating_add(argument));
+                return sched::block(cpu, frame, Wait::Child(pid, until));
+            }
             Ok((_, ChildState::New)) => Err(Error::WrongState),
             Ok((_, ChildState::Unknown)) => Err(Error::NoProgram),
             Err(error) => Err(error),
@@ -96,5 +116,40 @@ fn run(pid: u32, caller: u32) -> Result<u64, Error> {
         Err(Error::WrongState)
     } else {
         Err(Error::NoProgram)
+    }
+}
+
+/// `program_usage(program, usage)`. Returns the CPU that runs the program, which has to park it
+/// first, if one does.
+fn usage(process: &mut Process, pid: u32, to: u64) -> Result<Option<u32>, Error> {
+    let mut table = table::lock();
+    let used = match pid {
+        0 => Lookup::Parked(table.children_usage(process.pid)),
+        _ if !table.is_child(pid, process.pid) => Lookup::Unknown,
+        _ => table.usage(pid),
+    };
+    match used {
+        Lookup::Parked(usage) => {
+            let written = process.memory.write_words(to, usage.to_words());
+            written.map(|()| None).map_err(|_| Error::BadPointer)
+        }
+        Lookup::Running(lapic) => Ok(Some(lapic)),
+        Lookup::Ended | Lookup::Unknown => Err(Error::NoProgram),
+    }
+}
+
+/// `program_kill(program)`. Returns as [`usage`].
+fn kill(pid: u32, caller: u32) -> Result<Option<u32>, Error> {
+    let mut table = table::lock();
+    if !table.is_child(pid, caller) {
+        return Err(Error::NoProgram);
+    }
+    match table.kill(pid, caller) {
+        Lookup::Parked(Ok(())) => Ok(None),
+        Lookup::Parked(Err(_)) => Err(Error::WrongState),
+        Lookup::Running(lapic) => Ok(Some(lapic)),
+        // It has ended by itself.
+        Lookup::Ended => Ok(None),
+        Lookup::Unknown => Err(Error::NoProgram),
     }
 }

@@ -1,6 +1,9 @@
 //! Calls on the machine and on what programs use of it.
 
-use tally_abi::syscall::{self, errno::EINVAL};
+use tally_abi::{
+    syscall::{self, errno::EINVAL},
+    usage::Usage,
+};
 
 use super::answer::Errno;
 use crate::{
@@ -39,23 +42,25 @@ fn describe(process: &mut Process, to: u64) -> Result<u64, Errno> {
     Ok(0)
 }
 
-/// `getrusage`: time on CPUs, all of it as the program's own, and memory. Children are not waited
-/// for as Linux does.
+/// `getrusage`: time on CPUs, all of it as the program's own, memory, page faults and context
+/// switches; of children, what those used that were waited for.
 fn usage(process: &mut Process, of: i32, to: u64) -> Result<u64, Errno> {
-    let (ran, resident) = match of {
-        OF_SELF => (process.ran_ns(), process.memory.space.resident_bytes()),
+    let resident = process.memory.space.resident_bytes();
+    let (used, resident) = match of {
+        OF_SELF => (process.usage(), resident),
         OF_THREAD => {
             let own = process.threads.running().tid;
-            let ran = process.threads.ran_ns(Some(own)).unwrap_or_default();
-            (ran, process.memory.space.resident_bytes())
+            let ran_ns = process.threads.ran_ns(Some(own)).unwrap_or_default();
+            (Usage { ran_ns, ..Usage::default() }, resident)
         }
-        OF_CHILDREN => (0, 0),
+        OF_CHILDREN => (table::lock().children_usage(process.pid), 0),
         _ => return Err(Errno(EINVAL)),
     };
-    let [seconds, rest] = clock::to_timespec(ran);
+    let [seconds, rest] = clock::to_timespec(used.ran_ns);
     let mut words = [0; 18];
     words[..2].copy_from_slice(&[seconds, rest / MICROSECOND_NS]);
     words[4] = resident >> 10;
+    [words[8], words[16], words[17]] = [used.page_faults, used.waits, used.preemptions];
     process.memory.write_words(to, words)?;
     Ok(0)
 }

@@ -57,6 +57,8 @@ pub enum Place {
 pub struct UserMemory {
     /// Its page tables.
     pub space: AddressSpace,
+    /// Pages that were allocated when they were touched.
+    pub page_faults: u64,
     pub(super) areas: Areas,
     pub(super) heap: Range<u64>,
     /// Addresses of lent memory, by the kernel's address of it.
@@ -73,7 +75,7 @@ impl UserMemory {
             }
             all.insert(start, area);
         }
-        UserMemory { space, areas: all, heap: heap..heap, lent: BTreeMap::new() }
+        UserMemory { space, page_faults: 0, areas: all, heap: heap..heap, lent: BTreeMap::new() }
     }
 
     /// Every area, by address.
@@ -87,6 +89,12 @@ impl UserMemory {
     /// The program may not touch the address so, its page is there already, it is behind the end of
     /// a file, or no memory is left.
     pub fn page_in(&mut self, address: u64, touch: Touch) -> Result<(), SpaceError> {
+        self.allocate(address, touch)?;
+        self.page_faults += 1;
+        Ok(())
+    }
+
+    fn allocate(&mut self, address: u64, touch: Touch) -> Result<(), SpaceError> {
         let page = address - address % FRAME_BYTES;
         let (start, area) = self.areas.at(page).ok_or(SpaceError::BadAddress)?;
         let access = area.access;

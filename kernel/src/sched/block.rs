@@ -18,6 +18,7 @@ pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
     drop(table);
     let has_next = process.threads.next_affinity().is_some();
     if is_due || has_next {
+        process.switches.preemptions += 1;
         process.threads.enqueue_running(frame);
     }
     if is_due {
@@ -33,7 +34,9 @@ pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
 /// its next turn. It is not parked for an inspection: two programs that inspect each other would
 /// both stay parked until the timeout.
 pub fn yield_cpu(cpu: &mut Cpu, frame: &mut Frame) {
-    cpu.process().threads.enqueue_running(frame);
+    let process = cpu.process();
+    process.switches.preemptions += 1;
+    process.threads.enqueue_running(frame);
     let process = deschedule(cpu);
     table::lock().enqueue(process);
     schedule(cpu, frame);
@@ -46,6 +49,7 @@ pub fn block(cpu: &mut Cpu, frame: &mut Frame, on: Wait) {
     if !on.ends_by_itself() && process.is_stuck() {
         return end_deadlocked(cpu, frame);
     }
+    process.switches.waits += 1;
     process.threads.block_running(frame, on);
     process.expire();
     run_next_thread(cpu, frame);

@@ -69,6 +69,7 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
     if table::lock().has_no_parent(process.pid) {
         status::record(status);
     }
+    table::lock().set_usage(process.pid, process.usage());
     kernel::activate_space();
     REPORTING.fetch_add(1, Ordering::SeqCst);
     let remains = table::lock().end(process.pid, status, contexts);

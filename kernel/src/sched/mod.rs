@@ -7,6 +7,7 @@
 //! last program has ended, the machine stops.
 
 mod block;
+pub mod children;
 mod deliver;
 mod exit;
 mod load;

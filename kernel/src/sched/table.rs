@@ -10,7 +10,7 @@
 use alloc::{boxed::Box, collections::BTreeMap, collections::VecDeque, vec::Vec};
 
 use spin::{Mutex, MutexGuard};
-use tally_abi::Error;
+use tally_abi::usage::Usage;
 
 use super::watch::{Watch, Watched};
 use crate::{
@@ -19,9 +19,6 @@ use crate::{
     measure::{Context, Contexts, Subject},
     task::Process,
 };
-
-/// The most programs that one program has loaded and not waited for.
-const MAX_CHILDREN: usize = 32;
 
 /// How long a program stays parked for an inspection, in nanoseconds: longer than the inspecting
 /// program usually waits for its next turn. Most programs inspect at the start of that turn, but a
@@ -52,16 +49,20 @@ pub struct ProgramTable {
 
 pub(super) struct ProgramEntry {
     /// The program that loaded it; none for the command line's, and once that program has ended.
-    parent: Option<u32>,
+    pub(super) parent: Option<u32>,
     /// What a session on it has to know of it.
     subject: Subject,
-    state: RunState,
+    pub(super) state: RunState,
     /// The program itself, unless a CPU owns it or it has ended.
     pub(super) process: Option<Box<Process>>,
+    /// What it used, once it has ended.
+    pub(super) usage: Usage,
+    /// What the programs used that it loaded and waited for.
+    pub(super) children: Usage,
 }
 
 #[derive(Clone, Copy)]
-enum RunState {
+pub(super) enum RunState {
     /// Created, not started.
     New,
     /// In the run queue.
@@ -100,18 +101,6 @@ pub struct Remains {
     pub is_last: bool,
 }
 
-/// The state of a program, as its parent waits for its end.
-pub enum ChildState {
-    /// It has ended with this status, and is removed from the table.
-    Ended(u8),
-    /// It runs, or is runnable or blocked.
-    Alive,
-    /// It was not started yet.
-    New,
-    /// There is no such child.
-    Unknown,
-}
-
 /// The state of a program that is off the CPUs.
 fn state_of(process: &mut Process) -> RunState {
     process.find_deadlock();
@@ -132,14 +121,16 @@ impl ProgramTable {
     /// line at once.
     pub fn add(&mut self, process: Box<Process>, parent: Option<u32>) {
         let (pid, subject) = (process.pid, process.subject());
-        let entry = ProgramEntry { parent, subject, state: RunState::New, process: Some(process) };
+        let (usage, children) = (Usage::default(), Usage::default());
+        let (state, process) = (RunState::New, Some(process));
+        let entry = ProgramEntry { parent, subject, state, process, usage, children };
         self.programs.insert(pid, entry);
         if parent.is_none() {
             self.make_runnable(pid);
         }
     }
 
-    fn make_runnable(&mut self, pid: u32) {
+    pub(super) fn make_runnable(&mut self, pid: u32) {
         self.set_state(pid, RunState::Runnable);
         self.run_queue.push_back(pid);
     }
@@ -218,17 +209,6 @@ impl ProgramTable {
         self.take_in(process, state);
     }
 
-    /// Wakes the threads of `process` that wait for children which have ended.
-    pub fn wake_child_waiters(&mut self, process: &mut Process) {
-        let pid = process.pid;
-        process.threads.wake_child_waiters(|child| match self.child_state(child, pid) {
-            ChildState::Ended(status) => Some(status.into()),
-            ChildState::Alive | ChildState::New => None,
-            // Another thread has got its status.
-            ChildState::Unknown => Some(Error::NoProgram.to_return() as u64),
-        });
-    }
-
     /// Wakes the programs with a wait that has timed out, and those that were parked for an
     /// inspection that did not happen in time.
     fn wake(&mut self) {
@@ -258,20 +238,6 @@ impl ProgramTable {
             self.make_runnable(pid);
         }
         is_new
-    }
-
-    /// The state of a child of `parent`'s; one that has ended is removed.
-    pub fn child_state(&mut self, pid: u32, parent: u32) -> ChildState {
-        let entry = self.programs.get(&pid).filter(|entry| entry.parent == Some(parent));
-        match entry.map(|entry| entry.state) {
-            None => ChildState::Unknown,
-            Some(RunState::New) => ChildState::New,
-            Some(RunState::Ended(status)) => {
-                self.programs.remove(&pid);
-                ChildState::Ended(status)
-            }
-            Some(_) => ChildState::Alive,
-        }
     }
 
     /// Ends a running program with `status`. `contexts` are those of sessions that others opened on
@@ -375,20 +341,8 @@ impl ProgramTable {
         self.programs.get(&pid)?.parent
     }
 
-    /// Returns whether `parent` loaded the program.
-    pub fn is_child(&self, pid: u32, parent: u32) -> bool {
-        self.parent(pid) == Some(parent)
-    }
-
     /// Returns whether the command line loaded the program, or a program that has ended.
     pub fn has_no_parent(&self, pid: u32) -> bool {
         self.programs.get(&pid).is_some_and(|entry| entry.parent.is_none())
-    }
-
-    /// Returns whether `parent` may load one more program: those that have ended and that it has
-    /// not waited for count too.
-    pub fn may_load(&self, parent: u32) -> bool {
-        let children = self.programs.values().filter(|entry| entry.parent == Some(parent));
-        children.count() < MAX_CHILDREN
     }
 }

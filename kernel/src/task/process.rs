@@ -9,7 +9,7 @@ use rand_xoshiro::{
     Xoshiro256PlusPlus,
     rand_core::{Rng, SeedableRng},
 };
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, usage::Usage};
 
 use super::{
     loader::{self, Words},
@@ -55,6 +55,8 @@ pub struct Process {
     pub is_deadlocked: bool,
     /// Its first thread's status, once that has ended.
     pub status: i32,
+    /// How often its threads left the CPU; the other numbers are 0.
+    pub switches: Usage,
     /// The system calls that the kernel refused as unknown or unsupported.
     pub refused: RefusedCalls,
     random: Xoshiro256PlusPlus,
@@ -101,6 +103,7 @@ impl Process {
             timers: Timers::default(),
             is_deadlocked: false,
             status: 0,
+            switches: Usage::default(),
             refused: RefusedCalls::default(),
             random,
         })
@@ -114,6 +117,12 @@ impl Process {
     /// Nanoseconds that it was on CPUs so far.
     pub fn ran_ns(&self) -> u64 {
         self.threads.ran_ns(None).unwrap_or_default()
+    }
+
+    /// What it used of the machine so far.
+    pub fn usage(&self) -> Usage {
+        let (ran_ns, page_faults) = (self.ran_ns(), self.memory.page_faults);
+        Usage { ran_ns, page_faults, ..self.switches }
     }
 
     /// The next random number.

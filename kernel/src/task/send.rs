@@ -90,7 +90,7 @@ impl Process {
         let Some(on) = self.threads.wait_of(tid) else { return };
         let restart = match on {
             Wait::Futex { until: None, .. } => Some(syscall::FUTEX),
-            Wait::Child(_) => Some(syscall::PROGRAM_WAIT),
+            Wait::Child(_, None) => Some(syscall::PROGRAM_WAIT),
             Wait::Retry { number, .. } if RESTARTED.contains(&number) => Some(number),
             _ => None,
         };

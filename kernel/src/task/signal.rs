@@ -12,7 +12,8 @@ pub const SIGILL: u32 = 4;
 pub const SIGTRAP: u32 = 5;
 pub const SIGBUS: u32 = 7;
 pub const SIGFPE: u32 = 8;
-const SIGKILL: u32 = 9;
+/// The signal that ends a program in any case.
+pub const SIGKILL: u32 = 9;
 pub const SIGSEGV: u32 = 11;
 pub const SIGPIPE: u32 = 13;
 pub const SIGALRM: u32 = 14;

@@ -111,8 +111,8 @@ pub enum Wait {
     /// A time. If a signal comes before, the rest of the time is written to the address `left`,
     /// unless that is 0.
     Sleep { until: u64, left: u64 },
-    /// The end of this program, a child.
-    Child(u32),
+    /// The end of this program, a child, or a time.
+    Child(u32, Option<u64>),
     /// One of the signals `set`, which is consumed without its handler and described at the address
     /// `info`, unless that is 0; or a timeout.
     Signal { set: u64, info: u64, until: Option<u64> },
@@ -128,7 +128,7 @@ impl Wait {
 
     /// Returns whether the wait ends without another thread of the program.
     pub fn ends_by_itself(&self) -> bool {
-        matches!(self, Wait::Child(_)) || self.timeout().is_some()
+        matches!(self, Wait::Child(..)) || self.timeout().is_some()
     }
 
     /// When the wait times out, and what the call returns then.
@@ -136,7 +136,7 @@ impl Wait {
         match *self {
             Wait::Futex { until, .. } => Some((until?, -ETIMEDOUT)),
             Wait::Sleep { until, .. } => Some((until, 0)),
-            Wait::Child(_) => None,
+            Wait::Child(_, until) => Some((until?, -ETIMEDOUT)),
             Wait::Signal { until, .. } => Some((until?, -EAGAIN)),
             // The thread makes the call again (`wake_at`).
             Wait::Retry { until, .. } => Some((until?, 0)),
@@ -325,7 +325,7 @@ impl Threads {
     /// Wakes each thread that waits for a child for which `answer` has a result.
     pub fn wake_child_waiters(&mut self, mut answer: impl FnMut(u32) -> Option<u64>) {
         self.wake_answered(|on| match on {
-            Wait::Child(child) => answer(*child),
+            Wait::Child(child, _) => answer(*child),
             _ => None,
         });
     }

@@ -79,6 +79,16 @@ static int about_the_machine(void)
     MUST(get_nprocs() >= 1 && sysconf(_SC_NPROCESSORS_CONF) >= get_nprocs());
     MUST(sysconf(_SC_CLK_TCK) == 100 && sysconf(_SC_PHYS_PAGES) > 1000);
     MUST(getrusage(RUSAGE_SELF, &usage) == 0 && usage.ru_maxrss > 0 && times(&ticks) > 0);
+    long faults = usage.ru_minflt, pages = 64;
+    char *fresh = mmap(NULL, pages << 12, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(fresh != MAP_FAILED);
+    for (long page = 0; page < pages; page++)
+        fresh[page << 12] = 1;
+    MUST(getrusage(RUSAGE_SELF, &usage) == 0 && usage.ru_minflt >= faults + pages);
+    MUST(usage.ru_minflt <= faults + pages + 8 && usage.ru_majflt == 0);
+    long switches = usage.ru_nvcsw;
+    MUST(usleep(20000) == 0 && getrusage(RUSAGE_SELF, &usage) == 0);
+    MUST(usage.ru_nvcsw > switches);
     MUST(getrusage(77, &usage) < 0 && errno == EINVAL && line_of("/etc/passwd", "root:"));
     return 0;
 }

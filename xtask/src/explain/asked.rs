@@ -30,7 +30,7 @@ impl Asked {
         let usage = |why: String| Failure::new(ExitStatus::Usage, why);
         if let Some(words) = tally(command) {
             let command = Command::parse(&words).map_err(|why| usage(format!("tally: {why}")))?;
-            return Ok(Asked { events: command.events(), config: command.config, paranoid });
+            return Ok(Asked { events: command.events().into(), config: command.config, paranoid });
         }
         if let Some(events) = &job.events {
             let paranoid = paranoid.filter(|_| command.is_empty());
@@ -83,7 +83,7 @@ mod tests {
         let default = Job::default();
         let stat = Job { program: vec!["stat".into()], ..Job::default() };
         for (job, words, why) in [
-            (&default, "stat -a prog", "unknown option -a"),
+            (&default, "stat -a prog", "-a: a session counts one program"),
             (&default, "stat --no-big-num -x, prog", "unknown option --no-big-num"),
             (&default, "stat --shares foo prog", "--shares cannot be foo"),
             (&default, "stat -e instructions", "name the program"),

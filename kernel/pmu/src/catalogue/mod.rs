@@ -9,7 +9,6 @@ mod aliases;
 mod bounds;
 mod costs;
 mod demand;
-mod nearest;
 mod resolve;
 mod resolved;
 mod spelling;

@@ -4,7 +4,9 @@ use alloc::{format, string::String, vec::Vec};
 
 use tally_abi::{
     Error, Mode,
+    command::SOFTWARE,
     events::{BadBraces, Listed, listed, words},
+    nearest::nearest,
     session::MAX_EVENTS,
 };
 use tally_engine::{Demand, MAX_SHARE};
@@ -13,7 +15,6 @@ use super::{
     Catalogue, Counter, Entry, Flag, Vendor,
     aliases::{Alias, Derived, alias, aliases},
     demand::Why,
-    nearest::nearest,
     resolved::{ResolveError, Resolved},
     spelling::{self, Spelling},
     table::ExtraRegister,
@@ -173,9 +174,15 @@ impl Catalogue {
                 Err((Error::EventNotSupported, format!("it is a {what}: count {a} and {b}")))
             }
             Some(Alias::Refused(why)) => Err((Error::EventNotSupported, why.into())),
+            None if SOFTWARE.iter().any(|(software, _)| *software == name) => {
+                let why =
+                    format!("the kernel counts it, and no counter: use `tally stat -e {name}`");
+                Err((Error::EventNotSupported, why))
+            }
             None => {
                 let names = self.entries().map(|entry| entry.name).chain(aliases(self.processor));
-                let names = nearest(&name, names).join(", ");
+                let software = SOFTWARE.iter().map(|(software, _)| *software);
+                let names = nearest(&name, names.chain(software)).join(", ");
                 let table = self.name;
                 let why = format!("the catalogue {table} has no such event; nearest: {names}");
                 Err((Error::UnknownEvent, why))

@@ -81,6 +81,8 @@ fn what_is_wrong_in_a_spelling_is_said() {
         assert_eq!((event.as_str(), error), ("", Error::BadArgument), "{braces}");
         assert!(detail.contains("brace"), "{detail}");
     }
+    wrong("page-faults", Error::EventNotSupported, "use `tally stat -e page-faults`");
+    wrong("page-fault", Error::UnknownEvent, "nearest: page-faults");
     bad("cycles:S", "'S': modifiers are u and k; events between braces");
     bad("cpu/event=0xd1,umsk=3/", "'umsk=3': terms are event,");
     bad("cpu/event=0xd1,umask=300/", "'umask=300': more than 0xff");

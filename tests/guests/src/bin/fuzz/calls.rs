@@ -306,7 +306,7 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
             [session, some_phases(random), random.of(&[0, memory]), memory, 0, 0]
         }
         // Numbers of sessions and programs grow with each one that was created.
-        sys::SESSION_START..=sys::PROGRAM_WAIT => {
+        sys::SESSION_START..=sys::PROGRAM_KILL => {
             let end = 1 << random.below(16);
             [random.below(end), memory, small, 0, 0, 0]
         }

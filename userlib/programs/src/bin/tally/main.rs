@@ -12,13 +12,17 @@ mod stat;
 
 use alloc::vec::Vec;
 
-use tally::{ExitStatus, eprintln, runtime::arguments};
-use tally_abi::command::{Command, Verb};
+use tally::{ExitStatus, eprintln, println, runtime::arguments};
+use tally_abi::command::{Command, Verb, help};
 
 tally::main!(main);
 
 fn main() -> i32 {
     let words: Vec<&str> = arguments().skip(1).collect();
+    if let Some(help) = help(&words) {
+        println!("{}", help.trim_end());
+        return 0;
+    }
     let done = Command::parse(&words).map(|command| match command.verb {
         Verb::Stat => stat::run(&command),
         Verb::Record => record::run(&command),

@@ -12,7 +12,7 @@ const SHOWN: usize = 20;
 pub fn run(command: &Command) -> Result<u8, OpenError> {
     let program = Program::load(&command.program)?;
     let events = command.events();
-    let session = Session::open_on(&program, &events, command.config)?;
+    let session = Session::open_on(&program, events, command.config)?;
     session.sample(0, command.period)?;
     session.start()?;
     program.run()?;
@@ -20,7 +20,7 @@ pub fn run(command: &Command) -> Result<u8, OpenError> {
     let mut samples = session.samples()?;
     samples.sort_unstable_by_key(|(address, samples)| (core::cmp::Reverse(*samples), *address));
     let all: u64 = samples.iter().map(|(_, samples)| samples).sum();
-    let name = event_words(&events).next().unwrap_or_default();
+    let name = event_words(events).next().unwrap_or_default();
     println!(
         "\n {} samples of '{name}' in '{}'; requested: one per {} events{}\n",
         Grouped(all),

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 /// The measure is an edit distance in which a letter left out weighs little: so a name typed only
 /// in part finds its whole family, and what is wrong in it weighs more. Letters of `wanted` after
 /// the first [`MAX_LETTERS`] do not matter: the kernel ranks with interrupts off.
-pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = &wanted.as_bytes()[..wanted.len().min(MAX_LETTERS)];
     let mut ranked: Vec<(u16, &str)> =
         names.map(|name| (distance(wanted, name.as_bytes()), name)).collect();

@@ -1,0 +1,103 @@
+//! The options of `tally stat` and `tally record`: which there are, and which of perf's are not.
+
+use alloc::{format, string::String, vec::Vec};
+
+use super::Verb;
+use crate::nearest::nearest;
+
+/// An option: its short and long forms, the name of its value, whose option it is, what it does.
+type Known = (&'static str, &'static str, &'static str, Option<Verb>, &'static str);
+
+const STAT: Option<Verb> = Some(Verb::Stat);
+const RECORD: Option<Verb> = Some(Verb::Record);
+
+/// All options; none as the verb stands for both.
+pub(super) const OPTIONS: [Known; 16] = [
+    ("-e", "--event", "LIST", None, "the events; those between braces in the same slices"),
+    ("-r", "--repeat", "N", STAT, "run the program N times: means, and the spread between runs"),
+    ("-I", "--interval-print", "MS", STAT, "print the counts of each interval, at least 10 ms"),
+    ("-x", "--field-separator", "TEXT", STAT, "print fields with TEXT between them"),
+    ("-j", "--json-output", "", STAT, "print a JSON object for each event"),
+    ("-o", "--output", "FILE", STAT, "write to FILE, which comes back with `run --out DIR`"),
+    ("", "--append", "", STAT, "with -o: add to FILE"),
+    ("-d", "--detailed", "", STAT, "count the data cache's events too"),
+    ("-v", "--verbose", "", STAT, "print what is counted, and how, before the program runs"),
+    ("", "--timeout", "MS", STAT, "end the program after this time, at least 10 ms"),
+    ("-c", "--count", "PERIOD", RECORD, "events between two samples"),
+    ("", "--kernel", "", None, "count ring 0 too; needs `run --paranoid 1`"),
+    ("", "--slice", "CYCLES", None, "length of a time slice, or auto"),
+    ("", "--budget", "PERCENT", None, "the engine's share of the program's time"),
+    ("", "--shares", "KIND", None, "planned, adaptive or paired"),
+    ("-h", "--help", "", None, "print this"),
+];
+
+/// perf's options that are refused: why, and what to use instead.
+const NOT_HERE: [(&str, &str, &str); 12] = [
+    ("-M", "--metrics", METRICS),
+    ("", "--topdown", METRICS),
+    ("-a", "--all-cpus", WHOLE),
+    ("-C", "--cpu", WHOLE),
+    ("-A", "--no-aggr", WHOLE),
+    ("", "--per-core", WHOLE),
+    ("", "--per-socket", WHOLE),
+    ("", "--per-node", WHOLE),
+    (
+        "",
+        "--per-thread",
+        "a session counts all threads of a program; a thread counts itself with a \
+        part (`Session::part`) or a region, see docs/guide/api.md",
+    ),
+    ("-p", "--pid", "stat starts the program that it counts: name it, with its arguments"),
+    ("-t", "--tid", "stat starts the program that it counts: name it, with its arguments"),
+    ("-i", "--no-inherit", "all threads of the program are counted, and it has no other programs"),
+];
+
+const METRICS: &str = "metrics are computed on the host, from a whole run: use \
+    `cargo xtask run --breakdown -- PROGRAM`, which prints the vendors' top-down shares";
+const WHOLE: &str = "a session counts one program on whichever CPU it runs, never a CPU: leave it \
+    out, or count several programs with `cargo xtask run --events LIST -- ONE -- TWO`";
+
+fn is_of(of: Option<Verb>, verb: Verb) -> bool {
+    of.is_none_or(|of| of == verb)
+}
+
+/// What to say about an option that the verb does not have.
+pub(super) fn unknown(verb: Verb, word: &str) -> String {
+    if let Some((_, _, why)) =
+        NOT_HERE.iter().find(|(short, long, _)| [*short, *long].contains(&word))
+    {
+        return format!("{word}: {why}");
+    }
+    let of_verb = OPTIONS.iter().filter(|option| is_of(option.3, verb));
+    let names: Vec<&str> = of_verb.flat_map(|option| [option.1, option.0]).collect();
+    let long = names.iter().copied().filter(|name| name.starts_with("--"));
+    let near = if word.starts_with("--") { nearest(word, long) } else { Vec::new() };
+    match near.first() {
+        Some(near) => format!("unknown option {word}; nearest: {near}"),
+        None => format!("unknown option {word}; --help prints all"),
+    }
+}
+
+/// The long form of an option of the verb's, if there is one, and whether it has a value.
+pub(super) fn known(verb: Verb, word: &str) -> Option<(&'static str, bool)> {
+    let is_it = |option: &&Known| is_of(option.3, verb) && [option.0, option.1].contains(&word);
+    let option = OPTIONS.iter().find(is_it).filter(|_| !word.is_empty())?;
+    Some((option.1, !option.2.is_empty()))
+}
+
+/// What `--help` prints.
+pub(super) fn help(verb: Verb) -> String {
+    let name = match verb {
+        Verb::Stat => "stat",
+        Verb::Record => "record",
+    };
+    let mut text = format!("tally {name} [OPTIONS] [--] PROGRAM ARGUMENTS\n\n");
+    for (short, long, value, of, about) in OPTIONS {
+        if is_of(of, verb) {
+            let comma = if short.is_empty() { "    " } else { ", " };
+            let both = format!("  {short}{comma}{long} {value}");
+            text += &format!("{both:<34}{about}\n");
+        }
+    }
+    text
+}

@@ -1,0 +1,111 @@
+//! Events of `tally stat` that no counter counts: the kernel's exact counts and times, by perf's
+//! names.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::events::{BadBraces, listed};
+
+/// What the kernel counts of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Software {
+    /// Pages that the program touched for the first time.
+    PageFaults,
+    /// How often a thread left the CPU.
+    ContextSwitches,
+    /// Time of its threads on CPUs, in nanoseconds.
+    TaskClock,
+    /// Time from its start to its end, in nanoseconds.
+    Duration,
+}
+
+/// perf's names. None of these faults reads a disk, so all are minor.
+pub const SOFTWARE: [(&str, Software); 7] = [
+    ("page-faults", Software::PageFaults),
+    ("faults", Software::PageFaults),
+    ("minor-faults", Software::PageFaults),
+    ("context-switches", Software::ContextSwitches),
+    ("cs", Software::ContextSwitches),
+    ("task-clock", Software::TaskClock),
+    ("duration_time", Software::Duration),
+];
+
+/// Where the value of an event of a list comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// From the kernel.
+    Software(Software),
+    /// From the session: the index of its reading.
+    Session(usize),
+}
+
+/// An event of a list, and where its value comes from.
+pub(super) type Column<'a> = (&'a str, Source);
+
+/// Splits a list into what a session counts, as a list, and all events in order with their sources.
+///
+/// # Errors
+/// Braces that mean nothing, or a modifier at an event of the kernel's.
+pub(super) fn split(list: &str) -> Result<(String, Vec<Column<'_>>), String> {
+    let (mut counted, mut all, mut session, mut open) = (String::new(), Vec::new(), 0, None);
+    for event in listed(list) {
+        let (word, together) = event.map_err(|bad: BadBraces<'_>| format!("{bad}"))?;
+        if let Some(software) = software(word)? {
+            all.push((word, Source::Software(software)));
+            continue;
+        }
+        if open != together && open.is_some() {
+            counted += "}";
+        }
+        if !counted.is_empty() {
+            counted += ",";
+        }
+        if open != together && together.is_some() {
+            counted += "{";
+        }
+        open = together;
+        counted += word;
+        all.push((word, Source::Session(session)));
+        session += 1;
+    }
+    if open.is_some() {
+        counted += "}";
+    }
+    Ok((counted, all))
+}
+
+/// The kernel's event of this name, if it is one.
+fn software(word: &str) -> Result<Option<Software>, String> {
+    let name = word.split([':', '/', '@']).next().unwrap_or(word);
+    match SOFTWARE.iter().find(|(known, _)| *known == name) {
+        Some((_, software)) if name == word => Ok(Some(*software)),
+        Some(_) => Err(format!(
+            "{word}: the kernel counts {name} in both rings: leave out '{}'",
+            &word[name.len()..]
+        )),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_counts_is_not_the_sessions() {
+        let (counted, all) = split("task-clock,{a,cs,b},{faults},c,{d},{e,f}").unwrap();
+        assert_eq!(counted, "{a,b},c,{d},{e,f}");
+        assert_eq!(
+            all[..3],
+            [
+                ("task-clock", Source::Software(Software::TaskClock)),
+                ("a", Source::Session(0)),
+                ("cs", Source::Software(Software::ContextSwitches)),
+            ]
+        );
+        assert_eq!(all.last(), Some(&("f", Source::Session(5))));
+        assert_eq!(split("page-faults,duration_time").unwrap().0, "");
+        assert_eq!(split("{a,b},{c,d}").unwrap().0, "{a,b},{c,d}");
+        assert!(split("faults:u").unwrap_err().contains("leave out ':u'"));
+        assert!(split("{a").is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! The options that only `tally stat` has: how it runs the program, and what it prints where.
+
+use alloc::{format, string::String};
+
+/// The shortest time that the program can wait for the measured one, in milliseconds: the
+/// scheduler's ticks.
+const TICK_MS: u64 = 10;
+
+/// The options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatOptions<'a> {
+    /// `-r N`: how often the program is run, at least once.
+    pub repeat: u32,
+    /// `-I MS`: the length of the intervals whose counts are printed.
+    pub interval_ms: Option<u64>,
+    /// `--timeout MS`: the time after which the program is ended.
+    pub timeout_ms: Option<u64>,
+    /// `-o FILE`: where to write in place of standard output.
+    pub output: Option<&'a str>,
+    /// `--append`: adds to that file.
+    pub appends: bool,
+    /// `-x SEPARATOR`: print fields with this text between them, and nothing else.
+    pub separator: Option<&'a str>,
+    /// `-j`: print JSON objects, and nothing else.
+    pub is_json: bool,
+    /// `-v`: print what is counted before the program runs.
+    pub is_verbose: bool,
+}
+
+impl Default for StatOptions<'_> {
+    fn default() -> Self {
+        StatOptions {
+            repeat: 1,
+            interval_ms: None,
+            timeout_ms: None,
+            output: None,
+            appends: false,
+            separator: None,
+            is_json: false,
+            is_verbose: false,
+        }
+    }
+}
+
+impl<'a> StatOptions<'a> {
+    /// Sets an option by its long form; `word` is the form that was written.
+    pub(super) fn set(&mut self, long: &str, word: &str, value: &'a str) -> Result<(), String> {
+        match long {
+            "--repeat" => self.repeat = at_least(1, word, value)?.try_into().unwrap_or(u32::MAX),
+            "--interval-print" => self.interval_ms = Some(at_least(TICK_MS, word, value)?),
+            "--timeout" => self.timeout_ms = Some(at_least(TICK_MS, word, value)?),
+            "--output" => self.output = Some(value),
+            "--append" => self.appends = true,
+            "--field-separator" => self.separator = Some(value),
+            "--json-output" => self.is_json = true,
+            "--verbose" => self.is_verbose = true,
+            _ => return Err(format!("unknown option {word}")),
+        }
+        Ok(())
+    }
+
+    /// Refuses options that contradict each other.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let wrong = match self {
+            StatOptions { separator: Some(_), is_json: true, .. } => {
+                "-x and -j print the same in two ways: give one of them"
+            }
+            StatOptions { appends: true, output: None, .. } => {
+                "--append adds to the file of -o: name it with -o FILE"
+            }
+            StatOptions { repeat: 2.., interval_ms: Some(_), .. } => {
+                "-r prints the means of whole runs, and -I each interval of one: give one of them"
+            }
+            _ => return Ok(()),
+        };
+        Err(wrong.into())
+    }
+}
+
+fn at_least(least: u64, word: &str, value: &str) -> Result<u64, String> {
+    match value.parse() {
+        Ok(number) if number >= least => Ok(number),
+        Ok(_) => Err(format!("{word} is at least {least}")),
+        Err(_) => Err(format!("{word} cannot be {value}")),
+    }
+}

@@ -1,0 +1,266 @@
+//! `tally stat` beside `perf stat`: the same options, and the same columns, fields and keys. Perf
+//! runs the same program under Linux on the same virtual PMU.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::OnceLock};
+
+use xtask::machine::Pmu;
+
+use crate::{
+    command::{guest, run, text},
+    linux,
+};
+
+/// Events that both count all the time, and what both kernels count.
+const EVENTS: &str = "page-faults,cs,task-clock,duration_time,instructions:u,cycles:u";
+/// The columns before an event's name: the number, the unit.
+const NAME: usize = 24;
+/// The column of the sign before a metric.
+const SIGN: usize = 57;
+/// What perf's script prints between two commands.
+const SEPARATOR: &str = "----";
+
+/// What perf printed.
+struct Perf {
+    default: String,
+    fields: String,
+    repeated_fields: String,
+    json: String,
+    repeated: String,
+    intervals: String,
+}
+
+/// One boot of Linux, remembered even if it fails.
+fn perf() -> &'static Perf {
+    static PERF: OnceLock<Option<Perf>> = OnceLock::new();
+    let boot = || std::panic::catch_unwind(boot_linux).ok();
+    PERF.get_or_init(boot).as_ref().expect("Linux boots and runs perf")
+}
+
+fn boot_linux() -> Perf {
+    let script = format!(
+        "perf stat phases 30\necho {SEPARATOR}; perf stat -x, -e {EVENTS} phases 9\n\
+         echo {SEPARATOR}; perf stat -r 3 -x, -e {EVENTS} phases 9\n\
+         echo {SEPARATOR}; perf stat -j -e {EVENTS} phases 9\n\
+         echo {SEPARATOR}; perf stat -r 3 -e {EVENTS} phases 9\n\
+         echo {SEPARATOR}; perf stat -I 100 -e instructions:u phases 300\n"
+    );
+    let (status, output) = linux::run(Pmu::Intel, &[PathBuf::from(guest("phases"))], &script);
+    assert_eq!(status, 0, "{output}");
+    let output = without_colours(&output);
+    let parts: Vec<String> = output.split(&format!("{SEPARATOR}\n")).map(String::from).collect();
+    let Ok([default, fields, repeated_fields, json, repeated, intervals]) =
+        <[String; 6]>::try_from(parts)
+    else {
+        panic!("the script prints five separators:\n{output}");
+    };
+    Perf { default, fields, repeated_fields, json, repeated, intervals }
+}
+
+/// `text` without the sequences that set colours, which perf writes to a console.
+fn without_colours(text: &str) -> String {
+    let mut pieces = text.split("\u{1b}[");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |all, piece| all + piece.split_once('m').map_or("", |(_, rest)| rest))
+}
+
+/// What `tally stat` prints with these options of the program `phases`.
+fn stat(options: &str, argument: &str) -> String {
+    let file = guest("phases");
+    let mut words = vec!["-q", "--file", &file, "--", "stat"];
+    words.extend(options.split_whitespace());
+    words.extend(["phases", argument]);
+    let output = run(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// The lines of events, by name: those with a number or a placeholder before the name's column.
+fn events(printed: &str) -> BTreeMap<String, String> {
+    let lines = printed.lines().filter_map(|line| {
+        let (before, behind) = line.split_at_checked(NAME)?;
+        let number = before.split_whitespace().next()?;
+        let is_number = number.starts_with('<') || number.parse::<f64>().is_ok();
+        let is_number = is_number || number.replace(',', "").parse::<f64>().is_ok();
+        let is_column = before[..18].starts_with(' ') && before[18..].starts_with(' ');
+        let name = behind.split_whitespace().next()?;
+        (is_number && is_column).then(|| (name.to_owned(), line.trim_end().to_owned()))
+    });
+    lines.collect()
+}
+
+/// The unit of a line, and the unit and name of its metric behind the sign.
+fn shape(line: &str) -> (String, Vec<String>) {
+    let unit = line[18..NAME].trim().to_owned();
+    let metric = line.get(SIGN..).filter(|rest| rest.starts_with('#')).unwrap_or_default();
+    let words = metric.split_whitespace().skip(2).map(String::from);
+    (unit, words.take(2).collect())
+}
+
+/// Perf's default list: each of its events that `tally stat` counts too is in the same columns,
+/// with the same metric behind it.
+#[test]
+fn events_are_in_perfs_columns_with_perfs_metrics() {
+    let (perf, tally) = (events(&perf().default), events(&stat("", "30")));
+    let mut same = 0;
+    for (name, line) in &perf {
+        let own = if name == "cpu-cycles" { "cycles" } else { name };
+        let Some(ours) = tally.get(own) else { continue };
+        let (unit, metric) = shape(ours);
+        assert_eq!((unit, metric), shape(line), "{line}\n{ours}");
+        same += 1;
+    }
+    assert!(same >= 6, "{perf:#?}\n{tally:#?}");
+}
+
+/// `text` split at commas, line by line, of the lines that have the name of an event of [`EVENTS`].
+fn fields(text: &str) -> Vec<Vec<String>> {
+    let lines = text.lines().map(|line| line.split(',').map(String::from).collect());
+    let is_event = |fields: &Vec<String>| {
+        fields.get(2).is_some_and(|name| EVENTS.split(',').any(|event| event == name))
+    };
+    lines.filter(is_event).collect()
+}
+
+/// Ours has perf's fields in perf's positions, and one more; `spread` fields more than the three
+/// before them are of `-r`.
+fn check_fields(perf: &str, tally: &str, spread: usize) {
+    let (perf, tally) = (fields(perf), fields(tally));
+    assert_eq!((perf.len(), tally.len()), (6, 6), "{perf:?}\n{tally:?}");
+    for (theirs, ours) in perf.iter().zip(&tally) {
+        assert_eq!((theirs.len(), ours.len()), (7 + spread, 8 + spread), "{theirs:?}\n{ours:?}");
+        assert_eq!(theirs[1..3], ours[1..3]);
+        for position in [0, 3 + spread, 4 + spread] {
+            let both = [theirs, ours].map(|of| of[position].parse::<f64>());
+            assert!(both.iter().all(Result::is_ok), "{position}: {theirs:?}\n{ours:?}");
+        }
+        if spread == 1 {
+            let both = [theirs, ours].map(|of| of[3].strip_suffix('%').map(str::parse::<f64>));
+            assert!(both.iter().all(|of| matches!(of, Some(Ok(_)))), "{theirs:?}\n{ours:?}");
+        }
+    }
+}
+
+#[test]
+fn fields_are_in_perfs_positions() {
+    check_fields(&perf().fields, &stat(&format!("-x, -e {EVENTS}"), "9"), 0);
+}
+
+#[test]
+fn fields_of_several_runs_are_in_perfs_positions() {
+    check_fields(&perf().repeated_fields, &stat(&format!("-r 3 -x, -e {EVENTS}"), "9"), 1);
+}
+
+/// The keys of each JSON line, in order.
+fn keys(text: &str) -> Vec<Vec<String>> {
+    let objects = text.lines().filter(|line| line.starts_with('{'));
+    let keys = objects.map(|line| {
+        let _: serde_json::Value =
+            serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        line.split('"').skip(1).step_by(2).map(String::from).collect::<Vec<_>>()
+    });
+    let is_key = |word: &String| word.contains('-') || word == "unit" || word == "event";
+    keys.map(|words| words.into_iter().filter(is_key).collect()).collect()
+}
+
+#[test]
+fn json_has_perfs_keys() {
+    let tally = stat(&format!("-j -e {EVENTS}"), "9");
+    let (theirs, ours) = (keys(&perf().json), keys(&tally));
+    assert_eq!((theirs.len(), ours.len()), (6, 6), "{tally}");
+    for (theirs, ours) in theirs.iter().zip(&ours) {
+        let known = ours.iter().filter(|key| theirs.contains(key));
+        assert!(known.eq(theirs), "{theirs:?}\n{ours:?}");
+        assert_eq!(ours.last().map(String::as_str), Some("half-width-95"));
+    }
+}
+
+/// Perf's and our lines that say how runs differ, without their numbers.
+fn spreads(text: &str) -> Vec<String> {
+    let suffix = |line: &str| line.find("( +-").map(|at| line[at..].trim_end().to_owned());
+    let without = |suffix: String| suffix.replace(|c: char| c.is_ascii_digit() || c == ' ', "");
+    text.lines().filter_map(suffix).map(without).collect()
+}
+
+#[test]
+fn several_runs_have_perfs_heading_and_suffix() {
+    let tally = stat(&format!("-r 3 -e {EVENTS}"), "9");
+    for text in [&perf().repeated, &tally] {
+        assert!(text.contains("Performance counter stats for 'phases 9' (3 runs):"), "{text}");
+        assert!(!spreads(text).is_empty(), "{text}");
+        assert!(spreads(text).iter().all(|spread| spread == "(+-.%)"), "{text}");
+        let elapsed = text.lines().find(|line| line.contains("seconds time elapsed"));
+        let words: Vec<&str> = elapsed.unwrap().split_whitespace().collect();
+        assert_eq!((words[1], &words[3..6]), ("+-", &["seconds", "time", "elapsed"][..]), "{text}");
+    }
+}
+
+/// The seconds and the count of each line of an interval.
+fn intervals(text: &str) -> Vec<(f64, u64)> {
+    let lines = text
+        .lines()
+        .filter(|line| line.ends_with("instructions:u") || line.contains("instructions:u "));
+    let parse = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        Some((words.first()?.parse().ok()?, words.get(1)?.replace(',', "").parse().ok()?))
+    };
+    lines.filter_map(parse).collect()
+}
+
+#[test]
+fn intervals_have_perfs_columns_and_add_up_to_the_run() {
+    let tally = stat("-I 100 -e instructions:u", "300");
+    let heading = "#           time             counts unit events";
+    for text in [&perf().intervals, &tally] {
+        assert!(text.lines().any(|line| line == heading), "{text}");
+        let line = text.lines().find(|line| line.contains("instructions:u")).unwrap();
+        assert_eq!((line.find('.'), line.find("instructions:u")), (Some(6), Some(41)), "{text}");
+    }
+    let parts = intervals(&tally);
+    assert!(parts.len() >= 3, "{tally}");
+    assert!(parts.is_sorted_by(|a, b| a.0 < b.0), "{tally}");
+    let whole = &fields(&stat("-x, -e instructions:u", "300"))[0][0];
+    let sum: u64 = parts.iter().map(|(_, count)| count).sum();
+    assert_eq!(sum, whole.parse::<u64>().unwrap(), "{tally}");
+}
+
+#[test]
+fn the_time_limit_ends_the_program_and_the_counts_are_printed() {
+    let file = guest("phases");
+    let words = ["-q", "--file", &file, "--", "stat", "--timeout", "50", "-x,", "-e", EVENTS];
+    let output = run(&[&words[..], &["phases", "100000"]].concat());
+    assert_eq!(output.status.code(), Some(137), "{output:?}");
+    let fields = fields(&text(&output.stdout));
+    let value =
+        |name: &str| -> f64 { fields.iter().find(|of| of[2] == name).unwrap()[0].parse().unwrap() };
+    assert!((50e6..200e6).contains(&value("duration_time")), "{fields:?}");
+    assert!((40.0..200.0).contains(&value("task-clock")), "{fields:?}");
+    assert!(value("instructions:u") > 1e6 && value("page-faults") > 0.0, "{fields:?}");
+}
+
+#[test]
+fn the_output_comes_back_in_a_file() {
+    let folder = std::env::temp_dir().join(format!("tally-stat-{}", std::process::id()));
+    let (file, out) = (guest("phases"), folder.display().to_string());
+    let before = ["-q", "--file", &file, "--out", &out, "--"];
+    let first = ["stat", "-o", "counts", "-x,", "-e", EVENTS, "phases", "9", "--"];
+    let second = ["stat", "-o", "counts", "--append", "-j", "-e", "cs", "phases", "9"];
+    // One CPU runs one after the other, but both are loaded at the start.
+    let output = run(&[&before[..], &first[..first.len() - 1]].concat());
+    assert_eq!((output.status.code(), fields(&text(&output.stdout)).len()), (Some(0), 0));
+    let counts = std::fs::read_to_string(folder.join("counts")).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(fields(&counts).len(), 6, "{counts}");
+    let given = folder.with_extension("given");
+    std::fs::write(&given, &counts).unwrap();
+    let given_as = format!("{}:counts", given.display());
+    let with = ["-q", "--file", &file, "--file", &given_as, "--out", &out, "--"];
+    let output = run(&[&with[..], &second].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let both = std::fs::read_to_string(folder.join("counts")).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::remove_file(&given).unwrap();
+    assert_eq!(
+        (both.strip_prefix(&counts).map(|more| keys(more).len()), fields(&both).len()),
+        (Some(1), 6)
+    );
+}

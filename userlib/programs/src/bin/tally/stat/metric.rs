@@ -1,0 +1,81 @@
+//! What perf computes beside an event: its metric.
+
+use alloc::string::String;
+
+use tally_abi::command::{Software, Source};
+
+use super::count::{Count, Span};
+
+/// A metric.
+pub struct Metric {
+    /// In its unit.
+    pub value: f64,
+    /// The relative half width of its 95 % interval, if it is not exact: the sum of those of both
+    /// counts, which holds whatever their correlation is.
+    pub error: Option<f64>,
+    /// perf's unit and name.
+    pub label: &'static str,
+}
+
+/// Events that perf gives as shares of others, each with the names of the whole.
+const SHARES: [(&[&str], &[&str], &str); 7] = [
+    (&["branch-misses"], BRANCHES, "%  branch_miss_rate"),
+    (&["cache-misses"], &["cache-references"], "%  cache_miss_rate"),
+    (&["L1-dcache-load-misses"], &["L1-dcache-loads"], "%  l1d_miss_rate"),
+    (&["LLC-load-misses"], &["LLC-loads"], "%  llc_miss_rate"),
+    (&["dTLB-load-misses"], &["dTLB-loads"], "%  dtlb_miss_rate"),
+    (&["iTLB-load-misses"], &["iTLB-loads"], "%  itlb_miss_rate"),
+    (&["L1-icache-load-misses"], &["L1-icache-loads"], "%  l1i_miss_rate"),
+];
+const BRANCHES: &[&str] = &["branches", "branch-instructions"];
+const CYCLES: &[&str] = &["cycles", "cpu-cycles"];
+
+/// The metric of the event with this index, if it has one and both of its counts were counted.
+pub fn metric(
+    columns: &[(String, Source)],
+    counts: &[Count],
+    index: usize,
+    span: &Span,
+) -> Option<Metric> {
+    let (name, count) = (base(&columns.get(index)?.0), counts.get(index)?);
+    let (time_ns, ran_ns) = (span.time_ns as f64, span.usage.ran_ns as f64);
+    let per = |of: f64, scale: f64, label| {
+        let value = count.value? * scale / of;
+        (of > 0.0).then_some(Metric { value, error: count.error(), label })
+    };
+    match count.software {
+        Some(Software::TaskClock) => return per(time_ns, 1.0, "CPUs  CPUs_utilized"),
+        Some(Software::ContextSwitches) => return per(ran_ns, 1e9, "cs/sec  cs_per_second"),
+        Some(Software::PageFaults) => {
+            return per(ran_ns, 1e9, "faults/sec  page_faults_per_second");
+        }
+        Some(Software::Duration) => return None,
+        None => {}
+    }
+    if CYCLES.contains(&name) {
+        return per(ran_ns, 1.0, "GHz  cycles_frequency");
+    }
+    if BRANCHES.contains(&name) {
+        return per(ran_ns, 1e3, "M/sec  branch_frequency");
+    }
+    let ratio = |whole: &[&str], scale: f64, label| {
+        let of = columns.iter().position(|(name, _)| whole.contains(&base(name)))?;
+        let (of_error, of) = (counts[of].error(), counts[of].value?);
+        let mut metric = per(of, scale, label)?;
+        metric.error = match (metric.error, of_error) {
+            (None, None) => None,
+            (part, whole) => Some(part.unwrap_or(0.0) + whole.unwrap_or(0.0)),
+        };
+        Some(metric)
+    };
+    if name == "instructions" {
+        return ratio(CYCLES, 1.0, "instructions  insn_per_cycle");
+    }
+    let (_, whole, label) = SHARES.iter().find(|(part, _, _)| part.contains(&name))?;
+    ratio(whole, 100.0, label)
+}
+
+/// An event's name without its modifiers.
+fn base(name: &str) -> &str {
+    name.split([':', '/', '@']).next().unwrap_or(name)
+}

@@ -1,0 +1,255 @@
+//! The output of `tally stat`: lines, fields or JSON objects, in the columns of `perf stat`.
+
+use alloc::{format, string::String};
+use core::fmt::Write;
+
+use tally::{
+    Slice,
+    io::{File, Output},
+};
+use tally_abi::{command::Command, text::Grouped};
+
+use super::{
+    count::{Count, Span},
+    measure::Run,
+    metric::{Metric, metric},
+    repeat::Mean,
+};
+
+/// Columns of a metric's unit and name.
+const LABEL: usize = 26;
+/// Columns of what perf leaves free without a metric.
+const NO_METRIC: usize = 38;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Prints to standard output or to the file of `-o`.
+pub struct Printer<'a> {
+    command: &'a Command<'a>,
+    file: Option<File>,
+    /// Whether the heading of the intervals is printed.
+    has_heading: bool,
+}
+
+impl<'a> Printer<'a> {
+    pub fn new(command: &'a Command<'a>, file: Option<File>) -> Self {
+        Printer { command, file, has_heading: false }
+    }
+
+    /// Write errors are ignored, as those of standard output are.
+    fn line(&mut self, text: &str) {
+        let line = format!("{text}\n");
+        let _ = match &mut self.file {
+            Some(file) => file.write_str(&line),
+            None => Output::Out.write_str(&line),
+        };
+    }
+
+    fn is_text(&self) -> bool {
+        self.command.stat.separator.is_none() && !self.command.stat.is_json
+    }
+
+    /// Prints the values of an interval, which ended at a time since the program's start.
+    pub fn interval(&mut self, at_ns: u64, span: &Span, counts: &[Count]) {
+        if self.is_text() && !core::mem::replace(&mut self.has_heading, true) {
+            self.line("#           time             counts unit events");
+        }
+        self.events(Some(at_ns), span, counts, None);
+    }
+
+    /// Prints the values of whole runs; `spreads` are those between runs, in percent.
+    pub fn all(&mut self, span: &Span, counts: &[Count], spreads: Option<&[f64]>, time: Mean) {
+        if !self.is_text() {
+            return self.events(None, span, counts, spreads);
+        }
+        let runs = match self.command.stat.repeat {
+            1 => String::new(),
+            runs => format!(" ({runs} runs)"),
+        };
+        let program = self.command.program.join(" ");
+        self.line(&format!("\n Performance counter stats for '{program}'{runs}:\n"));
+        self.events(None, span, counts, spreads);
+        let seconds = |ns: f64| ns / SECOND_NS as f64;
+        let (mean, deviation) = (seconds(time.mean), seconds(time.deviation));
+        if spreads.is_some() {
+            let spread = time.spread_percent();
+            self.line(&format!(
+                "\n {mean:>17.9} +- {deviation:.9} seconds time elapsed  ( +-{spread:>6.2}% )"
+            ));
+        } else {
+            self.line(&format!("\n {mean:>17.9} seconds time elapsed"));
+        }
+        let ran = seconds(span.usage.ran_ns as f64);
+        self.line(&format!(
+            "\n {ran:>17.9} seconds user and sys, which the kernel counts together"
+        ));
+    }
+
+    fn events(&mut self, at_ns: Option<u64>, span: &Span, all: &[Count], spreads: Option<&[f64]>) {
+        let command = self.command;
+        for (index, (name, _)) in command.columns.iter().enumerate() {
+            let event = Event {
+                name,
+                count: &all[index],
+                metric: metric(&command.columns, all, index, span),
+                spread: spreads.map(|spreads| spreads[index]),
+                runtime_ns: (span.usage.ran_ns as f64 * all[index].coverage) as u64,
+            };
+            let time = |at: u64| (at / SECOND_NS, at % SECOND_NS);
+            let line = match command.stat.separator {
+                _ if command.stat.is_json => event.json(at_ns.map(time)),
+                Some(separator) => event.fields(at_ns.map(time), separator),
+                None => event.text(at_ns.map(time)),
+            };
+            self.line(&line);
+        }
+    }
+
+    /// With `-v`: prints the value, and the nanoseconds of the run and of those in which each event
+    /// was counted, as perf does.
+    pub fn verbose(&mut self, span: &Span, counts: &[Count]) {
+        let command = self.command;
+        if !command.stat.is_verbose {
+            return;
+        }
+        self.line(&format!("session: {:?}, {}", command.config, command.events()));
+        for ((name, _), count) in command.columns.iter().zip(counts) {
+            let ran = span.usage.ran_ns;
+            let counted = (ran as f64 * count.coverage) as u64;
+            self.line(&format!("{name}: {} {ran} {counted}", count.value.unwrap_or(0.0)));
+        }
+    }
+
+    /// Prints the conditions of the measurement.
+    pub fn conditions(&mut self, run: &Run) {
+        let Some(stats) = run.stats.filter(|_| self.is_text()) else { return };
+        let share = 100.0 * stats.engine_ticks as f64 / stats.session_ticks.max(1) as f64;
+        let length = match self.command.config.slice {
+            Slice::Auto => {
+                format!(" of {} cycles on average", Grouped(stats.cycles / stats.slices.max(1)))
+            }
+            slice => format!(" of {} cycles as requested", Grouped(slice.length())),
+        };
+        let lengthened = match stats.lengthened {
+            0 => String::new(),
+            slices => format!(", {} of them lengthened for the budget", Grouped(slices)),
+        };
+        let groups = stats.groups;
+        let plural = if groups == 1 { "" } else { "s" };
+        self.line(&format!(
+            "\n {groups} event group{plural}, {} slices{length}{lengthened};\n the engine took \
+             {share:.2} % of the time; +- is the half width of the 95 % interval",
+            Grouped(stats.slices),
+        ));
+    }
+}
+
+/// An event with all that is printed of it.
+struct Event<'a> {
+    name: &'a str,
+    count: &'a Count,
+    metric: Option<Metric>,
+    /// The spread between runs, in percent.
+    spread: Option<f64>,
+    /// Nanoseconds of the program for which it was counted.
+    runtime_ns: u64,
+}
+
+/// A time in seconds and nanoseconds.
+type Time = Option<(u64, u64)>;
+
+impl Event<'_> {
+    /// As perf's text, and behind the metric the half widths of estimates: behind that of the
+    /// metric itself, if it has one, that of the count.
+    fn text(&self, at: Time) -> String {
+        let Event { name, count, .. } = self;
+        let mut text = at.map_or(String::new(), |(s, ns)| format!("{s:>6}.{ns:09} "));
+        let number = match count.in_unit() {
+            None => "<not counted>".into(),
+            Some(value) if count.unit() == "msec" => thousands(value),
+            Some(value) => format!("{}", Grouped(libm::round(value) as u64)),
+        };
+        text += &format!("{number:>18} {:<4} {name:<32}", count.unit());
+        text += &match &self.metric {
+            None => format!("{:NO_METRIC$}", ""),
+            Some(Metric { value, error, label }) => {
+                let error =
+                    error.map_or(String::new(), |error| format!(" +- {:.2} %", 100.0 * error));
+                format!(" # {value:>8.1} {:<LABEL$}", format!("{label}{error}"))
+            }
+        };
+        if count.value.is_none() {
+            text += &format!("  {}", count.reason);
+        } else if count.half_width > 0.0 {
+            text += &match count.error().filter(|error| *error < 1.0) {
+                Some(error) => format!("  +- {:.2} %", 100.0 * error),
+                None => format!("  +- {:.0}", count.half_width),
+            };
+        }
+        if let Some(spread) = self.spread.filter(|spread| *spread > 0.0) {
+            text += &format!("  ( +-{spread:>6.2}% )");
+        }
+        if count.value.is_some() && count.coverage < 1.0 {
+            text += &format!("  ({:.2}%)", 100.0 * count.coverage);
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    /// As perf's fields: count, unit, event, with `-r` the spread, nanoseconds for which it was
+    /// counted, their share in percent, metric, its unit; then the half width of the count's 95 %
+    /// interval.
+    fn fields(&self, at: Time, separator: &str) -> String {
+        let Event { name, count, runtime_ns, .. } = self;
+        let at = at.map(|(s, ns)| format!("{s}.{ns:09}"));
+        let value = match count.in_unit() {
+            None => "<not counted>".into(),
+            Some(value) if count.unit() == "msec" => format!("{value:.2}"),
+            Some(value) => format!("{value:.0}"),
+        };
+        let spread = self.spread.map(|spread| format!("{spread:.2}%"));
+        let (metric, label) = match &self.metric {
+            None => (String::new(), ""),
+            Some(Metric { value, label, .. }) => (format!("{value:.1}"), *label),
+        };
+        let half_width = count.value.map_or(String::new(), |_| format!("{:.0}", count.half_width));
+        let share = format!("{:.2}", 100.0 * count.coverage);
+        let before = [value, count.unit().into(), (*name).into()];
+        let behind = [format!("{runtime_ns}"), share, metric, label.into(), half_width];
+        let all = at.into_iter().chain(before).chain(spread).chain(behind);
+        all.collect::<alloc::vec::Vec<_>>().join(separator)
+    }
+
+    /// As perf's JSON, and the half width of the count's 95 % interval, in its unit.
+    fn json(&self, at: Time) -> String {
+        let Event { name, count, runtime_ns, .. } = self;
+        let name = name.replace('\\', "\\\\").replace('"', "\\\"");
+        let mut text = String::from("{");
+        if let Some((s, ns)) = at {
+            text += &format!("\"interval\" : {s}.{ns:09}, ");
+        }
+        let value = count.in_unit().map_or("<not counted>".into(), |value| format!("{value:.6}"));
+        text += &format!(
+            "\"counter-value\" : \"{value}\", \"unit\" : \"{}\", \"event\" : \"{name}\", ",
+            count.unit()
+        );
+        if let Some(spread) = self.spread {
+            text += &format!("\"variance\" : {spread:.2}, ");
+        }
+        text += &format!(
+            "\"event-runtime\" : {runtime_ns}, \"pcnt-running\" : {:.2}",
+            100.0 * count.coverage
+        );
+        if let Some(Metric { value, label, .. }) = &self.metric {
+            text += &format!(", \"metric-value\" : \"{value:.6}\", \"metric-unit\" : \"{label}\"");
+        }
+        let half_width = count.value.map(|_| format!("{:.1}", count.half_width));
+        text += &format!(", \"half-width-95\" : {}}}", half_width.as_deref().unwrap_or("null"));
+        text
+    }
+}
+
+/// A number of two decimals, in groups of three digits.
+fn thousands(value: f64) -> String {
+    let hundredths = libm::round(value * 100.0) as u64;
+    format!("{}.{:02}", Grouped(hundredths / 100), hundredths % 100)
+}
