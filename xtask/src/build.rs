@@ -101,6 +101,11 @@ fn built(
     Ok(Built { kernel, symbols, loader, programs, test_guests, plugin: host? })
 }
 
+/// The file of one of Tally's programs with its debug information, once it is built.
+pub fn program_symbols(project: &Project, name: &str) -> PathBuf {
+    PROGRAMS.release_folder(project).join(name)
+}
+
 /// The kernel without and with debug information, its loader; the programs.
 type Guest = ([PathBuf; 3], Vec<PathBuf>);
 

@@ -1,15 +1,16 @@
 //! Pictures of a run, as SVG documents. Colours that a page changes in the dark are pure black and
 //! white here.
 
+mod timeline;
+
 use plotters::{coord::Shift, prelude::*};
 use tally_abi::ExitStatus;
 
+pub use self::timeline::{Band, TimeLine, bands, phase_line, rate_line, stack_line};
 use crate::{Failure, Result, report::Interval};
 
 /// Size of a stack over time in pixels.
 const STACK: (u32, u32) = (900, 480);
-/// Size of an event's rate over time in pixels.
-const RATE: (u32, u32) = (320, 130);
 /// Colours that the colour-blind tell apart: those of Okabe and Ito, *Color Universal Design*
 /// (2008), but their black, then some of Tol, *Colour Schemes* (2021).
 const COLORS: [RGBColor; 12] = [
@@ -134,52 +135,6 @@ pub struct RateInterval {
     pub rate: Option<f64>,
     /// Half the width of its 95 % interval.
     pub half_width: f64,
-}
-
-/// An event's rate over time, with its intervals. Where it was not measured there is a shade.
-///
-/// # Errors
-/// The plotting library fails.
-pub fn rate(intervals: &[RateInterval]) -> Result<String> {
-    drawn(RATE, |area| draw_rate(area, intervals))
-}
-
-fn draw_rate(area: &Area<'_>, intervals: &[RateInterval]) -> Drawn {
-    let side = |of: &RateInterval| {
-        let start = of.start_cycles as f64 / 1e6;
-        (start, start + of.cycles as f64 / 1e6)
-    };
-    let known = || intervals.iter().filter_map(|of| Some((side(of), of.rate?, of.half_width)));
-    let top = top(intervals);
-    let end = intervals.last().map_or(1.0, |last| side(last).1);
-    area.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(area)
-        .margin(4)
-        .margin_right(12)
-        .x_label_area_size(18)
-        .y_label_area_size(48)
-        .build_cartesian_2d(0.0..end, 0.0..top)?;
-    chart
-        .configure_mesh()
-        .light_line_style(WHITE.mix(0.0))
-        .x_labels(4)
-        .y_labels(3)
-        .y_label_formatter(&|rate| label(*rate))
-        .draw()?;
-    chart.draw_series(intervals.iter().filter(|of| of.rate.is_none()).map(|of| {
-        let (left, right) = side(of);
-        Rectangle::new([(left, 0.0), (right, top)], BLACK.mix(0.12).filled())
-    }))?;
-    let color = color(5);
-    chart.draw_series(known().map(|((left, right), rate, width)| {
-        let [low, high] = [rate - width, rate + width].map(|end| end.clamp(0.0, top));
-        Rectangle::new([(left, low), (right, high)], color.mix(0.3).filled())
-    }))?;
-    chart.draw_series(known().map(|((left, right), rate, _)| {
-        PathElement::new([(left, rate), (right, rate)], color.stroke_width(2))
-    }))?;
-    area.present()?;
-    Ok(())
 }
 
 /// The upper end of the axis of rates. A few wide intervals do not flatten the rates.

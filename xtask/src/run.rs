@@ -4,18 +4,24 @@
 mod inputs;
 mod made;
 mod over_time;
+mod sampled;
 mod show;
 
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, FromArgMatches, builder::ArgPredicate};
-use tally_abi::{ExitStatus, PhaseConfig, Shares, boot::LogLevel, command::help};
+use tally_abi::{
+    ExitStatus, PhaseConfig, Shares,
+    boot::LogLevel,
+    command::{Verb, help},
+};
 use tally_engine::Plan;
 use tally_pmu::CostTable;
 
 use self::{
     made::made,
     over_time::Format,
+    sampled::sampled,
     show::{show, write_files, write_trace},
 };
 use crate::{
@@ -381,16 +387,25 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     report.made = Some(made(project, args.pmu, args.accel, args.job.cpus));
     // The files are written also if the report cannot be printed.
     let shown = show(&boot, &report, args.json, &folder);
-    write_asked(args, &boot, &report, &request.command_line)?;
+    write_asked(project, args, &boot, &report, &request.command_line)?;
     shown
 }
 
 /// Writes the files that the options ask for, of a run whose kernel had this command line.
-fn write_asked(args: &RunArgs, boot: &Boot, report: &Report, command_line: &str) -> Result<()> {
+fn write_asked(
+    project: &Project,
+    args: &RunArgs,
+    boot: &Boot,
+    report: &Report,
+    command_line: &str,
+) -> Result<()> {
     if let Some(path) = &args.trace {
         write_trace(boot, report, command_line, path)?;
     }
-    args.report.as_deref().map(|path| page::write(report, path)).transpose()?;
+    if let Some(path) = &args.report {
+        let sampled = sampled(project, &args.files()?.0, boot, report, command_line)?;
+        page::write(report, &sampled, path)?;
+    }
     args.over_time.as_deref().map(|path| over_time::write(report, path)).transpose()?;
     args.out.as_deref().map(|folder| write_files(boot, folder)).transpose()?;
     Ok(())
@@ -429,13 +444,19 @@ fn options(args: &RunArgs) -> String {
     if args.check_counters || args.accel == machine::Accel::Kvm {
         options += " check-counters";
     }
-    if args.trace.is_some() || args.needs_slices() || args.live {
+    let has_samples = args.report.is_some() && args.programs().iter().any(|it| is_record(it));
+    if args.trace.is_some() || args.needs_slices() || args.live || has_samples {
         options += if args.trace_last { " trace=last" } else { " trace" };
     }
     if let Some(events) = &args.trace_events {
         options += &format!(" trace-events={events}");
     }
     options + &args.halts.options()
+}
+
+/// Returns whether these words take samples.
+fn is_record(words: &[String]) -> bool {
+    program_words::tally(words).and_then(|words| Verb::parse(words.first()?)) == Some(Verb::Record)
 }
 
 /// Checks the options before anything is built.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The stacks of samples of one event.
-pub(super) struct Stacks {
+pub(crate) struct Stacks {
     /// The event.
     event: String,
     /// Events by stack: the frames, joined by semicolons.
@@ -27,7 +27,7 @@ impl Stacks {
     ///
     /// # Errors
     /// There are no samples, or several events have some and none is chosen.
-    pub(super) fn of(
+    pub(crate) fn of(
         of: &Recording,
         symbolizer: &Symbolizer,
         chosen: Option<&str>,
@@ -52,18 +52,21 @@ impl Stacks {
     }
 
     /// A line for each stack.
-    pub(super) fn folded(&self) -> Vec<u8> {
+    pub(crate) fn folded(&self) -> Vec<u8> {
         self.lines().map(|line| line + "\n").collect::<String>().into_bytes()
     }
 
-    /// The flame graph, as SVG.
+    /// The flame graph, as SVG of this width in pixels, or as wide as its place.
     ///
     /// # Errors
     /// It cannot be drawn.
-    pub(super) fn flame_graph(&self, command_line: &str) -> Result<Vec<u8>> {
+    pub(crate) fn flame_graph(&self, subtitle: &str, width: Option<usize>) -> Result<Vec<u8>> {
         let mut options = Options::default();
+        // Colours are of names, so that equal samples are equal pictures.
+        options.hash = true;
         options.title = "Samples".to_owned();
-        options.subtitle = Some(command_line.to_owned());
+        options.subtitle = Some(subtitle.to_owned());
+        options.image_width = width;
         options.count_name = self.event.clone();
         let lines: Vec<String> = self.lines().collect();
         let mut svg = Vec::new();

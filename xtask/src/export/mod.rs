@@ -21,7 +21,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use tally_abi::ExitStatus;
 
-use self::folded::Stacks;
+pub(crate) use self::folded::Stacks;
 use crate::{
     Failure, Result,
     new_folder::NewFolder,
@@ -171,7 +171,7 @@ fn export(args: &ExportArgs, of: &Recording, symbolizer: &Symbolizer) -> Result<
         (Format::Chrome, _) => chrome::write(of, symbolizer),
         (Format::Firefox, _) => firefox::write(of, symbolizer),
         (Format::Folded, _) => Ok(stacks()?.folded()),
-        (Format::Flamegraph, _) => stacks()?.flame_graph(&of.run.command_line),
+        (Format::Flamegraph, _) => stacks()?.flame_graph(&of.run.command_line, None),
         (Format::Openmetrics, _) => Ok(openmetrics::write(&of.run).into_bytes()),
         (Format::Parquet, Some(Table::Samples)) => parquet::samples(of, symbolizer),
         (Format::Parquet, Some(Table::Slices) | None) => parquet::slices(of),

@@ -3,7 +3,14 @@
 use minijinja::Value;
 use serde::Serialize;
 
-/// A picture of a page.
+use crate::picture::TimeLine;
+
+/// Numbers below a large picture, and below a small one.
+const TICKS: [u32; 2] = [7, 3];
+/// Pixels from which a picture is large.
+const LARGE: u32 = 600;
+
+/// A picture over time.
 #[derive(Debug, Serialize)]
 pub(super) struct Chart {
     /// Distinguishes it on the page.
@@ -11,27 +18,77 @@ pub(super) struct Chart {
     title: String,
     /// What it shows, for those who do not see it.
     description: String,
-    /// Size in pixels, where it is not scaled.
+    /// Size of the frame in pixels, where it is not scaled.
     width: u32,
     height: u32,
-    /// The elements in the document's root.
-    body: Value,
+    /// The elements in the frame's root.
+    frame: Value,
+    /// Where the plot is in the frame: from the left, from above, width, height.
+    place: [u32; 4],
+    /// The elements in the plot's root, and its own width.
+    plot: Value,
+    plot_width: u32,
+    /// The end of the time, in million cycles.
+    end: f64,
+    ticks: Vec<Tick>,
+}
+
+/// A number below a picture.
+#[derive(Debug, Serialize)]
+struct Tick {
+    /// Pixels from the left.
+    at: u32,
+    text: String,
 }
 
 impl Chart {
-    /// The picture of the SVG document `svg`; none if it has no root of a known size.
-    pub(super) fn of(svg: &str, id: String, title: String, description: String) -> Option<Chart> {
-        let (_, rest) = svg.split_once("<svg")?;
-        let (root, rest) = rest.split_once('>')?;
-        let (body, _) = rest.rsplit_once("</svg>")?;
-        let size = |name: &str| {
-            let (_, value) = root.split_once(&format!(" {name}=\""))?;
-            value.split_once('"')?.0.parse().ok()
+    /// The picture with these documents; none if one has no root of a known size.
+    pub(super) fn of(
+        line: &TimeLine,
+        id: String,
+        title: String,
+        description: String,
+    ) -> Option<Chart> {
+        let (frame, [width, height]) = root(&line.frame)?;
+        let (plot, _) = root(&line.plot)?;
+        let number = TICKS[usize::from(width < LARGE)] - 1;
+        let [left, _, place_width, _] = line.place;
+        let tick = |at: u32| Tick {
+            at: left + place_width * at / number,
+            text: tick_text(line.end * f64::from(at) / f64::from(number)),
         };
-        let (width, height) = (size("width")?, size("height")?);
-        let body = Value::from_safe_string(body.to_owned());
-        Some(Chart { id, title, description, width, height, body })
+        Some(Chart {
+            id,
+            title,
+            description,
+            width,
+            height,
+            frame,
+            place: line.place,
+            plot,
+            plot_width: line.plot_width,
+            end: line.end,
+            ticks: (0..=number).map(tick).collect(),
+        })
     }
+}
+
+/// What is in the root of an SVG document, and the root's size.
+fn root(svg: &str) -> Option<(Value, [u32; 2])> {
+    let (_, rest) = svg.split_once("<svg")?;
+    let (root, rest) = rest.split_once('>')?;
+    let (body, _) = rest.rsplit_once("</svg>")?;
+    let size = |name: &str| {
+        let (_, value) = root.split_once(&format!(" {name}=\""))?;
+        value.split_once('"')?.0.parse().ok()
+    };
+    Some((Value::from_safe_string(body.to_owned()), [size("width")?, size("height")?]))
+}
+
+/// A number of four digits.
+fn tick_text(number: f64) -> String {
+    let whole = number.abs().max(1.0).log10().floor() as usize;
+    format!("{number:.0$}", 3_usize.saturating_sub(whole))
 }
 
 #[cfg(test)]
@@ -39,11 +96,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chart_is_what_is_in_the_root() {
-        let svg = "<?xml?>\n<svg width=\"9\" height=\"4\" viewBox=\"0 0 9 4\">\n<g/>\n</svg>\n";
-        let chart = Chart::of(svg, "c".into(), String::new(), String::new()).unwrap();
-        assert_eq!((chart.width, chart.height), (9, 4));
-        assert_eq!(chart.body.as_str(), Some("\n<g/>\n"));
-        assert!(Chart::of("<svg>", "c".into(), String::new(), String::new()).is_none());
+    fn a_chart_is_what_is_in_the_roots() {
+        let document = |body: &str| {
+            format!("<?xml?>\n<svg width=\"90\" height=\"4\" viewBox=\"0 0 9 4\">{body}</svg>\n")
+        };
+        let line = TimeLine {
+            frame: document("<g/>"),
+            plot: document("<a/>"),
+            place: [10, 1, 80, 3],
+            plot_width: 800,
+            end: 261.5,
+        };
+        let chart = Chart::of(&line, "c".into(), String::new(), String::new()).unwrap();
+        assert_eq!((chart.width, chart.height), (90, 4));
+        assert_eq!((chart.frame.as_str(), chart.plot.as_str()), (Some("<g/>"), Some("<a/>")));
+        let ticks: Vec<_> = chart.ticks.iter().map(|tick| (tick.at, &*tick.text)).collect();
+        assert_eq!(ticks, [(10, "0.000"), (50, "130.8"), (90, "261.5")]);
+        let bad = TimeLine { plot: "<svg>".into(), ..line };
+        assert!(Chart::of(&bad, "c".into(), String::new(), String::new()).is_none());
     }
 }

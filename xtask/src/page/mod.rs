@@ -2,13 +2,18 @@
 //! prints, for the eye, with the JSON object itself inside.
 
 mod chart;
+#[cfg(test)]
+mod chromium;
 mod rates;
 mod run;
+mod samples;
 mod template;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use self::samples::sampled;
 pub use self::{
     run::{render, write},
+    samples::Sampled,
     template::{object, page},
 };

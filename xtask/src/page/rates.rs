@@ -3,7 +3,7 @@
 use super::chart::Chart;
 use crate::{
     Result,
-    picture::{self, RateInterval},
+    picture::{self, Band, RateInterval},
     report::{Interval, IntervalEvent},
 };
 
@@ -11,19 +11,19 @@ use crate::{
 ///
 /// # Errors
 /// A picture cannot be drawn.
-pub(super) fn charts(intervals: &[Interval], session: usize) -> Result<Vec<Chart>> {
+pub(super) fn charts(intervals: &[Interval], bands: &[Band], session: usize) -> Result<Vec<Chart>> {
     let events = intervals.first().map(|first| first.events.as_slice()).unwrap_or_default();
     let is_other = |(place, _): &(usize, &IntervalEvent)| {
         !intervals.iter().all(|of| of.events[*place].estimate == Some(of.instructions))
     };
     let charts = events.iter().enumerate().filter(is_other).filter_map(|(place, event)| {
-        chart(intervals, place, event, format!("rate-{session}-{place}")).transpose()
+        chart((intervals, bands), place, event, format!("rate-{session}-{place}")).transpose()
     });
     charts.collect()
 }
 
 fn chart(
-    intervals: &[Interval],
+    (intervals, bands): (&[Interval], &[Band]),
     place: usize,
     event: &IntervalEvent,
     id: String,
@@ -38,8 +38,8 @@ fn chart(
     if unknown > 0 {
         description += &format!("; {unknown} of them were not measured");
     }
-    let svg = picture::rate(&rates)?;
-    Ok(Chart::of(&svg, id, event.name.clone(), description))
+    let line = picture::rate_line(&rates, bands)?;
+    Ok(Chart::of(&line, id, event.name.clone(), description))
 }
 
 /// An event's rate in 1,000 instructions.

@@ -2,29 +2,35 @@
 
 use std::{path::Path, process::Command};
 
+use plotters::style::RGBColor;
 use serde::Serialize;
 
-use super::{chart::Chart, rates, template::page};
+use super::{chart::Chart, rates, samples::Sampled, template::page};
 use crate::{
-    Result, machine, picture, project,
+    Result, machine,
+    picture::{self, Band},
+    project,
     report::{
-        Breakdown, CyclePart, Estimate, EventReport, Kind, Report, SessionReport, SlotPart,
+        Breakdown, CyclePart, Estimate, EventReport, Kind, PhaseShare, Report, SessionReport,
+        SlotPart,
         cells::{Cells, TruthCells, engine_rows, estimate_and_bar},
+        glyph,
     },
 };
 
 /// The ends of axes of the events' intervals, as shares of the estimate.
 const AXES: [f64; 7] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 
-/// The page of a report.
+/// The page of a report, and of the samples of its run.
 ///
 /// # Errors
 /// A picture cannot be drawn.
-pub fn render(report: &Report) -> Result<String> {
+pub fn render(report: &Report, sampled: &[Sampled]) -> Result<String> {
     let several = report.sessions().count() > 1;
     let sessions = report.sessions().enumerate();
     let view = View {
         run: report,
+        sampled,
         is_complete: report.first.is_some() && report.sessions().all(is_complete),
         command: report
             .made
@@ -41,13 +47,15 @@ pub fn render(report: &Report) -> Result<String> {
 ///
 /// # Errors
 /// As [`render`], or the file cannot be written.
-pub fn write(report: &Report, path: &Path) -> Result<()> {
-    project::write(path, render(report)?.as_bytes())
+pub fn write(report: &Report, sampled: &[Sampled], path: &Path) -> Result<()> {
+    project::write(path, render(report, sampled)?.as_bytes())
 }
 
 #[derive(Serialize)]
 struct View<'a> {
     run: &'a Report,
+    /// The samples of each event.
+    sampled: &'a [Sampled],
     /// Whether the list of what was not measured is empty.
     is_complete: bool,
     /// The command line, for a shell.
@@ -69,6 +77,12 @@ struct SessionView<'a> {
     /// What most cycles are lost to.
     losses: Option<String>,
     over_time: Option<Chart>,
+    /// The names of the parts in it and their colours, in CSS.
+    legend: Vec<(&'a str, String)>,
+    /// The phases over time.
+    phases: Option<Chart>,
+    /// The rows of the phases.
+    phase_rows: Vec<PhaseRow>,
     /// What each event did over time.
     rates: Vec<Chart>,
     /// The groups' shares of the cycles, 0 to 1, in their order; none if they are unknown.
@@ -104,7 +118,10 @@ impl<'a> SessionView<'a> {
             slots: breakdown.map(|it| it.slots.iter().map(slot).collect()).unwrap_or_default(),
             losses: breakdown.and_then(Breakdown::losses),
             over_time: over_time(session, index)?,
-            rates: rates::charts(&session.intervals, index)?,
+            legend: legend(session),
+            phases: phases_over_time(session, index)?,
+            phase_rows: phase_rows(session),
+            rates: rates::charts(&session.intervals, &bands(session), index)?,
             group_shares: group_shares(session),
             rows: session.events.iter().map(|event| Row::of(event, axis)).collect(),
             has_refined: session.events.iter().any(|event| event.refined.is_some()),
@@ -262,14 +279,68 @@ fn over_time(session: &SessionReport, index: usize) -> Result<Option<Chart>> {
     if names.is_empty() {
         return Ok(None);
     }
-    let svg = picture::stack(&session.program, &session.intervals)?;
+    let line = picture::stack_line(&session.intervals)?;
     let description = format!(
         "A stack for each of {} intervals of the run, in cycles an instruction. Its parts from below: {}.",
         session.intervals.len(),
         names.join(", ")
     );
     let title = format!("Where the cycles of {} go over time", session.program);
-    Ok(Chart::of(&svg, format!("over-time-{index}"), title, description))
+    Ok(Chart::of(&line, format!("over-time-{index}"), title, description))
+}
+
+/// The names and colours of the parts over time.
+fn legend(session: &SessionReport) -> Vec<(&str, String)> {
+    let names = picture::part_names(&session.intervals).into_iter().enumerate();
+    names.map(|(index, name)| (name, css(index))).collect()
+}
+
+/// The colour of this index, in CSS.
+fn css(index: usize) -> String {
+    let RGBColor(red, green, blue) = picture::color(index);
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// The time of each phase.
+fn bands(session: &SessionReport) -> Vec<Band> {
+    session.phases.as_ref().map(|of| picture::bands(&of.intervals)).unwrap_or_default()
+}
+
+/// The phases over time, if they were tracked.
+fn phases_over_time(session: &SessionReport, index: usize) -> Result<Option<Chart>> {
+    let Some(phases) = &session.phases else { return Ok(None) };
+    let line = picture::phase_line(&phases.intervals)?;
+    let description = format!(
+        "Cycles an instruction in each of {} intervals, over a shade for its phase. {} times the next \
+         interval has another phase.",
+        phases.intervals.len(),
+        phases.transitions
+    );
+    let title = format!("Phases of {}", session.program);
+    Ok(Chart::of(&line, format!("phases-over-time-{index}"), title, description))
+}
+
+/// A phase's row.
+#[derive(Serialize)]
+struct PhaseRow {
+    name: char,
+    /// In CSS.
+    color: String,
+    #[serde(flatten)]
+    phase: PhaseShare,
+    /// Its largest cost.
+    bottleneck_word: &'static str,
+}
+
+fn phase_rows(session: &SessionReport) -> Vec<PhaseRow> {
+    let phases = session.phases.iter().flat_map(|of| &of.phases);
+    let row = |phase: &PhaseShare| PhaseRow {
+        name: glyph(phase.phase),
+        color: css(phase.phase.into()),
+        phase: phase.clone(),
+        bottleneck_word: phase.bottleneck.word(),
+    };
+    phases.map(row).collect()
 }
 
 /// Each group's share of the cycles of all groups.

@@ -10,7 +10,7 @@ use tally_abi::{ExitStatus, text::Grouped};
 use crate::{Failure, Result, report::cells::percent};
 
 /// The templates. Names that end in `.html` are escaped.
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 8] = [
     ("diff.html", include_str!("diff.html")),
     ("layout.html", include_str!("layout.html")),
     ("page.css", include_str!("page.css")),
@@ -18,6 +18,7 @@ const TEMPLATES: [(&str, &str); 7] = [
     ("parts.html", include_str!("parts.html")),
     ("run.html", include_str!("run.html")),
     ("session.html", include_str!("session.html")),
+    ("zoom.js", include_str!("zoom.js")),
 ];
 /// The id of the element that has the JSON object.
 const DATA: &str = "data";

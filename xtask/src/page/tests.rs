@@ -3,7 +3,19 @@
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
 
-use crate::report::{Estimate, Report};
+use tally_abi::{
+    Mode, PhaseConfig, Reading, Value as Count,
+    trace::{SampleRecord, SlicePlace},
+};
+
+use crate::{
+    recording::{Recording, Symbolizer},
+    report::{Estimate, EventReport, PhaseReport, Report, made_up_phases},
+    trace::{
+        records::Records,
+        run::{Program, Run, TracedEvent, TracedSession},
+    },
+};
 
 /// A report as `cargo xtask run --breakdown --intervals 8 --json` printed it.
 const SAMPLE: &str = include_str!("sample.json");
@@ -15,9 +27,61 @@ pub(crate) fn sample() -> Report {
     serde_json::from_str(SAMPLE).expect("it is a report")
 }
 
+/// The same with phases in place of parts of the cycles.
+pub(super) fn with_phases() -> Report {
+    let mut report = sample();
+    let session = report.first.as_mut().unwrap();
+    session.intervals.iter_mut().for_each(|interval| interval.parts.clear());
+    let mut records = made_up_phases();
+    let all: u64 = session.intervals.iter().map(|interval| interval.cycles).sum();
+    let number = records.len() as u64;
+    records.iter_mut().for_each(|record| record.cycles = all / number);
+    session.phases = Some(PhaseReport::of(&records, PhaseConfig::default(), Vec::new()));
+    report
+}
+
+/// Three samples of a program, two at one address.
+pub(super) fn recording(program: &str) -> Recording {
+    let sample = |(number, address): (u64, u64)| SampleRecord {
+        session: 1,
+        cpu: 0,
+        event: 0,
+        address,
+        address_space: 0,
+        count: 1_000 * (number + 1),
+        cycles: 0,
+        instructions: 0,
+        group: 0,
+        period_multiplier: 1,
+        user: true,
+        events: 0,
+        counts: [0; tally_abi::trace::MAX_COUNTS],
+        tsc: 100 + number,
+    };
+    let value = Count::Exact { count: 3_000 };
+    let reading = Reading { value, counted: 0, counted_cycles: 1, total_cycles: 1, slices: 1 };
+    let event = TracedEvent {
+        native: None,
+        mode: Mode::User,
+        place: SlicePlace::None,
+        report: EventReport::of("cycles", &reading, None),
+    };
+    let (name, events) = (program.to_owned(), vec![event]);
+    let session = TracedSession { session: 1, program: 1, name, address_space: 0, events };
+    let programs = vec![Program { program: 1, name: program.to_owned() }];
+    let run = Run { programs, sessions: vec![session], ..Run::default() };
+    let samples = (0..).zip([0x1000, 0x2000, 0x2000]).map(sample).collect();
+    let records = Records { samples, ..Records::default() };
+    Recording { run, records, start_tsc: 100, tsc_hz: 1_000_000_000 }
+}
+
 /// The page of a report as a browser reads it; nothing in it is against the grammar.
 fn read(report: &Report) -> Html {
-    let page = Html::parse_document(&super::render(report).unwrap());
+    parsed(&super::render(report, &[]).unwrap())
+}
+
+fn parsed(page: &str) -> Html {
+    let page = Html::parse_document(page);
     assert!(page.errors.is_empty(), "{:?}", page.errors);
     page
 }
@@ -118,7 +182,7 @@ fn hostile_names_are_text() {
     assert_eq!(all(&page, "script").len(), 2, "the object and the page's own");
     assert_eq!(all(&page, "tr[data-event]")[0].attr("data-event"), Some(HOSTILE));
     assert_eq!(text(all(&page, "h1")[0]), HOSTILE);
-    assert!(all(&page, "svg.chart text").into_iter().any(|it| text(it) == HOSTILE));
+    assert!(all(&page, ".legend li").into_iter().any(|it| text(it) == HOSTILE));
 }
 
 #[test]
@@ -159,4 +223,55 @@ fn a_run_without_a_session_has_a_page() {
     assert_eq!(text(all(&page, ".failures li")[0]), "the kernel panicked");
     assert!(all(&page, "tr[data-event]").is_empty());
     assert!(serde_json::from_value::<Report>(object(&page)).unwrap().first.is_none());
+}
+
+#[test]
+fn phases_are_in_a_table_and_shade_the_time() {
+    let report = with_phases();
+    let phases = report.first.as_ref().unwrap().phases.clone().unwrap();
+    let page = read(&report);
+    let data = Selector::parse("data").unwrap();
+    let rows = all(&page, "tr[data-phase]");
+    assert_eq!((rows.len(), rows.is_empty()), (phases.phases.len(), false));
+    for (row, phase) in rows.into_iter().zip(&phases.phases) {
+        let values: Vec<f64> = row.select(&data).map(|it| number(it.attr("value"))).collect();
+        let expected =
+            [phase.intervals as f64, phase.share, phase.cpi, phase.bottleneck_share].to_vec();
+        assert_eq!(values, expected);
+        assert!(text(row).contains(phase.bottleneck.word()));
+    }
+    // Phases come in turns of three: a shade for each turn, in the phases and in each rate.
+    let turns = phases.intervals.len() / 3;
+    let shades = |plot: &ElementRef<'_>| {
+        let shade = Selector::parse("rect[opacity='0.25']").unwrap();
+        plot.select(&shade).count()
+    };
+    let plots = all(&page, "svg.plot");
+    assert!(plots.len() > 2 && plots.iter().all(|plot| shades(plot) == turns), "{turns}");
+    assert!(all(&read(&sample()), "tr[data-phase]").is_empty());
+}
+
+#[test]
+fn samples_are_in_a_flame_graph_and_in_a_table() {
+    let sampled = super::sampled(&recording(HOSTILE), &Symbolizer::default()).unwrap();
+    let page = parsed(&super::render(&sample(), &sampled).unwrap());
+    let [frame] = all(&page, "iframe")[..] else { panic!("one picture") };
+    assert!(frame.attr("title").unwrap().starts_with("Flame graph of cycles"));
+    let inner = Html::parse_document(frame.attr("srcdoc").unwrap());
+    let frames = all(&inner, "#frames > g > title");
+    let titles: Vec<String> = frames.into_iter().map(text).collect();
+    assert!(titles.iter().any(|it| it.starts_with("0x2000 (2,000 cycles")), "{titles:?}");
+    assert!(all(&inner, "script").iter().all(|script| !text(*script).starts_with("alert")));
+    let data = Selector::parse("data").unwrap();
+    let rows = all(&page, "tr[data-function]");
+    let values = |row: &ElementRef<'_>| {
+        row.select(&data).map(|it| number(it.attr("value"))).collect::<Vec<_>>()
+    };
+    let rows: Vec<_> =
+        rows.iter().map(|row| (row.attr("data-function").unwrap(), values(row))).collect();
+    let third = 1.0 / 3.0;
+    assert_eq!(
+        rows,
+        [("0x2000", vec![2.0 * third, 2.0, 2_000.0]), ("0x1000", vec![third, 1.0, 1_000.0])]
+    );
 }

@@ -62,7 +62,11 @@ impl Recording {
         })
     }
 
-    fn of(bytes: &[u8]) -> Result<Recording> {
+    /// Reads a trace.
+    ///
+    /// # Errors
+    /// As [`Recording::read`].
+    pub(crate) fn of(bytes: &[u8]) -> Result<Recording> {
         let refused = |why: String| Failure::new(ExitStatus::BadTrace, why);
         let trace = Trace::open(bytes).map_err(|bad| refused(bad.to_string()))?;
         let run = Run::read(&trace)?;

@@ -22,8 +22,6 @@ use tally_abi::{
     truth::{Count, Region, RegionKind, Truth},
 };
 
-#[cfg(test)]
-pub(crate) use self::slices::made_up;
 pub use self::{
     added::Additions,
     breakdown::{Breakdown, CyclePart, SlotPart, Stack, stack_of},
@@ -34,6 +32,8 @@ pub use self::{
     made::Made,
     phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, Series, glyph},
 };
+#[cfg(test)]
+pub(crate) use self::{phases::tests::records as made_up_phases, slices::made_up};
 use crate::{
     halts::HaltReport,
     machine::{Boot, EventReading, Outcome, Session},

@@ -190,7 +190,7 @@ fn predictor(name: Predictor, intervals: &[PhaseInterval]) -> PredictorReport {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Records of phases 0 and 1 in turns of three; each predictor says that the phase stays.

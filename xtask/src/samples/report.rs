@@ -37,7 +37,7 @@ pub struct ReportArgs {
 
 /// The samples of an event.
 #[derive(Clone, Debug, Serialize)]
-struct OfEvent {
+pub(crate) struct OfEvent {
     event: String,
     samples: u64,
     /// The events that they stand for.
@@ -74,7 +74,9 @@ pub fn main(args: &ReportArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn by_event(of: &Recording, symbolizer: &Symbolizer, inlined: bool) -> Vec<OfEvent> {
+/// The functions of each event that was sampled. A sample counts in the innermost function that was
+/// inlined at its address if `inlined` is set, else in the function around it.
+pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, inlined: bool) -> Vec<OfEvent> {
     let mut events: BTreeMap<String, BTreeMap<(u32, String), Weight>> = BTreeMap::new();
     for (sample, weight) in of.weighted_samples() {
         let mut functions = symbolizer.functions(of, sample);
@@ -99,6 +101,13 @@ fn by_event(of: &Recording, symbolizer: &Symbolizer, inlined: bool) -> Vec<OfEve
         OfEvent { event, samples: all.samples, events: all.events, functions }
     };
     events.into_iter().map(listed).collect()
+}
+
+impl OfEvent {
+    /// The event.
+    pub(crate) fn event(&self) -> &str {
+        &self.event
+    }
 }
 
 impl fmt::Display for OfEvent {

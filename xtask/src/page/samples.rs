@@ -1,0 +1,68 @@
+//! The samples of a run on its page: for each event that was sampled a flame graph and a table.
+
+use serde::Serialize;
+
+use crate::{
+    Result,
+    export::Stacks,
+    recording::{Recording, Symbolizer},
+    samples::report::{OfEvent, by_event},
+};
+
+/// Width of a flame graph in pixels, where it is not scaled.
+const WIDTH: usize = 1200;
+
+/// The samples of one event.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sampled {
+    #[serde(flatten)]
+    of: OfEvent,
+    /// The document with the flame graph, which has scripts of its own.
+    document: String,
+    /// Its size in pixels, where it is not scaled.
+    width: usize,
+    height: u32,
+}
+
+/// The samples of each event of a recording.
+///
+/// # Errors
+/// A flame graph cannot be drawn.
+pub(crate) fn sampled(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<Sampled>> {
+    let events = by_event(of, symbolizer, true).into_iter();
+    let sampled = events.map(|event| {
+        let stacks = Stacks::of(of, symbolizer, Some(event.event()))?;
+        let svg = stacks.flame_graph(event.event(), Some(WIDTH))?;
+        let (document, height) = document(&String::from_utf8_lossy(&svg));
+        Ok(Sampled { of: event, document, width: WIDTH, height })
+    });
+    sampled.collect()
+}
+
+/// A document of HTML with the picture, and the height of the picture. The picture's script keeps
+/// its state in the address, which a document inside a page does not have.
+fn document(svg: &str) -> (String, u32) {
+    let svg = svg.find("<svg").map_or(svg, |start| &svg[start..]);
+    let height = svg
+        .split_once(" height=\"")
+        .and_then(|(_, rest)| rest.split_once('"')?.0.parse().ok())
+        .unwrap_or_default();
+    let head = "<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\"><title>Flame graph</title>\
+                <style>body{margin:0}svg{display:block;width:100%;height:auto}</style>\
+                <script>history.replaceState=()=>{};</script>";
+    (format!("{head}{svg}"), height)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_the_picture_and_its_height() {
+        let svg = "<?xml version=\"1.0\"?><!DOCTYPE svg><svg width=\"9\" height=\"182\"><g/></svg>";
+        let (document, height) = document(svg);
+        assert_eq!(height, 182);
+        assert!(document.ends_with("<svg width=\"9\" height=\"182\"><g/></svg>"), "{document}");
+        assert!(!document.contains("<?xml"));
+    }
+}

@@ -1,0 +1,60 @@
+//! The samples of a run, for its page.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    Result, build,
+    guest_files::GuestFile,
+    machine::Boot,
+    output,
+    page::{self, Sampled},
+    project::Project,
+    recording::{Recording, Symbolizer},
+    report::Report,
+    trace::{file::Trace, run::Run},
+};
+
+/// The samples of a run whose kernel had this command line, by the functions of its programs; none
+/// if its trace has none, or is not complete.
+///
+/// # Errors
+/// A program cannot be read, or a picture cannot be drawn.
+pub(super) fn sampled(
+    project: &Project,
+    files: &[GuestFile],
+    boot: &Boot,
+    report: &Report,
+    command_line: &str,
+) -> Result<Vec<Sampled>> {
+    if boot.transcript.samples.is_empty() {
+        return Ok(Vec::new());
+    }
+    let run = Run::of(boot, report, command_line).json();
+    let recording = match Recording::of(&Trace::with_run(&boot.transcript.trace, &run)) {
+        Ok(recording) => recording,
+        Err(why) => {
+            output::note(format_args!("xtask: no samples on the page: {why}"));
+            return Ok(Vec::new());
+        }
+    };
+    let mut programs: Vec<PathBuf> = recording
+        .records
+        .samples
+        .iter()
+        .filter_map(|sample| file_of(project, files, recording.program_of(sample.session).1))
+        .collect();
+    programs.sort();
+    programs.dedup();
+    page::sampled(&recording, &Symbolizer::read(&programs)?)
+}
+
+/// The file of a program: one of the user's, or one of Tally's own with its symbols.
+fn file_of(project: &Project, files: &[GuestFile], program: &str) -> Option<PathBuf> {
+    let name = Path::new(program).file_name()?;
+    let own = || {
+        let known = build::PROGRAM_NAMES.into_iter().find(|known| *known == name);
+        known.map(|known| build::program_symbols(project, known))
+    };
+    let of_user = files.iter().find(|file| Path::new(&file.guest).file_name() == Some(name));
+    of_user.map(|file| file.host.clone()).or_else(own)
+}
