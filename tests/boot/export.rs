@@ -2,6 +2,7 @@
 //! compared with the trace's records value by value.
 
 mod ctf;
+mod formats;
 mod perf;
 mod pprof;
 mod samples;
