@@ -57,7 +57,7 @@ fn trace() -> (&'static Boot, Run, &'static Path) {
 }
 
 /// A call of `cargo xtask TASK`.
-fn xtask_task(task: &str) -> Command {
+pub fn xtask_task(task: &str) -> Command {
     let tests = std::env::current_exe().unwrap();
     // The tests are in `deps`, beside the tool.
     let mut xtask = Command::new(tests.ancestors().nth(2).unwrap().join("tally"));

@@ -34,6 +34,7 @@ mod returned;
 mod samples;
 mod sessions;
 mod shared;
+mod stacks;
 mod stat;
 mod threads;
 mod thresholds;

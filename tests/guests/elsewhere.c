@@ -41,6 +41,7 @@ int main(void)
     REFUSED(tally_stats(session, &stats));
     REFUSED(tally_threshold(session, 0, 1, handler));
     REFUSED(tally_sample(session, 0, 1000));
+    REFUSED(tally_sample_with_stack(session, 0, 1000, 4096));
     REFUSED(tally_samples(session, addresses, 1));
     REFUSED(tally_thread(session, indices, 1));
     REFUSED(tally_direct_open("cycles", TALLY_USER, indices, direct, sizeof direct));

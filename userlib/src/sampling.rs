@@ -20,7 +20,45 @@ impl Session {
     /// The session has no such event, there are too many thresholds, or the session is started and
     /// not mapped.
     pub fn sample(&self, event: usize, period: u64) -> Result<(), Error> {
-        let arguments = [self.id(), event as u64, period, 0, 0, 0];
+        self.sample_with_stack(event, period, 0)
+    }
+
+    /// As [`Self::sample`]; each sample of the session in ring 3 also copies the registers and
+    /// `stack_bytes` bytes of the stack, at most [`tally_abi::trace::MAX_STACK_BYTES`], to the
+    /// trace, if there is one. The host finds the callers by these.
+    ///
+    /// # Errors
+    /// As [`Self::sample`], or the stack is too long.
+    pub fn sample_with_stack(
+        &self,
+        event: usize,
+        period: u64,
+        stack_bytes: u64,
+    ) -> Result<(), Error> {
+        self.take_samples(event, period, stack_bytes, 0)
+    }
+
+    /// As [`Self::sample_with_stack`], with the period at which `hz` samples, at most
+    /// [`tally_abi::session::MAX_SAMPLE_HZ`], are taken in a second in which the session counts.
+    /// The engine finds it, and follows when the event happens more or less often.
+    ///
+    /// # Errors
+    /// As [`Self::sample_with_stack`], or the rate is 0 or too high.
+    pub fn sample_at_rate(&self, event: usize, hz: u64, stack_bytes: u64) -> Result<(), Error> {
+        if hz == 0 {
+            return Err(Error::BadArgument);
+        }
+        self.take_samples(event, 0, stack_bytes, hz)
+    }
+
+    fn take_samples(
+        &self,
+        event: usize,
+        period: u64,
+        stack_bytes: u64,
+        hz: u64,
+    ) -> Result<(), Error> {
+        let arguments = [self.id(), event as u64, period, stack_bytes, hz, 0];
         // SAFETY: the call has no buffer.
         check(unsafe { sys::tally_call(sys::SESSION_SAMPLE, arguments) }).map(|_| ())
     }

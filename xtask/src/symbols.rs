@@ -5,18 +5,28 @@ mod unwind;
 
 use std::{borrow::Cow, fmt, path::Path};
 
-use addr2line::Loader;
+use addr2line::{Loader, gimli::BaseAddresses};
 use object::{Object, ObjectSection};
 use serde::{Serialize, Serializer};
-use tally_abi::{ExitStatus, boot::KERNEL_BASE, registers::Registers};
+use tally_abi::{
+    ExitStatus,
+    boot::KERNEL_BASE,
+    registers::{Frame, Registers},
+};
 use tally_elf::Program;
 
-pub use self::unwind::Stack;
-use self::unwind::UnwindInfo;
+pub use self::unwind::{CallGraph, Stack};
+use self::unwind::{FrameSection, UnwindInfo};
 use crate::{
     Failure, Result,
     project::{self, Project},
 };
+
+/// The most levels of a backtrace of the kernel; a recursion that overflows the stack has
+/// thousands.
+const MAX_FRAMES: usize = 64;
+/// The most levels of a program's stack: `PERF_MAX_STACK_DEPTH` of Linux.
+const MAX_CALLERS: usize = 127;
 
 /// A function and a line in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -84,7 +94,7 @@ impl Symbols {
             file.section_by_name(name).ok_or_else(|| failed(&format!("it has no {name}")))
         };
         let frames = section(".debug_frame")?.uncompressed_data();
-        let frames = frames.map_err(|error| failed(&error))?.into_owned();
+        let frames = FrameSection::Debug(frames.map_err(|error| failed(&error))?.into_owned());
         let text = section(".text")?;
         let range = text.address()..text.address() + text.size();
         Ok(Symbols { loader, code: UnwindInfo { frames, range, base: KERNEL_BASE } })
@@ -104,7 +114,9 @@ impl Symbols {
         let start = code().map(|segment| segment.start).min().unwrap_or(program.base);
         let end = code().map(|segment| segment.end).max().unwrap_or(program.base);
         let range = start - program.base..end - program.base;
-        Ok(Symbols { loader, code: UnwindInfo { frames: Vec::new(), range, base: program.base } })
+        let frames =
+            frames(&bytes).map_err(|error| unreadable(path, ExitStatus::HostError, &error))?;
+        Ok(Symbols { loader, code: UnwindInfo { frames, range, base: program.base } })
     }
 
     /// The functions of the instruction at an address of the running code: the inlined ones,
@@ -129,10 +141,19 @@ impl Symbols {
         places
     }
 
+    /// The return addresses of a program's thread, innermost first, as far as the copy of its stack
+    /// reaches and the callers can be told.
+    pub fn callers(&self, registers: &Frame, stack: &Stack, by: CallGraph) -> Vec<u64> {
+        let mut addresses = unwind::addresses(&self.code, registers, stack, by, MAX_CALLERS + 1);
+        addresses.remove(0);
+        addresses
+    }
+
     /// The function in which the kernel stopped and its callers, innermost first, as far as the
     /// copy of its stack reaches.
     pub fn backtrace(&self, registers: &Registers, stack: &Stack) -> Vec<StackFrame> {
-        let addresses = unwind::addresses(&self.code, registers, stack);
+        let by = CallGraph::Dwarf;
+        let addresses = unwind::addresses(&self.code, &registers.frame, stack, by, MAX_FRAMES);
         let frame = |(depth, address): (usize, u64)| {
             // A return address may be behind the function's last instruction; the byte before
             // belongs to the call.
@@ -141,6 +162,22 @@ impl Symbols {
         };
         addresses.into_iter().enumerate().map(frame).collect()
     }
+}
+
+/// How to unwind the frames of a program's functions, as far as its file says it.
+fn frames(bytes: &[u8]) -> object::Result<FrameSection> {
+    let file = object::File::parse(bytes)?;
+    let address = |name: &str| file.section_by_name(name).map_or(0, |section| section.address());
+    if let Some(section) = file.section_by_name(".eh_frame") {
+        let bases = BaseAddresses::default()
+            .set_eh_frame(section.address())
+            .set_text(address(".text"))
+            .set_got(address(".got"));
+        return Ok(FrameSection::Eh(section.uncompressed_data()?.into_owned(), bases));
+    }
+    let section = file.section_by_name(".debug_frame");
+    let bytes = section.map(|section| section.uncompressed_data()).transpose()?;
+    Ok(FrameSection::Debug(bytes.unwrap_or_default().into_owned()))
 }
 
 fn unreadable(path: &Path, status: ExitStatus, why: &dyn fmt::Display) -> Failure {

@@ -63,7 +63,7 @@ fn explain_refuses_what_a_run_refuses() {
         ("--events cycles --file /nonexistent -- hello", Some(ExitStatus::ProgramNotFound)),
         ("--events cycles --file Cargo.toml --file src/../Cargo.toml", Some(ExitStatus::Usage)),
         ("--program deflate -- stat -e cycles hello", Some(ExitStatus::Usage)),
-        ("-- record -e cycles,instructions hello", Some(ExitStatus::Usage)),
+        ("-- record --stack 0 hello", Some(ExitStatus::Usage)),
         ("--vpmu profile=z80", Some(ExitStatus::Usage)),
         ("--slice 0", Some(ExitStatus::Usage)),
         ("--slice 9", Some(ExitStatus::SliceOutOfRange)),

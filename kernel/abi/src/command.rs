@@ -21,12 +21,18 @@ use alloc::{
 
 use crate::{
     Mode, SessionConfig, Shares, Slice,
-    events::{DEFAULT_RECORD, DEFAULT_STAT, DETAILED_STAT, words},
-    session::NO_BUDGET_PPM,
+    events::{DEFAULT_RECORD, DEFAULT_STAT, DETAILED_STAT},
+    session::{MAX_SAMPLE_HZ, NO_BUDGET_PPM},
+    trace::MAX_STACK_BYTES,
 };
 
 /// The default period, in events.
 const DEFAULT_PERIOD: u64 = 100_000;
+
+/// Bytes of the stack that `record -g` records with a sample, for some dozens of callers.
+const DEFAULT_STACK_BYTES: u64 = 4096;
+/// Bytes of a word of the stack.
+const WORD_BYTES: u64 = 8;
 
 /// What `tally stat` prints by default before [`DEFAULT_STAT`], as `perf stat` does.
 pub const DEFAULT_SOFTWARE: &str = "context-switches,page-faults,task-clock";
@@ -48,6 +54,11 @@ pub struct Command<'a> {
     pub stat: StatOptions<'a>,
     /// `-c PERIOD`: events between two samples of `record`, at least 1.
     pub period: u64,
+    /// `-F HZ` of `record`: samples of each event in a second, in place of a period; 0 without.
+    pub hz: u64,
+    /// `-g`, or `--stack BYTES`, of `record`: bytes of the stack that are recorded with each
+    /// sample; 0 without.
+    pub stack_bytes: u64,
     /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--shares planned|adaptive|paired`,
     /// `--kernel` (ring 0 too).
     pub config: SessionConfig,
@@ -70,6 +81,8 @@ impl<'a> Command<'a> {
             columns: Vec::new(),
             stat: StatOptions::default(),
             period: DEFAULT_PERIOD,
+            hz: 0,
+            stack_bytes: 0,
             config: SessionConfig::default(),
             program: Vec::new(),
         };
@@ -104,12 +117,7 @@ impl<'a> Command<'a> {
         let list = self.list();
         if self.verb == Verb::Record {
             self.counted = list;
-            return match words(&self.counted).count() {
-                2.. => {
-                    Err(format!("record samples one event, and -e names several: {}", self.counted))
-                }
-                _ => Ok(self),
-            };
+            return Ok(self);
         }
         self.stat.check()?;
         let (counted, columns) = software::split(&list)?;
@@ -124,12 +132,6 @@ impl<'a> Command<'a> {
             "--event" => self.lists.push(value),
             "--detailed" => self.is_detailed = true,
             "--kernel" => self.config.mode = Mode::Full,
-            "--count" => {
-                self.period = number(word, value)? as u64;
-                if self.period == 0 {
-                    return Err(format!("{word} is at least 1"));
-                }
-            }
             "--slice" => {
                 self.config.slice = match Slice::parse(value) {
                     Some(Slice::Cycles(0)) => return Err(format!("{word} is at least 1")),
@@ -149,7 +151,34 @@ impl<'a> Command<'a> {
                     Shares::parse(value).ok_or_else(|| format!("{word} cannot be {value}"))?;
             }
             "--help" => return Err(options::help(self.verb)),
+            _ if self.verb == Verb::Record => return self.set_of_record(long, word, value),
             _ => return self.stat.set(long, word, value),
+        }
+        Ok(())
+    }
+
+    /// Sets an option that only `record` has.
+    fn set_of_record(&mut self, long: &str, word: &str, value: &str) -> Result<(), String> {
+        match long {
+            "--count" => {
+                self.period = number(word, value)? as u64;
+                if self.period == 0 {
+                    return Err(format!("{word} is at least 1"));
+                }
+            }
+            "--freq" => {
+                self.hz = number(word, value)? as u64;
+                if !(1..=MAX_SAMPLE_HZ).contains(&self.hz) {
+                    return Err(format!("{word} is 1 to {MAX_SAMPLE_HZ} Hz"));
+                }
+            }
+            "--stacks" => self.stack_bytes = DEFAULT_STACK_BYTES,
+            _ => {
+                self.stack_bytes = number(word, value)? as u64;
+                if !(WORD_BYTES..=MAX_STACK_BYTES).contains(&self.stack_bytes) {
+                    return Err(format!("{word} is {WORD_BYTES} to {MAX_STACK_BYTES} bytes"));
+                }
+            }
         }
         Ok(())
     }
@@ -217,6 +246,11 @@ mod tests {
         let record = parse("record -c 5 --budget 0.5 --shares adaptive prog").unwrap();
         assert_eq!((record.verb, record.period), (Verb::Record, 5));
         assert_eq!((record.config.budget_ppm, record.config.shares), (5_000, Shares::Adaptive));
+        assert_eq!((record.stack_bytes, record.hz), (0, 0));
+        assert_eq!(parse("record -F99 -g prog").unwrap().hz, 99);
+        let stacks = |text| parse(text).unwrap().stack_bytes;
+        assert_eq!((stacks("record -g prog"), stacks("record --stack 80 prog")), (4096, 80));
+        assert_eq!(parse("record -e a,b -e c prog").unwrap().events(), "a,b,c");
         assert_eq!(parse("stat prog").unwrap().events(), DEFAULT_STAT);
         let detailed = parse("stat -ea -d -x, prog").unwrap();
         assert_eq!(detailed.events(), format!("a,{DETAILED_STAT}"));
@@ -241,8 +275,11 @@ mod tests {
             ("stat --shares=foo prog", "--shares cannot be foo"),
             ("stat -e cycles", "name the program to run"),
             ("stat --", "name the program to run"),
-            ("record -e a,b prog", "record samples one event, and -e names several: a,b"),
-            ("record -e a -e b prog", "record samples one event, and -e names several: a,b"),
+            ("record -F 0 prog", "-F is 1 to 1000000 Hz"),
+            ("record -F 1000001 prog", "-F is 1 to 1000000 Hz"),
+            ("record --stack 0 prog", "--stack is 8 to 32768 bytes"),
+            ("record --stack 32769 prog", "--stack is 8 to 32768 bytes"),
+            ("stat -g prog", "unknown option -g; --help prints all"),
             ("record -c 0 prog", "-c is at least 1"),
             ("record -c few prog", "-c cannot be few"),
             ("stat --slice 0 prog", "--slice is at least 1"),
@@ -283,6 +320,7 @@ mod tests {
             ("-M", "run --breakdown"),
             ("--topdown", "run --breakdown"),
             ("--per-thread", "Session::part"),
+            ("--call-graph=dwarf", "report --call-graph"),
             ("-p1", "name it"),
         ] {
             let text = format!("stat {option} prog");

@@ -78,6 +78,8 @@ pub struct RecordType {
     pub fields: &'static [FieldType],
     /// The list after the fields, if the type has one.
     pub list: Option<FieldType>,
+    /// The most words of the list.
+    pub most: usize,
 }
 
 /// Writes the text at the head of a trace: [`MAGIC`], then for each type a line
@@ -185,13 +187,13 @@ pub const fn place(at: u32, bits: u32) -> u32 {
 }
 
 /// Describes a type of records: `Name = KIND "name", stamp field "about" { fields }`. With
-/// `list field of count "about"` a list follows the fields. The struct then has an array `field` of
-/// [`crate::trace::MAX_COUNTS`] entries, and `count`, the number of valid ones.
+/// `list field[MOST] of count "about"` a list follows the fields. The struct then has an array
+/// `field` of `MOST` entries, and `count`, the number of valid ones.
 macro_rules! record {
     (
         $(#[doc = $about:literal])+
         $Name:ident = $kind:literal $name:literal, stamp $stamp:ident $stamp_about:literal
-        $(, list $list:ident of $count:ident $list_about:literal)? {$(
+        $(, list $list:ident[$most:expr] of $count:ident $list_about:literal)? {$(
             $(#[doc = $field_about:literal])+
             $field:ident: $Type:ty $(as $form:ident)?,
         )+}
@@ -209,7 +211,7 @@ macro_rules! record {
                 #[doc = concat!("Valid entries of `", stringify!($list), "`.")]
                 pub $count: u8,
                 #[doc = $list_about]
-                pub $list: [u64; MAX_COUNTS],
+                pub $list: [u64; $most],
             )?
         }
 
@@ -232,6 +234,7 @@ macro_rules! record {
                     about: &[$($field_about),+],
                 }),+],
                 list: record!(@list $($list $list_about)?),
+                most: 0 $(+ $most)?,
             };
             /// Words of its fields.
             pub const HEAD: usize = {
@@ -276,13 +279,13 @@ macro_rules! record {
                     at += <$Type as Field>::BITS;
                 )+
                 let _ = at;
-                let most = record!(@most $($list)?);
+                let most = 0 $(+ $most)?;
                 if tail.len() > most {
                     return Err(Malformed);
                 }
                 $(
                     let $count = tail.len() as u8;
-                    let mut $list = [0; MAX_COUNTS];
+                    let mut $list = [0; $most];
                     $list[..tail.len()].copy_from_slice(tail);
                 )?
                 Ok($Name { $stamp, $($field,)+ $($count, $list)? })
@@ -295,8 +298,6 @@ macro_rules! record {
     (@list $list:ident $about:literal) => {
         Some(FieldType { name: stringify!($list), form: Form::Number(64), about: &[$about] })
     };
-    (@most) => { 0 };
-    (@most $list:ident) => { MAX_COUNTS };
 }
 
 pub(crate) use record;

@@ -11,6 +11,8 @@ use crate::Malformed;
 pub const MAX_EVENTS: usize = 1024;
 /// The longest list of events, in bytes.
 pub const MAX_EVENT_LIST_BYTES: usize = 64 * 1024;
+/// The highest rate of samples of an event, in Hz; the budget may allow less.
+pub const MAX_SAMPLE_HZ: u64 = 1_000_000;
 /// The longest error message that a call writes to `detail`, in bytes.
 pub const MAX_DETAIL_BYTES: usize = 512;
 /// The unit of slices that the engine chooses, in cycles: its multiples are the lengths.

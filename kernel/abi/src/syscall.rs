@@ -411,13 +411,18 @@ pub const SESSION_THRESHOLD: u64 = TALLY_BASE + 7;
 /// `upcall_return()`: a handler returns. The program continues where it was interrupted, with all
 /// of its registers.
 pub const UPCALL_RETURN: u64 = TALLY_BASE + 8;
-/// `session_sample(session, event, period)` → 0. Takes a sample each time the event's logical
-/// counter has counted another `period`: writes a trace record and counts the address in the
-/// session's histogram. A period of 0 ends sampling.
+/// `session_sample(session, event, period, stack, hz)` → 0. Takes a sample each time the
+/// event's logical counter has counted another `period`: writes a trace record and counts the
+/// address in the session's histogram. A period of 0 ends sampling. With a `stack` that is not
+/// 0, samples of the session in ring 3 copy the thread's registers and this many bytes of its
+/// stack, at most [`crate::trace::MAX_STACK_BYTES`], to the trace, if there is one: by these
+/// the host finds the callers. With an `hz` that is not 0, at most
+/// [`crate::session::MAX_SAMPLE_HZ`], the engine finds the period at which so many samples are
+/// taken in a second in which the session counts.
 ///
-/// The period varies at random by up to an eighth in either direction, and the engine lengthens it
-/// to keep the budget. Sampling takes the place of the event's threshold. The call maps a session
-/// that is not mapped, so it must come before [`SESSION_START`] then.
+/// The period varies at random by up to an eighth in either direction, and the engine lengthens
+/// it to keep the budget. Sampling takes the place of the event's threshold. The call maps a
+/// session that is not mapped, so it must come before [`SESSION_START`] then.
 pub const SESSION_SAMPLE: u64 = TALLY_BASE + 9;
 /// `session_samples(session, addresses, n)` → number of entries of the histogram. Writes the first
 /// `n` to `addresses`, two words each, address and samples, in no particular order. The entry of

@@ -5,6 +5,7 @@
 //! ([`crate::ring`]). The last chunk is [`Chunk::END`]. All words are 64-bit and little-endian.
 
 mod phase;
+mod stack;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,7 @@ use crate::{
 };
 
 pub use phase::PhaseRecord;
+pub use stack::{MAX_STACK_BYTES, RegistersRecord, STACK_WORDS, StackRecord};
 
 /// Words of a CPU's trace ring ([`crate::ring`]). The scheduler drains the ring at each tick
 /// (10 ms). Between two ticks end about 50 slices of the default length, with records of at most
@@ -64,7 +66,7 @@ impl Field for End {
 record! {
     /// A slice ended.
     SliceRecord = 1 "slice", stamp end_tsc "TSC when the counters were read.",
-    list counts of events "Counts of the group's events, in the group's order." {
+    list counts[MAX_COUNTS] of events "Counts of the group's events, in the group's order." {
         /// The session.
         session: u32,
         /// The group that was counted.
@@ -115,7 +117,7 @@ record! {
 record! {
     /// A sample: a logical counter had counted another period.
     SampleRecord = 3 "sample", stamp tsc "TSC when the sample was taken.",
-    list counts of events
+    list counts[MAX_COUNTS] of events
         "Counts of the group's events since the session began, not scaled, in the group's order." {
         /// The session.
         session: u32,
@@ -293,7 +295,7 @@ pub enum SlicePlace {
 }
 
 /// All record types.
-pub const TYPES: [&RecordType; 9] = [
+pub const TYPES: [&RecordType; 11] = [
     &SliceRecord::TYPE,
     &ThresholdRecord::TYPE,
     &SampleRecord::TYPE,
@@ -303,6 +305,8 @@ pub const TYPES: [&RecordType; 9] = [
     &SwitchRecord::TYPE,
     &SignalRecord::TYPE,
     &PhaseRecord::TYPE,
+    &RegistersRecord::TYPE,
+    &StackRecord::TYPE,
 ];
 
 /// A record of a trace.
@@ -326,6 +330,10 @@ pub enum Record {
     Signal(SignalRecord),
     /// An interval of a session.
     Phase(PhaseRecord),
+    /// The registers of a sample.
+    Registers(RegistersRecord),
+    /// A part of the stack of a sample.
+    Stack(StackRecord),
 }
 
 impl Record {
@@ -344,6 +352,8 @@ impl Record {
             SwitchRecord::KIND => SwitchRecord::decode(tsc, words).map(Record::Switch),
             SignalRecord::KIND => SignalRecord::decode(tsc, words).map(Record::Signal),
             PhaseRecord::KIND => PhaseRecord::decode(tsc, words).map(Record::Phase),
+            RegistersRecord::KIND => RegistersRecord::decode(tsc, words).map(Record::Registers),
+            StackRecord::KIND => StackRecord::decode(tsc, words).map(Record::Stack),
             _ => Err(Malformed),
         }
     }

@@ -22,8 +22,8 @@ use super::{
 use crate::{
     cpu::Cpu,
     measure::{
-        Context, DirectCounters, NmiCell, Owner, Refusal, SessionRef, Subject, UpcallHandler,
-        permit, ring_memory,
+        Context, DirectCounters, NmiCell, Owner, Refusal, Samples, SessionRef, Subject,
+        UpcallHandler, permit, ring_memory,
     },
     memory::{frames, heap, space::USER_END, user::UserMemory},
     sched::table::{self, Lookup},
@@ -144,7 +144,9 @@ fn handle(
         }
         syscall::SESSION_SAMPLE => {
             let event = usize::try_from(buffer).map_err(|_| Error::BadArgument)?;
-            session.set_period(caller, event, count).map(|()| 0)?
+            let [_, _, period, stack_bytes, hz, _] = arguments;
+            let samples = Samples { event, period, hz, stack_bytes };
+            session.set_period(caller, samples).map(|()| 0)?
         }
         syscall::SESSION_STATS => {
             let stats = session.context()?.stats().to_words();

@@ -39,6 +39,10 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
             cpu.lapic.end_of_interrupt();
             cpu.measure.lock().fold();
         }
+        vector if vector == u64::from(vectors::STACK) => {
+            cpu.lapic.end_of_interrupt();
+            sched::trace_stack(cpu, frame);
+        }
         vector if vector == u64::from(vectors::RESCHEDULE) => sched::schedule(cpu, frame),
         // A spurious interrupt is not in service, so nothing ends it.
         vector if vector == u64::from(vectors::SPURIOUS) => {}

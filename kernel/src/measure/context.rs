@@ -10,7 +10,10 @@ use alloc::{
 };
 use core::mem::take;
 
-use tally_abi::{Error, Opened, PhaseConfig, Reading, SessionConfig, SessionStats, bank, vpmu::Op};
+use tally_abi::{
+    Error, Opened, PhaseConfig, Reading, SessionConfig, SessionStats, bank, session::MAX_SAMPLE_HZ,
+    trace::MAX_STACK_BYTES, vpmu::Op,
+};
 use tally_engine::{Session, ThresholdError, bank::Page, histogram::Histogram};
 use tally_pmu::{ResolveError, Resolved};
 
@@ -22,10 +25,13 @@ use super::{
     threads::ThreadCounts,
     truth::{mark, mark_in},
 };
-use crate::memory::{
-    heap,
-    space::{AddressSpace, PageAccess},
-    user::UserMemory,
+use crate::{
+    machine::clock,
+    memory::{
+        heap,
+        space::{AddressSpace, PageAccess},
+        user::UserMemory,
+    },
 };
 
 /// A program's function that a threshold calls.
@@ -35,6 +41,19 @@ pub struct UpcallHandler {
     pub entry: u64,
     /// A word that it is given.
     pub data: u64,
+}
+
+/// The samples of an event.
+#[derive(Clone, Copy, Debug)]
+pub struct Samples {
+    /// The event, by its index in the session's list.
+    pub event: usize,
+    /// Events from one sample to the next; 0: no samples.
+    pub period: u64,
+    /// Samples a second, in place of the period; 0: the period is given.
+    pub hz: u64,
+    /// Bytes of the stack that are copied for each sample.
+    pub stack_bytes: u64,
 }
 
 fn refused_threshold(error: ThresholdError) -> Error {
@@ -63,6 +82,8 @@ pub struct Context {
     handlers: Vec<Option<UpcallHandler>>,
     /// Called when the program is in another phase.
     change_handler: Option<UpcallHandler>,
+    /// Bytes of the stack that are copied for a sample.
+    pub(super) stack_bytes: u64,
     /// The values to report, if they are computed already: nothing was counted since.
     pub(super) last_readings: Option<Vec<Reading>>,
     /// What was counted of each thread, from the first call on that asks for it.
@@ -126,6 +147,7 @@ impl Context {
             bank: None,
             handlers: Vec::new(),
             change_handler: None,
+            stack_bytes: 0,
             last_readings: None,
             threads: None,
         })
@@ -316,22 +338,23 @@ impl Context {
     /// program's.
     ///
     /// # Errors
-    /// There is no such event, the session is started and not mapped, no memory is left, or there
-    /// are too many thresholds.
-    pub fn set_period(
-        &mut self,
-        memory: &mut UserMemory,
-        event: usize,
-        period: u64,
-    ) -> Result<(), Error> {
-        if event >= self.events() {
+    /// There is no such event, the stack is too long, the rate too high, the session is started and
+    /// not mapped, no memory is left, or there are too many thresholds.
+    pub fn set_period(&mut self, memory: &mut UserMemory, of: Samples) -> Result<(), Error> {
+        if of.event >= self.events() || of.stack_bytes > MAX_STACK_BYTES || of.hz > MAX_SAMPLE_HZ {
             return Err(Error::BadArgument);
         }
         if !heap::has_room() {
             return Err(Error::NoMemory);
         }
         self.map(memory)?;
-        self.session.set_period(event, period).map_err(refused_threshold)
+        match clock::tsc_hz().checked_div(of.hz) {
+            Some(ticks) => self.session.set_rate(of.event, ticks),
+            None => self.session.set_period(of.event, of.period),
+        }
+        .map_err(refused_threshold)?;
+        self.stack_bytes = of.stack_bytes;
+        Ok(())
     }
 
     /// The histogram of samples: addresses and how often; address 0 has the samples without an

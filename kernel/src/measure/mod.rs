@@ -29,7 +29,7 @@ mod truth;
 
 use tally_abi::boot::CommandLine;
 
-pub use context::{Context, Owner, Subject, UpcallHandler};
+pub use context::{Context, Owner, Samples, Subject, UpcallHandler};
 pub use direct::DirectCounters;
 pub use nmi_cell::NmiCell;
 pub use per_cpu::Measure;

@@ -19,7 +19,7 @@ use tally_engine::{CounterMask, Counts, Group, Layout, Multiplexer, Pmu};
 use tally_pmu::{DetectedPmu, Driver, InitError, bus::Native, check_counters};
 
 use super::{
-    context::{Context, UpcallHandler},
+    context::{Context, Samples, UpcallHandler},
     direct::DirectCounters,
     halt::Halter,
     readings::EVENTS_A_STEP,
@@ -104,8 +104,12 @@ impl Measure {
     #[inline(always)]
     fn handle_overflow(&mut self, interrupted: &InterruptFrame) {
         if let Some(multiplexer) = &mut self.multiplexer {
-            let session = self.slot.context.as_mut().map(|context| &mut context.session);
-            let mut sink = AtInterrupt { trace: &mut self.trace, interrupted };
+            let context = self.slot.context.as_deref_mut();
+            let (session, stack_bytes) = match context {
+                Some(Context { session, stack_bytes, .. }) => (Some(session), &*stack_bytes),
+                None => (None, &0),
+            };
+            let mut sink = AtInterrupt { trace: &mut self.trace, interrupted, stack_bytes };
             multiplexer.overflow(session, &ProcessorClock, &mut sink);
         }
     }
@@ -187,8 +191,9 @@ impl Measure {
         self.fold();
         let Some(context) = &mut self.slot.context else { return };
         context.session.adapt(GROUPS_A_TICK);
+        let has_new_period = context.session.adapt_rates();
         let session = &context.session;
-        if session.has_bank() || session.counts_kernel() {
+        if session.has_bank() || session.counts_kernel() || has_new_period {
             self.sync();
             self.change_turn();
         }
@@ -264,11 +269,10 @@ impl Measure {
     pub(super) fn set_period(
         &mut self,
         memory: &mut UserMemory,
-        event: usize,
-        period: u64,
+        samples: Samples,
     ) -> Result<(), Error> {
         let context = self.slot.context.as_mut().ok_or(Error::NoSession)?;
-        context.set_period(memory, event, period)?;
+        context.set_period(memory, samples)?;
         self.sync();
         self.update_rdpmc_access();
         Ok(())

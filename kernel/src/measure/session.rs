@@ -3,7 +3,7 @@
 use tally_abi::{Error, PhaseConfig};
 
 use super::{
-    context::{Context, UpcallHandler},
+    context::{Context, Samples, UpcallHandler},
     per_cpu::Measure,
 };
 use crate::memory::user::UserMemory;
@@ -77,19 +77,13 @@ impl SessionRef<'_> {
     /// Takes samples of an event. `caller` is the owner's memory.
     ///
     /// # Errors
-    /// There is no such event, the session is started and not mapped, no memory is left, there are
-    /// too many thresholds, or the program has ended.
-    pub fn set_period(
-        self,
-        caller: &mut UserMemory,
-        event: usize,
-        period: u64,
-    ) -> Result<(), Error> {
+    /// As [`Context::set_period`]; or the program has ended.
+    pub fn set_period(self, caller: &mut UserMemory, samples: Samples) -> Result<(), Error> {
         match self {
-            SessionRef::Running(measure) => measure.set_period(caller, event, period),
+            SessionRef::Running(measure) => measure.set_period(caller, samples),
             SessionRef::Parked { memory: None, .. } => Err(Error::WrongState),
             SessionRef::Parked { context, memory: Some(memory) } => {
-                context.set_period(memory, event, period)
+                context.set_period(memory, samples)
             }
         }
     }

@@ -33,9 +33,8 @@ const RECORD_WORDS: usize = {
     let mut most = 0;
     let mut i = 0;
     while i < TYPES.len() {
-        let list = if TYPES[i].list.is_some() { tally_abi::trace::MAX_COUNTS } else { 0 };
         // A field takes a word at most.
-        let words = 1 + TYPES[i].fields.len() + list;
+        let words = 1 + TYPES[i].fields.len() + TYPES[i].most;
         most = if words > most { words } else { most };
         i += 1;
     }

@@ -3,9 +3,10 @@
 
 use tally_abi::{
     boot::Tracing,
+    registers::Frame,
     trace::{
-        PhaseRecord, SampleRecord, SignalRecord, SliceRecord, SwitchRecord, SyscallRecord,
-        ThresholdRecord,
+        PhaseRecord, RegistersRecord, STACK_WORDS, SampleRecord, SignalRecord, SliceRecord,
+        StackRecord, SwitchRecord, SyscallRecord, ThresholdRecord,
     },
 };
 use tally_engine::{Clock, Sink};
@@ -25,6 +26,21 @@ pub(super) struct TraceSink {
     lapic: Lapic,
     /// The program and the thread of the last record of a context switch; 0: the idle loop.
     running: (u32, u32),
+    /// The sample whose stack is to be copied.
+    stack: Option<SampledStack>,
+}
+
+/// A sample of a thread in ring 3 whose stack is to be copied.
+#[derive(Clone, Copy, Debug)]
+pub struct SampledStack {
+    /// Its session.
+    session: u32,
+    /// Its time stamp.
+    tsc: u64,
+    /// The thread's next instruction.
+    address: u64,
+    /// How many bytes.
+    bytes: u64,
 }
 
 impl Sink for TraceSink {
@@ -64,6 +80,8 @@ impl Sink for TraceSink {
 pub(super) struct AtInterrupt<'a> {
     pub(super) trace: &'a mut TraceSink,
     pub(super) interrupted: &'a InterruptFrame,
+    /// Bytes of the stack that are copied for a sample.
+    pub(super) stack_bytes: &'a u64,
 }
 
 impl Sink for AtInterrupt<'_> {
@@ -85,7 +103,13 @@ impl Sink for AtInterrupt<'_> {
     }
 
     fn sample(&mut self, record: SampleRecord) {
+        let SampleRecord { session, tsc, address, user, .. } = record;
         self.trace.sample(record);
+        if user && *self.stack_bytes > 0 && self.trace.is_on() {
+            self.trace.stack =
+                Some(SampledStack { session, tsc, address, bytes: *self.stack_bytes });
+            self.trace.lapic.interrupt_self(vectors::STACK);
+        }
     }
 }
 
@@ -102,7 +126,14 @@ impl TraceSink {
         if let Some(ring) = ring {
             stream::add(cpu, ring);
         }
-        TraceSink { ring, cpu, streams: wanted == Some(Tracing::Stream), lapic, running: (0, 0) }
+        TraceSink {
+            ring,
+            cpu,
+            streams: wanted == Some(Tracing::Stream),
+            lapic,
+            running: (0, 0),
+            stack: None,
+        }
     }
 
     /// Returns whether there is a trace.
@@ -134,6 +165,50 @@ impl TraceSink {
             let cpu = self.cpu;
             let record = SwitchRecord { tsc: 0, cpu, from_program, from_thread, program, thread };
             self.write_now(SwitchRecord::KIND, &record.head());
+        }
+    }
+
+    /// Takes the sample whose stack is to be copied, if its thread, which is in `frame`, has
+    /// executed nothing since.
+    pub(super) fn take_stack(&mut self, frame: &Frame) -> Option<SampledStack> {
+        self.stack.take().filter(|of| of.address == frame.rip)
+    }
+
+    /// Writes the records of a sample's stack; `read` returns words of it, as many as there are,
+    /// and at most as many as a record takes.
+    pub(super) fn stack(
+        &self,
+        of: SampledStack,
+        frame: &Frame,
+        mut read: impl FnMut(u64, &mut [u64; STACK_WORDS]) -> usize,
+    ) {
+        const WORD: u64 = size_of::<u64>() as u64;
+        let (session, cpu) = (of.session, self.cpu);
+        let record = RegistersRecord::of_frame(session, cpu, of.tsc, frame);
+        self.write_now(RegistersRecord::KIND, &record.head());
+        let mut record = StackRecord {
+            tsc: 0,
+            session,
+            cpu,
+            sample_tsc: of.tsc,
+            address: frame.rsp,
+            valid: 0,
+            words: [0; STACK_WORDS],
+        };
+        let mut left = (of.bytes / WORD) as usize;
+        while left > 0 {
+            let room = left.min(STACK_WORDS);
+            let read = read(record.address, &mut record.words).min(room);
+            record.valid = read as u8;
+            if let Some(ring) = self.ring.filter(|_| read > 0) {
+                let clock = || ProcessorClock.tsc();
+                write(ring, StackRecord::KIND, clock, &record.head(), record.tail());
+            }
+            if read < room {
+                return;
+            }
+            left -= room;
+            record.address += read as u64 * WORD;
         }
     }
 

@@ -36,6 +36,23 @@ impl UserMemory {
         Ok(bytes.map(u64::from_le_bytes))
     }
 
+    /// Copies the program's words at `address` into `to`, or, if some are not the program's to
+    /// read, those before them. Returns how many.
+    pub fn read_some<const N: usize>(&mut self, address: u64, to: &mut [u64; N]) -> usize {
+        if let Ok(words) = self.read_words(address) {
+            *to = words;
+            return N;
+        }
+        for (n, word) in to.iter_mut().enumerate() {
+            let at = address.checked_add((n * size_of::<u64>()) as u64);
+            match at.map(|at| self.read_words(at)) {
+                Some(Ok([read])) => *word = read,
+                _ => return n,
+            }
+        }
+        N
+    }
+
     /// Writes words to the program's memory at `address`.
     ///
     /// # Errors

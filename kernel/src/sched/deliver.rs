@@ -95,6 +95,13 @@ pub fn upcall(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
+/// Copies the stack of the thread in `frame` to the trace, if a sample was taken of it just now.
+pub fn trace_stack(cpu: &mut Cpu, frame: &Frame) {
+    if let Some(process) = cpu.current.as_deref_mut().filter(|_| frame::is_user(frame)) {
+        cpu.measure.lock().trace_stack(frame, &mut process.memory);
+    }
+}
+
 /// Handles an exception in ring 3: allocates the page that the program touched; or the program's
 /// handler gets its signal, or the program ends.
 pub fn fault(cpu: &mut Cpu, frame: &mut Frame) {

@@ -20,7 +20,7 @@ mod watches;
 
 pub use self::{
     block::{block, end_thread, preempt, yield_cpu},
-    deliver::{deliver, fault, raise, upcall},
+    deliver::{deliver, fault, raise, trace_stack, upcall},
     exit::{exit, finish},
     load::{any_live, load_all},
     sent_files::send_files_at_end,

@@ -1,3 +1,4 @@
+/* Long because it is the whole interface, in one file as C programs include it. */
 /* Logical performance counters for C and C++ programs that run under Tally.
  *
  * Link a static program with libtally.a, with any C library, with threads or without:
@@ -161,6 +162,11 @@ int64_t tally_threshold(int64_t session, size_t event, uint64_t count, tally_han
  * eighth in either direction, and the engine lengthens it to keep the budget. A period of 0 ends
  * sampling. Returns 0 or an error. */
 int64_t tally_sample(int64_t session, size_t event, uint64_t period);
+/* As tally_sample; each sample of the session also copies the thread's registers and stack_bytes
+ * bytes of its stack, at most 32768, to the trace, if there is one. The host finds the callers by
+ * these (cargo xtask report, script, export). */
+int64_t tally_sample_with_stack(int64_t session, size_t event, uint64_t period,
+                                uint64_t stack_bytes);
 /* Writes the first n entries of the histogram, address and samples, in no particular order. Returns
  * the number of entries or an error. The entry of address 0 has the samples without an address, and
  * those for whose address the histogram had no room. */

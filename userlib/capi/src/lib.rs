@@ -235,6 +235,19 @@ pub extern "C" fn tally_sample(session: i64, event: usize, period: u64) -> i64 {
     unsafe { sys::tally_call(sys::SESSION_SAMPLE, [session as u64, event as u64, period, 0, 0, 0]) }
 }
 
+/// Samples an event, with the stack. See `tally.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tally_sample_with_stack(
+    session: i64,
+    event: usize,
+    period: u64,
+    stack_bytes: u64,
+) -> i64 {
+    let arguments = [session as u64, event as u64, period, stack_bytes, 0, 0];
+    // SAFETY: the call has no buffer.
+    unsafe { sys::tally_call(sys::SESSION_SAMPLE, arguments) }
+}
+
 /// Reads the addresses of samples. See `tally.h`.
 ///
 /// # Safety

@@ -1,8 +1,8 @@
 //! Folded stacks, one line for each stack, and the flame graph of them.
 //!
-//! A sample has no callers, only the functions that were inlined into one another at its address.
-//! So a stack is the program and these. Its number is that of events: each sample stands for those
-//! since the last one, also where the engine lengthened the period.
+//! A stack is the program, the callers, where the samples' stacks were recorded, and the functions
+//! that were inlined into one another at each address. Its number is that of events: each sample
+//! stands for those since the last one, also where the engine lengthened the period.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,8 @@ impl Stacks {
                 continue;
             }
             let (_, program) = of.program_of(sample.session);
-            let functions = symbolizer.functions(of, sample);
+            let levels = symbolizer.stack(of, sample).into_iter();
+            let functions = levels.flat_map(|level| level.functions);
             let frames = [program.to_owned()].into_iter().chain(functions);
             let stack = frames.map(|frame| plain(&frame)).collect::<Vec<_>>().join(";");
             *stacks.entry(stack).or_default() += events;

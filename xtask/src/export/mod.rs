@@ -27,6 +27,7 @@ use crate::{
     new_folder::NewFolder,
     output, project,
     recording::{Recording, Symbolizer},
+    symbols::CallGraph,
 };
 
 /// Why a folder cannot be written.
@@ -49,6 +50,9 @@ pub struct ExportArgs {
     /// The event whose samples folded and flamegraph show, if several were sampled
     #[arg(long, value_name = "NAME")]
     event: Option<String>,
+    /// How callers are found, if the stacks were recorded (`record -g`)
+    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    call_graph: CallGraph,
     /// The table that parquet has [default: slices]
     #[arg(long, value_enum, value_name = "TABLE")]
     table: Option<Table>,
@@ -137,7 +141,7 @@ impl ExportArgs {
 /// samples that the format shows, or the result cannot be written.
 pub fn main(args: &ExportArgs) -> Result<u8> {
     args.check()?;
-    let symbolizer = Symbolizer::read(&args.symbols)?;
+    let symbolizer = Symbolizer::read(&args.symbols, args.call_graph)?;
     let recording = Recording::read(&args.trace)?;
     match (export(args, &recording, &symbolizer)?, &args.out) {
         (Exported::File(bytes), Some(out)) => project::write(out, &bytes)?,

@@ -106,7 +106,7 @@ pub(super) fn write(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> 
 }
 
 impl Writer<'_> {
-    /// The values' types, and a sample for each location with its values.
+    /// The values' types, and a sample for each stack with its values.
     fn samples(&mut self) {
         let events: Vec<String> = self.of.sampled_events().into_iter().collect();
         for event in &events {
@@ -116,17 +116,23 @@ impl Writer<'_> {
                 self.add(|profile| profile.message(1, kind));
             }
         }
-        let mut values: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        let mut values: BTreeMap<Vec<u64>, Vec<u64>> = BTreeMap::new();
         for (sample, weight) in self.of.weighted_samples() {
             let event = self.of.event_name(sample.session, sample.event);
             let Some(index) = events.iter().position(|of| *of == event) else { continue };
-            let location = self.location(sample);
-            let values = values.entry(location).or_insert_with(|| vec![0; 2 * events.len()]);
+            // The innermost comes first.
+            let levels = self.symbolizer.stack(self.of, sample).into_iter().rev();
+            let locations = levels.enumerate().map(|(depth, level)| {
+                // A return address may be behind its function's last instruction.
+                self.location(sample, level.address - u64::from(depth > 0))
+            });
+            let locations: Vec<u64> = locations.collect();
+            let values = values.entry(locations).or_insert_with(|| vec![0; 2 * events.len()]);
             values[2 * index] += 1;
             values[2 * index + 1] += weight;
         }
-        for (location, values) in values {
-            let sample = Message::default().packed(1, &[location]).packed(2, &values);
+        for (locations, values) in values {
+            let sample = Message::default().packed(1, &locations).packed(2, &values);
             self.add(|profile| profile.message(2, sample));
         }
         if let Some(last) = events.last() {
@@ -139,20 +145,19 @@ impl Writer<'_> {
         self.profile = field(std::mem::take(&mut self.profile));
     }
 
-    /// The number of a sample's location, which is added if it is new.
-    fn location(&mut self, sample: &tally_abi::trace::SampleRecord) -> u64 {
+    /// The number of the location of an address in a sample's stack, which is added if it is new.
+    fn location(&mut self, sample: &tally_abi::trace::SampleRecord, address: u64) -> u64 {
         let (program, name) = self.of.program_of(sample.session);
-        let key = (program, sample.address);
+        let key = (program, address);
         if let Some(known) = self.locations.get(&key) {
             return *known;
         }
         let id = self.locations.len() as u64 + 1;
         self.locations.insert(key, id);
         let mapping = if sample.user { self.mapping(program, name) } else { 0 };
-        let mut location =
-            Message::default().number(1, id).number(2, mapping).number(3, sample.address);
+        let mut location = Message::default().number(1, id).number(2, mapping).number(3, address);
         let file = self.symbolizer.file(self.of, name).filter(|_| sample.user);
-        let places = file.map(|file| file.symbols.places(sample.address)).unwrap_or_default();
+        let places = file.map(|file| file.symbols.places(address)).unwrap_or_default();
         for place in &places {
             let file = place.file.as_deref().unwrap_or_default();
             let function = self.function(&place.function, file);
@@ -160,7 +165,11 @@ impl Writer<'_> {
             location = location.message(4, Message::default().number(1, function).number(2, line));
         }
         if places.is_empty() {
-            let name = self.symbolizer.function(self.of, sample);
+            let name = if address == sample.address {
+                self.symbolizer.function(self.of, sample)
+            } else {
+                format!("{address:#x}")
+            };
             let function = self.function(&name, "");
             location = location.message(4, Message::default().number(1, function));
         }

@@ -9,7 +9,7 @@ use tally_abi::{
 };
 
 use crate::{
-    recording::{Recording, Symbolizer},
+    recording::{Recording, Stacks, Symbolizer},
     report::{Estimate, EventReport, PhaseReport, Report, made_up_phases},
     trace::{
         records::Records,
@@ -72,7 +72,8 @@ pub(super) fn recording(program: &str) -> Recording {
     let run = Run { programs, sessions: vec![session], ..Run::default() };
     let samples = (0..).zip([0x1000, 0x2000, 0x2000]).map(sample).collect();
     let records = Records { samples, ..Records::default() };
-    Recording { run, records, start_tsc: 100, tsc_hz: 1_000_000_000 }
+    let stacks = Stacks::of(&records);
+    Recording { run, records, stacks, start_tsc: 100, tsc_hz: 1_000_000_000 }
 }
 
 /// The page of a report as a browser reads it; nothing in it is against the grammar.

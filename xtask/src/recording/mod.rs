@@ -1,6 +1,7 @@
 //! A trace as exports and the commands on samples need it: the run, all records, names, and times
 //! in nanoseconds.
 
+mod stacks;
 mod symbolizer;
 
 use std::{
@@ -13,7 +14,10 @@ use tally_abi::{
     trace::{SampleRecord, SlicePlace, SliceRecord},
 };
 
-pub(crate) use self::symbolizer::{CodeSegment, ProgramFile, Symbolizer};
+pub(crate) use self::{
+    stacks::Stacks,
+    symbolizer::{CodeSegment, Level, ProgramFile, Symbolizer},
+};
 use crate::{
     Failure, Result, output, project,
     trace::{
@@ -33,6 +37,8 @@ pub(crate) struct Recording {
     pub(crate) run: Run,
     /// The records; those of one CPU are in the order of time.
     pub(crate) records: Records,
+    /// The stacks of samples.
+    pub(crate) stacks: Stacks,
     /// The earliest time stamp, from which times count.
     pub(crate) start_tsc: u64,
     /// Frequency of the TSC, in Hz.
@@ -86,7 +92,8 @@ impl Recording {
             output::note(format_args!("xtask: the trace lacks {lost} records, which were lost"));
         }
         let start_tsc = records.start_tsc().unwrap_or_default();
-        Ok(Recording { run, records, start_tsc, tsc_hz })
+        let stacks = Stacks::of(&records);
+        Ok(Recording { run, records, stacks, start_tsc, tsc_hz })
     }
 
     /// The latest time stamp of a slice or a sample.

@@ -9,7 +9,7 @@ use tally_elf::Program;
 use super::Recording;
 use crate::{
     Failure, Result, project,
-    symbols::{Place, Symbols},
+    symbols::{CallGraph, Place, Symbols},
 };
 
 /// A sample whose address is not known.
@@ -74,10 +74,20 @@ impl ProgramFile {
     }
 }
 
+/// A level of a sample's stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// The sample's address, or the return address of a call.
+    pub(crate) address: u64,
+    /// The functions there, from the outermost that was inlined into to the innermost.
+    pub(crate) functions: Vec<String>,
+}
+
 /// The files of programs.
 #[derive(Default)]
 pub(crate) struct Symbolizer {
     files: Vec<ProgramFile>,
+    by: CallGraph,
 }
 
 impl Symbolizer {
@@ -85,9 +95,9 @@ impl Symbolizer {
     ///
     /// # Errors
     /// One cannot be read or is no program.
-    pub(crate) fn read(paths: &[PathBuf]) -> Result<Symbolizer> {
+    pub(crate) fn read(paths: &[PathBuf], by: CallGraph) -> Result<Symbolizer> {
         let files = paths.iter().map(|path| ProgramFile::read(path)).collect::<Result<_>>()?;
-        Ok(Symbolizer { files })
+        Ok(Symbolizer { files, by })
     }
 
     /// The file of a program: the one of its name, or the only one if the trace has samples of one
@@ -113,15 +123,44 @@ impl Symbolizer {
         if !sample.user {
             return vec![KERNEL.to_owned()];
         }
+        self.functions_at(of, sample, sample.address, 0)
+    }
+
+    /// The functions at an address of a sampled program; `before` is 1 for a return address, which
+    /// may be behind its function's last instruction.
+    fn functions_at(
+        &self,
+        of: &Recording,
+        sample: &SampleRecord,
+        address: u64,
+        before: u64,
+    ) -> Vec<String> {
         let (_, program) = of.program_of(sample.session);
-        let places = self.file(of, program).map(|file| file.symbols.places(sample.address));
+        let places = self.file(of, program).map(|file| file.symbols.places(address - before));
         let mut names: Vec<String> =
             places.unwrap_or_default().into_iter().map(|place| place.function).collect();
         names.reverse();
         if names.is_empty() {
-            names.push(format!("{:#x}", sample.address));
+            names.push(format!("{address:#x}"));
         }
         names
+    }
+
+    /// The stack of a sample, the outermost caller first and the sample itself last; that alone
+    /// where no stack was copied, or the program's file is not known.
+    pub(crate) fn stack(&self, of: &Recording, sample: &SampleRecord) -> Vec<Level> {
+        let (_, program) = of.program_of(sample.session);
+        let file = self.file(of, program).filter(|_| sample.user);
+        let callers = file
+            .zip(of.stacks.of_sample(sample))
+            .map(|(file, copy)| file.symbols.callers(&copy.registers, &copy.stack, self.by));
+        let level = |address| {
+            let functions = self.functions_at(of, sample, address, 1);
+            Level { address, functions }
+        };
+        let mut levels: Vec<Level> = callers.into_iter().flatten().rev().map(level).collect();
+        levels.push(Level { address: sample.address, functions: self.functions(of, sample) });
+        levels
     }
 
     /// The place of a sample in its innermost function, if it is known.

@@ -1,6 +1,6 @@
 //! What is added to a report on request: a breakdown, and what the records of slices tell.
 
-use tally_abi::{Mode, PhaseConfig, Shares, trace::SliceRecord};
+use tally_abi::{Mode, PhaseConfig, Shares, text::Grouped, trace::SliceRecord};
 use tally_engine::Plan;
 use tally_pmu::CostTable;
 
@@ -95,6 +95,14 @@ impl Report {
         for (report, (tag, session)) in reports.zip(&boot.transcript.sessions) {
             let records = boot.transcript.phases.iter().filter(|record| record.session == *tag);
             let records: Vec<_> = records.copied().collect();
+            if records.is_empty() {
+                output::note(format_args!(
+                    "xtask: no phases of {}: it ended before an interval did, which has at least {} \
+                     instructions",
+                    report.program,
+                    Grouped(config.interval_instructions),
+                ));
+            }
             let counted =
                 |event: &str| session.readings.iter().any(|of| of.native.as_deref() == Some(event));
             let missing = CostTable::missing(&costs.model_of(counted).0);

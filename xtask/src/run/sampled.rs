@@ -11,6 +11,7 @@ use crate::{
     project::Project,
     recording::{Recording, Symbolizer},
     report::Report,
+    symbols::CallGraph,
     trace::{file::Trace, run::Run},
 };
 
@@ -45,7 +46,7 @@ pub(super) fn sampled(
         .collect();
     programs.sort();
     programs.dedup();
-    page::sampled(&recording, &Symbolizer::read(&programs)?)
+    page::sampled(&recording, &Symbolizer::read(&programs, CallGraph::default())?)
 }
 
 /// The file of a program: one of the user's, or one of Tally's own with its symbols.

@@ -15,6 +15,7 @@ use tally_abi::text::Grouped;
 use crate::{
     Result, output,
     recording::{Recording, Symbolizer},
+    symbols::CallGraph,
 };
 
 /// Columns of the text.
@@ -31,6 +32,9 @@ pub struct SampleArgs {
     /// Only samples of this event
     #[arg(long, value_name = "NAME")]
     event: Option<String>,
+    /// How callers are found, if the stacks were recorded (`record -g`)
+    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    call_graph: CallGraph,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -42,7 +46,7 @@ impl SampleArgs {
     /// # Errors
     /// One cannot be read, or the trace has no samples, or none of the event.
     fn read(&self) -> Result<(Recording, Symbolizer)> {
-        let symbolizer = Symbolizer::read(&self.symbols)?;
+        let symbolizer = Symbolizer::read(&self.symbols, self.call_graph)?;
         let recording = Recording::read(&self.trace)?;
         recording.has_samples()?;
         if self.event.is_some() {

@@ -2,21 +2,21 @@
 
 use std::{
     cmp::Reverse,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::{self, Write as _},
 };
 
 use clap::Args;
 use serde::Serialize;
-use tally_abi::text::Grouped;
+use tally_abi::{ExitStatus, text::Grouped};
 
 use super::{
     COLUMNS, SampleArgs, last_columns, samples_of,
     share::{Share, Weight},
 };
 use crate::{
-    Result, output,
-    recording::{Recording, Symbolizer},
+    Failure, Result, output,
+    recording::{Level, Recording, Symbolizer},
 };
 
 /// Columns of the program's name.
@@ -30,6 +30,9 @@ pub struct ReportArgs {
     /// Count samples in inlined functions there, not in the function around them
     #[arg(long)]
     inlined: bool,
+    /// Count a sample also in the functions that called the one it is in (`record -g`)
+    #[arg(long)]
+    children: bool,
     /// Print no function with a smaller share, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     percent_limit: f64,
@@ -54,8 +57,31 @@ struct OfFunction {
     function: String,
     samples: u64,
     events: u64,
+    /// The share of the event's events; with `--children` of those in the functions that it called
+    /// too.
     #[serde(flatten)]
     share: Share,
+    /// With `--children`, the share of the events in the function itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_share: Option<f64>,
+}
+
+/// Which functions a sample counts in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct How {
+    /// The innermost that was inlined at the address, not the function around it.
+    pub(crate) inlined: bool,
+    /// The functions that called it, too.
+    pub(crate) children: bool,
+}
+
+/// The samples in a function.
+#[derive(Clone, Copy, Debug, Default)]
+struct InFunction {
+    /// At its own instructions.
+    own: Weight,
+    /// And in the functions that it called.
+    with_called: Weight,
 }
 
 /// Prints the functions.
@@ -64,7 +90,13 @@ struct OfFunction {
 /// A file cannot be read, there are no samples, or standard output cannot be written.
 pub fn main(args: &ReportArgs) -> Result<u8> {
     let (recording, symbolizer) = args.of.read()?;
-    let mut events = by_event(&recording, &symbolizer, args.inlined);
+    if args.children && recording.stacks.is_empty() {
+        let why = "--children: the trace has no stacks: record them with `record -g`";
+        return Err(Failure::new(ExitStatus::BadTrace, why));
+    }
+    let how = How { inlined: args.inlined, children: args.children };
+    let mut events = by_event(&recording, &symbolizer, how);
+
     events.retain(|of| args.of.event.as_ref().is_none_or(|event| of.event == *event));
     for of in &mut events {
         of.functions.retain(|function| 100.0 * function.share.share >= args.percent_limit);
@@ -74,27 +106,34 @@ pub fn main(args: &ReportArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// The functions of each event that was sampled. A sample counts in the innermost function that was
-/// inlined at its address if `inlined` is set, else in the function around it.
-pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, inlined: bool) -> Vec<OfEvent> {
-    let mut events: BTreeMap<String, BTreeMap<(u32, String), Weight>> = BTreeMap::new();
+/// The functions of each event that was sampled.
+pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec<OfEvent> {
+    let mut events: BTreeMap<String, BTreeMap<(u32, String), InFunction>> = BTreeMap::new();
     for (sample, weight) in of.weighted_samples() {
-        let mut functions = symbolizer.functions(of, sample);
-        let function = if inlined { functions.pop() } else { functions.into_iter().next() };
         let (program, _) = of.program_of(sample.session);
         let event = events.entry(of.event_name(sample.session, sample.event)).or_default();
-        event.entry((program, function.unwrap_or_default())).or_default().add(weight);
+        let mut levels = symbolizer.stack(of, sample);
+        let innermost = levels.pop().map(|level| shown(level, how.inlined)).unwrap_or_default();
+        let called_by = levels.into_iter().map(|level| shown(level, how.inlined));
+        // A function that is on the stack twice counts once.
+        let mut called_by: BTreeSet<String> = called_by.filter(|_| how.children).collect();
+        called_by.insert(innermost.clone());
+        for function in called_by {
+            event.entry((program, function)).or_default().with_called.add(weight);
+        }
+        event.entry((program, innermost)).or_default().own.add(weight);
     }
-    let listed = |(event, functions): (String, BTreeMap<(u32, String), Weight>)| {
+    let listed = |(event, functions): (String, BTreeMap<(u32, String), InFunction>)| {
         let mut all = Weight::default();
-        functions.values().for_each(|weight| all.extend(weight));
-        let function = |((program, function), weight): ((u32, String), Weight)| OfFunction {
+        functions.values().for_each(|weight| all.extend(&weight.own));
+        let function = |((program, function), weight): ((u32, String), InFunction)| OfFunction {
             program,
             name: of.program_name(program),
             function,
-            samples: weight.samples,
-            events: weight.events,
-            share: weight.share_of(&all),
+            samples: weight.with_called.samples,
+            events: weight.with_called.events,
+            share: weight.with_called.share_of(&all),
+            own_share: how.children.then(|| weight.own.share_of(&all).share),
         };
         let mut functions: Vec<OfFunction> = functions.into_iter().map(function).collect();
         functions.sort_by_key(|of| Reverse(of.events));
@@ -110,17 +149,29 @@ impl OfEvent {
     }
 }
 
+/// The function of a level of the stack that is shown: the innermost that was inlined there, or the
+/// one around it.
+fn shown(level: Level, inlined: bool) -> String {
+    let mut functions = level.functions;
+    let function = if inlined { functions.pop() } else { functions.into_iter().next() };
+    function.unwrap_or_default()
+}
+
 impl fmt::Display for OfEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (samples, events) = (samples_of(self.samples), Grouped(self.events));
         writeln!(f, "# {samples} of {}, for {events} events", self.event)?;
-        writeln!(f, "Overhead   95 % interval  Samples  {:<PROGRAM_COLUMNS$}  Symbol", "Command")?;
+        let has_children = self.functions.iter().any(|of| of.own_share.is_some());
+        let (share, own) = if has_children { ("Children", "    Self") } else { ("Overhead", "") };
+        let program = "Command";
+        writeln!(f, "{share}   95 % interval{own}  Samples  {program:<PROGRAM_COLUMNS$}  Symbol")?;
         for of in &self.functions {
             let program = of.name.rsplit('/').next().unwrap_or(&of.name);
             let mut line = format!(
-                "{}  {}  {:>7}  {:<PROGRAM_COLUMNS$}  ",
+                "{}  {}{}  {:>7}  {:<PROGRAM_COLUMNS$}  ",
                 of.share.percent(),
                 of.share.interval(),
+                of.own_share.map_or_else(String::new, |own| format!("{:>7.2}%", 100.0 * own)),
                 Grouped(of.samples).to_string(),
                 last_columns(program, PROGRAM_COLUMNS),
             );

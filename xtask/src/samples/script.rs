@@ -6,12 +6,14 @@ use serde::Serialize;
 use super::{COLUMNS, SampleArgs, last_columns};
 use crate::{
     Result, output,
-    recording::{Recording, Symbolizer},
+    recording::{Level, Recording, Symbolizer},
     symbols::Place,
 };
 
 /// Columns of the program's name.
 const PROGRAM_COLUMNS: usize = 10;
+/// Columns of a caller's address.
+const ADDRESS_COLUMNS: usize = 24;
 /// Nanoseconds of a second.
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -39,9 +41,20 @@ struct Line {
     user: bool,
     /// The functions there, the outermost first.
     functions: Vec<String>,
+    /// The calls that led there, the innermost first; empty if the stack was not recorded.
+    callers: Vec<Caller>,
     /// The line of the innermost function, if it is known.
     file: Option<String>,
     line: Option<u32>,
+}
+
+/// A caller.
+#[derive(Clone, Debug, Serialize)]
+struct Caller {
+    /// The return address.
+    address: u64,
+    /// The functions there, the outermost first.
+    functions: Vec<String>,
 }
 
 /// Prints the samples.
@@ -67,6 +80,9 @@ fn lines(of: &Recording, symbolizer: &Symbolizer) -> Vec<Line> {
     let line = |(sample, period): (&tally_abi::trace::SampleRecord, u64)| {
         let (program, name) = of.program_of(sample.session);
         let place: Option<Place> = symbolizer.place(of, sample);
+        let mut levels = symbolizer.stack(of, sample);
+        let functions = levels.pop().map(|level| level.functions).unwrap_or_default();
+        let caller = |Level { address, functions }| Caller { address, functions };
         Line {
             program,
             name: name.to_owned(),
@@ -77,7 +93,8 @@ fn lines(of: &Recording, symbolizer: &Symbolizer) -> Vec<Line> {
             event: of.event_name(sample.session, sample.event),
             address: (sample.address != 0).then_some(sample.address),
             user: sample.user,
-            functions: symbolizer.functions(of, sample),
+            functions,
+            callers: levels.into_iter().rev().map(caller).collect(),
             file: place.as_ref().and_then(|place| place.file.clone()),
             line: place.and_then(|place| place.line),
         }
@@ -100,6 +117,17 @@ impl Line {
             self.event,
         );
         let left = COLUMNS.saturating_sub(head.chars().count()).max(PROGRAM_COLUMNS);
+        let function = self.functions.last().map_or("", String::as_str);
+        let callers = self.callers.iter().map(Caller::text).collect::<String>();
+        format!("{head}{}\n{callers}", last_columns(function, left))
+    }
+}
+
+impl Caller {
+    /// `            208acc compress`.
+    fn text(&self) -> String {
+        let head = format!("{:>ADDRESS_COLUMNS$x} ", self.address);
+        let left = COLUMNS.saturating_sub(head.len());
         let function = self.functions.last().map_or("", String::as_str);
         format!("{head}{}\n", last_columns(function, left))
     }

@@ -1,26 +1,43 @@
-//! Unwinds the kernel's stack: from a CPU's registers and a copy of its stack to the return
-//! addresses.
+//! Unwinds a stack of the kernel or of a program: from a thread's registers and a copy of its stack
+//! to the return addresses.
 //!
 //! The kernel has no frame pointers, which would cost the overflow path some 25 instructions per
-//! switch. For each instruction, the section `.debug_frame` has the start of its function's frame
-//! and the places of the caller's saved registers (DWARF 5, section 6.4). The kernel sends its
-//! stack, and the host unwinds it.
+//! switch, and most programs have none. For each instruction, the section `.debug_frame`, or a
+//! program's `.eh_frame`, has the start of its function's frame and the places of the caller's
+//! saved registers (DWARF 5, section 6.4; System V ABI for AMD64, section 4.2.4). The kernel sends
+//! the stack, and the host unwinds it.
 
 use std::{collections::BTreeMap, ops::Range};
 
 use addr2line::gimli::{
-    BaseAddresses, CfaRule, DebugFrame, LittleEndian, Register, RegisterRule, UnwindContext,
-    UnwindSection, X86_64,
+    BaseAddresses, CfaRule, DebugFrame, EhFrame, LittleEndian, Reader, Register, RegisterRule,
+    UnwindContext, UnwindOffset, UnwindSection, X86_64,
 };
-use tally_abi::registers::{Frame, Registers};
+use tally_abi::registers::Frame;
 
-/// The most levels of a backtrace; a recursion that overflows the stack has thousands.
-const MAX_FRAMES: usize = 64;
+/// How the callers of a program's function are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum CallGraph {
+    /// By the file's unwind information, as the compiler writes it.
+    #[default]
+    Dwarf,
+    /// By the chain of frame pointers of a program that was compiled with them.
+    Fp,
+}
 
-/// The kernel's code in its file, and how to unwind the frames of its functions.
-pub(super) struct UnwindInfo {
+/// What a file says about the frames of its functions.
+pub(super) enum FrameSection {
     /// The section `.debug_frame`.
-    pub(super) frames: Vec<u8>,
+    Debug(Vec<u8>),
+    /// The section `.eh_frame`, and the addresses of it and of the section `.text`, to which its
+    /// addresses are relative.
+    Eh(Vec<u8>, BaseAddresses),
+}
+
+/// The code of the kernel or a program in its file, and how to unwind the frames of its functions.
+pub(super) struct UnwindInfo {
+    /// How to unwind.
+    pub(super) frames: FrameSection,
     /// The addresses of code in the file.
     pub(super) range: Range<u64>,
     /// What loading added to them.
@@ -43,11 +60,21 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// An empty copy that begins at an address.
+    pub fn at(start: u64) -> Stack {
+        Stack { start, bytes: Vec::new() }
+    }
+
+    /// The address behind the last byte.
+    pub fn end(&self) -> u64 {
+        self.start.wrapping_add(self.bytes.len() as u64)
+    }
+
     /// Appends the next piece. A piece that does not start at the end of the last one starts a new
     /// copy.
     pub fn push(&mut self, address: u64, bytes: &[u8]) {
-        if address != self.start.wrapping_add(self.bytes.len() as u64) {
-            *self = Stack { start: address, bytes: Vec::new() };
+        if address != self.end() {
+            *self = Stack::at(address);
         }
         self.bytes.extend_from_slice(bytes);
     }
@@ -60,15 +87,36 @@ impl Stack {
     }
 }
 
-/// The address at which the CPU stopped, then the return addresses, innermost first.
-pub(super) fn addresses(code: &UnwindInfo, registers: &Registers, stack: &Stack) -> Vec<u64> {
-    let mut section = DebugFrame::new(&code.frames, LittleEndian);
-    section.set_address_size(8);
-    let mut context = UnwindContext::new();
-    let mut known = numbered(&registers.frame);
-    let mut addresses = vec![registers.frame.rip];
-    while addresses.len() < MAX_FRAMES {
-        let caller = caller(code, &section, &mut context, &known, addresses.len() > 1, stack);
+/// The address at which the thread stopped, then the return addresses, innermost first, `most` at
+/// most.
+pub(super) fn addresses(
+    code: &UnwindInfo,
+    registers: &Frame,
+    stack: &Stack,
+    by: CallGraph,
+    most: usize,
+) -> Vec<u64> {
+    let mut known = numbered(registers);
+    let mut addresses = vec![registers.rip];
+    while addresses.len() < most {
+        let is_call = addresses.len() > 1;
+        let caller = match (by, &code.frames) {
+            (CallGraph::Fp, _) => caller_by_frame_pointer(&known, stack),
+            (CallGraph::Dwarf, FrameSection::Debug(bytes)) => {
+                let mut section = DebugFrame::new(bytes, LittleEndian);
+                section.set_address_size(8);
+                caller(code, &section, &BaseAddresses::default(), &known, is_call, stack)
+            }
+            (CallGraph::Dwarf, FrameSection::Eh(bytes, bases)) => {
+                let mut section = EhFrame::new(bytes, LittleEndian);
+                section.set_address_size(8);
+                caller(code, &section, bases, &known, is_call, stack)
+            }
+        };
+        // What the kernel or a program begins at has no caller.
+        let caller = caller.filter(|(_, address)| {
+            address.checked_sub(1).is_some_and(|call| code.in_file(call).is_some())
+        });
         let Some((registers, address)) = caller else { break };
         known = registers;
         addresses.push(address);
@@ -80,20 +128,22 @@ pub(super) fn addresses(code: &UnwindInfo, registers: &Registers, stack: &Stack)
 type Known = BTreeMap<u16, u64>;
 
 /// The caller's registers and the return address, from the registers `known` in the callee.
-fn caller(
+fn caller<R: Reader, S: UnwindSection<R>>(
     code: &UnwindInfo,
-    section: &DebugFrame<addr2line::gimli::EndianSlice<'_, LittleEndian>>,
-    context: &mut UnwindContext<usize>,
+    section: &S,
+    bases: &BaseAddresses,
     known: &Known,
     is_call: bool,
     stack: &Stack,
-) -> Option<(Known, u64)> {
-    let address = known.get(&X86_64::RA.0)? - u64::from(is_call);
+) -> Option<(Known, u64)>
+where
+    S::Offset: UnwindOffset<R::Offset>,
+{
+    let address = known.get(&X86_64::RA.0)?.checked_sub(u64::from(is_call))?;
     let address = code.in_file(address)?;
-    let bases = BaseAddresses::default();
-    let row = section
-        .unwind_info_for_address(&bases, context, address, DebugFrame::cie_from_offset)
-        .ok()?;
+    let mut context = UnwindContext::new();
+    let row =
+        section.unwind_info_for_address(bases, &mut context, address, S::cie_from_offset).ok()?;
     let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
     let frame = known.get(&register.0)?.checked_add_signed(*offset)?;
     let mut caller = known.clone();
@@ -110,9 +160,17 @@ fn caller(
     }
     caller.insert(X86_64::RSP.0, frame);
     let address = *caller.get(&X86_64::RA.0)?;
-    // The kernel's entry has no caller.
-    code.in_file(address.checked_sub(1)?)?;
     Some((caller, address))
+}
+
+/// The same by frame pointers: RBP has the address of the caller's RBP, with the return address
+/// behind it. The caller's other registers are not known, and not needed.
+fn caller_by_frame_pointer(known: &Known, stack: &Stack) -> Option<(Known, u64)> {
+    const WORD: u64 = size_of::<u64>() as u64;
+    let frame = *known.get(&X86_64::RBP.0)?;
+    let (saved, address) = (stack.word(frame)?, stack.word(frame.checked_add(WORD)?)?);
+    // Frames of callers are at higher addresses: anything else is no frame pointer.
+    (saved > frame || saved == 0).then(|| (Known::from([(X86_64::RBP.0, saved)]), address))
 }
 
 fn numbered(r: &Frame) -> Known {

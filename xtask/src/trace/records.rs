@@ -1,8 +1,8 @@
 //! The records of a trace, by their types.
 
 use tally_abi::trace::{
-    LostRecord, PhaseRecord, Record, SampleRecord, SignalRecord, SliceRecord, SwitchRecord,
-    SyscallRecord, ThresholdRecord,
+    LostRecord, PhaseRecord, Record, RegistersRecord, SampleRecord, SignalRecord, SliceRecord,
+    StackRecord, SwitchRecord, SyscallRecord, ThresholdRecord,
 };
 
 use super::file::{Bad, Trace};
@@ -24,6 +24,10 @@ pub struct Records {
     pub signals: Vec<SignalRecord>,
     /// Intervals whose phases were tracked.
     pub phases: Vec<PhaseRecord>,
+    /// Registers of samples.
+    pub registers: Vec<RegistersRecord>,
+    /// Parts of the stacks of samples.
+    pub stacks: Vec<StackRecord>,
     /// Records of losses.
     pub losses: Vec<LostRecord>,
     /// Records that this version does not understand.
@@ -41,6 +45,7 @@ impl Records {
             self.switches.iter().map(|of| of.tsc).min(),
             self.signals.iter().map(|of| of.tsc).min(),
             self.phases.iter().map(|of| of.tsc).min(),
+            self.registers.iter().map(|of| of.sample_tsc).min(),
             self.losses.iter().map(|of| of.tsc).min(),
         ];
         starts.into_iter().flatten().min()
@@ -62,6 +67,8 @@ impl Records {
                 Ok(Record::Switch(record)) => all.switches.push(record),
                 Ok(Record::Signal(record)) => all.signals.push(record),
                 Ok(Record::Phase(record)) => all.phases.push(record),
+                Ok(Record::Registers(record)) => all.registers.push(record),
+                Ok(Record::Stack(record)) => all.stacks.push(record),
                 Ok(Record::Lost(record)) => all.losses.push(record),
                 // The kernel's messages have the same content.
                 Ok(Record::Ring(_)) => {}

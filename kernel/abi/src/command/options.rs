@@ -12,7 +12,7 @@ const STAT: Option<Verb> = Some(Verb::Stat);
 const RECORD: Option<Verb> = Some(Verb::Record);
 
 /// All options; none as the verb stands for both.
-pub(super) const OPTIONS: [Known; 16] = [
+pub(super) const OPTIONS: [Known; 19] = [
     ("-e", "--event", "LIST", None, "the events; those between braces in the same slices"),
     ("-r", "--repeat", "N", STAT, "run the program N times: means, and the spread between runs"),
     ("-I", "--interval-print", "MS", STAT, "print the counts of each interval, at least 10 ms"),
@@ -24,6 +24,9 @@ pub(super) const OPTIONS: [Known; 16] = [
     ("-v", "--verbose", "", STAT, "print what is counted, and how, before the program runs"),
     ("", "--timeout", "MS", STAT, "end the program after this time, at least 10 ms"),
     ("-c", "--count", "PERIOD", RECORD, "events between two samples"),
+    ("-F", "--freq", "HZ", RECORD, "samples a second, in place of a period"),
+    ("-g", "--stacks", "", RECORD, "record 4096 bytes of the stack, for the callers"),
+    ("", "--stack", "BYTES", RECORD, "record as many bytes of the stack"),
     ("", "--kernel", "", None, "count ring 0 too; needs `run --paranoid 1`"),
     ("", "--slice", "CYCLES", None, "length of a time slice, or auto"),
     ("", "--budget", "PERCENT", None, "the engine's share of the program's time"),
@@ -32,7 +35,13 @@ pub(super) const OPTIONS: [Known; 16] = [
 ];
 
 /// perf's options that are refused: why, and what to use instead.
-const NOT_HERE: [(&str, &str, &str); 12] = [
+const NOT_HERE: [(&str, &str, &str); 13] = [
+    (
+        "",
+        "--call-graph",
+        "record -g keeps the stack, by which callers are found in either way: choose with \
+        `cargo xtask report --call-graph dwarf|fp`",
+    ),
     ("-M", "--metrics", METRICS),
     ("", "--topdown", METRICS),
     ("-a", "--all-cpus", WHOLE),

@@ -97,35 +97,30 @@ impl PhaseRecord {
     /// The costs with their half widths, in cycles per 1,000 instructions, in the order of
     /// [`Bottleneck::ALL`].
     pub fn costs(&self) -> [(u32, u32); COSTS] {
-        [
-            (self.itlb_misses, self.itlb_misses_bar),
-            (self.l1i_misses, self.l1i_misses_bar),
-            (self.l2_code_misses, self.l2_code_misses_bar),
-            (self.direct_mispredictions, self.direct_mispredictions_bar),
-            (self.full_queues, self.full_queues_bar),
-            (self.port_contention, self.port_contention_bar),
-            (self.expensive_instructions, self.expensive_instructions_bar),
-            (self.dtlb_misses, self.dtlb_misses_bar),
-            (self.l1d_misses, self.l1d_misses_bar),
-            (self.l2_data_misses, self.l2_data_misses_bar),
-            (self.indirect_mispredictions, self.indirect_mispredictions_bar),
-        ]
+        let mut copy = *self;
+        copy.cost_fields().map(|(cost, bar)| (*cost, *bar))
     }
 
     /// Sets what [`Self::costs`] returns.
     pub fn set_costs(&mut self, costs: [(u32, u32); COSTS]) {
+        for ((cost, bar), of) in self.cost_fields().into_iter().zip(costs) {
+            (*cost, *bar) = of;
+        }
+    }
+
+    fn cost_fields(&mut self) -> [(&mut u32, &mut u32); COSTS] {
         [
-            (self.itlb_misses, self.itlb_misses_bar),
-            (self.l1i_misses, self.l1i_misses_bar),
-            (self.l2_code_misses, self.l2_code_misses_bar),
-            (self.direct_mispredictions, self.direct_mispredictions_bar),
-            (self.full_queues, self.full_queues_bar),
-            (self.port_contention, self.port_contention_bar),
-            (self.expensive_instructions, self.expensive_instructions_bar),
-            (self.dtlb_misses, self.dtlb_misses_bar),
-            (self.l1d_misses, self.l1d_misses_bar),
-            (self.l2_data_misses, self.l2_data_misses_bar),
-            (self.indirect_mispredictions, self.indirect_mispredictions_bar),
-        ] = costs;
+            (&mut self.itlb_misses, &mut self.itlb_misses_bar),
+            (&mut self.l1i_misses, &mut self.l1i_misses_bar),
+            (&mut self.l2_code_misses, &mut self.l2_code_misses_bar),
+            (&mut self.direct_mispredictions, &mut self.direct_mispredictions_bar),
+            (&mut self.full_queues, &mut self.full_queues_bar),
+            (&mut self.port_contention, &mut self.port_contention_bar),
+            (&mut self.expensive_instructions, &mut self.expensive_instructions_bar),
+            (&mut self.dtlb_misses, &mut self.dtlb_misses_bar),
+            (&mut self.l1d_misses, &mut self.l1d_misses_bar),
+            (&mut self.l2_data_misses, &mut self.l2_data_misses_bar),
+            (&mut self.indirect_mispredictions, &mut self.indirect_mispredictions_bar),
+        ]
     }
 }

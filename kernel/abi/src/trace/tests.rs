@@ -2,6 +2,7 @@
 
 extern crate std;
 use super::*;
+use crate::registers::Frame;
 use std::{string::String, vec::Vec};
 
 #[test]
@@ -115,7 +116,7 @@ fn a_trace_is_described_by_text() {
     ));
     assert!(text.ends_with(".\n\n") && text.matches("\n\n").count() == 1);
     let kinds: Vec<u8> = TYPES.iter().map(|t| t.kind).collect();
-    assert_eq!(kinds, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(kinds, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
 }
 
 #[test]
@@ -123,4 +124,21 @@ fn a_chunk_s_mark_is_checked() {
     let chunk = Chunk { cpu: 15, words: 510, near_tsc: u64::MAX };
     assert_eq!(Chunk::from_words(chunk.to_words()), Ok(chunk));
     assert_eq!(Chunk::from_words([0, 0]), Err(Malformed));
+}
+
+#[test]
+fn registers_and_stacks_round_trip() {
+    let frame = Frame { rip: 1, rsp: 2, rax: 3, rbp: 4, r15: 5, ..Frame::default() };
+    let registers = RegistersRecord { tsc: 9, ..RegistersRecord::of_frame(6, 7, 8, &frame) };
+    assert_eq!(registers.frame(), frame);
+    let decoded = Record::decode(RegistersRecord::KIND, 9, &registers.head());
+    assert_eq!(decoded, Ok(Record::Registers(registers)));
+    let mut words = [0; STACK_WORDS];
+    words[..2].copy_from_slice(&[10, 11]);
+    let (session, cpu, sample_tsc, address) = (6, 7, 8, 2);
+    let stack = StackRecord { tsc: 9, session, cpu, sample_tsc, address, valid: 2, words };
+    let encoded = [&stack.head()[..], stack.tail()].concat();
+    assert_eq!(Record::decode(StackRecord::KIND, 9, &encoded), Ok(Record::Stack(stack)));
+    let longer = [&stack.head()[..], &[0; STACK_WORDS + 1]].concat();
+    assert!(Record::decode(StackRecord::KIND, 9, &longer).is_err());
 }

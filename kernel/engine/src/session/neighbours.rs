@@ -66,8 +66,9 @@ impl Session {
         }
     }
 
-    /// Charges the session for the engine's work when sessions change: `ticks` of the TSC.
-    pub fn charge_turn(&mut self, ticks: u64) {
+    /// Charges the session for work of the engine outside of the overflow interrupt: `ticks` of the
+    /// TSC.
+    pub fn charge(&mut self, ticks: u64) {
         self.stats.engine_ticks += ticks;
     }
 

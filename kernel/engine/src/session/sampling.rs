@@ -1,6 +1,6 @@
 //! A session's samples: where they fell, and the shortest period that the budget allows.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 
 use tally_abi::{SessionStats, session::MAX_SLICE};
 
@@ -8,6 +8,55 @@ use crate::{budget::Budget, histogram::Histogram};
 
 /// Samples from one update of the period multiplier to the next.
 const SAMPLES: u64 = 16;
+
+/// The first period of an event that is sampled at a rate: as if it happened once in this many
+/// ticks. A longer period than the right one is found out late.
+const FIRST_TICKS_AN_EVENT: u64 = 4;
+/// A rate's period changes by at most this factor at once.
+const MOST_CHANGE: u64 = 16;
+
+/// An event that is sampled at a rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rate {
+    /// The event, by its index in the session's list.
+    pub(super) event: usize,
+    /// TSC ticks of the session from one sample to the next.
+    ticks: u64,
+    /// The period that gives the rate.
+    pub(super) period: u64,
+    /// The event's count and the session's ticks when the period was set.
+    count: u64,
+    since: u64,
+    /// Whether the period is new.
+    has_changed: bool,
+}
+
+impl Rate {
+    /// A sample every `ticks` of the session.
+    pub(super) fn new(event: usize, ticks: u64, count: u64, since: u64) -> Rate {
+        let period = (ticks / FIRST_TICKS_AN_EVENT).max(1);
+        Rate { event, ticks, period, count, since, has_changed: false }
+    }
+
+    /// Returns whether no sample was taken for longer than two should take.
+    fn is_silent(&self, session_ticks: u64) -> bool {
+        session_ticks.saturating_sub(self.since) > 2 * self.ticks
+    }
+
+    /// Sets the period by how often the event has happened since it was last set.
+    fn adapt(&mut self, count: u64, session_ticks: u64) {
+        let elapsed = session_ticks.saturating_sub(self.since);
+        let events = count.saturating_sub(self.count);
+        if elapsed == 0 {
+            return;
+        }
+        let wanted = u128::from(events) * u128::from(self.ticks) / u128::from(elapsed);
+        let most = self.period.saturating_mul(MOST_CHANGE);
+        let least = (self.period / MOST_CHANGE).max(1);
+        self.period = u64::try_from(wanted).unwrap_or(most).clamp(least, most);
+        (self.count, self.since, self.has_changed) = (count, session_ticks, true);
+    }
+}
 
 /// A session's samples.
 #[derive(Debug)]
@@ -18,13 +67,21 @@ pub(super) struct Sampling {
     /// Lengthens periods where samples would take more than the budget.
     budget: Budget,
     taken: u64,
+    /// The events that are sampled at rates.
+    rates: Vec<Rate>,
 }
 
 impl Sampling {
     /// The samples of an event with this period; none so far.
     pub(super) fn new(budget_ppm: u32, period: u64) -> Box<Sampling> {
         let budget = Budget::new(budget_ppm, period, 1, MAX_SLICE);
-        Box::new(Sampling { histogram: Histogram::default(), period, budget, taken: 0 })
+        Box::new(Sampling {
+            histogram: Histogram::default(),
+            period,
+            budget,
+            taken: 0,
+            rates: Vec::new(),
+        })
     }
 
     /// Samples another event too, with this period.
@@ -38,6 +95,38 @@ impl Sampling {
     /// The factor by which periods are longer than asked for.
     pub(super) fn period_multiplier(&self) -> u32 {
         self.budget.slice_multiplier()
+    }
+
+    /// An event gets a rate, or loses its own.
+    pub(super) fn set_rate(&mut self, event: usize, rate: Option<Rate>) {
+        self.rates.retain(|known| known.event != event);
+        self.rates.extend(rate);
+    }
+
+    /// After a sample of an event: if it is sampled at a rate, sets the period, which
+    /// [`Self::take_changed`] returns. In the overflow path: a division.
+    pub(super) fn adapt(&mut self, event: u16, count: u64, ticks: u64) {
+        if let Some(rate) = self.rates.iter_mut().find(|rate| rate.event == usize::from(event)) {
+            rate.adapt(count, ticks);
+        }
+    }
+
+    /// An event whose period has changed, with the period; each once.
+    pub(super) fn take_changed(&mut self) -> Option<(usize, u64)> {
+        let rate = self.rates.iter_mut().find(|rate| rate.has_changed)?;
+        rate.has_changed = false;
+        Some((rate.event, rate.period))
+    }
+
+    /// A rate whose event was not sampled for long; its period is set by its count.
+    pub(super) fn adapt_silent(
+        &mut self,
+        ticks: u64,
+        mut count: impl FnMut(usize) -> u64,
+    ) -> Option<Rate> {
+        let rate = self.rates.iter_mut().find(|rate| rate.is_silent(ticks))?;
+        rate.adapt(count(rate.event), ticks);
+        Some(*rate)
     }
 
     /// Adds a sample. In the overflow path.

@@ -4,7 +4,7 @@ use tally_abi::trace::{SampleRecord, ThresholdRecord};
 
 use super::{
     publish::counts_of,
-    sampling::Sampling,
+    sampling::{Rate, Sampling},
     state::{Session, SliceStart, Timestamp},
 };
 use crate::{
@@ -43,11 +43,52 @@ impl Session {
         }
         let budget_ppm = self.config.budget_ppm;
         match &mut self.sampling {
-            _ if period == 0 => {}
-            Some(sampling) => sampling.also(budget_ppm, period),
-            none => *none = Some(Sampling::new(budget_ppm, period)),
+            Some(sampling) => {
+                sampling.set_rate(event, None);
+                if period > 0 {
+                    sampling.also(budget_ppm, period);
+                }
+            }
+            none if period > 0 => *none = Some(Sampling::new(budget_ppm, period)),
+            _ => {}
         }
         Ok(())
+    }
+
+    /// Takes samples of an event at a rate, one in `ticks` of the TSC in which the session counts:
+    /// sets the period by how often the event happens. Otherwise as [`Self::set_period`].
+    ///
+    /// # Errors
+    /// See [`ThresholdError`].
+    pub fn set_rate(&mut self, event: usize, ticks: u64) -> Result<(), ThresholdError> {
+        let rate = Rate::new(event, ticks, self.sampled_count(event), self.stats.session_ticks);
+        self.set_period(event, rate.period)?;
+        if let Some(sampling) = &mut self.sampling {
+            sampling.set_rate(event, Some(rate));
+        }
+        Ok(())
+    }
+
+    /// Shortens the periods of events that are sampled at rates and now happen less often than
+    /// before. It takes effect as a threshold does. Returns whether there were any. Not in the
+    /// overflow path.
+    pub fn adapt_rates(&mut self) -> bool {
+        let ticks = self.stats.session_ticks;
+        let Some(mut sampling) = self.sampling.take() else { return false };
+        let mut has_adapted = false;
+        while let Some(rate) = sampling.adapt_silent(ticks, |event| self.sampled_count(event)) {
+            let count = self.sampled_count(rate.event);
+            let at = count.saturating_add(rate.period);
+            if let Some((bank, assigned)) =
+                self.bank.as_mut().zip(self.plan.assignments.get(rate.event))
+            {
+                bank.set_period(rate.event, rate.period);
+                // The event has a threshold already, so there is room for one.
+                has_adapted |= bank.set_threshold(rate.event, *assigned, Some(at)).is_ok();
+            }
+        }
+        self.sampling = Some(sampling);
+        has_adapted
     }
 
     /// The count by which an event's samples go.
@@ -89,6 +130,7 @@ impl Session {
     pub(super) fn check_thresholds(&mut self, of: SliceStart, at: Timestamp, sink: &mut impl Sink) {
         let Some(mut bank) = self.bank.take() else { return };
         let mut sampling = self.sampling.take();
+        let ticks = self.stats.session_ticks;
         let multiplier = sampling.as_ref().map_or(1, |sampling| sampling.period_multiplier());
         let coming = self.current.drawn.draw.group;
         let groups = [Some(of.group), (coming != of.group).then_some(coming)];
@@ -103,6 +145,7 @@ impl Session {
                     let found = sink.interrupted().filter(|(_, user)| *user || kernel);
                     let record = self.sampled(fired, at, group, counts, multiplier, found);
                     sampling.add(record.address);
+                    sampling.adapt(fired.event, fired.count, ticks);
                     sink.sample(record);
                 }
                 _ => sink.threshold(self.fired(fired, at)),
@@ -114,6 +157,9 @@ impl Session {
         }
         if let Some(sampling) = &mut sampling {
             sampling.update(&self.stats);
+            while let Some((event, period)) = sampling.take_changed() {
+                bank.set_period(event, period);
+            }
         }
         self.sampling = sampling;
         self.bank = Some(bank);

@@ -1,30 +1,21 @@
 //! Streams of intervals whose phases are known, and what the engine makes of them.
 
+#[path = "../random/mod.rs"]
+mod random;
+
 use std::collections::BTreeMap;
 
-use rand_xoshiro::{
-    Xoshiro256PlusPlus,
-    rand_core::{Rng as _, SeedableRng as _},
-};
 use tally_abi::{
     PhaseConfig,
     phase::{Bottleneck, Classifier, Predictor},
 };
 use tally_engine::phase::{Counted, Estimate, MAX_TERMS, Model, Place, Tracker, cost::CYCLE};
 
+pub use self::random::Random;
+
 pub const INSTRUCTIONS: u64 = 10_000_000;
 
-pub struct Random(Xoshiro256PlusPlus);
-
 impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random(Xoshiro256PlusPlus::seed_from_u64(seed))
-    }
-
-    pub fn uniform(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
     pub fn below(&mut self, limit: usize) -> usize {
         (self.uniform() * limit as f64) as usize
     }

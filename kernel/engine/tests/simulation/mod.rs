@@ -2,17 +2,16 @@
 
 #![allow(dead_code, reason = "each test, and the study of estimators, uses its own part of this")]
 
+#[path = "../random/mod.rs"]
+mod random;
 pub mod streams;
 
-use rand_xoshiro::{
-    Xoshiro256PlusPlus,
-    rand_core::{Rng, SeedableRng},
-};
 use tally_abi::{SessionConfig, Shares, Slice, Value, trace::End};
 use tally_engine::{
     Demand, Layout, Multiplexer, Selector, Session, Sink, Widths, estimate, plan::CounterAssignment,
 };
 
+pub use self::random::Random;
 use crate::fake::{NoClock, NoSink, Simulated};
 
 pub const SLICE_CYCLES: u64 = 200_000;
@@ -51,15 +50,7 @@ impl Kind {
     ];
 }
 
-pub struct Random(Xoshiro256PlusPlus);
-
 impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random(Xoshiro256PlusPlus::seed_from_u64(seed))
-    }
-    pub fn uniform(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
-    }
     /// Knuth's: for small means.
     pub fn poisson(&mut self, mean: f64) -> f64 {
         let (limit, mut product, mut events) = ((-mean).exp(), self.uniform(), 0.0);

@@ -1,9 +1,13 @@
 //! The records that the kernel adds to a CPU's trace.
 
-use tally_abi::trace::{SignalRecord, SyscallRecord};
-use tally_engine::Multiplexer;
+use tally_abi::{
+    registers::Frame,
+    trace::{SignalRecord, SyscallRecord},
+};
+use tally_engine::{Clock, Multiplexer};
 
 use super::Measure;
+use crate::{measure::trace_ring::ProcessorClock, memory::user::UserMemory};
 
 impl Measure {
     /// Writes a record of a system call to the trace, with the time of now.
@@ -23,6 +27,20 @@ impl Measure {
     pub fn trace_switch(&mut self, program: u32, thread: u32) {
         self.fold_before_record();
         self.trace.switch(program, thread);
+    }
+
+    /// Copies the stack of the sample that the overflow interrupt has just taken of the thread in
+    /// `frame` to the trace. `memory` is the thread's.
+    pub fn trace_stack(&mut self, frame: &Frame, memory: &mut UserMemory) {
+        let Some(of) = self.trace.take_stack(frame) else { return };
+        let start = ProcessorClock.tsc();
+        self.fold_before_record();
+        self.trace.stack(of, frame, |address, words| memory.read_some(address, words));
+        // A stack is long: the ring must not be full before the scheduler's next tick.
+        self.trace.drain();
+        if let Some(context) = &mut self.slot.context {
+            context.session.charge(ProcessorClock.tsc().wrapping_sub(start));
+        }
     }
 
     /// If there is a trace, folds what overflow interrupts have stored, so that records are in the

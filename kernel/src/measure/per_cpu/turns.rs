@@ -96,7 +96,7 @@ impl Measure {
             self.resume();
         }
         if let Some(context) = &mut self.slot.context {
-            context.session.charge_turn(ProcessorClock.tsc().saturating_sub(began));
+            context.session.charge(ProcessorClock.tsc().saturating_sub(began));
         }
     }
 

@@ -14,6 +14,8 @@ pub(super) const ATTR_BYTES: u32 = 112;
 const TYPE_RAW: u32 = 4;
 /// What a sample has: `PERF_SAMPLE_IDENTIFIER`, `IP`, `TID`, `TIME`, `CPU`, `PERIOD`.
 const SAMPLE_TYPE: u64 = 1 << 16 | 1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 8;
+/// What it has too where stacks were recorded: `PERF_SAMPLE_CALLCHAIN`.
+const SAMPLE_CALLERS: u64 = 1 << 5;
 /// The attribute's flags `exclude_user`, `exclude_kernel` and `exclude_hv`.
 const EXCLUDE_USER: u64 = 1 << 4;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
@@ -29,6 +31,8 @@ pub(super) struct Sampled {
     /// The event select; 0 if the catalogue does not know the event.
     config: u64,
     mode: Mode,
+    /// Whether samples have callers.
+    pub(super) has_callers: bool,
 }
 
 /// The sampled events, by session and index in its list.
@@ -49,6 +53,7 @@ pub(super) fn events(of: &Recording) -> Events {
                 name: of.event_name(sample.session, sample.event),
                 config: config.unwrap_or_default(),
                 mode: event.map_or(Mode::Full, |event| event.mode),
+                has_callers: !of.stacks.is_empty(),
             }
         });
     }
@@ -77,7 +82,8 @@ pub(super) fn attribute(event: &Sampled, to: Bytes) -> Bytes {
     };
     let mut attr = to.u32(TYPE_RAW).u32(ATTR_BYTES).u64(event.config);
     // The period, what samples have, what reads have, flags; zeros are the rest.
-    attr = attr.u64(0).u64(SAMPLE_TYPE).u64(0).u64(FLAGS | exclude);
+    let sample_type = SAMPLE_TYPE | if event.has_callers { SAMPLE_CALLERS } else { 0 };
+    attr = attr.u64(0).u64(sample_type).u64(0).u64(FLAGS | exclude);
     attr.0.resize(end, 0);
     attr
 }

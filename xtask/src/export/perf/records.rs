@@ -26,6 +26,9 @@ pub(super) const BUILD_ID_BYTES: usize = 20;
 /// `PROT_READ | PROT_EXEC`, `MAP_PRIVATE`.
 const PROTECTION: u32 = 5;
 const PRIVATE: u32 = 2;
+/// Before the addresses of a stack: where they are (`PERF_CONTEXT_USER`, `PERF_CONTEXT_KERNEL`).
+const CONTEXT_USER: u64 = -512_i64 as u64;
+const CONTEXT_KERNEL: u64 = -128_i64 as u64;
 /// Any process.
 pub(super) const ANY: u32 = u32::MAX;
 /// Bytes of a process' name with the zero behind it.
@@ -53,10 +56,17 @@ pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) 
     for (sample, period) in of.weighted_samples() {
         let (program, _) = of.program_of(sample.session);
         let misc = if sample.user || sample.address == 0 { IN_USER } else { IN_KERNEL };
-        let id = events.get(&(sample.session, sample.event)).map_or(0, |event| event.id);
+        let event = events.get(&(sample.session, sample.event));
+        let id = event.map_or(0, |event| event.id);
         let ns = of.ns(sample.tsc);
         let body = Bytes::default().u64(id).u64(sample.address).u32(program).u32(program);
-        let body = body.u64(ns).u32(sample.cpu.into()).u32(0).u64(period);
+        let mut body = body.u64(ns).u32(sample.cpu.into()).u32(0).u64(period);
+        if event.is_some_and(|event| event.has_callers) {
+            let levels = symbolizer.stack(of, sample);
+            let context = if misc == IN_USER { CONTEXT_USER } else { CONTEXT_KERNEL };
+            body = body.u64(1 + levels.len() as u64).u64(context);
+            body = levels.iter().rev().fold(body, |body, level| body.u64(level.address));
+        }
         timed.push((ns, record(SAMPLE, misc, &body)));
     }
     for lost in &of.records.losses {

@@ -1,6 +1,6 @@
 //! `tally record`: samples a program, and prints the addresses with the most samples.
 
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 
 use tally::{OpenError, Program, Reading, Session, Value, event_words, println};
 use tally_abi::{command::Command, text::Grouped};
@@ -13,20 +13,38 @@ pub fn run(command: &Command) -> Result<u8, OpenError> {
     let program = Program::load(&command.program)?;
     let events = command.events();
     let session = Session::open_on(&program, events, command.config)?;
-    session.sample(0, command.period)?;
+    let names: Vec<&str> = event_words(events).collect();
+    for event in 0..names.len() {
+        match command.hz {
+            0 => session.sample_with_stack(event, command.period, command.stack_bytes)?,
+            hz => session.sample_at_rate(event, hz, command.stack_bytes)?,
+        }
+    }
     session.start()?;
     program.run()?;
     let status = program.wait()?;
     let mut samples = session.samples()?;
     samples.sort_unstable_by_key(|(address, samples)| (core::cmp::Reverse(*samples), *address));
+    print_samples(command, &names, &session.read()?, &samples);
+    Ok(status)
+}
+
+/// Prints how many samples there are and the addresses with the most, which come first.
+fn print_samples(command: &Command, names: &[&str], readings: &[Reading], samples: &[(u64, u64)]) {
     let all: u64 = samples.iter().map(|(_, samples)| samples).sum();
-    let name = event_words(events).next().unwrap_or_default();
+    let taken = match names {
+        [_] => taken(readings, all),
+        _ => String::from("; of which event each is, the trace tells: run --trace, report"),
+    };
+    let requested = match command.hz {
+        0 => format!("one per {} events", Grouped(command.period)),
+        hz => format!("{} per second", Grouped(hz)),
+    };
     println!(
-        "\n {} samples of '{name}' in '{}'; requested: one per {} events{}\n",
+        "\n {} samples of '{}' in '{}'; requested: {requested}{taken}\n",
         Grouped(all),
+        names.join(","),
         command.program.join(" "),
-        Grouped(command.period),
-        taken(&session.read()?, all)
     );
     for (address, samples) in samples.iter().take(SHOWN) {
         let share = 100.0 * *samples as f64 / all as f64;
@@ -39,7 +57,6 @@ pub fn run(command: &Command) -> Result<u8, OpenError> {
         let sum: u64 = rest.iter().map(|(_, samples)| samples).sum();
         println!("{:>22}  at {} other addresses", Grouped(sum), rest.len());
     }
-    Ok(status)
 }
 
 /// The mean number of events per sample, as text: more than requested if the budget lengthened
