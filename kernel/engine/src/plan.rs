@@ -26,7 +26,11 @@ mod sharing;
 mod together;
 mod wanted;
 
-use alloc::{collections::BTreeMap, vec, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec,
+    vec::Vec,
+};
 use core::cmp::Reverse;
 
 use tally_abi::session::MAX_EVENTS;
@@ -117,18 +121,29 @@ fn distinct(demands: &[Demand], layout: &Layout) -> Result<Distinct, PlanError> 
     let checked = demands.iter().enumerate().map(|(event, demand)| check(event, demand, layout));
     let asked: Vec<Option<Wanted>> = checked.collect::<Result<_, _>>()?;
     let mut all = Distinct { of_demand: vec![0; demands.len()], ..Distinct::default() };
+    let mut members: BTreeMap<u16, BTreeSet<Wanted>> = BTreeMap::new();
+    for (demand, this) in demands.iter().zip(&asked) {
+        if let Some((together, this)) = demand.together.zip(*this) {
+            members.entry(together).or_default().insert(this);
+        }
+    }
+    // Braces around one event mean nothing.
+    let together = |demand: &Demand| {
+        demand.together.filter(|of| members.get(of).is_some_and(|of| of.len() > 1))
+    };
     let mut indices = BTreeMap::new();
     let mut braces: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
     // Events between braces first: what is asked for without braces, too, is counted with them.
     for with_braces in [true, false] {
-        let of_pass = |(_, demand): &(usize, &Demand)| demand.together.is_some() == with_braces;
+        let of_pass = |(_, demand): &(usize, &Demand)| together(demand).is_some() == with_braces;
         for (event, demand) in demands.iter().enumerate().filter(of_pass) {
             let Some(this) = asked[event] else { continue };
-            let index = *indices.entry((this, demand.together)).or_insert(all.wanted.len());
+            let together = together(demand);
+            let index = *indices.entry((this, together)).or_insert(all.wanted.len());
             if index == all.wanted.len() {
                 all.wanted.push(this);
                 all.shares.push(demand.share);
-                if let Some(together) = demand.together {
+                if let Some(together) = together {
                     braces.entry(together).or_default().push(index);
                     indices.entry((this, None)).or_insert(index);
                 }
@@ -137,8 +152,8 @@ fn distinct(demands: &[Demand], layout: &Layout) -> Result<Distinct, PlanError> 
             all.of_demand[event] = index;
         }
     }
-    let braces = braces.into_iter().filter(|(_, indices)| indices.len() > 1);
-    all.braces = braces.map(|(together, indices)| Braces { together, indices }).collect();
+    all.braces =
+        braces.into_iter().map(|(together, indices)| Braces { together, indices }).collect();
     Ok(all)
 }
 

@@ -146,6 +146,13 @@ fn braces_around_pinned_events_or_one_event_change_no_plan() {
 }
 
 #[test]
+fn braces_around_one_event_do_not_count_it_twice() {
+    let demands = [demand(1, 12, Some(1)), demand(1, 12, Some(0)), demand(2, 12, Some(2))];
+    let plan = plan(&demands, &layout(0xf)).unwrap();
+    assert_eq!((plan.groups.len(), plan.least), (1, 1));
+}
+
+#[test]
 fn what_is_in_two_braces_is_on_one_counter_where_they_meet() {
     let [a, b] = [Some(0), Some(1)];
     let demands = [demand(1, 7, a), demand(2, 7, a), demand(1, 7, b), demand(3, 7, b)];
