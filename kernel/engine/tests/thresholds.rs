@@ -3,7 +3,7 @@
 
 mod fake;
 
-use fake::{NoClock, Simulated};
+use fake::{SetClock, Simulated};
 use proptest::prelude::*;
 use tally_abi::{
     Mode, SessionConfig, Slice,
@@ -47,6 +47,7 @@ struct Bench {
     multiplexer: Multiplexer<Simulated>,
     session: Session,
     fired: Fired,
+    clock: SetClock,
 }
 
 impl Bench {
@@ -76,19 +77,20 @@ impl Bench {
             (0..words(EVENTS).div_ceil(PAGE_WORDS)).map(|_| page()).collect();
         assert!(session.map_bank(page(), pages.into(), |_| 0));
         let multiplexer = Multiplexer::new(pmu.clone(), 3, 0);
-        Bench { multiplexer, pmu, session, fired: Fired::default() }
+        let clock = SetClock::default();
+        Bench { multiplexer, pmu, session, fired: Fired::default(), clock }
     }
 
     fn resume(&mut self) {
-        self.multiplexer.resume(&mut self.session, &NoClock, &mut self.fired);
+        self.multiplexer.resume(&mut self.session, &self.clock, &mut self.fired);
     }
 
     fn suspend(&mut self, end: End) {
-        self.multiplexer.suspend(&mut self.session, end, &NoClock, &mut self.fired);
+        self.multiplexer.suspend(&mut self.session, end, &self.clock, &mut self.fired);
     }
 
     fn sync(&mut self) {
-        self.multiplexer.sync(&mut self.session, &NoClock, &mut self.fired);
+        self.multiplexer.sync(&mut self.session, &self.clock, &mut self.fired);
     }
 
     /// As the kernel sets it for a program that runs.
@@ -100,7 +102,7 @@ impl Bench {
 
     fn run(&mut self, cycles: u64, events: &[u64; 8]) {
         if self.pmu.run(cycles, 2 * cycles, events) {
-            self.multiplexer.overflow(Some(&mut self.session), &NoClock, &mut self.fired);
+            self.multiplexer.overflow(Some(&mut self.session), &self.clock, &mut self.fired);
         }
     }
 
@@ -238,6 +240,30 @@ fn samples_come_a_period_apart_give_or_take_an_eighth() {
         bench.session.set_period(event, 0).unwrap();
         (0..10_000).for_each(|_| bench.run(1, &[1; 8]));
         assert_eq!(bench.fired.1.len(), taken);
+    }
+}
+
+/// A program in which the event is frequent, then rare, then frequent again, in steps of 100 ticks.
+#[test]
+fn samples_at_a_rate_follow_the_event() {
+    let mut bench = Bench::new(8, 1, 0);
+    bench.resume();
+    bench.sync();
+    bench.session.set_rate(3, 20_000).unwrap();
+    bench.sync();
+    for (every, events) in [(1, 50), (10, 1), (1, 50)] {
+        let before = bench.fired.1.len();
+        for step in 0..20_000 {
+            bench.run(100, &[if step % every == 0 { events } else { 0 }; 8]);
+            bench.clock.0.set(bench.clock.0.get() + 100);
+            // The scheduler's timer.
+            if step % 100 == 0 && bench.session.adapt_rates() {
+                bench.sync();
+            }
+        }
+        let samples = bench.fired.1.len() - before;
+        // One in each of 100 times the ticks, but for the first after a change.
+        assert!((85..=125).contains(&samples), "{samples} samples of {events} every {every} steps");
     }
 }
 

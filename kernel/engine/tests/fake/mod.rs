@@ -267,6 +267,20 @@ impl Clock for NoClock {
     }
 }
 
+/// A clock that a test sets.
+#[derive(Default)]
+pub struct SetClock(pub std::cell::Cell<u64>);
+
+impl Clock for SetClock {
+    fn tsc(&self) -> u64 {
+        self.0.get()
+    }
+
+    fn core_cycles(&self) -> Option<u64> {
+        None
+    }
+}
+
 /// A clock that goes on by one each time it is looked at.
 #[derive(Default)]
 pub struct Ticking(std::cell::Cell<u64>);
