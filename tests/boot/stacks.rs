@@ -7,6 +7,10 @@ use std::{
     sync::LazyLock,
 };
 
+use parquet::{
+    file::reader::{FileReader, SerializedFileReader},
+    record::{Field, Row},
+};
 use serde_json::Value;
 use xtask::{
     machine::{self, Artefacts, Boot, Pmu, Request},
@@ -123,6 +127,24 @@ fn callers_have_their_shares_of_the_events() {
     }
 }
 
+/// The stacks in the Parquet table of samples, the innermost function first.
+fn stacks_of_table(boot: &Boot, trace: &Path) -> Vec<Vec<String>> {
+    let table = boot.folder.file("samples.parquet");
+    let words = ["--to", "parquet", "--table", "samples", "--out", table.to_str().unwrap()];
+    print("export", trace, &words);
+    let rows = SerializedFileReader::new(fs::File::open(&table).unwrap()).unwrap();
+    let rows: Vec<Row> = rows.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    let stack = |row: &Row| {
+        let mut columns = row.get_column_iter();
+        let (_, field) = columns.find(|(name, _)| name.as_str() == "stack").unwrap();
+        match field {
+            Field::Str(stack) => stack.split(';').rev().map(str::to_owned).collect(),
+            other => panic!("{other:?}"),
+        }
+    };
+    rows.iter().map(stack).collect()
+}
+
 #[test]
 fn frame_pointers_lead_to_the_same_callers_and_viewers_show_them() {
     let (boot, trace) = recorded(Pmu::Intel, "-g -e instructions -c 50000");
@@ -142,6 +164,11 @@ fn frame_pointers_lead_to_the_same_callers_and_viewers_show_them() {
 
     let folded = print("export", &trace, &["--to", "folded"]);
     assert!(folded.lines().any(|line| line.contains(";main;two;leaf ")), "{folded}");
+
+    // The table has inlined functions, too.
+    let tabled = stacks_of_table(&boot, &trace);
+    assert!(tabled.len() == unwound.len());
+    assert!(tabled.iter().zip(&unwound).all(|(row, stack)| row.last() == stack.last()));
 
     let data = boot.folder.file("perf.data");
     print("export", &trace, &["--to", "perf", "--out", data.to_str().unwrap()]);

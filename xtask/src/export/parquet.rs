@@ -116,6 +116,7 @@ struct SampleRow<'a> {
     sample: &'a SampleRecord,
     events: u64,
     function: String,
+    stack: Option<String>,
 }
 
 /// A column: name, unit, form with its value, meaning.
@@ -185,6 +186,9 @@ fn sample_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
             "The instruction pointer at the interrupt; 0 if it is not known.";
         function [NAME] Text(|r| r.function.clone()):
             "The innermost function at the address; the address where no symbol is known.";
+        stack [NAME] KnownText(|r| r.stack.clone()):
+            "The functions from the outermost caller to the innermost, separated by semicolons; null \
+             if the stack was not recorded.";
         user ["yes or no"] Flag(|r| r.sample.user): "Whether the address is in ring 3.";
         cpu [NAME] U32(|r| r.sample.cpu.into()): "The CPU.";
         address_space ["physical address"] U64(|r| r.sample.address_space): "The address space.";
@@ -209,7 +213,12 @@ pub(super) fn slices(of: &Recording) -> Result<Vec<u8>> {
 pub(super) fn samples(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> {
     let row = |(sample, events)| {
         let function = symbolizer.function(of, sample);
-        SampleRow { of, sample, events, function }
+        let is_recorded = of.stacks.of_sample(sample).is_some();
+        let stack = is_recorded.then(|| {
+            let levels = symbolizer.stack(of, sample).into_iter();
+            levels.flat_map(|level| level.functions).collect::<Vec<_>>().join(";")
+        });
+        SampleRow { of, sample, events, function, stack }
     };
     let rows: Vec<SampleRow<'_>> = of.weighted_samples().into_iter().map(row).collect();
     write(of, "samples", &sample_columns(), &rows)
