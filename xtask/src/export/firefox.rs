@@ -163,9 +163,9 @@ impl Writer<'_> {
             let event = self.of.event_name(sample.session, sample.event);
             let name = format!("session {}: samples of {event}", sample.session);
             let (thread, time) = (self.thread(program, &name), self.time(sample.tsc));
-            let levels = symbolizer.stack(self.of, sample);
-            let functions = levels.iter().flat_map(|level| &level.functions);
+            let functions = symbolizer.stack_functions(self.of, sample);
             let frames: Vec<FrameInfo> = functions
+                .iter()
                 .map(|function| FrameInfo {
                     frame: Frame::Label(self.profile.intern_string(function)),
                     category_pair: CategoryHandle::OTHER.into(),

@@ -39,8 +39,7 @@ impl Stacks {
                 continue;
             }
             let (_, program) = of.program_of(sample.session);
-            let levels = symbolizer.stack(of, sample).into_iter();
-            let functions = levels.flat_map(|level| level.functions);
+            let functions = symbolizer.stack_functions(of, sample);
             let frames = [program.to_owned()].into_iter().chain(functions);
             let stack = frames.map(|frame| plain(&frame)).collect::<Vec<_>>().join(";");
             *stacks.entry(stack).or_default() += events;

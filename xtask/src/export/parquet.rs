@@ -214,10 +214,7 @@ pub(super) fn samples(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>
     let row = |(sample, events)| {
         let function = symbolizer.function(of, sample);
         let is_recorded = of.stacks.of_sample(sample).is_some();
-        let stack = is_recorded.then(|| {
-            let levels = symbolizer.stack(of, sample).into_iter();
-            levels.flat_map(|level| level.functions).collect::<Vec<_>>().join(";")
-        });
+        let stack = is_recorded.then(|| symbolizer.stack_functions(of, sample).join(";"));
         SampleRow { of, sample, events, function, stack }
     };
     let rows: Vec<SampleRow<'_>> = of.weighted_samples().into_iter().map(row).collect();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSegment, SegmentFlags};
+use serde::Serialize;
 use tally_abi::{ExitStatus, trace::SampleRecord};
 use tally_elf::Program;
 
@@ -75,7 +76,7 @@ impl ProgramFile {
 }
 
 /// A level of a sample's stack.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Level {
     /// The sample's address, or the return address of a call.
     pub(crate) address: u64,
@@ -161,6 +162,11 @@ impl Symbolizer {
         let mut levels: Vec<Level> = callers.into_iter().flatten().rev().map(level).collect();
         levels.push(Level { address: sample.address, functions: self.functions(of, sample) });
         levels
+    }
+
+    /// The functions of a sample's stack, from the outermost to the innermost.
+    pub(crate) fn stack_functions(&self, of: &Recording, sample: &SampleRecord) -> Vec<String> {
+        self.stack(of, sample).into_iter().flat_map(|level| level.functions).collect()
     }
 
     /// The place of a sample in its innermost function, if it is known.

@@ -42,19 +42,10 @@ struct Line {
     /// The functions there, the outermost first.
     functions: Vec<String>,
     /// The calls that led there, the innermost first; empty if the stack was not recorded.
-    callers: Vec<Caller>,
+    callers: Vec<Level>,
     /// The line of the innermost function, if it is known.
     file: Option<String>,
     line: Option<u32>,
-}
-
-/// A caller.
-#[derive(Clone, Debug, Serialize)]
-struct Caller {
-    /// The return address.
-    address: u64,
-    /// The functions there, the outermost first.
-    functions: Vec<String>,
 }
 
 /// Prints the samples.
@@ -82,7 +73,6 @@ fn lines(of: &Recording, symbolizer: &Symbolizer) -> Vec<Line> {
         let place: Option<Place> = symbolizer.place(of, sample);
         let mut levels = symbolizer.stack(of, sample);
         let functions = levels.pop().map(|level| level.functions).unwrap_or_default();
-        let caller = |Level { address, functions }| Caller { address, functions };
         Line {
             program,
             name: name.to_owned(),
@@ -94,7 +84,7 @@ fn lines(of: &Recording, symbolizer: &Symbolizer) -> Vec<Line> {
             address: (sample.address != 0).then_some(sample.address),
             user: sample.user,
             functions,
-            callers: levels.into_iter().rev().map(caller).collect(),
+            callers: levels.into_iter().rev().collect(),
             file: place.as_ref().and_then(|place| place.file.clone()),
             line: place.and_then(|place| place.line),
         }
@@ -118,17 +108,15 @@ impl Line {
         );
         let left = COLUMNS.saturating_sub(head.chars().count()).max(PROGRAM_COLUMNS);
         let function = self.functions.last().map_or("", String::as_str);
-        let callers = self.callers.iter().map(Caller::text).collect::<String>();
+        let callers = self.callers.iter().map(caller).collect::<String>();
         format!("{head}{}\n{callers}", last_columns(function, left))
     }
 }
 
-impl Caller {
-    /// `            208acc compress`.
-    fn text(&self) -> String {
-        let head = format!("{:>ADDRESS_COLUMNS$x} ", self.address);
-        let left = COLUMNS.saturating_sub(head.len());
-        let function = self.functions.last().map_or("", String::as_str);
-        format!("{head}{}\n", last_columns(function, left))
-    }
+/// The line of a caller: `            208acc compress`.
+fn caller(of: &Level) -> String {
+    let head = format!("{:>ADDRESS_COLUMNS$x} ", of.address);
+    let left = COLUMNS.saturating_sub(head.len());
+    let function = of.functions.last().map_or("", String::as_str);
+    format!("{head}{}\n", last_columns(function, left))
 }

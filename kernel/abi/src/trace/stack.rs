@@ -76,59 +76,21 @@ record! {
     }
 }
 
-impl RegistersRecord {
-    /// The registers of a trap frame.
-    pub fn of_frame(session: u32, cpu: u16, sample_tsc: u64, frame: &Frame) -> RegistersRecord {
-        let Frame { rip, rsp, rax, rbx, rcx, rdx, rsi, rdi, rbp, .. } = *frame;
-        let Frame { r8, r9, r10, r11, r12, r13, r14, r15, .. } = *frame;
-        RegistersRecord {
-            tsc: 0,
-            session,
-            cpu,
-            sample_tsc,
-            rip,
-            rsp,
-            rax,
-            rbx,
-            rcx,
-            rdx,
-            rsi,
-            rdi,
-            rbp,
-            r8,
-            r9,
-            r10,
-            r11,
-            r12,
-            r13,
-            r14,
-            r15,
-        }
-    }
+/// Converts between the record and a trap frame, by the registers that both have.
+macro_rules! of_frames {
+    ($($register:ident)*) => {
+        impl RegistersRecord {
+            /// The registers of a trap frame.
+            pub fn of_frame(session: u32, cpu: u16, sample_tsc: u64, frame: &Frame) -> Self {
+                RegistersRecord { tsc: 0, session, cpu, sample_tsc, $($register: frame.$register),* }
+            }
 
-    /// The registers as a trap frame, whose other fields are 0.
-    pub fn frame(&self) -> Frame {
-        let RegistersRecord { rip, rsp, rax, rbx, rcx, rdx, rsi, rdi, rbp, .. } = *self;
-        let RegistersRecord { r8, r9, r10, r11, r12, r13, r14, r15, .. } = *self;
-        Frame {
-            rip,
-            rsp,
-            rax,
-            rbx,
-            rcx,
-            rdx,
-            rsi,
-            rdi,
-            rbp,
-            r8,
-            r9,
-            r10,
-            r11,
-            r12,
-            r13,
-            r14,
-            r15,
-            ..Frame::default()
+            /// The registers as a trap frame, whose other fields are 0.
+            pub fn frame(&self) -> Frame {
+                Frame { $($register: self.$register,)* ..Frame::default() }
+            }
         }
-    }
+    };
 }
+
+of_frames!(rip rsp rax rbx rcx rdx rsi rdi rbp r8 r9 r10 r11 r12 r13 r14 r15);
