@@ -7,6 +7,8 @@ use crate::{Counts, session::DrawnSlice};
 
 /// The most rows: at 200,000 cycles a slice, some milliseconds.
 pub(crate) const ROWS: usize = 64;
+/// Rows from one mark to the next.
+const STRETCH: usize = ROWS / 2;
 
 /// One slice that an overflow interrupt has ended: two cache lines.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +26,9 @@ pub(crate) struct Row {
 pub(crate) struct Rows {
     rows: Box<[Row; ROWS]>,
     filled: usize,
+    /// How many rows are filled when the next mark is due: up to [`STRETCH`] more than are filled.
+    /// Emptying the rows does not put it off.
+    due: usize,
     mark: Option<Mark>,
 }
 
@@ -37,7 +42,7 @@ pub(crate) struct Mark {
 
 impl Default for Rows {
     fn default() -> Rows {
-        Rows { rows: Box::new([Row::default(); ROWS]), filled: 0, mark: None }
+        Rows { rows: Box::new([Row::default(); ROWS]), filled: 0, due: STRETCH, mark: None }
     }
 }
 
@@ -46,8 +51,9 @@ impl Rows {
         self.filled == 0
     }
 
+    /// Whether there is no room for the rows up to the next mark.
     pub(crate) fn is_full(&self) -> bool {
-        self.filled == ROWS
+        self.due > ROWS
     }
 
     /// The row that is filled next. There is one, as full rows are folded at once.
@@ -63,21 +69,65 @@ impl Rows {
         (row.slice, row.tsc) = (slice, tsc);
     }
 
-    /// Takes the next row as filled. Returns whether half of the rows, or all, are filled now.
+    /// Takes the next row as filled. Returns whether a mark is due, once in [`STRETCH`] rows.
     #[inline(always)]
     pub(crate) fn push(&mut self) -> bool {
         self.filled += 1;
-        self.filled.is_multiple_of(ROWS / 2)
+        self.filled == self.due
     }
 
-    /// Notes the processor's core cycles at the row that was just stored.
-    pub(crate) fn mark(&mut self, core_cycles: u64) {
-        self.mark = Some(Mark { rows: self.filled, core_cycles });
+    /// Notes the processor's core cycles at the row that was just stored, if it counts them.
+    pub(crate) fn mark(&mut self, core_cycles: Option<u64>) {
+        self.due = self.filled + STRETCH;
+        let rows = self.filled;
+        self.mark = core_cycles.map(|core_cycles| Mark { rows, core_cycles }).or(self.mark.take());
     }
 
     /// Empties the rows and returns them, the oldest first, and the last mark.
     pub(crate) fn take(&mut self) -> (&[Row], Option<Mark>) {
         let filled = core::mem::take(&mut self.filled);
+        // Rows that were filled without a look at what `push` returned may have passed the mark.
+        self.due = self.due.saturating_sub(filled).max(1);
         (self.rows.get(..filled).unwrap_or_default(), self.mark.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stores this many rows, as the overflow path does; gives the rows at which it marked.
+    fn store(rows: &mut Rows, number: usize) -> usize {
+        let mut marks = 0;
+        for _ in 0..number {
+            assert!(rows.filled < ROWS);
+            if rows.push() {
+                rows.mark(Some(1));
+                marks += 1;
+                if rows.is_full() {
+                    rows.take();
+                }
+            }
+        }
+        marks
+    }
+
+    #[test]
+    fn rows_that_are_emptied_early_do_not_put_a_mark_off() {
+        for each in 1..=ROWS {
+            let mut rows = Rows::default();
+            let mut marks = 0;
+            for _ in 0..10 * ROWS {
+                marks += store(&mut rows, each);
+                rows.take();
+            }
+            assert_eq!(marks, 10 * ROWS * each / STRETCH, "{each}");
+        }
+    }
+
+    #[test]
+    fn rows_that_nobody_empties_are_full_before_there_are_too_many() {
+        let mut rows = Rows::default();
+        assert_eq!(store(&mut rows, 10 * ROWS), 10 * ROWS / STRETCH);
     }
 }

@@ -26,14 +26,12 @@ impl<P: Pmu> Multiplexer<P> {
         self.prepare(session);
     }
 
-    /// Has rows folded soon, or, if there is no room left, folds them. Once in many slices: reads
-    /// the processor's core cycles, for the budget.
+    /// Reads the processor's core cycles, for the budget, and has rows folded soon, or, if there is
+    /// no room for those up to the next time, at once.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
-        if let Some(core_cycles) = clock.core_cycles() {
-            self.rows.mark(core_cycles);
-        }
+        self.rows.mark(clock.core_cycles());
         if self.rows.is_full() {
             self.fold_rows::<true>(session, sink);
         } else {
