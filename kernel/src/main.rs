@@ -31,7 +31,7 @@ use tally_abi::{
 };
 
 use files::ramdisk;
-use machine::{clock, fw_cfg, reference::Reference, serial};
+use machine::{clock, fw_cfg, reference::Reference, screen, serial};
 use memory::{frames, kernel, stacks, takeover};
 
 /// Why a machine is not halted.
@@ -54,8 +54,7 @@ bootloader_api::entry_point!(boot, config = &CONFIG);
 
 fn boot(info: &'static mut BootInfo) -> ! {
     clock::start();
-    serial::init_log();
-    log::info!("tally {}", env!("CARGO_PKG_VERSION"));
+    init_log(info);
     let stack = info.kernel_stack_bottom;
     stacks::note_boot_stack(stack..stack + info.kernel_stack_len);
     init_memory(info);
@@ -66,14 +65,9 @@ fn boot(info: &'static mut BootInfo) -> ! {
     };
     serial::set_log_level(line.log);
     log::debug!("command line: {text}");
-    log::debug!(
-        "ramdisk: {} bytes; memory in use: {} bytes",
-        info.ramdisk_len,
-        frames::in_use_bytes()
-    );
-    if line.wire {
-        serial::init_wire();
-    }
+    let (ramdisk, memory) = (info.ramdisk_len, frames::in_use_bytes());
+    log::debug!("ramdisk: {ramdisk} bytes; memory in use: {memory} bytes");
+    init_messages(&line);
     arch::lapic::mask_legacy_interrupts();
     clock::set_date(line.date);
     sched::send_files_at_end(line.send_files);
@@ -93,6 +87,25 @@ fn boot(info: &'static mut BootInfo) -> ! {
     serial::send(&Message::Ready { boot_ns: clock::now_ns() });
     entry::smp::release();
     cpu::run()
+}
+
+/// Opens the log on the first serial port and on the screen, as far as the machine has them.
+fn init_log(info: &mut BootInfo) {
+    serial::init_log();
+    if let Some(framebuffer) = info.framebuffer.take() {
+        screen::init(framebuffer);
+    }
+    log::info!("tally {}", env!("CARGO_PKG_VERSION"));
+}
+
+/// Opens the wire, if the command line asks for it. Without one the screen shows the results.
+fn init_messages(line: &CommandLine) {
+    if line.wire {
+        serial::init_wire();
+    }
+    if line.codes_ms.is_some() || !serial::has_wire() {
+        screen::show_results_at_end(line.codes_ms);
+    }
 }
 
 /// Takes over memory, its page tables and the ramdisk from the boot loader.

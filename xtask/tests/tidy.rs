@@ -15,13 +15,17 @@ const MOST_COLUMNS: usize = 100;
 
 /// Every package with the project's packages that it may depend on: dependencies point one way.
 /// Tests, and tools that no package depends on, may depend on all.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     ("tally-abi", &[]),
     ("tally-elf", &[]),
     ("tally-ring", &["tally-abi"]),
     ("tally-engine", &["tally-abi"]),
     ("tally-pmu", &["tally-abi", "tally-engine"]),
-    ("tally-kernel", &["tally-abi", "tally-elf", "tally-engine", "tally-pmu", "tally-ring"]),
+    ("tally-screen", &["tally-abi"]),
+    (
+        "tally-kernel",
+        &["tally-abi", "tally-elf", "tally-engine", "tally-pmu", "tally-ring", "tally-screen"],
+    ),
     ("tally", &["tally-abi", "tally-ring"]),
     ("tally-capi", &["tally"]),
     ("tally-papi", &["tally", "tally-abi", "tally-engine", "tally-pmu"]),

@@ -13,6 +13,9 @@ use crate::{
     trace::SlicePlace,
 };
 
+/// The version of the messages: of two builds with the same one, either reads what the other's
+/// kernel sends. A change of [`Message`] or of what it contains makes a new one.
+pub const VERSION: u16 = 1;
 /// The most bytes of a frame, including the zero byte at its end.
 pub const MAX_FRAME_BYTES: usize = 2048;
 /// The most bytes of text that one [`Message::Output`] carries.
@@ -219,6 +222,12 @@ pub enum Message<'a> {
     Done {
         /// The first exit status other than 0, in the order in which programs ended; else 0.
         status: u8,
+    },
+    /// Messages of the run that are not among these, because they would be too many codes on the
+    /// screen: output of programs, or pieces of the trace.
+    Omitted {
+        /// Their number.
+        messages: u64,
     },
 }
 

@@ -378,11 +378,10 @@ fn in_pieces(
     Ok(done)
 }
 
-/// Sends output to the host, or to the log of a machine without a wire.
+/// Sends output to the host; also to the log of a machine without a wire.
 pub(super) fn emit(process: &Process, fd: u8, bytes: &[u8]) {
-    if serial::has_wire() {
-        serial::send(&Message::Output { pid: process.pid, fd, bytes });
-    } else {
+    serial::send(&Message::Output { pid: process.pid, fd, bytes });
+    if !serial::has_wire() {
         for line in String::from_utf8_lossy(bytes).lines() {
             log::info!("{}: {line}", process.name);
         }

@@ -1,5 +1,5 @@
-//! Devices and firmware: serial ports, ACPI tables, clocks, virtio, fw_cfg, and the machine's
-//! end.
+//! Devices and firmware: serial ports, the screen, ACPI tables, clocks, virtio, fw_cfg, and the
+//! machine's end.
 
 pub mod acpi;
 pub mod clock;
@@ -7,5 +7,6 @@ pub mod exit;
 pub mod fw_cfg;
 pub mod port;
 pub mod reference;
+pub mod screen;
 pub mod serial;
 pub mod virtio;

@@ -1,4 +1,4 @@
-//! The two serial ports: the log as text, and messages to the host.
+//! The log as text, and messages to the host: by the two serial ports, and on the screen.
 //!
 //! Each port has its own lock. Interrupts are off while a CPU holds one, so a CPU never waits
 //! for itself. The overflow path sends nothing.
@@ -13,6 +13,8 @@ use tally_abi::{
 };
 use uart_16550::{Config, Uart16550, backend::PioBackend};
 
+use super::screen;
+
 type Port = Uart16550<PioBackend>;
 
 static LOG: Mutex<Option<Port>> = Mutex::new(None);
@@ -26,12 +28,14 @@ impl log::Log for Logger {
     }
 
     fn log(&self, record: &log::Record) {
-        if self.enabled(record.metadata())
-            && let Some(port) = LOG.lock().as_mut()
-        {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        if let Some(port) = LOG.lock().as_mut() {
             // A port that fails must not stop the kernel.
             let _ = writeln!(CrLfWriter(port), "[{:5}] {}", record.level(), record.args());
         }
+        screen::write_line(format_args!("[{:5}] {}", record.level(), record.args()));
     }
 
     fn flush(&self) {}
@@ -98,19 +102,26 @@ pub fn has_wire() -> bool {
     WIRE.lock().is_some()
 }
 
-/// Sends a message to the host, if there is a wire.
+/// Sends a message to the host, if there is a wire, and keeps it for the screen, if that shows
+/// results.
 pub fn send(message: &Message) {
-    let mut guard = WIRE.lock();
-    let Some(port) = guard.as_mut() else { return };
-    let mut buffer = [0; MAX_FRAME_BYTES];
-    match message.encode(&mut buffer) {
-        Ok(frame) => port.send_bytes_exact(frame),
-        Err(_) => log::error!("message to the host too long; not sent"),
+    if !has_wire() && !screen::has_results() {
+        return;
     }
+    let mut buffer = [0; MAX_FRAME_BYTES];
+    let Ok(frame) = message.encode(&mut buffer) else {
+        log::error!("message to the host too long; not sent");
+        return;
+    };
+    if let Some(port) = WIRE.lock().as_mut() {
+        port.send_bytes_exact(frame);
+    }
+    screen::keep(message, frame);
 }
 
-/// Unlocks both ports, even if another CPU holds them: the kernel is about to stop.
+/// Unlocks both ports and the screen, even if another CPU holds them: the kernel is about to stop.
 pub fn unlock_for_panic() {
+    screen::unlock_for_panic();
     for port in [&LOG, &WIRE] {
         if port.is_locked() {
             // SAFETY: nothing but the panic handler runs on this CPU any more; another CPU that

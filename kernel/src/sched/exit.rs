@@ -9,7 +9,10 @@ use super::{sent_files, status, switch::schedule, table};
 use crate::{
     arch::frame::Frame,
     cpu::Cpu,
-    machine::{exit::stop, serial},
+    machine::{
+        exit::{show_results, stop},
+        serial,
+    },
     measure,
     memory::kernel,
     task::{Process, fault::Fault},
@@ -94,5 +97,6 @@ pub fn finish() -> ! {
     let status = status::get();
     log::info!("all programs ended, status {status}");
     serial::send(&Message::Done { status });
+    show_results();
     stop(status)
 }

@@ -189,6 +189,8 @@ pub struct Transcript {
     pub panicked: Option<Panic>,
     /// The final status, if the run ended.
     pub done: Option<u8>,
+    /// Messages for which codes on a screen had no room.
+    pub omitted: u64,
     /// Frames and records that could not be decoded.
     pub unreadable: u64,
     /// QEMU's processor time so far.
@@ -232,12 +234,14 @@ impl Transcript {
         self.done.is_some() || self.panicked.is_some()
     }
 
-    /// A warning if messages could not be decoded.
+    /// A warning if messages could not be decoded, or are missing.
     pub(super) fn warning(&self) -> Option<String> {
-        (self.unreadable > 0).then(|| {
-            let unreadable = self.unreadable;
-            format!("report incomplete: {unreadable} messages could not be decoded")
-        })
+        let why = match (self.unreadable, self.omitted) {
+            (0, 0) => return None,
+            (0, omitted) => format!("{omitted} messages of output or trace had no room"),
+            (unreadable, _) => format!("{unreadable} messages could not be decoded"),
+        };
+        Some(format!("report incomplete: {why}"))
     }
 
     /// The output of all programs as text.
@@ -359,42 +363,10 @@ impl Transcript {
                 self.halted = Some(Halted { halts, timer, count, cycles });
             }
             Message::Done { status } => self.done = Some(status),
+            Message::Omitted { messages } => self.omitted = messages,
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tally_abi::wire::MAX_FRAME_BYTES;
-
-    fn frame(message: Message<'_>) -> Vec<u8> {
-        message.encode(&mut [0; MAX_FRAME_BYTES]).unwrap().to_vec()
-    }
-
-    #[test]
-    fn split_and_corrupt_frames_are_handled() {
-        let mut bytes = b"firmware\0".to_vec();
-        bytes.extend(frame(Message::Booted {
-            cpus: 1,
-            memory_bytes: 0,
-            seed: 9,
-            tsc_hz: 1,
-            pmu: None,
-        }));
-        bytes.extend(frame(Message::Output { pid: 1, fd: 1, bytes: b"hello " }));
-        bytes.extend([7, 7, 7, 0]);
-        bytes.extend(frame(Message::Output { pid: 1, fd: 2, bytes: b"there" }));
-        bytes.extend(frame(Message::Done { status: 3 }));
-        let (mut said, mut heard) = (Transcript::default(), Vec::new());
-        for piece in bytes.chunks(5) {
-            said.follow(&mut &*piece, &mut |output| heard.extend_from_slice(&output.bytes))
-                .unwrap();
-        }
-        assert_eq!(heard, b"hello there");
-        assert_eq!((said.text().as_str(), said.unreadable), ("hello there", 1));
-        assert!(said.warning().unwrap().contains("incomplete: 1 "));
-        assert_eq!(Transcript::default().warning(), None);
-        assert_eq!((said.booted.unwrap().seed, said.done), (9, Some(3)));
-    }
-}
+mod tests;

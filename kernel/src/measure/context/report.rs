@@ -25,10 +25,11 @@ impl Context {
         }
     }
 
-    /// Sends the last values to the host, or to the log of a machine without a wire.
+    /// Sends the last values to the host; also to the log of a machine without a wire.
     fn report(&mut self) {
+        let readings = self.take_last_readings();
         if !serial::has_wire() {
-            return self.log();
+            self.log(&readings);
         }
         let (session, stats) = (self.id(), self.stats());
         serial::send(&Message::Session {
@@ -38,7 +39,6 @@ impl Context {
             address_space: self.session.address_space(),
             config: self.session.config(),
         });
-        let readings = self.take_last_readings();
         let plan = self.session.plan();
         let events = self.resolved.iter().zip(&plan.assignments);
         for ((event, assigned), reading) in events.zip(readings) {
@@ -49,9 +49,8 @@ impl Context {
         serial::send(&Message::Stats { session, stats });
     }
 
-    fn log(&mut self) {
+    fn log(&self, readings: &[Reading]) {
         log::info!("{}: session {}, half width at 95 %, coverage", self.program, self.id());
-        let readings = self.take_last_readings();
         for (event, reading) in self.resolved.iter().zip(readings) {
             let (event, share) = (&event.name, 100.0 * reading.coverage().unwrap_or_default());
             match reading.value {

@@ -1,0 +1,144 @@
+//! The firmware's framebuffer: the log, and at the end the results as codes.
+//!
+//! There is no keyboard driver, so pages follow each other by time, again and again, until the
+//! machine is switched off.
+//!
+//! Interrupts are off while a CPU holds a lock, as with the serial ports.
+
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+use bootloader_api::info::FrameBuffer;
+use spin::Mutex;
+use tally_abi::{
+    text::FixedText,
+    wire::{MAX_FRAME_BYTES, Message},
+};
+use tally_screen::{Console, Layout, Parts, Sheet, Surface};
+
+use super::clock;
+
+/// How long a page is on the screen: long enough to take a photograph, and another if it shook.
+const PAGE_MS: u32 = 8_000;
+/// Bytes of messages that are kept.
+const KEPT_BYTES: usize = 64 << 10;
+/// Bytes up to which output and traces are kept too. As codes that do not compress these are some
+/// twenty pages.
+const BULK_BYTES: usize = 48 << 10;
+/// The longest line at the bottom of a page.
+const FOOTER_BYTES: usize = 128;
+
+static CONSOLE: Mutex<Console<'static>> = Mutex::new(Console::new());
+static RESULTS: Mutex<Option<Results>> = Mutex::new(None);
+
+/// The messages that the codes will carry. Nothing is allocated after the beginning, so that a
+/// message can be kept at any time.
+struct Results {
+    frames: Vec<u8>,
+    /// Messages that were not kept.
+    omitted: u64,
+    page_ms: u32,
+}
+
+/// Shows the log on the framebuffer from now on. One whose pixels the kernel cannot draw is left
+/// alone.
+pub fn init(framebuffer: FrameBuffer) {
+    let info = framebuffer.info();
+    let layout = Layout {
+        width: info.width,
+        height: info.height,
+        stride: info.stride,
+        pixel_bytes: info.bytes_per_pixel,
+    };
+    if let Some(surface) = Surface::new(framebuffer.into_buffer(), layout) {
+        CONSOLE.lock().open(surface);
+    }
+}
+
+/// Writes a line of the log, if there is a screen.
+pub fn write_line(line: fmt::Arguments) {
+    // A console takes every text.
+    let _ = writeln!(CONSOLE.lock(), "{line}");
+}
+
+/// Keeps the messages from now on and shows them at the end, if there is a screen: each page for
+/// `page_ms` milliseconds, or else some seconds.
+pub fn show_results_at_end(page_ms: Option<u32>) {
+    if CONSOLE.lock().surface().is_some() {
+        *RESULTS.lock() = Some(Results {
+            frames: Vec::with_capacity(KEPT_BYTES),
+            omitted: 0,
+            page_ms: page_ms.unwrap_or(PAGE_MS),
+        });
+    }
+}
+
+/// Returns whether results are shown at the end.
+pub fn has_results() -> bool {
+    RESULTS.lock().is_some()
+}
+
+/// Keeps a message, of which `frame` is the encoded form, if results are shown and there is room.
+pub fn keep(message: &Message, frame: &[u8]) {
+    let mut results = RESULTS.lock();
+    let Some(results) = results.as_mut() else { return };
+    let most = match message {
+        Message::Output { .. } | Message::Trace { .. } => BULK_BYTES,
+        _ => results.frames.capacity(),
+    };
+    if results.frames.len() + frame.len() <= most {
+        results.frames.extend_from_slice(frame);
+    } else {
+        results.omitted += 1;
+    }
+}
+
+/// Shows the pages of the log and of the results, for ever. The clock's speed is known.
+pub fn show_results() -> ! {
+    let Some(mut results) = RESULTS.lock().take() else { unreachable!("results are kept") };
+    if results.omitted > 0 {
+        let omitted = Message::Omitted { messages: results.omitted };
+        let mut buffer = [0; MAX_FRAME_BYTES];
+        results.frames.extend_from_slice(omitted.encode(&mut buffer).expect("it has no text"));
+    }
+    let wait = || clock::wait_us(u64::from(results.page_ms) * 1000);
+    let parts = Parts::of(&results.frames).expect("what is kept fits into the codes");
+    let mut console = CONSOLE.lock();
+    let sheet = console.surface().and_then(|surface| Sheet::of(surface, &parts));
+    let log_pages = console.pages();
+    let pages = log_pages + sheet.map_or(0, |sheet| sheet.pages(&parts));
+    loop {
+        for page in 0..pages {
+            let place = format_args!("page {} of {pages}", page + 1);
+            match (page.checked_sub(log_pages), sheet, console.surface()) {
+                (Some(page), Some(sheet), Some(surface)) => {
+                    let footer = FixedText::<FOOTER_BYTES>::of(format_args!(
+                        "{place}: the results as codes"
+                    ));
+                    sheet.draw(surface, &parts, page, footer.as_str());
+                }
+                _ => {
+                    let footer = FixedText::<FOOTER_BYTES>::of(format_args!(
+                        "{place}: the log; results follow as codes, each page for some seconds"
+                    ));
+                    console.draw_page(page, footer.as_str());
+                }
+            }
+            wait();
+        }
+    }
+}
+
+/// Unlocks the screen, even if another CPU holds it: the kernel is about to stop.
+pub fn unlock_for_panic() {
+    // SAFETY: nothing but the panic handler runs on this CPU any more; another CPU that still
+    // draws may garble a line, which is better than no report.
+    unsafe {
+        if CONSOLE.is_locked() {
+            CONSOLE.force_unlock();
+        }
+        if RESULTS.is_locked() {
+            RESULTS.force_unlock();
+        }
+    }
+}
