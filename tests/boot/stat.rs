@@ -11,7 +11,10 @@ use crate::{
 };
 
 /// Events that both count all the time, and what both kernels count.
-const EVENTS: &str = "page-faults,cs,task-clock,duration_time,instructions:u,cycles:u";
+const EVENTS: &str = "page-faults,cs,task-clock,duration_time,user_time,system_time,\
+    instructions:u,cycles:u";
+/// How many these are.
+const LISTED: usize = 8;
 /// The columns before an event's name: the number, the unit.
 const NAME: usize = 24;
 /// The column of the sign before a metric.
@@ -125,7 +128,7 @@ fn fields(text: &str) -> Vec<Vec<String>> {
 /// before them are of `-r`.
 fn check_fields(perf: &str, tally: &str, spread: usize) {
     let (perf, tally) = (fields(perf), fields(tally));
-    assert_eq!((perf.len(), tally.len()), (6, 6), "{perf:?}\n{tally:?}");
+    assert_eq!((perf.len(), tally.len()), (LISTED, LISTED), "{perf:?}\n{tally:?}");
     for (theirs, ours) in perf.iter().zip(&tally) {
         assert_eq!((theirs.len(), ours.len()), (7 + spread, 8 + spread), "{theirs:?}\n{ours:?}");
         assert_eq!(theirs[1..3], ours[1..3]);
@@ -150,6 +153,33 @@ fn fields_of_several_runs_are_in_perfs_positions() {
     check_fields(&perf().repeated_fields, &stat(&format!("-r 3 -x, -e {EVENTS}"), "9"), 1);
 }
 
+/// Nanoseconds on CPUs, in ring 3 and in ring 0, of a program of `file`.
+fn times(file: &str, program: &[&str]) -> [f64; 3] {
+    let before =
+        ["-q", "--file", file, "--", "stat", "-x,", "-e", "task-clock,user_time,system_time"];
+    let output = run(&[&before[..], program].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let fields: Vec<f64> = text(&output.stdout)
+        .lines()
+        .filter_map(|line| line.split(',').next()?.parse().ok())
+        .collect();
+    let [ran_ms, user, system] = fields[..] else { panic!("{output:?}") };
+    [ran_ms * 1e6, user, system]
+}
+
+/// A program that computes is in ring 3, one that copies what the kernel makes is in ring 0. Both
+/// times together are the task clock, of which two decimals of a millisecond are printed.
+#[test]
+fn time_is_of_the_ring_in_which_it_was_spent() {
+    let [ran, user, system] = times(&guest("phases"), &["phases", "30"]);
+    assert!((user + system - ran).abs() <= 5e3, "{user} + {system}, {ran}");
+    assert!(user > 0.75 * ran, "{user} of {ran}");
+    let copy = ["busybox", "dd", "if=/dev/zero", "of=/dev/null", "bs=4096", "count=5000"];
+    let [ran, user, system] = times(&guest("busybox"), &copy);
+    assert!((user + system - ran).abs() <= 5e3, "{user} + {system}, {ran}");
+    assert!(system > 0.5 * ran && user > 0.01 * ran, "{user}, {system} of {ran}");
+}
+
 /// The keys of each JSON line, in order.
 fn keys(text: &str) -> Vec<Vec<String>> {
     let objects = text.lines().filter(|line| line.starts_with('{'));
@@ -166,7 +196,7 @@ fn keys(text: &str) -> Vec<Vec<String>> {
 fn json_has_perfs_keys() {
     let tally = stat(&format!("-j -e {EVENTS}"), "9");
     let (theirs, ours) = (keys(&perf().json), keys(&tally));
-    assert_eq!((theirs.len(), ours.len()), (6, 6), "{tally}");
+    assert_eq!((theirs.len(), ours.len()), (LISTED, LISTED), "{tally}");
     for (theirs, ours) in theirs.iter().zip(&ours) {
         let known = ours.iter().filter(|key| theirs.contains(key));
         assert!(known.eq(theirs), "{theirs:?}\n{ours:?}");
@@ -249,7 +279,7 @@ fn the_output_comes_back_in_a_file() {
     assert_eq!((output.status.code(), fields(&text(&output.stdout)).len()), (Some(0), 0));
     let counts = std::fs::read_to_string(folder.join("counts")).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(fields(&counts).len(), 6, "{counts}");
+    assert_eq!(fields(&counts).len(), LISTED, "{counts}");
     let given = folder.with_extension("given");
     std::fs::write(&given, &counts).unwrap();
     let given_as = format!("{}:counts", given.display());
@@ -261,6 +291,6 @@ fn the_output_comes_back_in_a_file() {
     std::fs::remove_file(&given).unwrap();
     assert_eq!(
         (both.strip_prefix(&counts).map(|more| keys(more).len()), fields(&both).len()),
-        (Some(1), 6)
+        (Some(1), LISTED)
     );
 }

@@ -1,13 +1,15 @@
 //! What a program used of the machine so far: what `PROGRAM_USAGE` writes.
 
 /// A [`Usage`] as it crosses the system-call boundary.
-pub type UsageWords = [u64; 4];
+pub type UsageWords = [u64; 5];
 
 /// What a program used. All numbers are exact, and only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Nanoseconds for which its threads were on CPUs, the kernel's work for it included.
-    pub ran_ns: u64,
+    /// Nanoseconds for which its threads were on CPUs in ring 3, overflow interrupts included.
+    pub user_ns: u64,
+    /// Nanoseconds of the kernel's work for it.
+    pub system_ns: u64,
     /// Pages that it touched for the first time: each took a fault, or a system call.
     pub page_faults: u64,
     /// How often a thread left the CPU to wait.
@@ -17,6 +19,11 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Nanoseconds for which its threads were on CPUs.
+    pub fn ran_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+
     /// How often a thread left the CPU.
     pub fn context_switches(&self) -> u64 {
         self.waits + self.preemptions
@@ -34,17 +41,17 @@ impl Usage {
 
     fn each(self, other: Usage, of: fn(u64, u64) -> u64) -> Usage {
         let (a, b) = (self.to_words(), other.to_words());
-        Usage::from_words([0, 1, 2, 3].map(|word| of(a[word], b[word])))
+        Usage::from_words([0, 1, 2, 3, 4].map(|word| of(a[word], b[word])))
     }
 
     /// Encodes it.
     pub fn to_words(self) -> UsageWords {
-        [self.ran_ns, self.page_faults, self.waits, self.preemptions]
+        [self.user_ns, self.system_ns, self.page_faults, self.waits, self.preemptions]
     }
 
     /// Decodes it.
-    pub fn from_words([ran_ns, page_faults, waits, preemptions]: UsageWords) -> Usage {
-        Usage { ran_ns, page_faults, waits, preemptions }
+    pub fn from_words([user_ns, system_ns, page_faults, waits, preemptions]: UsageWords) -> Usage {
+        Usage { user_ns, system_ns, page_faults, waits, preemptions }
     }
 }
 
@@ -54,10 +61,11 @@ mod tests {
 
     #[test]
     fn usage_adds_up() {
-        let all = Usage::from_words([10, 2, 3, 4]);
-        let first = Usage::from_words([7, 2, 1, 0]);
-        assert_eq!(all.since(first), Usage::from_words([3, 0, 2, 4]));
+        let all = Usage::from_words([10, 5, 2, 3, 4]);
+        let first = Usage::from_words([7, 1, 2, 1, 0]);
+        assert_eq!(all.since(first), Usage::from_words([3, 4, 0, 2, 4]));
         assert_eq!(all.since(first).with(first), all);
+        assert_eq!((all.ran_ns(), first.ran_ns()), (15, 8));
         assert_eq!((all.context_switches(), Usage::from_words(all.to_words())), (7, all));
     }
 }

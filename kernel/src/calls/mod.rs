@@ -61,6 +61,7 @@ use crate::{
 pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     let number = frame.rax;
     let arguments = [frame.rdi, frame.rsi, frame.rdx, frame.r10, frame.r8, frame.r9];
+    cpu.enter_kernel();
     let (traced, rip) = (Traced::begin(cpu, frame), frame.rip);
     match number {
         syscall::EXIT | syscall::EXIT_GROUP => end(cpu, frame, number, arguments[0] as i32),
@@ -82,6 +83,7 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
         traced.end(cpu, frame, rip);
     }
     sched::deliver(cpu, frame);
+    cpu.leave_kernel();
     frame.vector == SYSCALL_VECTOR
 }
 

@@ -239,7 +239,7 @@ fn queue(
     }
     let thread = thread.map(u32::try_from).transpose().map_err(|_| Errno(ESRCH))?;
     if signal == 0 {
-        let is_there = thread.is_none_or(|tid| process.threads.ran_ns(Some(tid)).is_some());
+        let is_there = thread.is_none_or(|tid| process.threads.ran(Some(tid)).is_some());
         return is_there.then_some(0).ok_or(Errno(ESRCH));
     }
     let (signal, code, words) = (number(signal)?, code as i32, [sender, value]);
@@ -283,7 +283,7 @@ fn set_cpu_timer(process: &mut Process, which: u64, [new, old]: [u64; 2]) -> Res
     if old != 0 {
         write_cpu_timer(process, which, old)?;
     }
-    let at_ns = process.ran_ns().saturating_add(first);
+    let at_ns = ran_ns(process, which).saturating_add(first);
     let due = Expiry { at_ns, interval_ns: interval };
     process.timers.intervals[which as usize - 1] = (first > 0).then_some(due);
     Ok(0)
@@ -292,8 +292,14 @@ fn set_cpu_timer(process: &mut Process, which: u64, [new, old]: [u64; 2]) -> Res
 /// `getitimer` of `ITIMER_VIRTUAL` or `ITIMER_PROF`.
 fn write_cpu_timer(process: &mut Process, which: u64, to: u64) -> Result<u64, Errno> {
     let timer = process.timers.intervals[which as usize - 1];
-    let (left, interval) = timer.map_or((0, 0), |due| due.rest(process.ran_ns()));
+    let (left, interval) = timer.map_or((0, 0), |due| due.rest(ran_ns(process, which)));
     write_interval(process, to, (left, interval))
+}
+
+/// What `ITIMER_VIRTUAL` or `ITIMER_PROF` measures.
+fn ran_ns(process: &Process, which: u64) -> u64 {
+    let ran = process.ran();
+    if which == PROF { ran.all_ns() } else { ran.user_ns() }
 }
 
 /// `getitimer`.

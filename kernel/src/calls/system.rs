@@ -42,35 +42,40 @@ fn describe(process: &mut Process, to: u64) -> Result<u64, Errno> {
     Ok(0)
 }
 
-/// `getrusage`: time on CPUs, all of it as the program's own, memory, page faults and context
-/// switches; of children, what those used that were waited for.
+/// `getrusage`: time in ring 3 and in ring 0, memory, page faults and context switches; of
+/// children, what those used that were waited for.
 fn usage(process: &mut Process, of: i32, to: u64) -> Result<u64, Errno> {
     let resident = process.memory.space.resident_bytes();
     let (used, resident) = match of {
         OF_SELF => (process.usage(), resident),
         OF_THREAD => {
             let own = process.threads.running().tid;
-            let ran_ns = process.threads.ran_ns(Some(own)).unwrap_or_default();
-            (Usage { ran_ns, ..Usage::default() }, resident)
+            let ran = process.threads.ran(Some(own)).unwrap_or_default();
+            let (user_ns, system_ns) = (ran.user_ns(), ran.system_ns());
+            (Usage { user_ns, system_ns, ..Usage::default() }, resident)
         }
         OF_CHILDREN => (table::lock().children_usage(process.pid), 0),
         _ => return Err(Errno(EINVAL)),
     };
-    let [seconds, rest] = clock::to_timespec(used.ran_ns);
     let mut words = [0; 18];
-    words[..2].copy_from_slice(&[seconds, rest / MICROSECOND_NS]);
+    for (place, time) in [used.user_ns, used.system_ns].into_iter().enumerate() {
+        let [seconds, rest] = clock::to_timespec(time);
+        words[2 * place..][..2].copy_from_slice(&[seconds, rest / MICROSECOND_NS]);
+    }
     words[4] = resident >> 10;
     [words[8], words[16], words[17]] = [used.page_faults, used.waits, used.preemptions];
     process.memory.write_words(to, words)?;
     Ok(0)
 }
 
-/// `times`: time on CPUs, and since boot.
+/// `times`: time in ring 3 and in ring 0, its own and that of children that were waited for, and
+/// since boot.
 fn times(process: &mut Process, to: u64) -> Result<u64, Errno> {
     let ticks = |time: u64| time / (SECOND_NS / CLOCK_TICKS);
-    let ran = ticks(process.ran_ns());
     if to != 0 {
-        process.memory.write_words(to, [ran, 0, 0, 0])?;
+        let (own, children) = (process.usage(), table::lock().children_usage(process.pid));
+        let times = [own.user_ns, own.system_ns, children.user_ns, children.system_ns];
+        process.memory.write_words(to, times.map(ticks))?;
     }
     Ok(ticks(clock::now_ns()))
 }

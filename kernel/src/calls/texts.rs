@@ -105,12 +105,14 @@ fn sizes(process: &Process) -> (u64, u64) {
 /// `/proc/self/stat`: 52 fields, of which the kernel knows those that it names.
 fn stat(process: &mut Process) -> String {
     let (all, resident) = sizes(process);
-    let ticks = process.ran_ns() / (SECOND_NS / CLOCK_TICKS);
+    let ran = process.ran();
+    let [user, system] =
+        [ran.user_ns(), ran.system_ns()].map(|time| time / (SECOND_NS / CLOCK_TICKS));
     let parent = table::lock().parent(process.pid).unwrap_or(0);
     let (pid, name, threads) = (process.pid, short_name(process), process.threads.len());
     let pages = resident / FRAME_BYTES;
     format!(
-        "{pid} ({name}) R {parent} {pid} {pid} 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 {threads} 0 0 {all} \
+        "{pid} ({name}) R {parent} {pid} {pid} 0 -1 0 0 0 0 0 {user} {system} 0 0 20 0 {threads} 0 0 {all} \
          {pages} 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
     )
 }

@@ -84,7 +84,7 @@ fn wanted(process: &mut Process, from: u64) -> Result<Option<(u32, u64, Option<u
         TO_THREAD => Some(thread),
         _ => return Err(Errno(EINVAL)),
     };
-    if to.is_some_and(|tid| process.threads.ran_ns(Some(tid)).is_none()) {
+    if to.is_some_and(|tid| process.threads.ran(Some(tid)).is_none()) {
         return Err(Errno(EINVAL));
     }
     Ok(Some((signals::number(signal.into())?, value, to)))

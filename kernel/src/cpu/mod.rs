@@ -90,6 +90,23 @@ impl Cpu {
         self.current.as_deref_mut().expect("a program runs on this CPU")
     }
 
+    /// The kernel was entered: time is the running thread's in ring 0 from here on.
+    #[inline]
+    pub fn enter_kernel(&mut self) {
+        if let Some(process) = &mut self.current {
+            process.threads.enter_kernel();
+        }
+    }
+
+    /// The kernel returns: time is that of the thread that runs from here on, if one does, in ring
+    /// 3.
+    #[inline]
+    pub fn leave_kernel(&mut self) {
+        if let Some(process) = &mut self.current {
+            process.threads.leave_kernel();
+        }
+    }
+
     /// Its bit in a set of CPUs.
     pub fn bit(&self) -> u64 {
         1 << self.index

@@ -15,6 +15,7 @@ use crate::{
 
 /// Handles an interrupt or exception. The kernel returns to what it leaves in `frame`.
 pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
+    cpu.enter_kernel();
     match frame.vector {
         vector if vector < 32 => sched::fault(cpu, frame),
         vector if vector == u64::from(vectors::TIMER) => {
@@ -54,6 +55,7 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
     if frame::is_user(frame) {
         sched::deliver(cpu, frame);
     }
+    cpu.leave_kernel();
 }
 
 /// Returns whether an exception is the kernel's own fault or the machine's.

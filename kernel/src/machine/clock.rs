@@ -54,9 +54,13 @@ pub fn wait_us(microseconds: u64) {
 
 /// Nanoseconds since [`start`]; 0 until the counter's speed is known.
 pub fn now_ns() -> u64 {
-    let (Some(start), Some(speed)) = (START.get(), SPEED.get()) else { return 0 };
-    let passed = u128::from(tsc().wrapping_sub(*start));
-    (passed * u128::from(speed.nanoseconds) / u128::from(speed.ticks)) as u64
+    START.get().map_or(0, |start| to_ns(tsc().wrapping_sub(*start)))
+}
+
+/// The nanoseconds of some ticks of the counter; 0 until its speed is known.
+pub fn to_ns(ticks: u64) -> u64 {
+    let Some(speed) = SPEED.get() else { return 0 };
+    (u128::from(ticks) * u128::from(speed.nanoseconds) / u128::from(speed.ticks)) as u64
 }
 
 /// Sets the date at which the machine started, in seconds since 1970. Once.

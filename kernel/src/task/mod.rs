@@ -14,6 +14,8 @@ pub mod signal;
 pub mod signal_frame;
 pub mod thread;
 pub mod timers;
+mod times;
+mod wait;
 
 pub use self::{
     loader::{CLOCK_TICKS, MAX_ARGUMENT_BYTES, STACK_BYTES},

@@ -17,6 +17,7 @@ use super::{
     signal::Signals,
     thread::{Thread, Threads},
     timers::Timers,
+    times::Times,
 };
 use crate::{
     arch::frame,
@@ -114,15 +115,15 @@ impl Process {
         Subject { pid: self.pid, name: self.name.clone(), space: self.memory.space.id() }
     }
 
-    /// Nanoseconds that it was on CPUs so far.
-    pub fn ran_ns(&self) -> u64 {
-        self.threads.ran_ns(None).unwrap_or_default()
+    /// Its times on CPUs so far.
+    pub fn ran(&self) -> Times {
+        self.threads.ran(None).unwrap_or_default()
     }
 
     /// What it used of the machine so far.
     pub fn usage(&self) -> Usage {
-        let (ran_ns, page_faults) = (self.ran_ns(), self.memory.page_faults);
-        Usage { ran_ns, page_faults, ..self.switches }
+        let (ran, page_faults) = (self.ran(), self.memory.page_faults);
+        Usage { user_ns: ran.user_ns(), system_ns: ran.system_ns(), page_faults, ..self.switches }
     }
 
     /// The next random number.

@@ -5,13 +5,16 @@
 
 use alloc::{boxed::Box, collections::VecDeque};
 
-use tally_abi::syscall::errno::{EAGAIN, ETIMEDOUT};
 use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
-use super::{fpu::FpuState, signal::ThreadSignals};
+pub use super::wait::Wait;
+use super::{
+    fpu::FpuState,
+    signal::ThreadSignals,
+    times::{Stopwatch, Times},
+};
 use crate::{
     arch::frame::{self, Frame},
-    machine::clock,
     measure::PendingReadings,
 };
 
@@ -58,8 +61,8 @@ pub struct Thread {
     /// The deadline of the call that it makes again until that has an answer; the call has none if
     /// there is no time.
     pub retried: Option<Option<u64>>,
-    /// Nanoseconds that it ran before it runs now.
-    ran_ns: u64,
+    /// Its times before it runs now.
+    ran: Times,
     /// Its registers while it does not run.
     frame: Frame,
     fpu: FpuState,
@@ -78,7 +81,7 @@ impl Thread {
             signals: ThreadSignals::default(),
             progress: None,
             retried: None,
-            ran_ns: 0,
+            ran: Times::default(),
             frame,
             fpu: FpuState::initial(),
         }
@@ -96,50 +99,9 @@ impl Thread {
             signals: self.signals.inherited(),
             progress: None,
             retried: None,
-            ran_ns: 0,
+            ran: Times::default(),
             frame,
             fpu: FpuState::now(),
-        }
-    }
-}
-
-/// What a thread is blocked on. Times are [`crate::machine::clock`]'s, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub enum Wait {
-    /// A wake-up at the futex at `address` for one of `bits`, or a timeout.
-    Futex { address: u64, bits: u32, until: Option<u64> },
-    /// A time. If a signal comes before, the rest of the time is written to the address `left`,
-    /// unless that is 0.
-    Sleep { until: u64, left: u64 },
-    /// The end of this program, a child, or a time.
-    Child(u32, Option<u64>),
-    /// One of the signals `set`, which is consumed without its handler and described at the address
-    /// `info`, unless that is 0; or a timeout.
-    Signal { set: u64, info: u64, until: Option<u64> },
-    /// The use of a descriptor by another thread, or a time: the thread makes its call `number`
-    /// again. If a signal comes before, the rest of the call's time is written to the address
-    /// `left`, unless that is 0.
-    Retry { number: u64, until: Option<u64>, left: u64 },
-}
-
-impl Wait {
-    /// For the handler of a signal, which ends every wait, and for nothing else.
-    pub const HANDLER: Wait = Wait::Signal { set: 0, info: 0, until: None };
-
-    /// Returns whether the wait ends without another thread of the program.
-    pub fn ends_by_itself(&self) -> bool {
-        matches!(self, Wait::Child(..)) || self.timeout().is_some()
-    }
-
-    /// When the wait times out, and what the call returns then.
-    fn timeout(&self) -> Option<(u64, i64)> {
-        match *self {
-            Wait::Futex { until, .. } => Some((until?, -ETIMEDOUT)),
-            Wait::Sleep { until, .. } => Some((until, 0)),
-            Wait::Child(_, until) => Some((until?, -ETIMEDOUT)),
-            Wait::Signal { until, .. } => Some((until?, -EAGAIN)),
-            // The thread makes the call again (`wake_at`).
-            Wait::Retry { until, .. } => Some((until?, 0)),
         }
     }
 }
@@ -151,10 +113,10 @@ struct Blocked {
 
 /// The threads of a program.
 pub struct Threads {
-    /// When the running thread began to run, in nanoseconds.
-    since_ns: u64,
-    /// Nanoseconds that threads ran, without the running one's time since then.
-    ran_ns: u64,
+    /// The running thread's turn.
+    turn: Stopwatch,
+    /// The times of all threads, without those of that turn.
+    ran: Times,
     /// The one that runs: there is one while the program is on a CPU.
     running: Option<Box<Thread>>,
     runnable: VecDeque<Box<Thread>>,
@@ -165,8 +127,8 @@ impl Threads {
     /// Those of a new program.
     pub fn new(first: Thread) -> Self {
         Threads {
-            since_ns: 0,
-            ran_ns: 0,
+            turn: Stopwatch::default(),
+            ran: Times::default(),
             running: None,
             runnable: VecDeque::from([Box::new(first)]),
             blocked: VecDeque::new(),
@@ -228,26 +190,40 @@ impl Threads {
     /// Removes the running thread.
     pub fn end_running(&mut self) -> Box<Thread> {
         let mut thread = self.running.take().expect("a program on a CPU has a running thread");
-        let ran_ns = clock::now_ns().saturating_sub(self.since_ns);
-        thread.ran_ns += ran_ns;
-        self.ran_ns += ran_ns;
+        let times = self.turn.times();
+        thread.ran.add(times);
+        self.ran.add(times);
         thread
     }
 
-    /// Nanoseconds that threads were on CPUs so far: all, or the one of this number. None if there
-    /// is no such thread.
-    pub fn ran_ns(&self, tid: Option<u32>) -> Option<u64> {
-        let now = clock::now_ns().saturating_sub(self.since_ns);
-        let running = self.running.as_deref();
-        let Some(tid) = tid else {
-            return Some(self.ran_ns + running.map_or(0, |_| now));
+    /// The times of threads on CPUs so far: of all, or of the one of this number. None if there is
+    /// no such thread.
+    pub fn ran(&self, tid: Option<u32>) -> Option<Times> {
+        let running = self.running.as_deref().filter(|it| tid.is_none_or(|tid| it.tid == tid));
+        let before = match (tid, running) {
+            (None, _) => self.ran,
+            (_, Some(running)) => running.ran,
+            (Some(tid), None) => {
+                let blocked = self.blocked.iter().map(|blocked| &blocked.thread);
+                let mut others = self.runnable.iter().chain(blocked);
+                others.find(|thread| thread.tid == tid)?.ran
+            }
         };
-        if let Some(thread) = running.filter(|thread| thread.tid == tid) {
-            return Some(thread.ran_ns + now);
-        }
-        let blocked = self.blocked.iter().map(|blocked| &blocked.thread);
-        let mut others = self.runnable.iter().chain(blocked);
-        others.find(|thread| thread.tid == tid).map(|thread| thread.ran_ns)
+        let mut times = before;
+        times.add(running.map_or(Times::default(), |_| self.turn.times()));
+        Some(times)
+    }
+
+    /// The running thread has entered the kernel from ring 3.
+    #[inline]
+    pub fn enter_kernel(&mut self) {
+        self.turn.enter_kernel();
+    }
+
+    /// The running thread returns to ring 3.
+    #[inline]
+    pub fn leave_kernel(&mut self) {
+        self.turn.leave_kernel();
     }
 
     /// Ends all threads but the running one.
@@ -267,7 +243,7 @@ impl Threads {
         *frame = thread.frame;
         thread.fpu.restore();
         FsBase::write(VirtAddr::new(thread.fs_base));
-        self.since_ns = clock::now_ns();
+        self.turn.start();
         self.running = Some(thread);
     }
 

@@ -31,8 +31,8 @@ impl Measured {
     pub fn now_ns(self, threads: &Threads) -> Option<u64> {
         match self {
             Measured::Time(_) => Some(clock::now_ns()),
-            Measured::Program => threads.ran_ns(None),
-            Measured::Thread(tid) => threads.ran_ns(Some(tid)),
+            Measured::Program => Some(threads.ran(None)?.all_ns()),
+            Measured::Thread(tid) => Some(threads.ran(Some(tid))?.all_ns()),
         }
     }
 
@@ -67,8 +67,7 @@ impl Timer {
 #[derive(Default)]
 pub struct Timers {
     all: BTreeMap<u32, Timer>,
-    /// `ITIMER_VIRTUAL` and `ITIMER_PROF`, by the program's CPU time: the kernel does not tell its
-    /// own time from the program's.
+    /// `ITIMER_VIRTUAL`, by the program's time in ring 3, and `ITIMER_PROF`, by all its CPU time.
     pub intervals: [Option<Expiry>; 2],
 }
 
@@ -124,9 +123,10 @@ impl Timers {
 
     /// The signals of the interval timers that have expired. Sets these to their next expiration.
     pub fn expire_intervals(&mut self, threads: &Threads) -> [Option<Pending>; 2] {
-        let Some(ran) = threads.ran_ns(None) else { return [None; 2] };
+        let Some(ran) = threads.ran(None) else { return [None; 2] };
         let mut signals = [Some(SIGVTALRM), Some(SIGPROF)];
-        for (timer, signal) in self.intervals.iter_mut().zip(&mut signals) {
+        let timers = self.intervals.iter_mut().zip([ran.user_ns(), ran.all_ns()]);
+        for ((timer, ran), signal) in timers.zip(&mut signals) {
             match timer.filter(|due| due.count(ran) > 0) {
                 Some(due) => *timer = due.after(due.count(ran)),
                 None => *signal = None,

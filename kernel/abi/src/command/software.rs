@@ -16,10 +16,14 @@ pub enum Software {
     TaskClock,
     /// Time from its start to its end, in nanoseconds.
     Duration,
+    /// The part of [`Self::TaskClock`] in ring 3.
+    UserTime,
+    /// The part of [`Self::TaskClock`] in ring 0.
+    SystemTime,
 }
 
 /// perf's names. None of these faults reads a disk, so all are minor.
-pub const SOFTWARE: [(&str, Software); 7] = [
+pub const SOFTWARE: [(&str, Software); 9] = [
     ("page-faults", Software::PageFaults),
     ("faults", Software::PageFaults),
     ("minor-faults", Software::PageFaults),
@@ -27,6 +31,8 @@ pub const SOFTWARE: [(&str, Software); 7] = [
     ("cs", Software::ContextSwitches),
     ("task-clock", Software::TaskClock),
     ("duration_time", Software::Duration),
+    ("user_time", Software::UserTime),
+    ("system_time", Software::SystemTime),
 ];
 
 /// Where the value of an event of a list comes from.

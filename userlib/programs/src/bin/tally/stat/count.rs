@@ -68,8 +68,10 @@ pub fn counts(columns: &[(String, Source)], span: &Span) -> Vec<Count> {
             match software {
                 Software::PageFaults => span.usage.page_faults,
                 Software::ContextSwitches => span.usage.context_switches(),
-                Software::TaskClock => span.usage.ran_ns,
+                Software::TaskClock => span.usage.ran_ns(),
                 Software::Duration => span.time_ns,
+                Software::UserTime => span.usage.user_ns,
+                Software::SystemTime => span.usage.system_ns,
             },
             software,
         ),

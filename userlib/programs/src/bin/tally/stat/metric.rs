@@ -38,7 +38,7 @@ pub fn metric(
     span: &Span,
 ) -> Option<Metric> {
     let (name, count) = (base(&columns.get(index)?.0), counts.get(index)?);
-    let (time_ns, ran_ns) = (span.time_ns as f64, span.usage.ran_ns as f64);
+    let (time_ns, ran_ns) = (span.time_ns as f64, span.usage.ran_ns() as f64);
     let per = |of: f64, scale: f64, label| {
         let value = count.value? * scale / of;
         (of > 0.0).then_some(Metric { value, error: count.error(), label })
@@ -49,7 +49,7 @@ pub fn metric(
         Some(Software::PageFaults) => {
             return per(ran_ns, 1e9, "faults/sec  page_faults_per_second");
         }
-        Some(Software::Duration) => return None,
+        Some(Software::Duration | Software::UserTime | Software::SystemTime) => return None,
         None => {}
     }
     if CYCLES.contains(&name) {

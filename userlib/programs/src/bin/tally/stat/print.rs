@@ -77,11 +77,11 @@ impl<'a> Printer<'a> {
             ));
         } else {
             self.line(&format!("\n {mean:>17.9} seconds time elapsed"));
+            let [user, sys] =
+                [span.usage.user_ns, span.usage.system_ns].map(|ns| seconds(ns as f64));
+            self.line(&format!("\n {user:>17.9} seconds user"));
+            self.line(&format!(" {sys:>17.9} seconds sys"));
         }
-        let ran = seconds(span.usage.ran_ns as f64);
-        self.line(&format!(
-            "\n {ran:>17.9} seconds user and sys, which the kernel counts together"
-        ));
     }
 
     fn events(&mut self, at_ns: Option<u64>, span: &Span, all: &[Count], spreads: Option<&[f64]>) {
@@ -92,7 +92,7 @@ impl<'a> Printer<'a> {
                 count: &all[index],
                 metric: metric(&command.columns, all, index, span),
                 spread: spreads.map(|spreads| spreads[index]),
-                runtime_ns: (span.usage.ran_ns as f64 * all[index].coverage) as u64,
+                runtime_ns: (span.usage.ran_ns() as f64 * all[index].coverage) as u64,
             };
             let time = |at: u64| (at / SECOND_NS, at % SECOND_NS);
             let line = match command.stat.separator {
@@ -113,7 +113,7 @@ impl<'a> Printer<'a> {
         }
         self.line(&format!("session: {:?}, {}", command.config, command.events()));
         for ((name, _), count) in command.columns.iter().zip(counts) {
-            let ran = span.usage.ran_ns;
+            let ran = span.usage.ran_ns();
             let counted = (ran as f64 * count.coverage) as u64;
             self.line(&format!("{name}: {} {ran} {counted}", count.value.unwrap_or(0.0)));
         }

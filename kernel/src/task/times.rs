@@ -1,0 +1,76 @@
+//! Time on CPUs, in ring 3 and in ring 0 apart: by the time-stamp counter, which is read at each
+//! entry to the kernel and at each return. The overflow interrupt does not read it: its time is
+//! that of the ring that it interrupts.
+
+use crate::machine::clock;
+
+/// Ticks of the time-stamp counter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Times {
+    /// In ring 3.
+    user: u64,
+    /// In ring 0, for the thread.
+    system: u64,
+}
+
+impl Times {
+    /// Adds `other`.
+    pub fn add(&mut self, other: Times) {
+        self.user += other.user;
+        self.system += other.system;
+    }
+
+    /// Nanoseconds in ring 3.
+    pub fn user_ns(self) -> u64 {
+        clock::to_ns(self.user)
+    }
+
+    /// Nanoseconds in ring 0.
+    pub fn system_ns(self) -> u64 {
+        clock::to_ns(self.system)
+    }
+
+    /// Nanoseconds in both.
+    pub fn all_ns(self) -> u64 {
+        self.user_ns() + self.system_ns()
+    }
+}
+
+/// The times of the running thread's turn.
+#[derive(Debug, Default)]
+pub struct Stopwatch {
+    /// When the ring last changed.
+    since: u64,
+    spent: Times,
+}
+
+impl Stopwatch {
+    /// A turn begins, in ring 0.
+    pub fn start(&mut self) {
+        *self = Stopwatch { since: clock::tsc(), spent: Times::default() };
+    }
+
+    /// The kernel was entered from ring 3.
+    #[inline]
+    pub fn enter_kernel(&mut self) {
+        self.spent.user += self.lap();
+    }
+
+    /// The kernel returns to ring 3.
+    #[inline]
+    pub fn leave_kernel(&mut self) {
+        self.spent.system += self.lap();
+    }
+
+    #[inline]
+    fn lap(&mut self) -> u64 {
+        let now = clock::tsc();
+        now.saturating_sub(core::mem::replace(&mut self.since, now))
+    }
+
+    /// The turn's times up to now, in ring 0.
+    pub fn times(&self) -> Times {
+        let system = self.spent.system + clock::tsc().saturating_sub(self.since);
+        Times { system, ..self.spent }
+    }
+}
