@@ -32,6 +32,7 @@ mod refined;
 mod repeat;
 mod returned;
 mod samples;
+mod scopes;
 mod sessions;
 mod shared;
 mod stacks;

@@ -3,7 +3,8 @@
 use alloc::{vec, vec::Vec};
 
 use tally_abi::{
-    Error, Opened, Reading, SessionConfig, SessionStats,
+    Error, Instance, Opened, Reading, SessionConfig, SessionStats,
+    instance::InstanceWords,
     reading::ReadingWords,
     session::{MAX_DETAIL_BYTES, StatsWords},
 };
@@ -104,10 +105,7 @@ impl Session {
     pub fn read(&self) -> Result<Vec<Reading>, Error> {
         let mut words: Vec<ReadingWords> = vec![[0; 8]; self.events];
         self.read_words(&mut words)?;
-        words
-            .into_iter()
-            .map(|words| Reading::from_words(words).map_err(|_| Error::BadArgument))
-            .collect()
+        decode(words)
     }
 
     /// As [`Self::read`], but stores the values as the kernel writes them
@@ -119,6 +117,27 @@ impl Session {
     pub fn read_words(&self, to: &mut [ReadingWords]) -> Result<usize, Error> {
         let events = self.call(sys::SESSION_READ, to.as_mut_ptr() as u64, to.len() as u64)?;
         Ok(events as usize)
+    }
+
+    /// What a session that counts instances apart ([`Scope`](crate::Scope)) counted of each: whom,
+    /// and every event's value, in the order of the list. Threads are in the order of their first
+    /// turns.
+    ///
+    /// # Errors
+    /// `WrongState`: the session counts nothing apart.
+    pub fn instances(&self) -> Result<Vec<(Instance, Vec<Reading>)>, Error> {
+        let mut all = Vec::new();
+        loop {
+            let (mut of, mut words) = (InstanceWords::default(), vec![[0; 8]; self.events]);
+            let [to, readings] = [of.as_mut_ptr() as u64, words.as_mut_ptr() as u64];
+            let arguments = [self.id, all.len() as u64, to, readings, words.len() as u64, 0];
+            // SAFETY: the buffers are of the sizes that the call is told.
+            let count = check(unsafe { sys::tally_call(sys::SESSION_INSTANCE, arguments) })?;
+            if all.len() as u64 >= count {
+                return Ok(all);
+            }
+            all.push((Instance::from_words(of), decode(words)?));
+        }
     }
 
     /// The engine's statistics of the session and of its own work.
@@ -148,6 +167,11 @@ impl Session {
         // SAFETY: the callers here pass buffers of their own, of the call's size.
         check(unsafe { sys::tally_call(number, [self.id, buffer, room, 0, 0, 0]) })
     }
+}
+
+fn decode(words: Vec<ReadingWords>) -> Result<Vec<Reading>, Error> {
+    let readings = words.into_iter().map(Reading::from_words);
+    readings.map(|reading| reading.map_err(|_| Error::BadArgument)).collect()
 }
 
 impl Drop for Session {

@@ -57,7 +57,7 @@ pub use part::Part;
 pub use program::{Program, children_usage};
 pub use tally_abi::events::words as event_words;
 pub use tally_abi::{
-    Error, ExitStatus, Mode, PhaseConfig, PhaseState, Reading, SessionConfig, SessionStats, Shares,
-    Slice, Value, events, phase, reading::Reason, session, usage::Usage,
+    Error, ExitStatus, Instance, Mode, PhaseConfig, PhaseState, Reading, Scope, SessionConfig,
+    SessionStats, Shares, Slice, Value, events, phase, reading::Reason, session, usage::Usage,
 };
 pub use threshold::{Handler, handler_words};

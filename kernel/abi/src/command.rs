@@ -20,7 +20,7 @@ use alloc::{
 };
 
 use crate::{
-    Mode, SessionConfig, Shares, Slice,
+    Mode, Scope, SessionConfig, Shares, Slice,
     events::{DEFAULT_RECORD, DEFAULT_STAT, DETAILED_STAT},
     session::{MAX_SAMPLE_HZ, NO_BUDGET_PPM},
     trace::MAX_STACK_BYTES,
@@ -120,6 +120,9 @@ impl<'a> Command<'a> {
             return Ok(self);
         }
         self.stat.check()?;
+        if self.config.scope == Scope::Threads && self.stat.repeat > 1 {
+            return Err("--per-thread -r: each run has other threads: leave out -r".into());
+        }
         let (counted, columns) = software::split(&list)?;
         self.columns = columns.into_iter().map(|(name, of)| (name.to_string(), of)).collect();
         self.counted = counted;
@@ -132,6 +135,7 @@ impl<'a> Command<'a> {
             "--event" => self.lists.push(value),
             "--detailed" => self.is_detailed = true,
             "--kernel" => self.config.mode = Mode::Full,
+            "--per-thread" => self.config.scope = Scope::Threads,
             "--slice" => {
                 self.config.slice = match Slice::parse(value) {
                     Some(Slice::Cycles(0)) => return Err(format!("{word} is at least 1")),
@@ -309,6 +313,10 @@ mod tests {
         assert_eq!(sources, [cs, Source::Session(0), Source::Session(1)]);
         assert_eq!(parse("stat -I100 prog").unwrap().stat.interval_ms, Some(100));
         assert_eq!(parse("stat -e task-clock prog").unwrap().events(), "");
+        let scope = |text| parse(text).unwrap().config.scope;
+        assert_eq!(scope("stat --per-thread prog"), Scope::Threads);
+        assert_eq!(scope("stat prog"), Scope::Program);
+        assert!(parse("stat -r2 --per-thread prog").unwrap_err().contains("leave out -r"));
     }
 
     #[test]
@@ -319,7 +327,6 @@ mod tests {
             ("-C0", "run --events"),
             ("-M", "run --breakdown"),
             ("--topdown", "run --breakdown"),
-            ("--per-thread", "Session::part"),
             ("--call-graph=dwarf", "report --call-graph"),
             ("-p1", "name it"),
         ] {

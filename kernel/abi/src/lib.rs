@@ -19,6 +19,7 @@ pub mod error;
 pub mod events;
 pub mod exit;
 pub mod halt;
+pub mod instance;
 pub mod loader;
 #[cfg(feature = "alloc")]
 pub mod nearest;
@@ -45,6 +46,7 @@ pub mod words;
 
 pub use error::Error;
 pub use exit::ExitStatus;
+pub use instance::{Instance, Scope};
 pub use phase::{PhaseConfig, PhaseState};
 pub use reading::{Reading, Value};
 pub use session::{Mode, Opened, SessionConfig, SessionStats, Shares, Slice};

@@ -4,7 +4,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Malformed;
+use crate::{Malformed, instance::Scope};
 
 /// The most events in one session's list. With 8 counters and a slice of 200,000 cycles, a round of
 /// this many events takes 26 million cycles. Longer rounds give no useful estimates.
@@ -182,6 +182,8 @@ pub struct SessionConfig {
     pub shares: Shares,
     /// Whether no other session may count the program while this one is open.
     pub exclusive: bool,
+    /// What it counts apart.
+    pub scope: Scope,
 }
 
 impl Default for SessionConfig {
@@ -192,6 +194,7 @@ impl Default for SessionConfig {
             budget_ppm: DEFAULT_BUDGET_PPM,
             shares: Shares::Planned,
             exclusive: false,
+            scope: Scope::Program,
         }
     }
 }
@@ -200,7 +203,8 @@ impl Default for SessionConfig {
 pub type ConfigWords = [u64; 6];
 
 impl SessionConfig {
-    /// Encodes: mode, unit of the slice, length of the slice, budget, shares, exclusive.
+    /// Encodes: mode, unit of the slice, length of the slice, budget, shares, flags: 1 exclusive,
+    /// 2 threads apart.
     pub fn to_words(self) -> ConfigWords {
         let (unit, length) = match self.slice {
             Slice::Cycles(length) => (0, length),
@@ -208,15 +212,17 @@ impl SessionConfig {
             Slice::Auto => (2, 0),
         };
         let (mode, shares) = (self.mode as u64, self.shares as u64);
-        [mode, unit, length, self.budget_ppm.into(), shares, self.exclusive.into()]
+        let flags = u64::from(self.exclusive) | (self.scope as u64) << 1;
+        [mode, unit, length, self.budget_ppm.into(), shares, flags]
     }
 
     /// Decodes what [`Self::to_words`] made. The range of the slice is the engine's to check.
     ///
     /// # Errors
-    /// A mode, unit or kind of shares that this version does not define, or a budget out of range.
+    /// A mode, unit, kind of shares or flag that this version does not define, or a budget out of
+    /// range.
     pub fn from_words(words: ConfigWords) -> Result<Self, Malformed> {
-        let [mode, unit, length, budget, shares, exclusive] = words;
+        let [mode, unit, length, budget, shares, flags] = words;
         let mode = Mode::from_word(mode)?;
         let slice = match unit {
             0 => Slice::Cycles(length),
@@ -234,12 +240,13 @@ impl SessionConfig {
             2 => Shares::Paired,
             _ => return Err(Malformed),
         };
-        let exclusive = match exclusive {
-            0 => false,
-            1 => true,
+        let exclusive = flags & 1 != 0;
+        let scope = match flags >> 1 {
+            0 => Scope::Program,
+            1 => Scope::Threads,
             _ => return Err(Malformed),
         };
-        Ok(SessionConfig { mode, slice, budget_ppm, shares, exclusive })
+        Ok(SessionConfig { mode, slice, budget_ppm, shares, exclusive, scope })
     }
 }
 
@@ -303,6 +310,14 @@ impl SessionStats {
         ]
     }
 
+    /// The sum of two sessions' statistics, which have the same groups.
+    pub fn with(self, other: SessionStats) -> SessionStats {
+        let (own, others) = (self.to_words(), other.to_words());
+        let sum = SessionStats::from_words(core::array::from_fn(|word| own[word] + others[word]));
+        let switch_cycles = self.switch_cycles.max(other.switch_cycles);
+        SessionStats { groups: self.groups, switch_cycles, ..sum }
+    }
+
     /// Decodes what [`Self::to_words`] made.
     pub fn from_words(words: StatsWords) -> Self {
         let [groups, slices, rounds, pmis, spurious_pmis, msr_accesses, rdpmcs, ..] = words;
@@ -337,15 +352,19 @@ mod tests {
             for slice in [Slice::Cycles(9), Slice::Instructions(7), Slice::Auto] {
                 for shares in [Shares::Planned, Shares::Adaptive, Shares::Paired] {
                     let exclusive = shares == Shares::Adaptive;
-                    let config = SessionConfig { mode, slice, budget_ppm: 7, shares, exclusive };
-                    assert_eq!(SessionConfig::from_words(config.to_words()), Ok(config));
+                    for scope in [Scope::Program, Scope::Threads] {
+                        let budget_ppm = 7;
+                        let config =
+                            SessionConfig { mode, slice, budget_ppm, shares, exclusive, scope };
+                        assert_eq!(SessionConfig::from_words(config.to_words()), Ok(config));
+                    }
                 }
             }
         }
         assert_eq!(SessionConfig::from_words([3, 0, 1, 1, 0, 0]), Err(Malformed));
         assert_eq!(SessionConfig::from_words([0, 2, 1, 1, 0, 0]), Err(Malformed));
         assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 3, 0]), Err(Malformed));
-        assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 0, 2]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 0, 4]), Err(Malformed));
         for budget in [0, 1_000_001, u64::MAX] {
             assert_eq!(SessionConfig::from_words([0, 0, 1, budget, 0, 0]), Err(Malformed));
         }
@@ -354,7 +373,10 @@ mod tests {
     #[test]
     fn stats_round_trip() {
         let words: StatsWords = core::array::from_fn(|i| i as u64 + 1);
-        assert_eq!(SessionStats::from_words(words).to_words(), words);
+        let stats = SessionStats::from_words(words);
+        assert_eq!(stats.to_words(), words);
+        let both = stats.with(stats);
+        assert_eq!((both.groups, both.slices, both.switch_cycles), (1, 4, 14));
     }
     #[test]
     fn opened_keeps_session_and_events_apart() {

@@ -446,6 +446,14 @@ pub const SESSION_PHASES: u64 = TALLY_BASE + 12;
 /// are not tracked.
 pub const SESSION_PHASE: u64 = TALLY_BASE + 13;
 
+/// `session_instance(session, index, instance, readings, n)` → number of instances. Of a session
+/// that counts instances apart ([`crate::instance::Scope`]), writes the one at `index`, if there is
+/// one: whom it counts as [`crate::instance::InstanceWords`], and the first `n` of its readings, as
+/// [`SESSION_READ`] does. Instances keep their index. The session has at most
+/// [`crate::instance::MAX_INSTANCE_EVENTS`] events, is on another program, and has no values of the
+/// whole: [`SESSION_READ`] is refused with `WrongState`.
+pub const SESSION_INSTANCE: u64 = TALLY_BASE + 14;
+
 /// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)` → number of events.
 ///
 /// Starts direct mode: assigns a counter to each event of the list for the program alone, and
@@ -520,7 +528,7 @@ names! {
     GETCPU, RENAMEAT2, GETRANDOM, MEMFD_CREATE, MLOCK2, COPY_FILE_RANGE, STATX, RSEQ, CLONE3, CLOSE_RANGE,
     FACCESSAT2, EPOLL_PWAIT2, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ,
     SESSION_STATS, SESSION_CLOSE, SESSION_MAP, SESSION_THRESHOLD, UPCALL_RETURN, SESSION_SAMPLE,
-    SESSION_SAMPLES, SESSION_THREAD, SESSION_PHASES, SESSION_PHASE, DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD,
+    SESSION_SAMPLES, SESSION_THREAD, SESSION_PHASES, SESSION_PHASE, SESSION_INSTANCE, DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD,
     PROGRAM_RUN, PROGRAM_WAIT, PROGRAM_WAIT_FOR, PROGRAM_USAGE, PROGRAM_KILL,
 }
 

@@ -86,6 +86,9 @@ pub enum Message<'a> {
         address_space: u64,
         /// How it counted.
         config: SessionConfig,
+        /// The thread that it measured, if it is an instance of a session that counts these apart;
+        /// then `program` is the thread's name.
+        thread: Option<u32>,
     },
     /// The last value of one of a session's logical counters.
     Reading {

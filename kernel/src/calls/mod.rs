@@ -51,7 +51,7 @@ use crate::{
     sched,
     task::{
         Process, signal_frame,
-        thread::{Progress, Wait},
+        thread::{Progress, Thread, Wait},
     },
 };
 
@@ -79,12 +79,22 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
         syscall::TALLY_BASE.. => tally(cpu, frame, number, arguments),
         _ => linux(cpu, frame, number, arguments),
     }
+    if number == syscall::PRCTL {
+        note_name(cpu);
+    }
     if let Some(traced) = traced {
         traced.end(cpu, frame, rip);
     }
     sched::deliver(cpu, frame);
     cpu.leave_kernel();
     frame.vector == SYSCALL_VECTOR
+}
+
+/// The running thread may have a new name, which sessions print that count threads apart.
+fn note_name(cpu: &mut Cpu) {
+    let measure = cpu.measure;
+    let Thread { tid, name, .. } = *cpu.process().threads.running();
+    measure.lock().rename_thread(tid, name);
 }
 
 /// `exit(status)` and `exit_group(status)`: the program's end reports its session's values, which

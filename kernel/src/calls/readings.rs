@@ -5,7 +5,12 @@ use core::mem::take;
 use tally_abi::{Error, Reading};
 
 use super::answer::{Answer, BadPointer};
-use crate::{cpu::Cpu, measure::SessionRef, memory::user::UserMemory, task::thread::Progress};
+use crate::{
+    cpu::Cpu,
+    measure::{Context, SessionRef},
+    memory::user::UserMemory,
+    task::thread::Progress,
+};
 
 /// `session_read(session, readings, n)`: publishes the errors of the values in a bank, computes the
 /// readings of one moment, and writes them.
@@ -15,7 +20,11 @@ pub(super) fn read(
     [_, buffer, count, ..]: [u64; 6],
     progress: &mut Progress,
 ) -> Result<Answer, Error> {
-    let events = session.context()?.events() as u64;
+    let context = session.context()?;
+    if context.instances().is_some() {
+        return Err(Error::WrongState);
+    }
+    let events = context.events() as u64;
     if count == 0 {
         return Ok(Answer::Value(events));
     }
@@ -29,13 +38,40 @@ pub(super) fn read(
         }
     }
     let readings = session.context()?.readings(take(&mut progress.readings));
+    write(caller, &readings, buffer, count)?;
+    Ok(Answer::Value(events))
+}
+
+/// Writes up to `count` readings to `buffer`.
+fn write(
+    caller: &mut UserMemory,
+    readings: &[Reading],
+    buffer: u64,
+    count: u64,
+) -> Result<(), Error> {
     for (index, reading) in readings.iter().enumerate().take(count as usize) {
         let words = Reading::to_words(reading);
         let at = (index * size_of_val(&words)) as u64;
         let at = buffer.checked_add(at).ok_or(Error::BadPointer)?;
         caller.write_words(at, words).map_err(BadPointer::from)?;
     }
-    Ok(Answer::Value(events))
+    Ok(())
+}
+
+/// `session_instance(session, index, instance, readings, n)`.
+pub(super) fn instance(
+    caller: &mut UserMemory,
+    context: &mut Context,
+    [_, index, to, buffer, count, _]: [u64; 6],
+) -> Result<u64, Error> {
+    let instances = context.instances().ok_or(Error::WrongState)? as u64;
+    if index < instances
+        && let Some((of, readings)) = context.instance(index as usize)
+    {
+        caller.write_words(to, of.to_words()).map_err(BadPointer::from)?;
+        write(caller, &readings, buffer, count)?;
+    }
+    Ok(instances)
 }
 
 /// Publishes errors in a bank.
@@ -66,6 +102,9 @@ pub(super) fn close(
         Some(readings) => session.context()?.set_last_readings(*readings),
         None => {
             session.pause();
+            if session.context()?.report_instance() {
+                return Ok(Answer::Continue(Progress { at: 1, ..Progress::default() }));
+            }
             // Without memory for it, the end computes them in one step.
             progress.readings = session.context()?.begin_readings().ok().flatten();
             if progress.readings.is_some() {

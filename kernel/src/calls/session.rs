@@ -7,7 +7,7 @@ use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 use core::mem::take;
 
 use tally_abi::{
-    Error, Mode, Opened, PhaseConfig, SessionConfig,
+    Error, Mode, Opened, PhaseConfig, Scope, SessionConfig,
     bank::NO_THRESHOLD,
     phase::PhaseConfigWords,
     session::{ConfigWords, MAX_DETAIL_BYTES, MAX_EVENT_LIST_BYTES},
@@ -72,7 +72,8 @@ pub(super) fn call(
         | syscall::SESSION_SAMPLE
         | syscall::SESSION_SAMPLES
         | syscall::SESSION_PHASES
-        | syscall::SESSION_PHASE => {
+        | syscall::SESSION_PHASE
+        | syscall::SESSION_INSTANCE => {
             if progress.readings.as_mut().is_some_and(|readings| readings.step()) {
                 return Ok(Answer::Continue(take(progress)));
             }
@@ -132,6 +133,7 @@ fn handle(
         syscall::SESSION_STOP => return readings::stop(&mut session, progress),
         syscall::SESSION_READ => return readings::read(caller, &mut session, arguments, progress),
         syscall::SESSION_CLOSE => return readings::close(caller, session, progress),
+        syscall::SESSION_INSTANCE => readings::instance(caller, session.context()?, arguments)?,
         syscall::SESSION_MAP => session.map(caller)?,
         syscall::SESSION_SAMPLES => samples(caller, session.context()?, buffer, count)?,
         syscall::SESSION_START => session.start().map(|()| 0)?,
@@ -202,6 +204,10 @@ fn open_own(
     list: &str,
     config: SessionConfig,
 ) -> Result<Opened, Refusal> {
+    if config.scope != Scope::Program {
+        let detail = "threads are counted apart by a session on another program".into();
+        return Err(Refusal { error: Error::BadArgument, detail });
+    }
     measure.lock().slot().check_room()?;
     let owner = Owner::Program(process.pid);
     // Planning is long: the cell is not locked, and overflow interrupts are handled.
@@ -219,10 +225,11 @@ fn open_on(
     let program = u32::try_from(program).map_err(|_| Error::NoProgram)?;
     let subject = measurable(owner, program)?;
     // Planning is long: the table, which the other CPUs need, is not locked.
-    let context = Box::new(Context::open(subject, Owner::Program(owner), list, config)?);
+    let mut context = Box::new(Context::open(subject, Owner::Program(owner), list, config)?);
     let mut table = table::lock();
     let found = table.inspect(program, |process| {
         let opened = context.opened();
+        context.begin_usage(process.usage());
         process.slot.add(context).map(|()| opened)
     });
     let opened = result_of(found, Error::NoProgram)??;

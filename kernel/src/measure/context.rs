@@ -1,5 +1,7 @@
 //! A context: what is counted of one program, by itself or by another.
 
+mod bank;
+mod instances;
 mod phases;
 mod report;
 
@@ -11,14 +13,15 @@ use alloc::{
 use core::mem::take;
 
 use tally_abi::{
-    Error, Opened, PhaseConfig, Reading, SessionConfig, SessionStats, bank, session::MAX_SAMPLE_HZ,
+    Error, Opened, PhaseConfig, Reading, SessionConfig, SessionStats, session::MAX_SAMPLE_HZ,
     trace::MAX_STACK_BYTES, vpmu::Op,
 };
-use tally_engine::{Session, ThresholdError, bank::Page, histogram::Histogram};
+use tally_engine::{Session, ThresholdError, histogram::Histogram};
 use tally_pmu::{ResolveError, Resolved};
 
 use super::{
     catalogue,
+    instances::Instances,
     readings::{EVENTS_A_STEP, PendingReadings},
     refusal::Refusal,
     session_id, settings,
@@ -27,11 +30,7 @@ use super::{
 };
 use crate::{
     machine::clock,
-    memory::{
-        heap,
-        space::{AddressSpace, PageAccess},
-        user::UserMemory,
-    },
+    memory::{heap, space::AddressSpace, user::UserMemory},
 };
 
 /// A program's function that a threshold calls.
@@ -66,7 +65,11 @@ fn refused_threshold(error: ThresholdError) -> Error {
 
 /// What is counted of one program: its session, and what its events are.
 pub struct Context {
+    id: u32,
+    /// That of the running thread, if threads are counted apart.
     pub(super) session: Session,
+    /// The sessions of the other threads, if threads are counted apart.
+    pub(super) instances: Option<Box<Instances>>,
     resolved: Vec<Resolved>,
     owner: Owner,
     /// The program that it measures: its number and name.
@@ -126,8 +129,12 @@ impl Context {
         if owner != Owner::CommandLine {
             catalogue::permit_kernel(config.mode, &demands)?;
         }
-        let (id, seed, layout) = (session_id::next(), settings::seed(), found.layout());
-        let mut session = Session::open(id, subject.space, config, seed, demands, &layout)
+        let id = session_id::next();
+        let instances = Instances::of(config, demands.len())?;
+        // The number of a session that counts threads apart is that of the truth of all of them.
+        let own_id = if instances.is_some() { session_id::next() } else { id };
+        let (seed, layout) = (settings::seed(), found.layout());
+        let mut session = Session::open(own_id, subject.space, config, seed, demands, &layout)
             .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;
         session.set_bounds(found.catalogue().bounds(&resolved, config.mode));
         let plan = session.plan().explain(|event| resolved[event].name.as_str()).to_string();
@@ -137,7 +144,9 @@ impl Context {
         let (program, groups) = (&subject.name, session.plan().groups.len());
         log::debug!("session {id}: on {program}, {list}, {groups} groups, {config:?}");
         Ok(Context {
+            id,
             session,
+            instances,
             resolved,
             owner,
             pid: subject.pid,
@@ -200,13 +209,13 @@ impl Context {
         self.started = true;
         self.last_readings = None;
         self.session.forget_stop();
-        mark(Op::OpenSession, self.id());
+        self.tags().for_each(|tag| mark(Op::OpenSession, tag));
     }
 
     /// Ends counting, if it is started, on the CPU that runs the program.
     pub(super) fn end(&mut self) {
         if take(&mut self.started) {
-            mark(Op::CloseSession, self.id());
+            self.tags().for_each(|tag| mark(Op::CloseSession, tag));
         }
     }
 
@@ -229,7 +238,7 @@ impl Context {
     /// It is not started.
     pub fn stop_now(&mut self, space: &AddressSpace) -> Result<(), Error> {
         if take(&mut self.started) {
-            mark_in(space, Op::CloseSession, self.id());
+            self.tags().for_each(|tag| mark_in(space, Op::CloseSession, tag));
         } else if !take(&mut self.start_pending) {
             return Err(Error::WrongState);
         }
@@ -238,7 +247,14 @@ impl Context {
 
     /// The session's number.
     pub fn id(&self) -> u32 {
-        self.session.id()
+        self.id
+    }
+
+    /// The tags of the truth's regions while it counts: its own, and that of the running thread if
+    /// threads are counted apart.
+    fn tags(&self) -> impl Iterator<Item = u32> + use<> {
+        let own = self.instances.is_some().then_some(self.session.id());
+        core::iter::once(self.id).chain(own)
     }
 
     /// The result of `SESSION_OPEN`.
@@ -253,7 +269,10 @@ impl Context {
 
     /// The engine's statistics.
     pub fn stats(&self) -> SessionStats {
-        self.session.stats()
+        match &self.instances {
+            Some(instances) => instances.stats(&self.session),
+            None => self.session.stats(),
+        }
     }
 
     /// Begins readings in steps; `None` if there are few events.
@@ -285,55 +304,6 @@ impl Context {
         self.reports_at_end() && self.last_readings.is_none() && self.events() > EVENTS_A_STEP
     }
 
-    /// Maps the bank into `memory`, the measured program's. Returns its address.
-    ///
-    /// # Errors
-    /// Counting has started, or no memory is left.
-    pub(super) fn map(&mut self, memory: &mut UserMemory) -> Result<u64, Error> {
-        let page_bytes = size_of::<Page>() as u64;
-        if let Some(address) = self.bank {
-            return Ok(address + page_bytes);
-        }
-        if self.started {
-            return Err(Error::WrongState);
-        }
-        let found = settings::pmu().map_err(|_| Error::NoPmu)?;
-        let bytes = bank::bytes(self.events()) as u64;
-        let address = memory.map_for_kernel(bytes).map_err(|_| Error::NoMemory)?;
-        if self.is_own() {
-            // A program that another measures may not write the word that stops the counters.
-            memory.space.protect_all(address, address + page_bytes, PageAccess::Write);
-        }
-        self.bank = Some(address);
-        let views = (address..address + bytes)
-            .step_by(size_of::<Page>())
-            .filter_map(|page| memory.space.page_view(page));
-        // SAFETY: (1) the frame holds zeros, which a page of atomics may; it is aligned as frames
-        // are; (2) programs write none but their own page, whose words may be anything, and not
-        // while the kernel does; (3) it is freed in `unmap`, after the session that holds this
-        // reference, as nothing else frees it (`UserMemory::map_for_kernel`).
-        let mut pages = views.map(|view| unsafe { &*view.cast::<Page>() });
-        let own = pages.next().expect("every page was mapped just now");
-        let exposed =
-            self.session.map_bank(own, pages.collect(), |assignment| found.rdpmc(assignment));
-        assert!(exposed, "every page was mapped just now");
-        Ok(address + page_bytes)
-    }
-
-    /// Unmaps the bank from `memory`, the measured program's.
-    pub fn unmap(&mut self, memory: &mut UserMemory) {
-        self.session.unmap_bank();
-        if let Some(address) = self.bank.take() {
-            memory.unmap_for_kernel(address).expect("only the kernel can unmap a bank");
-        }
-    }
-
-    /// Drops the bank of a program that ends, whose memory is freed with it; the session stays.
-    pub(super) fn lose_bank(&mut self) {
-        self.session.unmap_bank();
-        self.bank = None;
-    }
-
     /// Takes samples of an event from here on, and maps the bank into `memory`, the measured
     /// program's.
     ///
@@ -346,6 +316,9 @@ impl Context {
         }
         if !heap::has_room() {
             return Err(Error::NoMemory);
+        }
+        if self.instances.is_some() {
+            return Err(Error::WrongState);
         }
         self.map(memory)?;
         match clock::tsc_hz().checked_div(of.hz) {

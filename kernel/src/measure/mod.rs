@@ -10,6 +10,7 @@ mod catalogue;
 mod context;
 mod direct;
 mod halt;
+mod instances;
 mod memory;
 mod nmi_cell;
 mod per_cpu;
@@ -31,6 +32,7 @@ use tally_abi::boot::CommandLine;
 
 pub use context::{Context, Owner, Samples, Subject, UpcallHandler};
 pub use direct::DirectCounters;
+pub use instances::ThreadTurn;
 pub use nmi_cell::NmiCell;
 pub use per_cpu::Measure;
 pub use readings::PendingReadings;

@@ -13,6 +13,7 @@ use tally_abi::{
     Error, Mode, Opened,
     boot::{Delivery, Failure},
     trace::End,
+    usage::Usage,
     vpmu::Op,
 };
 use tally_engine::{CounterMask, Counts, Group, Layout, Multiplexer, Pmu};
@@ -22,6 +23,7 @@ use super::{
     context::{Context, Samples, UpcallHandler},
     direct::DirectCounters,
     halt::Halter,
+    instances::ThreadTurn,
     readings::EVENTS_A_STEP,
     refusal::Refusal,
     settings::{delivery, detected, record_init_failure, settings},
@@ -128,8 +130,9 @@ impl Measure {
         self.lapic.end_pmi(Delivery::Fixed);
     }
 
-    /// Context-switch in: takes over what is counted of the program and counts on.
-    pub fn enter(&mut self, slot: &mut Slot) {
+    /// Context-switch in: takes over what is counted of the program, whose thread's turn is
+    /// `first`, and counts on.
+    pub fn enter(&mut self, slot: &mut Slot, first: impl FnOnce() -> ThreadTurn) {
         if let Some(halter) = &mut self.halter {
             halter.start();
         }
@@ -139,6 +142,9 @@ impl Measure {
         }
         self.update_rdpmc_access();
         self.start_pending();
+        if self.slot.is_measured() {
+            self.enter_thread(first());
+        }
         self.resume();
         // A threshold may have fired as the program was switched out.
         self.repost_upcall();
@@ -156,9 +162,13 @@ impl Measure {
         }
     }
 
-    /// Context-switch out: stops counting and gives what is counted back to the program.
-    pub fn leave(&mut self, slot: &mut Slot) {
+    /// Context-switch out: stops counting and gives what is counted back to the program, which has
+    /// used `usage`.
+    pub fn leave(&mut self, slot: &mut Slot, usage: impl FnOnce() -> Usage) {
         self.suspend(End::SwitchedOut);
+        if self.has_instances() {
+            self.credit_usage(usage());
+        }
         self.save_direct();
         *slot = take(&mut self.slot);
         self.update_rdpmc_access();

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, format, vec::Vec};
 
 use tally_abi::Error;
-use tally_engine::{Neighbours, Session};
+use tally_engine::Neighbours;
 
 use super::{context::Context, direct::DirectCounters, refusal::Refusal};
 
@@ -95,9 +95,9 @@ impl Slot {
         }
     }
 
-    /// What `session` has to know of the others: it is `session` of this slot.
-    fn neighbours_of(&self, session: &Session) -> Neighbours {
-        let others = || self.contexts().filter(|other| other.id() != session.id());
+    /// What the session of a context of this slot has to know of the others.
+    fn neighbours_of(&self, context: &Context) -> Neighbours {
+        let others = || self.contexts().filter(|other| other.id() != context.id());
         Neighbours {
             take_turns: others().any(|other| other.started),
             reference: others().any(|other| other.session.counts_reference()),
@@ -108,7 +108,7 @@ impl Slot {
     /// Sets what the session for the counters has to know of the others, before it counts.
     pub(super) fn note_neighbours(&mut self) {
         let Some(context) = &self.context else { return };
-        let neighbours = self.neighbours_of(&context.session);
+        let neighbours = self.neighbours_of(context);
         if let Some(context) = &mut self.context {
             context.session.set_neighbours(neighbours);
         }

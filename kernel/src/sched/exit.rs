@@ -64,7 +64,8 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
         log::warn!("{}: refused system calls: {calls}", process.name);
         serial::send(&Message::RefusedCalls { program: &process.name, calls: &calls });
     }
-    let contexts = cpu.measure.lock().end(&mut process.memory);
+    let usage = process.usage();
+    let contexts = cpu.measure.lock().end(&mut process.memory, usage);
     cpu.measure.lock().drain();
     if let Some(tag) = process.region {
         measure::close_region(tag);
@@ -72,7 +73,7 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
     if table::lock().has_no_parent(process.pid) {
         status::record(status);
     }
-    table::lock().set_usage(process.pid, process.usage());
+    table::lock().set_usage(process.pid, usage);
     kernel::activate_space();
     REPORTING.fetch_add(1, Ordering::SeqCst);
     let remains = table::lock().end(process.pid, status, contexts);

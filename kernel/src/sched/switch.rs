@@ -1,6 +1,7 @@
 //! Context switches: putting a program on a CPU, taking it off, and switching threads.
 
 use alloc::boxed::Box;
+use core::mem::take;
 
 use log::Level;
 
@@ -32,11 +33,8 @@ fn switch_in(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     // SAFETY: a process is dropped in `exit::end` alone, after the kernel's own space is activated.
     unsafe { process.memory.space.activate() };
     process.threads.run_next(frame);
-    let thread = process.threads.running().tid;
-    let mut measure = cpu.measure.lock();
-    measure.enter(&mut process.slot);
-    measure.run_thread(thread);
-    drop(measure);
+    let mut slot = take(&mut process.slot);
+    cpu.measure.lock().enter(&mut slot, || process.turn());
     cpu.current = Some(process);
     trace(cpu);
 }
@@ -58,24 +56,25 @@ fn trace(cpu: &mut Cpu) {
 /// Takes the program off its CPU; none of its threads runs any more.
 pub(super) fn deschedule(cpu: &mut Cpu) -> Box<Process> {
     let mut process = cpu.current.take().expect("a program runs on this CPU");
-    cpu.measure.lock().leave(&mut process.slot);
+    let mut slot = take(&mut process.slot);
+    cpu.measure.lock().leave(&mut slot, || process.usage());
+    process.slot = slot;
     cpu.measure.lock().drain();
     process
 }
 
 /// Switches to the next thread of the program that is on this CPU, or to another program.
 pub fn run_next_thread(cpu: &mut Cpu, frame: &mut Frame) {
-    let here = cpu.bit();
+    let (here, measure) = (cpu.bit(), cpu.measure);
     let process = cpu.process();
     match process.threads.next_affinity() {
         Some(affinity) if affinity & here != 0 => {
             process.threads.run_next(frame);
-            let thread = process.threads.running().tid;
-            cpu.measure.lock().run_thread(thread);
+            measure.lock().run_thread(|| process.turn());
             // A threshold may have fired while the previous thread ran a handler, which delays its
             // upcall. The next thread gets it as an interrupt, after its own signals: a call that
             // is restarted is not the handler's.
-            cpu.measure.lock().repost_upcall();
+            measure.lock().repost_upcall();
             trace(cpu);
         }
         next => {

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     arch::frame,
     files::{location::Base, open::Descriptors, ramdisk},
-    measure::{self, Slot, Subject},
+    measure::{self, Slot, Subject, ThreadTurn},
     memory::{space::AddressSpace, user::UserMemory},
 };
 
@@ -122,8 +122,19 @@ impl Process {
 
     /// What it used of the machine so far.
     pub fn usage(&self) -> Usage {
-        let (ran, page_faults) = (self.ran(), self.memory.page_faults);
-        Usage { user_ns: ran.user_ns(), system_ns: ran.system_ns(), page_faults, ..self.switches }
+        self.usage_with(self.ran())
+    }
+
+    fn usage_with(&self, ran: Times) -> Usage {
+        let (user_ns, system_ns) = (ran.user_ns(), ran.system_ns());
+        Usage { user_ns, system_ns, page_faults: self.memory.page_faults, ..self.switches }
+    }
+
+    /// The turn of the thread that begins to run.
+    pub fn turn(&mut self) -> ThreadTurn {
+        let usage = self.usage_with(self.threads.ran_before());
+        let thread = self.threads.running();
+        ThreadTurn { thread: thread.tid, name: thread.name, usage }
     }
 
     /// The next random number.

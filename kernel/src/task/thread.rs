@@ -214,6 +214,11 @@ impl Threads {
         Some(times)
     }
 
+    /// The times of all threads before the turn of the one that runs.
+    pub fn ran_before(&self) -> Times {
+        self.ran
+    }
+
     /// The running thread has entered the kernel from ring 3.
     #[inline]
     pub fn enter_kernel(&mut self) {

@@ -300,9 +300,15 @@ impl Transcript {
                 let seen_at = self.now;
                 self.output.push(ProgramOutput { pid, fd, bytes: bytes.into(), seen_at });
             }
-            Message::Session { session, pid, program, address_space, config } => {
-                self.programs.insert(pid, program.into());
-                let (program, readings) = (program.into(), Vec::new());
+            Message::Session { session, pid, program, address_space, config, thread } => {
+                let program = match thread {
+                    Some(thread) => format!("{program}-{thread}"),
+                    None => program.into(),
+                };
+                if thread.is_none() {
+                    self.programs.insert(pid, program.clone());
+                }
+                let readings = Vec::new();
                 let fresh = Session { pid, program, address_space, config, readings, stats: None };
                 self.sessions.insert(session, fresh);
             }

@@ -12,7 +12,7 @@ const STAT: Option<Verb> = Some(Verb::Stat);
 const RECORD: Option<Verb> = Some(Verb::Record);
 
 /// All options; none as the verb stands for both.
-pub(super) const OPTIONS: [Known; 19] = [
+pub(super) const OPTIONS: [Known; 20] = [
     ("-e", "--event", "LIST", None, "the events; those between braces in the same slices"),
     ("-r", "--repeat", "N", STAT, "run the program N times: means, and the spread between runs"),
     ("-I", "--interval-print", "MS", STAT, "print the counts of each interval, at least 10 ms"),
@@ -21,6 +21,7 @@ pub(super) const OPTIONS: [Known; 19] = [
     ("-o", "--output", "FILE", STAT, "write to FILE, which comes back with `run --out DIR`"),
     ("", "--append", "", STAT, "with -o: add to FILE"),
     ("-d", "--detailed", "", STAT, "count the data cache's events too"),
+    ("", "--per-thread", "", STAT, "count each thread apart, 64 events at most"),
     ("-v", "--verbose", "", STAT, "print what is counted, and how, before the program runs"),
     ("", "--timeout", "MS", STAT, "end the program after this time, at least 10 ms"),
     ("-c", "--count", "PERIOD", RECORD, "events between two samples"),
@@ -35,7 +36,7 @@ pub(super) const OPTIONS: [Known; 19] = [
 ];
 
 /// perf's options that are refused: why, and what to use instead.
-const NOT_HERE: [(&str, &str, &str); 13] = [
+const NOT_HERE: [(&str, &str, &str); 12] = [
     (
         "",
         "--call-graph",
@@ -50,12 +51,6 @@ const NOT_HERE: [(&str, &str, &str); 13] = [
     ("", "--per-core", WHOLE),
     ("", "--per-socket", WHOLE),
     ("", "--per-node", WHOLE),
-    (
-        "",
-        "--per-thread",
-        "a session counts all threads of a program; a thread counts itself with a \
-        part (`Session::part`) or a region, see docs/guide/api.md",
-    ),
     ("-p", "--pid", "stat starts the program that it counts: name it, with its arguments"),
     ("-t", "--tid", "stat starts the program that it counts: name it, with its arguments"),
     ("-i", "--no-inherit", "all threads of the program are counted, and it has no other programs"),

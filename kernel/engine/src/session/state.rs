@@ -145,6 +145,21 @@ fn budget(config: SessionConfig, setup: &Setup) -> Budget {
     Budget::new(config.budget_ppm, longest(config), first, setup.max_slice)
 }
 
+/// What only one session has.
+struct Identity {
+    id: u32,
+    address_space: u64,
+    seed: u64,
+}
+
+/// What sessions of one list share.
+struct Planned {
+    plan: Plan,
+    setup: Setup,
+    in_ring_0: Box<[bool]>,
+    bounds: Vec<Bound>,
+}
+
 /// The end of a slice at which core cycles were read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CycleMark {
@@ -186,6 +201,28 @@ impl Session {
     ) -> Result<Session, PlanError> {
         let setup = Setup::new(config, layout, &demands)?;
         let plan = plan(&demands, layout)?;
+        let in_ring_0 = demands.iter().map(|demand| demand.is_in_ring_0(config.mode)).collect();
+        let (bounds, identity) = (Vec::new(), Identity { id, address_space, seed });
+        Ok(Session::of_plan(identity, config, Planned { plan, setup, in_ring_0, bounds }))
+    }
+
+    /// A session with the same list, plan and configuration that has counted nothing yet, and with
+    /// an order of its own: `id` and `seed` are as [`Self::open`] has them.
+    #[must_use]
+    pub fn fresh(&self, id: u32, seed: u64) -> Session {
+        let planned = Planned {
+            plan: self.plan.clone(),
+            setup: self.setup,
+            in_ring_0: self.in_ring_0.clone(),
+            bounds: self.bounds.clone(),
+        };
+        let identity = Identity { id, address_space: self.address_space, seed };
+        Session::of_plan(identity, self.config, planned)
+    }
+
+    fn of_plan(identity: Identity, config: SessionConfig, planned: Planned) -> Session {
+        let Identity { id, address_space, seed } = identity;
+        let Planned { plan, setup, in_ring_0, bounds } = planned;
         let adaptive = Adaptive::new(config.shares, &plan);
         let shares = match &adaptive {
             Some(adaptive) => adaptive.first_shares(),
@@ -204,8 +241,8 @@ impl Session {
             lengths: Lengths::new(config, seed ^ u64::from(id)),
             setup,
             last_readings: vec![0; plan.assignments.len()].into(),
-            in_ring_0: demands.iter().map(|demand| demand.is_in_ring_0(config.mode)).collect(),
-            bounds: Vec::new(),
+            in_ring_0,
+            bounds,
             total: Counts::default(),
             finished: 0,
             budget: budget(config, &setup),
@@ -221,7 +258,7 @@ impl Session {
             plan,
         };
         session.draw_first();
-        Ok(session)
+        session
     }
 
     /// Draws the first two slices.

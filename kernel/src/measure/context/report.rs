@@ -1,19 +1,13 @@
 //! The end of a context: its last values go to the host, or to the log.
 
-use alloc::vec::Vec;
-
-use tally_abi::{Reading, Value, wire::Message};
+use tally_abi::{Instance, Reading, Value, wire::Message};
+use tally_engine::Session;
 use tally_pmu::Resolved;
 
 use super::Context;
 use crate::{machine::serial, memory::user::UserMemory};
 
 impl Context {
-    /// The values that the session's end reports.
-    fn take_last_readings(&mut self) -> Vec<Reading> {
-        self.last_readings.take().unwrap_or_else(|| self.session.final_readings())
-    }
-
     /// Ends the context: reports its last values, and unmaps the bank from `memory`, the measured
     /// program's, unless that is gone.
     pub fn close(mut self, memory: Option<&mut UserMemory>) {
@@ -25,32 +19,59 @@ impl Context {
         }
     }
 
-    /// Sends the last values to the host; also to the log of a machine without a wire.
+    /// Reports the last values: of its instances if it has any, all that are not reported.
     fn report(&mut self) {
-        let readings = self.take_last_readings();
-        if !serial::has_wire() {
-            self.log(&readings);
+        if self.instances.is_some() {
+            while self.report_instance() {}
+        } else {
+            let readings = self.last_readings.take();
+            let readings = readings.unwrap_or_else(|| self.session.final_readings());
+            self.report_values(&self.session, None, &readings);
         }
-        let (session, stats) = (self.id(), self.stats());
+    }
+
+    /// Reports the last values of the next instance. Returns whether there was one.
+    pub fn report_instance(&mut self) -> bool {
+        let Some(instances) = &mut self.instances else { return false };
+        let index = instances.reported;
+        instances.reported += 1;
+        match self.instances.as_ref().and_then(|instances| instances.get(&self.session, index)) {
+            Some((of, session)) => {
+                self.report_values(session, Some(of), &session.final_readings());
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Sends values to the host; also to the log of a machine without a wire.
+    fn report_values(&self, session: &Session, of: Option<Instance>, readings: &[Reading]) {
+        let name = of.as_ref().and_then(Instance::name).unwrap_or(&self.program);
+        if !serial::has_wire() {
+            self.log(session, name, readings);
+        }
+        let id = session.id();
         serial::send(&Message::Session {
-            session,
+            session: id,
             pid: self.pid,
-            program: &self.program,
-            address_space: self.session.address_space(),
-            config: self.session.config(),
+            program: name,
+            address_space: session.address_space(),
+            config: session.config(),
+            thread: of.map(|of| of.number),
         });
-        let plan = self.session.plan();
+        let plan = session.plan();
         let events = self.resolved.iter().zip(&plan.assignments);
         for ((event, assigned), reading) in events.zip(readings) {
             let Resolved { name, native, mode, .. } = event;
             let (native, mode, place) = (*native, *mode, plan.place_in_slices(*assigned));
+            let (session, reading) = (id, *reading);
             serial::send(&Message::Reading { session, event: name, native, mode, place, reading });
         }
-        serial::send(&Message::Stats { session, stats });
+        serial::send(&Message::Stats { session: id, stats: session.stats() });
     }
 
-    fn log(&self, readings: &[Reading]) {
-        log::info!("{}: session {}, half width at 95 %, coverage", self.program, self.id());
+    fn log(&self, session: &Session, name: &str, readings: &[Reading]) {
+        log::info!("{name}: session {}, half width at 95 %, coverage", session.id());
         for (event, reading) in self.resolved.iter().zip(readings) {
             let (event, share) = (&event.name, 100.0 * reading.coverage().unwrap_or_default());
             match reading.value {
@@ -63,7 +84,7 @@ impl Context {
                 }
             }
         }
-        let s = self.stats();
+        let s = session.stats();
         log::info!("{} slices, {} rounds, {} overflow interrupts", s.slices, s.rounds, s.pmis);
         let (engine, session) = (s.engine_ticks, s.session_ticks);
         log::info!("engine overhead: {engine} of {session} TSC ticks");

@@ -2,24 +2,57 @@
 
 use alloc::boxed::Box;
 
-use tally_abi::{Error, trace::End};
+use tally_abi::{Error, trace::End, usage::Usage};
 
 use super::Measure;
-use crate::measure::{context::Context, threads::ThreadCounts};
+use crate::measure::{context::Context, instances::ThreadTurn, threads::ThreadCounts};
 
 impl Measure {
-    /// The CPU runs the thread `next` of the program from here on.
-    pub fn run_thread(&mut self, next: u32) {
-        if !self.slot.contexts().any(|context| context.threads.is_some()) {
+    /// The CPU runs the next thread of the program from here on.
+    pub fn run_thread(&mut self, next: impl FnOnce() -> ThreadTurn) {
+        let apart = self.has_instances();
+        if !apart && !self.slot.contexts().any(|context| context.threads.is_some()) {
             return;
         }
-        if self.slot.others.is_empty() {
+        let next = next();
+        if self.slot.others.is_empty() && !apart {
             self.sync();
-            self.credit_threads(next);
+            self.credit_threads(next.thread);
         } else {
             self.suspend(End::SwitchedOut);
-            self.credit_threads(next);
+            self.credit_threads(next.thread);
+            self.switch_instances(next);
             self.settle();
+        }
+    }
+
+    /// The first turn of a thread since the program was switched in: the sessions are on no counter
+    /// yet.
+    pub(super) fn enter_thread(&mut self, first: ThreadTurn) {
+        self.credit_threads(first.thread);
+        self.switch_instances(first);
+    }
+
+    fn switch_instances(&mut self, next: ThreadTurn) {
+        self.slot.contexts_mut().for_each(|context| context.switch_thread(next));
+    }
+
+    /// Returns whether a session counts the program's threads apart.
+    pub(super) fn has_instances(&self) -> bool {
+        self.slot.contexts().any(|context| context.instances.is_some())
+    }
+
+    /// The running program has used `usage` up to now.
+    pub(super) fn credit_usage(&mut self, usage: Usage) {
+        self.slot.contexts_mut().for_each(|context| context.credit_usage(usage));
+    }
+
+    /// A thread of the program has a new name.
+    pub fn rename_thread(&mut self, thread: u32, name: [u8; 16]) {
+        for context in self.slot.contexts_mut() {
+            if let Some(instances) = &mut context.instances {
+                instances.rename(thread, name);
+            }
         }
     }
 

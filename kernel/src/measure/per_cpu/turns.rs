@@ -9,7 +9,7 @@
 
 use alloc::boxed::Box;
 
-use tally_abi::trace::End;
+use tally_abi::{trace::End, usage::Usage};
 use tally_engine::Clock;
 
 use super::Measure;
@@ -33,9 +33,9 @@ impl Measure {
         else {
             return;
         };
-        let session = &mut context.session;
+        let (id, session) = (context.id(), &mut context.session);
         if context.started && !session.is_running() {
-            self.turn.session = session.id();
+            self.turn.session = id;
             self.turn.slices = session.ended_slices();
             self.turn.began = Some((ProcessorClock.tsc(), session.passed()));
             multiplexer.resume(session, &ProcessorClock, &mut self.trace);
@@ -175,11 +175,12 @@ impl Measure {
         }
     }
 
-    /// The running program ends: stops counting, and reports the sessions that it opened itself.
-    /// Returns the others.
-    pub fn end(&mut self, memory: &mut UserMemory) -> Contexts {
+    /// The running program ends, which has used `usage`: stops counting, and reports the sessions
+    /// that it opened itself. Returns the others.
+    pub fn end(&mut self, memory: &mut UserMemory, usage: Usage) -> Contexts {
         self.close_direct();
         self.pause_all();
+        self.credit_usage(usage);
         let slot = core::mem::take(&mut self.slot);
         let mut contexts: Contexts = slot.context.into_iter().chain(slot.others).collect();
         contexts.sort_by_key(|context| context.id());

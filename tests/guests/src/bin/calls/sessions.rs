@@ -85,14 +85,15 @@ fn arguments_of_open(checks: &mut Checks, event: &str) {
     ] {
         checks.equal(what, error(sys::SESSION_OPEN, arguments), Some(Error::BadPointer));
     }
-    let [mode, unit, length, budget, shares, exclusive] = good;
+    let [mode, unit, length, budget, shares, flags] = good;
     for (what, config) in [
-        ("an invalid mode", [7, unit, length, budget, shares, exclusive]),
-        ("an invalid unit", [mode, 3, length, budget, shares, exclusive]),
-        ("a length beside auto", [mode, unit, 1, budget, shares, exclusive]),
-        ("an invalid budget", [mode, unit, length, 0, shares, exclusive]),
-        ("invalid shares", [mode, unit, length, budget, 3, exclusive]),
-        ("neither exclusive nor not", [mode, unit, length, budget, shares, 2]),
+        ("an invalid mode", [7, unit, length, budget, shares, flags]),
+        ("an invalid unit", [mode, 3, length, budget, shares, flags]),
+        ("a length beside auto", [mode, unit, 1, budget, shares, flags]),
+        ("an invalid budget", [mode, unit, length, 0, shares, flags]),
+        ("invalid shares", [mode, unit, length, budget, 3, flags]),
+        ("its own threads apart", [mode, unit, length, budget, shares, 2]),
+        ("an unknown flag", [mode, unit, length, budget, shares, 4]),
     ] {
         let answer = error(sys::SESSION_OPEN, opening(event, &config));
         checks.equal(what, answer, Some(Error::BadArgument));

@@ -7,7 +7,7 @@ use core::{
 };
 
 use tally::{
-    SessionConfig, Slice,
+    Scope, SessionConfig, Slice,
     phase::{Classifier, PhaseConfig, PhaseConfigWords, Predictor},
     session, sys,
 };
@@ -201,6 +201,7 @@ fn some_config(random: &mut Random) -> u64 {
         slice: Slice::Cycles(random.of(&[5_000, 20_000, 200_000])),
         budget_ppm: session::NO_BUDGET_PPM,
         exclusive: random.below(8) == 0,
+        scope: random.of(&[Scope::Program, Scope::Threads]),
         ..SessionConfig::default()
     };
     let words = (&raw mut MEMORY).cast::<session::ConfigWords>();

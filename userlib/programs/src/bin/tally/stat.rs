@@ -5,6 +5,7 @@ mod measure;
 mod metric;
 mod print;
 mod repeat;
+mod row;
 
 use alloc::{format, vec::Vec};
 
@@ -29,11 +30,11 @@ pub fn run(command: &Command) -> Result<u8, OpenError> {
     let mut printer = Printer::new(command, file);
     let mut runs: Vec<(Run, Vec<Count>)> = Vec::new();
     for _ in 0..command.stat.repeat {
-        let run = measure(command, &mut |span, at_ns| {
-            printer.interval(at_ns, span, &counts(&command.columns, span));
+        let run = measure(command, &mut |span, rows, at_ns| {
+            printer.interval(at_ns, span, &counts(&command.columns, span), rows);
         })?;
         let counts = counts(&command.columns, &run.span);
-        printer.verbose(&run.span, &counts);
+        printer.verbose(&run.span, &counts, &run.rows);
         runs.push((run, counts));
     }
     if command.stat.interval_ms.is_none() {
@@ -42,7 +43,7 @@ pub fn run(command: &Command) -> Result<u8, OpenError> {
         let times = runs.iter().map(|(run, _)| run.span.time_ns as f64);
         let time = repeat::Mean::of(times);
         (span.time_ns, span.usage) = (time.mean as u64, repeat::usage(&runs));
-        printer.all(&span, &all, spreads.as_deref(), time);
+        printer.all(&span, (&all, &runs[0].0.rows), spreads.as_deref(), time);
         printer.conditions(&runs[0].0);
     }
     let statuses = runs.iter().map(|(run, _)| run.status);

@@ -3,12 +3,12 @@
 use alloc::vec::Vec;
 
 use tally::{
-    Error, OpenError, Program, Reading, Session, SessionStats, Usage, children_usage,
-    runtime::now_ns,
+    Error, Instance, OpenError, Program, Reading, Scope, Session, SessionStats, Usage,
+    children_usage, runtime::now_ns,
 };
 use tally_abi::command::Command;
 
-use super::count::Span;
+use super::{count::Span, row::Row};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
@@ -18,15 +18,24 @@ pub struct Run {
     pub status: u8,
     /// Its values.
     pub span: Span,
+    /// Those of its threads, if these are counted apart.
+    pub rows: Vec<Row>,
     /// The engine's statistics; none without a session.
     pub stats: Option<SessionStats>,
 }
 
-/// Runs the program once, and gives `each` the values of each interval, and its end in nanoseconds
-/// since the program's start.
-pub fn measure(command: &Command, each: &mut dyn FnMut(&Span, u64)) -> Result<Run, OpenError> {
+/// Takes the values of an interval, those of threads that are counted apart, and its end in
+/// nanoseconds since the program's start.
+pub type Each<'a> = &'a mut dyn FnMut(&Span, &[Row], u64);
+
+/// Runs the program once, and gives `each` the values of each interval.
+pub fn measure(command: &Command, each: Each) -> Result<Run, OpenError> {
     let program = Program::load(&command.program)?;
     let session = match command.events() {
+        // A session knows the threads, and what each used.
+        "" if is_apart(command) => {
+            Some(Session::open_on(&program, "instructions", command.config)?)
+        }
         "" => None,
         events => Some(Session::open_on(&program, events, command.config)?),
     };
@@ -36,17 +45,21 @@ pub fn measure(command: &Command, each: &mut dyn FnMut(&Span, u64)) -> Result<Ru
     let others = children_usage()?;
     let start_ns = now_ns();
     program.run()?;
-    let mut intervals = Intervals { session: session.as_ref(), last: None, start_ns };
+    let mut intervals = Intervals::new(command, session.as_ref(), start_ns);
     let status = wait(command, program, &mut intervals, each)?;
     let time_ns = now_ns() - start_ns;
     let usage = children_usage()?.since(others);
     if command.stat.interval_ms.is_some() {
         intervals.end(usage, each)?;
     }
-    let readings = session.as_ref().map_or(Ok(Vec::new()), Session::read)?;
     let stats = session.as_ref().map(Session::stats).transpose()?;
-    let span = Span { readings, before: Vec::new(), usage, time_ns };
-    Ok(Run { status, span, stats })
+    let (span, rows) = Intervals::new(command, session.as_ref(), start_ns).next(usage, time_ns)?;
+    Ok(Run { status, span, rows, stats })
+}
+
+/// Returns whether the program's threads are counted apart.
+fn is_apart(command: &Command) -> bool {
+    command.config.scope == Scope::Threads
 }
 
 /// Waits for the program's end: ends it at the time limit, and reads it at the end of intervals.
@@ -54,7 +67,7 @@ fn wait(
     command: &Command,
     program: Program,
     intervals: &mut Intervals,
-    each: &mut dyn FnMut(&Span, u64),
+    each: Each,
 ) -> Result<u8, Error> {
     let in_ns = |ms: Option<u64>| ms.map(|ms| ms.saturating_mul(MILLISECOND_NS));
     let interval_ns = in_ns(command.stat.interval_ms);
@@ -79,22 +92,50 @@ fn wait(
 
 /// The intervals of a run.
 struct Intervals<'a> {
+    command: &'a Command<'a>,
     session: Option<&'a Session>,
+    start_ns: u64,
     /// The end of the interval before, in nanoseconds since the program's start, and the values
     /// then.
-    last: Option<(u64, Vec<Reading>, Usage)>,
-    start_ns: u64,
+    last: (u64, Vec<Reading>, Usage),
+    /// The threads that are counted apart, and their values then.
+    threads: Vec<(Instance, Vec<Reading>)>,
 }
 
-impl Intervals<'_> {
+impl<'a> Intervals<'a> {
+    fn new(command: &'a Command, session: Option<&'a Session>, start_ns: u64) -> Self {
+        Intervals { command, session, start_ns, last: Default::default(), threads: Vec::new() }
+    }
+
     /// Ends an interval; `usage` is what the program used up to now.
-    fn end(&mut self, usage: Usage, each: &mut dyn FnMut(&Span, u64)) -> Result<(), Error> {
-        let readings = self.session.map_or(Ok(Vec::new()), Session::read)?;
+    fn end(&mut self, usage: Usage, each: Each) -> Result<(), Error> {
         let now = now_ns() - self.start_ns;
-        let (last, before, used) = self.last.take().unwrap_or_default();
-        let span = Span { readings, before, usage: usage.since(used), time_ns: now - last };
-        each(&span, now);
-        self.last = Some((now, span.readings, usage));
+        let (span, rows) = self.next(usage, now)?;
+        each(&span, &rows, now);
         Ok(())
+    }
+
+    /// The values of the interval that ends `now`.
+    fn next(&mut self, usage: Usage, now: u64) -> Result<(Span, Vec<Row>), Error> {
+        let (mut readings, mut threads) = (Vec::new(), Vec::new());
+        match self.session {
+            Some(session) if is_apart(self.command) => threads = session.instances()?,
+            Some(session) => readings = session.read()?,
+            None => {}
+        }
+        let (last, before, used) =
+            core::mem::replace(&mut self.last, (now, readings.clone(), usage));
+        let time_ns = now - last;
+        let earlier = core::mem::take(&mut self.threads);
+        let row = |(of, readings): &(Instance, Vec<Reading>)| {
+            let known = earlier.iter().find(|(known, _)| known.number == of.number);
+            let (used, before) =
+                known.cloned().map_or(Default::default(), |(of, before)| (of.usage, before));
+            let (readings, usage) = (readings.clone(), of.usage.since(used));
+            Row::of(self.command, of, Span { readings, before, usage, time_ns })
+        };
+        let rows = threads.iter().map(row).collect();
+        self.threads = threads;
+        Ok((Span { readings, before, usage: usage.since(used), time_ns }, rows))
     }
 }

@@ -14,6 +14,7 @@ use super::{
     measure::Run,
     metric::{Metric, metric},
     repeat::Mean,
+    row::{Label, Row},
 };
 
 /// Columns of a metric's unit and name.
@@ -49,17 +50,28 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the values of an interval, which ended at a time since the program's start.
-    pub fn interval(&mut self, at_ns: u64, span: &Span, counts: &[Count]) {
+    pub fn interval(&mut self, at_ns: u64, span: &Span, counts: &[Count], rows: &[Row]) {
         if self.is_text() && !core::mem::replace(&mut self.has_heading, true) {
-            self.line("#           time             counts unit events");
+            let whom = match rows.first().map(|row| &row.label) {
+                None | Some(Label::Whole) => String::new(),
+                Some(Label::Thread(..)) => format!(" {:>16}-{:<7}", "comm", "pid"),
+            };
+            self.line(&format!("#           time{whom}             counts unit events"));
         }
-        self.events(Some(at_ns), span, counts, None);
+        self.events(Some(at_ns), span, (counts, rows), None);
     }
 
-    /// Prints the values of whole runs; `spreads` are those between runs, in percent.
-    pub fn all(&mut self, span: &Span, counts: &[Count], spreads: Option<&[f64]>, time: Mean) {
+    /// Prints the values of whole runs, or those of what was counted apart, if anything was;
+    /// `spreads` are those between runs, in percent.
+    pub fn all(
+        &mut self,
+        span: &Span,
+        values: (&[Count], &[Row]),
+        spreads: Option<&[f64]>,
+        time: Mean,
+    ) {
         if !self.is_text() {
-            return self.events(None, span, counts, spreads);
+            return self.events(None, span, values, spreads);
         }
         let runs = match self.command.stat.repeat {
             1 => String::new(),
@@ -67,7 +79,7 @@ impl<'a> Printer<'a> {
         };
         let program = self.command.program.join(" ");
         self.line(&format!("\n Performance counter stats for '{program}'{runs}:\n"));
-        self.events(None, span, counts, spreads);
+        self.events(None, span, values, spreads);
         let seconds = |ns: f64| ns / SECOND_NS as f64;
         let (mean, deviation) = (seconds(time.mean), seconds(time.deviation));
         if spreads.is_some() {
@@ -84,35 +96,66 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn events(&mut self, at_ns: Option<u64>, span: &Span, all: &[Count], spreads: Option<&[f64]>) {
-        let command = self.command;
-        for (index, (name, _)) in command.columns.iter().enumerate() {
-            let event = Event {
-                name,
-                count: &all[index],
-                metric: metric(&command.columns, all, index, span),
-                spread: spreads.map(|spreads| spreads[index]),
-                runtime_ns: (span.usage.ran_ns() as f64 * all[index].coverage) as u64,
-            };
-            let time = |at: u64| (at / SECOND_NS, at % SECOND_NS);
-            let line = match command.stat.separator {
-                _ if command.stat.is_json => event.json(at_ns.map(time)),
-                Some(separator) => event.fields(at_ns.map(time), separator),
-                None => event.text(at_ns.map(time)),
-            };
-            self.line(&line);
+    /// Prints each event: of the whole, or of each row if there are rows.
+    fn events(
+        &mut self,
+        at_ns: Option<u64>,
+        span: &Span,
+        (all, rows): (&[Count], &[Row]),
+        spreads: Option<&[f64]>,
+    ) {
+        for index in 0..self.command.columns.len() {
+            let spread = spreads.map(|spreads| spreads[index]);
+            if rows.is_empty() {
+                self.event(at_ns, index, (&Label::Whole, span, all), spread);
+            }
+            for Row { label, span, counts } in rows {
+                self.event(at_ns, index, (label, span, counts), spread);
+            }
         }
+    }
+
+    fn event(
+        &mut self,
+        at_ns: Option<u64>,
+        index: usize,
+        (label, span, all): (&Label, &Span, &[Count]),
+        spread: Option<f64>,
+    ) {
+        let command = self.command;
+        let event = Event {
+            label,
+            name: &command.columns[index].0,
+            count: &all[index],
+            metric: metric(&command.columns, all, index, span),
+            spread,
+            runtime_ns: (span.usage.ran_ns() as f64 * all[index].coverage) as u64,
+        };
+        let time = |at: u64| (at / SECOND_NS, at % SECOND_NS);
+        let line = match command.stat.separator {
+            _ if command.stat.is_json => event.json(at_ns.map(time)),
+            Some(separator) => event.fields(at_ns.map(time), separator),
+            None => event.text(at_ns.map(time)),
+        };
+        self.line(&line);
     }
 
     /// With `-v`: prints the value, and the nanoseconds of the run and of those in which each event
     /// was counted, as perf does.
-    pub fn verbose(&mut self, span: &Span, counts: &[Count]) {
+    pub fn verbose(&mut self, span: &Span, counts: &[Count], rows: &[Row]) {
         let command = self.command;
         if !command.stat.is_verbose {
             return;
         }
         self.line(&format!("session: {:?}, {}", command.config, command.events()));
-        for ((name, _), count) in command.columns.iter().zip(counts) {
+        if rows.is_empty() {
+            self.runtimes(span, counts);
+        }
+        rows.iter().for_each(|row| self.runtimes(&row.span, &row.counts));
+    }
+
+    fn runtimes(&mut self, span: &Span, counts: &[Count]) {
+        for ((name, _), count) in self.command.columns.iter().zip(counts) {
             let ran = span.usage.ran_ns();
             let counted = (ran as f64 * count.coverage) as u64;
             self.line(&format!("{name}: {} {ran} {counted}", count.value.unwrap_or(0.0)));
@@ -145,6 +188,7 @@ impl<'a> Printer<'a> {
 
 /// An event with all that is printed of it.
 struct Event<'a> {
+    label: &'a Label,
     name: &'a str,
     count: &'a Count,
     metric: Option<Metric>,
@@ -163,6 +207,7 @@ impl Event<'_> {
     fn text(&self, at: Time) -> String {
         let Event { name, count, .. } = self;
         let mut text = at.map_or(String::new(), |(s, ns)| format!("{s:>6}.{ns:09} "));
+        text += &self.label.text();
         let number = match count.in_unit() {
             None => "<not counted>".into(),
             Some(value) if count.unit() == "msec" => thousands(value),
@@ -215,7 +260,8 @@ impl Event<'_> {
         let share = format!("{:.2}", 100.0 * count.coverage);
         let before = [value, count.unit().into(), (*name).into()];
         let behind = [format!("{runtime_ns}"), share, metric, label.into(), half_width];
-        let all = at.into_iter().chain(before).chain(spread).chain(behind);
+        let all =
+            at.into_iter().chain(self.label.field()).chain(before).chain(spread).chain(behind);
         all.collect::<alloc::vec::Vec<_>>().join(separator)
     }
 
@@ -227,6 +273,7 @@ impl Event<'_> {
         if let Some((s, ns)) = at {
             text += &format!("\"interval\" : {s}.{ns:09}, ");
         }
+        text += &self.label.json();
         let value = count.in_unit().map_or("<not counted>".into(), |value| format!("{value:.6}"));
         text += &format!(
             "\"counter-value\" : \"{value}\", \"unit\" : \"{}\", \"event\" : \"{name}\", ",

@@ -1,0 +1,164 @@
+//! What a session counts of each thread of a program apart (decision 47).
+//!
+//! Each thread has a session of the engine's, with the same plan and an order of groups of its own:
+//! a turn of a thread is to its session what a turn of a program is to the program's. The session
+//! of the running thread is the context's, so that nothing else distinguishes such a context.
+
+use alloc::{boxed::Box, format, vec, vec::Vec};
+use core::mem::{replace, swap};
+
+use tally_abi::{
+    Error, Instance, Scope, SessionConfig, SessionStats, instance::MAX_INSTANCE_EVENTS,
+    usage::Usage, vpmu::Op,
+};
+use tally_engine::Session;
+
+use super::{refusal::Refusal, session_id, settings, truth::mark};
+use crate::memory::frames;
+
+/// The most threads of a session that are counted apart.
+const MAX_ROWS: usize = 1024;
+
+/// The turn of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadTurn {
+    /// The thread's number.
+    pub thread: u32,
+    /// Its name, ended by zeros; zeros alone if it has its program's.
+    pub name: [u8; 16],
+    /// What its program used before the turn.
+    pub usage: Usage,
+}
+
+/// The sessions of threads.
+pub struct Instances {
+    /// In the order of their first turns, behind the row of all threads for which there is no
+    /// memory.
+    rows: Vec<Row>,
+    /// The row of the thread that runs or ran last, whose session is the context's.
+    current: usize,
+    /// What the program had used when the turn began.
+    since: Usage,
+    /// Instances whose last values are reported.
+    pub(super) reported: usize,
+}
+
+struct Row {
+    of: Instance,
+    /// Allocated once: it moves to the row whose turn ends. None in the row of the turn.
+    session: Option<Box<Session>>,
+}
+
+impl Instances {
+    /// The instances of a new session of `events` events, if it counts any apart: no threads yet.
+    ///
+    /// # Errors
+    /// There are too many events: the values of an instance are computed in one step.
+    pub fn of(config: SessionConfig, events: usize) -> Result<Option<Box<Instances>>, Refusal> {
+        match config.scope {
+            Scope::Program => Ok(None),
+            Scope::Threads if events > MAX_INSTANCE_EVENTS => {
+                let most = MAX_INSTANCE_EVENTS;
+                let detail =
+                    format!("{events} events for each thread are more than {most}: list fewer");
+                Err(Refusal { error: Error::TooManyEvents, detail })
+            }
+            Scope::Threads => Ok(Some(Box::new(Instances::new()))),
+        }
+    }
+
+    /// The context's session is that of the threads without memory.
+    fn new() -> Instances {
+        let rows = vec![Row { of: Instance::default(), session: None }];
+        Instances { rows, current: 0, since: Usage::default(), reported: 0 }
+    }
+
+    /// Counts what the program uses from here on: it has used `usage`.
+    pub fn begin(&mut self, usage: Usage) {
+        self.since = usage;
+    }
+
+    /// A thread's turn begins; `session`, the context's, is on no counter.
+    pub fn switch(&mut self, session: &mut Session, turn: ThreadTurn, is_started: bool) {
+        self.credit(turn.usage);
+        let next = self.row_of(session, turn);
+        let Some(mut own) = self.rows[next].session.take() else { return };
+        if is_started {
+            mark(Op::CloseSession, session.id());
+            mark(Op::OpenSession, own.id());
+        }
+        swap(session, &mut own);
+        let last = replace(&mut self.current, next);
+        self.rows[last].session = Some(own);
+    }
+
+    /// The row of a thread, a new one at its first turn.
+    fn row_of(&mut self, session: &Session, turn: ThreadTurn) -> usize {
+        let ThreadTurn { thread, name, .. } = turn;
+        if let Some(row) = self.rows.iter().position(|row| row.of.number == thread) {
+            return row;
+        }
+        let claim = frames::claim(session.snapshot_bytes() as u64 + size_of::<Session>() as u64);
+        if self.rows.len() > MAX_ROWS || claim.is_none() {
+            return 0;
+        }
+        let own = session.fresh(session_id::next(), settings::seed());
+        let of = Instance { number: thread, name, usage: Usage::default() };
+        self.rows.push(Row { of, session: Some(Box::new(own)) });
+        self.rows.len() - 1
+    }
+
+    /// The program has used `usage` up to now: credits the thread that runs, or ran last.
+    pub fn credit(&mut self, usage: Usage) {
+        let used = usage.since(replace(&mut self.since, usage));
+        let of = &mut self.rows[self.current].of;
+        of.usage = of.usage.with(used);
+    }
+
+    /// A thread has a new name.
+    pub fn rename(&mut self, thread: u32, name: [u8; 16]) {
+        if let Some(row) = self.rows.iter_mut().find(|row| row.of.number == thread) {
+            row.of.name = name;
+        }
+    }
+
+    /// How many instances there are: the threads, and that of those without memory if there are
+    /// any.
+    pub fn count(&self) -> usize {
+        let has_rest = self.rows[0].of.usage != Usage::default();
+        self.rows.len() - 1 + usize::from(has_rest)
+    }
+
+    /// The instance at `index`, if there is one, and its session; `session` is the context's.
+    pub fn get<'a>(
+        &'a self,
+        session: &'a Session,
+        index: usize,
+    ) -> Option<(Instance, &'a Session)> {
+        let Row { of, session: own } = self.rows.get(self.row_at(index)?)?;
+        Some((*of, own.as_deref().unwrap_or(session)))
+    }
+
+    /// As [`Self::get`].
+    pub fn get_mut<'a>(
+        &'a mut self,
+        session: &'a mut Session,
+        index: usize,
+    ) -> Option<(Instance, &'a mut Session)> {
+        let row = self.row_at(index)?;
+        let Row { of, session: own } = self.rows.get_mut(row)?;
+        Some((*of, own.as_deref_mut().unwrap_or(session)))
+    }
+
+    /// The row of an instance. That of the threads without memory is the last.
+    fn row_at(&self, index: usize) -> Option<usize> {
+        let is_last = index + 1 == self.rows.len();
+        (index < self.count()).then_some(if is_last { 0 } else { index + 1 })
+    }
+
+    /// The statistics of all threads; `session` is the context's.
+    pub fn stats(&self, session: &Session) -> SessionStats {
+        let others = self.rows.iter().filter_map(|row| row.session.as_deref());
+        others.fold(session.stats(), |sum, other| sum.with(other.stats()))
+    }
+}

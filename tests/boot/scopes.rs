@@ -1,0 +1,125 @@
+//! What `tally stat` counts apart: the threads of a program, each with a truth of its own.
+
+use std::collections::BTreeMap;
+
+use tally_abi::truth::RegionKind;
+use xtask::{
+    machine::{Boot, Request},
+    report::{Kind, Report, SessionReport},
+};
+
+use crate::{SharedBoot, output_of};
+
+const EXACT: &str = "instructions,cycles,branches,task-clock,user_time,cs,page-faults";
+/// More events than counters.
+const MULTIPLEXED: &str = "INST_RETIRED.ANY,BR_INST_RETIRED.COND,BR_INST_RETIRED.COND_TAKEN,\
+    MEM_INST_RETIRED.ALL_LOADS,MEM_INST_RETIRED.ALL_STORES,UOPS_RETIRED.SLOTS,\
+    BR_INST_RETIRED.NEAR_CALL,L1D.REPLACEMENT,BR_MISP_RETIRED.COND";
+
+static BOOT: SharedBoot = SharedBoot::new(|| {
+    Request::new(format!(
+        "wire -- tally stat --per-thread -x, -e {EXACT} threads 8 \
+         -- tally stat --per-thread --slice 5000 --budget 20 -e {MULTIPLEXED} fair 3 120 \
+         -- tally stat -j --per-thread -e cs fair 2 30"
+    ))
+});
+
+/// The sessions of the threads of the program of this name, by thread.
+fn threads(boot: &Boot, program: &str) -> BTreeMap<u32, SessionReport> {
+    let of_thread = |session: &SessionReport| {
+        let thread = session.program.strip_prefix(program)?.strip_prefix('-')?.parse().ok()?;
+        Some((thread, session.clone()))
+    };
+    Report::of(boot).sessions().filter_map(of_thread).collect()
+}
+
+/// Three programs are loaded by the three of the command line.
+#[test]
+fn exact_counts_of_each_thread_are_its_true_counts() {
+    let boot = BOOT.get();
+    // `threads` ends with a status of its own.
+    assert!(boot.failures().is_empty(), "{}", boot.outcome);
+    let threads = threads(boot, "threads");
+    assert!(threads.len() > 8, "{:?}", threads.keys());
+    for (thread, session) in &threads {
+        for event in &session.events {
+            assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth), "{thread}");
+            assert!(event.truth > Some(1000), "{thread}: {event:?}");
+        }
+    }
+}
+
+/// The truth of the whole program is marked apart from those of its threads.
+#[test]
+fn counts_of_all_threads_are_those_of_the_program() {
+    let boot = BOOT.get();
+    let threads = threads(boot, "threads");
+    let tags: Vec<u32> = threads.values().filter_map(|session| session.session).collect();
+    let regions = &boot.truth.as_ref().expect("there is a truth").regions;
+    let region = |tag| regions.iter().find(|it| (it.kind, it.tag) == (RegionKind::Session, tag));
+    let space = region(tags[0]).expect("the thread has a region").address_space;
+    let whole = regions.iter().find(|region| {
+        region.kind == RegionKind::Session
+            && region.address_space == space
+            && !tags.contains(&region.tag)
+    });
+    let whole = whole.expect("the program has a region").events["INST_RETIRED.ANY"].user;
+    let of_thread = |session: &SessionReport| session.events[0].estimate.unwrap();
+    assert_eq!(threads.values().map(of_thread).sum::<u64>(), whole);
+}
+
+#[test]
+fn intervals_of_each_thread_contain_its_truth() {
+    let mut threads = threads(BOOT.get(), "fair");
+    // The other program of this name has one event.
+    threads.retain(|_, session| session.events.len() > 1);
+    let events = threads.values().flat_map(|session| &session.events);
+    let estimated: Vec<_> = events.filter(|event| event.kind == Kind::Estimated).collect();
+    let contains = |event: &&&xtask::report::EventReport| {
+        let truth = event.truth.unwrap_or_default() as f64;
+        event.low_95 <= Some(truth) && Some(truth) <= event.high_95
+    };
+    let inside = estimated.iter().filter(contains).count();
+    // Three threads that spin for a third of the time each, of 9 events at least 6 multiplexed.
+    assert!(estimated.len() >= 18, "{}", estimated.len());
+    assert!(inside * 100 >= estimated.len() * 85, "{inside} of {}", estimated.len());
+    let spinning = threads.values().map(|session| session.events[0].estimate.unwrap());
+    assert_eq!(spinning.filter(|instructions| *instructions > 1_000_000).count(), 3);
+}
+
+/// Lines of perf's fields: thread, count, unit, event, nanoseconds, share, metric, unit, and then
+/// the half width.
+#[test]
+fn each_thread_has_perfs_fields_with_its_name_before_them() {
+    let boot = BOOT.get();
+    let printed = output_of(boot, 0, 1);
+    let lines: Vec<Vec<&str>> = printed.lines().map(|line| line.split(',').collect()).collect();
+    let of = |event: &str| -> BTreeMap<String, f64> {
+        let lines = lines.iter().filter(|fields| fields.len() == 9 && fields[3] == event);
+        lines.map(|fields| (fields[0].to_owned(), fields[1].parse().unwrap())).collect()
+    };
+    let [instructions, ran, user, switches] =
+        ["instructions", "task-clock", "user_time", "cs"].map(of);
+    assert_eq!(lines.len(), EXACT.split(',').count() * instructions.len(), "{printed}");
+    let reported: BTreeMap<String, f64> = threads(boot, "threads")
+        .iter()
+        .map(|(tid, it)| (format!("threads-{tid}"), it.events[0].estimate.unwrap() as f64))
+        .collect();
+    assert_eq!(instructions, reported, "{printed}");
+    for (thread, user) in user {
+        assert!(user > 0.0 && user / 1e6 <= ran[&thread] + 0.01, "{thread}: {printed}");
+    }
+    assert!(switches.values().sum::<f64>() > 8.0, "{printed}");
+}
+
+#[test]
+fn json_has_perfs_key_for_the_thread() {
+    let printed = output_of(BOOT.get(), 2, 1);
+    let lines = printed.lines().map(serde_json::from_str::<serde_json::Value>);
+    let lines: Vec<_> = lines.map(|line| line.expect("it is JSON")).collect();
+    assert_eq!(lines.len(), 3, "{printed}");
+    for line in lines {
+        assert!(line["thread"].as_str().unwrap().starts_with("fair-"), "{line}");
+        assert_eq!(line["event"], "cs");
+    }
+}
