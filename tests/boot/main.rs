@@ -33,6 +33,7 @@ mod repeat;
 mod returned;
 mod samples;
 mod scopes;
+mod screen;
 mod sessions;
 mod shared;
 mod stacks;

@@ -9,8 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Result, bench, build, compare, diff, docs, events, export, fuzz, image, lint, linux, output,
-    project::Project, run, samples, sdk, setup, shell, study, test, trace, vpmu_check,
+    Result, bench, build, compare, diff, docs, events, export, fuzz, image, import, lint, linux,
+    output, project::Project, run, samples, sdk, setup, shell, study, test, trace, vpmu_check,
 };
 
 /// Tally's tasks: set up, build, run, test.
@@ -27,8 +27,10 @@ enum Task {
     Setup,
     /// Build kernel, loader, programs and virtual PMU
     Build,
-    /// Write a UEFI disk image for a USB stick; results go to the log on COM1
+    /// Write a UEFI disk image for a USB stick; results go to the log on COM1 and on the screen
     Image(image::ImageArgs),
+    /// Print the results of a machine without a serial port, from photographs of its screen
+    Import(import::ImportArgs),
     /// Boot a machine, run programs on it, and print the counts
     Run(Box<run::RunArgs>),
     /// Count a program's events under Tally and under Linux with perf, both beside the truth
@@ -77,6 +79,7 @@ impl Task {
         !matches!(
             self,
             Task::Diff(_)
+                | Task::Import(_)
                 | Task::Trace(_)
                 | Task::Report(_)
                 | Task::Script(_)
@@ -129,6 +132,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Setup => setup::main(&project),
         Task::Build => build::main(&project),
         Task::Image(args) => image::main(&project, args),
+        Task::Import(args) => import::main(args),
         Task::Run(args) => run::main(&project, args),
         Task::Compare(args) => compare::main(&project, args),
         Task::Diff(args) => diff::main(args),

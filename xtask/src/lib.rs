@@ -21,6 +21,7 @@ pub mod fuzz;
 pub mod guest_files;
 pub mod halts;
 pub mod image;
+pub mod import;
 pub mod job;
 pub mod lint;
 pub mod linux;

@@ -18,11 +18,12 @@ use tally_abi::{
 use tally_engine::Plan;
 use tally_pmu::CostTable;
 
+pub(crate) use self::show::show;
 use self::{
     made::made,
     over_time::Format,
     sampled::sampled,
-    show::{show, write_files, write_trace},
+    show::{write_files, write_trace},
 };
 use crate::{
     Failure, Result,
@@ -386,7 +387,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     let mut report = Report::with(&boot, plan.as_ref(), &args.additions());
     report.made = Some(made(project, args.pmu, args.accel, args.job.cpus));
     // The files are written also if the report cannot be printed.
-    let shown = show(&boot, &report, args.json, &folder);
+    let shown = show(&boot, &report, args.json, Some(&folder));
     write_asked(project, args, &boot, &report, &request.command_line)?;
     shown
 }
@@ -423,7 +424,7 @@ fn repeated(project: &Project, args: &RunArgs) -> Result<u8> {
         Repeated::Failed(mut boot) => {
             let folder = boot.folder.keep().to_owned();
             machine::keep_newest(project);
-            show(&boot, &Report::of(&boot), args.json, &folder)
+            show(&boot, &Report::of(&boot), args.json, Some(&folder))
         }
     }
 }

@@ -41,7 +41,15 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("tally-loader", &["tally-abi", "tally-pvh"]),
     (
         "xtask",
-        &["tally-abi", "tally-elf", "tally-engine", "tally-model", "tally-pmu", "tally-vpmu"],
+        &[
+            "tally-abi",
+            "tally-elf",
+            "tally-engine",
+            "tally-model",
+            "tally-pmu",
+            "tally-screen",
+            "tally-vpmu",
+        ],
     ),
     ("tally-image", &[]),
     ("tally-tests", &["tally-abi", "xtask"]),

@@ -49,6 +49,14 @@ pub enum ExitStatus {
     OutOfMemory = 83,
     /// A file is not a trace, an incomplete one, or one that lacks what an export needs.
     BadTrace = 84,
+    /// No photograph shows a code of Tally, or a file is no picture.
+    NoCodes = 85,
+    /// Not all codes of a run are in the photographs.
+    CodesMissing = 86,
+    /// The photographs show codes of several runs.
+    SeveralRuns = 87,
+    /// The messages are of another version of Tally.
+    OtherVersion = 88,
 }
 
 impl From<ExitStatus> for u8 {

@@ -15,7 +15,7 @@ use crate::{
 
 /// The version of the messages: of two builds with the same one, either reads what the other's
 /// kernel sends. A change of [`Message`] or of what it contains makes a new one.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The most bytes of a frame, including the zero byte at its end.
 pub const MAX_FRAME_BYTES: usize = 2048;
 /// The most bytes of text that one [`Message::Output`] carries.
@@ -290,6 +290,23 @@ mod tests {
             place: SlicePlace::List { group: 1, index: 2 },
             reading,
         });
+    }
+
+    /// If this fails, the format has changed: [`VERSION`] must too, and then this test.
+    #[test]
+    fn the_version_is_that_of_the_format() {
+        let length = |message: Message<'_>| {
+            message.encode(&mut [0; MAX_FRAME_BYTES]).map(|frame| frame.len())
+        };
+        let stats = Message::Stats { session: 1, stats: crate::SessionStats::default() };
+        let config = crate::SessionConfig::default();
+        let (program, address_space, thread) = ("p", 0, None);
+        let session =
+            Message::Session { session: 1, pid: 1, program, address_space, config, thread };
+        // The last message's number shows that none was put before it.
+        let last = Message::Omitted { messages: 7 };
+        assert_eq!(last.encode(&mut [0; 8]), Ok(&[3, 19, 7, 0][..]));
+        assert_eq!((VERSION, length(stats), length(session)), (2, Ok(18), Ok(17)));
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub fn show_results() -> ! {
             match (page.checked_sub(log_pages), sheet, console.surface()) {
                 (Some(page), Some(sheet), Some(surface)) => {
                     let footer = FixedText::<FOOTER_BYTES>::of(format_args!(
-                        "{place}: the results as codes"
+                        "{place}: photograph every page with codes, then `cargo xtask import PHOTOS`"
                     ));
                     sheet.draw(surface, &parts, page, footer.as_str());
                 }

@@ -20,8 +20,8 @@ use crate::{
 
 /// The environment variable in which `cargo xtask test` passes [`Artefacts`] to the boot tests.
 pub const ARTEFACTS_VARIABLE: &str = "TALLY_ARTEFACTS";
-/// The command line of the disk image [`Artefacts::disk`]; its results go to the log.
-pub const DISK_COMMAND_LINE: &str = "seed=1 -- deflate --file status";
+/// The command line of the disk image [`Artefacts::disk`]; results go to log and screen.
+pub const DISK_COMMAND_LINE: &str = "seed=1 codes=100 -- deflate --file status";
 
 /// The built files that boots need.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -65,8 +65,10 @@ pub(super) fn qemu(
         Some(disk) if request.from_disk => from_disk(&mut qemu, &artefacts.qemu.firmware, disk),
         _ => from_files(&mut qemu, &artefacts.boot, ramdisk, &request.command_line)?,
     }
-    qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
-    qemu.arg("-serial").arg(format!("file:{}", folder.wire().display()));
+    if request.serial_ports {
+        qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
+        qemu.arg("-serial").arg(format!("file:{}", folder.wire().display()));
+    }
     ports(&mut qemu, request, folder)?;
     qemu.arg("-device").arg(format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4"));
     qemu.args(&request.qemu_args);

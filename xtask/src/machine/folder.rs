@@ -32,12 +32,20 @@ impl Folder {
     /// # Errors
     /// The host refuses.
     pub fn make(project: &Project) -> Result<Folder> {
+        Folder::make_in(&runs(project))
+    }
+
+    /// Creates a new folder that lies in another.
+    ///
+    /// # Errors
+    /// The host refuses.
+    pub fn make_in(parent: &Path) -> Result<Folder> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // Relaxed: the numbers of one process only need to differ.
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{:013}-{}-{count}", since.as_millis(), std::process::id());
-        let path = runs(project).join(name);
+        let path = parent.join(name);
         project::make_folder(&path)?;
         Ok(Folder { path, kept: false })
     }

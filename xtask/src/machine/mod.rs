@@ -90,6 +90,24 @@ impl Boot {
     }
 }
 
+/// The end of a machine elsewhere, whose kernel sent these messages. Nothing is known of it beside
+/// them.
+///
+/// # Errors
+/// The host refuses a file.
+pub fn of_messages(messages: &[u8], listen: Listener<'_>) -> Result<Boot> {
+    let folder = Folder::make_in(&std::env::temp_dir().join("tally-import"))?;
+    project::write(&folder.wire(), messages)?;
+    let mut transcript = Transcript::default();
+    transcript
+        .follow(&mut &*messages, listen)
+        .map_err(|error| Failure::io("read", &folder.wire(), &error))?;
+    transcript.read_trace();
+    let (end, limit) = (QemuEnd::ByItself, Duration::ZERO);
+    let outcome = end::outcome(end, &transcript, limit, &folder, Path::new(""));
+    Ok(Boot { outcome, transcript, truth: None, folder })
+}
+
 /// Receives the programs' output while the machine runs.
 pub type Listener<'a> = &'a mut dyn FnMut(&ProgramOutput);
 

@@ -102,6 +102,8 @@ pub struct Request {
     pub from_disk: bool,
     /// Destination of the trace.
     pub trace_port: TracePort,
+    /// Whether the machine has serial ports: one for the log, one for messages.
+    pub serial_ports: bool,
     /// Whether the kernel sends the files that programs created or changed.
     pub files: bool,
     /// A device that the machine lacks, by QEMU's name.
@@ -130,6 +132,7 @@ impl Request {
             virtual_pmu: true,
             vpmu: Vec::new(),
             from_disk: false,
+            serial_ports: true,
             files,
             lacks: None,
             gdb: None,

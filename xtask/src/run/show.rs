@@ -10,8 +10,9 @@ use crate::{
     trace::{file::Trace, run::Run},
 };
 
-/// Prints the report and why the run failed; returns the exit status.
-pub(super) fn show(boot: &Boot, report: &Report, json: bool, folder: &Path) -> Result<u8> {
+/// Prints the report and why the run failed; returns the exit status. The kernel's log is in
+/// `folder`, if there is one.
+pub(crate) fn show(boot: &Boot, report: &Report, json: bool, folder: Option<&Path>) -> Result<u8> {
     if json {
         output::print(json, report, "")?;
     } else if report.first.is_some() {
@@ -33,7 +34,7 @@ pub(super) fn show(boot: &Boot, report: &Report, json: bool, folder: &Path) -> R
     for failure in boot.failures() {
         output::error(format_args!("xtask: {failure}"));
     }
-    if !matches!(boot.outcome, Outcome::Done(_)) {
+    if let Some(folder) = folder.filter(|_| !matches!(boot.outcome, Outcome::Done(_))) {
         output::note(format_args!("xtask: kernel log: {}", folder.display()));
     }
     Ok(boot.outcome.status())

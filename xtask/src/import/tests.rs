@@ -1,0 +1,171 @@
+//! Photographs of pages of codes, as the kernel draws them: crooked, blurred, noisy, shuffled.
+
+use std::{fs, path::PathBuf};
+
+use image::{GrayImage, Luma, imageops};
+use tally_abi::{ExitStatus, wire::Message};
+use tally_screen::{Layout, Parts, Sheet, Surface};
+
+use super::messages;
+
+/// Messages with the variety of a run's, as many as for some pages.
+fn run(seed: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut state = seed;
+    for pid in 0..32 {
+        let noise: [u8; 32] = std::array::from_fn(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        });
+        let message = Message::Output { pid, fd: 1, bytes: &noise };
+        bytes.extend_from_slice(message.encode(&mut [0; 64]).unwrap());
+    }
+    bytes
+}
+
+/// What a screen of this size shows of these messages.
+fn pages(messages: &[u8], width: usize, height: usize) -> Vec<GrayImage> {
+    let parts = Parts::of(messages).unwrap();
+    let layout = Layout { width, height, stride: width, pixel_bytes: 1 };
+    let mut bytes = vec![0; width * height];
+    let sheet = Sheet::of(&Surface::new(&mut bytes, layout).unwrap(), &parts).unwrap();
+    let draw = |page| {
+        let mut bytes = vec![0; width * height];
+        sheet.draw(&mut Surface::new(&mut bytes, layout).unwrap(), &parts, page, "footer");
+        GrayImage::from_raw(width as u32, height as u32, bytes).unwrap()
+    };
+    (0..sheet.pages(&parts)).map(draw).collect()
+}
+
+/// How a photograph is taken.
+#[derive(Clone, Copy)]
+struct Shot {
+    /// Degrees by which the camera is turned.
+    turned: f32,
+    /// How much nearer its right side is than its left.
+    slanted: f32,
+    /// Pixels of the photograph for one of the screen.
+    scale: f32,
+    /// Blur: standard deviation in pixels of the screen.
+    blur: f32,
+}
+
+const STRAIGHT: Shot = Shot { turned: 0.0, slanted: 0.0, scale: 1.0, blur: 0.0 };
+
+/// A photograph of a screen in a dark room, with noise and a light side.
+fn photograph(screen: &GrayImage, shot: Shot) -> GrayImage {
+    let (width, height) = (screen.width() as f32, screen.height() as f32);
+    let side = (width.hypot(height) * shot.scale * 1.2) as u32;
+    let (sin, cos) = shot.turned.to_radians().sin_cos();
+    let at = |x: u32, y: u32| {
+        let (x, y) = (x as f32 - side as f32 / 2.0, y as f32 - side as f32 / 2.0);
+        let (x, y) = ((x * cos + y * sin) / shot.scale, (y * cos - x * sin) / shot.scale);
+        let depth = 1.0 + shot.slanted * x / width;
+        (x / depth + width / 2.0, y / depth + height / 2.0)
+    };
+    let taken = GrayImage::from_fn(side, side, |x, y| {
+        let (from_x, from_y) = at(x, y);
+        let inside =
+            from_x >= 0.0 && from_y >= 0.0 && from_x < width - 1.0 && from_y < height - 1.0;
+        let level = if inside {
+            imageops::interpolate_bilinear(screen, from_x, from_y).map_or(0, |pixel| pixel.0[0])
+        } else {
+            0
+        };
+        let noise = (x.wrapping_mul(7919) ^ y.wrapping_mul(104_729)) % 13;
+        let light = 20.0 + 40.0 * x as f32 / side as f32;
+        Luma([(f32::from(level) * 0.7 + light) as u8 + noise as u8])
+    });
+    if shot.blur > 0.0 { imageops::blur(&taken, shot.blur * shot.scale) } else { taken }
+}
+
+/// A folder of photographs, which is removed with this value.
+struct Album(PathBuf);
+
+impl Album {
+    fn new(name: &str) -> Album {
+        let folder = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Album(folder)
+    }
+
+    fn add(&self, name: &str, photo: &GrayImage) -> PathBuf {
+        let file = self.0.join(name);
+        photo.save(&file).unwrap();
+        file
+    }
+}
+
+impl Drop for Album {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn refused(files: &[PathBuf]) -> (ExitStatus, String) {
+    let failure = messages(files).unwrap_err();
+    assert!(!failure.message.contains('\n'), "one line: {failure}");
+    (failure.status, failure.message)
+}
+
+#[test]
+fn crooked_and_blurred_photographs_in_any_order_give_the_messages() {
+    let run = run(1);
+    let pages = pages(&run, 800, 600);
+    assert!(pages.len() > 1);
+    let shots = [
+        ("jpg", Shot { turned: 174.0, slanted: -0.1, scale: 1.5, blur: 0.8 }),
+        ("ppm", Shot { turned: -31.0, slanted: 0.15, scale: 1.6, blur: 0.0 }),
+    ];
+    for (kind, shot) in shots {
+        let album = Album::new(&format!("crooked-{}", shot.turned));
+        let photo = |(i, page)| album.add(&format!("{i}.{kind}"), &photograph(page, shot));
+        let mut files: Vec<PathBuf> = pages.iter().enumerate().map(photo).collect();
+        files.reverse();
+        let read = messages(&files).unwrap_or_else(|failure| panic!("{}: {failure}", shot.turned));
+        assert_eq!(read, run, "{}", shot.turned);
+    }
+}
+
+#[test]
+fn codes_that_are_missing_are_numbered() {
+    let album = Album::new("missing");
+    let pages = pages(&run(2), 800, 600);
+    let file = album.add("last.png", pages.last().unwrap());
+    let (status, why) = refused(&[file]);
+    assert_eq!(status, ExitStatus::CodesMissing);
+    assert!(why.starts_with("missing: code 1, 2, 3"), "{why}");
+}
+
+#[test]
+fn codes_of_two_runs_and_photographs_without_codes_are_named() {
+    let album = Album::new("foreign");
+    let first = album.add("first.png", &pages(&run(3), 800, 600)[0]);
+    let second = album.add("second.png", &pages(&run(4), 800, 600)[0]);
+    let (status, why) = refused(&[first.clone(), second.clone()]);
+    assert_eq!(status, ExitStatus::SeveralRuns);
+    assert!(why.contains("first.png") && why.contains("second.png"), "{why}");
+
+    let blank = album.add("blank.png", &GrayImage::new(300, 200));
+    let (status, why) = refused(&[blank]);
+    assert_eq!(status, ExitStatus::NoCodes);
+    assert!(why.contains("blank.png: no code"), "{why}");
+
+    let text = album.0.join("text.png");
+    fs::write(&text, "no picture").unwrap();
+    let (status, why) = refused(&[first, text]);
+    assert_eq!(status, ExitStatus::NoCodes);
+    assert!(why.contains("text.png: no PNG"), "{why}");
+    assert_eq!(refused(&[album.0.join("none.png")]).0, ExitStatus::HostError);
+}
+
+#[test]
+fn a_photograph_beside_complete_ones_may_lack_codes() {
+    let album = Album::new("beside");
+    let run = run(5);
+    let photo = |(i, page)| album.add(&format!("{i}.png"), &photograph(page, STRAIGHT));
+    let pages = pages(&run, 800, 600);
+    let mut files: Vec<PathBuf> = pages.iter().enumerate().map(photo).collect();
+    files.push(album.add("blank.png", &GrayImage::new(300, 200)));
+    assert_eq!(messages(&files).unwrap(), run);
+}
