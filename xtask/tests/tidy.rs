@@ -15,7 +15,7 @@ const MOST_COLUMNS: usize = 100;
 
 /// Every package with the project's packages that it may depend on: dependencies point one way.
 /// Tests, and tools that no package depends on, may depend on all.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("tally-abi", &[]),
     ("tally-elf", &[]),
     ("tally-ring", &["tally-abi"]),
@@ -30,7 +30,8 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("tally-capi", &["tally"]),
     ("tally-papi", &["tally", "tally-abi", "tally-engine", "tally-pmu"]),
     ("tally-start", &["tally"]),
-    ("tally-programs", &["tally", "tally-abi"]),
+    ("tally-breakdown", &["tally-abi"]),
+    ("tally-programs", &["tally", "tally-abi", "tally-breakdown"]),
     ("tally-test-guests", &["tally", "tally-abi"]),
     ("tally-model", &[]),
     ("tally-vpmu", &["tally-model"]),
@@ -43,6 +44,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
         "xtask",
         &[
             "tally-abi",
+            "tally-breakdown",
             "tally-elf",
             "tally-engine",
             "tally-model",

@@ -123,10 +123,33 @@ impl<'a> Command<'a> {
         if self.config.scope == Scope::Threads && self.stat.repeat > 1 {
             return Err("--per-thread -r: each run has other threads: leave out -r".into());
         }
-        let (counted, columns) = software::split(&list)?;
+        if self.config.scope == Scope::Threads && self.stat.computes() {
+            return Err(
+                "--per-thread: metrics are of the whole program: leave out one of them".into()
+            );
+        }
+        self.count(&list)?;
+        Ok(self)
+    }
+
+    /// Makes `list` what `stat` counts.
+    fn count(&mut self, list: &str) -> Result<(), String> {
+        let (counted, columns) = software::split(list)?;
         self.columns = columns.into_iter().map(|(name, of)| (name.to_string(), of)).collect();
         self.counted = counted;
-        Ok(self)
+        Ok(())
+    }
+
+    /// Counts these events too, with `stat`; those that it counts already are counted once.
+    ///
+    /// # Errors
+    /// See [`Command::parse`].
+    pub fn count_too(&mut self, events: &[&str]) -> Result<(), String> {
+        let is_new = |event: &&&str| self.columns.iter().all(|(name, _)| name != **event);
+        let new: Vec<&str> = events.iter().filter(is_new).copied().collect();
+        let list = self.list();
+        let all: Vec<&str> = Some(&*list).filter(|list| !list.is_empty()).into_iter().collect();
+        self.count(&[all, new].concat().join(","))
     }
 
     /// Sets an option by its long form; `word` is the form that was written.
@@ -193,10 +216,17 @@ impl<'a> Command<'a> {
         &self.counted
     }
 
+    /// Whether `stat` prints the events: not if nothing but their metrics was asked for.
+    pub fn prints_events(&self) -> bool {
+        let StatOptions { is_topdown, is_breakdown, metrics, .. } = &self.stat;
+        !self.lists.is_empty() || !metrics.is_empty() || !(*is_topdown || *is_breakdown)
+    }
+
     /// The events that were asked for, as one list.
     fn list(&self) -> String {
         let listed = match (self.lists.is_empty(), self.verb) {
             (false, _) => self.lists.join(","),
+            (true, Verb::Stat) if self.stat.computes() => String::new(),
             (true, Verb::Stat) => format!("{DEFAULT_SOFTWARE},{DEFAULT_STAT}"),
             (true, Verb::Record) => DEFAULT_RECORD.into(),
         };
@@ -317,6 +347,15 @@ mod tests {
         assert_eq!(scope("stat --per-thread prog"), Scope::Threads);
         assert_eq!(scope("stat prog"), Scope::Program);
         assert!(parse("stat -r2 --per-thread prog").unwrap_err().contains("leave out -r"));
+        assert!(parse("stat -M x --per-thread prog").unwrap_err().contains("one of them"));
+        let metrics = |text| {
+            let mut stat = parse(text).unwrap();
+            stat.count_too(&["a", "b"]).unwrap();
+            (stat.events().to_string(), stat.prints_events())
+        };
+        assert_eq!(metrics("stat -M x,y prog"), ("a,b".into(), true));
+        assert_eq!(metrics("stat --topdown --breakdown prog"), ("a,b".into(), false));
+        assert_eq!(metrics("stat --topdown -e c,b prog"), ("c,b,a".into(), true));
     }
 
     #[test]
@@ -325,8 +364,6 @@ mod tests {
             ("-a", "run --events"),
             ("--cpu=0", "run --events"),
             ("-C0", "run --events"),
-            ("-M", "run --breakdown"),
-            ("--topdown", "run --breakdown"),
             ("--call-graph=dwarf", "report --call-graph"),
             ("-p1", "name it"),
         ] {
@@ -334,10 +371,10 @@ mod tests {
             let why = parse(&text).unwrap_err();
             assert!(why.contains(remedy), "{option}: {why}");
         }
-        for both in ["-x, -j", "--append", "-r 2 -I 100"] {
+        for both in ["-x, -j", "--append", "-r 2 -I 100", "--td-level 2"] {
             let text = format!("stat {both} prog");
-            assert!(parse(&text).unwrap_err().contains(": give one") || both == "--append");
-            assert!(parse(&text).is_err(), "{both}");
+            let why = parse(&text).unwrap_err();
+            assert!(["give one", "name it", "give that"].iter().any(|word| why.contains(word)));
         }
     }
 

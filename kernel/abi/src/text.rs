@@ -2,6 +2,9 @@
 
 use core::fmt;
 
+#[cfg(feature = "alloc")]
+use alloc::{format, string::String};
+
 /// Text of at most `N` bytes. Longer text is cut at the end of a character.
 #[derive(Clone, Debug)]
 pub struct FixedText<const N: usize> {
@@ -52,6 +55,25 @@ impl fmt::Display for Grouped {
     }
 }
 
+/// A share as a percentage of at most six characters, with its sign.
+#[cfg(feature = "alloc")]
+pub fn percent(share: f64, signed: bool) -> String {
+    let percent = share * 100.0;
+    let most = if signed { 99.95 } else { 999.95 };
+    match percent.abs() {
+        size if size >= 9999.5 && signed => format!("{percent:+.0e}%"),
+        size if size >= 99999.5 => format!("{percent:.0e}%"),
+        size => {
+            let decimals = usize::from(size < most) + usize::from(size < 9.995);
+            if signed {
+                format!("{percent:+.decimals$}%")
+            } else {
+                format!("{percent:.decimals$}%")
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +95,22 @@ mod tests {
         assert_eq!(FixedText::<4>::of(format_args!("abcé")).as_str(), "abc");
         assert_eq!(FixedText::<5>::of(format_args!("{}é", "abc")).as_str(), "abcé");
         assert_eq!(FixedText::<0>::of(format_args!("x")).as_str(), "");
+    }
+
+    #[cfg(feature = "alloc")]
+    #[test]
+    fn percentages_have_six_characters() {
+        for (share, signed, unsigned) in [
+            (0.099_94, "+9.99%", "9.99%"),
+            (0.999_4, "+99.9%", "99.9%"),
+            (0.999_6, "+100%", "100.0%"),
+            (9.9996, "+1000%", "1000%"),
+            (99.994, "+9999%", "9999%"),
+            (100.0, "+1e4%", "10000%"),
+            (1e9, "+1e11%", "1e11%"),
+        ] {
+            assert_eq!((&*percent(share, true), &*percent(share, false)), (signed, unsigned));
+            assert!(percent(-share, true).len() <= 6, "{share}");
+        }
     }
 }

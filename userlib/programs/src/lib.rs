@@ -13,5 +13,10 @@ use tally::events;
 
 /// The default list of events of this processor.
 pub fn default_events() -> &'static str {
-    events::default_list(__cpuid(1).eax)
+    events::default_list(signature())
+}
+
+/// This processor's signature: CPUID leaf 1, EAX.
+pub fn signature() -> u32 {
+    __cpuid(1).eax
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, text::percent};
 
 use super::switch::{self, Switch};
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     output,
     progress::Step,
     project::Project,
-    report::{Report, table::percent},
+    report::Report,
     study::estimators::{self, Study},
 };
 

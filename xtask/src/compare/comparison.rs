@@ -6,10 +6,10 @@ use std::{
 };
 
 use serde::Serialize;
-use tally_abi::text::Grouped;
+use tally_abi::text::{Grouped, percent};
 
 use super::perf::Count;
-use crate::report::{EventReport, Kind, relative_error, table::percent};
+use crate::report::{EventReport, Kind, relative_error};
 
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;

@@ -1,9 +1,8 @@
 //! The values of a comparison as text, for its tables on a terminal and on a page.
 
-use tally_abi::text::Grouped;
+use tally_abi::text::{Grouped, percent};
 
 use super::{compared::Compared, measured::Measured};
-use crate::report::cells::percent;
 
 /// The ends of the ratio's interval.
 pub fn range(row: &Compared) -> String {

@@ -1,6 +1,7 @@
 //! The list of events that `cargo xtask run --explain` explains.
 
 use tally_abi::{ExitStatus, SessionConfig, command::Command, events};
+use tally_breakdown::Metrics;
 
 use crate::{Failure, Result, job::Job, program_words::tally};
 
@@ -29,7 +30,11 @@ impl Asked {
         let (config, paranoid) = (job.config(), Some(job.paranoid));
         let usage = |why: String| Failure::new(ExitStatus::Usage, why);
         if let Some(words) = tally(command) {
-            let command = Command::parse(&words).map_err(|why| usage(format!("tally: {why}")))?;
+            let refused = |why: String| usage(format!("tally: {why}"));
+            let mut command = Command::parse(&words).map_err(refused)?;
+            if let Some(metrics) = Metrics::of(&command.stat, signature).map_err(refused)? {
+                command.count_too(&metrics.events()).map_err(refused)?;
+            }
             return Ok(Asked { events: command.events().into(), config: command.config, paranoid });
         }
         if let Some(events) = &job.events {

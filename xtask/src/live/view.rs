@@ -7,7 +7,7 @@ use ratatui::{
     text::{Line, Span},
     widgets::Paragraph,
 };
-use tally_abi::text::Grouped;
+use tally_abi::text::{Grouped, percent};
 
 use super::{
     screen::LEAST,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     machine::tail,
-    report::{CyclePart, Interval, IntervalEvent, cells::percent, glyph},
+    report::{CyclePart, Interval, IntervalEvent, glyph},
 };
 
 /// Columns of a number, and of a half width.

@@ -5,9 +5,12 @@
 
 use minijinja::{Environment, UndefinedBehavior, Value, syntax::SyntaxConfig, value::Serde};
 use serde::Serialize;
-use tally_abi::{ExitStatus, text::Grouped};
+use tally_abi::{
+    ExitStatus,
+    text::{Grouped, percent},
+};
 
-use crate::{Failure, Result, report::cells::percent};
+use crate::{Failure, Result};
 
 /// The templates. Names that end in `.html` are escaped.
 const TEMPLATES: [(&str, &str); 8] = [

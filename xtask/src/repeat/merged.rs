@@ -6,13 +6,16 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tally_abi::{ExitStatus, text::Grouped};
+use tally_abi::{
+    ExitStatus,
+    text::{Grouped, percent},
+};
 
 use super::estimate::{Combined, RunEstimate, combine, mean, variance};
 use crate::{
     Failure, Result,
     machine::Boot,
-    report::{EventReport, Kind, Report, SessionReport, relative_error, table::percent},
+    report::{EventReport, Kind, Report, SessionReport, relative_error},
 };
 
 /// Columns of an event's name; a longer name has its own line.

@@ -1,6 +1,6 @@
 //! The values of a report as text, for every table of them: on a terminal and on a page.
 
-use tally_abi::text::Grouped;
+use tally_abi::text::{Grouped, percent};
 
 use super::{EventReport, Kind, SessionReport, estimate::Estimate};
 
@@ -88,43 +88,4 @@ pub fn engine_rows(session: &SessionReport) -> [(&'static str, String); 10] {
         ("engine's share of the time", share(session.engine_share)),
         ("handler's share of cycles", share(session.handler_cycle_share)),
     ]
-}
-
-/// A share as a percentage of at most six characters, with its sign.
-pub fn percent(share: f64, signed: bool) -> String {
-    let percent = share * 100.0;
-    let most = if signed { 99.95 } else { 999.95 };
-    match percent.abs() {
-        size if size >= 9999.5 && signed => format!("{percent:+.0e}%"),
-        size if size >= 99999.5 => format!("{percent:.0e}%"),
-        size => {
-            let decimals = usize::from(size < most) + usize::from(size < 9.995);
-            if signed {
-                format!("{percent:+.decimals$}%")
-            } else {
-                format!("{percent:.decimals$}%")
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentages_have_six_characters() {
-        for (share, signed, unsigned) in [
-            (0.099_94, "+9.99%", "9.99%"),
-            (0.999_4, "+99.9%", "99.9%"),
-            (0.999_6, "+100%", "100.0%"),
-            (9.9996, "+1000%", "1000%"),
-            (99.994, "+9999%", "9999%"),
-            (100.0, "+1e4%", "10000%"),
-            (1e9, "+1e11%", "1e11%"),
-        ] {
-            assert_eq!((&*percent(share, true), &*percent(share, false)), (signed, unsigned));
-            assert!(percent(-share, true).len() <= 6, "{share}");
-        }
-    }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use tally_abi::{Reading, Value};
+use tally_breakdown::Count;
 
 use super::estimate::Estimate;
 
@@ -62,6 +63,11 @@ pub struct EventReport {
     pub refined: Option<Estimate>,
 }
 
+/// The counts of these events by their names.
+pub(super) fn counts(events: &[EventReport]) -> impl Fn(&str) -> Option<Count> {
+    |name| events.iter().find(|event| event.name == name)?.count()
+}
+
 impl EventReport {
     /// Combines one event's reading with its truth.
     pub fn of(name: &str, reading: &Reading, truth: Option<u64>) -> EventReport {
@@ -104,15 +110,14 @@ impl EventReport {
         })
     }
 
-    /// The refined estimate and its half width in events, or the engine's; 0 if there is none.
-    pub(super) fn best(&self) -> [f64; 2] {
-        match self.refined {
-            Some(refined) => [refined.estimate, refined.half_width_95],
-            None => {
-                let estimate = self.estimate.unwrap_or_default() as f64;
-                [estimate, self.half_width_95.unwrap_or_default()]
-            }
-        }
+    /// The refined count, or the engine's; none if the event was not measured.
+    fn count(&self) -> Option<Count> {
+        let (estimate, half_width_95) = match self.refined {
+            Some(refined) => (refined.estimate, refined.half_width_95),
+            None => (self.estimate? as f64, self.half_width_95.unwrap_or_default()),
+        };
+        let truth = self.truth.map(|truth| truth as f64);
+        Some(Count { estimate, half_width_95, truth })
     }
 
     /// Estimate less truth, in events.

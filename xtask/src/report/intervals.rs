@@ -6,11 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 use tally_abi::{Reading, Value, reading::Reason, trace::SliceRecord};
+use tally_breakdown::{CyclePart, Stack, cycle_parts};
 use tally_engine::{Pinned, Plan, estimate::student_t_95, plan::CounterAssignment};
 
 use super::{
-    breakdown::{CyclePart, Stack, cycle_parts},
-    event::EventReport,
+    event::{EventReport, counts},
     slices::{self, Slice},
 };
 
@@ -93,7 +93,7 @@ fn interval(
     let is_measured =
         |name: &&str| events.iter().any(|event| event.name == *name && event.estimate.is_some());
     let stack = stack.filter(|stack| stack.of_cycles().iter().all(is_measured));
-    let parts = stack.map(|stack| cycle_parts(&events, stack)).unwrap_or_default();
+    let parts = stack.map(|stack| cycle_parts(&counts(&events), stack)).unwrap_or_default();
     let events = events.into_iter().map(|event| {
         let EventReport { name, estimate, half_width_95, .. } = event;
         IntervalEvent { name, estimate, half_width_95 }
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn intervals_divide_the_cycles_of_a_session() {
-        let stack = crate::report::stack_of(0x606a6).unwrap();
+        let stack = tally_breakdown::stack_of(0x606a6).unwrap();
         let intervals = intervals(&records(), &four_groups(), &NAMES, Some(stack), 7);
         let cycles: Vec<u64> = intervals.iter().map(|interval| interval.cycles).collect();
         assert_eq!((cycles.len(), cycles.iter().sum::<u64>()), (7, SLICES * 1_000));

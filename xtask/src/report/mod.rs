@@ -1,7 +1,6 @@
 //! The results of a run: the engine's estimates and the virtual PMU's truth.
 
 mod added;
-mod breakdown;
 pub mod cells;
 mod estimate;
 mod event;
@@ -22,9 +21,10 @@ use tally_abi::{
     truth::{Count, Region, RegionKind, Truth},
 };
 
+pub use tally_breakdown::{Breakdown, CyclePart, SlotPart, Stack, stack_of};
+
 pub use self::{
     added::Additions,
-    breakdown::{Breakdown, CyclePart, SlotPart, Stack, stack_of},
     estimate::Estimate,
     event::{EventReport, Kind, relative_error},
     groups::GroupReport,

@@ -2,12 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use tally_abi::text::Grouped;
+use tally_abi::text::percent;
 
-pub use super::cells::percent;
 use super::{
-    Breakdown, EventReport, Kind, Report, SessionReport,
-    breakdown::CyclePart,
+    EventReport, Kind, Report, SessionReport,
     cells::{Cells, TruthCells, engine_rows, estimate_and_bar},
     phases, relative_error,
 };
@@ -32,7 +30,7 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
         };
         writeln!(text, "{program}{number}: {pmu}, seed {}", report.seed.unwrap_or_default())?;
         if let Some(breakdown) = &session.breakdown {
-            write_breakdown(text, breakdown)?;
+            write!(text, "{breakdown}")?;
         }
         if let Some(phases) = &session.phases {
             phases::render(text, phases)?;
@@ -43,47 +41,6 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
         write_engine(text, session)?;
     }
     Ok(())
-}
-
-/// Where the cycles went.
-fn write_breakdown(text: &mut String, breakdown: &Breakdown) -> fmt::Result {
-    let Breakdown { cycles, instructions, parts, divider_busy, not_told_apart, .. } = breakdown;
-    let cpi = *cycles as f64 / (*instructions).max(1) as f64;
-    let (cycles, instructions) = (Grouped(*cycles), Grouped(*instructions));
-    writeln!(text, "{instructions} instructions in {cycles} cycles: {cpi:.3} cycles each")?;
-    let (share, bar) = ("share", "± 95 %");
-    writeln!(text, "{:<32} {:>8} {share:>8} {bar:>8} {:>8}", "cycles in", "CPI", "truth")?;
-    let of_all = |part: f64| percent(part / breakdown.cycles.max(1) as f64, false);
-    for part in parts {
-        let CyclePart { name, cpi, share, half_width_95, truth, .. } = part;
-        let mark = if truth.is_some_and(|truth| !part.contains(truth)) { "!" } else { "" };
-        let truth = truth.map_or_else(|| "-".into(), of_all);
-        let (share, bar) = (percent(*share, false), of_all(*half_width_95));
-        writeln!(text, "{name:<32} {cpi:>8.3} {share:>8} {bar:>8} {truth:>8}{mark}")?;
-    }
-    if *divider_busy >= 0.01 {
-        writeln!(text, "the divider was busy in {} of the cycles", percent(*divider_busy, false))?;
-    }
-    if let Some(losses) = breakdown.losses() {
-        writeln!(text, "most are lost to: {losses}")?;
-    }
-    writeln!(text, "not told apart here: {not_told_apart}\n")?;
-    write_slots(text, breakdown)
-}
-
-/// Where the slots of dispatch went.
-fn write_slots(text: &mut String, breakdown: &Breakdown) -> fmt::Result {
-    let (name, share, bar) = ("slots of dispatch", "share", "± 95 %");
-    writeln!(text, "{name:<41} {share:>8} {bar:>8} {:>8}", "truth")?;
-    for part in &breakdown.slots {
-        let mark = if part.truth.is_some_and(|truth| !part.contains(truth)) { "!" } else { "" };
-        let [share, bar] = [part.share, part.half_width_95].map(|share| percent(share, false));
-        let truth = part.truth.map_or_else(|| "-".into(), |truth| percent(truth, false));
-        let of = if part.of_cycles { " (of cycles)" } else { "" };
-        let name = format!("{:1$}{2}{of}", "", usize::from(2 * part.level - 2), part.name);
-        writeln!(text, "{name:<41} {share:>8} {bar:>8} {truth:>8}{mark}")?;
-    }
-    writeln!(text, "missing here: {}\n", breakdown.slots_missing)
 }
 
 fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {

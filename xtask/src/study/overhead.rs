@@ -14,6 +14,7 @@ use serde::Serialize;
 use tally_abi::{
     ExitStatus, events,
     session::{MIN_SLICE, NO_BUDGET_PPM},
+    text::percent,
     truth::{Region, RegionKind},
 };
 use tally_model::cost;
@@ -25,7 +26,6 @@ use crate::{
     machine::{Artefacts, Boot, Pmu, Request},
     output,
     project::{self, Project},
-    report::table::percent,
 };
 
 /// Frequencies in kHz with the paper's overheads in percent (000, Table 4). The paper calls them

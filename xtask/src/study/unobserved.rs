@@ -12,6 +12,7 @@ use serde::Serialize;
 use tally_abi::{
     ExitStatus, Shares, Slice, events,
     session::MAX_SLICE,
+    text::percent,
     truth::{Region, RegionKind},
 };
 use tally_engine::Plan;
@@ -26,7 +27,7 @@ use crate::{
     output,
     project::Project,
     ramdisk,
-    report::{EventReport, Kind, Report, table::percent},
+    report::{EventReport, Kind, Report},
     setup,
 };
 

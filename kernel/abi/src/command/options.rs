@@ -12,7 +12,7 @@ const STAT: Option<Verb> = Some(Verb::Stat);
 const RECORD: Option<Verb> = Some(Verb::Record);
 
 /// All options; none as the verb stands for both.
-pub(super) const OPTIONS: [Known; 20] = [
+pub(super) const OPTIONS: [Known; 24] = [
     ("-e", "--event", "LIST", None, "the events; those between braces in the same slices"),
     ("-r", "--repeat", "N", STAT, "run the program N times: means, and the spread between runs"),
     ("-I", "--interval-print", "MS", STAT, "print the counts of each interval, at least 10 ms"),
@@ -22,6 +22,10 @@ pub(super) const OPTIONS: [Known; 20] = [
     ("", "--append", "", STAT, "with -o: add to FILE"),
     ("-d", "--detailed", "", STAT, "count the data cache's events too"),
     ("", "--per-thread", "", STAT, "count each thread apart, 64 events at most"),
+    ("-M", "--metrics", "LIST", STAT, "print the vendor's metrics, by perf's names"),
+    ("", "--topdown", "", STAT, "print the shares of the slots, of level 1"),
+    ("", "--td-level", "N", STAT, "with --topdown: another level"),
+    ("", "--breakdown", "", STAT, "print where the cycles went"),
     ("-v", "--verbose", "", STAT, "print what is counted, and how, before the program runs"),
     ("", "--timeout", "MS", STAT, "end the program after this time, at least 10 ms"),
     ("-c", "--count", "PERIOD", RECORD, "events between two samples"),
@@ -36,15 +40,13 @@ pub(super) const OPTIONS: [Known; 20] = [
 ];
 
 /// perf's options that are refused: why, and what to use instead.
-const NOT_HERE: [(&str, &str, &str); 12] = [
+const NOT_HERE: [(&str, &str, &str); 10] = [
     (
         "",
         "--call-graph",
         "record -g keeps the stack, by which callers are found in either way: choose with \
         `cargo xtask report --call-graph dwarf|fp`",
     ),
-    ("-M", "--metrics", METRICS),
-    ("", "--topdown", METRICS),
     ("-a", "--all-cpus", WHOLE),
     ("-C", "--cpu", WHOLE),
     ("-A", "--no-aggr", WHOLE),
@@ -56,8 +58,6 @@ const NOT_HERE: [(&str, &str, &str); 12] = [
     ("-i", "--no-inherit", "all threads of the program are counted, and it has no other programs"),
 ];
 
-const METRICS: &str = "metrics are computed on the host, from a whole run: use \
-    `cargo xtask run --breakdown -- PROGRAM`, which prints the vendors' top-down shares";
 const WHOLE: &str = "a session counts one program on whichever CPU it runs, never a CPU: leave it \
     out, or count several programs with `cargo xtask run --events LIST -- ONE -- TWO`";
 

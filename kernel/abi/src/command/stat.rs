@@ -1,6 +1,6 @@
 //! The options that only `tally stat` has: how it runs the program, and what it prints where.
 
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 
 /// The shortest time that the program can wait for the measured one, in milliseconds: the
 /// scheduler's ticks.
@@ -25,6 +25,14 @@ pub struct StatOptions<'a> {
     pub is_json: bool,
     /// `-v`: print what is counted before the program runs.
     pub is_verbose: bool,
+    /// The lists of all `-M LIST`: metrics by perf's names, or groups of them.
+    pub metrics: Vec<&'a str>,
+    /// `--topdown`: print the metrics of a level, and only metrics if no event is named.
+    pub is_topdown: bool,
+    /// `--td-level N`: the level of `--topdown`.
+    pub level: u8,
+    /// `--breakdown`: print where the cycles went, and only that if no event is named.
+    pub is_breakdown: bool,
 }
 
 impl Default for StatOptions<'_> {
@@ -38,6 +46,10 @@ impl Default for StatOptions<'_> {
             separator: None,
             is_json: false,
             is_verbose: false,
+            metrics: Vec::new(),
+            is_topdown: false,
+            level: 1,
+            is_breakdown: false,
         }
     }
 }
@@ -54,9 +66,20 @@ impl<'a> StatOptions<'a> {
             "--field-separator" => self.separator = Some(value),
             "--json-output" => self.is_json = true,
             "--verbose" => self.is_verbose = true,
+            "--metrics" => self.metrics.push(value),
+            "--topdown" => self.is_topdown = true,
+            "--td-level" => {
+                self.level = at_least(1, word, value)?.try_into().unwrap_or(u8::MAX);
+            }
+            "--breakdown" => self.is_breakdown = true,
             _ => return Err(format!("unknown option {word}")),
         }
         Ok(())
+    }
+
+    /// Returns whether something is computed from counts beside them.
+    pub fn computes(&self) -> bool {
+        !self.metrics.is_empty() || self.is_topdown || self.is_breakdown
     }
 
     /// Refuses options that contradict each other.
@@ -70,6 +93,16 @@ impl<'a> StatOptions<'a> {
             }
             StatOptions { repeat: 2.., interval_ms: Some(_), .. } => {
                 "-r prints the means of whole runs, and -I each interval of one: give one of them"
+            }
+            StatOptions { level: 2.., is_topdown: false, .. } => {
+                "--td-level is the level of --topdown: give that too"
+            }
+            StatOptions { is_breakdown: true, separator: Some(_), .. } => {
+                "--breakdown is a table, not fields: leave out -x, or print objects with -j"
+            }
+            StatOptions { is_breakdown: true, interval_ms: Some(_), .. } => {
+                "--breakdown is of whole runs: use `cargo xtask run --breakdown --over-time` for \
+                 where the cycles go over time"
             }
             _ => return Ok(()),
         };

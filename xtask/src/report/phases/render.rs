@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Write};
 
+use tally_abi::text::percent;
+
 use super::{PhaseReport, PhaseShare};
-use crate::report::cells::percent;
 
 /// Columns of the strip.
 const COLUMNS: usize = 80;

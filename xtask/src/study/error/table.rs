@@ -1,7 +1,8 @@
 //! Prints a study of errors in 80 columns.
 
+use tally_abi::text::percent;
+
 use super::judge::{Accuracy, ErrorStudy, FREQUENT, FrequentError, ProgramError, Refinement};
-use crate::report::table::percent;
 
 /// Columns of an event's name, and of a program's words.
 const NAME: usize = 44;

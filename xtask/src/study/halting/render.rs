@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tally_abi::text::Grouped;
+use tally_abi::text::{Grouped, percent};
 
 use super::{
     experiment::{LINES, Varied},
@@ -11,7 +11,6 @@ use super::{
     results::{EventResult, HaltingStudy, LineResult},
     statistics::Class,
 };
-use crate::report::table::percent;
 
 /// Tables I and II: the experiments; III: the paper's events beside ours; then every event.
 pub(super) fn render(study: &HaltingStudy) -> String {

@@ -14,6 +14,8 @@ use alloc::vec::Vec;
 
 use tally::{ExitStatus, eprintln, println, runtime::arguments};
 use tally_abi::command::{Command, Verb, help};
+use tally_breakdown::Metrics;
+use tally_programs::signature;
 
 tally::main!(main);
 
@@ -23,9 +25,15 @@ fn main() -> i32 {
         println!("{}", help.trim_end());
         return 0;
     }
-    let done = Command::parse(&words).map(|command| match command.verb {
-        Verb::Stat => stat::run(&command),
-        Verb::Record => record::run(&command),
+    let done = Command::parse(&words).and_then(|mut command| match command.verb {
+        Verb::Stat => {
+            let metrics = Metrics::of(&command.stat, signature())?;
+            if let Some(metrics) = &metrics {
+                command.count_too(&metrics.events())?;
+            }
+            Ok(stat::run(&command, metrics.as_ref()))
+        }
+        Verb::Record => Ok(record::run(&command)),
     });
     match done {
         Ok(Ok(status)) => status.into(),

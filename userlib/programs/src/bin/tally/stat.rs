@@ -1,5 +1,6 @@
 //! `tally stat`: counts events of a program, and prints the counts as `perf stat` does.
 
+mod computed;
 mod count;
 mod measure;
 mod metric;
@@ -11,6 +12,7 @@ use alloc::{format, vec::Vec};
 
 use tally::{OpenError, io::File};
 use tally_abi::command::Command;
+use tally_breakdown::Metrics;
 
 use self::{
     count::{Count, counts},
@@ -20,14 +22,14 @@ use self::{
 
 /// Runs the program as often as asked for, prints its counts and returns its status: the first that
 /// is not 0.
-pub fn run(command: &Command) -> Result<u8, OpenError> {
+pub fn run(command: &Command, metrics: Option<&Metrics>) -> Result<u8, OpenError> {
     let file = match command.stat.output {
         None => None,
         Some(path) => Some(File::create(path, command.stat.appends).map_err(|error| {
             OpenError { error: tally::Error::BadArgument, detail: format!("{path}: {error}") }
         })?),
     };
-    let mut printer = Printer::new(command, file);
+    let mut printer = Printer::new(command, metrics, file);
     let mut runs: Vec<(Run, Vec<Count>)> = Vec::new();
     for _ in 0..command.stat.repeat {
         let run = measure(command, &mut |span, rows, at_ns| {

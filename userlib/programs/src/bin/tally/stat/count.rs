@@ -45,6 +45,12 @@ impl Count {
         (self.half_width > 0.0).then(|| self.half_width / value)
     }
 
+    /// The count of an event that was counted.
+    pub fn measured(&self) -> Option<tally_breakdown::Count> {
+        let (estimate, half_width_95) = (self.value?, self.half_width);
+        Some(tally_breakdown::Count { estimate, half_width_95, truth: None })
+    }
+
     /// perf's unit. Perf prints none for nanoseconds.
     pub fn unit(&self) -> &'static str {
         match self.software {

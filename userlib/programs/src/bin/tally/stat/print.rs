@@ -1,6 +1,6 @@
 //! The output of `tally stat`: lines, fields or JSON objects, in the columns of `perf stat`.
 
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 use core::fmt::Write;
 
 use tally::{
@@ -8,8 +8,10 @@ use tally::{
     io::{File, Output},
 };
 use tally_abi::{command::Command, text::Grouped};
+use tally_breakdown::Metrics;
 
 use super::{
+    computed::{self, Time},
     count::{Count, Span},
     measure::Run,
     metric::{Metric, metric},
@@ -26,14 +28,16 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Prints to standard output or to the file of `-o`.
 pub struct Printer<'a> {
     command: &'a Command<'a>,
+    /// What is computed from the counts beside them.
+    metrics: Option<&'a Metrics>,
     file: Option<File>,
     /// Whether the heading of the intervals is printed.
     has_heading: bool,
 }
 
 impl<'a> Printer<'a> {
-    pub fn new(command: &'a Command<'a>, file: Option<File>) -> Self {
-        Printer { command, file, has_heading: false }
+    pub fn new(command: &'a Command<'a>, metrics: Option<&'a Metrics>, file: Option<File>) -> Self {
+        Printer { command, metrics, file, has_heading: false }
     }
 
     /// Write errors are ignored, as those of standard output are.
@@ -58,7 +62,7 @@ impl<'a> Printer<'a> {
             };
             self.line(&format!("#           time{whom}             counts unit events"));
         }
-        self.events(Some(at_ns), span, (counts, rows), None);
+        self.values(Some(at_ns), span, (counts, rows), None);
     }
 
     /// Prints the values of whole runs, or those of what was counted apart, if anything was;
@@ -71,7 +75,7 @@ impl<'a> Printer<'a> {
         time: Mean,
     ) {
         if !self.is_text() {
-            return self.events(None, span, values, spreads);
+            return self.values(None, span, values, spreads);
         }
         let runs = match self.command.stat.repeat {
             1 => String::new(),
@@ -79,7 +83,7 @@ impl<'a> Printer<'a> {
         };
         let program = self.command.program.join(" ");
         self.line(&format!("\n Performance counter stats for '{program}'{runs}:\n"));
-        self.events(None, span, values, spreads);
+        self.values(None, span, values, spreads);
         let seconds = |ns: f64| ns / SECOND_NS as f64;
         let (mean, deviation) = (seconds(time.mean), seconds(time.deviation));
         if spreads.is_some() {
@@ -93,6 +97,43 @@ impl<'a> Printer<'a> {
                 [span.usage.user_ns, span.usage.system_ns].map(|ns| seconds(ns as f64));
             self.line(&format!("\n {user:>17.9} seconds user"));
             self.line(&format!(" {sys:>17.9} seconds sys"));
+        }
+    }
+
+    /// The values of events, unless nothing but what is computed from them was asked for; and that.
+    fn values(
+        &mut self,
+        at_ns: Option<u64>,
+        span: &Span,
+        (all, rows): (&[Count], &[Row]),
+        spreads: Option<&[f64]>,
+    ) {
+        if self.command.prints_events() {
+            self.events(at_ns, span, (all, rows), spreads);
+        }
+        let Some(metrics) = self.metrics else { return };
+        let counts = |name: &str| {
+            let index = self.command.columns.iter().position(|(column, _)| column == name)?;
+            all.get(index)?.measured()
+        };
+        let time = at_ns.map(|at| (at / SECOND_NS, at % SECOND_NS));
+        let lines =
+            metrics.shares(&counts).into_iter().map(|share| match self.command.stat.separator {
+                _ if self.command.stat.is_json => computed::json(&share, time),
+                Some(separator) => computed::fields(&share, time, spreads.is_some(), separator),
+                None => computed::text(&share, time),
+            });
+        let lines: Vec<String> = lines.collect();
+        lines.iter().for_each(|line| self.line(line));
+        match metrics.breakdown(&counts) {
+            None => {}
+            Some(Ok(breakdown)) if self.command.stat.is_json => {
+                breakdown.parts.iter().for_each(|part| self.line(&computed::part_json(part)));
+            }
+            Some(Ok(breakdown)) => self.line(format!("\n{breakdown}").trim_end()),
+            Some(Err(missing)) => {
+                self.line(&format!("no breakdown: too few slices for {}", missing.join(", ")));
+            }
         }
     }
 
@@ -198,9 +239,6 @@ struct Event<'a> {
     runtime_ns: u64,
 }
 
-/// A time in seconds and nanoseconds.
-type Time = Option<(u64, u64)>;
-
 impl Event<'_> {
     /// As perf's text, and behind the metric the half widths of estimates: behind that of the
     /// metric itself, if it has one, that of the count.
@@ -262,7 +300,7 @@ impl Event<'_> {
         let behind = [format!("{runtime_ns}"), share, metric, label.into(), half_width];
         let all =
             at.into_iter().chain(self.label.field()).chain(before).chain(spread).chain(behind);
-        all.collect::<alloc::vec::Vec<_>>().join(separator)
+        all.collect::<Vec<_>>().join(separator)
     }
 
     /// As perf's JSON, and the half width of the count's 95 % interval, in its unit.

@@ -33,6 +33,8 @@ fn share(values: &mut [f64], squares: &[f64], amount: f64) {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use proptest::prelude::*;
 
     use super::*;

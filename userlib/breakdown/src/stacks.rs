@@ -1,5 +1,7 @@
 //! Which cycles each processor tells apart, by its own events.
 
+use alloc::{vec, vec::Vec};
+
 use super::formulas::{self, TopDown};
 
 /// A processor's parts of a program's cycles. Together they are all cycles, whatever the events'

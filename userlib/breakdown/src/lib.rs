@@ -1,28 +1,55 @@
-//! Where a program's cycles go: a CPI stack (paper 000, section 5) from the events by which the
-//! processor tells stalls apart. Its parts are all cycles, without a rest. Beside it, where the
-//! slots of dispatch go, by the vendor's formulas.
+//! Where a program's cycles go, from counts: a CPI stack (paper 000, section 5) from the events by
+//! which the processor tells stalls apart, whose parts are all cycles, without a rest; and where the
+//! slots of dispatch go, by the vendors' top-down formulas.
+//!
+//! Pure logic, for the host's reports and for programs that look at their own counts.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod closing;
 mod formulas;
+mod metrics;
+mod render;
 mod slots;
 mod stacks;
 
-use std::borrow::Cow;
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use self::{closing::close, slots::slot_parts, stacks::Part};
 pub use self::{
+    metrics::{MetricShare, Metrics},
     slots::SlotPart,
     stacks::{Stack, of as stack_of},
 };
-use super::EventReport;
+
+/// An event's count, as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Count {
+    /// In events.
+    pub estimate: f64,
+    /// Half the width of the 95 % interval, in events; 0 if the count is exact.
+    pub half_width_95: f64,
+    /// The virtual PMU's, in events, if it is known.
+    pub truth: Option<f64>,
+}
+
+/// The count of an event by its name; none if it was not measured.
+pub type Counts<'a> = &'a dyn Fn(&str) -> Option<Count>;
 
 /// The most parts that are named as what most cycles may be lost to.
 const MOST_LOSSES: usize = 2;
 
 /// Where the cycles of a session went, in the modes that it counted.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Breakdown {
     /// Core cycles.
     pub cycles: u64,
@@ -41,7 +68,8 @@ pub struct Breakdown {
 }
 
 /// A part of the cycles.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct CyclePart {
     /// What the cycles went to.
     pub name: Cow<'static, str>,
@@ -73,22 +101,20 @@ struct Sum {
 }
 
 impl Sum {
-    fn of(events: &[EventReport], part: &Part) -> Sum {
+    fn of(counts: Counts<'_>, part: &Part) -> Sum {
         let mut sum = Sum { name: part.name, cycles: 0.0, square: 0.0, truth: Some(0.0) };
         let terms = part.plus.iter().map(|name| (1.0, name));
         for (sign, name) in terms.chain(part.minus.iter().map(|name| (-1.0, name))) {
-            let Some(event) = events.iter().find(|event| event.name == *name) else { continue };
-            let [estimate, half_width] = event.best();
-            sum.cycles += sign * estimate;
-            sum.square += half_width * half_width;
-            let truth = sum.truth.zip(event.truth);
-            sum.truth = truth.map(|(sum, truth)| sum + sign * truth as f64);
+            let Some(count) = counts(name) else { continue };
+            sum.cycles += sign * count.estimate;
+            sum.square += count.half_width_95 * count.half_width_95;
+            sum.truth = sum.truth.zip(count.truth).map(|(sum, truth)| sum + sign * truth);
         }
         sum
     }
 
     fn part(self, cycles: u64, instructions: u64) -> CyclePart {
-        let half_width_95 = self.square.sqrt();
+        let half_width_95 = libm::sqrt(self.square);
         CyclePart {
             name: self.name.into(),
             cycles: self.cycles,
@@ -102,41 +128,36 @@ impl Sum {
     }
 }
 
-/// The breakdown of a session's events, of which the stack's are some.
+/// The breakdown of a session that counted the stack's events.
 ///
 /// # Errors
 /// The names of the events that were not measured.
-pub fn break_down(
-    events: &[EventReport],
-    stack: &Stack,
-) -> std::result::Result<Breakdown, Vec<&'static str>> {
-    let estimate = |name: &str| events.iter().find(|event| event.name == name)?.estimate;
-    let missing = stack.events().into_iter().filter(|name| estimate(name).is_none());
+pub fn break_down(counts: Counts<'_>, stack: &Stack) -> Result<Breakdown, Vec<&'static str>> {
+    let missing = stack.events().into_iter().filter(|name| counts(name).is_none());
     let missing: Vec<&'static str> = missing.collect();
     if !missing.is_empty() {
         return Err(missing);
     }
-    let [cycles, instructions, divider] = [stack.cycles, stack.instructions, stack.divider]
-        .map(|name| estimate(name).unwrap_or_default());
-    let mut parts = cycle_parts(events, stack);
+    let count = |name: &str| counts(name).unwrap_or_default().estimate;
+    let [cycles, instructions] = [stack.cycles, stack.instructions].map(|name| count(name) as u64);
+    let mut parts = cycle_parts(counts, stack);
     parts.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
     Ok(Breakdown {
         cycles,
         instructions,
         parts,
-        divider_busy: divider as f64 / cycles.max(1) as f64,
+        divider_busy: count(stack.divider) / cycles.max(1) as f64,
         not_told_apart: stack.together.into(),
-        slots: slot_parts(events, stack.slots),
+        slots: slot_parts(counts, stack.slots),
         slots_missing: stack.slots.missing.into(),
     })
 }
 
-/// The parts of the cycles, in the order of the pipeline; the stack's events are measured.
-pub(super) fn cycle_parts(events: &[EventReport], stack: &Stack) -> Vec<CyclePart> {
-    let count = |name: &str| events.iter().find(|event| event.name == name)?.estimate;
-    let [cycles, instructions] =
-        [stack.cycles, stack.instructions].map(|name| count(name).unwrap_or_default());
-    let mut sums: Vec<Sum> = stack.parts.iter().map(|part| Sum::of(events, part)).collect();
+/// The parts of the cycles, in the order of the pipeline, if the stack's events are measured.
+pub fn cycle_parts(counts: Counts<'_>, stack: &Stack) -> Vec<CyclePart> {
+    let [cycles, instructions] = [stack.cycles, stack.instructions]
+        .map(|name| counts(name).unwrap_or_default().estimate as u64);
+    let mut sums: Vec<Sum> = stack.parts.iter().map(|part| Sum::of(counts, part)).collect();
     close_all(&mut sums);
     sums.into_iter().map(|sum| sum.part(cycles, instructions)).collect()
 }
@@ -178,8 +199,9 @@ impl Breakdown {
     pub fn losses(&self) -> Option<String> {
         let largest = self.largest_loss()?;
         let may_be = |part: &&CyclePart| {
-            let squares = largest.half_width_95.powi(2) + part.half_width_95.powi(2);
-            part.name != "work" && (largest.cycles - part.cycles).powi(2) <= squares
+            let square = |value: f64| value * value;
+            let squares = square(largest.half_width_95) + square(part.half_width_95);
+            part.name != "work" && square(largest.cycles - part.cycles) <= squares
         };
         let others = self.parts.iter().filter(|part| part.name != largest.name).filter(may_be);
         let names: Vec<&str> =
@@ -194,24 +216,20 @@ impl Breakdown {
 
 #[cfg(test)]
 mod tests {
-    use tally_abi::{Reading, Value};
-
     use super::*;
 
-    /// These cycles of the stack's events, each with a half width of 20.
-    fn events(stack: &Stack, counts: &[(&str, u64)]) -> Vec<EventReport> {
-        let event = |name: &str| {
-            let count = counts.iter().find(|(other, _)| *other == name).map_or(0, |count| count.1);
-            let value = if name == stack.cycles || name == stack.instructions {
-                Value::Exact { count }
-            } else {
-                Value::Estimated { estimate: count, stderr: 10.0, half_width_95: 20.0 }
-            };
-            let reading =
-                Reading { value, counted: 0, counted_cycles: 1, total_cycles: 2, slices: 9 };
-            EventReport::of(name, &reading, Some(count))
-        };
-        stack.events().into_iter().map(event).collect()
+    /// These cycles of the stack's events, each but the first two with a half width of 20; the
+    /// others are 0.
+    fn counted(stack: &'static Stack, counts: &[(&str, u64)]) -> impl Fn(&str) -> Option<Count> {
+        move |name| {
+            stack.events().contains(&name).then(|| {
+                let count = counts.iter().find(|(other, _)| *other == name);
+                let estimate = count.map_or(0, |count| count.1) as f64;
+                let is_exact = name == stack.cycles || name == stack.instructions;
+                let half_width_95 = if is_exact { 0.0 } else { 20.0 };
+                Count { estimate, half_width_95, truth: Some(estimate) }
+            })
+        }
     }
 
     #[test]
@@ -223,7 +241,7 @@ mod tests {
             ("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 600),
             ("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 450),
         ];
-        let breakdown = break_down(&events(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
+        let breakdown = break_down(&counted(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
         let parts: Vec<(&str, f64)> =
             breakdown.parts.iter().map(|part| (&*part.name, part.cycles)).collect();
         assert_eq!(parts[..2], [("loads that missed the L1", 450.0), ("work", 300.0)]);
@@ -247,7 +265,7 @@ mod tests {
             let sums = [part("work", 500.0), part("a", 300.0), part("b", 280.0), part("c", 100.0)];
             let parts = sums.map(|sum| sum.part(1_180, 1_000)).into();
             let counts = [("CYCLES_NOT_IN_HALT", 1_180), ("RETIRED_INSTRUCTIONS", 1_000)];
-            let whole = break_down(&events(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
+            let whole = break_down(&counted(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
             Breakdown { parts, ..whole }.losses().unwrap()
         };
         assert_eq!([losses(10.0), losses(20.0)], ["a", "a or b"]);
@@ -262,7 +280,7 @@ mod tests {
             ("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 600),
             ("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 630),
         ];
-        let breakdown = break_down(&events(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
+        let breakdown = break_down(&counted(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
         assert!(breakdown.parts.iter().all(|part| part.cycles >= 0.0), "{breakdown:?}");
         let sum: f64 = breakdown.parts.iter().map(|part| part.cycles).sum();
         assert!((sum - 1_000.0).abs() < 1e-9, "{breakdown:?}");
@@ -270,8 +288,8 @@ mod tests {
 
     #[test]
     fn an_event_that_was_not_measured_is_named() {
-        let mut events = events(&stacks::ICE_LAKE, &[]);
-        events.retain(|event| event.name != "ICACHE_TAG.STALLS");
-        assert_eq!(break_down(&events, &stacks::ICE_LAKE).unwrap_err(), ["ICACHE_TAG.STALLS"]);
+        let all = counted(&stacks::ICE_LAKE, &[]);
+        let counts = |name: &str| all(name).filter(|_| name != "ICACHE_TAG.STALLS");
+        assert_eq!(break_down(&counts, &stacks::ICE_LAKE).unwrap_err(), ["ICACHE_TAG.STALLS"]);
     }
 }

@@ -1,0 +1,205 @@
+//! What `tally stat` was asked to compute from counts: `-M METRICS`, `--topdown`, `--breakdown`.
+
+use alloc::{format, string::String, vec::Vec};
+use core::cell::RefCell;
+
+use tally_abi::{command::StatOptions, nearest::nearest};
+
+use crate::{
+    Breakdown, Counts, Stack, break_down,
+    formulas::{Metric, TopDown},
+    slots::share,
+    stack_of,
+};
+
+/// Names of the metrics of a level before its number: Intel's and AMD's.
+const LEVELS: [&str; 2] = ["TopdownL", "PipelineL"];
+
+/// The metrics of a command, on one processor.
+pub struct Metrics {
+    stack: &'static Stack,
+    metrics: Vec<&'static Metric>,
+    is_breakdown: bool,
+}
+
+/// A metric's share as the vendor's formula gives it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MetricShare {
+    /// Its name in perf.
+    pub metric: &'static str,
+    /// The share, 0 to 1 but for the errors of its events.
+    pub share: f64,
+    /// Half the width of the 95 % interval. It takes the errors of the events as independent.
+    pub half_width_95: f64,
+}
+
+impl Metrics {
+    /// What these options ask for on the processor with this signature (CPUID leaf 1, EAX); none
+    /// if they ask for nothing.
+    ///
+    /// # Errors
+    /// The processor has no metrics, or not these.
+    pub fn of(options: &StatOptions<'_>, signature: u32) -> Result<Option<Metrics>, String> {
+        let StatOptions { metrics, is_topdown, level, is_breakdown, .. } = options;
+        if !options.computes() {
+            return Ok(None);
+        }
+        let Some(stack) = stack_of(signature) else {
+            return Err("no metrics are known of this processor; there are some of Ice Lake and \
+                        Sapphire Rapids servers and of Zen 4"
+                .into());
+        };
+        let mut all = Metrics { stack, metrics: Vec::new(), is_breakdown: *is_breakdown };
+        for name in metrics.iter().flat_map(|list| list.split(',')) {
+            all.add(name)?;
+        }
+        if *is_topdown {
+            all.add_level(*level)?;
+        }
+        Ok(Some(all))
+    }
+
+    /// The events that it is computed from.
+    pub fn events(&self) -> Vec<&'static str> {
+        let method = self.stack.slots;
+        let of_metrics = self.metrics.iter().flat_map(|metric| events_of(method, metric));
+        let of_stack = self.is_breakdown.then(|| self.stack.events()).into_iter().flatten();
+        let mut events = Vec::new();
+        for event in of_metrics.chain(of_stack) {
+            if !events.contains(&event) {
+                events.push(event);
+            }
+        }
+        events
+    }
+
+    /// The metrics whose events were all measured.
+    pub fn shares(&self, counts: Counts<'_>) -> Vec<MetricShare> {
+        let method = self.stack.slots;
+        let is_measured = |metric: &&&'static Metric| {
+            events_of(method, metric).into_iter().all(|event| counts(event).is_some())
+        };
+        let share = |metric: &&'static Metric| {
+            let share = share(counts, method, metric);
+            let (metric, half_width_95) = (metric.metric, share.half_width_95);
+            MetricShare { metric, share: share.formula, half_width_95 }
+        };
+        self.metrics.iter().filter(is_measured).map(share).collect()
+    }
+
+    /// The breakdown, if it was asked for.
+    ///
+    /// # Errors
+    /// The names of the events that were not measured.
+    pub fn breakdown(&self, counts: Counts<'_>) -> Option<Result<Breakdown, Vec<&'static str>>> {
+        self.is_breakdown.then(|| break_down(counts, self.stack))
+    }
+
+    /// Adds a metric, or those of a level by perf's name of it.
+    fn add(&mut self, name: &str) -> Result<(), String> {
+        let level = LEVELS.iter().find_map(|before| name.strip_prefix(before)?.parse().ok());
+        if let Some(level) = level {
+            return self.add_level(level);
+        }
+        let all = self.stack.slots.metrics;
+        let Some(metric) = all.iter().find(|metric| metric.metric == name) else {
+            let near = nearest(name, all.iter().map(|metric| metric.metric));
+            let names: Vec<&str> = all.iter().map(|metric| metric.metric).collect();
+            let others = if near.is_empty() { &names } else { &near };
+            return Err(format!("-M: this processor has no metric {name}: {}", others.join(", ")));
+        };
+        self.push(metric);
+        Ok(())
+    }
+
+    fn add_level(&mut self, level: u8) -> Result<(), String> {
+        let all = self.stack.slots.metrics;
+        let most = all.iter().map(|metric| metric.level).max().unwrap_or_default();
+        if !(1..=most).contains(&level) {
+            return Err(format!("the levels of this processor's metrics are 1 to {most}"));
+        }
+        all.iter().filter(|metric| metric.level == level).for_each(|metric| self.push(metric));
+        Ok(())
+    }
+
+    fn push(&mut self, metric: &'static Metric) {
+        if self.metrics.iter().all(|other| other.metric != metric.metric) {
+            self.metrics.push(metric);
+        }
+    }
+}
+
+/// The events that a metric's formula reads.
+fn events_of(method: &'static TopDown, metric: &Metric) -> Vec<&'static str> {
+    let read = RefCell::new(Vec::new());
+    (metric.formula)(&|name| {
+        read.borrow_mut().extend(method.events.iter().find(|event| **event == name));
+        1.0
+    });
+    let mut events = read.into_inner();
+    events.sort_unstable();
+    events.dedup();
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Count;
+
+    const ICE_LAKE: u32 = 0x606a6;
+    const ZEN_3: u32 = 0xa0_0f10;
+
+    fn of(words: &str) -> Result<Option<Metrics>, String> {
+        let words: Vec<&str> = words.split(' ').collect();
+        let command = tally_abi::command::Command::parse(&words).unwrap();
+        Metrics::of(&command.stat, ICE_LAKE)
+    }
+
+    #[test]
+    fn a_metric_needs_its_own_events() {
+        let metrics = of("stat -M tma_icache_misses,tma_divider prog").unwrap().unwrap();
+        let events = ["CPU_CLK_UNHALTED.THREAD", "ICACHE_DATA.STALLS", "ARITH.DIVIDER_ACTIVE"];
+        let mut found = metrics.events();
+        found.sort_by_key(|event| events.iter().position(|other| other == event));
+        assert_eq!(found, events);
+        let counts = |name: &str| {
+            let estimate = match name {
+                "CPU_CLK_UNHALTED.THREAD" => 1_000.0,
+                "ICACHE_DATA.STALLS" => 50.0,
+                _ => return None,
+            };
+            let half_width_95 = if estimate < 100.0 { 10.0 } else { 0.0 };
+            Some(Count { estimate, half_width_95, truth: None })
+        };
+        let [share] = metrics.shares(&counts)[..] else { panic!("the divider was not measured") };
+        assert_eq!((share.metric, share.share), ("tma_icache_misses", 0.05));
+        assert!((share.half_width_95 - 0.01).abs() < 1e-12, "{share:?}");
+        assert!(metrics.breakdown(&counts).is_none());
+    }
+
+    #[test]
+    fn levels_are_perfs_groups() {
+        let names = |words: &str| -> Vec<&str> {
+            let metrics = of(words).unwrap().unwrap();
+            metrics.metrics.iter().map(|metric| metric.metric).collect()
+        };
+        let first =
+            ["tma_retiring", "tma_frontend_bound", "tma_bad_speculation", "tma_backend_bound"];
+        assert_eq!(names("stat --topdown prog"), first);
+        assert_eq!(names("stat -M TopdownL1 -M tma_retiring prog"), first);
+        assert_eq!(names("stat --topdown --td-level 2 prog")[0], "tma_fetch_latency");
+        assert!(of("stat prog").unwrap().is_none());
+        let all = of("stat --breakdown prog").unwrap().unwrap().events();
+        assert_eq!(all, stack_of(ICE_LAKE).unwrap().events());
+    }
+
+    #[test]
+    fn what_the_processor_lacks_is_refused() {
+        let why = |words: &str| of(words).err().unwrap();
+        assert!(why("stat -M tma_retirng prog").contains("tma_retirng: tma_retiring"));
+        assert!(why("stat --topdown --td-level 4 prog").contains("1 to 3"));
+        let options = StatOptions { is_topdown: true, ..StatOptions::default() };
+        assert!(Metrics::of(&options, ZEN_3).err().unwrap().contains("Zen 4"));
+    }
+}
