@@ -15,6 +15,8 @@ const EVENTS: &str = "page-faults,cs,task-clock,duration_time,user_time,system_t
     instructions:u,cycles:u";
 /// How many these are.
 const LISTED: usize = 8;
+/// Metrics that Linux computes without PERF_METRICS, which the virtual PMU lacks.
+const METRICS: &str = "tma_icache_misses,tma_divider";
 /// The columns before an event's name: the number, the unit.
 const NAME: usize = 24;
 /// The column of the sign before a metric.
@@ -30,6 +32,7 @@ struct Perf {
     json: String,
     repeated: String,
     intervals: String,
+    metrics: String,
 }
 
 /// One boot of Linux, remembered even if it fails.
@@ -45,18 +48,19 @@ fn boot_linux() -> Perf {
          echo {SEPARATOR}; perf stat -r 3 -x, -e {EVENTS} phases 9\n\
          echo {SEPARATOR}; perf stat -j -e {EVENTS} phases 9\n\
          echo {SEPARATOR}; perf stat -r 3 -e {EVENTS} phases 9\n\
-         echo {SEPARATOR}; perf stat -I 100 -e instructions:u phases 300\n"
+         echo {SEPARATOR}; perf stat -I 100 -e instructions:u phases 300\n\
+         echo {SEPARATOR}; perf stat -M {METRICS} phases 30\n"
     );
     let (status, output) = linux::run(Pmu::Intel, &[PathBuf::from(guest("phases"))], &script);
     assert_eq!(status, 0, "{output}");
     let output = without_colours(&output);
     let parts: Vec<String> = output.split(&format!("{SEPARATOR}\n")).map(String::from).collect();
-    let Ok([default, fields, repeated_fields, json, repeated, intervals]) =
-        <[String; 6]>::try_from(parts)
+    let Ok([default, fields, repeated_fields, json, repeated, intervals, metrics]) =
+        <[String; 7]>::try_from(parts)
     else {
-        panic!("the script prints five separators:\n{output}");
+        panic!("the script prints six separators:\n{output}");
     };
-    Perf { default, fields, repeated_fields, json, repeated, intervals }
+    Perf { default, fields, repeated_fields, json, repeated, intervals, metrics }
 }
 
 /// `text` without the sequences that set colours, which perf writes to a console.
@@ -251,6 +255,77 @@ fn intervals_have_perfs_columns_and_add_up_to_the_run() {
     let whole = &fields(&stat("-x, -e instructions:u", "300"))[0][0];
     let sum: u64 = parts.iter().map(|(_, count)| count).sum();
     assert_eq!(sum, whole.parse::<u64>().unwrap(), "{tally}");
+}
+
+/// The column of the sign, the unit and the name of each metric of [`METRICS`].
+fn metrics(text: &str) -> BTreeMap<String, (usize, String)> {
+    let lines = text.lines().filter_map(|line| {
+        let sign = line.find('#')?;
+        let words: Vec<&str> = line[sign..].split_whitespace().collect();
+        let [_, _, unit, name, ..] = words[..] else { return None };
+        METRICS.split(',').any(|known| known == name).then(|| (name.into(), (sign, unit.into())))
+    });
+    lines.collect()
+}
+
+#[test]
+fn metrics_are_in_perfs_columns() {
+    let tally = stat(&format!("-M {METRICS}"), "30");
+    let (theirs, ours) = (metrics(&perf().metrics), metrics(&tally));
+    assert_eq!(theirs, ours, "{}\n{tally}", perf().metrics);
+    assert_eq!(ours.len(), 2, "{tally}");
+}
+
+/// The vendor's formula on the counts that are printed beside it.
+#[test]
+fn metrics_are_the_formulas_of_the_counts() {
+    let objects: Vec<serde_json::Value> = stat(&format!("-j -M {METRICS},TopdownL1"), "30")
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let number = |of: &serde_json::Value, key: &str| of[key].as_str().unwrap().parse::<f64>();
+    let find = |key: &str, name: &str| {
+        let is_it = |of: &&serde_json::Value| of[key].as_str().is_some_and(|at| at.ends_with(name));
+        objects.iter().find(is_it).unwrap_or_else(|| panic!("no {name}: {objects:?}"))
+    };
+    let count = |name: &str| number(find("event", name), "counter-value").unwrap();
+    let metric = |name: &str| number(find("metric-unit", name), "metric-value").unwrap();
+    let cycles = count("CPU_CLK_UNHALTED.THREAD");
+    for (name, want) in [
+        ("tma_icache_misses", count("ICACHE_DATA.STALLS") / cycles),
+        ("tma_divider", count("ARITH.DIVIDER_ACTIVE") / cycles),
+        ("tma_retiring", count("UOPS_RETIRED.SLOTS") / 5.0 / cycles),
+    ] {
+        assert!((metric(name) - 100.0 * want).abs() < 1e-5, "{name}: {objects:?}");
+    }
+    let retiring = find("metric-unit", "tma_retiring");
+    assert!(retiring["half-width-95"].as_f64().is_some_and(|bar| bar > 0.0), "{retiring}");
+}
+
+/// As the host computes it from the same session.
+#[test]
+fn the_breakdown_is_that_of_the_host() {
+    let printed = stat("--breakdown", "30");
+    let host = run(&["--file", &guest("phases"), "--breakdown", "--", "phases", "30"]);
+    let host = text(&host.stderr);
+    let parts = |text: &str| -> BTreeMap<String, f64> {
+        let lines = text.lines().skip_while(|line| !line.starts_with("cycles in")).skip(1);
+        let lines = lines.take_while(|line| !line.starts_with("most are lost to"));
+        let part = |line: &str| {
+            let (name, numbers) = line.split_at_checked(32)?;
+            let share = numbers.split_whitespace().nth(1)?.strip_suffix('%')?;
+            Some((name.trim().to_owned(), share.parse().ok()?))
+        };
+        lines.filter_map(part).collect()
+    };
+    let (ours, theirs) = (parts(&printed), parts(&host));
+    assert!(ours.len() >= 8 && ours.keys().eq(theirs.keys()), "{printed}\n{host}");
+    let sum: f64 = ours.values().sum();
+    assert!((sum - 100.0).abs() < 0.5, "{printed}");
+    for (name, share) in &ours {
+        assert!((share - theirs[name]).abs() < 5.0, "{name}:\n{printed}\n{host}");
+    }
 }
 
 #[test]
