@@ -15,7 +15,7 @@ const MOST_COLUMNS: usize = 100;
 
 /// Every package with the project's packages that it may depend on: dependencies point one way.
 /// Tests, and tools that no package depends on, may depend on all.
-const ARROWS: [(&str, &[&str]); 24] = [
+const ARROWS: [(&str, &[&str]); 25] = [
     ("tally-abi", &[]),
     ("tally-elf", &[]),
     ("tally-ring", &["tally-abi"]),
@@ -48,12 +48,14 @@ const ARROWS: [(&str, &[&str]); 24] = [
             "tally-elf",
             "tally-engine",
             "tally-model",
+            "tally-photo",
             "tally-pmu",
             "tally-screen",
             "tally-vpmu",
         ],
     ),
     ("tally-image", &[]),
+    ("tally-photo", &[]),
     ("tally-tests", &["tally-abi", "xtask"]),
 ];
 

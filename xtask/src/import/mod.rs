@@ -2,17 +2,16 @@
 //! codes on its screen.
 
 mod join;
-mod photo;
-mod spots;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tally_abi::ExitStatus;
+use tally_photo::{Photo, Unreadable};
 
-use self::{join::Joiner, photo::Photo};
+use self::join::Joiner;
 use crate::{
     Failure, Result, machine,
     output::{self, ProgramWriter},
@@ -55,7 +54,7 @@ pub fn messages(files: &[PathBuf]) -> Result<Vec<u8>> {
     let mut joiner = Joiner::default();
     let mut without = Vec::new();
     for file in files {
-        let codes = Photo::read(file)?.codes(join::is_of_tally);
+        let codes = read(file)?.codes(join::is_of_tally);
         codes.iter().for_each(|code| joiner.add(code, file));
         if codes.is_empty() {
             without.push(file.display().to_string());
@@ -74,4 +73,13 @@ pub fn messages(files: &[PathBuf]) -> Result<Vec<u8>> {
         output::note(format_args!("xtask: {file}: no code of Tally"));
     }
     joiner.messages()
+}
+
+fn read(file: &Path) -> Result<Photo> {
+    Photo::read(file).map_err(|why| match why {
+        Unreadable::File(error) => Failure::io("read", file, &error),
+        Unreadable::Picture(_) => {
+            Failure::new(ExitStatus::NoCodes, format!("{}: {why}", file.display()))
+        }
+    })
 }

@@ -1,16 +1,19 @@
-//! Reads the codes on a photograph.
+//! Reads the codes on a photograph. A crate of its own, so that tests compile it with optimization:
+//! photographs have millions of pixels.
 
-use std::path::Path;
+#![forbid(unsafe_code)]
+
+mod spots;
+
+use std::{error::Error, fmt, io, path::Path};
 
 use image::{
     GrayImage,
     imageops::{self, FilterType},
 };
 use rqrr::PreparedImage;
-use tally_abi::ExitStatus;
 
-use super::spots::{Spot, spots};
-use crate::{Failure, Result};
+use self::spots::{Spot, spots};
 
 /// How a picture of a code is changed before it is read: the pixels of its longer side, and the
 /// radius in which it is sharpened, or 0. A reading fails where it takes one module for another;
@@ -20,26 +23,42 @@ const ATTEMPTS: [(u32, f32); 7] =
 
 /// A photograph.
 #[derive(Debug)]
-pub(super) struct Photo(GrayImage);
+pub struct Photo(GrayImage);
+
+/// Why a file is no photograph.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// The file cannot be read.
+    File(io::Error),
+    /// It is no PNG, JPEG or PPM picture.
+    Picture(image::ImageError),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unreadable::File(error) => error.fmt(f),
+            Unreadable::Picture(error) => write!(f, "no PNG, JPEG or PPM picture: {error}"),
+        }
+    }
+}
+
+impl Error for Unreadable {}
 
 impl Photo {
     /// Reads a photograph.
     ///
     /// # Errors
     /// The file cannot be read, or is no picture.
-    pub(super) fn read(file: &Path) -> Result<Photo> {
+    pub fn read(file: &Path) -> Result<Photo, Unreadable> {
         let reader = image::ImageReader::open(file)
             .and_then(|reader| reader.with_guessed_format())
-            .map_err(|error| Failure::io("read", file, &error))?;
-        let image = reader.decode().map_err(|error| {
-            let why = format!("{}: no PNG, JPEG or PPM picture: {error}", file.display());
-            Failure::new(ExitStatus::NoCodes, why)
-        })?;
-        Ok(Photo(image.to_luma8()))
+            .map_err(Unreadable::File)?;
+        Ok(Photo(reader.decode().map_err(Unreadable::Picture)?.to_luma8()))
     }
 
     /// The contents of the codes that can be read and that `is_wanted`.
-    pub(super) fn codes(&self, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
+    pub fn codes(&self, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
         let spots = spots(&self.0);
         let read = |spot: &Spot| {
             let picture = imageops::crop_imm(&self.0, spot.x, spot.y, spot.width, spot.height);
