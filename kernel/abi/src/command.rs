@@ -13,11 +13,7 @@ pub use self::{
     verb::Verb,
 };
 
-use alloc::{
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     Mode, Scope, SessionConfig, Shares, Slice,
@@ -134,9 +130,7 @@ impl<'a> Command<'a> {
 
     /// Makes `list` what `stat` counts.
     fn count(&mut self, list: &str) -> Result<(), String> {
-        let (counted, columns) = software::split(list)?;
-        self.columns = columns.into_iter().map(|(name, of)| (name.to_string(), of)).collect();
-        self.counted = counted;
+        (self.counted, self.columns) = software::split(list)?;
         Ok(())
     }
 
@@ -351,7 +345,7 @@ mod tests {
         let metrics = |text| {
             let mut stat = parse(text).unwrap();
             stat.count_too(&["a", "b"]).unwrap();
-            (stat.events().to_string(), stat.prints_events())
+            (String::from(stat.events()), stat.prints_events())
         };
         assert_eq!(metrics("stat -M x,y prog"), ("a,b".into(), true));
         assert_eq!(metrics("stat --topdown --breakdown prog"), ("a,b".into(), false));

@@ -3,6 +3,9 @@
 
 use core::fmt;
 
+#[cfg(feature = "alloc")]
+use alloc::{string::String, vec::Vec};
+
 /// The default job's events on the processor with this signature (CPUID leaf 1, EAX): events that
 /// explain its cycles. On a processor without a table in the catalogue, events that every processor
 /// can count.
@@ -97,11 +100,43 @@ impl fmt::Display for BadBraces<'_> {
             BadBraces::Empty => f.write_str("'{}': no event is between the braces: name some"),
             BadBraces::Touching(what) => write!(
                 f,
-                "'{what}': a comma goes between braces and what follows; modifiers go behind each \
-                 event, as in {{cycles:u,instructions:u}}"
+                "'{what}': a comma goes between braces and what follows, but for modifiers, as in \
+                 {{cycles,instructions}}:u"
             ),
         }
     }
+}
+
+/// The list with modifiers that follow braces behind each event between them instead, as perf takes
+/// them: `{a,b}:u` is `{a:u,b:u}`.
+#[cfg(feature = "alloc")]
+pub fn with_modifiers_inside(list: &str) -> String {
+    let all: Vec<Piece<'_>> = pieces(list).collect();
+    let (mut text, mut copied, mut open) = (String::new(), 0, None);
+    for (index, piece) in all.iter().enumerate() {
+        if piece.kind == Kind::Open {
+            open = Some(index);
+        }
+        let Some(begin) = open.filter(|_| piece.kind == Kind::Close) else { continue };
+        open = None;
+        let Some(Piece { kind: Kind::Word(behind), start, touches: true }) = all.get(index + 1)
+        else {
+            continue;
+        };
+        let Some(modifiers) = behind.strip_prefix(':') else { continue };
+        for between in &all[begin..index] {
+            let Kind::Word(word) = between.kind else { continue };
+            let at = between.start + word.find('@').unwrap_or(word.len());
+            text += &list[copied..at];
+            // `cpu/…/` takes them without a colon.
+            text += if word.contains('/') { "" } else { ":" };
+            text += modifiers;
+            copied = at;
+        }
+        text += &list[copied..*start];
+        copied = start + behind.len();
+    }
+    text + &list[copied..]
 }
 
 /// The events of a list, as [`words`] splits it, each with its braces: `{a,b},c`.
@@ -113,7 +148,7 @@ pub fn listed(list: &str) -> impl Iterator<Item = Result<Listed<'_>, BadBraces<'
     let mut last = None;
     core::iter::from_fn(move || {
         loop {
-            let Some(Piece { kind, touches }) = pieces.next() else {
+            let Some(Piece { kind, touches, .. }) = pieces.next() else {
                 return open.take().map(|_: u16| Err(BadBraces::Unclosed));
             };
             let behind_brace = touches && last == Some(Kind::Close);
@@ -144,6 +179,8 @@ pub fn listed(list: &str) -> impl Iterator<Item = Result<Listed<'_>, BadBraces<'
 /// A part of a list, and whether nothing separates it from the part before.
 struct Piece<'a> {
     kind: Kind<'a>,
+    /// Where it begins in the list.
+    start: usize,
     touches: bool,
 }
 
@@ -169,8 +206,9 @@ fn pieces(list: &str) -> impl Iterator<Item = Piece<'_>> {
                 (Kind::Word(&left[..end]), end)
             }
         };
+        let start = list.len() - left.len();
         rest = &left[length..];
-        Some(Piece { kind, touches })
+        Some(Piece { kind, start, touches })
     })
 }
 
@@ -233,6 +271,23 @@ mod tests {
         assert_eq!(events[3..], [("c", second), ("d", second), ("e", Some(2))]);
         assert!(words(list).eq(events.iter().map(|(word, _)| *word)));
         assert_eq!(all("a,b").unwrap(), [("a", None), ("b", None)]);
+    }
+
+    #[cfg(feature = "alloc")]
+    #[test]
+    fn modifiers_behind_braces_are_those_of_each_event() {
+        for (list, inside) in [
+            ("{a,b}:u", "{a:u,b:u}"),
+            ("c,{a:c=2@3,cpu/event=1/}:k, {d} e", "c,{a:c=2:k@3,cpu/event=1/k}, {d} e"),
+            ("{a}:u,{b,c}:k", "{a:u},{b:k,c:k}"),
+            ("{a,b}", "{a,b}"),
+            ("{a}b", "{a}b"),
+            ("{a} :u", "{a} :u"),
+            ("a,b}:u{", "a,b}:u{"),
+            ("", ""),
+        ] {
+            assert_eq!(with_modifiers_inside(list), inside);
+        }
     }
 
     #[test]

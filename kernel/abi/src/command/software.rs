@@ -3,7 +3,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::events::{BadBraces, listed};
+use crate::events::{BadBraces, listed, with_modifiers_inside};
 
 /// What the kernel counts of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,18 +45,19 @@ pub enum Source {
 }
 
 /// An event of a list, and where its value comes from.
-pub(super) type Column<'a> = (&'a str, Source);
+pub(super) type Column = (String, Source);
 
 /// Splits a list into what a session counts, as a list, and all events in order with their sources.
 ///
 /// # Errors
 /// Braces that mean nothing, or a modifier at an event of the kernel's.
-pub(super) fn split(list: &str) -> Result<(String, Vec<Column<'_>>), String> {
+pub(super) fn split(list: &str) -> Result<(String, Vec<Column>), String> {
+    let list = &with_modifiers_inside(list);
     let (mut counted, mut all, mut session, mut open) = (String::new(), Vec::new(), 0, None);
     for event in listed(list) {
         let (word, together) = event.map_err(|bad: BadBraces<'_>| format!("{bad}"))?;
         if let Some(software) = software(word)? {
-            all.push((word, Source::Software(software)));
+            all.push((word.into(), Source::Software(software)));
             continue;
         }
         if open != together && open.is_some() {
@@ -70,7 +71,7 @@ pub(super) fn split(list: &str) -> Result<(String, Vec<Column<'_>>), String> {
         }
         open = together;
         counted += word;
-        all.push((word, Source::Session(session)));
+        all.push((word.into(), Source::Session(session)));
         session += 1;
     }
     if open.is_some() {
@@ -103,14 +104,15 @@ mod tests {
         assert_eq!(
             all[..3],
             [
-                ("task-clock", Source::Software(Software::TaskClock)),
-                ("a", Source::Session(0)),
-                ("cs", Source::Software(Software::ContextSwitches)),
+                ("task-clock".into(), Source::Software(Software::TaskClock)),
+                ("a".into(), Source::Session(0)),
+                ("cs".into(), Source::Software(Software::ContextSwitches)),
             ]
         );
-        assert_eq!(all.last(), Some(&("f", Source::Session(5))));
+        assert_eq!(all.last(), Some(&("f".into(), Source::Session(5))));
         assert_eq!(split("page-faults,duration_time").unwrap().0, "");
         assert_eq!(split("{a,b},{c,d}").unwrap().0, "{a,b},{c,d}");
+        assert_eq!(split("{a,b}:u").unwrap().0, "{a:u,b:u}");
         assert!(split("faults:u").unwrap_err().contains("leave out ':u'"));
         assert!(split("{a").is_err());
     }

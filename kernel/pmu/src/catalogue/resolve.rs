@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 use tally_abi::{
     Error, Mode,
     command::SOFTWARE,
-    events::{BadBraces, Listed, listed, words},
+    events::{BadBraces, Listed, listed, with_modifiers_inside, words},
     nearest::nearest,
     session::MAX_EVENTS,
 };
@@ -35,6 +35,7 @@ impl Catalogue {
     /// # Errors
     /// The first event at fault.
     pub fn resolve(&self, list: &str, mode: Mode) -> Result<Vec<Resolved>, ResolveError> {
+        let list = &with_modifiers_inside(list);
         let whole = |error: Error, detail| ResolveError { event: String::new(), error, detail };
         match words(list).count() {
             0 => return Err(whole(Error::NoEvents, Error::NoEvents.message().into())),

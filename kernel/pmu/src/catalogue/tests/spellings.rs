@@ -62,6 +62,11 @@ fn spellings_of_perf_are_understood() {
     let share = icelake().resolve("inst_retired.any@4 r08d1:u@2", Mode::User).unwrap();
     assert_eq!((share[0].name.as_str(), share[0].demand.share), ("INST_RETIRED.ANY", 4));
     assert_eq!((share[1].name.as_str(), share[1].demand.share), ("r08d1:u", 2));
+    let group = icelake().resolve("{branches,branch-misses}:k,branches", Mode::Full).unwrap();
+    let told: Vec<_> = group.iter().map(|e| (e.name.as_str(), e.mode, e.demand.together)).collect();
+    let inside =
+        [("branches:k", Mode::Kernel, Some(0)), ("branch-misses:k", Mode::Kernel, Some(0))];
+    assert_eq!((&told[..2], told[2]), (&inside[..], ("branches", Mode::Full, None)));
 }
 
 #[test]
@@ -76,7 +81,7 @@ fn what_is_wrong_in_a_spelling_is_said() {
     bad("cycles:p", "'p': precise events need PEBS");
     bad("cycles:G", "'G': hypervisors");
     bad("cycles/x", "'x': modifiers are u");
-    for braces in ["{cycles", "cycles}", "{cycles}:u", "cpu/event=0xd1/}", "{cycles,{cycles}}"] {
+    for braces in ["{cycles", "cycles}", "{cycles}u", "cpu/event=0xd1/}", "{cycles,{cycles}}"] {
         let (event, error, detail) = refused(icelake(), braces);
         assert_eq!((event.as_str(), error), ("", Error::BadArgument), "{braces}");
         assert!(detail.contains("brace"), "{detail}");
