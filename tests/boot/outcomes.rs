@@ -161,7 +161,8 @@ fn stat_prints_a_line_for_each_event_and_the_conditions() {
 
         # seconds time elapsed
 
-        # seconds user and sys, which the kernel counts together
+        # seconds user
+        # seconds sys
 
         # event groups, # slices of # cycles as requested, # of them lengthened for the budget;
         the engine took # % of the time; +- is the half width of the # % interval
