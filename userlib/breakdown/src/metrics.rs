@@ -5,11 +5,12 @@ use core::cell::RefCell;
 
 use tally_abi::{command::StatOptions, nearest::nearest};
 
-use crate::{
-    Breakdown, Counts, Stack, break_down,
+use super::{
+    count::Counts,
+    cycles::{Breakdown, break_down},
     formulas::{Metric, TopDown},
     slots::share,
-    stack_of,
+    stacks::{self, Stack},
 };
 
 /// Names of the metrics of a level before its number: Intel's and AMD's.
@@ -44,7 +45,7 @@ impl Metrics {
         if !options.computes() {
             return Ok(None);
         }
-        let Some(stack) = stack_of(signature) else {
+        let Some(stack) = stacks::of(signature) else {
             return Err("no metrics are known of this processor; there are some of Ice Lake and \
                         Sapphire Rapids servers and of Zen 4"
                 .into());
@@ -145,7 +146,7 @@ fn events_of(method: &'static TopDown, metric: &Metric) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Count;
+    use crate::count::Count;
 
     const ICE_LAKE: u32 = 0x606a6;
     const ZEN_3: u32 = 0xa0_0f10;
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!(names("stat --topdown --td-level 2 prog")[0], "tma_fetch_latency");
         assert!(of("stat prog").unwrap().is_none());
         let all = of("stat --breakdown prog").unwrap().unwrap().events();
-        assert_eq!(all, stack_of(ICE_LAKE).unwrap().events());
+        assert_eq!(all, stacks::of(ICE_LAKE).unwrap().events());
     }
 
     #[test]

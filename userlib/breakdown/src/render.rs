@@ -5,7 +5,7 @@ use core::fmt;
 
 use tally_abi::text::{Grouped, percent};
 
-use crate::{Breakdown, CyclePart};
+use super::cycles::{Breakdown, CyclePart};
 
 /// The least share of the cycles of which it is said that the divider was busy.
 const LEAST_BUSY: f64 = 0.01;

@@ -6,8 +6,8 @@ use alloc::{borrow::Cow, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Counts,
     closing::close,
+    count::Counts,
     formulas::{CountOf, Metric, TopDown, Whole},
 };
 
