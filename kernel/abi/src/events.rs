@@ -112,6 +112,8 @@ impl fmt::Display for BadBraces<'_> {
 #[cfg(feature = "alloc")]
 pub fn with_modifiers_inside(list: &str) -> String {
     let all: Vec<Piece<'_>> = pieces(list).collect();
+    // Words are parts of the list.
+    let start = |word: &str| word.as_ptr().addr() - list.as_ptr().addr();
     let (mut text, mut copied, mut open) = (String::new(), 0, None);
     for (index, piece) in all.iter().enumerate() {
         if piece.kind == Kind::Open {
@@ -119,22 +121,21 @@ pub fn with_modifiers_inside(list: &str) -> String {
         }
         let Some(begin) = open.filter(|_| piece.kind == Kind::Close) else { continue };
         open = None;
-        let Some(Piece { kind: Kind::Word(behind), start, touches: true }) = all.get(index + 1)
-        else {
+        let Some(Piece { kind: Kind::Word(behind), touches: true }) = all.get(index + 1) else {
             continue;
         };
         let Some(modifiers) = behind.strip_prefix(':') else { continue };
         for between in &all[begin..index] {
             let Kind::Word(word) = between.kind else { continue };
-            let at = between.start + word.find('@').unwrap_or(word.len());
+            let at = start(word) + word.find('@').unwrap_or(word.len());
             text += &list[copied..at];
             // `cpu/…/` takes them without a colon.
             text += if word.contains('/') { "" } else { ":" };
             text += modifiers;
             copied = at;
         }
-        text += &list[copied..*start];
-        copied = start + behind.len();
+        text += &list[copied..start(behind)];
+        copied = start(behind) + behind.len();
     }
     text + &list[copied..]
 }
@@ -148,7 +149,7 @@ pub fn listed(list: &str) -> impl Iterator<Item = Result<Listed<'_>, BadBraces<'
     let mut last = None;
     core::iter::from_fn(move || {
         loop {
-            let Some(Piece { kind, touches, .. }) = pieces.next() else {
+            let Some(Piece { kind, touches }) = pieces.next() else {
                 return open.take().map(|_: u16| Err(BadBraces::Unclosed));
             };
             let behind_brace = touches && last == Some(Kind::Close);
@@ -179,8 +180,6 @@ pub fn listed(list: &str) -> impl Iterator<Item = Result<Listed<'_>, BadBraces<'
 /// A part of a list, and whether nothing separates it from the part before.
 struct Piece<'a> {
     kind: Kind<'a>,
-    /// Where it begins in the list.
-    start: usize,
     touches: bool,
 }
 
@@ -206,9 +205,8 @@ fn pieces(list: &str) -> impl Iterator<Item = Piece<'_>> {
                 (Kind::Word(&left[..end]), end)
             }
         };
-        let start = list.len() - left.len();
         rest = &left[length..];
-        Some(Piece { kind, start, touches })
+        Some(Piece { kind, touches })
     })
 }
 
