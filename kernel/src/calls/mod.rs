@@ -77,10 +77,11 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
             programs::call(cpu, frame, number, arguments);
         }
         syscall::TALLY_BASE.. => tally(cpu, frame, number, arguments),
+        syscall::PRCTL => {
+            linux(cpu, frame, number, arguments);
+            note_name(cpu);
+        }
         _ => linux(cpu, frame, number, arguments),
-    }
-    if number == syscall::PRCTL {
-        note_name(cpu);
     }
     if let Some(traced) = traced {
         traced.end(cpu, frame, rip);

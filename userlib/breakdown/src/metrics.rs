@@ -3,7 +3,10 @@
 use alloc::{format, string::String, vec::Vec};
 use core::cell::RefCell;
 
-use tally_abi::{command::StatOptions, nearest::nearest};
+use tally_abi::{
+    command::{Command, StatOptions},
+    nearest::nearest,
+};
 
 use super::{
     count::Counts,
@@ -35,12 +38,8 @@ pub struct MetricShare {
 }
 
 impl Metrics {
-    /// What these options ask for on the processor with this signature (CPUID leaf 1, EAX); none
-    /// if they ask for nothing.
-    ///
-    /// # Errors
-    /// The processor has no metrics, or not these.
-    pub fn of(options: &StatOptions<'_>, signature: u32) -> Result<Option<Metrics>, String> {
+    /// What these options ask for; none if they ask for nothing.
+    fn of(options: &StatOptions<'_>, signature: u32) -> Result<Option<Metrics>, String> {
         let StatOptions { metrics, is_topdown, level, is_breakdown, .. } = options;
         if !options.computes() {
             return Ok(None);
@@ -60,8 +59,21 @@ impl Metrics {
         Ok(Some(all))
     }
 
+    /// What a command of `tally stat` asks for on the processor with this signature (CPUID leaf 1,
+    /// EAX); none if it asks for nothing. From here on the command counts its events.
+    ///
+    /// # Errors
+    /// The processor has no metrics, or not these.
+    pub fn counted_by(command: &mut Command<'_>, signature: u32) -> Result<Option<Self>, String> {
+        let metrics = Metrics::of(&command.stat, signature)?;
+        if let Some(metrics) = &metrics {
+            command.count_too(&metrics.events())?;
+        }
+        Ok(metrics)
+    }
+
     /// The events that it is computed from.
-    pub fn events(&self) -> Vec<&'static str> {
+    fn events(&self) -> Vec<&'static str> {
         let method = self.stack.slots;
         let of_metrics = self.metrics.iter().flat_map(|metric| events_of(method, metric));
         let of_stack = self.is_breakdown.then(|| self.stack.events()).into_iter().flatten();

@@ -32,9 +32,7 @@ impl Asked {
         if let Some(words) = tally(command) {
             let refused = |why: String| usage(format!("tally: {why}"));
             let mut command = Command::parse(&words).map_err(refused)?;
-            if let Some(metrics) = Metrics::of(&command.stat, signature).map_err(refused)? {
-                command.count_too(&metrics.events()).map_err(refused)?;
-            }
+            Metrics::counted_by(&mut command, signature).map_err(refused)?;
             return Ok(Asked { events: command.events().into(), config: command.config, paranoid });
         }
         if let Some(events) = &job.events {

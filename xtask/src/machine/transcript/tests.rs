@@ -28,5 +28,6 @@ fn split_and_corrupt_frames_are_handled() {
     assert_eq!(heard, b"hello there");
     assert_eq!((said.text().as_str(), said.unreadable), ("hello there", 1));
     assert!(said.warning().unwrap().contains("incomplete: 1 "));
+    assert_eq!(Transcript::default().warning(), None);
     assert_eq!((said.booted.unwrap().seed, said.done), (9, Some(3)));
 }

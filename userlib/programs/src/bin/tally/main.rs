@@ -27,10 +27,7 @@ fn main() -> i32 {
     }
     let done = Command::parse(&words).and_then(|mut command| match command.verb {
         Verb::Stat => {
-            let metrics = Metrics::of(&command.stat, signature())?;
-            if let Some(metrics) = &metrics {
-                command.count_too(&metrics.events())?;
-            }
+            let metrics = Metrics::counted_by(&mut command, signature())?;
             Ok(stat::run(&command, metrics.as_ref()))
         }
         Verb::Record => Ok(record::run(&command)),

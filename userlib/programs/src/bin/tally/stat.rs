@@ -2,6 +2,7 @@
 
 mod computed;
 mod count;
+mod line;
 mod measure;
 mod metric;
 mod print;

@@ -5,13 +5,12 @@ use alloc::{format, string::String};
 
 use tally_breakdown::{CyclePart, MetricShare};
 
+use super::line::At;
+
 /// Columns of a count with its unit and event.
 const EVENT: usize = 56;
 /// Columns of a metric's unit and name.
 const LABEL: usize = 36;
-
-/// The time of a line in seconds and nanoseconds, if it has one.
-pub type Time = Option<(u64, u64)>;
 
 /// perf's unit and name of a metric.
 fn label(of: &MetricShare) -> String {
@@ -19,15 +18,15 @@ fn label(of: &MetricShare) -> String {
 }
 
 /// As perf's text, with the half width of the 95 % interval in percent of the slots or cycles.
-pub fn text(of: &MetricShare, at: Time) -> String {
-    let at = at.map_or(String::new(), |(s, ns)| format!("{s:>6}.{ns:09} "));
+pub fn text(of: &MetricShare, at: At) -> String {
+    let at = at.text();
     let [share, bar] = [of.share, of.half_width_95].map(|share| 100.0 * share);
     format!("{at}{:EVENT$} # {share:>8.1} {:<LABEL$}  +- {bar:.2}", "", label(of))
 }
 
 /// As perf's fields, of which those of a count are empty.
-pub fn fields(of: &MetricShare, at: Time, has_spread: bool, separator: &str) -> String {
-    let at = at.map_or(String::new(), |(s, ns)| format!("{s}.{ns:09}{separator}"));
+pub fn fields(of: &MetricShare, at: At, has_spread: bool, separator: &str) -> String {
+    let at = at.field(separator);
     // Count, unit, event, the spread if there is one, time and its share.
     let empty = separator.repeat(5 + usize::from(has_spread));
     let [share, bar] = [of.share, of.half_width_95].map(|share| 100.0 * share);
@@ -35,8 +34,8 @@ pub fn fields(of: &MetricShare, at: Time, has_spread: bool, separator: &str) -> 
 }
 
 /// As perf's JSON.
-pub fn json(of: &MetricShare, at: Time) -> String {
-    let at = at.map_or(String::new(), |(s, ns)| format!("\"interval\" : {s}.{ns:09}, "));
+pub fn json(of: &MetricShare, at: At) -> String {
+    let at = at.json();
     let [share, bar] = [of.share, of.half_width_95].map(|share| 100.0 * share);
     format!(
         "{{{at}\"metric-value\" : \"{share:.6}\", \"metric-unit\" : \"{}\", \"half-width-95\" : \

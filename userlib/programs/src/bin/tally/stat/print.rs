@@ -11,8 +11,9 @@ use tally_abi::{command::Command, text::Grouped};
 use tally_breakdown::Metrics;
 
 use super::{
-    computed::{self, Time},
+    computed,
     count::{Count, Span},
+    line::{At, quoted},
     measure::Run,
     metric::{Metric, metric},
     repeat::Mean,
@@ -62,7 +63,7 @@ impl<'a> Printer<'a> {
             };
             self.line(&format!("#           time{whom}             counts unit events"));
         }
-        self.values(Some(at_ns), span, (counts, rows), None);
+        self.values(&Values { at: At(Some(at_ns)), span, counts, rows, spreads: None });
     }
 
     /// Prints the values of whole runs, or those of what was counted apart, if anything was;
@@ -70,12 +71,13 @@ impl<'a> Printer<'a> {
     pub fn all(
         &mut self,
         span: &Span,
-        values: (&[Count], &[Row]),
+        (counts, rows): (&[Count], &[Row]),
         spreads: Option<&[f64]>,
         time: Mean,
     ) {
+        let values = Values { at: At(None), span, counts, rows, spreads };
         if !self.is_text() {
-            return self.values(None, span, values, spreads);
+            return self.values(&values);
         }
         let runs = match self.command.stat.repeat {
             1 => String::new(),
@@ -83,7 +85,7 @@ impl<'a> Printer<'a> {
         };
         let program = self.command.program.join(" ");
         self.line(&format!("\n Performance counter stats for '{program}'{runs}:\n"));
-        self.values(None, span, values, spreads);
+        self.values(&values);
         let seconds = |ns: f64| ns / SECOND_NS as f64;
         let (mean, deviation) = (seconds(time.mean), seconds(time.deviation));
         if spreads.is_some() {
@@ -101,27 +103,21 @@ impl<'a> Printer<'a> {
     }
 
     /// The values of events, unless nothing but what is computed from them was asked for; and that.
-    fn values(
-        &mut self,
-        at_ns: Option<u64>,
-        span: &Span,
-        (all, rows): (&[Count], &[Row]),
-        spreads: Option<&[f64]>,
-    ) {
+    fn values(&mut self, of: &Values) {
         if self.command.prints_events() {
-            self.events(at_ns, span, (all, rows), spreads);
+            self.events(of);
         }
         let Some(metrics) = self.metrics else { return };
         let counts = |name: &str| {
             let index = self.command.columns.iter().position(|(column, _)| column == name)?;
-            all.get(index)?.measured()
+            of.counts.get(index)?.measured()
         };
-        let time = at_ns.map(|at| (at / SECOND_NS, at % SECOND_NS));
+        let (at, has_spread) = (of.at, of.spreads.is_some());
         let lines =
             metrics.shares(&counts).into_iter().map(|share| match self.command.stat.separator {
-                _ if self.command.stat.is_json => computed::json(&share, time),
-                Some(separator) => computed::fields(&share, time, spreads.is_some(), separator),
-                None => computed::text(&share, time),
+                _ if self.command.stat.is_json => computed::json(&share, at),
+                Some(separator) => computed::fields(&share, at, has_spread, separator),
+                None => computed::text(&share, at),
             });
         let lines: Vec<String> = lines.collect();
         lines.iter().for_each(|line| self.line(line));
@@ -138,45 +134,32 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints each event: of the whole, or of each row if there are rows.
-    fn events(
-        &mut self,
-        at_ns: Option<u64>,
-        span: &Span,
-        (all, rows): (&[Count], &[Row]),
-        spreads: Option<&[f64]>,
-    ) {
+    fn events(&mut self, of: &Values) {
         for index in 0..self.command.columns.len() {
-            let spread = spreads.map(|spreads| spreads[index]);
-            if rows.is_empty() {
-                self.event(at_ns, index, (&Label::Whole, span, all), spread);
+            if of.rows.is_empty() {
+                self.event(of, index, (&Label::Whole, of.span, of.counts));
             }
-            for Row { label, span, counts } in rows {
-                self.event(at_ns, index, (label, span, counts), spread);
+            for Row { label, span, counts } in of.rows {
+                self.event(of, index, (label, span, counts));
             }
         }
     }
 
-    fn event(
-        &mut self,
-        at_ns: Option<u64>,
-        index: usize,
-        (label, span, all): (&Label, &Span, &[Count]),
-        spread: Option<f64>,
-    ) {
-        let command = self.command;
+    fn event(&mut self, of: &Values, index: usize, row: (&Label, &Span, &[Count])) {
+        let (command, (label, span, counts)) = (self.command, row);
         let event = Event {
+            at: of.at,
             label,
             name: &command.columns[index].0,
-            count: &all[index],
-            metric: metric(&command.columns, all, index, span),
-            spread,
-            runtime_ns: (span.usage.ran_ns() as f64 * all[index].coverage) as u64,
+            count: &counts[index],
+            metric: metric(&command.columns, counts, index, span),
+            spread: of.spreads.map(|spreads| spreads[index]),
+            runtime_ns: (span.usage.ran_ns() as f64 * counts[index].coverage) as u64,
         };
-        let time = |at: u64| (at / SECOND_NS, at % SECOND_NS);
         let line = match command.stat.separator {
-            _ if command.stat.is_json => event.json(at_ns.map(time)),
-            Some(separator) => event.fields(at_ns.map(time), separator),
-            None => event.text(at_ns.map(time)),
+            _ if command.stat.is_json => event.json(),
+            Some(separator) => event.fields(separator),
+            None => event.text(),
         };
         self.line(&line);
     }
@@ -227,8 +210,20 @@ impl<'a> Printer<'a> {
     }
 }
 
+/// What is printed at once.
+struct Values<'a> {
+    at: At,
+    span: &'a Span,
+    counts: &'a [Count],
+    /// What was counted apart, if anything was.
+    rows: &'a [Row],
+    /// Those between runs, in percent.
+    spreads: Option<&'a [f64]>,
+}
+
 /// An event with all that is printed of it.
 struct Event<'a> {
+    at: At,
     label: &'a Label,
     name: &'a str,
     count: &'a Count,
@@ -242,10 +237,9 @@ struct Event<'a> {
 impl Event<'_> {
     /// As perf's text, and behind the metric the half widths of estimates: behind that of the
     /// metric itself, if it has one, that of the count.
-    fn text(&self, at: Time) -> String {
+    fn text(&self) -> String {
         let Event { name, count, .. } = self;
-        let mut text = at.map_or(String::new(), |(s, ns)| format!("{s:>6}.{ns:09} "));
-        text += &self.label.text();
+        let mut text = self.at.text() + &self.label.text();
         let number = match count.in_unit() {
             None => "<not counted>".into(),
             Some(value) if count.unit() == "msec" => thousands(value),
@@ -281,9 +275,8 @@ impl Event<'_> {
     /// As perf's fields: count, unit, event, with `-r` the spread, nanoseconds for which it was
     /// counted, their share in percent, metric, its unit; then the half width of the count's 95 %
     /// interval.
-    fn fields(&self, at: Time, separator: &str) -> String {
+    fn fields(&self, separator: &str) -> String {
         let Event { name, count, runtime_ns, .. } = self;
-        let at = at.map(|(s, ns)| format!("{s}.{ns:09}"));
         let value = match count.in_unit() {
             None => "<not counted>".into(),
             Some(value) if count.unit() == "msec" => format!("{value:.2}"),
@@ -298,20 +291,15 @@ impl Event<'_> {
         let share = format!("{:.2}", 100.0 * count.coverage);
         let before = [value, count.unit().into(), (*name).into()];
         let behind = [format!("{runtime_ns}"), share, metric, label.into(), half_width];
-        let all =
-            at.into_iter().chain(self.label.field()).chain(before).chain(spread).chain(behind);
-        all.collect::<Vec<_>>().join(separator)
+        let all = self.label.field().into_iter().chain(before).chain(spread).chain(behind);
+        self.at.field(separator) + &all.collect::<Vec<_>>().join(separator)
     }
 
     /// As perf's JSON, and the half width of the count's 95 % interval, in its unit.
-    fn json(&self, at: Time) -> String {
+    fn json(&self) -> String {
         let Event { name, count, runtime_ns, .. } = self;
-        let name = name.replace('\\', "\\\\").replace('"', "\\\"");
-        let mut text = String::from("{");
-        if let Some((s, ns)) = at {
-            text += &format!("\"interval\" : {s}.{ns:09}, ");
-        }
-        text += &self.label.json();
+        let name = quoted(name);
+        let mut text = String::from("{") + &self.at.json() + &self.label.json();
         let value = count.in_unit().map_or("<not counted>".into(), |value| format!("{value:.6}"));
         text += &format!(
             "\"counter-value\" : \"{value}\", \"unit\" : \"{}\", \"event\" : \"{name}\", ",

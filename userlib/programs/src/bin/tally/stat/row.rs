@@ -5,7 +5,10 @@ use alloc::{format, string::String, vec::Vec};
 use tally::Instance;
 use tally_abi::command::Command;
 
-use super::count::{Count, Span, counts};
+use super::{
+    count::{Count, Span, counts},
+    line::quoted,
+};
 
 /// What the rows in front of which it stands are of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +64,7 @@ impl Label {
         match self {
             Label::Whole => String::new(),
             Label::Thread(name, number) => {
-                let name = name.replace('\\', "\\\\").replace('"', "\\\"");
-                format!("\"thread\" : \"{name}-{number}\", ")
+                format!("\"thread\" : \"{}-{number}\", ", quoted(name))
             }
         }
     }
