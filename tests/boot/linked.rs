@@ -98,10 +98,15 @@ pub(crate) fn printed_here(program: &Path) -> String {
 
 /// Boots a machine that runs these programs at the same time, each with these arguments.
 pub(crate) fn boot_with(pmu: Pmu, programs: &[PathBuf], arguments: &str) -> Boot {
+    boot_seeded(pmu, programs, arguments, 1)
+}
+
+/// As [`boot_with`], with another seed.
+pub(crate) fn boot_seeded(pmu: Pmu, programs: &[PathBuf], arguments: &str, seed: u64) -> Boot {
     let command = |program: &PathBuf| format!(" -- {} {arguments}", name(program));
     let commands: String = programs.iter().map(command).collect();
     let artefacts = Artefacts { on_demand: programs.to_vec(), ..artefacts() };
-    let request = Request { pmu, ..Request::new(format!("wire{commands}")) };
+    let request = Request { pmu, ..Request::new(format!("wire seed={seed}{commands}")) };
     let _permit = machine_permit();
     machine::boot(&artefacts, &request, &mut |_| {}).unwrap_or_else(|failure| panic!("{failure}"))
 }
