@@ -1,4 +1,4 @@
-//! What `tally stat` counts apart: the threads of a program, each with a truth of its own.
+//! What `tally stat` counts apart, each with a truth of its own: threads of a program, and CPUs.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use xtask::{
     report::{Kind, Report, SessionReport},
 };
 
-use crate::{SharedBoot, output_of};
+use crate::{SharedBoot, boot, output_of};
 
 const EXACT: &str = "instructions,cycles,branches,task-clock,user_time,cs,page-faults";
 /// More events than counters.
@@ -122,4 +122,98 @@ fn json_has_perfs_key_for_the_thread() {
         assert!(line["thread"].as_str().unwrap().starts_with("fair-"), "{line}");
         assert_eq!(line["event"], "cs");
     }
+}
+
+/// Counts of CPUs, while other programs run: all of them, and one of them, multiplexed.
+static CPUS: SharedBoot = SharedBoot::new(|| Request {
+    cpus: 2,
+    ..Request::new(format!(
+        "wire paranoid=0 -- tally stat -a -A -x, -e {EXACT} deflate --level 1 \
+         -- tally stat -a -x, -e instructions fair 2 150 \
+         -- tally stat -C 0-1 -x, --slice 5000 --budget 20 -e {MULTIPLEXED} fair 3 150 \
+         -- tally stat -C 1 -A -j -e instructions,cs fair 2 100 -- deflate --level 2"
+    ))
+});
+
+/// The sessions of the CPUs, in order of the numbers of the sessions.
+fn cpus(boot: &Boot) -> Vec<SessionReport> {
+    Report::of(boot).sessions().filter(|it| it.program.starts_with("CPU")).cloned().collect()
+}
+
+#[test]
+fn exact_counts_of_each_cpu_are_its_true_counts() {
+    let boot = CPUS.get();
+    assert!(boot.failures().is_empty(), "{}", boot.outcome);
+    let cpus = cpus(boot);
+    // Two for each of three sessions, one for the last.
+    assert_eq!(cpus.len(), 7);
+    let events = cpus.iter().flat_map(|session| &session.events);
+    let exact: Vec<_> = events.filter(|event| event.kind == Kind::Exact).collect();
+    for event in &exact {
+        assert_eq!(event.estimate, event.truth, "{event:?}");
+    }
+    let total: u64 = exact.iter().filter_map(|event| event.estimate).sum();
+    assert!(exact.len() >= 9 && total > 100_000_000, "{total} in {}", exact.len());
+}
+
+#[test]
+fn intervals_of_each_cpu_contain_its_truth() {
+    let mut cpus = cpus(CPUS.get());
+    cpus.retain(|session| session.events.len() > EXACT.split(',').count());
+    let events = cpus.iter().flat_map(|session| &session.events);
+    let estimated: Vec<_> = events.filter(|event| event.kind == Kind::Estimated).collect();
+    let contains = |event: &&&xtask::report::EventReport| {
+        let truth = event.truth.unwrap_or_default() as f64;
+        event.low_95 <= Some(truth) && Some(truth) <= event.high_95
+    };
+    let inside = estimated.iter().filter(contains).count();
+    assert!(estimated.len() >= 12, "{}", estimated.len());
+    assert!(inside * 100 >= estimated.len() * 80, "{inside} of {}", estimated.len());
+}
+
+/// The counts of a CPU are perf's fields behind its name; those of all are their sum.
+#[test]
+fn cpus_are_printed_as_perf_prints_them() {
+    let boot = CPUS.get();
+    let apart = output_of(boot, 0, 1);
+    let fields: Vec<Vec<&str>> = apart.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(fields.len(), 2 * EXACT.split(',').count(), "{apart}");
+    for (index, line) in fields.iter().enumerate() {
+        assert_eq!((line[0], line.len()), (["CPU0", "CPU1"][index % 2], 9), "{apart}");
+    }
+    let counted = fields.iter().filter(|line| line[3] == "instructions");
+    let counted: f64 = counted.map(|line| line[1].parse::<f64>().unwrap()).sum();
+    // The program's own, and those of the other programs meanwhile.
+    assert!(counted > 100e6, "{apart}");
+
+    let together = output_of(boot, 2, 1);
+    assert_eq!(together.lines().count(), MULTIPLEXED.split(',').count(), "{together}");
+    let reported: f64 = cpus(boot).iter().filter(|it| it.events.len() > 6).map(instructions).sum();
+    let first: Vec<&str> = together.lines().next().unwrap().split(',').collect();
+    assert_eq!(first[0].parse::<f64>().unwrap(), reported, "{together}");
+
+    let json = output_of(boot, 3, 1);
+    let lines = json.lines().map(serde_json::from_str::<serde_json::Value>);
+    for line in lines.map(|line| line.expect("it is JSON")) {
+        assert_eq!(line["cpu"], "1", "{line}");
+    }
+}
+
+fn instructions(session: &SessionReport) -> f64 {
+    session.events[0].estimate.unwrap() as f64
+}
+
+/// The counts of intervals add up to what is counted until the last one is printed. `tally` itself
+/// runs a little longer.
+#[test]
+fn intervals_of_cpus_add_up() {
+    let command = "wire paranoid=0 -- tally stat -a -I 20 -x, -e instructions fair 2 150";
+    let boot = &boot(&Request { cpus: 2, ..Request::new(command) });
+    let printed = output_of(boot, 0, 1);
+    let counts = printed.lines().map(|line| line.split(',').nth(1).unwrap().parse::<u64>());
+    let counts: Vec<u64> = counts.map(|count| count.unwrap()).collect();
+    assert!(counts.len() > 2, "{printed}");
+    let sum: u64 = counts.iter().sum();
+    let rest = cpus(boot).iter().map(instructions).sum::<f64>() - sum as f64;
+    assert!((1.0..100e3).contains(&rest), "{rest}: {printed}");
 }

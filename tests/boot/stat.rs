@@ -1,14 +1,12 @@
 //! `tally stat` beside `perf stat`: the same options, and the same columns, fields and keys. Perf
 //! runs the same program under Linux on the same virtual PMU.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::OnceLock};
+mod perf;
 
-use xtask::machine::Pmu;
+use std::collections::BTreeMap;
 
-use crate::{
-    command::{guest, run, text},
-    linux,
-};
+use crate::command::{guest, run, text};
+use perf::perf;
 
 /// Events that both count all the time, and what both kernels count.
 const EVENTS: &str = "page-faults,cs,task-clock,duration_time,user_time,system_time,\
@@ -17,63 +15,17 @@ const EVENTS: &str = "page-faults,cs,task-clock,duration_time,user_time,system_t
 const LISTED: usize = 8;
 /// Metrics that Linux computes without PERF_METRICS, which the virtual PMU lacks.
 const METRICS: &str = "tma_icache_misses,tma_divider";
+/// Options that count each CPU.
+const CPUS: &str = "-a -A -e instructions:u,cycles:u";
 /// The columns before an event's name: the number, the unit.
 const NAME: usize = 24;
 /// The column of the sign before a metric.
 const SIGN: usize = 57;
-/// What perf's script prints between two commands.
-const SEPARATOR: &str = "----";
-
-/// What perf printed.
-struct Perf {
-    default: String,
-    fields: String,
-    repeated_fields: String,
-    json: String,
-    repeated: String,
-    intervals: String,
-    metrics: String,
-}
-
-/// One boot of Linux, remembered even if it fails.
-fn perf() -> &'static Perf {
-    static PERF: OnceLock<Option<Perf>> = OnceLock::new();
-    let boot = || std::panic::catch_unwind(boot_linux).ok();
-    PERF.get_or_init(boot).as_ref().expect("Linux boots and runs perf")
-}
-
-fn boot_linux() -> Perf {
-    let script = format!(
-        "perf stat phases 30\necho {SEPARATOR}; perf stat -x, -e {EVENTS} phases 9\n\
-         echo {SEPARATOR}; perf stat -r 3 -x, -e {EVENTS} phases 9\n\
-         echo {SEPARATOR}; perf stat -j -e {EVENTS} phases 9\n\
-         echo {SEPARATOR}; perf stat -r 3 -e {EVENTS} phases 9\n\
-         echo {SEPARATOR}; perf stat -I 100 -e instructions:u phases 300\n\
-         echo {SEPARATOR}; perf stat -M {METRICS} phases 30\n"
-    );
-    let (status, output) = linux::run(Pmu::Intel, &[PathBuf::from(guest("phases"))], &script);
-    assert_eq!(status, 0, "{output}");
-    let output = without_colours(&output);
-    let parts: Vec<String> = output.split(&format!("{SEPARATOR}\n")).map(String::from).collect();
-    let Ok([default, fields, repeated_fields, json, repeated, intervals, metrics]) =
-        <[String; 7]>::try_from(parts)
-    else {
-        panic!("the script prints six separators:\n{output}");
-    };
-    Perf { default, fields, repeated_fields, json, repeated, intervals, metrics }
-}
-
-/// `text` without the sequences that set colours, which perf writes to a console.
-fn without_colours(text: &str) -> String {
-    let mut pieces = text.split("\u{1b}[");
-    let first = pieces.next().unwrap_or_default().to_owned();
-    pieces.fold(first, |all, piece| all + piece.split_once('m').map_or("", |(_, rest)| rest))
-}
 
 /// What `tally stat` prints with these options of the program `phases`.
 fn stat(options: &str, argument: &str) -> String {
     let file = guest("phases");
-    let mut words = vec!["-q", "--file", &file, "--", "stat"];
+    let mut words = vec!["-q", "--paranoid", "0", "--file", &file, "--", "stat"];
     words.extend(options.split_whitespace());
     words.extend(["phases", argument]);
     let output = run(&words);
@@ -371,4 +323,28 @@ fn the_output_comes_back_in_a_file() {
         (both.strip_prefix(&counts).map(|more| keys(more).len()), fields(&both).len()),
         (Some(1), LISTED)
     );
+}
+
+/// Perf and `tally` both put the CPU before the event: in a column, in a field, by a key.
+#[test]
+fn each_cpu_is_where_perf_has_it() {
+    let ours = ["", "-x,", "-j"].map(|form| stat(&format!("{form} {CPUS}"), "9"));
+    let is_it = |line: &&String| line.contains("instructions:u");
+    for (printed, more) in [(&perf().cpus, 0), (&ours, 1)] {
+        assert!(
+            printed[0].contains(" Performance counter stats for 'system wide':"),
+            "{printed:?}"
+        );
+        let lines = printed.each_ref().map(|form| form.lines().map(String::from).collect());
+        let lines = lines.map(|all: Vec<String>| all.iter().find(is_it).cloned());
+        let [text, fields, json] = lines.map(|line| line.expect("it counts instructions"));
+        assert!(text.starts_with("CPU0 "), "{text}");
+        // The number ends, and the name begins, in the same column.
+        let name = text.find("instructions:u").unwrap();
+        assert_eq!((text[..name].trim_end().len(), name), (25, 31), "{text}");
+        let words: Vec<&str> = fields.split(',').collect();
+        assert_eq!((words[0], words[3], words.len()), ("CPU0", "instructions:u", 8 + more));
+        let object: serde_json::Value = serde_json::from_str(&json).expect(&json);
+        assert_eq!(object["cpu"], "0", "{json}");
+    }
 }

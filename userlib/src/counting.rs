@@ -3,7 +3,7 @@
 use alloc::{vec, vec::Vec};
 
 use tally_abi::{
-    Error, Instance, Opened, Reading, SessionConfig, SessionStats,
+    Error, Instance, Opened, Reading, Scope, SessionConfig, SessionStats,
     instance::InstanceWords,
     reading::ReadingWords,
     session::{MAX_DETAIL_BYTES, StatsWords},
@@ -46,6 +46,20 @@ impl Session {
         config: SessionConfig,
     ) -> Result<Session, OpenError> {
         Session::open_by_number(program.number(), events, config)
+    }
+
+    /// Opens a session that counts whole CPUs, whichever programs they run, in ring 3: those of the
+    /// set `cpus`, a bit for each, or all if it is 0. Each CPU is an instance
+    /// ([`Self::instances`]). Needs `paranoid=0` on the command line.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; or there is no such CPU, or the machine's user does not permit it.
+    pub fn open_on_cpus(
+        cpus: u64,
+        events: &str,
+        config: SessionConfig,
+    ) -> Result<Session, OpenError> {
+        Session::open_by_number(cpus, events, SessionConfig { scope: Scope::Cpus, ..config })
     }
 
     fn open_by_number(
@@ -121,7 +135,7 @@ impl Session {
 
     /// What a session that counts instances apart ([`Scope`](crate::Scope)) counted of each: whom,
     /// and every event's value, in the order of the list. Threads are in the order of their first
-    /// turns.
+    /// turns, CPUs in that of their numbers.
     ///
     /// # Errors
     /// `WrongState`: the session counts nothing apart.
@@ -143,7 +157,7 @@ impl Session {
     /// The engine's statistics of the session and of its own work.
     ///
     /// # Errors
-    /// None while the session is open.
+    /// `WrongState`: the session counts whole CPUs and is not stopped.
     pub fn stats(&self) -> Result<SessionStats, Error> {
         let mut words = StatsWords::default();
         self.call(sys::SESSION_STATS, words.as_mut_ptr() as u64, 0)?;

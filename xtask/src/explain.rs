@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use raw_cpuid::CpuIdResult;
 use serde::Serialize;
-use tally_abi::{Error, ExitStatus, Shares, events};
+use tally_abi::{Error, ExitStatus, Scope, Shares, events};
 use tally_engine::{
     Plan, Setup, for_each_counter,
     plan::{CounterAssignment, plan},
@@ -172,12 +172,28 @@ pub fn planned(
     let setup = Setup::new(asked.config, &found.layout(), &demands).map_err(refused)?;
     let plan = plan(&demands, &found.layout()).map_err(refused)?;
     let kernel = setup.kernel || demands.iter().any(|demand| demand.kernel);
-    if kernel && asked.paranoid.is_some_and(|level| level > 1) {
-        let detail = "counting in ring 0 is not permitted: run with --paranoid 1".into();
-        let event = String::new();
-        return Err(vec![ResolveError { event, error: Error::NotPermitted, detail }]);
-    }
+    permit(asked, kernel).map_err(|detail| {
+        let (event, detail) = (String::new(), detail.into());
+        vec![ResolveError { event, error: Error::NotPermitted, detail }]
+    })?;
     Ok((resolved, plan))
+}
+
+/// Checks that the programs of the machine may count what is asked for, with ring 0 or without.
+fn permit(asked: &Asked, kernel: bool) -> std::result::Result<(), &'static str> {
+    let above = |most| asked.paranoid.is_some_and(|level| level > most);
+    if asked.config.scope == Scope::Cpus {
+        if kernel {
+            return Err("whole CPUs are counted in ring 3: leave out --kernel and :k");
+        }
+        if above(0) {
+            return Err("counting whole CPUs is not permitted: run with --paranoid 0");
+        }
+    }
+    if kernel && above(1) {
+        return Err("counting in ring 0 is not permitted: run with --paranoid 1");
+    }
+    Ok(())
 }
 
 /// The events and the plan of what is asked for, on a machine with this PMU, as the kernel finds

@@ -304,7 +304,7 @@ mod tests {
             ("-- prog", "missing"),
             ("prog -- -- other", "missing"),
             ("stat -e a prog --", "missing"),
-            ("stat -a prog", "-a: a session counts one program"),
+            ("stat --per-core prog", "--per-core: the kernel does not tell"),
             ("stat -e a", "name the program"),
         ] {
             let refused = Job::default().around("", &words(bad)).unwrap_err();

@@ -49,7 +49,8 @@ fn a_full_disk_is_an_error_and_a_closed_pipe_is_not() {
 fn explain_refuses_what_a_run_refuses() {
     for (words, refused) in [
         ("-- stat -e cycles hello", None),
-        ("-- stat -a hello", Some(ExitStatus::Usage)),
+        ("-- stat -a hello", Some(ExitStatus::CallRefused)),
+        ("--paranoid 0 -- stat -a hello", None),
         ("-- stat --no-big-num -x, hello", Some(ExitStatus::Usage)),
         ("-- stat --shares foo hello", Some(ExitStatus::Usage)),
         ("-- stat -e instructions", Some(ExitStatus::Usage)),

@@ -116,6 +116,14 @@ impl<'a> Command<'a> {
             return Ok(self);
         }
         self.stat.check()?;
+        if self.stat.cpus.is_some() {
+            if self.config.scope == Scope::Threads {
+                return Err(
+                    "--per-thread counts the program, -a and -C whole CPUs: give one".into()
+                );
+            }
+            self.config.scope = Scope::Cpus;
+        }
         if self.config.scope == Scope::Threads && self.stat.repeat > 1 {
             return Err("--per-thread -r: each run has other threads: leave out -r".into());
         }
@@ -340,6 +348,10 @@ mod tests {
         let scope = |text| parse(text).unwrap().config.scope;
         assert_eq!(scope("stat --per-thread prog"), Scope::Threads);
         assert_eq!(scope("stat prog"), Scope::Program);
+        assert_eq!(scope("stat -a prog"), Scope::Cpus);
+        let cpus = |text| parse(text).unwrap().stat.cpus;
+        assert_eq!((cpus("stat prog"), cpus("stat -a prog")), (None, Some(0)));
+        assert_eq!(cpus("stat -C 0,2-4,63 -a -A prog"), Some(1 << 63 | 0b11101));
         assert!(parse("stat -r2 --per-thread prog").unwrap_err().contains("leave out -r"));
         assert!(parse("stat -M x --per-thread prog").unwrap_err().contains("one of them"));
         let metrics = |text| {
@@ -355,15 +367,18 @@ mod tests {
     #[test]
     fn options_that_perf_has_and_tally_has_not_say_what_to_use() {
         for (option, remedy) in [
-            ("-a", "run --events"),
-            ("--cpu=0", "run --events"),
-            ("-C0", "run --events"),
+            ("--per-core", "-a -A"),
             ("--call-graph=dwarf", "report --call-graph"),
             ("-p1", "name it"),
         ] {
             let text = format!("stat {option} prog");
             let why = parse(&text).unwrap_err();
             assert!(why.contains(remedy), "{option}: {why}");
+        }
+        for cpus in ["-A", "-C 3-2", "-C 64", "-a --per-thread", "-a -A -r 2", "-a -A --topdown"] {
+            let why = parse(&format!("stat {cpus} prog")).unwrap_err();
+            let words = ["-a or -C LIST", "such as 0,2-3", "give one", "leave out one"];
+            assert!(words.iter().any(|word| why.contains(word)), "{cpus}: {why}");
         }
         for both in ["-x, -j", "--append", "-r 2 -I 100", "--td-level 2"] {
             let text = format!("stat {both} prog");

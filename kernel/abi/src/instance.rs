@@ -1,5 +1,5 @@
-//! The instances of a session: what it counts apart from each other, such as each thread of a
-//! program ([`Scope`]). What `SESSION_INSTANCE` writes before the readings.
+//! The instances of a session: what it counts apart from each other, each thread of a
+//! program or each CPU ([`Scope`]). What `SESSION_INSTANCE` writes before the readings.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ pub enum Scope {
     Program,
     /// Each thread of one program is an instance of the session ([`Instance`]).
     Threads,
+    /// Each of several CPUs is an instance, whichever programs it runs.
+    Cpus,
 }
 
 /// An [`Instance`] as it crosses the system-call boundary.
@@ -24,11 +26,12 @@ pub type InstanceWords = [u64; 8];
 /// Whom an instance counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// The thread's number; 0 stands for all threads for which the kernel had no memory left.
+    /// The thread's number; 0 stands for all threads for which the kernel had no memory left. Or
+    /// the CPU's.
     pub number: u32,
-    /// The thread's name, ended by zeros; zeros alone if it has its program's.
+    /// The thread's name, ended by zeros; zeros alone if it has its program's, and for a CPU.
     pub name: [u8; 16],
-    /// What the thread used.
+    /// What the thread used, or programs on the CPU while it was counted.
     pub usage: Usage,
 }
 

@@ -204,7 +204,7 @@ pub type ConfigWords = [u64; 6];
 
 impl SessionConfig {
     /// Encodes: mode, unit of the slice, length of the slice, budget, shares, flags: 1 exclusive,
-    /// 2 threads apart.
+    /// 2 threads apart, 4 CPUs.
     pub fn to_words(self) -> ConfigWords {
         let (unit, length) = match self.slice {
             Slice::Cycles(length) => (0, length),
@@ -244,6 +244,7 @@ impl SessionConfig {
         let scope = match flags >> 1 {
             0 => Scope::Program,
             1 => Scope::Threads,
+            2 => Scope::Cpus,
             _ => return Err(Malformed),
         };
         Ok(SessionConfig { mode, slice, budget_ppm, shares, exclusive, scope })
@@ -352,7 +353,7 @@ mod tests {
             for slice in [Slice::Cycles(9), Slice::Instructions(7), Slice::Auto] {
                 for shares in [Shares::Planned, Shares::Adaptive, Shares::Paired] {
                     let exclusive = shares == Shares::Adaptive;
-                    for scope in [Scope::Program, Scope::Threads] {
+                    for scope in [Scope::Program, Scope::Threads, Scope::Cpus] {
                         let budget_ppm = 7;
                         let config =
                             SessionConfig { mode, slice, budget_ppm, shares, exclusive, scope };
@@ -364,7 +365,7 @@ mod tests {
         assert_eq!(SessionConfig::from_words([3, 0, 1, 1, 0, 0]), Err(Malformed));
         assert_eq!(SessionConfig::from_words([0, 2, 1, 1, 0, 0]), Err(Malformed));
         assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 3, 0]), Err(Malformed));
-        assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 0, 4]), Err(Malformed));
+        assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 0, 6]), Err(Malformed));
         for budget in [0, 1_000_001, u64::MAX] {
             assert_eq!(SessionConfig::from_words([0, 0, 1, budget, 0, 0]), Err(Malformed));
         }

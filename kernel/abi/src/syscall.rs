@@ -377,7 +377,9 @@ pub const TALLY_BASE: u64 = 0x7a11_0000;
 /// `events` is the list of event names, separated by commas or white space. `config` points to
 /// [`crate::session::ConfigWords`]. `program` is the number of a program that the caller loaded, or
 /// 0 for the caller. A session on another program counts while that program runs, can be read after
-/// its end, and cannot be mapped. On error the kernel writes a message to `detail`: up to
+/// its end, and cannot be mapped. If the configuration's scope is CPUs, `program` is the set of
+/// these, a bit for each, 0 standing for all; such a session is read by [`SESSION_INSTANCE`]. On
+/// error the kernel writes a message to `detail`: up to
 /// `detail_bytes` bytes, the last of them zero.
 pub const SESSION_OPEN: u64 = TALLY_BASE;
 /// `session_start(session)` → 0. Starts or resumes counting.

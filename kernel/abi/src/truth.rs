@@ -26,6 +26,16 @@ impl Truth {
     pub fn region(&self, kind: RegionKind, tag: u32) -> Option<&Region> {
         self.regions.iter().find(|region| region.kind == kind && region.tag == tag)
     }
+
+    /// The session with this tag, in all address spaces together: one on a program has one, one on
+    /// a CPU that of each program that the CPU ran.
+    pub fn session(&self, tag: u32) -> Option<Region> {
+        let is_it = |region: &&Region| (region.kind, region.tag) == (RegionKind::Session, tag);
+        let mut regions = self.regions.iter().filter(is_it);
+        let mut all = regions.next()?.clone();
+        regions.for_each(|region| all.add(region));
+        Some(all)
+    }
 }
 
 /// How a region was opened. Tags are unique within a kind.
@@ -57,6 +67,31 @@ pub struct Region {
     pub pmi: PmiCost,
 }
 
+impl Region {
+    /// Adds what happened in another address space.
+    fn add(&mut self, other: &Region) {
+        self.closed &= other.closed;
+        add_counts(&mut self.events, &other.events);
+        for (counts, others) in self.cpus.iter_mut().zip(&other.cpus) {
+            add_counts(counts, others);
+        }
+        let PmiCost { count, instructions, cycles, region_cycles, events } = &other.pmi;
+        self.pmi.count += count;
+        self.pmi.instructions += instructions;
+        self.pmi.cycles += cycles;
+        self.pmi.region_cycles += region_cycles;
+        add_counts(&mut self.pmi.events, events);
+    }
+}
+
+fn add_counts(counts: &mut BTreeMap<String, Count>, others: &BTreeMap<String, Count>) {
+    for (event, Count { user, kernel }) in others {
+        let count = counts.entry(event.clone()).or_default();
+        count.user += user;
+        count.kernel += kernel;
+    }
+}
+
 /// An event's count, split by the privilege at which it happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
@@ -80,4 +115,32 @@ pub struct PmiCost {
     pub region_cycles: u64,
     /// What their handlers add to the region's counts, by the same names.
     pub events: BTreeMap<String, Count>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_the_sum_of_its_address_spaces() {
+        let region = |kind, tag, user, closed| {
+            let events = BTreeMap::from([(String::from("E"), Count { user, kernel: 1 })]);
+            let pmi = PmiCost { count: user, events: events.clone(), ..PmiCost::default() };
+            let cpus = Vec::from([events.clone(), events.clone()]);
+            Region { kind, tag, address_space: user, closed, events, cpus, pmi }
+        };
+        let session = RegionKind::Session;
+        let regions = Vec::from([
+            region(session, 1, 3, true),
+            region(RegionKind::Marked, 1, 100, true),
+            region(session, 2, 1000, true),
+            region(session, 1, 4, false),
+        ]);
+        let truth = Truth { version: VERSION, profile: String::new(), regions };
+        let all = truth.session(1).unwrap();
+        let sum = Count { user: 7, kernel: 2 };
+        assert_eq!((all.events["E"], all.cpus[1]["E"], all.pmi.events["E"]), (sum, sum, sum));
+        assert_eq!((all.address_space, all.closed, all.pmi.count), (3, false, 7));
+        assert_eq!(truth.session(3), None);
+    }
 }

@@ -48,6 +48,7 @@ const DELIVERY_PENDING: u32 = 1 << 12;
 const LEVEL_ASSERT: u32 = 1 << 14;
 const DELIVERY_NMI: u32 = 0b100 << 8;
 const TO_SELF: u32 = 0b01 << 18;
+const TO_OTHERS: u32 = 0b11 << 18;
 
 /// Masks the two legacy interrupt controllers (8259), which this kernel does not use.
 pub fn mask_legacy_interrupts() {
@@ -184,6 +185,11 @@ impl Lapic {
     /// Sends an interrupt to one CPU.
     pub fn interrupt(&self, to: u32, vector: u8) {
         self.send(to, LEVEL_ASSERT | u32::from(vector));
+    }
+
+    /// Sends an interrupt to every other CPU.
+    pub fn interrupt_others(&self, vector: u8) {
+        self.send(0, TO_OTHERS | LEVEL_ASSERT | u32::from(vector));
     }
 
     /// Sends an interrupt to this CPU. One access, so that an NMI can do it while [`Self::send`]

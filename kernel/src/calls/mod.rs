@@ -10,6 +10,7 @@
 mod affinity;
 mod answer;
 mod copy;
+mod cpus;
 mod files;
 mod folders;
 mod inspect;

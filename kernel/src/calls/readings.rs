@@ -43,7 +43,7 @@ pub(super) fn read(
 }
 
 /// Writes up to `count` readings to `buffer`.
-fn write(
+pub(super) fn write(
     caller: &mut UserMemory,
     readings: &[Reading],
     buffer: u64,

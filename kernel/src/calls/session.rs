@@ -17,12 +17,12 @@ use tally_abi::{
 
 use super::{
     answer::{Answer, BadPointer},
-    readings,
+    cpus, readings,
 };
 use crate::{
-    cpu::Cpu,
+    cpu::{Cpu, online},
     measure::{
-        Context, DirectCounters, NmiCell, Owner, Refusal, Samples, SessionRef, Subject,
+        self, Context, DirectCounters, NmiCell, Owner, Refusal, Samples, SessionRef, Subject,
         UpcallHandler, permit, ring_memory,
     },
     memory::{frames, heap, space::USER_END, user::UserMemory},
@@ -64,6 +64,9 @@ pub(super) fn call(
     arguments: [u64; 6],
     progress: &mut Progress,
 ) -> Result<Answer, Unanswered> {
+    if let Some(id) = cpus::session(cpu, number, arguments) {
+        return Ok(cpus::call(cpu, number, arguments, id, progress)?);
+    }
     let measure = cpu.measure;
     let process = cpu.process();
     let value = match number {
@@ -185,6 +188,9 @@ fn open(process: &mut Process, measure: &NmiCell, arguments: [u64; 6]) -> Result
     let config = SessionConfig::from_words(words).map_err(|_| Error::BadArgument)?;
     let list = read_list(process, events, events_bytes).map_err(Unanswered::from);
     let opened = list.and_then(|list| match program {
+        cpus if config.scope == Scope::Cpus => {
+            Ok(measure::cpus::open(process.pid, (cpus, online::mask()), &list, config)?)
+        }
         0 => Ok(open_own(process, measure, &list, config)?),
         program => open_on(process.pid, program, &list, config),
     });

@@ -107,6 +107,17 @@ impl Cpu {
         }
     }
 
+    /// Does what calls on sessions on CPUs have asked of this one.
+    pub fn serve(&mut self) {
+        let process = self.current.as_deref();
+        self.measure.lock().serve(|| process.map(Process::usage));
+    }
+
+    /// Interrupts the other CPUs, so that each runs [`Self::serve`].
+    pub fn ask_others(&self) {
+        self.lapic.interrupt_others(vectors::PREEMPT_IPI);
+    }
+
     /// Its bit in a set of CPUs.
     pub fn bit(&self) -> u64 {
         1 << self.index

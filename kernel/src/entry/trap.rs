@@ -22,15 +22,11 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
             cpu.lapic.end_of_interrupt();
             cpu.measure.lock().drain();
             cpu.measure.lock().tick();
-            if frame::is_user(frame) {
-                sched::preempt(cpu, frame);
-            }
+            end_turn(cpu, frame);
         }
         vector if vector == u64::from(vectors::PREEMPT_IPI) => {
             cpu.lapic.end_of_interrupt();
-            if frame::is_user(frame) {
-                sched::preempt(cpu, frame);
-            }
+            end_turn(cpu, frame);
         }
         vector if vector == u64::from(vectors::UPCALL) => {
             cpu.lapic.end_of_interrupt();
@@ -56,6 +52,14 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
         sched::deliver(cpu, frame);
     }
     cpu.leave_kernel();
+}
+
+/// Does what other CPUs have asked of this one, and ends the running thread's turn if it is due.
+fn end_turn(cpu: &mut Cpu, frame: &mut Frame) {
+    cpu.serve();
+    if frame::is_user(frame) {
+        sched::preempt(cpu, frame);
+    }
 }
 
 /// Returns whether an exception is the kernel's own fault or the machine's.

@@ -1,6 +1,7 @@
 //! A context: what is counted of one program, by itself or by another.
 
 mod bank;
+mod cpu;
 mod instances;
 mod phases;
 mod report;
@@ -13,14 +14,16 @@ use alloc::{
 use core::mem::take;
 
 use tally_abi::{
-    Error, Opened, PhaseConfig, Reading, SessionConfig, SessionStats, session::MAX_SAMPLE_HZ,
-    trace::MAX_STACK_BYTES, vpmu::Op,
+    Error, Opened, PhaseConfig, Reading, Scope, SessionConfig, SessionStats,
+    session::MAX_SAMPLE_HZ, trace::MAX_STACK_BYTES, vpmu::Op,
 };
 use tally_engine::{Session, ThresholdError, histogram::Histogram};
 use tally_pmu::{ResolveError, Resolved};
 
 use super::{
     catalogue,
+    claim::{Claim, Purpose},
+    counted_cpu::CountedCpu,
     instances::Instances,
     readings::{EVENTS_A_STEP, PendingReadings},
     refusal::Refusal,
@@ -91,6 +94,10 @@ pub struct Context {
     pub(super) last_readings: Option<Vec<Reading>>,
     /// What was counted of each thread, from the first call on that asks for it.
     pub(super) threads: Option<Box<ThreadCounts>>,
+    /// The CPU that it counts, if it counts one instead of a program.
+    cpu: Option<CountedCpu>,
+    /// That no session counts whole CPUs, if it cannot share the counters.
+    _claim: Option<Claim>,
 }
 
 /// What a context has to know of the program that it measures.
@@ -136,6 +143,9 @@ impl Context {
         let (seed, layout) = (settings::seed(), found.layout());
         let mut session = Session::open(own_id, subject.space, config, seed, demands, &layout)
             .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;
+        let is_alone = config.exclusive || session.counts_kernel();
+        let is_alone = is_alone && config.scope != Scope::Cpus;
+        let claim = is_alone.then(|| Claim::take(Purpose::Alone)).transpose()?;
         session.set_bounds(found.catalogue().bounds(&resolved, config.mode));
         let plan = session.plan().explain(|event| resolved[event].name.as_str()).to_string();
         for line in plan.lines() {
@@ -159,6 +169,8 @@ impl Context {
             stack_bytes: 0,
             last_readings: None,
             threads: None,
+            cpu: None,
+            _claim: claim,
         })
     }
 

@@ -6,13 +6,20 @@ use tally_abi::Mode;
 use tally_engine::Direct;
 use tally_pmu::ResolveError;
 
-use super::{catalogue, refusal::Refusal, session_id, settings};
+use super::{
+    catalogue,
+    claim::{Claim, Purpose},
+    refusal::Refusal,
+    session_id, settings,
+};
 
 /// A direct-mode program's counters.
 pub struct DirectCounters {
     /// Their number: no session has the same.
     pub(super) id: u32,
     pub(super) direct: Direct,
+    /// That no session counts whole CPUs.
+    _claim: Claim,
 }
 
 impl DirectCounters {
@@ -29,6 +36,7 @@ impl DirectCounters {
             .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;
         let indices =
             direct.assignments().iter().map(|assignment| found.rdpmc(*assignment)).collect();
-        Ok((DirectCounters { id: session_id::next(), direct }, indices))
+        let claim = Claim::take(Purpose::Alone)?;
+        Ok((DirectCounters { id: session_id::next(), direct, _claim: claim }, indices))
     }
 }

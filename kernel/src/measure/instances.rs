@@ -55,16 +55,19 @@ impl Instances {
     /// # Errors
     /// There are too many events: the values of an instance are computed in one step.
     pub fn of(config: SessionConfig, events: usize) -> Result<Option<Box<Instances>>, Refusal> {
-        match config.scope {
-            Scope::Program => Ok(None),
-            Scope::Threads if events > MAX_INSTANCE_EVENTS => {
-                let most = MAX_INSTANCE_EVENTS;
-                let detail =
-                    format!("{events} events for each thread are more than {most}: list fewer");
-                Err(Refusal { error: Error::TooManyEvents, detail })
-            }
-            Scope::Threads => Ok(Some(Box::new(Instances::new()))),
+        let each = match config.scope {
+            Scope::Program => return Ok(None),
+            Scope::Threads => "thread",
+            Scope::Cpus => "CPU",
+        };
+        if events > MAX_INSTANCE_EVENTS {
+            let most = MAX_INSTANCE_EVENTS;
+            let detail =
+                format!("{events} events for each {each} are more than {most}: list fewer");
+            return Err(Refusal { error: Error::TooManyEvents, detail });
         }
+        // The contexts of CPUs are apart from each other.
+        Ok((config.scope == Scope::Threads).then(|| Box::new(Instances::new())))
     }
 
     /// The context's session is that of the threads without memory.

@@ -7,7 +7,10 @@
 //! behind an [`NmiCell`].
 
 mod catalogue;
+mod claim;
 mod context;
+mod counted_cpu;
+pub mod cpus;
 mod direct;
 mod halt;
 mod instances;

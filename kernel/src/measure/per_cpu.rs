@@ -1,6 +1,9 @@
 //! One CPU's part of the sampling engine: its multiplexer, and the session of the program that runs
 //! there.
 
+mod cpus;
+mod direct;
+mod of_cpu;
 mod records;
 mod thread;
 mod turn;
@@ -14,14 +17,12 @@ use tally_abi::{
     boot::{Delivery, Failure},
     trace::End,
     usage::Usage,
-    vpmu::Op,
 };
 use tally_engine::{CounterMask, Counts, Group, Layout, Multiplexer, Pmu};
 use tally_pmu::{DetectedPmu, Driver, InitError, bus::Native, check_counters};
 
 use super::{
     context::{Context, Samples, UpcallHandler},
-    direct::DirectCounters,
     halt::Halter,
     instances::ThreadTurn,
     readings::EVENTS_A_STEP,
@@ -30,12 +31,12 @@ use super::{
     slot::Slot,
     trace::{AtInterrupt, TraceSink},
     trace_ring::ProcessorClock,
-    truth::mark,
 };
 use crate::{
     arch::{control, frame::InterruptFrame, lapic::Lapic},
     memory::user::UserMemory,
 };
+use of_cpu::OfCpu;
 use turn::Turn;
 
 /// Groups whose spread is computed at each turn of the scheduler, where shares adapt: some
@@ -66,6 +67,7 @@ pub struct Measure {
     multiplexer: Option<Multiplexer<Driver<Native>>>,
     /// What is counted of the program that runs on this CPU.
     slot: Slot,
+    of_cpu: OfCpu,
     turn: Turn,
     /// Whether ring 3 may execute RDPMC.
     rdpmc_allowed: bool,
@@ -87,8 +89,16 @@ impl Measure {
         let trace = TraceSink::new(cpu, *lapic, settings().trace);
         let lapic = *lapic;
         let halter = multiplexer.as_ref().and_then(|_| Halter::new(cpu, lapic));
-        let (slot, turn) = (Slot::default(), Turn::new(cpu));
-        Measure { multiplexer, slot, turn, rdpmc_allowed: false, trace, halter, lapic }
+        Measure {
+            multiplexer,
+            slot: Slot::default(),
+            of_cpu: OfCpu::default(),
+            turn: Turn::new(cpu),
+            rdpmc_allowed: false,
+            trace,
+            halter,
+            lapic,
+        }
     }
 
     /// The overflow interrupt.
@@ -142,8 +152,10 @@ impl Measure {
         }
         self.update_rdpmc_access();
         self.start_pending();
-        if self.slot.is_measured() {
-            self.enter_thread(first());
+        if self.slot.is_measured() || self.has_cpu_contexts() {
+            let first = first();
+            self.join_program(first.usage);
+            self.enter_thread(first);
         }
         self.resume();
         // A threshold may have fired as the program was switched out.
@@ -166,8 +178,10 @@ impl Measure {
     /// used `usage`.
     pub fn leave(&mut self, slot: &mut Slot, usage: impl FnOnce() -> Usage) {
         self.suspend(End::SwitchedOut);
-        if self.has_instances() {
-            self.credit_usage(usage());
+        if self.has_instances() || self.has_cpu_contexts() {
+            let usage = usage();
+            self.credit_usage(usage);
+            self.leave_program(usage);
         }
         self.save_direct();
         *slot = take(&mut self.slot);
@@ -348,45 +362,6 @@ impl Measure {
         {
             context.close(Some(memory));
             self.update_rdpmc_access();
-        }
-    }
-
-    /// Puts the running program into direct mode, which allows it RDPMC: it is not measured, and
-    /// its counters count from here on.
-    ///
-    /// # Errors
-    /// The PMU's counters cannot be restored, or this CPU cannot count.
-    pub fn install_direct(&mut self, counters: DirectCounters) -> Result<(), Refusal> {
-        let multiplexer = self.multiplexer.as_mut().ok_or(Error::NoPmu)?;
-        if !multiplexer.can_restore_direct() {
-            let detail =
-                "direct mode needs counters that can be written in full width, which this \
-                          PMU's cannot: open a session instead"
-                    .into();
-            return Err(Refusal { error: Error::EventNotSupported, detail });
-        }
-        let own = self.slot.direct.insert(Box::new(counters));
-        mark(Op::OpenSession, own.id);
-        multiplexer.restore_direct(&own.direct);
-        self.update_rdpmc_access();
-        Ok(())
-    }
-
-    /// Ends the running program's direct mode. Returns whether it was in direct mode.
-    pub fn close_direct(&mut self) -> bool {
-        self.save_direct();
-        let own = self.slot.direct.take();
-        if let Some(own) = &own {
-            mark(Op::CloseSession, own.id);
-        }
-        self.update_rdpmc_access();
-        own.is_some()
-    }
-
-    /// Stops the counters of a direct-mode program and saves them.
-    fn save_direct(&mut self) {
-        if let (Some(multiplexer), Some(own)) = (&mut self.multiplexer, &mut self.slot.direct) {
-            multiplexer.save_direct(&mut own.direct);
         }
     }
 }

@@ -69,11 +69,25 @@ impl Slot {
                 let detail = format!("{why}: close the program's other sessions first");
                 return Err(Refusal { error: Error::Busy, detail });
             }
-            self.others.push(context);
-        } else {
-            self.context = Some(context);
         }
+        self.put(context);
         Ok(())
+    }
+
+    /// Adds a context that can share the counters with those that are there.
+    pub(super) fn put(&mut self, context: Box<Context>) {
+        match self.context {
+            Some(_) => self.others.push(context),
+            None => self.context = Some(context),
+        }
+    }
+
+    /// Removes the contexts that count the CPU, in the order of their numbers.
+    pub(super) fn take_of_cpus(&mut self) -> Contexts {
+        let of_cpu = self.contexts().filter(|context| context.is_of_a_cpu());
+        let mut ids: Vec<u32> = of_cpu.map(Context::id).collect();
+        ids.sort_unstable();
+        ids.into_iter().filter_map(|id| self.remove(id)).collect()
     }
 
     /// Makes another session of index `index` the one for the counters.

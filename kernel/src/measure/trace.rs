@@ -114,6 +114,11 @@ impl Sink for AtInterrupt<'_> {
 }
 
 impl TraceSink {
+    /// The number of its CPU.
+    pub(super) fn cpu(&self) -> u16 {
+        self.cpu
+    }
+
     /// The sink of CPU number `cpu`, once. Makes the CPU's ring, if a trace is wanted.
     pub(super) fn new(cpu: u16, lapic: Lapic, wanted: Option<Tracing>) -> TraceSink {
         let ring = wanted.and_then(|tracing| {

@@ -13,7 +13,7 @@ use crate::{
         exit::{show_results, stop},
         serial,
     },
-    measure,
+    measure::{self, cpus},
     memory::kernel,
     task::{Process, fault::Fault},
 };
@@ -66,6 +66,7 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
     }
     let usage = process.usage();
     let contexts = cpu.measure.lock().end(&mut process.memory, usage);
+    close_cpu_sessions(cpu, process.pid);
     cpu.measure.lock().drain();
     if let Some(tag) = process.region {
         measure::close_region(tag);
@@ -89,6 +90,23 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
         finish();
     }
     schedule(cpu, frame);
+}
+
+/// Closes the sessions on whole CPUs of a program that has ended. Other CPUs return their parts as
+/// soon as they take interrupts; one that waits here as well does what is asked of it meanwhile.
+fn close_cpu_sessions(cpu: &mut Cpu, owner: u32) {
+    while let Some(id) = cpus::of_owner(owner) {
+        // A session that is not started needs no stop.
+        let _ = cpus::want(id, owner, false);
+        cpu.ask_others();
+        while cpus::is_settled(id, owner) == Ok(false) {
+            cpu.serve();
+            core::hint::spin_loop();
+        }
+        while let Ok(Some(context)) = cpus::remove(id, owner) {
+            context.close(None);
+        }
+    }
 }
 
 /// Ends the machine: no program is left to run, or none could be started.

@@ -86,7 +86,7 @@ mod tests {
         let default = Job::default();
         let stat = Job { program: vec!["stat".into()], ..Job::default() };
         for (job, words, why) in [
-            (&default, "stat -a prog", "-a: a session counts one program"),
+            (&default, "stat --per-core prog", "--per-core: the kernel does not"),
             (&default, "stat --no-big-num -x, prog", "unknown option --no-big-num"),
             (&default, "stat --shares foo prog", "--shares cannot be foo"),
             (&default, "stat -e instructions", "name the program"),

@@ -93,6 +93,11 @@ fn refusals(pmu: &DetectedPmu, asked: &[Asked]) -> String {
     asked.iter().flat_map(of).map(line).collect()
 }
 
+fn of_cpus(events: &str) -> Asked {
+    let config = SessionConfig { scope: Scope::Cpus, ..SessionConfig::default() };
+    Asked { config, ..asked(events) }
+}
+
 #[test]
 fn refusals_are_those_of_a_run() {
     let mut short = asked("cycles");
@@ -104,6 +109,8 @@ fn refusals_are_those_of_a_run() {
             asked(&vec!["cycles"; tally_abi::session::MAX_EVENTS + 1].join(",")),
             asked(" "),
             asked("L1D.REPLACEMENT:k"),
+            of_cpus("L1D.REPLACEMENT"),
+            of_cpus("L1D.REPLACEMENT:k"),
             short,
         ],
     );
@@ -113,6 +120,8 @@ fn refusals_are_those_of_a_run() {
         66: 1025 events were asked for; a plan holds 1024
         78: the list of events is empty; name at least one
         78: counting in ring 0 is not permitted: run with --paranoid 1
+        78: counting whole CPUs is not permitted: run with --paranoid 0
+        78: whole CPUs are counted in ring 3: leave out --kernel and :k
         67: a slice of 9 is out of range: use 1800 to 1073741824
     "#]].assert_eq(&text);
 }

@@ -18,7 +18,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tally_abi::{
     Mode,
-    truth::{Count, Region, RegionKind, Truth},
+    truth::{Count, Region, Truth},
 };
 
 pub use tally_breakdown::{Breakdown, CyclePart, SlotPart, Stack, stack_of};
@@ -211,7 +211,8 @@ fn session_if_any<'de, D: Deserializer<'de>>(
 impl SessionReport {
     /// The session with the number `tag`, which is also the tag of its region in `truth`.
     fn of(tag: u32, session: &Session, truth: Option<&Truth>) -> SessionReport {
-        let region = truth.and_then(|truth| truth.region(RegionKind::Session, tag));
+        let region = truth.and_then(|truth| truth.session(tag));
+        let region = region.as_ref();
         let cost = region.map(|region| &region.pmi);
         let stats = session.stats.as_ref();
         let instructions_per_switch = cost.and_then(|c| ratio(c.instructions, c.count));
@@ -274,7 +275,7 @@ mod tests {
     use tally_abi::{
         Reading, SessionConfig, SessionStats, Value,
         registers::{Frame, Registers},
-        truth::PmiCost,
+        truth::{PmiCost, RegionKind},
     };
 
     fn region(tag: u32, pmi: PmiCost) -> Region {

@@ -12,7 +12,7 @@ const STAT: Option<Verb> = Some(Verb::Stat);
 const RECORD: Option<Verb> = Some(Verb::Record);
 
 /// All options; none as the verb stands for both.
-pub(super) const OPTIONS: [Known; 24] = [
+pub(super) const OPTIONS: [Known; 27] = [
     ("-e", "--event", "LIST", None, "the events; those between braces in the same slices"),
     ("-r", "--repeat", "N", STAT, "run the program N times: means, and the spread between runs"),
     ("-I", "--interval-print", "MS", STAT, "print the counts of each interval, at least 10 ms"),
@@ -22,6 +22,9 @@ pub(super) const OPTIONS: [Known; 24] = [
     ("", "--append", "", STAT, "with -o: add to FILE"),
     ("-d", "--detailed", "", STAT, "count the data cache's events too"),
     ("", "--per-thread", "", STAT, "count each thread apart, 64 events at most"),
+    ("-a", "--all-cpus", "", STAT, "count all CPUs; needs `run --paranoid 0`"),
+    ("-C", "--cpu", "LIST", STAT, "count these CPUs, such as 0,2-3"),
+    ("-A", "--no-aggr", "", STAT, "with -a or -C: print each CPU apart"),
     ("-M", "--metrics", "LIST", STAT, "print the vendor's metrics, by perf's names"),
     ("", "--topdown", "", STAT, "print the shares of the slots, of level 1"),
     ("", "--td-level", "N", STAT, "with --topdown: another level"),
@@ -40,16 +43,13 @@ pub(super) const OPTIONS: [Known; 24] = [
 ];
 
 /// perf's options that are refused: why, and what to use instead.
-const NOT_HERE: [(&str, &str, &str); 10] = [
+const NOT_HERE: [(&str, &str, &str); 7] = [
     (
         "",
         "--call-graph",
         "record -g keeps the stack, by which callers are found in either way: choose with \
         `cargo xtask report --call-graph dwarf|fp`",
     ),
-    ("-a", "--all-cpus", WHOLE),
-    ("-C", "--cpu", WHOLE),
-    ("-A", "--no-aggr", WHOLE),
     ("", "--per-core", WHOLE),
     ("", "--per-socket", WHOLE),
     ("", "--per-node", WHOLE),
@@ -58,8 +58,8 @@ const NOT_HERE: [(&str, &str, &str); 10] = [
     ("-i", "--no-inherit", "all threads of the program are counted, and it has no other programs"),
 ];
 
-const WHOLE: &str = "a session counts one program on whichever CPU it runs, never a CPU: leave it \
-    out, or count several programs with `cargo xtask run --events LIST -- ONE -- TWO`";
+const WHOLE: &str = "the kernel does not tell cores, sockets and nodes apart: count each CPU \
+    with -a -A";
 
 fn is_of(of: Option<Verb>, verb: Verb) -> bool {
     of.is_none_or(|of| of == verb)

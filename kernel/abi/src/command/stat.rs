@@ -25,6 +25,13 @@ pub struct StatOptions<'a> {
     pub is_json: bool,
     /// `-v`: print what is counted before the program runs.
     pub is_verbose: bool,
+    /// `-a`, `-C LIST`: the set of CPUs to count in place of the program, a bit for each; 0 for
+    /// all.
+    pub cpus: Option<u64>,
+    /// The list of `-C LIST`.
+    pub cpu_list: Option<&'a str>,
+    /// `-A`: print each CPU apart.
+    pub is_each_cpu: bool,
     /// The lists of all `-M LIST`: metrics by perf's names, or groups of them.
     pub metrics: Vec<&'a str>,
     /// `--topdown`: print the metrics of a level, and only metrics if no event is named.
@@ -46,6 +53,9 @@ impl Default for StatOptions<'_> {
             separator: None,
             is_json: false,
             is_verbose: false,
+            cpus: None,
+            cpu_list: None,
+            is_each_cpu: false,
             metrics: Vec::new(),
             is_topdown: false,
             level: 1,
@@ -66,6 +76,11 @@ impl<'a> StatOptions<'a> {
             "--field-separator" => self.separator = Some(value),
             "--json-output" => self.is_json = true,
             "--verbose" => self.is_verbose = true,
+            "--all-cpus" => self.cpus = self.cpus.or(Some(0)),
+            "--cpu" => {
+                (self.cpus, self.cpu_list) = (Some(cpus(word, value)?), Some(value));
+            }
+            "--no-aggr" => self.is_each_cpu = true,
             "--metrics" => self.metrics.push(value),
             "--topdown" => self.is_topdown = true,
             "--td-level" => {
@@ -94,6 +109,15 @@ impl<'a> StatOptions<'a> {
             StatOptions { repeat: 2.., interval_ms: Some(_), .. } => {
                 "-r prints the means of whole runs, and -I each interval of one: give one of them"
             }
+            StatOptions { is_each_cpu: true, cpus: None, .. } => {
+                "-A prints each CPU apart: name these with -a or -C LIST"
+            }
+            StatOptions { is_each_cpu: true, repeat: 2.., .. } => {
+                "-A -r: the means of runs are of all CPUs together: leave out one of them"
+            }
+            StatOptions { is_each_cpu: true, .. } if self.computes() => {
+                "-A: metrics are of all CPUs together: leave out one of them"
+            }
             StatOptions { level: 2.., is_topdown: false, .. } => {
                 "--td-level is the level of --topdown: give that too"
             }
@@ -108,6 +132,23 @@ impl<'a> StatOptions<'a> {
         };
         Err(wrong.into())
     }
+}
+
+/// A set of CPUs: numbers and ranges, such as `0,2-3`.
+fn cpus(word: &str, value: &str) -> Result<u64, String> {
+    let wrong = || format!("{word} cannot be {value}: it is a list of CPUs, such as 0,2-3");
+    let number = |text: &str| match text.parse::<u32>() {
+        Ok(cpu) if cpu < u64::BITS => Ok(cpu),
+        _ => Err(wrong()),
+    };
+    value.split(',').try_fold(0, |set, range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(wrong());
+        }
+        Ok(set | u64::MAX >> (u64::BITS - 1 - last) & u64::MAX << first)
+    })
 }
 
 fn at_least(least: u64, word: &str, value: &str) -> Result<u64, String> {

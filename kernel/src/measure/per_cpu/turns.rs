@@ -181,6 +181,7 @@ impl Measure {
         self.close_direct();
         self.pause_all();
         self.credit_usage(usage);
+        self.leave_program(usage);
         let slot = core::mem::take(&mut self.slot);
         let mut contexts: Contexts = slot.context.into_iter().chain(slot.others).collect();
         contexts.sort_by_key(|context| context.id());

@@ -16,9 +16,10 @@ use tally_abi::command::Command;
 use tally_breakdown::Metrics;
 
 use self::{
-    count::{Count, counts},
+    count::Count,
     measure::{Run, measure},
     print::Printer,
+    row::{Row, whole},
 };
 
 /// Runs the program as often as asked for, prints its counts and returns its status: the first that
@@ -31,13 +32,18 @@ pub fn run(command: &Command, metrics: Option<&Metrics>) -> Result<u8, OpenError
         })?),
     };
     let mut printer = Printer::new(command, metrics, file);
+    // All CPUs together are printed as a program is.
+    let is_each = command.stat.cpus.is_none() || command.stat.is_each_cpu;
+    fn shown(rows: &[Row], is_each: bool) -> &[Row] {
+        if is_each { rows } else { &[] }
+    }
     let mut runs: Vec<(Run, Vec<Count>)> = Vec::new();
     for _ in 0..command.stat.repeat {
         let run = measure(command, &mut |span, rows, at_ns| {
-            printer.interval(at_ns, span, &counts(&command.columns, span), rows);
+            printer.interval(at_ns, span, &whole(command, span, rows), shown(rows, is_each));
         })?;
-        let counts = counts(&command.columns, &run.span);
-        printer.verbose(&run.span, &counts, &run.rows);
+        let counts = whole(command, &run.span, &run.rows);
+        printer.verbose(&run.span, &counts, shown(&run.rows, is_each));
         runs.push((run, counts));
     }
     if command.stat.interval_ms.is_none() {
@@ -46,7 +52,7 @@ pub fn run(command: &Command, metrics: Option<&Metrics>) -> Result<u8, OpenError
         let times = runs.iter().map(|(run, _)| run.span.time_ns as f64);
         let time = repeat::Mean::of(times);
         (span.time_ns, span.usage) = (time.mean as u64, repeat::usage(&runs));
-        printer.all(&span, (&all, &runs[0].0.rows), spreads.as_deref(), time);
+        printer.all(&span, (&all, shown(&runs[0].0.rows, is_each)), spreads.as_deref(), time);
         printer.conditions(&runs[0].0);
     }
     let statuses = runs.iter().map(|(run, _)| run.status);

@@ -18,6 +18,14 @@ pub struct Span {
     pub time_ns: u64,
 }
 
+impl Span {
+    /// Cycles in which the session could count.
+    pub fn cycles(&self) -> u64 {
+        let total = |readings: &[Reading]| readings.first().map_or(0, |first| first.total_cycles);
+        total(&self.readings).saturating_sub(total(&self.before))
+    }
+}
+
 /// The value of one event.
 #[derive(Clone, Debug)]
 pub struct Count {
@@ -37,6 +45,11 @@ impl Count {
     fn exact(value: u64, software: Software) -> Count {
         let software = Some(software);
         Count { value: Some(value as f64), half_width: 0.0, coverage: 1.0, software, reason: "" }
+    }
+
+    /// An event that was not counted.
+    pub fn not_counted(reason: &'static str) -> Count {
+        Count { value: None, half_width: 0.0, coverage: 0.0, software: None, reason }
     }
 
     /// The relative half width; none of an exact value or of 0.
@@ -88,9 +101,9 @@ pub fn counts(columns: &[(String, Source)], span: &Span) -> Vec<Count> {
 /// The value of an event of the session. That of an interval is the difference of two values, whose
 /// errors add up.
 fn of_session(span: &Span, index: usize) -> Count {
-    let none =
-        |reason| Count { value: None, half_width: 0.0, coverage: 0.0, software: None, reason };
-    let Some(end) = span.readings.get(index) else { return none("the session has ended") };
+    let Some(end) = span.readings.get(index) else {
+        return Count::not_counted("the session has ended");
+    };
     let (reading, start) = match span.before.get(index) {
         None => (*end, (0, 0)),
         Some(before) => {
@@ -104,7 +117,7 @@ fn of_session(span: &Span, index: usize) -> Count {
         cycles => counted / cycles as f64,
     };
     match reading.value {
-        Value::NotMeasured { reason } => none(reason.message()),
+        Value::NotMeasured { reason } => Count::not_counted(reason.message()),
         Value::Exact { count } => {
             let value = Some(count as f64);
             Count { value, half_width: 0.0, coverage, software: None, reason: "" }

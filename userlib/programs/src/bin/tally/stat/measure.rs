@@ -18,13 +18,13 @@ pub struct Run {
     pub status: u8,
     /// Its values.
     pub span: Span,
-    /// Those of its threads, if these are counted apart.
+    /// Those of its threads or of CPUs, if these are counted apart.
     pub rows: Vec<Row>,
     /// The engine's statistics; none without a session.
     pub stats: Option<SessionStats>,
 }
 
-/// Takes the values of an interval, those of threads that are counted apart, and its end in
+/// Takes the values of an interval, those of what is counted apart, and its end in
 /// nanoseconds since the program's start.
 pub type Each<'a> = &'a mut dyn FnMut(&Span, &[Row], u64);
 
@@ -32,12 +32,10 @@ pub type Each<'a> = &'a mut dyn FnMut(&Span, &[Row], u64);
 pub fn measure(command: &Command, each: Each) -> Result<Run, OpenError> {
     let program = Program::load(&command.program)?;
     let session = match command.events() {
-        // A session knows the threads, and what each used.
-        "" if is_apart(command) => {
-            Some(Session::open_on(&program, "instructions", command.config)?)
-        }
+        // A session knows the threads or CPUs, and what each used.
+        "" if is_apart(command) => Some(open(command, &program, "instructions")?),
         "" => None,
-        events => Some(Session::open_on(&program, events, command.config)?),
+        events => Some(open(command, &program, events)?),
     };
     if let Some(session) = &session {
         session.start()?;
@@ -52,14 +50,25 @@ pub fn measure(command: &Command, each: Each) -> Result<Run, OpenError> {
     if command.stat.interval_ms.is_some() {
         intervals.end(usage, each)?;
     }
+    if let Some(session) = session.as_ref().filter(|_| command.stat.cpus.is_some()) {
+        session.stop()?;
+    }
     let stats = session.as_ref().map(Session::stats).transpose()?;
     let (span, rows) = Intervals::new(command, session.as_ref(), start_ns).next(usage, time_ns)?;
     Ok(Run { status, span, rows, stats })
 }
 
-/// Returns whether the program's threads are counted apart.
+/// Opens the session on the program, or on the CPUs.
+fn open(command: &Command, program: &Program, events: &str) -> Result<Session, OpenError> {
+    match command.stat.cpus {
+        Some(cpus) => Session::open_on_cpus(cpus, events, command.config),
+        None => Session::open_on(program, events, command.config),
+    }
+}
+
+/// Returns whether threads or CPUs are counted apart.
 fn is_apart(command: &Command) -> bool {
-    command.config.scope == Scope::Threads
+    command.config.scope != Scope::Program
 }
 
 /// Waits for the program's end: ends it at the time limit, and reads it at the end of intervals.
@@ -98,13 +107,13 @@ struct Intervals<'a> {
     /// The end of the interval before, in nanoseconds since the program's start, and the values
     /// then.
     last: (u64, Vec<Reading>, Usage),
-    /// The threads that are counted apart, and their values then.
-    threads: Vec<(Instance, Vec<Reading>)>,
+    /// The threads or CPUs that are counted apart, and their values then.
+    instances: Vec<(Instance, Vec<Reading>)>,
 }
 
 impl<'a> Intervals<'a> {
     fn new(command: &'a Command, session: Option<&'a Session>, start_ns: u64) -> Self {
-        Intervals { command, session, start_ns, last: Default::default(), threads: Vec::new() }
+        Intervals { command, session, start_ns, last: Default::default(), instances: Vec::new() }
     }
 
     /// Ends an interval; `usage` is what the program used up to now.
@@ -117,16 +126,16 @@ impl<'a> Intervals<'a> {
 
     /// The values of the interval that ends `now`.
     fn next(&mut self, usage: Usage, now: u64) -> Result<(Span, Vec<Row>), Error> {
-        let (mut readings, mut threads) = (Vec::new(), Vec::new());
+        let (mut readings, mut instances) = (Vec::new(), Vec::new());
         match self.session {
-            Some(session) if is_apart(self.command) => threads = session.instances()?,
+            Some(session) if is_apart(self.command) => instances = session.instances()?,
             Some(session) => readings = session.read()?,
             None => {}
         }
         let (last, before, used) =
             core::mem::replace(&mut self.last, (now, readings.clone(), usage));
         let time_ns = now - last;
-        let earlier = core::mem::take(&mut self.threads);
+        let earlier = core::mem::take(&mut self.instances);
         let row = |(of, readings): &(Instance, Vec<Reading>)| {
             let known = earlier.iter().find(|(known, _)| known.number == of.number);
             let (used, before) =
@@ -134,8 +143,12 @@ impl<'a> Intervals<'a> {
             let (readings, usage) = (readings.clone(), of.usage.since(used));
             Row::of(self.command, of, Span { readings, before, usage, time_ns })
         };
-        let rows = threads.iter().map(row).collect();
-        self.threads = threads;
-        Ok((Span { readings, before, usage: usage.since(used), time_ns }, rows))
+        let rows: Vec<Row> = instances.iter().map(row).collect();
+        self.instances = instances;
+        let usage = match self.command.stat.cpus {
+            None => usage.since(used),
+            Some(_) => rows.iter().fold(Usage::default(), |all, row| all.with(row.span.usage)),
+        };
+        Ok((Span { readings, before, usage, time_ns }, rows))
     }
 }

@@ -7,7 +7,10 @@ use tally::{
     Slice,
     io::{File, Output},
 };
-use tally_abi::{command::Command, text::Grouped};
+use tally_abi::{
+    command::{Command, StatOptions},
+    text::Grouped,
+};
 use tally_breakdown::Metrics;
 
 use super::{
@@ -60,6 +63,7 @@ impl<'a> Printer<'a> {
             let whom = match rows.first().map(|row| &row.label) {
                 None | Some(Label::Whole) => String::new(),
                 Some(Label::Thread(..)) => format!(" {:>16}-{:<7}", "comm", "pid"),
+                Some(Label::Cpu(_)) => format!(" {:<6}", "CPU"),
             };
             self.line(&format!("#           time{whom}             counts unit events"));
         }
@@ -83,8 +87,13 @@ impl<'a> Printer<'a> {
             1 => String::new(),
             runs => format!(" ({runs} runs)"),
         };
-        let program = self.command.program.join(" ");
-        self.line(&format!("\n Performance counter stats for '{program}'{runs}:\n"));
+        let StatOptions { cpus, cpu_list, .. } = self.command.stat;
+        let of = match (cpus, cpu_list) {
+            (None, _) => self.command.program.join(" "),
+            (_, None) => "system wide".into(),
+            (_, Some(list)) => format!("CPU(s) {list}"),
+        };
+        self.line(&format!("\n Performance counter stats for '{of}'{runs}:\n"));
         self.values(&values);
         let seconds = |ns: f64| ns / SECOND_NS as f64;
         let (mean, deviation) = (seconds(time.mean), seconds(time.deviation));

@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use tally::Instance;
-use tally_abi::command::Command;
+use tally_abi::command::{Command, Source};
 
 use super::{
     count::{Count, Span, counts},
@@ -17,6 +17,8 @@ pub enum Label {
     Whole,
     /// A thread of this name and number.
     Thread(String, u32),
+    /// The CPU of this number.
+    Cpu(u32),
 }
 
 /// The values of what is counted apart.
@@ -32,14 +34,55 @@ pub struct Row {
 impl Row {
     /// The values of an instance of the session.
     pub fn of(command: &Command, instance: &Instance, span: Span) -> Row {
+        let mut counts = counts(&command.columns, &span);
+        if command.stat.cpus.is_some() {
+            // Of a CPU that ran no program there is nothing that was missed.
+            let ran = |count: &Count| count.value.is_some() || span.cycles() > 0;
+            let idle = counts.iter_mut().filter(|count| !ran(count));
+            idle.for_each(|count| (count.value, count.coverage) = (Some(0.0), 1.0));
+            return Row { label: Label::Cpu(instance.number), span, counts };
+        }
         let program = command.program.first().copied().unwrap_or_default();
         let name = match instance.number {
             0 => "others",
             _ => instance.name().unwrap_or(program),
         };
-        let label = Label::Thread(name.into(), instance.number);
-        Row { label, counts: counts(&command.columns, &span), span }
+        Row { label: Label::Thread(name.into(), instance.number), span, counts }
     }
+}
+
+/// The values of the whole, by column: of the program, or of all CPUs together, whose rows these
+/// are.
+pub fn whole(command: &Command, span: &Span, rows: &[Row]) -> Vec<Count> {
+    let mut all = counts(&command.columns, span);
+    if command.stat.cpus.is_some() {
+        let of_session = command.columns.iter().enumerate();
+        let of_session = of_session.filter(|(_, column)| matches!(column.1, Source::Session(_)));
+        of_session.for_each(|(column, _)| all[column] = sum(rows, column));
+    }
+    all
+}
+
+/// The sum over CPUs, whose errors are independent: each has an order of groups of its own. A CPU
+/// that ran a program for too short a time to count the event is taken to have had it as often a
+/// cycle as the others, and as much again is added to the half width.
+fn sum(rows: &[Row], column: usize) -> Count {
+    let of = |row: &Row| (row.counts[column].clone(), row.span.cycles() as f64);
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        rows.iter().map(of).partition(|(count, _)| count.value.is_some());
+    let Some((first, _)) = known.first() else {
+        let none = || Count::not_counted("no CPU counted it");
+        return unknown.into_iter().next().map_or_else(none, |(count, _)| count);
+    };
+    let value: f64 = known.iter().filter_map(|(count, _)| count.value).sum();
+    let squares: f64 = known.iter().map(|(count, _)| count.half_width * count.half_width).sum();
+    let [counted, missed]: [f64; 2] =
+        [&known, &unknown].map(|all| all.iter().map(|(_, cycles)| cycles).sum());
+    let guess = if counted > 0.0 { value * missed / counted } else { 0.0 };
+    let covered: f64 = known.iter().map(|(count, cycles)| count.coverage * cycles).sum();
+    let coverage = if counted > 0.0 { covered / (counted + missed) } else { 1.0 };
+    let half_width = libm::sqrt(squares) + guess;
+    Count { value: Some(value + guess), half_width, coverage, ..first.clone() }
 }
 
 impl Label {
@@ -48,6 +91,7 @@ impl Label {
         match self {
             Label::Whole => String::new(),
             Label::Thread(name, number) => format!("{name:>16}-{number:<7} "),
+            Label::Cpu(number) => format!("{:<6} ", format!("CPU{number}")),
         }
     }
 
@@ -56,6 +100,7 @@ impl Label {
         match self {
             Label::Whole => None,
             Label::Thread(name, number) => Some(format!("{name}-{number}")),
+            Label::Cpu(number) => Some(format!("CPU{number}")),
         }
     }
 
@@ -66,6 +111,7 @@ impl Label {
             Label::Thread(name, number) => {
                 format!("\"thread\" : \"{}-{number}\", ", quoted(name))
             }
+            Label::Cpu(number) => format!("\"cpu\" : \"{number}\", "),
         }
     }
 }

@@ -1,0 +1,241 @@
+//! Sessions on whole CPUs (decision 49): each has a context for each CPU, which counts whichever
+//! program the CPU runs.
+//!
+//! A context is here while its session is stopped. While it is started, the CPU owns it, and no
+//! other CPU can lock what its overflow interrupt uses. So a call changes what is wanted, here, and
+//! interrupts the CPUs ([`serve`]); it is done once each CPU has taken its context,
+//! returned it, or left its values.
+
+use alloc::{boxed::Box, format, vec::Vec};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use spin::Mutex;
+use tally_abi::{Error, Instance, Opened, Reading, SessionConfig, SessionStats, usage::Usage};
+
+use super::{
+    claim::{Claim, Purpose},
+    context::{Context, Owner, Subject},
+    refusal::Refusal,
+    session_id, settings,
+};
+
+/// The most sessions on CPUs at once: each takes memory of the kernel's for each CPU.
+const MAX_SESSIONS: usize = 4;
+
+static SESSIONS: Mutex<Vec<CpuSession>> = Mutex::new(Vec::new());
+
+/// The number of changes of what is wanted. A CPU that has seen them all has nothing to do. Written
+/// while [`SESSIONS`] is locked; a CPU that reads it too early is interrupted after the change.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+/// A session on CPUs.
+struct CpuSession {
+    id: u32,
+    /// The program that opened it.
+    owner: u32,
+    is_started: bool,
+    parts: Vec<Part>,
+    _claim: Claim,
+}
+
+/// What a session counts of one CPU.
+struct Part {
+    cpu: u16,
+    /// None while the CPU has it.
+    context: Option<Box<Context>>,
+    /// Whether the CPU, which has the context, is asked for its values.
+    is_asked: bool,
+    values: Option<(Instance, Vec<Reading>)>,
+}
+
+impl CpuSession {
+    /// Returns whether every CPU has done what is wanted.
+    fn is_settled(&self) -> bool {
+        self.parts.iter().all(|part| part.context.is_none() == self.is_started)
+    }
+}
+
+/// The number of changes of what is wanted from CPUs.
+pub(super) fn changes() -> u64 {
+    CHANGES.load(Ordering::Acquire)
+}
+
+/// Works on the session of this number, if `owner` opened it.
+fn with<T>(
+    id: u32,
+    owner: u32,
+    work: impl FnOnce(&mut CpuSession) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let mut sessions = SESSIONS.lock();
+    let session = sessions.iter_mut().find(|session| (session.id, session.owner) == (id, owner));
+    work(session.ok_or(Error::NoSession)?)
+}
+
+/// Returns whether `owner` has opened a session on CPUs of this number.
+pub fn is_open(id: u32, owner: u32) -> bool {
+    SESSIONS.lock().iter().any(|session| (session.id, session.owner) == (id, owner))
+}
+
+/// A session that `owner` has open on CPUs, if there is one.
+pub fn of_owner(owner: u32) -> Option<u32> {
+    SESSIONS.lock().iter().find(|session| session.owner == owner).map(|session| session.id)
+}
+
+/// Opens a session on the CPUs of the set `cpus`, 0 standing for all of `online`.
+///
+/// # Errors
+/// The caller may not count other programs, there is no such CPU, the list is wrong or this PMU
+/// cannot count it, it is one of ring 0 or an exclusive one, there are too many sessions, or one
+/// that must be alone.
+pub fn open(
+    owner: u32,
+    (cpus, online): (u64, u64),
+    list: &str,
+    config: SessionConfig,
+) -> Result<Opened, Refusal> {
+    settings::permit(0, "counting whole CPUs")?;
+    let absent = cpus & !online;
+    if absent != 0 {
+        let (first, count) = (absent.trailing_zeros(), online.count_ones());
+        let detail = format!("there is no CPU {first}: the machine has {count}, from 0 on");
+        return Err(Refusal { error: Error::BadArgument, detail });
+    }
+    if SESSIONS.lock().len() >= MAX_SESSIONS {
+        let detail = format!("{MAX_SESSIONS} sessions count CPUs already: close one first");
+        return Err(Refusal { error: Error::TooManySessions, detail });
+    }
+    let claim = Claim::take(Purpose::Cpus)?;
+    let cpus = if cpus == 0 { online } else { cpus };
+    let (session, mut parts, mut events) = (session_id::next(), Vec::new(), 0);
+    for cpu in (0..64).filter(|cpu| cpus >> cpu & 1 != 0) {
+        let subject = Subject { pid: 0, name: format!("CPU{cpu}"), space: 0 };
+        let context = Context::open(subject, Owner::Program(owner), list, config)?;
+        let context = context.on_cpu(session, cpu)?;
+        events = context.events() as u32;
+        parts.push(Part { cpu, context: Some(context), is_asked: false, values: None });
+    }
+    let opened = CpuSession { id: session, owner, is_started: false, parts, _claim: claim };
+    SESSIONS.lock().push(opened);
+    Ok(Opened { session, events })
+}
+
+/// Wants a session started, or stopped.
+///
+/// # Errors
+/// There is no such session, or it is so already.
+pub fn want(id: u32, owner: u32, is_started: bool) -> Result<(), Error> {
+    with(id, owner, |session| {
+        if session.is_started == is_started {
+            return Err(Error::WrongState);
+        }
+        session.is_started = is_started;
+        CHANGES.fetch_add(1, Ordering::Release);
+        Ok(())
+    })
+}
+
+/// Returns whether every CPU has done what is wanted.
+///
+/// # Errors
+/// There is no such session.
+pub fn is_settled(id: u32, owner: u32) -> Result<bool, Error> {
+    with(id, owner, |session| Ok(session.is_settled()))
+}
+
+/// Asks for the values of the CPU at `index`.
+///
+/// # Errors
+/// There is no such session.
+pub fn ask(id: u32, owner: u32, index: usize) -> Result<(), Error> {
+    with(id, owner, |session| {
+        if let Some(part) = session.parts.get_mut(index) {
+            part.is_asked = part.context.is_none();
+            part.values = part.context.as_mut().and_then(|context| context.values_of_cpu(None));
+            CHANGES.fetch_add(1, Ordering::Release);
+        }
+        Ok(())
+    })
+}
+
+/// The values that were asked for, and the number of CPUs. None if they are not there yet.
+///
+/// # Errors
+/// There is no such session.
+pub fn take(id: u32, owner: u32, index: usize) -> Result<Option<Taken>, Error> {
+    with(id, owner, |session| {
+        let cpus = session.parts.len();
+        let Some(part) = session.parts.get_mut(index) else {
+            return Ok(Some(Taken { cpus, values: None }));
+        };
+        Ok(part.values.take().map(|values| Taken { cpus, values: Some(values) }))
+    })
+}
+
+/// The values of a CPU that a session counts.
+pub struct Taken {
+    /// How many CPUs the session counts.
+    pub cpus: usize,
+    /// None if the index is behind the last.
+    pub values: Option<(Instance, Vec<Reading>)>,
+}
+
+/// The statistics of a session that is stopped, of all its CPUs.
+///
+/// # Errors
+/// There is no such session, or it is started.
+pub fn stats(id: u32, owner: u32) -> Result<SessionStats, Error> {
+    with(id, owner, |session| {
+        let contexts = session.parts.iter().map(|part| part.context.as_ref());
+        let contexts: Option<Vec<_>> = contexts.collect();
+        let all = contexts.ok_or(Error::WrongState)?.into_iter().map(|context| context.stats());
+        all.reduce(SessionStats::with).ok_or(Error::NoSession)
+    })
+}
+
+/// Removes the next context of a session that is stopped; with the last, the session.
+///
+/// # Errors
+/// There is no such session.
+pub fn remove(id: u32, owner: u32) -> Result<Option<Box<Context>>, Error> {
+    let next = with(id, owner, |session| {
+        Ok((!session.parts.is_empty()).then(|| session.parts.remove(0).context))
+    })?;
+    if next.is_none() {
+        SESSIONS.lock().retain(|session| session.id != id);
+    }
+    Ok(next.flatten())
+}
+
+/// What a CPU does for sessions on CPUs; `running` is what the program that it runs has used, if it
+/// runs one.
+pub(super) trait CpuSide {
+    /// Counts from here on.
+    fn take_on(&mut self, context: Option<Box<Context>>, running: Option<Usage>);
+
+    /// Counts for a session no more. Returns its context.
+    fn give_back(&mut self, session: u32, running: Option<Usage>) -> Option<Box<Context>>;
+
+    /// The values of a session.
+    fn values_of_cpu(
+        &mut self,
+        session: u32,
+        running: Option<Usage>,
+    ) -> Option<(Instance, Vec<Reading>)>;
+}
+
+/// Does what is wanted of this CPU, whose running program, if it runs one, has used `running`.
+pub(super) fn serve(measure: &mut impl CpuSide, cpu: u16, running: Option<Usage>) {
+    for session in SESSIONS.lock().iter_mut() {
+        let CpuSession { id, is_started, parts, .. } = session;
+        for part in parts.iter_mut().filter(|part| part.cpu == cpu) {
+            if core::mem::take(&mut part.is_asked) {
+                part.values = measure.values_of_cpu(*id, running);
+            }
+            match (&mut part.context, *is_started) {
+                (context @ Some(_), true) => measure.take_on(context.take(), running),
+                (context @ None, false) => *context = measure.give_back(*id, running),
+                _ => {}
+            }
+        }
+    }
+}
