@@ -3,7 +3,7 @@
 use core::array;
 
 use tally::{
-    Direct, Error, Mode, Session, SessionConfig, Slice,
+    Direct, Error, Mode, Scope, Session, SessionConfig, Slice,
     session::{ConfigWords, Opened},
     sys,
 };
@@ -43,6 +43,8 @@ fn configurations(checks: &mut Checks, event: &str) {
     checks.equal("a valid session", open(event, default), None);
     let kernel = SessionConfig { mode: Mode::Kernel, ..default };
     checks.equal("a session in ring 0", open(event, kernel), Some(Error::NotPermitted));
+    let cpus = SessionConfig { scope: Scope::Cpus, ..default };
+    checks.equal("a session on CPUs", open(event, cpus), Some(Error::NotPermitted));
     let direct = Direct::open(event, Mode::User).err().map(|refused| refused.error);
     checks.equal("direct mode without permission", direct, Some(Error::NotPermitted));
 }
@@ -93,7 +95,7 @@ fn arguments_of_open(checks: &mut Checks, event: &str) {
         ("an invalid budget", [mode, unit, length, 0, shares, flags]),
         ("invalid shares", [mode, unit, length, budget, 3, flags]),
         ("its own threads apart", [mode, unit, length, budget, shares, 2]),
-        ("an unknown flag", [mode, unit, length, budget, shares, 4]),
+        ("an unknown flag", [mode, unit, length, budget, shares, 6]),
     ] {
         let answer = error(sys::SESSION_OPEN, opening(event, &config));
         checks.equal(what, answer, Some(Error::BadArgument));
