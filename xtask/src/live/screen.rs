@@ -161,3 +161,6 @@ fn end_quietly() {
 pub fn failed(error: &io::Error) -> Failure {
     Failure::io("use", Path::new("the terminal"), error)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! A view that a panic ends, in a terminal of its own. Its other ends are those of the tool
+//! (`tests/boot/live.rs`).
+
+use std::io::Read;
+
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+
+use super::*;
+
+const HELD: &str = "what a program wrote";
+const PANIC: &str = "the panic's text";
+
+#[test]
+fn a_panic_restores_the_terminal() {
+    let pair = native_pty_system().openpty(PtySize::default()).unwrap();
+    let mut command = CommandBuilder::new(env::current_exe().unwrap());
+    let own = "live::screen::tests::a_view_that_panics";
+    command.args(["--ignored", "--exact", "--nocapture", own]);
+    command.env("TERM", "xterm-256color");
+    let mut child = pair.slave.spawn_command(command).unwrap();
+    let mut from = pair.master.try_clone_reader().unwrap();
+    let reader = thread::spawn(move || {
+        let mut all = Vec::new();
+        // It ends with an error once no process has the terminal.
+        let _ = from.read_to_end(&mut all);
+        String::from_utf8_lossy(&all).into_owned()
+    });
+    assert!(!child.wait().unwrap().success());
+    let mode = pair.master.get_termios().expect("the terminal has settings");
+    drop(pair);
+    let written = reader.join().unwrap();
+    let flags = format!("{:?}", mode.local_flags);
+    assert!(["ECHO", "ICANON", "ISIG"].iter().all(|flag| flags.contains(flag)), "{flags}");
+    // The main screen and the cursor are back before the panic's text is written.
+    let places = ["\u{1b}[?1049h", "\u{1b}[?1049l", "\u{1b}[?25h", PANIC];
+    let places = places.map(|text| written.find(text).unwrap_or_else(|| panic!("{written:?}")));
+    assert!(places.is_sorted() && written.contains(HELD), "{places:?}: {written:?}");
+}
+
+#[test]
+#[ignore = "a_panic_restores_the_terminal runs it"]
+fn a_view_that_panics() {
+    let mut screen = Screen::open().unwrap();
+    let bytes = format!("{HELD}\n").into_bytes();
+    screen.hold(&ProgramOutput { pid: 1, fd: 1, bytes, seen_at: Duration::ZERO });
+    let _ = screen.draw(|_| panic!("{PANIC}"));
+}
