@@ -325,6 +325,17 @@ fn the_output_comes_back_in_a_file() {
     );
 }
 
+/// As perf, with `-r` the intervals of each run: time begins at 0 again.
+#[test]
+fn intervals_of_several_runs_are_those_of_each() {
+    let printed = stat("-r 3 -I 40 -x, -e instructions:u", "150");
+    let lines = printed.lines().filter(|line| line.contains("instructions:u"));
+    let times = lines.map(|line| line.split(',').next()?.trim().parse::<f64>().ok());
+    let times: Vec<f64> = times.collect::<Option<_>>().expect(&printed);
+    let begins = times.windows(2).filter(|pair| pair[1] < pair[0]).count();
+    assert!(begins == 2 && times.len() >= 6, "{printed}");
+}
+
 /// Perf and `tally` both put the CPU before the event: in a column, in a field, by a key.
 #[test]
 fn each_cpu_is_where_perf_has_it() {

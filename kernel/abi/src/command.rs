@@ -380,7 +380,7 @@ mod tests {
             let words = ["-a or -C LIST", "such as 0,2-3", "give one", "leave out one"];
             assert!(words.iter().any(|word| why.contains(word)), "{cpus}: {why}");
         }
-        for both in ["-x, -j", "--append", "-r 2 -I 100", "--td-level 2"] {
+        for both in ["-x, -j", "--append", "--td-level 2"] {
             let text = format!("stat {both} prog");
             let why = parse(&text).unwrap_err();
             assert!(["give one", "name it", "give that"].iter().any(|word| why.contains(word)));

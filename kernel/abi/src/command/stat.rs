@@ -106,9 +106,6 @@ impl<'a> StatOptions<'a> {
             StatOptions { appends: true, output: None, .. } => {
                 "--append adds to the file of -o: name it with -o FILE"
             }
-            StatOptions { repeat: 2.., interval_ms: Some(_), .. } => {
-                "-r prints the means of whole runs, and -I each interval of one: give one of them"
-            }
             StatOptions { is_each_cpu: true, cpus: None, .. } => {
                 "-A prints each CPU apart: name these with -a or -C LIST"
             }
