@@ -26,7 +26,8 @@ use xtask::{
     machine::{Boot, Request},
     project::Project,
     report::Report,
-    trace::{file::Trace, run::Run},
+    trace::run::Run,
+    trace_file::Trace,
 };
 
 use crate::{SharedBoot, assert_success};

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Panics unless the kernel refused something with `status`, for a reason that contains `words`.
-fn assert_refused(boot: &Boot, status: ExitStatus, words: &str) {
+pub fn assert_refused(boot: &Boot, status: ExitStatus, words: &str) {
     let is_it = |trouble: &Outcome| match trouble {
         Outcome::Refused { status: found, why, .. } => {
             *found == u8::from(status) && why.contains(words)

@@ -1,11 +1,6 @@
 //! Samples with their stacks: the callers that the host finds, and the viewers that show them.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::LazyLock,
-};
+use std::fs;
 
 use parquet::{
     file::reader::{FileReader, SerializedFileReader},
@@ -13,62 +8,26 @@ use parquet::{
 };
 use serde_json::Value;
 use xtask::{
-    machine::{self, Artefacts, Boot, Pmu, Request},
+    machine::{Pmu, Request},
     project::Project,
     report::Report,
     setup,
-    trace::{file::Trace, run::Run},
+    trace::run::Run,
 };
 
-use crate::{artefacts, assert_success, export::xtask_task, machine_permit, on_host};
+use crate::{export::xtask_task, recorded::Recorded};
 
-/// The program: by its loops, the function `two` and what it calls have 6 of 10 instructions,
-/// `deep` 1 of 10, and `one`, which `main` and `deep` call, 4 of 10.
-const SOURCE: &str = "tests/guests/callers.c";
+/// Of `tests/guests/callers.c`: by its loops, the function `two` and what it calls have 6 of 10
+/// instructions, `deep` 1 of 10, and `one`, which `main` and `deep` call, 4 of 10.
 const SHARES: [(&str, f64); 5] =
     [("main", 1.0), ("two", 0.6), ("one", 0.4), ("deep", 0.1), ("leaf", 1.0)];
 /// Samples of an event whose interrupt comes late may fall into the function that was called next.
 const TOLERANCE: f64 = 0.06;
 
-/// The program, built once.
-fn program() -> &'static Path {
-    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-        let project = Project::here();
-        let program = project.target.join("guest/callers");
-        let mut cc = Command::new("cc");
-        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-g", "-static"]);
-        // Frame pointers beside unwind information, to compare the two.
-        cc.args(["-fno-omit-frame-pointer", "-o"]).arg(&program).arg(project.root.join(SOURCE));
-        let compiled = on_host(&mut cc);
-        assert!(compiled.status.success(), "{compiled:?}");
-        program
-    });
-    &PROGRAM
-}
-
-/// Boots it under `tally record`. Returns the machine and the trace.
-fn recorded(pmu: Pmu, words: &str) -> (Boot, PathBuf) {
-    let artefacts = Artefacts { on_demand: vec![program().to_owned()], ..artefacts() };
-    let line = format!("wire trace -- tally record {words} callers");
-    let request = Request { pmu, ..Request::new(line) };
-    let permit = machine_permit();
-    let boot = machine::boot(&artefacts, &request, &mut |_| {});
-    drop(permit);
-    let boot = boot.unwrap_or_else(|failure| panic!("{failure}"));
-    assert_success(&boot);
-    let run = Run::of(&boot, &Report::of(&boot), "callers");
-    let trace = boot.folder.file("recorded");
-    fs::write(&trace, Trace::with_run(&boot.transcript.trace, &run.json())).unwrap();
-    (boot, trace)
-}
-
-/// What a task of xtask prints about a trace.
-fn print(task: &str, trace: &Path, words: &[&str]) -> String {
-    let mut xtask = xtask_task(task);
-    let output = xtask.arg(trace).arg("--symbols").arg(program()).args(words).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && errors.is_empty(), "{errors}");
-    String::from_utf8(output.stdout).unwrap()
+/// Boots the program under `tally record`.
+fn recorded(pmu: Pmu, words: &str) -> Recorded {
+    let request = Request { pmu, ..Request::new("") };
+    Recorded::of("callers", &format!("{words} callers"), request)
 }
 
 /// The functions of each sample's stack, the innermost first.
@@ -102,16 +61,16 @@ fn assert_possible(stack: &[String]) {
 fn callers_have_their_shares_of_the_events() {
     for pmu in [Pmu::Intel, Pmu::Amd] {
         let words = "-g -e instructions --budget 100 -c 30000";
-        let (boot, trace) = recorded(pmu, words);
-        let samples = boot.transcript.samples.len();
+        let of = recorded(pmu, words);
+        let samples = of.boot.transcript.samples.len();
         assert!(samples > 100, "{samples} samples");
-        let all = stacks(&print("script", &trace, &["--json"]));
+        let all = stacks(&of.print("script", &["--json"]));
         assert_eq!(all.len(), samples);
         all.iter().for_each(|stack| assert_possible(stack));
         let whole = all.iter().filter(|stack| stack.last().is_some_and(|of| of == "_start"));
         assert!(whole.count() * 100 >= 98 * samples, "stacks that end too early: {all:?}");
 
-        let report = print("report", &trace, &["--children", "--json"]);
+        let report = of.print("report", &["--children", "--json"]);
         let report: Value = serde_json::from_str(&report).unwrap();
         let functions = report[0]["functions"].as_array().unwrap();
         for (name, share) in SHARES {
@@ -122,16 +81,16 @@ fn callers_have_their_shares_of_the_events() {
         }
         let leaf = functions.iter().find(|of| of["function"] == "leaf").unwrap();
         assert!(leaf["own_share"].as_f64().unwrap() > 1.0 - TOLERANCE, "{leaf}");
-        let text = print("report", &trace, &["--children"]);
+        let text = of.print("report", &["--children"]);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }
 
 /// The stacks in the Parquet table of samples, the innermost function first.
-fn stacks_of_table(boot: &Boot, trace: &Path) -> Vec<Vec<String>> {
-    let table = boot.folder.file("samples.parquet");
+fn stacks_of_table(of: &Recorded) -> Vec<Vec<String>> {
+    let table = of.boot.folder.file("samples.parquet");
     let words = ["--to", "parquet", "--table", "samples", "--out", table.to_str().unwrap()];
-    print("export", trace, &words);
+    of.print("export", &words);
     let rows = SerializedFileReader::new(fs::File::open(&table).unwrap()).unwrap();
     let rows: Vec<Row> = rows.get_row_iter(None).unwrap().map(Result::unwrap).collect();
     let stack = |row: &Row| {
@@ -147,8 +106,8 @@ fn stacks_of_table(boot: &Boot, trace: &Path) -> Vec<Vec<String>> {
 
 #[test]
 fn frame_pointers_lead_to_the_same_callers_and_viewers_show_them() {
-    let (boot, trace) = recorded(Pmu::Intel, "-g -e instructions -c 50000");
-    let by = |how| stacks(&print("script", &trace, &["--json", "--call-graph", how]));
+    let of = recorded(Pmu::Intel, "-g -e instructions -c 50000");
+    let by = |how| stacks(&of.print("script", &["--json", "--call-graph", how]));
     let (unwound, chained) = (by("dwarf"), by("fp"));
     assert!(unwound.len() > 10 && unwound.len() == chained.len());
     let agree = unwound.iter().zip(&chained).filter(|(unwound, chained)| {
@@ -162,21 +121,21 @@ fn frame_pointers_lead_to_the_same_callers_and_viewers_show_them() {
     });
     assert!(agree.count() * 100 >= 95 * unwound.len(), "{unwound:?}\n{chained:?}");
 
-    let folded = print("export", &trace, &["--to", "folded"]);
+    let folded = of.print("export", &["--to", "folded"]);
     assert!(folded.lines().any(|line| line.contains(";main;two;leaf ")), "{folded}");
 
     // The table has inlined functions, too.
-    let tabled = stacks_of_table(&boot, &trace);
+    let tabled = stacks_of_table(&of);
     assert!(tabled.len() == unwound.len());
     assert!(tabled.iter().zip(&unwound).all(|(row, stack)| row.last() == stack.last()));
 
-    let data = boot.folder.file("perf.data");
-    print("export", &trace, &["--to", "perf", "--out", data.to_str().unwrap()]);
+    let data = of.boot.folder.file("perf.data");
+    of.print("export", &["--to", "perf", "--out", data.to_str().unwrap()]);
     let mut perf = setup::linux(&Project::here()).unwrap().perf_on_host();
-    perf.env("HOME", boot.folder.file("home"));
+    perf.env("HOME", of.boot.folder.file("home"));
     let output = perf.args(["script", "-F", "ip", "-i"]).arg(&data).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let script = print("script", &trace, &["--json"]);
+    let script = of.print("script", &["--json"]);
     let addresses = |line: &str| {
         let sample: Value = serde_json::from_str(line).unwrap();
         let levels = [&sample].into_iter().chain(sample["callers"].as_array().unwrap());
@@ -193,15 +152,15 @@ fn frame_pointers_lead_to_the_same_callers_and_viewers_show_them() {
 #[test]
 fn short_copies_of_stacks_and_several_events_are_recorded() {
     let words = "--stack 8 -e instructions,branches -c 50000";
-    let (boot, trace) = recorded(Pmu::Intel, words);
-    assert!(boot.transcript.samples.iter().any(|sample| sample.event == 0));
-    assert!(boot.transcript.samples.iter().any(|sample| sample.event == 1));
+    let of = recorded(Pmu::Intel, words);
+    assert!(of.boot.transcript.samples.iter().any(|sample| sample.event == 0));
+    assert!(of.boot.transcript.samples.iter().any(|sample| sample.event == 1));
     // One word is enough for the caller of a function without a frame, at most.
-    let all = stacks(&print("script", &trace, &["--json"]));
+    let all = stacks(&of.print("script", &["--json"]));
     assert!(all.iter().all(|stack| stack.len() <= 2), "{all:?}");
 
-    let (_boot, trace) = recorded(Pmu::Intel, "-e instructions -c 50000");
-    let output = xtask_task("report").arg(&trace).arg("--children").output().unwrap();
+    let of = recorded(Pmu::Intel, "-e instructions -c 50000");
+    let output = xtask_task("report").arg(&of.trace).arg("--children").output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && errors.contains("record -g"), "{errors}");
 }
@@ -210,14 +169,14 @@ fn short_copies_of_stacks_and_several_events_are_recorded() {
 fn a_rate_is_kept_whatever_happens_how_often() {
     for (pmu, event) in [(Pmu::Intel, "cycles"), (Pmu::Amd, "branches")] {
         const HZ: f64 = 20_000.0;
-        let (boot, trace) = recorded(pmu, &format!("-F {HZ} --budget 100 -e {event}"));
-        let run = Run::of(&boot, &Report::of(&boot), "callers");
-        let samples = &boot.transcript.samples;
+        let of = recorded(pmu, &format!("-F {HZ} --budget 100 -e {event}"));
+        let run = Run::of(&of.boot, &Report::of(&of.boot), "callers");
+        let samples = &of.boot.transcript.samples;
         let (first, last) = (samples.first().unwrap(), samples.last().unwrap());
         let seconds = (last.tsc - first.tsc) as f64 / run.tsc_hz.unwrap() as f64;
         let rate = samples.len() as f64 / seconds;
         // The first periods are guesses.
-        assert!((0.6 * HZ..1.5 * HZ).contains(&rate), "{event}: {rate} Hz, {trace:?}");
+        assert!((0.6 * HZ..1.5 * HZ).contains(&rate), "{event}: {rate} Hz, {:?}", of.trace);
         assert!(samples.len() > 50, "{event}: {}", samples.len());
     }
 }

@@ -10,7 +10,8 @@ use tally_abi::{
 use xtask::{
     machine::{Boot, Outcome, Pmu, Request, TracePort},
     report::Report,
-    trace::{file::Trace, run::Run},
+    trace::run::Run,
+    trace_file::Trace,
 };
 
 use crate::{SharedBoot, assert_small, assert_success, boot};

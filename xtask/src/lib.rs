@@ -49,6 +49,7 @@ pub mod study;
 pub mod symbols;
 pub mod test;
 pub mod trace;
+pub mod trace_file;
 pub mod vpmu_check;
 
 pub use failure::{Failure, Result};

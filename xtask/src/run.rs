@@ -112,7 +112,8 @@ pub struct RunArgs {
     /// go, phases. What programs write comes when the view has ended; q stops the machine
     #[arg(long, conflicts_with_all = ["json", "quiet", "explain", "repeat", "gdb", "trace_last"])]
     live: bool,
-    /// Check at boot, on each CPU, that every counter counts; always with --accel kvm
+    /// Check at boot, on each CPU, that every counter counts, that an overflow raises an interrupt,
+    /// and whether interrupts count as instructions; always with --accel kvm and --vpmu
     #[arg(long)]
     check_counters: bool,
     /// Memory of the machine: MiB, or with the suffix M or G [default: 256M, more for large files]
@@ -441,8 +442,8 @@ fn options(args: &RunArgs) -> String {
     if args.out.is_some() {
         options += " send-files";
     }
-    // Under TCG the virtual PMU has the counters to itself.
-    if args.check_counters || args.accel == machine::Accel::Kvm {
+    // Under TCG the virtual PMU has the counters to itself, and no quirks but those asked for.
+    if args.check_counters || args.accel == machine::Accel::Kvm || !args.vpmu.is_empty() {
         options += " check-counters";
     }
     let has_samples = args.report.is_some() && args.programs().iter().any(|it| is_record(it));

@@ -8,8 +8,10 @@ pub mod live;
 pub mod overhead;
 pub mod papi;
 pub mod programs;
+pub mod quirks;
 mod seeds;
 mod unobserved;
+pub mod verdict;
 
 use clap::{Args, Subcommand};
 
@@ -42,6 +44,9 @@ enum Study {
     /// Whether programs of other origins have the same output, files and status under Tally as on
     /// this machine, on a machine of each vendor; tests/programs/list.toml has them
     Programs(programs::ProgramsArgs),
+    /// The default job with each known way of silicon that the virtual PMU models, and with each
+    /// pair of them: counts have to be right, or refused
+    Quirks(quirks::QuirksArgs),
     /// How often the intervals of unobserved values contain the truth of runs without interrupts
     Unobserved(unobserved::UnobservedArgs),
 }
@@ -59,6 +64,7 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
         Study::Overhead(args) => overhead::main(project, args),
         Study::Papi(args) => papi::main(project, args),
         Study::Programs(args) => programs::main(project, args),
+        Study::Quirks(args) => quirks::main(project, args),
         Study::Unobserved(args) => unobserved::main(project, args),
     }
 }

@@ -285,10 +285,14 @@ pub struct SessionStats {
     /// the slice; 0 while they are not known: the processor does not count them (IA32_APERF), or
     /// too few slices have ended.
     pub switch_cycles: u64,
+    /// Slices whose overflow interrupt never came; the scheduler's timer ended them.
+    pub lost_pmis: u64,
+    /// Interrupts and exceptions in ring 3 while it was on the counters, other than PMIs.
+    pub interruptions: u64,
 }
 
 /// A [`SessionStats`] as it crosses the system-call boundary.
-pub type StatsWords = [u64; 14];
+pub type StatsWords = [u64; 16];
 
 impl SessionStats {
     /// Encodes in the order of the fields.
@@ -308,6 +312,8 @@ impl SessionStats {
             self.records,
             self.lengthened,
             self.switch_cycles,
+            self.lost_pmis,
+            self.interruptions,
         ]
     }
 
@@ -322,8 +328,8 @@ impl SessionStats {
     /// Decodes what [`Self::to_words`] made.
     pub fn from_words(words: StatsWords) -> Self {
         let [groups, slices, rounds, pmis, spurious_pmis, msr_accesses, rdpmcs, ..] = words;
-        let [.., cycles, instructions, engine_ticks, session_ticks, _, _, _] = words;
-        let [.., records, lengthened, switch_cycles] = words;
+        let [.., cycles, instructions, engine_ticks, session_ticks, _, _, _, _, _] = words;
+        let [.., records, lengthened, switch_cycles, lost_pmis, interruptions] = words;
         SessionStats {
             groups,
             slices,
@@ -339,6 +345,8 @@ impl SessionStats {
             records,
             lengthened,
             switch_cycles,
+            lost_pmis,
+            interruptions,
         }
     }
 }

@@ -63,6 +63,9 @@ pub struct Demand {
     /// Whether it is counted in ring 0 too, whatever the session's mode; not for a pinned event,
     /// which is counted at the session's.
     pub kernel: bool,
+    /// Whether it counts retired instructions or branches: on many processors an interrupt is
+    /// counted as one ([`crate::Session::set_overcount`]). Pinned instructions are, in any case.
+    pub retired: bool,
     /// The fewest slices of a round for its group: 1 to [`MAX_SHARE`].
     pub share: u16,
     /// The events with the same number here are counted in the same slices.
@@ -79,6 +82,7 @@ impl Demand {
             extra: None,
             alone: false,
             kernel: false,
+            retired: false,
             share: 1,
             together: None,
         }
@@ -92,6 +96,11 @@ impl Demand {
     /// Returns whether it is counted in ring 0, in a session of this mode.
     pub(crate) fn is_in_ring_0(&self, mode: Mode) -> bool {
         if self.pinned.is_some() { mode.kernel() } else { self.kernel }
+    }
+
+    /// Returns whether interrupts may be counted too.
+    pub(crate) fn is_overcounted(&self) -> bool {
+        self.retired || self.pinned == Some(Pinned::Instructions)
     }
 }
 

@@ -9,13 +9,14 @@
 //! the overflow and the interrupt are in the difference too and no cycle is lost.
 
 mod log;
+mod recovery;
 
 use core::mem::take;
 
 use tally_abi::trace::End;
 
 use crate::{
-    Clock, CounterMask, Counts, Direct, Pinned, Pmu, Session, Sink,
+    Clock, Counts, Direct, Pinned, Pmu, Session, Sink,
     bank::PreloadPlan,
     rows::Rows,
     session::{SliceStart, Timestamp},
@@ -122,13 +123,6 @@ impl<P: Pmu> Multiplexer<P> {
         let slice = session.slice_start();
         session.switch_out(self.cpu, end, tsc, sink);
         self.publish(session, slice, false, tsc, sink);
-    }
-
-    /// Returns whether the slice timer has overflowed.
-    fn is_over(&mut self, session: &Session) -> bool {
-        let width = self.pmu.widths().pinned;
-        let shown = self.pmu.read(CounterMask::default())[session.setup().timer];
-        shown & (width ^ width >> 1) == 0
     }
 
     /// Programs the PMU for the remainder of the current slice, which is credited. No counter is

@@ -170,18 +170,10 @@ fn detect_intel<R: CpuIdReader>(
     let fixed_bits = ((leaf.edx >> 5) as u8).clamp(32, 48);
     let general = 1_u16.checked_shl(general.into()).map_or(0xff, |bit| bit.wrapping_sub(1)) as u8;
     let widths = Widths { pinned: (1 << fixed_bits) - 1, general: (1 << width_bits) - 1 };
-    let freeze = version >= 4 && (!hypervisor || is_tcg(cpuid));
     // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES is there.
     let capabilities = cpuid.cpuid1(1).ecx >> 15 & 1 == 1;
-    let features = intel::Features {
-        general,
-        reserved: 0,
-        reference: fixed(2),
-        freeze,
-        capabilities,
-        extra,
-        widths,
-    };
+    let features =
+        intel::Features { general, reserved: 0, reference: fixed(2), capabilities, extra, widths };
     Ok(Kind::Intel { features, version, width_bits })
 }
 
@@ -195,9 +187,7 @@ fn absent_events<R: CpuIdReader>(cpuid: &R) -> u32 {
     leaf.ebx & told | ALWAYS_LISTED & !told
 }
 
-/// Whether the hypervisor is QEMU's TCG, under which the virtual PMU has what it shows. KVM shows
-/// version 4 and more too, and faults writes of the bit in IA32_DEBUGCTL that makes overflows
-/// freeze.
+/// Whether the hypervisor is QEMU's TCG, under which the virtual PMU has what it shows.
 fn is_tcg<R: CpuIdReader>(cpuid: &R) -> bool {
     let leaf = cpuid.cpuid1(0x4000_0000);
     [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes).as_flattened() == b"TCGTCGTCGTCG"
@@ -320,17 +310,13 @@ impl DetectedPmu {
     }
 
     /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting. Once
-    /// on each CPU. `at_once` says whether overflows interrupt ring 0 too, at once: then they may
-    /// freeze the counters, and what happens until the interrupt would be lost otherwise.
+    /// on each CPU.
     ///
     /// # Errors
     /// See [`InitError`].
-    pub fn init_cpu<B: Bus>(&self, bus: B, at_once: bool) -> Result<Driver<B>, InitError> {
+    pub fn init_cpu<B: Bus>(&self, bus: B) -> Result<Driver<B>, InitError> {
         match self.kind {
-            Kind::Intel { features, .. } => {
-                let freeze = features.freeze && at_once;
-                Intel::new(bus, intel::Features { freeze, ..features }).map(Driver::Intel)
-            }
+            Kind::Intel { features, .. } => Intel::new(bus, features).map(Driver::Intel),
             Kind::Amd(features) => Amd::new(bus, features).map(Driver::Amd),
         }
     }

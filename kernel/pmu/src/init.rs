@@ -32,6 +32,15 @@ pub enum InitError {
         /// What there was, at least.
         least: u64,
     },
+    /// A counter overflowed, and no interrupt came.
+    NoInterrupt,
+    /// Instructions in ring 3 are miscounted.
+    Miscounts {
+        /// How many were counted.
+        counted: u64,
+        /// How many retired.
+        retired: u64,
+    },
 }
 
 /// A counter, as users are told of it.
@@ -72,6 +81,16 @@ impl fmt::Display for InitError {
                 "{counter} counted {counted} of at least {least} events of a loop: under a hypervisor, \
                  the host uses it; turn off the host's NMI watchdog (sysctl kernel.nmi_watchdog=0) and \
                  count nothing there"
+            ),
+            InitError::NoInterrupt => write!(
+                f,
+                "a counter overflowed and raised no interrupt: groups could not be switched; under \
+                 a hypervisor, update it or pass the local APIC's performance interrupt through"
+            ),
+            InitError::Miscounts { counted, retired } => write!(
+                f,
+                "the counter of instructions counted {counted} in ring 3, where {retired} retired; \
+                 under a hypervisor, update it, or run under the virtual PMU"
             ),
         }
     }

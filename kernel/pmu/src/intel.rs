@@ -13,13 +13,10 @@
 //!   nothing is lost, but a counter that still counted could set the bit again.
 //! - The timer is reloaded only while it does not count. In user mode ring 0 counts nothing of the
 //!   session's. In the other modes a write to the global control stops all counters and another one
-//!   enables them; or the overflow itself freezes them until it is acknowledged (version 4,
-//!   "Streamlined Freeze PMI").
-//! - Freezing loses the events from the overflow to the interrupt; not freezing counts the entry of
-//!   the interrupt handler. So user mode, which does not count the handler, does not freeze and is
-//!   exact. In the other modes the interrupt waits while interrupts are off, and freezing would
-//!   lose all of that. Only where it is delivered at once, as an NMI, does freezing lose less:
-//!   `bench switch` measures both.
+//!   enables them.
+//! - The driver never has overflows freeze the counters ("Streamlined Freeze PMI"). A freeze loses
+//!   what happens from the overflow to the interrupt, in ring 3 too, and nothing thaws the counters
+//!   if the interrupt does not come (decision 50).
 //! - The timer's own top bit, which the reload sets and the overflow clears, shows whether it has
 //!   overflowed: an RDPMC, where IA32_PERF_GLOBAL_STATUS would be a far slower RDMSR. The interrupt
 //!   is some instructions late (skid), so by then the top bit is always clear.
@@ -55,8 +52,8 @@ use crate::{
     registers::{
         Register,
         intel::{
-            DebugCtl, FixedCtr, FixedCtrCtrl, FullPmc, PerfCapabilities, PerfEvtSel,
-            PerfGlobalCtrl, Pmc, RDPMC_FIXED,
+            FixedCtr, FixedCtrCtrl, FullPmc, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl, Pmc,
+            RDPMC_FIXED,
         },
     },
 };
@@ -86,11 +83,8 @@ pub struct Intel<B: Bus> {
     timer: Timer,
     /// General counters that are preloaded, as a mask.
     armed: u8,
-    /// Whether the overflow path has to stop counting: the session counts ring 0, and overflows do
-    /// not freeze the counters.
+    /// Whether the overflow path has to stop counting: the session counts ring 0.
     must_stop: bool,
-    /// Whether overflows freeze the counters.
-    freezes: bool,
     /// Whether general counters can be written in full width.
     full_width: bool,
 }
@@ -111,10 +105,9 @@ impl<B: Bus> Intel<B> {
             prepared_extra: Extras::default(),
             extra: [0; MAX_EXTRA],
             fixed: FixedCtrCtrl::empty(),
-            timer: Timer::new(Pinned::Cycles, false),
+            timer: Timer::new(Pinned::Cycles),
             armed: 0,
             must_stop: false,
-            freezes: false,
             full_width: false,
         };
         if features.capabilities {
@@ -148,16 +141,6 @@ impl<B: Bus> Intel<B> {
             self.bus.put(index, PerfEvtSel::empty());
         }
         Ok(())
-    }
-
-    /// Sets whether overflows freeze the counters.
-    fn set_freeze(&mut self, freezes: bool) {
-        if self.freezes != freezes {
-            let mut debug: DebugCtl = self.bus.get(0);
-            debug.set(DebugCtl::FREEZE_PERFMON_ON_PMI, freezes);
-            self.bus.put(0, debug);
-            self.freezes = freezes;
-        }
     }
 
     /// All counters: one without a selector counts nothing that is read.
@@ -203,11 +186,9 @@ impl<B: Bus> Intel<B> {
         }
     }
 
-    /// Clears the timer's bit in the overflow status, and thaws what the overflow froze.
+    /// Clears the timer's bit in the overflow status.
     #[inline(always)]
     fn acknowledge(&mut self) {
-        // One access: processors that freeze on a set bit, and later readers of the status, need it
-        // clear.
         self.bus.put(0, self.timer.acknowledge);
     }
 
@@ -261,10 +242,8 @@ pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
 
 impl<B: Bus> Pmu for Intel<B> {
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
-        let counts_kernel = setup.kernel;
-        self.set_freeze(counts_kernel && self.features.freeze);
-        self.must_stop = counts_kernel && !self.freezes;
-        self.timer = Timer::new(setup.timer, self.freezes);
+        self.must_stop = setup.kernel;
+        self.timer = Timer::new(setup.timer);
         self.prepared.time_by(setup.timer, self.features.widths.pinned);
         if group.extra.used != 0 {
             self.load_extra(&group.extra);

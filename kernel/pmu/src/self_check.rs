@@ -23,8 +23,10 @@ const CHECK_CYCLES: u64 = CHECK_INSTRUCTIONS / 16;
 /// The event select of retired instructions in ring 0, on Intel's and on AMD's processors: code
 /// 0xc0 (architectural event 1; PMCx0C0), OS and EN.
 const INSTRUCTIONS_IN_RING_0: Selector = Selector(1 << 22 | 1 << 17 | 0xc0);
-/// No counter wraps within the check.
-const SLICE: u64 = 1 << 30;
+/// The slice timer overflows within the check.
+const SLICE: u64 = CHECK_CYCLES / 2;
+/// The slice timer does not overflow within the check.
+const LONG: u64 = 1 << 30;
 
 /// Retires at least [`CHECK_INSTRUCTIONS`] instructions.
 pub fn work() {
@@ -33,15 +35,19 @@ pub fn work() {
     }
 }
 
-/// Counts what `work` does in ring 0 on all counters of `set` at once. It is to be [`work`], on the
-/// driver's CPU. The driver is used up: the CPU's PMU has to be initialized again.
+/// Counts what `work` does in ring 0 on all counters of `set` at once, and lets the slice timer
+/// overflow in it. It is to be [`work`], on the driver's CPU. `is_raised` tells whether the
+/// overflow has raised an interrupt. The driver is used up: the CPU's PMU has to be initialized
+/// again.
 ///
 /// # Errors
 /// [`InitError::StandsStill`]: a counter has counted less than there was.
+/// [`InitError::NoInterrupt`]: no interrupt was raised.
 pub fn check_counters<B: Bus>(
     mut driver: Driver<B>,
     set: CounterMask,
     work: impl FnOnce(&mut Driver<B>),
+    is_raised: impl FnOnce() -> bool,
 ) -> Result<(), InitError> {
     let mut group = Group { used: set.general, ..Group::NONE };
     for index in counters(set.general) {
@@ -53,6 +59,7 @@ pub fn check_counters<B: Bus>(
     driver.enable();
     work(&mut driver);
     driver.stop();
+    let raised = is_raised();
     let after = driver.read(set);
     driver.scrub();
     let widths = driver.widths();
@@ -74,6 +81,45 @@ pub fn check_counters<B: Bus>(
         .chain(reference);
     match all.find(|(_, counted, least)| counted < least) {
         Some((counter, counted, least)) => Err(InitError::StandsStill { counter, counted, least }),
-        None => Ok(()),
+        None if raised => Ok(()),
+        None => Err(InitError::NoInterrupt),
     }
+}
+
+/// The most instructions that may be counted beyond those that retired, for each interrupt and
+/// exception.
+const MAX_OVERCOUNT: u64 = 16;
+
+/// Counts instructions in ring 3. `run` runs some there, the first time until an exception, then
+/// until an interrupt and an exception, and returns how many have retired. Returns the most that an
+/// interrupt or exception there was counted as. The driver is used up, as by [`check_counters`].
+///
+/// # Errors
+/// [`InitError::Miscounts`]: fewer were counted than retired, or many more.
+pub fn check_ring_3<B: Bus>(
+    mut driver: Driver<B>,
+    mut run: impl FnMut(&mut Driver<B>, bool) -> u64,
+) -> Result<u64, InitError> {
+    let setup = Setup { mode: Mode::User, kernel: false, timer: Pinned::Cycles, max_slice: LONG };
+    let widths = driver.widths();
+    let mut overcount = 0;
+    for until_interrupt in [false, true, true] {
+        driver.program(&Group::NONE, &setup, LONG);
+        let before = driver.read(CounterMask::default());
+        driver.enable();
+        let retired = run(&mut driver, until_interrupt);
+        driver.stop();
+        let after = driver.read(CounterMask::default());
+        driver.scrub();
+        let [before, after] = [before, after].map(|counts| counts[Pinned::Instructions]);
+        let counted = after.wrapping_sub(before) & widths.pinned;
+        let interruptions = 1 + u64::from(until_interrupt);
+        match counted.checked_sub(retired) {
+            Some(more) if more <= MAX_OVERCOUNT * interruptions => {
+                overcount = overcount.max(more.div_ceil(interruptions));
+            }
+            _ => return Err(InitError::Miscounts { counted, retired }),
+        }
+    }
+    Ok(overcount)
 }

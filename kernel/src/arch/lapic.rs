@@ -147,6 +147,18 @@ impl Lapic {
         self.write(register::TIMER_INITIAL, ticks);
     }
 
+    /// One interrupt of the timer, after `ticks` of the APIC's clock.
+    pub fn interrupt_after(&self, ticks: u32) {
+        self.write(register::TIMER_DIVIDE, DIVIDE_BY_1);
+        self.write(register::LVT_TIMER, vectors::TIMER.into());
+        self.write(register::TIMER_INITIAL, ticks);
+    }
+
+    /// Stops the timer.
+    pub fn stop_timer(&self) {
+        self.write(register::TIMER_INITIAL, 0);
+    }
+
     /// The timer's period, in ticks of the APIC's clock.
     pub fn timer_period(&self) -> u32 {
         self.read(register::TIMER_INITIAL)

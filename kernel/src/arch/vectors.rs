@@ -11,9 +11,11 @@ pub const PREEMPT_IPI: u8 = 0x32;
 pub const UPCALL: u8 = 0x33;
 /// Self-IPI: overflow interrupts have stored rows that are to be folded into the session.
 pub const FOLD: u8 = 0x34;
-/// Self-IPI: the overflow interrupt has taken a sample whose stack is to be copied. Of these
-/// vectors the highest, so that it comes first, before the thread executes another instruction.
+/// Self-IPI: the overflow interrupt has taken a sample whose stack is to be copied. Of the
+/// self-IPIs the highest, so that it comes first, before the thread executes another instruction.
 pub const STACK: u8 = 0x35;
+/// Software interrupt (`int`): starts the loop in ring 3 by which counters are checked.
+pub const RING_3_LOOP: u8 = 0x36;
 /// The overflow interrupt: of a higher priority class than the timer (Intel SDM volume 3,
 /// "Interrupt, Task, and Processor Priority").
 pub const PMI: u8 = 0xe0;

@@ -42,6 +42,8 @@ pub struct Cpu {
     pub current: Option<Box<Process>>,
     /// Its part of the sampling engine.
     pub measure: &'static NmiCell,
+    /// While the loop runs in ring 3 by which counters are checked: where the kernel goes on.
+    pub checks_ring_3: Option<Frame>,
 }
 
 impl Cpu {
@@ -61,6 +63,7 @@ impl Cpu {
             lapic,
             current: None,
             measure,
+            checks_ring_3: None,
         }));
         cpu.this = cpu;
         GsBase::write(VirtAddr::from_ptr(cpu));

@@ -4,6 +4,7 @@
 
 mod idt;
 mod panic;
+mod ring_3;
 pub mod smp;
 mod start;
 mod stubs;

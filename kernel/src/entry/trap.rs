@@ -3,7 +3,7 @@
 //! An exception in ring 3 is the program's fault. An exception in ring 0 ends the kernel, and so do
 //! NMI, double fault and machine check in either ring.
 
-use super::panic;
+use super::{panic, ring_3};
 use crate::{
     arch::{
         frame::{self, Frame},
@@ -15,7 +15,21 @@ use crate::{
 
 /// Handles an interrupt or exception. The kernel returns to what it leaves in `frame`.
 pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
+    if cpu.checks_ring_3.is_some() || frame.vector == u64::from(vectors::RING_3_LOOP) {
+        return ring_3::handle(cpu, frame);
+    }
     cpu.enter_kernel();
+    if frame::is_user(frame) {
+        cpu.measure.lock().note_interruption();
+    }
+    handle_vector(cpu, frame);
+    if frame::is_user(frame) {
+        sched::deliver(cpu, frame);
+    }
+    cpu.leave_kernel();
+}
+
+fn handle_vector(cpu: &mut Cpu, frame: &mut Frame) {
     match frame.vector {
         vector if vector < 32 => sched::fault(cpu, frame),
         vector if vector == u64::from(vectors::TIMER) => {
@@ -48,10 +62,6 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
             cpu.lapic.end_of_interrupt();
         }
     }
-    if frame::is_user(frame) {
-        sched::deliver(cpu, frame);
-    }
-    cpu.leave_kernel();
 }
 
 /// Does what other CPUs have asked of this one, and ends the running thread's turn if it is due.

@@ -120,6 +120,13 @@ pub enum Owner {
     Program(u32),
 }
 
+fn log_plan(id: u32, session: &Session, resolved: &[Resolved]) {
+    let plan = session.plan().explain(|event| resolved[event].name.as_str()).to_string();
+    for line in plan.lines() {
+        log::info!("session {id}: {line}");
+    }
+}
+
 impl Context {
     /// Opens a session on a program for a list of events.
     ///
@@ -143,14 +150,12 @@ impl Context {
         let (seed, layout) = (settings::seed(), found.layout());
         let mut session = Session::open(own_id, subject.space, config, seed, demands, &layout)
             .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;
+        session.set_overcount(settings::overcount());
         let is_alone = config.exclusive || session.counts_kernel();
         let is_alone = is_alone && config.scope != Scope::Cpus;
         let claim = is_alone.then(|| Claim::take(Purpose::Alone)).transpose()?;
         session.set_bounds(found.catalogue().bounds(&resolved, config.mode));
-        let plan = session.plan().explain(|event| resolved[event].name.as_str()).to_string();
-        for line in plan.lines() {
-            log::info!("session {id}: {line}");
-        }
+        log_plan(id, &session, &resolved);
         let (program, groups) = (&subject.name, session.plan().groups.len());
         log::debug!("session {id}: on {program}, {list}, {groups} groups, {config:?}");
         Ok(Context {

@@ -41,7 +41,9 @@ pub use per_cpu::Measure;
 pub use readings::PendingReadings;
 pub use refusal::Refusal;
 pub use session::SessionRef;
-pub use settings::{delivery, halts, permit, pmu_info, pmu_matches, seed, trace_events};
+pub use settings::{
+    delivery, halts, is_tracing, permit, pmu_info, pmu_matches, seed, trace_events,
+};
 pub use slot::{Contexts, Slot};
 pub use trace_ring::ring_memory;
 pub use truth::{close_region, open_region};

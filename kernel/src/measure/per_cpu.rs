@@ -5,6 +5,7 @@ mod cpus;
 mod direct;
 mod of_cpu;
 mod records;
+mod start;
 mod thread;
 mod turn;
 mod turns;
@@ -12,14 +13,9 @@ mod turns;
 use alloc::boxed::Box;
 use core::mem::take;
 
-use tally_abi::{
-    Error, Mode, Opened,
-    boot::{Delivery, Failure},
-    trace::End,
-    usage::Usage,
-};
-use tally_engine::{CounterMask, Counts, Group, Layout, Multiplexer, Pmu};
-use tally_pmu::{DetectedPmu, Driver, InitError, bus::Native, check_counters};
+use tally_abi::{Error, Opened, boot::Delivery, trace::End, usage::Usage};
+use tally_engine::{Multiplexer, Session};
+use tally_pmu::{Driver, bus::Native};
 
 use super::{
     context::{Context, Samples, UpcallHandler},
@@ -27,7 +23,7 @@ use super::{
     instances::ThreadTurn,
     readings::EVENTS_A_STEP,
     refusal::Refusal,
-    settings::{delivery, detected, record_init_failure, settings},
+    settings::{delivery, detected, record_init_failure, record_overcount, settings},
     slot::Slot,
     trace::{AtInterrupt, TraceSink},
     trace_ring::ProcessorClock,
@@ -42,24 +38,6 @@ use turn::Turn;
 /// Groups whose spread is computed at each turn of the scheduler, where shares adapt: some
 /// thousands of instructions for each of its events, as the kernel has no floating-point unit.
 const GROUPS_A_TICK: usize = 1;
-
-/// Makes the driver of this CPU, once, and checks that its counters count if that is asked for.
-fn driver(cpu: u16, found: &DetectedPmu) -> Result<Driver<Native>, InitError> {
-    let init = || {
-        // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs are
-        // alike; (3) the driver stays with this CPU.
-        let bus = unsafe { Native::new() };
-        found.init_cpu(bus, delivery() == Delivery::Nmi)
-    };
-    if settings().fail == Some(Failure::Pmu) && cpu > 0 {
-        init()?.restore(&Group::NONE, Mode::User, &Counts::default());
-    }
-    if settings().check_counters {
-        let Layout { general, reference, .. } = found.layout();
-        check_counters(init()?, CounterMask { general, reference }, |_| tally_pmu::work())?;
-    }
-    init()
-}
 
 /// One CPU's part of the engine.
 pub struct Measure {
@@ -81,10 +59,9 @@ impl Measure {
     /// Initializes this CPU's PMU. Runs on the CPU itself, once.
     pub fn new(cpu: u16, lapic: &Lapic) -> Self {
         let multiplexer = detected().ok().and_then(|found| {
-            let others = lapic.pmi_msr_accesses(delivery());
-            let multiplexer = |driver| Multiplexer::new(driver, cpu, others);
-            let driver = driver(cpu, found).map_err(|reason| record_init_failure(cpu, reason));
-            driver.ok().map(multiplexer)
+            let made = start::check_ring_0(cpu, lapic, found)
+                .and_then(|()| start::multiplexer(cpu, lapic, found));
+            made.map_err(|reason| record_init_failure(cpu, reason)).ok()
         });
         let trace = TraceSink::new(cpu, *lapic, settings().trace);
         let lapic = *lapic;
@@ -98,6 +75,33 @@ impl Measure {
             trace,
             halter,
             lapic,
+        }
+    }
+
+    /// Returns whether what this CPU counts is to be checked, and it can count.
+    pub fn is_to_be_checked(&self) -> bool {
+        settings().check_counters && self.multiplexer.is_some()
+    }
+
+    /// Checks what this CPU counts in ring 3. `run` runs instructions there until an interrupt if
+    /// it is told so, and returns how many have retired. Before the CPU runs programs, once.
+    pub fn check_ring_3(&mut self, cpu: u16, run: impl FnMut(bool) -> u64) {
+        let Ok(found) = detected() else { return };
+        let lapic = self.lapic;
+        let checked = start::check_ring_3(found, run).and_then(|overcount| {
+            record_overcount(cpu, overcount);
+            start::multiplexer(cpu, &lapic, found)
+        });
+        self.multiplexer = checked.map_err(|reason| record_init_failure(cpu, reason)).ok();
+    }
+
+    /// An interrupt or exception in ring 3, other than a PMI.
+    #[inline]
+    pub fn note_interruption(&mut self) {
+        if let Some(context) = &mut self.slot.context
+            && context.session.is_running()
+        {
+            context.session.note_interruption();
         }
     }
 
@@ -213,6 +217,7 @@ impl Measure {
             halter.end_turn();
         }
         self.fold();
+        self.recover();
         let Some(context) = &mut self.slot.context else { return };
         context.session.adapt(GROUPS_A_TICK);
         let has_new_period = context.session.adapt_rates();
@@ -223,15 +228,29 @@ impl Measure {
         }
     }
 
+    /// The running program's session, with what counts it and where its records go.
+    fn counted(
+        &mut self,
+    ) -> Option<(&mut Multiplexer<Driver<Native>>, &mut Session, &mut TraceSink)> {
+        let context = self.slot.context.as_mut()?;
+        Some((self.multiplexer.as_mut()?, &mut context.session, &mut self.trace))
+    }
+
+    /// Ends the current slice if its overflow interrupt was lost.
+    fn recover(&mut self) {
+        let Some((multiplexer, session, trace)) = self.counted() else { return };
+        if multiplexer.recover(session, &ProcessorClock, trace) {
+            // Delivery may have masked the entry all the same.
+            self.lapic.unmask_pmi(delivery());
+        }
+    }
+
     /// Folds what overflow interrupts have stored into the running program's session, and publishes
     /// the errors in its bank that are due.
     pub fn fold(&mut self) {
-        let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
-        else {
-            return;
-        };
-        multiplexer.fold(&mut context.session, &ProcessorClock, &mut self.trace);
-        if context.session.errors_are_due() {
+        let Some((multiplexer, session, trace)) = self.counted() else { return };
+        multiplexer.fold(session, &ProcessorClock, trace);
+        if session.errors_are_due() {
             self.sync();
             self.publish_errors();
         }
@@ -254,12 +273,10 @@ impl Measure {
 
     /// Brings the values of the running program's session up to date, if it has one.
     fn sync(&mut self) {
-        if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
-        {
-            multiplexer.sync(&mut context.session, &ProcessorClock, &mut self.trace);
-            if !context.session.is_running() {
-                self.end_turn();
-            }
+        let Some((multiplexer, session, trace)) = self.counted() else { return };
+        multiplexer.sync(session, &ProcessorClock, trace);
+        if !session.is_running() {
+            self.end_turn();
         }
     }
 

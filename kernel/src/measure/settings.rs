@@ -2,7 +2,10 @@
 //! can count, and the command line's options for measuring.
 
 use alloc::format;
-use core::fmt;
+use core::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use raw_cpuid::CpuIdReaderNative;
 use spin::Once;
@@ -19,6 +22,8 @@ use super::refusal::Refusal;
 static PMU: Once<Result<DetectedPmu, NoPmu>> = Once::new();
 /// The first CPU whose PMU driver failed to initialize, and why.
 static INIT_FAILURE: Once<(u16, InitError)> = Once::new();
+/// What [`overcount`] returns.
+static OVERCOUNT: AtomicU64 = AtomicU64::new(0);
 static SETTINGS: Once<Settings> = Once::new();
 
 pub(super) struct Settings {
@@ -116,6 +121,22 @@ pub(super) fn record_init_failure(cpu: u16, reason: InitError) {
     INIT_FAILURE.call_once(|| (cpu, reason));
 }
 
+/// Records what this CPU counts in ring 3 for an interrupt there.
+pub(super) fn record_overcount(cpu: u16, overcount: u64) {
+    if overcount > 0 {
+        log::info!(
+            "CPU {cpu}: an interrupt in ring 3 counts as up to {overcount} instructions; half widths \
+             have them"
+        );
+    }
+    OVERCOUNT.fetch_max(overcount, Ordering::Relaxed);
+}
+
+/// The most instructions that a CPU counts in ring 3 for an interrupt there.
+pub(super) fn overcount() -> u64 {
+    OVERCOUNT.load(Ordering::Relaxed)
+}
+
 /// The PMU, if every CPU can count.
 pub(super) fn pmu() -> Result<&'static DetectedPmu, CannotCount> {
     let found = detected().map_err(CannotCount::NoPmu)?;
@@ -133,6 +154,11 @@ pub fn seed() -> u64 {
 /// When and how CPUs are halted; not at all before the options are known.
 pub fn halts() -> Option<Halts> {
     SETTINGS.get()?.halts
+}
+
+/// Whether there is a trace.
+pub fn is_tracing() -> bool {
+    settings().trace.is_some()
 }
 
 /// What the trace has beside slices, thresholds and samples.

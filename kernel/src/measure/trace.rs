@@ -24,7 +24,7 @@ pub(super) struct TraceSink {
     /// Whether records are sent to the host while programs run, not at the end alone.
     streams: bool,
     lapic: Lapic,
-    /// The program and the thread of the last record of a context switch; 0: the idle loop.
+    /// The program and the thread that the CPU runs; 0: the idle loop.
     running: (u32, u32),
     /// The sample whose stack is to be copied.
     stack: Option<SampledStack>,
@@ -71,6 +71,8 @@ impl Sink for TraceSink {
 
     fn sample(&mut self, record: SampleRecord) {
         if let Some(ring) = self.ring {
+            let (_, thread) = self.running;
+            let record = SampleRecord { thread, ..record };
             write(ring, SampleRecord::KIND, || record.tsc, &record.head(), record.tail());
         }
     }
@@ -163,10 +165,11 @@ impl TraceSink {
         self.write_now(SignalRecord::KIND, &record.head());
     }
 
-    /// Writes a record of a context switch, unless the same thread goes on.
-    pub(super) fn switch(&mut self, program: u32, thread: u32) {
+    /// Keeps which thread is on the CPU from now on. If context switches `are_recorded`, writes a
+    /// record, unless the same thread goes on.
+    pub(super) fn switch(&mut self, program: u32, thread: u32, are_recorded: bool) {
         let (from_program, from_thread) = core::mem::replace(&mut self.running, (program, thread));
-        if (from_program, from_thread) != (program, thread) {
+        if are_recorded && (from_program, from_thread) != (program, thread) {
             let cpu = self.cpu;
             let record = SwitchRecord { tsc: 0, cpu, from_program, from_thread, program, thread };
             self.write_now(SwitchRecord::KIND, &record.head());

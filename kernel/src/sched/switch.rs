@@ -39,17 +39,18 @@ fn switch_in(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     trace(cpu);
 }
 
-/// Records which thread the CPU runs from now on, if the trace has context switches.
+/// Tells the trace, if there is one, which thread the CPU runs from now on.
 fn trace(cpu: &mut Cpu) {
-    if !measure::trace_events().switches && !log::log_enabled!(Level::Trace) {
+    if !measure::is_tracing() && !log::log_enabled!(Level::Trace) {
         return;
     }
     let running = cpu.current.as_deref_mut();
     let running = running.map(|process| (process.pid, process.threads.running().tid));
     let (program, thread) = running.unwrap_or_default();
     log::trace!("CPU {}: runs program {program}, thread {thread}", cpu.index);
-    if measure::trace_events().switches {
-        cpu.measure.lock().trace_switch(program, thread);
+    if measure::is_tracing() {
+        let are_recorded = measure::trace_events().switches;
+        cpu.measure.lock().trace_switch(program, thread, are_recorded);
     }
 }
 

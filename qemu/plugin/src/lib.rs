@@ -24,6 +24,7 @@ mod injection;
 mod injector;
 mod instrumentation;
 mod intercept;
+mod interrupts;
 mod log;
 mod options;
 mod pending;

@@ -13,8 +13,8 @@ use std::sync::{
     atomic::{AtomicPtr, Ordering},
 };
 
-use tally_model::{Block, Core, Llc, cost};
-use tally_vpmu::{PluginOptions, VirtualPmu};
+use tally_model::{Block, Core, Llc, Privilege, cost};
+use tally_vpmu::{Deliveries, PluginOptions, VirtualPmu};
 
 use crate::{
     apic::Apic,
@@ -52,7 +52,7 @@ pub(crate) struct Vcpu {
     /// Base of the interrupt descriptor table, once the guest has loaded it.
     pub(crate) idt: Option<u64>,
     /// The address of the handler that a pending performance interrupt will enter.
-    expected_handler: Option<u64>,
+    pub(crate) expected_handler: Option<u64>,
     /// Interrupts and exceptions inside the performance handler that have not returned, while it
     /// runs.
     pub(crate) handler_depth: Option<u32>,
@@ -63,6 +63,8 @@ pub(crate) struct Vcpu {
     /// The address of the instruction of a pending general-protection fault.
     pub(crate) fault_at: Option<u64>,
     index: u32,
+    /// What becomes of overflow interrupts.
+    pub(crate) deliveries: Deliveries,
     /// Overflow interrupts to raise at chosen instructions.
     pub(crate) injections: Injections,
     /// The correction of registers behind the instruction that is about to run.
@@ -90,7 +92,7 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
     let vcpu = Box::new(Vcpu {
         registers,
         pmu: VirtualPmu::new(options.profile, options.counters_of(index as u32))
-            .with_held(options.held),
+            .with_quirks(&options.quirks),
         core: Core::sharing(&profile.geometry, llc(options)),
         apic: Apic::default(),
         truth: VcpuTruth::new(series),
@@ -106,6 +108,7 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
         raised: false,
         restore: None,
         fault_at: None,
+        deliveries: Deliveries::of(options.quirks),
         injections: Injections::of(index as u32, &options.interrupts),
         index: index as u32,
         fixup: None,
@@ -259,6 +262,9 @@ impl Vcpu {
     /// An exception, if one was raised, or else an interrupt is delivered to the handler at
     /// `to_pc`. QEMU takes an interrupt at the end of the pending block.
     pub(crate) fn delivered(&mut self, from_pc: u64, to_pc: u64) {
+        // SAFETY: as in `finish`.
+        let pending = unsafe { self.pending.as_ref() };
+        let is_in_user_mode = pending.is_some_and(|block| block.ring == Privilege::User);
         if std::mem::take(&mut self.raised) {
             self.faulted(from_pc);
         } else if !self.leave_patched() {
@@ -271,6 +277,9 @@ impl Vcpu {
             // The handler's frame: the error code, then the return address.
             let frame = self.registers.read(Reg::Rsp);
             self.registers.write_virtual(frame.wrapping_add(8), &fault_at.to_le_bytes());
+        }
+        if is_in_user_mode {
+            self.pmu.interrupted_in_ring_3();
         }
         self.note_handler(to_pc);
         self.core.interrupt(cost::DELIVERY_CYCLES.into());
@@ -320,7 +329,7 @@ impl Vcpu {
     /// Raises a pending interrupt of the PMU and computes the next deadline.
     pub(crate) fn after_pmu(&mut self) {
         if self.pmu.take_interrupt() {
-            self.raise_interrupt();
+            self.deliver_interrupt();
         }
         self.set_deadline();
         for what in self.pmu.take_unmodelled() {
@@ -343,26 +352,6 @@ impl Vcpu {
             }
         }
         self.deadline = clock + slots.max(1);
-    }
-
-    /// Raises the overflow interrupt as the local vector table says; returns whether it is
-    /// delivered.
-    pub(crate) fn raise_interrupt(&mut self) -> bool {
-        let vendor = self.pmu.profile().vendor;
-        let vector = self.apic.deliver(&mut self.registers, vendor);
-        if let Some(vector) = vector {
-            self.expected_handler = self.handler(vector);
-        }
-        vector.is_some()
-    }
-
-    /// The address of a vector's handler in the interrupt descriptor table (SDM vol. 3, "64-bit
-    /// Mode IDT").
-    fn handler(&mut self, vector: u8) -> Option<u64> {
-        let gate = self.registers.read_virtual(self.idt? + 16 * u64::from(vector))?;
-        let gate = u128::from_le_bytes(gate);
-        let low = gate as u64 & 0xffff | (gate >> 32) as u64 & 0xffff_0000;
-        Some(low | ((gate >> 64) as u64 & 0xffff_ffff) << 32)
     }
 
     /// The guest switches to the address space whose top table is at `cr3`.

@@ -46,6 +46,14 @@ impl Counter {
         self.running
     }
 
+    /// Counts one more, if it counts instructions that retire in ring 3.
+    pub(crate) fn overcount(&mut self) {
+        let counts_instructions = |event: &&Event| event.signals == [Signal::Instructions];
+        if self.running && self.source.user && self.source.events.iter().any(counts_instructions) {
+            self.base += 1;
+        }
+    }
+
     /// Its value, beyond its width if an overflow was not handled yet.
     pub(crate) fn unwrapped(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
         if self.running {

@@ -19,10 +19,12 @@ mod options;
 mod pmu;
 mod profile;
 mod profiles;
+mod quirks;
 
 pub use self::{
     event::{Conversion, Event},
     options::{Interval, PluginOptions, SeriesOptions},
     pmu::{AccessResult, CpuidKind, Unmodelled, VirtualPmu},
     profile::{Profile, QemuMachine, Vendor},
+    quirks::{Deliveries, Delivery, Left, Quirks},
 };

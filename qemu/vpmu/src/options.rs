@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use tally_model::{Perfect, Pipeline, PipelineMode};
 
-use crate::profile::Profile;
+use crate::{profile::Profile, quirks::Quirks};
 
 /// The options of a machine's virtual PMU, checked.
 #[derive(Clone, Debug)]
@@ -16,8 +16,8 @@ pub struct PluginOptions {
     pub counters: u8,
     /// A CPU that has one counter fewer.
     unlike: Option<u32>,
-    /// A general counter of every CPU that counts nothing.
-    pub held: Option<u8>,
+    /// Ways of the machine that the manuals do not promise.
+    pub quirks: Quirks,
     /// Whether the kernel is told that events that are not modelled are.
     pub takes_unmodelled: bool,
     /// File for the exact counts of regions and sessions.
@@ -69,11 +69,15 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 22] = [
     "profile",
     "counters",
     "unlike",
     "held",
+    "overcount",
+    "late",
+    "lost",
+    "left",
     "unmodelled",
     "fixed",
     "width",
@@ -193,13 +197,6 @@ impl<'a> Given<'a> {
         text.parse().map(Some).map_err(|_| format!("unlike={text} is no CPU: use a number"))
     }
 
-    fn held(&self, counters: u8) -> Result<Option<u8>, String> {
-        let Some(text) = self.get("held") else { return Ok(None) };
-        let held = text.parse().ok().filter(|index| *index < counters);
-        let wrong = || format!("held={text} is no general counter: use 0 to {}", counters - 1);
-        held.map(Some).ok_or_else(wrong)
-    }
-
     fn takes_unmodelled(&self) -> Result<bool, String> {
         match self.get("unmodelled") {
             None | Some("refuse") => Ok(false),
@@ -233,7 +230,7 @@ impl PluginOptions {
         Ok(PluginOptions {
             counters,
             unlike,
-            held: given.held(counters)?,
+            quirks: Quirks::parse(|name| given.get(name), &profile, counters)?,
             takes_unmodelled: given.takes_unmodelled()?,
             truth: given.path("truth")?,
             series: given.series()?,

@@ -89,6 +89,9 @@ fn a_pprof_profile_has_every_event_by_address() {
         for sample in profile.messages(2) {
             let [location] = sample.packed(1)[..] else { panic!("no callers are known") };
             let location = &locations[&location];
+            let [label] = &sample.messages(3)[..] else { panic!("the thread") };
+            let thread = u64::from(boot.transcript.samples[0].thread);
+            assert_eq!((text(label, 1), label.number(3)), ("thread", thread));
             let [samples, events] = sample.packed(2)[..] else { panic!("two values") };
             assert!(found.insert(location.number(3), (samples, events)).is_none());
             let lines = location.messages(4);

@@ -4,7 +4,7 @@
 
 _Static_assert(sizeof(struct tally_config) == 48, "six words");
 _Static_assert(sizeof(struct tally_reading) == 64, "eight words");
-_Static_assert(sizeof(struct tally_stats) == 112, "fourteen words");
+_Static_assert(sizeof(struct tally_stats) == 128, "sixteen words");
 _Static_assert(offsetof(struct tally_reading, total_cycles) == 40, "the sixth word");
 
 static int64_t say(const char *text)

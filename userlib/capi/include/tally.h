@@ -80,6 +80,8 @@ struct tally_stats {
     uint64_t records;       /* trace records of slices, lost ones included */
     uint64_t lengthened;    /* slices that were lengthened to keep the budget */
     uint64_t switch_cycles; /* core cycles of a group switch; 0 if they are not known */
+    uint64_t lost_pmis;     /* slices whose overflow interrupt never came */
+    uint64_t interruptions; /* interrupts and exceptions in ring 3, other than PMIs */
 };
 
 /* Errors, returned as negative numbers. */

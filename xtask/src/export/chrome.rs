@@ -166,6 +166,7 @@ impl Writer<'_> {
             "event": event,
             "address": format!("{:#x}", sample.address),
             "user": sample.user,
+            "thread": sample.thread,
             "cpu": sample.cpu,
             "count": sample.count,
             "cycles": sample.cycles,

@@ -1,8 +1,9 @@
 //! The Firefox Profiler's processed profile format.
 //!
 //! A program is a process. Each of its sessions has a thread with a track for each event, whose
-//! bars are the rates in the slices that counted it; each event that was sampled has a thread with
-//! the samples; each thread of the program that made system calls has these as markers.
+//! bars are the rates in the slices that counted it. Each event that was sampled has a thread for
+//! each thread of the program, with its samples. Each thread of the program that made system calls
+//! has these as markers.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -161,7 +162,8 @@ impl Writer<'_> {
         for (sample, mut events) in self.of.weighted_samples() {
             let (program, _) = self.of.program_of(sample.session);
             let event = self.of.event_name(sample.session, sample.event);
-            let name = format!("session {}: samples of {event}", sample.session);
+            let name =
+                format!("session {}, thread {}: samples of {event}", sample.session, sample.thread);
             let (thread, time) = (self.thread(program, &name), self.time(sample.tsc));
             let functions = symbolizer.stack_functions(self.of, sample);
             let frames: Vec<FrameInfo> = functions

@@ -171,6 +171,7 @@ fn sample_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
             "The number of the program that the session measured.";
         program_name [NAME] KnownText(|r| Some(r.of.session(r.sample.session)?.name.clone())):
             "That program's name.";
+        thread [NAME] U32(|r| r.sample.thread): "The thread that ran, by its number in the system.";
         event [NAME] Text(|r| r.of.event_name(r.sample.session, r.sample.event)):
             "The event that was sampled.";
         events ["events"] U64(|r| r.events): "Events since the last sample of the same event.";

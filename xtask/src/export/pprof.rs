@@ -106,7 +106,7 @@ pub(super) fn write(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> 
 }
 
 impl Writer<'_> {
-    /// The values' types, and a sample for each stack with its values.
+    /// The values' types, and a sample with its values for each stack of each thread.
     fn samples(&mut self) {
         let events: Vec<String> = self.of.sampled_events().into_iter().collect();
         for event in &events {
@@ -116,7 +116,7 @@ impl Writer<'_> {
                 self.add(|profile| profile.message(1, kind));
             }
         }
-        let mut values: BTreeMap<Vec<u64>, Vec<u64>> = BTreeMap::new();
+        let mut values: BTreeMap<(Vec<u64>, u32), Vec<u64>> = BTreeMap::new();
         for (sample, weight) in self.of.weighted_samples() {
             let event = self.of.event_name(sample.session, sample.event);
             let Some(index) = events.iter().position(|of| *of == event) else { continue };
@@ -127,12 +127,16 @@ impl Writer<'_> {
                 self.location(sample, level.address - u64::from(depth > 0))
             });
             let locations: Vec<u64> = locations.collect();
-            let values = values.entry(locations).or_insert_with(|| vec![0; 2 * events.len()]);
+            let key = (locations, sample.thread);
+            let values = values.entry(key).or_insert_with(|| vec![0; 2 * events.len()]);
             values[2 * index] += 1;
             values[2 * index + 1] += weight;
         }
-        for (locations, values) in values {
+        for ((locations, thread), values) in values {
+            let label = Message::default().number(1, self.texts.index("thread"));
+            let label = label.number(3, thread.into());
             let sample = Message::default().packed(1, &locations).packed(2, &values);
+            let sample = sample.message(3, label);
             self.add(|profile| profile.message(2, sample));
         }
         if let Some(last) = events.last() {

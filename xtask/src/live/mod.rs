@@ -22,7 +22,7 @@ pub use self::{
 use crate::{
     Failure, Result,
     machine::{self, Artefacts, Boot, Folder, Observer, ProgramOutput, Request, Transcript},
-    trace::stream::Stream,
+    trace_file::Stream,
 };
 use state::State;
 

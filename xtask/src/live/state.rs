@@ -14,7 +14,7 @@ use tally_engine::Plan;
 
 use crate::{
     report::{Interval, Stack, intervals},
-    trace::records::Records,
+    trace_file::Records,
 };
 
 /// Slices of the moving window.

@@ -20,10 +20,7 @@ use tally_abi::{
 use super::{files::SentNode, outcome::Outcome};
 use crate::{
     symbols::Stack,
-    trace::{
-        file::{Bad, Trace},
-        records::Records,
-    },
+    trace_file::{Bad, Records, Trace},
 };
 
 /// Bytes that a program wrote in one call.

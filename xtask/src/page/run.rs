@@ -128,7 +128,7 @@ impl<'a> SessionView<'a> {
             has_unobserved: session.events.iter().any(|event| event.unobserved.is_some()),
             within: [judged().filter(|within| *within).count(), judged().count()],
             axis,
-            engine: engine_rows(session).into(),
+            engine: engine_rows(session),
         })
     }
 }

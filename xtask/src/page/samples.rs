@@ -29,7 +29,7 @@ pub struct Sampled {
 /// # Errors
 /// A flame graph cannot be drawn.
 pub(crate) fn sampled(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<Sampled>> {
-    let events = by_event(of, symbolizer, How { inlined: true, children: false }).into_iter();
+    let events = by_event(of, symbolizer, How { inlined: true, ..How::default() }).into_iter();
     let sampled = events.map(|event| {
         let stacks = Stacks::of(of, symbolizer, Some(event.event()))?;
         let svg = stacks.flame_graph(event.event(), Some(WIDTH))?;

@@ -11,10 +11,8 @@ use tally_abi::{
 use crate::{
     recording::{Recording, Stacks, Symbolizer},
     report::{Estimate, EventReport, PhaseReport, Report, made_up_phases},
-    trace::{
-        records::Records,
-        run::{Program, Run, TracedEvent, TracedSession},
-    },
+    trace::run::{Program, Run, TracedEvent, TracedSession},
+    trace_file::Records,
 };
 
 /// A report as `cargo xtask run --breakdown --intervals 8 --json` printed it.
@@ -53,6 +51,7 @@ pub(super) fn recording(program: &str) -> Recording {
         instructions: 0,
         group: 0,
         period_multiplier: 1,
+        thread: 2,
         user: true,
         events: 0,
         counts: [0; tally_abi::trace::MAX_COUNTS],

@@ -20,11 +20,8 @@ pub(crate) use self::{
 };
 use crate::{
     Failure, Result, output, project,
-    trace::{
-        file::Trace,
-        records::Records,
-        run::{Run, TracedEvent, TracedSession},
-    },
+    trace::run::{Run, TracedEvent, TracedSession},
+    trace_file::{Records, Trace},
 };
 
 /// Nanoseconds of a second.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tally_abi::{registers::Frame, trace::SampleRecord};
 
-use crate::{symbols::Stack, trace::records::Records};
+use crate::{symbols::Stack, trace_file::Records};
 
 /// The registers and the stack of a thread that was sampled.
 #[derive(Clone, Debug, Default, PartialEq)]

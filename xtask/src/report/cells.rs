@@ -66,7 +66,7 @@ pub fn estimate_and_bar(value: Estimate) -> (String, String) {
 }
 
 /// What the engine did and cost in a session: names and values.
-pub fn engine_rows(session: &SessionReport) -> [(&'static str, String); 10] {
+pub fn engine_rows(session: &SessionReport) -> Vec<(&'static str, String)> {
     let count = |value: Option<u64>| {
         value.map_or_else(|| "not measured".into(), |value| Grouped(value).to_string())
     };
@@ -76,7 +76,8 @@ pub fn engine_rows(session: &SessionReport) -> [(&'static str, String); 10] {
     let share = |value: Option<f64>| {
         value.map_or_else(|| "not measured".into(), |value| percent(value, false))
     };
-    [
+    let lost = session.lost_pmis.filter(|lost| *lost > 0);
+    let mut rows = vec![
         ("slices", count(session.slices)),
         ("cycles per slice", count(session.cycles_per_slice.map(|cycles| cycles as u64))),
         ("lengthened for the budget", count(session.lengthened)),
@@ -87,5 +88,7 @@ pub fn engine_rows(session: &SessionReport) -> [(&'static str, String); 10] {
         ("cycles per switch", count(session.cycles_per_switch)),
         ("engine's share of the time", share(session.engine_share)),
         ("handler's share of cycles", share(session.handler_cycle_share)),
-    ]
+    ];
+    rows.extend(lost.map(|lost| ("PMIs that did not come", count(Some(lost)))));
+    rows
 }

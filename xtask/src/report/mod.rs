@@ -5,6 +5,7 @@ pub mod cells;
 mod estimate;
 mod event;
 mod groups;
+mod halts;
 mod intervals;
 mod made;
 mod phases;
@@ -28,6 +29,7 @@ pub use self::{
     estimate::Estimate,
     event::{EventReport, Kind, relative_error},
     groups::GroupReport,
+    halts::HaltReport,
     intervals::{Interval, IntervalEvent, intervals},
     made::Made,
     phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, Series, glyph},
@@ -35,7 +37,6 @@ pub use self::{
 #[cfg(test)]
 pub(crate) use self::{phases::tests::records as made_up_phases, slices::made_up};
 use crate::{
-    halts::HaltReport,
     machine::{Boot, EventReading, Outcome, Session},
     symbols::StackFrame,
 };
@@ -125,13 +126,16 @@ pub struct SessionReport {
     pub rounds: Option<u64>,
     /// PMIs that ended a slice.
     pub pmis: Option<u64>,
+    /// PMIs that never came; the scheduler's timer ended their slices.
+    pub lost_pmis: Option<u64>,
+    /// Interrupts and exceptions in ring 3 while it was on the counters, other than PMIs.
+    pub interruptions: Option<u64>,
     /// MSR reads and writes per PMI.
     pub msr_accesses_per_switch: Option<f64>,
     /// Instructions of the PMI handler per PMI in this session.
     pub instructions_per_switch: Option<f64>,
-    /// Core cycles of a switch, from the interrupt's delivery to its return, and of the folding of
-    /// its slice, as the engine found them; none if the processor does not count them or too few
-    /// slices ended.
+    /// Core cycles of a switch, from the interrupt's delivery to its return, with the folding of
+    /// its slice; none if the processor does not count them or too few slices ended.
     pub cycles_per_switch: Option<u64>,
     /// Why `instructions_per_switch` is unknown, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,8 +165,7 @@ pub struct SessionReport {
 impl Report {
     /// Combines the kernel's messages of `boot` with the virtual PMU's truth.
     pub fn of(boot: &Boot) -> Report {
-        let booted = boot.transcript.booted.as_ref();
-        let truth = boot.truth.as_ref();
+        let (booted, truth) = (boot.transcript.booted.as_ref(), boot.truth.as_ref());
         let mut sessions = boot.transcript.sessions.iter();
         let mut next = || sessions.next().map(|(tag, s)| SessionReport::of(*tag, s, truth));
         Report {
@@ -231,6 +234,8 @@ impl SessionReport {
             lengthened: stats.map(|stats| stats.lengthened),
             rounds: stats.map(|stats| stats.rounds),
             pmis: stats.map(|stats| stats.pmis),
+            lost_pmis: stats.map(|stats| stats.lost_pmis),
+            interruptions: stats.map(|stats| stats.interruptions),
             msr_accesses_per_switch: stats.and_then(|s| ratio(s.msr_accesses, s.pmis)),
             instructions_per_switch,
             cycles_per_switch: stats.map(|s| s.switch_cycles).filter(|cycles| *cycles > 0),

@@ -196,6 +196,7 @@ mod tests {
             lengthened: Some(0),
             rounds: Some(273),
             pmis: Some(1_365),
+            lost_pmis: Some(0),
             msr_accesses_per_switch: Some(5.81),
             cycles_per_switch: Some(2_100),
             engine_share: Some(0.01161),

@@ -12,7 +12,8 @@ use crate::{
     recording::{Recording, Symbolizer},
     report::Report,
     symbols::CallGraph,
-    trace::{file::Trace, run::Run},
+    trace::run::Run,
+    trace_file::Trace,
 };
 
 /// The samples of a run whose kernel had this command line, by the functions of its programs; none

@@ -7,7 +7,8 @@ use crate::{
     machine::{Boot, Outcome},
     output, project,
     report::{Report, table},
-    trace::{file::Trace, run::Run},
+    trace::run::Run,
+    trace_file::Trace,
 };
 
 /// Prints the report and why the run failed; returns the exit status. The kernel's log is in

@@ -33,6 +33,9 @@ pub struct ReportArgs {
     /// Count a sample also in the functions that called the one it is in (`record -g`)
     #[arg(long)]
     children: bool,
+    /// List the functions of each thread apart
+    #[arg(long)]
+    threads: bool,
     /// Print no function with a smaller share, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     percent_limit: f64,
@@ -54,6 +57,9 @@ pub(crate) struct OfEvent {
 struct OfFunction {
     program: u32,
     name: String,
+    /// With `--threads`, the number of the thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<u32>,
     function: String,
     samples: u64,
     events: u64,
@@ -66,14 +72,19 @@ struct OfFunction {
     own_share: Option<f64>,
 }
 
-/// Which functions a sample counts in.
+/// Which functions a sample counts in, and whose.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct How {
     /// The innermost that was inlined at the address, not the function around it.
     pub(crate) inlined: bool,
     /// The functions that called it, too.
     pub(crate) children: bool,
+    /// Each thread apart.
+    pub(crate) threads: bool,
 }
+
+/// A program, one of its threads if these are apart, and a function.
+type Key = (u32, Option<u32>, String);
 
 /// The samples in a function.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,7 +105,7 @@ pub fn main(args: &ReportArgs) -> Result<u8> {
         let why = "--children: the trace has no stacks: record them with `record -g`";
         return Err(Failure::new(ExitStatus::BadTrace, why));
     }
-    let how = How { inlined: args.inlined, children: args.children };
+    let how = How { inlined: args.inlined, children: args.children, threads: args.threads };
     let mut events = by_event(&recording, &symbolizer, how);
 
     events.retain(|of| args.of.event.as_ref().is_none_or(|event| of.event == *event));
@@ -108,9 +119,10 @@ pub fn main(args: &ReportArgs) -> Result<u8> {
 
 /// The functions of each event that was sampled.
 pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec<OfEvent> {
-    let mut events: BTreeMap<String, BTreeMap<(u32, String), InFunction>> = BTreeMap::new();
+    let mut events: BTreeMap<String, BTreeMap<Key, InFunction>> = BTreeMap::new();
     for (sample, weight) in of.weighted_samples() {
         let (program, _) = of.program_of(sample.session);
+        let thread = how.threads.then_some(sample.thread);
         let event = events.entry(of.event_name(sample.session, sample.event)).or_default();
         let mut levels = symbolizer.stack(of, sample);
         let innermost = levels.pop().map(|level| shown(level, how.inlined)).unwrap_or_default();
@@ -119,16 +131,17 @@ pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec
         let mut called_by: BTreeSet<String> = called_by.filter(|_| how.children).collect();
         called_by.insert(innermost.clone());
         for function in called_by {
-            event.entry((program, function)).or_default().with_called.add(weight);
+            event.entry((program, thread, function)).or_default().with_called.add(weight);
         }
-        event.entry((program, innermost)).or_default().own.add(weight);
+        event.entry((program, thread, innermost)).or_default().own.add(weight);
     }
-    let listed = |(event, functions): (String, BTreeMap<(u32, String), InFunction>)| {
+    let listed = |(event, functions): (String, BTreeMap<Key, InFunction>)| {
         let mut all = Weight::default();
         functions.values().for_each(|weight| all.extend(&weight.own));
-        let function = |((program, function), weight): ((u32, String), InFunction)| OfFunction {
+        let function = |((program, thread, function), weight): (Key, InFunction)| OfFunction {
             program,
             name: of.program_name(program),
+            thread,
             function,
             samples: weight.with_called.samples,
             events: weight.with_called.events,
@@ -164,16 +177,20 @@ impl fmt::Display for OfEvent {
         let has_children = self.functions.iter().any(|of| of.own_share.is_some());
         let (share, own) = if has_children { ("Children", "    Self") } else { ("Overhead", "") };
         let program = "Command";
-        writeln!(f, "{share}   95 % interval{own}  Samples  {program:<PROGRAM_COLUMNS$}  Symbol")?;
+        let has_threads = self.functions.iter().any(|of| of.thread.is_some());
+        let thread = if has_threads { "Thread  " } else { "" };
+        write!(f, "{share}   95 % interval{own}  Samples  {program:<PROGRAM_COLUMNS$}  ")?;
+        writeln!(f, "{thread}Symbol")?;
         for of in &self.functions {
             let program = of.name.rsplit('/').next().unwrap_or(&of.name);
             let mut line = format!(
-                "{}  {}{}  {:>7}  {:<PROGRAM_COLUMNS$}  ",
+                "{}  {}{}  {:>7}  {:<PROGRAM_COLUMNS$}  {}",
                 of.share.percent(),
                 of.share.interval(),
                 of.own_share.map_or_else(String::new, |own| format!("{:>7.2}%", 100.0 * own)),
                 Grouped(of.samples).to_string(),
                 last_columns(program, PROGRAM_COLUMNS),
+                of.thread.map_or_else(String::new, |thread| format!("{thread:>6}  ")),
             );
             let left = COLUMNS.saturating_sub(line.chars().count());
             // Writing to a string does not fail.

@@ -28,6 +28,7 @@ pub struct ScriptArgs {
 #[derive(Clone, Debug, Serialize)]
 struct Line {
     program: u32,
+    thread: u32,
     name: String,
     session: u32,
     cpu: u16,
@@ -75,6 +76,7 @@ fn lines(of: &Recording, symbolizer: &Symbolizer) -> Vec<Line> {
         let functions = levels.pop().map(|level| level.functions).unwrap_or_default();
         Line {
             program,
+            thread: sample.thread,
             name: name.to_owned(),
             session: sample.session,
             cpu: sample.cpu,
@@ -101,7 +103,7 @@ impl Line {
         let head = format!(
             "{:>PROGRAM_COLUMNS$} {} [{:03}] {seconds}: {:>6} {}: {address} ",
             last_columns(program, PROGRAM_COLUMNS),
-            self.program,
+            self.thread,
             self.cpu,
             self.period,
             self.event,

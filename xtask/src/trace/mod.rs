@@ -1,11 +1,8 @@
 //! `cargo xtask trace`: prints a trace file that `cargo xtask run --trace` wrote.
 
-pub mod file;
 mod page;
 pub(crate) mod print;
-pub mod records;
 pub mod run;
-pub mod stream;
 
 use std::{
     io::{self, BufWriter, Write},
@@ -15,11 +12,11 @@ use std::{
 use clap::Args;
 use tally_abi::ExitStatus;
 
-use self::{
-    file::{Bad, Raw, Trace, Type},
-    run::{RUN_KIND, Run},
+use self::run::{RUN_KIND, Run};
+use crate::{
+    Failure, Result, output, project,
+    trace_file::{Bad, Raw, Trace, Type},
 };
-use crate::{Failure, Result, output, project};
 
 /// Options of `cargo xtask trace`.
 #[derive(Args, Clone, Debug)]
@@ -130,15 +127,15 @@ mod tests {
 
     #[test]
     fn times_count_from_the_earliest_record_of_any_cpu() {
-        let bytes = file::tests::sample();
-        let later_first = file::tests::with_earlier_chunk(&bytes, 1_000);
+        let bytes = crate::trace_file::tests::sample();
+        let later_first = crate::trace_file::tests::with_earlier_chunk(&bytes, 1_000);
         assert_eq!(start_tsc(&Trace::open(&bytes).unwrap()), 5_000);
         assert_eq!(start_tsc(&Trace::open(&later_first).unwrap()), 1_000);
     }
 
     #[test]
     fn filters_select_by_kind_cpu_and_session() {
-        let bytes = file::tests::sample();
+        let bytes = crate::trace_file::tests::sample();
         let trace = Trace::open(&bytes).unwrap();
         let kept = |kind: &[&str], cpu: &[u16], session: &[u64]| {
             let args = TraceArgs {

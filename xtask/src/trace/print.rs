@@ -5,10 +5,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 use tally_abi::{Error, signal, syscall, trace::SlicePlace};
 
-use super::{
-    file::{Field, Form, Raw, Type},
-    run::{Processor, Program, RUN_KIND, Run, TracedSession},
-};
+use super::run::{Processor, Program, RUN_KIND, Run, TracedSession};
+use crate::trace_file::{Field, Form, Raw, Type};
 
 const COLUMNS: usize = 80;
 /// Column of the first field.
@@ -171,7 +169,7 @@ pub(super) fn json(record: &Raw, t: Option<&Type>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::file::{Trace, tests::sample};
+    use crate::trace_file::{Trace, tests::sample};
     use expect_test::expect;
 
     #[test]

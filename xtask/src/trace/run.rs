@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tally_abi::{ExitStatus, Mode, trace::SlicePlace};
 
-use super::file::Trace;
 use crate::{
     Failure, Result,
     machine::{Boot, EventReading, Session},
     report::{EventReport, Report, SessionReport},
+    trace_file::Trace,
 };
 
 /// The word that selects the description of the run among the kinds of records.

@@ -82,8 +82,15 @@ impl Session {
                 *estimate = values[first];
             }
         }
-        self.add_skew(&mut readings);
+        self.skew.widen(&mut readings, &self.stats(), &self.plan.assignments);
         readings
+    }
+
+    /// Sets the most instructions that the processor counts in ring 3 for an interrupt or exception
+    /// there: 0, as from the start, or mostly 1 (Weaver, Terpstra, Moore, "Non-Determinism and
+    /// Overcount on Modern Hardware Performance Counter Implementations", ISPASS 2013, section 4).
+    pub fn set_overcount(&mut self, overcount: u64) {
+        self.skew.set_overcount(overcount);
     }
 
     /// Sets which events are never more than others.

@@ -1,15 +1,17 @@
-//! The skew of counts in ring 0: what an overflow interrupt adds to a count, or takes from it.
+//! The skew of counts: what an interrupt adds to a count, or takes from it.
 //!
-//! Where the kernel disables counters, a count has the entry to the handler and the exit from it;
-//! where counters freeze, it lacks the skid and the delivery (decisions 8 and 23). The same is
-//! allowed where the session is switched in and out.
+//! In ring 0, the kernel disables counters in the handler, so a count has the entry to it and the
+//! exit from it (decisions 23 and 50). The same is allowed where the session is switched in and
+//! out. In ring 3, many processors count an interrupt as an instruction or a branch that retires
+//! (decision 51).
 //!
 //! Uses floating point: never in the overflow path.
 
-use tally_abi::{Reading, Value};
+use alloc::boxed::Box;
 
-use super::state::Session;
-use crate::{Pinned, plan::CounterAssignment};
+use tally_abi::{Mode, Reading, SessionStats, Value};
+
+use crate::{Demand, Pinned, plan::CounterAssignment};
 
 /// The most instructions of one entry with its exit. Measured (decision 44): 93.
 const SKEW_INSTRUCTIONS: u64 = 110;
@@ -24,26 +26,63 @@ const MID_SLICE_CYCLES: u64 = 1000;
 /// Half widths at 95 % in standard errors.
 const HALF_WIDTH: f64 = 1.96;
 
-impl Session {
-    /// Widens the intervals of events that are counted in ring 0 by their skew. An exact count
-    /// becomes an estimate, and the counted events are those at least.
-    pub(super) fn add_skew(&self, readings: &mut [Reading]) {
-        let stats = self.stats();
-        let skew =
+/// What the skew of a session's counts depends on.
+#[derive(Clone, Debug)]
+pub(super) struct Skew {
+    /// By event.
+    events: Box<[EventSkew]>,
+    /// The most instructions that an interrupt in ring 3 counts as.
+    overcount: u64,
+}
+
+/// What the skew of an event depends on.
+#[derive(Clone, Copy, Debug)]
+struct EventSkew {
+    in_ring_0: bool,
+    is_overcounted: bool,
+}
+
+impl Skew {
+    /// That of the counts of a list of events, in a session of this mode.
+    pub(super) fn of(demands: &[Demand], mode: Mode) -> Skew {
+        let of = |demand: &Demand| EventSkew {
+            in_ring_0: demand.is_in_ring_0(mode),
+            is_overcounted: demand.is_overcounted(),
+        };
+        Skew { events: demands.iter().map(of).collect(), overcount: 0 }
+    }
+
+    /// Sets the most instructions that an interrupt in ring 3 counts as.
+    pub(super) fn set_overcount(&mut self, overcount: u64) {
+        self.overcount = overcount;
+    }
+
+    /// Widens the intervals of events by what interrupts may have added to their counts. An exact
+    /// count becomes an estimate, and the counted events are those at least.
+    pub(super) fn widen(
+        &self,
+        readings: &mut [Reading],
+        stats: &SessionStats,
+        assignments: &[CounterAssignment],
+    ) {
+        let entries =
             |slice_end, mid_slice| stats.slices * slice_end + stats.spurious_pmis * mid_slice;
-        let instructions = skew(SKEW_INSTRUCTIONS, MID_SLICE_INSTRUCTIONS);
-        let cycles = skew(SKEW_CYCLES, MID_SLICE_CYCLES);
-        let of_ring_0 = self.in_ring_0.iter().zip(&self.plan.assignments);
-        for (reading, (in_ring_0, assigned)) in readings.iter_mut().zip(of_ring_0) {
-            if !in_ring_0 {
-                continue;
-            }
-            let skew = match assigned {
-                CounterAssignment::Pinned(Pinned::Instructions) => instructions,
-                _ => cycles,
+        let instructions = entries(SKEW_INSTRUCTIONS, MID_SLICE_INSTRUCTIONS);
+        let cycles = entries(SKEW_CYCLES, MID_SLICE_CYCLES);
+        let interrupts = stats.pmis + stats.spurious_pmis + stats.lost_pmis + stats.interruptions;
+        let events = self.events.iter().zip(assignments);
+        for (reading, (event, assigned)) in readings.iter_mut().zip(events) {
+            let of_ring_0 = match (event.in_ring_0, assigned) {
+                (false, _) => 0,
+                (true, CounterAssignment::Pinned(Pinned::Instructions)) => instructions,
+                (true, _) => cycles,
             };
-            widen(&mut reading.value, skew as f64);
-            reading.counted = reading.counted.saturating_sub(skew);
+            let of_ring_3 = if event.is_overcounted { self.overcount * interrupts } else { 0 };
+            let skew = of_ring_0 + of_ring_3;
+            if skew > 0 {
+                widen(&mut reading.value, skew as f64);
+                reading.counted = reading.counted.saturating_sub(skew);
+            }
         }
     }
 }
@@ -66,7 +105,7 @@ mod tests {
     use tally_abi::{Mode, SessionConfig};
 
     use super::*;
-    use crate::{Demand, Layout, Selector, Widths};
+    use crate::{Layout, Selector, Session, Widths};
 
     /// The values of instructions, of an event in ring 0 and of one in ring 3, after 9 slices and a
     /// sample.
@@ -94,5 +133,30 @@ mod tests {
             let widths: Vec<_> = values.iter().map(half_width).collect();
             assert_eq!(widths, [pinned, Some(9_100.0), None], "{values:?}");
         }
+    }
+
+    #[test]
+    fn interrupts_that_count_as_instructions_widen_those_alone() {
+        let layout = Layout { general: 3, reference: false, extra: 0, widths: Widths::of(48) };
+        let branches = Demand { retired: true, ..Demand::general(Selector(0), 3) };
+        let pinned = [Pinned::Instructions, Pinned::Cycles].map(Demand::pinned);
+        let demands = [&pinned[..], &[branches, Demand::general(Selector(1), 3)]].concat();
+        let config = SessionConfig::default();
+        let mut session = Session::open(1, 1, config, 1, demands, &layout).unwrap();
+        session.total[Pinned::Instructions] = 7_000;
+        session.stats.pmis = 9;
+        let is_exact = |reading: Reading| matches!(reading.value, Value::Exact { .. });
+        assert!(session.final_readings().into_iter().take(2).all(is_exact));
+        session.set_overcount(2);
+        session.note_interruption();
+        let half_widths: Vec<_> = session
+            .final_readings()
+            .iter()
+            .map(|reading| match reading.value {
+                Value::Estimated { half_width_95, .. } => half_width_95,
+                _ => 0.0,
+            })
+            .collect();
+        assert_eq!(half_widths[..2], [20.0, 0.0]);
     }
 }

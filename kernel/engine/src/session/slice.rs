@@ -14,6 +14,11 @@ use crate::{
 };
 
 impl Session {
+    /// An interrupt or exception in ring 3, other than a PMI, while it is on the counters.
+    pub fn note_interruption(&mut self) {
+        self.stats.interruptions += 1;
+    }
+
     /// The current slice.
     pub(crate) fn slice_start(&self) -> SliceStart {
         SliceStart { group: self.current.drawn.draw.group, start_tsc: self.current.piece_start_tsc }

@@ -4,7 +4,9 @@ use alloc::{boxed::Box, vec, vec::Vec};
 
 use tally_abi::{SessionConfig, SessionStats};
 
-use super::{adaptive::Adaptive, lengths::Lengths, sampling::Sampling, tracked::Tracked};
+use super::{
+    adaptive::Adaptive, lengths::Lengths, sampling::Sampling, skew::Skew, tracked::Tracked,
+};
 use crate::{
     CounterMask, Counts, Demand, Group, Layout, Pinned, Plan, PlanError, Setup,
     bank::Bank,
@@ -50,8 +52,8 @@ pub struct Session {
     pub(super) adaptive: Option<Adaptive>,
     /// By event: the last estimate that [`Self::readings`] returned. It is in no estimate.
     pub(super) last_readings: Box<[u64]>,
-    /// By event: whether it is counted in ring 0.
-    pub(super) in_ring_0: Box<[bool]>,
+    /// What interrupts add to the counts.
+    pub(super) skew: Skew,
     /// Which events are never more than others.
     pub(super) bounds: Vec<Bound>,
     /// Of the pinned events, for as long as the session ran.
@@ -156,7 +158,7 @@ struct Identity {
 struct Planned {
     plan: Plan,
     setup: Setup,
-    in_ring_0: Box<[bool]>,
+    skew: Skew,
     bounds: Vec<Bound>,
 }
 
@@ -201,9 +203,9 @@ impl Session {
     ) -> Result<Session, PlanError> {
         let setup = Setup::new(config, layout, &demands)?;
         let plan = plan(&demands, layout)?;
-        let in_ring_0 = demands.iter().map(|demand| demand.is_in_ring_0(config.mode)).collect();
+        let skew = Skew::of(&demands, config.mode);
         let (bounds, identity) = (Vec::new(), Identity { id, address_space, seed });
-        Ok(Session::of_plan(identity, config, Planned { plan, setup, in_ring_0, bounds }))
+        Ok(Session::of_plan(identity, config, Planned { plan, setup, skew, bounds }))
     }
 
     /// A session with the same list, plan and configuration that has counted nothing yet, and with
@@ -213,7 +215,7 @@ impl Session {
         let planned = Planned {
             plan: self.plan.clone(),
             setup: self.setup,
-            in_ring_0: self.in_ring_0.clone(),
+            skew: self.skew.clone(),
             bounds: self.bounds.clone(),
         };
         let identity = Identity { id, address_space: self.address_space, seed };
@@ -222,7 +224,7 @@ impl Session {
 
     fn of_plan(identity: Identity, config: SessionConfig, planned: Planned) -> Session {
         let Identity { id, address_space, seed } = identity;
-        let Planned { plan, setup, in_ring_0, bounds } = planned;
+        let Planned { plan, setup, skew, bounds } = planned;
         let adaptive = Adaptive::new(config.shares, &plan);
         let shares = match &adaptive {
             Some(adaptive) => adaptive.first_shares(),
@@ -241,7 +243,7 @@ impl Session {
             lengths: Lengths::new(config, seed ^ u64::from(id)),
             setup,
             last_readings: vec![0; plan.assignments.len()].into(),
-            in_ring_0,
+            skew,
             bounds,
             total: Counts::default(),
             finished: 0,

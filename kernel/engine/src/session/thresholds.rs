@@ -205,6 +205,8 @@ impl Session {
             event: fired.event,
             address,
             user,
+            // The sink knows the threads.
+            thread: 0,
             address_space: self.address_space,
             tsc: timestamp.tsc,
             count: fired.count,

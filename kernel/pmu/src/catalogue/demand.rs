@@ -9,8 +9,13 @@ use super::{Catalogue, Counter, Entry, ExtraRegister, Flag, Vendor};
 use crate::{
     intel,
     registers::{
-        amd::{CYCLES_NOT_IN_HALT, MERGE, PerfCtl, RETIRED_INSTRUCTIONS, RETIRED_SSE_AVX_FLOPS},
-        intel::{ARCHITECTURAL_EVENTS, CORE_CYCLES, INSTRUCTIONS_RETIRED, PerfEvtSel},
+        amd::{
+            CYCLES_NOT_IN_HALT, MERGE, PerfCtl, RETIRED, RETIRED_INSTRUCTIONS,
+            RETIRED_SSE_AVX_FLOPS,
+        },
+        intel::{
+            ARCHITECTURAL_EVENTS, BRANCHES_RETIRED, CORE_CYCLES, INSTRUCTIONS_RETIRED, PerfEvtSel,
+        },
     },
 };
 
@@ -54,8 +59,17 @@ impl Catalogue {
             extra,
             alone: entry.flag == Flag::Alone,
             kernel: mode.kernel(),
+            retired: self.is_retired(&entry),
             ..Demand::general(self.selector(&entry, entry.code, mode), counters)
         })
+    }
+
+    /// Whether it counts retired instructions or branches, of any kind.
+    fn is_retired(&self, entry: &Entry<'_>) -> bool {
+        match self.vendor {
+            Vendor::Intel => [INSTRUCTIONS_RETIRED, BRANCHES_RETIRED].contains(&entry.code),
+            Vendor::Amd => RETIRED.contains(&entry.code),
+        }
     }
 
     /// Whether a general counter can count it by itself.

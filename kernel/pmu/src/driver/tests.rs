@@ -40,7 +40,6 @@ fn try_driver_beside(model: Model, reserved: u8) -> Result<Driver<Model>, InitEr
                 general: 0xf & !reserved,
                 reserved,
                 reference: true,
-                freeze,
                 capabilities: freeze,
                 extra: intel::EXTRA,
                 widths,
@@ -228,11 +227,11 @@ fn switches_cost_no_more_accesses_than_they_must() {
     };
     for changed in 0..=4 {
         let n = changed as u64;
-        for mode in [Mode::User, Mode::Kernel, Mode::Full] {
-            check(INTEL, mode, changed, n + 2);
+        for vendor in [INTEL, OLD_INTEL] {
+            check(vendor, Mode::User, changed, n + 2);
+            check(vendor, Mode::Kernel, changed, n + 4);
+            check(vendor, Mode::Full, changed, n + 4);
         }
-        check(OLD_INTEL, Mode::User, changed, n + 2);
-        check(OLD_INTEL, Mode::Full, changed, n + 4);
         let v2 = Vendor::Amd { global: true };
         check(v2, Mode::User, changed, if n == 0 { 2 } else { n + 4 });
         check(v2, Mode::Full, changed, n + 4);

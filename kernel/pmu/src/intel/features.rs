@@ -13,8 +13,6 @@ pub(crate) struct Features {
     pub(crate) reserved: u8,
     /// Whether fixed counter 2 is there.
     pub(crate) reference: bool,
-    /// Whether an overflow interrupt is to freeze all counters, as it can from version 4 on.
-    pub(crate) freeze: bool,
     /// Whether there is IA32_PERF_CAPABILITIES.
     pub(crate) capabilities: bool,
     /// Extra registers, as a mask of the numbers that [`extra_register`] gives.

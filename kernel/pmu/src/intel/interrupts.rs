@@ -45,8 +45,7 @@ impl<B: Bus> Intel<B> {
     /// See [`tally_engine::Pmu::has_lost_overflow`].
     pub(super) fn has_recorded_overflow(&mut self) -> bool {
         let recorded: PerfGlobalStatus = self.bus.get(0);
-        let ours = self.timer.acknowledge.difference(PerfGlobalOvfCtrl::CTR_FRZ);
-        recorded.bits() & ours.bits() != 0
+        recorded.bits() & self.timer.acknowledge.bits() != 0
     }
 
     /// See [`tally_engine::Pmu::disarm`].

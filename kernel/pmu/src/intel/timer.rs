@@ -13,10 +13,8 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    pub(super) fn new(event: Pinned, freezes: bool) -> Timer {
+    pub(super) fn new(event: Pinned) -> Timer {
         let bit = PerfGlobalOvfCtrl::FIXED0.bits() << event as u8;
-        let mut acknowledge = PerfGlobalOvfCtrl::from_bits_retain(bit);
-        acknowledge.set(PerfGlobalOvfCtrl::CTR_FRZ, freezes);
-        Timer { event, acknowledge }
+        Timer { event, acknowledge: PerfGlobalOvfCtrl::from_bits_retain(bit) }
     }
 }

@@ -98,6 +98,9 @@ impl PerfCtl {
 pub const CYCLES_NOT_IN_HALT: u16 = 0x76;
 /// Event code of retired instructions.
 pub const RETIRED_INSTRUCTIONS: u16 = 0xc0;
+/// Event codes of retired instructions, branches, taken branches and far control
+/// transfers. Interrupts and exceptions are branches by definition (PPR, PMCx0C2).
+pub const RETIRED: [u16; 4] = [RETIRED_INSTRUCTIONS, 0xc2, 0xc4, 0xc6];
 /// Event code of retired floating-point operations, up to 64 in a cycle. A counter takes 15 at
 /// most, so this one has to be on an even counter, with [`MERGE`] on the odd one after it
 /// (processor programming reference of family 19h, "Large Increment per Cycle Events").

@@ -189,6 +189,8 @@ impl Register for PebsFrontend {
 pub const CORE_CYCLES: u16 = 0x3c;
 /// Event code of retired instructions on a general counter.
 pub const INSTRUCTIONS_RETIRED: u16 = 0xc0;
+/// Event code of retired branches of all kinds.
+pub const BRANCHES_RETIRED: u16 = 0xc4;
 
 /// Code and unit mask of the architectural events, by their bits in CPUID leaf 0AH's EBX
 /// ("Pre-defined Architectural Performance Events").

@@ -22,11 +22,11 @@ impl Measure {
         self.trace.signal(record);
     }
 
-    /// Writes a record of a context switch to the trace: this thread is on the CPU from now on, or,
-    /// by the number 0, the idle loop.
-    pub fn trace_switch(&mut self, program: u32, thread: u32) {
+    /// Tells the trace that this thread is on the CPU from now on, or, by the number 0, the idle
+    /// loop: samples say their thread. If context switches `are_recorded`, writes a record of it.
+    pub fn trace_switch(&mut self, program: u32, thread: u32, are_recorded: bool) {
         self.fold_before_record();
-        self.trace.switch(program, thread);
+        self.trace.switch(program, thread, are_recorded);
     }
 
     /// Copies the stack of the sample that the overflow interrupt has just taken of the thread in

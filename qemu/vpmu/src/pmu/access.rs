@@ -74,6 +74,8 @@ pub(crate) mod select {
     pub(crate) const CMASK_SHIFT: u32 = 24;
 }
 
+/// Debug control: freeze the counters at a PMI; the same bit for both vendors.
+pub(crate) const DEBUGCTL_FREEZE_ON_PMI: u64 = 1 << 12;
 /// Global status: an interrupt has frozen the counters (SDM, "CTR_FRZ").
 pub(crate) const STATUS_FROZEN: u64 = 1 << 59;
 /// Global status and control: PERF_METRICS (SDM, "PERF_METRICS_OVF", "PERF_METRICS_EN").

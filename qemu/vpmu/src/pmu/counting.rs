@@ -5,7 +5,7 @@ use tally_model::Counts;
 use crate::{
     counter::{CounterInput, FIXED},
     pmu::{
-        access::{STATUS_FROZEN, STATUS_METRICS, select},
+        access::{DEBUGCTL_FREEZE_ON_PMI, STATUS_FROZEN, STATUS_METRICS, select},
         state::VirtualPmu,
     },
     profile::Vendor,
@@ -13,8 +13,6 @@ use crate::{
 
 /// Fixed counter control: interrupt at the overflow of fixed counter 3.
 const FIXED_CTRL_SLOTS_INT: u64 = 1 << 15;
-/// Debug control: freeze the counters at a PMI; the same bit for both vendors.
-const DEBUGCTL_FREEZE_ON_PMI: u64 = 1 << 12;
 
 impl VirtualPmu {
     /// Handles overflows: sets their status bits, and makes an interrupt pending where one is

@@ -5,8 +5,12 @@ use tally_model::{Counts, Geometry};
 use crate::{
     counter::Counter,
     metrics::Metrics,
-    pmu::{access::Unmodelled, cycles::CycleRegisters},
+    pmu::{
+        access::{DEBUGCTL_FREEZE_ON_PMI, STATUS_FROZEN, Unmodelled, select},
+        cycles::CycleRegisters,
+    },
     profile::Profile,
+    quirks::{Left, Quirks},
 };
 
 /// The PMU of one virtual CPU.
@@ -27,6 +31,8 @@ pub struct VirtualPmu {
     pub(crate) interrupt_pending: bool,
     /// A general counter that counts nothing.
     pub(crate) held: Option<u8>,
+    /// Whether interrupts in ring 3 are counted as instructions.
+    overcounts: bool,
     pub(crate) unmodelled: Vec<Unmodelled>,
 }
 
@@ -49,17 +55,41 @@ impl VirtualPmu {
             cycles: CycleRegisters::default(),
             interrupt_pending: false,
             held: None,
+            overcounts: false,
             unmodelled: Vec::new(),
             profile,
         }
     }
 
-    /// The same PMU with a general counter that counts nothing, though its registers keep what is
-    /// written to them: as in a guest of KVM, where the host has no counter left for it.
+    /// The same PMU on a machine with these ways.
     #[must_use]
-    pub fn with_held(mut self, counter: Option<u8>) -> VirtualPmu {
-        self.held = counter;
+    pub fn with_quirks(mut self, quirks: &Quirks) -> VirtualPmu {
+        self.held = quirks.held;
+        self.overcounts = quirks.overcount;
+        match quirks.left {
+            None => {}
+            Some(Left::Running) => {
+                let instructions = 0xc0;
+                self.selects[0] = select::EN | select::OS | select::USR | instructions;
+                self.restart(&[Counts::ZERO; 2]);
+            }
+            Some(Left::Frozen) => {
+                self.debugctl = DEBUGCTL_FREEZE_ON_PMI;
+                self.status = STATUS_FROZEN | 1;
+            }
+        }
         self
+    }
+
+    /// An interrupt or exception in ring 3. Where it is counted as an instruction, the running
+    /// counters of retired instructions there count one more.
+    pub fn interrupted_in_ring_3(&mut self) {
+        if !self.overcounts {
+            return;
+        }
+        for counter in self.counters.iter_mut().chain(&mut self.fixed) {
+            counter.overcount();
+        }
     }
 
     /// The profile that it implements.

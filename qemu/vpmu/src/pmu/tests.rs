@@ -6,7 +6,7 @@ use super::{
     AccessResult, Unmodelled, VirtualPmu,
     access::{STATUS_FROZEN, select},
 };
-use crate::profile::Profile;
+use crate::{profile::Profile, quirks::Quirks};
 
 pub(super) struct Machine {
     pub(super) pmu: VirtualPmu,
@@ -261,7 +261,7 @@ fn counters_can_be_fewer_and_narrower() {
 #[test]
 fn a_held_counter_keeps_what_is_written_and_counts_nothing() {
     let mut machine = Machine::new("icelake-server", 4);
-    machine.pmu = machine.pmu.with_held(Some(1));
+    machine.pmu = machine.pmu.with_quirks(&Quirks { held: Some(1), ..Quirks::default() });
     for (msr, value) in [(0x186, USER_INSTRUCTIONS), (0x187, USER_INSTRUCTIONS), (0xc2, 7)] {
         machine.write(msr, value);
     }

@@ -7,10 +7,8 @@ use std::{
 
 use crate::{
     recording::Recording,
-    trace::{
-        file::{Form, Raw, Type},
-        print,
-    },
+    trace::print,
+    trace_file::{Form, Raw, Type},
 };
 
 /// What is the same in every trace.

@@ -16,7 +16,7 @@ use super::bytes::Bytes;
 use crate::{
     Failure, Result, project,
     recording::Recording,
-    trace::file::{Form, Raw, Trace, Type},
+    trace_file::{Form, Raw, Trace, Type},
 };
 
 /// The first word of each packet.
@@ -34,7 +34,7 @@ const BITS: u64 = 8;
 /// The trace cannot be read.
 pub(super) fn files(of: &Recording, path: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let bytes = project::read(path)?;
-    let failed = |bad: crate::trace::file::Bad| {
+    let failed = |bad: crate::trace_file::Bad| {
         let why = format!("{}: {bad}", path.display());
         Failure::new(tally_abi::ExitStatus::BadTrace, why)
     };

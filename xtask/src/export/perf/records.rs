@@ -1,6 +1,6 @@
 //! The records: what programs there are, where their code is, and the samples.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tally_abi::boot::KERNEL_BASE;
 
@@ -46,6 +46,7 @@ const KERNEL: CodeSegment =
 #[derive(Clone, Copy)]
 struct Tag {
     program: u32,
+    thread: u32,
     ns: u64,
     cpu: u16,
 }
@@ -59,7 +60,7 @@ pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) 
         let event = events.get(&(sample.session, sample.event));
         let id = event.map_or(0, |event| event.id);
         let ns = of.ns(sample.tsc);
-        let body = Bytes::default().u64(id).u64(sample.address).u32(program).u32(program);
+        let body = Bytes::default().u64(id).u64(sample.address).u32(program).u32(sample.thread);
         let mut body = body.u64(ns).u32(sample.cpu.into()).u32(0).u64(period);
         if event.is_some_and(|event| event.has_callers) {
             let levels = symbolizer.stack(of, sample);
@@ -70,7 +71,7 @@ pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) 
         timed.push((ns, record(SAMPLE, misc, &body)));
     }
     for lost in &of.records.losses {
-        let tag = Tag { program: 0, ns: of.ns(lost.tsc), cpu: lost.cpu };
+        let tag = Tag { program: 0, thread: 0, ns: of.ns(lost.tsc), cpu: lost.cpu };
         let body = Bytes::default().u64(0).u64(lost.records);
         timed.push((tag.ns, tagged(LOST, 0, body, tag)));
     }
@@ -81,14 +82,21 @@ pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) 
 
 /// The programs that were sampled, with their code; and the kernel's, if it was sampled.
 fn programs(of: &Recording, symbolizer: &Symbolizer) -> Bytes {
-    let sampled = of.records.samples.iter().map(|sample| of.program_of(sample.session));
+    let mut sampled: BTreeMap<(u32, &str), BTreeSet<u32>> = BTreeMap::new();
+    for sample in &of.records.samples {
+        sampled.entry(of.program_of(sample.session)).or_default().insert(sample.thread);
+    }
     let mut all = Bytes::default();
-    for (program, name) in sampled.collect::<BTreeSet<_>>() {
-        let tag = Tag { program, ns: 0, cpu: 0 };
+    for ((program, name), mut threads) in sampled {
+        let tag = Tag { program, thread: program, ns: 0, cpu: 0 };
         let short = name.rsplit('/').next().unwrap_or(name);
         let short = &short[..short.floor_char_boundary(NAME_BYTES - 1)];
-        let comm = Bytes::default().u32(program).u32(program).text(short).align(HEADER_BYTES);
-        all = all.raw(&tagged(COMM, EXEC, comm, tag).0);
+        all = all.raw(&comm(tag, EXEC, short).0);
+        // The first thread has its program's number.
+        threads.remove(&program);
+        for thread in threads {
+            all = all.raw(&comm(Tag { thread, ..tag }, 0, short).0);
+        }
         let Some(file) = symbolizer.file(of, name) else {
             // A name that is no path: perf must not look for the file on this machine.
             all = all.raw(&mapping(tag, IN_USER, USER_HALF, &format!("[{short}]"), &[]).0);
@@ -100,15 +108,21 @@ fn programs(of: &Recording, symbolizer: &Symbolizer) -> Bytes {
         }
     }
     if of.records.samples.iter().any(|sample| !sample.user && sample.address != 0) {
-        let tag = Tag { program: ANY, ns: 0, cpu: 0 };
+        let tag = Tag { program: ANY, thread: ANY, ns: 0, cpu: 0 };
         all = all.raw(&mapping(tag, IN_KERNEL, KERNEL, "[tally-kernel]", &[]).0);
     }
     all
 }
 
+/// The name of a thread.
+fn comm(tag: Tag, misc: u16, name: &str) -> Bytes {
+    let body = Bytes::default().u32(tag.program).u32(tag.thread);
+    tagged(COMM, misc, body.text(name).align(HEADER_BYTES), tag)
+}
+
 /// A file's code in a process.
 fn mapping(tag: Tag, misc: u16, at: CodeSegment, path: &str, build_id: &[u8]) -> Bytes {
-    let body = Bytes::default().u32(tag.program).u32(tag.program);
+    let body = Bytes::default().u32(tag.program).u32(tag.thread);
     let body = body.u64(at.start).u64(at.bytes).u64(at.file_offset);
     let has_build_id = (1..=BUILD_ID_BYTES).contains(&build_id.len());
     let build_id = if has_build_id { build_id } else { &[] };
@@ -122,7 +136,7 @@ fn mapping(tag: Tag, misc: u16, at: CodeSegment, path: &str, build_id: &[u8]) ->
 
 /// A record with its tag: process, thread, time, CPU, and the id of no event.
 fn tagged(kind: u32, misc: u16, body: Bytes, tag: Tag) -> Bytes {
-    let body = body.u32(tag.program).u32(tag.program).u64(tag.ns);
+    let body = body.u32(tag.program).u32(tag.thread).u64(tag.ns);
     record(kind, misc, &body.u32(tag.cpu.into()).u32(0).u64(0))
 }
 

@@ -15,7 +15,7 @@ use crate::{
     live::state::{Known, Planned, WINDOW},
     machine::{self, Pmu},
     report::made_up::{GROUPS, four_groups, record},
-    trace::records::Records,
+    trace_file::Records,
 };
 
 /// Slices of 1,000 cycles and 500 instructions with about this many events each.

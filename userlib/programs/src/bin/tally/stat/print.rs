@@ -216,6 +216,12 @@ impl<'a> Printer<'a> {
              {share:.2} % of the time; +- is the half width of the 95 % interval",
             Grouped(stats.slices),
         ));
+        if stats.lost_pmis > 0 {
+            self.line(&format!(
+                " {} overflow interrupts did not come: these slices were ended by the timer",
+                Grouped(stats.lost_pmis),
+            ));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tally_abi::{
 };
 
 /// The beginning of a head's line that describes the run: its word, its version.
-pub const RUN: &str = "run 1: ";
+const RUN: &str = "run 1: ";
 
 /// The form of a field; see [`tally_abi::record::Form`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -281,7 +281,7 @@ fn describe(types: &mut Vec<Type>, line: &str) -> Option<()> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use tally_abi::{
         record,
@@ -289,7 +289,7 @@ pub(super) mod tests {
     };
 
     /// A trace of two records.
-    pub(in super::super) fn sample() -> Vec<u8> {
+    pub(crate) fn sample() -> Vec<u8> {
         let mut text = String::new();
         record::describe(&TYPES, &mut text).unwrap();
         let mut words = Vec::new();
@@ -315,7 +315,7 @@ pub(super) mod tests {
     }
 
     /// The trace with one more chunk behind its others, of CPU 0, whose record has this time stamp.
-    pub(in super::super) fn with_earlier_chunk(trace: &[u8], tsc: u64) -> Vec<u8> {
+    pub(crate) fn with_earlier_chunk(trace: &[u8], tsc: u64) -> Vec<u8> {
         let lost = LostRecord { records: 1, cpu: 0, tsc };
         let head = lost.head();
         let header = Header::new(LostRecord::KIND, 1 + LostRecord::HEAD, tsc).0;

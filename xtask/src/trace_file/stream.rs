@@ -67,7 +67,7 @@ fn whole_chunks(bytes: &[u8]) -> Result<usize, Bad> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::file::tests::{sample, with_earlier_chunk};
+    use crate::trace_file::tests::{sample, with_earlier_chunk};
 
     #[test]
     fn pieces_of_any_size_give_the_records_of_the_whole_file() {

@@ -1,0 +1,100 @@
+//! Ways of silicon, firmware and hypervisors that the manuals do not promise: counts are right all
+//! the same, or refused in words.
+
+use tally_abi::ExitStatus;
+use xtask::{
+    machine::{Boot, Pmu, Request},
+    report::{Kind, Report},
+    study::{quirks, verdict::Verdict},
+};
+
+use crate::{assert_exact_counts_are_true, assert_success, boot, outcomes::assert_refused};
+
+/// Events of both vendors, more than there are counters.
+const EVENTS: &str = "instructions,cycles,branches,branch-misses,cache-references,cache-misses,\
+    L1-dcache-loads,L1-dcache-load-misses,dTLB-load-misses,iTLB-load-misses";
+
+fn with(pmu: Pmu, quirks: &[&str], line: &str) -> Boot {
+    let vpmu = quirks.iter().map(|quirk| (*quirk).to_owned()).collect();
+    boot(&Request { pmu, vpmu, ..Request::new(line) })
+}
+
+#[test]
+fn late_and_lost_interrupts_leave_counts_right_and_are_told() {
+    let line = format!("wire -- tally stat --slice 20000 -e {EVENTS} deflate --level 1");
+    let (mut inside, mut all) = (0, 0);
+    for (pmu, quirks) in [
+        (Pmu::Intel, &["late=200"][..]),
+        (Pmu::Intel, &["lost=50"]),
+        (Pmu::Amd, &["late=5000", "lost=200", "pmi=100000+2000000"]),
+        (Pmu::Intel, &["left=frozen", "late=500"]),
+    ] {
+        let boot = with(pmu, quirks, &line);
+        assert_success(&boot);
+        let report = Report::of(&boot);
+        assert_exact_counts_are_true(&report);
+        let session = report.first.as_ref().unwrap();
+        let may_lose = quirks.iter().any(|quirk| quirk.starts_with("lost"));
+        assert_eq!(session.lost_pmis > Some(0), may_lose, "{quirks:?}: {:?}", session.lost_pmis);
+        for event in session.events.iter().filter(|event| event.kind == Kind::Estimated) {
+            let (Some(estimate), Some(truth)) = (event.estimate, event.truth) else { continue };
+            let width = event.half_width_95.unwrap_or_default();
+            inside += u32::from((estimate as f64 - truth as f64).abs() <= width);
+            all += 1;
+        }
+    }
+    assert!(all > 20 && inside * 100 >= all * 85, "{inside} of {all}");
+}
+
+/// Where ring 0 is counted, events of ring 3 alone are exact: nothing is lost between an overflow
+/// and its interrupt.
+#[test]
+fn late_and_lost_interrupts_beside_counts_of_ring_0_lose_nothing() {
+    for overflows in ["", "overflows=nmi"] {
+        let line = format!(
+            "wire paranoid=1 {overflows} -- tally stat --kernel --slice 20000 --budget 50 \
+             -e instructions:u,instructions:uk,branches:uk rounds 1 60000"
+        );
+        for (pmu, quirk) in
+            [(Pmu::Intel, "late=0"), (Pmu::Intel, "late=300"), (Pmu::Intel, "lost=20")]
+        {
+            let boot = with(pmu, &[quirk], &line);
+            assert_success(&boot);
+            let report = Report::of(&boot);
+            let session = report.first.as_ref().unwrap();
+            assert_eq!(session.events[0].kind, Kind::Exact);
+            assert_exact_counts_are_true(&report);
+            for event in &session.events[1..] {
+                let error = event.estimate.unwrap().abs_diff(event.truth.unwrap());
+                assert!(error as f64 <= event.half_width_95.unwrap(), "{quirk}: {event:?}");
+            }
+        }
+    }
+}
+
+/// The study's own judgement, with each quirk, and with some pairs.
+#[test]
+fn counts_with_quirks_are_right_or_refused() {
+    let sets = quirks::sets();
+    let (singles, pairs): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| set.len() == 1);
+    let some_pairs = pairs.into_iter().step_by(5);
+    for (pmu, set) in
+        [Pmu::Intel, Pmu::Amd].into_iter().cycle().zip(singles.into_iter().chain(some_pairs))
+    {
+        let verdict = Verdict::of(&boot(&quirks::request(pmu, &set)));
+        assert!(!matches!(verdict, Verdict::Wrong { .. }), "{pmu:?} {set:?}: {verdict:?}");
+        let cannot = ["held=3", "lost=1", "left=running"].iter().any(|quirk| set.contains(quirk));
+        assert_eq!(matches!(verdict, Verdict::Refused { .. }), cannot, "{pmu:?} {set:?}");
+    }
+}
+
+#[test]
+fn machines_that_cannot_count_are_refused_in_words() {
+    let line = "wire check-counters -- events=instructions status 0";
+    for pmu in [Pmu::Intel, Pmu::Amd] {
+        let running = with(pmu, &["left=running"], line);
+        assert_refused(&running, ExitStatus::NoPmu, "firmware or a hypervisor uses that counter");
+        let lost = with(pmu, &["lost=1"], line);
+        assert_refused(&lost, ExitStatus::NoPmu, "raised no interrupt");
+    }
+}

@@ -1,0 +1,69 @@
+//! `cargo xtask study quirks`: the default job with each quirk of the virtual PMU, and with each
+//! pair of them. Counts have to be right, or refused in words.
+
+use clap::Args;
+
+use super::{
+    programs::PMUS,
+    verdict::{self, Candidate},
+};
+use crate::{
+    Result,
+    job::Job,
+    machine::{self, Pmu, Request},
+    project::Project,
+};
+
+/// The quirks, as options of the virtual PMU. Those of one row exclude each other.
+const QUIRKS: [&[&str]; 6] = [
+    &["held=3"],
+    &["late=300", "late=100000"],
+    &["lost=50", "lost=1"],
+    &["overcount=yes"],
+    &["left=frozen", "left=running"],
+    &["pmi=30000000+60000000"],
+];
+/// Options of `cargo xtask study quirks`.
+#[derive(Args, Clone, Debug)]
+pub struct QuirksArgs {
+    /// Print one JSON object, alone on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Each quirk, and each two that do not exclude each other.
+pub fn sets() -> Vec<Vec<&'static str>> {
+    let of_rows = QUIRKS.iter().enumerate();
+    let all: Vec<(usize, &str)> =
+        of_rows.flat_map(|(row, quirks)| quirks.iter().map(move |quirk| (row, *quirk))).collect();
+    let mut sets: Vec<Vec<&str>> = all.iter().map(|(_, quirk)| vec![*quirk]).collect();
+    for (at, (row, first)) in all.iter().enumerate() {
+        let others = all[at + 1..].iter().filter(|(other, _)| other != row);
+        sets.extend(others.map(|(_, second)| vec![*first, *second]));
+    }
+    sets
+}
+
+/// The default job on a machine with these quirks.
+pub fn request(pmu: Pmu, quirks: &[&str]) -> Request {
+    let vpmu = quirks.iter().map(|quirk| (*quirk).to_owned()).collect();
+    Request { pmu, vpmu, ..Request::new(Job::default().command_line("wire check-counters")) }
+}
+
+pub(super) fn main(project: &Project, args: &QuirksArgs) -> Result<u8> {
+    let of_vendor = |(pmu, machine)| {
+        // Without what the processor cannot have.
+        let can_have = move |set: &Vec<&str>| {
+            let options: Vec<String> = set.iter().map(|quirk| (*quirk).to_owned()).collect();
+            machine::check_vpmu(pmu, &options, 1).is_ok()
+        };
+        let candidate = move |set: Vec<&str>| Candidate {
+            machine,
+            with: set.join(","),
+            request: request(pmu, &set),
+        };
+        sets().into_iter().filter(can_have).map(candidate)
+    };
+    let all: Vec<Candidate> = PMUS.into_iter().flat_map(of_vendor).collect();
+    verdict::judge(project, &all, args.json)
+}

@@ -1,0 +1,177 @@
+//! How a machine counted the default job: right, not at all, or wrong.
+
+use std::fmt;
+
+use serde::Serialize;
+use tally_abi::ExitStatus;
+
+use super::seeds;
+use crate::{
+    Result,
+    machine::{self, Artefacts, Boot, Outcome, Request},
+    output,
+    project::Project,
+    report::{Kind, Report},
+};
+
+/// The least share of estimates of one run whose interval is to contain the truth. Few estimates
+/// are judged, and those of one run err together.
+const LEAST_WITHIN: f64 = 0.6;
+
+/// How a machine counted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// Exact counts equal the truth, and the intervals of estimates contain it.
+    Right {
+        /// Estimates.
+        estimates: usize,
+        /// Those whose interval contains the truth.
+        within: usize,
+    },
+    /// Nothing was counted.
+    Refused {
+        /// The reason that was given.
+        why: String,
+    },
+    /// Counts were wrong, or the run failed.
+    Wrong {
+        /// What was wrong.
+        what: String,
+    },
+}
+
+impl Verdict {
+    /// What a run of the default job shows.
+    pub fn of(boot: &Boot) -> Verdict {
+        match &boot.outcome {
+            Outcome::Done(0) => Verdict::of_counts(&Report::of(boot)),
+            Outcome::Refused { why, .. } => Verdict::Refused { why: why.clone() },
+            // The kernel was not loaded.
+            Outcome::MachineFailed { said, .. } if said.starts_with("loader: ") => {
+                Verdict::Refused { why: said.clone() }
+            }
+            // The program cannot open a session, and says why.
+            Outcome::Done(status) if *status == u8::from(ExitStatus::NoPmu) => {
+                let errors = boot.transcript.output.iter().filter(|output| output.fd == 2);
+                let errors: Vec<u8> = errors.flat_map(|output| output.bytes.clone()).collect();
+                Verdict::Refused { why: String::from_utf8_lossy(&errors).trim().to_owned() }
+            }
+            other => Verdict::Wrong { what: format!("{other:?}") },
+        }
+    }
+
+    fn of_counts(report: &Report) -> Verdict {
+        let (mut estimates, mut within) = (0, 0);
+        for event in report.sessions().flat_map(|session| &session.events) {
+            let (Some(estimate), Some(truth)) = (event.estimate, event.truth) else {
+                return Verdict::Wrong { what: format!("{} was not counted", event.name) };
+            };
+            let off = estimate.abs_diff(truth);
+            match event.kind {
+                Kind::Exact if off > 0 => {
+                    let what = format!("{} is called exact and is {off} off", event.name);
+                    return Verdict::Wrong { what };
+                }
+                Kind::Estimated => {
+                    estimates += 1;
+                    let half_width = event.half_width_95.unwrap_or_default();
+                    within += usize::from(off as f64 <= half_width);
+                }
+                _ => {}
+            }
+        }
+        if (within as f64) < LEAST_WITHIN * estimates as f64 {
+            let what = format!("{within} of {estimates} intervals contain the truth");
+            return Verdict::Wrong { what };
+        }
+        Verdict::Right { estimates, within }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Right { estimates, within } => {
+                write!(f, "right, {within} of {estimates} within")
+            }
+            Verdict::Refused { why } => {
+                let (_, reason) = why.split_once("cannot count: ").unwrap_or(("", why));
+                write!(f, "refused: {reason}")
+            }
+            Verdict::Wrong { what } => write!(f, "WRONG: {what}"),
+        }
+    }
+}
+
+/// A machine of a study, and how it counted.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    /// The vendor.
+    machine: &'static str,
+    /// What the machine has that others have not.
+    with: String,
+    /// How it counted.
+    #[serde(flatten)]
+    verdict: Verdict,
+}
+
+/// A machine to boot with the default job: its vendor, and what it has that others have not.
+pub(super) struct Candidate {
+    pub(super) machine: &'static str,
+    pub(super) with: String,
+    pub(super) request: Request,
+}
+
+/// Boots the machines and prints a verdict for each, as JSON if it is asked for. Returns the
+/// process's status.
+///
+/// # Errors
+/// Something cannot be built, or QEMU cannot be started.
+pub(super) fn judge(project: &Project, all: &[Candidate], json: bool) -> Result<u8> {
+    let artefacts = Artefacts::make(project)?;
+    let rows = seeds::in_parallel("machines", 1..=all.len() as u64, |number| {
+        let Candidate { machine, with, request } = &all[number as usize - 1];
+        let boot = machine::boot(&artefacts, request, &mut |_| {})?;
+        Ok(Row { machine, with: with.clone(), verdict: Verdict::of(&boot) })
+    })?;
+    let verdicts = Verdicts::of(rows);
+    output::print(json, &verdicts, &verdicts.to_string())?;
+    Ok(if verdicts.wrong == 0 { 0 } else { ExitStatus::CheckFailed.into() })
+}
+
+/// The result of a study.
+#[derive(Clone, Debug, Serialize)]
+struct Verdicts {
+    right: usize,
+    refused: usize,
+    wrong: usize,
+    rows: Vec<Row>,
+}
+
+impl Verdicts {
+    /// Counts those of `rows`.
+    fn of(rows: Vec<Row>) -> Verdicts {
+        let count = |is: fn(&Verdict) -> bool| rows.iter().filter(|row| is(&row.verdict)).count();
+        Verdicts {
+            right: count(|verdict| matches!(verdict, Verdict::Right { .. })),
+            refused: count(|verdict| matches!(verdict, Verdict::Refused { .. })),
+            wrong: count(|verdict| matches!(verdict, Verdict::Wrong { .. })),
+            rows,
+        }
+    }
+}
+
+/// A line for each machine, of 80 columns, and their sum.
+impl fmt::Display for Verdicts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const COLUMNS: usize = 80;
+        for Row { machine, with, verdict } in &self.rows {
+            let row = format!("{machine:<6} {with:<34} {verdict}");
+            writeln!(f, "{}", row.chars().take(COLUMNS).collect::<String>())?;
+        }
+        let Verdicts { right, refused, wrong, rows } = self;
+        let all = rows.len();
+        writeln!(f, "{all} machines: {right} right, {refused} refused in words, {wrong} wrong")
+    }
+}
