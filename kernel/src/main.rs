@@ -36,6 +36,9 @@ use memory::{frames, kernel, stacks, takeover};
 
 /// Why a machine is not halted.
 const NO_HALTS: &str = "halts need a PMU with two general counters: boot without `halt`";
+/// Why the timer cannot be calibrated.
+const NO_REFERENCE: &str = "the machine has no timer of a known frequency: neither a PIT nor an ACPI \
+                            PM timer";
 /// A turn of the scheduler, in microseconds.
 const TURN_US: u64 = 10_000;
 
@@ -158,7 +161,8 @@ fn calibrate_timer(rsdp: Option<u64>) -> u32 {
         cpu.lapic.measure_timer(wait)
     };
     let Some(ticks) = Reference::all(rsdp).find_map(by) else {
-        panic!("no timer-calibration source (PIT, ACPI PM timer)");
+        sched::refuse("kernel", ExitStatus::MachineFailed, NO_REFERENCE);
+        sched::finish()
     };
     cpu.lapic.start_timer(ticks);
     ticks

@@ -5,6 +5,7 @@ mod error;
 pub(crate) mod estimators;
 mod halting;
 pub mod live;
+mod machines;
 pub mod overhead;
 pub mod papi;
 pub mod programs;
@@ -36,6 +37,8 @@ enum Study {
     /// The same for readings while a program runs, at random moments, and for their differences:
     /// in the bank and by system call
     Live(live::LiveArgs),
+    /// The default job on machines of many kinds: each has to count right, or to refuse
+    Machines(machines::MachinesArgs),
     /// What group switches cost at 1 to 1,000 kHz, beside paper 000's Table 4
     Overhead(overhead::OverheadArgs),
     /// PAPI's own tests with Tally's libpapi.a, on a machine of each vendor; tests/papi/list.toml
@@ -61,6 +64,7 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
         Study::Estimators(args) => estimators::main(project, args),
         Study::Halting(args) => halting::main(project, args),
         Study::Live(args) => live::main(project, args),
+        Study::Machines(args) => machines::main(project, args),
         Study::Overhead(args) => overhead::main(project, args),
         Study::Papi(args) => papi::main(project, args),
         Study::Programs(args) => programs::main(project, args),

@@ -11,7 +11,7 @@
 mod console;
 mod memory;
 
-use core::slice;
+use core::{arch::x86_64::__cpuid, slice};
 
 use bootloader_x86_64_common::{Kernel, PageTables, SystemInfo, load_and_switch_to_kernel};
 use tally_abi::loader::{LoadedFile, LoadedFiles};
@@ -27,6 +27,7 @@ use memory::MemoryMap;
 // SAFETY: no other function of this program has the name.
 #[unsafe(no_mangle)]
 extern "C" fn pvh_main(info: &'static StartInfo) -> ! {
+    assert!(has_no_execute(), "the processor has no NX bit, or firmware has disabled it");
     let line = info.command_line();
     let files = LoadedFiles::parse(line)
         .unwrap_or_else(|| panic!("the loader's command line is not one: `{line}`"));
@@ -43,6 +44,13 @@ extern "C" fn pvh_main(info: &'static StartInfo) -> ! {
     };
     let kernel = Kernel::parse(bytes(files.kernel));
     load_and_switch_to_kernel(kernel, Default::default(), frames, page_tables, system)
+}
+
+/// Whether pages can be made non-executable, as the kernel's are (Intel SDM volume 2, CPUID leaf
+/// 80000001H).
+fn has_no_execute() -> bool {
+    let leaf = __cpuid(0x8000_0001);
+    leaf.edx >> 20 & 1 == 1
 }
 
 /// The tables in use, and empty ones for the kernel.

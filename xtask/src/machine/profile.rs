@@ -56,6 +56,11 @@ impl Pmu {
         &Known::ALL[self.0].machine
     }
 
+    /// QEMU's name of its processor, with flags.
+    pub(crate) fn qemu_cpu(self) -> &'static str {
+        self.machine().cpu
+    }
+
     /// The processor's signature: CPUID leaf 1, EAX.
     pub fn signature(self) -> u32 {
         Known::ALL[self.0].signature
