@@ -28,13 +28,15 @@ fn late_and_lost_interrupts_leave_counts_right_and_are_told() {
         (Pmu::Intel, &["lost=50"]),
         (Pmu::Amd, &["late=5000", "lost=200", "pmi=100000+2000000"]),
         (Pmu::Intel, &["left=frozen", "late=500"]),
+        (Pmu::Intel, &["masked=200"]),
     ] {
         let boot = with(pmu, quirks, &line);
         assert_success(&boot);
         let report = Report::of(&boot);
         assert_exact_counts_are_true(&report);
         let session = report.first.as_ref().unwrap();
-        let may_lose = quirks.iter().any(|quirk| quirk.starts_with("lost"));
+        let may_lose = |quirk: &&str| quirk.starts_with("lost") || quirk.starts_with("masked");
+        let may_lose = quirks.iter().any(may_lose);
         assert_eq!(session.lost_pmis > Some(0), may_lose, "{quirks:?}: {:?}", session.lost_pmis);
         for event in session.events.iter().filter(|event| event.kind == Kind::Estimated) {
             let (Some(estimate), Some(truth)) = (event.estimate, event.truth) else { continue };
@@ -83,7 +85,8 @@ fn counts_with_quirks_are_right_or_refused() {
     {
         let verdict = Verdict::of(&boot(&quirks::request(pmu, &set)));
         assert!(!matches!(verdict, Verdict::Wrong { .. }), "{pmu:?} {set:?}: {verdict:?}");
-        let cannot = ["held=3", "lost=1", "left=running"].iter().any(|quirk| set.contains(quirk));
+        let cannot = ["held=3", "locked=2", "masked=1", "lost=1", "left=running"];
+        let cannot = cannot.iter().any(|quirk| set.contains(quirk));
         assert_eq!(matches!(verdict, Verdict::Refused { .. }), cannot, "{pmu:?} {set:?}");
     }
 }
@@ -94,7 +97,11 @@ fn machines_that_cannot_count_are_refused_in_words() {
     for pmu in [Pmu::Intel, Pmu::Amd] {
         let running = with(pmu, &["left=running"], line);
         assert_refused(&running, ExitStatus::NoPmu, "firmware or a hypervisor uses that counter");
-        let lost = with(pmu, &["lost=1"], line);
-        assert_refused(&lost, ExitStatus::NoPmu, "raised no interrupt");
+        for quirk in ["lost=1", "masked=1"] {
+            let lost = with(pmu, &[quirk], line);
+            assert_refused(&lost, ExitStatus::NoPmu, "raised no interrupt");
+        }
+        let locked = with(pmu, &["locked=2"], line);
+        assert_refused(&locked, ExitStatus::NoPmu, "2 ignores writes: firmware or a hypervisor");
     }
 }

@@ -16,7 +16,7 @@ pub enum InitError {
         /// Its value.
         value: u64,
     },
-    /// A write had no effect: a hypervisor keeps the counter.
+    /// A write had no effect: firmware or a hypervisor keeps the counter.
     NotWritable {
         /// The register.
         register: &'static str,
@@ -73,8 +73,8 @@ impl fmt::Display for InitError {
             ),
             InitError::NotWritable { register, index } => write!(
                 f,
-                "{register}{index} ignores writes: the hypervisor shows a PMU but keeps it; pass the PMU \
-                 through, or run under the virtual PMU"
+                "{register}{index} ignores writes: firmware or a hypervisor keeps that counter, or all of \
+                 them; turn its use of performance counters off, or pass the PMU through"
             ),
             InitError::StandsStill { counter, counted, least } => write!(
                 f,

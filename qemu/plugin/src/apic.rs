@@ -69,10 +69,7 @@ impl Apic {
     /// masked or has a delivery mode that is not supported.
     pub(crate) fn deliver(&mut self, registers: &mut GuestRegisters, vendor: Vendor) -> Option<u8> {
         let id = self.read_id(registers)?;
-        let entry = match self.x2apic_entry {
-            Some(entry) => entry,
-            None => registers.read_physical(APIC_LVT_PERFORMANCE)?,
-        };
+        let entry = self.current_entry(registers)?;
         if entry & LVT_MASKED != 0 {
             return None;
         }
@@ -92,15 +89,29 @@ impl Apic {
         // Intel's APIC masks the entry at delivery (SDM vol. 3, "Local Vector Table"); AMD's does
         // not.
         if vendor == Vendor::Intel {
-            match &mut self.x2apic_entry {
-                Some(entry) => *entry |= LVT_MASKED,
-                None => {
-                    registers
-                        .write_physical(APIC_LVT_PERFORMANCE, &(entry | LVT_MASKED).to_le_bytes());
-                }
-            }
+            self.set_entry(registers, entry | LVT_MASKED);
         }
         let message = APIC_PAGE | u64::from(id) << 12;
         registers.write_physical(message, &(entry & LVT_MESSAGE).to_le_bytes()).then_some(vector)
+    }
+
+    /// Masks the entry.
+    pub(crate) fn mask(&mut self, registers: &mut GuestRegisters) {
+        if let Some(entry) = self.current_entry(registers) {
+            self.set_entry(registers, entry | LVT_MASKED);
+        }
+    }
+
+    fn current_entry(&self, registers: &mut GuestRegisters) -> Option<u32> {
+        self.x2apic_entry.or_else(|| registers.read_physical(APIC_LVT_PERFORMANCE))
+    }
+
+    fn set_entry(&mut self, registers: &mut GuestRegisters, entry: u32) {
+        match &mut self.x2apic_entry {
+            Some(own) => *own = entry,
+            None => {
+                registers.write_physical(APIC_LVT_PERFORMANCE, &entry.to_le_bytes());
+            }
+        }
     }
 }

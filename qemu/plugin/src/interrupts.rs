@@ -15,6 +15,7 @@ impl Vcpu {
                 self.injections.add(instructions(self.core.counts()) + late);
             }
             Delivery::Lost => {}
+            Delivery::Masked => self.apic.mask(&mut self.registers),
         }
     }
 

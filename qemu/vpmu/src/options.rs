@@ -69,14 +69,16 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 24] = [
     "profile",
     "counters",
     "unlike",
     "held",
     "overcount",
     "late",
+    "locked",
     "lost",
+    "masked",
     "left",
     "unmodelled",
     "fixed",

@@ -9,6 +9,9 @@ pub struct Quirks {
     /// A general counter of every CPU that counts nothing, though its registers keep what is
     /// written to them: as in a guest of KVM, where the host has no counter left for it.
     pub held: Option<u8>,
+    /// A general counter of every CPU whose event select and counter ignore writes and read as 0:
+    /// as under firmware or a hypervisor that keeps it for itself.
+    pub locked: Option<u8>,
     /// Whether the counters of retired instructions count one more in ring 3 at each interrupt and
     /// exception there. Source: Weaver, Terpstra, Moore, "Non-Determinism and Overcount on Modern
     /// Hardware Performance Counter Implementations", ISPASS 2013, section 4.
@@ -17,6 +20,9 @@ pub struct Quirks {
     pub late: u64,
     /// Every which overflow interrupt is lost: 1 for all.
     pub lost: Option<u64>,
+    /// From which overflow interrupt of a CPU on the local vector table's entry stays masked,
+    /// whatever software writes: 1 for all.
+    pub masked: Option<u64>,
     /// What firmware has left in the registers.
     pub left: Option<Left>,
 }
@@ -37,6 +43,8 @@ pub enum Delivery {
     After(u64),
     /// It is lost.
     Lost,
+    /// The local vector table's entry is masked at its delivery.
+    Masked,
 }
 
 /// The deliveries of the overflow interrupts of one CPU.
@@ -56,10 +64,14 @@ impl Quirks {
         profile: &Profile,
         counters: u8,
     ) -> Result<Quirks, String> {
-        let held = number(get("held"), |index| index < counters.into()).ok_or_else(|| {
-            let (text, last) = (get("held").unwrap_or_default(), counters - 1);
-            format!("held={text} is no general counter: use 0 to {last}")
-        })?;
+        let counter = |name| {
+            let index = number(get(name), |index| index < counters.into()).ok_or_else(|| {
+                let (text, last) = (get(name).unwrap_or_default(), counters - 1);
+                format!("{name}={text} is no general counter: use 0 to {last}")
+            })?;
+            Ok::<_, String>(index.map(|index| index as u8))
+        };
+        let (held, locked) = (counter("held")?, counter("locked")?);
         let late = number(get("late"), |most| most <= Quirks::MAX_LATE).ok_or_else(|| {
             let (text, most) = (get("late").unwrap_or_default(), Quirks::MAX_LATE);
             format!("late={text} is no number of instructions: use 0 to {most}")
@@ -67,6 +79,10 @@ impl Quirks {
         let lost = number(get("lost"), |every| every > 0).ok_or_else(|| {
             let text = get("lost").unwrap_or_default();
             format!("lost={text}: every which interrupt is lost? Use a number from 1 on")
+        })?;
+        let masked = number(get("masked"), |from| from > 0).ok_or_else(|| {
+            let text = get("masked").unwrap_or_default();
+            format!("masked={text}: from which interrupt on? Use a number from 1 on")
         })?;
         let overcount = match get("overcount") {
             None | Some("no") => false,
@@ -81,7 +97,7 @@ impl Quirks {
             Some(text) => return Err(format!("left={text} is unknown: use running or frozen")),
         };
         let late = late.unwrap_or_default();
-        Ok(Quirks { held: held.map(|index| index as u8), overcount, late, lost, left })
+        Ok(Quirks { held, locked, overcount, late, lost, masked, left })
     }
 }
 
@@ -107,6 +123,9 @@ impl Deliveries {
     /// run.
     pub fn of_next(&mut self) -> Delivery {
         self.raised += 1;
+        if self.quirks.masked.is_some_and(|from| self.raised >= from) {
+            return Delivery::Masked;
+        }
         if self.quirks.lost.is_some_and(|every| self.raised.is_multiple_of(every)) {
             return Delivery::Lost;
         }
@@ -145,12 +164,22 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_stays_masked_from_the_given_interrupt_on() {
+        let mut deliveries = Deliveries::of(Quirks { masked: Some(3), ..Quirks::default() });
+        let all: Vec<Delivery> = (0..5).map(|_| deliveries.of_next()).collect();
+        assert_eq!(all[..2], [Delivery::After(0); 2]);
+        assert_eq!(all[2..], [Delivery::Masked; 3]);
+    }
+
+    #[test]
     fn wrong_values_are_refused_with_the_right_ones() {
         let intel = &Profile::ALL[0];
         for (name, value, part) in [
             ("held", "4", "use 0 to 3"),
             ("late", "1000001", "use 0 to 1000000"),
+            ("locked", "4", "use 0 to 3"),
             ("lost", "0", "from 1 on"),
+            ("masked", "0", "from 1 on"),
             ("overcount", "1", "use yes or no"),
             ("left", "over", "use running or frozen"),
         ] {

@@ -15,8 +15,9 @@ use crate::{
 };
 
 /// The quirks, as options of the virtual PMU. Those of one row exclude each other.
-const QUIRKS: [&[&str]; 6] = [
-    &["held=3"],
+const QUIRKS: [&[&str]; 7] = [
+    &["held=3", "locked=2"],
+    &["masked=1", "masked=200"],
     &["late=300", "late=100000"],
     &["lost=50", "lost=1"],
     &["overcount=yes"],

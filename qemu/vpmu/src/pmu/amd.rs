@@ -116,8 +116,7 @@ impl VirtualPmu {
                 if value & SELECT_RESERVED != 0 {
                     return AccessResult::Fault;
                 }
-                self.selects[index] = value;
-                self.restart(counts);
+                self.set_select(index, value, counts);
             }
             // The upper 16 bits of a counter are not writable.
             Some(Register::Counter(index)) if index < general => {

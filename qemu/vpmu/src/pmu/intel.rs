@@ -211,8 +211,7 @@ impl VirtualPmu {
             if value & (SELECT_RESERVED | any_thread) != 0 {
                 return AccessResult::Fault;
             }
-            self.selects[index] = value;
-            self.restart(counts);
+            self.set_select(index, value, counts);
         } else if let Some(index) = bank(msr, msr::FIXED_CTR0, self.fixed.len()) {
             if value >> self.profile.width != 0 {
                 return AccessResult::Fault;

@@ -31,6 +31,8 @@ pub struct VirtualPmu {
     pub(crate) interrupt_pending: bool,
     /// A general counter that counts nothing.
     pub(crate) held: Option<u8>,
+    /// A general counter whose registers ignore writes.
+    pub(crate) locked: Option<u8>,
     /// Whether interrupts in ring 3 are counted as instructions.
     overcounts: bool,
     pub(crate) unmodelled: Vec<Unmodelled>,
@@ -55,6 +57,7 @@ impl VirtualPmu {
             cycles: CycleRegisters::default(),
             interrupt_pending: false,
             held: None,
+            locked: None,
             overcounts: false,
             unmodelled: Vec::new(),
             profile,
@@ -65,6 +68,7 @@ impl VirtualPmu {
     #[must_use]
     pub fn with_quirks(mut self, quirks: &Quirks) -> VirtualPmu {
         self.held = quirks.held;
+        self.locked = quirks.locked;
         self.overcounts = quirks.overcount;
         match quirks.left {
             None => {}
@@ -129,11 +133,27 @@ impl VirtualPmu {
         &self.profile.geometry
     }
 
+    fn is_locked(&self, index: usize) -> bool {
+        self.locked.map(usize::from) == Some(index)
+    }
+
     pub(crate) fn value(&self, index: usize, counts: &[Counts; 2]) -> u64 {
         self.counters[index].value(counts, self.geometry(), self.profile.width)
     }
 
+    /// Writes a general counter's event select, and starts or stops it.
+    pub(crate) fn set_select(&mut self, index: usize, value: u64, counts: &[Counts; 2]) {
+        if !self.is_locked(index) {
+            self.selects[index] = value;
+            self.restart(counts);
+        }
+    }
+
+    /// Writes a general counter.
     pub(crate) fn set_value(&mut self, index: usize, value: u64, counts: &[Counts; 2]) {
+        if self.is_locked(index) {
+            return;
+        }
         self.counters[index].set(
             value & ((1 << self.profile.width) - 1),
             counts,
