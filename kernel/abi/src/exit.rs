@@ -57,6 +57,8 @@ pub enum ExitStatus {
     SeveralRuns = 87,
     /// The messages are of another version of Tally.
     OtherVersion = 88,
+    /// A counter stopped counting while programs ran, so that no count of then can be relied on.
+    CounterFailed = 89,
 }
 
 impl From<ExitStatus> for u8 {

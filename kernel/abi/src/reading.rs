@@ -41,15 +41,27 @@ pub enum Reason {
     NotStarted,
     /// The event was counted in fewer than four slices.
     TooFewSlices,
+    /// A counter of a CPU has stopped counting since the session was opened.
+    CounterFailed,
+    /// It counted nothing, though events that are a part of it were counted: the processor lacks
+    /// it, or its counter stood still.
+    CountsNothing,
 }
 
 impl Reason {
+    const ALL: [Reason; 4] =
+        [Reason::NotStarted, Reason::TooFewSlices, Reason::CounterFailed, Reason::CountsNothing];
+
     /// The message for users.
     pub fn message(self) -> &'static str {
         match self {
             Reason::NotStarted => "the session has not run",
             Reason::TooFewSlices => {
                 "fewer than four slices counted: run longer or use shorter slices"
+            }
+            Reason::CounterFailed => "a counter has stopped counting",
+            Reason::CountsNothing => {
+                "it counted nothing, though events that are a part of it were counted"
             }
         }
     }
@@ -79,6 +91,12 @@ const ESTIMATED: u64 = 2;
 const NOT_MEASURED: u64 = 3;
 
 impl Reading {
+    /// The same without its value, which is not known for this reason.
+    #[must_use]
+    pub fn without_value(self, reason: Reason) -> Reading {
+        Reading { value: Value::NotMeasured { reason }, ..self }
+    }
+
     /// The coverage of the event, 0 to 1; `None` if the session has not run.
     pub fn coverage(&self) -> Option<f64> {
         let share = self.counted_cycles as f64 / self.total_cycles as f64;
@@ -126,10 +144,7 @@ impl Reading {
                 half_width_95: f64::from_bits(c),
             },
             NOT_MEASURED => Value::NotMeasured {
-                reason: [Reason::NotStarted, Reason::TooFewSlices]
-                    .into_iter()
-                    .find(|r| *r as u64 == a)
-                    .ok_or(Malformed)?,
+                reason: Reason::ALL.into_iter().find(|r| *r as u64 == a).ok_or(Malformed)?,
             },
             _ => return Err(Malformed),
         };

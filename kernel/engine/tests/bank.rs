@@ -352,3 +352,17 @@ fn readings_of_a_snapshot_are_of_its_moment() {
         assert_ne!(bench.session.final_readings(), expected[1]);
     }
 }
+
+#[test]
+fn errors_that_are_withdrawn_are_not_known() {
+    let mut bench = Bench::new(2, 1, 0);
+    bench.resume();
+    for _ in 0..100 {
+        bench.run(SLICE / 3, &[3; 8]);
+    }
+    bench.suspend(End::Stopped);
+    bench.session.publish_errors(1);
+    assert!((0..EVENTS).all(|event| !bench.half_width(event).is_nan()));
+    bench.session.withdraw_errors();
+    assert!((0..EVENTS).all(|event| bench.half_width(event).is_nan()));
+}

@@ -94,7 +94,9 @@ impl<B: Bus> Intel<B> {
     pub(crate) fn new(bus: B, features: Features) -> Result<Self, InitError> {
         let mut bus = CountingBus::new(bus);
         in_use::refuse(&mut bus, &features)?;
-        in_use::thaw(&mut bus, &features);
+        let capabilities =
+            if features.capabilities { bus.get(0) } else { PerfCapabilities::empty() };
+        in_use::set_freezing(&mut bus, &features, capabilities);
         bus.put(0, PerfGlobalCtrl::empty());
         bus.put(0, FixedCtrCtrl::empty());
         let mut driver = Intel {
@@ -108,12 +110,8 @@ impl<B: Bus> Intel<B> {
             timer: Timer::new(Pinned::Cycles),
             armed: 0,
             must_stop: false,
-            full_width: false,
+            full_width: capabilities.contains(PerfCapabilities::FW_WRITE),
         };
-        if features.capabilities {
-            let capabilities: PerfCapabilities = driver.bus.get(0);
-            driver.full_width = capabilities.contains(PerfCapabilities::FW_WRITE);
-        }
         for index in counters(driver.general) {
             driver.bus.put(index, PerfEvtSel::empty());
         }

@@ -38,4 +38,4 @@ pub use driver::Driver;
 pub use halt_timer::HaltTimer;
 pub use init::{CounterName, InitError};
 pub use intel::Intel;
-pub use self_check::{CHECK_INSTRUCTIONS, check_counters, check_ring_3, work};
+pub use self_check::{CHECK_INSTRUCTIONS, check_counters, check_ring_3, recheck_counters, work};

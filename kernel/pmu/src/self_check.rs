@@ -44,22 +44,43 @@ pub fn work() {
 /// [`InitError::StandsStill`]: a counter has counted less than there was.
 /// [`InitError::NoInterrupt`]: no interrupt was raised.
 pub fn check_counters<B: Bus>(
-    mut driver: Driver<B>,
+    driver: Driver<B>,
     set: CounterMask,
     work: impl FnOnce(&mut Driver<B>),
     is_raised: impl FnOnce() -> bool,
+) -> Result<(), InitError> {
+    count_loop(driver, set, SLICE, work)?;
+    if is_raised() { Ok(()) } else { Err(InitError::NoInterrupt) }
+}
+
+/// As [`check_counters`], without an overflow: for a CPU that has passed that check.
+///
+/// # Errors
+/// [`InitError::StandsStill`]: a counter has counted less than there was.
+pub fn recheck_counters<B: Bus>(
+    driver: Driver<B>,
+    set: CounterMask,
+    work: impl FnOnce(&mut Driver<B>),
+) -> Result<(), InitError> {
+    count_loop(driver, set, LONG, work)
+}
+
+fn count_loop<B: Bus>(
+    mut driver: Driver<B>,
+    set: CounterMask,
+    slice: u64,
+    work: impl FnOnce(&mut Driver<B>),
 ) -> Result<(), InitError> {
     let mut group = Group { used: set.general, ..Group::NONE };
     for index in counters(set.general) {
         group.selectors[usize::from(index)] = INSTRUCTIONS_IN_RING_0;
     }
-    let setup = Setup { mode: Mode::Kernel, kernel: true, timer: Pinned::Cycles, max_slice: SLICE };
-    driver.program(&group, &setup, SLICE);
+    let setup = Setup { mode: Mode::Kernel, kernel: true, timer: Pinned::Cycles, max_slice: slice };
+    driver.program(&group, &setup, slice);
     let before = driver.read(set);
     driver.enable();
     work(&mut driver);
     driver.stop();
-    let raised = is_raised();
     let after = driver.read(set);
     driver.scrub();
     let widths = driver.widths();
@@ -81,8 +102,7 @@ pub fn check_counters<B: Bus>(
         .chain(reference);
     match all.find(|(_, counted, least)| counted < least) {
         Some((counter, counted, least)) => Err(InitError::StandsStill { counter, counted, least }),
-        None if raised => Ok(()),
-        None => Err(InitError::NoInterrupt),
+        None => Ok(()),
     }
 }
 

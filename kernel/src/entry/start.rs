@@ -35,15 +35,15 @@ pub fn start_cpu(index: u16) {
     unsafe { cell_word.write_volatile(Some(measure)) };
     Cpu::install(index, kernel_stack, lapic, measure);
     lapic.unmask_pmi(measure::delivery());
-    check_ring_3(index, measure, &lapic);
+    check_ring_3(measure, &lapic);
 }
 
 /// Checks what this CPU counts in ring 3, if that is asked for.
-fn check_ring_3(cpu: u16, measure: &NmiCell, lapic: &Lapic) {
+fn check_ring_3(measure: &NmiCell, lapic: &Lapic) {
     if measure.lock().is_to_be_checked() {
         // That of the check of the overflow interrupt.
         ring_3::take_pending_interrupts();
         let ring_3 = Ring3Loop::new();
-        measure.lock().check_ring_3(cpu, |until_interrupt| ring_3.run(lapic, until_interrupt));
+        measure.lock().check_ring_3(|until_interrupt| ring_3.run(lapic, until_interrupt));
     }
 }

@@ -25,7 +25,7 @@ use super::{
     claim::{Claim, Purpose},
     counted_cpu::CountedCpu,
     instances::Instances,
-    readings::{EVENTS_A_STEP, PendingReadings},
+    readings::{EVENTS_A_STEP, PendingReadings, vouched},
     refusal::Refusal,
     session_id, settings,
     threads::ThreadCounts,
@@ -303,10 +303,10 @@ impl Context {
     /// Every event's value, in the order of the list: of the moment at which `pending` began, whose
     /// steps are done, or of now.
     pub fn readings(&mut self, pending: Option<Box<PendingReadings>>) -> Vec<Reading> {
-        match pending {
+        vouched(match pending {
             Some(pending) => self.session.complete(&pending.snapshot, pending.readings),
             None => self.session.readings(),
-        }
+        })
     }
 
     /// Has the values that the session's end reports computed in advance: those of `pending`, which

@@ -4,6 +4,7 @@
 mod cpus;
 mod direct;
 mod of_cpu;
+mod recheck;
 mod records;
 mod start;
 mod thread;
@@ -23,7 +24,7 @@ use super::{
     instances::ThreadTurn,
     readings::EVENTS_A_STEP,
     refusal::Refusal,
-    settings::{delivery, detected, record_init_failure, record_overcount, settings},
+    settings::{delivery, detected, record_failure, record_overcount, settings},
     slot::Slot,
     trace::{AtInterrupt, TraceSink},
     trace_ring::ProcessorClock,
@@ -41,6 +42,7 @@ const GROUPS_A_TICK: usize = 1;
 
 /// One CPU's part of the engine.
 pub struct Measure {
+    cpu: u16,
     /// None if this CPU cannot count.
     multiplexer: Option<Multiplexer<Driver<Native>>>,
     /// What is counted of the program that runs on this CPU.
@@ -53,6 +55,8 @@ pub struct Measure {
     /// None if CPUs are not halted.
     halter: Option<Halter>,
     lapic: Lapic,
+    /// When the counters were last checked.
+    checked_ns: u64,
 }
 
 impl Measure {
@@ -61,12 +65,13 @@ impl Measure {
         let multiplexer = detected().ok().and_then(|found| {
             let made = start::check_ring_0(cpu, lapic, found)
                 .and_then(|()| start::multiplexer(cpu, lapic, found));
-            made.map_err(|reason| record_init_failure(cpu, reason)).ok()
+            made.map_err(|reason| record_failure(cpu, reason)).ok()
         });
         let trace = TraceSink::new(cpu, *lapic, settings().trace);
         let lapic = *lapic;
         let halter = multiplexer.as_ref().and_then(|_| Halter::new(cpu, lapic));
         Measure {
+            cpu,
             multiplexer,
             slot: Slot::default(),
             of_cpu: OfCpu::default(),
@@ -75,6 +80,7 @@ impl Measure {
             trace,
             halter,
             lapic,
+            checked_ns: 0,
         }
     }
 
@@ -85,14 +91,14 @@ impl Measure {
 
     /// Checks what this CPU counts in ring 3. `run` runs instructions there until an interrupt if
     /// it is told so, and returns how many have retired. Before the CPU runs programs, once.
-    pub fn check_ring_3(&mut self, cpu: u16, run: impl FnMut(bool) -> u64) {
+    pub fn check_ring_3(&mut self, run: impl FnMut(bool) -> u64) {
         let Ok(found) = detected() else { return };
-        let lapic = self.lapic;
+        let (cpu, lapic) = (self.cpu, self.lapic);
         let checked = start::check_ring_3(found, run).and_then(|overcount| {
             record_overcount(cpu, overcount);
             start::multiplexer(cpu, &lapic, found)
         });
-        self.multiplexer = checked.map_err(|reason| record_init_failure(cpu, reason)).ok();
+        self.multiplexer = checked.map_err(|reason| record_failure(cpu, reason)).ok();
     }
 
     /// An interrupt or exception in ring 3, other than a PMI.
@@ -218,6 +224,7 @@ impl Measure {
         }
         self.fold();
         self.recover();
+        self.recheck_at_tick();
         let Some(context) = &mut self.slot.context else { return };
         context.session.adapt(GROUPS_A_TICK);
         let has_new_period = context.session.adapt_rates();
@@ -364,6 +371,7 @@ impl Measure {
 
     /// Stops counting, if it is started.
     pub(super) fn pause(&mut self) {
+        self.recheck_at_end();
         self.suspend(End::Stopped);
         if let Some(context) = &mut self.slot.context {
             context.end();

@@ -4,7 +4,7 @@
 use alloc::format;
 use core::{
     fmt,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use raw_cpuid::CpuIdReaderNative;
@@ -20,8 +20,10 @@ use tally_pmu::{DetectedPmu, InitError, NoPmu, virtual_pmu};
 use super::refusal::Refusal;
 
 static PMU: Once<Result<DetectedPmu, NoPmu>> = Once::new();
-/// The first CPU whose PMU driver failed to initialize, and why.
-static INIT_FAILURE: Once<(u16, InitError)> = Once::new();
+/// The first CPU whose PMU could not be initialized or failed later, and why.
+static FAILURE: Once<(u16, InitError)> = Once::new();
+/// Whether programs ran when it failed.
+static FAILED_LATE: AtomicBool = AtomicBool::new(false);
 /// What [`overcount`] returns.
 static OVERCOUNT: AtomicU64 = AtomicU64::new(0);
 static SETTINGS: Once<Settings> = Once::new();
@@ -115,10 +117,29 @@ pub(super) fn detected() -> Result<&'static DetectedPmu, &'static NoPmu> {
     PMU.get().expect("measure::init runs first").as_ref()
 }
 
-/// Records that a CPU cannot count, so that no session is opened on any.
-pub(super) fn record_init_failure(cpu: u16, reason: InitError) {
+/// Records that a CPU cannot count, so that no session is opened on any, and nothing is reported of
+/// those that are open.
+pub(super) fn record_failure(cpu: u16, reason: InitError) {
     log::error!("CPU {cpu} cannot count: {reason}; no CPU counts");
-    INIT_FAILURE.call_once(|| (cpu, reason));
+    FAILURE.call_once(|| (cpu, reason));
+}
+
+/// Records that a CPU cannot count any more, likewise.
+pub(super) fn record_late_failure(cpu: u16, reason: InitError) {
+    record_failure(cpu, reason);
+    // The last CPU takes the lock of the table of programs between this and its load.
+    FAILED_LATE.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether a CPU cannot count, or cannot count any more.
+pub(super) fn has_failed() -> bool {
+    FAILURE.get().is_some()
+}
+
+/// Why nothing is reported of sessions that were open while programs ran, if that is so.
+pub fn late_failure() -> Option<impl fmt::Display> {
+    let (cpu, reason) = FAILURE.get().filter(|_| FAILED_LATE.load(Ordering::Relaxed))?;
+    Some(CannotCount::OnCpu(*cpu, *reason))
 }
 
 /// Records what this CPU counts in ring 3 for an interrupt there.
@@ -140,7 +161,7 @@ pub(super) fn overcount() -> u64 {
 /// The PMU, if every CPU can count.
 pub(super) fn pmu() -> Result<&'static DetectedPmu, CannotCount> {
     let found = detected().map_err(CannotCount::NoPmu)?;
-    match INIT_FAILURE.get() {
+    match FAILURE.get() {
         Some((cpu, reason)) => Err(CannotCount::OnCpu(*cpu, *reason)),
         None => Ok(found),
     }

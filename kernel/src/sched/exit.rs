@@ -1,6 +1,6 @@
 //! The end of programs, and of the machine when the last program has ended.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, format};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use tally_abi::{ExitStatus, wire::Message};
@@ -112,6 +112,9 @@ fn close_cpu_sessions(cpu: &mut Cpu, owner: u32) {
 /// Ends the machine: no program is left to run, or none could be started.
 pub fn finish() -> ! {
     measure::finish();
+    if let Some(failure) = measure::late_failure() {
+        status::refuse("counters", ExitStatus::CounterFailed, &format!("{failure}"));
+    }
     sent_files::send();
     let status = status::get();
     log::info!("all programs ended, status {status}");

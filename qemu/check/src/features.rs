@@ -85,7 +85,7 @@ pub fn metrics(report: &mut CheckReport, fixed: u32) {
     let (register, enable) = (0x329, 1 << 48);
     if fixed < 4 {
         for rule in [
-            Reads(0x345, 1 << 13),
+            Reads(0x345, 1 << 12 | 1 << 13),
             RefusesRead(register),
             RefusesWrite(register, 0),
             RefusesWrite(0x38f, enable),
@@ -98,7 +98,7 @@ pub fn metrics(report: &mut CheckReport, fixed: u32) {
     }
     let second_level = cpuid(1, 0)[0] >> 4 == 0x806f;
     for rule in [
-        Reads(0x345, 1 << 15 | 1 << 13),
+        Reads(0x345, 1 << 15 | 1 << 13 | 1 << 12),
         Reads(register, 0),
         Holds(register, 0, 0),
         Holds(0x38f, enable, enable),

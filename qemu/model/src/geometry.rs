@@ -16,6 +16,11 @@ impl CacheShape {
     pub const fn bytes(self) -> u64 {
         self.sets as u64 * self.ways as u64 * 64
     }
+
+    /// One with half of the ways.
+    fn half(self) -> CacheShape {
+        CacheShape { ways: self.ways / 2, ..self }
+    }
 }
 
 /// Sets and ways of a TLB.
@@ -25,6 +30,13 @@ pub struct TlbShape {
     pub sets: u32,
     /// Ways.
     pub ways: u32,
+}
+
+impl TlbShape {
+    /// One with half of the ways.
+    fn half(self) -> TlbShape {
+        TlbShape { ways: self.ways / 2, ..self }
+    }
 }
 
 /// Cycles of a misprediction's published penalty, which is from dispatch to dispatch, in which the
@@ -204,6 +216,33 @@ impl Geometry {
     #[must_use]
     pub const fn out_of_order(self, mode: PipelineMode) -> Geometry {
         Geometry { pipeline: Pipeline::OutOfOrder(mode), ..self }
+    }
+
+    /// What each of two hardware threads has of the core when both run. Caches and TLBs, for which
+    /// threads compete, are divided like the queues, which processors divide (Intel, "Optimization
+    /// Reference Manual", "Intel Hyper-Threading Technology"); the last-level cache, the predictors
+    /// and the ports are the same.
+    #[must_use]
+    pub fn half_of_core(self) -> Geometry {
+        let Backend { queue_uops, scheduler_uops, loads, stores, .. } = self.backend;
+        Geometry {
+            l1i: self.l1i.half(),
+            l1d: self.l1d.half(),
+            l2: self.l2.half(),
+            itlb: self.itlb.half(),
+            dtlb: self.dtlb.half(),
+            stlb: self.stlb.half(),
+            stlb_code: self.stlb_code.map(TlbShape::half),
+            reorder_uops: self.reorder_uops / 2,
+            backend: Backend {
+                queue_uops: queue_uops / 2,
+                scheduler_uops: scheduler_uops / 2,
+                loads: loads / 2,
+                stores: stores / 2,
+                ..self.backend
+            },
+            ..self
+        }
     }
 
     pub(crate) const fn unit(&self, unit: Unit) -> UnitShape {

@@ -54,6 +54,13 @@ impl Counter {
         }
     }
 
+    /// Counts what happened outside of the model's counts.
+    pub(crate) fn add(&mut self, counts: &[Counts; 2], geometry: &Geometry) {
+        if self.running {
+            self.base += self.source.total(counts, geometry);
+        }
+    }
+
     /// Its value, beyond its width if an overflow was not handled yet.
     pub(crate) fn unwrapped(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
         if self.running {

@@ -69,7 +69,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 27] = [
     "profile",
     "counters",
     "unlike",
@@ -79,6 +79,7 @@ const NAMES: [&str; 24] = [
     "locked",
     "lost",
     "masked",
+    "missing",
     "left",
     "unmodelled",
     "fixed",
@@ -91,6 +92,8 @@ const NAMES: [&str; 24] = [
     "from",
     "handlers",
     "log",
+    "smi",
+    "threads",
     "pipeline",
     "mode",
     "perfect",
@@ -128,34 +131,30 @@ impl<'a> Given<'a> {
 
     fn profile(&self) -> Result<Profile, String> {
         let mut profile = self.get("profile").map_or(Ok(Profile::ALL[0]), profile)?;
-        if let Some(text) = self.get("version") {
-            let number = text.parse().ok();
-            profile = number.and_then(|number| profile.with_version(number)).ok_or_else(|| {
-                format!(
-                    "version={text} is not supported: Intel's profiles have 1 to 5, AMD's no choice"
-                )
-            })?;
-        }
-        if let Some(text) = self.get("fixed") {
-            let number = text.parse().ok();
-            profile = number.and_then(|number| profile.with_fixed(number)).ok_or_else(|| {
-                format!(
-                    "fixed={text} is not supported: Intel's profiles have 0 to 4 from version 2 \
-                     on, AMD's none"
-                )
-            })?;
-        }
-        if let Some(text) = self.get("width") {
-            let number = text.parse().ok();
-            profile = number.and_then(|number| profile.with_width(number)).ok_or_else(|| {
-                format!(
-                    "width={text} is not supported: Intel's profiles have 32 to 48, AMD's only 48"
-                )
-            })?;
-        }
+        let versions = "Intel's profiles have 1 to 5, AMD's no choice";
+        let fixed = "Intel's profiles have 0 to 4 from version 2 on, AMD's none";
+        let width = "Intel's profiles have 32 to 48, AMD's only 48";
+        profile = self.with("version", Profile::with_version, profile, versions)?;
+        profile = self.with("fixed", Profile::with_fixed, profile, fixed)?;
+        profile = self.with("width", Profile::with_width, profile, width)?;
+        profile = self.with("threads", Profile::with_threads, profile, "use 1 or 2")?;
         profile.geometry.pipeline = pipeline(self.get("pipeline"), self.get("mode"))?;
         profile.geometry.perfect = perfect(self.get("perfect"))?;
         Ok(profile)
+    }
+
+    /// The profile with the number that an option gives, which `change` puts into it; `supported`
+    /// says which it can.
+    fn with(
+        &self,
+        name: &str,
+        change: fn(Profile, u8) -> Option<Profile>,
+        profile: Profile,
+        supported: &str,
+    ) -> Result<Profile, String> {
+        let Some(text) = self.get(name) else { return Ok(profile) };
+        let changed = text.parse().ok().and_then(|number| change(profile, number));
+        changed.ok_or_else(|| format!("{name}={text} is not supported: {supported}"))
     }
 
     fn series(&self) -> Result<Option<SeriesOptions>, String> {

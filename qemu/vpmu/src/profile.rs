@@ -98,6 +98,22 @@ impl Profile {
         known.then_some(Profile { width, ..self })
     }
 
+    /// What each of this number of hardware threads, 1 or 2, has of the processor's core. Of Ice
+    /// Lake's eight general counters each of two has four (SDM vol. 3, "Performance Monitoring for
+    /// Processors Based on Ice Lake Microarchitecture").
+    pub fn with_threads(self, threads: u8) -> Option<Profile> {
+        let (default, _) = self.counters;
+        match threads {
+            1 => Some(self),
+            2 => Some(Profile {
+                geometry: self.geometry.half_of_core(),
+                counters: (default, default),
+                ..self
+            }),
+            _ => None,
+        }
+    }
+
     /// Returns whether it has PERF_METRICS, which needs the fourth fixed counter.
     pub fn has_metrics(&self) -> bool {
         self.vendor == Vendor::Intel && self.version >= 5 && self.fixed >= 4

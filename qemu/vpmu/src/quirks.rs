@@ -1,17 +1,25 @@
 //! Known ways of processors, firmware and hypervisors that the manuals do not promise. Each is off
 //! unless an option turns it on.
 
-use crate::profile::{Profile, Vendor};
+use std::ops::RangeInclusive;
+
+use crate::{
+    event::Event,
+    profile::{Profile, Vendor},
+};
 
 /// The ways of a machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Quirks {
     /// A general counter of every CPU that counts nothing, though its registers keep what is
     /// written to them: as in a guest of KVM, where the host has no counter left for it.
-    pub held: Option<u8>,
+    pub held: Option<Held>,
     /// A general counter of every CPU whose event select and counter ignore writes and read as 0:
     /// as under firmware or a hypervisor that keeps it for itself.
     pub locked: Option<u8>,
+    /// An event of the vendor's table that this stepping lacks: its event select counts nothing. If
+    /// it is an architectural event, CPUID says so (SDM vol. 2, leaf 0AH, EBX).
+    pub missing: Option<&'static Event>,
     /// Whether the counters of retired instructions count one more in ring 3 at each interrupt and
     /// exception there. Source: Weaver, Terpstra, Moore, "Non-Determinism and Overcount on Modern
     /// Hardware Performance Counter Implementations", ISPASS 2013, section 4.
@@ -20,11 +28,22 @@ pub struct Quirks {
     pub late: u64,
     /// Every which overflow interrupt is lost: 1 for all.
     pub lost: Option<u64>,
+    /// After how many instructions of a CPU each a system-management interrupt comes.
+    pub smi: Option<u64>,
     /// From which overflow interrupt of a CPU on the local vector table's entry stays masked,
     /// whatever software writes: 1 for all.
     pub masked: Option<u64>,
     /// What firmware has left in the registers.
     pub left: Option<Left>,
+}
+
+/// A counter that counts nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Its index.
+    pub index: u8,
+    /// From when on, in instructions that the CPU has retired since the plugin counts.
+    pub from_instructions: u64,
 }
 
 /// What firmware has left in the registers.
@@ -57,6 +76,9 @@ pub struct Deliveries {
 impl Quirks {
     /// The longest delay, in instructions. Measured skids are below it by far.
     const MAX_LATE: u64 = 1_000_000;
+    /// The least distance of system-management interrupts, in instructions: less than what the
+    /// handler of one executes would leave programs no time.
+    const MIN_SMI: u64 = 10_000;
 
     /// Parses the options; `get` returns an option's value.
     pub(crate) fn parse<'a>(
@@ -64,40 +86,62 @@ impl Quirks {
         profile: &Profile,
         counters: u8,
     ) -> Result<Quirks, String> {
-        let counter = |name| {
-            let index = number(get(name), |index| index < counters.into()).ok_or_else(|| {
-                let (text, last) = (get(name).unwrap_or_default(), counters - 1);
-                format!("{name}={text} is no general counter: use 0 to {last}")
-            })?;
-            Ok::<_, String>(index.map(|index| index as u8))
-        };
-        let (held, locked) = (counter("held")?, counter("locked")?);
-        let late = number(get("late"), |most| most <= Quirks::MAX_LATE).ok_or_else(|| {
-            let (text, most) = (get("late").unwrap_or_default(), Quirks::MAX_LATE);
-            format!("late={text} is no number of instructions: use 0 to {most}")
-        })?;
-        let lost = number(get("lost"), |every| every > 0).ok_or_else(|| {
-            let text = get("lost").unwrap_or_default();
-            format!("lost={text}: every which interrupt is lost? Use a number from 1 on")
-        })?;
-        let masked = number(get("masked"), |from| from > 0).ok_or_else(|| {
-            let text = get("masked").unwrap_or_default();
-            format!("masked={text}: from which interrupt on? Use a number from 1 on")
-        })?;
-        let overcount = match get("overcount") {
-            None | Some("no") => false,
-            Some("yes") => true,
-            Some(text) => return Err(format!("overcount={text} is unknown: use yes or no")),
-        };
-        let left = match get("left") {
-            None => None,
-            Some("running") => Some(Left::Running),
-            Some("frozen") if can_freeze(profile) => Some(Left::Frozen),
-            Some("frozen") => return Err(format!("left=frozen: {} never freezes", profile.name)),
-            Some(text) => return Err(format!("left={text} is unknown: use running or frozen")),
-        };
-        let late = late.unwrap_or_default();
-        Ok(Quirks { held, locked, overcount, late, lost, masked, left })
+        let last = u64::from(counters) - 1;
+        let of = |name, valid, wrong: &str| number(name, get(name), valid, wrong);
+        let no_counter = format!("is no general counter: use 0 to {last}");
+        let (most, least) = (Quirks::MAX_LATE, Quirks::MIN_SMI);
+        let no_delay = format!("is no number of instructions: use 0 to {most}");
+        let no_distance = format!("is no number of instructions: use {least} or more");
+        let no_interrupt = "is no number of an interrupt: use a number from 1 on";
+        Ok(Quirks {
+            held: get("held").map(|text| held(text, last, &no_counter)).transpose()?,
+            locked: of("locked", 0..=last, &no_counter)?.map(|index| index as u8),
+            missing: get("missing").map(|name| missing(name, profile)).transpose()?,
+            overcount: overcount(get("overcount"))?,
+            late: of("late", 0..=most, &no_delay)?.unwrap_or_default(),
+            lost: of("lost", 1..=u64::MAX, no_interrupt)?,
+            smi: of("smi", least..=u64::MAX, &no_distance)?,
+            masked: of("masked", 1..=u64::MAX, no_interrupt)?,
+            left: get("left").map(|text| left(text, profile)).transpose()?,
+        })
+    }
+}
+
+fn held(text: &str, last: u64, no_counter: &str) -> Result<Held, String> {
+    let (index, from) = match text.split_once('@') {
+        Some((index, from)) => (index, Some(from)),
+        None => (text, None),
+    };
+    let Some(index) = parsed(index, &(0..=last)) else {
+        return Err(format!("held={text} {no_counter}"));
+    };
+    let from_instructions = from.map_or(Some(0), |from| parsed(from, &(0..=u64::MAX)));
+    let from_instructions = from_instructions.ok_or_else(|| {
+        format!("held={text} has no number of instructions: use COUNTER@INSTRUCTIONS")
+    })?;
+    Ok(Held { index: index as u8, from_instructions })
+}
+
+fn missing(name: &str, profile: &Profile) -> Result<&'static Event, String> {
+    profile.events().find(|event| event.name == name).ok_or_else(|| {
+        format!("missing={name} is no event of {}: see cargo xtask events", profile.name)
+    })
+}
+
+fn overcount(text: Option<&str>) -> Result<bool, String> {
+    match text {
+        None | Some("no") => Ok(false),
+        Some("yes") => Ok(true),
+        Some(text) => Err(format!("overcount={text} is unknown: use yes or no")),
+    }
+}
+
+fn left(text: &str, profile: &Profile) -> Result<Left, String> {
+    match text {
+        "running" => Ok(Left::Running),
+        "frozen" if can_freeze(profile) => Ok(Left::Frozen),
+        "frozen" => Err(format!("left=frozen: {} never freezes", profile.name)),
+        _ => Err(format!("left={text} is unknown: use running or frozen")),
     }
 }
 
@@ -107,10 +151,19 @@ fn can_freeze(profile: &Profile) -> bool {
     profile.version >= if profile.vendor == Vendor::Intel { 4 } else { 2 }
 }
 
-/// A number, if one is given; none if it is not `valid`.
-fn number(text: Option<&str>, valid: impl Fn(u64) -> bool) -> Option<Option<u64>> {
-    let Some(text) = text else { return Some(None) };
-    text.parse().ok().filter(|number| valid(*number)).map(Some)
+/// The number of an option, if it is given and `valid`; or else `wrong` says what would be.
+fn number(
+    name: &str,
+    text: Option<&str>,
+    valid: RangeInclusive<u64>,
+    wrong: &str,
+) -> Result<Option<u64>, String> {
+    let Some(text) = text else { return Ok(None) };
+    parsed(text, &valid).map(Some).ok_or_else(|| format!("{name}={text} {wrong}"))
+}
+
+fn parsed(text: &str, valid: &RangeInclusive<u64>) -> Option<u64> {
+    text.parse().ok().filter(|number| valid.contains(number))
 }
 
 impl Deliveries {
@@ -146,7 +199,7 @@ mod tests {
     #[test]
     fn without_an_option_nothing_is_odd() {
         let quirks = parse("other", "1", &Profile::ALL[0]).unwrap();
-        assert_eq!(quirks, Quirks::default());
+        assert!(quirks.held.is_none() && quirks.missing.is_none() && quirks.left.is_none());
         let mut deliveries = Deliveries::of(quirks);
         assert!((0..100).all(|_| deliveries.of_next() == Delivery::After(0)));
     }
@@ -176,10 +229,14 @@ mod tests {
         let intel = &Profile::ALL[0];
         for (name, value, part) in [
             ("held", "4", "use 0 to 3"),
+            ("held", "4@100", "use 0 to 3"),
+            ("held", "2@soon", "use COUNTER@INSTRUCTIONS"),
             ("late", "1000001", "use 0 to 1000000"),
             ("locked", "4", "use 0 to 3"),
             ("lost", "0", "from 1 on"),
             ("masked", "0", "from 1 on"),
+            ("missing", "NO.SUCH", "is no event of icelake-server"),
+            ("smi", "9999", "use 10000 or more"),
             ("overcount", "1", "use yes or no"),
             ("left", "over", "use running or frozen"),
         ] {
@@ -189,5 +246,8 @@ mod tests {
         let zen3 = Profile::find("zen3").unwrap();
         assert!(parse("left", "frozen", &zen3).is_err_and(|error| error.contains("never freezes")));
         assert_eq!(parse("left", "frozen", intel).map(|of| of.left), Ok(Some(Left::Frozen)));
+        let held = |index, from_instructions| Ok(Some(Held { index, from_instructions }));
+        assert_eq!(parse("held", "3", intel).map(|of| of.held), held(3, 0));
+        assert_eq!(parse("held", "2@900", intel).map(|of| of.held), held(2, 900));
     }
 }

@@ -46,9 +46,15 @@ struct tally_config {
 
 enum tally_kind { TALLY_EXACT = 1, TALLY_ESTIMATED = 2, TALLY_NOT_MEASURED = 3 };
 
-/* Why an event was not measured: the session has not run, or the event was counted in fewer than
- * four slices. */
-enum tally_reason { TALLY_NOT_STARTED = 0, TALLY_TOO_FEW_SLICES = 1 };
+/* Why an event was not measured: the session has not run; the event was counted in fewer than four
+ * slices; a counter has stopped counting since the session was opened; the event counted nothing,
+ * though events that are a part of it were counted. */
+enum tally_reason {
+    TALLY_NOT_STARTED = 0,
+    TALLY_TOO_FEW_SLICES = 1,
+    TALLY_COUNTER_FAILED = 2,
+    TALLY_COUNTS_NOTHING = 3
+};
 
 /* A logical counter's value, with its error and its coverage. */
 struct tally_reading {

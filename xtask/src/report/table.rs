@@ -46,8 +46,10 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
 fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
     let (name, estimate, bar, share, truth) = ("event", "estimate", "± 95 %", "counted", "truth");
     writeln!(text, "{name:<NAME$} {estimate:>13} {bar:>8} {share:>7} {truth:>13} {:>6}", "error")?;
-    for event in events {
-        write_event(text, event)?;
+    if let Some(reason) = reason_of_all(events) {
+        writeln!(text, "{} events, not measured: {reason}", events.len())?;
+    } else {
+        events.iter().try_for_each(|event| write_event(text, event))?;
     }
     let outside = events.iter().filter(|event| event.is_within() == Some(false)).count();
     let judged = events.iter().filter(|event| event.is_within().is_some()).count();
@@ -55,6 +57,13 @@ fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
         writeln!(text, "{}/{judged} within ± 95 %; ! marks the others", judged - outside)?;
     }
     writeln!(text)
+}
+
+/// Why no event was measured, if it is the same of all and there are several.
+fn reason_of_all(events: &[EventReport]) -> Option<&str> {
+    let [first, others @ ..] = events else { return None };
+    let is_same = others.iter().all(|event| event.reason == first.reason);
+    first.reason.as_deref().filter(|_| is_same && !others.is_empty())
 }
 
 fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {

@@ -15,12 +15,15 @@ use crate::{
 };
 
 /// The quirks, as options of the virtual PMU. Those of one row exclude each other.
-const QUIRKS: [&[&str]; 7] = [
-    &["held=3", "locked=2"],
+const QUIRKS: [&[&str]; 10] = [
+    &["held=3", "held=3@60000000", "locked=2"],
     &["masked=1", "masked=200"],
     &["late=300", "late=100000"],
     &["lost=50", "lost=1"],
     &["overcount=yes"],
+    &["smi=200000"],
+    &["threads=2"],
+    &["missing=BR_MISP_RETIRED.ALL_BRANCHES", "missing=MEM_INST_RETIRED.ALL_LOADS"],
     &["left=frozen", "left=running"],
     &["pmi=30000000+60000000"],
 ];
@@ -45,6 +48,12 @@ pub fn sets() -> Vec<Vec<&'static str>> {
     sets
 }
 
+/// Returns whether a machine of this processor can have these quirks.
+pub fn can_have(pmu: Pmu, quirks: &[&str]) -> bool {
+    let options: Vec<String> = quirks.iter().map(|quirk| (*quirk).to_owned()).collect();
+    machine::check_vpmu(pmu, &options, 1).is_ok()
+}
+
 /// The default job on a machine with these quirks.
 pub fn request(pmu: Pmu, quirks: &[&str]) -> Request {
     let vpmu = quirks.iter().map(|quirk| (*quirk).to_owned()).collect();
@@ -53,17 +62,12 @@ pub fn request(pmu: Pmu, quirks: &[&str]) -> Request {
 
 pub(super) fn main(project: &Project, args: &QuirksArgs) -> Result<u8> {
     let of_vendor = |(pmu, machine)| {
-        // Without what the processor cannot have.
-        let can_have = move |set: &Vec<&str>| {
-            let options: Vec<String> = set.iter().map(|quirk| (*quirk).to_owned()).collect();
-            machine::check_vpmu(pmu, &options, 1).is_ok()
-        };
         let candidate = move |set: Vec<&str>| Candidate {
             machine,
             with: set.join(","),
             request: request(pmu, &set),
         };
-        sets().into_iter().filter(can_have).map(candidate)
+        sets().into_iter().filter(move |set| can_have(pmu, set)).map(candidate)
     };
     let all: Vec<Candidate> = PMUS.into_iter().flat_map(of_vendor).collect();
     verdict::judge(project, &all, args.json)

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, reading::Reason};
 
 use super::seeds;
 use crate::{
@@ -17,6 +17,9 @@ use crate::{
 /// The least share of estimates of one run whose interval is to contain the truth. Few estimates
 /// are judged, and those of one run err together.
 const LEAST_WITHIN: f64 = 0.6;
+
+/// The statuses of a program to which the kernel gives no session.
+const REFUSALS: [ExitStatus; 2] = [ExitStatus::NoPmu, ExitStatus::EventNotSupported];
 
 /// How a machine counted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -52,7 +55,7 @@ impl Verdict {
                 Verdict::Refused { why: said.clone() }
             }
             // The program cannot open a session, and says why.
-            Outcome::Done(status) if *status == u8::from(ExitStatus::NoPmu) => {
+            Outcome::Done(status) if REFUSALS.map(u8::from).contains(status) => {
                 let errors = boot.transcript.output.iter().filter(|output| output.fd == 2);
                 let errors: Vec<u8> = errors.flat_map(|output| output.bytes.clone()).collect();
                 Verdict::Refused { why: String::from_utf8_lossy(&errors).trim().to_owned() }
@@ -64,6 +67,10 @@ impl Verdict {
     fn of_counts(report: &Report) -> Verdict {
         let (mut estimates, mut within) = (0, 0);
         for event in report.sessions().flat_map(|session| &session.events) {
+            // One that is withheld, and the reason said.
+            if event.reason.as_deref() == Some(Reason::CountsNothing.message()) {
+                continue;
+            }
             let (Some(estimate), Some(truth)) = (event.estimate, event.truth) else {
                 return Verdict::Wrong { what: format!("{} was not counted", event.name) };
             };

@@ -29,6 +29,15 @@ impl Bank {
         self.members.get(member).map(|member| member.event.into())
     }
 
+    /// Publishes that the errors of all values are not known: of this number of events.
+    pub(crate) fn withdraw_errors(&mut self, events: usize) {
+        self.write(|bank| {
+            for event in 0..events {
+                bank.put_counter(event, counter::HALF_WIDTH, f64::NAN.to_bits());
+            }
+        });
+    }
+
     /// Publishes the error of a member's estimate, and the basis of its estimates from here on.
     /// Uses floating point: never in the overflow path.
     pub(crate) fn publish_error(&mut self, index: usize, error: &Uncertainty, counts: GroupCounts) {

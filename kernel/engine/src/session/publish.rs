@@ -88,6 +88,15 @@ impl Session {
         self.bank = Some(bank);
     }
 
+    /// Publishes that the errors of all logical counters are not known, until the next half widths
+    /// are published: the counters may have failed.
+    pub fn withdraw_errors(&mut self) {
+        let events = self.events();
+        if let Some(bank) = &mut self.bank {
+            bank.withdraw_errors(events);
+        }
+    }
+
     /// Begins a publication: what was counted of the group of the slice `of`. Fires thresholds that
     /// are reached. If counting goes on (`running`) and there are thresholds, returns the counters
     /// to preload: the caller preloads them, and no others, before [`Self::publish_bases`], which

@@ -2,7 +2,7 @@
 
 use alloc::{vec, vec::Vec};
 
-use tally_abi::{Reading, Value};
+use tally_abi::{Reading, Value, reading::Reason};
 
 use super::{snapshot::Snapshot, state::Session};
 use crate::{
@@ -11,6 +11,10 @@ use crate::{
     estimate::Sample,
     plan::CounterAssignment,
 };
+
+/// An event that counted nothing is taken for one that cannot count if its parts are at least this
+/// many times the upper end of its interval.
+const SILENT: f64 = 4.0;
 
 impl Session {
     /// The values of all events, in the order of the list, for a program that reads again and
@@ -65,6 +69,7 @@ impl Session {
         floors: &[u64],
         total: &Counts,
     ) -> Vec<Reading> {
+        self.withhold_silent(&mut readings);
         let mut candidates: Vec<Candidate> = readings
             .iter()
             .zip(floors)
@@ -84,6 +89,21 @@ impl Session {
         }
         self.skew.widen(&mut readings, &self.stats(), &self.plan.assignments);
         readings
+    }
+
+    /// Takes the values of events that counted nothing, though events that are a part of them
+    /// were counted: bounds would drag the parts down to 0 with them.
+    fn withhold_silent(&self, readings: &mut [Reading]) {
+        for Bound { parts, whole } in &self.bounds {
+            let Whole::Event(whole) = *whole else { continue };
+            let known = parts.iter().filter_map(|part| readings.get(usize::from(*part)));
+            let least: f64 = known.filter_map(Reading::interval_95).map(|(low, _)| low).sum();
+            let Some(reading) = readings.get_mut(usize::from(whole)) else { continue };
+            let most = reading.interval_95().map(|(_, high)| high);
+            if reading.counted == 0 && most.is_some_and(|most| least > SILENT * most) {
+                *reading = reading.without_value(Reason::CountsNothing);
+            }
+        }
     }
 
     /// Sets the most instructions that the processor counts in ring 3 for an interrupt or exception

@@ -8,8 +8,8 @@ use crate::{
     registers::{
         Register,
         intel::{
-            DebugCtl, FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalCtrl, PerfGlobalOvfCtrl,
-            PerfGlobalStatus,
+            DebugCtl, FixedCtr, FixedCtrCtrl, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl,
+            PerfGlobalOvfCtrl, PerfGlobalStatus,
         },
     },
 };
@@ -41,11 +41,22 @@ pub(super) fn refuse<B: Bus>(
 
 /// A boot loader may have had overflows freeze the counters, and one of them may have. Both are
 /// looked at first, as some hypervisors fault writes of bits that they never show.
-pub(super) fn thaw<B: Bus>(bus: &mut CountingBus<B>, features: &Features) {
+///
+/// Counters are to freeze in system-management mode, whose code is none of the kernel's or of a
+/// program's: it would be in counts of ring 0.
+pub(super) fn set_freezing<B: Bus>(
+    bus: &mut CountingBus<B>,
+    features: &Features,
+    capabilities: PerfCapabilities,
+) {
     if features.capabilities {
         let debug: DebugCtl = bus.get(0);
-        if debug.contains(DebugCtl::FREEZE_PERFMON_ON_PMI) {
-            bus.put(0, debug.difference(DebugCtl::FREEZE_PERFMON_ON_PMI));
+        let mut wanted = debug.difference(DebugCtl::FREEZE_PERFMON_ON_PMI);
+        if capabilities.contains(PerfCapabilities::FREEZE_WHILE_SMM) {
+            wanted |= DebugCtl::FREEZE_WHILE_SMM;
+        }
+        if wanted != debug {
+            bus.put(0, wanted);
         }
     }
     let status: PerfGlobalStatus = bus.get(0);

@@ -113,12 +113,17 @@ bitflags! {
         /// An overflow interrupt freezes all counters, and sets CTR_FRZ in the status; before
         /// version 4 it clears IA32_PERF_GLOBAL_CTRL. There if CPUID.01H:ECX[15] is set.
         const FREEZE_PERFMON_ON_PMI = 1 << 12;
+        /// Counters do not count in system-management mode. There if IA32_PERF_CAPABILITIES says
+        /// so.
+        const FREEZE_WHILE_SMM = 1 << 14;
     }
 
     /// IA32_PERF_CAPABILITIES: read only; there if CPUID.01H:ECX[15] is set. Only what the virtual
     /// PMU and the drivers speak of is here.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfCapabilities: u64 {
+        /// [`DebugCtl::FREEZE_WHILE_SMM`] exists.
+        const FREEZE_WHILE_SMM = 1 << 12;
         /// [`FullPmc`] exists: general counters can be written in full width.
         const FW_WRITE = 1 << 13;
     }

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use tally_abi::{Error, Instance, Reading, usage::Usage};
 
 use super::Context;
-use crate::measure::{counted_cpu::CountedCpu, refusal::Refusal};
+use crate::measure::{counted_cpu::CountedCpu, readings::vouched, refusal::Refusal};
 
 impl Context {
     /// The context of a CPU, of this session.
@@ -57,6 +57,6 @@ impl Context {
     ) -> Option<(Instance, Vec<Reading>)> {
         let of = self.cpu.as_mut()?;
         running.into_iter().for_each(|usage| of.credit(usage));
-        Some((of.instance(), self.session.readings()))
+        Some((of.instance(), vouched(self.session.readings())))
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use tally_abi::{Instance, Reading, usage::Usage};
 
 use super::Context;
-use crate::measure::instances::ThreadTurn;
+use crate::measure::{instances::ThreadTurn, readings::vouched};
 
 impl Context {
     /// A thread's turn begins. The session is on no counter.
@@ -37,6 +37,6 @@ impl Context {
     /// The instance at `index` and its values, if there is one.
     pub fn instance(&mut self, index: usize) -> Option<(Instance, Vec<Reading>)> {
         let (of, session) = self.instances.as_mut()?.get_mut(&mut self.session, index)?;
-        Some((of, session.readings()))
+        Some((of, vouched(session.readings())))
     }
 }

@@ -5,7 +5,7 @@ use tally_engine::Session;
 use tally_pmu::Resolved;
 
 use super::Context;
-use crate::{machine::serial, memory::user::UserMemory};
+use crate::{machine::serial, measure::readings::vouched, memory::user::UserMemory};
 
 impl Context {
     /// Ends the context: reports its last values, and unmaps the bank from `memory`, the measured
@@ -26,7 +26,7 @@ impl Context {
         } else {
             let readings = self.last_readings.take();
             let readings = readings.unwrap_or_else(|| self.session.final_readings());
-            self.report_values(&self.session, None, &readings);
+            self.report_values(&self.session, None, &vouched(readings));
         }
     }
 
@@ -37,7 +37,7 @@ impl Context {
         instances.reported += 1;
         match self.instances.as_ref().and_then(|instances| instances.get(&self.session, index)) {
             Some((of, session)) => {
-                self.report_values(session, Some(of), &session.final_readings());
+                self.report_values(session, Some(of), &vouched(session.final_readings()));
                 true
             }
             None => false,

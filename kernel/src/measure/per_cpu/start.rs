@@ -5,7 +5,7 @@ use tally_abi::{
     boot::{Delivery, Failure},
 };
 use tally_engine::{CounterMask, Counts, Group, Layout, Multiplexer, Pmu};
-use tally_pmu::{DetectedPmu, Driver, InitError, bus::Native, check_counters};
+use tally_pmu::{DetectedPmu, Driver, InitError, bus::Native, check_counters, recheck_counters};
 
 use crate::{
     arch::{lapic::Lapic, vectors},
@@ -39,14 +39,22 @@ pub(super) fn check_ring_0(cpu: u16, lapic: &Lapic, found: &DetectedPmu) -> Resu
     if !settings().check_counters {
         return Ok(());
     }
-    let Layout { general, reference, .. } = found.layout();
     let is_fixed = delivery() == Delivery::Fixed;
     if is_fixed {
         lapic.unmask_pmi(Delivery::Fixed);
     }
     let is_raised = || !is_fixed || lapic.is_pending(vectors::PMI);
-    let set = CounterMask { general, reference };
-    check_counters(driver(found)?, set, |_| tally_pmu::work(), is_raised)
+    check_counters(driver(found)?, all(found), |_| tally_pmu::work(), is_raised)
+}
+
+/// Checks that every counter still counts, while nothing else does.
+pub(super) fn recheck_ring_0(found: &DetectedPmu) -> Result<(), InitError> {
+    recheck_counters(driver(found)?, all(found), |_| tally_pmu::work())
+}
+
+fn all(found: &DetectedPmu) -> CounterMask {
+    let Layout { general, reference, .. } = found.layout();
+    CounterMask { general, reference }
 }
 
 /// Checks what is counted in ring 3, see [`tally_pmu::check_ring_3`].

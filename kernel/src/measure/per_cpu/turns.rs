@@ -15,7 +15,8 @@ use tally_engine::Clock;
 use super::Measure;
 use crate::{
     measure::{
-        context::Context, readings::PendingReadings, slot::Contexts, trace_ring::ProcessorClock,
+        context::Context, readings::PendingReadings, settings::has_failed, slot::Contexts,
+        trace_ring::ProcessorClock,
     },
     memory::user::UserMemory,
 };
@@ -29,6 +30,10 @@ impl Measure {
             self.slot.exchange(index);
         }
         self.slot.note_neighbours();
+        if has_failed() {
+            self.stop_counting();
+            return;
+        }
         let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
         else {
             return;
@@ -154,6 +159,7 @@ impl Measure {
 
     /// Stops counting of all sessions.
     fn pause_all(&mut self) {
+        self.recheck_at_end();
         self.suspend(End::Stopped);
         self.slot.contexts_mut().for_each(Context::end);
     }

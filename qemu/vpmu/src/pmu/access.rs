@@ -76,6 +76,8 @@ pub(crate) mod select {
 
 /// Debug control: freeze the counters at a PMI; the same bit for both vendors.
 pub(crate) const DEBUGCTL_FREEZE_ON_PMI: u64 = 1 << 12;
+/// Debug control: freeze the counters in system-management mode; Intel's alone.
+pub(crate) const DEBUGCTL_FREEZE_WHILE_SMM: u64 = 1 << 14;
 /// Global status: an interrupt has frozen the counters (SDM, "CTR_FRZ").
 pub(crate) const STATUS_FROZEN: u64 = 1 << 59;
 /// Global status and control: PERF_METRICS (SDM, "PERF_METRICS_OVF", "PERF_METRICS_EN").

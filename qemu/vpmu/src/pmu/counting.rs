@@ -1,16 +1,23 @@
 //! Starts, stops and freezes the counters, and handles their overflows.
 
-use tally_model::Counts;
+use tally_model::{Counts, Privilege, Signal};
 
 use crate::{
     counter::{CounterInput, FIXED},
     pmu::{
-        access::{DEBUGCTL_FREEZE_ON_PMI, STATUS_FROZEN, STATUS_METRICS, select},
+        access::{
+            DEBUGCTL_FREEZE_ON_PMI, DEBUGCTL_FREEZE_WHILE_SMM, STATUS_FROZEN, STATUS_METRICS,
+            select,
+        },
         state::VirtualPmu,
     },
     profile::Vendor,
+    quirks::Held,
 };
 
+/// What the handler of a system-management interrupt executes and takes.
+const SMI_INSTRUCTIONS: u64 = 2_000;
+const SMI_CYCLES: u64 = 50_000;
 /// Fixed counter control: interrupt at the overflow of fixed counter 3.
 const FIXED_CTRL_SLOTS_INT: u64 = 1 << 15;
 
@@ -18,6 +25,9 @@ impl VirtualPmu {
     /// Handles overflows: sets their status bits, and makes an interrupt pending where one is
     /// enabled.
     pub fn sync(&mut self, counts: &[Counts; 2]) {
+        let retired = counts.iter().map(|ring| ring[Signal::Instructions]).sum();
+        self.hold(retired, counts);
+        self.manage_system(retired);
         let (geometry, width) = (&self.profile.geometry, self.profile.width);
         let mut interrupt = false;
         for (index, counter) in self.counters.iter_mut().enumerate() {
@@ -41,6 +51,33 @@ impl VirtualPmu {
         if interrupt {
             self.interrupt_pending = true;
             self.freeze(counts);
+        }
+    }
+
+    /// Takes the general counter that is to count nothing, if its time has come.
+    fn hold(&mut self, retired: u64, counts: &[Counts; 2]) {
+        let is_due = |held: &Held| retired >= held.from_instructions;
+        if !self.is_holding && self.held.as_ref().is_some_and(is_due) {
+            self.is_holding = true;
+            self.restart(counts);
+        }
+    }
+
+    /// The system-management interrupts up to now: counters that count ring 0 count what their
+    /// handler executes, unless `IA32_DEBUGCTL` freezes them there.
+    fn manage_system(&mut self, retired: u64) {
+        let Some(every) = self.smi else { return };
+        let new = retired / every - self.smis;
+        self.smis += new;
+        if new == 0 || self.debugctl & DEBUGCTL_FREEZE_WHILE_SMM != 0 {
+            return;
+        }
+        let mut handler = [Counts::ZERO; 2];
+        let ring_0 = &mut handler[Privilege::Kernel as usize];
+        ring_0[Signal::Instructions] = new * SMI_INSTRUCTIONS;
+        ring_0[Signal::Slots] = new * SMI_CYCLES * u64::from(self.profile.geometry.width);
+        for counter in self.counters.iter_mut().chain(&mut self.fixed) {
+            counter.add(&handler, &self.profile.geometry);
         }
     }
 

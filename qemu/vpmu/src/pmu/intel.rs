@@ -12,6 +12,7 @@ use crate::{
 
 /// Register addresses (SDM vol. 4, "Architectural MSRs").
 mod msr {
+    pub(super) const SMI_COUNT: u32 = 0x34;
     pub(super) const PMC0: u32 = 0xc1;
     pub(super) const PERFEVTSEL0: u32 = 0x186;
     pub(super) const OFFCORE_RSP0: u32 = 0x1a6;
@@ -34,8 +35,8 @@ mod msr {
     pub(super) const ABSENT: [u32; 6] = [0x3f1, 0x3f2, 0x600, 0x1c8, 0x1c9, 0x14ce];
 }
 
-/// PERF_CAPABILITIES: full-width writes; no PEBS, no LBR.
-const CAPABILITIES: u64 = 1 << 13;
+/// PERF_CAPABILITIES: freezing in system-management mode, full-width writes; no PEBS, no LBR.
+const CAPABILITIES: u64 = 1 << 12 | 1 << 13;
 /// PERF_CAPABILITIES.PERF_METRICS_AVAILABLE.
 const CAPABILITIES_METRICS: u64 = 1 << 15;
 /// RDPMC's index of PERF_METRICS (SDM vol. 2, "RDPMC").
@@ -56,8 +57,18 @@ const DEBUGCTL_VALID: u64 = 0xffc3;
 const FIXED_CTRL_VALID: u64 = 0b1011;
 /// The AnyThread bit of one counter in it.
 const FIXED_CTRL_ANY_THREAD: u64 = 0b0100;
-/// Architectural events in CPUID leaf 0AH: the seven, and top-down slots.
-const ARCHITECTURAL_EVENTS: u32 = 8;
+/// Event select and unit mask of the architectural events in CPUID leaf 0AH, by their bits in EBX:
+/// the seven, and top-down slots (SDM vol. 3, "Pre-defined Architectural Performance Events").
+const ARCHITECTURAL_EVENTS: [(u16, u8); 8] = [
+    (0x3c, 0x00),
+    (0xc0, 0x00),
+    (0x3c, 0x01),
+    (0x2e, 0x4f),
+    (0x2e, 0x41),
+    (0xc4, 0x00),
+    (0xc5, 0x00),
+    (0xa4, 0x01),
+];
 
 /// The index of `msr` in a bank of `count` registers from `first` on.
 fn bank(msr: u32, first: u32, count: usize) -> Option<usize> {
@@ -105,6 +116,7 @@ impl VirtualPmu {
         }
         let general = self.counters.len();
         let value = match msr {
+            msr::SMI_COUNT => self.smis,
             msr::FIXED_CTR_CTRL => self.fixed_ctrl,
             msr::GLOBAL_STATUS => self.status,
             msr::GLOBAL_CTRL => self.global_ctrl,
@@ -166,7 +178,7 @@ impl VirtualPmu {
                 (&mut self.debugctl, !DEBUGCTL_VALID)
             }
             msr::PERF_METRICS => return self.write_metrics(value, counts),
-            msr::GLOBAL_STATUS | msr::GLOBAL_INUSE | msr::PERF_CAPABILITIES => {
+            msr::SMI_COUNT | msr::GLOBAL_STATUS | msr::GLOBAL_INUSE | msr::PERF_CAPABILITIES => {
                 return AccessResult::Fault;
             }
             msr::GLOBAL_STATUS_RESET | msr::GLOBAL_STATUS_SET => {
@@ -290,14 +302,18 @@ impl VirtualPmu {
     fn intel_leaf_a(&self) -> [u32; 4] {
         let (version, width) = (u32::from(self.profile.version), u32::from(self.profile.width));
         let (general, fixed) = (self.counters.len() as u32, self.fixed.len() as u32);
-        let eax = version | general << 8 | width << 16 | ARCHITECTURAL_EVENTS << 24;
+        let events = ARCHITECTURAL_EVENTS.len() as u32;
+        let eax = version | general << 8 | width << 16 | events << 24;
+        let missing = self.missing.map(|event| (event.code, event.umask));
+        let bit = ARCHITECTURAL_EVENTS.iter().position(|event| Some(*event) == missing);
+        let missing = bit.map_or(0, |bit| 1 << bit);
         if version < 2 {
-            return [eax, 0, 0, 0];
+            return [eax, missing, 0, 0];
         }
         // Version 5 lists the fixed counters one by one and has no AnyThread (EDX[15]).
         let (list, any_thread_gone) =
             if version >= 5 { ((1 << fixed) - 1, 1 << 15) } else { (0, 0) };
-        [eax, 0, list, fixed | width << 5 | any_thread_gone]
+        [eax, missing, list, fixed | width << 5 | any_thread_gone]
     }
 }
 

@@ -14,6 +14,8 @@ mod dispatch;
 mod intel;
 #[cfg(test)]
 mod linux_tests;
+#[cfg(test)]
+mod quirk_tests;
 mod selection;
 mod state;
 #[cfg(test)]

@@ -18,18 +18,19 @@ use crate::{
 impl VirtualPmu {
     /// What the event select of general counter `index` makes it count.
     pub(super) fn source(&mut self, index: usize) -> CounterInput {
-        if self.held.map(usize::from) == Some(index) {
+        if self.is_holding && self.held.is_some_and(|held| usize::from(held.index) == index) {
             return CounterInput::default();
         }
         let value = self.selects[index];
         let reported = self.unmodelled.len();
-        let events = match self.profile.vendor {
+        let mut events = match self.profile.vendor {
             Vendor::Intel => self.intel_events(index, value),
             Vendor::Amd => self.amd_events(value),
         };
         if events.is_empty() && self.unmodelled.len() == reported {
             self.unmodelled.push(Unmodelled::Select(value));
         }
+        events.retain(|event| self.missing.is_none_or(|missing| missing.name != event.name));
         CounterInput { events, user: value & select::USR != 0, kernel: value & select::OS != 0 }
     }
 

@@ -4,13 +4,14 @@ use tally_model::{Counts, Geometry};
 
 use crate::{
     counter::Counter,
+    event::Event,
     metrics::Metrics,
     pmu::{
         access::{DEBUGCTL_FREEZE_ON_PMI, STATUS_FROZEN, Unmodelled, select},
         cycles::CycleRegisters,
     },
     profile::Profile,
-    quirks::{Left, Quirks},
+    quirks::{Held, Left, Quirks},
 };
 
 /// The PMU of one virtual CPU.
@@ -30,9 +31,16 @@ pub struct VirtualPmu {
     pub(crate) cycles: CycleRegisters,
     pub(crate) interrupt_pending: bool,
     /// A general counter that counts nothing.
-    pub(crate) held: Option<u8>,
+    pub(crate) held: Option<Held>,
+    /// Whether it does so already.
+    pub(crate) is_holding: bool,
     /// A general counter whose registers ignore writes.
     pub(crate) locked: Option<u8>,
+    /// An event whose select counts nothing.
+    pub(crate) missing: Option<&'static Event>,
+    /// The distance of system-management interrupts, in instructions, and how many there were.
+    pub(crate) smi: Option<u64>,
+    pub(crate) smis: u64,
     /// Whether interrupts in ring 3 are counted as instructions.
     overcounts: bool,
     pub(crate) unmodelled: Vec<Unmodelled>,
@@ -57,7 +65,11 @@ impl VirtualPmu {
             cycles: CycleRegisters::default(),
             interrupt_pending: false,
             held: None,
+            is_holding: false,
             locked: None,
+            missing: None,
+            smi: None,
+            smis: 0,
             overcounts: false,
             unmodelled: Vec::new(),
             profile,
@@ -69,6 +81,8 @@ impl VirtualPmu {
     pub fn with_quirks(mut self, quirks: &Quirks) -> VirtualPmu {
         self.held = quirks.held;
         self.locked = quirks.locked;
+        self.missing = quirks.missing;
+        self.smi = quirks.smi;
         self.overcounts = quirks.overcount;
         match quirks.left {
             None => {}

@@ -1,0 +1,40 @@
+//! Events that count nothing, though events that are a part of them are counted: they have no
+//! value, and their parts keep theirs.
+
+mod fake;
+#[expect(dead_code, reason = "it is for several tests")]
+mod program;
+
+use program::{Bench, SLICE};
+use tally_abi::{Value, reading::Reason};
+use tally_engine::bounds::{Bound, Whole};
+
+/// What is read of events 1 and 2, of which the first is a part of the second.
+fn read(events: [u64; 8]) -> [Value; 2] {
+    let mut bench = Bench::new(2, 1, 0);
+    bench.session.set_bounds(vec![Bound { parts: vec![1], whole: Whole::Event(2) }]);
+    bench.resume();
+    for _ in 0..200 {
+        bench.run(SLICE / 3, &events);
+    }
+    let readings = bench.session.final_readings();
+    [readings[1].value, readings[2].value]
+}
+
+#[test]
+fn a_whole_that_counts_nothing_beside_its_part_has_no_value() {
+    let mut events = [700; 8];
+    events[2] = 0;
+    let [part, whole] = read(events);
+    assert_eq!(whole, Value::NotMeasured { reason: Reason::CountsNothing });
+    assert!(matches!(part, Value::Estimated { estimate: 1_000.., .. }), "{part:?}");
+}
+
+#[test]
+fn a_whole_of_which_nothing_happened_is_zero() {
+    let mut events = [700; 8];
+    (events[1], events[2]) = (0, 0);
+    for value in read(events) {
+        assert!(matches!(value, Value::Estimated { estimate: 0, .. }), "{value:?}");
+    }
+}
