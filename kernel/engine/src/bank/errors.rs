@@ -29,10 +29,10 @@ impl Bank {
         self.members.get(member).map(|member| member.event.into())
     }
 
-    /// Publishes that the errors of all values are not known: of this number of events.
-    pub(crate) fn withdraw_errors(&mut self, events: usize) {
+    /// Publishes that the errors of these events' values are not known.
+    pub(crate) fn withdraw_errors(&mut self, events: impl Iterator<Item = usize>) {
         self.write(|bank| {
-            for event in 0..events {
+            for event in events {
                 bank.put_counter(event, counter::HALF_WIDTH, f64::NAN.to_bits());
             }
         });

@@ -32,6 +32,9 @@ impl Session {
         rdpmc: impl Fn(CounterAssignment) -> u32,
     ) -> bool {
         self.bank = Bank::new(self.id, writable, pages, &self.plan, rdpmc);
+        // What is counted all the time has no error in the bank but this, which a system call gives.
+        let moved = (0..self.events()).filter(|event| self.skew.moves(*event));
+        self.bank.iter_mut().for_each(|bank| bank.withdraw_errors(moved.clone()));
         self.note_folding();
         self.bank.is_some()
     }
@@ -79,9 +82,12 @@ impl Session {
             else {
                 continue;
             };
+            let assigned = CounterAssignment::General { group, counter };
+            let skew = self.skew.of_event(event, assigned, &self.stats());
             let uncertainty = estimate::uncertainty(&self.sample(group, counter));
             let counts = counts_of(&self.moments, &self.current, &self.total, group, 0);
-            if let (Some(uncertainty), Some(counts)) = (uncertainty, counts) {
+            if let (Some(mut uncertainty), Some(counts)) = (uncertainty, counts) {
+                uncertainty.half_width_95 += skew as f64;
                 bank.publish_error(member, &uncertainty, counts);
             }
         }
@@ -93,7 +99,7 @@ impl Session {
     pub fn withdraw_errors(&mut self) {
         let events = self.events();
         if let Some(bank) = &mut self.bank {
-            bank.withdraw_errors(events);
+            bank.withdraw_errors(0..events);
         }
     }
 

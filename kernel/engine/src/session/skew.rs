@@ -65,25 +65,43 @@ impl Skew {
         stats: &SessionStats,
         assignments: &[CounterAssignment],
     ) {
-        let entries =
-            |slice_end, mid_slice| stats.slices * slice_end + stats.spurious_pmis * mid_slice;
-        let instructions = entries(SKEW_INSTRUCTIONS, MID_SLICE_INSTRUCTIONS);
-        let cycles = entries(SKEW_CYCLES, MID_SLICE_CYCLES);
-        let interrupts = stats.pmis + stats.spurious_pmis + stats.lost_pmis + stats.interruptions;
-        let events = self.events.iter().zip(assignments);
-        for (reading, (event, assigned)) in readings.iter_mut().zip(events) {
-            let of_ring_0 = match (event.in_ring_0, assigned) {
-                (false, _) => 0,
-                (true, CounterAssignment::Pinned(Pinned::Instructions)) => instructions,
-                (true, _) => cycles,
-            };
-            let of_ring_3 = if event.is_overcounted { self.overcount * interrupts } else { 0 };
-            let skew = of_ring_0 + of_ring_3;
+        for (event, (reading, assigned)) in readings.iter_mut().zip(assignments).enumerate() {
+            let skew = self.of_event(event, *assigned, stats);
             if skew > 0 {
                 widen(&mut reading.value, skew as f64);
                 reading.counted = reading.counted.saturating_sub(skew);
             }
         }
+    }
+
+    /// The most by which interrupts may have moved the count of an event that is `assigned` to a
+    /// counter.
+    pub(super) fn of_event(
+        &self,
+        event: usize,
+        assigned: CounterAssignment,
+        stats: &SessionStats,
+    ) -> u64 {
+        let entries =
+            |slice_end, mid_slice| stats.slices * slice_end + stats.spurious_pmis * mid_slice;
+        let Some(event) = self.events.get(event) else { return 0 };
+        let of_ring_0 = match (event.in_ring_0, assigned) {
+            (false, _) => 0,
+            (true, CounterAssignment::Pinned(Pinned::Instructions)) => {
+                entries(SKEW_INSTRUCTIONS, MID_SLICE_INSTRUCTIONS)
+            }
+            (true, _) => entries(SKEW_CYCLES, MID_SLICE_CYCLES),
+        };
+        let interrupts = stats.pmis + stats.spurious_pmis + stats.lost_pmis + stats.interruptions;
+        let of_ring_3 = if event.is_overcounted { self.overcount * interrupts } else { 0 };
+        of_ring_0 + of_ring_3
+    }
+
+    /// Returns whether interrupts may move the count of an event.
+    pub(super) fn moves(&self, event: usize) -> bool {
+        self.events
+            .get(event)
+            .is_some_and(|event| event.in_ring_0 || event.is_overcounted && self.overcount > 0)
     }
 }
 
@@ -102,10 +120,13 @@ fn widen(value: &mut Value, skew: f64) {
 mod tests {
     use alloc::{vec, vec::Vec};
 
-    use tally_abi::{Mode, SessionConfig};
+    use tally_abi::{
+        Mode, SessionConfig,
+        bank::{HEADER_WORDS, counter},
+    };
 
     use super::*;
-    use crate::{Layout, Selector, Session, Widths};
+    use crate::{Layout, Selector, Session, Widths, bank::Page};
 
     /// The values of instructions, of an event in ring 0 and of one in ring 3, after 9 slices and a
     /// sample.
@@ -158,5 +179,24 @@ mod tests {
             })
             .collect();
         assert_eq!(half_widths[..2], [20.0, 0.0]);
+    }
+
+    /// A bank's exact counts have no half width but 0, which would not be true.
+    #[test]
+    fn errors_of_counts_that_interrupts_move_are_not_known_in_a_bank() {
+        let layout = Layout { general: 3, reference: false, extra: 0, widths: Widths::of(48) };
+        for (overcount, mode, known) in
+            [(0, Mode::User, true), (1, Mode::User, false), (0, Mode::Full, false)]
+        {
+            let demands = vec![Demand::pinned(Pinned::Instructions)];
+            let config = SessionConfig { mode, ..SessionConfig::default() };
+            let mut session = Session::open(1, 1, config, 1, demands, &layout).unwrap();
+            session.set_overcount(overcount);
+            let [own, page]: [&'static Page; 2] = [(); 2].map(|()| &*Box::leak(Box::default()));
+            assert!(session.map_bank(own, [page].into(), |_| 0));
+            let half_width = f64::from_bits(page.load(HEADER_WORDS + counter::HALF_WIDTH));
+            assert_eq!(half_width == 0.0, known, "{overcount} {mode:?}");
+            assert_eq!(half_width.is_nan(), !known);
+        }
     }
 }
