@@ -32,6 +32,16 @@ pub enum InitError {
         /// What there was, at least.
         least: u64,
     },
+    /// A counter does not wrap at the width that CPUID says.
+    WrongWidth {
+        /// The counter.
+        counter: CounterName,
+    },
+    /// A counter counts on after it was disabled.
+    DoesNotStop {
+        /// The counter.
+        counter: CounterName,
+    },
     /// A counter overflowed, and no interrupt came.
     NoInterrupt,
     /// Instructions in ring 3 are miscounted.
@@ -81,6 +91,16 @@ impl fmt::Display for InitError {
                 "{counter} counted {counted} of at least {least} events of a loop: under a hypervisor, \
                  the host uses it; turn off the host's NMI watchdog (sysctl kernel.nmi_watchdog=0) and \
                  count nothing there"
+            ),
+            InitError::WrongWidth { counter } => write!(
+                f,
+                "{counter} does not wrap at the width that CPUID says; update the firmware, or the \
+                 hypervisor"
+            ),
+            InitError::DoesNotStop { counter } => write!(
+                f,
+                "{counter} counts on after it was disabled: firmware or a hypervisor uses it; turn \
+                 its use of performance counters off"
             ),
             InitError::NoInterrupt => write!(
                 f,

@@ -18,6 +18,9 @@ use crate::{
 
 /// Instructions that are counted for the check, at least: some microseconds of them.
 pub const CHECK_INSTRUCTIONS: u64 = 10_000;
+/// Instructions that are counted for it at most, with those of a hypervisor's or of firmware's
+/// interrupts. A counter that wraps at another width than it should is farther off.
+const MOST_INSTRUCTIONS: u64 = 1_000 * CHECK_INSTRUCTIONS;
 /// Cycles that they take, at least: no processor retires that many in one.
 const CHECK_CYCLES: u64 = CHECK_INSTRUCTIONS / 16;
 /// The event select of retired instructions in ring 0, on Intel's and on AMD's processors: code
@@ -25,6 +28,8 @@ const CHECK_CYCLES: u64 = CHECK_INSTRUCTIONS / 16;
 const INSTRUCTIONS_IN_RING_0: Selector = Selector(1 << 22 | 1 << 17 | 0xc0);
 /// The slice timer overflows within the check.
 const SLICE: u64 = CHECK_CYCLES / 2;
+/// How many times the loop runs until an interrupt that has not come does not come any more.
+const LATEST: u32 = 32;
 /// The slice timer does not overflow within the check.
 const LONG: u64 = 1 << 30;
 
@@ -35,51 +40,83 @@ pub fn work() {
     }
 }
 
-/// Counts what `work` does in ring 0 on all counters of `set` at once, and lets the slice timer
-/// overflow in it. It is to be [`work`], on the driver's CPU. `is_raised` tells whether the
-/// overflow has raised an interrupt. The driver is used up: the CPU's PMU has to be initialized
-/// again.
+/// Gives the interrupts of overflows in the checks time to come, as they would disturb what follows.
+pub fn settle() {
+    (0..LATEST).for_each(|_| work());
+}
+
+/// Counts what `work` does in ring 0: on all counters of `set` at once, and then on each general
+/// counter alone, which has to wrap at the width that CPUID says, and to stop. `work` is to be
+/// [`work`], on the driver's CPU. The driver is used up: the CPU's PMU has to be initialized again.
 ///
 /// # Errors
 /// [`InitError::StandsStill`]: a counter has counted less than there was.
-/// [`InitError::NoInterrupt`]: no interrupt was raised.
+/// [`InitError::WrongWidth`]: it has not wrapped, or at another width.
+/// [`InitError::DoesNotStop`]: it has counted on after it was disabled.
 pub fn check_counters<B: Bus>(
-    driver: Driver<B>,
+    mut driver: Driver<B>,
     set: CounterMask,
-    work: impl FnOnce(&mut Driver<B>),
-    is_raised: impl FnOnce() -> bool,
+    mut work: impl FnMut(&mut Driver<B>),
 ) -> Result<(), InitError> {
-    count_loop(driver, set, SLICE, work)?;
-    if is_raised() { Ok(()) } else { Err(InitError::NoInterrupt) }
+    count_together(&mut driver, set, LONG, &mut work)?;
+    counters(set.general).try_for_each(|index| count_alone(&mut driver, index, &mut work))
 }
 
-/// As [`check_counters`], without an overflow: for a CPU that has passed that check.
+/// Lets the slice timer overflow while `work` runs, as [`check_counters`]. `is_raised` returns
+/// whether the overflow has raised an interrupt, which may be late.
+///
+/// # Errors
+/// [`InitError::NoInterrupt`]: no interrupt was raised.
+/// [`InitError::StandsStill`]: a counter has counted less than there was.
+pub fn check_interrupt<B: Bus>(
+    mut driver: Driver<B>,
+    set: CounterMask,
+    mut work: impl FnMut(&mut Driver<B>),
+    mut is_raised: impl FnMut() -> bool,
+) -> Result<(), InitError> {
+    count_together(&mut driver, set, SLICE, &mut work)?;
+    for _ in 0..LATEST {
+        if is_raised() {
+            return Ok(());
+        }
+        work(&mut driver);
+    }
+    Err(InitError::NoInterrupt)
+}
+
+/// The part of [`check_counters`] that counts on all counters at once, for a CPU that has passed
+/// it.
 ///
 /// # Errors
 /// [`InitError::StandsStill`]: a counter has counted less than there was.
 pub fn recheck_counters<B: Bus>(
-    driver: Driver<B>,
-    set: CounterMask,
-    work: impl FnOnce(&mut Driver<B>),
-) -> Result<(), InitError> {
-    count_loop(driver, set, LONG, work)
-}
-
-fn count_loop<B: Bus>(
     mut driver: Driver<B>,
     set: CounterMask,
-    slice: u64,
-    work: impl FnOnce(&mut Driver<B>),
+    work: impl FnMut(&mut Driver<B>),
 ) -> Result<(), InitError> {
-    let mut group = Group { used: set.general, ..Group::NONE };
-    for index in counters(set.general) {
+    count_together(&mut driver, set, LONG, work)
+}
+
+/// Programs the counters of a mask to count instructions in ring 0.
+fn program<B: Bus>(driver: &mut Driver<B>, general: u8, slice: u64) {
+    let mut group = Group { used: general, ..Group::NONE };
+    for index in counters(general) {
         group.selectors[usize::from(index)] = INSTRUCTIONS_IN_RING_0;
     }
     let setup = Setup { mode: Mode::Kernel, kernel: true, timer: Pinned::Cycles, max_slice: slice };
     driver.program(&group, &setup, slice);
+}
+
+fn count_together<B: Bus>(
+    driver: &mut Driver<B>,
+    set: CounterMask,
+    slice: u64,
+    mut work: impl FnMut(&mut Driver<B>),
+) -> Result<(), InitError> {
+    program(driver, set.general, slice);
     let before = driver.read(set);
     driver.enable();
-    work(&mut driver);
+    work(driver);
     driver.stop();
     let after = driver.read(set);
     driver.scrub();
@@ -103,6 +140,35 @@ fn count_loop<B: Bus>(
     match all.find(|(_, counted, least)| counted < least) {
         Some((counter, counted, least)) => Err(InitError::StandsStill { counter, counted, least }),
         None => Ok(()),
+    }
+}
+
+fn count_alone<B: Bus>(
+    driver: &mut Driver<B>,
+    index: u8,
+    work: &mut impl FnMut(&mut Driver<B>),
+) -> Result<(), InitError> {
+    let set = CounterMask { general: 1 << index, reference: false };
+    let value = |driver: &mut Driver<B>| driver.read(set).general[usize::from(index)];
+    program(driver, set.general, LONG);
+    driver.preload(index.into(), CHECK_INSTRUCTIONS / 2);
+    let before = value(driver);
+    driver.enable();
+    work(driver);
+    driver.stop();
+    let after = value(driver);
+    work(driver);
+    let later = value(driver);
+    driver.disarm();
+    driver.scrub();
+    let width = driver.widths().general;
+    let counted = after.wrapping_sub(before) & width;
+    let (counter, least) = (CounterName::General(index), CHECK_INSTRUCTIONS);
+    match counted {
+        _ if later != after => Err(InitError::DoesNotStop { counter }),
+        ..CHECK_INSTRUCTIONS => Err(InitError::StandsStill { counter, counted, least }),
+        CHECK_INSTRUCTIONS..=MOST_INSTRUCTIONS if after < before && before <= width => Ok(()),
+        _ => Err(InitError::WrongWidth { counter }),
     }
 }
 

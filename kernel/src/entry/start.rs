@@ -43,6 +43,7 @@ fn check_ring_3(measure: &NmiCell, lapic: &Lapic) {
     if measure.lock().is_to_be_checked() {
         // That of the check of the overflow interrupt.
         ring_3::take_pending_interrupts();
+        measure.check_nmi();
         let ring_3 = Ring3Loop::new();
         measure.lock().check_ring_3(|until_interrupt| ring_3.run(lapic, until_interrupt));
     }

@@ -54,6 +54,12 @@ impl NmiCell {
         NmiGuard(self)
     }
 
+    /// Checks on the cell's CPU that overflows raise NMIs, if they are to: one that comes meanwhile
+    /// finds the cell locked, and is replayed after it.
+    pub fn check_nmi(&self) {
+        self.lock().check_nmi(|| self.pending.load(Ordering::Relaxed));
+    }
+
     /// The overflow interrupt as a fixed interrupt, on the cell's CPU.
     #[inline(always)]
     pub fn overflow(&self, interrupted: &InterruptFrame) {

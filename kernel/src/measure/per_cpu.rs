@@ -89,6 +89,17 @@ impl Measure {
         settings().check_counters && self.multiplexer.is_some()
     }
 
+    /// Checks that an overflow raises an NMI, if overflows do; `is_pending` returns whether one came.
+    /// Before the CPU runs programs, once.
+    pub(super) fn check_nmi(&mut self, is_pending: impl FnMut() -> bool) {
+        let Ok(found) = detected() else { return };
+        if delivery() == Delivery::Nmi {
+            let checked = start::check_nmi(found, is_pending)
+                .and_then(|()| start::multiplexer(self.cpu, &self.lapic, found));
+            self.multiplexer = checked.map_err(|reason| record_failure(self.cpu, reason)).ok();
+        }
+    }
+
     /// Checks what this CPU counts in ring 3. `run` runs instructions there until an interrupt if
     /// it is told so, and returns how many have retired. Before the CPU runs programs, once.
     pub fn check_ring_3(&mut self, run: impl FnMut(bool) -> u64) {

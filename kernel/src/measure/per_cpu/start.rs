@@ -5,7 +5,9 @@ use tally_abi::{
     boot::{Delivery, Failure},
 };
 use tally_engine::{CounterMask, Counts, Group, Layout, Multiplexer, Pmu};
-use tally_pmu::{DetectedPmu, Driver, InitError, bus::Native, check_counters, recheck_counters};
+use tally_pmu::{
+    DetectedPmu, Driver, InitError, bus::Native, check_counters, check_interrupt, recheck_counters,
+};
 
 use crate::{
     arch::{lapic::Lapic, vectors},
@@ -30,8 +32,7 @@ pub(super) fn multiplexer(
 }
 
 /// If that is asked for, checks that every counter counts and that an overflow raises an interrupt,
-/// which stays pending. Nothing shows that an NMI is pending, so the interrupt is not checked where
-/// overflows are NMIs.
+/// which stays pending. Of NMIs [`check_nmi`] checks that.
 pub(super) fn check_ring_0(cpu: u16, lapic: &Lapic, found: &DetectedPmu) -> Result<(), InitError> {
     if settings().fail == Some(Failure::Pmu) && cpu > 0 {
         driver(found)?.restore(&Group::NONE, Mode::User, &Counts::default());
@@ -39,12 +40,26 @@ pub(super) fn check_ring_0(cpu: u16, lapic: &Lapic, found: &DetectedPmu) -> Resu
     if !settings().check_counters {
         return Ok(());
     }
-    let is_fixed = delivery() == Delivery::Fixed;
-    if is_fixed {
-        lapic.unmask_pmi(Delivery::Fixed);
+    check_counters(driver(found)?, all(found), |_| tally_pmu::work())?;
+    if delivery() == Delivery::Nmi {
+        return Ok(());
     }
-    let is_raised = || !is_fixed || lapic.is_pending(vectors::PMI);
-    check_counters(driver(found)?, all(found), |_| tally_pmu::work(), is_raised)
+    lapic.unmask_pmi(Delivery::Fixed);
+    let is_raised = || lapic.is_pending(vectors::PMI);
+    let checked = check_interrupt(driver(found)?, all(found), |_| tally_pmu::work(), is_raised);
+    tally_pmu::settle();
+    checked
+}
+
+/// Checks that an overflow raises an NMI; the interrupt's entry is unmasked. `is_pending` returns
+/// whether one came.
+pub(super) fn check_nmi(
+    found: &DetectedPmu,
+    is_pending: impl FnMut() -> bool,
+) -> Result<(), InitError> {
+    let checked = check_interrupt(driver(found)?, all(found), |_| tally_pmu::work(), is_pending);
+    tally_pmu::settle();
+    checked
 }
 
 /// Checks that every counter still counts, while nothing else does.

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::{
-    CHECK_INSTRUCTIONS, CounterName, check_counters, recheck_counters,
+    CHECK_INSTRUCTIONS, CounterName, check_counters, check_interrupt, recheck_counters,
     registers::{Register, amd as amd_registers, intel as intel_registers},
 };
 
@@ -14,14 +14,9 @@ fn all(vendor: Vendor) -> CounterMask {
 
 fn check(model: Model) -> Result<(), InitError> {
     let set = all(model.vendor);
-    check_counters(
-        try_driver(model).unwrap(),
-        set,
-        |driver| {
-            happen(driver, true, CHECK_INSTRUCTIONS / 2);
-        },
-        || true,
-    )
+    check_counters(try_driver(model).unwrap(), set, |driver| {
+        happen(driver, true, CHECK_INSTRUCTIONS / 2);
+    })
 }
 
 fn recheck(model: Model) -> Result<(), InitError> {
@@ -77,6 +72,55 @@ fn a_counter_that_stands_still_is_named() {
                     "{vendor:?} {counter}: {found:?}"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn a_counter_that_counts_on_does_not_stop() {
+    let counter = CounterName::General(1);
+    let found = check_counters(driver(INTEL), all(INTEL), |driver| {
+        happen(driver, true, CHECK_INSTRUCTIONS / 2);
+        *model(driver).msrs.get_mut(&intel_registers::Pmc::address(1)).unwrap() += 1;
+    });
+    assert_eq!(found, Err(InitError::DoesNotStop { counter }));
+}
+
+#[test]
+fn a_counter_that_is_wider_than_it_says_is_named() {
+    let mut features = intel::Features {
+        general: 0xf,
+        reserved: 0,
+        reference: true,
+        capabilities: true,
+        extra: intel::EXTRA,
+        widths: Widths { pinned: WIDTH, general: WIDTH },
+    };
+    for (general, found) in [
+        (WIDTH, Ok(())),
+        (WIDTH >> 8, Err(InitError::WrongWidth { counter: CounterName::General(0) })),
+    ] {
+        features.widths.general = general;
+        let driver = Driver::Intel(Intel::new(new_model(INTEL), features).unwrap());
+        let checked = check_counters(driver, all(INTEL), |driver| {
+            happen(driver, true, CHECK_INSTRUCTIONS / 2);
+        });
+        assert_eq!(checked, found);
+    }
+}
+
+#[test]
+fn an_overflow_that_raises_no_interrupt_is_named() {
+    for vendor in ALL {
+        for (raised, found) in [(true, Ok(())), (false, Err(InitError::NoInterrupt))] {
+            let mut interrupts = 0;
+            let work = |driver: &mut Driver<Model>| {
+                happen(driver, true, CHECK_INSTRUCTIONS / 2);
+                interrupts += model(driver).interrupts;
+            };
+            let checked = check_interrupt(driver(vendor), all(vendor), work, || raised);
+            assert_eq!(checked, found, "{vendor:?}");
+            assert!(interrupts > 0);
         }
     }
 }
