@@ -3,7 +3,9 @@
 //! Every text goes through the template engine, which escapes it. Pictures are the only markup from
 //! elsewhere; their library escapes text too.
 
-use minijinja::{Environment, HtmlEscape, UndefinedBehavior, Value, syntax::SyntaxConfig, value::Serde};
+use minijinja::{
+    Environment, HtmlEscape, UndefinedBehavior, Value, syntax::SyntaxConfig, value::Serde,
+};
 use serde::Serialize;
 use tally_abi::{
     ExitStatus,
