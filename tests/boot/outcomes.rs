@@ -107,6 +107,13 @@ fn a_program_that_is_not_in_the_ramdisk_is_refused() {
     assert_refused(ENDINGS.get(), ExitStatus::ProgramNotFound, "ramdisk");
 }
 
+/// So it is where a boot loader found no ramdisk, which has the command line of a disk image.
+#[test]
+fn a_command_line_without_a_program_is_refused() {
+    let boot = boot(&Request::new("wire"));
+    assert_refused(&boot, ExitStatus::ProgramNotFound, "no program is named");
+}
+
 #[test]
 fn a_file_that_is_no_elf_is_refused() {
     assert_refused(ENDINGS.get(), ExitStatus::NotStaticElf, "ELF");

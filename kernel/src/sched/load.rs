@@ -19,8 +19,17 @@ use crate::{
     task::Process,
 };
 
-/// Loads the programs of the command line. A program that cannot be loaded is reported.
+/// Why nothing runs. A boot loader that finds no ramdisk boots the kernel all the same.
+const NO_PROGRAM: &str = "no program is named on the command line, or the boot loader found no \
+                          ramdisk: put the file `ramdisk` beside the kernel, or write the image \
+                          again";
+
+/// Loads the programs of the command line. A program that cannot be loaded is reported, and if
+/// none is named, that is.
 pub fn load_all(line: &CommandLine) {
+    if line.programs().next().is_none() {
+        refuse("kernel", ExitStatus::ProgramNotFound, NO_PROGRAM);
+    }
     for program in line.programs() {
         match program {
             Ok(program) => load(program),

@@ -81,6 +81,15 @@ addEventListener('load', () => setTimeout(() => {
 }, 50));
 ";
 
+/// Leaves the tables that are wider than their place, and the width of the window.
+const WIDE: &str = "
+const wide = [...document.querySelectorAll('.scroll')].filter((it) => it.scrollWidth > it.clientWidth);
+document.body.dataset.wide = wide.map((it) => it.getAttribute('aria-label')).join(', ');
+document.body.dataset.inner = innerWidth;
+";
+/// The width of a window that shows all, in pixels.
+const WINDOW: u32 = 1400;
+
 fn chromium() -> Option<PathBuf> {
     let folders = env::var_os("PATH")?;
     let mut paths =
@@ -94,6 +103,11 @@ fn chromium() -> Option<PathBuf> {
 
 /// What Chromium makes of a page with this script at its end. Its console is empty.
 fn opened(chromium: &Path, page: &str, script: &str) -> Html {
+    opened_in(WINDOW, chromium, page, script)
+}
+
+/// The same in a window of this width in pixels.
+fn opened_in(width: u32, chromium: &Path, page: &str, script: &str) -> Html {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     // Relaxed: the numbers only need to differ.
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -106,6 +120,7 @@ fn opened(chromium: &Path, page: &str, script: &str) -> Html {
     command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-sync", "--dump-dom"]);
     command.args(["--disable-background-networking", "--disable-component-update"]);
     command.args(["--virtual-time-budget=2000", "--enable-logging=stderr", "--log-level=0"]);
+    command.arg(format!("--window-size={width},1200"));
     command.arg(format!("--user-data-dir={}", folder.join("profile").display()));
     let output = command.arg(format!("file://{}", file.display())).output().expect("it starts");
     fs::remove_dir_all(&folder).expect("the folder can be removed");
@@ -137,6 +152,17 @@ fn chromium_sorts_the_page_and_its_console_is_empty() {
     // Equal values keep their order.
     events.sort_by_key(|event| Reverse(event.estimate));
     assert_eq!(left(&page, "descending"), names(&events));
+}
+
+#[test]
+fn no_table_scrolls_in_a_narrow_window() {
+    let Some(chromium) = chromium() else { return };
+    let page = render(&sample(), &[]).unwrap();
+    for width in [1200, 1000, 500] {
+        let page = opened_in(width, &chromium, &page, WIDE);
+        assert_eq!(left(&page, "inner"), width.to_string());
+        assert_eq!(left(&page, "wide"), "", "{width} pixels");
+    }
 }
 
 #[test]

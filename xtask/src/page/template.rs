@@ -3,7 +3,9 @@
 //! Every text goes through the template engine, which escapes it. Pictures are the only markup from
 //! elsewhere; their library escapes text too.
 
-use minijinja::{Environment, UndefinedBehavior, Value, syntax::SyntaxConfig, value::Serde};
+use minijinja::{
+    Environment, HtmlEscape, UndefinedBehavior, Value, syntax::SyntaxConfig, value::Serde,
+};
 use serde::Serialize;
 use tally_abi::{
     ExitStatus,
@@ -61,8 +63,14 @@ fn environment() -> std::result::Result<Environment<'static>, minijinja::Error> 
     environment.add_filter("grouped", |count: f64| Grouped(count.round() as u64).to_string());
     environment.add_filter("percent", |share: f64| percent(share, false));
     environment.add_filter("fixed", |number: f64, decimals: usize| format!("{number:.decimals$}"));
+    environment.add_filter("breakable", |name: &str| Value::from_safe_string(breakable(name)));
     for (name, text) in TEMPLATES {
         environment.add_template(name, text)?;
     }
     Ok(environment)
+}
+
+/// The markup of a name that a narrow table can break behind its dots and underscores.
+fn breakable(name: &str) -> String {
+    HtmlEscape(name).to_string().replace('.', ".<wbr>").replace('_', "_<wbr>")
 }
