@@ -103,11 +103,20 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
         b"AuthenticAMD" => (detect_amd(&cpuid, hypervisor)?, Catalogue::amd(family, model)),
         _ => return Err(NoPmu::Vendor(vendor)),
     };
-    let note = leave_counter_3(&mut kind, &cpuid, leaf.eax);
+    let note = leave_counter_3(&mut kind, &cpuid, leaf.eax).or(erratum(&vendor, family, model));
     // Intel SDM volume 2, CPUID leaf 1AH: EAX's high byte.
     let has_core = vendor == *b"GenuineIntel" && leaf.eax >= 0x1a;
     let core = if has_core { (cpuid.cpuid1(0x1a).eax >> 24) as u8 } else { 0 };
     Ok(DetectedPmu { kind, catalogue, family, model, note, core })
+}
+
+/// An erratum of the processor's counters that nothing is done about: AMD's 1292 of family 19h,
+/// models 00h to 0Fh ("Revision Guide for AMD Family 19h Models 00h-0Fh Processors", 56683).
+fn erratum(vendor: &[u8; 12], family: u16, model: u8) -> Option<&'static str> {
+    (vendor == b"AuthenticAMD" && family == 0x19 && model <= 0x0f).then_some(
+        "erratum 1292: counts of retired instructions and branches may rarely be too high, also \
+         those that are called exact",
+    )
 }
 
 /// Leaves general counter 3 to microcode where that may use it for transactions, and says so: CPUID

@@ -40,7 +40,7 @@ pub fn work() {
     }
 }
 
-/// Gives the interrupts of overflows in the checks time to come, as they would disturb what follows.
+/// Gives the interrupts of overflows in the checks time to come: they would disturb what follows.
 pub fn settle() {
     (0..LATEST).for_each(|_| work());
 }

@@ -1,10 +1,10 @@
 //! One CPU's part of the sampling engine: its multiplexer, and the session of the program that runs
 //! there.
 
+mod checks;
 mod cpus;
 mod direct;
 mod of_cpu;
-mod recheck;
 mod records;
 mod start;
 mod thread;
@@ -24,7 +24,7 @@ use super::{
     instances::ThreadTurn,
     readings::EVENTS_A_STEP,
     refusal::Refusal,
-    settings::{delivery, detected, record_failure, record_overcount, settings},
+    settings::{delivery, detected, record_failure, settings},
     slot::Slot,
     trace::{AtInterrupt, TraceSink},
     trace_ring::ProcessorClock,
@@ -82,34 +82,6 @@ impl Measure {
             lapic,
             checked_ns: 0,
         }
-    }
-
-    /// Returns whether what this CPU counts is to be checked, and it can count.
-    pub fn is_to_be_checked(&self) -> bool {
-        settings().check_counters && self.multiplexer.is_some()
-    }
-
-    /// Checks that an overflow raises an NMI, if overflows do; `is_pending` returns whether one came.
-    /// Before the CPU runs programs, once.
-    pub(super) fn check_nmi(&mut self, is_pending: impl FnMut() -> bool) {
-        let Ok(found) = detected() else { return };
-        if delivery() == Delivery::Nmi {
-            let checked = start::check_nmi(found, is_pending)
-                .and_then(|()| start::multiplexer(self.cpu, &self.lapic, found));
-            self.multiplexer = checked.map_err(|reason| record_failure(self.cpu, reason)).ok();
-        }
-    }
-
-    /// Checks what this CPU counts in ring 3. `run` runs instructions there until an interrupt if
-    /// it is told so, and returns how many have retired. Before the CPU runs programs, once.
-    pub fn check_ring_3(&mut self, run: impl FnMut(bool) -> u64) {
-        let Ok(found) = detected() else { return };
-        let (cpu, lapic) = (self.cpu, self.lapic);
-        let checked = start::check_ring_3(found, run).and_then(|overcount| {
-            record_overcount(cpu, overcount);
-            start::multiplexer(cpu, &lapic, found)
-        });
-        self.multiplexer = checked.map_err(|reason| record_failure(cpu, reason)).ok();
     }
 
     /// An interrupt or exception in ring 3, other than a PMI.

@@ -32,7 +32,7 @@ impl Session {
         rdpmc: impl Fn(CounterAssignment) -> u32,
     ) -> bool {
         self.bank = Bank::new(self.id, writable, pages, &self.plan, rdpmc);
-        // What is counted all the time has no error in the bank but this, which a system call gives.
+        // What is counted all the time has no other error in the bank; a system call gives it.
         let moved = (0..self.events()).filter(|event| self.skew.moves(*event));
         self.bank.iter_mut().for_each(|bank| bank.withdraw_errors(moved.clone()));
         self.note_folding();

@@ -108,9 +108,11 @@ fn real_processors_are_known() {
 #[test]
 fn catalogues_are_chosen_by_family_model_and_stepping() {
     let zen3 = Cpu { signature: 0xa0_0f11, leaves: &ZEN4.leaves[..1], ..ZEN4 };
-    let info = detect(zen3).unwrap().info();
+    let info = detect(zen3.clone()).unwrap().info();
     assert_eq!((info.catalogue, info.general), ("zen3", 4));
     assert_eq!(info.name, "AMD core performance counter extension");
+    assert!(detect(zen3).unwrap().note.is_some_and(|note| note.contains("1292")));
+    assert_eq!(detect(ZEN4).unwrap().note, None);
     let skylake = detect(Cpu { signature: 0x50654, ..ICELAKE }).unwrap();
     assert_eq!((skylake.info().catalogue, skylake.layout().extra), ("skylake-server", 7));
     // Zen 4c, and what else there is of Zen 4 (Linux: `bsp_init_amd`, arch/x86/kernel/cpu/amd.c).
