@@ -26,7 +26,7 @@ use self::{
     show::{write_files, write_trace},
 };
 use crate::{
-    Failure, Result,
+    Failure, Result, check as machine_check,
     explain::{self, Asked},
     guest_files::GuestFile,
     halts::HaltArgs,
@@ -136,7 +136,7 @@ pub struct RunArgs {
     /// A program of the ramdisk and its arguments, in place of --program; --events counts its whole
     /// run. `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does. `--` separates programs
     /// that run at the same time
-    #[arg(last = true, value_name = "PROGRAM", conflicts_with = "program")]
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with_all = ["program", "check"])]
     command: Vec<String>,
     /// The programs of the command, with their paths on the machine.
     #[arg(skip)]
@@ -378,7 +378,9 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
         output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
     }
-    let mut boot = if args.live {
+    let mut boot = if args.job.check {
+        machine::boot_listening(&artefacts, &request, &mut machine_check::listen)?
+    } else if args.live {
         live::boot(&artefacts, &request, args.known()?)?
     } else {
         machine::boot_with_progress(&artefacts, &request, args.json)?

@@ -163,8 +163,8 @@ lines! {
         raised: u64,
         /// Overflows that arrived before the loop ended.
         arrived: u64,
-        /// Interrupts that no overflow explains.
-        spurious: u64,
+        /// Overflow interrupts meanwhile.
+        interrupts: u64,
         /// Events from an overflow to its interrupt: the least, the median and the most.
         skid: Vec<u64>,
     }

@@ -38,4 +38,7 @@ pub use driver::Driver;
 pub use halt_timer::HaltTimer;
 pub use init::{CounterName, InitError};
 pub use intel::Intel;
-pub use self_check::{CHECK_INSTRUCTIONS, check_counters, check_ring_3, recheck_counters, work};
+pub use self_check::{
+    AccessCosts, CHECK_INSTRUCTIONS, access_costs, check_counters, check_ring_3, recheck_counters,
+    work,
+};

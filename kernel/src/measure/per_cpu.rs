@@ -19,6 +19,7 @@ use tally_engine::{Multiplexer, Session};
 use tally_pmu::{Driver, bus::Native};
 
 use super::{
+    checked::report_overcount,
     context::{Context, Samples, UpcallHandler},
     halt::Halter,
     instances::ThreadTurn,
@@ -86,7 +87,7 @@ impl Measure {
 
     /// Returns whether what this CPU counts is to be checked, and it can count.
     pub fn is_to_be_checked(&self) -> bool {
-        settings().check_counters && self.multiplexer.is_some()
+        settings().check_counters.is_some() && self.multiplexer.is_some()
     }
 
     /// Checks what this CPU counts in ring 3. `run` runs instructions there until an interrupt if
@@ -94,8 +95,9 @@ impl Measure {
     pub fn check_ring_3(&mut self, run: impl FnMut(bool) -> u64) {
         let Ok(found) = detected() else { return };
         let (cpu, lapic) = (self.cpu, self.lapic);
-        let checked = start::check_ring_3(found, run).and_then(|overcount| {
+        let checked = start::check_ring_3(cpu, found, run).and_then(|overcount| {
             record_overcount(cpu, overcount);
+            report_overcount(cpu, overcount);
             start::multiplexer(cpu, &lapic, found)
         });
         self.multiplexer = checked.map_err(|reason| record_failure(cpu, reason)).ok();

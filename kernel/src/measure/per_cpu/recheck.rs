@@ -5,7 +5,7 @@
 //! such check are right; which are since then is not known. So a failure ends counting on all CPUs,
 //! and no value of a session that is open then is given.
 
-use tally_abi::trace::End;
+use tally_abi::{boot::CounterCheck, trace::End};
 
 use super::{Measure, start};
 use crate::{
@@ -43,7 +43,9 @@ impl Measure {
             self.slot.context.as_ref().is_some_and(|context| context.session.is_running());
         let is_due = now.saturating_sub(self.checked_ns) >= after_ns;
         let Ok(found) = detected() else { return };
-        if !settings().check_counters || !is_running || !is_due || self.halter.is_some() {
+        // A report of the machine's counters says what they do, whatever that is.
+        let is_asked = settings().check_counters == Some(CounterCheck::Refuse);
+        if !is_asked || !is_running || !is_due || self.halter.is_some() {
             return;
         }
         self.checked_ns = now;

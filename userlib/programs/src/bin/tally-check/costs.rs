@@ -2,12 +2,12 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use tally::{Direct, Mode, OpenError, Session, SessionConfig, SessionStats, Slice, Value, session};
+use tally::{Direct, Mode, OpenError, Session, SessionConfig, SessionStats, Slice, session};
 use tally_abi::check::Cost;
 
 use super::{
-    counters::on_counter,
-    loops::{SPIN_INSTRUCTIONS, spin},
+    counters::{between_readings, on_counter},
+    loops::SPIN_INSTRUCTIONS,
 };
 
 /// Cycles of a slice: each ends by an interrupt.
@@ -22,51 +22,32 @@ const RDPMCS: u64 = 1_000;
 /// # Errors
 /// Instructions cannot be counted.
 pub fn measure(cpu: u32) -> Result<Cost, OpenError> {
-    let one = run("instructions", TURNS)?;
-    let switched = run(&two_groups(), TURNS).ok();
+    let (stats, overcount) = run("instructions")?;
+    let switched = run(&two_groups()).ok();
     let known = |cycles: u64| (cycles > 0).then_some(cycles);
     Ok(Cost {
         cpu,
         rdpmc_centicycles: rdpmc(),
-        interrupt_cycles: known(one.stats.switch_cycles),
-        switch_cycles: switched.and_then(|it| known(it.stats.switch_cycles)),
-        interrupts: one.stats.pmis + one.stats.interruptions,
-        overcount: one.counted.saturating_sub(one.least),
-        lost: one.stats.lost_pmis,
+        interrupt_cycles: known(stats.switch_cycles),
+        switch_cycles: switched.and_then(|(stats, _)| known(stats.switch_cycles)),
+        interrupts: stats.pmis + stats.interruptions,
+        overcount,
+        lost: stats.lost_pmis,
     })
 }
 
-/// A session's run.
-struct Run {
-    stats: SessionStats,
-    /// Instructions that it counted.
-    counted: u64,
-    /// Instructions that retired.
-    least: u64,
-}
-
-/// Counts a list, whose first event is instructions, on a loop.
-fn run(events: &str, turns: u64) -> Result<Run, OpenError> {
-    // What starting and stopping add.
-    let (_, around) = session(events, 0)?;
-    let (stats, counted) = session(events, turns)?;
-    Ok(Run { stats, counted, least: around + SPIN_INSTRUCTIONS * (turns - 1) })
-}
-
-/// The statistics of a session on a loop of one turn more than 0, and its first event's count.
-fn session(events: &str, turns: u64) -> Result<(SessionStats, u64), OpenError> {
-    let config =
-        SessionConfig { slice: SLICE, budget_ppm: session::NO_BUDGET_PPM, ..Default::default() };
+/// Counts a list, whose first event is instructions, on a loop. Returns the session's statistics,
+/// and how many instructions more than those of the loop were counted.
+fn run(events: &str) -> Result<(SessionStats, u64), OpenError> {
+    let budget_ppm = session::NO_BUDGET_PPM;
+    let config = SessionConfig { slice: SLICE, budget_ppm, ..SessionConfig::default() };
     let session = Session::open(events, config)?;
     session.start()?;
-    spin(turns.max(1));
+    // What is around the loop is the same both times.
+    let [one, all] = [1, TURNS + 1].map(|turns| between_readings(&session, turns));
+    let overcount = all?.saturating_sub(one? + SPIN_INSTRUCTIONS * TURNS);
     session.stop()?;
-    let counted = session.read()?.first().map_or(0, |reading| match reading.value {
-        Value::Exact { count } => count,
-        Value::Estimated { estimate, .. } => estimate,
-        _ => 0,
-    });
-    Ok((session.stats()?, counted))
+    Ok((session.stats()?, overcount))
 }
 
 /// Instructions, and two events for each general counter: every switch replaces all of them.

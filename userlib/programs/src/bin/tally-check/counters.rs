@@ -7,7 +7,7 @@ use core::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
 };
 
-use tally::{Direct, Error, Mode, Session, SessionConfig, Slice, Value, session};
+use tally::{Bank, Direct, Error, Mode, Session, SessionConfig, Slice, Value, session};
 use tally_abi::check::Counter;
 
 use super::loops::{SPIN_INSTRUCTIONS, spin};
@@ -48,9 +48,13 @@ fn counters() -> Vec<Named> {
         ("reference", "ref-cycles", cycles),
     ];
     let pinned = pinned.into_iter().map(|(name, event, of)| (name.into(), event.into(), of));
+    // Some processors' reference cycles are an event of a general counter.
+    let mut numbers = Vec::new();
     let granted = |(name, event, (least, most)): (String, String, (u64, u64))| {
         let number = Direct::open(&event, Mode::User).ok()?.rdpmc_number(0);
-        Some(Named { name, event, number, least, most })
+        let is_new = !numbers.contains(&number);
+        numbers.push(number);
+        is_new.then_some(Named { name, event, number, least, most })
     };
     general.chain(pinned).filter_map(granted).collect()
 }
@@ -67,7 +71,6 @@ pub fn all(cpu: u32) -> Vec<Counter> {
     let list: Vec<&str> = named.iter().map(|it| it.event.as_str()).collect();
     let together = counted(&list.join(","), list.len());
     let check = |(index, it): (usize, &Named)| {
-        let of_session = by_session(it);
         let mut of = Counter {
             cpu,
             counter: it.name.clone(),
@@ -75,12 +78,10 @@ pub fn all(cpu: u32) -> Vec<Counter> {
             most: it.most,
             alone: counted(&it.event, 1).first().copied().unwrap_or(0),
             together: together.get(index).copied().unwrap_or(0),
-            session: of_session.map(|(count, _)| count),
-            stopped: of_session.map(|(_, stopped)| stopped),
             ..Counter::default()
         };
-        // Where it cannot be opened, nothing was raised.
-        let _ = overflows(it, &mut of);
+        // Where it cannot be opened, nothing is known of it.
+        let _ = in_session(it, &mut of);
         of
     };
     named.iter().enumerate().map(check).collect()
@@ -99,22 +100,13 @@ fn difference(direct: &Direct, event: usize, turns: u64) -> u64 {
     direct.read(event).wrapping_sub(before)
 }
 
-/// What a session's counter of an event counts of the loop, as the kernel reads it; and what it
-/// counts after the session was stopped.
-fn by_session(of: &Named) -> Option<(u64, u64)> {
-    let session = Session::open(&of.event, config()).ok()?;
-    let _bank = session.map().ok()?;
-    session.start().ok()?;
-    spin(TURNS);
-    session.stop().ok()?;
-    let count = match session.read().ok()?.first()?.value {
+/// The first event's count, as the kernel reads it.
+fn count(session: &Session) -> Result<u64, Error> {
+    Ok(session.read()?.first().map_or(0, |reading| match reading.value {
         Value::Exact { count } => count,
         Value::Estimated { estimate, .. } => estimate,
-        _ => return None,
-    };
-    let before = rdpmc(of.number);
-    spin(TURNS);
-    Some((count, rdpmc(of.number).wrapping_sub(before)))
+        _ => 0,
+    }))
 }
 
 /// Slices that do not end in the check.
@@ -134,38 +126,64 @@ extern "C" fn note(_: usize, count: u64) {
     }
 }
 
-/// Lets a counter overflow some times.
-fn overflows(counter: &Named, of: &mut Counter) -> Result<(), Error> {
+/// What the kernel's readings before and after a loop differ by.
+pub fn between_readings(session: &Session, turns: u64) -> Result<u64, Error> {
+    let before = count(session)?;
+    spin(turns);
+    Ok(count(session)?.saturating_sub(before))
+}
+
+/// Counts the loop in a session, lets the counter overflow some times, and stops it.
+fn in_session(counter: &Named, of: &mut Counter) -> Result<(), Error> {
     let session = Session::open(&counter.event, config()).map_err(|refused| refused.error)?;
     let bank = session.map()?;
-    FIRED.store(0, Relaxed);
     session.start()?;
-    let (mut skid, mut arrived) = (Vec::new(), 0);
+    // Of the reading and the loop, less those of one turn.
+    let [one, all] = [1, TURNS + 1].map(|turns| between_readings(&session, turns));
+    of.session = Some(all?.saturating_sub(one?));
+    let skid = overflow(&session, &bank, |value| of.width_bits = width(value), counter.number)?;
+    session.stop()?;
+    let before = rdpmc(counter.number);
+    spin(TURNS);
+    of.stopped = Some(rdpmc(counter.number).wrapping_sub(before));
+    let stats = session.stats()?;
+    (of.raised, of.arrived) = (OVERFLOWS as u64, skid.len() as u64);
+    of.interrupts = stats.pmis + stats.spurious_pmis;
+    if let [least, .., most] = skid[..] {
+        of.skid = vec![least, skid[skid.len() / 2], most];
+    }
+    Ok(())
+}
+
+/// Lets the counter of a session's only event overflow some times. Returns how late each interrupt
+/// came that came, in order. `show` gets what the counter has before the first overflow.
+fn overflow(
+    session: &Session,
+    bank: &Bank<'_>,
+    show: impl FnOnce(u64),
+    number: u32,
+) -> Result<Vec<u64>, Error> {
+    let mut show = Some(show);
+    let mut skid = Vec::new();
+    FIRED.store(0, Relaxed);
     for overflow in 0..OVERFLOWS {
         let at = bank.counter(0).map_or(0, |counter| counter.read()) + PERIOD;
         // SAFETY: the handler works on atomics.
         unsafe { session.set_threshold_handler(0, at, note)? };
-        if overflow == 0 {
-            of.width_bits = width(rdpmc(counter.number));
+        if let Some(show) = show.take() {
+            show(rdpmc(number));
         }
         // Long enough for cycles too, and shorter than a turn of the scheduler.
         spin(4 * PERIOD);
         if FIRED.load(Relaxed) > overflow {
-            arrived += 1;
             skid.push(COUNTS[overflow].load(Relaxed).saturating_sub(at));
         } else {
             session.clear_threshold(0)?;
             FIRED.store(overflow + 1, Relaxed);
         }
     }
-    session.stop()?;
-    let stats = session.stats()?;
     skid.sort_unstable();
-    if let [least, .., most] = skid[..] {
-        of.skid = vec![least, skid[skid.len() / 2], most];
-    }
-    (of.raised, of.arrived, of.spurious) = (OVERFLOWS as u64, arrived, stats.spurious_pmis);
-    Ok(())
+    Ok(skid)
 }
 
 /// The width of a counter that is set to some thousands below its overflow: its highest bit is set.
