@@ -9,8 +9,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Result, bench, build, check, compare, diff, docs, events, export, fuzz, image, import, lint, linux,
-    output, project::Project, run, samples, sdk, setup, shell, study, test, trace, vpmu_check,
+    Result, bench, build, check, compare, diff, docs, events, export, fuzz, image, import, lint,
+    linux, output, project::Project, run, samples, sdk, setup, shell, study, test, trace,
+    vpmu_check,
 };
 
 /// Tally's tasks: set up, build, run, test.

@@ -6,8 +6,7 @@ use clap::{Args, FromArgMatches};
 use tally_abi::{
     ExitStatus, PhaseConfig, SessionConfig, Shares, Slice,
     boot::{DEFAULT_PARANOID, Delivery, MAX_CPUS},
-    check,
-    events,
+    check, events,
     session::{MAX_SLICE, MIN_SLICE},
     words::escape,
 };

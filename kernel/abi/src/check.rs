@@ -287,16 +287,14 @@ mod tests {
             most: 20,
             on: vec![span],
         };
-        assert_eq!(
-            event.to_string(),
-            "event event=A.B work=far\\sloads least=1 most=20 on=3:10@0"
-        );
+        assert_eq!(event.to_string(), "event event=A.B work=far\\sloads least=1 most=20 on=3:10@0");
         span.add(1, 12);
         span.add(2, 11);
         let event = Event { on: vec![span, Span::of(0, 5, 7)], ..event };
         assert!(event.to_string().ends_with("on=3:10@0..12@1,0:7@5"), "{event}");
         assert_eq!(Line::parse(&event.to_string()), Some(Line::Event(event)));
-        let counter = Counter { counter: "cycles".into(), width_bits: Some(48), ..Counter::default() };
+        let counter =
+            Counter { counter: "cycles".into(), width_bits: Some(48), ..Counter::default() };
         assert!(counter.to_string().contains(" session=- "), "{counter}");
         assert_eq!(Line::parse(&counter.to_string()), Some(Line::Counter(counter)));
         for bad in ["", "event", "checked lines=x", "checked line=1", "checked lines=1 more=2"] {

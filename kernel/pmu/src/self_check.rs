@@ -128,6 +128,7 @@ pub fn access_costs<B: Bus>(mut driver: Driver<B>, general: u8) -> AccessCosts {
     // A counter without an event, which has a select of its own only the first time.
     let slot = general.trailing_zeros() as usize;
     driver.preload(slot, LONG);
+    driver.enable();
     let write_centicycles = centicycles(&mut driver, |driver| {
         driver.preload(slot, LONG);
     });

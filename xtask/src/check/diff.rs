@@ -95,7 +95,10 @@ fn machine(report: &CheckReport) -> BTreeMap<String, String> {
     let of = &report.machine;
     let (family, model, stepping) = (of.family, of.model, of.stepping);
     let texts = [
-        ("processor", format!("{}, family {family}, model {model}, stepping {stepping}", of.vendor)),
+        (
+            "processor",
+            format!("{}, family {family}, model {model}, stepping {stepping}", of.vendor),
+        ),
         ("PMU", of.pmu.clone()),
         ("catalogue", of.catalogue.clone()),
         ("hypervisor", if of.hypervisor { "yes" } else { "no" }.to_owned()),

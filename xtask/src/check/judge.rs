@@ -41,7 +41,7 @@ pub fn findings(report: &CheckReport) -> Findings {
     check_number(report, &mut found);
     report.counters.iter().for_each(|of| check_counter(of, report, &mut found));
     report.costs.iter().for_each(|of| check_cost(of, &mut found));
-    report.events.iter().for_each(|of| check_event(of, &mut found));
+    report.events.iter().for_each(|of| check_event(of, report, &mut found));
     for refused in &report.refused {
         found.notes.push(format!("{} is refused: {}", refused.event, refused.why));
     }
@@ -135,11 +135,22 @@ pub(super) fn wrong_span(of: &Event, span: &Span) -> Option<String> {
     ))
 }
 
-fn check_event(of: &Event, found: &mut Findings) {
+/// Returns whether a counter of a CPU miscounts whatever it counts: its events are not judged.
+fn is_bad(report: &CheckReport, cpu: u32, counter: u8) -> bool {
+    let name = format!("general-{counter}");
+    let mut all = report.counters.iter();
+    all.any(|of| of.cpu == cpu && of.counter == name && wrong_count(of, "", of.alone).is_some())
+}
+
+fn check_event(of: &Event, report: &CheckReport, found: &mut Findings) {
     if of.on.is_empty() {
         found.wrong.push(format!("{}: no counter counted it", of.event));
     }
-    let wrong: Vec<String> = of.on.iter().filter_map(|span| wrong_span(of, span)).collect();
+    let judged = of.on.iter().filter(|span| {
+        let cpus = [span.least_cpu, span.most_cpu];
+        !cpus.iter().any(|cpu| is_bad(report, *cpu, span.counter))
+    });
+    let wrong: Vec<String> = judged.filter_map(|span| wrong_span(of, span)).collect();
     let differs = |span: &&Span| {
         span.most > FACTOR * span.least && span.most > span.least + DIFFERENCE && wrong.is_empty()
     };

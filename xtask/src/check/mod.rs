@@ -5,6 +5,8 @@ pub mod diff;
 mod judge;
 mod render;
 mod report;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     judge::{Findings, findings},

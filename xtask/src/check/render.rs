@@ -87,8 +87,7 @@ fn write_counters(text: &mut String, report: &CheckReport) -> fmt::Result {
         let known = |number: Option<u64>| number.map_or("-".to_owned(), |it| number_text(it));
         let arrived = format!("{arrived}/{raised}");
         let skid: Vec<String> = of.skid.iter().map(|skid| number_text(*skid)).collect();
-        let mark =
-            if wrong_counter(of, report.machine.width_bits).is_empty() { "" } else { " *" };
+        let mark = if wrong_counter(of, report.machine.width_bits).is_empty() { "" } else { " *" };
         writeln!(
             text,
             "{counter:<12} {cpu:>3} {:>9} {:>9} {:>9} {:>7} {arrived:>7} {:>4}  {}{mark}",
@@ -112,8 +111,9 @@ fn write_costs(text: &mut String, report: &CheckReport) -> fmt::Result {
     for of in &report.costs {
         let Cost { cpu, overcount, interrupts, .. } = of;
         let boot = report.at_boot.iter().find(|it| it.cpu == *cpu);
-        let hundredths =
-            |cost: Option<u64>| cost.map_or("-".to_owned(), |it| format!("{:.1}", it as f64 / 100.0));
+        let hundredths = |cost: Option<u64>| {
+            cost.map_or("-".to_owned(), |it| format!("{:.1}", it as f64 / 100.0))
+        };
         let known = |cost: Option<u64>| cost.map_or("-".to_owned(), number_text);
         writeln!(
             text,
@@ -131,11 +131,7 @@ fn write_costs(text: &mut String, report: &CheckReport) -> fmt::Result {
 }
 
 fn write_events(text: &mut String, events: &[Event]) -> fmt::Result {
-    writeln!(
-        text,
-        "\n{:<NAME$} {:>11} {:>23} {:>11}",
-        "event", "at least", "counted", "at most"
-    )?;
+    writeln!(text, "\n{:<NAME$} {:>11} {:>23} {:>11}", "event", "at least", "counted", "at most")?;
     for of in events {
         if of.event.len() > NAME {
             writeln!(text, "{}", of.event)?;

@@ -89,7 +89,8 @@ impl CheckReport {
         report.take(&String::from_utf8_lossy(&text), boot)?;
         let CheckReport { events, refused, not_checked, .. } = &mut report;
         not_checked.retain(|name| {
-            !events.iter().any(|of| of.event == *name) && !refused.iter().any(|of| of.event == *name)
+            !events.iter().any(|of| of.event == *name)
+                && !refused.iter().any(|of| of.event == *name)
         });
         report.findings = findings(&report);
         Ok(report)
@@ -144,13 +145,13 @@ impl CheckReport {
             "AuthenticAMD" => Catalogue::amd(pmu.family, pmu.model),
             _ => Catalogue::intel(pmu.family, pmu.model, stepping),
         };
-        // Those that each CPU's counters of them have checked.
-        let pinned = ["instructions", "cycles", "ref-cycles"].into_iter();
-        let pinned = pinned.filter_map(|event| catalogue.resolve(event, Mode::User).ok());
-        let pinned: Vec<_> = pinned.flatten().filter_map(|event| event.native).collect();
+        // Pinned events have counters of their own, which are checked.
+        let is_pinned = |event: &str| {
+            let resolved = catalogue.resolve(event, Mode::User);
+            resolved.is_ok_and(|all| all.iter().all(|event| event.demand.pinned.is_some()))
+        };
         let names = catalogue.entries().map(|entry| entry.name);
-        self.not_checked =
-            names.filter(|name| !pinned.contains(name)).map(str::to_owned).collect();
+        self.not_checked = names.filter(|name| !is_pinned(name)).map(str::to_owned).collect();
         Ok(())
     }
 

@@ -296,8 +296,7 @@ impl<'a> Spelling<'a> {
 }
 
 const MODIFIERS: &str = "ukhpPGHISDWbR";
-const TERMS: &str =
-    "terms are event, umask, cmask, inv, edge, offcore_rsp, frontend, config, config1, counter and name";
+const TERMS: &str = "terms are event, umask, cmask, inv, edge, offcore_rsp, frontend, config, config1, counter and name";
 const SAID: &str = "the event is given twice: give a name, a numeric select, or event= and umask=";
 const GROUPS: &str = "modifiers are u and k; events between braces are counted in the same slices, and \
                       no group of them is preferred";

@@ -52,9 +52,8 @@ fn run(events: &str) -> Result<(SessionStats, u64), OpenError> {
 
 /// Instructions, and two events for each general counter: every switch replaces all of them.
 fn two_groups() -> String {
-    let granted = |counter: &u8| {
-        Direct::open(&on_counter("cpu/event=0xc0/", *counter), Mode::User).is_ok()
-    };
+    let granted =
+        |counter: &u8| Direct::open(&on_counter("cpu/event=0xc0/", *counter), Mode::User).is_ok();
     let branches = if is_intel() { "cpu/event=0xc4/" } else { "cpu/event=0xc2/" };
     let of = |counter| {
         let [first, second] = ["cpu/event=0xc0/", branches].map(|of| on_counter(of, counter));
