@@ -1,5 +1,7 @@
 //! The long check of a machine's counters and events, and its report.
 
+use std::time::Duration;
+
 use tally_abi::ExitStatus;
 use xtask::{
     check::{self, CheckReport, diff::CheckDiff},
@@ -21,7 +23,7 @@ static INTEL: SharedBoot = SharedBoot::new(|| Request::new(line()));
 static AMD: SharedBoot = SharedBoot::new(|| Request { pmu: Pmu::Amd, ..Request::new(line()) });
 
 /// The report of a check of counters alone, on a machine with these options.
-fn counters(pmu: Pmu, cpus: u32, vpmu: &str) -> CheckReport {
+fn counters(pmu: Pmu, cpus: usize, vpmu: &str) -> CheckReport {
     let vpmu = vec![vpmu.to_owned()];
     let line = line().replace("tally-check", "tally-check counters");
     let boot = boot(&Request { pmu, cpus, vpmu, ..Request::new(line) });
@@ -120,7 +122,9 @@ fn without_a_pmu_the_check_says_why() {
 
 #[test]
 fn photographs_give_the_report() {
-    let request = Request { serial_ports: false, ..Request::new("") };
+    // A line on the screen moves all others, and the virtual PMU models each access.
+    let time_limit = Duration::from_secs(400);
+    let request = Request { serial_ports: false, time_limit, ..Request::new("") };
     let line = line().replacen("wire", "codes=100", 1);
     let line = format!("name=opt/tally/cmdline,string={}", line.replace(',', ",,"));
     let request = Request { qemu_args: vec!["-fw_cfg".into(), line], ..request };
