@@ -5,8 +5,11 @@ use std::time::Duration;
 use tally_abi::ExitStatus;
 use xtask::{
     check::{self, CheckReport, diff::CheckDiff},
+    docs,
     job::Job,
     machine::{Pmu, Request},
+    project::Project,
+    run::RunArgs,
 };
 
 use crate::{
@@ -19,7 +22,11 @@ fn line() -> String {
     Job { check: true, ..Job::default() }.command_line("wire")
 }
 
-static INTEL: SharedBoot = SharedBoot::new(|| Request::new(line()));
+/// The command whose output pages quote.
+pub(crate) const CHECK: &str = "cargo xtask run --check";
+
+static INTEL: SharedBoot =
+    SharedBoot::new(|| RunArgs::of(CHECK).and_then(|args| args.request()).expect("it is a run"));
 static AMD: SharedBoot = SharedBoot::new(|| Request { pmu: Pmu::Amd, ..Request::new(line()) });
 
 /// The report of a check of counters alone, on a machine with these options.
@@ -54,6 +61,13 @@ fn machines_as_modelled_are_right_and_nothing_else_is_said_to_be() {
 }
 
 #[test]
+fn samples_of_the_check_on_pages_are_current() {
+    let output = check::render(&CheckReport::of(INTEL.get()).unwrap());
+    let stale = docs::stale_lines(&Project::here(), CHECK, &output).unwrap();
+    assert!(stale.is_empty(), "run `cargo xtask docs --samples`; stale:\n{}", stale.join("\n"));
+}
+
+#[test]
 fn reports_of_the_same_machine_do_not_differ_and_those_of_two_vendors_do() {
     let [intel, amd] = [&INTEL, &AMD].map(|boot| CheckReport::of(boot.get()).unwrap());
     assert_eq!(CheckDiff::of(&intel, &intel), CheckDiff::default());
@@ -74,6 +88,19 @@ fn a_counter_that_stands_still_is_named_and_the_others_are_right() {
     let wrong = &report.findings.wrong;
     assert!(wrong.iter().any(|wrong| wrong.contains("counter cycles: alone it")), "{wrong:?}");
     assert!(!wrong.iter().any(|wrong| wrong.contains("general-")), "{wrong:?}");
+}
+
+/// As on a stepping that lacks it.
+#[test]
+fn an_event_that_counts_nothing_is_named_and_no_other() {
+    let vpmu = vec!["missing=MEM_LOAD_RETIRED.L2_MISS".to_owned()];
+    let boot = boot(&Request { vpmu, ..Request::new(line()) });
+    assert_success(&boot);
+    let report = CheckReport::of(&boot).unwrap_or_else(|failure| panic!("{failure}"));
+    let wrong = &report.findings.wrong;
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    let begins = "MEM_LOAD_RETIRED.L2_MISS: general-0 of CPU 0 counted 0 of the loop `far loads`";
+    assert!(wrong[0].starts_with(begins) && wrong[0].contains("general-3"), "{wrong:?}");
 }
 
 #[test]
@@ -125,7 +152,7 @@ fn photographs_give_the_report() {
     // A line on the screen moves all others, and the virtual PMU models each access.
     let time_limit = Duration::from_secs(400);
     let request = Request { serial_ports: false, time_limit, ..Request::new("") };
-    let line = line().replacen("wire", "codes=100", 1);
+    let line = line().replacen("wire", "codes=100 log=error", 1);
     let line = format!("name=opt/tally/cmdline,string={}", line.replace(',', ",,"));
     let request = Request { qemu_args: vec!["-fw_cfg".into(), line], ..request };
     let (_, messages) = photographed("check", request);
