@@ -173,4 +173,5 @@ fn announce(cpus: u32, ramdisk_bytes: u64, seed: u64) {
     log::info!("{cpus} CPUs (maximum {MAX_CPUS}), {} KiB of memory in use", memory_bytes / 1024);
     let (tsc_hz, pmu) = (clock::tsc_hz(), measure::pmu_info());
     serial::send(&Message::Booted { cpus, memory_bytes, seed, tsc_hz, pmu });
+    measure::send_checked();
 }

@@ -10,6 +10,7 @@ mod attacks;
 mod bank;
 mod beside;
 mod breakdown;
+mod check;
 mod children;
 mod command;
 mod compare;

@@ -111,7 +111,7 @@ impl Observer for Camera {
 }
 
 /// Boots a machine with a screen. Returns it and the messages that pictures of its screen give.
-fn photographed(name: &str, request: Request) -> (Boot, Vec<u8>) {
+pub(crate) fn photographed(name: &str, request: Request) -> (Boot, Vec<u8>) {
     let mut camera = Camera::new(name);
     let mut request = Request { from_disk: true, ..request };
     let socket = format!("unix:{},server=on,wait=off", camera.socket.display());
@@ -124,7 +124,7 @@ fn photographed(name: &str, request: Request) -> (Boot, Vec<u8>) {
 }
 
 /// What photographs give.
-fn imported(messages: &[u8]) -> Boot {
+pub(crate) fn imported(messages: &[u8]) -> Boot {
     machine::of_messages(messages, &mut |_| {}).unwrap_or_else(|failure| panic!("{failure}"))
 }
 

@@ -41,6 +41,15 @@ impl Direct {
         result.map(|_| Direct { indices }).map_err(|error| OpenError::new(error, &detail))
     }
 
+    /// RDPMC's ECX for the event with this index in the list.
+    ///
+    /// # Panics
+    /// The list has no such event.
+    #[doc(hidden)]
+    pub fn rdpmc_number(&self, event: usize) -> u32 {
+        self.indices[event] as u32
+    }
+
     /// Reads the counter of the event with this index in the list, by one RDPMC without a system
     /// call. Most processors' counters have 48 bits and wrap to 0.
     ///

@@ -9,8 +9,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Result, bench, build, compare, diff, docs, events, export, fuzz, image, import, lint, linux,
-    output, project::Project, run, samples, sdk, setup, shell, study, test, trace, vpmu_check,
+    Result, bench, build, check, compare, diff, docs, events, export, fuzz, image, import, lint,
+    linux, output, project::Project, run, samples, sdk, setup, shell, study, test, trace,
+    vpmu_check,
 };
 
 /// Tally's tasks: set up, build, run, test.
@@ -37,6 +38,8 @@ enum Task {
     Compare(compare::CompareArgs),
     /// Compare two runs with each other: what differs by more than the intervals allow
     Diff(diff::DiffArgs),
+    /// Compare two reports of `run --check`: what is right in one and not in the other
+    CheckDiff(check::diff::CheckDiffArgs),
     /// Print a trace file that a run wrote
     Trace(trace::TraceArgs),
     /// Print the functions with the most events in a trace's samples, as perf report
@@ -79,6 +82,7 @@ impl Task {
         !matches!(
             self,
             Task::Diff(_)
+                | Task::CheckDiff(_)
                 | Task::Import(_)
                 | Task::Trace(_)
                 | Task::Report(_)
@@ -136,6 +140,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Run(args) => run::main(&project, args),
         Task::Compare(args) => compare::main(&project, args),
         Task::Diff(args) => diff::main(args),
+        Task::CheckDiff(args) => check::diff::main(args),
         Task::Trace(args) => trace::main(args),
         Task::Report(args) => samples::report::main(args),
         Task::Script(args) => samples::script::main(args),

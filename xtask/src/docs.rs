@@ -22,6 +22,7 @@ use tally_abi::ExitStatus;
 use self::figures::Figure;
 use crate::{
     Failure, Result,
+    check::{self, CheckReport},
     machine::{self, Artefacts},
     output, process,
     project::{self, Project},
@@ -186,6 +187,9 @@ fn print(artefacts: &Artefacts, command: &str) -> Result<String> {
     let boot = machine::boot_with_progress(artefacts, &RunArgs::of(command)?.request()?, true)?;
     if !boot.outcome.is_success() {
         return Err(Failure::new(ExitStatus::CheckFailed, format!("{command}: {}", boot.outcome)));
+    }
+    if check::is_check(&boot) {
+        return Ok(check::render(&CheckReport::of(&boot)?));
     }
     Ok(table::render(&Report::of(&boot)))
 }

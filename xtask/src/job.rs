@@ -6,7 +6,7 @@ use clap::{Args, FromArgMatches};
 use tally_abi::{
     ExitStatus, PhaseConfig, SessionConfig, Shares, Slice,
     boot::{DEFAULT_PARANOID, Delivery, MAX_CPUS},
-    events,
+    check, events,
     session::{MAX_SLICE, MIN_SLICE},
     words::escape,
 };
@@ -24,6 +24,10 @@ pub struct Job {
     /// Programs of the ramdisk to run at the same time
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "deflate")]
     pub program: Vec<String>,
+    /// Check the machine's counters and events, on every CPU, and print a report of it, in place of
+    /// running programs
+    #[arg(long, conflicts_with_all = ["program", "events", "slice", "budget", "shares", "env"])]
+    pub check: bool,
     /// Events to count, separated by commas; without it, the program's own list
     #[arg(long, value_name = "LIST")]
     pub events: Option<String>,
@@ -110,14 +114,20 @@ impl Job {
     /// the kernel starts all that the machine has.
     fn options(&self, options: &str) -> String {
         let mut line = format!("seed={}", self.seed);
-        if self.paranoid != DEFAULT_PARANOID {
-            line += &format!(" paranoid={}", self.paranoid);
+        // A check counts in direct mode.
+        let paranoid = if self.check { 0 } else { self.paranoid };
+        if paranoid != DEFAULT_PARANOID {
+            line += &format!(" paranoid={paranoid}");
         }
         if self.overflows == Delivery::Nmi {
             line += " overflows=nmi";
         }
         if !options.is_empty() {
             line += &format!(" {options}");
+        }
+        if self.check {
+            // The last of two counts.
+            line += " check-counters=report";
         }
         line
     }
@@ -211,6 +221,9 @@ impl Job {
     /// The kernel's command line for the job's programs, with `options` after the job's own.
     pub fn command_line(&self, options: &str) -> String {
         let mut line = self.options(options);
+        if self.check {
+            return line + &format!(" -- {}", check::PROGRAM);
+        }
         for program in &self.program {
             line += &format!(" --{} {program}", self.surroundings());
             if let Some(events) = &self.events {

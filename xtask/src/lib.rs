@@ -8,6 +8,7 @@
 
 pub mod bench;
 pub mod build;
+pub mod check;
 pub mod cli;
 pub mod compare;
 mod compiler;

@@ -26,7 +26,7 @@ use self::{
     show::{write_files, write_trace},
 };
 use crate::{
-    Failure, Result,
+    Failure, Result, check as machine_check,
     explain::{self, Asked},
     guest_files::GuestFile,
     halts::HaltArgs,
@@ -56,31 +56,31 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
     vpmu: Vec<String>,
     /// Print the plan, each event's group and counter, without a boot
-    #[arg(long, conflicts_with = "trace")]
+    #[arg(long, conflicts_with_all = ["check", "trace"])]
     explain: bool,
     /// Print where the cycles go, from the events by which the processor tells stalls apart
-    #[arg(long, conflicts_with_all = ["events", "explain", "repeat"])]
+    #[arg(long, conflicts_with_all = ["check", "events", "explain", "repeat"])]
     breakdown: bool,
     /// Write where the cycles go over time into this file: a table (.csv) or a picture (.svg)
     #[arg(long, value_name = "FILE", requires = "breakdown", conflicts_with = "trace_last")]
     over_time: Option<PathBuf>,
     /// Give the counts of N intervals of the run too [default with --over-time: 20]
-    #[arg(long, value_name = "N", conflicts_with_all = ["explain", "repeat", "trace_last"],
+    #[arg(long, value_name = "N", conflicts_with_all = ["check", "explain", "repeat", "trace_last"],
           default_value_if("over_time", ArgPredicate::IsPresent, "20"),
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     intervals: Option<u16>,
     /// Write the results into this file too: a page for a browser, with the JSON object inside
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["explain", "repeat"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "explain", "repeat"])]
     report: Option<PathBuf>,
     /// Vary the slices' lengths, and print how often each event would have happened without
     /// interrupts
-    #[arg(long, conflicts_with_all = ["shares", "explain", "repeat", "trace_last"])]
+    #[arg(long, conflicts_with_all = ["check", "shares", "explain", "repeat", "trace_last"])]
     unobserved: bool,
     /// Estimate again from the records of all slices after the run, and print these estimates too
-    #[arg(long, conflicts_with_all = ["explain", "repeat", "trace_last"])]
+    #[arg(long, conflicts_with_all = ["check", "explain", "repeat", "trace_last"])]
     refine: bool,
     /// Run the machine N times, with seeds from --seed on, and print one table of all runs
-    #[arg(long, value_name = "N", conflicts_with_all = ["explain", "trace", "gdb"],
+    #[arg(long, value_name = "N", conflicts_with_all = ["check", "explain", "trace", "gdb"],
           value_parser = clap::value_parser!(u64).range(2..=1000))]
     repeat: Option<u64>,
     /// Print one JSON object, alone on standard output; what programs write there goes to standard
@@ -110,7 +110,8 @@ pub struct RunArgs {
     log: LogLevel,
     /// Show the run on the terminal while it runs: rates of events with error bars, where cycles
     /// go, phases. What programs write comes when the view has ended; q stops the machine
-    #[arg(long, conflicts_with_all = ["json", "quiet", "explain", "repeat", "gdb", "trace_last"])]
+    #[arg(long, conflicts_with_all = ["check", "json", "quiet", "explain", "repeat", "gdb",
+                                      "trace_last"])]
     live: bool,
     /// Check at boot, on each CPU, that every counter counts, that an overflow raises an interrupt,
     /// and whether interrupts count as instructions; always with --accel kvm and --vpmu
@@ -125,10 +126,10 @@ pub struct RunArgs {
     file: Vec<String>,
     /// Write the files and folders that the programs created or changed into this folder, new or
     /// empty
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "repeat"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "explain", "repeat"])]
     out: Option<PathBuf>,
     /// A file of this machine that is the standard input of the programs
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, conflicts_with = "check", value_name = "PATH")]
     stdin: Option<PathBuf>,
     /// Date at which the machine starts, in seconds since 1970 [default: 2026-01-01]
     #[arg(long, value_name = "SECONDS")]
@@ -136,7 +137,7 @@ pub struct RunArgs {
     /// A program of the ramdisk and its arguments, in place of --program; --events counts its whole
     /// run. `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does. `--` separates programs
     /// that run at the same time
-    #[arg(last = true, value_name = "PROGRAM", conflicts_with = "program")]
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with_all = ["program", "check"])]
     command: Vec<String>,
     /// The programs of the command, with their paths on the machine.
     #[arg(skip)]
@@ -378,7 +379,9 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
         output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
     }
-    let mut boot = if args.live {
+    let mut boot = if args.job.check {
+        machine::boot_listening(&artefacts, &request, &mut machine_check::listen)?
+    } else if args.live {
         live::boot(&artefacts, &request, args.known()?)?
     } else {
         machine::boot_with_progress(&artefacts, &request, args.json)?

@@ -54,8 +54,9 @@ pub struct CommandLine<'a> {
     /// Whether the kernel sends the files that programs created or changed to the host when all
     /// programs have ended (`send-files`).
     pub send_files: bool,
-    /// Whether each CPU checks, as it starts, that all its counters count (`check-counters`).
-    pub check_counters: bool,
+    /// Whether each CPU checks, as it starts, that all its counters count, and what follows if one
+    /// does not (`check-counters`, `check-counters=report`).
+    pub check_counters: Option<CounterCheck>,
     /// How overflow interrupts are delivered (`overflows=fixed|nmi`).
     pub overflows: Delivery,
     /// The halts of programs (`halt=LENGTH,PERIOD,FOOTPRINT`), which take a general counter. Not
@@ -85,6 +86,16 @@ pub enum Tracing {
     /// To the host after all programs have ended; each ring has the last records of its CPU: a
     /// flight recorder.
     Last,
+}
+
+/// What follows where a CPU's counters do not pass the check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterCheck {
+    /// Nothing is counted on the machine.
+    Refuse,
+    /// The kernel sends what each CPU found ([`crate::wire::Message::Checked`]), and what accesses
+    /// to registers cost, and counts.
+    Report,
 }
 
 /// How the interrupt controller delivers overflow interrupts (Intel SDM volume 3, "Local Vector
@@ -225,7 +236,7 @@ impl<'a> CommandLine<'a> {
             paranoid: DEFAULT_PARANOID,
             date: DEFAULT_DATE,
             send_files: false,
-            check_counters: false,
+            check_counters: None,
             overflows: Delivery::Fixed,
             halts: None,
             halt_timer: None,
@@ -259,7 +270,10 @@ impl<'a> CommandLine<'a> {
         match option.split_once('=') {
             None if option == "wire" => self.wire = true,
             None if option == "send-files" => self.send_files = true,
-            None if option == "check-counters" => self.check_counters = true,
+            None if option == "check-counters" => self.check_counters = Some(CounterCheck::Refuse),
+            Some(("check-counters", "report")) => {
+                self.check_counters = Some(CounterCheck::Report);
+            }
             None if option == "trace" => self.trace = Some(Tracing::Stream),
             Some(("trace", "last")) => self.trace = Some(Tracing::Last),
             Some(("seed", n)) => self.seed = n.parse().ok()?,
@@ -341,7 +355,10 @@ mod tests {
     fn options_then_programs() {
         let line = CommandLine::parse("seed=7 wire cpus=2 -- a --x 1 -- b").unwrap();
         assert_eq!((line.seed, line.wire, line.trace, line.cpus), (7, true, None, 2));
-        assert!(CommandLine::parse("check-counters").unwrap().check_counters);
+        let checks = |text| CommandLine::parse(text).map(|line| line.check_counters);
+        assert_eq!(checks("check-counters"), Ok(Some(CounterCheck::Refuse)));
+        assert_eq!(checks("check-counters=report"), Ok(Some(CounterCheck::Report)));
+        assert_eq!(checks("check-counters=yes"), Err(BadOption("check-counters=yes")));
         assert!(CommandLine::parse("send-files").unwrap().send_files);
         let traces = |text| CommandLine::parse(text).map(|line| line.trace);
         assert_eq!(traces("trace"), Ok(Some(Tracing::Stream)));

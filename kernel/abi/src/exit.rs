@@ -59,6 +59,12 @@ pub enum ExitStatus {
     OtherVersion = 88,
     /// A counter stopped counting while programs ran, so that no count of then can be relied on.
     CounterFailed = 89,
+    /// A file is not the report of a check.
+    NoReport = 92,
+    /// The report of a check is of another version.
+    OtherReport = 93,
+    /// Two reports of checks differ beyond bounds.
+    ReportsDiffer = 94,
 }
 
 impl From<ExitStatus> for u8 {

@@ -14,6 +14,8 @@ extern crate alloc;
 pub mod bank;
 pub mod boot;
 #[cfg(feature = "alloc")]
+pub mod check;
+#[cfg(feature = "alloc")]
 pub mod command;
 pub mod error;
 pub mod events;

@@ -15,7 +15,7 @@ use crate::{
 
 /// The version of the messages: of two builds with the same one, either reads what the other's
 /// kernel sends. A change of [`Message`] or of what it contains makes a new one.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 /// The most bytes of a frame, including the zero byte at its end.
 pub const MAX_FRAME_BYTES: usize = 2048;
 /// The most bytes of text that one [`Message::Output`] carries.
@@ -232,6 +232,25 @@ pub enum Message<'a> {
         /// Their number.
         messages: u64,
     },
+    /// What a CPU's check of its counters found, if the command line asks for a report of it.
+    Checked {
+        /// The CPU.
+        cpu: u16,
+        /// What is wrong, a text for users.
+        failure: Option<&'a str>,
+        /// What it counts in ring 3 beyond the instructions that retire, for each interrupt.
+        overcount: u64,
+        /// Core cycles of an RDMSR and of a WRMSR of the PMU's registers, in hundredths; 0 where
+        /// cycles are not counted.
+        access_centicycles: [u64; 2],
+    },
+    /// A processor that did not start, or that stays offline.
+    Offline {
+        /// Its APIC ID.
+        apic_id: u32,
+        /// The reason, a text for users.
+        why: &'a str,
+    },
 }
 
 impl<'a> Message<'a> {
@@ -304,9 +323,9 @@ mod tests {
         let session =
             Message::Session { session: 1, pid: 1, program, address_space, config, thread };
         // The last message's number shows that none was put before it.
-        let last = Message::Omitted { messages: 7 };
-        assert_eq!(last.encode(&mut [0; 8]), Ok(&[3, 19, 7, 0][..]));
-        assert_eq!((VERSION, length(stats), length(session)), (4, Ok(20), Ok(17)));
+        let last = Message::Offline { apic_id: 7, why: "" };
+        assert_eq!(last.encode(&mut [0; 8]), Ok(&[3, 21, 7, 1, 0][..]));
+        assert_eq!((VERSION, length(stats), length(session)), (5, Ok(20), Ok(17)));
     }
 
     #[test]

@@ -39,6 +39,6 @@ pub use halt_timer::HaltTimer;
 pub use init::{CounterName, InitError};
 pub use intel::Intel;
 pub use self_check::{
-    CHECK_INSTRUCTIONS, check_counters, check_interrupt, check_ring_3, recheck_counters, settle,
-    work,
+    AccessCosts, CHECK_INSTRUCTIONS, access_costs, check_counters, check_interrupt, check_ring_3,
+    recheck_counters, settle, work,
 };

@@ -172,6 +172,49 @@ fn count_alone<B: Bus>(
     }
 }
 
+/// What accesses to the PMU's registers cost, in hundredths of a core cycle. 0 where the counter of
+/// cycles counts nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccessCosts {
+    /// An RDMSR.
+    pub read_centicycles: u64,
+    /// A WRMSR.
+    pub write_centicycles: u64,
+}
+
+/// Times accesses to the registers, with the driver's few instructions around each. The driver is
+/// used up, as by [`check_counters`].
+pub fn access_costs<B: Bus>(mut driver: Driver<B>, general: u8) -> AccessCosts {
+    let setup = Setup { mode: Mode::Kernel, kernel: true, timer: Pinned::Cycles, max_slice: LONG };
+    driver.program(&Group::NONE, &setup, LONG);
+    driver.enable();
+    let read_centicycles = centicycles(&mut driver, |driver| {
+        driver.is_counting();
+    });
+    // A counter without an event, which has a select of its own only the first time.
+    let slot = general.trailing_zeros() as usize;
+    driver.preload(slot, LONG);
+    driver.enable();
+    let write_centicycles = centicycles(&mut driver, |driver| {
+        driver.preload(slot, LONG);
+    });
+    driver.stop();
+    driver.scrub();
+    AccessCosts { read_centicycles, write_centicycles }
+}
+
+/// Hundredths of a cycle for each of the accesses to registers that `access` makes.
+fn centicycles<B: Bus>(driver: &mut Driver<B>, mut access: impl FnMut(&mut Driver<B>)) -> u64 {
+    const TIMES: usize = 64;
+    let cycles = |driver: &mut Driver<B>| driver.read(CounterMask::default())[Pinned::Cycles];
+    let (start, before) = (cycles(driver), driver.msr_accesses());
+    for _ in 0..TIMES {
+        access(driver);
+    }
+    let passed = cycles(driver).wrapping_sub(start) & driver.widths().pinned;
+    100 * passed / (driver.msr_accesses() - before).max(1)
+}
+
 /// The most instructions that may be counted beyond those that retired, for each interrupt and
 /// exception.
 const MAX_OVERCOUNT: u64 = 16;

@@ -11,13 +11,14 @@ use core::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
+use tally_abi::wire::Message;
 use x86_64::structures::paging::PhysFrame;
 
 use super::start::start_cpu;
 use crate::{
     arch::lapic::Lapic,
     cpu::{self, Cpu, online},
-    machine::{acpi, clock},
+    machine::{acpi, clock, serial},
     measure,
     memory::{frames, kernel, space::AddressSpace},
 };
@@ -125,9 +126,12 @@ pub fn start_others(rsdp: Option<u64>, wanted: usize, timer_ticks: u32) -> u32 {
             Started::Online => {}
             Started::Mismatched => {
                 log::warn!("CPU with APIC ID {id} has another PMU than the first CPU; offline");
+                let why = "it has another PMU than the first CPU";
+                serial::send(&Message::Offline { apic_id: id, why });
             }
             Started::NoAnswer => {
                 log::error!("CPU with APIC ID {id} did not start; offline");
+                serial::send(&Message::Offline { apic_id: id, why: "it did not start" });
                 // It may still start, in this page and with these tables.
                 core::mem::forget(space);
                 break;

@@ -7,6 +7,7 @@
 //! behind an [`NmiCell`].
 
 mod catalogue;
+mod checked;
 mod claim;
 mod context;
 mod counted_cpu;
@@ -33,6 +34,7 @@ mod truth;
 
 use tally_abi::boot::CommandLine;
 
+pub use checked::send as send_checked;
 pub use context::{Context, Owner, Samples, Subject, UpcallHandler};
 pub use direct::DirectCounters;
 pub use instances::ThreadTurn;

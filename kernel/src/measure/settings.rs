@@ -11,7 +11,7 @@ use raw_cpuid::CpuIdReaderNative;
 use spin::Once;
 use tally_abi::{
     Error,
-    boot::{CommandLine, Delivery, Failure, TraceEvents, Tracing},
+    boot::{CommandLine, CounterCheck, Delivery, Failure, TraceEvents, Tracing},
     halt::{HaltTimer, Halts},
     wire::PmuInfo,
 };
@@ -38,7 +38,7 @@ pub(super) struct Settings {
     pub(super) halts: Option<Halts>,
     pub(super) halt_timer: HaltTimer,
     pub(super) fail: Option<Failure>,
-    pub(super) check_counters: bool,
+    pub(super) check_counters: Option<CounterCheck>,
 }
 
 /// Why nothing is counted on this machine.

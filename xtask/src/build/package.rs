@@ -51,7 +51,7 @@ pub const KERNEL: GuestPackage = GuestPackage {
     flags: KERNEL_FLAGS,
 };
 /// Names of the programs that come with Tally.
-pub const PROGRAM_NAMES: [&str; 3] = ["deflate", "rounds", "tally"];
+pub const PROGRAM_NAMES: [&str; 4] = ["deflate", "rounds", "tally", "tally-check"];
 /// The programs that come with Tally.
 pub const PROGRAMS: GuestPackage = GuestPackage {
     name: "tally-programs",

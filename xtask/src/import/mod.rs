@@ -13,7 +13,7 @@ use tally_photo::{Photo, Unreadable};
 
 use self::join::Joiner;
 use crate::{
-    Failure, Result, machine,
+    Failure, Result, check, machine,
     output::{self, ProgramWriter},
     report::Report,
     run,
@@ -37,10 +37,12 @@ pub struct ImportArgs {
 /// As [`messages`].
 pub fn main(args: &ImportArgs) -> Result<u8> {
     let messages = messages(&args.photos)?;
-    let mut writer = ProgramWriter::new(args.json);
-    let boot =
-        machine::of_messages(&messages, &mut |output| writer.write(output.fd, &output.bytes))?;
-    writer.end()?;
+    let boot = machine::of_messages(&messages, &mut |_| {})?;
+    if !check::is_check(&boot) {
+        let mut writer = ProgramWriter::new(args.json);
+        boot.transcript.output.iter().for_each(|said| writer.write(said.fd, &said.bytes));
+        writer.end()?;
+    }
     machine::warn(&boot);
     run::show(&boot, &Report::of(&boot), args.json, None)
 }

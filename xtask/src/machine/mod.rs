@@ -35,7 +35,9 @@ pub use outcome::Outcome;
 pub(crate) use outcome::out_of_time;
 pub use profile::{Pmu, ProfileName};
 pub use request::{Accel, DEFAULT_TIME_LIMIT, LinuxGuest, Request, TracePort, memory_mib};
-pub use transcript::{EventReading, Halted, ProgramOutput, Session, Transcript};
+pub use transcript::{
+    CheckedCpu, EventReading, Halted, OfflineCpu, ProgramOutput, Session, Transcript,
+};
 pub use vpmu::{check_vpmu, virtual_pmu_of};
 
 use end::QemuEnd;
@@ -278,11 +280,25 @@ pub fn boot_with_progress(
     request: &Request,
     is_taken: bool,
 ) -> Result<Boot> {
-    let step = Step::start("Running the machine");
     let mut writer = ProgramWriter::new(is_taken);
-    let boot = boot(artefacts, request, &mut |output| writer.write(output.fd, &output.bytes))?;
-    step.done();
+    let write: Listener<'_> = &mut |output| writer.write(output.fd, &output.bytes);
+    let boot = boot_listening(artefacts, request, write)?;
     writer.end()?;
+    Ok(boot)
+}
+
+/// Boots with a progress line; `listen` receives what programs write.
+///
+/// # Errors
+/// As [`boot`].
+pub fn boot_listening(
+    artefacts: &Artefacts,
+    request: &Request,
+    listen: Listener<'_>,
+) -> Result<Boot> {
+    let step = Step::start("Running the machine");
+    let boot = boot(artefacts, request, listen)?;
+    step.done();
     warn(&boot);
     Ok(boot)
 }

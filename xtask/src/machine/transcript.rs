@@ -17,6 +17,8 @@ use tally_abi::{
     wire::Message,
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{files::SentNode, outcome::Outcome};
 use crate::{
     symbols::Stack,
@@ -83,6 +85,34 @@ pub struct ReportedPmu {
     pub catalogue: String,
     /// General counters.
     pub general: u8,
+    /// Pinned events.
+    pub pinned: u8,
+    /// Width of a general counter, in bits.
+    pub width_bits: u8,
+}
+
+/// What a CPU's check at boot found, where a report of it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckedCpu {
+    /// The CPU.
+    pub cpu: u32,
+    /// What is wrong.
+    pub failure: Option<String>,
+    /// What it counts in ring 3 beyond the instructions that retire, for each interrupt.
+    pub overcount: u64,
+    /// Core cycles of an RDMSR of the PMU's registers, in hundredths.
+    pub rdmsr_centicycles: Option<u64>,
+    /// Core cycles of a WRMSR.
+    pub wrmsr_centicycles: Option<u64>,
+}
+
+/// A processor that runs no programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfflineCpu {
+    /// Its APIC ID.
+    pub apic_id: u32,
+    /// The reason.
+    pub why: String,
 }
 
 /// The kernel's state after boot.
@@ -180,6 +210,10 @@ pub struct Transcript {
     pub refused_calls: Vec<(String, String)>,
     /// Refusals and crashes, in order.
     pub failures: Vec<Outcome>,
+    /// What CPUs' checks at boot found.
+    pub checked: Vec<CheckedCpu>,
+    /// Processors that run no programs.
+    pub offline: Vec<OfflineCpu>,
     /// The machine's halts, if the run has any.
     pub halted: Option<Halted>,
     /// The kernel's panic.
@@ -286,6 +320,8 @@ impl Transcript {
                     name: pmu.name.into(),
                     catalogue: pmu.catalogue.into(),
                     general: pmu.general,
+                    pinned: pmu.pinned,
+                    width_bits: pmu.width_bits,
                 });
                 self.booted = Some(Booted { cpus, memory_bytes, seed, tsc_hz, pmu });
             }
@@ -367,6 +403,19 @@ impl Transcript {
             }
             Message::Done { status } => self.done = Some(status),
             Message::Omitted { messages } => self.omitted = messages,
+            Message::Checked { cpu, failure, overcount, access_centicycles } => {
+                let [rdmsr, wrmsr] = access_centicycles.map(|of| (of > 0).then_some(of));
+                self.checked.push(CheckedCpu {
+                    cpu: cpu.into(),
+                    failure: failure.map(String::from),
+                    overcount,
+                    rdmsr_centicycles: rdmsr,
+                    wrmsr_centicycles: wrmsr,
+                });
+            }
+            Message::Offline { apic_id, why } => {
+                self.offline.push(OfflineCpu { apic_id, why: why.into() });
+            }
         }
     }
 }

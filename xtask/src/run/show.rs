@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::{
-    Result,
+    Result, check,
     machine::{Boot, Outcome},
     output, project,
     report::{Report, table},
@@ -14,6 +14,9 @@ use crate::{
 /// Prints the report and why the run failed; returns the exit status. The kernel's log is in
 /// `folder`, if there is one.
 pub(crate) fn show(boot: &Boot, report: &Report, json: bool, folder: Option<&Path>) -> Result<u8> {
+    if check::is_check(boot) {
+        return check::show(boot, json);
+    }
     if json {
         output::print(json, report, "")?;
     } else if report.first.is_some() {

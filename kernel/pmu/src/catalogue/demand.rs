@@ -31,13 +31,34 @@ impl Catalogue {
         mode: Mode,
         session: Mode,
     ) -> Result<Demand, Why> {
+        let always = self.always(entry).filter(|_| mode == session);
+        match always.filter(|_| entry.flag != Flag::Threads) {
+            Some(always) => Ok(Demand::pinned(always)),
+            None => self.general_demand(entry, mode),
+        }
+    }
+
+    /// The same on one general counter, a pinned event too.
+    pub(super) fn demand_on(
+        &self,
+        counter: u8,
+        entry: &Entry<'_>,
+        mode: Mode,
+    ) -> Result<Demand, Why> {
+        let demand = self.general_demand(entry, mode)?;
+        match demand.counters & 1_u8.checked_shl(counter.into()).unwrap_or(0) {
+            0 => Err(Why::NotSupported(format!(
+                "general counter {counter} cannot count it; those of the mask {:#x} can",
+                demand.counters
+            ))),
+            counters => Ok(Demand { counters, ..demand }),
+        }
+    }
+
+    fn general_demand(&self, entry: &Entry<'_>, mode: Mode) -> Result<Demand, Why> {
         let not_supported = |why: &str| Err(Why::NotSupported(why.into()));
         if entry.flag == Flag::Threads {
             return not_supported("it counts the other thread of the core too (AnyThread)");
-        }
-        let always = self.always(entry).filter(|_| mode == session);
-        if let Some(always) = always {
-            return Ok(Demand::pinned(always));
         }
         let Some(entry) = self.on_general(entry) else {
             let why = format!(

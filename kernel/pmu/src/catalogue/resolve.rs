@@ -107,7 +107,11 @@ impl Catalogue {
             return Err((Error::BadArgument, why));
         };
         let entry = self.entry(&spelling)?;
-        let demand = self.demand(&entry, mode, session).map_err(|why| match why {
+        let demand = match spelling.counter {
+            None => self.demand(&entry, mode, session),
+            Some(counter) => self.demand_on(counter, &entry, mode),
+        };
+        let demand = demand.map_err(|why| match why {
             Why::NotSupported(why) => (Error::EventNotSupported, why),
             Why::Bad(why) => (Error::BadArgument, why),
         })?;

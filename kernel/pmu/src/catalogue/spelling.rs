@@ -3,6 +3,7 @@
 //! - `NAME`, or with modifiers as perf has them: `NAME:u`, `NAME:k`, `NAME:uk`, `NAME/u`
 //! - `EVENT:UNIT_MASK:u:k:c=2:i:e`, as libpfm4 has them; also with `PMU::` before it
 //! - `cpu/event=0xd1,umask=0x08,cmask=1,inv,edge,offcore_rsp=0x10001,name=X/u`, as perf has them
+//! - `cpu/NAME,counter=2/`: on this general counter and no other
 //! - `r08d1`, the event select in hexadecimal
 //! - any of them with `@N` at its end: so many slices of a round for its group
 //!
@@ -33,6 +34,8 @@ pub(super) struct Spelling<'a> {
     pub(super) config: Option<u64>,
     pub(super) fields: Fields,
     pub(super) privileges: Privileges,
+    /// The general counter that is to count it.
+    pub(super) counter: Option<u8>,
     /// What to call it.
     pub(super) label: Option<&'a str>,
     pub(super) share: Option<u16>,
@@ -274,6 +277,7 @@ impl<'a> Spelling<'a> {
                 self.says_no_event_before(term)?;
                 self.config = Some(wide(value)?);
             }
+            ("counter", _) => once(&mut self.counter, term, byte(value)?)?,
             ("name", Some("")) => return wrong(term, "it has no name to give"),
             ("name", Some(name)) => once(&mut self.label, term, name)?,
             ("any" | "pc" | "in_tx" | "in_tx_cp", _) => {
@@ -292,8 +296,7 @@ impl<'a> Spelling<'a> {
 }
 
 const MODIFIERS: &str = "ukhpPGHISDWbR";
-const TERMS: &str =
-    "terms are event, umask, cmask, inv, edge, offcore_rsp, frontend, config, config1 and name";
+const TERMS: &str = "terms are event, umask, cmask, inv, edge, offcore_rsp, frontend, config, config1, counter and name";
 const SAID: &str = "the event is given twice: give a name, a numeric select, or event= and umask=";
 const GROUPS: &str = "modifiers are u and k; events between braces are counted in the same slices, and \
                       no group of them is preferred";

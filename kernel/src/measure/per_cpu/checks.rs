@@ -5,14 +5,20 @@
 //! up to the last such check are right; which are since then is not known. So a failure ends
 //! counting on all CPUs, and no value of a session that is open then is given.
 
-use tally_abi::{boot::Delivery, trace::End};
+use tally_abi::{
+    boot::{CounterCheck, Delivery},
+    trace::End,
+};
 
 use super::{Measure, start};
 use crate::{
     machine::clock,
-    measure::settings::{
-        delivery, detected, has_failed, record_failure, record_late_failure, record_overcount,
-        settings,
+    measure::{
+        checked::report_overcount,
+        settings::{
+            delivery, detected, has_failed, record_failure, record_late_failure, record_overcount,
+            settings,
+        },
     },
 };
 
@@ -25,7 +31,7 @@ const AT_END_NS: u64 = 10_000_000;
 impl Measure {
     /// Returns whether what this CPU counts is to be checked, and it can count.
     pub fn is_to_be_checked(&self) -> bool {
-        settings().check_counters && self.multiplexer.is_some()
+        settings().check_counters.is_some() && self.multiplexer.is_some()
     }
 
     /// Checks that an overflow raises an NMI, if overflows do; `is_pending` returns whether one
@@ -33,7 +39,7 @@ impl Measure {
     pub(in crate::measure) fn check_nmi(&mut self, is_pending: impl FnMut() -> bool) {
         let Ok(found) = detected() else { return };
         if delivery() == Delivery::Nmi {
-            let checked = start::check_nmi(found, is_pending)
+            let checked = start::check_nmi(self.cpu, found, is_pending)
                 .and_then(|()| start::multiplexer(self.cpu, &self.lapic, found));
             self.multiplexer = checked.map_err(|reason| record_failure(self.cpu, reason)).ok();
         }
@@ -44,8 +50,9 @@ impl Measure {
     pub fn check_ring_3(&mut self, run: impl FnMut(bool) -> u64) {
         let Ok(found) = detected() else { return };
         let (cpu, lapic) = (self.cpu, self.lapic);
-        let checked = start::check_ring_3(found, run).and_then(|overcount| {
+        let checked = start::check_ring_3(cpu, found, run).and_then(|overcount| {
             record_overcount(cpu, overcount);
+            report_overcount(cpu, overcount);
             start::multiplexer(cpu, &lapic, found)
         });
         self.multiplexer = checked.map_err(|reason| record_failure(cpu, reason)).ok();
@@ -74,7 +81,9 @@ impl Measure {
             self.slot.context.as_ref().is_some_and(|context| context.session.is_running());
         let is_due = now.saturating_sub(self.checked_ns) >= after_ns;
         let Ok(found) = detected() else { return };
-        if !settings().check_counters || !is_running || !is_due || self.halter.is_some() {
+        // A report of the machine's counters says what they do, whatever that is.
+        let is_asked = settings().check_counters == Some(CounterCheck::Refuse);
+        if !is_asked || !is_running || !is_due || self.halter.is_some() {
             return;
         }
         self.checked_ns = now;

@@ -6,12 +6,16 @@ use tally_abi::{
 };
 use tally_engine::{CounterMask, Counts, Group, Layout, Multiplexer, Pmu};
 use tally_pmu::{
-    DetectedPmu, Driver, InitError, bus::Native, check_counters, check_interrupt, recheck_counters,
+    DetectedPmu, Driver, InitError, access_costs, bus::Native, check_counters, check_interrupt,
+    recheck_counters,
 };
 
 use crate::{
     arch::{lapic::Lapic, vectors},
-    measure::settings::{delivery, settings},
+    measure::{
+        checked::{is_reported, report_costs, report_failure},
+        settings::{delivery, settings},
+    },
 };
 
 /// A driver of this CPU's PMU, which is as after [`DetectedPmu::init_cpu`] then. One at a time.
@@ -32,14 +36,23 @@ pub(super) fn multiplexer(
 }
 
 /// If that is asked for, checks that every counter counts and that an overflow raises an interrupt,
-/// which stays pending. Of NMIs [`check_nmi`] checks that.
+/// which stays pending. Of NMIs [`check_nmi`] checks that. If a report is asked for, also times
+/// accesses to registers.
 pub(super) fn check_ring_0(cpu: u16, lapic: &Lapic, found: &DetectedPmu) -> Result<(), InitError> {
     if settings().fail == Some(Failure::Pmu) && cpu > 0 {
         driver(found)?.restore(&Group::NONE, Mode::User, &Counts::default());
     }
-    if !settings().check_counters {
+    if settings().check_counters.is_none() {
         return Ok(());
     }
+    check_at_ring_0(lapic, found).or_else(|reason| report_failure(cpu, reason))?;
+    if is_reported() {
+        report_costs(cpu, access_costs(driver(found)?, all(found).general));
+    }
+    Ok(())
+}
+
+fn check_at_ring_0(lapic: &Lapic, found: &DetectedPmu) -> Result<(), InitError> {
     check_counters(driver(found)?, all(found), |_| tally_pmu::work())?;
     if delivery() == Delivery::Nmi {
         return Ok(());
@@ -54,12 +67,13 @@ pub(super) fn check_ring_0(cpu: u16, lapic: &Lapic, found: &DetectedPmu) -> Resu
 /// Checks that an overflow raises an NMI; the interrupt's entry is unmasked. `is_pending` returns
 /// whether one came.
 pub(super) fn check_nmi(
+    cpu: u16,
     found: &DetectedPmu,
     is_pending: impl FnMut() -> bool,
 ) -> Result<(), InitError> {
     let checked = check_interrupt(driver(found)?, all(found), |_| tally_pmu::work(), is_pending);
     tally_pmu::settle();
-    checked
+    checked.or_else(|reason| report_failure(cpu, reason))
 }
 
 /// Checks that every counter still counts, while nothing else does.
@@ -74,8 +88,10 @@ fn all(found: &DetectedPmu) -> CounterMask {
 
 /// Checks what is counted in ring 3, see [`tally_pmu::check_ring_3`].
 pub(super) fn check_ring_3(
+    cpu: u16,
     found: &DetectedPmu,
     mut run: impl FnMut(bool) -> u64,
 ) -> Result<u64, InitError> {
     tally_pmu::check_ring_3(driver(found)?, |_, until_interrupt| run(until_interrupt))
+        .or_else(|reason| report_failure(cpu, reason).map(|()| 0))
 }

@@ -1,0 +1,31 @@
+//! The machine's CPUs, and moving between them.
+
+use alloc::vec::Vec;
+
+use tally::{Error, sys};
+
+/// Bytes of a set of CPUs.
+const SET_BYTES: u64 = 8;
+
+/// The CPUs that programs run on.
+pub fn all() -> Vec<u32> {
+    let mut set = 0_u64;
+    let to = &raw mut set as u64;
+    // SAFETY: the word is valid for writing.
+    unsafe { sys::call(sys::SCHED_GETAFFINITY, [0, SET_BYTES, to, 0, 0, 0]) };
+    (0..u64::BITS).filter(|cpu| set >> cpu & 1 == 1).collect()
+}
+
+/// Runs on this CPU from here on, and on no other.
+///
+/// # Errors
+/// There is no such CPU.
+pub fn move_to(cpu: u32) -> Result<(), Error> {
+    let set = 1_u64 << cpu;
+    let from = &raw const set as u64;
+    // SAFETY: the word is valid for reading.
+    match unsafe { sys::call(sys::SCHED_SETAFFINITY, [0, SET_BYTES, from, 0, 0, 0]) } {
+        0 => Ok(()),
+        _ => Err(Error::BadArgument),
+    }
+}

@@ -1,0 +1,44 @@
+//! The report of `--check`: what the program `tally-check` and the kernel found out about a
+//! machine's counters, judged; as text, and as JSON of a stable form (docs/guide/check.md).
+
+pub mod diff;
+mod judge;
+mod render;
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    judge::{Findings, findings},
+    render::render,
+    report::{CheckReport, Machine},
+};
+use crate::{
+    Result,
+    machine::{Boot, ProgramOutput},
+    output,
+};
+use tally_abi::{ExitStatus, check::PROGRAM};
+
+/// Returns whether the run was a check that came to its end, so that its output is a report's.
+pub fn is_check(boot: &Boot) -> bool {
+    boot.transcript.exits.iter().any(|(program, status)| program == PROGRAM && *status == 0)
+}
+
+/// Writes what a check's program says to standard error, if it says anything: why there is no
+/// report. Its lines are for the report.
+pub fn listen(said: &ProgramOutput) {
+    if said.fd != 1 {
+        output::error(String::from_utf8_lossy(&said.bytes).trim_end());
+    }
+}
+
+/// Prints the report of a check; returns the status.
+///
+/// # Errors
+/// The run's output is not complete.
+pub fn show(boot: &Boot, json: bool) -> Result<u8> {
+    let report = CheckReport::of(boot)?;
+    output::print(json, &report, &render(&report))?;
+    Ok(if report.findings.wrong.is_empty() { 0 } else { ExitStatus::CheckFailed.into() })
+}
