@@ -35,8 +35,8 @@ pub(super) fn multiplexer(
 }
 
 /// If that is asked for, checks that every counter counts and that an overflow raises an interrupt,
-/// which stays pending; if a report is asked for, also what accesses to registers cost. Nothing shows that an NMI is pending, so the interrupt is not checked where
-/// overflows are NMIs.
+/// which stays pending; if a report is asked for, also what accesses to registers cost. Nothing
+/// shows that an NMI is pending, so the interrupt is not checked where overflows are NMIs.
 pub(super) fn check_ring_0(cpu: u16, lapic: &Lapic, found: &DetectedPmu) -> Result<(), InitError> {
     if settings().fail == Some(Failure::Pmu) && cpu > 0 {
         driver(found)?.restore(&Group::NONE, Mode::User, &Counts::default());
