@@ -1,9 +1,8 @@
 //! What a report says: what is wrong, and what is worth knowing.
 
-use serde::{Deserialize, Serialize};
 use tally_abi::check::{Cost, Counter, Event, Span};
 
-use super::report::CheckReport;
+use super::report::{CheckReport, Findings};
 
 /// Overflow interrupts of a counter that nothing explains: as many are no sign of an overflow that
 /// is not cleared.
@@ -13,15 +12,6 @@ const LONG_SKID: u64 = 5_000;
 /// CPUs or counters differ if the counts do by this factor, and by this much.
 const FACTOR: u64 = 2;
 const DIFFERENCE: u64 = 1_000;
-
-/// What was found.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Findings {
-    /// What keeps counts from being right.
-    pub wrong: Vec<String>,
-    /// Ways of the machine that Tally handles, and that explain what else is seen.
-    pub notes: Vec<String>,
-}
 
 /// Judges a report.
 pub fn findings(report: &CheckReport) -> Findings {

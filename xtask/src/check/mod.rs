@@ -3,15 +3,16 @@
 
 pub mod diff;
 mod judge;
+mod made;
 mod render;
 mod report;
 #[cfg(test)]
 mod tests;
 
 pub use self::{
-    judge::{Findings, findings},
+    judge::findings,
     render::render,
-    report::{CheckReport, Machine},
+    report::{CheckReport, Findings, Machine},
 };
 use crate::{
     Result,

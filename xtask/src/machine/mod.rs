@@ -5,6 +5,7 @@
 //! always reaped, and every boot has a time limit.
 
 mod artefacts;
+mod checked;
 mod command;
 mod debugger;
 mod end;
@@ -26,6 +27,7 @@ use std::{
 use tally_abi::{ExitStatus, truth::Truth};
 
 pub use artefacts::{ARTEFACTS_VARIABLE, Artefacts, DISK_COMMAND_LINE};
+pub use checked::{CheckedCpu, OfflineCpu};
 pub use command::{check_guest, linux, memory_for};
 pub use debugger::{gdb, gdb_socket, in_shell};
 pub use files::{SentNode, prepare as prepare_files};
@@ -35,9 +37,7 @@ pub use outcome::Outcome;
 pub(crate) use outcome::out_of_time;
 pub use profile::{Pmu, ProfileName};
 pub use request::{Accel, DEFAULT_TIME_LIMIT, LinuxGuest, Request, TracePort, memory_mib};
-pub use transcript::{
-    CheckedCpu, EventReading, Halted, OfflineCpu, ProgramOutput, Session, Transcript,
-};
+pub use transcript::{EventReading, Halted, ProgramOutput, Session, Transcript};
 pub use vpmu::{check_vpmu, virtual_pmu_of};
 
 use end::QemuEnd;

@@ -17,9 +17,11 @@ use tally_abi::{
     wire::Message,
 };
 
-use serde::{Deserialize, Serialize};
-
-use super::{files::SentNode, outcome::Outcome};
+use super::{
+    checked::{CheckedCpu, OfflineCpu},
+    files::SentNode,
+    outcome::Outcome,
+};
 use crate::{
     symbols::Stack,
     trace_file::{Bad, Records, Trace},
@@ -89,30 +91,6 @@ pub struct ReportedPmu {
     pub pinned: u8,
     /// Width of a general counter, in bits.
     pub width_bits: u8,
-}
-
-/// What a CPU's check at boot found, where a report of it was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckedCpu {
-    /// The CPU.
-    pub cpu: u32,
-    /// What is wrong.
-    pub failure: Option<String>,
-    /// What it counts in ring 3 beyond the instructions that retire, for each interrupt.
-    pub overcount: u64,
-    /// Core cycles of an RDMSR of the PMU's registers, in hundredths.
-    pub rdmsr_centicycles: Option<u64>,
-    /// Core cycles of a WRMSR.
-    pub wrmsr_centicycles: Option<u64>,
-}
-
-/// A processor that runs no programs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OfflineCpu {
-    /// Its APIC ID.
-    pub apic_id: u32,
-    /// The reason.
-    pub why: String,
 }
 
 /// The kernel's state after boot.
@@ -404,14 +382,9 @@ impl Transcript {
             Message::Done { status } => self.done = Some(status),
             Message::Omitted { messages } => self.omitted = messages,
             Message::Checked { cpu, failure, overcount, access_centicycles } => {
-                let [rdmsr, wrmsr] = access_centicycles.map(|of| (of > 0).then_some(of));
-                self.checked.push(CheckedCpu {
-                    cpu: cpu.into(),
-                    failure: failure.map(String::from),
-                    overcount,
-                    rdmsr_centicycles: rdmsr,
-                    wrmsr_centicycles: wrmsr,
-                });
+                let failure = failure.map(String::from);
+                let of = CheckedCpu::of(cpu, failure, overcount, access_centicycles);
+                self.checked.push(of);
             }
             Message::Offline { apic_id, why } => {
                 self.offline.push(OfflineCpu { apic_id, why: why.into() });

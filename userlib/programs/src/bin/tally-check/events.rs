@@ -1,12 +1,12 @@
 //! The catalogue's events, each on a loop that raises it, on each counter that it may use.
 
 use alloc::{string::String, vec::Vec};
+use core::fmt::Display;
 
 use tally::{Direct, Error, Mode, OpenError};
 use tally_abi::check::{Event, Refused, Span};
 
 use super::{
-    Failure, Printer,
     counters::on_counter,
     cpus,
     loops::Memory,
@@ -24,14 +24,21 @@ struct Checked<'a> {
 }
 
 /// Checks all events of the table that this processor has, on all CPUs.
-pub fn check(all: &[u32], memory: &Memory, printer: &mut Printer) -> Result<(), Failure> {
+///
+/// # Errors
+/// A CPU is gone.
+pub fn check(
+    all: &[u32],
+    memory: &Memory,
+    print: &mut dyn FnMut(&dyn Display),
+) -> Result<(), Error> {
     let mut checked = Vec::new();
     for row in ROWS {
         match counters(row) {
             Ok(counters) => checked.push(Checked { row, counters, on: Vec::new() }),
             Err(refused) if refused.error == Error::UnknownEvent => {}
             Err(refused) => {
-                printer.print(Refused { event: row.event.into(), why: refused.detail });
+                print(&Refused { event: row.event.into(), why: refused.detail });
             }
         }
     }
@@ -42,7 +49,7 @@ pub fn check(all: &[u32], memory: &Memory, printer: &mut Printer) -> Result<(), 
     for Checked { row, on, .. } in checked {
         let turns = row.work.turns();
         let of = |permille: u64| turns * permille / 1000;
-        printer.print(Event {
+        print(&Event {
             event: row.event.into(),
             work: row.work.name().into(),
             least: of(row.least),

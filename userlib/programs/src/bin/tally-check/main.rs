@@ -85,7 +85,7 @@ fn check() -> Result<(), Failure> {
     }
     if runtime::arguments().nth(1) != Some("counters") {
         let memory = Memory::map()?;
-        events::check(&cpus, &memory, &mut printer)?;
+        events::check(&cpus, &memory, &mut |line| printer.print(line))?;
     }
     printer.print(Checked { lines: printer.lines });
     Ok(())
