@@ -253,7 +253,7 @@ mod tests {
     use super::*;
     use expect_test::expect;
     use tally_abi::{
-        boot::{CommandLine, Program, Tracing},
+        boot::{CommandLine, CounterCheck, Program, Tracing},
         words::unescape,
     };
 
@@ -272,6 +272,16 @@ mod tests {
 
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_check_counts_in_direct_mode_and_reports_what_cpus_find() {
+        let text = Job { check: true, ..Job::default() }.command_line("wire check-counters cpus=2");
+        let line = CommandLine::parse(&text).unwrap();
+        assert_eq!((line.paranoid, line.cpus), (0, 2));
+        assert_eq!(line.check_counters, Some(CounterCheck::Report));
+        let mut words = line.programs().flat_map(|program| program.unwrap().words);
+        assert_eq!((words.next(), words.next()), (Some("tally-check"), None));
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(crate) struct Model {
     pub(crate) stuck: Option<u32>,
     /// This counter's register keeps what is written and counts nothing.
     pub(crate) still: Option<u32>,
+    /// Cycles in ring 0 that an RDMSR or a WRMSR takes.
+    pub(crate) cycles_an_access: u64,
     /// Overflow interrupts raised.
     pub(crate) interrupts: u64,
     counters: u8,
@@ -69,8 +71,18 @@ impl Model {
             written: Vec::new(),
             stuck: None,
             still: None,
+            cycles_an_access: 0,
             interrupts: 0,
             counters,
+        }
+    }
+
+    /// Lets the time of an access pass.
+    fn pass_access(&mut self) {
+        let cycles = self.cycles_an_access;
+        if cycles > 0 {
+            let is_cycles = |code, umask| (code, umask) == (0, 2) || (code, umask) == (0x76, 0);
+            self.run(true, |code, umask| if is_cycles(code, umask) { cycles } else { 0 });
         }
     }
 
@@ -204,10 +216,12 @@ impl Model {
 
 impl Bus for Model {
     fn read(&mut self, msr: u32) -> u64 {
+        self.pass_access();
         *self.msrs.get(&msr).unwrap_or_else(|| panic!("read of {msr:#x}, which is not there"))
     }
 
     fn write(&mut self, msr: u32, value: u64) {
+        self.pass_access();
         let full = intel::FullPmc::FIRST..intel::FullPmc::FIRST + u32::from(self.counters);
         if full.contains(&msr) && self.msrs.contains_key(&intel::PerfCapabilities::FIRST) {
             assert_eq!(value & !WIDTH_MASK, 0, "{value:#x} into {msr:#x}");
@@ -242,6 +256,6 @@ impl Bus for Model {
             (Vendor::Amd { .. }, 0) => 0xc001_0201 + 2 * index,
             _ => panic!("RDPMC of {index:#x}, which is not there"),
         };
-        self.read(address)
+        self.msrs[&address]
     }
 }

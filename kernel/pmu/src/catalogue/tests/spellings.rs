@@ -69,6 +69,30 @@ fn spellings_of_perf_are_understood() {
     assert_eq!((&told[..2], told[2]), (&inside[..], ("branches", Mode::Full, None)));
 }
 
+/// Also one that a fixed counter counts otherwise.
+#[test]
+fn a_counter_can_be_chosen() {
+    let check = |catalogue, word, bits, counters| selector(catalogue, word, bits, counters);
+    check(icelake(), "cpu/MEM_LOAD_RETIRED.L1_MISS,counter=2/", 0x41_08d1, 1 << 2);
+    check(icelake(), "cpu/event=0xc0,counter=7/", 0x41_00c0, 1 << 7);
+    check(icelake(), "cpu/instructions,counter=0/u", 0x41_00c0, 1);
+    check(zen4(), "cpu/cycles,counter=5/", 0x41_0076, 1 << 5);
+    for (word, part) in [
+        (
+            "cpu/MEM_LOAD_RETIRED.L1_MISS,counter=4/",
+            "counter 4 cannot count it; those of the mask 0xf",
+        ),
+        ("cpu/event=0xc0,counter=8/", "counter 8 cannot count it"),
+        ("cpu/ref-cycles,counter=0/", "only a fixed counter counts it"),
+    ] {
+        let (_, error, detail) = refused(icelake(), word);
+        assert_eq!(error, Error::EventNotSupported, "{word}: {detail}");
+        assert!(detail.contains(part), "{word}: {detail}");
+    }
+    let (_, error, detail) = refused(icelake(), "cpu/event=0xc0,counter=1,counter=2/");
+    assert_eq!(error, Error::BadArgument, "{detail}");
+}
+
 #[test]
 fn what_is_wrong_in_a_spelling_is_said() {
     let long = std::format!("cpu/event=1,name={}/", "x".repeat(300));

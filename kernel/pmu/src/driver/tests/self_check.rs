@@ -3,7 +3,8 @@
 
 use super::*;
 use crate::{
-    CHECK_INSTRUCTIONS, CounterName, check_counters, check_interrupt, recheck_counters,
+    AccessCosts, CHECK_INSTRUCTIONS, CounterName, access_costs, check_counters, check_interrupt,
+    recheck_counters,
     registers::{Register, amd as amd_registers, intel as intel_registers},
 };
 
@@ -40,6 +41,20 @@ fn counters_that_count_pass_whatever_firmware_left_in_them() {
         }
         assert_eq!(recheck(model.clone()), Ok(()), "{vendor:?}");
         assert_eq!(check(model), Ok(()), "{vendor:?}");
+    }
+}
+
+/// The model's accesses take no cycles, and nothing is invented for them.
+#[test]
+fn costs_of_accesses_are_those_of_cycles_that_passed_and_leave_no_counter_enabled() {
+    for vendor in ALL {
+        let costs = access_costs(driver(vendor), all(vendor).general);
+        assert_eq!(costs, AccessCosts::default(), "{vendor:?}");
+        let mut model = new_model(vendor);
+        // Hundredths of a cycle: each access to a register takes seven.
+        model.cycles_an_access = 7;
+        let costs = access_costs(try_driver(model).unwrap(), all(vendor).general);
+        assert_eq!((costs.read_centicycles, costs.write_centicycles), (700, 700), "{vendor:?}");
     }
 }
 
