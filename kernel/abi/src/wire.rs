@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Malformed, Mode, Reading, SessionConfig, SessionStats,
+    boot::JobNumber,
     halt::{HaltTimer, Halts},
     registers::Registers,
     trace::SlicePlace,
@@ -15,7 +16,7 @@ use crate::{
 
 /// The version of the messages: of two builds with the same one, either reads what the other's
 /// kernel sends. A change of [`Message`] or of what it contains makes a new one.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 /// The most bytes of a frame, including the zero byte at its end.
 pub const MAX_FRAME_BYTES: usize = 2048;
 /// The most bytes of text that one [`Message::Output`] carries.
@@ -232,6 +233,11 @@ pub enum Message<'a> {
         /// Their number.
         messages: u64,
     },
+    /// A job of several begins. What follows, up to the next such message, is of it.
+    Job {
+        /// Which one.
+        job: JobNumber,
+    },
 }
 
 impl<'a> Message<'a> {
@@ -304,9 +310,9 @@ mod tests {
         let session =
             Message::Session { session: 1, pid: 1, program, address_space, config, thread };
         // The last message's number shows that none was put before it.
-        let last = Message::Omitted { messages: 7 };
-        assert_eq!(last.encode(&mut [0; 8]), Ok(&[3, 19, 7, 0][..]));
-        assert_eq!((VERSION, length(stats), length(session)), (4, Ok(20), Ok(17)));
+        let last = Message::Job { job: JobNumber { number: 7, seed: 9 } };
+        assert_eq!(last.encode(&mut [0; 8]), Ok(&[4, 20, 7, 9, 0][..]));
+        assert_eq!((VERSION, length(stats), length(session)), (5, Ok(20), Ok(17)));
     }
 
     #[test]
