@@ -61,8 +61,8 @@ fn boot(info: &'static mut BootInfo) -> ! {
     let stack = info.kernel_stack_bottom;
     stacks::note_boot_stack(stack..stack + info.kernel_stack_len);
     init_memory(info);
-    let text = command_line();
-    let line = match CommandLine::parse(&text) {
+    let text = command_line().leak();
+    let line = match CommandLine::parse(text) {
         Ok(line) => line,
         Err(bad) => refuse_command_line(bad.0),
     };
@@ -83,8 +83,8 @@ fn boot(info: &'static mut BootInfo) -> ! {
     let cpus = entry::smp::start_others(rsdp, line.cpus, timer_ticks);
     announce(cpus, info.ramdisk_len, line.seed);
     plant::plant(line.fail);
-    sched::load_all(&line);
-    if !sched::any_live() {
+    sched::set_jobs(line);
+    if !sched::begin_job() {
         sched::finish();
     }
     serial::send(&Message::Ready { boot_ns: clock::now_ns() });

@@ -21,6 +21,7 @@ mod estimates;
 mod export;
 mod foreign;
 mod halts;
+mod jobs;
 mod linked;
 mod linux;
 mod live;

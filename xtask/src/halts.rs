@@ -14,8 +14,7 @@ use crate::{Failure, Result};
 pub struct HaltArgs {
     /// Halt each CPU for LENGTH cycles, with interrupts off, every PERIOD cycles of a program, and
     /// touch FOOTPRINT bytes of memory in each halt [default footprint: 0]; takes one counter
-    #[arg(long, value_name = "LENGTH,PERIOD[,FOOTPRINT]", value_parser = halts,
-          conflicts_with_all = ["explain", "repeat", "unobserved"])]
+    #[arg(long, value_name = "LENGTH,PERIOD[,FOOTPRINT]", value_parser = halts)]
     pub halt: Option<Halts>,
     /// What the scheduler's timer does during halts: running, or held, so that a halt's length does
     /// not move the timer's interrupts [default: running]

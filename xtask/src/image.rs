@@ -1,216 +1,117 @@
-//! Makes what boots: the files that runs and tests pass to QEMU, and the disk image of
-//! `cargo xtask image`.
+//! `cargo xtask image`: writes a disk image that runs jobs on a test machine.
 
-use std::{
-    fs,
-    hash::{DefaultHasher, Hash, Hasher},
-    path::{Path, PathBuf},
-    process::Command,
-    time::{Duration, SystemTime},
-};
+mod place;
 
-use clap::Args;
-use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Failure, Result,
-    build::{self, Built},
-    guest_files::GuestFile,
+    Failure, Result, boot_files, build,
     job::Job,
-    output,
-    process::Child,
-    project::{self, Project},
-    ramdisk, setup,
+    machine::{self, Pmu},
+    output, phases,
+    project::Project,
+    setup,
+    workload::Workload,
 };
+
+/// Milliseconds of each page of results on the screen, where they go to a serial port too.
+const PAGE_MS: u32 = 8_000;
 
 /// Options of `cargo xtask image`.
 #[derive(Args, Debug)]
 pub struct ImageArgs {
-    /// File to write
+    /// File to write, or the whole stick, such as /dev/sdX, which loses what it has
     #[arg(long, default_value = "tally.img", value_name = "PATH")]
     out: PathBuf,
+    /// Size of the stick, which the image must not exceed: MiB, or with the suffix M or G
+    #[arg(long, value_name = "SIZE", value_parser = place::size)]
+    size: Option<u64>,
+    /// Processor of the test machine, whose events are checked [default: any]
+    #[arg(long, value_enum)]
+    pmu: Option<Pmu>,
     #[command(flatten)]
-    job: Job,
+    work: Workload,
+    /// Run all jobs N times in one boot, with seeds from --seed on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    repeat: Option<u64>,
+    /// Send a record of every slice, threshold and sample with the results, as far as the codes
+    /// have room, for `import --trace`
+    #[arg(long)]
+    trace: bool,
+    /// Send the results by the second serial port (COM2) too, for `import --messages`
+    #[arg(long)]
+    wire: bool,
+}
+
+impl ImageArgs {
+    /// Checks the options before anything is built. Returns them with the programs' paths on the
+    /// machine, and the kernel's command line.
+    fn checked(&self) -> Result<(Workload, String)> {
+        let work = self.work.read()?;
+        work.check(None)?;
+        place::check(&self.out)?;
+        let work = work.located()?;
+        self.check_events(&work)?;
+        let phases = work.phases.config()?;
+        let (events, has_phases) = (self.events(&work)?, phases.is_some());
+        let work = work.with_job(Job { phases, events, ..work.job.clone() });
+        // A physical machine may have more CPUs than the job asks for, and others may use its
+        // counters.
+        let mut options = format!("check-counters cpus={}", work.job.cpus);
+        if let Some(times) = self.repeat {
+            options += &format!(" repeat={times}");
+        }
+        if self.wire {
+            options += &format!(" wire codes={PAGE_MS}");
+        }
+        let line = work.command_line(&options, self.trace || has_phases)?;
+        Ok((work, line))
+    }
+
+    /// The events of the job: with phases, those of the processor's cost model unless it names
+    /// others.
+    fn events(&self, work: &Workload) -> Result<Option<String>> {
+        if work.phases.phases.is_none() || work.job.events.is_some() {
+            return Ok(work.job.events.clone());
+        }
+        let Some(pmu) = self.pmu else {
+            let why = "--phases counts events of the processor's cost model: name it with --pmu, or \
+                       the events with --events";
+            return Err(Failure::new(ExitStatus::Usage, why));
+        };
+        Ok(Some(phases::events(&machine::virtual_pmu_of(pmu, &[])?)?.join(",")))
+    }
+
+    /// Checks that the named processor has the events, or else any.
+    fn check_events(&self, work: &Workload) -> Result<()> {
+        let check = |pmu| work.check_events(&machine::virtual_pmu_of(pmu, &[])?);
+        if let Some(pmu) = self.pmu {
+            return check(pmu);
+        }
+        let refused: Option<Vec<Failure>> =
+            Pmu::value_variants().iter().map(|pmu| check(*pmu).err()).collect();
+        // The processor that lacks least.
+        let least =
+            |all: Vec<Failure>| all.into_iter().min_by_key(|why| why.message.lines().count());
+        refused.and_then(least).map_or(Ok(()), Err)
+    }
 }
 
 /// Writes the disk image.
 ///
 /// # Errors
-/// A tool is missing, a crate does not build, or the image cannot be written.
+/// An option is not valid, a tool is missing, a crate does not build, or the image cannot be
+/// written.
 pub fn main(project: &Project, args: &ImageArgs) -> Result<u8> {
-    args.job.check()?;
+    let (work, line) = args.checked()?;
     let library = setup::library(project)?;
     let built = build::for_run(project, &library)?;
-    // A physical machine may have more CPUs than the job asks for, and others may use its counters.
-    let line = args.job.command_line(&format!("check-counters cpus={}", args.job.cpus));
-    let programs = GuestFile::by_names(&built.programs);
-    let image = disk(project, &built, &programs, &library, &line)?;
-    fs::copy(&image, &args.out).map_err(|error| Failure::io("write", &args.out, &error))?;
+    let files = built.with_files(&work.files()?);
+    let image = boot_files::disk(project, &built, &files, &library, &line)?;
+    place::write(&image, &args.out, args.size)?;
     output::text(&format!("{}: boots by UEFI and runs `{line}`\n", args.out.display()))?;
     Ok(0)
-}
-
-/// Builds a disk image that runs `command_line`, with the test guests: for tests of the image.
-///
-/// # Errors
-/// A file cannot be read or written, or the image maker fails.
-pub fn for_test(
-    project: &Project,
-    built: &Built,
-    library: &Path,
-    command_line: &str,
-) -> Result<PathBuf> {
-    disk(project, built, &built.with_test_guests(), library, command_line)
-}
-
-/// The files that runs and tests boot.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BootFiles {
-    /// QEMU's loader of the kernel.
-    pub loader: PathBuf,
-    /// The kernel.
-    pub kernel: PathBuf,
-    /// The ramdisk: programs, and no command line, which comes from outside.
-    pub ramdisk: PathBuf,
-}
-
-/// Collects the files that runs and tests boot, with `programs` in the ramdisk. They are copies: a
-/// build beside a long run does not change them.
-///
-/// # Errors
-/// A file cannot be read or written.
-pub fn for_machine(
-    project: &Project,
-    built: &Built,
-    programs: &[GuestFile],
-    library: &Path,
-) -> Result<BootFiles> {
-    let loader = project::read(&built.loader)?;
-    let kernel = project::read(&built.kernel)?;
-    let ramdisk = ramdisk::make(programs, library, None)?;
-    let files = [("loader", &loader), ("kernel", &kernel), ("ramdisk", &ramdisk)];
-    let folder = made(project, "boot-folder-", files.map(|(_, bytes)| &**bytes), |part| {
-        project::make_folder(part)?;
-        files.iter().try_for_each(|(name, bytes)| project::write(&part.join(name), bytes))
-    })?;
-    let [loader, kernel, ramdisk] = files.map(|(name, _)| folder.join(name));
-    Ok(BootFiles { loader, kernel, ramdisk })
-}
-
-/// Builds a disk image.
-fn disk(
-    project: &Project,
-    built: &Built,
-    programs: &[GuestFile],
-    library: &Path,
-    command_line: &str,
-) -> Result<PathBuf> {
-    let maker = build::image_maker(project, library)?;
-    let ramdisk = ramdisk::make(programs, library, Some(command_line))?;
-    let inputs = [&*project::read(&built.kernel)?, &ramdisk, &project::read(&maker)?];
-    made(project, "boot-disk-", inputs, |part| {
-        let ramdisk_file = project.images().join(format!("ramdisk-{}.tar", std::process::id()));
-        project::write(&ramdisk_file, &ramdisk)?;
-        let mut command = Command::new(&maker);
-        command.args([&built.kernel, &ramdisk_file, part]);
-        let ended = Child::spawn(&mut command)
-            .and_then(|mut child| child.wait())
-            .map_err(|error| Failure::io("run", &maker, &error))?;
-        remove(&ramdisk_file);
-        if !ended.success() {
-            let why = format!("the image maker could not write {}", part.display());
-            return Err(Failure::new(ExitStatus::BuildFailed, why));
-        }
-        Ok(())
-    })
-}
-
-/// What `make` has written for `inputs`, whose hash is its name, so that an existing one is up to
-/// date. `make` writes under another name first.
-fn made(
-    project: &Project,
-    prefix: &str,
-    inputs: [&[u8]; 3],
-    make: impl FnOnce(&Path) -> Result<()>,
-) -> Result<PathBuf> {
-    let folder = project.images();
-    let made = folder.join(format!("{prefix}{}", stamp(inputs)));
-    if is_there(&made) {
-        return Ok(made);
-    }
-    project::make_folder(&folder)?;
-    let part = folder.join(format!("part-{}", std::process::id()));
-    make(&part)?;
-    remove_old(&folder, prefix);
-    match fs::rename(&part, &made) {
-        Ok(()) => Ok(made),
-        // Another process has made the same meanwhile.
-        Err(_) if made.exists() => {
-            remove(&part);
-            Ok(made)
-        }
-        Err(error) => Err(Failure::io("write", &made, &error)),
-    }
-}
-
-/// Returns whether an image exists. Its age starts anew, so that no process removes it while in
-/// use.
-fn is_there(made: &Path) -> bool {
-    let Ok(file) = fs::File::open(made) else { return false };
-    // If this fails, the image is built again at worst.
-    let _ = file.set_modified(SystemTime::now());
-    true
-}
-
-/// Age from which an unused image is removed. A study may use one image for hours.
-const KEPT: Duration = Duration::from_secs(3 * 60 * 60);
-
-/// Removes the images that no process has used for [`KEPT`].
-fn remove_old(folder: &Path, prefix: &str) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|m| m.elapsed().ok());
-        let ours = entry.file_name().to_string_lossy().starts_with(prefix);
-        if ours && age.is_some_and(|age| age > KEPT) {
-            remove(&entry.path());
-        }
-    }
-}
-
-/// Removes a file or folder; an error is harmless.
-fn remove(path: &Path) {
-    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-}
-
-/// A hash of `inputs`, not cryptographic.
-fn stamp(inputs: [&[u8]; 3]) -> String {
-    let mut hasher = DefaultHasher::new();
-    inputs.hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_used_image_is_not_removed() {
-        let folder = std::env::temp_dir().join(format!("xtask-images-{}", std::process::id()));
-        let [used, unused] = ["boot-folder-a", "boot-folder-b"].map(|name| folder.join(name));
-        for image in [&used, &unused] {
-            project::make_folder(image).unwrap();
-            let ago = SystemTime::now() - 2 * KEPT;
-            fs::File::open(image).and_then(|image| image.set_modified(ago)).unwrap();
-        }
-        assert!(is_there(&used) && !is_there(&folder.join("boot-folder-c")));
-        remove_old(&folder, "boot-folder-");
-        assert!(used.exists() && !unused.exists());
-        remove(&folder);
-    }
-
-    #[test]
-    fn a_stamp_depends_on_the_boundaries_of_the_inputs() {
-        assert_eq!(stamp([b"a", b"b", b""]), stamp([b"a", b"b", b""]));
-        assert_ne!(stamp([b"a", b"b", b""]), stamp([b"ab", b"", b""]));
-    }
 }

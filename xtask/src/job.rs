@@ -112,7 +112,7 @@ impl Job {
 
     /// The kernel's options: the job's, then `options`. The number of CPUs is no option, because
     /// the kernel starts all that the machine has.
-    fn options(&self, options: &str) -> String {
+    pub fn options(&self, options: &str) -> String {
         let mut line = format!("seed={}", self.seed);
         // A check counts in direct mode.
         let paranoid = if self.check { 0 } else { self.paranoid };
@@ -166,14 +166,19 @@ impl Job {
     /// # Errors
     /// As [`Self::around`].
     pub fn around_all(&self, options: &str, programs: &[Vec<String>]) -> Result<String> {
-        if programs.is_empty() {
-            return Ok(self.command_line(options));
+        Ok(self.options(options) + &self.words(programs)?)
+    }
+
+    /// The part of the kernel's command line for the programs of a command, or for the job's if
+    /// there are none.
+    ///
+    /// # Errors
+    /// As [`Self::around`].
+    pub fn words(&self, programs: &[Vec<String>]) -> Result<String> {
+        match programs {
+            [] => Ok(self.own_words()),
+            programs => programs.iter().map(|program| self.around_one(program)).collect(),
         }
-        let mut line = self.options(options);
-        for program in programs {
-            line += &self.around_one(program)?;
-        }
-        Ok(line)
     }
 
     /// The part of the kernel's command line for one program with its arguments.
@@ -220,10 +225,15 @@ impl Job {
 
     /// The kernel's command line for the job's programs, with `options` after the job's own.
     pub fn command_line(&self, options: &str) -> String {
-        let mut line = self.options(options);
+        self.options(options) + &self.own_words()
+    }
+
+    /// The part of the kernel's command line for the job's programs.
+    fn own_words(&self) -> String {
         if self.check {
-            return line + &format!(" -- {}", check::PROGRAM);
+            return format!(" -- {}", check::PROGRAM);
         }
+        let mut line = String::new();
         for program in &self.program {
             line += &format!(" --{} {program}", self.surroundings());
             if let Some(events) = &self.events {

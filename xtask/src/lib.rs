@@ -7,6 +7,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod bench;
+pub mod boot_files;
 pub mod build;
 pub mod check;
 pub mod cli;
@@ -52,5 +53,6 @@ pub mod test;
 pub mod trace;
 pub mod trace_file;
 pub mod vpmu_check;
+pub mod workload;
 
 pub use failure::{Failure, Result};

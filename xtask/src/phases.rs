@@ -18,8 +18,7 @@ pub struct PhaseArgs {
     /// instructions, and print them [default: 5000000]; counts the events of the cost model unless
     /// --events names others
     #[arg(long, value_name = "INSTRUCTIONS", num_args = 0..=1, require_equals = true,
-          default_missing_value = "5000000",
-          conflicts_with_all = ["explain", "repeat", "trace_last", "breakdown"])]
+          default_missing_value = "5000000")]
     pub phases: Option<u64>,
     /// The width of classes of costs, in cycles per 1,000 instructions [default: 128]
     #[arg(long, value_name = "CYCLES", requires = "phases")]

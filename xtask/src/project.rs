@@ -1,8 +1,8 @@
 //! The project's folders, and its files: read, and written completely or not at all.
 
 use std::{
-    env, fs,
-    io::{self, Write},
+    env, fs, io,
+    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -168,15 +168,37 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 /// # Errors
 /// The host refuses.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_from(path, &mut &*bytes)
+}
+
+/// Copies a file completely or not at all, as [`write`].
+///
+/// # Errors
+/// The host refuses.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
+    let mut file = fs::File::open(from).map_err(|error| Failure::io("read", from, &error))?;
+    write_from(to, &mut file)
+}
+
+fn write_from(path: &Path, from: &mut dyn io::Read) -> Result<()> {
     let written = if is_special(path) {
-        fs::OpenOptions::new().write(true).open(path).and_then(|mut it| it.write_all(bytes))
+        let to = fs::OpenOptions::new().write(true).open(path);
+        // Of a device, errors may come when its data leaves the memory.
+        let sync = |to: fs::File| if is_block_device(path) { to.sync_all() } else { Ok(()) };
+        to.and_then(|mut to| io::copy(from, &mut to).and_then(|_| sync(to)))
     } else {
         let part = part_of(path);
-        fs::write(&part, bytes)
-            .and_then(|()| fs::rename(&part, path))
+        fs::File::create(&part)
+            .and_then(|mut to| io::copy(from, &mut to))
+            .and_then(|_| fs::rename(&part, path))
             .inspect_err(|_| drop(fs::remove_file(&part)))
     };
     written.map_err(|error| Failure::io("write", path, &error))
+}
+
+/// Returns whether the path is a disk or the like.
+pub fn is_block_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| there.file_type().is_block_device())
 }
 
 /// Checks before long work that [`write`] can write the file, without changing it.
@@ -229,6 +251,12 @@ mod tests {
         assert_eq!(names(), 1);
         assert!(check_writable(&folder).is_err() && check_writable(&file.join("x")).is_err());
         assert!(write(&folder, b"new").is_err());
+        copy(&file, &folder.join("copy")).unwrap();
+        assert_eq!(read(&folder.join("copy")).unwrap(), b"old");
+        // A file that cannot be read, and a full disk, leave nothing.
+        assert!(copy(&folder, &folder.join("none")).is_err());
+        let full = copy(&file, Path::new("/dev/full")).unwrap_err();
+        assert!(full.message.contains("/dev/full") && names() == 2, "{full}");
         let null = Path::new("/dev/null");
         check_writable(null).and_then(|()| write(null, b"new")).unwrap();
         assert!(is_special(null), "the device was not replaced");

@@ -1,7 +1,6 @@
 //! `cargo xtask run`: fetches, builds, boots, and prints the results.
 // Long because it has every option of the command, with its help.
 
-mod inputs;
 mod made;
 mod over_time;
 mod sampled;
@@ -12,40 +11,31 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, FromArgMatches, builder::ArgPredicate};
 use tally_abi::{
     ExitStatus, PhaseConfig, Shares,
-    boot::LogLevel,
     command::{Verb, help},
 };
 use tally_engine::Plan;
 use tally_pmu::CostTable;
 
-pub(crate) use self::show::show;
-use self::{
-    made::made,
-    over_time::Format,
-    sampled::sampled,
-    show::{write_files, write_trace},
-};
+pub(crate) use self::show::{show, write_trace};
+use self::{made::made, over_time::Format, sampled::sampled, show::write_files};
 use crate::{
     Failure, Result, check as machine_check,
     explain::{self, Asked},
-    guest_files::GuestFile,
-    halts::HaltArgs,
-    job::{Job, level, trace_events},
+    job::Job,
     live::{self, Known, Planned},
     machine::{self, Accel, Artefacts, Boot, Pmu, Request, memory_mib},
-    output, page,
-    phases::{self, PhaseArgs},
-    program_words,
+    output, page, phases, program_words,
     project::{self, Project},
     repeat::{self, Repeated},
     report::{Additions, Report, Stack, stack_of},
+    workload::Workload,
 };
 
 /// Options of `cargo xtask run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
     #[command(flatten)]
-    job: Job,
+    work: Workload,
     /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pmu: Pmu,
@@ -56,41 +46,41 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
     vpmu: Vec<String>,
     /// Print the plan, each event's group and counter, without a boot
-    #[arg(long, conflicts_with_all = ["check", "trace"])]
+    #[arg(long, conflicts_with_all = ["check", "trace", "phases", "halt", "jobs"])]
     explain: bool,
     /// Print where the cycles go, from the events by which the processor tells stalls apart
-    #[arg(long, conflicts_with_all = ["check", "events", "explain", "repeat"])]
+    #[arg(long, conflicts_with_all = ["check", "events", "explain", "repeat", "phases", "jobs"])]
     breakdown: bool,
     /// Write where the cycles go over time into this file: a table (.csv) or a picture (.svg)
     #[arg(long, value_name = "FILE", requires = "breakdown", conflicts_with = "trace_last")]
     over_time: Option<PathBuf>,
     /// Give the counts of N intervals of the run too [default with --over-time: 20]
-    #[arg(long, value_name = "N", conflicts_with_all = ["check", "explain", "repeat", "trace_last"],
+    #[arg(long, value_name = "N",
+          conflicts_with_all = ["check", "explain", "repeat", "trace_last", "jobs"],
           default_value_if("over_time", ArgPredicate::IsPresent, "20"),
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     intervals: Option<u16>,
     /// Write the results into this file too: a page for a browser, with the JSON object inside
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "explain", "repeat"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "explain", "repeat", "jobs"])]
     report: Option<PathBuf>,
     /// Vary the slices' lengths, and print how often each event would have happened without
     /// interrupts
-    #[arg(long, conflicts_with_all = ["check", "shares", "explain", "repeat", "trace_last"])]
+    #[arg(long, conflicts_with_all = ["check", "shares", "explain", "repeat", "trace_last", "halt",
+                                      "jobs"])]
     unobserved: bool,
     /// Estimate again from the records of all slices after the run, and print these estimates too
-    #[arg(long, conflicts_with_all = ["check", "explain", "repeat", "trace_last"])]
+    #[arg(long, conflicts_with_all = ["check", "explain", "repeat", "trace_last", "jobs"])]
     refine: bool,
-    /// Run the machine N times, with seeds from --seed on, and print one table of all runs
-    #[arg(long, value_name = "N", conflicts_with_all = ["check", "explain", "trace", "gdb"],
+    /// Run the machine N times, with seeds from --seed on, and print one table of all runs; with
+    /// --jobs, one machine runs all jobs N times
+    #[arg(long, value_name = "N",
+          conflicts_with_all = ["check", "explain", "trace", "gdb", "phases", "halt"],
           value_parser = clap::value_parser!(u64).range(2..=1000))]
     repeat: Option<u64>,
     /// Print one JSON object, alone on standard output; what programs write there goes to standard
     /// error
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    phases: PhaseArgs,
-    #[command(flatten)]
-    halts: HaltArgs,
     /// Print nothing on standard output and error but what the programs write, or why the run
     /// failed
     #[arg(short, long, conflicts_with_all = ["explain", "gdb"])]
@@ -98,20 +88,10 @@ pub struct RunArgs {
     /// Write a record of every slice, threshold and sample to this file, for `cargo xtask trace`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Keep only the last 128 KiB of each CPU's trace, sent when all programs have ended
-    #[arg(long, requires = "trace")]
-    trace_last: bool,
-    /// What to trace beside slices, thresholds and samples: syscalls, switches and signals, any of
-    /// them
-    #[arg(long, value_name = "KINDS", requires = "trace", value_parser = trace_events)]
-    trace_events: Option<String>,
-    /// The lowest level of messages in the kernel's log: error, warn, info, debug or trace
-    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
-    log: LogLevel,
     /// Show the run on the terminal while it runs: rates of events with error bars, where cycles
     /// go, phases. What programs write comes when the view has ended; q stops the machine
     #[arg(long, conflicts_with_all = ["check", "json", "quiet", "explain", "repeat", "gdb",
-                                      "trace_last"])]
+                                      "trace_last", "jobs"])]
     live: bool,
     /// Check at boot, on each CPU, that every counter counts, that an overflow raises an interrupt,
     /// and whether interrupts count as instructions; always with --accel kvm and --vpmu
@@ -120,28 +100,10 @@ pub struct RunArgs {
     /// Memory of the machine: MiB, or with the suffix M or G [default: 256M, more for large files]
     #[arg(long, value_name = "SIZE", value_parser = memory_mib)]
     memory: Option<u64>,
-    /// Put a file or folder of this machine into the ramdisk, at the same relative path, or at
-    /// another: a static program, or its input
-    #[arg(long, value_name = "PATH|HOST:GUEST")]
-    file: Vec<String>,
     /// Write the files and folders that the programs created or changed into this folder, new or
     /// empty
     #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "explain", "repeat"])]
     out: Option<PathBuf>,
-    /// A file of this machine that is the standard input of the programs
-    #[arg(long, conflicts_with = "check", value_name = "PATH")]
-    stdin: Option<PathBuf>,
-    /// Date at which the machine starts, in seconds since 1970 [default: 2026-01-01]
-    #[arg(long, value_name = "SECONDS")]
-    date: Option<u64>,
-    /// A program of the ramdisk and its arguments, in place of --program; --events counts its whole
-    /// run. `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does. `--` separates programs
-    /// that run at the same time
-    #[arg(last = true, value_name = "PROGRAM", conflicts_with_all = ["program", "check"])]
-    command: Vec<String>,
-    /// The programs of the command, with their paths on the machine.
-    #[arg(skip)]
-    located: Option<Vec<Vec<String>>>,
     /// Stop the machine after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = machine::DEFAULT_TIME_LIMIT.as_secs(),
           value_parser = clap::value_parser!(u64).range(1..))]
@@ -178,12 +140,12 @@ impl RunArgs {
     /// As [`check`].
     pub fn request(&self) -> Result<Request> {
         check(self)?;
-        let job = Job { stdin: self.files()?.1, ..self.sampled_job() };
-        let line = job.around_all(&options(self), &self.programs())?;
+        let work = self.work.with_job(self.sampled_job());
+        let line = work.command_line(&options(self), self.is_trace())?;
         Ok(Request {
             pmu: self.pmu,
             accel: self.accel,
-            cpus: self.job.cpus.into(),
+            cpus: self.work.job.cpus.into(),
             memory_mib: self.memory,
             // Whoever debugs may stop the machine for as long as it takes.
             time_limit: if self.gdb { Duration::MAX } else { Duration::from_secs(self.time_limit) },
@@ -196,11 +158,11 @@ impl RunArgs {
 
     /// The job, with the shares that `--unobserved` needs and the events of `--breakdown`.
     fn sampled_job(&self) -> Job {
-        let shares = if self.unobserved { Some(Shares::Paired) } else { self.job.shares };
+        let shares = if self.unobserved { Some(Shares::Paired) } else { self.work.job.shares };
         let stack = self.stack().map(|stack| stack.events().join(","));
-        let events = stack.or_else(|| self.job.events.clone()).or_else(|| self.phase_events());
-        let phases = self.phases.config().ok().flatten();
-        Job { shares, events, phases, ..self.job.clone() }
+        let events = stack.or_else(|| self.work.job.events.clone()).or_else(|| self.phase_events());
+        let phases = self.work.phases.config().ok().flatten();
+        Job { shares, events, phases, ..self.work.job.clone() }
     }
 
     /// The stack of `--breakdown`, if it is asked for and the processor has one.
@@ -210,14 +172,17 @@ impl RunArgs {
 
     /// The events of the cost model, if phases are tracked.
     fn phase_events(&self) -> Option<String> {
-        self.phases.phases?;
+        self.work.phases.phases?;
         let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu).ok()?;
         phases::events(&pmu).ok().map(|events| events.join(","))
     }
 
     /// Returns whether the records of all slices are needed.
     fn needs_slices(&self) -> bool {
-        self.unobserved || self.refine || self.intervals.is_some() || self.phases.phases.is_some()
+        self.unobserved
+            || self.refine
+            || self.intervals.is_some()
+            || self.work.phases.phases.is_some()
     }
 
     /// What the report has beside the estimates.
@@ -234,7 +199,7 @@ impl RunArgs {
     /// How phases are tracked, and by which cost model.
     fn phase_model(&self) -> Option<(PhaseConfig, &'static CostTable)> {
         let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu).ok()?;
-        self.phases.config().ok().flatten().zip(phases::costs(&pmu).ok())
+        self.work.phases.config().ok().flatten().zip(phases::costs(&pmu).ok())
     }
 
     /// The plan of the job's events; none for another list, unless what is asked for needs it.
@@ -251,7 +216,10 @@ impl RunArgs {
     /// As [`Self::plan`].
     fn planned(&self) -> Result<Option<Planned>> {
         let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu)?;
-        let planned = Asked::of(&self.sampled_job(), &self.first(), pmu.profile().signature)
+        if self.work.jobs.is_some() {
+            return Ok(None);
+        }
+        let planned = Asked::of(&self.sampled_job(), &self.work.first(), pmu.profile().signature)
             .and_then(|asked| explain::plan_of(&pmu, &asked));
         let (resolved, plan) = match planned {
             Err(failure) if self.needs_slices() => return Err(failure),
@@ -268,68 +236,33 @@ impl RunArgs {
     /// As [`Self::plan`].
     fn known(&self) -> Result<Known> {
         let signature = self.pmu.signature();
-        let config = Asked::of(&self.sampled_job(), &self.first(), signature)
-            .map_or_else(|_| self.job.config(), |asked| asked.config);
-        let words = self.programs().into_iter().map(|words| words.join(" "));
-        let programs: Vec<String> =
-            if self.command.is_empty() { self.job.program.clone() } else { words.collect() };
+        let config = Asked::of(&self.sampled_job(), &self.work.first(), signature)
+            .map_or_else(|_| self.work.job.config(), |asked| asked.config);
+        let words = self.work.programs().into_iter().map(|words| words.join(" "));
+        let programs: Vec<String> = if self.work.programs().is_empty() {
+            self.work.job.program.clone()
+        } else {
+            words.collect()
+        };
         Ok(Known {
             programs: programs.join(", "),
             budget_ppm: config.budget_ppm,
             planned: self.planned()?,
             stack: self.stack(),
-            has_phases: self.phases.phases.is_some(),
+            has_phases: self.work.phases.phases.is_some(),
         })
     }
 
-    /// The files that the machine gets, and the path of the programs' input on it.
-    ///
-    /// # Errors
-    /// As [`inputs::files`].
-    fn files(&self) -> Result<(Vec<GuestFile>, Option<String>)> {
-        inputs::files(&self.file, self.stdin.as_deref())
+    /// How many machines run: with `--jobs`, one runs all repetitions.
+    fn machines(&self) -> u64 {
+        self.repeat.filter(|_| self.work.jobs.is_none()).unwrap_or(1)
     }
 
-    /// The same with the paths of the programs on the machine.
-    ///
-    /// # Errors
-    /// A program is missing or is not a static x86-64 ELF file.
-    fn located(&self) -> Result<RunArgs> {
-        let (mut job, mut programs) = (self.job.clone(), self.programs());
-        inputs::locate(&self.files()?.0, &mut programs, &mut job)?;
-        Ok(RunArgs { job, located: Some(programs), ..self.clone() })
-    }
-
-    /// The programs behind `--`, each with its arguments.
-    fn programs(&self) -> Vec<Vec<String>> {
-        self.located.clone().unwrap_or_else(|| program_words::programs(&self.command))
-    }
-
-    /// The first program behind `--` with its arguments; empty without one.
-    fn first(&self) -> Vec<String> {
-        self.programs().into_iter().next().unwrap_or_default()
-    }
-
-    /// Checks the events as the kernel will, if the command line names them and the PMU is virtual.
-    ///
-    /// # Errors
-    /// Events or options of their session are refused.
-    fn check_events(&self) -> Result<()> {
-        if self.accel == Accel::Kvm {
-            return Ok(());
-        }
-        let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu)?;
-        let of_job = self.programs().is_empty().then(Vec::new);
-        for words in self.programs().into_iter().chain(of_job) {
-            if self.job.events.is_some() || program_words::tally(&words).is_some() {
-                let asked = Asked::of(&self.job, &words, pmu.profile().signature)?;
-                // `stat` may print nothing but what the kernel counts.
-                if !asked.events.is_empty() {
-                    explain::plan_of(&pmu, &asked)?;
-                }
-            }
-        }
-        Ok(())
+    /// Returns whether the kernel writes a trace.
+    fn is_trace(&self) -> bool {
+        let has_samples =
+            self.report.is_some() && self.work.programs().iter().any(|it| is_record(it));
+        self.trace.is_some() || self.needs_slices() || self.live || has_samples
     }
 
     /// The machines of `--repeat`, one without it, each with the next seed.
@@ -337,12 +270,15 @@ impl RunArgs {
     /// # Errors
     /// An option is not valid, or the last seed would exceed 64 bits.
     pub fn requests(&self) -> Result<Vec<Request>> {
-        let (first, count) = (self.job.seed, self.repeat.unwrap_or(1));
+        let (first, count) = (self.work.job.seed, self.machines());
         let Some(last) = first.checked_add(count - 1) else {
             let why = format!("--seed {first} leaves no {count} seeds: use a smaller one");
             return Err(Failure::new(ExitStatus::Usage, why));
         };
-        let of = |seed| RunArgs { job: Job { seed, ..self.job.clone() }, ..self.clone() }.request();
+        let of = |seed| {
+            let job = Job { seed, ..self.work.job.clone() };
+            RunArgs { work: self.work.with_job(job), ..self.clone() }.request()
+        };
         (first..=last).map(of).collect()
     }
 }
@@ -355,13 +291,16 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if args.quiet {
         output::silence_notes();
     }
+    let args = &RunArgs { work: args.work.read()?, ..args.clone() };
     if let Some(status) = without_boot(args)? {
         return Ok(status);
     }
-    let args = &args.located()?;
-    args.check_events()?;
+    let args = &RunArgs { work: args.work.located()?, ..args.clone() };
+    if args.accel == Accel::Tcg {
+        args.work.check_events(&machine::virtual_pmu_of(args.pmu, &args.vpmu)?)?;
+    }
     let request = args.request()?;
-    if args.repeat.is_some() {
+    if args.machines() > 1 {
         return repeated(project, args);
     }
     if args.live {
@@ -374,12 +313,12 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if let Some(folder) = &args.out {
         machine::prepare_files(folder)?;
     }
-    let artefacts = Artefacts::make_for_run(project, &args.files()?.0)?;
+    let artefacts = Artefacts::make_for_run(project, &args.work.files()?)?;
     if let Some(socket) = &request.gdb {
         let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
         output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
     }
-    let mut boot = if args.job.check {
+    let mut boot = if args.work.job.check {
         machine::boot_listening(&artefacts, &request, &mut machine_check::listen)?
     } else if args.live {
         live::boot(&artefacts, &request, args.known()?)?
@@ -389,7 +328,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
     let mut report = Report::with(&boot, plan.as_ref(), &args.additions());
-    report.made = Some(made(project, args.pmu, args.accel, args.job.cpus));
+    report.made = Some(made(project, args.pmu, args.accel, args.work.job.cpus));
     // The files are written also if the report cannot be printed.
     let shown = show(&boot, &report, args.json, Some(&folder));
     write_asked(project, args, &boot, &report, &request.command_line)?;
@@ -408,7 +347,7 @@ fn write_asked(
         write_trace(boot, report, command_line, path)?;
     }
     if let Some(path) = &args.report {
-        let sampled = sampled(project, &args.files()?.0, boot, report, command_line)?;
+        let sampled = sampled(project, &args.work.files()?, boot, report, command_line)?;
         page::write(report, &sampled, path)?;
     }
     args.over_time.as_deref().map(|path| over_time::write(report, path)).transpose()?;
@@ -419,7 +358,7 @@ fn write_asked(
 /// Runs the machines of `--repeat` and prints their results together.
 fn repeated(project: &Project, args: &RunArgs) -> Result<u8> {
     let requests = args.requests()?;
-    let artefacts = Artefacts::make_for_run(project, &args.files()?.0)?;
+    let artefacts = Artefacts::make_for_run(project, &args.work.files()?)?;
     match repeat::repeat(&artefacts, &requests)? {
         Repeated::Merged(merged) => {
             output::print(args.json, &merged, &repeat::render(&merged))?;
@@ -433,14 +372,11 @@ fn repeated(project: &Project, args: &RunArgs) -> Result<u8> {
     }
 }
 
-/// The kernel's options beside the job's.
+/// The kernel's options beside the workload's.
 fn options(args: &RunArgs) -> String {
     let mut options = "wire".to_owned();
-    if args.log != LogLevel::default() {
-        options += &format!(" log={}", args.log.name());
-    }
-    if let Some(seconds) = args.date {
-        options += &format!(" date={seconds}");
+    if let Some(times) = args.repeat.filter(|_| args.work.jobs.is_some()) {
+        options += &format!(" repeat={times}");
     }
     if args.out.is_some() {
         options += " send-files";
@@ -449,14 +385,7 @@ fn options(args: &RunArgs) -> String {
     if args.check_counters || args.accel == machine::Accel::Kvm || !args.vpmu.is_empty() {
         options += " check-counters";
     }
-    let has_samples = args.report.is_some() && args.programs().iter().any(|it| is_record(it));
-    if args.trace.is_some() || args.needs_slices() || args.live || has_samples {
-        options += if args.trace_last { " trace=last" } else { " trace" };
-    }
-    if let Some(events) = &args.trace_events {
-        options += &format!(" trace-events={events}");
-    }
-    options + &args.halts.options()
+    options
 }
 
 /// Returns whether these words take samples.
@@ -469,15 +398,10 @@ fn is_record(words: &[String]) -> bool {
 /// # Errors
 /// One is not valid.
 fn check(args: &RunArgs) -> Result<()> {
-    args.job.check()?;
-    args.halts.check(args.job.overflows)?;
+    args.work.check(args.memory)?;
     args.accel.check()?;
-    if args.phases.config()?.is_some() {
+    if args.work.phases.config()?.is_some() {
         phases::costs(&machine::virtual_pmu_of(args.pmu, &args.vpmu)?)?;
-        if args.programs().is_empty() {
-            let why = "--phases tracks a program behind `--`, as in `run --phases -- PROGRAM`";
-            return Err(Failure::new(ExitStatus::Usage, why));
-        }
     }
     if args.breakdown && args.stack().is_none() {
         let why = "--breakdown: no events of this processor tell the causes of stalls apart; use \
@@ -490,9 +414,8 @@ fn check(args: &RunArgs) -> Result<()> {
             "--unobserved, --refine, --intervals and --phases need a virtual PMU: omit --accel kvm";
         return Err(Failure::new(ExitStatus::Usage, why));
     }
-    inputs::check(&args.files()?.0, args.memory)?;
     if args.accel == Accel::Tcg {
-        machine::check_vpmu(args.pmu, &args.vpmu, args.job.cpus)?;
+        machine::check_vpmu(args.pmu, &args.vpmu, args.work.job.cpus)?;
     } else if !args.vpmu.is_empty() {
         let why = "--vpmu has no effect with --accel kvm: omit one of them";
         return Err(Failure::new(ExitStatus::Usage, why));
@@ -503,7 +426,7 @@ fn check(args: &RunArgs) -> Result<()> {
 /// Prints what needs no machine, if that is asked for: the options of `stat` or `record`, or the
 /// plan.
 fn without_boot(args: &RunArgs) -> Result<Option<u8>> {
-    let first = args.first();
+    let first = args.work.first();
     if let Some(help) = program_words::tally(&first).and_then(|words| help(&words)) {
         return output::text(&help).map(|()| Some(0));
     }
@@ -519,6 +442,6 @@ fn explained(args: &RunArgs) -> Result<u8> {
         return Err(Failure::new(ExitStatus::Usage, why));
     }
     let pmu = machine::virtual_pmu_of(args.pmu, &args.vpmu)?;
-    let asked = Asked::of(&args.job, &args.first(), pmu.profile().signature)?;
+    let asked = Asked::of(&args.work.job, &args.work.first(), pmu.profile().signature)?;
     explain::main(&explain::detect(&pmu)?, &asked, args.json)
 }

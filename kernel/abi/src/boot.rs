@@ -5,7 +5,11 @@ mod log_level;
 pub use log_level::LogLevel;
 
 use crate::halt::{HaltTimer, Halts};
-pub use crate::program::{BadOption, Program, Variables};
+pub use crate::{
+    failure::Failure,
+    jobs::{Job, JobNumber},
+    program::{BadOption, Program, Variables},
+};
 
 /// Name of the QEMU firmware-configuration file with the command line.
 pub const FW_CFG_COMMAND_LINE: &str = "opt/tally/cmdline";
@@ -31,19 +35,23 @@ pub const MAX_CPUS: usize = 16;
 
 /// The kernel's command line: options, then one program with its arguments after each `--`.
 ///
-/// `seed=7 wire -- deflate --slice 100000 -- spin` runs two programs. Words are separated by white
-/// space and escaped ([`crate::words`]). `env=NAME=VALUE` before a program adds to its environment,
-/// `stdin=PATH` names the file that it reads as its standard input. `events=LIST` before a program
-/// makes the kernel count these events for the whole program, which needs no code for Tally.
-/// `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive|paired` configure that session, and
-/// `phases=INSTRUCTIONS,UNIT,CLASSES,PREDICTOR` ([`crate::PhaseConfig`]) has its phases tracked.
-/// `region=TAG` has the virtual PMU count the truth of the whole program as the region of this tag.
+/// `seed=7 wire -- deflate --slice 100000 -- spin` runs two programs at the same time: a job. The
+/// programs behind a `---` are another job, which begins when the one before has ended. Words are
+/// separated by white space and escaped ([`crate::words`]). `env=NAME=VALUE` before a program adds
+/// to its environment, `stdin=PATH` names the file that it reads as its standard input.
+/// `events=LIST` before a program makes the kernel count these events for the whole program, which
+/// needs no code for Tally. `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive|paired`
+/// configure that session, and `phases=INSTRUCTIONS,UNIT,CLASSES,PREDICTOR`
+/// ([`crate::PhaseConfig`]) has its phases tracked. `region=TAG` has the virtual PMU count the
+/// truth of the whole program as the region of this tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandLine<'a> {
     /// Seed of every random order that the engine draws (`seed=N`, default 1).
     pub seed: u64,
     /// Whether messages for the host go to COM2 (`wire`); otherwise results go to the log.
     pub wire: bool,
+    /// How often all jobs run (`repeat=N`, default 1), each time with the next seed.
+    pub repeat: u64,
     /// Where trace records go (`trace`, `trace=last`); `None`: the kernel writes none.
     pub trace: Option<Tracing>,
     /// Processors to start at most (`cpus=N`, default all up to [`MAX_CPUS`]).
@@ -151,40 +159,6 @@ impl TraceEvents {
     }
 }
 
-/// See [`CommandLine::fail`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// Panic.
-    Panic,
-    /// Read memory that is not mapped.
-    Fault,
-    /// Recurse until the stack is used up: a double fault.
-    Stack,
-    /// Raise a non-maskable interrupt.
-    Nmi,
-    /// Raise a machine check.
-    MachineCheck,
-    /// Loop for ever.
-    Hang,
-    /// On every CPU but the first, find a counter already in use.
-    Pmu,
-}
-
-impl Failure {
-    fn parse(name: &str) -> Option<Failure> {
-        Some(match name {
-            "panic" => Failure::Panic,
-            "fault" => Failure::Fault,
-            "stack" => Failure::Stack,
-            "nmi" => Failure::Nmi,
-            "machine-check" => Failure::MachineCheck,
-            "hang" => Failure::Hang,
-            "pmu" => Failure::Pmu,
-            _ => return None,
-        })
-    }
-}
-
 impl<'a> CommandLine<'a> {
     /// Parses `text`.
     ///
@@ -198,6 +172,7 @@ impl<'a> CommandLine<'a> {
         };
         let mut line = CommandLine {
             seed: 1,
+            repeat: 1,
             wire: false,
             trace: None,
             cpus: MAX_CPUS,
@@ -245,6 +220,7 @@ impl<'a> CommandLine<'a> {
             None if option == "trace" => self.trace = Some(Tracing::Stream),
             Some(("trace", "last")) => self.trace = Some(Tracing::Last),
             Some(("seed", n)) => self.seed = n.parse().ok()?,
+            Some(("repeat", n)) => self.repeat = n.parse().ok().filter(|n| *n > 0)?,
             Some(("cpus", n)) => {
                 self.cpus = n.parse().ok().filter(|cpus| (1..=MAX_CPUS).contains(cpus))?;
             }
@@ -264,11 +240,23 @@ impl<'a> CommandLine<'a> {
         Some(())
     }
 
-    /// The programs, without those that have no name. A program with a bad option is an error.
+    /// The jobs, of which there is at least one.
+    pub fn jobs(&self) -> impl Iterator<Item = Job<'a>> + use<'a> {
+        self.programs.split(" --- ").map(Job::new)
+    }
+
+    /// The programs of all jobs, as [`Job::programs`].
     pub fn programs(&self) -> impl Iterator<Item = Result<Program<'a>, BadOption<'a>>> + use<'a> {
-        let has_name = |program: &Program| program.words.clone().next().is_some();
-        let programs = self.programs.split(" -- ").map(Program::parse);
-        programs.filter(move |program| program.as_ref().is_ok_and(has_name) || program.is_err())
+        self.jobs().flat_map(|job| job.programs())
+    }
+
+    /// Job number `index` of all repetitions, and its seed; none behind the last.
+    pub fn job(&self, index: u64) -> Option<(JobNumber, Job<'a>)> {
+        let jobs = self.jobs().count() as u64;
+        let (repetition, job) = (index / jobs, index % jobs);
+        let number = JobNumber { number: job as u32 + 1, seed: self.seed.wrapping_add(repetition) };
+        let of_line = self.jobs().nth(job as usize)?;
+        (repetition < self.repeat).then_some((number, of_line))
     }
 }
 
@@ -368,6 +356,7 @@ mod tests {
             "halt-timer=off",
             "date=today",
             "codes=0",
+            "repeat=0",
             "seed=x",
             "cpus=0",
             "cpus=17",

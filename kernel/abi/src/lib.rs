@@ -20,8 +20,10 @@ pub mod command;
 pub mod error;
 pub mod events;
 pub mod exit;
+mod failure;
 pub mod halt;
 pub mod instance;
+mod jobs;
 pub mod loader;
 #[cfg(feature = "alloc")]
 pub mod nearest;

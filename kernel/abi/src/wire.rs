@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Malformed, Mode, Reading, SessionConfig, SessionStats,
+    boot::JobNumber,
     halt::{HaltTimer, Halts},
     registers::Registers,
     trace::SlicePlace,
@@ -251,6 +252,11 @@ pub enum Message<'a> {
         /// The reason, a text for users.
         why: &'a str,
     },
+    /// A job of several begins. What follows, up to the next such message, is of it.
+    Job {
+        /// Which one.
+        job: JobNumber,
+    },
 }
 
 impl<'a> Message<'a> {
@@ -323,8 +329,8 @@ mod tests {
         let session =
             Message::Session { session: 1, pid: 1, program, address_space, config, thread };
         // The last message's number shows that none was put before it.
-        let last = Message::Offline { apic_id: 7, why: "" };
-        assert_eq!(last.encode(&mut [0; 8]), Ok(&[3, 21, 7, 1, 0][..]));
+        let last = Message::Job { job: JobNumber { number: 7, seed: 9 } };
+        assert_eq!(last.encode(&mut [0; 8]), Ok(&[4, 22, 7, 9, 0][..]));
         assert_eq!((VERSION, length(stats), length(session)), (5, Ok(20), Ok(17)));
     }
 

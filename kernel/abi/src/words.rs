@@ -8,8 +8,8 @@ const ESCAPES: [(char, char); 7] =
     [('s', ' '), ('t', '\t'), ('n', '\n'), ('r', '\r'), ('v', '\x0b'), ('f', '\x0c'), ('\\', '\\')];
 /// An empty word.
 const EMPTY: &str = "\\e";
-/// The word that separates programs on the command line, and its escape.
-const SEPARATOR: (&str, &str) = ("--", "\\-");
+/// The words that separate programs and jobs on the command line, and their escapes.
+const SEPARATORS: [(&str, &str); 2] = [("--", "\\-"), ("---", "\\--")];
 
 /// A word as the command line has it.
 pub fn escape(word: &str) -> Cow<'_, str> {
@@ -17,8 +17,8 @@ pub fn escape(word: &str) -> Cow<'_, str> {
     if word.is_empty() {
         return EMPTY.into();
     }
-    if word == SEPARATOR.0 {
-        return SEPARATOR.1.into();
+    if let Some((_, escape)) = SEPARATORS.iter().find(|(separator, _)| *separator == word) {
+        return (*escape).into();
     }
     if !word.contains(|c| escape_of(c).is_some()) {
         return word.into();
@@ -38,8 +38,8 @@ pub fn unescape(text: &str) -> Cow<'_, str> {
     if text == EMPTY {
         return "".into();
     }
-    if text == SEPARATOR.1 {
-        return SEPARATOR.0.into();
+    if let Some((separator, _)) = SEPARATORS.iter().find(|(_, escape)| *escape == text) {
+        return (*separator).into();
     }
     if !text.contains('\\') {
         return text.into();
@@ -70,7 +70,9 @@ mod tests {
         for word in [
             "",
             "--",
+            "---",
             "\\-",
+            "\\--",
             "plain",
             "a b",
             "\\",
@@ -81,7 +83,7 @@ mod tests {
         ] {
             let escaped = escape(word).to_string();
             assert!(!escaped.is_empty() && !escaped.contains(|c: char| c.is_ascii_whitespace()));
-            assert!(escaped != "--");
+            assert!(escaped != "--" && escaped != "---");
             assert_eq!(unescape(&escaped), word, "{escaped}");
         }
     }

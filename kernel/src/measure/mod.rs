@@ -44,7 +44,8 @@ pub use readings::PendingReadings;
 pub use refusal::Refusal;
 pub use session::SessionRef;
 pub use settings::{
-    delivery, halts, is_tracing, late_failure, permit, pmu_info, pmu_matches, seed, trace_events,
+    delivery, halts, is_tracing, late_failure, permit, pmu_info, pmu_matches, seed, set_seed,
+    trace_events,
 };
 pub use slot::{Contexts, Slot};
 pub use trace_ring::ring_memory;

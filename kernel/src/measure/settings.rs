@@ -29,7 +29,8 @@ static OVERCOUNT: AtomicU64 = AtomicU64::new(0);
 static SETTINGS: Once<Settings> = Once::new();
 
 pub(super) struct Settings {
-    seed: u64,
+    /// Relaxed order is enough: it changes while no program runs.
+    seed: AtomicU64,
     pub(super) trace: Option<Tracing>,
     trace_events: TraceEvents,
     pub(super) virtual_pmu: bool,
@@ -77,7 +78,7 @@ pub(super) fn init(line: &CommandLine) {
         Err(reason) => log::warn!("no PMU: {reason}; nothing can be counted"),
     }
     let settings = Settings {
-        seed: line.seed,
+        seed: AtomicU64::new(line.seed),
         trace: line.trace,
         trace_events: line.trace_events,
         virtual_pmu: virtual_pmu::is_there(),
@@ -169,7 +170,12 @@ pub(super) fn pmu() -> Result<&'static DetectedPmu, CannotCount> {
 
 /// The seed of everything random.
 pub fn seed() -> u64 {
-    settings().seed
+    settings().seed.load(Ordering::Relaxed)
+}
+
+/// Sets the seed of what follows.
+pub fn set_seed(seed: u64) {
+    settings().seed.store(seed, Ordering::Relaxed);
 }
 
 /// When and how CPUs are halted; not at all before the options are known.

@@ -1,11 +1,11 @@
-//! The end of programs, and of the machine when the last program has ended.
+//! The end of programs, and of the machine when the last job's programs have ended.
 
 use alloc::{boxed::Box, format};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use tally_abi::{ExitStatus, wire::Message};
 
-use super::{sent_files, status, switch::schedule, table};
+use super::{jobs::begin_job, sent_files, status, switch::schedule, table};
 use crate::{
     arch::frame::Frame,
     cpu::Cpu,
@@ -87,7 +87,9 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
         while REPORTING.load(Ordering::SeqCst) != 0 {
             core::hint::spin_loop();
         }
-        finish();
+        if !begin_job() {
+            finish();
+        }
     }
     schedule(cpu, frame);
 }

@@ -1,10 +1,10 @@
-//! Loading the command line's programs.
+//! Loading the programs of a job.
 
 use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 
 use tally_abi::{
     ExitStatus,
-    boot::{BadOption, CommandLine, Program},
+    boot::{BadOption, Job, Program},
     words::unescape,
 };
 
@@ -19,28 +19,27 @@ use crate::{
     task::Process,
 };
 
-/// Why nothing runs. A boot loader that finds no ramdisk boots the kernel all the same.
-const NO_PROGRAM: &str = "no program is named on the command line, or the boot loader found no \
-                          ramdisk: put the file `ramdisk` beside the kernel, or write the image \
-                          again";
-
-/// Loads the programs of the command line. A program that cannot be loaded is reported, and if
-/// none is named, that is.
-pub fn load_all(line: &CommandLine) {
-    if line.programs().next().is_none() {
-        refuse("kernel", ExitStatus::ProgramNotFound, NO_PROGRAM);
-    }
-    for program in line.programs() {
-        match program {
-            Ok(program) => load(program),
-            Err(BadOption(option)) => {
-                refuse(option, ExitStatus::Usage, "unknown or malformed option of a program");
-            }
+/// Loads the programs of a job, and starts all of them at once. Returns whether there is any. A
+/// program that cannot be loaded is reported.
+pub(super) fn load_all(job: Job) -> bool {
+    let load_one = |program| match program {
+        Ok(program) => load(program),
+        Err(BadOption(option)) => {
+            refuse(option, ExitStatus::Usage, "unknown or malformed option of a program");
+            None
         }
-    }
+    };
+    // The other CPUs run what is in the table. A program's end must not be the job's before all
+    // are there.
+    let loaded: Vec<Box<Process>> = job.programs().filter_map(load_one).collect();
+    let is_any = !loaded.is_empty();
+    let mut table = table::lock();
+    loaded.into_iter().for_each(|process| table.add(process, None));
+    is_any
 }
 
-fn load(program: Program) {
+/// Loads a program; none if it is refused.
+fn load(program: Program) -> Option<Box<Process>> {
     let Program { measure, phases, region, environment, input, words } = program;
     let words: Vec<Cow<str>> = words.map(unescape).collect();
     let environment: Vec<Cow<str>> = environment.map(unescape).collect();
@@ -50,34 +49,32 @@ fn load(program: Program) {
     let pid = table::lock().allocate_number().expect("a command line has few programs");
     let mut process = match Process::load(pid, &words, &environment, kernel::space()) {
         Ok(process) => process,
-        Err((status, why)) => return refuse(name, status, &why),
+        Err((status, why)) => {
+            refuse(name, status, &why);
+            return None;
+        }
     };
     if let Some(path) = input.map(unescape) {
         match location::locate(&Base::root(), &path, true).and_then(|place| place.existing()) {
             Ok(Node::File(file)) => process.files.set_input(file),
             _ => {
-                return refuse(
-                    name,
-                    ExitStatus::ProgramNotFound,
-                    "no such file as its standard input",
-                );
+                refuse(name, ExitStatus::ProgramNotFound, "no such file as its standard input");
+                return None;
             }
         }
     }
     if let Some((list, config)) = measure {
         match Context::around(process.subject(), list, config, phases) {
             Ok(context) => process.slot.context = Some(context),
-            Err(refused) => return refuse(name, refused.error.exit_status(), &refused.detail),
+            Err(refused) => {
+                refuse(name, refused.error.exit_status(), &refused.detail);
+                return None;
+            }
         }
     }
     if let Some(tag) = region {
         measure::open_region(&process.memory.space, tag);
         process.region = region;
     }
-    table::lock().add(Box::new(process), None);
-}
-
-/// Returns whether any program is left to run.
-pub fn any_live() -> bool {
-    table::lock().any_live()
+    Some(Box::new(process))
 }

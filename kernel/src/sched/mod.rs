@@ -4,12 +4,13 @@
 //! another is runnable. A CPU owns the program that it runs until it gives it back to the table.
 //! The threads of a program take turns within its turns: a thread that blocks or that the timer
 //! interrupts is followed by the next. A program may load others and wait for their end. When the
-//! last program has ended, the machine stops.
+//! last program of a job has ended, the next job begins; after the last job, the machine stops.
 
 mod block;
 pub mod children;
 mod deliver;
 mod exit;
+mod jobs;
 mod load;
 mod sent_files;
 mod status;
@@ -22,7 +23,7 @@ pub use self::{
     block::{block, end_thread, preempt, yield_cpu},
     deliver::{deliver, fault, raise, trace_stack, upcall},
     exit::{exit, finish},
-    load::{any_live, load_all},
+    jobs::{begin_job, set_jobs},
     sent_files::send_files_at_end,
     status::refuse,
     switch::{run_next_thread, schedule},

@@ -13,8 +13,10 @@ use tally_photo::{Photo, Unreadable};
 
 use self::join::Joiner;
 use crate::{
-    Failure, Result, check, machine,
+    Failure, Result, check,
+    machine::{self, Boot},
     output::{self, ProgramWriter},
+    project,
     report::Report,
     run,
 };
@@ -23,8 +25,14 @@ use crate::{
 #[derive(Args, Debug)]
 pub struct ImportArgs {
     /// Photographs of all codes, PNG, JPEG or PPM, in any order; several codes may be on one
-    #[arg(required = true, value_name = "PHOTO")]
+    #[arg(required_unless_present = "messages", value_name = "PHOTO")]
     photos: Vec<PathBuf>,
+    /// What the machine sent by its second serial port, in place of photographs
+    #[arg(long, value_name = "FILE", conflicts_with = "photos")]
+    messages: Option<PathBuf>,
+    /// Write the run's trace to this file, as far as the machine sent it, for `cargo xtask trace`
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Print one JSON object, alone on standard output; what programs wrote there goes to standard
     /// error
     #[arg(long)]
@@ -36,7 +44,13 @@ pub struct ImportArgs {
 /// # Errors
 /// As [`messages`].
 pub fn main(args: &ImportArgs) -> Result<u8> {
-    let messages = messages(&args.photos)?;
+    if let Some(path) = &args.trace {
+        project::check_writable(path)?;
+    }
+    let messages = match &args.messages {
+        Some(file) => project::read(file)?,
+        None => messages(&args.photos)?,
+    };
     let boot = machine::of_messages(&messages, &mut |_| {})?;
     if !check::is_check(&boot) {
         let mut writer = ProgramWriter::new(args.json);
@@ -44,7 +58,22 @@ pub fn main(args: &ImportArgs) -> Result<u8> {
         writer.end()?;
     }
     machine::warn(&boot);
-    run::show(&boot, &Report::of(&boot), args.json, None)
+    let report = Report::of(&boot);
+    let shown = run::show(&boot, &report, args.json, None);
+    // The trace is written also if the report cannot be printed.
+    if let Some(path) = &args.trace {
+        write_trace(&boot, &report, path)?;
+    }
+    shown
+}
+
+/// Writes the trace that came with the messages.
+fn write_trace(boot: &Boot, report: &Report, path: &Path) -> Result<()> {
+    if boot.transcript.trace.is_empty() {
+        let why = "the machine sent no trace: write its image with `cargo xtask image --trace`";
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
+    run::write_trace(boot, report, "", path)
 }
 
 /// The messages of the run whose codes are on these photographs.

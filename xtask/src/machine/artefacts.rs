@@ -7,13 +7,12 @@ use tally_abi::ExitStatus;
 
 use super::folder::Folder;
 use crate::{
-    Failure, Result,
+    Failure, Result, boot_files,
     build::{
         self, hosted,
         programs::{self, list::List},
     },
     guest_files::GuestFile,
-    image,
     project::{self, Project},
     ramdisk, setup,
 };
@@ -27,7 +26,7 @@ pub const DISK_COMMAND_LINE: &str = "seed=1 codes=100 -- deflate --file status";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Artefacts {
     /// The files that QEMU boots.
-    pub boot: image::BootFiles,
+    pub boot: boot_files::BootFiles,
     /// The kernel's ELF file with debug information, which does not boot.
     pub symbols: PathBuf,
     /// Programs and their inputs that are in the ramdisk only if the command line names them:
@@ -83,7 +82,13 @@ impl Artefacts {
         on_demand.extend(hosted::library_guests(project)?);
         on_demand.push(hosted::rust_guest(project)?);
         on_demand.extend(programs::make(project, &List::read(project)?, true)?);
-        let disk = image::for_test(project, &built, &tools.library, DISK_COMMAND_LINE)?;
+        let disk = boot_files::disk(
+            project,
+            &built,
+            &built.with_test_guests(),
+            &tools.library,
+            DISK_COMMAND_LINE,
+        )?;
         let check_guest = Some(build::check_guest(project, &tools.library)?);
         let programs = built.with_test_guests();
         let artefacts = Artefacts::of(project, tools, built, &programs)?;
@@ -96,7 +101,7 @@ impl Artefacts {
         built: build::Built,
         programs: &[GuestFile],
     ) -> Result<Artefacts> {
-        let boot = image::for_machine(project, &built, programs, &tools.library)?;
+        let boot = boot_files::for_machine(project, &built, programs, &tools.library)?;
         Ok(Artefacts {
             boot,
             symbols: built.symbols,

@@ -16,7 +16,7 @@ use super::{
     profile::{Pmu, ProfileName},
     request::{Accel, LinuxGuest, Request, TracePort, default_memory_mib},
 };
-use crate::{Failure, Result, image::BootFiles, setup::Qemu};
+use crate::{Failure, Result, boot_files::BootFiles, setup::Qemu};
 
 /// In QEMU's option lists a comma within a value is written twice.
 fn value(text: &str) -> String {

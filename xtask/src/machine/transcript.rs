@@ -8,6 +8,7 @@ use std::{
 
 use tally_abi::{
     Mode, Reading, SessionConfig, SessionStats,
+    boot::JobNumber,
     halt::{HaltTimer, Halts},
     registers::Registers,
     trace::{
@@ -66,6 +67,8 @@ pub struct Session {
     pub address_space: u64,
     /// Its configuration.
     pub config: SessionConfig,
+    /// The job that it is of, if the machine has several.
+    pub job: Option<JobNumber>,
     /// Its logical counters, in the order of the messages.
     pub readings: Vec<EventReading>,
     /// The engine's statistics.
@@ -202,6 +205,8 @@ pub struct Transcript {
     pub omitted: u64,
     /// Frames and records that could not be decoded.
     pub unreadable: u64,
+    /// The job that runs, if the machine has several.
+    job: Option<JobNumber>,
     /// QEMU's processor time so far.
     pub(super) now: Duration,
     /// The received part of an incomplete frame.
@@ -319,8 +324,9 @@ impl Transcript {
                 if thread.is_none() {
                     self.programs.insert(pid, program.clone());
                 }
-                let readings = Vec::new();
-                let fresh = Session { pid, program, address_space, config, readings, stats: None };
+                let (readings, job) = (Vec::new(), self.job);
+                let fresh =
+                    Session { pid, program, address_space, config, job, readings, stats: None };
                 self.sessions.insert(session, fresh);
             }
             Message::Reading { session, event, native, mode, place, reading } => {
@@ -389,6 +395,7 @@ impl Transcript {
             Message::Offline { apic_id, why } => {
                 self.offline.push(OfflineCpu { apic_id, why: why.into() });
             }
+            Message::Job { job } => self.job = Some(job),
         }
     }
 }

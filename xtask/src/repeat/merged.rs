@@ -2,12 +2,14 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     fmt::{self, Write},
 };
 
 use serde::{Deserialize, Serialize};
 use tally_abi::{
     ExitStatus,
+    boot::JobNumber,
     text::{Grouped, percent},
 };
 
@@ -84,6 +86,31 @@ impl OneRun {
         let sessions = boot.transcript.sessions.values();
         let ring_0 = sessions.map(|s| s.readings.iter().map(|r| r.mode.kernel()).collect());
         OneRun { report: Report::of(boot), ring_0: ring_0.collect() }
+    }
+
+    /// The runs of each job of a machine that ran several, by the job's number.
+    pub fn of_jobs(boot: &Boot) -> BTreeMap<u32, Vec<OneRun>> {
+        let OneRun { report, ring_0 } = OneRun::of(boot);
+        let mut sessions: BTreeMap<JobNumber, Vec<(&SessionReport, Vec<bool>)>> = BTreeMap::new();
+        for (session, ring_0) in report.sessions().zip(ring_0) {
+            if let Some(job) = session.job {
+                sessions.entry(job).or_default().push((session, ring_0));
+            }
+        }
+        let mut jobs: BTreeMap<u32, Vec<OneRun>> = BTreeMap::new();
+        for (job, sessions) in sessions {
+            let (mut sessions, ring_0): (Vec<_>, _) = sessions.into_iter().unzip();
+            let report = Report {
+                seed: Some(job.seed),
+                pmu: report.pmu.clone(),
+                first: Some(sessions.remove(0).clone()),
+                others: sessions.into_iter().cloned().collect(),
+                status: report.status,
+                ..Report::default()
+            };
+            jobs.entry(job.number).or_default().push(OneRun { report, ring_0 });
+        }
+        jobs
     }
 
     /// The program and the names of the events of each session.

@@ -10,6 +10,15 @@ use crate::{
     progress::Step,
 };
 
+/// The runs of each job that a machine ran more than once, merged, with the job's number.
+///
+/// # Errors
+/// The runs of a job have different sessions.
+pub fn jobs(boot: &Boot) -> Result<Vec<(u32, Merged)>> {
+    let repeated = OneRun::of_jobs(boot).into_iter().filter(|(_, runs)| runs.len() > 1);
+    repeated.map(|(number, runs)| Ok((number, Merged::of(&runs)?))).collect()
+}
+
 /// How several runs ended.
 #[derive(Debug)]
 pub enum Repeated {

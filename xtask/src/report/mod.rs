@@ -2,6 +2,7 @@
 
 mod added;
 pub mod cells;
+mod ended;
 mod estimate;
 mod event;
 mod groups;
@@ -14,11 +15,12 @@ mod slices;
 pub mod table;
 mod unobserved;
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tally_abi::{
     Mode,
+    boot::JobNumber,
     truth::{Count, Region, Truth},
 };
 
@@ -26,6 +28,7 @@ pub use tally_breakdown::{Breakdown, CyclePart, SlotPart, Stack, stack_of};
 
 pub use self::{
     added::Additions,
+    ended::{ExitReport, PanicReport},
     estimate::Estimate,
     event::{EventReport, Kind, relative_error},
     groups::GroupReport,
@@ -36,10 +39,7 @@ pub use self::{
 };
 #[cfg(test)]
 pub(crate) use self::{phases::tests::records as made_up_phases, slices::made_up};
-use crate::{
-    machine::{Boot, EventReading, Outcome, Session},
-    symbols::StackFrame,
-};
+use crate::machine::{Boot, EventReading, Outcome, Session};
 
 /// Why the engine's own instructions are unknown (decision 8).
 const NOT_COUNTED: &str = "known with the virtual PMU only: the program has all counters";
@@ -74,41 +74,6 @@ pub struct Report {
     pub made: Option<Made>,
 }
 
-/// A program that ended by itself.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ExitReport {
-    /// Its name.
-    pub program: String,
-    /// Its status; 128 and the signal's number, if a signal ended it.
-    pub status: i32,
-}
-
-impl ExitReport {
-    fn of((program, status): &(String, i32)) -> ExitReport {
-        ExitReport { program: program.clone(), status: *status }
-    }
-}
-
-/// A panic of the kernel.
-#[derive(Clone, Debug, Serialize)]
-pub struct PanicReport {
-    /// Message and place.
-    pub message: String,
-    /// The processor's registers there, in hexadecimal.
-    pub registers: BTreeMap<&'static str, String>,
-    /// Where the kernel stopped, and its callers, innermost first.
-    pub backtrace: Vec<StackFrame>,
-}
-
-impl PanicReport {
-    fn of(outcome: &Outcome) -> Option<PanicReport> {
-        let Outcome::Panicked { message, registers, backtrace } = outcome else { return None };
-        let named = registers.named().map(|(name, value)| (name, format!("{value:#x}")));
-        let registers = named.collect();
-        Some(PanicReport { message: message.clone(), registers, backtrace: backtrace.clone() })
-    }
-}
-
 /// The results of one session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SessionReport {
@@ -116,6 +81,9 @@ pub struct SessionReport {
     pub program: String,
     /// Its number, as in trace records.
     pub session: Option<u32>,
+    /// The job that it is of, if the machine had several, and the job's seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobNumber>,
     /// Time slices, from start to end.
     pub slices: Option<u64>,
     /// Core cycles of a slice on average, those cut short by context switches included.
@@ -229,6 +197,7 @@ impl SessionReport {
         SessionReport {
             program: session.program.clone(),
             session: Some(tag),
+            job: session.job,
             slices: stats.map(|stats| stats.slices),
             cycles_per_slice: stats.and_then(|s| ratio(s.cycles, s.slices)),
             lengthened: stats.map(|stats| stats.lengthened),
@@ -275,8 +244,10 @@ fn true_count(region: Option<&Region>, event: &str, mode: Mode) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::symbols::Place;
+    use crate::symbols::{Place, StackFrame};
     use tally_abi::{
         Reading, SessionConfig, SessionStats, Value,
         registers::{Frame, Registers},
@@ -311,6 +282,7 @@ mod tests {
                 program: "p".into(),
                 address_space: 0,
                 config: SessionConfig::default(),
+                job: None,
                 readings: Vec::new(),
                 stats: Some(stats),
             };

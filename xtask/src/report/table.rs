@@ -28,7 +28,9 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
             Some(number) if !report.others.is_empty() => format!(", session {number}"),
             _ => String::new(),
         };
-        writeln!(text, "{program}{number}: {pmu}, seed {}", report.seed.unwrap_or_default())?;
+        let job = session.job.map_or_else(String::new, |job| format!(", job {}", job.number));
+        let seed = session.job.map(|job| job.seed).or(report.seed).unwrap_or_default();
+        writeln!(text, "{program}{job}{number}: {pmu}, seed {seed}")?;
         if let Some(breakdown) = &session.breakdown {
             write!(text, "{breakdown}")?;
         }

@@ -2,14 +2,46 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::{
     Result, check,
     machine::{Boot, Outcome},
     output, project,
+    repeat::{self, Merged},
     report::{Report, table},
     trace::run::Run,
     trace_file::Trace,
 };
+
+/// A report as JSON, with the jobs that ran more than once.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    /// Each such job, its runs merged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    repeated: Vec<RepeatedJob>,
+}
+
+/// A job that ran more than once.
+#[derive(Serialize)]
+struct RepeatedJob {
+    number: u32,
+    #[serde(flatten)]
+    merged: Merged,
+}
+
+impl RepeatedJob {
+    /// Those of a machine. Jobs whose runs differ are shown one by one.
+    fn all(boot: &Boot) -> Vec<RepeatedJob> {
+        let jobs = repeat::jobs(boot).unwrap_or_else(|why| {
+            output::note(format_args!("xtask: {why}"));
+            Vec::new()
+        });
+        jobs.into_iter().map(|(number, merged)| RepeatedJob { number, merged }).collect()
+    }
+}
 
 /// Prints the report and why the run failed; returns the exit status. The kernel's log is in
 /// `folder`, if there is one.
@@ -17,8 +49,13 @@ pub(crate) fn show(boot: &Boot, report: &Report, json: bool, folder: Option<&Pat
     if check::is_check(boot) {
         return check::show(boot, json);
     }
+    let repeated = RepeatedJob::all(boot);
     if json {
-        output::print(json, report, "")?;
+        output::print(json, &Shown { report, repeated }, "")?;
+    } else if !repeated.is_empty() {
+        for RepeatedJob { number, merged } in &repeated {
+            output::note(format_args!("job {number}, {}", repeat::render(merged).trim_end()));
+        }
     } else if report.first.is_some() {
         output::note(table::render(report).trim_end());
     }
@@ -45,7 +82,7 @@ pub(crate) fn show(boot: &Boot, report: &Report, json: bool, folder: Option<&Pat
 }
 
 /// Writes the file of `--trace`, with a description of the run whose kernel had this command line.
-pub(super) fn write_trace(
+pub(crate) fn write_trace(
     boot: &Boot,
     report: &Report,
     command_line: &str,

@@ -1,4 +1,5 @@
-//! The files and the programs of a run, as the machine has them: found before anything is built.
+//! The files and the programs of a workload, as the machine has them: found before anything is
+//! built.
 
 use std::path::Path;
 

@@ -1,0 +1,215 @@
+//! What a machine is to do: its jobs, their files, and what the kernel writes down. Options that
+//! `cargo xtask run` and `cargo xtask image` have.
+
+mod inputs;
+mod list;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tally_abi::{ExitStatus, boot::LogLevel};
+use tally_vpmu::VirtualPmu;
+
+use self::list::{JobPrograms, read};
+use crate::{
+    Failure, Result,
+    explain::{self, Asked},
+    guest_files::GuestFile,
+    halts::HaltArgs,
+    job::{Job, level, trace_events},
+    phases::PhaseArgs,
+    program_words,
+};
+
+/// What a machine is to do.
+#[derive(Args, Clone, Debug)]
+pub struct Workload {
+    #[command(flatten)]
+    pub(crate) job: Job,
+    #[command(flatten)]
+    pub(crate) phases: PhaseArgs,
+    #[command(flatten)]
+    pub(crate) halts: HaltArgs,
+    /// Keep only the last 128 KiB of each CPU's trace, sent when all programs have ended
+    #[arg(long, requires = "trace")]
+    pub trace_last: bool,
+    /// What to trace beside slices, thresholds and samples: syscalls, switches and signals, any of
+    /// them
+    #[arg(long, value_name = "KINDS", requires = "trace", value_parser = trace_events)]
+    trace_events: Option<String>,
+    /// The lowest level of messages in the kernel's log: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
+    log: LogLevel,
+    /// Put a file or folder of this machine into the ramdisk, at the same relative path, or at
+    /// another: a static program, or its input
+    #[arg(long, value_name = "PATH|HOST:GUEST")]
+    file: Vec<String>,
+    /// A file of this machine that is the standard input of the programs
+    #[arg(long, conflicts_with = "check", value_name = "PATH")]
+    stdin: Option<PathBuf>,
+    /// Date at which the machine starts, in seconds since 1970 [default: 2026-01-01]
+    #[arg(long, value_name = "SECONDS")]
+    date: Option<u64>,
+    /// Run the jobs of this file, one after another in one boot: a line has the options of a job,
+    /// and programs behind `--`, as on this command line
+    #[arg(long, value_name = "FILE",
+          conflicts_with_all = ["program", "command", "events", "slice", "budget", "shares", "env",
+                                "phases", "check"])]
+    pub jobs: Option<PathBuf>,
+    /// A program of the ramdisk and its arguments, in place of --program; --events counts its whole
+    /// run. `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does. `--` separates programs
+    /// that run at the same time
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with_all = ["program", "check"])]
+    command: Vec<String>,
+    /// The jobs, once they were read, or their programs found.
+    #[arg(skip)]
+    known: Option<Vec<JobPrograms>>,
+}
+
+impl Workload {
+    /// The jobs, one after another: of `--jobs`, or the one of the command line.
+    ///
+    /// # Errors
+    /// The file of `--jobs` cannot be read, or has a line that is no job.
+    fn all(&self) -> Result<Vec<JobPrograms>> {
+        match (&self.known, &self.jobs) {
+            // What was changed in the options since.
+            (Some(known), None) => {
+                let job = |one: &JobPrograms| JobPrograms { job: self.job.clone(), ..one.clone() };
+                Ok(known.iter().map(job).collect())
+            }
+            (Some(known), Some(_)) => Ok(known.clone()),
+            (None, Some(path)) => read(path, &self.job),
+            (None, None) => {
+                let programs = program_words::programs(&self.command);
+                Ok(vec![JobPrograms { place: String::new(), job: self.job.clone(), programs }])
+            }
+        }
+    }
+
+    /// The same with another job in place of that of the command line.
+    pub fn with_job(&self, job: Job) -> Workload {
+        Workload { job, ..self.clone() }
+    }
+
+    /// The same with the file of `--jobs` read, which may be a pipe.
+    ///
+    /// # Errors
+    /// As [`Self::all`].
+    pub fn read(&self) -> Result<Workload> {
+        let known = if self.jobs.is_some() { Some(self.all()?) } else { None };
+        Ok(Workload { known, ..self.clone() })
+    }
+
+    /// The same with the paths of the programs on the machine.
+    ///
+    /// # Errors
+    /// A program is missing or is not a static x86-64 ELF file.
+    pub fn located(&self) -> Result<Workload> {
+        let (files, mut jobs) = (self.files()?, self.all()?);
+        for one in &mut jobs {
+            inputs::locate(&files, &mut one.programs, &mut one.job)
+                .map_err(|why| one.at_its_place(why))?;
+        }
+        let job = if self.jobs.is_some() { &self.job } else { &jobs[0].job };
+        Ok(Workload { job: job.clone(), known: Some(jobs), ..self.clone() })
+    }
+
+    /// The programs behind `--`, each with its arguments; none with `--jobs`.
+    pub fn programs(&self) -> Vec<Vec<String>> {
+        let all = if self.jobs.is_some() { Ok(Vec::new()) } else { self.all() };
+        all.unwrap_or_default().into_iter().flat_map(|one| one.programs).collect()
+    }
+
+    /// The first program behind `--` with its arguments; empty without one.
+    pub fn first(&self) -> Vec<String> {
+        self.programs().into_iter().next().unwrap_or_default()
+    }
+
+    /// The files that the machine gets.
+    ///
+    /// # Errors
+    /// One is missing, or has no path on the machine.
+    pub fn files(&self) -> Result<Vec<GuestFile>> {
+        Ok(inputs::files(&self.file, self.stdin.as_deref())?.0)
+    }
+
+    /// Checks the options before anything is built. The machine has this memory, in MiB.
+    ///
+    /// # Errors
+    /// One is not valid.
+    pub fn check(&self, memory_mib: Option<u64>) -> Result<()> {
+        for one in self.all()? {
+            one.job.check().map_err(|why| one.at_its_place(why))?;
+        }
+        self.halts.check(self.job.overflows)?;
+        if self.phases.config()?.is_some() && self.programs().is_empty() {
+            let why = "--phases tracks a program behind `--`, as in `--phases -- PROGRAM`";
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
+        inputs::check(&self.files()?, memory_mib)
+    }
+
+    /// Checks the events as the kernel will on a machine with this PMU, where the command line
+    /// names them.
+    ///
+    /// # Errors
+    /// Events or options of their session are refused.
+    pub fn check_events(&self, pmu: &VirtualPmu) -> Result<()> {
+        for one in self.all()? {
+            let of_job = one.programs.is_empty().then(Vec::new);
+            for words in one.programs.iter().cloned().chain(of_job) {
+                check_events(&one.job, &words, pmu).map_err(|why| one.at_its_place(why))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel's command line, with `options`. If there `is_trace`, with the options of traces.
+    ///
+    /// # Errors
+    /// Words cannot stand on it, `stat` or `record` refuses its arguments, or an option would have
+    /// no effect.
+    pub fn command_line(&self, options: &str, is_trace: bool) -> Result<String> {
+        let stdin = inputs::files(&self.file, self.stdin.as_deref())?.1;
+        let mut line = self.job.options(&format!("{options}{}", self.options(is_trace)));
+        for (index, one) in self.all()?.into_iter().enumerate() {
+            let job = Job { stdin: stdin.clone(), ..one.job.clone() };
+            let words = job.words(&one.programs).map_err(|why| one.at_its_place(why))?;
+            line += if index == 0 { " --" } else { " ---" };
+            line += words.strip_prefix(" --").unwrap_or(&words);
+        }
+        Ok(line)
+    }
+
+    /// The kernel's options, each after a blank.
+    fn options(&self, is_trace: bool) -> String {
+        let mut options = String::new();
+        if self.log != LogLevel::default() {
+            options += &format!(" log={}", self.log.name());
+        }
+        if let Some(seconds) = self.date {
+            options += &format!(" date={seconds}");
+        }
+        if is_trace {
+            options += if self.trace_last { " trace=last" } else { " trace" };
+        }
+        if let Some(events) = &self.trace_events {
+            options += &format!(" trace-events={events}");
+        }
+        options + &self.halts.options()
+    }
+}
+
+/// Checks the events of a job, or of a program behind `--`.
+fn check_events(job: &Job, words: &[String], pmu: &VirtualPmu) -> Result<()> {
+    if job.events.is_none() && program_words::tally(words).is_none() {
+        return Ok(());
+    }
+    let asked = Asked::of(job, words, pmu.profile().signature)?;
+    // `stat` may print nothing but what the kernel counts.
+    if asked.events.is_empty() { Ok(()) } else { explain::plan_of(pmu, &asked).map(drop) }
+}
+
+#[cfg(test)]
+mod tests;
