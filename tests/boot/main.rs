@@ -20,6 +20,7 @@ mod estimates;
 mod export;
 mod foreign;
 mod halts;
+mod image;
 mod jobs;
 mod linked;
 mod linux;
