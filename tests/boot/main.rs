@@ -25,6 +25,7 @@ mod jobs;
 mod linked;
 mod linux;
 mod live;
+mod machines;
 mod outcomes;
 mod overhead;
 mod papi;
