@@ -37,8 +37,8 @@ use memory::{frames, kernel, stacks, takeover};
 /// Why a machine is not halted.
 const NO_HALTS: &str = "halts need a PMU with two general counters: boot without `halt`";
 /// Why the timer cannot be calibrated.
-const NO_REFERENCE: &str = "the machine has no timer of a known frequency: neither a PIT nor an ACPI \
-                            PM timer";
+const NO_REFERENCE: &str = "the machine has no timer of a known frequency: neither a PIT, an HPET, an \
+                            ACPI PM timer, nor a processor that tells its TSC's";
 /// A turn of the scheduler, in microseconds.
 const TURN_US: u64 = 10_000;
 

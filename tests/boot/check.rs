@@ -155,8 +155,8 @@ fn photographs_give_the_report() {
     let line = line().replacen("wire", "codes=100 log=error", 1);
     let line = format!("name=opt/tally/cmdline,string={}", line.replace(',', ",,"));
     let request = Request { qemu_args: vec!["-fw_cfg".into(), line], ..request };
-    let (_, messages) = photographed("check", request);
-    let boot = imported(&messages);
+    let (_, shown) = photographed("check", request);
+    let boot = imported(&shown.messages);
     assert!(check::is_check(&boot), "{}", boot.outcome);
     let report = CheckReport::of(&boot).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(report.findings.wrong.is_empty(), "{}", check::render(&report));

@@ -12,10 +12,15 @@ use crate::{artefacts, machine_permit, on_host};
 /// Runs `cargo xtask run` with these words.
 pub fn run(words: &[&str]) -> Output {
     let _permit = machine_permit();
+    tally("run", words)
+}
+
+/// Runs `cargo xtask TASK` with these words.
+pub fn tally(task: &str, words: &[&str]) -> Output {
     let tests = std::env::current_exe().unwrap();
     // The tests are in `deps`, beside the tool.
     let xtask = tests.ancestors().nth(2).unwrap().join("tally");
-    on_host(Command::new(xtask).arg("run").args(words))
+    on_host(Command::new(xtask).arg(task).args(words))
 }
 
 /// The path of a hosted guest.

@@ -328,7 +328,7 @@ fn a_core_with_other_events_than_the_first_stays_offline() {
 }
 
 #[test]
-fn without_the_interval_timer_acpis_timer_gives_the_time() {
+fn without_the_interval_timer_another_gives_the_time() {
     let boot = HYBRID_WITHOUT_PIT.get();
     let ns = boot.transcript.boot_ns.expect("a program runs");
     assert!((10_000_000..10_000_000_000).contains(&ns), "{ns} ns");

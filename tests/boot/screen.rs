@@ -1,126 +1,30 @@
 //! The results of a machine on its screen, as photographs give them back.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    hash::{DefaultHasher, Hash, Hasher},
-    io::{BufRead, BufReader, Write},
-    os::unix::net::UnixStream,
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
-};
+use std::{fs, path::PathBuf, process::Output};
 
-use tally_abi::ExitStatus;
+use tally_photo::shot::{Shot, photograph};
 use xtask::{
-    Result, import,
-    machine::{self, Boot, Folder, Observer, ProgramOutput, Request, Transcript},
+    camera::{self, Shown},
+    machine::{self, Boot, Request},
     report::Report,
+    trace_file::{Records, Trace},
 };
 
-use crate::{artefacts, assert_success, machine_permit};
+use crate::{
+    artefacts, assert_success,
+    command::{tally, text},
+    machine_permit,
+};
 
-/// Time between two pictures of a screen.
-const INTERVAL: Duration = Duration::from_millis(100);
-
-/// QEMU's monitor (QEMU documentation, "QMP").
-struct Monitor(BufReader<UnixStream>);
-
-impl Monitor {
-    fn connect(socket: &Path) -> Monitor {
-        let stream = UnixStream::connect(socket).expect("QEMU listens before the machine starts");
-        let mut monitor = Monitor(BufReader::new(stream));
-        monitor.0.read_line(&mut String::new()).expect("QEMU greets");
-        monitor.execute("qmp_capabilities", serde_json::json!({}));
-        monitor
-    }
-
-    fn execute(&mut self, command: &str, arguments: serde_json::Value) {
-        let call = serde_json::json!({"execute": command, "arguments": arguments});
-        writeln!(self.0.get_mut(), "{call}").expect("QEMU reads");
-        loop {
-            let mut line = String::new();
-            self.0.read_line(&mut line).expect("QEMU answers");
-            assert!(!line.contains("\"error\""), "{command}: {line}");
-            // Between the call and its answer there may be events.
-            if line.contains("\"return\"") {
-                return;
-            }
-        }
-    }
-}
-
-/// Takes pictures of the screen until the codes on them are complete, then stops the machine.
-struct Camera {
-    socket: PathBuf,
-    monitor: Option<Monitor>,
-    last: Instant,
-    seen: BTreeSet<u64>,
-    pictures: Vec<PathBuf>,
-    messages: Vec<u8>,
-}
-
-impl Camera {
-    fn new(name: &str) -> Camera {
-        let socket = format!("tally-{name}-{}", std::process::id());
-        Camera {
-            socket: std::env::temp_dir().join(socket),
-            monitor: None,
-            last: Instant::now(),
-            seen: BTreeSet::new(),
-            pictures: Vec::new(),
-            messages: Vec::new(),
-        }
-    }
-
-    /// Takes a picture. Returns whether it is one of codes, on white, that was not seen before.
-    fn take(&mut self, picture: &Path) -> bool {
-        let monitor = self.monitor.get_or_insert_with(|| Monitor::connect(&self.socket));
-        monitor.execute("screendump", serde_json::json!({"filename": picture}));
-        let bytes = fs::read(picture).expect("QEMU has written the picture");
-        let white = bytes.iter().filter(|byte| **byte == u8::MAX).count();
-        let mut hasher = DefaultHasher::new();
-        bytes.hash(&mut hasher);
-        2 * white > bytes.len() && self.seen.insert(hasher.finish())
-    }
-}
-
-impl Observer for Camera {
-    fn output(&mut self, _: &ProgramOutput) {}
-
-    fn poll(&mut self, _: &Transcript, folder: &Folder) -> Result<bool> {
-        if self.last.elapsed() < INTERVAL || !self.socket.exists() {
-            return Ok(true);
-        }
-        let picture = folder.file(&format!("screen-{}.ppm", self.pictures.len()));
-        if self.take(&picture) {
-            self.pictures.push(picture);
-            match import::messages(&self.pictures) {
-                Ok(messages) => {
-                    self.messages = messages;
-                    return Ok(false);
-                }
-                // A page may be there in part.
-                Err(why)
-                    if matches!(why.status, ExitStatus::CodesMissing | ExitStatus::NoCodes) => {}
-                Err(why) => panic!("{why}"),
-            }
-        }
-        self.last = Instant::now();
-        Ok(true)
-    }
-}
-
-/// Boots a machine with a screen. Returns it and the messages that pictures of its screen give.
-pub(crate) fn photographed(name: &str, request: Request) -> (Boot, Vec<u8>) {
-    let mut camera = Camera::new(name);
-    let mut request = Request { from_disk: true, ..request };
-    let socket = format!("unix:{},server=on,wait=off", camera.socket.display());
-    request.qemu_args.extend(["-device", "VGA", "-qmp", &socket].map(str::to_owned));
+/// Boots a machine with a screen from its disk. Returns it, with the pictures of its screen and the
+/// messages that they give.
+pub(crate) fn photographed(name: &str, request: Request) -> (Boot, Shown) {
+    let request = Request { from_disk: true, ..request };
     let _permit = machine_permit();
-    let boot = machine::observe(&artefacts(), &request, &mut camera);
-    let boot = boot.unwrap_or_else(|failure| panic!("{failure}"));
-    assert!(!camera.messages.is_empty(), "{}: {} pictures", boot.outcome, camera.pictures.len());
-    (boot, camera.messages)
+    let (boot, shown) = camera::photographed(&artefacts(), &request, name)
+        .unwrap_or_else(|failure| panic!("{failure}"));
+    let shown = shown.unwrap_or_else(|| panic!("{}", boot.outcome));
+    (boot, shown)
 }
 
 /// What photographs give.
@@ -131,8 +35,8 @@ pub(crate) fn imported(messages: &[u8]) -> Boot {
 #[test]
 fn a_machine_without_serial_ports_shows_its_results() {
     let request = Request { serial_ports: false, ..Request::new("") };
-    let (boot, messages) = photographed("without", request);
-    let imported = imported(&messages);
+    let (boot, shown) = photographed("without", request);
+    let imported = imported(&shown.messages);
     assert_success(&imported);
     assert!(boot.transcript.booted.is_none() && !boot.folder.log().exists(), "there is no port");
     assert_eq!(imported.transcript.booted.as_ref().map(|booted| booted.seed), Some(1));
@@ -141,21 +45,90 @@ fn a_machine_without_serial_ports_shows_its_results() {
     assert!(events.len() > 20 && events.iter().all(|event| event.estimate.is_some()), "{report:?}");
 }
 
-#[test]
-fn photographs_give_the_bytes_that_the_serial_port_gives() {
-    let wire = std::env::temp_dir().join(format!("tally-wire-{}", std::process::id()));
+/// Boots a machine with this command line behind `wire codes=100`. Returns it, with what it sent by
+/// its second serial port and what photographs of its screen give.
+fn sent_and_photographed(name: &str, line: &str) -> (Boot, Vec<u8>, Shown) {
+    let wire = std::env::temp_dir().join(format!("tally-wire-{name}-{}", std::process::id()));
     // The second port's file is the test's own, because a machine is stopped some seconds after
     // the last message in the usual one.
     let mut request = Request { serial_ports: false, ..Request::new("") };
     let port = format!("file:{}", wire.display());
-    let line =
-        "name=opt/tally/cmdline,string=wire codes=100 -- events=cycles,,instructions rounds 1 1";
-    let args = ["-serial", "null", "-serial", &port, "-fw_cfg", line];
+    let line = line.replace(',', ",,");
+    let line = format!("name=opt/tally/cmdline,string=wire codes=100 {line}");
+    let args = ["-serial", "null", "-serial", &port, "-fw_cfg", &line];
     request.qemu_args = args.map(str::to_owned).to_vec();
-    let (_, messages) = photographed("beside", request);
+    let (boot, shown) = photographed(name, request);
     let sent = fs::read(&wire).unwrap();
     fs::remove_file(wire).unwrap();
+    (boot, sent, shown)
+}
+
+#[test]
+fn photographs_give_the_bytes_that_the_serial_port_gives() {
+    let (_, sent, Shown { messages, .. }) =
+        sent_and_photographed("beside", "-- events=cycles,instructions rounds 1 1");
     assert!(sent.ends_with(&messages), "{} and {} bytes", sent.len(), messages.len());
     let json = |messages| serde_json::to_string(&Report::of(&imported(messages))).unwrap();
     assert_eq!(json(&messages), json(&sent));
+}
+
+/// Runs `cargo xtask import` with these words, and returns the file of `--trace` beside its output.
+fn import_trace(words: &[&str]) -> (Output, Vec<u8>) {
+    let file = std::env::temp_dir().join(format!("tally-trace-{}", std::process::id()));
+    let words = [&["--trace", file.to_str().unwrap()], words].concat();
+    let output = tally("import", &words);
+    let trace = fs::read(&file).unwrap_or_default();
+    let _ = fs::remove_file(file);
+    (output, trace)
+}
+
+/// Photographs, crooked and blurred, and messages of a serial port give the same trace.
+#[test]
+fn a_trace_comes_back_by_codes() {
+    let line = "trace trace-events=switches -- events=r01c4,r02c4,r08c4,r10c4,r20c4 slice=20000 \
+                rounds 1 9000";
+    let (boot, sent, shown) = sent_and_photographed("trace", line);
+    let wire = boot.folder.file("sent");
+    fs::write(&wire, &sent).unwrap();
+    let shot = Shot { turned: 12.0, slanted: 0.08, scale: 1.5, blur: 0.6 };
+    let photograph = |(index, picture): (usize, &PathBuf)| {
+        let file = boot.folder.file(&format!("shot-{index}.png"));
+        let screen = image::open(picture).unwrap().to_luma8();
+        photograph(&screen, shot).save(&file).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let photos: Vec<String> = shown.pictures.iter().enumerate().map(photograph).collect();
+    let (output, by_codes) = import_trace(&photos.iter().map(String::as_str).collect::<Vec<_>>());
+    let notes = text(&output.stderr);
+    assert!(output.status.success() && notes.contains("rounds: "), "{notes}");
+    assert!(!notes.contains("lost"), "{notes}");
+    let (_, by_wire) = import_trace(&["--messages", wire.to_str().unwrap()]);
+    assert_eq!(by_codes, by_wire);
+    let (came, records) = imported(&shown.messages).transcript.records();
+    assert!(came == records && came > 10, "{came} of {records}");
+    assert_eq!(Records::read(Trace::open(&by_codes).unwrap()).1, None, "the trace is complete");
+}
+
+/// As many records as the codes have no room for, and output before them.
+#[test]
+fn what_the_codes_have_no_room_for_is_counted() {
+    let line = "trace -- writes 400 --- events=r01c4,r02c4,r08c4,r10c4,r20c4,r40c4 slice=2000 \
+                budget=1000000 rounds 1 60000";
+    let (boot, sent, shown) = sent_and_photographed("room", line);
+    let file = boot.folder.file("kept");
+    fs::write(&file, &shown.messages).unwrap();
+    let (output, trace) = import_trace(&["--messages", file.to_str().unwrap()]);
+    let notes = text(&output.stderr);
+    let by_codes = imported(&shown.messages);
+    let (came, records) = by_codes.transcript.records();
+    assert!(came < records, "{came} of {records}; {} bytes", sent.len());
+    assert!(
+        notes.contains(&format!("{} of {records} records are lost", records - came)),
+        "{notes}"
+    );
+    assert!(notes.contains("messages had no room"), "{notes}");
+    assert_eq!(Trace::open(&trace).map(|_| ()), Ok(()));
+    // All but the trace came.
+    let json = |boot: &Boot| serde_json::to_string(&Report::of(boot)).unwrap();
+    assert_eq!(json(&by_codes), json(&imported(&sent)));
 }

@@ -9,6 +9,7 @@
 pub mod bench;
 pub mod boot_files;
 pub mod build;
+pub mod camera;
 pub mod check;
 pub mod cli;
 pub mod compare;

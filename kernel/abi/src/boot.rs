@@ -31,7 +31,7 @@ pub const DEFAULT_PARANOID: u8 = 2;
 /// The default of [`CommandLine::date`]: the beginning of 2026.
 pub const DEFAULT_DATE: u64 = 1_767_225_600;
 /// The most processors that the kernel starts.
-pub const MAX_CPUS: usize = 16;
+pub const MAX_CPUS: usize = 64;
 
 /// The kernel's command line: options, then one program with its arguments after each `--`.
 ///
@@ -359,7 +359,7 @@ mod tests {
             "repeat=0",
             "seed=x",
             "cpus=0",
-            "cpus=17",
+            "cpus=65",
             "colour",
             "seed",
             "fail=badly",

@@ -20,13 +20,16 @@ pub struct LoadedFile {
     pub len: u64,
 }
 
-/// The loader's command line: `kernel=START,BYTES ramdisk=START,BYTES`, in decimal.
+/// The loader's command line: `kernel=START,BYTES ramdisk=START,BYTES`, in decimal; then
+/// `rsdp=START` if the host has put ACPI's tables there, in place of the firmware's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadedFiles {
     /// The kernel's ELF file.
     pub kernel: LoadedFile,
     /// The ramdisk.
     pub ramdisk: LoadedFile,
+    /// Physical address of the pointer to ACPI's tables, if they are not the firmware's.
+    pub rsdp: Option<u64>,
 }
 
 impl LoadedFiles {
@@ -35,8 +38,8 @@ impl LoadedFiles {
     #[must_use]
     pub fn place(kernel: u64, ramdisk: u64) -> Option<LoadedFiles> {
         let kernel = LoadedFile { start: FIRST_FILE, len: kernel };
-        let files =
-            LoadedFiles { kernel, ramdisk: LoadedFile { start: kernel.end_page()?, len: ramdisk } };
+        let ramdisk = LoadedFile { start: kernel.end_page()?, len: ramdisk };
+        let files = LoadedFiles { kernel, ramdisk, rsdp: None };
         (files.ramdisk.end_page()? <= FILES_END).then_some(files)
     }
 
@@ -55,8 +58,12 @@ impl LoadedFiles {
             let (start, len) = value.split_once(',')?;
             Some(LoadedFile { start: start.parse().ok()?, len: len.parse().ok()? })
         };
-        let files = LoadedFiles { kernel: file("kernel")?, ramdisk: file("ramdisk")? };
-        words.next().is_none().then_some(files)
+        let (kernel, ramdisk) = (file("kernel")?, file("ramdisk")?);
+        let rsdp = match words.next() {
+            Some(word) => Some(word.strip_prefix("rsdp=")?.parse().ok()?),
+            None => None,
+        };
+        words.next().is_none().then_some(LoadedFiles { kernel, ramdisk, rsdp })
     }
 }
 
@@ -68,12 +75,13 @@ impl LoadedFile {
 
 impl fmt::Display for LoadedFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LoadedFiles { kernel, ramdisk } = self;
+        let LoadedFiles { kernel, ramdisk, rsdp } = self;
         write!(
             f,
             "kernel={},{} ramdisk={},{}",
             kernel.start, kernel.len, ramdisk.start, ramdisk.len
-        )
+        )?;
+        rsdp.map_or(Ok(()), |rsdp| write!(f, " rsdp={rsdp}"))
     }
 }
 
@@ -87,6 +95,9 @@ mod tests {
     fn the_loader_reads_what_the_host_writes() {
         let files = LoadedFiles::place(5000, 1).unwrap();
         assert_eq!(files.to_string(), "kernel=2097152,5000 ramdisk=2105344,1");
+        assert_eq!(LoadedFiles::parse(&files.to_string()), Some(files));
+        let files = LoadedFiles { rsdp: Some(7), ..files };
+        assert!(files.to_string().ends_with(",1 rsdp=7"));
         assert_eq!(LoadedFiles::parse(&files.to_string()), Some(files));
         assert_eq!(files.end(), Some(2_109_440));
         for bad in ["", "kernel=1,2", "ramdisk=1,2 kernel=1,2", "kernel=1,2 ramdisk=1,2 x=1,2"] {

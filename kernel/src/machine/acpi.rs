@@ -7,22 +7,40 @@ use acpi::{
     address::AddressSpace,
     sdt::{
         fadt::Fadt,
+        hpet::HpetTable,
         madt::{Madt, MadtEntry},
     },
 };
 use alloc::vec::Vec;
+use spin::Once;
 use x86_64::PhysAddr;
 
+use super::acpi_lengths;
 use crate::memory::frames::kernel_view;
 
 const ENABLED: u32 = 1;
 
+/// The address space of memory (ACPI 6.5, 5.2.3.2 "Generic Address Structure").
+const SYSTEM_MEMORY: u8 = 0;
+
 /// The broadcast ID, which is no processor's (Intel SDM volume 3, "Determining IPI Destination").
 const ALL: u8 = 0xff;
 
+/// Whether the tables can be read. Those that cannot are named in the log, once.
+static ARE_SOUND: Once<bool> = Once::new();
+
 fn tables(rsdp: Option<u64>) -> Option<AcpiTables<Physical>> {
-    // SAFETY: the boot loader got the address from the firmware.
-    unsafe { AcpiTables::from_rsdp(Physical, rsdp? as usize) }.ok()
+    let address = rsdp?;
+    let are_sound = ARE_SOUND.call_once(|| {
+        let fault = acpi_lengths::fault(address);
+        if let Some(fault) = fault {
+            log::warn!("ACPI's tables are not used: {fault}; 1 CPU runs");
+        }
+        fault.is_none()
+    });
+    are_sound.then_some(())?;
+    // SAFETY: the boot loader got the address from the firmware, and the lengths are right.
+    unsafe { AcpiTables::from_rsdp(Physical, address as usize) }.ok()
 }
 
 /// APIC IDs of the enabled processors, each once, in the firmware's order; none if the tables
@@ -54,6 +72,15 @@ pub fn timer_port(rsdp: Option<u64>) -> Option<u16> {
     let block = fadt.get().pm_timer_block().ok()??;
     let is_port = block.address_space == AddressSpace::SystemIo;
     u16::try_from(block.address).ok().filter(|_| is_port)
+}
+
+/// The physical address of the high-precision event timer, if the tables have one.
+pub fn hpet_address(rsdp: Option<u64>) -> Option<u64> {
+    let table = tables(rsdp)?.find_table::<HpetTable>()?;
+    let base = table.get().base_address;
+    // Of a packed table, fields are copied.
+    let (space, address) = (base.address_space, base.address);
+    (space == SYSTEM_MEMORY).then_some(address)
 }
 
 /// Maps physical memory for the library. The library reads tables only: the trait's ports, PCI and

@@ -2,9 +2,11 @@
 //! machine's end.
 
 pub mod acpi;
+mod acpi_lengths;
 pub mod clock;
 pub mod exit;
 pub mod fw_cfg;
+mod hpet;
 pub mod port;
 pub mod reference;
 pub mod screen;

@@ -1,14 +1,16 @@
 //! Clocks of known speed, which calibrate the others once at boot: the programmable interval timer
-//! (PIT) and ACPI's power-management timer.
+//! (PIT), the high-precision event timer (HPET), ACPI's power-management timer, and the time-stamp
+//! counter itself where the processor tells its speed.
 //!
-//! Either may be missing: firmware stops the PIT's clock on many machines to save power, so that a
-//! wait for it would never end, and the firmware's tables may have no ACPI timer.
+//! Each may be missing: firmware stops the PIT's clock on many machines to save power, so that a
+//! wait for it would never end, and the firmware's tables may have neither HPET nor ACPI timer.
 
 use core::{arch::asm, iter};
 
+use raw_cpuid::CpuId;
 use x86_64::instructions::port::Port;
 
-use super::{acpi, clock::tsc};
+use super::{acpi, clock::tsc, hpet::Hpet};
 
 /// Frequency of ACPI's timer (ACPI 6.5, 4.8.2.1 "Power Management Timer").
 const ACPI_HZ: u64 = 3_579_545;
@@ -34,14 +36,28 @@ const MAX_TICKS: u64 = 1 << 30;
 pub enum Reference {
     /// Channel 2 of the programmable interval timer.
     Pit,
+    /// The high-precision event timer.
+    Hpet(Hpet),
     /// ACPI's timer, at this port.
     Acpi(u16),
+    /// The time-stamp counter of this frequency, in Hz.
+    Tsc(u64),
 }
 
 impl Reference {
     /// The clocks that this machine may have, to be tried in this order.
     pub fn all(rsdp: Option<u64>) -> impl Iterator<Item = Reference> {
-        iter::once(Reference::Pit).chain(acpi::timer_port(rsdp).map(Reference::Acpi))
+        // What the tables say is asked when a clock is needed.
+        let hpet = move || acpi::hpet_address(rsdp).and_then(Hpet::find).map(Reference::Hpet);
+        let acpi = move || acpi::timer_port(rsdp).map(Reference::Acpi);
+        let tsc = || {
+            // Intel SDM volume 2, CPUID leaf 15H.
+            CpuId::new().get_tsc_info().and_then(|info| info.tsc_frequency()).map(Reference::Tsc)
+        };
+        iter::once(Reference::Pit)
+            .chain(iter::once_with(hpet).flatten())
+            .chain(iter::once_with(acpi).flatten())
+            .chain(iter::once_with(tsc).flatten())
     }
 
     /// Waits, at most 54 ms, as the PIT is 16 bits wide; none if the clock does not tick.
@@ -54,6 +70,14 @@ impl Reference {
                 let mut now = || unsafe { timer.read() };
                 let (start, ticks) = (now(), ACPI_HZ * microseconds / 1_000_000);
                 until(|| u64::from(now().wrapping_sub(start) & ACPI_BITS) >= ticks)
+            }
+            Reference::Hpet(hpet) => {
+                let (start, ticks) = (hpet.now(), hpet.ticks(microseconds));
+                until(|| u64::from(hpet.now().wrapping_sub(start)) >= ticks)
+            }
+            Reference::Tsc(hz) => {
+                let (start, ticks) = (tsc(), hz * microseconds / 1_000_000);
+                until(|| tsc().wrapping_sub(start) >= ticks)
             }
             Reference::Pit => wait_pit((PIT_HZ * microseconds / 1_000_000).min(0xffff) as u16),
         }

@@ -25,6 +25,8 @@ const KEPT_BYTES: usize = 128 << 10;
 /// Bytes up to which output and traces are kept too: what a check of sixteen CPUs prints. As codes
 /// that do not compress these are some forty pages.
 const BULK_BYTES: usize = 96 << 10;
+/// Bytes that are left for the last messages: how many were omitted, and the run's end.
+const END_BYTES: usize = 64;
 /// The longest line at the bottom of a page.
 const FOOTER_BYTES: usize = 128;
 
@@ -37,7 +39,49 @@ struct Results {
     frames: Vec<u8>,
     /// Messages that were not kept.
     omitted: u64,
+    /// The kinds of messages for which there was no room. None of them is kept later: what comes
+    /// back has no gaps.
+    full: [bool; 3],
     page_ms: u32,
+}
+
+/// The kinds of messages, each with the bytes up to which it is kept.
+#[derive(Clone, Copy)]
+enum Class {
+    /// Output of programs, and the trace.
+    Bulk,
+    Result,
+    End,
+}
+
+impl Class {
+    fn of(message: &Message) -> Class {
+        match message {
+            Message::Output { .. } | Message::Trace { .. } => Class::Bulk,
+            Message::Done { .. } | Message::Omitted { .. } => Class::End,
+            _ => Class::Result,
+        }
+    }
+
+    fn most(self) -> usize {
+        match self {
+            Class::Bulk => BULK_BYTES,
+            Class::Result => KEPT_BYTES - END_BYTES,
+            Class::End => KEPT_BYTES,
+        }
+    }
+}
+
+impl Results {
+    fn keep(&mut self, message: &Message, frame: &[u8]) {
+        let class = Class::of(message);
+        if self.full[class as usize] || self.frames.len() + frame.len() > class.most() {
+            self.full[class as usize] = true;
+            self.omitted += 1;
+        } else {
+            self.frames.extend_from_slice(frame);
+        }
+    }
 }
 
 /// Shows the log on the framebuffer from now on. One whose pixels the kernel cannot draw is left
@@ -68,6 +112,7 @@ pub fn show_results_at_end(page_ms: Option<u32>) {
         *RESULTS.lock() = Some(Results {
             frames: Vec::with_capacity(KEPT_BYTES),
             omitted: 0,
+            full: [false; 3],
             page_ms: page_ms.unwrap_or(PAGE_MS),
         });
     }
@@ -80,16 +125,8 @@ pub fn has_results() -> bool {
 
 /// Keeps a message, of which `frame` is the encoded form, if results are shown and there is room.
 pub fn keep(message: &Message, frame: &[u8]) {
-    let mut results = RESULTS.lock();
-    let Some(results) = results.as_mut() else { return };
-    let most = match message {
-        Message::Output { .. } | Message::Trace { .. } => BULK_BYTES,
-        _ => results.frames.capacity(),
-    };
-    if results.frames.len() + frame.len() <= most {
-        results.frames.extend_from_slice(frame);
-    } else {
-        results.omitted += 1;
+    if let Some(results) = RESULTS.lock().as_mut() {
+        results.keep(message, frame);
     }
 }
 
@@ -99,7 +136,7 @@ pub fn show_results() -> ! {
     if results.omitted > 0 {
         let omitted = Message::Omitted { messages: results.omitted };
         let mut buffer = [0; MAX_FRAME_BYTES];
-        results.frames.extend_from_slice(omitted.encode(&mut buffer).expect("it has no text"));
+        results.keep(&omitted, omitted.encode(&mut buffer).expect("it has no text"));
     }
     let wait = || clock::wait_us(u64::from(results.page_ms) * 1000);
     let parts = Parts::of(&results.frames).expect("what is kept fits into the codes");

@@ -14,8 +14,9 @@ use crate::{
 
 /// The most bytes of pages: an eighth of the smallest machine's memory.
 const MAX_BYTES: u64 = 32 << 20;
-/// Bytes that are compressed together.
-const BLOCK_BYTES: usize = 60 << 10;
+/// Bytes that are compressed together: a screen may have room for a part of the trace only, in
+/// whole blocks.
+const BLOCK_BYTES: usize = 16 << 10;
 
 const _: () = assert!(8 * PAGE_WORDS == FRAME_BYTES as usize);
 

@@ -68,6 +68,21 @@ pub fn kernel_view(address: PhysAddr) -> VirtAddr {
     VirtAddr::new(offset + address.as_u64())
 }
 
+/// Where the kernel's view of physical memory ends.
+static VIEW_END: Once<u64> = Once::new();
+
+/// Sets where the kernel's view of physical memory ends. At boot, once.
+pub(super) fn set_view_end(end: u64) {
+    VIEW_END.call_once(|| end);
+}
+
+/// The kernel's view of some bytes of physical memory or of a device, if it has all of them.
+pub fn viewed(address: u64, bytes: u64) -> Option<VirtAddr> {
+    let end = address.checked_add(bytes)?;
+    VIEW_END.get().filter(|view_end| end <= **view_end)?;
+    Some(kernel_view(PhysAddr::new(address)))
+}
+
 /// Allocates a frame of zeros.
 ///
 /// # Errors

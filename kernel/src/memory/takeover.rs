@@ -51,6 +51,7 @@ pub fn take_over(regions: &[MemoryRegion], offset: u64) -> Result<AddressSpace, 
     kept.sort_unstable();
     let end = regions.iter().filter(|r| is_memory(r)).map(|r| r.end).max().unwrap_or(0);
     map_view(&mut space, offset, end.max(ALWAYS_MAPPED))?;
+    frames::set_view_end(end.max(ALWAYS_MAPPED));
     // SAFETY: the new tables map the kernel as the old ones do, and physical memory at the same
     // addresses; the caller never frees them.
     unsafe { space.activate() };

@@ -38,7 +38,7 @@ extern "C" fn pvh_main(info: &'static StartInfo) -> ! {
     let page_tables = page_tables(&mut frames);
     let system = SystemInfo {
         framebuffer: None,
-        rsdp_addr: info.rsdp().map(PhysAddr::new),
+        rsdp_addr: files.rsdp.or(info.rsdp()).map(PhysAddr::new),
         ramdisk_addr: Some(files.ramdisk.start),
         ramdisk_len: files.ramdisk.len,
     };

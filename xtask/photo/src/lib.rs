@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod shot;
 mod spots;
 
 use std::{error::Error, fmt, io, path::Path};

@@ -70,7 +70,12 @@ pub fn main(args: &ImportArgs) -> Result<u8> {
 /// Writes the trace that came with the messages.
 fn write_trace(boot: &Boot, report: &Report, path: &Path) -> Result<()> {
     if boot.transcript.trace.is_empty() {
-        let why = "the machine sent no trace: write its image with `cargo xtask image --trace`";
+        let why = if boot.transcript.rings.is_empty() {
+            "the machine sent no trace: write its image with `cargo xtask image --trace`"
+        } else {
+            "the machine's screen has no room for a trace beside its other results: import what it sends by \
+             its second serial port (`cargo xtask image --trace --wire`)"
+        };
         return Err(Failure::new(ExitStatus::Usage, why));
     }
     run::write_trace(boot, report, "", path)

@@ -68,6 +68,19 @@ impl Artefacts {
         Artefacts::of(project, tools, built, &programs)
     }
 
+    /// Does the same, with a disk image that runs `command_line`.
+    ///
+    /// # Errors
+    /// As [`Self::make`], or the image cannot be written.
+    pub fn make_with_disk(project: &Project, command_line: &str) -> Result<Artefacts> {
+        let tools = setup::tools(project)?;
+        let built = build::all(project, &tools.library)?;
+        let programs = built.with_test_guests();
+        let disk = boot_files::disk(project, &built, &programs, &tools.library, command_line)?;
+        let artefacts = Artefacts::of(project, tools, built, &programs)?;
+        Ok(Artefacts { disk: Some(disk), ..artefacts })
+    }
+
     /// Does the same for `cargo xtask test`, with everything that its tests boot.
     ///
     /// # Errors

@@ -16,7 +16,10 @@ use super::{
     profile::{Pmu, ProfileName},
     request::{Accel, LinuxGuest, Request, TracePort, default_memory_mib},
 };
-use crate::{Failure, Result, boot_files::BootFiles, setup::Qemu};
+use crate::{Failure, Result, boot_files::BootFiles, project, setup::Qemu};
+
+/// Bytes of a block of the ramdisk's archive.
+const BLOCK: usize = 512;
 
 /// In QEMU's option lists a comma within a value is written twice.
 fn value(text: &str) -> String {
@@ -63,7 +66,7 @@ pub(super) fn qemu(
     qemu.arg("-smp").arg(request.cpus.to_string());
     match &artefacts.disk {
         Some(disk) if request.from_disk => from_disk(&mut qemu, &artefacts.qemu.firmware, disk),
-        _ => from_files(&mut qemu, &artefacts.boot, ramdisk, &request.command_line)?,
+        _ => from_files(&mut qemu, &artefacts.boot, ramdisk, request, folder)?,
     }
     if request.serial_ports {
         qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
@@ -156,19 +159,36 @@ fn from_files(
     qemu: &mut Command,
     boot: &BootFiles,
     ramdisk: &Path,
-    command_line: &str,
+    request: &Request,
+    folder: &Folder,
 ) -> Result<()> {
-    let files = LoadedFiles::place(length(&boot.kernel)?, length(ramdisk)?).ok_or_else(|| {
-        let most = FILES_END >> 20;
-        Failure::new(ExitStatus::Usage, format!("the machine's files have more than {most} MiB"))
-    })?;
+    let place = |ramdisk: &Path| {
+        let files = LoadedFiles::place(length(&boot.kernel)?, length(ramdisk)?);
+        files.ok_or_else(|| {
+            let why = format!("the machine's files have more than {} MiB", FILES_END >> 20);
+            Failure::new(ExitStatus::Usage, why)
+        })
+    };
+    let mut files = place(ramdisk)?;
+    let mut ramdisk = ramdisk.to_owned();
+    if let Some(tables) = request.tables {
+        // Behind the ramdisk's end, where nothing reads it as an archive and nothing else is put.
+        let mut bytes = project::read(&ramdisk)?;
+        bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+        let rsdp = files.ramdisk.start + bytes.len() as u64;
+        bytes.extend(tables.make(rsdp));
+        bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+        ramdisk = folder.file("ramdisk-with-tables");
+        project::write(&ramdisk, &bytes)?;
+        files = LoadedFiles { rsdp: Some(rsdp), ..place(&ramdisk)? };
+    }
     qemu.arg("-kernel").arg(&boot.loader).arg("-append").arg(files.to_string());
-    let places = [(&*boot.kernel, files.kernel), (ramdisk, files.ramdisk)];
+    let places = [(&*boot.kernel, files.kernel), (&*ramdisk, files.ramdisk)];
     for (path, LoadedFile { start, .. }) in places {
         let file = path_value(path);
         qemu.arg("-device").arg(format!("loader,force-raw=on,addr={start:#x},file={file}"));
     }
-    let line = value(command_line);
+    let line = value(&request.command_line);
     qemu.arg("-fw_cfg").arg(format!("name={FW_CFG_COMMAND_LINE},string={line}"));
     Ok(())
 }

@@ -14,6 +14,7 @@ mod folder;
 mod outcome;
 mod profile;
 mod request;
+mod tables;
 mod transcript;
 mod vpmu;
 
@@ -37,6 +38,7 @@ pub use outcome::Outcome;
 pub(crate) use outcome::out_of_time;
 pub use profile::{Pmu, ProfileName};
 pub use request::{Accel, DEFAULT_TIME_LIMIT, LinuxGuest, Request, TracePort, memory_mib};
+pub use tables::Tables;
 pub use transcript::{EventReading, Halted, ProgramOutput, Session, Transcript};
 pub use vpmu::{check_vpmu, virtual_pmu_of};
 

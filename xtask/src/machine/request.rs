@@ -9,7 +9,7 @@ use std::{
 use clap::ValueEnum;
 use tally_abi::{ExitStatus, boot::CommandLine};
 
-use super::profile::Pmu;
+use super::{profile::Pmu, tables::Tables};
 use crate::{Failure, Result, setup};
 
 /// The default time limit of a boot.
@@ -106,6 +106,8 @@ pub struct Request {
     pub serial_ports: bool,
     /// Whether the kernel sends the files that programs created or changed.
     pub files: bool,
+    /// ACPI's tables in place of the firmware's.
+    pub tables: Option<Tables>,
     /// A device that the machine lacks, by QEMU's name.
     pub lacks: Option<&'static str>,
     /// Path of a socket for QEMU's gdb stub, if the machine waits for gdb.
@@ -134,6 +136,7 @@ impl Request {
             from_disk: false,
             serial_ports: true,
             files,
+            tables: None,
             lacks: None,
             gdb: None,
             qemu_args: Vec::new(),

@@ -252,7 +252,7 @@ impl Transcript {
     pub(super) fn warning(&self) -> Option<String> {
         let why = match (self.unreadable, self.omitted) {
             (0, 0) => return None,
-            (0, omitted) => format!("{omitted} messages of output or trace had no room"),
+            (0, omitted) => format!("{omitted} messages had no room on the machine's screen"),
             (unreadable, _) => format!("{unreadable} messages could not be decoded"),
         };
         Some(format!("report incomplete: {why}"))
@@ -262,6 +262,14 @@ impl Transcript {
     pub fn text(&self) -> String {
         let bytes: Vec<u8> = self.output.iter().flat_map(|output| output.bytes.clone()).collect();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Records of the trace that came, and those that the kernel sent.
+    pub fn records(&self) -> (u64, u64) {
+        let of_engine = self.slices.len() + self.thresholds.len() + self.samples.len();
+        let of_kernel = self.syscalls.len() + self.switches.len() + self.signals.len();
+        let came = of_engine + of_kernel + self.phases.len();
+        (came as u64, self.rings.iter().map(|ring| ring.read).sum())
     }
 
     /// Decodes the trace, which must be complete.

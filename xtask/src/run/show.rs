@@ -88,7 +88,15 @@ pub(crate) fn write_trace(
     command_line: &str,
     path: &Path,
 ) -> Result<()> {
-    if let Some(bad) = boot.transcript.bad_trace {
+    let (came, sent) = boot.transcript.records();
+    if boot.transcript.omitted > 0 && came < sent {
+        let lost = sent - came;
+        let why = "the machine's screen has no room for more";
+        output::note(format_args!(
+            "xtask: {}: {lost} of {sent} records are lost: {why}",
+            path.display()
+        ));
+    } else if let Some(bad) = boot.transcript.bad_trace {
         output::note(format_args!("xtask: {}: {bad}", path.display()));
     }
     let run = Run::of(boot, report, command_line).json();

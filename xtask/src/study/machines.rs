@@ -10,9 +10,12 @@ use super::{
 use crate::{
     Result,
     job::Job,
-    machine::{Pmu, Request},
+    machine::{Artefacts, Pmu, Request, Tables},
     project::Project,
 };
+
+/// The kernel's options.
+const OPTIONS: &str = "wire check-counters";
 
 /// Processors without a feature.
 const LACKING: [&str; 12] = [
@@ -59,15 +62,29 @@ const ABOVE_255: [&str; 6] = [
     "2,sockets=12,cores=17,threads=1,maxcpus=204",
 ];
 
+/// How the kernel gets into the machine, and its results out of it.
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    /// QEMU's loader; the second serial port.
+    Files,
+    /// UEFI firmware, from the disk image; the second serial port.
+    Disk,
+    /// The same; codes on the screen, without a serial port.
+    Codes,
+}
+
 /// A kind of machine.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
+    by: By,
     cpus: usize,
     /// Flags of the processor, after QEMU's name of it.
     flags: &'static str,
     /// Further arguments of QEMU.
     qemu: &'static [&'static str],
+    /// ACPI's tables, if they are not the firmware's.
+    tables: Option<Tables>,
 }
 
 const fn kind(
@@ -76,34 +93,55 @@ const fn kind(
     flags: &'static str,
     qemu: &'static [&'static str],
 ) -> Kind {
-    Kind { name, cpus, flags, qemu }
+    Kind { name, by: By::Files, cpus, flags, qemu, tables: None }
 }
 
-const KINDS: [Kind; 17] = [
+const fn uefi(by: By, name: &'static str, cpus: usize, qemu: &'static [&'static str]) -> Kind {
+    Kind { by, ..kind(name, cpus, "", qemu) }
+}
+
+const KINDS: [Kind; 25] = [
     kind("pc", 1, "", &[]),
     kind("q35", 1, "", &["-machine", "q35"]),
     kind("q35, 2 CPUs", 2, "", &["-machine", "q35"]),
     kind("16 CPUs", 16, "", &[]),
-    kind("64 CPUs, of which 16 start", 64, "", &[]),
+    kind("64 CPUs", 64, "", &[]),
+    kind("80 CPUs, of which 64 start", 80, "", &[]),
     kind("APIC IDs with holes", 6, "", &["-smp", "6,sockets=2,cores=3,threads=1"]),
     kind("APIC IDs above 255", 2, "", &ABOVE_255),
     kind("two NUMA nodes", 4, "", &NUMA),
     kind("no PIT", 1, "", &["-machine", "pit=off"]),
     kind("no HPET", 1, "", &["-machine", "hpet=off"]),
+    kind("no PIT, no HPET", 1, "", &["-machine", "pit=off,hpet=off"]),
     kind("no ACPI", 1, "", &["-machine", "acpi=off"]),
     kind("no PIT, no ACPI", 1, "", &["-machine", "pit=off,acpi=off"]),
     kind("IOMMU", 1, "", &["-machine", "q35", "-device", "intel-iommu"]),
     kind("4 GiB", 1, "", &["-m", "4G"]),
+    kind("4 GiB, a hole from 1 GiB", 1, "", &["-m", "4G", "-machine", "max-ram-below-4g=1G"]),
     kind("1 TiB, 46 bits of address", 1, ",phys-bits=46", &SPARSE),
     kind("1 TiB, 52 bits of address", 1, ",phys-bits=52", &SPARSE),
     kind("five-level paging, not in use", 1, ",+la57", &[]),
+    uefi(By::Disk, "UEFI, no framebuffer", 1, &["-vga", "none"]),
+    uefi(By::Disk, "UEFI, framebuffer, 4 CPUs", 4, &["-device", "VGA"]),
+    uefi(By::Disk, "UEFI, q35", 2, &["-machine", "q35"]),
+    Kind { flags: ",+la57", ..uefi(By::Disk, "UEFI, five-level paging", 1, &[]) },
+    uefi(By::Codes, "UEFI, no serial port", 1, &CODES),
 ];
+/// The kernel's command line of a machine without serial ports, whose pages of codes follow each
+/// other fast.
+const CODES: [&str; 2] =
+    ["-fw_cfg", "name=opt/tally/cmdline,string=codes=100 check-counters -- deflate"];
 
 /// All kinds, and machines whose processor lacks a feature.
 fn kinds() -> impl Iterator<Item = (String, Kind, String)> {
     let named = |kind: Kind| (kind.name.to_owned(), kind, kind.flags.to_owned());
     let lacking = |flag| (format!("no {flag}"), kind("", 1, "", &[]), format!(",-{flag}"));
-    KINDS.into_iter().map(named).chain(LACKING.into_iter().map(lacking))
+    let lying = |tables| {
+        let kind = Kind { tables: Some(tables), ..kind("", 2, "", &[]) };
+        (format!("ACPI: {tables:?}"), kind, String::new())
+    };
+    let all = KINDS.into_iter().map(named).chain(LACKING.into_iter().map(lacking));
+    all.chain(Tables::ALL.into_iter().map(lying))
 }
 
 /// Options of `cargo xtask study machines`.
@@ -117,13 +155,15 @@ pub struct MachinesArgs {
 impl Kind {
     /// The machine, with these flags of the processor.
     fn request(&self, pmu: Pmu, flags: &str) -> Request {
-        let line = Job::default().command_line("wire check-counters");
+        let line = Job::default().command_line(OPTIONS);
         let mut qemu_args: Vec<String> = self.qemu.iter().map(|word| (*word).to_owned()).collect();
         if !flags.is_empty() {
             // As of every machine with one CPU under the virtual PMU.
             qemu_args.extend(["-cpu".to_owned(), format!("{},-x2apic{flags}", pmu.qemu_cpu())]);
         }
-        Request { pmu, cpus: self.cpus, qemu_args, ..Request::new(line) }
+        let (from_disk, serial_ports) = (self.by != By::Files, self.by != By::Codes);
+        let (cpus, tables) = (self.cpus, self.tables);
+        Request { pmu, cpus, qemu_args, tables, from_disk, serial_ports, ..Request::new(line) }
     }
 }
 
@@ -133,8 +173,10 @@ pub(super) fn main(project: &Project, args: &MachinesArgs) -> Result<u8> {
             machine,
             with,
             request: kind.request(pmu, &flags),
+            by_codes: kind.by == By::Codes,
         })
     };
     let all: Vec<Candidate> = PMUS.into_iter().flat_map(of_vendor).collect();
-    verdict::judge(project, &all, args.json)
+    let artefacts = Artefacts::make_with_disk(project, &Job::default().command_line(OPTIONS))?;
+    verdict::judge(&artefacts, &all, args.json)
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     Result,
     job::Job,
-    machine::{self, Pmu, Request},
+    machine::{self, Artefacts, Pmu, Request},
     project::Project,
 };
 
@@ -66,9 +66,10 @@ pub(super) fn main(project: &Project, args: &QuirksArgs) -> Result<u8> {
             machine,
             with: set.join(","),
             request: request(pmu, &set),
+            by_codes: false,
         };
         sets().into_iter().filter(move |set| can_have(pmu, set)).map(candidate)
     };
     let all: Vec<Candidate> = PMUS.into_iter().flat_map(of_vendor).collect();
-    verdict::judge(project, &all, args.json)
+    verdict::judge(&Artefacts::make(project)?, &all, args.json)
 }

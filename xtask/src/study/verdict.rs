@@ -7,10 +7,9 @@ use tally_abi::{ExitStatus, reading::Reason};
 
 use super::seeds;
 use crate::{
-    Result,
+    Result, camera,
     machine::{self, Artefacts, Boot, Outcome, Request},
     output,
-    project::Project,
     report::{Kind, Report},
 };
 
@@ -128,18 +127,34 @@ pub(super) struct Candidate {
     pub(super) machine: &'static str,
     pub(super) with: String,
     pub(super) request: Request,
+    /// Whether the results come back as codes on the screen, and by no serial port.
+    pub(super) by_codes: bool,
 }
 
-/// Boots the machines and prints a verdict for each, as JSON if it is asked for. Returns the
-/// process's status.
+impl Candidate {
+    /// Boots the machine. Without a serial port, its results are those on its screen.
+    fn boot(&self, artefacts: &Artefacts, number: u64) -> Result<Boot> {
+        if !self.by_codes {
+            return machine::boot(artefacts, &self.request, &mut |_| {});
+        }
+        let name = format!("study-{number}");
+        let (boot, shown) = camera::photographed(artefacts, &self.request, &name)?;
+        let Some(shown) = shown else { return Ok(boot) };
+        let imported = machine::of_messages(&shown.messages, &mut |_| {})?;
+        Ok(Boot { truth: boot.truth, ..imported })
+    }
+}
+
+/// Boots the machines of `artefacts` and prints a verdict for each, as JSON if it is asked for.
+/// Returns the process's status.
 ///
 /// # Errors
 /// Something cannot be built, or QEMU cannot be started.
-pub(super) fn judge(project: &Project, all: &[Candidate], json: bool) -> Result<u8> {
-    let artefacts = Artefacts::make(project)?;
+pub(super) fn judge(artefacts: &Artefacts, all: &[Candidate], json: bool) -> Result<u8> {
     let rows = seeds::in_parallel("machines", 1..=all.len() as u64, |number| {
-        let Candidate { machine, with, request } = &all[number as usize - 1];
-        let boot = machine::boot(&artefacts, request, &mut |_| {})?;
+        let candidate = &all[number as usize - 1];
+        let Candidate { machine, with, .. } = candidate;
+        let boot = candidate.boot(artefacts, number)?;
         Ok(Row { machine, with: with.clone(), verdict: Verdict::of(&boot) })
     })?;
     let verdicts = Verdicts::of(rows);

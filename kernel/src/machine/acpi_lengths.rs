@@ -1,0 +1,95 @@
+//! Checks the lengths in ACPI's tables before the library reads them, which believes them: an entry
+//! of length 0 would keep it for ever, a table behind the memory would fault.
+
+use crate::memory::frames;
+
+/// Bytes of a table's header.
+const HEADER_BYTES: u64 = 36;
+/// The longest table that is believed.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The tables that the kernel reads, with the bytes that each has at least.
+const LEAST: [(&[u8; 4], u64); 3] = [(b"APIC", 44), (b"FACP", 116), (b"HPET", 56)];
+/// The length from which the fixed table has its 64-bit addresses, as it must from revision 2 on.
+const LONG_FIXED_BYTES: u64 = 220;
+
+/// A piece of physical memory.
+#[derive(Clone, Copy)]
+struct Bytes(&'static [u8]);
+
+impl Bytes {
+    /// None if the kernel cannot read it.
+    fn at(address: u64, bytes: u64) -> Option<Bytes> {
+        let start = frames::viewed(address, bytes)?;
+        // SAFETY: the kernel's view has all of it; firmware's tables do not change.
+        Some(Bytes(unsafe { core::slice::from_raw_parts(start.as_ptr(), bytes as usize) }))
+    }
+
+    fn u32(self, at: usize) -> u32 {
+        u32::from_le_bytes([0, 1, 2, 3].map(|byte| self.0[at + byte]))
+    }
+
+    fn u64(self, at: usize) -> u64 {
+        u64::from(self.u32(at)) | u64::from(self.u32(at + 4)) << 32
+    }
+}
+
+/// What is wrong with the tables, a text for users; none if they can be read.
+pub(super) fn fault(rsdp: u64) -> Option<&'static str> {
+    let Some(pointer) = Bytes::at(rsdp, HEADER_BYTES) else {
+        return Some("their pointer is not in memory");
+    };
+    let is_long = pointer.0[15] > 0;
+    let root = if is_long { pointer.u64(24) } else { pointer.u32(16).into() };
+    let Some(root) = table(root) else { return Some("the list of tables has no possible length") };
+    let entries = root.0[HEADER_BYTES as usize..].chunks_exact(if is_long { 8 } else { 4 });
+    entries
+        .map(|entry| entry.iter().rev().fold(0, |address, byte| address << 8 | u64::from(*byte)))
+        .find_map(fault_of)
+}
+
+/// A table with its header, if its length is possible.
+fn table(address: u64) -> Option<Bytes> {
+    let length = Bytes::at(address, HEADER_BYTES)?.u32(4).into();
+    if !(HEADER_BYTES..=MAX_BYTES).contains(&length) {
+        return None;
+    }
+    Bytes::at(address, length)
+}
+
+/// What is wrong with the table at an address.
+fn fault_of(address: u64) -> Option<&'static str> {
+    let Some(header) = Bytes::at(address, HEADER_BYTES) else {
+        return Some("one is not in memory");
+    };
+    let signature = &header.0[..4];
+    // The library reads no other.
+    let (_, least) = LEAST.iter().find(|(known, _)| *known == signature)?;
+    let Some(table) = table(address) else { return Some("one has no possible length") };
+    if (table.0.len() as u64) < *least {
+        return Some("one is shorter than what it must have");
+    }
+    match signature {
+        b"FACP" if table.0[8] >= 2 && (table.0.len() as u64) < LONG_FIXED_BYTES => {
+            Some("the fixed table is shorter than its revision says")
+        }
+        b"APIC" => fault_of_processors(&table.0[*least as usize..]),
+        _ => None,
+    }
+}
+
+/// What is wrong with the entries of the table of processors.
+fn fault_of_processors(mut entries: &[u8]) -> Option<&'static str> {
+    /// The least length of the kinds that the kernel reads: a processor by its xAPIC ID, and by its
+    /// x2APIC ID.
+    const KINDS: [(u8, usize); 2] = [(0, 8), (9, 16)];
+    while let [kind, length, ..] = *entries {
+        let length = usize::from(length);
+        let least = KINDS.iter().find(|(known, _)| *known == kind).map_or(2, |(_, least)| *least);
+        if length < least || length > entries.len() {
+            return Some("the table of processors has an entry of an impossible length");
+        }
+        entries = &entries[length..];
+    }
+    (!entries.is_empty()).then_some("the table of processors ends within an entry")
+}

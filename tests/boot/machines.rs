@@ -1,0 +1,71 @@
+//! Machines of other kinds than the default: timers, firmware's tables, many CPUs.
+
+use tally_abi::ExitStatus;
+use xtask::{
+    machine::{Boot, Request, Tables},
+    report::Report,
+};
+
+use crate::{assert_exact_counts_are_true, assert_success, boot, outcomes::assert_refused};
+
+const LINE: &str = "wire -- events=instructions,branches status 0";
+
+/// A machine without these devices, by QEMU's names.
+fn without(devices: &str) -> Boot {
+    let off: Vec<String> = devices.split(' ').map(|name| format!("{name}=off")).collect();
+    let qemu_args = vec!["-machine".to_owned(), off.join(",")];
+    boot(&Request { qemu_args, ..Request::new(LINE) })
+}
+
+/// With one CPU the time-stamp counter has 1 GHz.
+fn assert_right_clock(boot: &Boot) {
+    assert_success(boot);
+    let hz = boot.transcript.booted.as_ref().expect("it boots").tsc_hz;
+    assert!(hz.abs_diff(1_000_000_000) < 1_000_000, "{hz} Hz");
+}
+
+#[test]
+fn the_timer_of_high_precision_gives_the_time_where_there_is_no_interval_timer() {
+    assert_right_clock(&without("pit"));
+}
+
+#[test]
+fn acpis_timer_gives_the_time_where_there_is_no_other() {
+    assert_right_clock(&without("pit hpet"));
+}
+
+#[test]
+fn a_machine_without_a_clock_of_known_speed_is_refused_in_words() {
+    let boot = without("pit acpi");
+    assert_refused(&boot, ExitStatus::MachineFailed, "neither a PIT, an HPET, an ACPI PM timer");
+}
+
+/// The library that reads the tables would loop, or read behind the memory.
+#[test]
+fn firmware_that_lies_in_its_tables_lengths_leaves_one_cpu() {
+    for tables in Tables::ALL {
+        let tables = Some(tables);
+        let boot = boot(&Request { cpus: 2, tables, lacks: Some("pit"), ..Request::new(LINE) });
+        let log = boot.folder.log_tail(40);
+        if tables == Some(Tables::Right) {
+            assert_success(&boot);
+            assert_eq!(boot.transcript.booted.as_ref().map(|booted| booted.cpus), Some(2), "{log}");
+        } else {
+            // Without the tables there is no timer.
+            assert_refused(&boot, ExitStatus::MachineFailed, "no timer of a known frequency");
+            assert!(log.contains("ACPI's tables are not used: "), "{tables:?}: {log}");
+        }
+        let boot = crate::boot(&Request { cpus: 2, tables, ..Request::new(LINE) });
+        assert_success(&boot);
+        assert_exact_counts_are_true(&Report::of(&boot));
+    }
+}
+
+#[test]
+fn sixty_four_cpus_start() {
+    let programs = vec!["status 0"; 64].join(" -- ");
+    let boot = boot(&Request { cpus: 64, ..Request::new(format!("wire -- {programs}")) });
+    assert_success(&boot);
+    assert_eq!(boot.transcript.booted.as_ref().map(|booted| booted.cpus), Some(64));
+    assert_eq!(boot.transcript.exits.len(), 64);
+}

@@ -1,0 +1,162 @@
+//! Pictures of a machine's screen, which QEMU takes, until the codes on them are complete.
+
+use std::{
+    collections::HashSet,
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io::{self, BufRead, BufReader, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tally_abi::ExitStatus;
+
+use crate::{
+    Failure, Result, import,
+    machine::{self, Artefacts, Boot, Folder, Observer, ProgramOutput, Request, Transcript},
+    project,
+};
+
+/// Time between two pictures of a screen.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// What pictures of a screen show.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The pictures with codes, in the machine's folder.
+    pub pictures: Vec<PathBuf>,
+    /// The messages that the codes give.
+    pub messages: Vec<u8>,
+}
+
+/// Boots a machine with a screen, and stops it when the codes on its screen were complete. Returns
+/// it, and what pictures of its screen show if they were.
+///
+/// # Errors
+/// As [`machine::boot`]; also if QEMU takes no picture, or codes are of several runs.
+pub fn photographed(
+    artefacts: &Artefacts,
+    request: &Request,
+    name: &str,
+) -> Result<(Boot, Option<Shown>)> {
+    let socket = std::env::temp_dir().join(format!("tally-{name}-{}", std::process::id()));
+    let mut camera = Camera::new(socket);
+    let mut request = request.clone();
+    let socket = format!("unix:{},server=on,wait=off", camera.socket.display());
+    request.qemu_args.extend(["-device", "VGA", "-qmp", &socket].map(str::to_owned));
+    let boot = machine::observe(artefacts, &request, &mut camera)?;
+    let (pictures, messages) = (std::mem::take(&mut camera.pictures), camera.messages.take());
+    Ok((boot, messages.map(|messages| Shown { pictures, messages })))
+}
+
+/// QEMU's monitor (QEMU documentation, "QMP").
+struct Monitor(BufReader<UnixStream>);
+
+impl Monitor {
+    fn connect(socket: &Path) -> io::Result<Monitor> {
+        let mut monitor = Monitor(BufReader::new(UnixStream::connect(socket)?));
+        monitor.0.read_line(&mut String::new())?;
+        monitor.execute("qmp_capabilities", json!({}))?;
+        Ok(monitor)
+    }
+
+    fn execute(&mut self, command: &str, arguments: Value) -> io::Result<()> {
+        let call = json!({"execute": command, "arguments": arguments});
+        writeln!(self.0.get_mut(), "{call}")?;
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line)? == 0 || line.contains("\"error\"") {
+                return Err(io::Error::other(format!("QEMU, {command}: {line}")));
+            }
+            // Between the call and its answer there may be events.
+            if line.contains("\"return\"") {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Takes pictures of the screen until the codes on them are complete, then stops the machine.
+struct Camera {
+    socket: PathBuf,
+    monitor: Option<Monitor>,
+    taken: Instant,
+    /// Pictures with codes, by hash.
+    seen: HashSet<u64>,
+    /// The hash of the last picture.
+    last: u64,
+    pictures: Vec<PathBuf>,
+    /// Pictures that were read.
+    read: usize,
+    messages: Option<Vec<u8>>,
+}
+
+impl Camera {
+    fn new(socket: PathBuf) -> Camera {
+        let (seen, taken) = (HashSet::new(), Instant::now());
+        let (pictures, messages) = (Vec::new(), None);
+        Camera { socket, monitor: None, taken, seen, last: 0, pictures, read: 0, messages }
+    }
+
+    /// Takes a picture. Returns whether the codes have begun anew.
+    fn take(&mut self, picture: PathBuf) -> Result<bool> {
+        let failed = |error: io::Error| Failure::io("take the picture", &picture, &error);
+        let monitor = match &mut self.monitor {
+            Some(monitor) => monitor,
+            none => none.insert(Monitor::connect(&self.socket).map_err(failed)?),
+        };
+        monitor.execute("screendump", json!({"filename": picture})).map_err(failed)?;
+        let bytes = project::read(&picture)?;
+        // Codes are on white.
+        let white = bytes.iter().filter(|byte| **byte == u8::MAX).count();
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        let before = std::mem::replace(&mut self.last, hasher.finish());
+        if 2 * white <= bytes.len() || before == self.last {
+            return Ok(false);
+        }
+        if self.seen.insert(self.last) {
+            self.pictures.push(picture);
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Reads the codes, if there are pictures that were not read. Returns whether they are
+    /// complete.
+    fn read(&mut self) -> Result<bool> {
+        if self.read == self.pictures.len() {
+            return Ok(false);
+        }
+        self.read = self.pictures.len();
+        match import::messages(&self.pictures) {
+            Ok(messages) => self.messages = Some(messages),
+            // A page may be there in part, or have been missed.
+            Err(why) if matches!(why.status, ExitStatus::CodesMissing | ExitStatus::NoCodes) => {}
+            Err(why) => return Err(why),
+        }
+        Ok(self.messages.is_some())
+    }
+}
+
+impl Drop for Camera {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+impl Observer for Camera {
+    fn output(&mut self, _: &ProgramOutput) {}
+
+    fn poll(&mut self, _: &Transcript, folder: &Folder) -> Result<bool> {
+        if self.taken.elapsed() < INTERVAL || !self.socket.exists() {
+            return Ok(true);
+        }
+        let picture = folder.file(&format!("screen-{}.ppm", self.pictures.len()));
+        let is_over = self.take(picture)? && self.read()?;
+        self.taken = Instant::now();
+        Ok(!is_over)
+    }
+}
