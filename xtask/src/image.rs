@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, boot::MAX_CPUS};
 
 use crate::{
     Failure, Result,
@@ -43,7 +43,10 @@ pub fn main(project: &Project, args: &ImageArgs) -> Result<u8> {
     let library = setup::library(project)?;
     let built = build::for_run(project, &library)?;
     // A physical machine may have more CPUs than the job asks for, and others may use its counters.
-    let line = args.job.command_line(&format!("check-counters cpus={}", args.job.cpus));
+    // A check is of all of them, unless several are asked for.
+    let is_of_all = args.job.check && args.job.cpus == 1;
+    let cpus = if is_of_all { MAX_CPUS } else { args.job.cpus.into() };
+    let line = args.job.command_line(&format!("check-counters cpus={cpus}"));
     let programs = GuestFile::by_names(&built.programs);
     let image = disk(project, &built, &programs, &library, &line)?;
     fs::copy(&image, &args.out).map_err(|error| Failure::io("write", &args.out, &error))?;
