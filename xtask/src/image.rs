@@ -5,7 +5,7 @@ mod place;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, boot::MAX_CPUS};
 
 use crate::{
     Failure, Result, boot_files, build,
@@ -59,8 +59,10 @@ impl ImageArgs {
         let (events, has_phases) = (self.events(&work)?, phases.is_some());
         let work = work.with_job(Job { phases, events, ..work.job.clone() });
         // A physical machine may have more CPUs than the job asks for, and others may use its
-        // counters.
-        let mut options = format!("check-counters cpus={}", work.job.cpus);
+        // counters. A check is of all of them, unless several are asked for.
+        let is_of_all = work.job.check && work.job.cpus == 1;
+        let cpus = if is_of_all { MAX_CPUS } else { work.job.cpus.into() };
+        let mut options = format!("check-counters cpus={cpus}");
         if let Some(times) = self.repeat {
             options += &format!(" repeat={times}");
         }

@@ -318,13 +318,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
         output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
     }
-    let mut boot = if args.work.job.check {
-        machine::boot_listening(&artefacts, &request, &mut machine_check::listen)?
-    } else if args.live {
-        live::boot(&artefacts, &request, args.known()?)?
-    } else {
-        machine::boot_with_progress(&artefacts, &request, args.json)?
-    };
+    let mut boot = boot(args, &artefacts, &request)?;
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
     let mut report = Report::with(&boot, plan.as_ref(), &args.additions());
@@ -333,6 +327,17 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     let shown = show(&boot, &report, args.json, Some(&folder));
     write_asked(project, args, &boot, &report, &request.command_line)?;
     shown
+}
+
+/// Boots the machine; what programs write goes where the options say.
+fn boot(args: &RunArgs, artefacts: &Artefacts, request: &Request) -> Result<Boot> {
+    if args.work.job.check {
+        machine::boot_listening(artefacts, request, &mut machine_check::listen)
+    } else if args.live {
+        live::boot(artefacts, request, args.known()?)
+    } else {
+        machine::boot_with_progress(artefacts, request, args.json)
+    }
 }
 
 /// Writes the files that the options ask for, of a run whose kernel had this command line.

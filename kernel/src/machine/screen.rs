@@ -21,10 +21,10 @@ use super::clock;
 /// How long a page is on the screen: long enough to take a photograph, and another if it shook.
 const PAGE_MS: u32 = 8_000;
 /// Bytes of messages that are kept.
-const KEPT_BYTES: usize = 128 << 10;
+const KEPT_BYTES: usize = 192 << 10;
 /// Bytes up to which output and traces are kept too: what a check of sixteen CPUs prints. As codes
-/// that do not compress these are some forty pages.
-const BULK_BYTES: usize = 96 << 10;
+/// that do not compress these are some seventy pages.
+const BULK_BYTES: usize = 160 << 10;
 /// Bytes that are left for the last messages: how many were omitted, and the run's end.
 const END_BYTES: usize = 64;
 /// The longest line at the bottom of a page.

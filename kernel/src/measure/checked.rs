@@ -48,12 +48,12 @@ pub(super) fn report_costs(cpu: u16, costs: AccessCosts) {
 }
 
 /// Changes what is known of a CPU.
-fn with(cpu: u16, change: impl FnOnce(&mut Checked)) {
+fn with(cpu: u16, change: impl FnMut(&mut Checked)) {
     let mut all = CHECKED.lock();
     if !all.iter().any(|of| of.cpu == cpu) {
         all.push(Checked { cpu, ..Checked::default() });
     }
-    all.iter_mut().find(|of| of.cpu == cpu).map_or((), change);
+    all.iter_mut().find(|of| of.cpu == cpu).into_iter().for_each(change);
 }
 
 /// Sends what CPUs have found, if that is asked for. Once all have started.

@@ -2,7 +2,7 @@
 //! and not in the other.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::{self, Write},
     path::PathBuf,
 };
@@ -70,8 +70,9 @@ impl CheckDiff {
     /// Compares two reports; their events, if they are of one catalogue.
     pub fn of(a: &CheckReport, b: &CheckReport) -> CheckDiff {
         let compare = |of: fn(&CheckReport) -> BTreeMap<String, String>| compare(&of(a), &of(b));
+        let cpus: BTreeSet<u32> = [a, b].into_iter().flat_map(cpus).collect();
         let mut differences = compare(offline);
-        differences.extend(compare(counters));
+        differences.extend(self::compare(&counters(a, &cpus), &counters(b, &cpus)));
         if a.machine.catalogue == b.machine.catalogue {
             differences.extend(compare(events));
             differences.extend(compare(not_checked));
@@ -119,13 +120,24 @@ fn judged(wrong: &[String]) -> String {
     if wrong.is_empty() { "right".to_owned() } else { wrong.join("; ") }
 }
 
-/// What each counter is said to do. The counts themselves differ from run to run.
-fn counters(report: &CheckReport) -> BTreeMap<String, String> {
-    let judge = |of: &Counter| {
-        let name = format!("CPU {}, counter {}", of.cpu, of.counter);
+/// The CPUs of a report.
+fn cpus(report: &CheckReport) -> impl Iterator<Item = u32> {
+    report.costs.iter().map(|cost| cost.cpu)
+}
+
+/// What each counter of these CPUs is said to do. The counts themselves differ from run to run. A
+/// CPU that the report does not have is as its first: a reference may be of one.
+fn counters(report: &CheckReport, wanted: &BTreeSet<u32>) -> BTreeMap<String, String> {
+    let first = cpus(report).next().unwrap_or(0);
+    let judge = |cpu: u32, of: &Counter| {
+        let name = format!("CPU {cpu}, counter {}", of.counter);
         (name, judged(&wrong_counter(of, report.machine.width_bits)))
     };
-    report.counters.iter().map(judge).collect()
+    let of_cpu = |cpu: u32| {
+        let own = if cpus(report).any(|known| known == cpu) { cpu } else { first };
+        report.counters.iter().filter(move |of| of.cpu == own).map(move |of| judge(cpu, of))
+    };
+    wanted.iter().flat_map(|cpu| of_cpu(*cpu)).collect()
 }
 
 /// The same of each event on each counter.

@@ -23,7 +23,8 @@ use tally_abi::{ExitStatus, check::PROGRAM};
 
 /// Returns whether the run was a check that came to its end, so that its output is a report's.
 pub fn is_check(boot: &Boot) -> bool {
-    boot.transcript.exits.iter().any(|(program, status)| program == PROGRAM && *status == 0)
+    let mut exits = boot.transcript.exits.iter();
+    boot.outcome.is_success() && exits.any(|(program, _)| program == PROGRAM)
 }
 
 /// Writes what a check's program says to standard error, if it says anything: why there is no

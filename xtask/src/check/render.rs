@@ -84,7 +84,7 @@ fn write_counters(text: &mut String, report: &CheckReport) -> fmt::Result {
     )?;
     for of in &report.counters {
         let Counter { cpu, counter, arrived, raised, .. } = of;
-        let known = |number: Option<u64>| number.map_or("-".to_owned(), |it| number_text(it));
+        let known = |number: Option<u64>| number.map_or("-".to_owned(), number_text);
         let arrived = format!("{arrived}/{raised}");
         let skid: Vec<String> = of.skid.iter().map(|skid| number_text(*skid)).collect();
         let mark = if wrong_counter(of, report.machine.width_bits).is_empty() { "" } else { " *" };

@@ -220,6 +220,21 @@ fn reports_differ_where_one_is_right_and_the_other_is_not() {
     .assert_eq(&text);
 }
 
+/// A reference may have fewer CPUs than the machine.
+#[test]
+fn cpus_that_only_one_report_has_are_compared_with_the_first_of_the_other() {
+    let (a, mut b) = (right(), right());
+    b.machine.cpus = 2;
+    b.costs.push(Cost { cpu: 1, ..b.costs[0].clone() });
+    b.counters.extend([counter(1, "general-0"), counter(1, "instructions")]);
+    assert_eq!(CheckDiff::of(&a, &b).differences, []);
+    b.counters[3].arrived = 0;
+    for diff in [CheckDiff::of(&a, &b), CheckDiff::of(&b, &a)] {
+        let what: Vec<&str> = diff.differences.iter().map(|it| it.what.as_str()).collect();
+        assert_eq!(what, ["CPU 1, counter instructions"]);
+    }
+}
+
 fn read(name: &str, text: &str) -> (ExitStatus, String) {
     let path: PathBuf = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
     fs::write(&path, text).unwrap();

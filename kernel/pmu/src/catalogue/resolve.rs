@@ -107,14 +107,7 @@ impl Catalogue {
             return Err((Error::BadArgument, why));
         };
         let entry = self.entry(&spelling)?;
-        let demand = match spelling.counter {
-            None => self.demand(&entry, mode, session),
-            Some(counter) => self.demand_on(counter, &entry, mode),
-        };
-        let demand = demand.map_err(|why| match why {
-            Why::NotSupported(why) => (Error::EventNotSupported, why),
-            Why::Bad(why) => (Error::BadArgument, why),
-        })?;
+        let demand = self.demand_of(&spelling, &entry, mode, session)?;
         let native = self.table.with_code(entry.code).find(|e| e.is_same(&entry)).map(|e| e.name);
         let plain = Spelling { name: spelling.name, share: spelling.share, ..Spelling::default() };
         let name = match spelling.label {
@@ -126,6 +119,24 @@ impl Catalogue {
         };
         let demand = Demand { share, ..demand };
         Ok(Resolved { name: name.into(), native, mode, demand })
+    }
+
+    /// What an event needs of the planner, on the counter that is spelled for it, if one is.
+    fn demand_of(
+        &self,
+        spelling: &Spelling<'_>,
+        entry: &Entry<'_>,
+        mode: Mode,
+        session: Mode,
+    ) -> Result<Demand, Refused> {
+        let demand = match spelling.counter {
+            None => self.demand(entry, mode, session),
+            Some(counter) => self.demand_on(counter, entry, mode),
+        };
+        demand.map_err(|why| match why {
+            Why::NotSupported(why) => (Error::EventNotSupported, why),
+            Why::Bad(why) => (Error::BadArgument, why),
+        })
     }
 
     /// What is spelled, as a line of the table would have it; nameless if the spelling is an alias

@@ -166,7 +166,7 @@ fn overflow(
     let mut show = Some(show);
     let mut skid = Vec::new();
     FIRED.store(0, Relaxed);
-    for overflow in 0..OVERFLOWS {
+    for (overflow, count) in COUNTS.iter().enumerate() {
         let at = bank.counter(0).map_or(0, |counter| counter.read()) + PERIOD;
         // SAFETY: the handler works on atomics.
         unsafe { session.set_threshold_handler(0, at, note)? };
@@ -176,7 +176,7 @@ fn overflow(
         // Long enough for cycles too, and shorter than a turn of the scheduler.
         spin(4 * PERIOD);
         if FIRED.load(Relaxed) > overflow {
-            skid.push(COUNTS[overflow].load(Relaxed).saturating_sub(at));
+            skid.push(count.load(Relaxed).saturating_sub(at));
         } else {
             session.clear_threshold(0)?;
             FIRED.store(overflow + 1, Relaxed);
