@@ -2,11 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use super::{
-    folder::Folder,
-    outcome::Outcome,
-    transcript::{Panic, Transcript},
-};
+use super::{folder::Folder, outcome::Outcome, reported::Panic, transcript::Transcript};
 use crate::symbols::{StackFrame, Symbols};
 
 /// Lines of the log that a message quotes.

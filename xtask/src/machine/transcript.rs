@@ -7,12 +7,9 @@ use std::{
 };
 
 use tally_abi::{
-    Mode, Reading, SessionConfig, SessionStats,
     boot::JobNumber,
-    halt::{HaltTimer, Halts},
-    registers::Registers,
     trace::{
-        LostRecord, PhaseRecord, SampleRecord, SignalRecord, SlicePlace, SliceRecord, SwitchRecord,
+        LostRecord, PhaseRecord, SampleRecord, SignalRecord, SliceRecord, SwitchRecord,
         SyscallRecord, ThresholdRecord,
     },
     wire::Message,
@@ -22,131 +19,14 @@ use super::{
     checked::{CheckedCpu, OfflineCpu},
     files::SentNode,
     outcome::Outcome,
+    reported::{
+        Booted, EventReading, Halted, Panic, ProgramOutput, ReportedPmu, RingTotals, Session,
+    },
 };
 use crate::{
     symbols::Stack,
     trace_file::{Bad, Records, Trace},
 };
-
-/// Bytes that a program wrote in one call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProgramOutput {
-    /// The program's number.
-    pub pid: u32,
-    /// The descriptor: 1 or 2.
-    pub fd: u8,
-    /// The bytes.
-    pub bytes: Vec<u8>,
-    /// QEMU's processor time when the output was read.
-    pub seen_at: Duration,
-}
-
-/// A logical counter of a session.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EventReading {
-    /// Its name.
-    pub name: String,
-    /// The catalogue's name of the event, if it has one.
-    pub native: Option<String>,
-    /// The privilege levels at which it was counted.
-    pub mode: Mode,
-    /// Where the trace's records of slices have its counts.
-    pub place: SlicePlace,
-    /// Its last value.
-    pub reading: Reading,
-}
-
-/// A session that has ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Session {
-    /// The number of the program that it measured.
-    pub pid: u32,
-    /// That program's name.
-    pub program: String,
-    /// That program's address space: CR3's page-table base, a physical address.
-    pub address_space: u64,
-    /// Its configuration.
-    pub config: SessionConfig,
-    /// The job that it is of, if the machine has several.
-    pub job: Option<JobNumber>,
-    /// Its logical counters, in the order of the messages.
-    pub readings: Vec<EventReading>,
-    /// The engine's statistics.
-    pub stats: Option<SessionStats>,
-}
-
-/// The PMU that the kernel detected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReportedPmu {
-    /// The processor's vendor, as in CPUID.
-    pub vendor: String,
-    /// The display family in CPUID.
-    pub family: u16,
-    /// The display model in CPUID.
-    pub model: u8,
-    /// Its driver and version.
-    pub name: String,
-    /// Its catalogue.
-    pub catalogue: String,
-    /// General counters.
-    pub general: u8,
-    /// Pinned events.
-    pub pinned: u8,
-    /// Width of a general counter, in bits.
-    pub width_bits: u8,
-}
-
-/// The kernel's state after boot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Booted {
-    /// Number of CPUs.
-    pub cpus: u32,
-    /// Memory that the kernel uses, in bytes.
-    pub memory_bytes: u64,
-    /// The seed.
-    pub seed: u64,
-    /// Frequency of the time-stamp counter, in Hz; 0 if the kernel does not know it.
-    pub tsc_hz: u64,
-    /// The PMU, if there is one.
-    pub pmu: Option<ReportedPmu>,
-}
-
-/// The state of a trace ring at the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RingTotals {
-    /// Its CPU.
-    pub cpu: u16,
-    /// Records that the engine wrote.
-    pub written: u64,
-    /// Records that the host has received.
-    pub read: u64,
-    /// Records lost because the ring was full.
-    pub lost: u64,
-}
-
-/// How the machine was halted, on all CPUs together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Halted {
-    /// How halts were asked for.
-    pub halts: Halts,
-    /// What the scheduler's timer did meanwhile.
-    pub timer: HaltTimer,
-    /// Halts.
-    pub count: u64,
-    /// Core cycles of all of them.
-    pub cycles: u64,
-}
-
-/// A kernel that stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Panic {
-    /// Message and place.
-    pub message: String,
-    /// The processor at the exception, or in the panic handler.
-    pub registers: Registers,
-    /// The stack that it was on.
-    pub stack: Stack,
-}
 
 /// All messages of one boot.
 #[derive(Clone, Debug, Default)]
