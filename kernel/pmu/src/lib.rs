@@ -28,6 +28,7 @@ pub mod registers;
 mod self_check;
 #[cfg(test)]
 mod testing;
+mod unit;
 pub mod virtual_pmu;
 
 pub use amd::Amd;
@@ -39,3 +40,4 @@ pub use halt_timer::HaltTimer;
 pub use init::{CounterName, InitError};
 pub use intel::Intel;
 pub use self_check::{CHECK_INSTRUCTIONS, check_counters, check_ring_3, recheck_counters, work};
+pub use unit::{CounterUnit, UNIT_COUNTERS, UnitCounter, UnitError};

@@ -3,6 +3,8 @@
 
 #[path = "../../model/tests/common/mod.rs"]
 mod common;
+#[path = "unit/driver.rs"]
+mod driver;
 #[path = "unit/machine.rs"]
 mod machine;
 

@@ -104,9 +104,13 @@ impl Unit {
     /// Brings the counters up to date whose thresholds raise interrupts; returns whether one is
     /// raised.
     pub(crate) fn sync(&mut self, now: Moment<'_>) -> bool {
-        let armed = |index: &usize| self.counters[*index].hybrid.has_interrupts();
-        let all: Vec<usize> = (0..COUNTERS).filter(armed).collect();
-        all.into_iter().fold(false, |raised, index| self.advance(index, now) | raised)
+        let mut raised = false;
+        for index in 0..COUNTERS {
+            if self.counters[index].hybrid.has_interrupts() {
+                raised |= self.advance(index, now);
+            }
+        }
+        raised
     }
 
     /// Brings a counter up to date; returns whether an interrupt is raised.

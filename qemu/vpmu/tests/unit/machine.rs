@@ -49,6 +49,16 @@ impl Selected {
         all
     }
 
+    /// The event's name.
+    pub fn name(&self) -> &'static str {
+        self.event.name
+    }
+
+    /// Returns whether it is the event itself, in both rings.
+    pub fn is_plain(&self) -> bool {
+        (self.rings, self.mode) == (3, 0)
+    }
+
     /// The value of `CONFIG`.
     pub fn config(&self) -> u64 {
         let Event { code, umask, cmask, inv, edge, .. } = *self.event;
@@ -125,12 +135,14 @@ impl Machine {
         rings.filter(|ring| selected.rings >> *ring as u32 & 1 == 1).map(in_ring).sum()
     }
 
-    fn write(&mut self, msr: u32, value: u64) {
+    /// WRMSR, which must succeed.
+    pub fn write(&mut self, msr: u32, value: u64) {
         let access = self.pmu.wrmsr(msr, value, &self.counts);
         assert_eq!(access, AccessResult::Done(0), "{msr:#x} <- {value:#x}");
     }
 
-    fn read(&mut self, msr: u32) -> u64 {
+    /// RDMSR, which must succeed.
+    pub fn read(&mut self, msr: u32) -> u64 {
         match self.pmu.rdmsr(msr, &self.counts) {
             AccessResult::Done(value) => value,
             other => panic!("{msr:#x}: {other:?}"),
@@ -155,11 +167,18 @@ impl Machine {
         self.write(CONTROL, runs.into());
     }
 
-    /// A counter, by RDPMC.
+    /// RDPMC, which must succeed.
+    pub fn rdpmc(&mut self, index: u32) -> u64 {
+        match self.pmu.rdpmc(index, &self.counts) {
+            AccessResult::Done(value) => value,
+            other => panic!("RDPMC {index:#x}: {other:?}"),
+        }
+    }
+
+    /// A counter of the unit, by RDMSR and RDPMC.
     pub fn count(&mut self, index: u32) -> u64 {
         let read = self.read(COUNT + index);
-        let rdpmc = self.pmu.rdpmc(COUNT + index, &self.counts);
-        assert_eq!(rdpmc, AccessResult::Done(read));
+        assert_eq!(self.rdpmc(COUNT + index), read);
         read
     }
 
