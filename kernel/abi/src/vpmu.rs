@@ -49,10 +49,13 @@ pub enum Op {
     /// value of RBX in the off-core response register, and 0 if a counter with it counts nothing.
     /// Privileges and enable bits do not matter.
     Models = 7,
+    /// Answers EAX = the counters of this CPU's counter unit, whose registers `qemu/README.md`
+    /// lists, or 0 without one.
+    Unit = 8,
 }
 
 /// Every operation.
-const OPS: [Op; 8] = [
+const OPS: [Op; 9] = [
     Op::Identify,
     Op::Open,
     Op::Close,
@@ -61,6 +64,7 @@ const OPS: [Op; 8] = [
     Op::OpenSession,
     Op::CloseSession,
     Op::Models,
+    Op::Unit,
 ];
 
 impl Op {

@@ -28,6 +28,7 @@ pub mod registers;
 mod self_check;
 #[cfg(test)]
 mod testing;
+mod unit;
 pub mod virtual_pmu;
 
 pub use amd::Amd;
@@ -42,3 +43,4 @@ pub use self_check::{
     AccessCosts, CHECK_INSTRUCTIONS, access_costs, check_counters, check_interrupt, check_ring_3,
     recheck_counters, settle, work,
 };
+pub use unit::{CounterUnit, UNIT_COUNTERS, UnitCounter, UnitError};

@@ -19,6 +19,11 @@ pub fn models(Demand { pinned, selector, extra, .. }: &Demand) -> bool {
     pinned.is_some() || cpuid(Op::Models, selector.0, filter).0 == 1
 }
 
+/// The counters of this CPU's counter unit; 0 without one. The driver: [`crate::CounterUnit`].
+pub fn unit_counters() -> u32 {
+    if is_there() { cpuid(Op::Unit, 0, 0).0 } else { 0 }
+}
+
 fn cpuid(op: Op, argument: u64, second: u64) -> (u32, [u32; 3]) {
     let (mut eax, mut ecx, mut rdx, mut rbx) = (LEAF, op as u32, argument, second);
     // SAFETY: CPUID changes these four registers only; RBX, which is the compiler's, is restored.

@@ -16,6 +16,7 @@ mod report;
 mod rule;
 mod rules;
 mod suite;
+mod unit;
 mod vendor;
 
 use core::fmt::Write;

@@ -346,6 +346,15 @@ fn rings(report: &mut CheckReport, vendor: &VendorPmu) {
     report.equal("CR4.PCE is as it was", read_cr4() & CR4_PCE, CR4_PCE);
 }
 
+/// RDPMC in ring 3; [`NONE`] if it faults.
+pub fn rdpmc_in_ring3(index: u32) -> u64 {
+    let mut value = 0u64;
+    let memory = &raw mut value as u64;
+    let fault = fault_of_ring3(&raw const user_rdpmc as u64, index.into(), memory);
+    // SAFETY: ring 3 wrote it.
+    fault.map_or(unsafe { core::ptr::read_volatile(&raw const value) }, |_| NONE)
+}
+
 fn read_cr4() -> u64 {
     let cr4;
     // SAFETY: reading CR4 has no effect.

@@ -8,7 +8,7 @@ use crate::{
     edges, exactness, features, injections, kernel,
     machine::{self, Serial},
     report::CheckReport,
-    rules,
+    rules, unit,
 };
 
 /// Runs all checks.
@@ -22,6 +22,7 @@ extern "C" fn pvh_main(_info: &'static StartInfo) -> ! {
     edges::run(&mut report);
     features::run(&mut report);
     injections::run(&mut report);
+    unit::run(&mut report);
     exactness::run(&mut report);
     let _ = writeln!(Serial, "{report}");
     machine::exit(u32::from(!report.all_held()))

@@ -285,6 +285,7 @@ fn perform(vcpu: &mut Vcpu, op: u32, ring: Privilege) -> [u32; 4] {
     };
     let done = match op {
         Op::Identify => return [VERSION, SIGNATURE[0], SIGNATURE[1], SIGNATURE[2]],
+        Op::Unit => return [vcpu.pmu.unit_counters(), 0, 0, 0],
         Op::Open => open_region(vcpu, RegionKind::Marked, argument),
         Op::OpenSession => open_region(vcpu, RegionKind::Session, argument),
         Op::Close => close_region(vcpu, RegionKind::Marked, argument),

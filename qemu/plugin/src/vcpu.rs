@@ -92,7 +92,8 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
     let vcpu = Box::new(Vcpu {
         registers,
         pmu: VirtualPmu::new(options.profile, options.counters_of(index as u32))
-            .with_quirks(&options.quirks),
+            .with_quirks(&options.quirks)
+            .with_unit(options.has_unit),
         core: Core::sharing(&profile.geometry, llc(options)),
         apic: Apic::default(),
         truth: VcpuTruth::new(series),

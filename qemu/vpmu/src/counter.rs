@@ -14,7 +14,8 @@ pub(crate) struct CounterInput {
 }
 
 impl CounterInput {
-    fn total(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
+    /// Its count so far.
+    pub(crate) fn total(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
         let in_ring = |ring| {
             self.events.iter().map(|event| event.in_ring(counts, ring, geometry)).sum::<u64>()
         };
@@ -23,7 +24,7 @@ impl CounterInput {
     }
 
     /// The most by which it can grow for each slot of the clock.
-    fn growth_per_slot(&self) -> u64 {
+    pub(crate) fn growth_per_slot(&self) -> u64 {
         let signals: usize = self.events.iter().map(|event| event.signals.len()).sum();
         tally_model::GROWTH_PER_SLOT * signals.max(1) as u64
     }

@@ -20,6 +20,7 @@ mod pmu;
 mod profile;
 mod profiles;
 mod quirks;
+mod unit;
 
 pub use self::{
     event::{Conversion, Event},

@@ -18,6 +18,8 @@ pub struct PluginOptions {
     unlike: Option<u32>,
     /// Ways of the machine that the manuals do not promise.
     pub quirks: Quirks,
+    /// Whether each CPU has a counter unit.
+    pub has_unit: bool,
     /// Whether the kernel is told that events that are not modelled are.
     pub takes_unmodelled: bool,
     /// File for the exact counts of regions and sessions.
@@ -69,7 +71,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 27] = [
+const NAMES: [&str; 28] = [
     "profile",
     "counters",
     "unlike",
@@ -94,6 +96,7 @@ const NAMES: [&str; 27] = [
     "log",
     "smi",
     "threads",
+    "unit",
     "pipeline",
     "mode",
     "perfect",
@@ -198,19 +201,12 @@ impl<'a> Given<'a> {
         text.parse().map(Some).map_err(|_| format!("unlike={text} is no CPU: use a number"))
     }
 
-    fn takes_unmodelled(&self) -> Result<bool, String> {
-        match self.get("unmodelled") {
-            None | Some("refuse") => Ok(false),
-            Some("zero") => Ok(true),
-            Some(text) => Err(format!("unmodelled={text} is unknown: use refuse or zero")),
-        }
-    }
-
-    fn is_from_boot(&self) -> Result<bool, String> {
-        match self.get("from") {
-            None | Some("first") => Ok(false),
-            Some("boot") => Ok(true),
-            Some(text) => Err(format!("from={text} is unknown: use first or boot")),
+    /// Whether an option with two values, of which the first is the default, has the second.
+    fn is_second(&self, name: &str, [first, second]: [&str; 2]) -> Result<bool, String> {
+        match self.get(name).unwrap_or(first) {
+            text if text == first => Ok(false),
+            text if text == second => Ok(true),
+            text => Err(format!("{name}={text} is unknown: use {first} or {second}")),
         }
     }
 }
@@ -232,11 +228,12 @@ impl PluginOptions {
             counters,
             unlike,
             quirks: Quirks::parse(|name| given.get(name), &profile, counters)?,
-            takes_unmodelled: given.takes_unmodelled()?,
+            has_unit: given.is_second("unit", ["no", "yes"])?,
+            takes_unmodelled: given.is_second("unmodelled", ["refuse", "zero"])?,
             truth: given.path("truth")?,
             series: given.series()?,
             interrupts: given.interrupts()?,
-            from_boot: given.is_from_boot()?,
+            from_boot: given.is_second("from", ["first", "boot"])?,
             handlers: given.path("handlers")?,
             log: given.path("log")?,
             profile,
@@ -325,6 +322,8 @@ mod tests {
         assert_eq!(parse(&[]).map(|options| options.counters), Ok(4));
         assert_eq!(parse(&["truth=x", "profile=zen4"]).map(|options| options.counters), Ok(6));
         assert_eq!(parse(&["counters=8"]).map(|options| options.counters), Ok(8));
+        assert_eq!(parse(&[]).map(|options| options.has_unit), Ok(false));
+        assert_eq!(parse(&["unit=yes"]).map(|options| options.has_unit), Ok(true));
     }
 
     #[test]
@@ -383,6 +382,7 @@ mod tests {
             ("every=1000i", "add series"),
             ("pmi=100+x", "pmi=x"),
             ("from=now", "from=now"),
+            ("unit=on", "use no or yes"),
         ] {
             let error = parse(&[argument]).expect_err(argument);
             assert!(error.contains(part) && !error.contains('\n'), "{error}");

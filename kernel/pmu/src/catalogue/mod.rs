@@ -15,6 +15,7 @@ mod spelling;
 mod table;
 #[cfg(test)]
 mod tests;
+mod unit;
 
 /// The tables.
 mod tables {

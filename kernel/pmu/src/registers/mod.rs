@@ -9,6 +9,7 @@
 
 pub mod amd;
 pub mod intel;
+pub mod unit;
 
 /// An MSR, or a row of equal ones.
 pub trait Register: Copy {

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod stream;
+
 use tally_model::{
     Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, Privilege, RegisterSet,
     Signal, Unit,

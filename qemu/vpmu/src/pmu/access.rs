@@ -33,6 +33,8 @@ pub enum Unmodelled {
     UnitMask(u64),
     /// An off-core response filter with requests that do not occur.
     Offcore(u64),
+    /// An event of the counter unit, or an event's level or edges, that counts nothing.
+    Unit(u64),
     /// A register of precise sampling, branch records or other counters.
     Register(u32),
 }
@@ -53,6 +55,13 @@ impl fmt::Display for Unmodelled {
                 write!(
                     f,
                     "off-core filter {value:#x}: requests that are not modelled count nothing"
+                )
+            }
+            Unmodelled::Unit(value) => {
+                write!(
+                    f,
+                    "counter unit: {value:#x} is no event in a mode that is modelled: it counts \
+                     nothing"
                 )
             }
             Unmodelled::Register(msr) => {

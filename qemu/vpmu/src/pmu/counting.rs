@@ -13,6 +13,7 @@ use crate::{
     },
     profile::Vendor,
     quirks::Held,
+    unit::Moment,
 };
 
 /// What the handler of a system-management interrupt executes and takes.
@@ -51,6 +52,11 @@ impl VirtualPmu {
         if interrupt {
             self.interrupt_pending = true;
             self.freeze(counts);
+        }
+        // The unit's interrupt freezes nothing.
+        if let Some(unit) = &mut self.unit {
+            self.interrupt_pending |=
+                unit.sync(Moment { counts, geometry: &self.profile.geometry });
         }
     }
 

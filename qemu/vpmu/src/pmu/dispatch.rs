@@ -18,6 +18,9 @@ impl VirtualPmu {
         if let Some(value) = self.cycles.read(msr, counts, self.geometry()) {
             return AccessResult::Done(value);
         }
+        if let Some(access) = self.unit_rdmsr(msr, counts) {
+            return access;
+        }
         match self.profile.vendor {
             Vendor::Intel => self.intel_rdmsr(msr, counts),
             Vendor::Amd => self.amd_rdmsr(msr, counts),
@@ -30,6 +33,9 @@ impl VirtualPmu {
         if self.cycles.write(msr, value, counts, &self.profile.geometry) {
             return AccessResult::Done(0);
         }
+        if let Some(access) = self.unit_wrmsr(msr, value, counts) {
+            return access;
+        }
         let access = match self.profile.vendor {
             Vendor::Intel => self.intel_wrmsr(msr, value, counts),
             Vendor::Amd => self.amd_wrmsr(msr, value, counts),
@@ -41,6 +47,9 @@ impl VirtualPmu {
     /// RDPMC. The caller checks that the ring may execute it.
     pub fn rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> AccessResult {
         self.sync(counts);
+        if let Some(access) = self.unit_rdpmc(index, counts) {
+            return access;
+        }
         match self.profile.vendor {
             Vendor::Intel => self.intel_rdpmc(index, counts),
             Vendor::Amd => self.amd_rdpmc(index, counts),

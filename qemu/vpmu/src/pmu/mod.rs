@@ -1,7 +1,7 @@
 //! The PMU of one virtual CPU.
 //!
 //! [`VirtualPmu`] is defined in `state`; the other files are its operations, each importing only
-//! from those before it: `access`, `cycles`, `selection`, `counting`, `intel` and `amd`,
+//! from those before it: `access`, `cycles`, `selection`, `counting`, `intel` and `amd`, `unit`,
 //! `dispatch`.
 
 mod access;
@@ -20,6 +20,9 @@ mod selection;
 mod state;
 #[cfg(test)]
 mod tests;
+mod unit;
+#[cfg(test)]
+mod unit_tests;
 
 pub use self::{
     access::{AccessResult, CpuidKind, Unmodelled},

@@ -15,6 +15,16 @@ use crate::{
     profile::Vendor,
 };
 
+/// The bits of an event select that choose the rings.
+const IN_RINGS: u64 = select::USR | select::OS;
+
+/// Returns whether the events are all that an AMD select value selects.
+fn is_whole(value: u64, events: &[&Event]) -> bool {
+    let umask = (value >> 8) as u8;
+    events.first().is_some_and(|event| event.umask == umask)
+        || events.len() == umask.count_ones() as usize
+}
+
 impl VirtualPmu {
     /// What the event select of general counter `index` makes it count.
     pub(super) fn source(&mut self, index: usize) -> CounterInput {
@@ -78,12 +88,29 @@ impl VirtualPmu {
     }
 
     fn amd_events(&mut self, value: u64) -> Vec<&'static Event> {
-        let umask = (value >> 8) as u8;
         let events = self.amd_known(value);
-        let is_whole = events.first().is_some_and(|event| event.umask == umask);
-        if !events.is_empty() && !is_whole && events.len() < umask.count_ones() as usize {
+        if !events.is_empty() && !is_whole(value, &events) {
             self.unmodelled.push(Unmodelled::UnitMask(value));
         }
+        events
+    }
+
+    /// The events of a select value for a counter of the unit, which has no off-core filter: all
+    /// that it selects, or none. Event 0 of Intel's has the fixed counters' events, by their unit
+    /// masks.
+    pub(super) fn unit_events(&self, value: u64) -> Vec<&'static Event> {
+        let mut events: Vec<&Event> = match self.profile.vendor {
+            Vendor::Intel => {
+                let fixed = self.profile.fixed_events().iter();
+                let is_it = |event: &&Event| value & !IN_RINGS == u64::from(event.umask) << 8;
+                fixed.filter(is_it).chain(self.intel_event(value)).collect()
+            }
+            Vendor::Amd => self.amd_known(value),
+        };
+        if self.profile.vendor == Vendor::Amd && !is_whole(value, &events) {
+            events.clear();
+        }
+        events.retain(|event| self.missing.is_none_or(|missing| missing.name != event.name));
         events
     }
 

@@ -12,6 +12,7 @@ use crate::{
     },
     profile::Profile,
     quirks::{Held, Left, Quirks},
+    unit::{Moment, Unit},
 };
 
 /// The PMU of one virtual CPU.
@@ -29,6 +30,8 @@ pub struct VirtualPmu {
     pub(crate) extra: [u64; 4],
     pub(crate) metrics: Option<Metrics>,
     pub(crate) cycles: CycleRegisters,
+    /// The counter unit, if there is one.
+    pub(crate) unit: Option<Unit>,
     pub(crate) interrupt_pending: bool,
     /// A general counter that counts nothing.
     pub(crate) held: Option<Held>,
@@ -63,6 +66,7 @@ impl VirtualPmu {
             extra: [0; 4],
             metrics: profile.has_metrics().then(|| Metrics::new(profile.second_level)),
             cycles: CycleRegisters::default(),
+            unit: None,
             interrupt_pending: false,
             held: None,
             is_holding: false,
@@ -118,6 +122,7 @@ impl VirtualPmu {
     /// Returns whether any counter counts.
     pub fn is_counting(&self) -> bool {
         self.counters.iter().chain(&self.fixed).any(Counter::is_running)
+            || self.unit.as_ref().is_some_and(Unit::is_counting)
     }
 
     /// Returns whether an interrupt became pending since the last call.
@@ -127,20 +132,22 @@ impl VirtualPmu {
 
     /// The least number of slots before any counter can overflow.
     pub fn slots_to_overflow(&self, counts: &[Counts; 2]) -> u64 {
-        self.counters
-            .iter()
-            .chain(&self.fixed)
-            .filter(|counter| counter.is_running())
-            .map(|counter| {
-                counter.slots_to_overflow(counts, &self.profile.geometry, self.profile.width)
-            })
-            .min()
-            .unwrap_or(u64::MAX >> 1)
+        let (geometry, width) = (self.geometry(), self.profile.width);
+        let running =
+            self.counters.iter().chain(&self.fixed).filter(|counter| counter.is_running());
+        let overflows = running.map(|counter| counter.slots_to_overflow(counts, geometry, width));
+        let fires = self.unit.as_ref().map(|unit| unit.slots_to_fire(self.moment(counts)));
+        overflows.chain(fires).min().unwrap_or(u64::MAX >> 1)
     }
 
     /// What the guest selected or wrote since the last call that the profile does not model.
     pub fn take_unmodelled(&mut self) -> Vec<Unmodelled> {
         std::mem::take(&mut self.unmodelled)
+    }
+
+    /// The counts with what is needed to read them.
+    pub(crate) fn moment<'a>(&'a self, counts: &'a [Counts; 2]) -> Moment<'a> {
+        Moment { counts, geometry: self.geometry() }
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {

@@ -29,7 +29,7 @@ pub(super) const PROFILE: Profile = Profile {
         name: "intel",
         cpu: "Icelake-Server,-rdrand,-rdseed",
         counters: 4,
-        checks: &["", "counters=8,fixed=2,width=40", "pipeline=ooo"],
+        checks: &["", "counters=8,fixed=2,width=40,unit=yes", "pipeline=ooo"],
     },
     tables: &[COMMON, EVENTS],
 };

@@ -32,7 +32,7 @@ pub(super) const PROFILE: Profile = Profile {
         name: "amd",
         cpu: "EPYC-Genoa,-rdrand,-rdseed",
         counters: 6,
-        checks: &["", "counters=4", "pipeline=ooo"],
+        checks: &["", "counters=4", "pipeline=ooo,unit=yes"],
     },
     tables: &[COMMON, LINUX, &[QUEUE_EMPTY.unlisted()], EVENTS],
 };

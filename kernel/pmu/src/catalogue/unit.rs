@@ -1,0 +1,34 @@
+//! Events on the counter unit, which takes the vendor's event selects.
+
+use tally_engine::Pinned;
+
+use super::{Catalogue, Resolved, Vendor};
+use crate::registers::{
+    amd::{CYCLES_NOT_IN_HALT, PerfCtl, RETIRED_INSTRUCTIONS},
+    intel::PerfEvtSel,
+    unit::UnitConfig,
+};
+
+impl Catalogue {
+    /// What a counter of the counter unit counts for an event; none if the unit cannot count it: an
+    /// event that needs an extra register, and AMD's reference cycles.
+    pub fn on_unit(&self, event: &Resolved) -> Option<UnitConfig> {
+        if event.demand.extra.is_some() {
+            return None;
+        }
+        let Some(pinned) = event.demand.pinned else {
+            return Some(UnitConfig::of_select(event.demand.selector.0));
+        };
+        let select = match (self.vendor, pinned) {
+            // The fixed counters' events have code 0 and unit masks from 1 on.
+            (Vendor::Intel, _) => PerfEvtSel::event(0, 1 + pinned as u8).bits(),
+            (Vendor::Amd, Pinned::Instructions) => PerfCtl::event(RETIRED_INSTRUCTIONS, 0).bits(),
+            (Vendor::Amd, Pinned::Cycles) => PerfCtl::event(CYCLES_NOT_IN_HALT, 0).bits(),
+            (Vendor::Amd, Pinned::Reference) => return None,
+        };
+        let mut config = UnitConfig::of_select(select);
+        config.set(UnitConfig::USR, event.mode.user());
+        config.set(UnitConfig::OS, event.mode.kernel());
+        Some(config)
+    }
+}

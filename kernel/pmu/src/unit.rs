@@ -1,0 +1,180 @@
+//! The driver of the counter unit: logical counters, each on a counter of its own, so that nothing
+//! is multiplexed and every count is exact.
+//!
+//! The unit is the virtual PMU's ([`crate::virtual_pmu::unit_counters`]); no processor has it. One
+//! driver per CPU, beside that of the PMU: their registers are separate. A logical count is a
+//! counter's value less an offset, as a threshold preloads the counter (ISPASS 2008, section 5).
+
+use alloc::{boxed::Box, vec};
+use core::fmt;
+
+use crate::{
+    bus::{Bus, CountingBus},
+    registers::{
+        Register,
+        unit::{UnitCapabilities, UnitConfig, UnitControl, UnitCount, UnitStatus, UnitThreshold},
+    },
+};
+
+/// The counters of a unit.
+pub const UNIT_COUNTERS: usize = 256;
+/// Events from one carry of a counter to the next.
+const CARRY_EVENTS: u64 = 1 << 12;
+/// The words of STATUS.
+const STATUS_WORDS: u8 = 4;
+
+/// Why a request to the unit is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitError {
+    /// All counters are in use.
+    Full,
+    /// The unit does not have the event, or not in this signal mode.
+    NotSupported,
+    /// The threshold is not above the count.
+    Passed {
+        /// The threshold, in events.
+        threshold: u64,
+        /// The count, in events.
+        count: u64,
+    },
+}
+
+impl fmt::Display for UnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UnitError::Full => write!(
+                f,
+                "all {UNIT_COUNTERS} counters of the counter unit are in use: clear it, or count \
+                 fewer events"
+            ),
+            UnitError::NotSupported => f.write_str(
+                "the counter unit does not have this event in this signal mode: count it as events, \
+                 or on a general counter",
+            ),
+            UnitError::Passed { threshold, count } => {
+                write!(f, "threshold {threshold}: the count is {count} already: use a higher one")
+            }
+        }
+    }
+}
+
+/// A logical counter of the unit: the number of its counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitCounter(u8);
+
+/// The counter unit of one CPU.
+#[derive(Debug)]
+pub struct CounterUnit<B: Bus> {
+    bus: CountingBus<B>,
+    /// The counters in use: those of the lowest numbers.
+    used: usize,
+    /// What each counter's value is above its logical count; modulo 2^64.
+    offsets: Box<[u64]>,
+}
+
+impl<B: Bus> CounterUnit<B> {
+    /// The unit, stopped and with no counter in use; none if it is not the one that this driver
+    /// knows. `bus` must have the unit's registers.
+    pub fn new(bus: B) -> Option<Self> {
+        let mut bus = CountingBus::new(bus);
+        let capabilities: UnitCapabilities = bus.get(0);
+        let known = UNIT_COUNTERS as u64 | u64::from(CARRY_EVENTS.ilog2()) << 16;
+        let compared = UnitCapabilities::COUNTERS | UnitCapabilities::LOW_BITS;
+        if capabilities.bits() & compared.bits() != known {
+            return None;
+        }
+        let offsets = vec![0; UNIT_COUNTERS].into_boxed_slice();
+        let mut unit = CounterUnit { bus, used: UNIT_COUNTERS, offsets };
+        unit.clear();
+        Some(unit)
+    }
+
+    /// Stops the unit and frees all its counters.
+    pub fn clear(&mut self) {
+        self.stop();
+        for index in (0..self.used).map(|index| index as u8) {
+            self.bus.put(index, UnitConfig::empty());
+            self.bus.put(index, UnitCount(0));
+        }
+        (0..STATUS_WORDS).for_each(|word| self.bus.put(word, UnitStatus::COUNTERS));
+        self.used = 0;
+    }
+
+    /// Takes a counter for an event, from a count of 0 on.
+    ///
+    /// # Errors
+    /// [`UnitError::Full`]; [`UnitError::NotSupported`].
+    pub fn add(&mut self, event: UnitConfig) -> Result<UnitCounter, UnitError> {
+        let index = u8::try_from(self.used).map_err(|_| UnitError::Full)?;
+        self.bus.put(index, event);
+        if !self.bus.get::<UnitConfig>(index).contains(UnitConfig::SUPPORTED) {
+            self.bus.put(index, UnitConfig::empty());
+            return Err(UnitError::NotSupported);
+        }
+        self.bus.put(index, UnitCount(0));
+        self.offsets[usize::from(index)] = 0;
+        self.used += 1;
+        Ok(UnitCounter(index))
+    }
+
+    /// Starts all counters, by one write.
+    pub fn start(&mut self) {
+        self.bus.put(0, UnitControl::RUN);
+    }
+
+    /// Stops all counters, by one write.
+    pub fn stop(&mut self) {
+        self.bus.put(0, UnitControl::empty());
+    }
+
+    /// A count: all events since the counter was taken, while the unit was started.
+    pub fn read(&mut self, counter: UnitCounter) -> u64 {
+        let value = self.bus.count(UnitCount::address(counter.0));
+        value.wrapping_sub(self.offsets[usize::from(counter.0)])
+    }
+
+    /// Lets the threshold of a counter fire at a count, in events; it fires once, and replaces one
+    /// that has not fired. The unit must be stopped, or not count where this runs.
+    ///
+    /// # Errors
+    /// [`UnitError::Passed`]: the count is there already.
+    pub fn set_threshold(&mut self, counter: UnitCounter, threshold: u64) -> Result<(), UnitError> {
+        let count = self.read(counter);
+        let left = threshold.checked_sub(count).filter(|left| *left > 0);
+        let left = left.ok_or(UnitError::Passed { threshold, count })?;
+        // The paper's 4096 n + m: a threshold of 4096 n, and a preload of 4096 - m.
+        let preload = CARRY_EVENTS - left % CARRY_EVENTS;
+        let event = self.bus.get::<UnitConfig>(counter.0) - UnitConfig::SUPPORTED;
+        self.bus.put(counter.0, event - UnitConfig::INT);
+        self.bus.put(counter.0, UnitCount(preload));
+        self.bus.put(counter.0, UnitThreshold::from_bits_retain(left - left % CARRY_EVENTS));
+        self.bus.put(counter.0, event | UnitConfig::INT);
+        self.offsets[usize::from(counter.0)] = preload.wrapping_sub(count);
+        Ok(())
+    }
+
+    /// A counter whose threshold has fired since the last call for it, if there is one; the lowest.
+    pub fn take_fired(&mut self) -> Option<UnitCounter> {
+        for word in 0..STATUS_WORDS {
+            let fired: UnitStatus = self.bus.get(word);
+            if !fired.is_empty() {
+                let bit = fired.bits().trailing_zeros() as u8;
+                self.bus.put(word, UnitStatus::from_bits_retain(1 << bit));
+                return Some(UnitCounter(64 * word + bit));
+            }
+        }
+        None
+    }
+
+    /// RDMSR and WRMSR instructions since the driver was made.
+    pub fn msr_accesses(&self) -> u64 {
+        self.bus.msr_accesses
+    }
+}
+
+impl UnitCounter {
+    /// RDPMC's index, by which ring 3 reads the counter's value.
+    pub fn rdpmc(self) -> u32 {
+        UnitCount::address(self.0)
+    }
+}
