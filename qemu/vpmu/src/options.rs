@@ -69,7 +69,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 23] = [
     "profile",
     "counters",
     "unlike",
@@ -82,6 +82,7 @@ const NAMES: [&str; 22] = [
     "fixed",
     "width",
     "version",
+    "tsc",
     "truth",
     "series",
     "every",
@@ -150,6 +151,9 @@ impl<'a> Given<'a> {
                     "width={text} is not supported: Intel's profiles have 32 to 48, AMD's only 48"
                 )
             })?;
+        }
+        if let Some(text) = self.get("tsc") {
+            profile = profile.with_tsc(text)?;
         }
         profile.geometry.pipeline = pipeline(self.get("pipeline"), self.get("mode"))?;
         profile.geometry.perfect = perfect(self.get("perfect"))?;
@@ -379,6 +383,7 @@ mod tests {
             ("perfect=l1d+l4", "perfect=l4"),
             ("fixed=5", "fixed=5"),
             ("width=31", "width=31"),
+            ("tsc=0", "tsc=0"),
             ("every=1000i", "add series"),
             ("pmi=100+x", "pmi=x"),
             ("from=now", "from=now"),
