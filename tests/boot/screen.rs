@@ -6,7 +6,7 @@ use tally_photo::shot::{Shot, photograph};
 use xtask::{
     camera::{self, Shown},
     machine::{self, Boot, Request},
-    report::Report,
+    report::{Kind, Report},
     trace_file::{Records, Trace},
 };
 
@@ -43,6 +43,10 @@ fn a_machine_without_serial_ports_shows_its_results() {
     let report = Report::of(&imported);
     let events: Vec<_> = report.sessions().flat_map(|session| &session.events).collect();
     assert!(events.len() > 20 && events.iter().all(|event| event.estimate.is_some()), "{report:?}");
+    let report = Report::of(&Boot { truth: boot.truth, ..imported });
+    let exact = report.sessions().flat_map(|session| &session.events);
+    let exact: Vec<_> = exact.filter(|event| event.kind == Kind::Exact).collect();
+    assert!(!exact.is_empty() && exact.iter().all(|event| event.estimate == event.truth));
 }
 
 /// Boots a machine with this command line behind `wire codes=100`. Returns it, with what it sent by
