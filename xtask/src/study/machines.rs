@@ -2,13 +2,14 @@
 //! count, or to say why not.
 
 use clap::Args;
+use tally_abi::ExitStatus;
 
 use super::{
     programs::PMUS,
     verdict::{self, Candidate},
 };
 use crate::{
-    Result,
+    Failure, Result,
     job::Job,
     machine::{self, Artefacts, Pmu, Request, Tables},
     project::Project,
@@ -153,6 +154,9 @@ fn kinds() -> impl Iterator<Item = (String, Kind, String)> {
 /// Options of `cargo xtask study machines`.
 #[derive(Args, Clone, Debug)]
 pub struct MachinesArgs {
+    /// Boot only the machines with one of these texts in their names
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     /// Print one JSON object, alone on standard output
     #[arg(long)]
     json: bool,
@@ -200,7 +204,14 @@ pub(super) fn main(project: &Project, args: &MachinesArgs) -> Result<u8> {
             by_codes: kind.by == By::Codes,
         })
     };
-    let all: Vec<Candidate> = PMUS.into_iter().flat_map(of_vendor).collect();
+    let is_wanted = |candidate: &Candidate| {
+        args.names.is_empty() || args.names.iter().any(|name| candidate.with.contains(name))
+    };
+    let all: Vec<Candidate> = PMUS.into_iter().flat_map(of_vendor).filter(is_wanted).collect();
+    if all.is_empty() {
+        let why = format!("no machine has {} in its name", args.names.join(" or "));
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
     let artefacts = Artefacts::make_with_disk(project, &Job::default().command_line(OPTIONS))?;
     verdict::judge(&artefacts, &all, args.json)
 }
