@@ -64,8 +64,8 @@ fn a_job_that_cannot_be_loaded_is_reported_and_the_next_one_runs() {
 
 #[test]
 fn programs_of_a_job_begin_after_those_of_the_job_before_on_every_cpu() {
-    let programs = vec!["status 0"; 6].join(" -- ");
-    let line = vec![programs; 8].join(" --- ");
+    let programs = ["status 0"; 6].join(" -- ");
+    let line = [programs.as_str(); 8].join(" --- ");
     let boot = boot(&Request { cpus: 4, ..Request::new(format!("wire -- {line}")) });
     crate::assert_success(&boot);
     assert_eq!(boot.transcript.exits.len(), 48);

@@ -35,6 +35,14 @@ fn acpis_timer_gives_the_time_where_there_is_no_other() {
 }
 
 #[test]
+fn a_processor_that_tells_its_counters_speed_gives_the_time_where_there_is_no_clock() {
+    let qemu_args = ["-machine", "pit=off,acpi=off"].map(str::to_owned).to_vec();
+    let vpmu = vec!["tsc=1000000000".to_owned()];
+    let boot = boot(&Request { qemu_args, vpmu, ..Request::new(LINE) });
+    assert_right_clock(&boot);
+}
+
+#[test]
 fn a_machine_without_a_clock_of_known_speed_is_refused_in_words() {
     let boot = without("pit acpi");
     assert_refused(&boot, ExitStatus::MachineFailed, "neither a PIT, an HPET, an ACPI PM timer");
@@ -63,7 +71,7 @@ fn firmware_that_lies_in_its_tables_lengths_leaves_one_cpu() {
 
 #[test]
 fn sixty_four_cpus_start() {
-    let programs = vec!["status 0"; 64].join(" -- ");
+    let programs = ["status 0"; 64].join(" -- ");
     let boot = boot(&Request { cpus: 64, ..Request::new(format!("wire -- {programs}")) });
     assert_success(&boot);
     assert_eq!(boot.transcript.booted.as_ref().map(|booted| booted.cpus), Some(64));

@@ -1,12 +1,12 @@
 //! The results of a machine on its screen, as photographs give them back.
 
-use std::{fs, path::PathBuf, process::Output};
+use std::{fs, path::PathBuf, process::Output, time::Duration};
 
 use tally_photo::shot::{Shot, photograph};
 use xtask::{
     camera::{self, Shown},
     machine::{self, Boot, Request},
-    report::Report,
+    report::{Kind, Report},
     trace_file::{Records, Trace},
 };
 
@@ -43,6 +43,10 @@ fn a_machine_without_serial_ports_shows_its_results() {
     let report = Report::of(&imported);
     let events: Vec<_> = report.sessions().flat_map(|session| &session.events).collect();
     assert!(events.len() > 20 && events.iter().all(|event| event.estimate.is_some()), "{report:?}");
+    let report = Report::of(&Boot { truth: boot.truth, ..imported });
+    let exact = report.sessions().flat_map(|session| &session.events);
+    let exact: Vec<_> = exact.filter(|event| event.kind == Kind::Exact).collect();
+    assert!(!exact.is_empty() && exact.iter().all(|event| event.estimate == event.truth));
 }
 
 /// Boots a machine with this command line behind `wire codes=100`. Returns it, with what it sent by
@@ -51,7 +55,9 @@ fn sent_and_photographed(name: &str, line: &str) -> (Boot, Vec<u8>, Shown) {
     let wire = std::env::temp_dir().join(format!("tally-wire-{name}-{}", std::process::id()));
     // The second port's file is the test's own, because a machine is stopped some seconds after
     // the last message in the usual one.
-    let mut request = Request { serial_ports: false, ..Request::new("") };
+    // Reading many codes takes its time.
+    let time_limit = Duration::from_secs(500);
+    let mut request = Request { serial_ports: false, time_limit, ..Request::new("") };
     let port = format!("file:{}", wire.display());
     let line = line.replace(',', ",,");
     let line = format!("name=opt/tally/cmdline,string=wire codes=100 {line}");

@@ -31,7 +31,7 @@ pub struct Shown {
     pub messages: Vec<u8>,
 }
 
-/// Boots a machine with a screen, and stops it when the codes on its screen were complete. Returns
+/// Boots a machine with a screen; QEMU ends when the codes on its screen were complete. Returns
 /// it, and what pictures of its screen show if they were.
 ///
 /// # Errors
@@ -78,7 +78,8 @@ impl Monitor {
     }
 }
 
-/// Takes pictures of the screen until the codes on them are complete, then stops the machine.
+/// Takes pictures of the screen until the codes on them are complete, then has QEMU end: one that
+/// is stopped leaves no truth.
 struct Camera {
     socket: PathBuf,
     monitor: Option<Monitor>,
@@ -124,6 +125,12 @@ impl Camera {
         Ok(true)
     }
 
+    fn end_machine(&mut self) -> Result<()> {
+        let Some(monitor) = &mut self.monitor else { return Ok(()) };
+        let failed = |error: io::Error| Failure::io("end QEMU by", &self.socket, &error);
+        monitor.execute("quit", json!({})).map_err(failed)
+    }
+
     /// Reads the codes, if there are pictures that were not read. Returns whether they are
     /// complete.
     fn read(&mut self) -> Result<bool> {
@@ -151,12 +158,15 @@ impl Observer for Camera {
     fn output(&mut self, _: &ProgramOutput) {}
 
     fn poll(&mut self, _: &Transcript, folder: &Folder) -> Result<bool> {
-        if self.taken.elapsed() < INTERVAL || !self.socket.exists() {
+        let is_early = self.taken.elapsed() < INTERVAL || !self.socket.exists();
+        if is_early || self.messages.is_some() {
             return Ok(true);
         }
         let picture = folder.file(&format!("screen-{}.ppm", self.pictures.len()));
-        let is_over = self.take(picture)? && self.read()?;
+        if self.take(picture)? && self.read()? {
+            self.end_machine()?;
+        }
         self.taken = Instant::now();
-        Ok(!is_over)
+        Ok(true)
     }
 }

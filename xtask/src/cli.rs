@@ -29,7 +29,7 @@ enum Task {
     /// Build kernel, loader, programs and virtual PMU
     Build,
     /// Write a UEFI disk image for a USB stick; results go to the log on COM1 and on the screen
-    Image(image::ImageArgs),
+    Image(Box<image::ImageArgs>),
     /// Print the results of a machine without a serial port, from photographs of its screen
     Import(import::ImportArgs),
     /// Boot a machine, run programs on it, and print the counts

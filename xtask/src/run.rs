@@ -253,6 +253,19 @@ impl RunArgs {
         })
     }
 
+    /// The same with the paths of the programs on the machine. Checks the events as the kernel
+    /// will, if the PMU is virtual.
+    ///
+    /// # Errors
+    /// A program is missing or is not a static x86-64 ELF file, or events are refused.
+    fn located(&self) -> Result<RunArgs> {
+        let work = self.work.located()?;
+        if self.accel == Accel::Tcg {
+            work.check_events(&machine::virtual_pmu_of(self.pmu, &self.vpmu)?)?;
+        }
+        Ok(RunArgs { work, ..self.clone() })
+    }
+
     /// How many machines run: with `--jobs`, one runs all repetitions.
     fn machines(&self) -> u64 {
         self.repeat.filter(|_| self.work.jobs.is_none()).unwrap_or(1)
@@ -295,10 +308,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if let Some(status) = without_boot(args)? {
         return Ok(status);
     }
-    let args = &RunArgs { work: args.work.located()?, ..args.clone() };
-    if args.accel == Accel::Tcg {
-        args.work.check_events(&machine::virtual_pmu_of(args.pmu, &args.vpmu)?)?;
-    }
+    let args = &args.located()?;
     let request = args.request()?;
     if args.machines() > 1 {
         return repeated(project, args);

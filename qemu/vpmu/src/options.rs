@@ -71,7 +71,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 28] = [
+const NAMES: [&str; 29] = [
     "profile",
     "counters",
     "unlike",
@@ -87,6 +87,7 @@ const NAMES: [&str; 28] = [
     "fixed",
     "width",
     "version",
+    "tsc",
     "truth",
     "series",
     "every",
@@ -141,6 +142,9 @@ impl<'a> Given<'a> {
         profile = self.with("fixed", Profile::with_fixed, profile, fixed)?;
         profile = self.with("width", Profile::with_width, profile, width)?;
         profile = self.with("threads", Profile::with_threads, profile, "use 1 or 2")?;
+        if let Some(text) = self.get("tsc") {
+            profile = profile.with_tsc(text)?;
+        }
         profile.geometry.pipeline = pipeline(self.get("pipeline"), self.get("mode"))?;
         profile.geometry.perfect = perfect(self.get("perfect"))?;
         Ok(profile)
@@ -379,6 +383,7 @@ mod tests {
             ("perfect=l1d+l4", "perfect=l4"),
             ("fixed=5", "fixed=5"),
             ("width=31", "width=31"),
+            ("tsc=0", "tsc=0"),
             ("every=1000i", "add series"),
             ("pmi=100+x", "pmi=x"),
             ("from=now", "from=now"),

@@ -58,6 +58,8 @@ pub struct Profile {
     pub(crate) second_level: bool,
     /// Intel: architectural version; AMD: 1 without and 2 with PerfMonV2.
     pub version: u8,
+    /// The time-stamp counter's frequency in Hz, if CPUID tells it.
+    pub(crate) tsc_hz: Option<u32>,
     /// One line about it.
     pub about: &'static str,
     /// The machine with which tests and runs boot it.
@@ -82,6 +84,15 @@ impl Profile {
         let known = self.vendor == Vendor::Intel && (1..=5).contains(&version);
         let fixed = if version == 1 { 0 } else { self.fixed };
         known.then_some(Profile { version, fixed, ..self })
+    }
+
+    /// The same processor, whose CPUID tells the time-stamp counter's frequency in Hz, as Intel's
+    /// can.
+    pub(crate) fn with_tsc(self, text: &str) -> Result<Profile, String> {
+        let hz = text.parse().ok().filter(|hz| *hz > 0 && self.vendor == Vendor::Intel);
+        let why =
+            || format!("tsc={text} is not supported: Intel's profiles have 1 to {}", u32::MAX);
+        Ok(Profile { tsc_hz: Some(hz.ok_or_else(why)?), ..self })
     }
 
     /// The same processor with another number of Intel's fixed counters, 0 to 4; none for AMD and

@@ -2,15 +2,16 @@
 //! count, or to say why not.
 
 use clap::Args;
+use tally_abi::ExitStatus;
 
 use super::{
     programs::PMUS,
     verdict::{self, Candidate},
 };
 use crate::{
-    Result,
+    Failure, Result,
     job::Job,
-    machine::{Artefacts, Pmu, Request, Tables},
+    machine::{self, Artefacts, Pmu, Request, Tables},
     project::Project,
 };
 
@@ -83,6 +84,8 @@ struct Kind {
     flags: &'static str,
     /// Further arguments of QEMU.
     qemu: &'static [&'static str],
+    /// Options of the virtual PMU, which one vendor's may not have.
+    vpmu: &'static [&'static str],
     /// ACPI's tables, if they are not the firmware's.
     tables: Option<Tables>,
 }
@@ -93,14 +96,14 @@ const fn kind(
     flags: &'static str,
     qemu: &'static [&'static str],
 ) -> Kind {
-    Kind { name, by: By::Files, cpus, flags, qemu, tables: None }
+    Kind { name, by: By::Files, cpus, flags, qemu, vpmu: &[], tables: None }
 }
 
 const fn uefi(by: By, name: &'static str, cpus: usize, qemu: &'static [&'static str]) -> Kind {
     Kind { by, ..kind(name, cpus, "", qemu) }
 }
 
-const KINDS: [Kind; 25] = [
+const KINDS: [Kind; 26] = [
     kind("pc", 1, "", &[]),
     kind("q35", 1, "", &["-machine", "q35"]),
     kind("q35, 2 CPUs", 2, "", &["-machine", "q35"]),
@@ -115,6 +118,10 @@ const KINDS: [Kind; 25] = [
     kind("no PIT, no HPET", 1, "", &["-machine", "pit=off,hpet=off"]),
     kind("no ACPI", 1, "", &["-machine", "acpi=off"]),
     kind("no PIT, no ACPI", 1, "", &["-machine", "pit=off,acpi=off"]),
+    Kind {
+        vpmu: &["tsc=1000000000"],
+        ..kind("no clock, CPUID tells TSC", 1, "", &["-machine", "pit=off,acpi=off"])
+    },
     kind("IOMMU", 1, "", &["-machine", "q35", "-device", "intel-iommu"]),
     kind("4 GiB", 1, "", &["-m", "4G"]),
     kind("4 GiB, a hole from 1 GiB", 1, "", &["-m", "4G", "-machine", "max-ram-below-4g=1G"]),
@@ -147,12 +154,20 @@ fn kinds() -> impl Iterator<Item = (String, Kind, String)> {
 /// Options of `cargo xtask study machines`.
 #[derive(Args, Clone, Debug)]
 pub struct MachinesArgs {
+    /// Boot only the machines with one of these texts in their names
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     /// Print one JSON object, alone on standard output
     #[arg(long)]
     json: bool,
 }
 
 impl Kind {
+    /// The options of the virtual PMU.
+    fn options(&self) -> Vec<String> {
+        self.vpmu.iter().map(|option| (*option).to_owned()).collect()
+    }
+
     /// The machine, with these flags of the processor.
     fn request(&self, pmu: Pmu, flags: &str) -> Request {
         let line = Job::default().command_line(OPTIONS);
@@ -163,20 +178,40 @@ impl Kind {
         }
         let (from_disk, serial_ports) = (self.by != By::Files, self.by != By::Codes);
         let (cpus, tables) = (self.cpus, self.tables);
-        Request { pmu, cpus, qemu_args, tables, from_disk, serial_ports, ..Request::new(line) }
+        let vpmu = self.options();
+        Request {
+            pmu,
+            cpus,
+            qemu_args,
+            vpmu,
+            tables,
+            from_disk,
+            serial_ports,
+            ..Request::new(line)
+        }
     }
 }
 
 pub(super) fn main(project: &Project, args: &MachinesArgs) -> Result<u8> {
     let of_vendor = |(pmu, machine)| {
-        kinds().map(move |(with, kind, flags)| Candidate {
+        let can_have = move |(_, kind, _): &(String, Kind, String)| {
+            machine::check_vpmu(pmu, &kind.options(), 1).is_ok()
+        };
+        kinds().filter(can_have).map(move |(with, kind, flags)| Candidate {
             machine,
             with,
             request: kind.request(pmu, &flags),
             by_codes: kind.by == By::Codes,
         })
     };
-    let all: Vec<Candidate> = PMUS.into_iter().flat_map(of_vendor).collect();
+    let is_wanted = |candidate: &Candidate| {
+        args.names.is_empty() || args.names.iter().any(|name| candidate.with.contains(name))
+    };
+    let all: Vec<Candidate> = PMUS.into_iter().flat_map(of_vendor).filter(is_wanted).collect();
+    if all.is_empty() {
+        let why = format!("no machine has {} in its name", args.names.join(" or "));
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
     let artefacts = Artefacts::make_with_disk(project, &Job::default().command_line(OPTIONS))?;
     verdict::judge(&artefacts, &all, args.json)
 }

@@ -6,6 +6,7 @@ use crate::{
     pmu::{
         access::{AccessResult, CpuidKind},
         cycles,
+        intel::TSC_LEAF,
         state::VirtualPmu,
     },
     profile::Vendor,
@@ -72,6 +73,7 @@ impl VirtualPmu {
     pub fn cpuid_kind(&self, leaf: u32) -> CpuidKind {
         match (self.profile.vendor, leaf) {
             (Vendor::Intel, 0xa) => CpuidKind::Whole,
+            (Vendor::Intel, TSC_LEAF) if self.profile.tsc_hz.is_some() => CpuidKind::Whole,
             (Vendor::Amd, 0x8000_0022) if self.profile.version >= 2 => CpuidKind::Whole,
             (_, cycles::CPUID_LEAF) => CpuidKind::Patched,
             (Vendor::Intel, 0 | 1) | (Vendor::Amd, 1 | 0x8000_0000 | 0x8000_0001) => {

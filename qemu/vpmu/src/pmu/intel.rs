@@ -291,10 +291,15 @@ impl VirtualPmu {
     pub(crate) fn intel_cpuid(&self, leaf: u32, _: u32, registers: [u32; 4]) -> [u32; 4] {
         let [eax, ebx, ecx, edx] = registers;
         match leaf {
-            0 => [eax.max(0xa), ebx, ecx, edx],
+            0 => {
+                let last = if self.profile.tsc_hz.is_some() { TSC_LEAF } else { 0xa };
+                [eax.max(last), ebx, ecx, edx]
+            }
             // Family, model and stepping of the machine; PDCM.
             1 => [self.profile.signature, ebx, ecx | 1 << 15, edx],
             0xa => self.intel_leaf_a(),
+            // The counter's ratio to the crystal's frequency, and that.
+            TSC_LEAF => self.profile.tsc_hz.map_or(registers, |hz| [1, 1, hz, 0]),
             _ => registers,
         }
     }
@@ -316,6 +321,9 @@ impl VirtualPmu {
         [eax, missing, list, fixed | width << 5 | any_thread_gone]
     }
 }
+
+/// The CPUID leaf with the time-stamp counter's frequency.
+pub(super) const TSC_LEAF: u32 = 0x15;
 
 /// The result of an access to a register that this PMU does not have: a fault if a PMU with more
 /// counters has it, or else foreign.

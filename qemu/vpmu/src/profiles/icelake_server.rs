@@ -23,6 +23,7 @@ pub(super) const PROFILE: Profile = Profile {
     offcore: [0xb7, 0xbb],
     second_level: false,
     version: 5,
+    tsc_hz: None,
     // Family 6, model 6AH.
     signature: 0x606a6,
     machine: QemuMachine {

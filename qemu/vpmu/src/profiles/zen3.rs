@@ -18,6 +18,7 @@ pub(super) const PROFILE: Profile = Profile {
     about: "AMD's core extension, as on Zen 3",
     geometry: Geometry::of("zen3"),
     version: 1,
+    tsc_hz: None,
     // Family 19H, model 1.
     signature: 0xa0_0f11,
     machine: QemuMachine {

@@ -26,6 +26,7 @@ pub(super) const PROFILE: Profile = Profile {
     offcore: [0; 2],
     second_level: false,
     version: 2,
+    tsc_hz: None,
     // Family 19H, model 11H.
     signature: 0xa1_0f11,
     machine: QemuMachine {
