@@ -27,6 +27,17 @@ fn the_disk_image_boots_and_logs_its_results() {
     assert!(log.contains("status 0"), "{log}");
 }
 
+/// As some firmware leaves it on machines with much memory. The boot loader alone restarts there.
+#[test]
+fn the_disk_image_boots_where_firmware_left_five_level_paging_on() {
+    let cpu = format!("{},-x2apic,+la57", Pmu::Intel.qemu_cpu());
+    let qemu_args = vec!["-cpu".into(), cpu];
+    let request = Request { from_disk: true, five_levels: true, qemu_args, ..Request::new("") };
+    let log = boot(&request).folder.log_tail(200);
+    assert!(log.contains("tally: five-level paging is on"), "{log}");
+    assert!(log.contains("INST_RETIRED.ANY") && log.contains("status 0"), "{log}");
+}
+
 /// Panics unless the programs of the list that are quick do the same as on the build machine.
 fn check_list(pmu: Pmu) {
     let list = List::read(&Project::here()).unwrap();

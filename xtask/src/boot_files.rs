@@ -13,7 +13,7 @@ use tally_abi::ExitStatus;
 
 use crate::{
     Failure, Result,
-    build::{self, Built},
+    build::{Built, efi::Efi},
     guest_files::GuestFile,
     process::Child,
     project::{self, Project},
@@ -54,28 +54,28 @@ pub fn for_machine(
     Ok(BootFiles { loader, kernel, ramdisk })
 }
 
-/// Builds a disk image that runs `command_line`, with `programs`.
+/// Makes a disk image that runs `command_line`, with `programs`.
 ///
 /// # Errors
 /// A file cannot be read or written, or the image maker fails.
 pub fn disk(
     project: &Project,
-    built: &Built,
+    kernel: &Path,
+    efi: &Efi,
     programs: &[GuestFile],
     library: &Path,
     command_line: &str,
 ) -> Result<PathBuf> {
-    let maker = build::image_maker(project, library)?;
     let ramdisk = ramdisk::make(programs, library, Some(command_line))?;
-    let inputs = [&*project::read(&built.kernel)?, &ramdisk, &project::read(&maker)?];
+    let inputs = [&*project::read(kernel)?, &ramdisk, &project::read(&efi.first)?];
     made(project, "boot-disk-", inputs, |part| {
         let ramdisk_file = project.images().join(format!("ramdisk-{}.tar", std::process::id()));
         project::write(&ramdisk_file, &ramdisk)?;
-        let mut command = Command::new(&maker);
-        command.args([&built.kernel, &ramdisk_file, part]);
+        let mut command = Command::new(&efi.maker);
+        command.arg("disk").args([kernel, &ramdisk_file, &efi.first, part]);
         let ended = Child::spawn(&mut command).and_then(|mut child| child.wait());
         remove(&ramdisk_file);
-        if !ended.map_err(|error| Failure::io("run", &maker, &error))?.success() {
+        if !ended.map_err(|error| Failure::io("run", &efi.maker, &error))?.success() {
             let why = format!("the image maker could not write {}", part.display());
             return Err(Failure::new(ExitStatus::BuildFailed, why));
         }

@@ -6,6 +6,7 @@
 //! nothing.
 
 pub mod archives;
+pub mod efi;
 pub mod hosted;
 mod package;
 pub mod papi;
@@ -18,11 +19,11 @@ use std::{
     thread,
 };
 
+use self::archives::Archives;
 pub use self::package::{
-    C_LIBRARY, C_START, CHECK_GUEST, GuestPackage, KERNEL, LOADER, PAPI_LIBRARY, PROGRAM_NAMES,
-    PROGRAMS, TEST_GUESTS,
+    BOOT_LOADER_VARIABLE, C_LIBRARY, C_START, CHECK_GUEST, EFI, GuestPackage, KERNEL, LOADER,
+    PAPI_LIBRARY, PROGRAM_NAMES, PROGRAMS, TEST_GUESTS,
 };
-use self::{archives::Archives, package::with_library};
 use crate::{Failure, Result, compiler, guest_files::GuestFile, output, project::Project, setup};
 
 /// Disk space of a cold build of everything, with tests.
@@ -196,18 +197,6 @@ pub fn empty_plugin(project: &Project) -> Result<PathBuf> {
 pub fn check_guest(project: &Project, library: &Path) -> Result<PathBuf> {
     compiler::run("Building the check guest", &mut CHECK_GUEST.cargo(project, library, "build"))?;
     Ok(CHECK_GUEST.stripped(project, &[CHECK_GUEST.name.into()])?.remove(0))
-}
-
-/// Builds the maker of disk images, with the UEFI boot loader that it puts into them.
-///
-/// # Errors
-/// It does not build.
-pub fn image_maker(project: &Project, library: &Path) -> Result<PathBuf> {
-    let images = project.images();
-    let mut maker = project.cargo("build", &images);
-    with_library(&mut maker, library).args(["--release", "--package", "tally-image"]);
-    compiler::run("Building the boot loader", &mut maker)?;
-    Ok(images.join("release/tally-image"))
 }
 
 /// The names of a package's programs, as cargo finds them in `src/bin`.

@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum};
 use tally_abi::{ExitStatus, boot::MAX_CPUS};
 
 use crate::{
-    Failure, Result, boot_files, build,
+    Failure, Result, boot_files,
+    build::{self, efi},
     job::Job,
     machine::{self, Pmu},
     output, phases,
@@ -112,7 +113,8 @@ pub fn main(project: &Project, args: &ImageArgs) -> Result<u8> {
     let library = setup::library(project)?;
     let built = build::for_run(project, &library)?;
     let files = built.with_files(&work.files()?);
-    let image = boot_files::disk(project, &built, &files, &library, &line)?;
+    let efi = efi::build(project, &library)?;
+    let image = boot_files::disk(project, &built.kernel, &efi, &files, &library, &line)?;
     place::write(&image, &args.out, args.size)?;
     output::text(&format!("{}: boots by UEFI and runs `{line}`\n", args.out.display()))?;
     Ok(0)

@@ -7,7 +7,10 @@ use tally_abi::ExitStatus;
 
 use crate::{
     Failure, Result,
-    build::{C_LIBRARY, C_START, CHECK_GUEST, KERNEL, LOADER, PAPI_LIBRARY, PROGRAMS, TEST_GUESTS},
+    build::{
+        BOOT_LOADER_VARIABLE, C_LIBRARY, C_START, CHECK_GUEST, EFI, KERNEL, LOADER, PAPI_LIBRARY,
+        PROGRAMS, TEST_GUESTS,
+    },
     output,
     process::Child,
     project::Project,
@@ -31,10 +34,12 @@ pub fn main(project: &Project) -> Result<u8> {
     let library = setup::library(project)?;
     let archives = [&C_LIBRARY, &C_START, &PAPI_LIBRARY];
     for package in
-        [&KERNEL, &LOADER, &PROGRAMS, &TEST_GUESTS, &CHECK_GUEST].into_iter().chain(archives)
+        [&KERNEL, &LOADER, &EFI, &PROGRAMS, &TEST_GUESTS, &CHECK_GUEST].into_iter().chain(archives)
     {
         if project.has_package(package.folder) {
             let mut guest = package.cargo(project, &library, "clippy");
+            // Lints need no boot loader; that of the build is not made here.
+            guest.env(BOOT_LOADER_VARIABLE, "/dev/null");
             let title = format!("lints of {}", package.folder);
             found = found.and(check(&title, guest.args(["--", "-D", "warnings"])));
         }

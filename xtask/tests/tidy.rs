@@ -15,8 +15,9 @@ const MOST_COLUMNS: usize = 100;
 
 /// Every package with the project's packages that it may depend on: dependencies point one way.
 /// Tests, and tools that no package depends on, may depend on all.
-const ARROWS: [(&str, &[&str]); 25] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     ("tally-abi", &[]),
+    ("tally-efi", &[]),
     ("tally-elf", &[]),
     ("tally-ring", &["tally-abi"]),
     ("tally-engine", &["tally-abi"]),

@@ -83,6 +83,15 @@ pub const CHECK_GUEST: GuestPackage = GuestPackage {
 /// The loader of the kernel on QEMU.
 pub const LOADER: GuestPackage =
     GuestPackage { name: "tally-loader", folder: "qemu/loader", ..CHECK_GUEST };
+/// What UEFI firmware starts.
+pub const EFI: GuestPackage = GuestPackage {
+    name: "tally-efi",
+    folder: "kernel/efi",
+    target: "x86_64-unknown-uefi",
+    ..CHECK_GUEST
+};
+/// The environment variable that names the boot loader's file to the build of [`EFI`].
+pub const BOOT_LOADER_VARIABLE: &str = "TALLY_BOOT_LOADER";
 
 impl GuestPackage {
     /// `cargo subcommand` for this package, with Rust's library built from the sources in

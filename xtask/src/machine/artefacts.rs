@@ -9,7 +9,7 @@ use super::folder::Folder;
 use crate::{
     Failure, Result, boot_files,
     build::{
-        self, hosted,
+        self, efi, hosted,
         programs::{self, list::List},
     },
     guest_files::GuestFile,
@@ -34,6 +34,8 @@ pub struct Artefacts {
     pub on_demand: Vec<PathBuf>,
     /// A disk image that runs [`DISK_COMMAND_LINE`]; for tests only.
     pub disk: Option<PathBuf>,
+    /// A UEFI application that enables five-level paging; for tests only.
+    pub five_levels: Option<PathBuf>,
     /// The virtual PMU.
     pub plugin: PathBuf,
     /// The check guest; for tests only.
@@ -76,9 +78,11 @@ impl Artefacts {
         let tools = setup::tools(project)?;
         let built = build::all(project, &tools.library)?;
         let programs = built.with_test_guests();
-        let disk = boot_files::disk(project, &built, &programs, &tools.library, command_line)?;
+        let efi = efi::build(project, &tools.library)?;
+        let (kernel, library) = (&built.kernel, &tools.library);
+        let disk = boot_files::disk(project, kernel, &efi, &programs, library, command_line)?;
         let artefacts = Artefacts::of(project, tools, built, &programs)?;
-        Ok(Artefacts { disk: Some(disk), ..artefacts })
+        Ok(Artefacts { disk: Some(disk), five_levels: Some(efi.five_levels), ..artefacts })
     }
 
     /// Does the same for `cargo xtask test`, with everything that its tests boot.
@@ -95,17 +99,14 @@ impl Artefacts {
         on_demand.extend(hosted::library_guests(project)?);
         on_demand.push(hosted::rust_guest(project)?);
         on_demand.extend(programs::make(project, &List::read(project)?, true)?);
-        let disk = boot_files::disk(
-            project,
-            &built,
-            &built.with_test_guests(),
-            &tools.library,
-            DISK_COMMAND_LINE,
-        )?;
-        let check_guest = Some(build::check_guest(project, &tools.library)?);
         let programs = built.with_test_guests();
+        let efi = efi::build(project, &tools.library)?;
+        let (kernel, library) = (&built.kernel, &tools.library);
+        let disk = boot_files::disk(project, kernel, &efi, &programs, library, DISK_COMMAND_LINE)?;
+        let check_guest = Some(build::check_guest(project, library)?);
         let artefacts = Artefacts::of(project, tools, built, &programs)?;
-        Ok(Artefacts { on_demand, disk: Some(disk), check_guest, linux: Some(linux), ..artefacts })
+        let (disk, five_levels, linux) = (Some(disk), Some(efi.five_levels), Some(linux));
+        Ok(Artefacts { on_demand, disk, five_levels, check_guest, linux, ..artefacts })
     }
 
     fn of(
@@ -120,6 +121,7 @@ impl Artefacts {
             symbols: built.symbols,
             on_demand: Vec::new(),
             disk: None,
+            five_levels: None,
             plugin: built.plugin,
             check_guest: None,
             linux: None,

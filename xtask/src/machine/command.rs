@@ -68,6 +68,10 @@ pub(super) fn qemu(
         Some(disk) if request.from_disk => from_disk(&mut qemu, &artefacts.qemu.firmware, disk),
         _ => from_files(&mut qemu, &artefacts.boot, ramdisk, request, folder)?,
     }
+    if let Some(application) = artefacts.five_levels.as_ref().filter(|_| request.five_levels) {
+        // The firmware starts it before any disk.
+        qemu.arg("-kernel").arg(application);
+    }
     if request.serial_ports {
         qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
         qemu.arg("-serial").arg(format!("file:{}", folder.wire().display()));
@@ -150,7 +154,8 @@ fn from_disk(qemu: &mut Command, firmware: &Path, disk: &Path) {
     qemu.arg("-drive").arg(format!("if=pflash,format=raw,readonly=on,file={firmware}"));
     qemu.arg("-drive")
         .arg(format!("if=none,id=disk,format=raw,snapshot=on,file={}", path_value(disk)));
-    qemu.args(["-device", "virtio-blk-pci,drive=disk,bootindex=0"]);
+    // QEMU starts a kernel by index 0.
+    qemu.args(["-device", "virtio-blk-pci,drive=disk,bootindex=1"]);
 }
 
 /// QEMU puts the files into the machine's memory before it starts, so that nothing waits for the

@@ -57,7 +57,7 @@ impl Pmu {
     }
 
     /// QEMU's name of its processor, with flags.
-    pub(crate) fn qemu_cpu(self) -> &'static str {
+    pub fn qemu_cpu(self) -> &'static str {
         self.machine().cpu
     }
 

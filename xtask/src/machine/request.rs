@@ -100,6 +100,8 @@ pub struct Request {
     pub vpmu: Vec<String>,
     /// Whether to boot the disk image, which has its own command line.
     pub from_disk: bool,
+    /// Whether the firmware has five-level paging enabled when it starts the disk's boot loader.
+    pub five_levels: bool,
     /// Destination of the trace.
     pub trace_port: TracePort,
     /// Whether the machine has serial ports: one for the log, one for messages.
@@ -134,6 +136,7 @@ impl Request {
             virtual_pmu: true,
             vpmu: Vec::new(),
             from_disk: false,
+            five_levels: false,
             serial_ports: true,
             files,
             tables: None,

@@ -70,7 +70,9 @@ enum By {
     Files,
     /// UEFI firmware, from the disk image; the second serial port.
     Disk,
-    /// The same; codes on the screen, without a serial port.
+    /// The same, with five-level paging enabled by the firmware.
+    FiveLevels,
+    /// As `Disk`; codes on the screen, without a serial port.
     Codes,
 }
 
@@ -103,7 +105,7 @@ const fn uefi(by: By, name: &'static str, cpus: usize, qemu: &'static [&'static 
     Kind { by, ..kind(name, cpus, "", qemu) }
 }
 
-const KINDS: [Kind; 26] = [
+const KINDS: [Kind; 27] = [
     kind("pc", 1, "", &[]),
     kind("q35", 1, "", &["-machine", "q35"]),
     kind("q35, 2 CPUs", 2, "", &["-machine", "q35"]),
@@ -127,11 +129,12 @@ const KINDS: [Kind; 26] = [
     kind("4 GiB, a hole from 1 GiB", 1, "", &["-m", "4G", "-machine", "max-ram-below-4g=1G"]),
     kind("1 TiB, 46 bits of address", 1, ",phys-bits=46", &SPARSE),
     kind("1 TiB, 52 bits of address", 1, ",phys-bits=52", &SPARSE),
-    kind("five-level paging, not in use", 1, ",+la57", &[]),
+    kind("five levels, not in use", 1, ",+la57", &[]),
     uefi(By::Disk, "UEFI, no framebuffer", 1, &["-vga", "none"]),
     uefi(By::Disk, "UEFI, framebuffer, 4 CPUs", 4, &["-device", "VGA"]),
     uefi(By::Disk, "UEFI, q35", 2, &["-machine", "q35"]),
-    Kind { flags: ",+la57", ..uefi(By::Disk, "UEFI, five-level paging", 1, &[]) },
+    Kind { flags: ",+la57", ..uefi(By::Disk, "UEFI, five levels, not in use", 1, &[]) },
+    Kind { flags: ",+la57", ..uefi(By::FiveLevels, "UEFI, five levels, left on", 1, &[]) },
     uefi(By::Codes, "UEFI, no serial port", 1, &CODES),
 ];
 /// The kernel's command line of a machine without serial ports, whose pages of codes follow each
@@ -186,6 +189,7 @@ impl Kind {
             vpmu,
             tables,
             from_disk,
+            five_levels: self.by == By::FiveLevels,
             serial_ports,
             ..Request::new(line)
         }
