@@ -5,7 +5,7 @@ use xtask::{
     report::Report,
 };
 
-use crate::{SharedBoot, assert_output};
+use crate::{SharedBoot, assert_output, assert_success, boot};
 
 fn request(pmu: Pmu, cpus: usize, events: &str, turns: u32) -> Request {
     Request { pmu, cpus, ..Request::new(format!("wire -- family {events} {turns}")) }
@@ -56,3 +56,26 @@ children! { on_intel on Pmu::Intel, 1 CPUs:
 }
 children! { on_amd on Pmu::Amd, 1 CPUs: "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT", 20_000_000 }
 children! { on_three_cpus on Pmu::Intel, 3 CPUs: "INST_RETIRED.ANY", 60_000_000 }
+
+/// Defines a test of a program that reads the bank of another, while that runs.
+macro_rules! monitors {
+    ($($name:ident on $pmu:expr, $cpus:literal CPUs: $events:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            let line = format!("wire -- monitor {} 40000000", $events);
+            let boot = boot(&Request { pmu: $pmu, cpus: $cpus, ..Request::new(line) });
+            assert_output(&boot, "monitor: done");
+            assert!(!boot.transcript.text().contains("FAILED"), "{}", boot.transcript.text());
+            assert_success(&boot);
+        }
+    )*};
+}
+
+monitors! {
+    a_monitor_reads_a_bank_on_intel on Pmu::Intel, 1 CPUs:
+        "INST_RETIRED.ANY,CPU_CLK_UNHALTED.THREAD,r01c4,r02c4,r08c4,r10c4,r20c4,r40c4";
+    a_monitor_reads_a_bank_on_amd on Pmu::Amd, 1 CPUs:
+        "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT,r0c2,r0c4,r0c0";
+    a_monitor_reads_a_bank_on_two_cpus on Pmu::Intel, 2 CPUs:
+        "INST_RETIRED.ANY,CPU_CLK_UNHALTED.THREAD,r01c4,r02c4,r08c4,r10c4,r20c4,r40c4";
+}

@@ -151,6 +151,11 @@ impl LogicalCounter<'_> {
         events
     }
 
+    /// How often a threshold of the event has fired.
+    pub fn fired(&self) -> u64 {
+        self.word(counter::FIRED)
+    }
+
     /// Reads the value with its error and its origin.
     pub fn details(&self) -> Details {
         loop {

@@ -167,8 +167,14 @@ impl Session {
     /// Maps the session's bank, from which the program reads logical counters without system calls.
     /// Must be called before the session is started.
     ///
+    /// The bank of a session on another program ([`Self::open_on`]) shows what was counted up to
+    /// the end of the last slice, or of the last turn of the scheduler's timer (10 ms), while that
+    /// program runs, on any CPU; and all when it does not run. [`Bank::start`] and [`Bank::stop`]
+    /// make system calls there.
+    ///
     /// # Errors
-    /// The session is started, it counts for another program, or there is no memory.
+    /// The session is started, counts threads or whole CPUs apart, or is on a program that has
+    /// ended; or there is no memory.
     pub fn map(&self) -> Result<Bank<'_>, Error> {
         let address = self.call(sys::SESSION_MAP, 0, 0)?;
         // SAFETY: the kernel keeps a bank of all events there, behind the program's writable page,

@@ -14,8 +14,9 @@ pub type Handler = extern "C" fn(event: usize, count: u64);
 
 impl Session {
     /// Sets a threshold that fires once: when the event's logical counter in the session's bank
-    /// reaches `count`, the kernel writes a trace record. It replaces the event's threshold and
-    /// handler.
+    /// reaches `count`, the kernel writes a trace record and counts it in the bank
+    /// ([`LogicalCounter::fired`](crate::LogicalCounter::fired)). It replaces the event's threshold
+    /// and handler. In a session on another program it takes effect at the end of a slice.
     ///
     /// For a pinned event the threshold fires at `count` plus the skid of the PMI. For a
     /// multiplexed event it fires when the estimate passes `count`, while its group is on the
@@ -33,7 +34,8 @@ impl Session {
     /// until then.
     ///
     /// # Errors
-    /// As [`Self::set_threshold`].
+    /// As [`Self::set_threshold`]; or the session is on another program, in which no handler of
+    /// this one can run.
     ///
     /// # Safety
     /// Until the threshold has fired and the handler has returned, or a new threshold replaces it,

@@ -47,6 +47,13 @@
 //!    word of [`writable::HELD`]; if it is [`DETACHED`], nothing.
 //! 3. The value is count · [`counter::RATE`], or [`counter::PUBLISHED_MAX`] if that is more.
 //! 4. Load the control word again; if it has changed, begin again.
+//!
+//! # A bank of another program's counts
+//! The program that opened a session on another one maps the bank read-only, and the measured
+//! program does not. RDPMC would show it the counters of its own CPU, so the control word is
+//! [`DETACHED`] whenever it is not [`BUSY`], and a reader has what was counted up to the last
+//! publication: the end of the last slice, or of the last turn of the scheduler's timer. The
+//! control word of such a bank starts and stops nothing.
 
 /// Words of the header.
 pub const HEADER_WORDS: usize = 32;
@@ -149,6 +156,8 @@ pub mod counter {
     /// The share of the time in which the event was counted, in the unit of its basis, 0 to 1, as
     /// an IEEE double; as old as [`HALF_WIDTH`].
     pub const SHARE: usize = 11;
+    /// How often a threshold of the event has fired.
+    pub const FIRED: usize = 12;
 }
 
 /// Words of a bank of `events` events.
@@ -197,7 +206,7 @@ mod tests {
         assert_eq!(bytes(31), 12288);
         const { assert!(header::BASE + SLOTS <= header::PINNED_RDPMC) };
         const { assert!(header::PINNED_RDPMC + 3 <= header::PHASE) };
-        const { assert!(header::PHASE + 8 <= HEADER_WORDS && counter::SHARE < COUNTER_WORDS) };
+        const { assert!(header::PHASE + 8 <= HEADER_WORDS && counter::FIRED < COUNTER_WORDS) };
         const { assert!(writable::SKIPPED + SLOTS <= writable::HELD) };
         const { assert!(writable::HELD + SLOTS <= PAGE_WORDS && words(MAX_EVENTS) < 1 << 16) };
     }

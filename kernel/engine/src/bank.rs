@@ -53,6 +53,8 @@ pub(crate) struct Bank {
     refresh: Refresh,
     /// Whether all events are counted all the time: there is one group.
     exact: bool,
+    /// Whether another program reads it, which RDPMC shows other counters.
+    is_remote: bool,
     thresholds: Thresholds,
     /// By event: the highest value that a reader can have seen. It is in no estimate.
     published_max: Box<[u64]>,
@@ -81,6 +83,7 @@ impl Bank {
             pinned_rdpmc: Pinned::ALL.map(|event| rdpmc(CounterAssignment::Pinned(event))),
             refresh: Refresh::default(),
             exact: plan.groups.len() == 1,
+            is_remote: false,
             published_max: vec![0; events].into(),
         };
         bank.write(|bank| {
@@ -117,6 +120,11 @@ impl Bank {
         self.put_counter(event, counter::SHARE, f64::from(u8::from(rate == RATE_ONE)).to_bits());
     }
 
+    /// Another program reads the bank: counters never count beyond what is published.
+    pub(crate) fn make_remote(&mut self) {
+        self.is_remote = true;
+    }
+
     /// A pinned event as a basis.
     fn pinned_basis(&self, event: Pinned) -> u64 {
         let index = event as usize;
@@ -151,9 +159,7 @@ impl Bank {
     }
 
     fn put(&self, index: usize, value: u64) {
-        if let Some(page) = self.pages.get(index / PAGE_WORDS) {
-            page.store(index % PAGE_WORDS, value, Ordering::Relaxed);
-        }
+        put(&self.pages, index, value);
     }
 
     fn put_counter(&self, event: usize, word: usize, value: u64) {
@@ -183,7 +189,7 @@ impl Bank {
     /// Ends a publication: the counters in the set of the group `running`, if any, count from its
     /// bases on.
     pub(crate) fn end(&mut self, running: Option<(u16, CounterMask, &Counts)>) {
-        match running {
+        match running.filter(|_| !self.is_remote) {
             Some((group, set, bases)) => {
                 self.put_bases(set, bases);
                 self.control.attach(group, set);
@@ -298,7 +304,9 @@ impl Bank {
             let count = self.threshold_count(member, counts);
             if count >= at {
                 let reached = Reached { event: member.event, at, count };
-                fire(self.thresholds.fire_member(index, reached, period_multiplier));
+                let fired = self.thresholds.fire_member(index, reached, period_multiplier);
+                count_fired(&self.pages, &fired);
+                fire(fired);
             }
         }
     }
@@ -308,9 +316,12 @@ impl Bank {
         &mut self,
         total: &Counts,
         period_multiplier: u32,
-        fire: impl FnMut(Fired),
+        mut fire: impl FnMut(Fired),
     ) {
-        self.thresholds.check_pinned(total, period_multiplier, fire);
+        self.thresholds.check_pinned(total, period_multiplier, |fired| {
+            count_fired(&self.pages, &fired);
+            fire(fired);
+        });
     }
 
     /// The count that a member's threshold or next sample is compared with.
@@ -362,6 +373,21 @@ impl Bank {
     /// Notes whether counters are preloaded.
     pub(crate) fn set_armed(&mut self, armed: bool) {
         self.thresholds.set_armed(armed);
+    }
+}
+
+fn put(pages: &[&Page], index: usize, value: u64) {
+    if let Some(page) = pages.get(index / PAGE_WORDS) {
+        page.store(index % PAGE_WORDS, value, Ordering::Relaxed);
+    }
+}
+
+/// Counts a threshold that fired, in its event's counter.
+fn count_fired(pages: &[&Page], fired: &Fired) {
+    if !fired.sample {
+        let index = index_of(fired.event.into(), counter::FIRED);
+        let before = pages.get(index / PAGE_WORDS).map_or(0, |page| page.load(index % PAGE_WORDS));
+        put(pages, index, before + 1);
     }
 }
 

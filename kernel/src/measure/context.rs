@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     machine::clock,
-    memory::{heap, space::AddressSpace, user::UserMemory},
+    memory::{heap, lent::LentPages, space::AddressSpace, user::UserMemory},
 };
 
 /// A program's function that a threshold calls.
@@ -82,8 +82,12 @@ pub struct Context {
     pub(super) started: bool,
     /// Counting begins when the program is next switched in.
     pub(super) start_pending: bool,
-    /// Where the program's own page is, with the bank behind it, if the session is mapped.
+    /// Where the page that programs write is, with the bank behind it, in the memory of the program
+    /// that opened the session, if that has mapped it.
     pub(super) bank: Option<u64>,
+    /// The pages of a bank that the measured program does not read. Dropped after `session`, which
+    /// refers to them.
+    lent: Option<LentPages>,
     /// By event: the handler of its threshold.
     handlers: Vec<Option<UpcallHandler>>,
     /// Called when the program is in another phase.
@@ -169,6 +173,7 @@ impl Context {
             started: false,
             start_pending: false,
             bank: None,
+            lent: None,
             handlers: Vec::new(),
             change_handler: None,
             stack_bytes: 0,
@@ -321,8 +326,8 @@ impl Context {
         self.reports_at_end() && self.last_readings.is_none() && self.events() > EVENTS_A_STEP
     }
 
-    /// Takes samples of an event from here on, and maps the bank into `memory`, the measured
-    /// program's.
+    /// Takes samples of an event from here on, by the bank: `memory` is that of the measured
+    /// program.
     ///
     /// # Errors
     /// There is no such event, the stack is too long, the rate too high, the session is started and
@@ -337,7 +342,11 @@ impl Context {
         if self.instances.is_some() {
             return Err(Error::WrongState);
         }
-        self.map(memory)?;
+        if self.is_own() {
+            self.map(memory)?;
+        } else {
+            self.make_bank()?;
+        }
         match clock::tsc_hz().checked_div(of.hz) {
             Some(ticks) => self.session.set_rate(of.event, ticks),
             None => self.session.set_period(of.event, of.period),

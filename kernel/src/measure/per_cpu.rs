@@ -22,7 +22,6 @@ use super::{
     context::{Context, Samples, UpcallHandler},
     halt::Halter,
     instances::ThreadTurn,
-    readings::EVENTS_A_STEP,
     refusal::Refusal,
     settings::{delivery, detected, record_failure, settings},
     slot::Slot,
@@ -277,15 +276,13 @@ impl Measure {
 
     /// How many calls of [`Self::publish_errors`] publish all: none without a bank.
     pub(super) fn publishing_steps(&self) -> u64 {
-        let context = self.slot.context.as_ref().filter(|context| context.session.has_bank());
-        context.map_or(0, |context| context.events().div_ceil(EVENTS_A_STEP) as u64)
+        self.slot.context.as_ref().map_or(0, |context| context.publishing_steps())
     }
 
     /// Publishes the errors of a part of the running program's values in its bank, if it has one.
     pub(super) fn publish_errors(&mut self) {
-        let steps = self.publishing_steps() as usize;
         if let Some(context) = &mut self.slot.context {
-            context.session.publish_errors(steps);
+            context.publish_errors();
         }
     }
 

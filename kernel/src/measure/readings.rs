@@ -18,7 +18,7 @@ pub(super) fn vouched(readings: Vec<Reading>) -> Vec<Reading> {
 
 /// Events of one step. The kernel has no floating-point unit: an event takes some 15,000
 /// instructions.
-pub(super) const EVENTS_A_STEP: usize = 64;
+pub(in crate::measure) const EVENTS_A_STEP: usize = 64;
 
 /// The readings of a session at one moment, as far as they are computed.
 #[derive(Debug)]

@@ -49,19 +49,20 @@ impl SessionRef<'_> {
     /// Maps the bank into `caller`, the owner's memory. Returns its address.
     ///
     /// # Errors
-    /// Counting has started, no memory is left, or the session is on another program: RDPMC shows
-    /// the counters of the reader's own CPU.
+    /// Counting has started, no memory is left, or the session is on a program that has ended.
     pub fn map(self, caller: &mut UserMemory) -> Result<u64, Error> {
         match self {
             SessionRef::Running(measure) => measure.map(caller),
-            SessionRef::Parked { .. } => Err(Error::WrongState),
+            SessionRef::Parked { memory: None, .. } => Err(Error::WrongState),
+            SessionRef::Parked { context, .. } => context.map_for_owner(caller),
         }
     }
 
-    /// Sets the threshold of an event.
+    /// Sets the threshold of an event. It takes effect at the next publication.
     ///
     /// # Errors
-    /// There is no such event, no bank, too many thresholds, or the session is on another program.
+    /// There is no such event, no bank, too many thresholds, or a handler for a session on another
+    /// program: an upcall would be into that.
     pub fn set_threshold(
         self,
         event: usize,
@@ -70,7 +71,8 @@ impl SessionRef<'_> {
     ) -> Result<(), Error> {
         match self {
             SessionRef::Running(measure) => measure.set_threshold(event, count, handler),
-            SessionRef::Parked { .. } => Err(Error::WrongState),
+            SessionRef::Parked { .. } if handler.is_some() => Err(Error::WrongState),
+            SessionRef::Parked { context, .. } => context.set_threshold(event, count, None),
         }
     }
 
@@ -113,14 +115,15 @@ impl SessionRef<'_> {
     pub fn publishing_steps(&mut self) -> u64 {
         match self {
             SessionRef::Running(measure) => measure.publishing_steps(),
-            SessionRef::Parked { .. } => 0,
+            SessionRef::Parked { context, .. } => context.publishing_steps(),
         }
     }
 
     /// Publishes a part of the errors of its values, of [`Self::publishing_steps`].
     pub fn publish_errors(&mut self) {
-        if let SessionRef::Running(measure) = self {
-            measure.publish_errors();
+        match self {
+            SessionRef::Running(measure) => measure.publish_errors(),
+            SessionRef::Parked { context, .. } => context.publish_errors(),
         }
     }
 
@@ -148,12 +151,12 @@ impl SessionRef<'_> {
     }
 
     /// Ends a session of the running program, and unmaps the bank of one on another program, whose
-    /// context stays until the owner's table entry is removed. Both are paused.
+    /// context stays until the owner's table entry is removed. Both are paused. `caller` is the
+    /// owner's memory.
     pub fn close(self, caller: &mut UserMemory) {
         match self {
             SessionRef::Running(measure) => measure.close(caller),
-            SessionRef::Parked { memory: None, .. } => {}
-            SessionRef::Parked { context, memory: Some(memory) } => context.unmap(memory),
+            SessionRef::Parked { context, .. } => context.unmap(caller),
         }
     }
 }

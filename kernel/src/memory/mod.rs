@@ -10,7 +10,7 @@ mod bytes;
 pub mod frames;
 pub mod heap;
 pub mod kernel;
-mod lent;
+pub mod lent;
 pub mod region;
 mod registers;
 pub mod remap;

@@ -333,7 +333,7 @@ impl UserMemory {
     }
 
     /// Unmaps a whole mapping of [`Self::map_for_kernel`], to which the kernel has no reference any
-    /// more.
+    /// more, or of [`Self::lend_pages`].
     ///
     /// # Errors
     /// There is no such mapping.

@@ -122,7 +122,9 @@ enum tally_error {
 int64_t tally_open(const char *events, const struct tally_config *config, char *detail,
                    size_t detail_bytes);
 /* Opens a session on a program that the caller loaded. The session counts while that program runs,
- * can be read after its end, and cannot be mapped. Otherwise as tally_open. */
+ * and can be read after its end. Its bank, if it is mapped, shows what was counted up to the end of
+ * the last slice or scheduler tick (10 ms), without stopping the program. Otherwise as
+ * tally_open. */
 int64_t tally_open_on(int64_t program, const char *events, const struct tally_config *config,
                       char *detail, size_t detail_bytes);
 /* Starts or resumes counting. Returns 0 or an error. */
@@ -148,6 +150,9 @@ static inline uint64_t tally_counter(const uint64_t *bank, size_t event);
  * numbers that are up to 8 scheduler ticks (80 ms) old; after tally_stop, tally_stats or tally_read
  * they are current. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event);
+/* Reads how often a threshold of an event has fired: so does the program that set it on another
+ * one. */
+static inline uint64_t tally_counter_fired(const uint64_t *bank, size_t event);
 /* Stops all logical counters of a bank at once: their values contain no later event. Makes a system
  * call only if the session is on no counter: it is stopped, or another session has its turn. */
 static inline void tally_bank_stop(const uint64_t *bank);
@@ -161,7 +166,8 @@ static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank);
  * handler with the event and the count. When the handler returns, the program continues where it
  * was interrupted. The kernel can call the handler at any instruction, so the rules for signal
  * handlers apply to it. Other thresholds stay pending until the handler returns. The handler's own
- * events are counted. The session must be mapped (tally_map). Returns 0 or an error. */
+ * events are counted. The session must be mapped (tally_map). On another program handler must be
+ * null, and the threshold takes effect at the end of a slice. Returns 0 or an error. */
 #define TALLY_NO_THRESHOLD UINT64_MAX
 typedef void (*tally_handler)(size_t event, uint64_t count);
 int64_t tally_threshold(int64_t session, size_t event, uint64_t count, tally_handler handler);
@@ -244,6 +250,7 @@ enum {
     TALLY_COUNTER_HALF_WIDTH = 8,
     TALLY_COUNTER_HALF_WIDTH_AT = 9,
     TALLY_COUNTER_DRIFT = 10,
+    TALLY_COUNTER_FIRED = 12,
     TALLY_OWN_CONTROL = 0,
     TALLY_OWN_SKIPPED = 8,
     TALLY_OWN_HELD = 24
@@ -308,6 +315,12 @@ static inline uint64_t tally_counter(const uint64_t *bank, size_t event)
 {
     uint64_t count;
     return tally_counter_of(bank, event, &count);
+}
+
+static inline uint64_t tally_counter_fired(const uint64_t *bank, size_t event)
+{
+    const volatile uint64_t *words = bank + TALLY_BANK_HEADER + TALLY_BANK_COUNTER * event;
+    return tally_is_no_bank(bank) ? 0 : words[TALLY_COUNTER_FIRED];
 }
 
 static inline int tally_exchange(volatile uint64_t *word, uint64_t old, uint64_t new_value)

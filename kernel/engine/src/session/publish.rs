@@ -39,6 +39,12 @@ impl Session {
         self.bank.is_some()
     }
 
+    /// Another program reads the bank, on any CPU: it sees what was counted up to the last
+    /// publication. Right after [`Self::map_bank`].
+    pub fn make_bank_remote(&mut self) {
+        self.bank.iter_mut().for_each(Bank::make_remote);
+    }
+
     /// Unmaps the bank: the program does not read its logical counters any more.
     pub fn unmap_bank(&mut self) {
         self.bank = None;

@@ -1,16 +1,23 @@
-//! The bank of a context: mapped into the measured program's memory.
+//! The bank of a context: mapped into the memory of the program that opened the session.
+//!
+//! Where that is the measured program itself, the bank's pages are the program's. Where it is
+//! another, or the command line, they are the context's own, and the measured program has nothing
+//! of them.
+
+use alloc::vec::Vec;
 
 use tally_abi::{Error, bank};
 use tally_engine::bank::Page;
 
 use super::Context;
 use crate::{
-    measure::settings,
-    memory::{space::PageAccess, user::UserMemory},
+    measure::{readings::EVENTS_A_STEP, settings},
+    memory::{lent::LentPages, space::PageAccess, user::UserMemory},
 };
 
 impl Context {
-    /// Maps the bank into `memory`, the measured program's. Returns its address.
+    /// Maps the bank into `memory`, that of the measured program, which opened the session itself.
+    /// Returns its address.
     ///
     /// # Errors
     /// Counting has started, or no memory is left.
@@ -22,13 +29,9 @@ impl Context {
         if self.started {
             return Err(Error::WrongState);
         }
-        let found = settings::pmu().map_err(|_| Error::NoPmu)?;
         let bytes = bank::bytes(self.events()) as u64;
         let address = memory.map_for_kernel(bytes).map_err(|_| Error::NoMemory)?;
-        if self.is_own() {
-            // A program that another measures may not write the word that stops the counters.
-            memory.space.protect_all(address, address + page_bytes, PageAccess::Write);
-        }
+        memory.space.protect_all(address, address + page_bytes, PageAccess::Write);
         self.bank = Some(address);
         let views = (address..address + bytes)
             .step_by(size_of::<Page>())
@@ -37,25 +40,79 @@ impl Context {
         // are; (2) programs write none but their own page, whose words may be anything, and not
         // while the kernel does; (3) it is freed in `unmap`, after the session that holds this
         // reference, as nothing else frees it (`UserMemory::map_for_kernel`).
-        let mut pages = views.map(|view| unsafe { &*view.cast::<Page>() });
-        let own = pages.next().expect("every page was mapped just now");
-        let exposed =
-            self.session.map_bank(own, pages.collect(), |assignment| found.rdpmc(assignment));
-        assert!(exposed, "every page was mapped just now");
+        let pages: Vec<_> = views.map(|view| unsafe { &*view.cast::<Page>() }).collect();
+        self.map_bank(&pages)?;
         Ok(address + page_bytes)
     }
 
-    /// Unmaps the bank from `memory`, the measured program's.
-    pub fn unmap(&mut self, memory: &mut UserMemory) {
-        self.session.unmap_bank();
-        if let Some(address) = self.bank.take() {
-            memory.unmap_for_kernel(address).expect("only the kernel can unmap a bank");
+    /// Makes the bank of a session that the measured program has not opened.
+    ///
+    /// # Errors
+    /// Counting has started, threads are counted apart, or no memory is left.
+    pub(in crate::measure) fn make_bank(&mut self) -> Result<(), Error> {
+        if self.session.has_bank() {
+            return Ok(());
         }
+        if self.started || self.instances.is_some() {
+            return Err(Error::WrongState);
+        }
+        let bytes = bank::bytes(self.events()) as u64;
+        let lent = LentPages::allocate(bytes).map_err(|_| Error::NoMemory)?;
+        // SAFETY: (1) as in `map`; (2) no program writes them; (3) they are freed with `lent`,
+        // which is dropped after the session that holds this reference.
+        let pages: Vec<_> = lent.views().map(|view| unsafe { &*view.cast::<Page>() }).collect();
+        self.map_bank(&pages)?;
+        self.session.make_bank_remote();
+        self.lent = Some(lent);
+        Ok(())
     }
 
-    /// Drops the bank of a program that ends, whose memory is freed with it; the session stays.
-    pub(in crate::measure) fn lose_bank(&mut self) {
+    /// Maps the bank into `owner`, the memory of the program that opened the session on another.
+    /// Returns its address.
+    ///
+    /// # Errors
+    /// As [`Self::make_bank`].
+    pub(in crate::measure) fn map_for_owner(
+        &mut self,
+        owner: &mut UserMemory,
+    ) -> Result<u64, Error> {
+        self.make_bank()?;
+        let address = match (self.bank, &self.lent) {
+            (Some(address), _) => address,
+            (None, Some(lent)) => owner.lend_pages(lent).map_err(|_| Error::NoMemory)?,
+            (None, None) => return Err(Error::WrongState),
+        };
+        self.bank = Some(address);
+        Ok(address + size_of::<Page>() as u64)
+    }
+
+    /// Makes the session's bank in `pages`, of which the first is the one that programs write.
+    fn map_bank(&mut self, pages: &[&'static Page]) -> Result<(), Error> {
+        let found = settings::pmu().map_err(|_| Error::NoPmu)?;
+        let Some((own, pages)) = pages.split_first() else { return Err(Error::NoMemory) };
+        let exposed =
+            self.session.map_bank(own, pages.into(), |assignment| found.rdpmc(assignment));
+        assert!(exposed, "every page was mapped just now");
+        Ok(())
+    }
+
+    /// How many calls of [`Self::publish_errors`] publish all: none without a bank.
+    pub(in crate::measure) fn publishing_steps(&self) -> u64 {
+        let events = if self.session.has_bank() { self.events() } else { 0 };
+        events.div_ceil(EVENTS_A_STEP) as u64
+    }
+
+    /// Publishes the errors of a part of the values in the bank, if there is one.
+    pub(in crate::measure) fn publish_errors(&mut self) {
+        self.session.publish_errors(self.publishing_steps() as usize);
+    }
+
+    /// Unmaps the bank from `owner`, the memory of the program that opened the session.
+    pub fn unmap(&mut self, owner: &mut UserMemory) {
         self.session.unmap_bank();
-        self.bank = None;
+        if let Some(address) = self.bank.take() {
+            owner.unmap_for_kernel(address).expect("only the kernel can unmap a bank");
+        }
+        self.lent = None;
     }
 }

@@ -8,14 +8,12 @@ use super::Context;
 use crate::{machine::serial, measure::readings::vouched, memory::user::UserMemory};
 
 impl Context {
-    /// Ends the context: reports its last values, and unmaps the bank from `memory`, the measured
-    /// program's, unless that is gone.
-    pub fn close(mut self, memory: Option<&mut UserMemory>) {
+    /// Ends the context: reports its last values, and unmaps the bank from `owner`, the memory of
+    /// the program that opened the session, unless that is gone.
+    pub fn close(mut self, owner: Option<&mut UserMemory>) {
         self.report();
-        let bank = self.bank;
-        drop(self.session);
-        if let (Some(address), Some(memory)) = (bank, memory) {
-            memory.unmap_for_kernel(address).expect("only the kernel can unmap a bank");
+        if let Some(owner) = owner {
+            self.unmap(owner);
         }
     }
 

@@ -191,11 +191,10 @@ impl Measure {
         let slot = core::mem::take(&mut self.slot);
         let mut contexts: Contexts = slot.context.into_iter().chain(slot.others).collect();
         contexts.sort_by_key(|context| context.id());
-        let (own, mut others): (Contexts, Contexts) =
+        let (own, others): (Contexts, Contexts) =
             contexts.into_iter().partition(|context| context.is_own());
         own.into_iter().for_each(|context| context.close(Some(memory)));
         self.update_rdpmc_access();
-        others.iter_mut().for_each(|context| context.lose_bank());
         others
     }
 }

@@ -128,7 +128,6 @@ fn refusals(checks: &mut Checks, events: &str) {
     let session = Session::open_on(&child, events, exclusive).expect("it has no session");
     let second = Session::open_on(&child, events, config).map_err(|refused| refused.error);
     checks.equal("a session beside an exclusive one", second.err(), Some(Error::Busy));
-    checks.equal("map the bank of a child", session.map().err(), Some(Error::WrongState));
     checks.equal("stop a session that was not started", session.stop(), Err(Error::WrongState));
     let unknown = Session::open_on(&child, "NO_SUCH_EVENT", config);
     checks.equal(
