@@ -17,7 +17,7 @@ impl Session {
     /// end of a slice.
     ///
     /// # Errors
-    /// The session has no such event, there are too many thresholds, or the session is started and
+    /// The session has no such event, or it is started and
     /// not mapped.
     pub fn sample(&self, event: usize, period: u64) -> Result<(), Error> {
         self.sample_with_stack(event, period, 0)

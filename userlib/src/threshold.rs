@@ -23,7 +23,7 @@ impl Session {
     /// counters or at the end of a slice.
     ///
     /// # Errors
-    /// The session has no such event, or no bank, or there are too many thresholds.
+    /// The session has no such event, or no bank.
     pub fn set_threshold(&self, event: usize, count: u64) -> Result<(), Error> {
         // SAFETY: there is no handler.
         unsafe { self.set(event, count, [0, 0]) }

@@ -41,8 +41,6 @@ pub enum Error {
     NotAProgram = 2014,
     /// The kernel's command line does not permit it.
     NotPermitted = 2015,
-    /// The limit of thresholds on pinned events is reached.
-    TooManyThresholds = 2016,
     /// The limit of sessions on other programs is reached.
     TooManySessions = 2017,
     /// The limit of loaded programs without a `PROGRAM_WAIT` is reached.
@@ -60,7 +58,7 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {}
 
 impl Error {
-    const ALL: [Error; 19] = [
+    const ALL: [Error; 18] = [
         Error::UnknownEvent,
         Error::TooManyEvents,
         Error::SliceOutOfRange,
@@ -76,7 +74,6 @@ impl Error {
         Error::NoProgram,
         Error::NotAProgram,
         Error::NotPermitted,
-        Error::TooManyThresholds,
         Error::TooManySessions,
         Error::TooManyPrograms,
         Error::NotTally,
@@ -125,9 +122,6 @@ impl Error {
                 "this kernel is not Tally: start the program with \
                  `cargo xtask run --file PROGRAM -- PROGRAM`"
             }
-            Error::TooManyThresholds => {
-                "threshold limit reached: 8 on pinned events per session; remove one first"
-            }
         }
     }
 
@@ -164,10 +158,9 @@ mod tests {
 
     #[test]
     fn messages_have_subject_failure_and_remedy() {
-        let limits = [Error::TooManyThresholds, Error::TooManySessions, Error::TooManyPrograms];
+        let limits = [Error::TooManySessions, Error::TooManyPrograms];
         let text = limits.map(Error::message).join("\n");
         expect_test::expect![[r#"
-            threshold limit reached: 8 on pinned events per session; remove one first
             session limit reached: 8 on a program, 8 of a program on others; close one first
             program limit reached: 32 loaded and not waited for per program; wait for one first"#]]
         .assert_eq(&text);

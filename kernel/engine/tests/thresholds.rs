@@ -18,7 +18,10 @@ use tally_engine::{
 
 const SLICE: u64 = 10_000;
 /// Eight events, instructions and cycles.
-const EVENTS: usize = 10;
+const EVENTS: usize = 10 + MANY;
+/// How often the cycles are in the list once more, behind the others.
+const MANY: usize = 200;
+
 const INSTRUCTIONS: usize = 8;
 const CYCLES: usize = 9;
 
@@ -64,6 +67,7 @@ impl Bench {
         };
         let mut demands: Vec<_> = (0..8).map(|e| Demand::general(Selector(e), 0xff)).collect();
         demands.extend([Pinned::Instructions, Pinned::Cycles].map(Demand::pinned));
+        demands.extend([Demand::pinned(Pinned::Cycles); MANY]);
         let config = SessionConfig {
             mode,
             slice: Slice::Cycles(SLICE),
@@ -202,7 +206,7 @@ fn a_threshold_that_is_passed_already_fires_at_once_and_one_taken_away_does_not(
     assert!(bench.pmu.is_armed());
     bench.suspend(End::Stopped);
     assert!(!bench.pmu.is_armed());
-    assert_eq!(bench.session.set_threshold(99, Some(1)), Err(ThresholdError::NoSuchEvent));
+    assert_eq!(bench.session.set_threshold(EVENTS, Some(1)), Err(ThresholdError::NoSuchEvent));
 }
 
 #[test]
@@ -397,4 +401,38 @@ fn samples_where_ring_0_is_counted_leave_room_for_the_overflow_path() {
         let nearest = bench.pmu.nearest_preload().unwrap();
         assert!(nearest >= 20_000, "{nearest} instructions to the next sample");
     }
+}
+
+/// As a list can have a pinned event many times, so can an event have many thresholds.
+#[test]
+fn hundreds_of_thresholds_on_one_event_fire_each_at_its_count() {
+    let mut bench = Bench::new(8, 1, fake::WIDTH - 100);
+    bench.resume();
+    let first = CYCLES + 1;
+    let count = |index: usize| 1_000 + 37 * (index * 71 % MANY) as u64;
+    for index in 0..MANY {
+        bench.set(first + index, count(index));
+    }
+    bench.session.set_threshold(first, None).unwrap();
+    for _ in 0..10_000 {
+        bench.run(1, &[1; 8]);
+    }
+    let mut wanted: Vec<_> = (1..MANY).map(|index| (first + index, count(index))).collect();
+    wanted.sort_by_key(|(_, count)| *count);
+    assert_eq!(bench.counts(), wanted);
+    assert!(!bench.pmu.is_armed());
+}
+
+/// No more than eight fire at one overflow, which bounds the interrupt; the next is one count on.
+#[test]
+fn thresholds_at_one_count_fire_at_the_next_overflows() {
+    let mut bench = Bench::new(8, 1, fake::WIDTH - 100);
+    bench.resume();
+    let first = CYCLES + 1;
+    (0..20).for_each(|index| bench.set(first + index, 5_000));
+    for _ in 0..6_000 {
+        bench.run(1, &[1; 8]);
+    }
+    let counts: Vec<u64> = bench.counts().into_iter().map(|(_, count)| count).collect();
+    assert_eq!(counts, [vec![5_000; 8], vec![5_001; 8], vec![5_002; 4]].concat());
 }

@@ -62,7 +62,6 @@ fn refused_threshold(error: ThresholdError) -> Error {
     match error {
         ThresholdError::NoSuchEvent => Error::BadArgument,
         ThresholdError::NoBank => Error::WrongState,
-        ThresholdError::TooMany => Error::TooManyThresholds,
     }
 }
 
@@ -331,7 +330,7 @@ impl Context {
     ///
     /// # Errors
     /// There is no such event, the stack is too long, the rate too high, the session is started and
-    /// not mapped, no memory is left, or there are too many thresholds.
+    /// not mapped, or no memory is left.
     pub fn set_period(&mut self, memory: &mut UserMemory, of: Samples) -> Result<(), Error> {
         if of.event >= self.events() || of.stack_bytes > MAX_STACK_BYTES || of.hz > MAX_SAMPLE_HZ {
             return Err(Error::BadArgument);
@@ -368,7 +367,7 @@ impl Context {
     /// Sets the threshold of an event.
     ///
     /// # Errors
-    /// There is no such event, or no bank, or there are too many.
+    /// There is no such event, or no bank.
     pub(super) fn set_threshold(
         &mut self,
         event: usize,

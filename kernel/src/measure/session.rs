@@ -61,7 +61,7 @@ impl SessionRef<'_> {
     /// Sets the threshold of an event. It takes effect at the next publication.
     ///
     /// # Errors
-    /// There is no such event, no bank, too many thresholds, or a handler for a session on another
+    /// There is no such event, no bank, or a handler for a session on another
     /// program: an upcall would be into that.
     pub fn set_threshold(
         self,

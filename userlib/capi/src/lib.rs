@@ -224,7 +224,7 @@ pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
     messages! {
         UnknownEvent, TooManyEvents, SliceOutOfRange, NoPmu, EventNotSupported, NoEvents,
         BadArgument, BadPointer, NoSession, WrongState, Busy, NoMemory, NoProgram, NotPermitted,
-        NotAProgram, TooManyThresholds, TooManySessions, TooManyPrograms, NotTally,
+        NotAProgram, TooManySessions, TooManyPrograms, NotTally,
     }
 }
 

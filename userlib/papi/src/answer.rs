@@ -85,7 +85,7 @@ impl Code {
             Error::NoPmu => Code::NoCntr,
             Error::NoMemory => Code::NoMem,
             Error::NotPermitted => Code::Perm,
-            Error::Busy | Error::TooManySessions | Error::TooManyThresholds => Code::Cnflct,
+            Error::Busy | Error::TooManySessions => Code::Cnflct,
             Error::NotTally => Code::NoSupp,
             Error::BadArgument | Error::NoEvents => Code::Inval,
             _ => Code::Bug,

@@ -10,9 +10,10 @@
 //! they go by the count scaled by the time, which grows by the scale with each event.
 //!
 //! Everything here but setting thresholds runs in the overflow path: bounded by the counters of a
-//! group and [`MAX_PINNED`], integers only.
+//! group, [`MOST_FIRED`] and the logarithm of the number of thresholds, integers only.
 
-use alloc::{boxed::Box, vec};
+use alloc::{boxed::Box, collections::BinaryHeap, vec};
+use core::cmp::Reverse;
 
 use tally_abi::bank::{PINNED_SLOT, RATE_BITS, SLOTS};
 
@@ -21,9 +22,9 @@ use crate::{
     plan::{CounterAssignment, Plan},
 };
 
-/// The most thresholds at a time on pinned events, which may be in the list many times: those of
-/// groups are limited by their counters.
-pub const MAX_PINNED: usize = 8;
+/// The most thresholds of pinned events that fire at a time; the others do at the next overflow,
+/// which is preloaded. A list may have pinned events many times.
+const MOST_FIRED: usize = 8;
 /// The seed of the random distances between samples: the same in every run.
 const RANDOM_SEED: u64 = 0x2545_f491_4f6c_dd1d;
 /// Longer than any run.
@@ -38,8 +39,6 @@ pub enum ThresholdError {
     NoSuchEvent,
     /// The session has no logical counter bank.
     NoBank,
-    /// [`MAX_PINNED`] thresholds are on events that are counted all the time.
-    TooMany,
 }
 
 /// A threshold whose count is reached.
@@ -110,19 +109,17 @@ impl PreloadPlan {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct PinnedThreshold {
-    event: u16,
-    pinned: Pinned,
-    at: u64,
-}
+/// The thresholds of the events of a list that are a pinned event, the nearest first: counts and
+/// events. It has room for each of these events, so that the overflow path does not allocate.
+type Nearest = BinaryHeap<Reverse<(u64, u16)>>;
 
 /// A bank's thresholds.
 #[derive(Debug)]
 pub(super) struct Thresholds {
     /// By member of the bank.
     members: Box<[u64]>,
-    pinned: [Option<PinnedThreshold>; MAX_PINNED],
+    /// By pinned event.
+    pinned: [Nearest; 3],
     active: usize,
     /// Whether counters may be preloaded.
     armed: bool,
@@ -136,9 +133,11 @@ pub(super) struct Thresholds {
 
 impl Thresholds {
     pub(super) fn new(plan: &Plan, members: usize) -> Thresholds {
+        let is = |pinned: Pinned| move |of: &&_| **of == CounterAssignment::Pinned(pinned);
+        let count = |pinned| plan.assignments.iter().filter(is(pinned)).count();
         Thresholds {
             members: vec![NONE; members].into(),
-            pinned: [None; MAX_PINNED],
+            pinned: Pinned::ALL.map(|pinned| Nearest::with_capacity(count(pinned))),
             active: 0,
             armed: false,
             periods: vec![0; plan.assignments.len()].into(),
@@ -166,20 +165,13 @@ impl Thresholds {
                 *slot.ok_or(ThresholdError::NoSuchEvent)? = at.unwrap_or(NONE);
             }
             CounterAssignment::Pinned(pinned) => {
-                let event = event as u16;
-                let of =
-                    |slot: &Option<PinnedThreshold>| slot.is_some_and(|old| old.event == event);
-                let own = self.pinned.iter().position(of);
-                let free = || self.pinned.iter().position(Option::is_none);
-                match own.or_else(free).and_then(|index| self.pinned.get_mut(index)) {
-                    Some(slot) => *slot = at.map(|at| PinnedThreshold { event, pinned, at }),
-                    None if at.is_some() => return Err(ThresholdError::TooMany),
-                    None => {}
-                }
+                let (event, nearest) = (event as u16, self.of_pinned(pinned));
+                nearest.retain(|Reverse((_, other))| *other != event);
+                nearest.extend(at.map(|at| Reverse((at, event))));
             }
         }
         let members = self.members.iter().filter(|at| **at != NONE).count();
-        self.active = members + self.pinned.iter().flatten().count();
+        self.active = members + self.pinned.iter().map(Nearest::len).sum::<usize>();
         Ok(())
     }
 
@@ -274,24 +266,37 @@ impl Thresholds {
         period_multiplier: u32,
         mut fire: impl FnMut(Fired),
     ) {
-        for index in 0..MAX_PINNED {
-            let Some(Some(threshold)) = self.pinned.get(index).copied() else { continue };
-            let PinnedThreshold { event, pinned, at } = threshold;
+        let mut left = MOST_FIRED;
+        for pinned in Pinned::ALL {
             let count = total[pinned];
-            if count >= at {
+            while left > 0
+                && let Some(&Reverse((at, event))) = self.of_pinned(pinned).peek()
+                && count >= at
+            {
+                left -= 1;
                 let (fired, next) = self.fire(Reached { event, at, count }, period_multiplier);
-                if let Some(slot) = self.pinned.get_mut(index) {
-                    *slot = fired.sample.then_some(PinnedThreshold { at: next, ..threshold });
+                let nearest = self.of_pinned(pinned);
+                nearest.pop();
+                if fired.sample {
+                    // In the room of the one that was there.
+                    nearest.push(Reverse((next, event)));
                 }
                 fire(fired);
             }
         }
     }
 
+    fn of_pinned(&mut self, pinned: Pinned) -> &mut Nearest {
+        // The order of `Pinned::ALL`, which has three.
+        &mut self.pinned[pinned as usize]
+    }
+
     /// Adds the distances of pinned events to a plan.
     pub(super) fn add_pinned(&self, total: &Counts, plan: &mut PreloadPlan) {
-        for PinnedThreshold { pinned, at, .. } in self.pinned.iter().flatten() {
-            plan.add(PINNED_SLOT + *pinned as usize, at.saturating_sub(total[*pinned]));
+        for (pinned, nearest) in Pinned::ALL.into_iter().zip(&self.pinned) {
+            if let Some(Reverse((at, _))) = nearest.peek() {
+                plan.add(PINNED_SLOT + pinned as usize, at.saturating_sub(total[pinned]));
+            }
         }
     }
 }
