@@ -11,6 +11,7 @@ mod intervals;
 mod made;
 mod phases;
 mod refined;
+mod series;
 mod slices;
 pub mod table;
 mod unobserved;
@@ -35,8 +36,10 @@ pub use self::{
     halts::HaltReport,
     intervals::{Interval, IntervalEvent, intervals},
     made::Made,
-    phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, Series, glyph},
+    phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, glyph},
+    series::Series,
 };
+pub(crate) use self::slices::{Slice, place, whole};
 #[cfg(test)]
 pub(crate) use self::{phases::tests::records as made_up_phases, slices::made_up};
 use crate::machine::{Boot, EventReading, Outcome, Session};

@@ -1,0 +1,137 @@
+//! The study's results, as JSON has them.
+
+use serde::Serialize;
+
+use super::{
+    distance::Sample,
+    grid::{Cell, Grid, Row},
+    over_time::OverTimeStudy,
+    paper::TABLE_2,
+    sampled::{OverTime, SampledRun, Sampling},
+    stalls::StallStudy,
+    sweep::Sweep,
+};
+use crate::study::overhead;
+
+/// The events of Figure 5, by their places in Table 2.
+pub(super) const FIGURE_5: [usize; 2] = [0, 3];
+
+/// What of the study was run.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Results {
+    /// The processor.
+    pub(super) pmu: &'static str,
+    /// Instructions that were asked for of each program, in user mode.
+    pub(super) instructions: u64,
+    /// The programs of the tables.
+    pub(super) programs: Vec<ProgramResult>,
+    /// The seeds of Table 2; the other parts have the first.
+    pub(super) seeds: [u64; 2],
+    /// Length of a slice.
+    pub(super) slice_cycles: u64,
+    /// Slices of a round.
+    pub(super) ratio: usize,
+    /// The pipeline of all but Table 3, which has the one that tells causes.
+    pub(super) pipeline: &'static str,
+    /// Table 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) table_2: Option<Grid>,
+    /// Figure 5.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) figure_5: Option<Figure5>,
+    /// Figure 6.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) figure_6: Option<Sweep>,
+    /// Figure 7.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) figure_7: Option<OverTimeStudy>,
+    /// Table 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) table_3: Option<StallStudy>,
+    /// Table 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) table_4: Option<Vec<overhead::Machine>>,
+}
+
+/// A program.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ProgramResult {
+    /// Its name.
+    pub(super) name: String,
+    /// Its command.
+    pub(super) command: String,
+    /// Its instructions in Table 2's first run; none without it.
+    pub(super) instructions: Option<u64>,
+    /// Its rounds there.
+    pub(super) rounds: Option<usize>,
+}
+
+/// Figure 5: two events of a program, by round.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Figure5 {
+    /// The program.
+    pub(super) program: String,
+    /// Core cycles of the session from its start to the middle of each round.
+    pub(super) middle_cycles: Vec<u64>,
+    /// Two events.
+    pub(super) events: Vec<RateOverTime>,
+}
+
+/// An event's rate by round.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct RateOverTime {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// Events in a cycle by the full count.
+    pub(super) full: Vec<f64>,
+    /// Events in a cycle of the round's sampled slice.
+    pub(super) sampled: Vec<f64>,
+}
+
+/// Table 2, of the runs of each program: one for each seed.
+pub(super) fn table_2(programs: &[ProgramResult], runs: &[&[SampledRun]]) -> Grid {
+    let mean = |runs: &&[SampledRun], event: usize| {
+        let cells: Vec<Cell> = runs.iter().map(|run| run.cell(event)).collect();
+        let known: Vec<f64> = cells.iter().filter_map(|cell| cell.distance).collect();
+        let distance =
+            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+        Cell { distance, is_frequent: cells.iter().all(|cell| cell.is_frequent) }
+    };
+    let row = |(index, event): (usize, &super::paper::PaperEvent)| Row {
+        name: event.name.to_owned(),
+        cells: runs.iter().map(|runs| mean(runs, index)).collect(),
+    };
+    Grid {
+        programs: programs.iter().map(|program| program.name.clone()).collect(),
+        rows: TABLE_2.iter().enumerate().map(row).collect(),
+    }
+}
+
+impl Figure5 {
+    /// Of a program's run.
+    pub(super) fn of(program: &str, run: &SampledRun) -> Figure5 {
+        let rate = |event: usize| {
+            let OverTime { full, sampled } = &run.events[event];
+            let whole = run.rounds.iter().map(|(_, cycles)| *cycles as f64);
+            let of = |sample: &Sample| sample.scaled() / sample.whole.max(1) as f64;
+            RateOverTime {
+                name: TABLE_2[event].name,
+                full: full.iter().zip(whole).map(|(full, cycles)| *full as f64 / cycles).collect(),
+                sampled: sampled.iter().map(of).collect(),
+            }
+        };
+        Figure5 {
+            program: program.to_owned(),
+            middle_cycles: run.rounds.iter().map(|(start, cycles)| start + cycles / 2).collect(),
+            events: FIGURE_5.iter().map(|event| rate(*event)).collect(),
+        }
+    }
+}
+
+impl Results {
+    /// How events are sampled.
+    pub(super) fn sampling(&self) -> Sampling {
+        let Results { slice_cycles, ratio, pipeline, .. } = *self;
+        Sampling { slice_cycles, ratio, pipeline }
+    }
+}

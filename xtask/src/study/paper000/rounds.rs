@@ -1,0 +1,106 @@
+//! The rounds of a session, from its slices: in each, every group is counted in one slice.
+
+use tally_abi::trace::SliceRecord;
+use tally_engine::Plan;
+
+use super::distance::Sample;
+use crate::report::{Slice, place, whole};
+
+/// Rounds shorter than this share of the slices' length are left out: those at the start, whose
+/// slices are shorter (decision 25).
+const WHOLE: f64 = 0.75;
+
+/// One round.
+#[derive(Clone, Debug)]
+pub(super) struct Round {
+    /// Core cycles of the session from its start to the round.
+    pub(super) start_cycles: u64,
+    /// Core cycles of the round.
+    pub(super) cycles: u64,
+    /// Its slices.
+    slices: Vec<Slice>,
+}
+
+impl Round {
+    /// What the slice of the event at this place of the plan's list counted. Instructions and cycles
+    /// are counted in every slice; here the slice of the first group stands for the round, as in
+    /// the paper, where they have no counter of their own.
+    pub(super) fn sample(&self, plan: &Plan, event: usize) -> Option<Sample> {
+        let place = place(plan, plan.assignments[event]);
+        let (group, index) = place.map_or((0, None), |(group, index)| (group, Some(index)));
+        let slice = self.slices.iter().find(|slice| slice.group == group)?;
+        let events = match index {
+            Some(index) => *slice.events.get(index)?,
+            None => slice.instructions,
+        };
+        Some(Sample { events, part: slice.cycles, whole: self.cycles })
+    }
+}
+
+/// The whole rounds of a session, whose records are in the order of time, with slices of this
+/// length; none if the slices are not in rounds of all groups.
+pub(super) fn rounds(
+    records: &[SliceRecord],
+    plan: &Plan,
+    slice_cycles: u64,
+) -> Option<Vec<Round>> {
+    let groups = plan.groups.len();
+    let (mut rounds, mut start_cycles) = (Vec::new(), 0);
+    for slices in whole(records).chunks_exact(groups) {
+        let cycles = slices.iter().map(|slice| slice.cycles).sum();
+        let mut present: Vec<u16> = slices.iter().map(|slice| slice.group).collect();
+        present.sort_unstable();
+        if !present.iter().copied().eq(0..groups as u16) {
+            return None;
+        }
+        if cycles as f64 >= WHOLE * (slice_cycles * groups as u64) as f64 {
+            rounds.push(Round { start_cycles, cycles, slices: slices.to_vec() });
+        }
+        start_cycles += cycles;
+    }
+    Some(rounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use tally_abi::trace::End;
+
+    use super::*;
+    use crate::report::made_up::{GROUPS, four_groups, record};
+
+    /// Rounds of four slices, each of `cycles`, in which group g counts 10 g + 1 events.
+    fn records(cycles: &[u64]) -> Vec<SliceRecord> {
+        let round = |(number, cycles): (usize, &u64)| {
+            let of = |slice: u16| {
+                let group = (slice + number as u16) % GROUPS;
+                record(group, End::Overflow, [*cycles, 500, u64::from(10 * group + 1)])
+            };
+            (0..GROUPS).map(of).collect::<Vec<_>>()
+        };
+        cycles.iter().enumerate().flat_map(round).collect()
+    }
+
+    #[test]
+    fn a_round_has_a_slice_of_each_group_and_short_ones_are_left_out() {
+        let plan = four_groups();
+        let mut records = records(&[100, 500, 1_000, 1_000]);
+        // The last slice has begun another round.
+        records.push(record(2, End::Overflow, [1_000, 500, 7]));
+        let rounds = rounds(&records, &plan, 1_000).unwrap();
+        let at: Vec<_> = rounds.iter().map(|round| (round.start_cycles, round.cycles)).collect();
+        assert_eq!(at, [(2_400, 4_000), (6_400, 4_000)]);
+        for round in &rounds {
+            let events = |event| round.sample(&plan, event).map(|sample| sample.events);
+            assert_eq!([0, 1, 2, 3].map(events), [1, 11, 21, 31].map(Some));
+            let sample = Sample { events: 500, part: 1_000, whole: 4_000 };
+            assert_eq!(round.sample(&plan, 4), Some(sample), "instructions, in one slice");
+        }
+    }
+
+    #[test]
+    fn slices_that_are_in_no_rounds_are_refused() {
+        let mut records = records(&[1_000, 1_000]);
+        records.swap(1, 5);
+        assert!(rounds(&records, &four_groups(), 1_000).is_none());
+    }
+}
