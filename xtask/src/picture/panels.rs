@@ -55,7 +55,7 @@ fn draw(area: &Area<'_>, panel: &Panel) -> Drawn {
         .draw()?;
     for (index, (name, points)) in panel.curves.iter().enumerate() {
         // The strongest colours first: the curves of one panel cross.
-        let color = color([5, 3, 0, 1, 4][index % 5]);
+        let color = color([5, 3, 0, 1, 4, 2][index % 6]);
         let line = LineSeries::new(points.iter().copied(), color.stroke_width(1))
             .point_size(if panel.has_points { 3 } else { 0 });
         chart

@@ -39,7 +39,10 @@ pub use self::{
     phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, glyph},
     series::Series,
 };
-pub(crate) use self::slices::{Slice, place, whole};
+pub(crate) use self::{
+    refined::over_time,
+    slices::{Slice, place, whole},
+};
 #[cfg(test)]
 pub(crate) use self::{phases::tests::records as made_up_phases, slices::made_up};
 use crate::machine::{Boot, EventReading, Outcome, Session};

@@ -23,7 +23,7 @@ use tally_abi::session::{MAX_SLICE, MIN_SLICE};
 
 use self::{
     machine::Machines,
-    results::{Figure5, ProgramResult, Results},
+    results::{Figure5, ProgramResult, Results, Table2},
     sampled::{EventList, SampledRun},
 };
 use super::{overhead, seeds};
@@ -222,7 +222,7 @@ fn run(
             program.instructions = Some(runs[0].instructions);
             program.rounds = Some(runs[0].rounds.len());
         }
-        results.table_2 = is_table.then(|| results::table_2(&results.programs, &by_program));
+        results.table_2 = is_table.then(|| Table2::of(&results.programs, &by_program));
         let figure = &by_program[compiler - of.start][0];
         results.figure_5 =
             args.wants(Part::Figure5).then(|| Figure5::of(&programs[compiler].0, figure));

@@ -3,7 +3,7 @@
 //! The paper does not say what it does with an interval in which the sampled slice has no event and
 //! the full count has some: its distance would be infinite. Here such a slice counts as half an
 //! event, as in the estimate of Krichevsky and Trofimov, *The performance of universal encoding*
-//! (1981).
+//! (1981); so does an estimate below it.
 
 /// What a sampled interval without an event counts as, in events.
 const NONE_SAMPLED: f64 = 0.5;
@@ -43,9 +43,10 @@ pub(super) fn of_samples(full: &[u64], sampled: &[Sample]) -> Option<f64> {
     distance(full, sampled.iter().map(|sample| sample.possible()))
 }
 
-/// The distance of other full counts from full ones, in bits; none without an event.
-pub(super) fn of_counts(full: &[u64], other: &[u64]) -> Option<f64> {
-    distance(full, other.iter().map(|count| (*count as f64).max(NONE_SAMPLED)))
+/// The distance of estimates, or of other full counts, from full ones, in bits; none without an
+/// event.
+pub(super) fn of_estimates(full: &[u64], other: &[f64]) -> Option<f64> {
+    distance(full, other.iter().map(|count| count.max(NONE_SAMPLED)))
 }
 
 /// Σ P log₂(P/P′), of intervals of which each has a count above 0 in P′.
@@ -71,20 +72,20 @@ mod tests {
 
     #[test]
     fn equal_distributions_have_no_distance_whatever_their_sums() {
-        assert_eq!(of_counts(&[10, 20, 30], &[1, 2, 3]), Some(0.0));
+        assert_eq!(of_estimates(&[10, 20, 30], &[1.0, 2.0, 3.0]), Some(0.0));
         let sampled = [10, 20, 30].map(|events| Sample { events, part: 1, whole: 10 });
         assert_eq!(of_samples(&[100, 200, 300], &sampled), Some(0.0));
-        assert_eq!(of_counts(&[0, 0], &[1, 2]), None);
+        assert_eq!(of_estimates(&[0, 0], &[1.0, 2.0]), None);
     }
 
     #[test]
     fn the_distance_is_in_bits() {
         // Twice as much in one half of the time: 2/3 log2(4/3) + 1/3 log2(2/3).
         let expected = 2.0 / 3.0 * (4.0_f64 / 3.0).log2() + 1.0 / 3.0 * (2.0_f64 / 3.0).log2();
-        let got = of_counts(&[200, 100], &[50, 50]).unwrap();
+        let got = of_estimates(&[200, 100], &[50.0, 50.0]).unwrap();
         assert!((got - expected).abs() < 1e-12, "{got}");
         // All in one of four intervals, and P′ is even: two bits.
-        assert!((of_counts(&[0, 8, 0, 0], &[5, 5, 5, 5]).unwrap() - 2.0).abs() < 1e-12);
+        assert!((of_estimates(&[0, 8, 0, 0], &[5.0; 4]).unwrap() - 2.0).abs() < 1e-12);
     }
 
     #[test]

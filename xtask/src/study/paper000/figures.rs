@@ -37,7 +37,11 @@ fn figure_5(figure: &Figure5) -> Vec<Panel> {
         Panel {
             caption: format!("{} of {}", event.name, figure.program),
             axes: ["million cycles".into(), "events in a cycle".into()],
-            curves: vec![curve("full", &event.full), curve("sampled", &event.sampled)],
+            curves: vec![
+                curve("full", &event.full),
+                curve("sampled, scaled", &event.sampled),
+                curve("sampled, predicted", &event.predicted),
+            ],
             has_points: false,
         }
     };
@@ -46,17 +50,23 @@ fn figure_5(figure: &Figure5) -> Vec<Panel> {
 
 fn figure_6(sweep: &Sweep) -> Vec<Panel> {
     let panel = |what: &str, points: &[Point], at: fn(&Point) -> f64| {
-        let curve = |(index, name): (usize, &&str)| {
+        let curve = |index: usize, how: &str, of: fn(&Point) -> &[Option<f64>]| {
             let known = points.iter().filter_map(|point| {
-                let distance = point.distances.get(index).copied().flatten()?;
+                let distance = of(point).get(index).copied().flatten()?;
                 Some((at(point), distance))
             });
-            ((*name).to_owned(), known.collect())
+            (format!("{}, {how}", sweep.events[index]), known.collect())
         };
+        let curves = (0..sweep.events.len()).flat_map(|index| {
+            [
+                curve(index, "scaled", |point| &point.scaled),
+                curve(index, "predicted", |point| &point.predicted),
+            ]
+        });
         Panel {
             caption: format!("Distance by {what}, {}", sweep.program),
             axes: [what.to_owned(), "distance, bits".into()],
-            curves: sweep.events.iter().enumerate().map(curve).collect(),
+            curves: curves.collect(),
             has_points: true,
         }
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tally_abi::{ExitStatus, Slice, session::MAX_SLICE, trace::SliceRecord};
+use tally_abi::{self as abi, ExitStatus, session::MAX_SLICE};
 use tally_engine::Plan;
 use tally_vpmu::VirtualPmu;
 
@@ -12,7 +12,7 @@ use crate::{
     job::Job,
     machine::{self, Artefacts, Boot, Folder, Pmu, Request},
     project::Project,
-    report::Series,
+    report::{Series, Slice, whole},
     study::seeds,
 };
 
@@ -92,18 +92,18 @@ impl Machines<'_> {
 }
 
 impl Ran {
-    /// The records of all slices of the session.
+    /// All slices of the session that reached their lengths.
     ///
     /// # Errors
-    /// Some were lost.
-    pub(super) fn slices(&self) -> Result<Vec<SliceRecord>> {
+    /// Some records were lost.
+    pub(super) fn slices(&self) -> Result<Vec<Slice>> {
         let transcript = &self.boot.transcript;
         if transcript.rings.iter().any(|ring| ring.lost > 0) {
             return Err(Failure::new(ExitStatus::BadTrace, "records of a run's trace were lost"));
         }
         let session = transcript.sessions.first_key_value().map(|(session, _)| *session);
         let of_session = transcript.slices.iter().filter(|slice| Some(slice.session) == session);
-        Ok(of_session.copied().collect())
+        Ok(whole(&of_session.copied().collect::<Vec<_>>()))
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn job(events: &[String], slice_cycles: u64, seed: u64) -> Job {
     Job {
         seed,
         events: Some(events.join(",")),
-        slice: Some(Slice::Cycles(slice_cycles)),
+        slice: Some(abi::Slice::Cycles(slice_cycles)),
         budget: Some(100.0),
         ..Job::default()
     }

@@ -6,7 +6,7 @@ use super::{
     grid::{ACCEPTABLE, ACCEPTABLE_OF_FREQUENT, Grid, Within},
     over_time::OverTimeStudy,
     paper::{PROGRAMS, TABLE_2, TABLE_3},
-    results::Results,
+    results::{Results, Table2},
     stalls::StallStudy,
     sweep::{Point, Sweep},
 };
@@ -21,9 +21,7 @@ const QUARTERS: usize = 4;
 pub(super) fn render(results: &Results) -> String {
     let Results { pmu, pipeline, .. } = results;
     let mut parts = vec![programs(results)];
-    if let Some(grid) = &results.table_2 {
-        parts.push(table_2(results, grid));
-    }
+    parts.extend(results.table_2.as_ref().map(|table| table_2(results, table)));
     if let Some(figure) = &results.figure_5 {
         let rounds = figure.middle_cycles.len();
         parts.push(format!(
@@ -66,20 +64,26 @@ fn paper_s(text: &mut String, grid: &Grid) {
     *text += &grid.text();
 }
 
-fn table_2(results: &Results, grid: &Grid) -> String {
+fn table_2(results: &Results, table: &Table2) -> String {
     let Results { pmu, pipeline, slice_cycles, ratio, seeds: [first, last], .. } = results;
     let mut text = format!(
-        "Table 2: distance of sampled from full counts, in bits; {pmu}, pipeline {pipeline},\n\
-         rounds of {ratio} slices of {} cycles, seeds {first} to {last}\n",
+        "Table 2: distance of sampled from full counts, in bits; {pmu}, pipeline\n\
+         {pipeline}, rounds of {ratio} slices of {} cycles, seeds {first} to {last}\n",
         Grouped(*slice_cycles)
     );
-    text += &grid.text();
-    text += &format!(
-        "within {ACCEPTABLE:.2} bits: {}\nfrequent events within {ACCEPTABLE_OF_FREQUENT:.2} bits: \
-         {}\n",
-        verdict(grid.acceptable(), AIM[0]),
-        verdict(grid.frequent(), 100.0),
-    );
+    let own = [
+        ("one slice of each round, scaled, as in the paper", &table.scaled),
+        ("all slices, the others predicted from those that are like them", &table.predicted),
+    ];
+    for (how, grid) in own {
+        text += &format!(
+            "{how}:\n{}within {ACCEPTABLE:.2} bits: {}\n\
+             frequent events within {ACCEPTABLE_OF_FREQUENT:.2} bits: {}\n",
+            grid.text(),
+            verdict(grid.acceptable(), AIM[0]),
+            verdict(grid.frequent(), 100.0),
+        );
+    }
     let rows = TABLE_2.iter().map(|event| (event.name, event.paper));
     paper_s(&mut text, &Grid::of_paper(&PROGRAMS, rows));
     text
@@ -112,20 +116,25 @@ fn figure_6(results: &Results, sweep: &Sweep) -> String {
         "Figure 6: distances of {} over slices and ratios, in bits; {pmu},\npipeline {pipeline}\n",
         sweep.program
     );
-    text += &format!("{:>14}{:>7}", "slice, cycles", "ratio");
-    sweep.events.iter().for_each(|event| text += &format!("{event:>17}"));
-    for Point { slice_cycles, ratio, distances } in sweep.lengths.iter().chain(&sweep.ratios) {
+    text += &" ".repeat(21);
+    sweep.events.iter().for_each(|event| text += &format!("{event:>18}"));
+    text += &format!("\n{:>14}{:>7}", "slice, cycles", "ratio");
+    sweep.events.iter().for_each(|_| text += &format!("{:>8}{:>10}", "scaled", "predicted"));
+    for Point { slice_cycles, ratio, scaled, predicted } in sweep.lengths.iter().chain(&sweep.ratios)
+    {
         text += &format!("\n{:>14}{ratio:>7}", Grouped(*slice_cycles).to_string());
-        let shown = |distance: &Option<f64>| match distance {
-            Some(distance) => format!("{distance:.3}"),
-            None => "N/A".into(),
-        };
-        match distances.as_slice() {
-            [] => text += "  too few rounds",
-            all => all.iter().for_each(|distance| text += &format!("{:>17}", shown(distance))),
+        if scaled.is_empty() {
+            text += "  too few rounds";
+        }
+        for (scaled, predicted) in scaled.iter().zip(predicted) {
+            text += &format!("{:>8}{:>10}", shown(*scaled), shown(*predicted));
         }
     }
     text + "\n"
+}
+
+fn shown(distance: Option<f64>) -> String {
+    distance.map_or("N/A".into(), |distance| format!("{distance:.3}"))
 }
 
 fn figure_7(results: &Results, study: &OverTimeStudy) -> String {

@@ -6,8 +6,8 @@ use super::{
     distance::Sample,
     grid::{Cell, Grid, Row},
     over_time::OverTimeStudy,
-    paper::TABLE_2,
-    sampled::{OverTime, SampledRun, Sampling},
+    paper::{PaperEvent, TABLE_2},
+    sampled::{Estimated, OverTime, SampledRun, Sampling},
     stalls::StallStudy,
     sweep::Sweep,
 };
@@ -35,7 +35,7 @@ pub(super) struct Results {
     pub(super) pipeline: &'static str,
     /// Table 2.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) table_2: Option<Grid>,
+    pub(super) table_2: Option<Table2>,
     /// Figure 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) figure_5: Option<Figure5>,
@@ -51,6 +51,15 @@ pub(super) struct Results {
     /// Table 4.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) table_4: Option<Vec<overhead::Machine>>,
+}
+
+/// Table 2.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Table2 {
+    /// With linear scaling.
+    pub(super) scaled: Grid,
+    /// With predictions.
+    pub(super) predicted: Grid,
 }
 
 /// A program.
@@ -86,24 +95,33 @@ pub(super) struct RateOverTime {
     pub(super) full: Vec<f64>,
     /// Events in a cycle of the round's sampled slice.
     pub(super) sampled: Vec<f64>,
+    /// Events in a cycle with predictions.
+    pub(super) predicted: Vec<f64>,
 }
 
-/// Table 2, of the runs of each program: one for each seed.
-pub(super) fn table_2(programs: &[ProgramResult], runs: &[&[SampledRun]]) -> Grid {
-    let mean = |runs: &&[SampledRun], event: usize| {
-        let cells: Vec<Cell> = runs.iter().map(|run| run.cell(event)).collect();
-        let known: Vec<f64> = cells.iter().filter_map(|cell| cell.distance).collect();
-        let distance =
-            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
-        Cell { distance, is_frequent: cells.iter().all(|cell| cell.is_frequent) }
-    };
-    let row = |(index, event): (usize, &super::paper::PaperEvent)| Row {
-        name: event.name.to_owned(),
-        cells: runs.iter().map(|runs| mean(runs, index)).collect(),
-    };
-    Grid {
-        programs: programs.iter().map(|program| program.name.clone()).collect(),
-        rows: TABLE_2.iter().enumerate().map(row).collect(),
+impl Table2 {
+    /// Of the runs of each program: one for each seed.
+    pub(super) fn of(programs: &[ProgramResult], runs: &[&[SampledRun]]) -> Table2 {
+        let row = |(index, event): (usize, &PaperEvent), how: Estimated| Row {
+            name: event.name.to_owned(),
+            cells: runs.iter().map(|runs| mean(runs.iter().map(|run| run.cell(index, how)))).collect(),
+        };
+        let grid = |how: Estimated| Grid {
+            programs: programs.iter().map(|program| program.name.clone()).collect(),
+            rows: TABLE_2.iter().enumerate().map(|event| row(event, how)).collect(),
+        };
+        Table2 { scaled: grid(Estimated::Scaled), predicted: grid(Estimated::Predicted) }
+    }
+}
+
+/// The mean of those that are significant; frequent if all are.
+fn mean(cells: impl Iterator<Item = Cell>) -> Cell {
+    let cells: Vec<Cell> = cells.collect();
+    let known: Vec<f64> = cells.iter().filter_map(|cell| cell.distance).collect();
+    let mean = known.iter().sum::<f64>() / known.len() as f64;
+    Cell {
+        distance: (!known.is_empty()).then_some(mean),
+        is_frequent: cells.iter().all(|cell| cell.is_frequent),
     }
 }
 
@@ -111,13 +129,14 @@ impl Figure5 {
     /// Of a program's run.
     pub(super) fn of(program: &str, run: &SampledRun) -> Figure5 {
         let rate = |event: usize| {
-            let OverTime { full, sampled } = &run.events[event];
-            let whole = run.rounds.iter().map(|(_, cycles)| *cycles as f64);
+            let OverTime { full, sampled, predicted } = &run.events[event];
+            let whole = || run.rounds.iter().map(|(_, cycles)| *cycles as f64);
             let of = |sample: &Sample| sample.scaled() / sample.whole.max(1) as f64;
             RateOverTime {
                 name: TABLE_2[event].name,
-                full: full.iter().zip(whole).map(|(full, cycles)| *full as f64 / cycles).collect(),
+                full: full.iter().zip(whole()).map(|(full, all)| *full as f64 / all).collect(),
                 sampled: sampled.iter().map(of).collect(),
+                predicted: predicted.iter().zip(whole()).map(|(count, all)| count / all).collect(),
             }
         };
         Figure5 {

@@ -1,10 +1,11 @@
 //! The rounds of a session, from its slices: in each, every group is counted in one slice.
 
-use tally_abi::trace::SliceRecord;
+use std::ops::Range;
+
 use tally_engine::Plan;
 
 use super::distance::Sample;
-use crate::report::{Slice, place, whole};
+use crate::report::{Slice, place};
 
 /// Rounds shorter than this share of the slices' length are left out: those at the start, whose
 /// slices are shorter (decision 25).
@@ -17,18 +18,18 @@ pub(super) struct Round {
     pub(super) start_cycles: u64,
     /// Core cycles of the round.
     pub(super) cycles: u64,
-    /// Its slices.
-    slices: Vec<Slice>,
+    /// The places of its slices.
+    pub(super) slices: Range<usize>,
 }
 
 impl Round {
     /// What the slice of the event at this place of the plan's list counted. Instructions and cycles
     /// are counted in every slice; here the slice of the first group stands for the round, as in
     /// the paper, where they have no counter of their own.
-    pub(super) fn sample(&self, plan: &Plan, event: usize) -> Option<Sample> {
+    pub(super) fn sample(&self, slices: &[Slice], plan: &Plan, event: usize) -> Option<Sample> {
         let place = place(plan, plan.assignments[event]);
         let (group, index) = place.map_or((0, None), |(group, index)| (group, Some(index)));
-        let slice = self.slices.iter().find(|slice| slice.group == group)?;
+        let slice = slices[self.slices.clone()].iter().find(|slice| slice.group == group)?;
         let events = match index {
             Some(index) => *slice.events.get(index)?,
             None => slice.instructions,
@@ -37,16 +38,12 @@ impl Round {
     }
 }
 
-/// The whole rounds of a session, whose records are in the order of time, with slices of this
-/// length; none if the slices are not in rounds of all groups.
-pub(super) fn rounds(
-    records: &[SliceRecord],
-    plan: &Plan,
-    slice_cycles: u64,
-) -> Option<Vec<Round>> {
+/// The whole rounds of a session's slices of this length; none if the slices are not in rounds of
+/// all groups.
+pub(super) fn rounds(slices: &[Slice], plan: &Plan, slice_cycles: u64) -> Option<Vec<Round>> {
     let groups = plan.groups.len();
     let (mut rounds, mut start_cycles) = (Vec::new(), 0);
-    for slices in whole(records).chunks_exact(groups) {
+    for (number, slices) in slices.chunks_exact(groups).enumerate() {
         let cycles = slices.iter().map(|slice| slice.cycles).sum();
         let mut present: Vec<u16> = slices.iter().map(|slice| slice.group).collect();
         present.sort_unstable();
@@ -54,7 +51,8 @@ pub(super) fn rounds(
             return None;
         }
         if cycles as f64 >= WHOLE * (slice_cycles * groups as u64) as f64 {
-            rounds.push(Round { start_cycles, cycles, slices: slices.to_vec() });
+            let slices = number * groups..(number + 1) * groups;
+            rounds.push(Round { start_cycles, cycles, slices });
         }
         start_cycles += cycles;
     }
@@ -63,17 +61,16 @@ pub(super) fn rounds(
 
 #[cfg(test)]
 mod tests {
-    use tally_abi::trace::End;
-
     use super::*;
-    use crate::report::made_up::{GROUPS, four_groups, record};
+    use crate::report::made_up::{GROUPS, four_groups};
 
     /// Rounds of four slices, each of `cycles`, in which group g counts 10 g + 1 events.
-    fn records(cycles: &[u64]) -> Vec<SliceRecord> {
+    fn slices(cycles: &[u64]) -> Vec<Slice> {
         let round = |(number, cycles): (usize, &u64)| {
             let of = |slice: u16| {
                 let group = (slice + number as u16) % GROUPS;
-                record(group, End::Overflow, [*cycles, 500, u64::from(10 * group + 1)])
+                let events = vec![u64::from(10 * group + 1)];
+                Slice { group, cycles: *cycles, instructions: 500, events }
             };
             (0..GROUPS).map(of).collect::<Vec<_>>()
         };
@@ -83,24 +80,24 @@ mod tests {
     #[test]
     fn a_round_has_a_slice_of_each_group_and_short_ones_are_left_out() {
         let plan = four_groups();
-        let mut records = records(&[100, 500, 1_000, 1_000]);
-        // The last slice has begun another round.
-        records.push(record(2, End::Overflow, [1_000, 500, 7]));
-        let rounds = rounds(&records, &plan, 1_000).unwrap();
+        let mut slices = slices(&[100, 500, 1_000, 1_000]);
+        // It has begun another round.
+        slices.push(slices[0].clone());
+        let rounds = rounds(&slices, &plan, 1_000).unwrap();
         let at: Vec<_> = rounds.iter().map(|round| (round.start_cycles, round.cycles)).collect();
         assert_eq!(at, [(2_400, 4_000), (6_400, 4_000)]);
         for round in &rounds {
-            let events = |event| round.sample(&plan, event).map(|sample| sample.events);
+            let events = |event| round.sample(&slices, &plan, event).map(|sample| sample.events);
             assert_eq!([0, 1, 2, 3].map(events), [1, 11, 21, 31].map(Some));
             let sample = Sample { events: 500, part: 1_000, whole: 4_000 };
-            assert_eq!(round.sample(&plan, 4), Some(sample), "instructions, in one slice");
+            assert_eq!(round.sample(&slices, &plan, 4), Some(sample), "instructions, in one slice");
         }
     }
 
     #[test]
     fn slices_that_are_in_no_rounds_are_refused() {
-        let mut records = records(&[1_000, 1_000]);
-        records.swap(1, 5);
-        assert!(rounds(&records, &four_groups(), 1_000).is_none());
+        let mut slices = slices(&[1_000, 1_000]);
+        slices.swap(1, 4);
+        assert!(rounds(&slices, &four_groups(), 1_000).is_none());
     }
 }

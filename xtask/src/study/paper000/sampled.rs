@@ -12,7 +12,7 @@ use super::{
     paper::{PaperEvent, TABLE_2},
     rounds::{Round, rounds},
 };
-use crate::{Failure, Result, machine::Pmu};
+use crate::{Failure, Result, machine::Pmu, report::over_time};
 
 /// An event in so many cycles or fewer is frequent: the paper's "infrequent" is rarer.
 const FREQUENT: u64 = 100;
@@ -34,6 +34,15 @@ pub(super) struct Sampling {
     pub(super) pipeline: &'static str,
 }
 
+/// How an event's count in a round is estimated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Estimated {
+    /// From the slice in which it was counted, by linear scaling: the paper's way.
+    Scaled,
+    /// The counts of the other slices are predicted from slices that are like them (decision 37).
+    Predicted,
+}
+
 /// The events of a sampled run and their plan.
 #[derive(Clone, Debug)]
 pub(super) struct EventList {
@@ -49,6 +58,8 @@ pub(super) struct OverTime {
     pub(super) full: Vec<u64>,
     /// What its slices counted.
     pub(super) sampled: Vec<Sample>,
+    /// Its counts with those of slices in which it was not counted predicted (decision 37).
+    pub(super) predicted: Vec<f64>,
 }
 
 /// A sampled run.
@@ -121,7 +132,8 @@ pub(super) fn run(
     };
     let job = machine::job(&list.events, slice_cycles, seed);
     let ran = machines.run(&job, program, &recorded)?;
-    let rounds = rounds(&ran.slices()?, &list.plan, slice_cycles)
+    let slices = ran.slices()?;
+    let rounds = rounds(&slices, &list.plan, slice_cycles)
         .ok_or_else(|| Failure::new(ExitStatus::CheckFailed, "slices are in no rounds"))?;
     if rounds.len() < FEWEST_ROUNDS {
         let why = format!(
@@ -134,15 +146,23 @@ pub(super) fn run(
         return Err(Failure::new(ExitStatus::ProgramTooShort, why));
     }
     let vendor = machines.pmu.profile().vendor;
+    let in_slices = over_time(&slices, &list.plan);
     let event = |(index, event): (usize, &PaperEvent)| {
         let full = |round: &Round| {
             let (from, to) = (round.start_cycles, round.start_cycles + round.cycles);
             ran.series.between(event.of(vendor), from, to)
         };
-        let sampled = |round: &Round| round.sample(&list.plan, index);
-        let full = rounds.iter().map(full).collect::<Option<Vec<_>>>();
-        let sampled = rounds.iter().map(sampled).collect::<Option<Vec<_>>>();
-        full.zip(sampled).map(|(full, sampled)| OverTime { full, sampled }).ok_or_else(|| {
+        let sample = |round: &Round| round.sample(&slices, &list.plan, index);
+        let in_slices = in_slices[index].as_ref();
+        let predicted = |round: &Round| Some(in_slices?[round.slices.clone()].iter().sum());
+        let over_time = || {
+            Some(OverTime {
+                full: rounds.iter().map(full).collect::<Option<_>>()?,
+                sampled: rounds.iter().map(sample).collect::<Option<_>>()?,
+                predicted: rounds.iter().map(predicted).collect::<Option<_>>()?,
+            })
+        };
+        over_time().ok_or_else(|| {
             let why = format!("{}: the machine has no counts over time", event.of(vendor));
             Failure::new(ExitStatus::CheckFailed, why)
         })
@@ -162,12 +182,16 @@ impl SampledRun {
     }
 
     /// The distance of an event of Table 2.
-    pub(super) fn cell(&self, event: usize) -> Cell {
-        let OverTime { full, sampled } = &self.events[event];
+    pub(super) fn cell(&self, event: usize, how: Estimated) -> Cell {
+        let OverTime { full, sampled, predicted } = &self.events[event];
         let (all, cycles) = (full.iter().sum::<u64>(), self.cycles());
-        let distance = distance::is_significant(all, cycles)
-            .then(|| distance::of_samples(full, sampled))
-            .flatten();
-        Cell { distance, is_frequent: all.saturating_mul(FREQUENT) >= cycles }
+        let distance = || match how {
+            Estimated::Scaled => distance::of_samples(full, sampled),
+            Estimated::Predicted => distance::of_estimates(full, predicted),
+        };
+        Cell {
+            distance: distance::is_significant(all, cycles).then(distance).flatten(),
+            is_frequent: all.saturating_mul(FREQUENT) >= cycles,
+        }
     }
 }

@@ -117,9 +117,10 @@ fn stalls(
 
 /// The distance of a cause's stalls in another mode from those in the real one.
 fn cell(real: &Stalls, other: &Stalls, cause: usize) -> Cell {
-    let (full, other) = (&real.causes[cause], &other.causes[cause]);
+    let full = &real.causes[cause];
+    let other: Vec<f64> = other.causes[cause].iter().map(|cycles| *cycles as f64).collect();
     let distance = distance::is_significant(full.iter().sum(), real.instructions)
-        .then(|| distance::of_counts(full, other))
+        .then(|| distance::of_estimates(full, &other))
         .flatten();
     Cell { distance, is_frequent: false }
 }

@@ -1,14 +1,14 @@
 //! Figure 6: distances over the length of slices, and over the number of groups.
 
 use serde::Serialize;
+use tally_abi::ExitStatus;
 
 use super::{
     machine::Machines,
     paper::TABLE_2,
-    sampled::{self, EventList, Sampling},
+    sampled::{self, Estimated, EventList, SampledRun, Sampling},
 };
 use crate::{Failure, Result};
-use tally_abi::ExitStatus;
 
 /// The figure's events, by their places in Table 2.
 pub(super) const EVENTS: [usize; 3] = [3, 6, 8];
@@ -24,9 +24,11 @@ pub(super) struct Point {
     pub(super) slice_cycles: u64,
     /// Slices of a round.
     pub(super) ratio: usize,
-    /// The distances of the figure's events in bits; none if an event is not significant. Empty if
-    /// the program has too few such rounds.
-    pub(super) distances: Vec<Option<f64>>,
+    /// The distances of the figure's events in bits, with linear scaling; none if an event is not
+    /// significant. Empty if the program has too few such rounds.
+    pub(super) scaled: Vec<Option<f64>>,
+    /// The same with predictions.
+    pub(super) predicted: Vec<Option<f64>>,
 }
 
 /// Figure 6.
@@ -77,10 +79,15 @@ fn point(
 ) -> Result<Point> {
     let list = EventList::of(machines.pmu, sampling.ratio)?;
     let Sampling { slice_cycles, ratio, .. } = sampling;
-    let distances = match sampled::run(machines, &list, sampling, program, seed) {
-        Ok(run) => EVENTS.iter().map(|event| run.cell(*event).distance).collect(),
-        Err(Failure { status: ExitStatus::ProgramTooShort, .. }) => Vec::new(),
+    let run = match sampled::run(machines, &list, sampling, program, seed) {
+        Ok(run) => Some(run),
+        Err(Failure { status: ExitStatus::ProgramTooShort, .. }) => None,
         Err(other) => return Err(other),
     };
-    Ok(Point { slice_cycles, ratio, distances })
+    let distances = |how: Estimated| {
+        let of = |run: &SampledRun| EVENTS.map(|event| run.cell(event, how).distance).to_vec();
+        run.as_ref().map(of).unwrap_or_default()
+    };
+    let [scaled, predicted] = [Estimated::Scaled, Estimated::Predicted].map(distances);
+    Ok(Point { slice_cycles, ratio, scaled, predicted })
 }
